@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.client26;
+
+import java.util.List;
+import rorqual.tests.client26.apps.Blog;
+import rorqual.tests.client26.apps.FollowLists;
+import rorqual.tests.support.Program;
+import rorqual.tests.support.Runner;
+
+/** All programs on the HBase 2.6 client, in one JVM; see {@link Runner} for the arguments. */
+public final class Main {
+    private Main() {}
+
+    public static void main(String[] args) throws Exception {
+        int exit;
+        try (Cluster cluster = Cluster.fromEnvironment()) {
+            exit = Runner.run(programs(cluster), args);
+        }
+        // The client leaves threads behind; nothing of theirs is wanted any more.
+        System.exit(exit);
+    }
+
+    private static List<Program> programs(Cluster cluster) throws Exception {
+        return List.of(
+            new Blog(cluster),
+            new FollowLists(cluster));
+    }
+}
