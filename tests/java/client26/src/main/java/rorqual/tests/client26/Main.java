@@ -4,6 +4,8 @@ package rorqual.tests.client26;
 import java.util.List;
 import rorqual.tests.client26.apps.Blog;
 import rorqual.tests.client26.apps.FollowLists;
+import rorqual.tests.client26.apps.TimeSeries;
+import rorqual.tests.client26.apps.WebTable;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Runner;
 
@@ -23,6 +25,8 @@ public final class Main {
     private static List<Program> programs(Cluster cluster) throws Exception {
         return List.of(
             new Blog(cluster),
-            new FollowLists(cluster));
+            new FollowLists(cluster),
+            new WebTable(cluster),
+            new TimeSeries(cluster));
     }
 }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bump allocation in chunks; see arena.h for the contract. */
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ALIGN 16
+#define KEEP_MAX ((size_t)64 * 1024)   /* the chunk a reset keeps */
+#define GROW_MAX ((size_t)1024 * 1024) /* chunks double up to this */
+
+struct rq_arena_chunk {
+    struct rq_arena_chunk *next;
+    size_t size; /* of bytes */
+    _Alignas(ALIGN) uint8_t bytes[];
+};
+
+struct rq_arena_link {
+    struct rq_arena_link *next;
+    void (*release)(void *thing);
+    void *thing;
+};
+
+void rq_arena_init(rq_arena *a)
+{
+    *a = (rq_arena){0};
+}
+
+static struct rq_arena_chunk *chunk_new(rq_arena *a, size_t size)
+{
+    struct rq_arena_chunk *c = malloc(sizeof *c + size);
+    if (c == NULL) return NULL;
+    c->size = size;
+    c->next = a->chunks;
+    a->chunks = c;
+    a->total_bytes += sizeof *c + size;
+    return c;
+}
+
+void *rq_arena_alloc(rq_arena *a, size_t size)
+{
+    if (size > SIZE_MAX / 2) return NULL;
+    size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (a->chunks == NULL || (size_t)(a->end - a->next) < size) {
+        size_t want = a->chunks == NULL ? RQ_ARENA_CHUNK_MIN - sizeof(struct rq_arena_chunk)
+                                        : a->chunks->size * 2;
+        if (want > GROW_MAX) want = GROW_MAX;
+        if (want < size) want = size;
+        struct rq_arena_chunk *c = chunk_new(a, want);
+        if (c == NULL) return NULL;
+        a->next = c->bytes;
+        a->end = c->bytes + want;
+    }
+    void *p = a->next;
+    a->next += size;
+    return p;
+}
+
+void *rq_arena_calloc(rq_arena *a, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
+    void *p = rq_arena_alloc(a, bytes);
+    if (p != NULL) memset(p, 0, bytes);
+    return p;
+}
+
+rq_slice rq_arena_copy(rq_arena *a, rq_slice s)
+{
+    uint8_t *p = rq_arena_alloc(a, s.len == 0 ? 1 : s.len);
+    if (p == NULL) return (rq_slice){NULL, 0};
+    if (s.len > 0) memcpy(p, s.ptr, s.len);
+    return rq_slice_of(p, s.len);
+}
+
+char *rq_arena_cstr(rq_arena *a, rq_slice s)
+{
+    char *p = rq_arena_alloc(a, s.len + 1);
+    if (p == NULL) return NULL;
+    if (s.len > 0) memcpy(p, s.ptr, s.len);
+    p[s.len] = '\0';
+    return p;
+}
+
+char *rq_arena_printf(rq_arena *a, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0) return NULL;
+    char *p = rq_arena_alloc(a, (size_t)n + 1);
+    if (p == NULL) return NULL;
+    va_start(args, fmt);
+    vsnprintf(p, (size_t)n + 1, fmt, args);
+    va_end(args);
+    return p;
+}
+
+rq_err rq_arena_link(rq_arena *a, void (*release)(void *thing), void *thing)
+{
+    struct rq_arena_link *l = rq_arena_alloc(a, sizeof *l);
+    if (l == NULL) return RQ_E_NO_MEMORY;
+    *l = (struct rq_arena_link){a->links, release, thing};
+    a->links = l;
+    return RQ_OK;
+}
+
+static void release_links(rq_arena *a)
+{
+    /* A release may not allocate from this arena; the list is taken off first all the same. */
+    struct rq_arena_link *l = a->links;
+    a->links = NULL;
+    for (; l != NULL; l = l->next)
+        l->release(l->thing);
+}
+
+/* Frees all chunks but the newest one that is small enough to keep. */
+void rq_arena_reset(rq_arena *a)
+{
+    release_links(a);
+    struct rq_arena_chunk *keep = NULL;
+    struct rq_arena_chunk *next;
+    for (struct rq_arena_chunk *c = a->chunks; c != NULL; c = next) {
+        next = c->next;
+        if (keep == NULL && c->size <= KEEP_MAX)
+            keep = c;
+        else
+            free(c);
+    }
+    rq_arena_init(a);
+    if (keep == NULL) return;
+    keep->next = NULL;
+    a->chunks = keep;
+    a->next = keep->bytes;
+    a->end = keep->bytes + keep->size;
+    a->total_bytes = sizeof *keep + keep->size;
+}
+
+void rq_arena_clear(rq_arena *a)
+{
+    release_links(a);
+    struct rq_arena_chunk *next;
+    for (struct rq_arena_chunk *c = a->chunks; c != NULL; c = next) {
+        next = c->next;
+        free(c);
+    }
+    rq_arena_init(a);
+}

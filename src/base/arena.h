@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An arena: memory that is freed all at once. One per request, per flush or compaction step.
+ *
+ * Chunks grow from RQ_ARENA_CHUNK_MIN; an allocation larger than a chunk gets one of its own.
+ * Reference-counted things a request uses (cache blocks, readers) are *linked* with a release
+ * function, run in reverse order at reset, so that no error path can leak them. One thread at a
+ * time.
+ */
+#ifndef RQ_BASE_ARENA_H
+#define RQ_BASE_ARENA_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define RQ_ARENA_CHUNK_MIN 4096
+
+typedef struct rq_arena {
+    struct rq_arena_chunk *chunks; /* newest first; the oldest is kept by reset */
+    struct rq_arena_link *links;
+    uint8_t *next;
+    uint8_t *end;
+    size_t total_bytes; /* of all chunks */
+} rq_arena;
+
+/* Empty; nothing is allocated until the first use. All-zero bytes are the same. */
+void rq_arena_init(rq_arena *a);
+/* Releases the links and all chunks but one of at most 64 kB, which is reused. */
+void rq_arena_reset(rq_arena *a);
+/* Releases everything; the arena is empty and usable again. */
+void rq_arena_clear(rq_arena *a);
+
+/* Aligned to 16 bytes, uninitialised; NULL when memory is out. size may be 0. */
+void *rq_arena_alloc(rq_arena *a, size_t size);
+/* Zeroed; count * size is checked for overflow. */
+void *rq_arena_calloc(rq_arena *a, size_t count, size_t size);
+/* A copy; ptr is NULL only when memory is out (an empty slice gets a non-NULL ptr). */
+rq_slice rq_arena_copy(rq_arena *a, rq_slice s);
+/* A NUL-terminated copy, or NULL. */
+char *rq_arena_cstr(rq_arena *a, rq_slice s);
+char *rq_arena_printf(rq_arena *a, const char *fmt, ...) RQ_PRINTF(2, 3);
+
+/* Calls release(thing) when the arena is reset or cleared. On RQ_E_NO_MEMORY nothing is linked. */
+RQ_NODISCARD rq_err rq_arena_link(rq_arena *a, void (*release)(void *thing), void *thing);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growable byte buffer on the heap. Zero-initialised is empty; rq_buf_clear frees. */
+#ifndef RQ_BASE_BUF_H
+#define RQ_BASE_BUF_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+typedef struct rq_buf {
+    uint8_t *ptr;
+    size_t len;
+    size_t cap;
+} rq_buf;
+
+/* Makes room for `more` bytes behind len; pointers into the buffer are void afterwards. */
+RQ_NODISCARD rq_err rq_buf_reserve(rq_buf *b, size_t more);
+RQ_NODISCARD rq_err rq_buf_append(rq_buf *b, const void *bytes, size_t len);
+RQ_NODISCARD rq_err rq_buf_append_u8(rq_buf *b, uint8_t v);
+RQ_NODISCARD rq_err rq_buf_append_be16(rq_buf *b, uint16_t v);
+RQ_NODISCARD rq_err rq_buf_append_be32(rq_buf *b, uint32_t v);
+RQ_NODISCARD rq_err rq_buf_append_be64(rq_buf *b, uint64_t v);
+RQ_NODISCARD rq_err rq_buf_append_varint(rq_buf *b, uint64_t v);
+RQ_NODISCARD rq_err rq_buf_append_vlong(rq_buf *b, int64_t v);
+RQ_NODISCARD rq_err rq_buf_printf(rq_buf *b, const char *fmt, ...) RQ_PRINTF(2, 3);
+
+static inline rq_slice rq_buf_slice(const rq_buf *b)
+{
+    return (rq_slice){b->ptr, b->len};
+}
+
+/* Keeps the memory for reuse. */
+static inline void rq_buf_reset(rq_buf *b)
+{
+    b->len = 0;
+}
+
+/* Frees the memory; the buffer is empty and usable again. */
+void rq_buf_clear(rq_buf *b);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cursors over untrusted bytes, the two variable-length integers, and printable keys. */
+#include "base/bytes.h"
+
+bool rq_cursor_u8(rq_cursor *c, uint8_t *ret)
+{
+    if (c->ptr >= c->end) return false;
+    *ret = *c->ptr++;
+    return true;
+}
+
+bool rq_cursor_be16(rq_cursor *c, uint16_t *ret)
+{
+    if (rq_cursor_left(c) < 2) return false;
+    *ret = rq_get_be16(c->ptr);
+    c->ptr += 2;
+    return true;
+}
+
+bool rq_cursor_be32(rq_cursor *c, uint32_t *ret)
+{
+    if (rq_cursor_left(c) < 4) return false;
+    *ret = rq_get_be32(c->ptr);
+    c->ptr += 4;
+    return true;
+}
+
+bool rq_cursor_be64(rq_cursor *c, uint64_t *ret)
+{
+    if (rq_cursor_left(c) < 8) return false;
+    *ret = rq_get_be64(c->ptr);
+    c->ptr += 8;
+    return true;
+}
+
+bool rq_cursor_bytes(rq_cursor *c, size_t len, rq_slice *ret)
+{
+    if (rq_cursor_left(c) < len) return false;
+    *ret = rq_slice_of(c->ptr, len);
+    c->ptr += len;
+    return true;
+}
+
+bool rq_cursor_varint(rq_cursor *c, uint64_t *ret)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 70; shift += 7) {
+        uint8_t b;
+        if (!rq_cursor_u8(c, &b)) return false;
+        if (shift == 63 && b > 1) return false;
+        v |= (uint64_t)(b & 0x7f) << shift;
+        if ((b & 0x80) == 0) {
+            *ret = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rq_cursor_vlong(rq_cursor *c, int64_t *ret)
+{
+    uint8_t first;
+    if (!rq_cursor_u8(c, &first)) return false;
+    int8_t head = (int8_t)first;
+    if (head >= -112) {
+        *ret = head;
+        return true;
+    }
+    bool negative = head < -120;
+    unsigned bytes = (unsigned)(negative ? -120 - head : -112 - head);
+    uint64_t v = 0;
+    for (unsigned i = 0; i < bytes; i++) {
+        uint8_t b;
+        if (!rq_cursor_u8(c, &b)) return false;
+        v = v << 8 | b;
+    }
+    *ret = (int64_t)(negative ? ~v : v);
+    return true;
+}
+
+size_t rq_put_varint(uint8_t *out, uint64_t v)
+{
+    size_t n = 0;
+    while (v >= 0x80) {
+        out[n++] = (uint8_t)(v | 0x80);
+        v >>= 7;
+    }
+    out[n++] = (uint8_t)v;
+    return n;
+}
+
+static unsigned magnitude_bytes(uint64_t v)
+{
+    return v == 0 ? 1 : (71 - (unsigned)__builtin_clzll(v)) / 8;
+}
+
+size_t rq_vlong_len(int64_t v)
+{
+    if (v >= -112 && v <= 127) return 1;
+    return 1 + magnitude_bytes(v < 0 ? ~(uint64_t)v : (uint64_t)v);
+}
+
+size_t rq_put_vlong(uint8_t *out, int64_t v)
+{
+    if (v >= -112 && v <= 127) {
+        out[0] = (uint8_t)v;
+        return 1;
+    }
+    uint64_t m = v < 0 ? ~(uint64_t)v : (uint64_t)v;
+    unsigned bytes = magnitude_bytes(m);
+    out[0] = (uint8_t)((v < 0 ? -120 : -112) - (int)bytes);
+    for (unsigned i = 0; i < bytes; i++)
+        out[1 + i] = (uint8_t)(m >> (8 * (bytes - 1 - i)));
+    return 1 + bytes;
+}
+
+/* HBASE: Bytes.toStringBinary shows ASCII from space to '~' except the backslash as it is. */
+size_t rq_bytes_to_string(rq_slice s, char *out, size_t size)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t n = 0;
+    if (size == 0) return 0;
+    for (size_t i = 0; i < s.len; i++) {
+        uint8_t b = s.ptr[i];
+        if (b >= ' ' && b <= '~' && b != '\\') {
+            if (n + 1 >= size) break;
+            out[n++] = (char)b;
+        } else {
+            if (n + 4 >= size) break;
+            out[n++] = '\\';
+            out[n++] = 'x';
+            out[n++] = hex[b >> 4];
+            out[n++] = hex[b & 15];
+        }
+    }
+    out[n] = '\0';
+    return n;
+}

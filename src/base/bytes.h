@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Borrowed byte strings and the integer encodings of HBase's wire and disk formats.
+ *
+ * Everything on disk and in cell blocks is big-endian (Java's DataOutput); protobuf's varints and
+ * Hadoop's WritableUtils vints are the two variable-length forms. Readers that take a cursor check
+ * bounds and return false at the end instead of reading past it.
+ */
+#ifndef RQ_BASE_BYTES_H
+#define RQ_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Bytes owned by somebody else; who, and until when, is said where a slice is handed out. */
+typedef struct rq_slice {
+    const uint8_t *ptr;
+    size_t len;
+} rq_slice;
+
+#define RQ_SLICE_LIT(s) ((rq_slice){(const uint8_t *)(s), sizeof(s) - 1})
+
+static inline rq_slice rq_slice_of(const void *ptr, size_t len)
+{
+    return (rq_slice){(const uint8_t *)ptr, len};
+}
+
+static inline rq_slice rq_slice_cstr(const char *s)
+{
+    return (rq_slice){(const uint8_t *)s, strlen(s)};
+}
+
+static inline bool rq_slice_eq(rq_slice a, rq_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+/* Unsigned lexicographic order, as HBase's Bytes.compareTo: < 0, 0, > 0. */
+static inline int rq_bytes_compare(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
+{
+    size_t n = a_len < b_len ? a_len : b_len;
+    int c = n == 0 ? 0 : memcmp(a, b, n);
+    if (c != 0) return c;
+    return (a_len > b_len) - (a_len < b_len);
+}
+
+static inline int rq_slice_compare(rq_slice a, rq_slice b)
+{
+    return rq_bytes_compare(a.ptr, a.len, b.ptr, b.len);
+}
+
+static inline bool rq_slice_starts_with(rq_slice s, rq_slice prefix)
+{
+    return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
+}
+
+static inline uint16_t rq_get_be16(const uint8_t *p)
+{
+    uint16_t v;
+    memcpy(&v, p, 2);
+    return __builtin_bswap16(v);
+}
+
+static inline uint32_t rq_get_be32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return __builtin_bswap32(v);
+}
+
+static inline uint64_t rq_get_be64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return __builtin_bswap64(v);
+}
+
+static inline void rq_put_be16(uint8_t *p, uint16_t v)
+{
+    v = __builtin_bswap16(v);
+    memcpy(p, &v, 2);
+}
+
+static inline void rq_put_be32(uint8_t *p, uint32_t v)
+{
+    v = __builtin_bswap32(v);
+    memcpy(p, &v, 4);
+}
+
+static inline void rq_put_be64(uint8_t *p, uint64_t v)
+{
+    v = __builtin_bswap64(v);
+    memcpy(p, &v, 8);
+}
+
+/*
+ * A cursor over untrusted bytes. Each read checks the bounds, advances and returns true; at a short
+ * or malformed input it returns false and the cursor's position is unspecified.
+ */
+typedef struct rq_cursor {
+    const uint8_t *ptr;
+    const uint8_t *end;
+} rq_cursor;
+
+static inline rq_cursor rq_cursor_of(rq_slice s)
+{
+    return (rq_cursor){s.ptr, s.ptr + s.len};
+}
+
+static inline size_t rq_cursor_left(const rq_cursor *c)
+{
+    return (size_t)(c->end - c->ptr);
+}
+
+bool rq_cursor_u8(rq_cursor *c, uint8_t *ret);
+bool rq_cursor_be16(rq_cursor *c, uint16_t *ret);
+bool rq_cursor_be32(rq_cursor *c, uint32_t *ret);
+bool rq_cursor_be64(rq_cursor *c, uint64_t *ret);
+bool rq_cursor_bytes(rq_cursor *c, size_t len, rq_slice *ret);
+/* Protobuf base-128 varint, at most 10 bytes. */
+bool rq_cursor_varint(rq_cursor *c, uint64_t *ret);
+/* Hadoop WritableUtils.readVLong: 1 to 9 bytes, sign and length in the first. */
+bool rq_cursor_vlong(rq_cursor *c, int64_t *ret);
+
+/* Encoders write at `out`, which has room for the longest form, and return the bytes written. */
+#define RQ_VARINT_MAX 10
+#define RQ_VLONG_MAX 9
+size_t rq_put_varint(uint8_t *out, uint64_t v);
+size_t rq_put_vlong(uint8_t *out, int64_t v);
+size_t rq_vlong_len(int64_t v);
+
+/*
+ * HBase's Bytes.toStringBinary: printable ASCII as it is, all else as \xHH (upper-case hex).
+ * Writes at most `size` bytes with the closing NUL, cutting whole escapes; returns the length
+ * written without the NUL.
+ */
+size_t rq_bytes_to_string(rq_slice s, char *out, size_t size);
+
+#endif

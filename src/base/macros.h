@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiler annotations and the assertion that stays on in release builds. */
+#ifndef RQ_BASE_MACROS_H
+#define RQ_BASE_MACROS_H
+
+#include <stddef.h>
+
+#define RQ_NODISCARD __attribute__((warn_unused_result))
+#define RQ_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define RQ_LIKELY(x) __builtin_expect(!!(x), 1)
+#define RQ_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define RQ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define RQ_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+/* Documents which lock guards a field; not checked by gcc. */
+#define RQ_GUARDED_BY(lock)
+
+/* A broken invariant: better stop than write wrong. On in every build. */
+#define RQ_ASSERT(x)                                                                               \
+    do {                                                                                           \
+        if (RQ_UNLIKELY(!(x)))                                                                     \
+            rq_assert_failed(#x, __FILE__, __LINE__);                                              \
+    } while (0)
+
+/* Return at once on error; only where nothing is held that would leak. */
+#define RQ_TRY(expr)                                                                               \
+    do {                                                                                           \
+        rq_err rq_try_rc_ = (expr);                                                                \
+        if (RQ_UNLIKELY(rq_try_rc_ != RQ_OK))                                                      \
+            return rq_try_rc_;                                                                     \
+    } while (0)
+
+_Noreturn void rq_assert_failed(const char *expr, const char *file, int line);
+
+#endif

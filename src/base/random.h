@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small deterministic generator (xoshiro256**, public domain by Blackman and Vigna) for tests,
+ * the simulation and skip-list heights. Not for secrets. */
+#ifndef RQ_BASE_RANDOM_H
+#define RQ_BASE_RANDOM_H
+
+#include <stdint.h>
+
+typedef struct rq_random {
+    uint64_t s[4];
+} rq_random;
+
+void rq_random_seed(rq_random *r, uint64_t seed);
+uint64_t rq_random_next(rq_random *r);
+/* 0 … bound - 1; bound > 0. */
+static inline uint64_t rq_random_below(rq_random *r, uint64_t bound)
+{
+    return rq_random_next(r) % bound;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cell: one version of one column of one row. A view on bytes owned elsewhere (a memstore
+ * segment, a cached block, a request); whoever hands one out says how long it lives.
+ *
+ * Order (HBase CellComparatorImpl): row, family, qualifier ascending as unsigned bytes; timestamp
+ * descending; type descending (deletes before puts of the same timestamp); sequence id descending.
+ * hbase:meta orders rows by their table, start key and region id parts instead (MetaCellComparator).
+ */
+#ifndef RQ_CELL_CELL_H
+#define RQ_CELL_CELL_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+/* On the wire and on disk: DO NOT CHANGE. HBASE: KeyValue.Type. */
+typedef enum rq_cell_type {
+    RQ_TYPE_MINIMUM = 0,
+    RQ_TYPE_PUT = 4,
+    RQ_TYPE_DELETE = 8,                 /* exactly this version */
+    RQ_TYPE_DELETE_FAMILY_VERSION = 10, /* every column of the family at exactly this timestamp */
+    RQ_TYPE_DELETE_COLUMN = 12,         /* this column, this timestamp and older */
+    RQ_TYPE_DELETE_FAMILY = 14,         /* every column of the family, this timestamp and older */
+    RQ_TYPE_MAXIMUM = 255,
+} rq_cell_type;
+
+#define RQ_TIMESTAMP_LATEST INT64_MAX
+#define RQ_TIMESTAMP_OLDEST INT64_MIN
+#define RQ_ROW_LEN_MAX 32767
+#define RQ_FAMILY_LEN_MAX 127
+#define RQ_TAGS_LEN_MAX 65535
+
+typedef struct rq_cell {
+    const uint8_t *row;
+    const uint8_t *family;
+    const uint8_t *qualifier;
+    const uint8_t *value;
+    const uint8_t *tags; /* sequence of (be16 length, type, bytes); NULL when tags_len is 0 */
+    int64_t timestamp;
+    uint64_t seqid; /* MVCC write number = WAL sequence id; 0 once no reader needs it */
+    uint32_t qualifier_len;
+    uint32_t value_len;
+    uint16_t row_len;
+    uint16_t tags_len;
+    uint8_t family_len;
+    uint8_t type; /* rq_cell_type */
+} rq_cell;
+
+typedef enum rq_cell_order {
+    RQ_ORDER_DEFAULT,
+    RQ_ORDER_META, /* hbase:meta's rows */
+} rq_cell_order;
+
+static inline rq_slice rq_cell_row(const rq_cell *c) { return rq_slice_of(c->row, c->row_len); }
+static inline rq_slice rq_cell_family(const rq_cell *c) { return rq_slice_of(c->family, c->family_len); }
+static inline rq_slice rq_cell_qualifier(const rq_cell *c) { return rq_slice_of(c->qualifier, c->qualifier_len); }
+static inline rq_slice rq_cell_value(const rq_cell *c) { return rq_slice_of(c->value, c->value_len); }
+static inline bool rq_cell_is_delete(const rq_cell *c) { return c->type >= RQ_TYPE_DELETE && c->type <= RQ_TYPE_DELETE_FAMILY; }
+
+int rq_row_compare(rq_cell_order order, rq_slice a, rq_slice b);
+/* The whole order, sequence id included. */
+int rq_cell_compare(rq_cell_order order, const rq_cell *a, const rq_cell *b);
+/* Without the sequence id. */
+int rq_cell_compare_key(rq_cell_order order, const rq_cell *a, const rq_cell *b);
+/* Family and qualifier only. */
+int rq_cell_compare_column(const rq_cell *a, const rq_cell *b);
+bool rq_cell_same_row(const rq_cell *a, const rq_cell *b);
+bool rq_cell_same_column(const rq_cell *a, const rq_cell *b); /* row not compared */
+
+/* Keys that sort before/after every real cell they bound; they borrow the given slices. */
+/* Before all cells of the row. */
+rq_cell rq_cell_first_on_row(rq_slice row);
+/* Behind all cells of the row. */
+rq_cell rq_cell_last_on_row(rq_slice row);
+/* Before all cells of the column (timestamp LATEST, type MAXIMUM). */
+rq_cell rq_cell_first_on_column(rq_slice row, rq_slice family, rq_slice qualifier);
+/* Before the cells of the column at this timestamp and older. */
+rq_cell rq_cell_first_on_column_ts(rq_slice row, rq_slice family, rq_slice qualifier, int64_t ts);
+/* Behind all cells of the column (timestamp OLDEST, type MINIMUM). */
+rq_cell rq_cell_last_on_column(rq_slice row, rq_slice family, rq_slice qualifier);
+
+/* --- KeyValue: the cell as bytes (HBASE: KeyValue) ------------------------------------------ */
+/*
+ *  be32 key length | be32 value length | key | value | [be16 tags length | tags]
+ *  key = be16 row length | row | u8 family length | family | qualifier | be64 timestamp | u8 type
+ * The tags part exists only when there are tags.
+ */
+#define RQ_KEY_FIXED_LEN (2 + 1 + 8 + 1)
+
+static inline size_t rq_cell_key_len(const rq_cell *c)
+{
+    return (size_t)RQ_KEY_FIXED_LEN + c->row_len + c->family_len + c->qualifier_len;
+}
+
+/* Bytes of the KeyValue; HBase's size limit (hbase.server.keyvalue.maxsize) is held against it. */
+size_t rq_cell_serialized_len(const rq_cell *c, bool with_tags);
+/* Writes exactly rq_cell_serialized_len bytes. */
+void rq_cell_serialize(const rq_cell *c, bool with_tags, uint8_t *out);
+/* The key part alone: exactly rq_cell_key_len bytes. */
+void rq_cell_serialize_key(const rq_cell *c, uint8_t *out);
+/* A view on serialized bytes, which must be exactly one KeyValue; every length is checked.
+ * seqid is left 0. */
+RQ_NODISCARD rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why);
+/* A view on a serialized key; value and tags are empty. */
+RQ_NODISCARD rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why);
+
+/* The first tag of the type, or false. HBASE: TagType.TTL is 8 with a be64 of milliseconds. */
+#define RQ_TAG_TTL 8
+bool rq_cell_tag(const rq_cell *c, uint8_t tag_type, rq_slice *ret);
+
+#endif

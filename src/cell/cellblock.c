@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cell blocks: each cell a be32 length and a KeyValue, nothing before, between or behind. HBASE:
+ * KeyValueCodec, KeyValueCodecWithTags.
+ */
+#include "cell/cellblock.h"
+
+rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell)
+{
+    size_t len = rq_cell_serialized_len(cell, b->with_tags);
+    if (len > INT32_MAX || b->count == UINT32_MAX) return RQ_E_INVALID;
+    RQ_TRY(rq_buf_reserve(&b->bytes, 4 + len));
+    uint8_t *out = b->bytes.ptr + b->bytes.len;
+    rq_put_be32(out, (uint32_t)len);
+    rq_cell_serialize(cell, b->with_tags, out + 4);
+    b->bytes.len += 4 + len;
+    b->count++;
+    return RQ_OK;
+}
+
+void rq_cellblock_truncate(rq_cellblock *b, rq_cellblock_mark mark)
+{
+    RQ_ASSERT(mark.len <= b->bytes.len && mark.count <= b->count);
+    b->bytes.len = mark.len;
+    b->count = mark.count;
+}
+
+void rq_cellblock_reset(rq_cellblock *b)
+{
+    rq_buf_reset(&b->bytes);
+    b->count = 0;
+}
+
+void rq_cellblock_clear(rq_cellblock *b)
+{
+    rq_buf_clear(&b->bytes);
+    b->count = 0;
+}
+
+rq_err rq_cellblock_next(rq_cursor *c, rq_cell *ret, rq_error *why)
+{
+    size_t left = rq_cursor_left(c);
+    if (left == 0) return RQ_E_END;
+    if (left < 4)
+        return rq_fail(why, RQ_E_CORRUPT, "cell block ends in a cell's length (%zu bytes left)",
+                       left);
+    size_t len = rq_get_be32(c->ptr);
+    if (len > left - 4)
+        return rq_fail(why, RQ_E_CORRUPT, "cell of %zu bytes in a cell block with %zu left", len,
+                       left - 4);
+    RQ_TRY(rq_cell_parse(rq_slice_of(c->ptr + 4, len), ret, why));
+    c->ptr += 4 + len;
+    return RQ_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list of cells as HBase's KeyValueCodec writes them: each a be32 length and a KeyValue. It is
+ * what a read returns, what goes out on the wire as it is, and what a batch's log record holds, so
+ * a cell is copied once on its way out. Length counts tags iff `with_tags`
+ * (KeyValueCodecWithTags); the codec without tags drops them.
+ */
+#ifndef RQ_CELL_CELLBLOCK_H
+#define RQ_CELL_CELLBLOCK_H
+
+#include "base/buf.h"
+#include "cell/cell.h"
+
+typedef struct rq_cellblock {
+    rq_buf bytes;
+    uint32_t count;
+    bool with_tags;
+} rq_cellblock;
+
+/* A place to go back to: everything appended after it can be dropped. */
+typedef struct rq_cellblock_mark {
+    size_t len;
+    uint32_t count;
+} rq_cellblock_mark;
+
+RQ_NODISCARD rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell);
+static inline rq_cellblock_mark rq_cellblock_get_mark(const rq_cellblock *b)
+{
+    return (rq_cellblock_mark){b->bytes.len, b->count};
+}
+void rq_cellblock_truncate(rq_cellblock *b, rq_cellblock_mark mark);
+void rq_cellblock_reset(rq_cellblock *b);
+void rq_cellblock_clear(rq_cellblock *b);
+
+/* Walks untrusted or own bytes; each call parses one cell into *ret (a view on the bytes).
+ * RQ_E_END at the end, RQ_E_CORRUPT on malformed input. */
+RQ_NODISCARD rq_err rq_cellblock_next(rq_cursor *c, rq_cell *ret, rq_error *why);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cell as bytes, the same on the wire, in the log and in an uncompressed block (the layout
+ * stands in cell.h). Parsing believes no length: each part must lie inside the part around it and
+ * nothing may be left over. What a cell *means* is not judged here: a negative timestamp or an
+ * empty row is a legal key (block indexes hold such bounds), and the region refuses it in a
+ * mutation.
+ */
+#include "cell/cell.h"
+
+#include <inttypes.h>
+
+size_t rq_cell_serialized_len(const rq_cell *c, bool with_tags)
+{
+    size_t len = 8 + rq_cell_key_len(c) + c->value_len;
+    if (with_tags && c->tags_len > 0) len += 2 + (size_t)c->tags_len;
+    return len;
+}
+
+static uint8_t *put_bytes(uint8_t *out, const uint8_t *bytes, size_t len)
+{
+    if (len > 0) memcpy(out, bytes, len);
+    return out + len;
+}
+
+static uint8_t *put_key(const rq_cell *c, uint8_t *out)
+{
+    rq_put_be16(out, c->row_len);
+    out = put_bytes(out + 2, c->row, c->row_len);
+    *out++ = c->family_len;
+    out = put_bytes(out, c->family, c->family_len);
+    out = put_bytes(out, c->qualifier, c->qualifier_len);
+    rq_put_be64(out, (uint64_t)c->timestamp);
+    out[8] = c->type;
+    return out + 9;
+}
+
+void rq_cell_serialize_key(const rq_cell *c, uint8_t *out)
+{
+    (void)put_key(c, out);
+}
+
+void rq_cell_serialize(const rq_cell *c, bool with_tags, uint8_t *out)
+{
+    rq_put_be32(out, (uint32_t)rq_cell_key_len(c));
+    rq_put_be32(out + 4, c->value_len);
+    out = put_key(c, out + 8);
+    out = put_bytes(out, c->value, c->value_len);
+    if (with_tags && c->tags_len > 0) {
+        rq_put_be16(out, c->tags_len);
+        (void)put_bytes(out + 2, c->tags, c->tags_len);
+    }
+}
+
+/* HBASE: KeyValue.Type.isValidType. */
+static bool is_type(uint8_t type)
+{
+    switch (type) {
+    case RQ_TYPE_MINIMUM:
+    case RQ_TYPE_PUT:
+    case RQ_TYPE_DELETE:
+    case RQ_TYPE_DELETE_FAMILY_VERSION:
+    case RQ_TYPE_DELETE_COLUMN:
+    case RQ_TYPE_DELETE_FAMILY:
+    case RQ_TYPE_MAXIMUM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
+{
+    if (key.len < RQ_KEY_FIXED_LEN)
+        return rq_fail(why, RQ_E_CORRUPT, "Invalid key length in KeyValue. keyLength=%zu", key.len);
+    size_t room = key.len - RQ_KEY_FIXED_LEN; /* for row, family and qualifier */
+    size_t row_len = rq_get_be16(key.ptr);
+    if (row_len > RQ_ROW_LEN_MAX || row_len > room)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "Invalid row length in KeyValue, rowLength=%zu, keyLength=%zu", row_len,
+                       key.len);
+    room -= row_len;
+    const uint8_t *row = key.ptr + 2;
+    size_t family_len = row[row_len];
+    if (family_len > RQ_FAMILY_LEN_MAX || family_len > room)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "Invalid family length in KeyValue, familyLength=%zu, rowLength=%zu, "
+                       "keyLength=%zu",
+                       family_len, row_len, key.len);
+    room -= family_len;
+    if (room > UINT32_MAX)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "Invalid qualifier length in KeyValue, qualifierLen=%zu", room);
+    const uint8_t *family = row + row_len + 1;
+    const uint8_t *qualifier = family + family_len;
+    const uint8_t *tail = qualifier + room;
+    if (!is_type(tail[8]))
+        return rq_fail(why, RQ_E_CORRUPT, "Invalid type in KeyValue, type=%u", tail[8]);
+    *ret = (rq_cell){
+        .row = row,
+        .row_len = (uint16_t)row_len,
+        .family = family,
+        .family_len = (uint8_t)family_len,
+        .qualifier = qualifier,
+        .qualifier_len = (uint32_t)room,
+        .timestamp = (int64_t)rq_get_be64(tail),
+        .type = tail[8],
+    };
+    return RQ_OK;
+}
+
+/* Tags are walked without checks later on (rq_cell_tag), so each is measured here. */
+static bool tags_are_whole(const uint8_t *tags, size_t len)
+{
+    while (len > 0) {
+        if (len < 3) return false;
+        size_t tag_len = rq_get_be16(tags); /* type byte included */
+        if (tag_len < 1 || tag_len > len - 2) return false;
+        tags += 2 + tag_len;
+        len -= 2 + tag_len;
+    }
+    return true;
+}
+
+rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why)
+{
+    if (bytes.len < 8)
+        return rq_fail(why, RQ_E_CORRUPT, "Overflow when reading lengths of KeyValue of %zu bytes",
+                       bytes.len);
+    uint64_t key_len = rq_get_be32(bytes.ptr);
+    uint64_t value_len = rq_get_be32(bytes.ptr + 4);
+    uint64_t left = bytes.len - 8;
+    if (key_len > left)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "Invalid key length in KeyValue. keyLength=%" PRIu64 ", length=%zu", key_len,
+                       bytes.len);
+    left -= key_len;
+    if (value_len > INT32_MAX || value_len > left)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "Invalid value length in KeyValue, valueLength=%" PRIu64
+                       ", keyLength=%" PRIu64 ", length=%zu",
+                       value_len, key_len, bytes.len);
+    left -= value_len;
+    rq_cell cell;
+    RQ_TRY(rq_cell_parse_key(rq_slice_of(bytes.ptr + 8, key_len), &cell, why));
+    cell.value = bytes.ptr + 8 + key_len;
+    cell.value_len = (uint32_t)value_len;
+    if (left > 0) {
+        const uint8_t *tail = cell.value + value_len;
+        if (left < 2 || rq_get_be16(tail) != left - 2 || !tags_are_whole(tail + 2, left - 2))
+            return rq_fail(why, RQ_E_CORRUPT,
+                           "Invalid tags in KeyValue: %" PRIu64 " bytes behind a value of %" PRIu64,
+                           left, value_len);
+        cell.tags_len = (uint16_t)(left - 2);
+        cell.tags = cell.tags_len == 0 ? NULL : tail + 2;
+    }
+    *ret = cell;
+    return RQ_OK;
+}
+
+bool rq_cell_tag(const rq_cell *c, uint8_t tag_type, rq_slice *ret)
+{
+    const uint8_t *tag = c->tags;
+    size_t left = c->tags_len;
+    while (left >= 3) {
+        size_t len = rq_get_be16(tag);
+        if (len < 1 || len > left - 2) return false; /* not made by rq_cell_parse */
+        if (tag[2] == tag_type) {
+            *ret = rq_slice_of(tag + 3, len - 1);
+            return true;
+        }
+        tag += 2 + len;
+        left -= 2 + len;
+    }
+    return false;
+}

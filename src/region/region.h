@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A region: one key range of a table, with MVCC, its stores, and the order of its writes.
+ *
+ * Writes pass the region's *writer token*: rq_region_write enqueues the batch; the lane that finds
+ * the token free drains the queue (numbers, conditions, memstore insert, log staging), one that
+ * finds it taken goes on. The token is never held across I/O: a read-modify-write that needs a
+ * block gives it up, has the block brought, and is run again from its beginning with the block
+ * pinned. One counter is MVCC write number, log sequence id and the cell's seqid. A batch becomes
+ * visible, in order, once it is durable; then done() runs on the batch's lane.
+ */
+#ifndef RQ_REGION_REGION_H
+#define RQ_REGION_REGION_H
+
+#include "base/env.h"
+#include "cell/cellblock.h"
+#include "filter/filter.h"
+#include "region/region_info.h"
+#include "store/scan.h"
+#include "store/schema.h"
+#include "wal/wal.h"
+
+typedef struct rq_engine rq_engine; /* region/engine.h: env, log, block cache, ceilings, background work */
+typedef struct rq_region rq_region;
+
+/* --- writes --------------------------------------------------------------------------------- */
+typedef enum rq_mutation_type { RQ_MUTATE_PUT, RQ_MUTATE_DELETE, RQ_MUTATE_APPEND, RQ_MUTATE_INCREMENT } rq_mutation_type;
+
+/* On the wire: DO NOT CHANGE. */
+typedef enum rq_durability {
+    RQ_USE_DEFAULT = 0, RQ_SKIP_WAL = 1, RQ_ASYNC_WAL = 2, RQ_SYNC_WAL = 3, RQ_FSYNC_WAL = 4,
+} rq_durability;
+
+typedef struct rq_mutation {
+    rq_mutation_type type;
+    rq_slice row;
+    /* Family, qualifier, timestamp (LATEST: the server's clock), type, value, tags. Any order of
+     * families; cells of one column in the order given. A DELETE of the newest version is a
+     * RQ_TYPE_DELETE cell with timestamp LATEST. */
+    rq_cell *cells;
+    size_t cell_count;
+    rq_durability durability;
+    bool return_results;      /* APPEND, INCREMENT */
+    rq_time_range time_range; /* of the value read by APPEND, INCREMENT */
+} rq_mutation;
+
+/* On the wire: DO NOT CHANGE. HBASE: CompareOperator in HBase.proto's CompareType. */
+typedef enum rq_compare_op {
+    RQ_LESS = 0, RQ_LESS_OR_EQUAL = 1, RQ_EQUAL = 2, RQ_NOT_EQUAL = 3, RQ_GREATER_OR_EQUAL = 4, RQ_GREATER = 5, RQ_NO_OP = 6,
+} rq_compare_op;
+
+/* The condition of a checkAndMutate: one column against a comparator, or a filter on the row. */
+typedef struct rq_condition {
+    rq_slice row;
+    rq_slice family;
+    rq_slice qualifier;
+    rq_compare_op op;
+    struct rq_comparator *comparator; /* filter room; NULL with `filter` */
+    rq_filter *filter;
+    rq_time_range time_range;
+} rq_condition;
+
+/* One action of a batch: a mutation, or several on one row that are atomic (RowMutations), or on
+ * several rows of the region when `multi_row` (MultiRowMutationService). */
+typedef struct rq_row_op {
+    rq_mutation *mutations;
+    size_t mutation_count;
+    const rq_condition *conditions; /* all must hold */
+    size_t condition_count;
+    bool multi_row;
+    uint64_t nonce_group; /* 0: no nonce */
+    uint64_t nonce;
+    /* Results, valid when done() runs: */
+    rq_err rc;
+    rq_error why;
+    bool processed;      /* the condition held (true without one) */
+    rq_cellblock result; /* cells an APPEND/INCREMENT returns; freed by the owner */
+} rq_row_op;
+
+/* A batch. Everything it points to belongs to the owner and stays until done() runs. Each op stands
+ * or fails alone. */
+typedef struct rq_write {
+    rq_row_op *ops;
+    size_t op_count;
+    rq_lane *lane;                        /* where done() runs */
+    struct rq_wal_member *member;         /* the lane's membership in the log */
+    void (*done)(struct rq_write *write); /* every op has its rc; durable as asked for */
+    /* The region's from here on. */
+    struct rq_write *next;
+    void *state[24];
+} rq_write;
+
+/* Any thread. Never blocks. done() always runs, once, possibly before this returns (only on the
+ * calling lane). */
+void rq_region_write(rq_region *r, rq_write *w);
+/* For pool threads and tools: waits. Returns the first failed op's error. */
+RQ_NODISCARD rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
+
+/* --- identity and state --------------------------------------------------------------------- */
+const rq_region_info *rq_region_get_info(const rq_region *r);
+/* A new reference to the schema it was opened with. */
+rq_table_schema *rq_region_schema(const rq_region *r);
+rq_engine *rq_region_engine(const rq_region *r);
+/* The newest visible sequence id. */
+uint64_t rq_region_read_point(const rq_region *r);
+bool rq_region_is_closing(const rq_region *r);
+/* Counts as HBase's RegionLoad has them; cheap. */
+typedef struct rq_region_load {
+    uint64_t read_requests, write_requests, filtered_read_requests;
+    uint64_t memstore_bytes, storefile_bytes, storefile_uncompressed_bytes, max_flushed_seqid;
+    uint32_t stores, storefiles;
+    uint64_t compacted_cells, compacting_cells;
+    int64_t last_major_compaction_ms;
+} rq_region_load;
+void rq_region_get_load(const rq_region *r, rq_region_load *ret);
+rq_region *rq_region_ref(rq_region *r);
+void rq_region_unref(rq_region *r);
+
+/* --- life (blocking: pools, start-up) --------------------------------------------------------- */
+/* Lays out the folder (data/<ns>/<table>/<encoded>/{.regioninfo,<family>/}) and an empty manifest;
+ * idempotent. */
+RQ_NODISCARD rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
+                                     rq_error *why);
+/* Opens what create laid out: manifest, files, and what the log's replay holds for it. */
+RQ_NODISCARD rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
+                                   rq_region **ret, rq_error *why);
+/* Refuses new work (NotServingRegionException), finishes what runs, flushes unless `abort`, writes
+ * the sequence id file; the last reference is the caller's. */
+RQ_NODISCARD rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
+/* Removes folder, manifest and log interest of a closed region; its HFiles go to archive/. */
+RQ_NODISCARD rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
+
+/* --- background work -------------------------------------------------------------------------- */
+/* Flushes (all families when family.len == 0) and waits. */
+RQ_NODISCARD rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
+/* Asks for a compaction and returns at once. */
+RQ_NODISCARD rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *why);
+/* HBASE: CompactionState NONE 0, MINOR 1, MAJOR 2, MAJOR_AND_MINOR 3 */
+int rq_region_compaction_state(const rq_region *r);
+
+#endif

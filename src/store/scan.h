@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a read asks for: Get and Scan of HBase's client API after decoding. A Get is a scan of one
+ * row with is_get. All slices and arrays are the caller's and outlive every use of the scan (for a
+ * scanner: they live in the scanner's own arena).
+ */
+#ifndef RQ_STORE_SCAN_H
+#define RQ_STORE_SCAN_H
+
+#include "cell/cellblock.h"
+#include "filter/filter.h"
+
+/* [min, max): HBase's TimeRange. All time is {0, INT64_MAX}. */
+typedef struct rq_time_range {
+    int64_t min;
+    int64_t max;
+} rq_time_range;
+
+#define RQ_TIME_RANGE_ALL ((rq_time_range){0, INT64_MAX})
+
+typedef struct rq_scan_family {
+    rq_slice family;
+    const rq_slice *qualifiers; /* ascending, unique */
+    size_t qualifier_count;     /* 0: all columns of the family */
+    bool has_time_range;        /* overrides the scan's */
+    rq_time_range time_range;
+} rq_scan_family;
+
+typedef struct rq_scan {
+    rq_slice start_row; /* empty: from the beginning (reversed: from the end) */
+    rq_slice stop_row;  /* empty: to the end */
+    bool include_start;
+    bool include_stop;
+    bool reversed;
+    bool raw; /* delete markers and what they hide are shown */
+    bool is_get;
+    bool cache_blocks;
+    bool read_uncommitted;
+    bool check_existence_only;
+    bool load_families_on_demand;
+    const rq_scan_family *families; /* ascending by name */
+    size_t family_count;            /* 0: all families */
+    int32_t max_versions;           /* >= 1; INT32_MAX: all (still bounded by the family's VERSIONS) */
+    rq_time_range time_range;
+    int32_t store_limit;  /* cells per row and family; -1: none */
+    int32_t store_offset; /* cells skipped per row and family */
+    int32_t batch;        /* cells per result; <= 0: none */
+    rq_filter *filter;    /* may be NULL */
+} rq_scan;
+
+/* Where a read must stop; checked between cells. 0 = no limit. */
+typedef struct rq_scan_limits {
+    uint32_t cells;       /* per next(): the batch */
+    uint64_t bytes;       /* of `out` in all, measured as HBase's result size */
+    uint64_t deadline_ns; /* executor's monotonic clock */
+    bool may_stop_inside_row; /* else bytes and time are looked at between rows only */
+} rq_scan_limits;
+
+/* HBASE: ScannerContext.NextState */
+typedef enum rq_scan_state {
+    RQ_SCAN_MORE,              /* a whole row (or its last part) was delivered, more may follow */
+    RQ_SCAN_DONE,              /* the region has no more for this scan */
+    RQ_SCAN_BATCH_REACHED,     /* cells limit, inside a row */
+    RQ_SCAN_BYTES_REACHED,     /* between rows */
+    RQ_SCAN_BYTES_REACHED_MID_ROW,
+    RQ_SCAN_TIME_REACHED,      /* between rows (possibly with nothing delivered: heartbeat) */
+    RQ_SCAN_TIME_REACHED_MID_ROW,
+} rq_scan_state;
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Table and family descriptors: attributes as HBase keeps them (byte-string maps, kept and returned
+ * as given), and the parsed values the engine honours. Immutable once built; reference-counted,
+ * any thread.
+ */
+#ifndef RQ_STORE_SCHEMA_H
+#define RQ_STORE_SCHEMA_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+typedef struct rq_attribute {
+    rq_slice key;
+    rq_slice value;
+} rq_attribute;
+
+typedef struct rq_attributes {
+    rq_attribute *items;
+    size_t count;
+} rq_attributes;
+
+typedef enum rq_keep_deleted { RQ_KEEP_DELETED_FALSE, RQ_KEEP_DELETED_TRUE, RQ_KEEP_DELETED_TTL } rq_keep_deleted;
+typedef enum rq_bloom_type { RQ_BLOOM_NONE, RQ_BLOOM_ROW, RQ_BLOOM_ROWCOL, RQ_BLOOM_ROWPREFIX_FIXED_LENGTH } rq_bloom_type;
+/* Ordinals of HBase's Compression.Algorithm, as in HFile trailers: DO NOT CHANGE. */
+typedef enum rq_compression {
+    RQ_COMPRESSION_LZO = 0, RQ_COMPRESSION_GZ = 1, RQ_COMPRESSION_NONE = 2, RQ_COMPRESSION_SNAPPY = 3,
+    RQ_COMPRESSION_LZ4 = 4, RQ_COMPRESSION_BZIP2 = 5, RQ_COMPRESSION_ZSTD = 6,
+} rq_compression;
+
+#define RQ_TTL_FOREVER INT32_MAX /* seconds */
+
+typedef struct rq_family_schema {
+    rq_slice name;
+    rq_attributes attributes;    /* as stored and returned, defaults filled in as HBase does */
+    rq_attributes configuration;
+    int32_t max_versions;
+    int32_t min_versions;
+    int32_t ttl_s;
+    uint32_t block_bytes;
+    rq_bloom_type bloom;
+    rq_compression compression;
+    rq_keep_deleted keep_deleted;
+    bool block_cache;
+    bool in_memory;
+    bool new_version_behavior;
+} rq_family_schema;
+
+typedef struct rq_table_schema {
+    rq_slice ns;        /* "default" when the name has none */
+    rq_slice qualifier;
+    rq_slice name;      /* "ns:qualifier", or the qualifier alone in the default namespace */
+    rq_attributes attributes;
+    rq_family_schema *families; /* ascending by name */
+    size_t family_count;
+    bool read_only;
+    uint64_t flush_bytes;    /* MEMSTORE_FLUSHSIZE, 0: the server's default */
+    int durability;          /* pb Durability; USE_DEFAULT = 0 */
+    bool is_meta;            /* hbase:meta: RQ_ORDER_META */
+    bool compaction_enabled;
+    int region_replication;
+} rq_table_schema;
+
+/* Parses the serialized protobuf TableSchema (HBase.proto) and checks it; a new reference. */
+RQ_NODISCARD rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why);
+/* The serialized protobuf TableSchema, as in .tableinfo files and answers. */
+rq_slice rq_table_schema_pb(const rq_table_schema *s);
+rq_table_schema *rq_table_schema_ref(rq_table_schema *s);
+void rq_table_schema_unref(rq_table_schema *s); /* NULL is fine */
+const rq_family_schema *rq_table_schema_family(const rq_table_schema *s, rq_slice name);
+/* NULL when absent. */
+const rq_attribute *rq_attributes_find(const rq_attributes *a, const char *key);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A memstore segment: an arena skip list of cells. One writer (the region's token holder), any
+ * number of readers without locks; freed whole. A cell equal in key and sequence id to one already
+ * there replaces it (HBASE: CellSet over ConcurrentSkipListMap.put), readers see the one or the
+ * other. Cell bytes never move: views from a cursor live as long as the segment.
+ */
+#ifndef RQ_STORE_SEGMENT_H
+#define RQ_STORE_SEGMENT_H
+
+#include "cell/cell.h"
+
+typedef struct rq_segment rq_segment;
+
+RQ_NODISCARD rq_err rq_segment_new(rq_cell_order order, rq_segment **ret);
+rq_segment *rq_segment_ref(rq_segment *s);
+void rq_segment_unref(rq_segment *s); /* frees with the last reference */
+
+/* REQUIRES: one writer at a time. Copies the cell with tags and seqid. */
+RQ_NODISCARD rq_err rq_segment_add(rq_segment *s, const rq_cell *cell);
+
+size_t rq_segment_cell_count(const rq_segment *s);
+/* What the segment holds in memory, whole slabs: charged against the memstore ceiling. */
+size_t rq_segment_heap_bytes(const rq_segment *s);
+/* Sum of serialized cells: HBase's memstore data size, compared with the flush size. */
+size_t rq_segment_data_bytes(const rq_segment *s);
+/* Over all cells; min > max when empty. */
+void rq_segment_time_range(const rq_segment *s, int64_t *ret_min, int64_t *ret_max);
+void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *ret_max);
+
+/* A position; plain value, on the stack or in a scanner. Not valid after the segment is freed. */
+typedef struct rq_segment_cursor {
+    const rq_segment *segment;
+    const void *node; /* NULL: behind the end */
+} rq_segment_cursor;
+
+/* The first cell >= key (whole order with seqid). */
+void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
+void rq_segment_first(rq_segment_cursor *c, const rq_segment *s);
+/* The last cell < key; behind the end if none. */
+void rq_segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
+static inline bool rq_segment_cursor_valid(const rq_segment_cursor *c) { return c->node != NULL; }
+/* REQUIRES: valid. */
+void rq_segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret);
+void rq_segment_cursor_next(rq_segment_cursor *c);
+
+#endif

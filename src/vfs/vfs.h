@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The only door to storage. Paths are relative to the vfs's root, '/'-separated, no leading '/'.
+ *
+ * Durability rules (posix.c keeps them, sim.c punishes whoever forgets one):
+ *  1. Written bytes are durable after rq_file_sync; the length with them.
+ *  2. A created, linked or removed name is durable after rq_vfs_sync_dir of its folder; a new
+ *     folder's own name after sync_dir of its parent.
+ *  3. There is no rename: nothing may depend on one.
+ *  4. After a failed sync the file's unsynced bytes are lost; sync is never retried on it.
+ * All verbs are synchronous and may block: pools and tools only. The one exception is
+ * rq_file_try_read, which never waits for a device and answers RQ_E_AGAIN instead.
+ * Errors: RQ_E_NOT_FOUND, RQ_E_EXISTS, RQ_E_NO_SPACE, RQ_E_PERMISSION, RQ_E_IO; `why` names the
+ * path and what the operating system said.
+ */
+#ifndef RQ_VFS_VFS_H
+#define RQ_VFS_VFS_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+typedef struct rq_vfs rq_vfs;
+typedef struct rq_file rq_file;
+
+enum {
+    RQ_OPEN_READ = 0,
+    RQ_OPEN_WRITE = 1,   /* read and write */
+    RQ_OPEN_CREATE = 2,  /* with WRITE; existing files are opened as they are */
+    RQ_OPEN_EXCL = 4,    /* with CREATE: RQ_E_EXISTS if there */
+    RQ_OPEN_RANDOM = 8,  /* advice: no read-ahead */
+};
+
+typedef struct rq_stat {
+    uint64_t size;
+    int64_t mtime_ms;
+    bool is_dir;
+} rq_stat;
+
+typedef struct rq_dir_entry {
+    const char *name; /* in the arena given to list */
+    bool is_dir;
+} rq_dir_entry;
+
+struct rq_file {
+    rq_vfs *vfs;
+};
+
+struct rq_vfs {
+    rq_err (*open)(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why);
+    rq_err (*close)(rq_file *f);
+    rq_err (*read)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len, rq_error *why);
+    rq_err (*try_read)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len);
+    rq_err (*write)(rq_file *f, const void *buf, size_t len, uint64_t off, rq_error *why);
+    rq_err (*sync)(rq_file *f, rq_error *why);
+    rq_err (*truncate)(rq_file *f, uint64_t size, rq_error *why);
+    rq_err (*size)(rq_file *f, uint64_t *ret, rq_error *why);
+    rq_err (*stat)(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
+    rq_err (*list)(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret, size_t *ret_count,
+                   rq_error *why);
+    rq_err (*mkdir)(rq_vfs *v, const char *path, rq_error *why);
+    rq_err (*remove)(rq_vfs *v, const char *path, rq_error *why);
+    rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
+    rq_err (*sync_dir)(rq_vfs *v, const char *dir, rq_error *why);
+    rq_err (*lock)(rq_vfs *v, const char *path, rq_file **ret, rq_error *why);
+    void (*free)(rq_vfs *v);
+};
+
+/* --- files ---------------------------------------------------------------------------------- */
+RQ_NODISCARD rq_err rq_vfs_open(rq_vfs *v, const char *path, int flags, rq_file **ret,
+                                rq_error *why);
+/* NULL is fine. Unsynced bytes stay with the operating system. */
+rq_err rq_file_close(rq_file *f);
+/* Reads up to len bytes; fewer only at the end of the file. */
+RQ_NODISCARD rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len,
+                                 rq_error *why);
+/* Like read, from the page cache alone (preadv2 RWF_NOWAIT): RQ_E_AGAIN when it would wait. */
+RQ_NODISCARD rq_err rq_file_try_read(rq_file *f, void *buf, size_t len, uint64_t off,
+                                     size_t *ret_len);
+/* All of it or an error. */
+RQ_NODISCARD rq_err rq_file_write(rq_file *f, const void *buf, size_t len, uint64_t off,
+                                  rq_error *why);
+RQ_NODISCARD rq_err rq_file_sync(rq_file *f, rq_error *why);
+RQ_NODISCARD rq_err rq_file_truncate(rq_file *f, uint64_t size, rq_error *why);
+RQ_NODISCARD rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why);
+
+/* --- names ---------------------------------------------------------------------------------- */
+RQ_NODISCARD rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
+/* Names without "." and "..", sorted by bytes. */
+RQ_NODISCARD rq_err rq_vfs_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
+                                size_t *ret_count, rq_error *why);
+RQ_NODISCARD rq_err rq_vfs_mkdir(rq_vfs *v, const char *path, rq_error *why);
+/* Creates what is missing on the way and syncs each parent it added a name to. */
+RQ_NODISCARD rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why);
+/* A file or an empty folder. */
+RQ_NODISCARD rq_err rq_vfs_remove(rq_vfs *v, const char *path, rq_error *why);
+/* A folder with all it holds; absent is fine. */
+RQ_NODISCARD rq_err rq_vfs_remove_tree(rq_vfs *v, const char *path, rq_error *why);
+RQ_NODISCARD rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_error *why);
+RQ_NODISCARD rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why);
+/* An exclusive lock on the file, held until it is closed; RQ_E_LOCKED names the holder. */
+RQ_NODISCARD rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_error *why);
+
+/* --- whole small files ------------------------------------------------------------------------ */
+/* Bytes in the arena. RQ_E_INVALID above max_len. */
+RQ_NODISCARD rq_err rq_vfs_read_file(rq_vfs *v, const char *path, size_t max_len, rq_arena *arena,
+                                     rq_slice *ret, rq_error *why);
+/* A new file (RQ_E_EXISTS if there), durable with its name when this returns. */
+RQ_NODISCARD rq_err rq_vfs_write_new_file(rq_vfs *v, const char *path, rq_slice bytes,
+                                          rq_error *why);
+
+/* --- the swap -------------------------------------------------------------------------------- */
+/*
+ * A small object replaced as a whole: `name` stands for the two slots name.0 and name.1, each with
+ * magic, generation, length and CRC-32C; the newest valid one counts and only the older is ever
+ * overwritten. Durable when it returns. generation 0 = absent. RQ_E_CONFLICT when the stored
+ * generation is not `expected`.
+ */
+RQ_NODISCARD rq_err rq_vfs_cas(rq_vfs *v, const char *name, uint64_t expected, rq_slice bytes,
+                               uint64_t *ret_generation, rq_error *why);
+/* RQ_E_NOT_FOUND when neither slot holds a valid object and none was ever committed. */
+RQ_NODISCARD rq_err rq_vfs_cas_read(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *ret,
+                                    uint64_t *ret_generation, rq_error *why);
+RQ_NODISCARD rq_err rq_vfs_cas_remove(rq_vfs *v, const char *name, rq_error *why);
+
+void rq_vfs_free(rq_vfs *v);
+
+/* Below `root`, which must exist. */
+RQ_NODISCARD rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why);
+
+#endif
