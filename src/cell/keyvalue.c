@@ -89,8 +89,8 @@ rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
                        family_len, row_len, key.len);
     room -= family_len;
     if (room > UINT32_MAX)
-        return rq_fail(why, RQ_E_CORRUPT,
-                       "Invalid qualifier length in KeyValue, qualifierLen=%zu", room);
+        return rq_fail(why, RQ_E_CORRUPT, "Invalid qualifier length in KeyValue, qualifierLen=%zu",
+                       room);
     const uint8_t *family = row + row_len + 1;
     const uint8_t *qualifier = family + family_len;
     const uint8_t *tail = qualifier + room;
