@@ -14,6 +14,7 @@
 
 #include "base/env.h"
 #include "cell/cellblock.h"
+#include "filter/comparator.h"
 #include "filter/filter.h"
 #include "region/region_info.h"
 #include "store/scan.h"
@@ -44,18 +45,13 @@ typedef struct rq_mutation {
     rq_time_range time_range; /* of the value read by APPEND, INCREMENT */
 } rq_mutation;
 
-/* On the wire: DO NOT CHANGE. HBASE: CompareOperator in HBase.proto's CompareType. */
-typedef enum rq_compare_op {
-    RQ_LESS = 0, RQ_LESS_OR_EQUAL = 1, RQ_EQUAL = 2, RQ_NOT_EQUAL = 3, RQ_GREATER_OR_EQUAL = 4, RQ_GREATER = 5, RQ_NO_OP = 6,
-} rq_compare_op;
-
 /* The condition of a checkAndMutate: one column against a comparator, or a filter on the row. */
 typedef struct rq_condition {
     rq_slice row;
     rq_slice family;
     rq_slice qualifier;
     rq_compare_op op;
-    struct rq_comparator *comparator; /* filter room; NULL with `filter` */
+    rq_comparator *comparator; /* filter room; NULL with `filter` */
     rq_filter *filter;
     rq_time_range time_range;
 } rq_condition;
