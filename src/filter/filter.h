@@ -46,8 +46,9 @@ typedef struct rq_filter rq_filter;
 /*
  * From the wire: the Java class name and the bytes of its message (Filter.proto); both are copied.
  * The filter lives in the arena (what grows is linked to it) and goes with it: give the scanner's
- * arena, not the request's. `order` is that of the region (hbase:meta has its own). Errors carry
- * HBase's exception and text.
+ * arena, not the request's. Filters compare rows as plain bytes, in hbase:meta too (HBASE:
+ * CellComparator.getInstance() in FilterListBase and FuzzyRowFilter). Errors carry HBase's
+ * exception and text.
  */
 RQ_NODISCARD
 rq_err rq_filter_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *arena,
