@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "hfile/format.h" /* rq_bloom_type, rq_compression */
 
 typedef struct rq_attribute {
     rq_slice key;
@@ -22,12 +23,6 @@ typedef struct rq_attributes {
 } rq_attributes;
 
 typedef enum rq_keep_deleted { RQ_KEEP_DELETED_FALSE, RQ_KEEP_DELETED_TRUE, RQ_KEEP_DELETED_TTL } rq_keep_deleted;
-typedef enum rq_bloom_type { RQ_BLOOM_NONE, RQ_BLOOM_ROW, RQ_BLOOM_ROWCOL, RQ_BLOOM_ROWPREFIX_FIXED_LENGTH } rq_bloom_type;
-/* Ordinals of HBase's Compression.Algorithm, as in HFile trailers: DO NOT CHANGE. */
-typedef enum rq_compression {
-    RQ_COMPRESSION_LZO = 0, RQ_COMPRESSION_GZ = 1, RQ_COMPRESSION_NONE = 2, RQ_COMPRESSION_SNAPPY = 3,
-    RQ_COMPRESSION_LZ4 = 4, RQ_COMPRESSION_BZIP2 = 5, RQ_COMPRESSION_ZSTD = 6,
-} rq_compression;
 
 #define RQ_TTL_FOREVER INT32_MAX /* seconds */
 

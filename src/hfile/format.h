@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HFile v3 on disk (v2 is read): the numbers and names that both sides share. HBASE: HFileBlock,
+ * FixedFileTrailer, HFileInfo, HFileBlockIndex 2.6.
+ *
+ *   data blocks, interleaved with leaf index blocks and bloom chunks    ("scanned" section)
+ *   meta blocks, intermediate index blocks                              ("non-scanned")
+ *   root data index, meta index, file info, bloom meta                  ("load on open")
+ *   trailer, 4096 bytes (v2: 212)
+ *
+ * A block is a 33-byte header, the (compressed) payload, and a be32 checksum for each
+ * bytes-per-checksum of header and payload:
+ *   magic[8] | be32 on-disk size without header, with checksums | be32 uncompressed size |
+ *   be64 offset of the previous block of the type | u8 checksum type | be32 bytes per checksum |
+ *   be32 on-disk size of header and payload
+ * All integers are big-endian.
+ */
+#ifndef RQ_HFILE_FORMAT_H
+#define RQ_HFILE_FORMAT_H
+
+#include "base/bytes.h"
+#include "cell/cell.h"
+#include "hfile/compression.h"
+
+#define RQ_HFILE_HEADER_LEN 33
+#define RQ_HFILE_TRAILER_LEN 4096
+#define RQ_HFILE_TRAILER_V2_LEN 212
+#define RQ_HFILE_MAJOR 3
+#define RQ_HFILE_MINOR 3
+#define RQ_HFILE_INDEX_LEVELS_MAX 16 /* HBase's own limit */
+
+/* HBASE: BlockType. The order is ours; magics are in format.c. */
+typedef enum rq_block_kind {
+    RQ_BLOCK_DATA,
+    RQ_BLOCK_ENCODED_DATA,
+    RQ_BLOCK_LEAF_INDEX,
+    RQ_BLOCK_BLOOM_CHUNK,
+    RQ_BLOCK_META,
+    RQ_BLOCK_INTERMEDIATE_INDEX,
+    RQ_BLOCK_ROOT_INDEX,
+    RQ_BLOCK_FILE_INFO,
+    RQ_BLOCK_GENERAL_BLOOM_META,
+    RQ_BLOCK_DELETE_FAMILY_BLOOM_META,
+    RQ_BLOCK_TRAILER,
+    RQ_BLOCK_KIND_COUNT
+} rq_block_kind;
+
+/* The eight magic bytes; not NUL-terminated. */
+const uint8_t *rq_block_kind_magic(rq_block_kind kind);
+bool rq_block_kind_of_magic(const uint8_t magic[8], rq_block_kind *ret);
+/* "DATA", "LEAF_INDEX" … as HBase prints them. */
+const char *rq_block_kind_name(rq_block_kind kind);
+
+/* On disk: DO NOT CHANGE. HBASE: ChecksumType. */
+typedef enum rq_checksum_type {
+    RQ_CHECKSUM_NONE = 0,
+    RQ_CHECKSUM_CRC32 = 1,
+    RQ_CHECKSUM_CRC32C = 2,
+} rq_checksum_type;
+
+/* HBASE: BloomType; written by name. */
+typedef enum rq_bloom_type {
+    RQ_BLOOM_NONE,
+    RQ_BLOOM_ROW,
+    RQ_BLOOM_ROWCOL,
+    RQ_BLOOM_ROWPREFIX_FIXED_LENGTH,
+} rq_bloom_type;
+
+const char *rq_bloom_type_name(rq_bloom_type t);
+bool rq_bloom_type_parse(rq_slice name, rq_bloom_type *ret);
+
+/* On disk: DO NOT CHANGE. HBASE: DataBlockEncoding. */
+typedef enum rq_block_encoding {
+    RQ_ENCODING_NONE = 0,
+    RQ_ENCODING_PREFIX = 2,
+    RQ_ENCODING_DIFF = 3,
+    RQ_ENCODING_FAST_DIFF = 4,
+    RQ_ENCODING_ROW_INDEX_V1 = 7,
+} rq_block_encoding;
+
+/* What an open file knows about itself, and what the writer reports of one it finished. Slices
+ * belong to the reader or writer that handed the struct out. */
+typedef struct rq_hfile_info {
+    uint64_t size_bytes;
+    uint64_t entry_count;
+    uint64_t uncompressed_bytes; /* HBase's totalUncompressedBytes */
+    uint32_t data_index_levels;
+    rq_compression compression;
+    rq_block_encoding encoding;
+    rq_cell_order order;
+    rq_bloom_type bloom;
+    bool has_mvcc;
+    bool has_tags;
+    bool major;         /* MAJOR_COMPACTION_KEY */
+    bool bulk_loaded;   /* BULKLOAD_TIMESTAMP is there */
+    bool has_max_seqid; /* MAX_SEQ_ID_KEY is there */
+    bool exclude_from_minor;
+    uint64_t max_seqid;
+    uint64_t max_memstore_ts; /* MAX_MEMSTORE_TS_KEY: the largest seqid in a cell */
+    bool has_time_range;
+    int64_t min_ts, max_ts;  /* TIMERANGE; empty when min > max */
+    int64_t earliest_put_ts; /* INT64_MAX when none */
+    int64_t create_time_ms;
+    uint64_t delete_family_count;
+    uint32_t avg_key_len, avg_value_len;
+    rq_slice first_key; /* serialized keys; empty when the file holds no cell */
+    rq_slice last_key;
+} rq_hfile_info;
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading HFiles: an open file and its scanners.
+ *
+ * An open file keeps its trailer, file info and little else in memory; index, bloom and data blocks
+ * come through the block cache. It is immutable and reference-counted; any thread. Every block read
+ * from the file has its header, checksum, sizes and inner structure checked before it is used;
+ * RQ_E_CORRUPT names the file and the block's offset.
+ */
+#ifndef RQ_HFILE_READER_H
+#define RQ_HFILE_READER_H
+
+#include "cell/cell.h"
+#include "hfile/block_cache.h"
+#include "hfile/format.h"
+#include "hfile/read_ctx.h"
+#include "vfs/vfs.h"
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+/* Blocking. `cache` may be NULL (tools): every block is then read from the file. `in_memory`: the
+ * family's IN_MEMORY attribute. The vfs and the cache outlive the reader. A new reference. */
+RQ_NODISCARD
+rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
+                            rq_hfile_reader **ret, rq_error *why);
+rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r);
+/* The last one closes the file and evicts its blocks. NULL is fine. */
+void rq_hfile_reader_unref(rq_hfile_reader *r);
+
+const char *rq_hfile_reader_path(const rq_hfile_reader *r);
+/* Valid as long as the reader. */
+const rq_hfile_info *rq_hfile_reader_info(const rq_hfile_reader *r);
+/* A file info value by HBase's key ("MAX_SEQ_ID_KEY"); false when absent. */
+bool rq_hfile_reader_file_info(const rq_hfile_reader *r, rq_slice key, rq_slice *ret);
+/* All of them, sorted by key: index from 0; false behind the last. */
+bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_slice *ret_key,
+                                  rq_slice *ret_value);
+
+/* --- cutting files before they are touched -----------------------------------------------------
+ */
+/* Each sets *ret to false only when the file surely holds nothing that matches; a file without the
+ * bloom answers true. RQ_E_AGAIN as every read. */
+
+/* Whether the row may be in the file. Uses a ROW bloom; other types answer by key range. */
+RQ_NODISCARD
+rq_err rq_hfile_may_contain_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row, bool *ret,
+                                rq_error *why);
+/* Whether the column, or a family delete of its row, may be in the file. ROWCOL bloom, else ROW. */
+RQ_NODISCARD
+rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
+                                   rq_slice qualifier, bool *ret, rq_error *why);
+/* Whether a DeleteFamily or DeleteFamilyVersion of the row may be in the file. */
+RQ_NODISCARD
+rq_err rq_hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
+                                          bool *ret, rq_error *why);
+
+/* The key in the middle of the data index: where a region splits. RQ_E_END on an empty file. The
+ * bytes are appended to `out`; a serialized key. */
+RQ_NODISCARD
+rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_error *why);
+
+/* --- scanners ------------------------------------------------------------------------------- */
+/*
+ * A position in a file. Visible so that it can be embedded; fields are the reader's own. While
+ * positioned it pins the current data block (and the index block that led to it).
+ *
+ * Keys are compared without the sequence id: a seek finds the first cell whose key is at or behind
+ * the given one, so that among equal keys the newest sequence id comes first.
+ *
+ * RQ_E_AGAIN (may_block false): ctx->need tells what is missing; the scanner, its current cell
+ * included, is as before and the same call may be repeated. RQ_E_END: no such cell; the scanner is
+ * then not positioned. Any other error: not positioned.
+ */
+typedef struct rq_hfile_scanner {
+    rq_hfile_reader *reader;
+    rq_hfile_block *block; /* pinned while positioned */
+    rq_hfile_block *leaf;  /* the index block (leaf, or root of one level) of `block` */
+    uint32_t path[RQ_HFILE_INDEX_LEVELS_MAX]; /* entry taken in each index level, root first */
+    uint32_t pos;                             /* of the cell in the block's payload */
+    uint32_t next_pos;                        /* behind it */
+    rq_cell cell;
+} rq_hfile_scanner;
+
+/* Takes a reference to the reader; not positioned. */
+void rq_hfile_scanner_init(rq_hfile_scanner *s, rq_hfile_reader *r);
+/* Drops pins and the position, keeps the reader: cheap parking between two RPCs. */
+void rq_hfile_scanner_release(rq_hfile_scanner *s);
+/* Releases everything; all-zero scanners are fine. */
+void rq_hfile_scanner_clear(rq_hfile_scanner *s);
+
+RQ_NODISCARD
+rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why);
+/* To the first cell at or behind the key. `key` must not point into the scanner's own block. */
+RQ_NODISCARD
+rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                             rq_error *why);
+/* The same, but never backward: stays where it is when the current cell is already at or behind
+ * the key, and looks in the current block first. Seeks when not positioned. */
+RQ_NODISCARD
+rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                               rq_error *why);
+/* To the last cell before the key (reverse scans). */
+RQ_NODISCARD
+rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                                    rq_error *why);
+RQ_NODISCARD
+rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why);
+
+static inline bool rq_hfile_scanner_is_positioned(const rq_hfile_scanner *s)
+{
+    return s->block != NULL;
+}
+
+/* A view on the pinned block, valid until the scanner's next call that succeeds or fails with
+ * anything but RQ_E_AGAIN. NULL when not positioned. */
+static inline const rq_cell *rq_hfile_scanner_cell(const rq_hfile_scanner *s)
+{
+    return s->block != NULL ? &s->cell : NULL;
+}
+
+/* Keeps the current cell's block alive longer than the scanner stays on it: a new reference, to be
+ * given back with rq_hfile_block_unref (an arena link). NULL when not positioned. */
+rq_hfile_block *rq_hfile_scanner_hold(const rq_hfile_scanner *s);
+void rq_hfile_block_unref(rq_hfile_block *b); /* NULL is fine */
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing HFiles, byte-compatible with HBase 2.6 (HBASE: HFileWriterImpl, StoreFileWriter): flush,
+ * compaction and bulk load. Cells go in in order; the file is durable, name included, when finish
+ * returns. Blocking; one thread at a time.
+ */
+#ifndef RQ_HFILE_WRITER_H
+#define RQ_HFILE_WRITER_H
+
+#include "cell/cell.h"
+#include "hfile/format.h"
+#include "vfs/vfs.h"
+
+typedef struct rq_hfile_writer rq_hfile_writer;
+
+typedef struct rq_hfile_options {
+    rq_compression compression;
+    int compression_level;       /* 0: the algorithm's default */
+    rq_block_encoding encoding;  /* NONE; others are RQ_E_UNSUPPORTED */
+    uint32_t block_bytes;        /* BLOCKSIZE */
+    rq_bloom_type bloom;         /* NONE, ROW or ROWCOL */
+    double bloom_error_rate;     /* io.storefile.bloom.error.rate */
+    uint32_t bloom_chunk_bytes;  /* io.storefile.bloom.block.size */
+    uint32_t index_chunk_bytes;  /* hfile.index.block.max.size */
+    uint32_t index_entries_min;  /* hfile.index.block.min.entries */
+    rq_checksum_type checksum;   /* hbase.hstore.checksum.algorithm */
+    uint32_t bytes_per_checksum; /* hbase.hstore.bytes.per.checksum */
+    rq_cell_order order;
+    bool include_mvcc; /* sequence ids are written with the cells */
+    bool include_tags;
+    int64_t create_time_ms;
+} rq_hfile_options;
+
+/* HBase's defaults: 64 KiB blocks, no compression, ROW bloom, CRC32C, mvcc and tags. The caller
+ * sets create_time_ms. */
+rq_hfile_options rq_hfile_options_default(void);
+
+/* Creates the file (RQ_E_EXISTS if it is there). The vfs outlives the writer. */
+RQ_NODISCARD
+rq_err rq_hfile_writer_open(rq_vfs *vfs, const char *path, const rq_hfile_options *o,
+                            rq_hfile_writer **ret, rq_error *why);
+
+/* The cell is copied. RQ_E_INVALID when it sorts before the one before it or a length is out of
+ * range; the writer can then only be aborted, as after any error. */
+RQ_NODISCARD
+rq_err rq_hfile_writer_append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why);
+
+/* A file info entry; keys that start with "hfile." are refused. A key set twice keeps the last. */
+RQ_NODISCARD
+rq_err rq_hfile_writer_append_file_info(rq_hfile_writer *w, rq_slice key, rq_slice value,
+                                        rq_error *why);
+
+/* What flush and compaction add: MAX_SEQ_ID_KEY, MAJOR_COMPACTION_KEY, COMPACTION_EVENT_KEY (the
+ * names of the files this one replaces; none at a flush), TIMERANGE, EARLIEST_PUT_TS. Once, any
+ * time before finish. Without it the file is one for bulk load. */
+RQ_NODISCARD
+rq_err rq_hfile_writer_set_store_info(rq_hfile_writer *w, uint64_t max_seqid, bool major,
+                                      const rq_slice *replaced_names, size_t replaced_count,
+                                      rq_error *why);
+
+/* Bytes written so far, the open block included: for splitting output and pacing. */
+uint64_t rq_hfile_writer_bytes(const rq_hfile_writer *w);
+uint64_t rq_hfile_writer_entry_count(const rq_hfile_writer *w);
+
+/* Writes index, blooms, file info and trailer and makes bytes, length and name durable. `info` may
+ * be NULL; its slices are valid until close. */
+RQ_NODISCARD
+rq_err rq_hfile_writer_finish(rq_hfile_writer *w, rq_hfile_info *info, rq_error *why);
+/* Frees the writer. An unfinished file is removed (best effort). NULL is fine. */
+void rq_hfile_writer_close(rq_hfile_writer *w);
+
+#endif
