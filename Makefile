@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front for Meson. The two commands a newcomer needs: `make run` and `make test`.
+#   make           build build/rorqual          make run      build and serve ./data in the foreground
+#   make test      every test                    make unit     the C tests alone (seconds)
+#   make asan      C tests under Address- and UndefinedBehaviorSanitizer
+#   make tsan      C tests under ThreadSanitizer
+#   make fuzz      each fuzz target for FUZZ_SECONDS (default 60)
+#   make bench     the comparison with a real HBase, into docs/benchmarks.md
+#   make crash     kill -9 rounds (ROUNDS, default 50)     make sim   power-cut seeds (SEEDS, default 500)
+#   make format    clang-format over all C sources
+
+SHELL := /bin/sh
+JOBS ?= $(shell nproc)
+DATA ?= ./data
+FUZZ_SECONDS ?= 60
+ROUNDS ?= 50
+SEEDS ?= 500
+SOURCES = $(shell git ls-files '*.c' '*.h')
+
+.PHONY: all setup run test unit asan tsan fuzz bench crash sim format format-check clean
+all: build/rorqual
+
+setup:
+	@tools/setup build
+
+build/build.ninja: | setup
+	@meson setup build >build.log 2>&1 || { cat build.log; exit 1; }
+	@rm -f build.log
+
+.PHONY: build/rorqual
+build/rorqual: setup build/build.ninja
+	@ninja -C build -j $(JOBS) --quiet rorqual
+	@[ -e build/rorqual ] || ln -s src/cli/rorqual build/rorqual
+
+run: build/rorqual
+	@exec build/rorqual server --data $(DATA)
+
+unit: build/rorqual
+	@ninja -C build -j $(JOBS) --quiet
+	@meson test -C build --no-rebuild --print-errorlogs --num-processes $(JOBS)
+
+test: build/rorqual
+	@tools/setup test
+	@tests/run
+
+asan tsan: setup
+	@[ -e build-$@/build.ninja ] || meson setup build-$@ --buildtype=debugoptimized \
+	  -Db_sanitize=$(if $(filter asan,$@),address$(comma)undefined,thread) -Db_lundef=false >/dev/null
+	@ninja -C build-$@ -j $(JOBS) --quiet
+	@meson test -C build-$@ --no-rebuild --print-errorlogs --num-processes $(JOBS) --timeout-multiplier 6
+comma := ,
+
+fuzz:
+	@tools/setup all
+	@[ -e build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true >/dev/null
+	@ninja -C build-fuzz -j $(JOBS) --quiet
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz build-fuzz
+
+bench: build/rorqual
+	@tools/setup test
+	@bench/run
+
+crash: build/rorqual
+	@tools/setup test
+	@ROUNDS=$(ROUNDS) tests/e2e/crash.py
+
+sim: build/rorqual
+	@ninja -C build -j $(JOBS) --quiet
+	@SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
+
+format:
+	@tools/setup all
+	@clang-format -i $(SOURCES)
+
+format-check:
+	@clang-format --dry-run --Werror $(SOURCES)
+
+clean:
+	@rm -rf build build-asan build-tsan build-fuzz
