@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The RPC server: HBase's protocol on a listener, and the services that answer. It knows no service
+ * itself; the rooms above register tables of methods (methods.def lists what HBase has).
+ *
+ * Memory is bounded by a budget that the server's connections share: a request's bytes are charged
+ * before they are allocated, and a connection that finds the budget spent is not read until others
+ * gave back. A connection whose client does not take its answers is not read either.
+ */
+#ifndef RQ_RPC_SERVER_H
+#define RQ_RPC_SERVER_H
+
+#include "rpc/call.h"
+#include "rpc/loop.h"
+
+typedef struct rq_rpc_server rq_rpc_server;
+typedef struct rq_rpc_budget rq_rpc_budget;
+
+/* A service as the connection header names it, e.g. "ClientService". The tables must outlive the
+ * server. */
+typedef struct rq_rpc_service {
+    const char *name;
+    const rq_rpc_method *methods;
+    size_t method_count;
+    void *ctx; /* given to every handler */
+} rq_rpc_service;
+
+/* Bytes of requests in flight, for one or several servers of a process. */
+RQ_NODISCARD rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret);
+void rq_rpc_budget_free(rq_rpc_budget *b);
+size_t rq_rpc_budget_used(const rq_rpc_budget *b); /* any thread */
+
+#define RQ_RPC_REQUEST_BYTES_MAX ((size_t)256 << 20) /* hbase.ipc.max.request.size */
+#define RQ_RPC_MIN_TIMEOUT_MS 20                     /* hbase.ipc.min.client.request.timeout */
+
+/* Zero means the default where one is named. */
+typedef struct rq_rpc_server_options {
+    rq_loops *loops;
+    rq_rpc_budget *budget; /* outlives the server; at least request_bytes_max large */
+    const char *address;   /* numeric; NULL: 127.0.0.1 */
+    uint16_t port;         /* 0: any free one */
+    const rq_rpc_service *services; /* copied; the tables inside are not */
+    size_t service_count;
+    const char *cluster_id;        /* what the preamble `Regist` is answered with; copied; NULL: none */
+    size_t request_bytes_max;      /* RQ_RPC_REQUEST_BYTES_MAX */
+    uint32_t min_timeout_ms;       /* RQ_RPC_MIN_TIMEOUT_MS */
+    size_t out_bytes_max;          /* unread answers after which a connection is not read: 4 MiB */
+    unsigned connections_max;      /* 0: no limit */
+    const rq_log *log;             /* may be NULL */
+} rq_rpc_server_options;
+
+/* Listens and serves from now on. Errors as rq_listener_open. */
+RQ_NODISCARD rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **ret,
+                                       rq_error *why);
+uint16_t rq_rpc_server_port(const rq_rpc_server *s);
+
+/* Accepts no more connections; calls that arrive from now on get RegionServerStoppedException.
+ * Returns when no call is in flight and the answers are handed to the kernel, or after
+ * `timeout_ms`; true when everything was finished. Not from a loop's thread. */
+bool rq_rpc_server_drain(rq_rpc_server *s, unsigned timeout_ms);
+/* Closes the connections and waits until the last call has ended. Not from a loop's thread. */
+void rq_rpc_server_close(rq_rpc_server *s);
+
+/* Counters for metrics; any thread, not a consistent snapshot. */
+typedef struct rq_rpc_stats {
+    uint64_t calls;            /* dispatched */
+    uint64_t exceptions;       /* answered with an exception, by handlers or by this room */
+    uint64_t dropped;          /* ended without an answer: deadline, disconnected */
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    uint64_t refused;          /* preambles, headers and frames that closed a connection */
+    uint64_t calls_in_flight;
+    uint64_t connections;
+} rq_rpc_stats;
+
+rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s);
+
+#endif
