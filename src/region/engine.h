@@ -6,8 +6,8 @@
  * Start of a server:
  *   1. rq_engine_open        reads the log; its records wait, bucketed by region
  *   2. rq_region_open        each region takes what waits for it (meta first, then what meta lists)
- *   3. rq_engine_recovered   says what is left over; the catalog decides, nothing is skipped silently
- * Stop: rq_region_close for each region, then rq_engine_close.
+ *   3. rq_engine_recovered   says what is left over; the catalog decides, nothing is skipped
+ * silently Stop: rq_region_close for each region, then rq_engine_close.
  *
  * Memory (the design's decision 5): memstores and block cache share one budget. A region asks for a
  * flush at its flush size; above the low mark of the global ceiling the engine flushes the largest
@@ -20,16 +20,13 @@
 #include "base/env.h"
 #include "region/region.h"
 
-struct rq_wal;
 struct rq_block_cache;
+struct rq_config;
+struct rq_wal;
 
 typedef struct rq_engine_options {
-    /* Memstores and block cache together; 0: a quarter of the machine's memory. */
-    uint64_t memory_bytes;
-    /* HBase's property names (settings.def lists those the engine reads). Returns the text, valid
-     * during rq_engine_open, or NULL for the default. The function may be NULL. */
-    const char *(*setting)(void *context, const char *property);
-    void *setting_context;
+    const struct rq_config
+        *config; /* base/config.h; borrowed during rq_engine_open. NULL: defaults */
     /* A region had to be given up (its log or a file failed): it refuses everything from here on
      * with NotServingRegionException; the catalog closes it with abort and opens it again. Any
      * thread, once per region, never with a lock held. May be NULL. */
@@ -40,8 +37,9 @@ typedef struct rq_engine_options {
 /* Blocking. Creates .rorqual/ and the log where they are missing; the root folder exists.
  * RQ_E_CONFIG names a bad setting, RQ_E_CORRUPT the segment and offset of a bad record. `env` is
  * copied; what it points to outlives the engine. */
-RQ_NODISCARD rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options,
-                                   rq_engine **ret, rq_error *why);
+RQ_NODISCARD
+rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_engine **ret,
+                      rq_error *why);
 /* REQUIRES: every region is closed and unreferenced. Waits for background work; a clean close
  * leaves nothing in the log that recovery would need. NULL is fine. */
 rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why);
@@ -50,12 +48,13 @@ const rq_env *rq_engine_env(const rq_engine *e);
 struct rq_wal *rq_engine_wal(const rq_engine *e);
 struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
 
-/* --- what the log held at start ----------------------------------------------------------------- */
+/* --- what the log held at start -----------------------------------------------------------------
+ */
 typedef struct rq_leftover {
     char encoded[RQ_ENCODED_NAME_LEN + 1];
-    rq_slice table;            /* as the records name it; valid during the call */
-    uint64_t records;          /* not in any file of the region */
-    bool has_manifest;         /* the region's folder and manifest exist */
+    rq_slice table;    /* as the records name it; valid during the call */
+    uint64_t records;  /* not in any file of the region */
+    bool has_manifest; /* the region's folder and manifest exist */
 } rq_leftover;
 
 typedef enum rq_leftover_fate {
@@ -70,15 +69,16 @@ uint64_t rq_engine_recovered(rq_engine *e,
                              rq_leftover_fate (*decide)(void *context, const rq_leftover *left),
                              void *context);
 
-/* --- the open regions ----------------------------------------------------------------------------- */
+/* --- the open regions
+ * ----------------------------------------------------------------------------- */
 /* A snapshot of them with a reference each, in the arena; the caller unrefs. */
-RQ_NODISCARD rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret,
-                                      size_t *ret_count);
+RQ_NODISCARD
+rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count);
 
 typedef struct rq_engine_stats {
-    uint64_t memstore_bytes;       /* all segments, heap */
-    uint64_t memstore_bytes_low;   /* above it the engine flushes */
-    uint64_t memstore_bytes_max;   /* above it writes wait */
+    uint64_t memstore_bytes;     /* all segments, heap */
+    uint64_t memstore_bytes_low; /* above it the engine flushes */
+    uint64_t memstore_bytes_max; /* above it writes wait */
     uint64_t block_cache_bytes_max;
     uint64_t flush_queue, compaction_queue;
     uint64_t flushes, flushed_bytes;
@@ -87,8 +87,5 @@ typedef struct rq_engine_stats {
     uint64_t recovered_records, dropped_records;
 } rq_engine_stats;
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret);
-
-/* True when the engine reads this property (for the server's list of known settings). */
-bool rq_engine_setting_known(const char *property);
 
 #endif

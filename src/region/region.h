@@ -21,15 +21,25 @@
 #include "store/schema.h"
 #include "wal/wal.h"
 
-typedef struct rq_engine rq_engine; /* region/engine.h: env, log, block cache, ceilings, background work */
+/* region/engine.h: environment, log, block cache, ceilings, background work */
+typedef struct rq_engine rq_engine;
 typedef struct rq_region rq_region;
 
 /* --- writes --------------------------------------------------------------------------------- */
-typedef enum rq_mutation_type { RQ_MUTATE_PUT, RQ_MUTATE_DELETE, RQ_MUTATE_APPEND, RQ_MUTATE_INCREMENT } rq_mutation_type;
+typedef enum rq_mutation_type {
+    RQ_MUTATE_PUT,
+    RQ_MUTATE_DELETE,
+    RQ_MUTATE_APPEND,
+    RQ_MUTATE_INCREMENT
+} rq_mutation_type;
 
 /* On the wire: DO NOT CHANGE. */
 typedef enum rq_durability {
-    RQ_USE_DEFAULT = 0, RQ_SKIP_WAL = 1, RQ_ASYNC_WAL = 2, RQ_SYNC_WAL = 3, RQ_FSYNC_WAL = 4,
+    RQ_USE_DEFAULT = 0,
+    RQ_SKIP_WAL = 1,
+    RQ_ASYNC_WAL = 2,
+    RQ_SYNC_WAL = 3,
+    RQ_FSYNC_WAL = 4,
 } rq_durability;
 
 typedef struct rq_mutation {
@@ -90,7 +100,8 @@ typedef struct rq_write {
  * calling lane). */
 void rq_region_write(rq_region *r, rq_write *w);
 /* For pool threads and tools: waits. Returns the first failed op's error. */
-RQ_NODISCARD rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
 
 /* --- identity and state --------------------------------------------------------------------- */
 const rq_region_info *rq_region_get_info(const rq_region *r);
@@ -115,22 +126,32 @@ void rq_region_unref(rq_region *r);
 /* --- life (blocking: pools, start-up) --------------------------------------------------------- */
 /* Lays out the folder (data/<ns>/<table>/<encoded>/{.regioninfo,<family>/}) and an empty manifest;
  * idempotent. */
-RQ_NODISCARD rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
-                                     rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
+                        rq_error *why);
 /* Opens what create laid out: manifest, files, and what the log's replay holds for it. */
-RQ_NODISCARD rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
-                                   rq_region **ret, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
+                      rq_region **ret, rq_error *why);
 /* Refuses new work (NotServingRegionException), finishes what runs, flushes unless `abort`, writes
  * the sequence id file; the last reference is the caller's. */
-RQ_NODISCARD rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
 /* Removes folder, manifest and log interest of a closed region; its HFiles go to archive/. */
-RQ_NODISCARD rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
+/* The same for one family of a closed region (alter that removes a family); absent is fine. */
+RQ_NODISCARD
+rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slice family,
+                               rq_error *why);
 
 /* --- background work -------------------------------------------------------------------------- */
 /* Flushes (all families when family.len == 0) and waits. */
-RQ_NODISCARD rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
 /* Asks for a compaction and returns at once. */
-RQ_NODISCARD rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *why);
 /* HBASE: CompactionState NONE 0, MINOR 1, MAJOR 2, MAJOR_AND_MINOR 3 */
 int rq_region_compaction_state(const rq_region *r);
 

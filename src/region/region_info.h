@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A region's identity. HBASE: RegionInfo. The region name is
- *   <table>,<start key>,<region id>[_<replica id, 4 hex>].<encoded>.     encoded = MD5 hex of the part before the dot
- * and for the first meta region the old format `hbase:meta,,1` with the encoded name 1588230740.
+ *   <table>,<start key>,<region id>[_<replica id, 4 hex>].<encoded>.     encoded = MD5 hex of the
+ * part before the dot and for the first meta region the old format `hbase:meta,,1` with the encoded
+ * name 1588230740.
  */
 #ifndef RQ_REGION_REGION_INFO_H
 #define RQ_REGION_REGION_INFO_H
@@ -18,7 +19,7 @@ typedef struct rq_region_info {
     rq_slice qualifier;
     rq_slice table; /* as shown: "ns:q" or "q" */
     rq_slice start_key;
-    rq_slice end_key; /* exclusive; empty: the end of the table */
+    rq_slice end_key;  /* exclusive; empty: the end of the table */
     int64_t region_id; /* creation time, ms */
     int32_t replica_id;
     bool offline;
@@ -28,15 +29,18 @@ typedef struct rq_region_info {
 } rq_region_info;
 
 /* Builds name and encoded name; everything is copied into the arena. */
-RQ_NODISCARD rq_err rq_region_info_make(rq_arena *arena, rq_slice ns, rq_slice qualifier,
-                                        rq_slice start_key, rq_slice end_key, int64_t region_id,
-                                        int32_t replica_id, rq_region_info *ret);
+RQ_NODISCARD
+rq_err rq_region_info_make(rq_arena *arena, rq_slice ns, rq_slice qualifier, rq_slice start_key,
+                           rq_slice end_key, int64_t region_id, int32_t replica_id,
+                           rq_region_info *ret);
 /* hbase:meta,,1 */
-RQ_NODISCARD rq_err rq_region_info_meta(rq_arena *arena, rq_region_info *ret);
+RQ_NODISCARD
+rq_err rq_region_info_meta(rq_arena *arena, rq_region_info *ret);
 /* "PBUF" + protobuf RegionInfo: meta's info:regioninfo and (delimited) the .regioninfo file. */
-RQ_NODISCARD rq_err rq_region_info_serialize(const rq_region_info *r, rq_arena *arena, rq_slice *ret);
-RQ_NODISCARD rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret,
-                                         rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_info_serialize(const rq_region_info *r, rq_arena *arena, rq_slice *ret);
+RQ_NODISCARD
+rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret, rq_error *why);
 bool rq_region_info_contains(const rq_region_info *r, rq_slice row);
 
 #endif

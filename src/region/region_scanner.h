@@ -23,17 +23,18 @@ typedef struct rq_region_scanner rq_region_scanner;
  * scan). Errors: NoSuchColumnFamilyException ("Column family x does not exist in region …"),
  * WrongRegionException when a Get's row is outside, DoNotRetryIOException "Cannot specify any
  * column for a raw scan", NotServingRegionException while closing. */
-RQ_NODISCARD rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_point,
-                                           rq_arena *arena, rq_region_scanner **ret, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_point,
+                              rq_arena *arena, rq_region_scanner **ret, rq_error *why);
 /*
  * Appends the next row, or the part of it that the limits allow, to `out`. RQ_E_AGAIN: ctx's need
  * must be fulfilled first, nothing was appended for the row at hand that a repeated call would
  * append twice. *ret_state says how it ended; RQ_SCAN_DONE may come with cells or without. `rows`
  * and counters of the scan metrics are in the scanner's stats.
  */
-RQ_NODISCARD rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits,
-                                           rq_read_ctx *ctx, rq_cellblock *out,
-                                           rq_scan_state *ret_state, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
+                              rq_cellblock *out, rq_scan_state *ret_state, rq_error *why);
 void rq_region_scanner_suspend(rq_region_scanner *s);
 void rq_region_scanner_close(rq_region_scanner *s); /* NULL is fine */
 
@@ -46,9 +47,10 @@ const rq_scan_stats *rq_region_scanner_stats(const rq_region_scanner *s);
 /* The row the scanner stands at (last looked at): the cursor of a heartbeat. */
 rq_slice rq_region_scanner_current_row(const rq_region_scanner *s);
 
-/* --- what the region gives its scanners (region.c) ----------------------------------------------- */
-/* Registers a read point (0: takes the newest visible one) so that nothing visible at it is dropped;
- * any lane; cheap. */
+/* --- what the region gives its scanners (region.c) -----------------------------------------------
+ */
+/* Registers a read point (0: takes the newest visible one) so that nothing visible at it is
+ * dropped; any lane; cheap. */
 uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point);
 void rq_region_read_point_release(rq_region *r, uint64_t read_point);
 size_t rq_region_store_count(const rq_region *r);
@@ -56,7 +58,8 @@ struct rq_store *rq_region_store_at(const rq_region *r, size_t i); /* ascending 
 
 /* For conditions and read-modify-writes under the writer token: reads one row at the newest staged
  * state (everything inserted, durable or not). `scan` has is_get. RQ_E_AGAIN as above. */
-RQ_NODISCARD rq_err rq_region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena,
-                                          rq_read_ctx *ctx, rq_cellblock *out, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                             rq_cellblock *out, rq_error *why);
 
 #endif

@@ -22,13 +22,17 @@ typedef struct rq_attributes {
     size_t count;
 } rq_attributes;
 
-typedef enum rq_keep_deleted { RQ_KEEP_DELETED_FALSE, RQ_KEEP_DELETED_TRUE, RQ_KEEP_DELETED_TTL } rq_keep_deleted;
+typedef enum rq_keep_deleted {
+    RQ_KEEP_DELETED_FALSE,
+    RQ_KEEP_DELETED_TRUE,
+    RQ_KEEP_DELETED_TTL
+} rq_keep_deleted;
 
 #define RQ_TTL_FOREVER INT32_MAX /* seconds */
 
 typedef struct rq_family_schema {
     rq_slice name;
-    rq_attributes attributes;    /* as stored and returned, defaults filled in as HBase does */
+    rq_attributes attributes; /* as stored and returned, defaults filled in as HBase does */
     rq_attributes configuration;
     int32_t max_versions;
     int32_t min_versions;
@@ -40,31 +44,48 @@ typedef struct rq_family_schema {
     bool block_cache;
     bool in_memory;
     bool new_version_behavior;
+    bool compress_tags;
+    bool cache_on_write; /* CACHE_DATA_ON_WRITE */
+    int32_t scope;       /* REPLICATION_SCOPE: 0 local, 1 global */
+    rq_block_encoding encoding;
 } rq_family_schema;
 
 typedef struct rq_table_schema {
-    rq_slice ns;        /* "default" when the name has none */
+    rq_slice ns; /* "default" when the name has none */
     rq_slice qualifier;
-    rq_slice name;      /* "ns:qualifier", or the qualifier alone in the default namespace */
+    rq_slice name; /* "ns:qualifier", or the qualifier alone in the default namespace */
     rq_attributes attributes;
     rq_family_schema *families; /* ascending by name */
     size_t family_count;
     bool read_only;
     uint64_t flush_bytes;    /* MEMSTORE_FLUSHSIZE, 0: the server's default */
+    uint64_t max_file_bytes; /* MAX_FILESIZE, 0: the server's default */
     int durability;          /* pb Durability; USE_DEFAULT = 0 */
     bool is_meta;            /* hbase:meta: RQ_ORDER_META */
     bool compaction_enabled;
     int region_replication;
 } rq_table_schema;
 
-/* Parses the serialized protobuf TableSchema (HBase.proto) and checks it; a new reference. */
-RQ_NODISCARD rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why);
+/*
+ * Parses the serialized protobuf TableSchema (HBase.proto); a new reference. Families get the
+ * attributes HBase adds (defaults), the table's configuration becomes attributes, empty values
+ * remove, times and sizes written as text ("1 DAY", "64 KB") become numbers. RQ_E_ILLEGAL_ARGUMENT
+ * with HBase's text when a name or value cannot be one; whether values make sense together is the
+ * catalog's business (HBASE: TableDescriptorChecker).
+ */
+RQ_NODISCARD
+rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why);
 /* The serialized protobuf TableSchema, as in .tableinfo files and answers. */
 rq_slice rq_table_schema_pb(const rq_table_schema *s);
 rq_table_schema *rq_table_schema_ref(rq_table_schema *s);
 void rq_table_schema_unref(rq_table_schema *s); /* NULL is fine */
-const rq_family_schema *rq_table_schema_family(const rq_table_schema *s, rq_slice name);
 /* NULL when absent. */
+const rq_family_schema *rq_table_schema_family(const rq_table_schema *s, rq_slice name);
+/* NULL when absent. Items are ascending by key. */
 const rq_attribute *rq_attributes_find(const rq_attributes *a, const char *key);
+/* A server setting overridden for a family: its configuration, then its attributes, then the
+ * table's attributes (HBASE: CompoundConfiguration in HStore). False: the server's value holds. */
+bool rq_schema_setting(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                       rq_slice *ret);
 
 #endif
