@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The catalog: which namespaces, tables and regions exist, which regions are open here, and the
+ * durable procedures that change any of it. It is master and assignment of the one server.
+ *
+ * On the way of a Put or Get it is the first stop: region name → open region, without a lock.
+ *
+ * Readers see an immutable *view* (hash maps of regions and tables), replaced as a whole by
+ * publishing a pointer; the old one is retired through the epoch. Whatever a lookup returns is
+ * valid until the end of the caller's read section (a loop's iteration, or an rq_epoch_pin), unless
+ * it is referenced. Changes go through rq_catalog_submit; each is a procedure with a durable
+ * record, and a crash at any step leaves the old or the new state.
+ *
+ * A server starts with rq_root_open (catalog/root.h: lock, versions, cluster id), rq_engine_open,
+ * rq_catalog_open; it ends with rq_catalog_close, rq_engine_close, rq_root_close.
+ */
+#ifndef RQ_CATALOG_CATALOG_H
+#define RQ_CATALOG_CATALOG_H
+
+#include "catalog/root.h"
+#include "region/engine.h"
+
+typedef struct rq_catalog rq_catalog;
+
+typedef struct rq_server_name {
+    const char *host; /* what clients are told */
+    uint16_t port;
+    int64_t start_code; /* wall clock at start, ms */
+    const char *text;   /* "host,port,startcode"; filled in by the catalog */
+} rq_server_name;
+
+typedef struct rq_catalog_options {
+    rq_server_name server; /* copied */
+    rq_server_name master;
+    /* HBase's property names, as in rq_engine_options; may be NULL. */
+    const char *(*setting)(void *context, const char *property);
+    void *setting_context;
+} rq_catalog_options;
+
+/*
+ * Blocking. On an empty root lays everything out; else reads meta, opens the regions of enabled
+ * tables and resumes unfinished procedures. A region that cannot be opened is logged, stays closed
+ * and answers NotServingRegionException; the rest is served.
+ */
+RQ_NODISCARD
+rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_options *options,
+                       rq_catalog **ret, rq_error *why);
+/* Blocking. New procedures are refused, running ones finish; closes every region with a flush, meta
+ * and the procedure store last. `clean` false: as after a crash (tests): nothing is flushed. NULL
+ * is fine. The catalog is freed in any case; the first error is returned. */
+rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why);
+
+const rq_server_name *rq_catalog_server(const rq_catalog *c);
+const rq_server_name *rq_catalog_master(const rq_catalog *c);
+rq_root *rq_catalog_root(const rq_catalog *c);
+rq_engine *rq_catalog_engine(const rq_catalog *c);
+/* For rq_engine_options.region_failed: closes the region with abort and opens it again. Any thread.
+ */
+void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
+
+/* --- regions: read section ------------------------------------------------------------------ */
+/* HBASE: RegionState.State; as meta's info:state names them. */
+typedef enum rq_region_state {
+    RQ_REGION_OFFLINE,
+    RQ_REGION_OPENING,
+    RQ_REGION_OPEN,
+    RQ_REGION_CLOSING,
+    RQ_REGION_CLOSED,
+    RQ_REGION_FAILED_OPEN, /* `failure` says why; closed until an operator acts */
+} rq_region_state;
+
+/* Immutable, part of a view. */
+typedef struct rq_catalog_region {
+    const rq_region_info *info;
+    rq_region *region; /* RQ_REGION_OPEN only, else NULL */
+    rq_region_state state;
+    const char *failure;
+    int64_t open_seqnum; /* meta's info:seqnumDuringOpen */
+    int64_t changed_ms;  /* when the state was entered */
+} rq_catalog_region;
+
+typedef enum rq_table_state { /* HBASE: TableState.State; on the wire: DO NOT CHANGE */
+                              RQ_TABLE_ENABLED = 0,
+                              RQ_TABLE_DISABLED = 1,
+                              RQ_TABLE_DISABLING = 2,
+                              RQ_TABLE_ENABLING = 3,
+} rq_table_state;
+
+/* Immutable, part of a view. */
+typedef struct rq_catalog_table {
+    rq_table_schema *schema; /* reference it to keep it */
+    rq_table_state state;
+    const rq_catalog_region *const *regions; /* ascending by start key */
+    size_t region_count;
+} rq_catalog_table;
+
+/*
+ * The open region of a RegionSpecifier of type REGION_NAME (binary region name; HBase looks at the
+ * encoded part alone) or ENCODED_REGION_NAME. RQ_E_NOT_SERVING_REGION "… is not online on …",
+ * RQ_E_REGION_OPENING, as HBase.
+ */
+RQ_NODISCARD
+rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice region_name, rq_region **ret,
+                                 rq_error *why);
+RQ_NODISCARD
+rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_region **ret,
+                                    rq_error *why);
+/* Open or not; NULL when the catalog knows none of that encoded name. */
+const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded);
+/* "ns:q" or "q". NULL: no such table. hbase:meta is a table; the procedure store is none. */
+const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table);
+/* All tables, ascending by namespace, then qualifier. */
+void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret, size_t *ret_count);
+/* The region of the table that holds the row, open or not. RQ_E_TABLE_NOT_FOUND. */
+RQ_NODISCARD
+rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
+                         const rq_catalog_region **ret, rq_error *why);
+/* All regions that are open, meta first; `regions` as a whole is valid in the read section. */
+void rq_catalog_online(const rq_catalog *c, const rq_catalog_region *const **ret,
+                       size_t *ret_count);
+/* Grows with every published view: whoever caches something derived can tell. */
+uint64_t rq_catalog_view_number(const rq_catalog *c);
+
+/* --- namespaces: read section ------------------------------------------------------------------
+ */
+typedef struct rq_namespace {
+    rq_slice name;
+    rq_attributes configuration;
+} rq_namespace;
+
+/* NULL: none of that name. */
+const rq_namespace *rq_catalog_namespace_find(const rq_catalog *c, rq_slice name);
+/* Ascending by name. */
+void rq_catalog_namespaces(const rq_catalog *c, const rq_namespace *const **ret, size_t *ret_count);
+
+/* --- names ------------------------------------------------------------------------------------ */
+/* Splits "ns:q" or "q" and checks as HBase's TableName.valueOf; RQ_E_ILLEGAL_ARGUMENT with its
+ * texts. The parts point into `name` (or to "default"). */
+RQ_NODISCARD
+rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why);
+/* The two parts as they come in protobuf messages. */
+RQ_NODISCARD
+rq_err rq_table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
+RQ_NODISCARD
+rq_err rq_namespace_name_check(rq_slice ns, rq_error *why);
+/* "ns:q", or "q" in the default namespace. .ptr NULL when memory is out. */
+rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier);
+
+/* --- changes ------------------------------------------------------------------------------------
+ */
+typedef enum rq_ddl_kind { /* in durable records: DO NOT CHANGE */
+                           RQ_DDL_CREATE_TABLE = 1,
+                           RQ_DDL_DELETE_TABLE = 2,
+                           RQ_DDL_TRUNCATE_TABLE = 3,
+                           RQ_DDL_ENABLE_TABLE = 4,
+                           RQ_DDL_DISABLE_TABLE = 5,
+                           RQ_DDL_MODIFY_TABLE = 6,
+                           RQ_DDL_ADD_FAMILY = 7,
+                           RQ_DDL_MODIFY_FAMILY = 8,
+                           RQ_DDL_DELETE_FAMILY = 9,
+                           RQ_DDL_CREATE_NAMESPACE = 10,
+                           RQ_DDL_MODIFY_NAMESPACE = 11,
+                           RQ_DDL_DELETE_NAMESPACE = 12,
+                           RQ_DDL_FLUSH_TABLE = 13,
+                           RQ_DDL_REOPEN_TABLE = 14,
+} rq_ddl_kind;
+
+/*
+ * A change and, once submitted, what became of the submission. The caller fills the first part
+ * (slices stay his until `submitted` has run) and may free the object in submitted().
+ */
+typedef struct rq_ddl {
+    rq_ddl_kind kind;
+    rq_slice ns;        /* tables: of the table; namespaces: the name */
+    rq_slice qualifier; /* tables */
+    /* CREATE_TABLE, MODIFY_TABLE: TableSchema. ADD/MODIFY_FAMILY: ColumnFamilySchema.
+     * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. */
+    rq_slice descriptor;
+    rq_slice family;            /* DELETE_FAMILY, FLUSH_TABLE (empty: all) */
+    const rq_slice *split_keys; /* CREATE_TABLE, in any order */
+    size_t split_key_count;
+    bool preserve_splits;        /* TRUNCATE_TABLE */
+    bool no_reopen;              /* MODIFY_TABLE with reopen_regions = false */
+    uint64_t nonce_group, nonce; /* nonce 0: none */
+    rq_slice user;
+    /* Return when the procedure is accepted (its record is durable), not when its first checks have
+     * passed: what HBase does for TRUNCATE and ENABLE of newer clients. */
+    bool no_wait_for_checks;
+
+    rq_lane *lane; /* where submitted() runs; NULL: any thread */
+    void (*submitted)(struct rq_ddl *ddl);
+
+    /* Set when submitted() runs. On an error no procedure exists, or it ended with that error. */
+    rq_err rc;
+    rq_error why;
+    uint64_t proc_id; /* 0: none was made */
+    rq_task task;     /* the catalog's */
+} rq_ddl;
+
+/* Any thread, never blocks. submitted() runs once, always. */
+void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
+/* For pools, tools, tests: submits and waits until the procedure has *finished*. */
+RQ_NODISCARD
+rq_err rq_catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
+
+/* --- procedures ---------------------------------------------------------------------------------
+ */
+typedef struct rq_procedure {
+    uint64_t id;
+    rq_ddl_kind kind;
+    rq_slice ns, qualifier;
+    rq_slice user;
+    uint64_t nonce_group, nonce;
+    int64_t submitted_ms, updated_ms;
+    bool finished;
+    bool waiting; /* for a lock */
+    const char *step;
+    rq_err rc; /* finished: the outcome */
+    const char *message;
+} rq_procedure;
+
+/* False: unknown (never existed, or its result was evicted). Strings are copied into the arena. Any
+ * thread. */
+bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret);
+/* All that are kept, ascending by id. */
+RQ_NODISCARD
+rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
+/* Drops the kept result sooner (HBase's client does so after it took it). */
+void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
+/* HBase's "ConvertClassName"-style names: "org.apache.hadoop.hbase.master.procedure.…Procedure". */
+const char *rq_ddl_java_class(rq_ddl_kind kind);
+/* HBase's progress of an alter: regions that still have the old schema, and all. */
+RQ_NODISCARD
+rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
+                               uint32_t *ret_total, rq_error *why);
+
+/* --- switches ------------------------------------------------------------------------------------
+ */
+typedef enum rq_switch { /* in durable records: DO NOT CHANGE */
+                         RQ_SWITCH_BALANCER,
+                         RQ_SWITCH_NORMALIZER,
+                         RQ_SWITCH_SPLIT,
+                         RQ_SWITCH_MERGE,
+                         RQ_SWITCH_CATALOG_JANITOR,
+                         RQ_SWITCH_CLEANER,
+                         RQ_SWITCH_COMPACTION, /* the region server's, not remembered over a restart
+                                                */
+                         RQ_SWITCH_COUNT
+} rq_switch;
+
+bool rq_catalog_switch_get(const rq_catalog *c, rq_switch which);
+/* Blocking (durable when it returns, for those HBase remembers). */
+RQ_NODISCARD
+rq_err rq_catalog_switch_set(rq_catalog *c, rq_switch which, bool on, bool *ret_before,
+                             rq_error *why);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data folder as a whole: who owns it, who wrote it, what it is called.
+ *
+ *   hbase.version     "PBUF" + HBaseVersionFileContent{version = "8"}     (HBASE:
+ * FSUtils.setVersion) hbase.id          "PBUF" + ClusterId{uuid}                            (HBASE:
+ * FSUtils.setClusterId) .rorqual/lock     held by the running server .rorqual/version  our own
+ * format's number, decimal, newline; written last on a first start: a folder that has it is laid
+ * out, one that has not is laid out again
+ */
+#ifndef RQ_CATALOG_ROOT_H
+#define RQ_CATALOG_ROOT_H
+
+#include "base/env.h"
+#include "base/err.h"
+#include "vfs/vfs.h"
+
+#define RQ_ROOT_FORMAT_VERSION 1
+#define RQ_ROOT_HBASE_VERSION "8"
+
+typedef struct rq_root rq_root;
+
+/*
+ * Takes the lock and looks at the versions, before anything else is touched. Blocking.
+ * RQ_E_LOCKED: another server runs on it. RQ_E_VERSION: newer than we know. RQ_E_UNSUPPORTED: a
+ * folder with foreign content. Each with one clear line in `why`, the folder as it was.
+ */
+RQ_NODISCARD
+rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why);
+/* Releases the lock. NULL is fine. */
+void rq_root_close(rq_root *root);
+
+/* True until the catalog has laid out a new folder. */
+bool rq_root_is_new(const rq_root *root);
+/* HBase's cluster id, a UUID in text form; made on a first start. Valid until close. */
+const char *rq_root_cluster_id(const rq_root *root);
+
+#endif
