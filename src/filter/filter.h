@@ -11,7 +11,9 @@
  *   rq_filter_cell            for each cell that versions, deletes and time range let through
  *     rq_filter_next_cell_hint   after SEEK_NEXT_USING_HINT, with the same cell
  *     rq_filter_transform_cell   after one of the INCLUDE codes, with the same cell
- *   rq_filter_row_done        when the row is whole and rq_filter_has_filter_row()
+ *   row's end                 if rq_filter_has_filter_row(): rq_filter_row_done on the collected
+ *                             cells; else rq_filter_row (RowFilter, PrefixFilter and FuzzyRowFilter
+ *                             answer there without having a filter row)
  *   rq_filter_reset           before the next row
  *
  * What filter_row_key and filter_cell return an error for is what HBase throws there (a
@@ -56,6 +58,9 @@ rq_err rq_filter_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *
 
 /* HBase does this for a reversed scan before the first row. */
 void rq_filter_set_reversed(rq_filter *f, bool reversed);
+/* What RandomRowFilter's dice start from: the environment's randomness. Without it each scan draws
+ * the same rows. */
+void rq_filter_set_seed(rq_filter *f, uint64_t seed);
 
 void rq_filter_reset(rq_filter *f);
 bool rq_filter_all_remaining(rq_filter *f);
@@ -80,12 +85,12 @@ bool rq_filter_has_filter_row(const rq_filter *f);
 /*
  * The row's collected cells, in order, with keep[i] true for each; the filter clears the flags of
  * those it drops. HBASE: FilterWrapper.filterRowCellsWithRet: filterRowCells, then, when cells are
- * left, filterRow. A row of which no cell was kept is asked by rq_filter_row instead.
+ * left, filterRow. After it HBase does not ask rq_filter_row again, not even for NOT_CALLED (so a
+ * PageFilter does not count empty rows).
  */
 rq_filter_row_verdict rq_filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
                                          bool *keep);
-/* Filter.filterRow alone: HBase asks it of empty rows too, where PageFilter and WhileMatchFilter
- * count. true: leave the row out. */
+/* Filter.filterRow, for filters without a filter row. true: leave the row out. */
 bool rq_filter_row(rq_filter *f);
 
 /* Must cells of this family be read to decide on a row? If not, they may be loaded after the
