@@ -54,7 +54,7 @@ typedef struct rq_filter rq_filter;
  */
 RQ_NODISCARD
 rq_err rq_filter_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *arena,
-                       rq_cell_order order, rq_filter **ret, rq_error *why);
+                       rq_filter **ret, rq_error *why);
 
 /* HBase does this for a reversed scan before the first row. */
 void rq_filter_set_reversed(rq_filter *f, bool reversed);
