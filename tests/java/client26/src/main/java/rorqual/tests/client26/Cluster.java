@@ -24,7 +24,7 @@ import rorqual.tests.support.Await;
 /**
  * The server under test, as one connection that all programs of this JVM share.
  *
- * <p>{@code ZK=host:port} says where it is. {@code RUN} is a suffix of all names, so that runs do not meet; a later JVM
+ * <p>{@code ZK=host:port} (needed) says where it is. {@code RUN} is a suffix of all names, so that runs do not meet; a later JVM
  * that is to check what an earlier one wrote gets the same.
  */
 public final class Cluster implements AutoCloseable {
@@ -46,7 +46,11 @@ public final class Cluster implements AutoCloseable {
     }
 
     public static String zookeeper() {
-        return System.getenv().getOrDefault("ZK", "127.0.0.1:2181");
+        String zookeeper = System.getenv("ZK");
+        if (zookeeper == null || !zookeeper.contains(":")) {
+            throw new IllegalArgumentException("ZK=host:port must say where the server is");
+        }
+        return zookeeper;
     }
 
     public static Configuration configuration(String zookeeper) {

@@ -29,6 +29,7 @@ public final class Runner {
         }
         List<Program> chosen = choose(programs, Arrays.asList(args).subList(Math.min(1, args.length), args.length));
         Report report = new Report();
+        endAfter(Long.parseLong(System.getenv().getOrDefault("RUN_TIMEOUT", "600")), report);
         // Phases are barriers: all of write, then all of check, as when a restart lies between them.
         for (String phase : phases) {
             ExecutorService pool = Executors.newFixedThreadPool(
@@ -54,6 +55,22 @@ public final class Runner {
             }
         }
         return chosen;
+    }
+
+    /** Whatever hangs, the run ends, and with its last line. */
+    private static void endAfter(long seconds, Report report) {
+        Thread watch = new Thread(() -> {
+            try {
+                Thread.sleep(seconds * 1_000);
+            } catch (InterruptedException e) {
+                return;
+            }
+            report.fail("(run)", new AssertionError("no end after " + seconds + " s"));
+            System.out.println(report.passed() + " passed, " + report.failed() + " failed");
+            Runtime.getRuntime().halt(1);
+        }, "end of run");
+        watch.setDaemon(true);
+        watch.start();
     }
 
     private static void phase(Report report, Program program, String phase) {

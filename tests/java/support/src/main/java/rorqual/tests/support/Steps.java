@@ -24,8 +24,12 @@ public final class Steps {
     private static final long TIMEOUT_SECONDS =
         Long.parseLong(System.getenv().getOrDefault("STEP_TIMEOUT", "120"));
 
+    /** A failure slower than this is a server that does not answer; a phase gives up at the second one. */
+    private static final long SLOW_SECONDS = 20;
+
     private final Report report;
     private final String prefix;
+    private int slowFailures;
     private final ExecutorService executor;
     private final AtomicReference<Thread> thread = new AtomicReference<>();
 
@@ -61,6 +65,7 @@ public final class Steps {
     }
 
     private boolean attempt(String name, Body body) {
+        long begin = System.nanoTime();
         Future<?> outcome = executor.submit(() -> {
             body.run();
             return null;
@@ -71,6 +76,9 @@ public final class Steps {
             return true;
         } catch (ExecutionException e) {
             fail(name, e.getCause());
+            if (System.nanoTime() - begin > SLOW_SECONDS * 1_000_000_000L && ++slowFailures == 2) {
+                throw new Stop();
+            }
             return false;
         } catch (TimeoutException e) {
             AssertionError hung = new AssertionError("no end after " + TIMEOUT_SECONDS + " s");
