@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The real executor: pools, lanes and timers on threads. Event loops bring lanes of their own
+ * (rpc room); the lanes made here are serial workers with a thread each (log, procedures).
+ *
+ *  1. The first worker of each pool and the timer thread start with the executor, so that a process
+ *     that may not have threads learns it at start and not at its first flush. Further workers
+ * start when a task finds none idle, up to the pool's limit.
+ *  2. A worker that waits on a latch does not count against the limit while it waits: tasks it
+ * waits for may stand behind it in the same queue. Such extra workers stay; RQ_WORKERS_MAX caps
+ * them.
+ *  3. RQ_POOL_COMPACT runs under SCHED_BATCH: the scheduler lets waking loops preempt it.
+ *  4. Signals are blocked in all threads made here; they belong to the main thread.
+ *
+ * Locks: each pool, each lane, the timers and each latch has a mutex of its own; none is held while
+ * a task runs, and none while another is taken but for the timers': a due task is posted under it.
+ */
+#include "base/executor.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/random.h"
+
+#define RQ_WORKERS_MAX 512
+
+typedef struct queue {
+    rq_task *head;
+    rq_task **tail;
+} queue;
+
+typedef struct pool {
+    struct thread_executor *ex;
+    rq_pool kind;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    queue tasks;    /* these by mutex */
+    unsigned limit; /* workers that may run at the same time */
+    unsigned started;
+    unsigned idle;
+    unsigned queued;
+    unsigned waiting; /* on latches */
+    bool stopping;
+    pthread_t threads[RQ_WORKERS_MAX];
+} pool;
+
+typedef struct lane {
+    rq_lane base;
+    struct thread_executor *ex;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    queue tasks; /* these by mutex */
+    bool sleeping;
+    bool stopping;
+} lane;
+
+typedef struct thread_executor {
+    rq_executor base;
+    pool pools[RQ_POOL_COUNT];
+    pthread_key_t worker_key; /* a worker's own pool */
+
+    pthread_mutex_t pending_mutex;
+    pthread_cond_t pending_zero;
+    _Atomic uint64_t pending; /* pool tasks queued or running */
+    _Atomic unsigned lanes;
+
+    pthread_t timer_thread;
+    pthread_mutex_t timer_mutex;
+    pthread_cond_t timer_wake;
+    rq_timer *timers; /* by due time; few enough for a list. By timer_mutex, as timer_stopping */
+    bool timer_stopping;
+
+    pthread_mutex_t random_mutex;
+    rq_random random;
+} thread_executor;
+
+typedef struct latch_impl {
+    pthread_mutex_t mutex;
+    pthread_cond_t opened;
+} latch_impl;
+
+_Static_assert(sizeof(latch_impl) <= sizeof(((rq_latch *)0)->impl), "rq_latch.impl is too small");
+_Static_assert(_Alignof(latch_impl) <= _Alignof(void *), "rq_latch.impl is aligned to pointers");
+
+static void queue_init(queue *q)
+{
+    q->head = NULL;
+    q->tail = &q->head;
+}
+
+static void queue_push(queue *q, rq_task *task)
+{
+    task->next = NULL;
+    *q->tail = task;
+    q->tail = &task->next;
+}
+
+static rq_task *queue_pop(queue *q)
+{
+    rq_task *task = q->head;
+    if (task == NULL) return NULL;
+    q->head = task->next;
+    if (q->head == NULL) q->tail = &q->head;
+    task->next = NULL;
+    return task;
+}
+
+/* pthread's own errors here are broken invariants (a mutex not held, memory overwritten). */
+static void lock(pthread_mutex_t *m)
+{
+    int rc = pthread_mutex_lock(m);
+    RQ_ASSERT(rc == 0);
+}
+
+static void unlock(pthread_mutex_t *m)
+{
+    int rc = pthread_mutex_unlock(m);
+    RQ_ASSERT(rc == 0);
+}
+
+static bool thread_start(pthread_t *ret, void *(*entry)(void *), void *arg, const char *name)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_BLOCK, &all, &before) != 0) return false;
+    int rc = pthread_create(ret, NULL, entry, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0) return false;
+    char cut[16]; /* the kernel's limit */
+    (void)snprintf(cut, sizeof cut, "%s", name);
+    (void)pthread_setname_np(*ret, cut);
+    return true;
+}
+
+/* --- pools --------------------------------------------------------------------------------------
+ */
+
+static void task_finished(thread_executor *ex)
+{
+    if (atomic_fetch_sub_explicit(&ex->pending, 1, memory_order_acq_rel) != 1) return;
+    lock(&ex->pending_mutex);
+    pthread_cond_broadcast(&ex->pending_zero);
+    unlock(&ex->pending_mutex);
+}
+
+static void *worker_main(void *arg)
+{
+    pool *p = arg;
+    (void)pthread_setspecific(p->ex->worker_key, p);
+    if (p->kind == RQ_POOL_COMPACT) {
+        struct sched_param none = {0};
+        (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none); /* a wish only */
+    }
+    lock(&p->mutex);
+    for (;;) {
+        rq_task *task = queue_pop(&p->tasks);
+        if (task == NULL) {
+            if (p->stopping) break;
+            p->idle++;
+            pthread_cond_wait(&p->wake, &p->mutex);
+            p->idle--;
+            continue;
+        }
+        p->queued--;
+        unlock(&p->mutex);
+        task->run(task);
+        task_finished(p->ex);
+        lock(&p->mutex);
+    }
+    unlock(&p->mutex);
+    return NULL;
+}
+
+static const char *pool_name(rq_pool kind)
+{
+    switch (kind) {
+    case RQ_POOL_READ:
+        return "rq-read";
+    case RQ_POOL_FLUSH:
+        return "rq-flush";
+    case RQ_POOL_COMPACT:
+        return "rq-compact";
+    case RQ_POOL_WORK:
+        return "rq-work";
+    case RQ_POOL_COUNT:
+        break;
+    }
+    return "rq-pool";
+}
+
+/* REQUIRES: p->mutex. Starts a worker if all are taken and one more may be. A failure is not one as
+ * long as the first worker lives: the task waits for it. */
+static bool pool_grow(pool *p)
+{
+    if (p->started - p->waiting >= p->limit || p->started >= RQ_WORKERS_MAX) return false;
+    if (!thread_start(&p->threads[p->started], worker_main, p, pool_name(p->kind))) return false;
+    p->started++;
+    return true;
+}
+
+static void executor_submit(rq_executor *base, rq_pool kind, rq_task *task)
+{
+    thread_executor *ex = (thread_executor *)base;
+    pool *p = &ex->pools[kind];
+    atomic_fetch_add_explicit(&ex->pending, 1, memory_order_relaxed);
+    lock(&p->mutex);
+    queue_push(&p->tasks, task);
+    p->queued++;
+    if (p->idle > 0) pthread_cond_signal(&p->wake);
+    if (p->queued > p->idle) (void)pool_grow(p); /* the idle ones are on their way to others */
+    unlock(&p->mutex);
+}
+
+static bool pool_start(pool *p, thread_executor *ex, rq_pool kind, unsigned limit)
+{
+    p->ex = ex;
+    p->kind = kind;
+    p->limit = limit == 0 ? 1 : limit;
+    queue_init(&p->tasks);
+    pthread_mutex_init(&p->mutex, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    lock(&p->mutex);
+    bool ok = pool_grow(p);
+    unlock(&p->mutex);
+    return ok;
+}
+
+static void pool_stop(pool *p)
+{
+    lock(&p->mutex);
+    p->stopping = true;
+    pthread_cond_broadcast(&p->wake);
+    unsigned started = p->started;
+    unlock(&p->mutex);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(p->threads[i], NULL);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->mutex);
+}
+
+/* --- lanes --------------------------------------------------------------------------------------
+ */
+
+static void *lane_main(void *arg)
+{
+    lane *l = arg;
+    lock(&l->mutex);
+    for (;;) {
+        rq_task *task = queue_pop(&l->tasks);
+        if (task == NULL) {
+            if (l->stopping) break;
+            l->sleeping = true;
+            pthread_cond_wait(&l->wake, &l->mutex);
+            l->sleeping = false;
+            continue;
+        }
+        unlock(&l->mutex);
+        task->run(task);
+        lock(&l->mutex);
+    }
+    unlock(&l->mutex);
+    return NULL;
+}
+
+static void lane_post(rq_lane *base, rq_task *task)
+{
+    lane *l = (lane *)base;
+    lock(&l->mutex);
+    RQ_ASSERT(!l->stopping || pthread_equal(l->thread, pthread_self()));
+    queue_push(&l->tasks, task);
+    if (l->sleeping) pthread_cond_signal(&l->wake);
+    unlock(&l->mutex);
+}
+
+static rq_err executor_lane_new(rq_executor *base, const char *name, rq_lane **ret)
+{
+    thread_executor *ex = (thread_executor *)base;
+    lane *l = calloc(1, sizeof *l);
+    if (l == NULL) return RQ_E_NO_MEMORY;
+    l->base.post = lane_post;
+    l->ex = ex;
+    queue_init(&l->tasks);
+    pthread_mutex_init(&l->mutex, NULL);
+    pthread_cond_init(&l->wake, NULL);
+    if (!thread_start(&l->thread, lane_main, l, name)) {
+        pthread_cond_destroy(&l->wake);
+        pthread_mutex_destroy(&l->mutex);
+        free(l);
+        return RQ_E_NO_MEMORY;
+    }
+    atomic_fetch_add(&ex->lanes, 1);
+    *ret = &l->base;
+    return RQ_OK;
+}
+
+static void executor_lane_free(rq_executor *base, rq_lane *lane_base)
+{
+    if (lane_base == NULL) return;
+    thread_executor *ex = (thread_executor *)base;
+    lane *l = (lane *)lane_base;
+    RQ_ASSERT(!pthread_equal(l->thread, pthread_self()));
+    lock(&l->mutex);
+    l->stopping = true;
+    pthread_cond_signal(&l->wake);
+    unlock(&l->mutex);
+    pthread_join(l->thread, NULL);
+    pthread_cond_destroy(&l->wake);
+    pthread_mutex_destroy(&l->mutex);
+    free(l);
+    atomic_fetch_sub(&ex->lanes, 1);
+}
+
+/* --- clocks and timers --------------------------------------------------------------------------
+ */
+
+static uint64_t executor_now_ns(rq_executor *ex)
+{
+    (void)ex;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int64_t executor_now_ms(rq_executor *ex)
+{
+    (void)ex;
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void *timer_main(void *arg)
+{
+    thread_executor *ex = arg;
+    lock(&ex->timer_mutex);
+    while (!ex->timer_stopping) {
+        rq_timer *first = ex->timers;
+        if (first == NULL) {
+            pthread_cond_wait(&ex->timer_wake, &ex->timer_mutex);
+        } else if (first->due_ns > executor_now_ns(&ex->base)) {
+            struct timespec until = {
+                .tv_sec = (time_t)(first->due_ns / 1000000000u),
+                .tv_nsec = (long)(first->due_ns % 1000000000u),
+            };
+            pthread_cond_timedwait(&ex->timer_wake, &ex->timer_mutex, &until);
+        } else {
+            ex->timers = first->next;
+            first->next = NULL;
+            first->armed = false;
+            /* Posted under the lock, so that who cancels and hears false finds the task posted. */
+            rq_lane_post(first->lane, &first->task);
+        }
+    }
+    unlock(&ex->timer_mutex);
+    return NULL;
+}
+
+static void executor_timer_arm(rq_executor *base, rq_timer *timer, rq_lane *on, uint64_t delay_ns)
+{
+    thread_executor *ex = (thread_executor *)base;
+    uint64_t now = executor_now_ns(base);
+    /* Far beyond any machine's life instead of an overflow of timespec. */
+    uint64_t due = delay_ns > (uint64_t)INT64_MAX - now ? (uint64_t)INT64_MAX : now + delay_ns;
+    lock(&ex->timer_mutex);
+    RQ_ASSERT(!timer->armed);
+    timer->lane = on;
+    timer->due_ns = due;
+    timer->armed = true;
+    rq_timer **at = &ex->timers;
+    while (*at != NULL && (*at)->due_ns <= due)
+        at = &(*at)->next;
+    timer->next = *at;
+    *at = timer;
+    if (ex->timers == timer) pthread_cond_signal(&ex->timer_wake);
+    unlock(&ex->timer_mutex);
+}
+
+static bool executor_timer_cancel(rq_executor *base, rq_timer *timer)
+{
+    thread_executor *ex = (thread_executor *)base;
+    lock(&ex->timer_mutex);
+    bool armed = timer->armed;
+    if (armed) {
+        rq_timer **at = &ex->timers;
+        while (*at != timer)
+            at = &(*at)->next;
+        *at = timer->next;
+        timer->next = NULL;
+        timer->armed = false;
+    }
+    unlock(&ex->timer_mutex);
+    return armed;
+}
+
+static bool timers_start(thread_executor *ex)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&ex->timer_mutex, NULL);
+    pthread_cond_init(&ex->timer_wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (thread_start(&ex->timer_thread, timer_main, ex, "rq-timer")) return true;
+    pthread_cond_destroy(&ex->timer_wake);
+    pthread_mutex_destroy(&ex->timer_mutex);
+    return false;
+}
+
+static void timers_stop(thread_executor *ex)
+{
+    lock(&ex->timer_mutex);
+    ex->timer_stopping = true;
+    pthread_cond_signal(&ex->timer_wake);
+    unlock(&ex->timer_mutex);
+    pthread_join(ex->timer_thread, NULL);
+    for (rq_timer *t = ex->timers; t != NULL; t = t->next)
+        t->armed = false;
+    pthread_cond_destroy(&ex->timer_wake);
+    pthread_mutex_destroy(&ex->timer_mutex);
+}
+
+/* --- latches ------------------------------------------------------------------------------------
+ */
+
+static void executor_latch_init(rq_executor *ex, rq_latch *latch)
+{
+    latch_impl *impl = (latch_impl *)(void *)latch->impl;
+    latch->executor = ex;
+    latch->rc = RQ_OK;
+    latch->open = false;
+    pthread_mutex_init(&impl->mutex, NULL);
+    pthread_cond_init(&impl->opened, NULL);
+}
+
+static void executor_latch_open(rq_latch *latch, rq_err rc)
+{
+    latch_impl *impl = (latch_impl *)(void *)latch->impl;
+    lock(&impl->mutex);
+    RQ_ASSERT(!latch->open);
+    latch->rc = rc;
+    latch->open = true;
+    /* Signalled inside: the waiter may destroy the latch as soon as it has the mutex. */
+    pthread_cond_broadcast(&impl->opened);
+    unlock(&impl->mutex);
+}
+
+/* A worker that is going to wait hands its place to another one. */
+static void worker_begin_wait(pool *p)
+{
+    lock(&p->mutex);
+    p->waiting++;
+    if (p->queued > p->idle) (void)pool_grow(p);
+    unlock(&p->mutex);
+}
+
+static void worker_end_wait(pool *p)
+{
+    lock(&p->mutex);
+    p->waiting--;
+    unlock(&p->mutex);
+}
+
+static rq_err executor_latch_wait(rq_latch *latch)
+{
+    latch_impl *impl = (latch_impl *)(void *)latch->impl;
+    thread_executor *ex = (thread_executor *)latch->executor;
+    lock(&impl->mutex);
+    bool open = latch->open;
+    rq_err rc = latch->rc;
+    unlock(&impl->mutex);
+    if (open) return rc;
+
+    pool *own = pthread_getspecific(ex->worker_key);
+    if (own != NULL) worker_begin_wait(own);
+    lock(&impl->mutex);
+    while (!latch->open)
+        pthread_cond_wait(&impl->opened, &impl->mutex);
+    rc = latch->rc;
+    unlock(&impl->mutex);
+    if (own != NULL) worker_end_wait(own);
+    return rc;
+}
+
+static void executor_latch_destroy(rq_latch *latch)
+{
+    latch_impl *impl = (latch_impl *)(void *)latch->impl;
+    pthread_cond_destroy(&impl->opened);
+    pthread_mutex_destroy(&impl->mutex);
+}
+
+/* --- the executor -------------------------------------------------------------------------------
+ */
+
+static uint64_t executor_random(rq_executor *base)
+{
+    thread_executor *ex = (thread_executor *)base;
+    lock(&ex->random_mutex);
+    uint64_t v = rq_random_next(&ex->random);
+    unlock(&ex->random_mutex);
+    return v;
+}
+
+static uint64_t random_seed(rq_executor *ex)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed) return seed;
+    return executor_now_ns(ex) ^ ((uint64_t)getpid() << 40); /* early in a machine's boot */
+}
+
+rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret)
+{
+    thread_executor *ex = calloc(1, sizeof *ex);
+    if (ex == NULL) return RQ_E_NO_MEMORY;
+    ex->base = (rq_executor){
+        .submit = executor_submit,
+        .lane_new = executor_lane_new,
+        .lane_free = executor_lane_free,
+        .timer_arm = executor_timer_arm,
+        .timer_cancel = executor_timer_cancel,
+        .latch_init = executor_latch_init,
+        .latch_open = executor_latch_open,
+        .latch_wait = executor_latch_wait,
+        .latch_destroy = executor_latch_destroy,
+        .now_ns = executor_now_ns,
+        .now_ms = executor_now_ms,
+        .random = executor_random,
+    };
+    if (pthread_key_create(&ex->worker_key, NULL) != 0) {
+        free(ex);
+        return RQ_E_NO_MEMORY;
+    }
+    pthread_mutex_init(&ex->pending_mutex, NULL);
+    pthread_cond_init(&ex->pending_zero, NULL);
+    pthread_mutex_init(&ex->random_mutex, NULL);
+    rq_random_seed(&ex->random, random_seed(&ex->base));
+
+    rq_err rc = RQ_E_NO_MEMORY;
+    unsigned started = 0;
+    bool timers = timers_start(ex);
+    if (!timers) goto out;
+    for (; started < RQ_POOL_COUNT; started++) {
+        if (!pool_start(&ex->pools[started], ex, (rq_pool)started, threads[started])) {
+            pool_stop(&ex->pools[started]);
+            goto out;
+        }
+    }
+    rc = RQ_OK;
+    *ret = &ex->base;
+out:
+    if (rc != RQ_OK) {
+        while (started > 0)
+            pool_stop(&ex->pools[--started]);
+        if (timers) timers_stop(ex);
+        pthread_mutex_destroy(&ex->random_mutex);
+        pthread_cond_destroy(&ex->pending_zero);
+        pthread_mutex_destroy(&ex->pending_mutex);
+        pthread_key_delete(ex->worker_key);
+        free(ex);
+    }
+    return rc;
+}
+
+void rq_thread_executor_free(rq_executor *base)
+{
+    if (base == NULL) return;
+    thread_executor *ex = (thread_executor *)base;
+    timers_stop(ex);
+    /* Tasks may submit to other pools: all must be empty before the first one stops. */
+    lock(&ex->pending_mutex);
+    while (atomic_load_explicit(&ex->pending, memory_order_acquire) != 0)
+        pthread_cond_wait(&ex->pending_zero, &ex->pending_mutex);
+    unlock(&ex->pending_mutex);
+    RQ_ASSERT(atomic_load(&ex->lanes) == 0);
+    for (unsigned i = 0; i < RQ_POOL_COUNT; i++)
+        pool_stop(&ex->pools[i]);
+    pthread_mutex_destroy(&ex->random_mutex);
+    pthread_cond_destroy(&ex->pending_zero);
+    pthread_mutex_destroy(&ex->pending_mutex);
+    pthread_key_delete(ex->worker_key);
+    free(ex);
+}
