@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands in front of every storage: paths are checked here, once, so that no implementation
+ * can be led out of its root; and the small compositions (make folders, whole small files) that
+ * keep the durability rules of vfs.h for their callers.
+ */
+#include "vfs/vfs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vfs/vfs_priv.h"
+
+/* Relative, no empty, "." or ".." part. The root itself is "" where a folder may be meant. */
+static rq_err path_check(const char *path, bool may_be_root, rq_error *why)
+{
+    if (path == NULL) return rq_fail(why, RQ_E_INVALID, "no path");
+    if (path[0] == '\0' && may_be_root) return RQ_OK;
+    size_t len = strlen(path);
+    if (len >= RQ_PATH_MAX) return rq_fail(why, RQ_E_INVALID, "path of %zu bytes is too long", len);
+    const char *part = path;
+    for (;;) {
+        size_t n = strcspn(part, "/");
+        bool dots = (n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.');
+        if (n == 0 || dots) return rq_fail(why, RQ_E_INVALID, "bad path \"%s\"", path);
+        if (part[n] == '\0') return RQ_OK;
+        part += n + 1;
+    }
+}
+
+/* The path's folder; "" for a name in the root. */
+static void path_parent(const char *path, char parent[static RQ_PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == NULL ? 0 : (size_t)(slash - path);
+    memcpy(parent, path, len);
+    parent[len] = '\0';
+}
+
+/* --- files --------------------------------------------------------------------------------------
+ */
+
+rq_err rq_vfs_open(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    return v->open(v, path, flags, ret, why);
+}
+
+rq_err rq_file_close(rq_file *f)
+{
+    return f == NULL ? RQ_OK : f->vfs->close(f);
+}
+
+rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len, rq_error *why)
+{
+    return f->vfs->read(f, buf, len, off, ret_len, why);
+}
+
+rq_err rq_file_try_read(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len)
+{
+    return f->vfs->try_read(f, buf, len, off, ret_len);
+}
+
+rq_err rq_file_write(rq_file *f, const void *buf, size_t len, uint64_t off, rq_error *why)
+{
+    return f->vfs->write(f, buf, len, off, why);
+}
+
+rq_err rq_file_sync(rq_file *f, rq_error *why)
+{
+    return f->vfs->sync(f, why);
+}
+
+rq_err rq_file_truncate(rq_file *f, uint64_t size, rq_error *why)
+{
+    return f->vfs->truncate(f, size, why);
+}
+
+rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why)
+{
+    return f->vfs->size(f, ret, why);
+}
+
+/* --- names --------------------------------------------------------------------------------------
+ */
+
+rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why)
+{
+    RQ_TRY(path_check(path, true, why));
+    return v->stat(v, path, ret, why);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp(((const rq_dir_entry *)a)->name, ((const rq_dir_entry *)b)->name);
+}
+
+rq_err rq_vfs_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
+                   size_t *ret_count, rq_error *why)
+{
+    RQ_TRY(path_check(dir, true, why));
+    rq_dir_entry *entries = NULL;
+    size_t count = 0;
+    RQ_TRY(v->list(v, dir, arena, &entries, &count, why));
+    if (count > 1) qsort(entries, count, sizeof *entries, compare_entries);
+    *ret = entries;
+    *ret_count = count;
+    return RQ_OK;
+}
+
+rq_err rq_vfs_mkdir(rq_vfs *v, const char *path, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    return v->mkdir(v, path, why);
+}
+
+rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    char sub[RQ_PATH_MAX];
+    char parent[RQ_PATH_MAX];
+    for (const char *end = path; *end != '\0';) {
+        end += strcspn(end + 1, "/") + 1;
+        size_t len = (size_t)(end - path);
+        memcpy(sub, path, len);
+        sub[len] = '\0';
+        rq_err rc = v->mkdir(v, sub, NULL);
+        if (rc == RQ_E_EXISTS) {
+            /* Whoever made it may have had no time to sync its name: only below a folder made just
+             * now is everything new, so an existing one's name is synced too. */
+            rq_stat st;
+            RQ_TRY(v->stat(v, sub, &st, why));
+            if (!st.is_dir) return rq_fail(why, RQ_E_EXISTS, "%s is no folder", sub);
+        } else if (rc != RQ_OK) {
+            return v->mkdir(v, sub, why); /* for the message */
+        }
+        path_parent(sub, parent);
+        RQ_TRY(v->sync_dir(v, parent, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq_vfs_remove(rq_vfs *v, const char *path, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    return v->remove(v, path, why);
+}
+
+static rq_err remove_below(rq_vfs *v, const char *path, unsigned depth, rq_error *why)
+{
+    if (depth > RQ_PATH_MAX / 2) return rq_fail(why, RQ_E_INVALID, "%s: too deep", path);
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    rq_err rc = rq_vfs_list(v, path, &arena, &entries, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        char *sub = rq_arena_printf(&arena, "%s/%s", path, entries[i].name);
+        if (sub == NULL)
+            rc = rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
+        else if (entries[i].is_dir)
+            rc = remove_below(v, sub, depth + 1, why);
+        else
+            rc = rq_vfs_remove(v, sub, why);
+    }
+    rq_arena_clear(&arena);
+    return rc != RQ_OK ? rc : rq_vfs_remove(v, path, why);
+}
+
+rq_err rq_vfs_remove_tree(rq_vfs *v, const char *path, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    rq_stat st;
+    rq_err rc = v->stat(v, path, &st, NULL);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_OK) return v->stat(v, path, &st, why);
+    return st.is_dir ? remove_below(v, path, 0, why) : v->remove(v, path, why);
+}
+
+rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    RQ_TRY(path_check(from, false, why));
+    RQ_TRY(path_check(to, false, why));
+    return v->link(v, from, to, why);
+}
+
+rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why)
+{
+    RQ_TRY(path_check(dir, true, why));
+    return v->sync_dir(v, dir, why);
+}
+
+rq_err rq__vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why)
+{
+    char parent[RQ_PATH_MAX];
+    RQ_TRY(path_check(path, false, why));
+    path_parent(path, parent);
+    return v->sync_dir(v, parent, why);
+}
+
+rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    return v->lock(v, path, ret, why);
+}
+
+/* --- whole small files --------------------------------------------------------------------------
+ */
+
+rq_err rq_vfs_read_file(rq_vfs *v, const char *path, size_t max_len, rq_arena *arena, rq_slice *ret,
+                        rq_error *why)
+{
+    rq_file *f;
+    RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_READ, &f, why));
+    uint64_t size = 0;
+    size_t len = 0;
+    uint8_t *buf = NULL;
+    rq_err rc = rq_file_size(f, &size, why);
+    if (rc == RQ_OK && size > max_len)
+        rc = rq_fail(why, RQ_E_INVALID, "%s has %llu bytes, at most %zu are expected", path,
+                     (unsigned long long)size, max_len);
+    if (rc == RQ_OK) {
+        buf = rq_arena_alloc(arena, (size_t)size);
+        if (buf == NULL) rc = rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
+    }
+    if (rc == RQ_OK) rc = rq_file_read(f, buf, (size_t)size, 0, &len, why);
+    (void)rq_file_close(f); /* nothing was written */
+    if (rc == RQ_OK) *ret = rq_slice_of(buf, len);
+    return rc;
+}
+
+rq_err rq_vfs_write_new_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
+{
+    rq_file *f;
+    RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL, &f, why));
+    rq_err rc = rq_file_write(f, bytes.ptr, bytes.len, 0, why);
+    if (rc == RQ_OK) rc = rq_file_sync(f, why);
+    rq_err closed = rq_file_close(f);
+    if (rc == RQ_OK && closed != RQ_OK) rc = rq_fail(why, closed, "cannot close %s", path);
+    if (rc == RQ_OK) rc = rq__vfs_sync_parent(v, path, why);
+    if (rc != RQ_OK) (void)v->remove(v, path, NULL); /* the first error is the one that counts */
+    return rc;
+}
+
+void rq_vfs_free(rq_vfs *v)
+{
+    if (v != NULL) v->free(v);
+}
