@@ -4,6 +4,8 @@ package rorqual.tests.client26;
 import java.util.List;
 import rorqual.tests.client26.apps.Blog;
 import rorqual.tests.client26.apps.FollowLists;
+import rorqual.tests.client26.apps.OpenTsdb;
+import rorqual.tests.client26.apps.RowKeys;
 import rorqual.tests.client26.apps.TimeSeries;
 import rorqual.tests.client26.apps.WebTable;
 import rorqual.tests.support.Program;
@@ -27,6 +29,8 @@ public final class Main {
             new Blog(cluster),
             new FollowLists(cluster),
             new WebTable(cluster),
-            new TimeSeries(cluster));
+            new TimeSeries(cluster),
+            new RowKeys(cluster),
+            new OpenTsdb(cluster));
     }
 }
