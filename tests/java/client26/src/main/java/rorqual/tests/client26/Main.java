@@ -8,6 +8,7 @@ import rorqual.tests.client26.apps.OpenTsdb;
 import rorqual.tests.client26.apps.RowKeys;
 import rorqual.tests.client26.apps.TimeSeries;
 import rorqual.tests.client26.apps.WebTable;
+import rorqual.tests.client26.apps.Weibo;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Runner;
 
@@ -31,6 +32,7 @@ public final class Main {
             new WebTable(cluster),
             new TimeSeries(cluster),
             new RowKeys(cluster),
-            new OpenTsdb(cluster));
+            new OpenTsdb(cluster),
+            new Weibo(cluster));
     }
 }

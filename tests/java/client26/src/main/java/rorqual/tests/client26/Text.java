@@ -110,7 +110,8 @@ public final class Text {
     public static List<Result> results(Table table, Scan scan) throws IOException {
         List<Result> results = new ArrayList<>();
         try (ResultScanner scanner = table.getScanner(scan)) {
-            for (Result result : scanner) {
+            // Not the iterator: it would hide the exception inside an UncheckedIOException.
+            for (Result result = scanner.next(); result != null; result = scanner.next()) {
                 results.add(result);
             }
         }
