@@ -5,9 +5,10 @@
  *
  * The handler that the method table names gets it on the connection's loop, exactly once, and sees
  * to it that exactly one of rq_call_reply, rq_call_fail… or rq_call_drop follows: at once, or later
- * from the same loop's thread. That ends the call: everything reached through it (param, cell block,
- * arena, cells) is gone. In between it may travel: whoever works on it on another thread owns it
- * alone and comes back with rq_call_post. A call outlives its connection; its answer is then dropped.
+ * from the same loop's thread. That ends the call: everything reached through it (param, cell
+ * block, arena, cells) is gone. In between it may travel: whoever works on it on another thread
+ * owns it alone and comes back with rq_call_post. A call outlives its connection; its answer is
+ * then dropped.
  */
 #ifndef RQ_RPC_CALL_H
 #define RQ_RPC_CALL_H
@@ -31,17 +32,17 @@ typedef struct rq_rpc_method {
 
 /* Who is at the other end; the same for all calls of a connection, valid as long as the call. */
 typedef struct rq_rpc_client {
-    const char *user;         /* effective user; "" when the header named none */
-    const char *real_user;    /* or NULL */
-    const char *host;         /* numeric address */
+    const char *user;      /* effective user; "" when the header named none */
+    const char *real_user; /* or NULL */
+    const char *host;      /* numeric address */
     uint16_t port;
-    const char *service;      /* the connection's service */
-    const char *version;      /* text of version_info, NULL for clients that send none (before 1.2) */
-    uint32_t version_major;   /* 0, 0 without version_info */
+    const char *service;    /* the connection's service */
+    const char *version;    /* text of version_info, NULL for clients that send none (before 1.2) */
+    uint32_t version_major; /* 0, 0 without version_info */
     uint32_t version_minor;
-    bool has_codec;           /* cell blocks may be sent; else cells go into the messages */
+    bool has_codec; /* cell blocks may be sent; else cells go into the messages */
     bool codec_with_tags;
-    bool retry_immediately;   /* at least 1.2: understands RetryImmediatelyException */
+    bool retry_immediately; /* at least 1.2: understands RetryImmediatelyException */
 } rq_rpc_client;
 
 /* HBase's VersionInfoUtil.hasMinimumVersion; false for clients that send no version. */
@@ -57,18 +58,18 @@ struct rq_call {
     const rq_rpc_client *client;
     rq_loop *loop;                 /* where it ends */
     const ProtobufCMessage *param; /* of type method->request; lives in the arena */
-    rq_slice cell_block;           /* cells as KeyValues (rq_cellblock_next); empty when none came */
-    rq_cellblock cells;            /* the answer's cells: append here; with_tags is set already */
-    rq_arena arena;                /* allocate freely; links are released when the call ends */
-    uint64_t received_ns;          /* monotonic */
+    rq_slice cell_block;  /* cells as KeyValues (rq_cellblock_next); empty when none came */
+    rq_cellblock cells;   /* the answer's cells: append here; with_tags is set already */
+    rq_arena arena;       /* allocate freely; links are released when the call ends */
+    uint64_t received_ns; /* monotonic */
     uint64_t started_ns;
-    uint64_t deadline_ns;          /* UINT64_MAX: none */
+    uint64_t deadline_ns; /* UINT64_MAX: none */
     uint32_t id;
-    uint32_t timeout_ms;           /* 0: none */
-    uint32_t priority;             /* 0 when the client set none */
-    uint32_t request_bytes;        /* of the frame, without its length */
-    void *user;                    /* the handler's; NULL at first */
-    rq_task task;                  /* the handler's, to post the call to lanes or pools */
+    uint32_t timeout_ms;    /* 0: none */
+    uint32_t priority;      /* 0 when the client set none */
+    uint32_t request_bytes; /* of the frame, without its length */
+    void *user;             /* the handler's; NULL at first */
+    rq_task task;           /* the handler's, to post the call to lanes or pools */
     struct rq_call_private *priv;
 };
 
@@ -122,8 +123,9 @@ void rq_call_drop(rq_call *call);
 
 /* The table's exception as a Multi's per-action NameBytesPair wants it: `ret_class` is static,
  * `ret_text` ("class: message") lives in the arena. */
-RQ_NODISCARD rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
-                                          const char **ret_class, rq_slice *ret_text);
+RQ_NODISCARD
+rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
+                             const char **ret_class, rq_slice *ret_text);
 
 /* For protobuf-c: allocates from the arena, frees nothing. Unpack endpoint messages and filters
  * with it. Valid as long as the arena. */

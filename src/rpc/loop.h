@@ -23,15 +23,17 @@ typedef struct rq_loops rq_loops;
 typedef struct rq_loop rq_loop;
 
 typedef struct rq_loops_options {
-    unsigned count;      /* 0: one per processor */
-    rq_epoch *epoch;     /* joined by every loop; may be NULL */
-    const rq_log *log;   /* may be NULL */
+    unsigned count;    /* 0: one per processor */
+    rq_epoch *epoch;   /* joined by every loop; may be NULL */
+    const rq_log *log; /* may be NULL */
 } rq_loops_options;
 
 /* Creates the loops; nothing runs yet. */
-RQ_NODISCARD rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret);
+RQ_NODISCARD
+rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret);
 /* Starts the threads; once. */
-RQ_NODISCARD rq_err rq_loops_start(rq_loops *loops);
+RQ_NODISCARD
+rq_err rq_loops_start(rq_loops *loops);
 /* Stops listening, closes every stream (on_close is called), runs what was posted until nothing is
  * left, and joins the threads. Nobody may post afterwards. Harmless when not started. */
 void rq_loops_stop(rq_loops *loops);

@@ -26,7 +26,8 @@ typedef struct rq_rpc_service {
 } rq_rpc_service;
 
 /* Bytes of requests in flight, for one or several servers of a process. */
-RQ_NODISCARD rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret);
+RQ_NODISCARD
+rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret);
 void rq_rpc_budget_free(rq_rpc_budget *b);
 size_t rq_rpc_budget_used(const rq_rpc_budget *b); /* any thread */
 
@@ -36,22 +37,22 @@ size_t rq_rpc_budget_used(const rq_rpc_budget *b); /* any thread */
 /* Zero means the default where one is named. */
 typedef struct rq_rpc_server_options {
     rq_loops *loops;
-    rq_rpc_budget *budget; /* outlives the server; at least request_bytes_max large */
-    const char *address;   /* numeric; NULL: 127.0.0.1 */
-    uint16_t port;         /* 0: any free one */
+    rq_rpc_budget *budget;          /* outlives the server; at least request_bytes_max large */
+    const char *address;            /* numeric; NULL: 127.0.0.1 */
+    uint16_t port;                  /* 0: any free one */
     const rq_rpc_service *services; /* copied; the tables inside are not */
     size_t service_count;
-    const char *cluster_id;        /* what the preamble `Regist` is answered with; copied; NULL: none */
-    size_t request_bytes_max;      /* RQ_RPC_REQUEST_BYTES_MAX */
-    uint32_t min_timeout_ms;       /* RQ_RPC_MIN_TIMEOUT_MS */
-    size_t out_bytes_max;          /* unread answers after which a connection is not read: 4 MiB */
-    unsigned connections_max;      /* 0: no limit */
-    const rq_log *log;             /* may be NULL */
+    const char *cluster_id;   /* what the preamble `Regist` is answered with; copied; NULL: none */
+    size_t request_bytes_max; /* RQ_RPC_REQUEST_BYTES_MAX */
+    uint32_t min_timeout_ms;  /* RQ_RPC_MIN_TIMEOUT_MS */
+    size_t out_bytes_max;     /* unread answers after which a connection is not read: 4 MiB */
+    unsigned connections_max; /* 0: no limit */
+    const rq_log *log;        /* may be NULL */
 } rq_rpc_server_options;
 
 /* Listens and serves from now on. Errors as rq_listener_open. */
-RQ_NODISCARD rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **ret,
-                                       rq_error *why);
+RQ_NODISCARD
+rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **ret, rq_error *why);
 uint16_t rq_rpc_server_port(const rq_rpc_server *s);
 
 /* Accepts no more connections; calls that arrive from now on get RegionServerStoppedException.
@@ -63,12 +64,12 @@ void rq_rpc_server_close(rq_rpc_server *s);
 
 /* Counters for metrics; any thread, not a consistent snapshot. */
 typedef struct rq_rpc_stats {
-    uint64_t calls;            /* dispatched */
-    uint64_t exceptions;       /* answered with an exception, by handlers or by this room */
-    uint64_t dropped;          /* ended without an answer: deadline, disconnected */
+    uint64_t calls;      /* dispatched */
+    uint64_t exceptions; /* answered with an exception, by handlers or by this room */
+    uint64_t dropped;    /* ended without an answer: deadline, disconnected */
     uint64_t bytes_in;
     uint64_t bytes_out;
-    uint64_t refused;          /* preambles, headers and frames that closed a connection */
+    uint64_t refused; /* preambles, headers and frames that closed a connection */
     uint64_t calls_in_flight;
     uint64_t connections;
 } rq_rpc_stats;

@@ -40,8 +40,8 @@ typedef struct rq_stream_events {
 } rq_stream_events;
 
 typedef struct rq_listener_options {
-    const char *address; /* numeric; NULL: 127.0.0.1 */
-    uint16_t port;       /* 0: any free one */
+    const char *address;            /* numeric; NULL: 127.0.0.1 */
+    uint16_t port;                  /* 0: any free one */
     const rq_stream_events *events; /* must live as long as the listener's streams */
     void *ctx;
     unsigned connections_max; /* further ones are closed at once; 0: no limit */
@@ -50,8 +50,9 @@ typedef struct rq_listener_options {
 /* Binds and listens, and accepts from then on (once the loops run); new connections go to the loop
  * that has the fewest. RQ_E_EXISTS: the port is in use; RQ_E_PERMISSION, RQ_E_INVALID (address).
  * Not from a loop's thread. */
-RQ_NODISCARD rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options,
-                                     rq_listener **ret, rq_error *why);
+RQ_NODISCARD
+rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
+                        rq_error *why);
 /* The port it is bound to. */
 uint16_t rq_listener_port(const rq_listener *l);
 /* Connections open now. Any thread. */
@@ -80,9 +81,11 @@ rq_buf *rq_stream_out(rq_stream *s);
 /* Says that something was appended. */
 void rq_stream_written(rq_stream *s);
 /* Appends a copy. On RQ_E_NO_MEMORY nothing was appended; the caller closes. */
-RQ_NODISCARD rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len);
+RQ_NODISCARD
+rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len);
 /* Moves the buffer's memory behind what was appended so far; *b is empty afterwards. */
-RQ_NODISCARD rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b);
+RQ_NODISCARD
+rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b);
 /* Output the kernel has not taken yet. */
 size_t rq_stream_out_pending(const rq_stream *s);
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream's unsent output; contract in out_queue.h. */
+#include "rpc/out_queue.h"
+
+#include <stdlib.h>
+
+#define KEEP_BYTES ((size_t)64 * 1024) /* larger buffers are freed, not pooled */
+#define POOL_MAX 32
+
+static struct rq_out_segment *segment_new(rq_out_pool *p)
+{
+    struct rq_out_segment *g = p->free;
+    if (g == NULL) return calloc(1, sizeof *g);
+    p->free = g->next;
+    p->count--;
+    g->next = NULL;
+    return g;
+}
+
+static void segment_free(rq_out_pool *p, struct rq_out_segment *g)
+{
+    if (p->count >= POOL_MAX || g->buf.cap > KEEP_BYTES) {
+        rq_buf_clear(&g->buf);
+        free(g);
+        return;
+    }
+    rq_buf_reset(&g->buf);
+    g->sent = g->counted = 0;
+    g->sealed = false;
+    g->next = p->free;
+    p->free = g;
+    p->count++;
+}
+
+void rq_out_pool_clear(rq_out_pool *p)
+{
+    while (p->free != NULL) {
+        struct rq_out_segment *g = p->free;
+        p->free = g->next;
+        rq_buf_clear(&g->buf);
+        free(g);
+    }
+    p->count = 0;
+}
+
+static void append(rq_out_queue *q, struct rq_out_segment *g)
+{
+    g->next = NULL;
+    if (q->tail != NULL)
+        q->tail->next = g;
+    else
+        q->head = g;
+    q->tail = g;
+}
+
+rq_buf *rq_out_queue_tail(rq_out_queue *q, rq_out_pool *p)
+{
+    if (q->tail == NULL || q->tail->sealed) {
+        struct rq_out_segment *g = segment_new(p);
+        if (g == NULL) return NULL;
+        append(q, g);
+    }
+    return &q->tail->buf;
+}
+
+void rq_out_queue_count(rq_out_queue *q)
+{
+    struct rq_out_segment *g = q->tail; /* only the last one can have grown */
+    if (g == NULL) return;
+    q->pending += g->buf.len - g->counted;
+    g->counted = g->buf.len;
+}
+
+rq_err rq_out_queue_move(rq_out_queue *q, rq_buf *b)
+{
+    struct rq_out_segment *g = calloc(1, sizeof *g);
+    if (g == NULL) return RQ_E_NO_MEMORY;
+    rq_out_queue_count(q);
+    g->buf = *b;
+    g->sealed = true;
+    *b = (rq_buf){0};
+    append(q, g);
+    rq_out_queue_count(q);
+    return RQ_OK;
+}
+
+unsigned rq_out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned iov_max,
+                             size_t *ret_len)
+{
+    unsigned n = 0;
+    *ret_len = 0;
+    for (struct rq_out_segment *g = q->head; g != NULL && n < iov_max; g = g->next) {
+        if (g->buf.len == g->sent) continue;
+        iov[n] = (struct iovec){g->buf.ptr + g->sent, g->buf.len - g->sent};
+        *ret_len += iov[n].iov_len;
+        n++;
+    }
+    return n;
+}
+
+void rq_out_queue_seal(rq_out_queue *q)
+{
+    if (q->tail != NULL) q->tail->sealed = true; /* those before it are never appended to */
+}
+
+void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
+{
+    RQ_ASSERT(len <= q->pending);
+    q->pending -= len;
+    while (q->head != NULL) {
+        struct rq_out_segment *g = q->head;
+        size_t left = g->buf.len - g->sent;
+        if (len < left) {
+            g->sent += len;
+            return;
+        }
+        len -= left;
+        q->head = g->next;
+        if (q->head == NULL) q->tail = NULL;
+        segment_free(p, g);
+    }
+}
+
+void rq_out_queue_drop(rq_out_queue *q, rq_out_pool *p)
+{
+    while (q->head != NULL) {
+        struct rq_out_segment *g = q->head;
+        q->head = g->next;
+        segment_free(p, g);
+    }
+    *q = (rq_out_queue){0};
+}
