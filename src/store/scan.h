@@ -51,10 +51,20 @@ typedef struct rq_scan {
 /* Where a read must stop; checked between cells. 0 = no limit. */
 typedef struct rq_scan_limits {
     uint32_t cells;       /* per next(): the batch */
-    uint64_t bytes;       /* of `out` in all, measured as HBase's result size */
+    uint64_t bytes;       /* rq_result_bytes of `out` in all */
     uint64_t deadline_ns; /* executor's monotonic clock */
     bool may_stop_inside_row; /* else bytes and time are looked at between rows only */
+    /* RQ_E_AGAIN without a need (ctx->need.reader is NULL) once the clock has passed it: the loop's
+     * time slice is spent, the same call goes on later. Anywhere, also inside a row. */
+    uint64_t yield_ns;
 } rq_scan_limits;
+
+/* The size of a result as HBase counts it against hbase.client.scanner.max.result.size: a heap
+ * size of 32 bytes and its KeyValue for each cell (HBASE: ScannerContext, KeyValue.heapSize). */
+static inline uint64_t rq_result_bytes(const rq_cellblock *b)
+{
+    return b->bytes.len + (uint64_t)b->count * (32 - 4);
+}
 
 /* HBASE: ScannerContext.NextState */
 typedef enum rq_scan_state {

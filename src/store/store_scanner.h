@@ -14,6 +14,57 @@
 #include "store/scan.h"
 #include "store/store.h"
 
+/* --- reads: one family's part of a scan (the region scanner's) ----------------------------------
+ */
+/*
+ * Between suspend and the next call the scanner holds no segment, file or block: only where it
+ * stands, and what it counted and saw in the row at hand. Everything lives in the arena; close gives
+ * up what is held and may be called more than once.
+ */
+typedef struct rq_store_scanner rq_store_scanner;
+
+/* What one call may deliver, and where to. Limits of 0 are none. */
+typedef struct rq_store_read {
+    rq_cellblock *out;
+    uint32_t cells_max;
+    uint32_t cells; /* delivered; the caller resets it */
+    uint64_t bytes_max;
+    uint64_t deadline_ns; /* looked at inside the row; 0 when the row must not be cut by time */
+    uint64_t yield_ns;
+} rq_store_read;
+
+typedef enum rq_store_state {
+    RQ_STORE_ROW_DONE, /* the scanner stands behind the row */
+    RQ_STORE_CELLS_REACHED,
+    RQ_STORE_BYTES_REACHED,
+    RQ_STORE_TIME_REACHED,
+} rq_store_state;
+
+/* `family`: what the scan asks of this family, NULL for everything. The scan, its filter and the
+ * store outlive the scanner. now_ms decides what is expired. */
+RQ_NODISCARD
+rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
+                            const rq_scan_family *family, uint64_t read_point, int64_t now_ms,
+                            rq_arena *arena, rq_store_scanner **ret, rq_error *why);
+/* The row of the next cell that is there at the read point, shown or not (it may be deleted or a
+ * marker): HBASE: StoreScanner.peek. RQ_E_END: no more. Valid until the scanner's next call. */
+RQ_NODISCARD
+rq_err rq_store_scanner_peek_row(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
+                                 rq_slice *ret, rq_error *why);
+/* Delivers cells of the row peek_row named. */
+RQ_NODISCARD
+rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_ctx *ctx,
+                             rq_store_state *ret, rq_error *why);
+/* Leaves the rest of the row peek_row named. No I/O: the next peek_row goes there. */
+RQ_NODISCARD
+rq_err rq_store_scanner_skip_row(rq_store_scanner *s);
+/* Forward to the row if the scanner stands before it; `row` is copied. No I/O. */
+RQ_NODISCARD
+rq_err rq_store_scanner_seek_row(rq_store_scanner *s, rq_slice row);
+RQ_NODISCARD
+rq_err rq_store_scanner_suspend(rq_store_scanner *s);
+void rq_store_scanner_close(rq_store_scanner *s); /* NULL is fine */
+
 /* --- flush and compaction: what survives ------------------------------------------------------ */
 typedef struct rq_rewrite_scanner rq_rewrite_scanner;
 
@@ -29,6 +80,7 @@ typedef struct rq_rewrite_options {
     uint64_t max_seqid_inclusive; /* flush: all cells are at or below (assert) */
     int64_t now_ms;
     int64_t keep_seqid_period_ms; /* HBASE: hbase.hstore.compaction.keep.seqId.period */
+    int64_t time_to_purge_deletes_ms; /* HBASE: hbase.hstore.time.to.purge.deletes */
 } rq_rewrite_options;
 
 /* May block on files (pool). Cells come out in order with seqid zeroed where HBase zeroes it. */
