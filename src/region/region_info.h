@@ -36,11 +36,18 @@ rq_err rq_region_info_make(rq_arena *arena, rq_slice ns, rq_slice qualifier, rq_
 /* hbase:meta,,1 */
 RQ_NODISCARD
 rq_err rq_region_info_meta(rq_arena *arena, rq_region_info *ret);
-/* "PBUF" + protobuf RegionInfo: meta's info:regioninfo and (delimited) the .regioninfo file. */
+/* "PBUF" + protobuf RegionInfo: meta's info:regioninfo. */
 RQ_NODISCARD
 rq_err rq_region_info_serialize(const rq_region_info *r, rq_arena *arena, rq_slice *ret);
+/* The same with the message's length in front of it: the .regioninfo file. */
+RQ_NODISCARD
+rq_err rq_region_info_serialize_delimited(const rq_region_info *r, rq_arena *arena, rq_slice *ret);
+/* Everything is copied into the arena. Trailing bytes are an error. */
 RQ_NODISCARD
 rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret, rq_error *why);
+RQ_NODISCARD
+rq_err rq_region_info_parse_delimited(rq_slice bytes, rq_arena *arena, rq_region_info *ret,
+                                      rq_error *why);
 bool rq_region_info_contains(const rq_region_info *r, rq_slice row);
 
 #endif

@@ -4,6 +4,11 @@
  * number of readers without locks; freed whole. A cell equal in key and sequence id to one already
  * there replaces it (HBASE: CellSet over ConcurrentSkipListMap.put), readers see the one or the
  * other. Cell bytes never move: views from a cursor live as long as the segment.
+ *
+ * A write copies each cell once: rq_segment_prepare puts it, as a length-prefixed KeyValue, into
+ * the segment's memory, where the log takes it from; after the log has accepted the record
+ * rq_segment_link makes it readable and cannot fail. A cell that is prepared and not linked is
+ * given back with rq_segment_rollback.
  */
 #ifndef RQ_STORE_SEGMENT_H
 #define RQ_STORE_SEGMENT_H
@@ -12,13 +17,31 @@
 
 typedef struct rq_segment rq_segment;
 
-RQ_NODISCARD rq_err rq_segment_new(rq_cell_order order, rq_segment **ret);
+RQ_NODISCARD
+rq_err rq_segment_new(rq_cell_order order, rq_segment **ret);
 rq_segment *rq_segment_ref(rq_segment *s);
-void rq_segment_unref(rq_segment *s); /* frees with the last reference */
+void rq_segment_unref(rq_segment *s); /* frees with the last reference; NULL is fine */
 
 /* REQUIRES: one writer at a time. Copies the cell with tags and seqid. */
-RQ_NODISCARD rq_err rq_segment_add(rq_segment *s, const rq_cell *cell);
+RQ_NODISCARD
+rq_err rq_segment_add(rq_segment *s, const rq_cell *cell);
 
+/* --- the same in two steps (the writer)
+ * ----------------------------------------------------------- */
+typedef struct rq_segment_node rq_segment_node;
+
+/* Copies the cell (its seqid does not matter yet). The only error is RQ_E_NO_MEMORY, or
+ * RQ_E_INVALID for lengths no KeyValue can have. */
+RQ_NODISCARD
+rq_err rq_segment_prepare(rq_segment *s, const rq_cell *cell, rq_segment_node **ret);
+/* be32 length and KeyValue with tags: one cell of a cell block. */
+rq_slice rq_segment_node_bytes(const rq_segment_node *n);
+/* Readable from here on. Prepared nodes may be linked in any order. */
+void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid);
+/* Gives back `n` and everything prepared after it. REQUIRES: none of it was linked. */
+void rq_segment_rollback(rq_segment *s, rq_segment_node *n);
+
+/* Any thread; counts are the writer's latest. */
 size_t rq_segment_cell_count(const rq_segment *s);
 /* What the segment holds in memory, whole slabs: charged against the memstore ceiling. */
 size_t rq_segment_heap_bytes(const rq_segment *s);
@@ -31,7 +54,7 @@ void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *re
 /* A position; plain value, on the stack or in a scanner. Not valid after the segment is freed. */
 typedef struct rq_segment_cursor {
     const rq_segment *segment;
-    const void *node; /* NULL: behind the end */
+    const rq_segment_node *node; /* NULL: behind the end */
 } rq_segment_cursor;
 
 /* The first cell >= key (whole order with seqid). */
@@ -39,7 +62,10 @@ void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *k
 void rq_segment_first(rq_segment_cursor *c, const rq_segment *s);
 /* The last cell < key; behind the end if none. */
 void rq_segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
-static inline bool rq_segment_cursor_valid(const rq_segment_cursor *c) { return c->node != NULL; }
+static inline bool rq_segment_cursor_valid(const rq_segment_cursor *c)
+{
+    return c->node != NULL;
+}
 /* REQUIRES: valid. */
 void rq_segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret);
 void rq_segment_cursor_next(rq_segment_cursor *c);
