@@ -7,6 +7,10 @@
  * A reader uses a version inside its read section (a loop's iteration), or takes a reference.
  * Whichever version a reader takes, the cells at or below its read point are the same: flush and
  * compaction drop only what no open read point can see.
+ *
+ * Who may change it: the region. Every publishing call is made under the region's writer token, so
+ * that versions follow one another without a lock and the token's holder may read the newest
+ * version without a read section.
  */
 #ifndef RQ_STORE_STORE_H
 #define RQ_STORE_STORE_H
@@ -21,34 +25,82 @@
 
 typedef struct rq_store rq_store;
 
+#define RQ_STORE_FILE_NAME_MAX 63
+
 typedef struct rq_store_file {
     rq_hfile_reader *reader; /* a reference of the version's */
-    char name[48];           /* file name in the family's folder: 32 hex digits */
+    /* In the family's folder: 32 hex digits; bulk-loaded by HBase: with "_SeqId_<n>_" behind. */
+    char name[RQ_STORE_FILE_NAME_MAX + 1];
     uint64_t size_bytes;
-    uint64_t max_seqid;      /* of its cells; MAX_SEQ_ID_KEY */
+    uint64_t max_seqid; /* of its cells; MAX_SEQ_ID_KEY */
     uint64_t entry_count;
     int64_t min_ts, max_ts;
-    bool major;              /* MAJOR_COMPACTION_KEY */
+    bool major; /* MAJOR_COMPACTION_KEY */
     bool bulk_loaded;
 } rq_store_file;
 
 typedef struct rq_store_version {
     _Atomic unsigned refs;
     rq_epoch_node retired;
-    rq_segment *active;      /* the one segment that still grows */
-    rq_segment **snapshots;  /* being flushed, newest first */
+    rq_segment *active;     /* the one segment that still grows */
+    rq_segment **snapshots; /* being flushed, newest first */
     size_t snapshot_count;
-    rq_store_file *files;    /* oldest first, by max_seqid */
+    rq_store_file *files; /* oldest first, by max_seqid */
     size_t file_count;
 } rq_store_version;
 
-/* Inside a read section; valid until its end unless referenced. */
+/* Inside a read section or with the writer token; valid until its end unless referenced. */
 const rq_store_version *rq_store_version_now(const rq_store *s);
 const rq_store_version *rq_store_version_ref(const rq_store_version *v);
 void rq_store_version_unref(const rq_store_version *v);
 
 const rq_family_schema *rq_store_schema(const rq_store *s);
+const rq_table_schema *rq_store_table(const rq_store *s);
 rq_cell_order rq_store_order(const rq_store *s);
 const rq_env *rq_store_env(const rq_store *s);
+const char *rq_store_dir(const rq_store *s);
+
+/* --- life (the region's) ------------------------------------------------------------------------
+ */
+typedef struct rq_store_options {
+    const rq_env *env; /* copied */
+    struct rq_block_cache *cache;
+    rq_table_schema *table;         /* a reference is taken */
+    const rq_family_schema *family; /* of `table` */
+    const char *dir;                /* the family's folder; copied */
+} rq_store_options;
+
+/* Blocking. Opens the named files; the memstore is empty. */
+RQ_NODISCARD
+rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t file_count,
+                     rq_store **ret, rq_error *why);
+/* REQUIRES: no reader any more (the region is freed through the epoch). NULL is fine. */
+void rq_store_free(rq_store *s);
+/* Blocking. Opens one file of the folder; *ret holds the reader's reference. */
+RQ_NODISCARD
+rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *ret, rq_error *why);
+/* A new file's name: 32 random hex digits. */
+void rq_store_new_file_name(const rq_store *s, char ret[RQ_STORE_FILE_NAME_MAX + 1]);
+
+/* --- changes: REQUIRE the writer token -----------------------------------------------------------
+ */
+/* The segment that grows; it changes with begin_flush only. */
+rq_segment *rq_store_active(const rq_store *s);
+/* The active segment becomes a snapshot (if it holds a cell) and an empty one takes its place. */
+RQ_NODISCARD
+rq_err rq_store_begin_flush(rq_store *s);
+
+/* A version prepared before the point of no return, so that publishing cannot fail. Room for one
+ * file more than now; between prepare and publish no other files may be published. */
+RQ_NODISCARD
+rq_err rq_store_version_prepare(const rq_store *s, rq_store_version **ret);
+void rq_store_version_discard(rq_store_version *v); /* NULL is fine */
+/*
+ * Publishes `v`: the version now, without the `segment_count` snapshots given and without the files
+ * named in `removed`, with `added` (may be NULL; its reader reference passes to the version).
+ */
+void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
+                      size_t flushed_count, const rq_store_file *removed, size_t removed_count,
+                      const rq_store_file *added);
 
 #endif

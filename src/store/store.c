@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store's versions and files; contract in store.h. */
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct rq_store {
+    rq_env env;
+    struct rq_block_cache *cache;
+    rq_table_schema *table;
+    const rq_family_schema *family;
+    char *dir;
+    _Atomic(rq_store_version *) version;
+};
+
+/* --- versions
+ * ------------------------------------------------------------------------------------- */
+
+static rq_store_version *version_alloc(size_t snapshot_room, size_t file_room)
+{
+    rq_store_version *v =
+        calloc(1, sizeof *v + snapshot_room * sizeof *v->snapshots + file_room * sizeof *v->files);
+    if (v == NULL) return NULL;
+    atomic_init(&v->refs, 1);
+    v->files = (rq_store_file *)(v + 1);
+    v->snapshots = (rq_segment **)(v->files + file_room);
+    return v;
+}
+
+static void version_free(rq_store_version *v)
+{
+    rq_segment_unref(v->active);
+    for (size_t i = 0; i < v->snapshot_count; i++)
+        rq_segment_unref(v->snapshots[i]);
+    for (size_t i = 0; i < v->file_count; i++)
+        rq_hfile_reader_unref(v->files[i].reader);
+    free(v);
+}
+
+const rq_store_version *rq_store_version_now(const rq_store *s)
+{
+    return atomic_load_explicit(&s->version, memory_order_acquire);
+}
+
+/* The count is the one thing about a version that changes. */
+static rq_store_version *writable(const rq_store_version *v)
+{
+    return (rq_store_version *)(uintptr_t)v;
+}
+
+const rq_store_version *rq_store_version_ref(const rq_store_version *v)
+{
+    atomic_fetch_add_explicit(&writable(v)->refs, 1, memory_order_relaxed);
+    return v;
+}
+
+void rq_store_version_unref(const rq_store_version *v)
+{
+    if (v == NULL) return;
+    if (atomic_fetch_sub_explicit(&writable(v)->refs, 1, memory_order_acq_rel) == 1)
+        version_free(writable(v));
+}
+
+static void release_retired(rq_epoch_node *node)
+{
+    rq_store_version_unref(RQ_CONTAINER_OF(node, rq_store_version, retired));
+}
+
+static void publish(rq_store *s, rq_store_version *v)
+{
+    rq_store_version *old = atomic_exchange_explicit(&s->version, v, memory_order_acq_rel);
+    if (old != NULL) rq_epoch_retire(s->env.epoch, &old->retired, release_retired);
+}
+
+rq_err rq_store_version_prepare(const rq_store *s, rq_store_version **ret)
+{
+    const rq_store_version *now = rq_store_version_now(s);
+    /* A flush may begin meanwhile: one snapshot more than now. */
+    rq_store_version *v = version_alloc(now->snapshot_count + 1, now->file_count + 1);
+    if (v == NULL) return RQ_E_NO_MEMORY;
+    *ret = v;
+    return RQ_OK;
+}
+
+void rq_store_version_discard(rq_store_version *v)
+{
+    free(v);
+}
+
+static bool segment_in(const rq_segment *s, rq_segment *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == s) return true;
+    return false;
+}
+
+static bool file_in(const rq_store_file *f, const rq_store_file *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(f->name, list[i].name) == 0) return true;
+    return false;
+}
+
+/* HBASE: StoreFileComparators.SEQ_ID: by sequence id, the larger file first, then by name. */
+static int compare_files(const void *a, const void *b)
+{
+    const rq_store_file *x = a;
+    const rq_store_file *y = b;
+    if (x->max_seqid != y->max_seqid) return x->max_seqid < y->max_seqid ? -1 : 1;
+    if (x->size_bytes != y->size_bytes) return x->size_bytes > y->size_bytes ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
+                      size_t flushed_count, const rq_store_file *removed, size_t removed_count,
+                      const rq_store_file *added)
+{
+    const rq_store_version *now = rq_store_version_now(s);
+    v->active = rq_segment_ref(now->active);
+    for (size_t i = 0; i < now->snapshot_count; i++)
+        if (!segment_in(now->snapshots[i], flushed, flushed_count))
+            v->snapshots[v->snapshot_count++] = rq_segment_ref(now->snapshots[i]);
+    for (size_t i = 0; i < now->file_count; i++) {
+        if (file_in(&now->files[i], removed, removed_count)) continue;
+        rq_store_file *f = &v->files[v->file_count++];
+        *f = now->files[i];
+        rq_hfile_reader_ref(f->reader);
+    }
+    if (added != NULL) v->files[v->file_count++] = *added;
+    qsort(v->files, v->file_count, sizeof *v->files, compare_files);
+    publish(s, v);
+}
+
+rq_segment *rq_store_active(const rq_store *s)
+{
+    return rq_store_version_now(s)->active;
+}
+
+rq_err rq_store_begin_flush(rq_store *s)
+{
+    const rq_store_version *now = rq_store_version_now(s);
+    if (rq_segment_cell_count(now->active) == 0) return RQ_OK;
+    rq_store_version *v = version_alloc(now->snapshot_count + 1, now->file_count);
+    if (v == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = rq_segment_new(rq_store_order(s), &v->active);
+    if (rc != RQ_OK) {
+        free(v);
+        return rc;
+    }
+    v->snapshots[v->snapshot_count++] = rq_segment_ref(now->active);
+    for (size_t i = 0; i < now->snapshot_count; i++)
+        v->snapshots[v->snapshot_count++] = rq_segment_ref(now->snapshots[i]);
+    for (; v->file_count < now->file_count; v->file_count++) {
+        v->files[v->file_count] = now->files[v->file_count];
+        rq_hfile_reader_ref(v->files[v->file_count].reader);
+    }
+    publish(s, v);
+    return RQ_OK;
+}
+
+/* --- files
+ * ------------------------------------------------------------------------------------------ */
+
+/* "…_SeqId_<n>_": the number HBase gave a bulk-loaded file. HBASE: HStoreFile.open. */
+static bool seqid_of_name(const char *name, uint64_t *ret)
+{
+    const char *mark = strstr(name, "_SeqId_");
+    if (mark == NULL) return false;
+    char *end;
+    *ret = strtoull(mark + strlen("_SeqId_"), &end, 10);
+    return *end == '_';
+}
+
+rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *ret, rq_error *why)
+{
+    if (strlen(name) > RQ_STORE_FILE_NAME_MAX)
+        return rq_fail(why, RQ_E_INVALID, "store file name %s is too long", name);
+    size_t size = strlen(s->dir) + 1 + strlen(name) + 1;
+    char *path = malloc(size);
+    if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    snprintf(path, size, "%s/%s", s->dir, name);
+    rq_hfile_reader *reader;
+    rq_err rc =
+        rq_hfile_reader_open(s->env.vfs, path, s->cache, s->family->in_memory, &reader, why);
+    free(path);
+    if (rc != RQ_OK) return rc;
+    const rq_hfile_info *info = rq_hfile_reader_info(reader);
+    rq_store_file f = {
+        .reader = reader,
+        .size_bytes = info->size_bytes,
+        .max_seqid = info->has_max_seqid ? info->max_seqid : 0,
+        .entry_count = info->entry_count,
+        .min_ts = info->has_time_range ? info->min_ts : INT64_MIN,
+        .max_ts = info->has_time_range ? info->max_ts : INT64_MAX,
+        .major = info->major,
+        .bulk_loaded = info->bulk_loaded,
+    };
+    memcpy(f.name, name, strlen(name) + 1);
+    uint64_t loaded_as;
+    if (seqid_of_name(name, &loaded_as)) {
+        f.bulk_loaded = true;
+        if (loaded_as > f.max_seqid) f.max_seqid = loaded_as;
+    }
+    *ret = f;
+    return RQ_OK;
+}
+
+void rq_store_new_file_name(const rq_store *s, char ret[RQ_STORE_FILE_NAME_MAX + 1])
+{
+    uint64_t a = s->env.executor->random(s->env.executor);
+    uint64_t b = s->env.executor->random(s->env.executor);
+    snprintf(ret, RQ_STORE_FILE_NAME_MAX + 1, "%016" PRIx64 "%016" PRIx64, a, b);
+}
+
+/* --- life
+ * --------------------------------------------------------------------------------------------- */
+
+static rq_err open_files(rq_store *s, const char *const *files, size_t file_count,
+                         rq_store_version *v, rq_error *why)
+{
+    RQ_TRY(rq_segment_new(rq_store_order(s), &v->active));
+    for (size_t i = 0; i < file_count; i++) {
+        RQ_TRY(rq_store_file_open(s, files[i], &v->files[v->file_count], why));
+        v->file_count++;
+    }
+    qsort(v->files, v->file_count, sizeof *v->files, compare_files);
+    return RQ_OK;
+}
+
+rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t file_count,
+                     rq_store **ret, rq_error *why)
+{
+    rq_store *s = calloc(1, sizeof *s);
+    rq_store_version *v = version_alloc(0, file_count);
+    char *dir = strdup(o->dir);
+    rq_err rc = RQ_E_NO_MEMORY;
+    if (s == NULL || v == NULL || dir == NULL) goto failed;
+    s->env = *o->env;
+    s->cache = o->cache;
+    s->table = rq_table_schema_ref(o->table);
+    s->family = o->family;
+    s->dir = dir;
+    rc = open_files(s, files, file_count, v, why);
+    if (rc != RQ_OK) goto failed;
+    atomic_init(&s->version, v);
+    *ret = s;
+    return RQ_OK;
+failed:
+    if (v != NULL) version_free(v);
+    if (s != NULL) rq_table_schema_unref(s->table);
+    free(dir);
+    free(s);
+    return rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+void rq_store_free(rq_store *s)
+{
+    if (s == NULL) return;
+    rq_store_version_unref(rq_store_version_now(s));
+    rq_table_schema_unref(s->table);
+    free(s->dir);
+    free(s);
+}
+
+const rq_family_schema *rq_store_schema(const rq_store *s)
+{
+    return s->family;
+}
+
+const rq_table_schema *rq_store_table(const rq_store *s)
+{
+    return s->table;
+}
+
+rq_cell_order rq_store_order(const rq_store *s)
+{
+    return s->table->is_meta ? RQ_ORDER_META : RQ_ORDER_DEFAULT;
+}
+
+const rq_env *rq_store_env(const rq_store *s)
+{
+    return &s->env;
+}
+
+const char *rq_store_dir(const rq_store *s)
+{
+    return s->dir;
+}
