@@ -1,2 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
 package rorqual.tests.client12;
-public final class Main { public static void main(String[] a) { } }
+
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import rorqual.tests.support.Runner;
+
+/** The programs on the HBase 1.2 client; {@code ZK} and {@code RUN} as for the 2.6 client. */
+public final class Main {
+    private Main() {}
+
+    public static void main(String[] args) throws Exception {
+        String zookeeper = System.getenv("ZK");
+        if (zookeeper == null || !zookeeper.contains(":")) {
+            throw new IllegalArgumentException("ZK=host:port must say where the server is");
+        }
+        String run = System.getenv("RUN");
+        if (run == null) {
+            run = "r" + ThreadLocalRandom.current().nextInt(100_000, 1_000_000);
+        }
+        System.exit(Runner.run(List.of(new Weibo12(configuration(zookeeper), run)), args));
+    }
+
+    private static Configuration configuration(String zookeeper) {
+        Configuration conf = HBaseConfiguration.create();
+        int colon = zookeeper.lastIndexOf(':');
+        conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
+        conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));
+        // Few and short retries: this client repeats even what the server refused for good (a namespace with tables).
+        conf.setInt("hbase.client.retries.number", 4);
+        conf.setInt("hbase.client.pause", 20);
+        conf.setInt("hbase.rpc.timeout", 30_000);
+        return conf;
+    }
+}
