@@ -41,6 +41,7 @@ char *rq_arena_cstr(rq_arena *a, rq_slice s);
 char *rq_arena_printf(rq_arena *a, const char *fmt, ...) RQ_PRINTF(2, 3);
 
 /* Calls release(thing) when the arena is reset or cleared. On RQ_E_NO_MEMORY nothing is linked. */
-RQ_NODISCARD rq_err rq_arena_link(rq_arena *a, void (*release)(void *thing), void *thing);
+RQ_NODISCARD
+rq_err rq_arena_link(rq_arena *a, void (*release)(void *thing), void *thing);
 
 #endif

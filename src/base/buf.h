@@ -13,15 +13,24 @@ typedef struct rq_buf {
 } rq_buf;
 
 /* Makes room for `more` bytes behind len; pointers into the buffer are void afterwards. */
-RQ_NODISCARD rq_err rq_buf_reserve(rq_buf *b, size_t more);
-RQ_NODISCARD rq_err rq_buf_append(rq_buf *b, const void *bytes, size_t len);
-RQ_NODISCARD rq_err rq_buf_append_u8(rq_buf *b, uint8_t v);
-RQ_NODISCARD rq_err rq_buf_append_be16(rq_buf *b, uint16_t v);
-RQ_NODISCARD rq_err rq_buf_append_be32(rq_buf *b, uint32_t v);
-RQ_NODISCARD rq_err rq_buf_append_be64(rq_buf *b, uint64_t v);
-RQ_NODISCARD rq_err rq_buf_append_varint(rq_buf *b, uint64_t v);
-RQ_NODISCARD rq_err rq_buf_append_vlong(rq_buf *b, int64_t v);
-RQ_NODISCARD rq_err rq_buf_printf(rq_buf *b, const char *fmt, ...) RQ_PRINTF(2, 3);
+RQ_NODISCARD
+rq_err rq_buf_reserve(rq_buf *b, size_t more);
+RQ_NODISCARD
+rq_err rq_buf_append(rq_buf *b, const void *bytes, size_t len);
+RQ_NODISCARD
+rq_err rq_buf_append_u8(rq_buf *b, uint8_t v);
+RQ_NODISCARD
+rq_err rq_buf_append_be16(rq_buf *b, uint16_t v);
+RQ_NODISCARD
+rq_err rq_buf_append_be32(rq_buf *b, uint32_t v);
+RQ_NODISCARD
+rq_err rq_buf_append_be64(rq_buf *b, uint64_t v);
+RQ_NODISCARD
+rq_err rq_buf_append_varint(rq_buf *b, uint64_t v);
+RQ_NODISCARD
+rq_err rq_buf_append_vlong(rq_buf *b, int64_t v);
+RQ_NODISCARD
+rq_err rq_buf_printf(rq_buf *b, const char *fmt, ...) RQ_PRINTF(2, 3);
 
 static inline rq_slice rq_buf_slice(const rq_buf *b)
 {

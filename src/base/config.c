@@ -54,10 +54,17 @@ static bool parse_integer(const char *text, bool with_suffix, int64_t *ret)
     int64_t factor = 1;
     if (with_suffix && *end != '\0') {
         switch (*end | 0x20) {
-        case 'k': factor = 1024; break;
-        case 'm': factor = 1024 * 1024; break;
-        case 'g': factor = 1024 * 1024 * 1024; break;
-        default: return false;
+        case 'k':
+            factor = 1024;
+            break;
+        case 'm':
+            factor = 1024 * 1024;
+            break;
+        case 'g':
+            factor = 1024 * 1024 * 1024;
+            break;
+        default:
+            return false;
         }
         end++;
     }
@@ -76,22 +83,29 @@ static bool parse_value(kind k, const char *text, value *ret)
 {
     switch (k) {
     case INT:
-    case MS: return parse_integer(text, false, &ret->integer);
-    case BYTES: return parse_integer(text, true, &ret->integer);
-    case REAL: return parse_real(text, &ret->real);
+    case MS:
+        return parse_integer(text, false, &ret->integer);
+    case BYTES:
+        return parse_integer(text, true, &ret->integer);
+    case REAL:
+        return parse_real(text, &ret->real);
     case BOOL:
         ret->integer = strcmp(text, "true") == 0;
         return ret->integer != 0 || strcmp(text, "false") == 0;
-    case TEXT: return true;
+    case TEXT:
+        return true;
     }
     return false;
 }
 
 static rq_err store_value(rq_config *c, rq_setting s, const char *text, bool given, rq_error *why)
 {
-    static const char *const wanted[] = {"a whole number", "a number of bytes (k, m, g allowed)",
-                                         "a number of milliseconds", "a number",
-                                         "true or false", "text"};
+    static const char *const wanted[] = {"a whole number",
+                                         "a number of bytes (k, m, g allowed)",
+                                         "a number of milliseconds",
+                                         "a number",
+                                         "true or false",
+                                         "text"};
     value v = {.given = given};
     if (!parse_value(table[s].kind, text, &v))
         return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not %s", table[s].name, text,
@@ -158,8 +172,7 @@ static rq_err note_unused(rq_config *c, const char *name, rq_error *why)
 rq_err rq_config_set(rq_config *c, const char *name, const char *text, rq_error *why)
 {
     for (int s = 0; s < RQ_SETTING_COUNT; s++)
-        if (strcmp(name, table[s].name) == 0)
-            return store_value(c, (rq_setting)s, text, true, why);
+        if (strcmp(name, table[s].name) == 0) return store_value(c, (rq_setting)s, text, true, why);
     if (known_to_hbase(name)) return note_unused(c, name, why);
     return rq_fail(why, RQ_E_CONFIG, "setting %s: neither Rorqual nor HBase knows it", name);
 }
@@ -176,7 +189,8 @@ rq_err rq_config_set_pair(rq_config *c, const char *pair, rq_error *why)
     return rc;
 }
 
-/* --- hbase-site.xml: <configuration><property><name>…</name><value>…</value></property> --------- */
+/* --- hbase-site.xml: <configuration><property><name>…</name><value>…</value></property> ---------
+ */
 typedef struct xml_state {
     rq_config *config;
     rq_error *why;

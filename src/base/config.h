@@ -21,15 +21,20 @@ typedef enum rq_setting {
 
 typedef struct rq_config rq_config;
 
-RQ_NODISCARD rq_err rq_config_new(rq_config **ret);
+RQ_NODISCARD
+rq_err rq_config_new(rq_config **ret);
 void rq_config_free(rq_config *c);
 
 /* RQ_E_CONFIG for an unknown name or a value that its kind does not allow; `why` says which. */
-RQ_NODISCARD rq_err rq_config_set(rq_config *c, const char *name, const char *value, rq_error *why);
+RQ_NODISCARD
+rq_err rq_config_set(rq_config *c, const char *name, const char *value, rq_error *why);
 /* "name=value", as -D gives it. */
-RQ_NODISCARD rq_err rq_config_set_pair(rq_config *c, const char *pair, rq_error *why);
-/* A file: hbase-site.xml's form (when it starts with '<'), or lines of name=value with # comments. */
-RQ_NODISCARD rq_err rq_config_load(rq_config *c, const char *path, rq_error *why);
+RQ_NODISCARD
+rq_err rq_config_set_pair(rq_config *c, const char *pair, rq_error *why);
+/* A file: hbase-site.xml's form (when it starts with '<'), or lines of name=value with # comments.
+ */
+RQ_NODISCARD
+rq_err rq_config_load(rq_config *c, const char *path, rq_error *why);
 
 int64_t rq_config_int(const rq_config *c, rq_setting s); /* BYTES, INT, MS, BOOL (0, 1) */
 double rq_config_real(const rq_config *c, rq_setting s);

@@ -27,7 +27,8 @@ typedef struct rq_epoch_node {
     void (*release)(struct rq_epoch_node *node);
 } rq_epoch_node;
 
-RQ_NODISCARD rq_err rq_epoch_new(rq_epoch **ret);
+RQ_NODISCARD
+rq_err rq_epoch_new(rq_epoch **ret);
 /* Releases everything retired; no member may be joined. */
 void rq_epoch_free(rq_epoch *e);
 

@@ -46,9 +46,9 @@ typedef enum rq_pool {
 
 /* A one-shot timer; embedded like a task. */
 typedef struct rq_timer {
-    rq_task task;       /* run on `lane` when due */
+    rq_task task; /* run on `lane` when due */
     rq_lane *lane;
-    uint64_t due_ns;    /* of the executor's monotonic clock */
+    uint64_t due_ns;       /* of the executor's monotonic clock */
     struct rq_timer *next; /* the executor's */
     bool armed;
 } rq_timer;
@@ -74,14 +74,14 @@ struct rq_executor {
     void (*latch_open)(rq_latch *latch, rq_err rc); /* any thread, once */
     rq_err (*latch_wait)(rq_latch *latch);          /* returns the rc it was opened with */
     void (*latch_destroy)(rq_latch *latch);
-    uint64_t (*now_ns)(rq_executor *ex);  /* monotonic */
-    int64_t (*now_ms)(rq_executor *ex);   /* wall clock, milliseconds since 1970 */
-    uint64_t (*random)(rq_executor *ex);  /* 64 random bits, any thread */
+    uint64_t (*now_ns)(rq_executor *ex); /* monotonic */
+    int64_t (*now_ms)(rq_executor *ex);  /* wall clock, milliseconds since 1970 */
+    uint64_t (*random)(rq_executor *ex); /* 64 random bits, any thread */
 };
 
 /* The real one: `threads[pool]` workers per pool, started on first use. */
-RQ_NODISCARD rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT],
-                                           rq_executor **ret);
+RQ_NODISCARD
+rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret);
 /* Waits for running and queued tasks; armed timers are dropped. */
 void rq_thread_executor_free(rq_executor *ex);
 

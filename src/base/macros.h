@@ -10,23 +10,21 @@
 #define RQ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RQ_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define RQ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define RQ_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define RQ_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 /* Documents which lock guards a field; not checked by gcc. */
 #define RQ_GUARDED_BY(lock)
 
 /* A broken invariant: better stop than write wrong. On in every build. */
 #define RQ_ASSERT(x)                                                                               \
     do {                                                                                           \
-        if (RQ_UNLIKELY(!(x)))                                                                     \
-            rq_assert_failed(#x, __FILE__, __LINE__);                                              \
+        if (RQ_UNLIKELY(!(x))) rq_assert_failed(#x, __FILE__, __LINE__);                           \
     } while (0)
 
 /* Return at once on error; only where nothing is held that would leak. */
 #define RQ_TRY(expr)                                                                               \
     do {                                                                                           \
         rq_err rq_try_rc_ = (expr);                                                                \
-        if (RQ_UNLIKELY(rq_try_rc_ != RQ_OK))                                                      \
-            return rq_try_rc_;                                                                     \
+        if (RQ_UNLIKELY(rq_try_rc_ != RQ_OK)) return rq_try_rc_;                                   \
     } while (0)
 
 _Noreturn void rq_assert_failed(const char *expr, const char *file, int line);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a client asks first: where are meta and master? Two doors to the same answers, which come
+ * from the catalog: ZooKeeper's wire protocol (zookeeper.c) with HBase's znodes (znodes.c), and
+ * ClientMetaService over RPC (meta_service.c). There is no ZooKeeper behind it: the tree is
+ * computed, read-only, and changes only when tables do.
+ */
+#ifndef RQ_REGISTRY_REGISTRY_H
+#define RQ_REGISTRY_REGISTRY_H
+
+#include "catalog/catalog.h"
+#include "rpc/server.h"
+
+typedef struct rq_registry rq_registry;
+
+typedef struct rq_registry_options {
+    const rq_env *env;
+    rq_loops *loops;
+    rq_catalog *catalog;
+    const char *address; /* numeric; NULL: 127.0.0.1 */
+    uint16_t zk_port;    /* 0: any free one */
+    const char *zk_root; /* NULL: "/hbase" (HBASE: zookeeper.znode.parent) */
+} rq_registry_options;
+
+/* Listens for ZooKeeper clients. Everything in the options outlives it. */
+RQ_NODISCARD
+rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_error *why);
+uint16_t rq_registry_port(const rq_registry *r);
+/* REQUIRES: the loops run or never ran. NULL is fine. */
+void rq_registry_close(rq_registry *r);
+
+/* ClientMetaService, for both RPC ports; `catalog` outlives the servers. */
+rq_rpc_service rq_meta_service_methods(rq_catalog *catalog);
+
+#endif

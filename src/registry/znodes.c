@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree of znodes; see znodes.h. */
+#include "registry/znodes.h"
+
+#include "rpc/call.h"
+
+#include "proto/files.pb-c.h"
+#include "proto/registry.pb-c.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* HBASE: HConstants.RPC_CURRENT_VERSION in znodes */
+#define RPC_VERSION 0
+
+static Pb__ServerName server_message(const rq_server_name *s)
+{
+    Pb__ServerName m = PB__SERVER_NAME__INIT;
+    m.host_name = (char *)s->host;
+    m.has_port = 1;
+    m.port = s->port;
+    m.has_start_code = 1;
+    m.start_code = (uint64_t)s->start_code;
+    return m;
+}
+
+/* The message behind HBase's header. */
+static rq_err wrap(const ProtobufCMessage *message, const rq_server_name *id, rq_arena *arena,
+                   rq_slice *ret)
+{
+    size_t id_len = strlen(id->text);
+    size_t body = protobuf_c_message_get_packed_size(message);
+    uint8_t *p = rq_arena_alloc(arena, 1 + 4 + id_len + 4 + body);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    p[0] = 0xFF;
+    rq_put_be32(p + 1, (uint32_t)id_len);
+    memcpy(p + 5, id->text, id_len);
+    memcpy(p + 5 + id_len, "PBUF", 4);
+    protobuf_c_message_pack(message, p + 9 + id_len);
+    *ret = rq_slice_of(p, 9 + id_len + body);
+    return RQ_OK;
+}
+
+/* --- values ------------------------------------------------------------------------------------
+ */
+
+static rq_err value_hbaseid(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    (void)name;
+    Pb__ClusterId m = PB__CLUSTER_ID__INIT;
+    m.cluster_id = (char *)rq_root_cluster_id(rq_catalog_root(z->catalog));
+    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+}
+
+static rq_err value_master(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    (void)name;
+    Pb__ServerName server = server_message(rq_catalog_master(z->catalog));
+    Pb__Master m = PB__MASTER__INIT;
+    m.master = &server;
+    m.has_rpc_version = 1;
+    m.rpc_version = RPC_VERSION;
+    m.has_info_port = 1;
+    m.info_port = 0;
+    ret->ephemeral = true;
+    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+}
+
+static rq_err value_meta(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    (void)name;
+    Pb__ServerName server = server_message(rq_catalog_server(z->catalog));
+    Pb__MetaRegionServer m = PB__META_REGION_SERVER__INIT;
+    m.server = &server;
+    m.has_rpc_version = 1;
+    m.rpc_version = RPC_VERSION;
+    m.has_state = 1;
+    m.state = PB__REGION_STATE__STATE__OPEN;
+    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+}
+
+static rq_err value_running(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    (void)name;
+    char text[64];
+    struct tm utc;
+    time_t start = (time_t)(rq_catalog_server(z->catalog)->start_code / 1000);
+    gmtime_r(&start, &utc);
+    strftime(text, sizeof text, "%a %b %d %H:%M:%S UTC %Y", &utc);
+    Pb__ClusterUp m = PB__CLUSTER_UP__INIT;
+    m.start_date = text;
+    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+}
+
+static rq_err value_server(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    const rq_server_name *server = rq_catalog_server(z->catalog);
+    if (!rq_slice_eq(name, rq_slice_cstr(server->text))) return RQ_E_NOT_FOUND;
+    Pb__RegionServerInfo m = PB__REGION_SERVER_INFO__INIT;
+    ret->ephemeral = true;
+    return wrap(&m.base, server, arena, &ret->data);
+}
+
+static rq_err value_table(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    const rq_catalog_table *table = rq_catalog_table_find(z->catalog, name);
+    if (table == NULL) return RQ_E_NOT_FOUND;
+    Pb__DeprecatedTableState m = PB__DEPRECATED_TABLE_STATE__INIT;
+    m.state = (Pb__DeprecatedTableState__State)table->state;
+    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+}
+
+static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
+{
+    (void)arena;
+    (void)ret;
+    return rq_catalog_namespace_find(z->catalog, name) == NULL ? RQ_E_NOT_FOUND : RQ_OK;
+}
+
+/* --- children
+ * -------------------------------------------------------------------------------------- */
+
+static rq_err list_servers(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+{
+    ret->children = rq_arena_alloc(arena, sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    ret->children[0] = rq_slice_cstr(rq_catalog_server(z->catalog)->text);
+    ret->child_count = 1;
+    return RQ_OK;
+}
+
+static rq_err list_tables(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+{
+    const rq_catalog_table *const *tables;
+    size_t count;
+    rq_catalog_tables(z->catalog, &tables, &count);
+    ret->children = rq_arena_alloc(arena, count * sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        ret->children[i] = tables[i]->schema->name;
+    ret->child_count = count;
+    return RQ_OK;
+}
+
+static rq_err list_namespaces(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+{
+    const rq_namespace *const *namespaces;
+    size_t count;
+    rq_catalog_namespaces(z->catalog, &namespaces, &count);
+    ret->children = rq_arena_alloc(arena, count * sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        ret->children[i] = namespaces[i]->name;
+    ret->child_count = count;
+    return RQ_OK;
+}
+
+/* --- the tree
+ * ----------------------------------------------------------------------------------------- */
+
+typedef rq_err value_fn(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret);
+typedef rq_err list_fn(const rq__znodes *z, rq_arena *arena, rq__znode *ret);
+
+/* What lies below the root: a node's own value, its children's names and values. */
+static const struct {
+    const char *name;
+    value_fn *value;
+    list_fn *list;
+    value_fn *child_value;
+} nodes[] = {
+    {"backup-masters", NULL, NULL, NULL},
+    {"draining", NULL, NULL, NULL},
+    {"hbaseid", value_hbaseid, NULL, NULL},
+    {"master", value_master, NULL, NULL},
+    {"meta-region-server", value_meta, NULL, NULL},
+    {"namespace", NULL, list_namespaces, value_namespace},
+    {"online-snapshot", NULL, NULL, NULL},
+    {"replication", NULL, NULL, NULL},
+    {"rs", NULL, list_servers, value_server},
+    {"running", value_running, NULL, NULL},
+    {"table", NULL, list_tables, value_table},
+    {"table-lock", NULL, NULL, NULL},
+};
+
+static rq_err root_children(rq_arena *arena, rq__znode *ret)
+{
+    ret->children = rq_arena_alloc(arena, RQ_ARRAY_LEN(nodes) * sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(nodes); i++)
+        ret->children[i] = rq_slice_cstr(nodes[i].name);
+    ret->child_count = RQ_ARRAY_LEN(nodes);
+    return RQ_OK;
+}
+
+static rq_err one_child(const char *name, rq_arena *arena, rq__znode *ret)
+{
+    ret->children = rq_arena_alloc(arena, sizeof *ret->children);
+    if (ret->children == NULL) return RQ_E_NO_MEMORY;
+    ret->children[0] = rq_slice_cstr(name);
+    ret->child_count = 1;
+    return RQ_OK;
+}
+
+rq_err rq__znode_get(const rq__znodes *z, rq_slice path, rq_arena *arena, rq__znode *ret)
+{
+    size_t root_len = strlen(z->root);
+    *ret = (rq__znode){.data = rq_slice_of("", 0)};
+    if (path.len == 1 && path.ptr[0] == '/') return one_child(z->root + 1, arena, ret);
+    if (!rq_slice_starts_with(path, rq_slice_cstr(z->root))) return RQ_E_NOT_FOUND;
+    if (path.len == root_len) return root_children(arena, ret);
+    if (path.ptr[root_len] != '/') return RQ_E_NOT_FOUND;
+    rq_slice rest = rq_slice_of(path.ptr + root_len + 1, path.len - root_len - 1);
+    const uint8_t *slash = memchr(rest.ptr, '/', rest.len);
+    rq_slice name = slash == NULL ? rest : rq_slice_of(rest.ptr, (size_t)(slash - rest.ptr));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(nodes); i++) {
+        if (!rq_slice_eq(name, rq_slice_cstr(nodes[i].name))) continue;
+        if (slash != NULL) {
+            rq_slice child = rq_slice_of(slash + 1, (size_t)(rest.ptr + rest.len - slash - 1));
+            if (nodes[i].child_value == NULL || child.len == 0) return RQ_E_NOT_FOUND;
+            return nodes[i].child_value(z, child, arena, ret);
+        }
+        if (nodes[i].value != NULL) RQ_TRY(nodes[i].value(z, name, arena, ret));
+        return nodes[i].list == NULL ? RQ_OK : nodes[i].list(z, arena, ret);
+    }
+    return RQ_E_NOT_FOUND;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HBase's znodes, computed from the catalog when somebody asks. HBASE: ZNodePaths,
+ * RecoverableZooKeeper.appendMetaData: a value is 0xFF, be32 length and bytes of an id, "PBUF", and
+ * a protobuf message (the id alone differs: hbaseid, meta-region-server, master, rs, table all
+ * carry it).
+ *
+ *   /hbase            hbaseid master meta-region-server running backup-masters rs/SERVER
+ *                     table/NAME (the states that 1.x clients read) table-lock draining namespace …
+ */
+#ifndef RQ_REGISTRY_ZNODES_H
+#define RQ_REGISTRY_ZNODES_H
+
+#include "base/arena.h"
+#include "catalog/catalog.h"
+
+typedef struct rq__znodes {
+    rq_catalog *catalog;
+    const char *root; /* "/hbase" */
+} rq__znodes;
+
+typedef struct rq__znode {
+    rq_slice data;
+    rq_slice *children; /* names; only when asked for */
+    size_t child_count;
+    bool ephemeral;
+} rq__znode;
+
+/* REQUIRES: inside a read section. RQ_E_NOT_FOUND: no such node. Everything is in the arena. */
+RQ_NODISCARD
+rq_err rq__znode_get(const rq__znodes *z, rq_slice path, rq_arena *arena, rq__znode *ret);
+
+#endif

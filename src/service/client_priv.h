@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of ClientService share: the service itself, and how a read waits for a block. */
+#ifndef RQ_SERVICE_CLIENT_PRIV_H
+#define RQ_SERVICE_CLIENT_PRIV_H
+
+#include "hfile/read_ctx.h"
+#include "region/region_scanner.h"
+#include "service/decode.h"
+#include "service/service.h"
+
+/* A loop runs one request no longer than this at a stretch. */
+#define RQ__SLICE_NS 200000
+
+typedef struct rq__leases rq__leases;
+
+typedef struct rq__loop_state {
+    rq_loop_hook hook; /* end of iteration: hands staged log records over */
+    struct rq_wal *wal;
+    struct rq_wal_member *member;
+} rq__loop_state;
+
+struct rq_client_service {
+    rq_env env;
+    rq_engine *engine;
+    rq_catalog *catalog;
+    rq_loops *loops;
+    rq__loop_state *loop_states; /* one per loop */
+    rq__leases *leases;
+    /* settings */
+    uint64_t cell_bytes_max;
+    uint64_t result_bytes_max;
+    uint64_t lease_ms;
+    uint64_t rpc_timeout_ms;
+    uint64_t rows_warning;
+    bool rows_reject;
+};
+
+static inline struct rq_wal_member *rq__member(const rq_client_service *s, const rq_call *call)
+{
+    return s->loop_states[rq_loop_index(call->loop)].member;
+}
+
+/*
+ * A read that may have to leave its loop: for a block (fulfilled on RQ_POOL_READ) or because its
+ * slice is spent (posted to its own lane). `step` is run again on the lane until it does not return
+ * RQ_E_AGAIN; it ends the call itself otherwise. Lives in the call's arena.
+ */
+typedef struct rq__read_job {
+    rq_client_service *service;
+    rq_call *call;
+    rq_read_ctx ctx;
+    rq_error why;
+    rq_err fetch_rc; /* what fulfil returned */
+    rq_task task;
+    void (*step)(struct rq__read_job *job);
+} rq__read_job;
+
+RQ_NODISCARD
+rq_err rq__read_job_init(rq__read_job *job, rq_client_service *s, rq_call *call,
+                         void (*step)(rq__read_job *job));
+/* After RQ_E_AGAIN: brings what ctx needs, or just yields, then runs step again. The caller has
+ * suspended its scanner. */
+void rq__read_job_wait(rq__read_job *job);
+
+/* The region of a RegionSpecifier; valid until the end of the loop's iteration. */
+RQ_NODISCARD
+rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
+                       rq_error *why);
+
+void rq__handle_get(void *ctx, rq_call *call);
+void rq__handle_mutate(void *ctx, rq_call *call);
+void rq__handle_multi(void *ctx, rq_call *call);
+void rq__handle_scan(void *ctx, rq_call *call);
+
+/* --- scanners' leases (leases.c) -----------------------------------------------------------------
+ */
+typedef struct rq__scan_holder {
+    uint64_t id;
+    rq_arena arena; /* of scan, filter and scanner */
+    rq_scan scan;
+    rq__scan_extra extra;
+    rq_region_scanner *scanner;
+    rq_region *region; /* a reference */
+    uint64_t next_call_seq;
+    rq_slice partial_row; /* row of the last result when that was partial; own memory */
+    rq_buf partial_row_bytes;
+    /* the table's */
+    uint64_t expires_ns;
+    bool busy;
+    struct rq__scan_holder *hash_next;
+    struct rq__scan_holder *newer, *older;
+} rq__scan_holder;
+
+RQ_NODISCARD
+rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, rq_lane *lane, rq__leases **ret);
+/* REQUIRES: no call is in flight. */
+void rq__leases_free(rq__leases *t);
+/* A holder with an id, busy; the caller fills it. */
+RQ_NODISCARD
+rq_err rq__lease_new(rq__leases *t, rq__scan_holder **ret);
+/* Takes it out for a request. RQ_E_UNKNOWN_SCANNER; RQ_E_LEASE while another request has it;
+ * RQ_E_END when it was closed because it was exhausted, with *ret_last_seq. */
+RQ_NODISCARD
+rq_err rq__lease_take(rq__leases *t, uint64_t id, rq__scan_holder **ret, uint64_t *ret_last_seq);
+/* Back with a new lease time. */
+void rq__lease_give_back(rq__leases *t, rq__scan_holder *h);
+/* Closes and frees it; `remember` that it ended well, for a client that closes it once more. */
+void rq__lease_close(rq__leases *t, rq__scan_holder *h, bool remember);
+size_t rq__leases_count(rq__leases *t);
+
+#endif

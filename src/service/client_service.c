@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ClientService: its method table, its life, and Get. HBASE: RSRpcServices.
+ *
+ * What comes once for all handlers stands here: finding the region, and leaving the loop for a
+ * block. A Get is decoded into a scan of one row, read on the loop, and answered at once unless a
+ * block has to be brought.
+ */
+#include "service/client_priv.h"
+
+#include "service/encode.h"
+#include "wal/wal.h"
+
+#include <stdlib.h>
+
+rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
+                       rq_error *why)
+{
+    rq_slice name = rq__pb_slice(spec->value);
+    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
+        return rq_catalog_region_by_encoded(s->catalog, name, ret, why);
+    return rq_catalog_region_by_name(s->catalog, name, ret, why);
+}
+
+/* --- leaving the loop for a block ----------------------------------------------------------------
+ */
+
+static void release_ctx(void *thing)
+{
+    rq_read_ctx_clear(thing);
+}
+
+rq_err rq__read_job_init(rq__read_job *job, rq_client_service *s, rq_call *call,
+                         void (*step)(rq__read_job *job))
+{
+    *job = (rq__read_job){.service = s, .call = call, .step = step};
+    return rq_arena_link(&call->arena, release_ctx, &job->ctx);
+}
+
+static void run_step(rq_task *task)
+{
+    rq__read_job *job = RQ_CONTAINER_OF(task, rq__read_job, task);
+    job->step(job);
+}
+
+static void run_fetch(rq_task *task)
+{
+    rq__read_job *job = RQ_CONTAINER_OF(task, rq__read_job, task);
+    job->fetch_rc = rq_read_ctx_fulfil(&job->ctx, &job->why);
+    job->task.run = run_step;
+    rq_call_post(job->call, &job->task);
+}
+
+void rq__read_job_wait(rq__read_job *job)
+{
+    if (job->ctx.need.reader == NULL) {
+        job->task.run = run_step;
+        rq_call_post(job->call, &job->task);
+        return;
+    }
+    job->task.run = run_fetch;
+    rq_executor *executor = job->service->env.executor;
+    executor->submit(executor, RQ_POOL_READ, &job->task);
+}
+
+/* --- get -----------------------------------------------------------------------------------------
+ */
+
+typedef struct get_job {
+    rq__read_job job;
+    rq_scan scan;
+    rq_region_scanner *scanner;
+    rq_cellblock own; /* the cells, when they go into the message */
+    bool in_message;
+    bool query_metrics;
+} get_job;
+
+static void release_scanner(void *thing)
+{
+    rq_region_scanner_close(thing);
+}
+
+static void release_cellblock(void *thing)
+{
+    rq_cellblock_clear(thing);
+}
+
+static void reply_get(get_job *g)
+{
+    rq_call *call = g->job.call;
+    const rq_cellblock *cells = g->in_message ? &g->own : &call->cells;
+    Pb__GetResponse response = PB__GET_RESPONSE__INIT;
+    Pb__Result result = PB__RESULT__INIT;
+    Pb__QueryMetrics metrics = PB__QUERY_METRICS__INIT;
+    response.result = &result;
+    result.has_stale = 1;
+    if (g->scan.check_existence_only) {
+        result.has_exists = 1;
+        result.exists = cells->count > 0;
+        rq_cellblock_reset(&call->cells);
+    } else if (!g->in_message) {
+        result.has_associated_cell_count = 1;
+        result.associated_cell_count = (int32_t)cells->count;
+    } else if (rq__encode_cells(rq_buf_slice(&cells->bytes), cells->count, &call->arena, &result) !=
+               RQ_OK) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    if (g->query_metrics) {
+        metrics.has_block_bytes_scanned = 1;
+        metrics.block_bytes_scanned = g->job.ctx.block_bytes_used;
+        result.metrics = &metrics;
+    }
+    rq_call_reply(call, &response.base);
+}
+
+static void step_get(rq__read_job *job)
+{
+    get_job *g = RQ_CONTAINER_OF(job, get_job, job);
+    rq_scan_limits limits = {0};
+    rq_scan_state state;
+    rq_err rc = job->fetch_rc;
+    if (rc == RQ_OK)
+        rc = rq_region_scanner_next(g->scanner, &limits, &job->ctx,
+                                    g->in_message ? &g->own : &job->call->cells, &state, &job->why);
+    if (rc == RQ_E_AGAIN) {
+        rq_region_scanner_suspend(g->scanner);
+        rq__read_job_wait(job);
+        return;
+    }
+    if (rc != RQ_OK)
+        rq_call_fail_why(job->call, rc, &job->why);
+    else
+        reply_get(g);
+}
+
+static rq_err begin_get(rq_client_service *s, rq_call *call, get_job *g, rq_error *why)
+{
+    const Pb__GetRequest *request = (const Pb__GetRequest *)call->param;
+    rq_region *region;
+    RQ_TRY(rq__read_job_init(&g->job, s, call, step_get));
+    RQ_TRY(rq__find_region(s, request->region, &region, why));
+    if (request->get->has_closest_row_before && request->get->closest_row_before)
+        /* asynchbase learns from exactly this exception that it must scan meta in reverse. */
+        return rq_fail(why, RQ_E_UNKNOWN_PROTOCOL,
+                       "Is this a pre-hbase-1.0.0 or asynchbase client? Client is invoking "
+                       "getClosestRowBefore removed in hbase-2.0.0 replaced by reverse Scan.");
+    RQ_TRY(rq__decode_get(request->get, region, &call->arena, &g->scan, why));
+    g->query_metrics =
+        request->get->has_query_metrics_enabled && request->get->query_metrics_enabled;
+    /* HBASE: RSRpcServices.get: clients before 1.3 expect the cells in the message. */
+    g->in_message = !call->client->has_codec || !rq_rpc_client_at_least(call->client, 1, 3);
+    if (g->in_message) {
+        g->own = (rq_cellblock){0};
+        RQ_TRY(rq_arena_link(&call->arena, release_cellblock, &g->own));
+    }
+    RQ_TRY(rq_region_scanner_open(region, &g->scan, 0, &call->arena, &g->scanner, why));
+    rq_err rc = rq_arena_link(&call->arena, release_scanner, g->scanner);
+    if (rc != RQ_OK) rq_region_scanner_close(g->scanner);
+    return rc;
+}
+
+void rq__handle_get(void *ctx, rq_call *call)
+{
+    rq_error why = {.code = RQ_OK};
+    get_job *g = rq_arena_alloc(&call->arena, sizeof *g);
+    if (g == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    rq_err rc = begin_get(ctx, call, g, &why);
+    if (rc != RQ_OK) {
+        rq_call_fail_why(call, rc, &why);
+        return;
+    }
+    step_get(&g->job);
+}
+
+/* --- what is not served here -------------------------------------------------------------------
+ */
+
+/* HBASE: HRegion.execService: no coprocessor endpoint of that name is registered. */
+static void handle_exec_service(void *ctx, rq_call *call)
+{
+    rq_client_service *s = ctx;
+    const Pb__CoprocessorServiceRequest *request =
+        (const Pb__CoprocessorServiceRequest *)call->param;
+    rq_error why = {.code = RQ_OK};
+    rq_region *region;
+    rq_err rc = rq__find_region(s, request->region, &region, &why);
+    if (rc == RQ_OK) {
+        char name[512];
+        rq_bytes_to_string(rq_region_get_info(region)->name, name, sizeof name);
+        rc = rq_fail(&why, RQ_E_UNKNOWN_PROTOCOL,
+                     "No registered coprocessor service found for %s in region %s",
+                     request->call->service_name, name);
+    }
+    rq_call_fail_why(call, rc, &why);
+}
+
+static void handle_exec_server_service(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    const Pb__CoprocessorServiceRequest *request =
+        (const Pb__CoprocessorServiceRequest *)call->param;
+    rq_call_fail(call, RQ_E_UNKNOWN_PROTOCOL, "No registered coprocessor service found for %s",
+                 request->call->service_name);
+}
+
+static void handle_bulk_load(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    rq_call_fail(call, RQ_E_UNSUPPORTED, "bulk load is not served");
+}
+
+static const rq_rpc_method methods[] = {
+    {"Get", &pb__get_request__descriptor, rq__handle_get},
+    {"Mutate", &pb__mutate_request__descriptor, rq__handle_mutate},
+    {"Multi", &pb__multi_request__descriptor, rq__handle_multi},
+    {"Scan", &pb__scan_request__descriptor, rq__handle_scan},
+    {"ExecService", &pb__coprocessor_service_request__descriptor, handle_exec_service},
+    {"ExecRegionServerService", &pb__coprocessor_service_request__descriptor,
+     handle_exec_server_service},
+    {"BulkLoadHFile", &pb__bulk_load_hfile_request__descriptor, handle_bulk_load},
+    {"PrepareBulkLoad", &pb__prepare_bulk_load_request__descriptor, handle_bulk_load},
+    {"CleanupBulkLoad", &pb__cleanup_bulk_load_request__descriptor, handle_bulk_load},
+};
+
+rq_rpc_service rq_client_service_methods(rq_client_service *s)
+{
+    return (rq_rpc_service){.name = "ClientService",
+                            .methods = methods,
+                            .method_count = RQ_ARRAY_LEN(methods),
+                            .ctx = s};
+}
+
+/* --- life --------------------------------------------------------------------------------------
+ */
+
+static void push_log(rq_loop_hook *hook, rq_loop *loop)
+{
+    rq__loop_state *state = RQ_CONTAINER_OF(hook, rq__loop_state, hook);
+    (void)loop;
+    rq_wal_push(state->wal, state->member);
+}
+
+static rq_err join_loops(rq_client_service *s)
+{
+    unsigned count = rq_loops_count(s->loops);
+    s->loop_states = calloc(count, sizeof *s->loop_states);
+    if (s->loop_states == NULL) return RQ_E_NO_MEMORY;
+    for (unsigned i = 0; i < count; i++) {
+        rq_loop *loop = rq_loops_get(s->loops, i);
+        rq__loop_state *state = &s->loop_states[i];
+        state->wal = rq_engine_wal(s->engine);
+        RQ_TRY(rq_wal_join(state->wal, rq_loop_lane(loop), &state->member));
+        state->hook.run = push_log;
+        rq_loop_add_hook(loop, &state->hook);
+    }
+    return RQ_OK;
+}
+
+rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
+                             rq_error *why)
+{
+    rq_client_service *s = calloc(1, sizeof *s);
+    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    s->env = *o->env;
+    s->engine = o->engine;
+    s->catalog = o->catalog;
+    s->loops = o->loops;
+    s->cell_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_CELL_MAX);
+    s->result_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_SCAN_MAX_RESULT);
+    s->lease_ms = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNER_LEASE);
+    s->rpc_timeout_ms = (uint64_t)rq_config_int(o->config, RQ_SET_RPC_TIMEOUT);
+    s->rows_warning = (uint64_t)rq_config_int(o->config, RQ_SET_ROWS_WARNING);
+    s->rows_reject = rq_config_int(o->config, RQ_SET_ROWS_REJECT) != 0;
+    rq_err rc = join_loops(s);
+    if (rc == RQ_OK)
+        rc = rq__leases_new(&s->env, s->lease_ms, rq_loop_lane(rq_loops_get(s->loops, 0)),
+                            &s->leases);
+    if (rc != RQ_OK) {
+        rq_client_service_free(s);
+        return rq_fail(why, rc, "cannot start the client service: %s", rq_err_text(rc));
+    }
+    *ret = s;
+    return RQ_OK;
+}
+
+void rq_client_service_free(rq_client_service *s)
+{
+    if (s == NULL) return;
+    rq__leases_free(s->leases);
+    for (unsigned i = 0; s->loop_states != NULL && i < rq_loops_count(s->loops); i++)
+        rq_wal_leave(s->loop_states[i].member);
+    free(s->loop_states);
+    free(s);
+}
+
+size_t rq_client_service_open_scanners(rq_client_service *s)
+{
+    return rq__leases_count(s->leases);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From request messages to what the region understands. HBASE: ProtobufUtil.toGet, toScan, toPut,
+ * toDelete, toAppend, toIncrement, toCheckAndMutate; where those throw, these return the error with
+ * HBase's text. Results point into the message and the cell block unless said otherwise.
+ */
+#ifndef RQ_SERVICE_DECODE_H
+#define RQ_SERVICE_DECODE_H
+
+#include "region/region.h"
+
+#include "proto/client.pb-c.h"
+
+/* `region` is asked for its families where the request means all of them. */
+RQ_NODISCARD
+rq_err rq__decode_get(const Pb__Get *get, const rq_region *region, rq_arena *arena, rq_scan *ret,
+                      rq_error *why);
+/* What is only for the service, not for the region. */
+typedef struct rq__scan_extra {
+    uint64_t max_result_bytes; /* 0: the server's */
+    uint64_t mvcc_read_point;  /* 0: the newest */
+    bool need_cursor;
+    bool query_metrics;
+} rq__scan_extra;
+/* Everything is copied into the arena, which is the scanner's and outlives the request. */
+RQ_NODISCARD
+rq_err rq__decode_scan(const Pb__Scan *scan, const rq_region *region, rq_arena *arena, rq_scan *ret,
+                       rq__scan_extra *ret_extra, rq_error *why);
+/* Takes the mutation's cells from `cells` (the frame's cell block) when it says so; they are always
+ * consumed, also on failure. ret_nonce 0: none. */
+RQ_NODISCARD
+rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, rq_cursor *cells,
+                           uint64_t cell_max, rq_arena *arena, rq_mutation *ret,
+                           uint64_t *ret_nonce, rq_error *why);
+/* Consumes the cells of a mutation that is not executed. */
+void rq__skip_cells(const Pb__MutationProto *m, rq_cursor *cells);
+RQ_NODISCARD
+rq_err rq__decode_condition(const Pb__Condition *c, rq_arena *arena, rq_condition *ret,
+                            rq_error *why);
+
+static inline rq_slice rq__pb_slice(ProtobufCBinaryData b)
+{
+    return rq_slice_of(b.data, b.len);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From what a read returned to HBase's Result: with a codec the cells stay in the answer's cell
+ * block and the Result says how many are its own; without one they go into the message.
+ */
+#ifndef RQ_SERVICE_ENCODE_H
+#define RQ_SERVICE_ENCODE_H
+
+#include "rpc/call.h"
+
+#include "proto/client.pb-c.h"
+
+/* Fills `ret` with the cells of `bytes` (as in a cellblock) as messages in the arena; their byte
+ * fields point into `bytes`. */
+RQ_NODISCARD
+rq_err rq__encode_cells(rq_slice bytes, uint32_t count, rq_arena *arena, Pb__Result *ret);
+/* For a write's result cells: appended to call->cells when the client has a codec, else as
+ * messages. */
+RQ_NODISCARD
+rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *ret);
+
+#endif

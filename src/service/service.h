@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The RPC services: each handler turns a decoded request into calls on region and catalog, and
+ * their answers into messages. Handlers run on the loop of the call's connection and never block:
+ * what needs a file goes to a pool and comes back, what waits for the log comes back on its lane.
+ */
+#ifndef RQ_SERVICE_SERVICE_H
+#define RQ_SERVICE_SERVICE_H
+
+#include "base/config.h"
+#include "base/env.h"
+#include "catalog/catalog.h"
+#include "region/region.h"
+#include "rpc/server.h"
+
+typedef struct rq_client_service rq_client_service;
+
+typedef struct rq_client_service_options {
+    const rq_env *env;
+    rq_engine *engine;
+    rq_catalog *catalog;
+    const rq_config *config;
+    rq_loops *loops; /* created, not started: the service adds its hook to each */
+} rq_client_service_options;
+
+/* ClientService: get, mutate, multi, scan, and the scanners' leases. Everything in the options
+ * outlives it. */
+RQ_NODISCARD
+rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
+                             rq_error *why);
+/* REQUIRES: loops are stopped (no call is in flight). Closes what scanners are left. */
+void rq_client_service_free(rq_client_service *s);
+/* The method table to register under "ClientService"; valid as long as the service. */
+rq_rpc_service rq_client_service_methods(rq_client_service *s);
+/* Closes all scanners of the region, which is about to close. Any thread. */
+size_t rq_client_service_open_scanners(rq_client_service *s);
+
+#endif
