@@ -310,6 +310,13 @@ const char *rq_config_text(const rq_config *c, rq_setting s)
     return c->values[s].text;
 }
 
+const char *rq_config_by_name(const rq_config *c, const char *name)
+{
+    for (int s = 0; s < RQ_SETTING_COUNT; s++)
+        if (strcmp(name, table[s].name) == 0) return c->values[s].text;
+    return NULL;
+}
+
 bool rq_config_given(const rq_config *c, rq_setting s)
 {
     return c->values[s].given;

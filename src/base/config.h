@@ -39,6 +39,9 @@ rq_err rq_config_load(rq_config *c, const char *path, rq_error *why);
 int64_t rq_config_int(const rq_config *c, rq_setting s); /* BYTES, INT, MS, BOOL (0, 1) */
 double rq_config_real(const rq_config *c, rq_setting s);
 const char *rq_config_text(const rq_config *c, rq_setting s);
+/* The text of a setting of settings.def by its name, or NULL: for rooms that take a lookup function
+ * instead of this header's table. */
+const char *rq_config_by_name(const rq_config *c, const char *name);
 /* Was it given, or is it the default? */
 bool rq_config_given(const rq_config *c, rq_setting s);
 

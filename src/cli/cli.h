@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The subcommands of the one binary: each gets the arguments behind its name and returns the
+ * process's exit code. One file each, one line in commands.def. */
+#ifndef RQ_CLI_CLI_H
+#define RQ_CLI_CLI_H
+
+int rq_cmd_server(int argc, char **argv);
+int rq_cmd_hfile(int argc, char **argv);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for
+ * SIGTERM or Ctrl-C to close it in order. */
+#include "cli/cli.h"
+#include "cli/server.h"
+
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: rorqual server [--data DIR] [--listen ADDR] [--advertise HOST] [--zk-port 2181]\n"
+    "                      [--master-port 16000] [--rs-port 16020] [--config FILE]\n"
+    "                      [-D name=value]... [--log debug|info|warn|error]\n\n"
+    "  --data DIR        the data folder (default ./data), created when missing\n"
+    "  --listen ADDR     numeric address to listen on (default 127.0.0.1)\n"
+    "  --advertise HOST  the host clients are told (default: the listening address)\n"
+    "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
+    "  -D name=value     one setting; HBase's property names where HBase has them\n"
+    "Port 0 picks a free port; the line 'rorqual ready: …' names it.\n";
+
+typedef struct arguments {
+    rq_server_options options;
+    rq_config *config;
+} arguments;
+
+static rq_err parse_port(const char *name, const char *text, uint16_t *ret, rq_error *why)
+{
+    char *end;
+    unsigned long v = strtoul(text, &end, 10);
+    if (end == text || *end != '\0' || v > 65535)
+        return rq_fail(why, RQ_E_CONFIG, "--%s %s: not a port", name, text);
+    *ret = (uint16_t)v;
+    return RQ_OK;
+}
+
+static rq_err parse_level(const char *text, rq_log_level *ret, rq_error *why)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *ret = (rq_log_level)i;
+        return RQ_OK;
+    }
+    return rq_fail(why, RQ_E_CONFIG, "--log %s: not one of debug, info, warn, error", text);
+}
+
+static rq_err apply(arguments *a, int option, const char *value, rq_error *why)
+{
+    rq_server_options *o = &a->options;
+    switch (option) {
+    case 'd':
+        o->data = value;
+        return RQ_OK;
+    case 'l':
+        o->listen = value;
+        return RQ_OK;
+    case 'a':
+        o->advertise = value;
+        return RQ_OK;
+    case 'z':
+        return parse_port("zk-port", value, &o->zk_port, why);
+    case 'm':
+        return parse_port("master-port", value, &o->master_port, why);
+    case 'r':
+        return parse_port("rs-port", value, &o->rs_port, why);
+    case 'c':
+        return rq_config_load(a->config, value, why);
+    case 'D':
+        return rq_config_set_pair(a->config, value, why);
+    case 'v':
+        return parse_level(value, &o->log.level, why);
+    default:
+        return rq_fail(why, RQ_E_CONFIG, "see rorqual server --help");
+    }
+}
+
+static rq_err parse(arguments *a, int argc, char **argv, bool *ret_help, rq_error *why)
+{
+    static const struct option options[] = {
+        {"data", required_argument, NULL, 'd'},
+        {"listen", required_argument, NULL, 'l'},
+        {"advertise", required_argument, NULL, 'a'},
+        {"zk-port", required_argument, NULL, 'z'},
+        {"master-port", required_argument, NULL, 'm'},
+        {"rs-port", required_argument, NULL, 'r'},
+        {"config", required_argument, NULL, 'c'},
+        {"log", required_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+        if (option == 'h') {
+            *ret_help = true;
+            return RQ_OK;
+        }
+        RQ_TRY(apply(a, option, optarg, why));
+    }
+    if (optind < argc) return rq_fail(why, RQ_E_CONFIG, "unexpected argument '%s'", argv[optind]);
+    return RQ_OK;
+}
+
+static void list_unused(const rq_config *config)
+{
+    for (size_t i = 0; rq_config_unused(config, i) != NULL; i++)
+        fprintf(stderr, "rorqual: setting %s is HBase's and has no effect here\n",
+                rq_config_unused(config, i));
+}
+
+/* Every thread inherits the mask: only this one takes the signals. */
+static void block_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int serve(const arguments *a)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_server *server;
+    sigset_t signals;
+    int signal_number;
+    block_signals(&signals);
+    if (rq_server_open(&a->options, &server, &why) != RQ_OK) {
+        fprintf(stderr, "rorqual: %s\n", why.message);
+        return 1;
+    }
+    printf("rorqual ready: %s\n", rq_server_address(server));
+    fflush(stdout);
+    sigwait(&signals, &signal_number);
+    if (rq_server_close(server, &why) != RQ_OK) {
+        fprintf(stderr, "rorqual: not stopped in order: %s\n", why.message);
+        return 1;
+    }
+    return 0;
+}
+
+int rq_cmd_server(int argc, char **argv)
+{
+    rq_error why = {.code = RQ_OK};
+    bool want_help = false;
+    arguments a = {.options = {.data = "data",
+                               .listen = "127.0.0.1",
+                               .zk_port = 2181,
+                               .master_port = 16000,
+                               .rs_port = 16020,
+                               .log = {.fd = STDERR_FILENO, .level = RQ_LOG_WARN}}};
+    /* Few arenas and an early return of large blocks: memory follows the load down again. */
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    int code = 1;
+    if (rq_config_new(&a.config) != RQ_OK) {
+        fprintf(stderr, "rorqual: out of memory\n");
+        return 1;
+    }
+    rq_err rc = parse(&a, argc, argv, &want_help, &why);
+    if (want_help) {
+        fputs(help, stdout);
+        code = 0;
+    } else if (rc != RQ_OK) {
+        fprintf(stderr, "rorqual: %s\n", why.message);
+        code = 2;
+    } else {
+        a.options.config = a.config;
+        if (a.options.advertise == NULL)
+            a.options.advertise = rq_config_text(a.config, RQ_SET_ADVERTISE);
+        list_unused(a.config);
+        code = serve(&a);
+    }
+    rq_config_free(a.config);
+    return code;
+}

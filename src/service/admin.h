@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MasterService and AdminService: DDL, cluster status, switches, flushes and compactions. Handlers
+ * run on the loop of the call's connection; what takes long runs on RQ_POOL_WORK and comes back.
+ */
+#ifndef RQ_SERVICE_ADMIN_H
+#define RQ_SERVICE_ADMIN_H
+
+#include "base/config.h"
+#include "catalog/catalog.h"
+#include "rpc/server.h"
+
+typedef struct rq_admin_services rq_admin_services;
+
+typedef struct rq_admin_services_options {
+    const rq_env *env;
+    rq_engine *engine;
+    rq_catalog *catalog;
+    const rq_config *config;
+    rq_loops *loops;
+} rq_admin_services_options;
+
+/* Everything in the options outlives it. */
+RQ_NODISCARD
+rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_services **ret,
+                             rq_error *why);
+/* REQUIRES: no call is in flight. NULL is fine. */
+void rq_admin_services_free(rq_admin_services *s);
+/* The tables to register: "MasterService" on the master's port, "AdminService" on the region
+ * server's. Valid as long as the services. */
+rq_rpc_service rq_master_service_methods(rq_admin_services *s);
+rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
+
+#endif
