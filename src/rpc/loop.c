@@ -1138,6 +1138,43 @@ void rq_loops_stop(rq_loops *loops)
         if (loops->loop[i].created) pthread_join(loops->loop[i].joinable, NULL);
 }
 
+struct sync {
+    rq_task task;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+};
+
+static void run_sync(rq_task *task)
+{
+    struct sync *y = RQ_CONTAINER_OF(task, struct sync, task);
+    pthread_mutex_lock(&y->lock);
+    y->done = true;
+    pthread_cond_signal(&y->changed);
+    pthread_mutex_unlock(&y->lock);
+}
+
+static void sync_one(rq_loop *loop)
+{
+    struct sync y = {.task = {NULL, run_sync}};
+    pthread_mutex_init(&y.lock, NULL);
+    pthread_cond_init(&y.changed, NULL);
+    rq_lane_post(&loop->lane, &y.task);
+    pthread_mutex_lock(&y.lock);
+    while (!y.done)
+        pthread_cond_wait(&y.changed, &y.lock);
+    pthread_mutex_unlock(&y.lock);
+    pthread_mutex_destroy(&y.lock);
+    pthread_cond_destroy(&y.changed);
+}
+
+void rq_loops_sync(rq_loops *loops)
+{
+    if (!loops_live(loops)) return;
+    for (unsigned i = 0; i < loops->count; i++)
+        sync_one(&loops->loop[i]);
+}
+
 static void close_handle(uv_handle_t *h, void *arg)
 {
     (void)arg;

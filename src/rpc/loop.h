@@ -38,6 +38,9 @@ rq_err rq_loops_start(rq_loops *loops);
  * left, and joins the threads. Nobody may post afterwards. Harmless when not started. */
 void rq_loops_stop(rq_loops *loops);
 void rq_loops_free(rq_loops *loops);
+/* Waits until every loop has run what was posted to it before. Returns at once when they do not
+ * run. Not from a loop's thread. */
+void rq_loops_sync(rq_loops *loops);
 
 unsigned rq_loops_count(const rq_loops *loops);
 rq_loop *rq_loops_get(rq_loops *loops, unsigned index);

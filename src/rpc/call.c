@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls: from a frame to a handler, and from a handler's answer to the connection's output.
+ * Contracts in call.h.
+ *
+ * Call objects and their arenas are recycled per loop; in the steady state a call allocates
+ * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes
+ * on the wire and over a hundred in memory), so what the arena grows beyond ARENA_FREE is charged
+ * to the budget, and a request that finds it spent is refused.
+ */
+#include "rpc/rpc_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define ARENA_FREE ((size_t)64 * 1024)
+#define CALLS_POOLED 64
+#define CELLS_KEEP ((size_t)64 * 1024)
+/* A block up to this is copied behind its message; a larger one is moved to the output as it is. */
+#define BLOCK_COPY_MAX ((size_t)64 * 1024)
+#define TEXT_MAX 2048
+
+#define HB "org.apache.hadoop.hbase."
+#define SHADED "org.apache.hbase.thirdparty.com.google.protobuf."
+
+static rq_call_private *private_of(rq_call *call)
+{
+    return RQ_CONTAINER_OF(call, rq_call_private, call);
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static rq_rpc_budget *budget_of(const rq_call_private *p)
+{
+    return p->conn->worker->server->options.budget;
+}
+
+static void *arena_alloc(void *data, size_t size)
+{
+    return rq_arena_alloc(data, size);
+}
+
+static void *charged_alloc(void *data, size_t size)
+{
+    rq_call_private *p = data;
+    if (size > ARENA_FREE) { /* before it is allocated */
+        if (!rq_budget_try(budget_of(p), size)) {
+            p->over_budget = true;
+            return NULL;
+        }
+        p->charged += size;
+    }
+    void *bytes = rq_arena_alloc(&p->call.arena, size);
+    size_t total = p->call.arena.total_bytes;
+    if (RQ_LIKELY(total <= ARENA_FREE + p->charged)) return bytes;
+    size_t more = total - ARENA_FREE - p->charged;
+    if (!rq_budget_try(budget_of(p), more)) {
+        p->over_budget = true;
+        return NULL;
+    }
+    p->charged += more;
+    return bytes;
+}
+
+static void no_free(void *data, void *pointer)
+{
+    (void)data;
+    (void)pointer;
+}
+
+ProtobufCAllocator rq_rpc_allocator(rq_arena *arena)
+{
+    return (ProtobufCAllocator){arena_alloc, no_free, arena};
+}
+
+static rq_call_private *call_new(rq_rpc_conn *conn)
+{
+    rq_rpc_worker *w = conn->worker;
+    rq_call_private *p = w->free_calls;
+    if (p != NULL) {
+        w->free_calls = p->next_free;
+        w->free_count--;
+    } else {
+        p = calloc(1, sizeof *p);
+        if (p == NULL) return NULL;
+        p->call.priv = p;
+        p->call.loop = w->loop;
+    }
+    p->conn = conn;
+    conn->refs++;
+    conn->calls++;
+    p->call.client = &conn->client;
+    p->call.cells.with_tags = conn->client.codec_with_tags;
+    rq_count(&w->counters.in_flight, 1);
+    return p;
+}
+
+static void call_free(rq_call_private *p)
+{
+    rq_arena_clear(&p->call.arena);
+    rq_cellblock_clear(&p->call.cells);
+    free(p);
+}
+
+void rq_call_pool_clear(rq_rpc_worker *w)
+{
+    while (w->free_calls != NULL) {
+        rq_call_private *p = w->free_calls;
+        w->free_calls = p->next_free;
+        call_free(p);
+    }
+    w->free_count = 0;
+}
+
+static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
+{
+    rq_call *c = &p->call;
+    if (w->free_count >= CALLS_POOLED) {
+        call_free(p);
+        return;
+    }
+    rq_arena_reset(&c->arena);
+    if (c->cells.bytes.cap > CELLS_KEEP)
+        rq_cellblock_clear(&c->cells);
+    else
+        rq_cellblock_reset(&c->cells);
+    *p = (rq_call_private){
+        .call = {.loop = c->loop, .arena = c->arena, .cells = c->cells, .priv = p}};
+    p->next_free = w->free_calls;
+    w->free_calls = p;
+    w->free_count++;
+}
+
+static void call_end(rq_call_private *p)
+{
+    rq_rpc_conn *conn = p->conn;
+    rq_rpc_worker *w = conn->worker;
+    rq_chunk_unref(p->frame);
+    rq_buf_clear(&p->block);
+    rq_budget_give(budget_of(p), p->charged);
+    call_recycle(w, p);
+    conn->calls--;
+    rq_count(&w->counters.in_flight, (uint64_t)-1);
+    rq_conn_call_ended(conn);
+    rq_conn_unref(conn);
+}
+
+/* ---- endings --------------------------------------------------------------------------------- */
+
+/* The connection's stream when an answer can still be sent, else the call is dropped. */
+static rq_stream *answer_stream(rq_call_private *p)
+{
+    RQ_ASSERT(rq_loop_is_current(p->call.loop));
+    if (!rq_call_disconnected(&p->call)) return p->conn->stream;
+    rq_call_drop(&p->call);
+    return NULL;
+}
+
+static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+{
+    if (rc == RQ_OK) {
+        rq_stream_written(s);
+        rq_count(&p->conn->worker->counters.bytes_out, bytes);
+        rq_conn_output_queued(p->conn);
+    } else {
+        rq_stream_close(s, rc); /* half an answer may be in the output */
+    }
+    call_end(p);
+}
+
+static void throw_text(rq_call_private *p, const rq_rpc_exception *exception, const char *text)
+{
+    rq_stream *s = answer_stream(p);
+    if (s == NULL) return;
+    rq_buf *out = rq_stream_out(s);
+    size_t before = out->len;
+    rq_err rc = rq_response_exception(out, p->call.id, exception, text);
+    rq_count(&p->conn->worker->counters.exceptions, 1);
+    sent(p, s, rc, out->len - before);
+}
+
+const char *rq_exception_text(const char *java_class, const char *message, char *buf, size_t size)
+{
+    if (message == NULL)
+        snprintf(buf, size, "%s", java_class);
+    else
+        snprintf(buf, size, "%s: %s", java_class, message);
+    return buf;
+}
+
+void rq_call_throw(rq_call *call, const rq_rpc_exception *exception)
+{
+    char text[TEXT_MAX];
+    throw_text(private_of(call), exception,
+               rq_exception_text(exception->java_class, exception->message, text, sizeof text));
+}
+
+static void fail(rq_call *call, rq_err code, const char *message)
+{
+    rq_rpc_exception e = {
+        .java_class = rq_err_java_class(code),
+        .message = message,
+        .do_not_retry = rq_err_do_not_retry(code),
+        .server_overloaded = code == RQ_E_CALL_QUEUE_TOO_BIG || code == RQ_E_CALL_DROPPED,
+    };
+    rq_call_throw(call, &e);
+}
+
+void rq_call_fail(rq_call *call, rq_err code, const char *fmt, ...)
+{
+    if (fmt == NULL) {
+        fail(call, code, rq_err_text(code));
+        return;
+    }
+    char message[TEXT_MAX / 2];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    fail(call, code, message);
+}
+
+void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why)
+{
+    fail(call, code, why != NULL && why->message[0] != '\0' ? why->message : rq_err_text(code));
+}
+
+void rq_call_drop(rq_call *call)
+{
+    rq_call_private *p = private_of(call);
+    rq_count(&p->conn->worker->counters.dropped, 1);
+    call_end(p);
+}
+
+bool rq_call_disconnected(const rq_call *call)
+{
+    const rq_rpc_conn *conn = call->priv->conn;
+    return conn->stream == NULL || rq_stream_closing(conn->stream);
+}
+
+/* The answer's cells as they go on the wire: *ret is a buffer of the call's or the worker's. */
+static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
+{
+    rq_rpc_conn *conn = p->conn;
+    rq_buf *block = &p->call.cells.bytes;
+    if (block->len > 0 && !rq_cell_codec_is_native(conn->codec)) {
+        rq_buf_reset(&conn->worker->encoded);
+        RQ_TRY(rq_cell_codec_encode(conn->codec, rq_buf_slice(block), &conn->worker->encoded));
+        block = &conn->worker->encoded;
+    }
+    if (block->len > 0 && conn->compressor != NULL) {
+        rq_buf_reset(&conn->worker->packed);
+        RQ_TRY(rq_compressor_pack(conn->compressor, rq_buf_slice(block), &conn->worker->packed));
+        block = &conn->worker->packed;
+    }
+    *ret = block;
+    return RQ_OK;
+}
+
+static rq_err put_block(rq_stream *s, rq_buf *block)
+{
+    if (block->len == 0) return RQ_OK;
+    if (block->len > BLOCK_COPY_MAX) return rq_stream_write_owned(s, block);
+    return rq_buf_append(rq_stream_out(s), block->ptr, block->len);
+}
+
+static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice packed)
+{
+    RQ_ASSERT(p->call.cells.count == 0 || p->conn->client.has_codec);
+    rq_stream *s = answer_stream(p);
+    if (s == NULL) return;
+    size_t len = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
+    rq_buf *block = NULL;
+    rq_err rc = encode_cells(p, &block);
+    size_t block_len = rc == RQ_OK ? block->len : 0;
+    rq_buf *out = rq_stream_out(s);
+    size_t before = out->len;
+    if (rc == RQ_OK) rc = rq_response_begin(out, p->call.id, len, block_len);
+    if (rc != RQ_OK) { /* nothing was appended yet */
+        rq_call_fail(&p->call, rc, "failed to create response: %s", rq_err_text(rc));
+        return;
+    }
+    if (response != NULL)
+        protobuf_c_message_pack(response, out->ptr + out->len);
+    else if (len > 0)
+        memcpy(out->ptr + out->len, packed.ptr, len);
+    out->len += len;
+    size_t bytes = out->len - before + block_len;
+    sent(p, s, put_block(s, block), bytes);
+}
+
+void rq_call_reply(rq_call *call, const ProtobufCMessage *response)
+{
+    reply(private_of(call), response, (rq_slice){0});
+}
+
+void rq_call_reply_packed(rq_call *call, rq_slice message)
+{
+    reply(private_of(call), NULL, message);
+}
+
+rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
+                             const char **ret_class, rq_slice *ret_text)
+{
+    const char *java_class = rq_err_java_class(code);
+    char *text =
+        rq_arena_printf(arena, "%s: %s", java_class, message != NULL ? message : rq_err_text(code));
+    if (text == NULL) return RQ_E_NO_MEMORY;
+    *ret_class = java_class;
+    *ret_text = rq_slice_cstr(text);
+    return RQ_OK;
+}
+
+const struct Pb__RequestHeader *rq_call_header(rq_call *call)
+{
+    rq_call_private *p = private_of(call);
+    if (p->header == NULL) {
+        ProtobufCAllocator allocator = rq_rpc_allocator(&call->arena);
+        p->header = pb__request_header__unpack(&allocator, p->head.len, p->head.ptr);
+    }
+    return p->header;
+}
+
+/* ---- from bytes to a handler ------------------------------------------------------------------
+ */
+
+/* What went wrong while a request was read, before its handler saw it. */
+struct refusal {
+    rq_rpc_exception exception;
+    char message[512];
+};
+
+static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry, const char *fmt,
+                   ...) RQ_PRINTF(4, 5);
+
+static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry, const char *fmt,
+                   ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(r->message, sizeof r->message, fmt, args);
+    va_end(args);
+    r->exception.java_class = java_class;
+    r->exception.do_not_retry = do_not_retry;
+    return false;
+}
+
+static bool refuse_overloaded(const rq_call_private *p, struct refusal *r)
+{
+    char address[RQ_ADDRESS_MAX];
+    r->exception.server_overloaded = true;
+    return refuse(r, HB "CallQueueTooBigException", false,
+                  "Call queue is full on %s, is hbase.ipc.server.max.callqueue.size too small?",
+                  rq_server_address(p->conn->worker->server, address));
+}
+
+static bool find_method(rq_call_private *p, const rq_request_head *head, struct refusal *r)
+{
+    rq_rpc_conn *conn = p->conn;
+    const rq_rpc_method *m = conn->last_method;
+    if (m == NULL || !rq_slice_eq(rq_slice_cstr(m->name), head->method)) {
+        m = rq_service_method(conn->service, head->method);
+        conn->last_method = m;
+    }
+    p->call.method = m;
+    if (m != NULL && m->handle != NULL) return true;
+    return refuse(r, HB "DoNotRetryIOException", true,
+                  "java.lang.UnsupportedOperationException: %.*s%s", (int)head->method.len,
+                  (const char *)head->method.ptr, m == NULL ? "" : " is not served here");
+}
+
+static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
+{
+    rq_call *call = &p->call;
+    uint64_t len;
+    rq_slice bytes;
+    if (!rq_cursor_varint(c, &len) || len > rq_cursor_left(c) ||
+        !rq_cursor_bytes(c, (size_t)len, &bytes))
+        return refuse(r, SHADED "InvalidProtocolBufferException", false,
+                      "the parameter of %s is cut short", call->method->name);
+    ProtobufCAllocator allocator = {charged_alloc, no_free, p};
+    call->param =
+        protobuf_c_message_unpack(call->method->request, &allocator, bytes.len, bytes.ptr);
+    if (call->param != NULL) return true;
+    if (p->over_budget) return refuse_overloaded(p, r);
+    return refuse(r, SHADED "InvalidProtocolBufferException", false,
+                  "the parameter of %s is malformed or lacks a required field", call->method->name);
+}
+
+/* A block that is compressed, or of a codec we translate: into p->block. */
+static rq_err unpack_block(rq_call_private *p, rq_slice bytes, rq_error *why)
+{
+    rq_rpc_conn *conn = p->conn;
+    size_t max = conn->worker->server->options.request_bytes_max;
+    rq_buf raw = {0};
+    if (conn->compressor != NULL) {
+        rq_err rc = rq_compressor_unpack(conn->compressor, bytes, max, &raw, why);
+        if (rc != RQ_OK || rq_cell_codec_is_native(conn->codec)) {
+            p->block = raw;
+            return rc;
+        }
+        bytes = rq_buf_slice(&raw);
+    }
+    rq_cellblock cells = {.with_tags = rq_cell_codec_has_tags(conn->codec)};
+    rq_err rc = rq_cell_codec_decode(conn->codec, bytes, &cells, why);
+    rq_buf_clear(&raw);
+    p->block = cells.bytes;
+    return rc;
+}
+
+static bool take_block(rq_call_private *p, const rq_request_head *head, rq_cursor *c,
+                       struct refusal *r)
+{
+    rq_rpc_conn *conn = p->conn;
+    if (!head->has_cell_block) return true;
+    rq_slice bytes;
+    if (!rq_cursor_bytes(c, head->cell_block_len, &bytes))
+        return refuse(r, "java.lang.IllegalArgumentException", false,
+                      "the cell block's length %u exceeds the frame", head->cell_block_len);
+    if (conn->codec == RQ_CODEC_NONE)
+        return refuse(r, HB "DoNotRetryIOException", true,
+                      "a cell block came, but the connection header named no codec");
+    if (conn->compressor == NULL && rq_cell_codec_is_native(conn->codec)) {
+        p->call.cell_block = bytes;
+        return true;
+    }
+    rq_error why = {0};
+    rq_err rc = unpack_block(p, bytes, &why);
+    if (rc != RQ_OK)
+        return refuse(r, "java.io.IOException", false, "%s",
+                      why.message[0] != '\0' ? why.message : rq_err_text(rc));
+    if (!rq_budget_try(budget_of(p), p->block.cap)) return refuse_overloaded(p, r);
+    p->charged += p->block.cap;
+    p->call.cell_block = rq_buf_slice(&p->block);
+    return true;
+}
+
+static bool decode(rq_call_private *p, const rq_request_head *head, rq_cursor *c, struct refusal *r)
+{
+    if (!head->has_param)
+        return refuse(
+            r, HB "DoNotRetryIOException", true,
+            "Invalid request header: call_id: %u method_name: \"%.*s\", should have param "
+            "set in it",
+            head->call_id, (int)head->method.len, (const char *)head->method.ptr);
+    return find_method(p, head, r) && decode_param(p, c, r) && take_block(p, head, c, r);
+}
+
+static void answer_refusal(rq_call_private *p, struct refusal *r)
+{
+    char text[TEXT_MAX], address[RQ_ADDRESS_MAX];
+    r->exception.message = r->message;
+    if (r->exception.server_overloaded)
+        snprintf(text, sizeof text, "%s", r->message);
+    else
+        snprintf(text, sizeof text, "%s is unable to read call parameter from client %s; %s",
+                 rq_server_address(p->conn->worker->server, address), p->conn->client.host,
+                 r->message);
+    throw_text(p, &r->exception, text);
+}
+
+static void set_times(rq_call *call, const rq_request_head *head, const rq_rpc_server *s)
+{
+    call->received_ns = rq_loop_now_ns(call->loop);
+    call->started_ns = clock_ns();
+    call->deadline_ns = UINT64_MAX;
+    if (head->timeout_ms == 0) return;
+    call->timeout_ms =
+        head->timeout_ms > s->options.min_timeout_ms ? head->timeout_ms : s->options.min_timeout_ms;
+    call->deadline_ns = call->received_ns + (uint64_t)call->timeout_ms * 1000000;
+}
+
+bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
+{
+    rq_rpc_server *server = conn->worker->server;
+    rq_cursor c = rq_cursor_of(bytes);
+    rq_request_head head;
+    rq_call_private *p = NULL;
+    if (!rq_request_head_parse(&c, &head) || (p = call_new(conn)) == NULL) {
+        rq_chunk_unref(frame);
+        return false;
+    }
+    rq_call *call = &p->call;
+    p->frame = frame;
+    p->head = head.bytes;
+    call->id = head.call_id;
+    call->priority = head.priority;
+    call->request_bytes = (uint32_t)bytes.len;
+    set_times(call, &head, server);
+    rq_count(&conn->worker->counters.calls, 1);
+    struct refusal r = {0};
+    char address[RQ_ADDRESS_MAX];
+    if (atomic_load_explicit(&server->draining, memory_order_relaxed))
+        rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",
+                     rq_server_address(server, address));
+    else if (!decode(p, &head, &c, &r))
+        answer_refusal(p, &r);
+    else if (rq_call_expired(call, call->started_ns))
+        rq_call_drop(call);
+    else
+        call->method->handle(conn->service->service.ctx, call);
+    return true;
+}

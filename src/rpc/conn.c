@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One client's connection.
+ *
+ *   PREAMBLE ─ "HBas" 0 0x50 ─► HEADER ─ ConnectionHeader ─► OPEN ─ requests …
+ *      │ "Regist": the cluster id, then closed     │             │
+ *      │ "Securi": not enabled; another preamble   │             │
+ *      └── anything else ──► DEAD ◄── unknown service or codec ──┴── malformed or too big
+ *
+ * Rules
+ *  (1) A connection is read only while nothing blocks it: not while its client leaves too many
+ *      answers unread, has too many calls in flight, or the budget of request bytes is spent.
+ *  (2) Frames that were read already wait in the input while a connection is blocked.
+ *  (3) What HBase answers before it closes is answered; where it closes without a word
+ *      (HBASE: NettyRpcServerRequestDecoder.exceptionCaught) for an unknown service or codec, we
+ * say why with call id -1, which every client takes as fatal. Malformed frames close silently.
+ */
+#include "proto/registry.pb-c.h"
+#include "rpc/rpc_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HB "org.apache.hadoop.hbase."
+#define TOO_BIG_HEAD_MAX                                                                           \
+    ((size_t)64 * 1024) /* how much of a refused frame is read for its header */
+#define HEADER_ARENA_MAX ((size_t)1024 * 1024)
+/* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
+#define STALL_NS (60 * 1000000000ull)
+#define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
+
+static const rq_rpc_server *server_of(const rq_rpc_conn *conn)
+{
+    return conn->worker->server;
+}
+
+void rq_conn_unref(rq_rpc_conn *conn)
+{
+    if (--conn->refs > 0) return;
+    free(conn->strings);
+    free(conn);
+}
+
+/* ---- refusing ---------------------------------------------------------------------------------
+ */
+
+static void refused(rq_rpc_conn *conn, const char *why)
+{
+    const rq_log *log = server_of(conn)->options.log;
+    conn->state = RQ_CONN_DEAD;
+    rq_count(&conn->worker->counters.refused, 1);
+    if (log != NULL)
+        rq_log_warn(log, "rpc", "connection from %s:%u closed: %s", conn->client.host,
+                    conn->client.port, why);
+}
+
+/* Closes without an answer. */
+static void cut_off(rq_rpc_conn *conn, const char *why)
+{
+    refused(conn, why);
+    rq_stream_finish(conn->stream);
+}
+
+static void send_exception(rq_rpc_conn *conn, uint32_t call_id, const char *java_class,
+                           bool do_not_retry, const char *text)
+{
+    rq_rpc_exception e = {.java_class = java_class, .message = text, .do_not_retry = do_not_retry};
+    rq_err rc = rq_response_exception(rq_stream_out(conn->stream), call_id, &e, text);
+    if (rc == RQ_OK)
+        rq_stream_written(conn->stream);
+    else
+        rq_stream_close(conn->stream, rc);
+    rq_count(&conn->worker->counters.exceptions, 1);
+}
+
+/* Answers with a fatal exception and closes. */
+static void fatal(rq_rpc_conn *conn, const char *java_class, const char *text)
+{
+    send_exception(conn, RQ_CALL_ID_NONE, java_class, true, text);
+    cut_off(conn, text);
+}
+
+/* ---- preamble ---------------------------------------------------------------------------------
+ */
+
+static void answer_registry(rq_rpc_conn *conn)
+{
+    Pb__GetConnectionRegistryResponse r = PB__GET_CONNECTION_REGISTRY_RESPONSE__INIT;
+    r.cluster_id = server_of(conn)->cluster_id;
+    rq_err rc = rq_response_message(rq_stream_out(conn->stream), RQ_CALL_ID_NONE, &r.base);
+    conn->state = RQ_CONN_DEAD;
+    if (rc != RQ_OK) {
+        rq_stream_close(conn->stream, rc);
+        return;
+    }
+    rq_stream_written(conn->stream);
+    rq_stream_finish(conn->stream);
+}
+
+/* A client that wants SASL of a server without security: told to go on without. Its first token,
+ * a frame, is skipped. HBASE: ServerRpcConnection.processPreamble. */
+static void switch_to_simple(rq_rpc_conn *conn)
+{
+    uint8_t reply[8];
+    rq_put_be32(reply, 0); /* SaslStatus.SUCCESS */
+    rq_put_be32(reply + 4, SWITCH_TO_SIMPLE);
+    rq_err rc = rq_stream_write(conn->stream, reply, sizeof reply);
+    if (rc != RQ_OK) rq_stream_close(conn->stream, rc);
+    conn->skip_frames = 1;
+}
+
+static void bad_version(rq_rpc_conn *conn, const char *java_class, const uint8_t *p)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "serverVersion=%d, clientVersion=%u, authMethod=%d, authName=unknown from %s:%u",
+             RQ_PROTOCOL_VERSION, p[4], (int8_t)p[5], conn->client.host, conn->client.port);
+    fatal(conn, java_class, text);
+}
+
+static void bad_magic(rq_rpc_conn *conn, const uint8_t *p)
+{
+    char got[32];
+    char text[256];
+    rq_bytes_to_string(rq_slice_of(p, 4), got, sizeof got);
+    snprintf(text, sizeof text, "Expected HEADER=HBas but received HEADER=%s from %s:%u", got,
+             conn->client.host, conn->client.port);
+    fatal(conn, HB "ipc.FatalConnectionException", text);
+}
+
+static bool step_preamble(rq_rpc_conn *conn)
+{
+    rq_slice bytes = rq_input_peek(&conn->input);
+    if (bytes.len < RQ_PREAMBLE_LEN) return false;
+    const uint8_t *p = bytes.ptr;
+    rq_input_consume(&conn->input, RQ_PREAMBLE_LEN);
+    if (memcmp(p, "Regist", 6) == 0 && server_of(conn)->cluster_id != NULL) {
+        answer_registry(conn);
+    } else if (memcmp(p, "Securi", 6) == 0) {
+        send_exception(conn, RQ_CALL_ID_NONE, HB "ipc.SecurityNotEnabledException", false,
+                       "security is not enabled");
+    } else if (memcmp(p, "HBas", 4) != 0) {
+        bad_magic(conn, p);
+    } else if (p[4] != RQ_PROTOCOL_VERSION) {
+        bad_version(conn, HB "ipc.WrongVersionException", p);
+    } else if (p[5] < RQ_AUTH_SIMPLE || p[5] > RQ_AUTH_DIGEST) {
+        bad_version(conn, HB "ipc.BadAuthException", p);
+    } else {
+        if (p[5] != RQ_AUTH_SIMPLE) switch_to_simple(conn);
+        conn->state = RQ_CONN_HEADER;
+    }
+    return conn->state != RQ_CONN_DEAD;
+}
+
+/* ---- connection header ------------------------------------------------------------------------
+ */
+
+/* Major and minor of "2.6.1" or "3.0.0-beta-1"; 0, 0 when it does not begin so. HBASE:
+ * VersionInfoUtil, for clients that send the text only. */
+static void parse_version(const char *text, rq_rpc_client *c)
+{
+    unsigned major = 0, minor = 0;
+    if (sscanf(text, "%u.%u", &major, &minor) < 1) return;
+    c->version_major = major;
+    c->version_minor = minor;
+}
+
+static char *put_string(char **at, const char *text)
+{
+    size_t len = strlen(text) + 1;
+    char *p = memcpy(*at, text, len);
+    *at += len;
+    return p;
+}
+
+/* Copies what stays of the header: the connection keeps no arena. */
+static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
+{
+    rq_rpc_client *c = &conn->client;
+    const char *user = h->user_info != NULL ? h->user_info->effective_user : "";
+    const char *real = h->user_info != NULL ? h->user_info->real_user : NULL;
+    const char *version = h->version_info != NULL ? h->version_info->version : NULL;
+    char *at = malloc(strlen(user) + 1 + (real != NULL ? strlen(real) + 1 : 0) +
+                      (version != NULL ? strlen(version) + 1 : 0));
+    if (at == NULL) return RQ_E_NO_MEMORY;
+    conn->strings = at;
+    c->user = put_string(&at, user);
+    c->real_user = real != NULL ? put_string(&at, real) : NULL;
+    c->version = version != NULL ? put_string(&at, version) : NULL;
+    c->service = conn->service->service.name;
+    c->has_codec = conn->codec != RQ_CODEC_NONE;
+    c->codec_with_tags = rq_cell_codec_has_tags(conn->codec);
+    if (version == NULL) return RQ_OK;
+    if (h->version_info->has_version_major && h->version_info->has_version_minor) {
+        c->version_major = h->version_info->version_major;
+        c->version_minor = h->version_info->version_minor;
+    } else {
+        parse_version(version, c);
+    }
+    c->retry_immediately = rq_rpc_client_at_least(c, 1, 2);
+    return RQ_OK;
+}
+
+static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
+{
+    const char *service = h->service_name != NULL ? h->service_name : "";
+    const char *codec = h->cell_block_codec_class;
+    const char *compressor = h->cell_block_compressor_class;
+    conn->service = rq_server_service(server_of(conn), service);
+    if (conn->service == NULL) {
+        fatal(conn, HB "ipc.UnknownServiceException", service);
+        return;
+    }
+    if (codec != NULL && codec[0] != '\0') {
+        if (!rq_cell_codec_find(codec, &conn->codec)) {
+            fatal(conn, HB "ipc.UnsupportedCellCodecException", codec);
+            return;
+        }
+        /* Without a codec the compressor is not looked at. */
+        conn->compressor = compressor != NULL ? rq_compressor_find(compressor) : NULL;
+        if (compressor != NULL && conn->compressor == NULL) {
+            fatal(conn, HB "ipc.UnsupportedCompressionCodecException", compressor);
+            return;
+        }
+    }
+    rq_err rc = keep_client(conn, h);
+    if (rc != RQ_OK) {
+        rq_stream_close(conn->stream, rc);
+        conn->state = RQ_CONN_DEAD;
+        return;
+    }
+    conn->state = RQ_CONN_OPEN;
+}
+
+static void *limited_alloc(void *data, size_t size)
+{
+    rq_arena *arena = data;
+    if (size > HEADER_ARENA_MAX || arena->total_bytes > HEADER_ARENA_MAX) return NULL;
+    return rq_arena_alloc(arena, size);
+}
+
+static void no_free(void *data, void *pointer)
+{
+    (void)data;
+    (void)pointer;
+}
+
+static void frame_header(rq_rpc_conn *conn, rq_slice bytes)
+{
+    rq_arena arena;
+    rq_arena_init(&arena);
+    ProtobufCAllocator allocator = {limited_alloc, no_free, &arena};
+    Pb__ConnectionHeader *h = pb__connection_header__unpack(&allocator, bytes.len, bytes.ptr);
+    if (h != NULL)
+        open_with(conn, h);
+    else
+        cut_off(conn, "malformed connection header");
+    rq_arena_clear(&arena);
+}
+
+/* ---- frames -----------------------------------------------------------------------------------
+ */
+
+/* The answer to a frame over the limit needs its call id: read on until the header is there.
+ * HBASE: NettyRpcFrameDecoder.handleTooBigRequest. */
+static bool too_big(rq_rpc_conn *conn, rq_slice front, size_t len)
+{
+    char text[320];
+    snprintf(text, sizeof text,
+             "RPC data length of %zu received from %s is greater than max allowed %zu. Set "
+             "\"hbase.ipc.max.request.size\" on server to override this limit (not recommended)",
+             len, conn->client.host, server_of(conn)->options.request_bytes_max);
+    if (conn->state != RQ_CONN_OPEN) {
+        cut_off(conn, text);
+        return false;
+    }
+    rq_cursor c = rq_cursor_of(front);
+    rq_request_head head;
+    if (rq_request_head_parse(&c, &head)) {
+        bool knows = rq_rpc_client_at_least(&conn->client, 1, 3);
+        send_exception(conn, head.call_id,
+                       knows ? HB "exceptions.RequestTooBigException" : HB "DoNotRetryIOException",
+                       true, text);
+        cut_off(conn, text);
+    } else if (front.len >= TOO_BIG_HEAD_MAX) {
+        cut_off(conn, text);
+    }
+    conn->input.never_big = true;
+    return false;
+}
+
+static bool step_frame(rq_rpc_conn *conn)
+{
+    rq_slice bytes;
+    rq_chunk *owner;
+    size_t len;
+    switch (rq_input_frame(&conn->input, server_of(conn)->options.request_bytes_max, &bytes, &owner,
+                           &len)) {
+    case RQ_FRAME_MORE:
+        return false;
+    case RQ_FRAME_TOO_BIG:
+        return too_big(conn, bytes, len);
+    case RQ_FRAME_WHOLE:
+        break;
+    }
+    if (conn->state == RQ_CONN_OPEN) {
+        if (!rq_call_run(conn, bytes, owner))
+            cut_off(conn, "malformed request header (or no memory)");
+        return conn->state != RQ_CONN_DEAD;
+    }
+    if (conn->skip_frames > 0)
+        conn->skip_frames--;
+    else
+        frame_header(conn, bytes);
+    rq_chunk_unref(owner);
+    return conn->state != RQ_CONN_DEAD;
+}
+
+/* ---- running and blocking ---------------------------------------------------------------------
+ */
+
+static bool alive(const rq_rpc_conn *conn)
+{
+    return conn->stream != NULL && conn->state != RQ_CONN_DEAD && !rq_stream_closing(conn->stream);
+}
+
+static void watch_for_stall(rq_rpc_conn *conn)
+{
+    bool growing = conn->input.big != NULL;
+    rq_stream_set_deadline(conn->stream,
+                           growing ? rq_loop_now_ns(conn->worker->loop) + STALL_NS : 0);
+}
+
+static bool blocked(rq_rpc_conn *conn)
+{
+    if (conn->calls >= RQ_CONN_CALLS_MAX) conn->blocked |= RQ_BLOCK_CALLS;
+    return conn->blocked != 0;
+}
+
+/* Works off what was read, until it is spent or the connection is blocked. */
+static void run(rq_rpc_conn *conn)
+{
+    if (conn->running) return;
+    conn->running = true;
+    conn->refs++; /* handlers may end the last call of a stream that has closed */
+    bool more = true;
+    while (more && alive(conn) && !blocked(conn))
+        more = conn->state == RQ_CONN_PREAMBLE ? step_preamble(conn) : step_frame(conn);
+    if (alive(conn)) {
+        rq_err rc = rq_input_settle(&conn->input, &conn->worker->chunks);
+        if (rc != RQ_OK)
+            rq_stream_close(conn->stream, rc);
+        else if (conn->blocked != 0)
+            rq_stream_pause(conn->stream);
+        else if (rq_stream_paused(conn->stream))
+            rq_stream_resume(conn->stream);
+        watch_for_stall(conn);
+    } else {
+        rq_input_clear(&conn->input, server_of(conn)->options.budget);
+    }
+    conn->running = false;
+    rq_conn_unref(conn);
+}
+
+static void unblock(rq_rpc_conn *conn, unsigned reason)
+{
+    conn->blocked &= ~reason;
+    if (conn->blocked == 0 && alive(conn)) run(conn);
+}
+
+static void run_resume(rq_task *task)
+{
+    rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, resume);
+    conn->resuming = false;
+    unblock(conn, RQ_BLOCK_CALLS);
+    rq_conn_unref(conn);
+}
+
+void rq_conn_call_ended(rq_rpc_conn *conn)
+{
+    if ((conn->blocked & RQ_BLOCK_CALLS) == 0 || conn->calls > RQ_CONN_CALLS_MAX / 2 ||
+        conn->resuming || conn->stream == NULL)
+        return;
+    /* Not from here: the caller may stand in a handler that run() called. */
+    conn->resuming = true;
+    conn->refs++;
+    rq_lane_post(rq_loop_lane(conn->worker->loop), &conn->resume);
+}
+
+void rq_conn_output_queued(rq_rpc_conn *conn)
+{
+    if (rq_stream_out_pending(conn->stream) > server_of(conn)->options.out_bytes_max)
+        conn->blocked |= RQ_BLOCK_OUTPUT;
+    if (conn->blocked != 0 && !conn->running && alive(conn)) rq_stream_pause(conn->stream);
+}
+
+static void on_drain(rq_stream *s)
+{
+    rq_rpc_conn *conn = rq_stream_user(s);
+    if ((conn->blocked & RQ_BLOCK_OUTPUT) != 0 &&
+        rq_stream_out_pending(s) <= server_of(conn)->options.out_bytes_max / 2)
+        unblock(conn, RQ_BLOCK_OUTPUT);
+}
+
+static void run_room(rq_task *task)
+{
+    rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, waiter.task);
+    rq_rpc_budget *budget = server_of(conn)->options.budget;
+    rq_budget_woken(budget, &conn->waiter);
+    conn->waiting = false;
+    unblock(conn, RQ_BLOCK_BUDGET);
+    rq_budget_kick(budget);
+    rq_conn_unref(conn);
+}
+
+static void wait_for_room(rq_rpc_conn *conn)
+{
+    conn->blocked |= RQ_BLOCK_BUDGET;
+    if (conn->waiting) return;
+    conn->waiting = true;
+    conn->refs++;
+    rq_budget_wait(server_of(conn)->options.budget, &conn->waiter);
+}
+
+/* ---- the stream's events ----------------------------------------------------------------------
+ */
+
+static rq_err on_open(void *ctx, rq_stream *s)
+{
+    rq_rpc_server *server = ctx;
+    rq_rpc_conn *conn = calloc(1, sizeof *conn);
+    if (conn == NULL) return RQ_E_NO_MEMORY;
+    conn->worker = &server->workers[rq_loop_index(rq_stream_loop(s))];
+    conn->stream = s;
+    conn->refs = 1;
+    conn->client.user = "";
+    conn->client.service = "";
+    conn->client.host = conn->host;
+    snprintf(conn->host, sizeof conn->host, "%s", rq_stream_peer(s)->host);
+    conn->client.port = rq_stream_peer(s)->port;
+    conn->resume.run = run_resume;
+    conn->waiter.task.run = run_room;
+    conn->waiter.lane = rq_loop_lane(conn->worker->loop);
+    rq_stream_set_user(s, conn);
+    return RQ_OK;
+}
+
+static void *on_buffer(rq_stream *s, size_t *ret_len)
+{
+    rq_rpc_conn *conn = rq_stream_user(s);
+    rq_err why;
+    void *p = rq_input_buffer(&conn->input, &conn->worker->chunks, ret_len, &why);
+    if (p != NULL) return p;
+    if (why == RQ_E_AGAIN)
+        wait_for_room(conn);
+    else
+        rq_stream_close(s, why);
+    return NULL;
+}
+
+static void on_read(rq_stream *s, size_t len)
+{
+    rq_rpc_conn *conn = rq_stream_user(s);
+    if (len == 0) return;
+    rq_count(&conn->worker->counters.bytes_in, len);
+    rq_input_received(&conn->input, &conn->worker->chunks, len);
+    run(conn);
+}
+
+static void on_deadline(rq_stream *s)
+{
+    rq_rpc_conn *conn = rq_stream_user(s);
+    if (conn->input.big == NULL || conn->blocked != 0) return;
+    if (rq_budget_contended(server_of(conn)->options.budget))
+        cut_off(conn, "the rest of a request did not come, and its memory is needed");
+    else
+        watch_for_stall(conn);
+}
+
+static void on_close(rq_stream *s, rq_err why)
+{
+    (void)why;
+    rq_rpc_conn *conn = rq_stream_user(s);
+    rq_rpc_budget *budget = server_of(conn)->options.budget;
+    rq_input_clear(&conn->input, budget);
+    conn->stream = NULL;
+    if (conn->waiting && rq_budget_forget(budget, &conn->waiter)) {
+        conn->waiting = false;
+        rq_conn_unref(conn);
+    }
+    rq_conn_unref(conn);
+}
+
+const rq_stream_events rq_conn_events = {
+    .on_open = on_open,
+    .on_buffer = on_buffer,
+    .on_read = on_read,
+    .on_drain = on_drain,
+    .on_deadline = on_deadline,
+    .on_close = on_close,
+};

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From reads to frames; contract in input.h. */
+#include "rpc/input.h"
+#include "rpc/wire.h"
+
+#include <stdlib.h>
+
+#define READ_MIN ((size_t)8 * 1024)   /* a read into less is not worth its system call */
+#define BIG_FIRST ((size_t)64 * 1024) /* what a growing frame starts with */
+
+/* ---- chunks ---------------------------------------------------------------------------------- */
+
+/* `charged` bytes were taken from the budget already. */
+static rq_chunk *chunk_alloc(rq_rpc_budget *budget, size_t cap, size_t charged)
+{
+    rq_chunk *c = malloc(sizeof *c + cap);
+    if (c == NULL) {
+        rq_budget_give(budget, charged);
+        return NULL;
+    }
+    *c = (rq_chunk){.refs = 1, .budget = budget, .charged = charged, .cap = cap};
+    return c;
+}
+
+void rq_chunk_unref(rq_chunk *c)
+{
+    if (c == NULL || --c->refs > 0) return;
+    rq_budget_give(c->budget, c->charged);
+    free(c);
+}
+
+void rq_chunk_pool_clear(rq_chunk_pool *p)
+{
+    rq_chunk_unref(p->current);
+    p->current = NULL;
+}
+
+/* Makes room for `need` bytes behind what is in use of the shared chunk. */
+static rq_err pool_room(rq_chunk_pool *p, size_t need)
+{
+    if (p->current != NULL && p->current->refs == 1) p->current->used = 0;
+    if (p->current != NULL && p->current->cap - p->current->used >= need) return RQ_OK;
+    size_t cap = need > RQ_CHUNK_BYTES ? need : RQ_CHUNK_BYTES;
+    size_t charged = p->current == NULL ? 0 : cap; /* the first is part of the loop */
+    if (charged > 0 && !rq_budget_try(p->budget, charged)) return RQ_E_AGAIN;
+    rq_chunk *c = chunk_alloc(p->budget, cap, charged);
+    if (c == NULL) return RQ_E_NO_MEMORY;
+    rq_chunk_unref(p->current);
+    p->current = c;
+    return RQ_OK;
+}
+
+/* ---- frames that grow ------------------------------------------------------------------------ */
+
+/* The length of the frame at the front with its head, or 0 when that is not there yet. */
+static size_t front_want(const rq_input *in)
+{
+    if (in->end - in->pos < RQ_FRAME_HEAD) return 0;
+    return RQ_FRAME_HEAD + (size_t)rq_get_be32(in->chunk->bytes + in->pos);
+}
+
+static rq_err charge(rq_rpc_budget *budget, const rq_input *in, size_t bytes)
+{
+    if (rq_budget_try(budget, bytes)) return RQ_OK;
+    if (!rq_budget_overdraw(budget, in)) return RQ_E_AGAIN;
+    rq_budget_force(budget, bytes);
+    return RQ_OK;
+}
+
+/* Moves the front, a big frame's beginning, to a chunk of its own. */
+static rq_err big_begin(rq_input *in, rq_rpc_budget *budget, size_t want)
+{
+    size_t have = in->end - in->pos;
+    size_t cap = have * 2 > BIG_FIRST ? have * 2 : BIG_FIRST;
+    if (cap > want) cap = want;
+    RQ_TRY(charge(budget, in, cap));
+    rq_chunk *c = chunk_alloc(budget, cap, cap);
+    if (c == NULL) return RQ_E_NO_MEMORY;
+    memcpy(c->bytes, in->chunk->bytes + in->pos, have);
+    rq_chunk_unref(in->chunk);
+    in->chunk = NULL;
+    in->pos = in->end = 0;
+    in->big = c;
+    in->big_len = have;
+    in->big_want = want;
+    return RQ_OK;
+}
+
+static rq_err big_grow(rq_input *in, rq_rpc_budget *budget)
+{
+    size_t cap = in->big->cap > in->big_want / 2 ? in->big_want : in->big->cap * 2;
+    size_t more = cap - in->big->cap;
+    RQ_TRY(charge(budget, in, more));
+    rq_chunk *c = realloc(in->big, sizeof *c + cap);
+    if (c == NULL) {
+        rq_budget_give(budget, more);
+        return RQ_E_NO_MEMORY;
+    }
+    c->cap = cap;
+    c->charged += more;
+    in->big = c;
+    return RQ_OK;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+void rq_input_clear(rq_input *in, rq_rpc_budget *budget)
+{
+    rq_chunk_unref(in->chunk);
+    rq_chunk_unref(in->big);
+    rq_budget_settle(budget, in);
+    *in = (rq_input){0};
+}
+
+void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why)
+{
+    *ret_why = RQ_OK;
+    size_t want = in->chunk == NULL ? 0 : front_want(in);
+    if (in->never_big) want = 0;
+    if (want > RQ_INPUT_BIG && in->end - in->pos < want)
+        *ret_why = big_begin(in, pool->budget, want);
+    if (*ret_why == RQ_OK && in->big != NULL && in->big_len == in->big->cap)
+        *ret_why = big_grow(in, pool->budget);
+    if (*ret_why != RQ_OK) return NULL;
+    if (in->big != NULL) {
+        *ret_len = in->big->cap - in->big_len;
+        return in->big->bytes + in->big_len;
+    }
+    size_t have = in->end - in->pos;
+    *ret_why = pool_room(pool, have + READ_MIN > want ? have + READ_MIN : want);
+    if (*ret_why != RQ_OK) return NULL;
+    rq_chunk *c = pool->current;
+    /* What we have goes in front. It is kept until bytes have really come: until then the place
+     * belongs to whoever reads first. */
+    if (have > 0) memcpy(c->bytes + c->used, in->chunk->bytes + in->pos, have);
+    *ret_len = c->cap - c->used - have;
+    return c->bytes + c->used + have;
+}
+
+void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len)
+{
+    if (in->big != NULL) {
+        in->big_len += len;
+        RQ_ASSERT(in->big_len <= in->big->cap);
+        if (in->big_len < in->big_want) return;
+        in->chunk = in->big;
+        in->end = in->big_want;
+        in->big = NULL;
+        in->big_len = in->big_want = 0;
+        rq_budget_settle(pool->budget, in);
+        return;
+    }
+    rq_chunk *c = pool->current;
+    size_t have = in->end - in->pos;
+    rq_chunk_unref(in->chunk);
+    c->refs++;
+    in->chunk = c;
+    in->pos = c->used;
+    in->end = c->used + have + len;
+    RQ_ASSERT(in->end <= c->cap);
+    c->used = in->end;
+}
+
+/* ---- consuming ------------------------------------------------------------------------------- */
+
+rq_slice rq_input_peek(const rq_input *in)
+{
+    if (in->chunk == NULL) return (rq_slice){0};
+    return rq_slice_of(in->chunk->bytes + in->pos, in->end - in->pos);
+}
+
+void rq_input_consume(rq_input *in, size_t len)
+{
+    RQ_ASSERT(len <= in->end - in->pos);
+    in->pos += len;
+}
+
+rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk **ret_owner,
+                        size_t *ret_len)
+{
+    size_t want = in->chunk == NULL ? 0 : front_want(in);
+    if (want == 0) return RQ_FRAME_MORE;
+    size_t have = in->end - in->pos;
+    *ret_len = want - RQ_FRAME_HEAD;
+    const uint8_t *body = in->chunk->bytes + in->pos + RQ_FRAME_HEAD;
+    if (*ret_len > bytes_max) {
+        *ret = rq_slice_of(body, (have < want ? have : want) - RQ_FRAME_HEAD);
+        return RQ_FRAME_TOO_BIG;
+    }
+    if (have < want) return RQ_FRAME_MORE;
+    *ret = rq_slice_of(body, *ret_len);
+    *ret_owner = in->chunk;
+    in->chunk->refs++;
+    in->pos += want;
+    return RQ_FRAME_WHOLE;
+}
+
+/* Copies the rest of the shared chunk to one of our own. It is charged in any case: it is no more
+ * than one read, and refusing would lose bytes. */
+static rq_err stash(rq_input *in, rq_rpc_budget *budget)
+{
+    size_t have = in->end - in->pos;
+    rq_budget_force(budget, have);
+    rq_chunk *c = chunk_alloc(budget, have, have);
+    if (c == NULL) return RQ_E_NO_MEMORY;
+    memcpy(c->bytes, in->chunk->bytes + in->pos, have);
+    rq_chunk_unref(in->chunk);
+    in->chunk = c;
+    in->pos = 0;
+    in->end = have;
+    return RQ_OK;
+}
+
+rq_err rq_input_settle(rq_input *in, rq_chunk_pool *pool)
+{
+    if (in->chunk == NULL) return RQ_OK;
+    size_t have = in->end - in->pos;
+    if (have == 0) {
+        rq_chunk_unref(in->chunk);
+        in->chunk = NULL;
+        in->pos = in->end = 0;
+        return RQ_OK;
+    }
+    size_t want = front_want(in);
+    if (want > RQ_INPUT_BIG && have < want && !in->never_big) {
+        rq_err rc = big_begin(in, pool->budget, want);
+        if (rc != RQ_E_AGAIN) return rc;
+    }
+    return in->chunk == pool->current ? stash(in, pool->budget) : RQ_OK;
+}

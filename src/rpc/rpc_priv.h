@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What server.c, conn.c and call.c share. All of it but the server's constant fields belongs to one
+ * loop's thread.
+ *
+ *   rq_rpc_server ── one worker per loop ── the calls and chunks of that loop
+ *        │                    │
+ *     listener           connections ── calls (each holds a reference on its connection)
+ */
+#ifndef RQ_RPC_PRIV_H
+#define RQ_RPC_PRIV_H
+
+#include "proto/rpc.pb-c.h"
+#include "rpc/cell_codec.h"
+#include "rpc/compressor.h"
+#include "rpc/input.h"
+#include "rpc/server.h"
+#include "rpc/stream.h"
+#include "rpc/wire.h"
+
+#include <stdatomic.h>
+
+typedef struct rq_rpc_conn rq_rpc_conn;
+typedef struct rq_call_private rq_call_private;
+
+/* A registered service with its methods in order of name. */
+typedef struct rq_rpc_service_index {
+    rq_rpc_service service;
+    const rq_rpc_method **methods;
+} rq_rpc_service_index;
+
+/* Written by one thread, read by any: relaxed. */
+typedef struct rq_rpc_counters {
+    _Atomic uint64_t calls, exceptions, dropped, bytes_in, bytes_out, refused;
+    _Atomic uint64_t in_flight;
+} rq_rpc_counters;
+
+static inline void rq_count(_Atomic uint64_t *counter, uint64_t by)
+{
+    uint64_t v = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, v + by, memory_order_relaxed);
+}
+
+typedef struct rq_rpc_worker {
+    rq_rpc_server *server;
+    rq_loop *loop;
+    rq_chunk_pool chunks;
+    rq_call_private *free_calls;
+    unsigned free_count;
+    rq_buf encoded; /* a cell block on its way to another codec … */
+    rq_buf packed;  /* … and to its compressed form */
+    rq_rpc_counters counters;
+} rq_rpc_worker;
+
+struct rq_rpc_server {
+    rq_rpc_server_options options; /* texts and services are those below */
+    char *cluster_id;
+    char host[48];         /* of the listener */
+    _Atomic unsigned port; /* 0 until it is bound */
+    rq_rpc_service_index *services;
+    rq_listener *listener;
+    _Atomic bool draining;
+    unsigned worker_count;
+    rq_rpc_worker workers[];
+};
+
+/* ---- connections ------------------------------------------------------------------------------
+ */
+
+typedef enum rq_conn_state {
+    RQ_CONN_PREAMBLE,
+    RQ_CONN_HEADER,
+    RQ_CONN_OPEN,
+    RQ_CONN_DEAD, /* an answer may still go out, nothing is read */
+} rq_conn_state;
+
+/* Why a connection is not read. */
+enum { RQ_BLOCK_OUTPUT = 1, RQ_BLOCK_CALLS = 2, RQ_BLOCK_BUDGET = 4 };
+
+/* Calls in flight after which a connection is not read. (HBase's queue holds 300 in all.) */
+#define RQ_CONN_CALLS_MAX 1024
+
+struct rq_rpc_conn {
+    rq_rpc_worker *worker;
+    rq_stream *stream; /* NULL once it is closed */
+    unsigned refs;     /* the stream, every call, a queued waiter, a posted resume */
+    unsigned calls;
+    rq_conn_state state;
+    unsigned blocked;
+    unsigned skip_frames; /* a SASL token that nobody waits for */
+    bool running;         /* rq_conn_run is on the stack */
+    bool waiting;         /* in the budget's queue */
+    bool resuming;        /* `resume` is posted */
+    char host[46];
+    rq_input input;
+    rq_rpc_client client;
+    void *strings; /* what `client` points to */
+    rq_cell_codec codec;
+    const rq_compressor *compressor;
+    const rq_rpc_service_index *service;
+    const rq_rpc_method *last_method; /* most connections repeat one */
+    rq_budget_waiter waiter;
+    rq_task resume;
+};
+
+extern const rq_stream_events rq_conn_events;
+
+void rq_conn_unref(rq_rpc_conn *conn);
+/* A call has ended, or output was queued: sees whether the connection may be read. */
+void rq_conn_call_ended(rq_rpc_conn *conn);
+void rq_conn_output_queued(rq_rpc_conn *conn);
+
+/* ---- calls ------------------------------------------------------------------------------------
+ */
+
+struct rq_call_private {
+    rq_call call;
+    rq_rpc_conn *conn;
+    rq_chunk *frame;           /* holds the request's bytes */
+    rq_slice head;             /* the header's bytes in it */
+    Pb__RequestHeader *header; /* decoded, in the arena */
+    rq_buf block;              /* a cell block that had to be decoded */
+    size_t charged;            /* of the budget, for the arena and the block */
+    bool over_budget;          /* an allocation was refused */
+    rq_call_private *next_free;
+};
+
+/* Runs a request: decodes it and gives it to its handler, or answers with the exception that it
+ * deserves. Takes over the reference on `frame`. False: the bytes are no request at all. */
+bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame);
+void rq_call_pool_clear(rq_rpc_worker *w);
+
+/* host:port, as exceptions name this server. */
+#define RQ_ADDRESS_MAX 64
+const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX]);
+
+/* "class: message", or the class alone, in `buf`. */
+const char *rq_exception_text(const char *java_class, const char *message, char *buf, size_t size);
+
+const rq_rpc_service_index *rq_server_service(const rq_rpc_server *s, const char *name);
+const rq_rpc_method *rq_service_method(const rq_rpc_service_index *s, rq_slice name);
+
+#endif

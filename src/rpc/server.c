@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server object: services, workers, start and end. Contract in server.h. */
+#include "rpc/rpc_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define OUT_BYTES_MAX ((size_t)4 << 20)
+
+/* ---- services ---------------------------------------------------------------------------------
+ */
+
+static int method_order(const void *a, const void *b)
+{
+    const rq_rpc_method *const *x = a;
+    const rq_rpc_method *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static rq_err index_service(const rq_rpc_service *service, rq_rpc_service_index *ret)
+{
+    ret->service = *service;
+    ret->methods = calloc(service->method_count + 1, sizeof *ret->methods);
+    if (ret->methods == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < service->method_count; i++)
+        ret->methods[i] = &service->methods[i];
+    qsort(ret->methods, service->method_count, sizeof *ret->methods, method_order);
+    return RQ_OK;
+}
+
+const rq_rpc_service_index *rq_server_service(const rq_rpc_server *s, const char *name)
+{
+    for (size_t i = 0; i < s->options.service_count; i++)
+        if (strcmp(s->services[i].service.name, name) == 0) return &s->services[i];
+    return NULL;
+}
+
+const rq_rpc_method *rq_service_method(const rq_rpc_service_index *s, rq_slice name)
+{
+    size_t low = 0, high = s->service.method_count;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        int c = rq_slice_compare(name, rq_slice_cstr(s->methods[mid]->name));
+        if (c == 0) return s->methods[mid];
+        if (c < 0)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return NULL;
+}
+
+const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX])
+{
+    snprintf(buf, RQ_ADDRESS_MAX, "%s:%u", s->host, atomic_load(&s->port));
+    return buf;
+}
+
+/* ---- start ------------------------------------------------------------------------------------
+ */
+
+static void server_free(rq_rpc_server *s)
+{
+    for (size_t i = 0; s->services != NULL && i < s->options.service_count; i++)
+        free(s->services[i].methods);
+    free(s->services);
+    free(s->cluster_id);
+    for (unsigned i = 0; i < s->worker_count; i++) {
+        rq_rpc_worker *w = &s->workers[i];
+        rq_call_pool_clear(w);
+        rq_chunk_pool_clear(&w->chunks);
+        rq_buf_clear(&w->encoded);
+        rq_buf_clear(&w->packed);
+    }
+    free(s);
+}
+
+static void defaults(rq_rpc_server_options *o)
+{
+    if (o->request_bytes_max == 0) o->request_bytes_max = RQ_RPC_REQUEST_BYTES_MAX;
+    if (o->min_timeout_ms == 0) o->min_timeout_ms = RQ_RPC_MIN_TIMEOUT_MS;
+    if (o->out_bytes_max == 0) o->out_bytes_max = OUT_BYTES_MAX;
+}
+
+static rq_err server_fill(rq_rpc_server *s, const rq_rpc_server_options *options)
+{
+    s->options = *options;
+    s->options.services = NULL;
+    defaults(&s->options);
+    for (unsigned i = 0; i < rq_loops_count(options->loops); i++, s->worker_count++) {
+        rq_rpc_worker *w = &s->workers[i];
+        w->server = s;
+        w->loop = rq_loops_get(options->loops, i);
+        w->chunks.budget = options->budget;
+    }
+    if (options->cluster_id != NULL) {
+        s->cluster_id = strdup(options->cluster_id);
+        if (s->cluster_id == NULL) return RQ_E_NO_MEMORY;
+    }
+    s->services = calloc(options->service_count + 1, sizeof *s->services);
+    if (s->services == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < options->service_count; i++)
+        RQ_TRY(index_service(&options->services[i], &s->services[i]));
+    return RQ_OK;
+}
+
+static rq_err listen_on(rq_rpc_server *s, const rq_rpc_server_options *options, rq_error *why)
+{
+    rq_listener_options l = {
+        .address = options->address,
+        .port = options->port,
+        .events = &rq_conn_events,
+        .ctx = s,
+        .connections_max = options->connections_max,
+    };
+    snprintf(s->host, sizeof s->host, "%s",
+             options->address != NULL ? options->address : "127.0.0.1");
+    RQ_TRY(rq_listener_open(options->loops, &l, &s->listener, why));
+    atomic_store(&s->port, rq_listener_port(s->listener));
+    return RQ_OK;
+}
+
+rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **ret, rq_error *why)
+{
+    size_t loops = rq_loops_count(options->loops);
+    rq_rpc_server *s = calloc(1, sizeof *s + loops * sizeof s->workers[0]);
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = server_fill(s, options);
+    if (rc == RQ_OK) rc = listen_on(s, options, why);
+    if (rc != RQ_OK) {
+        server_free(s);
+        return rc;
+    }
+    *ret = s;
+    return RQ_OK;
+}
+
+uint16_t rq_rpc_server_port(const rq_rpc_server *s)
+{
+    return rq_listener_port(s->listener);
+}
+
+/* ---- end --------------------------------------------------------------------------------------
+ */
+
+static uint64_t calls_in_flight(const rq_rpc_server *s)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < s->worker_count; i++)
+        n += atomic_load_explicit(&s->workers[i].counters.in_flight, memory_order_acquire);
+    return n;
+}
+
+static void sleep_ms(unsigned ms)
+{
+    struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
+    nanosleep(&ts, NULL);
+}
+
+bool rq_rpc_server_drain(rq_rpc_server *s, unsigned timeout_ms)
+{
+    atomic_store(&s->draining, true);
+    rq_listener_stop(s->listener, false);
+    unsigned waited = 0;
+    for (; calls_in_flight(s) > 0 && waited < timeout_ms; waited++)
+        sleep_ms(1);
+    rq_listener_stop(s->listener, true);
+    for (; rq_listener_connections(s->listener) > 0 && waited < timeout_ms; waited++)
+        sleep_ms(1);
+    return calls_in_flight(s) == 0 && rq_listener_connections(s->listener) == 0;
+}
+
+void rq_rpc_server_close(rq_rpc_server *s)
+{
+    if (s == NULL) return;
+    atomic_store(&s->draining, true);
+    rq_listener_close(s->listener);
+    while (calls_in_flight(s) > 0)
+        sleep_ms(1);
+    rq_loops_sync(s->options.loops); /* the last call's loop may still be leaving it */
+    server_free(s);
+}
+
+rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s)
+{
+    rq_rpc_stats t = {.connections = rq_listener_connections(s->listener)};
+    for (unsigned i = 0; i < s->worker_count; i++) {
+        const rq_rpc_counters *c = &s->workers[i].counters;
+        t.calls += atomic_load_explicit(&c->calls, memory_order_relaxed);
+        t.exceptions += atomic_load_explicit(&c->exceptions, memory_order_relaxed);
+        t.dropped += atomic_load_explicit(&c->dropped, memory_order_relaxed);
+        t.bytes_in += atomic_load_explicit(&c->bytes_in, memory_order_relaxed);
+        t.bytes_out += atomic_load_explicit(&c->bytes_out, memory_order_relaxed);
+        t.refused += atomic_load_explicit(&c->refused, memory_order_relaxed);
+        t.calls_in_flight += atomic_load_explicit(&c->in_flight, memory_order_relaxed);
+    }
+    return t;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Request and response heads; layouts in wire.h. The request header's fields are read by hand
+ * because protobuf-c would allocate for each of them, for every call. */
+#include "rpc/wire.h"
+
+#include "proto/rpc.pb-c.h"
+
+/* Protobuf wire types. */
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+
+/* RequestHeader's fields (proto/rpc.proto). */
+enum {
+    FIELD_CALL_ID = 1,
+    FIELD_METHOD_NAME = 3,
+    FIELD_REQUEST_PARAM = 4,
+    FIELD_CELL_BLOCK_META = 5,
+    FIELD_PRIORITY = 6,
+    FIELD_TIMEOUT = 7,
+};
+
+struct field {
+    uint64_t number;
+    unsigned type;
+    uint64_t value;
+    rq_slice bytes;
+};
+
+/* One field; its value is skipped or taken, whatever it is. Groups are not accepted. */
+static bool next_field(rq_cursor *c, struct field *f)
+{
+    uint64_t tag;
+    if (!rq_cursor_varint(c, &tag)) return false;
+    f->number = tag >> 3;
+    f->type = (unsigned)(tag & 7);
+    f->value = 0;
+    f->bytes = (rq_slice){0};
+    rq_slice skipped;
+    switch (f->type) {
+    case VARINT:
+        return rq_cursor_varint(c, &f->value);
+    case FIXED64:
+        return rq_cursor_bytes(c, 8, &skipped);
+    case FIXED32:
+        return rq_cursor_bytes(c, 4, &skipped);
+    case BYTES:
+        return rq_cursor_varint(c, &f->value) && f->value <= rq_cursor_left(c) &&
+               rq_cursor_bytes(c, (size_t)f->value, &f->bytes);
+    default:
+        return false;
+    }
+}
+
+/* CellBlockMeta: its length. */
+static bool cell_block_meta(rq_slice bytes, uint32_t *len)
+{
+    rq_cursor c = rq_cursor_of(bytes);
+    struct field f;
+    while (rq_cursor_left(&c) > 0) {
+        if (!next_field(&c, &f)) return false;
+        if (f.number == 1 && f.type == VARINT) *len = (uint32_t)f.value;
+    }
+    return true;
+}
+
+static bool head_field(const struct field *f, rq_request_head *h)
+{
+    bool number = f->type == VARINT;
+    bool bytes = f->type == BYTES;
+    switch (f->number) {
+    case 0:
+        return false;
+    case FIELD_CALL_ID:
+        h->call_id = (uint32_t)f->value;
+        return number;
+    case FIELD_METHOD_NAME:
+        h->method = f->bytes;
+        return bytes;
+    case FIELD_REQUEST_PARAM:
+        h->has_param = f->value != 0;
+        return number;
+    case FIELD_CELL_BLOCK_META:
+        h->has_cell_block = true;
+        return bytes && cell_block_meta(f->bytes, &h->cell_block_len);
+    case FIELD_PRIORITY:
+        h->priority = (uint32_t)f->value;
+        return number;
+    case FIELD_TIMEOUT:
+        h->timeout_ms = (uint32_t)f->value;
+        return number;
+    default:
+        return true; /* trace, attributes, and what the future brings */
+    }
+}
+
+bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret)
+{
+    *ret = (rq_request_head){0};
+    uint64_t len;
+    if (!rq_cursor_varint(frame, &len) || len > rq_cursor_left(frame) ||
+        !rq_cursor_bytes(frame, (size_t)len, &ret->bytes))
+        return false;
+    rq_cursor c = rq_cursor_of(ret->bytes);
+    struct field f;
+    while (rq_cursor_left(&c) > 0)
+        if (!next_field(&c, &f) || !head_field(&f, ret)) return false;
+    return true;
+}
+
+static size_t varint_len(uint64_t v)
+{
+    size_t n = 1;
+    while (v >= 0x80) {
+        v >>= 7;
+        n++;
+    }
+    return n;
+}
+
+rq_err rq_response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len)
+{
+    size_t meta_len = block_len == 0 ? 0 : 1 + varint_len(block_len);
+    size_t head_len = 1 + varint_len(call_id) + (block_len == 0 ? 0 : 2 + meta_len);
+    size_t total = varint_len(head_len) + head_len + varint_len(message_len) + message_len;
+    if (message_len > RQ_RESPONSE_BYTES_MAX || block_len > RQ_RESPONSE_BYTES_MAX - total)
+        return RQ_E_RESULT_TOO_LARGE;
+    RQ_TRY(rq_buf_reserve(out, RQ_FRAME_HEAD + total));
+    uint8_t *p = out->ptr + out->len;
+    rq_put_be32(p, (uint32_t)(total + block_len));
+    p += RQ_FRAME_HEAD;
+    p += rq_put_varint(p, head_len);
+    *p++ = 1 << 3 | VARINT; /* call_id */
+    p += rq_put_varint(p, call_id);
+    if (block_len > 0) {
+        *p++ = 3 << 3 | BYTES; /* cell_block_meta */
+        *p++ = (uint8_t)meta_len;
+        *p++ = 1 << 3 | VARINT; /* length */
+        p += rq_put_varint(p, block_len);
+    }
+    p += rq_put_varint(p, message_len);
+    out->len = (size_t)(p - out->ptr);
+    return RQ_OK;
+}
+
+/* Length prefix and one delimited message. */
+static rq_err append_delimited(rq_buf *out, const ProtobufCMessage *head,
+                               const ProtobufCMessage *message)
+{
+    size_t head_len = protobuf_c_message_get_packed_size(head);
+    size_t message_len = message == NULL ? 0 : protobuf_c_message_get_packed_size(message);
+    size_t total = varint_len(head_len) + head_len +
+                   (message == NULL ? 0 : varint_len(message_len) + message_len);
+    if (total > RQ_RESPONSE_BYTES_MAX) return RQ_E_RESULT_TOO_LARGE;
+    RQ_TRY(rq_buf_reserve(out, RQ_FRAME_HEAD + total));
+    uint8_t *p = out->ptr + out->len;
+    rq_put_be32(p, (uint32_t)total);
+    p += RQ_FRAME_HEAD;
+    p += rq_put_varint(p, head_len);
+    p += protobuf_c_message_pack(head, p);
+    if (message != NULL) {
+        p += rq_put_varint(p, message_len);
+        p += protobuf_c_message_pack(message, p);
+    }
+    out->len = (size_t)(p - out->ptr);
+    return RQ_OK;
+}
+
+rq_err rq_response_message(rq_buf *out, uint32_t call_id, const ProtobufCMessage *message)
+{
+    Pb__ResponseHeader head = PB__RESPONSE_HEADER__INIT;
+    head.has_call_id = true;
+    head.call_id = call_id;
+    return append_delimited(out, &head.base, message);
+}
+
+rq_err rq_response_exception(rq_buf *out, uint32_t call_id, const rq_rpc_exception *exception,
+                             const char *text)
+{
+    Pb__ExceptionResponse e = PB__EXCEPTION_RESPONSE__INIT;
+    e.exception_class_name = (char *)exception->java_class;
+    e.stack_trace = (char *)text;
+    e.has_do_not_retry = true;
+    e.do_not_retry = exception->do_not_retry;
+    e.has_server_overloaded = exception->server_overloaded;
+    e.server_overloaded = exception->server_overloaded;
+    if (exception->hostname != NULL) {
+        e.hostname = (char *)exception->hostname;
+        e.has_port = true;
+        e.port = exception->port;
+    }
+    Pb__ResponseHeader head = PB__RESPONSE_HEADER__INIT;
+    head.has_call_id = true;
+    head.call_id = call_id;
+    head.exception = &e;
+    return append_delimited(out, &head.base, NULL);
+}
