@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The floor of a request: a bare epoll echo. `echo REQUEST RESPONSE CONNECTIONS SECONDS` starts a
+ * server thread that answers every REQUEST bytes with RESPONSE bytes and a client thread that keeps
+ * one request in flight on each connection, over loopback; prints requests per second and the
+ * server thread's CPU time per request in microseconds.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONNECTIONS_MAX 256
+#define FRAME_MAX (1 << 20)
+
+static size_t request_len, response_len;
+static int listener, connections;
+static atomic_bool stop;
+static double server_cpu_s;
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void die(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static void write_all(int fd, const char *p, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) die("write");
+        p += n;
+        len -= (size_t)n;
+    }
+}
+
+static void *serve(void *arg)
+{
+    static char in[FRAME_MAX], out[FRAME_MAX];
+    static size_t got[1024];
+    int ep = epoll_create1(0), one = 1;
+    struct epoll_event ev = {.events = EPOLLIN, .data.fd = listener}, events[64];
+    (void)arg;
+    epoll_ctl(ep, EPOLL_CTL_ADD, listener, &ev);
+    double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+    while (!atomic_load(&stop)) {
+        int n = epoll_wait(ep, events, 64, 100);
+        for (int i = 0; i < n; i++) {
+            int fd = events[i].data.fd;
+            if (fd == listener) {
+                int c = accept(listener, NULL, NULL);
+                if (c < 0 || c >= 1024) die("accept");
+                setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+                ev.data.fd = c;
+                epoll_ctl(ep, EPOLL_CTL_ADD, c, &ev);
+                got[c] = 0;
+                continue;
+            }
+            ssize_t r = read(fd, in, sizeof in);
+            if (r <= 0) {
+                close(fd);
+                continue;
+            }
+            for (got[fd] += (size_t)r; got[fd] >= request_len; got[fd] -= request_len)
+                write_all(fd, out, response_len);
+        }
+    }
+    server_cpu_s = seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+    return NULL;
+}
+
+static int connect_to(const struct sockaddr_in *address)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) != 0)
+        die("connect");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+}
+
+static long drive(const struct sockaddr_in *address, double duration)
+{
+    static char bytes[FRAME_MAX];
+    static size_t got[1024];
+    int ep = epoll_create1(0);
+    struct epoll_event events[64];
+    long done = 0;
+    for (int i = 0; i < connections; i++) {
+        int fd = connect_to(address);
+        struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+        epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev);
+        write_all(fd, bytes, request_len);
+    }
+    double end = seconds(CLOCK_MONOTONIC) + duration;
+    while (seconds(CLOCK_MONOTONIC) < end) {
+        int n = epoll_wait(ep, events, 64, 1000);
+        for (int i = 0; i < n; i++) {
+            int fd = events[i].data.fd;
+            ssize_t r = read(fd, bytes, sizeof bytes);
+            if (r <= 0) die("read");
+            got[fd] += (size_t)r;
+            if (got[fd] < response_len) continue;
+            got[fd] -= response_len;
+            done++;
+            write_all(fd, bytes, request_len);
+        }
+    }
+    return done;
+}
+
+int main(int argc, char **argv)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    pthread_t server;
+    if (argc != 5) {
+        fprintf(stderr, "usage: echo REQUEST RESPONSE CONNECTIONS SECONDS\n");
+        return 2;
+    }
+    request_len = strtoul(argv[1], NULL, 10);
+    response_len = strtoul(argv[2], NULL, 10);
+    connections = atoi(argv[3]);
+    if (request_len == 0 || request_len > FRAME_MAX || response_len == 0 ||
+        response_len > FRAME_MAX || connections < 1 || connections > CONNECTIONS_MAX)
+        return 2;
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(listener, 128) != 0)
+        die("listen");
+    getsockname(listener, (struct sockaddr *)&address, &len);
+    pthread_create(&server, NULL, serve, NULL);
+    double duration = atof(argv[4]);
+    long done = drive(&address, duration);
+    atomic_store(&stop, true);
+    pthread_join(server, NULL);
+    printf("%.0f requests/s, %.2f us server CPU per request\n", (double)done / duration,
+           server_cpu_s * 1e6 / (double)done);
+    return 0;
+}
