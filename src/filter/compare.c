@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Filters that hold one part of the cell against a comparator: RowFilter, FamilyFilter,
+ * QualifierFilter, ValueFilter. HBASE: CompareFilter and the classes of these names.
+ */
+#include "filter/filter_priv.h"
+
+#include "proto/filter.pb-c.h"
+
+rq_err rq__filter_compare(rq_compare_op op, rq_comparator *nullable, rq_slice bytes, bool *ret,
+                          rq_error *why)
+{
+    *ret = true;
+    if (op == RQ_NO_OP) return RQ_OK;
+    if (nullable == NULL) return rq__filter_throw(why, RQ__NULL_POINTER);
+    int c;
+    RQ_TRY(rq_comparator_compare(nullable, bytes, &c, why));
+    *ret = rq_compare_op_excludes(op, c);
+    return RQ_OK;
+}
+
+typedef struct compare_filter {
+    rq_filter base;
+    rq_compare_op op;
+    rq_comparator *comparator; /* NULL: the client sent none */
+    bool row_out;              /* RowFilter: its answer for this row */
+} compare_filter;
+
+static rq_err parse_compare(rq__parse *p, const rq_filter_class *cls, const Pb__CompareFilter *m,
+                            rq_filter **ret)
+{
+    compare_filter *f = (compare_filter *)rq__parse_new_filter(p, sizeof *f, cls);
+    if (f == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq__parse_op(p, (int)m->compare_op, &f->op));
+    if (m->comparator != NULL)
+        RQ_TRY(rq__parse_comparator_of_filter(p, m->comparator, &f->comparator));
+    *ret = &f->base;
+    return RQ_OK;
+}
+
+static rq_err answer(rq_filter *f, rq_slice bytes, rq_filter_code no, rq_filter_code *ret,
+                     rq_error *why)
+{
+    const compare_filter *c = (const compare_filter *)f;
+    bool out;
+    RQ_TRY(rq__filter_compare(c->op, c->comparator, bytes, &out, why));
+    *ret = out ? no : RQ_FILTER_INCLUDE;
+    return RQ_OK;
+}
+
+/* --- RowFilter -------------------------------------------------------------------------------- */
+static void row_reset(rq_filter *f)
+{
+    ((compare_filter *)f)->row_out = false;
+}
+
+static rq_err row_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+{
+    compare_filter *c = (compare_filter *)f;
+    bool out;
+    RQ_TRY(rq__filter_compare(c->op, c->comparator, row, &out, why));
+    if (out) c->row_out = true;
+    *ret = c->row_out;
+    return RQ_OK;
+}
+
+static rq_err row_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    (void)cell, (void)why;
+    *ret = ((compare_filter *)f)->row_out ? RQ_FILTER_NEXT_ROW : RQ_FILTER_INCLUDE;
+    return RQ_OK;
+}
+
+static bool row_row(rq_filter *f)
+{
+    return ((compare_filter *)f)->row_out;
+}
+
+static const rq_filter_class row_class = {
+    .reset = row_reset,
+    .row_key = row_row_key,
+    .cell = row_cell,
+    .row = row_row,
+};
+
+rq_err rq__parse_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
+{
+    const Pb__RowFilter *m = rq__parse_message(p, &pb__row_filter__descriptor, bytes);
+    return m == NULL ? rq__parse_failed(p) : parse_compare(p, &row_class, m->compare_filter, ret);
+}
+
+/* --- FamilyFilter ----------------------------------------------------------------------------- */
+static rq_err family_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    if (cell->family_len > 0) return answer(f, rq_cell_family(cell), RQ_FILTER_NEXT_ROW, ret, why);
+    *ret = RQ_FILTER_INCLUDE;
+    return RQ_OK;
+}
+
+static const rq_filter_class family_class = {
+    .row_key = rq__filter_row_key_passes,
+    .cell = family_cell,
+};
+
+rq_err rq__parse_family(rq__parse *p, rq_slice bytes, rq_filter **ret)
+{
+    const Pb__FamilyFilter *m = rq__parse_message(p, &pb__family_filter__descriptor, bytes);
+    return m == NULL ? rq__parse_failed(p)
+                     : parse_compare(p, &family_class, m->compare_filter, ret);
+}
+
+/* --- QualifierFilter -------------------------------------------------------------------------- */
+static rq_err qualifier_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    return answer(f, rq_cell_qualifier(cell), RQ_FILTER_SKIP, ret, why);
+}
+
+static const rq_filter_class qualifier_class = {
+    .row_key = rq__filter_row_key_passes,
+    .cell = qualifier_cell,
+};
+
+rq_err rq__parse_qualifier(rq__parse *p, rq_slice bytes, rq_filter **ret)
+{
+    const Pb__QualifierFilter *m = rq__parse_message(p, &pb__qualifier_filter__descriptor, bytes);
+    return m == NULL ? rq__parse_failed(p)
+                     : parse_compare(p, &qualifier_class, m->compare_filter, ret);
+}
+
+/* --- ValueFilter ------------------------------------------------------------------------------ */
+static rq_err value_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    return answer(f, rq_cell_value(cell), RQ_FILTER_SKIP, ret, why);
+}
+
+static const rq_filter_class value_class = {
+    .row_key = rq__filter_row_key_passes,
+    .cell = value_cell,
+};
+
+rq_err rq__parse_value(rq__parse *p, rq_slice bytes, rq_filter **ret)
+{
+    const Pb__ValueFilter *m = rq__parse_message(p, &pb__value_filter__descriptor, bytes);
+    return m == NULL ? rq__parse_failed(p) : parse_compare(p, &value_class, m->compare_filter, ret);
+}

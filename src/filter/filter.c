@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The door of the room: the calls a scanner makes, with what HBase's FilterWrapper adds to the
+ * client's filter at the top.
+ */
+#include "filter/filter.h"
+
+#include "filter/filter_priv.h"
+
+void rq_filter_set_reversed(rq_filter *f, bool reversed)
+{
+    f->reversed = reversed;
+    if (f->cls->set_reversed != NULL) f->cls->set_reversed(f, reversed);
+}
+
+void rq_filter_set_seed(rq_filter *f, uint64_t seed)
+{
+    if (f->cls->set_seed != NULL) f->cls->set_seed(f, seed);
+}
+
+void rq_filter_reset(rq_filter *f)
+{
+    if (f->cls->reset != NULL) f->cls->reset(f);
+}
+
+bool rq_filter_all_remaining(rq_filter *f)
+{
+    return rq__filter_all_remaining(f);
+}
+
+rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+{
+    if (rq__filter_all_remaining(f)) {
+        *ret = true;
+        return RQ_OK;
+    }
+    return rq__filter_row_key(f, row, ret, why);
+}
+
+rq_err rq_filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    return rq__filter_cell(f, cell, ret, why);
+}
+
+void rq_filter_transform_cell(rq_filter *f, const rq_cell *in, rq_cell *ret)
+{
+    if (f->cls->transform != NULL)
+        f->cls->transform(f, in, ret);
+    else if (ret != in)
+        *ret = *in;
+}
+
+rq_err rq_filter_next_cell_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has)
+{
+    *has = false;
+    return f->cls->hint == NULL ? RQ_OK : f->cls->hint(f, cell, ret, has);
+}
+
+bool rq_filter_has_filter_row(const rq_filter *f)
+{
+    return f->cls->has_filter_row != NULL && f->cls->has_filter_row(f);
+}
+
+bool rq_filter_row(rq_filter *f)
+{
+    return f->cls->row != NULL && f->cls->row(f);
+}
+
+rq_filter_row_verdict rq__filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
+                                          bool *keep)
+{
+    rq__filter_row_cells(f, cells, count, keep);
+    if (count == 0 || memchr(keep, true, count) == NULL) return RQ_FILTER_ROW_NOT_CALLED;
+    if (!rq_filter_row(f)) return RQ_FILTER_ROW_INCLUDE;
+    memset(keep, false, count);
+    return RQ_FILTER_ROW_EXCLUDE;
+}
+
+rq_filter_row_verdict rq_filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
+                                         bool *keep)
+{
+    return rq__filter_row_done(f, cells, count, keep);
+}
+
+bool rq_filter_is_family_essential(rq_filter *f, rq_slice family)
+{
+    return f->cls->is_family_essential == NULL || f->cls->is_family_essential(f, family);
+}
+
+rq_err rq__filter_row_key_passes(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+{
+    (void)f, (void)row, (void)why;
+    *ret = false;
+    return RQ_OK;
+}
+
+bool rq__filter_has_filter_row(const rq_filter *f)
+{
+    (void)f;
+    return true;
+}
+
+rq_cell rq__filter_first_on_row(rq_slice row)
+{
+    if (row.len > RQ_ROW_LEN_MAX) row.len = RQ_ROW_LEN_MAX;
+    return rq_cell_first_on_row(row);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of this room share: the shape of a filter and of a comparator, and the context of
+ * parsing one from the wire.
+ *
+ * A filter is a struct that begins with rq_filter and a const class of hooks. A hook left NULL does
+ * what HBase's FilterBase does. To add a filter: its struct, hooks and parser in the file of its
+ * noun, one line in filters.def.
+ */
+#ifndef RQ_FILTER_PRIV_H
+#define RQ_FILTER_PRIV_H
+
+#include "base/buf.h"
+#include "filter/comparator.h"
+#include "filter/filter.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+/* --- Filters ---------------------------------------------------------------------------------- */
+typedef struct rq_filter_class {
+    void (*reset)(rq_filter *f);
+    bool (*all_remaining)(rq_filter *f); /* NULL: false */
+    /* NULL: all_remaining */
+    rq_err (*row_key)(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
+    /* NULL: INCLUDE */
+    rq_err (*cell)(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why);
+    void (*transform)(rq_filter *f, const rq_cell *in, rq_cell *ret); /* NULL: the cell itself */
+    /* NULL: no hint. *has comes in false. */
+    rq_err (*hint)(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has);
+    bool (*has_filter_row)(const rq_filter *f); /* NULL: false */
+    /* Clears flags of `keep`; cells whose flag is already cleared are not there. NULL: nothing. */
+    void (*row_cells)(rq_filter *f, const rq_cell *cells, size_t count, bool *keep);
+    bool (*row)(rq_filter *f);                                  /* NULL: false */
+    bool (*is_family_essential)(rq_filter *f, rq_slice family); /* NULL: true */
+    void (*set_reversed)(rq_filter *f, bool reversed);          /* NULL: only itself */
+    void (*set_seed)(rq_filter *f, uint64_t seed);              /* NULL: nothing */
+    /* HBASE: HintingFilter. A FilterList of AND asks these for a hint even when an earlier filter
+     * has said no. */
+    bool hinting;
+} rq_filter_class;
+
+struct rq_filter {
+    const rq_filter_class *cls;
+    bool reversed;
+};
+
+/* The calls of filter.h without what FilterWrapper adds: what one filter asks of another. */
+static inline bool rq__filter_all_remaining(rq_filter *f)
+{
+    return f->cls->all_remaining != NULL && f->cls->all_remaining(f);
+}
+
+static inline rq_err rq__filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+{
+    if (f->cls->row_key != NULL) return f->cls->row_key(f, row, ret, why);
+    *ret = rq__filter_all_remaining(f);
+    return RQ_OK;
+}
+
+static inline rq_err rq__filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret,
+                                     rq_error *why)
+{
+    if (f->cls->cell != NULL) return f->cls->cell(f, cell, ret, why);
+    *ret = RQ_FILTER_INCLUDE;
+    return RQ_OK;
+}
+
+static inline void rq__filter_row_cells(rq_filter *f, const rq_cell *cells, size_t count,
+                                        bool *keep)
+{
+    if (f->cls->row_cells != NULL) f->cls->row_cells(f, cells, count, keep);
+}
+
+static inline bool rq__filter_code_includes(rq_filter_code code)
+{
+    return code == RQ_FILTER_INCLUDE || code == RQ_FILTER_INCLUDE_AND_NEXT_COL ||
+           code == RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW;
+}
+
+/* Hooks of filters that never look at the row key, not even at all_remaining. */
+rq_err rq__filter_row_key_passes(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
+/* has_filter_row of those that always have one. */
+bool rq__filter_has_filter_row(const rq_filter *f);
+/* rq_filter_row_done, which FilterWrapper is also as a filter. */
+rq_filter_row_verdict rq__filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
+                                          bool *keep);
+
+/* A key before everything of the row; a row longer than any real one is cut, which only brings the
+ * key forward. */
+rq_cell rq__filter_first_on_row(rq_slice row);
+
+/* --- Comparators ------------------------------------------------------------------------------ */
+typedef struct rq_comparator_class {
+    rq_err (*compare)(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why);
+} rq_comparator_class;
+
+struct rq_comparator {
+    const rq_comparator_class *cls;
+    rq_slice value;
+};
+
+/* What HBase throws from within a filter that is no IOException reaches the client as one, with the
+ * exception's class and text as the message. HBASE: RpcServer.call. */
+rq_err rq__filter_throw(rq_error *why, const char *java_class_and_message, ...) RQ_PRINTF(2, 3);
+#define RQ__NULL_POINTER "java.lang.NullPointerException"
+
+/* HBASE: CompareFilter.compareRow and its likes. *ret: filtered out. */
+rq_err rq__filter_compare(rq_compare_op op, rq_comparator *nullable, rq_slice bytes, bool *ret,
+                          rq_error *why);
+
+/* --- Parsing ---------------------------------------------------------------------------------- */
+/* Ceilings against hostile requests; HBase knows none of them. */
+#define RQ__FILTER_DEPTH_MAX 100                 /* FilterList in FilterList in … */
+#define RQ__FILTER_BYTES_MAX (64u * 1024 * 1024) /* arena bytes of one filter's messages */
+
+typedef struct rq__parse {
+    rq_arena *arena;
+    size_t bytes_left;
+    unsigned depth;
+    bool over_budget;
+    rq_error why; /* message: the Java exception's toString() as ProtobufUtil would wrap it */
+} rq__parse;
+
+/* Decodes a message into the arena, where it stays; NULL with p->why set. */
+void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq_slice bytes);
+/* RQ_E_NO_MEMORY or RQ_E_DO_NOT_RETRY, whichever made rq__parse_message fail. */
+rq_err rq__parse_failed(rq__parse *p);
+/* The exceptions of HBase's constructors. */
+rq_err rq__parse_illegal(rq__parse *p, const char *fmt, ...) RQ_PRINTF(2, 3);
+/* A zeroed filter or comparator with its class; NULL when memory is out. */
+rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class *cls);
+rq_comparator *rq__parse_new_comparator(rq__parse *p, size_t size, const rq_comparator_class *cls,
+                                        rq_slice value);
+
+struct Pb__Filter;
+struct Pb__Comparator;
+/* A filter inside a filter. */
+rq_err rq__parse_child(rq__parse *p, const struct Pb__Filter *message, rq_filter **ret);
+rq_err rq__parse_filter(rq__parse *p, rq_slice java_class_name, rq_slice bytes, rq_filter **ret);
+/* A comparator inside a filter. */
+rq_err rq__parse_comparator_of_filter(rq__parse *p, const struct Pb__Comparator *message,
+                                      rq_comparator **ret);
+rq_err rq__parse_comparator(rq__parse *p, rq_slice java_class_name, rq_slice bytes,
+                            rq_comparator **ret);
+/* Protobuf's CompareType, checked. */
+rq_err rq__parse_op(rq__parse *p, int wire, rq_compare_op *ret);
+
+static inline rq_slice rq__slice_of_pb(ProtobufCBinaryData b)
+{
+    return rq_slice_of(b.data, b.len);
+}
+
+/* A growable buffer whose memory goes with the arena. */
+rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b);
+
+#define X(java_class, parser) rq_err parser(rq__parse *p, rq_slice bytes, rq_filter **ret);
+#include "filter/filters.def"
+#undef X
+#define X(java_class, parser) rq_err parser(rq__parse *p, rq_slice bytes, rq_comparator **ret);
+#include "filter/comparators.def"
+#undef X
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pattern of java.util.regex said in PCRE2's language. */
+#ifndef RQ_FILTER_JAVA_REGEX_H
+#define RQ_FILTER_JAVA_REGEX_H
+
+#include "base/buf.h"
+
+/* java.util.regex.Pattern's flags. */
+#define RQ__REGEX_UNIX_LINES 0x01
+#define RQ__REGEX_CASE_INSENSITIVE 0x02
+#define RQ__REGEX_COMMENTS 0x04
+#define RQ__REGEX_MULTILINE 0x08
+#define RQ__REGEX_LITERAL 0x10
+#define RQ__REGEX_DOTALL 0x20
+#define RQ__REGEX_UNICODE_CASE 0x40
+#define RQ__REGEX_CANON_EQ 0x80
+#define RQ__REGEX_UNICODE_CHARACTER_CLASS 0x100
+
+/*
+ * Appends to `out` a PCRE2 pattern that matches what the Java pattern (well-formed UTF-8) matches,
+ * and adds to *flags what flags inside it say of the whole. RQ_E_INVALID with the place and the
+ * reason in *what (a literal) where Java refuses the pattern or PCRE2 has nothing like it.
+ */
+RQ_NODISCARD
+rq_err rq__java_regex_translate(rq_slice pattern, unsigned *flags, rq_buf *out, const char **what,
+                                size_t *where);
+
+#endif

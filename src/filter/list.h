@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FilterList within the room: its children and the hooks that AND and OR share. */
+#ifndef RQ_FILTER_LIST_H
+#define RQ_FILTER_LIST_H
+
+#include "filter/filter_priv.h"
+
+typedef struct rq__list {
+    rq_filter base;
+    rq_filter **children;
+    bool *included; /* children whose transform takes part; AND: all of them, always */
+    size_t count;
+} rq__list;
+
+struct Pb__FilterList;
+
+/* In scan direction. HBASE: FilterListBase.compareCell. */
+int rq__list_compare(const rq__list *l, const rq_cell *a, const rq_cell *b);
+
+void rq__list_transform(rq_filter *f, const rq_cell *in, rq_cell *ret);
+void rq__list_row_cells(rq_filter *f, const rq_cell *cells, size_t count, bool *keep);
+bool rq__list_has_filter_row(const rq_filter *f);
+bool rq__list_is_family_essential(rq_filter *f, rq_slice family);
+void rq__list_set_reversed(rq_filter *f, bool reversed);
+void rq__list_set_seed(rq_filter *f, uint64_t seed);
+
+/* Parses the children into a new list. */
+rq_err rq__list_init(rq__parse *p, rq__list *l, const struct Pb__FilterList *m);
+rq_err rq__list_new_all(rq__parse *p, const struct Pb__FilterList *m, rq_filter **ret);
+rq_err rq__list_new_one(rq__parse *p, const struct Pb__FilterList *m, rq_filter **ret);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * FilterList with MUST_PASS_ALL: each child sees a cell only while those before it include it, and
+ * the widest step of the answers is taken. HBASE: FilterListWithAND 2.6.1.
+ *
+ * Hinting children (rq_filter_class.hinting) behind one that said no are asked all the same: a hint
+ * of theirs may save much more than the no. Of several hints the farthest counts, for all of them
+ * must pass.
+ */
+#include "filter/list.h"
+
+#include "proto/filter.pb-c.h"
+
+typedef struct all_list {
+    rq__list list;
+    bool *hinted; /* children that answered the last cell with SEEK_NEXT_USING_HINT */
+    bool any_hinted;
+} all_list;
+
+static bool skips_versions(rq_filter_code c)
+{
+    return c == RQ_FILTER_INCLUDE_AND_NEXT_COL || c == RQ_FILTER_NEXT_COL;
+}
+
+static bool skips_row(rq_filter_code c)
+{
+    return c == RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW || c == RQ_FILTER_NEXT_ROW;
+}
+
+/*
+ * HBASE: FilterListWithAND.mergeReturnCode is a table of 49 entries; it says: a hint beats
+ * everything; the cell is included if both include it; the step is the wider of both (next cell,
+ * next column, next row).
+ */
+static rq_filter_code merge(rq_filter_code a, rq_filter_code b)
+{
+    if (a == RQ_FILTER_SEEK_NEXT_USING_HINT || b == RQ_FILTER_SEEK_NEXT_USING_HINT)
+        return RQ_FILTER_SEEK_NEXT_USING_HINT;
+    bool include = rq__filter_code_includes(a) && rq__filter_code_includes(b);
+    if (skips_row(a) || skips_row(b))
+        return include ? RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW : RQ_FILTER_NEXT_ROW;
+    if (skips_versions(a) || skips_versions(b))
+        return include ? RQ_FILTER_INCLUDE_AND_NEXT_COL : RQ_FILTER_NEXT_COL;
+    return include ? RQ_FILTER_INCLUDE : RQ_FILTER_SKIP;
+}
+
+static void forget_hints(all_list *l)
+{
+    if (l->any_hinted) memset(l->hinted, false, l->list.count);
+    l->any_hinted = false;
+}
+
+static void note_hint(all_list *l, size_t i)
+{
+    l->hinted[i] = true;
+    l->any_hinted = true;
+}
+
+static void all_reset(rq_filter *f)
+{
+    all_list *l = (all_list *)f;
+    for (size_t i = 0; i < l->list.count; i++)
+        rq_filter_reset(l->list.children[i]);
+    forget_hints(l);
+}
+
+static bool all_all_remaining(rq_filter *f)
+{
+    const rq__list *l = (const rq__list *)f;
+    for (size_t i = 0; i < l->count; i++)
+        if (rq__filter_all_remaining(l->children[i])) return true;
+    return false;
+}
+
+/* Every child is asked even after one said no: some keep the row in mind (PrefixFilter). A hinting
+ * child that lets the row pass saves it, or its hint would never be heard. */
+static rq_err all_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+{
+    const rq__list *l = (const rq__list *)f;
+    bool filtered = false;
+    bool hinting_passed = false;
+    for (size_t i = 0; i < l->count; i++) {
+        rq_filter *child = l->children[i];
+        if (rq__filter_all_remaining(child)) {
+            *ret = true;
+            return RQ_OK;
+        }
+        bool out;
+        RQ_TRY(rq__filter_row_key(child, row, &out, why));
+        if (out)
+            filtered = true;
+        else if (child->cls->hinting)
+            hinting_passed = true;
+    }
+    *ret = filtered && !hinting_passed;
+    return RQ_OK;
+}
+
+static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    all_list *l = (all_list *)f;
+    rq_filter_code code = RQ_FILTER_INCLUDE;
+    forget_hints(l);
+    size_t i = 0;
+    for (; i < l->list.count && rq__filter_code_includes(code); i++) {
+        rq_filter *child = l->list.children[i];
+        if (rq__filter_all_remaining(child)) {
+            code = RQ_FILTER_NEXT_ROW;
+            continue;
+        }
+        rq_filter_code own;
+        RQ_TRY(rq__filter_cell(child, cell, &own, why));
+        if (own == RQ_FILTER_SEEK_NEXT_USING_HINT) note_hint(l, i);
+        code = merge(code, own);
+    }
+    for (; i < l->list.count; i++) {
+        rq_filter *child = l->list.children[i];
+        if (!child->cls->hinting) continue;
+        rq_filter_code own;
+        RQ_TRY(rq__filter_cell(child, cell, &own, why));
+        if (own == RQ_FILTER_SEEK_NEXT_USING_HINT) note_hint(l, i);
+    }
+    *ret = l->any_hinted ? RQ_FILTER_SEEK_NEXT_USING_HINT : code;
+    return RQ_OK;
+}
+
+static bool all_row(rq_filter *f)
+{
+    const rq__list *l = (const rq__list *)f;
+    for (size_t i = 0; i < l->count; i++)
+        if (rq_filter_row(l->children[i])) return true;
+    return false;
+}
+
+/* A child without a hint (an exhausted FuzzyRowFilter) has no say; HBase fails with a
+ * NullPointerException there unless it comes first. */
+static rq_err all_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has)
+{
+    const all_list *l = (const all_list *)f;
+    for (size_t i = 0; i < l->list.count; i++) {
+        rq_filter *child = l->list.children[i];
+        if (!l->hinted[i] || rq__filter_all_remaining(child)) continue;
+        rq_cell hint;
+        bool has_hint;
+        RQ_TRY(rq_filter_next_cell_hint(child, cell, &hint, &has_hint));
+        if (!has_hint) continue;
+        if (!*has || rq__list_compare(&l->list, ret, &hint) < 0) *ret = hint;
+        *has = true;
+    }
+    return RQ_OK;
+}
+
+static const rq_filter_class all_class = {
+    .reset = all_reset,
+    .all_remaining = all_all_remaining,
+    .row_key = all_row_key,
+    .cell = all_cell,
+    .transform = rq__list_transform,
+    .hint = all_hint,
+    .has_filter_row = rq__list_has_filter_row,
+    .row_cells = rq__list_row_cells,
+    .row = all_row,
+    .is_family_essential = rq__list_is_family_essential,
+    .set_reversed = rq__list_set_reversed,
+    .set_seed = rq__list_set_seed,
+};
+
+rq_err rq__list_new_all(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
+{
+    all_list *l = (all_list *)rq__parse_new_filter(p, sizeof *l, &all_class);
+    if (l == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq__list_init(p, &l->list, m));
+    memset(l->list.included, true, l->list.count);
+    l->hinted = rq_arena_calloc(p->arena, l->list.count, sizeof *l->hinted);
+    if (l->hinted == NULL) return RQ_E_NO_MEMORY;
+    *ret = &l->list.base;
+    return RQ_OK;
+}

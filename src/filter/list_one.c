@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * FilterList with MUST_PASS_ONE: every child is asked and the narrowest step of the answers is
+ * taken, so that nobody misses a cell. HBASE: FilterListWithOR 2.6.1.
+ *
+ * A child whose wide step was not taken (it said NEXT_COL, another one SKIP) must not see the cells
+ * it meant to jump over, or its counters go wrong: what it said last and to which cell is kept, and
+ * as long as the current cell is still inside that step the answer is repeated without asking.
+ * Cells are views that die with the call, so the kept one is a copy of its key.
+ */
+#include "filter/list.h"
+
+#include "proto/filter.pb-c.h"
+
+#include <stdlib.h>
+
+typedef struct child_state {
+    bool has_code;
+    bool has_cell;
+    rq_filter_code code;
+    rq_cell cell; /* its bytes are in `key`; no value */
+    rq_buf key;
+} child_state;
+
+typedef struct one_list {
+    rq__list list;
+    child_state *states;
+} one_list;
+
+static bool includes(rq_filter_code c)
+{
+    return rq__filter_code_includes(c);
+}
+
+/* How far a code lets the scanner jump: 0 next cell, 1 next column, 2 next row. */
+static int step_of(rq_filter_code c)
+{
+    switch (c) {
+    case RQ_FILTER_INCLUDE:
+    case RQ_FILTER_SKIP:
+    case RQ_FILTER_SEEK_NEXT_USING_HINT: /* not known: the least */
+        return 0;
+    case RQ_FILTER_INCLUDE_AND_NEXT_COL:
+    case RQ_FILTER_NEXT_COL:
+        return 1;
+    case RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW:
+    case RQ_FILTER_NEXT_ROW:
+        return 2;
+    }
+    return 0;
+}
+
+/* HBASE: FilterListWithOR.mergeReturnCode: the cell is included if either includes it, the step is
+ * the narrower one; a hint survives only if both give one. */
+static rq_filter_code merge(rq_filter_code a, rq_filter_code b)
+{
+    if (a == RQ_FILTER_SEEK_NEXT_USING_HINT && b == a) return a;
+    bool include = includes(a) || includes(b);
+    int step = step_of(a) < step_of(b) ? step_of(a) : step_of(b);
+    switch (step) {
+    case 0:
+        return include ? RQ_FILTER_INCLUDE : RQ_FILTER_SKIP;
+    case 1:
+        return include ? RQ_FILTER_INCLUDE_AND_NEXT_COL : RQ_FILTER_NEXT_COL;
+    default:
+        return include ? RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW : RQ_FILTER_NEXT_ROW;
+    }
+}
+
+static rq_err keep_cell(child_state *s, const rq_cell *cell)
+{
+    rq_buf_reset(&s->key);
+    size_t len = (size_t)cell->row_len + cell->family_len + cell->qualifier_len;
+    RQ_TRY(rq_buf_reserve(&s->key, len + 1)); /* + 1: never NULL */
+    uint8_t *out = s->key.ptr;
+    s->cell = *cell;
+    s->cell.value = NULL;
+    s->cell.value_len = 0;
+    s->cell.tags = NULL;
+    s->cell.tags_len = 0;
+    s->cell.row = memcpy(out, cell->row, cell->row_len);
+    out += cell->row_len;
+    s->cell.family = out;
+    if (cell->family_len > 0) memcpy(out, cell->family, cell->family_len);
+    out += cell->family_len;
+    s->cell.qualifier = out;
+    if (cell->qualifier_len > 0) memcpy(out, cell->qualifier, cell->qualifier_len);
+    s->has_cell = true;
+    return RQ_OK;
+}
+
+/* Is `cell` still inside the step the child asked for last? Then *ret is that step. */
+static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, rq_filter_code *ret,
+                             bool *skipping)
+{
+    child_state *s = &l->states[i];
+    *skipping = false;
+    if (!s->has_cell || !s->has_code) return RQ_OK;
+    switch (s->code) {
+    case RQ_FILTER_INCLUDE:
+    case RQ_FILTER_SKIP:
+        return RQ_OK;
+    case RQ_FILTER_SEEK_NEXT_USING_HINT: {
+        rq_cell hint;
+        bool has;
+        RQ_TRY(rq_filter_next_cell_hint(l->list.children[i], &s->cell, &hint, &has));
+        *skipping = has && rq__list_compare(&l->list, cell, &hint) < 0;
+        *ret = RQ_FILTER_SEEK_NEXT_USING_HINT;
+        return RQ_OK;
+    }
+    case RQ_FILTER_NEXT_COL:
+    case RQ_FILTER_INCLUDE_AND_NEXT_COL:
+        /* The row is the same: reset() forgets the cell. */
+        *skipping = rq_cell_same_column(&s->cell, cell);
+        *ret = RQ_FILTER_NEXT_COL;
+        return RQ_OK;
+    case RQ_FILTER_NEXT_ROW:
+    case RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW:
+        /* "Next row" is said of a family only. */
+        *skipping = rq_slice_eq(rq_cell_family(&s->cell), rq_cell_family(cell));
+        *ret = RQ_FILTER_NEXT_ROW;
+        return RQ_OK;
+    }
+    return RQ_OK;
+}
+
+static rq_err remember(child_state *s, const rq_cell *cell, rq_filter_code code, bool repeated)
+{
+    s->has_code = true;
+    s->code = code;
+    if (code == RQ_FILTER_INCLUDE || code == RQ_FILTER_SKIP) {
+        s->has_cell = false;
+        return RQ_OK;
+    }
+    /* A repeated column or row step compares by column or family, and those are the kept ones. */
+    if (repeated && code != RQ_FILTER_SEEK_NEXT_USING_HINT) return RQ_OK;
+    return keep_cell(s, cell);
+}
+
+static void one_reset(rq_filter *f)
+{
+    one_list *l = (one_list *)f;
+    for (size_t i = 0; i < l->list.count; i++) {
+        rq_filter_reset(l->list.children[i]);
+        l->list.included[i] = false;
+        l->states[i].has_code = false;
+        l->states[i].has_cell = false;
+    }
+}
+
+static bool one_all_remaining(rq_filter *f)
+{
+    const rq__list *l = (const rq__list *)f;
+    for (size_t i = 0; i < l->count; i++)
+        if (!rq__filter_all_remaining(l->children[i])) return false;
+    return l->count > 0;
+}
+
+static rq_err one_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+{
+    const rq__list *l = (const rq__list *)f;
+    bool all_out = l->count > 0;
+    for (size_t i = 0; i < l->count; i++) {
+        if (rq__filter_all_remaining(l->children[i])) continue;
+        bool out;
+        RQ_TRY(rq__filter_row_key(l->children[i], row, &out, why));
+        if (!out) all_out = false;
+    }
+    *ret = all_out;
+    return RQ_OK;
+}
+
+static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    one_list *l = (one_list *)f;
+    bool asked = false;
+    rq_filter_code code = l->list.count == 0 ? RQ_FILTER_INCLUDE : RQ_FILTER_SKIP;
+    for (size_t i = 0; i < l->list.count; i++) {
+        rq_filter *child = l->list.children[i];
+        l->list.included[i] = false;
+        if (rq__filter_all_remaining(child)) continue;
+        rq_filter_code own;
+        bool repeated;
+        RQ_TRY(still_skipping(l, i, cell, &own, &repeated));
+        if (!repeated) RQ_TRY(rq__filter_cell(child, cell, &own, why));
+        RQ_TRY(remember(&l->states[i], cell, own, repeated));
+        code = asked ? merge(code, own) : own;
+        asked = true;
+        l->list.included[i] = includes(own);
+    }
+    *ret = code;
+    return RQ_OK;
+}
+
+static bool one_row(rq_filter *f)
+{
+    const rq__list *l = (const rq__list *)f;
+    for (size_t i = 0; i < l->count; i++)
+        if (!rq_filter_row(l->children[i])) return false;
+    return l->count > 0;
+}
+
+/* The nearest hint, and none at all if a child has none: it may want any cell. */
+static rq_err one_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has)
+{
+    const rq__list *l = (const rq__list *)f;
+    for (size_t i = 0; i < l->count; i++) {
+        if (rq__filter_all_remaining(l->children[i])) continue;
+        rq_cell hint;
+        bool has_hint;
+        RQ_TRY(rq_filter_next_cell_hint(l->children[i], cell, &hint, &has_hint));
+        if (!has_hint) {
+            *has = false;
+            return RQ_OK;
+        }
+        if (!*has || rq__list_compare(l, ret, &hint) > 0) *ret = hint;
+        *has = true;
+    }
+    return RQ_OK;
+}
+
+static const rq_filter_class one_class = {
+    .reset = one_reset,
+    .all_remaining = one_all_remaining,
+    .row_key = one_row_key,
+    .cell = one_cell,
+    .transform = rq__list_transform,
+    .hint = one_hint,
+    .has_filter_row = rq__list_has_filter_row,
+    .row_cells = rq__list_row_cells,
+    .row = one_row,
+    .is_family_essential = rq__list_is_family_essential,
+    .set_reversed = rq__list_set_reversed,
+    .set_seed = rq__list_set_seed,
+};
+
+static void release_states(void *thing)
+{
+    one_list *l = thing;
+    for (size_t i = 0; i < l->list.count; i++)
+        rq_buf_clear(&l->states[i].key);
+}
+
+rq_err rq__list_new_one(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
+{
+    one_list *l = (one_list *)rq__parse_new_filter(p, sizeof *l, &one_class);
+    if (l == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq__list_init(p, &l->list, m));
+    l->states = rq_arena_calloc(p->arena, l->list.count, sizeof *l->states);
+    if (l->states == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq_arena_link(p->arena, release_states, l));
+    *ret = &l->list.base;
+    return RQ_OK;
+}

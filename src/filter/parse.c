@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the wire to filters and comparators: class name and protobuf bytes, found in the two tables.
+ *
+ * Messages are decoded into the filter's own arena and stay there, so a filter borrows its prefixes
+ * and values from its message. The price of a hostile request is bounded by a budget of arena bytes
+ * over all levels and by a depth (nesting goes through bytes: each level decodes the next).
+ *
+ * Errors read as HBase's do. ProtobufUtil.toFilter wraps what the class throws into a
+ * DoNotRetryIOException, toComparator into an IOException, and a filter that parses another one
+ * wraps that into a DeserializationException; each wrapping puts the inner toString() behind the
+ * outer class name.
+ */
+#include "filter/filter_priv.h"
+
+#include "proto/filter.pb-c.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PACKAGE "org.apache.hadoop.hbase.filter."
+#define DESERIALIZATION "org.apache.hadoop.hbase.exceptions.DeserializationException: "
+#define INVALID_MESSAGE                                                                            \
+    "org.apache.hbase.thirdparty.com.google.protobuf.InvalidProtocolBufferException: "
+
+static const struct {
+    const char *name;
+    rq_err (*parse)(rq__parse *p, rq_slice bytes, rq_filter **ret);
+} filters[] = {
+#define X(java_class, parser) {java_class, parser},
+#include "filter/filters.def"
+#undef X
+};
+
+static const struct {
+    const char *name;
+    rq_err (*parse)(rq__parse *p, rq_slice bytes, rq_comparator **ret);
+} comparators[] = {
+#define X(java_class, parser) {java_class, parser},
+#include "filter/comparators.def"
+#undef X
+};
+
+/* --- Messages --------------------------------------------------------------------------------- */
+static void *budgeted_alloc(void *data, size_t size)
+{
+    rq__parse *p = data;
+    if (size > p->bytes_left) {
+        p->over_budget = true;
+        return NULL;
+    }
+    p->bytes_left -= size;
+    return rq_arena_alloc(p->arena, size);
+}
+
+static void free_with_arena(void *data, void *ptr)
+{
+    (void)data, (void)ptr;
+}
+
+void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq_slice bytes)
+{
+    ProtobufCAllocator allocator = {budgeted_alloc, free_with_arena, p};
+    void *message = protobuf_c_message_unpack(type, &allocator, bytes.len, bytes.ptr);
+    if (message != NULL) return message;
+    if (p->over_budget)
+        (void)rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "filter of more than %u bytes",
+                      RQ__FILTER_BYTES_MAX);
+    else
+        (void)rq_fail(&p->why, RQ_E_DO_NOT_RETRY,
+                      DESERIALIZATION INVALID_MESSAGE "%s is malformed or misses a required field",
+                      type->short_name);
+    return NULL;
+}
+
+rq_err rq__parse_failed(rq__parse *p)
+{
+    return p->why.code == RQ_OK ? RQ_E_NO_MEMORY : p->why.code;
+}
+
+rq_err rq__parse_illegal(rq__parse *p, const char *fmt, ...)
+{
+    char text[sizeof p->why.message / 2];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "java.lang.IllegalArgumentException: %s", text);
+}
+
+rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class *cls)
+{
+    rq_filter *f = rq_arena_calloc(p->arena, 1, size);
+    if (f != NULL) f->cls = cls;
+    return f;
+}
+
+rq_comparator *rq__parse_new_comparator(rq__parse *p, size_t size, const rq_comparator_class *cls,
+                                        rq_slice value)
+{
+    rq_comparator *c = rq_arena_calloc(p->arena, 1, size);
+    if (c == NULL) return NULL;
+    c->cls = cls;
+    c->value = value;
+    return c;
+}
+
+rq_err rq__parse_op(rq__parse *p, int wire, rq_compare_op *ret)
+{
+    if (wire < RQ_LESS || wire > RQ_NO_OP)
+        return rq_fail(&p->why, RQ_E_DO_NOT_RETRY,
+                       DESERIALIZATION INVALID_MESSAGE
+                       "Message missing required fields: compare_op");
+    *ret = (rq_compare_op)wire;
+    return RQ_OK;
+}
+
+static void release_buf(void *thing)
+{
+    rq_buf_clear(thing);
+}
+
+rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b)
+{
+    return rq_arena_link(p->arena, release_buf, b);
+}
+
+/* Puts `prefix` before the message of an error that another level reported. */
+static rq_err wrap(rq__parse *p, rq_err rc, const char *prefix)
+{
+    if (rc == RQ_OK || p->why.code == RQ_OK) return rc;
+    char inner[sizeof p->why.message];
+    memcpy(inner, p->why.message, sizeof inner);
+    int n = snprintf(p->why.message, sizeof p->why.message, "%s", prefix);
+    snprintf(p->why.message + n, sizeof p->why.message - (size_t)n, "%s", inner);
+    return rc;
+}
+
+/* --- Filters ---------------------------------------------------------------------------------- */
+/* The name behind the package, or an empty slice. */
+static rq_slice class_in_package(rq_slice name)
+{
+    if (!rq_slice_starts_with(name, RQ_SLICE_LIT(PACKAGE))) return (rq_slice){0};
+    return rq_slice_of(name.ptr + sizeof PACKAGE - 1, name.len - (sizeof PACKAGE - 1));
+}
+
+static rq_err no_such_class(rq__parse *p, rq_slice name)
+{
+    return rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "java.lang.ClassNotFoundException: %.*s",
+                   (int)(name.len < 256 ? name.len : 256), (const char *)name.ptr);
+}
+
+rq_err rq__parse_filter(rq__parse *p, rq_slice name, rq_slice bytes, rq_filter **ret)
+{
+    rq_slice simple = class_in_package(name);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(filters); i++)
+        if (rq_slice_eq(simple, rq_slice_cstr(filters[i].name)))
+            return filters[i].parse(p, bytes, ret);
+    return no_such_class(p, name);
+}
+
+rq_err rq__parse_child(rq__parse *p, const Pb__Filter *message, rq_filter **ret)
+{
+    if (p->depth >= RQ__FILTER_DEPTH_MAX)
+        return rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "filters nested more than %d deep",
+                       RQ__FILTER_DEPTH_MAX);
+    p->depth++;
+    rq_err rc = rq__parse_filter(p, rq_slice_cstr(message->name),
+                                 rq__slice_of_pb(message->serialized_filter), ret);
+    p->depth--;
+    return wrap(p, rc, DESERIALIZATION "org.apache.hadoop.hbase.DoNotRetryIOException: ");
+}
+
+static rq_err report(const rq__parse *p, rq_err rc, rq_err code, rq_error *why)
+{
+    if (p->why.code == RQ_OK) return rc; /* memory */
+    return rq_fail(why, code, "%s", p->why.message);
+}
+
+rq_err rq_filter_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *arena,
+                       rq_filter **ret, rq_error *why)
+{
+    rq__parse p = {.arena = arena, .bytes_left = RQ__FILTER_BYTES_MAX};
+    rq_err rc = rq__parse_filter(&p, java_class_name, serialized, ret);
+    return rc == RQ_OK ? RQ_OK : report(&p, rc, RQ_E_DO_NOT_RETRY, why);
+}
+
+/* --- Comparators ------------------------------------------------------------------------------ */
+rq_err rq__parse_comparator(rq__parse *p, rq_slice name, rq_slice bytes, rq_comparator **ret)
+{
+    rq_slice simple = class_in_package(name);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(comparators); i++)
+        if (rq_slice_eq(simple, rq_slice_cstr(comparators[i].name)))
+            return comparators[i].parse(p, bytes, ret);
+    return no_such_class(p, name);
+}
+
+rq_err rq__parse_comparator_of_filter(rq__parse *p, const Pb__Comparator *message,
+                                      rq_comparator **ret)
+{
+    rq_err rc = rq__parse_comparator(p, rq_slice_cstr(message->name),
+                                     rq__slice_of_pb(message->serialized_comparator), ret);
+    return wrap(p, rc, DESERIALIZATION "java.io.IOException: ");
+}
+
+rq_err rq_comparator_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *arena,
+                           rq_comparator **ret, rq_error *why)
+{
+    rq__parse p = {.arena = arena, .bytes_left = RQ__FILTER_BYTES_MAX};
+    rq_err rc = rq__parse_comparator(&p, java_class_name, serialized, ret);
+    return rc == RQ_OK ? RQ_OK : report(&p, rc, RQ_E_IOEXCEPTION, why);
+}
