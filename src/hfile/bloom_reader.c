@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cutting a file before it is touched: key range first (in memory), then the bloom, whose meta and
+ * chunk come through the cache. HBASE: StoreFileReader.passesGeneralBloomFilter,
+ * passesDeleteFamilyBloomFilter, CompoundBloomFilter 2.6.
+ */
+#include "hfile/bloom.h"
+#include "hfile/reader_priv.h"
+
+/* A key as the bloom hashes it, and as its chunk is found. */
+typedef struct bloom_key {
+    rq_slice bytes;
+    const rq_cell *cell; /* ROWCOL: the same as a cell */
+} bloom_key;
+
+static rq_err look_up(rq_hfile_reader *r, rq_read_ctx *ctx, const rq_hfile_block *meta,
+                      bloom_key key, bool *ret, rq_error *why)
+{
+    rq__bloom_meta m;
+    memcpy(&m, meta->payload, sizeof(m));
+    rq__index_view chunks = rq__bloom_meta_index(meta);
+    /* Chunks are found by plain byte order, which is not how hbase:meta is sorted. */
+    if (r->info.order == RQ_ORDER_META && chunks.count > 1) {
+        *ret = true;
+        return RQ_OK;
+    }
+    if (m.cell_keys != (key.cell != NULL))
+        return rq__fail_block(why, r, meta, "its keys are not of the file's bloom type");
+    int64_t at = m.cell_keys ? rq__index_floor(chunks, RQ_ORDER_DEFAULT, key.cell)
+                             : rq__index_floor_bytes(chunks, key.bytes);
+    if (at < 0) {
+        *ret = false;
+        return RQ_OK;
+    }
+    rq__index_entry e = rq__index_at(chunks, (uint32_t)at);
+    rq_hfile_block *chunk;
+    RQ_TRY(rq__reader_block(r, ctx, e.offset, e.size, RQ_BLOCK_BLOOM_CHUNK, &chunk, why));
+    *ret = rq__bloom_test(rq_slice_of(chunk->payload, chunk->payload_len),
+                          (rq__hash_type)m.hash_type, m.hash_count, key.bytes);
+    rq_hfile_block_unref(chunk);
+    return RQ_OK;
+}
+
+static rq_err meta_block(rq_hfile_reader *r, rq_read_ctx *ctx, rq_block_kind kind,
+                         rq_hfile_block **ret, rq_error *why)
+{
+    rq__block_place at = kind == RQ_BLOCK_GENERAL_BLOOM_META ? r->bloom : r->delete_bloom;
+    return rq__reader_block(r, ctx, at.offset, at.size, kind, ret, why);
+}
+
+static rq_err contains_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_block_kind kind, rq_slice row,
+                           bool *ret, rq_error *why)
+{
+    rq_hfile_block *meta;
+    RQ_TRY(meta_block(r, ctx, kind, &meta, why));
+    rq_err rc = look_up(r, ctx, meta, (bloom_key){row, NULL}, ret, why);
+    rq_hfile_block_unref(meta);
+    return rc;
+}
+
+static bool row_is_in_range(const rq_hfile_reader *r, rq_slice row)
+{
+    if (r->info.entry_count == 0) return false;
+    const uint8_t *first = r->info.first_key.ptr; /* keys begin with be16 length, row */
+    const uint8_t *last = r->info.last_key.ptr;
+    return rq_row_compare(r->info.order, row, rq_slice_of(first + 2, rq_get_be16(first))) >= 0 &&
+           rq_row_compare(r->info.order, row, rq_slice_of(last + 2, rq_get_be16(last))) <= 0;
+}
+
+rq_err rq_hfile_may_contain_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row, bool *ret,
+                                rq_error *why)
+{
+    bool in_range = row_is_in_range(r, row);
+    if (!in_range || r->bloom.size == 0) {
+        *ret = in_range;
+        return RQ_OK;
+    }
+    rq_slice key = row;
+    switch (r->info.bloom) {
+    case RQ_BLOOM_ROWPREFIX_FIXED_LENGTH:
+        if (key.len > r->bloom_prefix_len) key.len = r->bloom_prefix_len;
+        return contains_row(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, key, ret, why);
+    case RQ_BLOOM_ROW:
+        return contains_row(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, key, ret, why);
+    default:
+        *ret = true;
+        return RQ_OK;
+    }
+}
+
+/* Keys of up to this many bytes are serialized on the stack. */
+#define KEY_BYTES_INLINE 512
+
+static rq_err contains_column(rq_hfile_reader *r, rq_read_ctx *ctx, const rq_hfile_block *meta,
+                              rq_slice row, rq_slice qualifier, bool *ret, rq_error *why)
+{
+    rq_cell cell = rq_cell_first_on_column(row, (rq_slice){0}, qualifier);
+    uint8_t inline_bytes[KEY_BYTES_INLINE];
+    rq_buf heap = {0};
+    uint8_t *bytes = inline_bytes;
+    size_t len = rq_cell_key_len(&cell);
+    if (len > sizeof(inline_bytes)) {
+        RQ_TRY(rq_buf_reserve(&heap, len));
+        bytes = heap.ptr;
+    }
+    rq_cell_serialize_key(&cell, bytes);
+    rq_err rc = look_up(r, ctx, meta, (bloom_key){rq_slice_of(bytes, len), &cell}, ret, why);
+    rq_buf_clear(&heap);
+    return rc;
+}
+
+rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
+                                   rq_slice qualifier, bool *ret, rq_error *why)
+{
+    if (r->info.bloom != RQ_BLOOM_ROWCOL || r->bloom.size == 0 || !row_is_in_range(r, row) ||
+        row.len > RQ_ROW_LEN_MAX || qualifier.len > INT32_MAX)
+        return rq_hfile_may_contain_row(r, ctx, row, ret, why);
+    rq_hfile_block *meta;
+    RQ_TRY(meta_block(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, &meta, why));
+    rq_err rc = contains_column(r, ctx, meta, row, qualifier, ret, why);
+    /* A delete of the row or family stands as the column without a name. */
+    if (rc == RQ_OK && !*ret && qualifier.len > 0)
+        rc = contains_column(r, ctx, meta, row, (rq_slice){0}, ret, why);
+    rq_hfile_block_unref(meta);
+    return rc;
+}
+
+rq_err rq_hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
+                                          bool *ret, rq_error *why)
+{
+    bool possible =
+        row_is_in_range(r, row) && (!r->counts_delete_families || r->info.delete_family_count > 0);
+    if (!possible || r->delete_bloom.size == 0) {
+        *ret = possible;
+        return RQ_OK;
+    }
+    return contains_row(r, ctx, RQ_BLOCK_DELETE_FAMILY_BLOOM_META, row, ret, why);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The block index: building it, and reading its blocks. Within the room.
+ *
+ * Two forms on disk. HBASE: HFileBlockIndex, NoOpIndexBlockEncoder.
+ *   root:     (be64 offset | be32 size | vint key length | key)…, then for more than one level the
+ *             mid key: be64 offset | be32 size of its leaf | be32 entry in it
+ *   non-root: be32 count | be32 relative offset, count + 1 of them | (be64 offset | be32 size |
+ * key)… In memory every index block has the non-root form (a root is turned into it when it is
+ * read, its mid key kept behind it), so that one binary search serves all levels.
+ *
+ * Keys are serialized cell keys; in the meta index and a ROW bloom they are plain bytes.
+ */
+#ifndef RQ_HFILE_INDEX_H
+#define RQ_HFILE_INDEX_H
+
+#include "base/buf.h"
+#include "cell/cell.h"
+#include "hfile/format.h"
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+typedef struct rq__index_entry {
+    uint64_t offset;
+    uint32_t size; /* on disk, whole block */
+    rq_slice key;
+} rq__index_entry;
+
+#define RQ__INDEX_MID_KEY_LEN 16
+
+/* A view on a non-root form that passed rq__index_check. */
+typedef struct rq__index_view {
+    const uint8_t *bytes;
+    uint32_t count;
+} rq__index_view;
+
+/* Whether the bytes are a well-formed non-root index: offsets in order and inside, entries within
+ * a file of `limit` bytes, keys that parse (cell_keys). `ret_len`: bytes the index itself takes. */
+bool rq__index_check(rq_slice bytes, uint64_t limit, bool cell_keys, rq__index_view *ret,
+                     size_t *ret_len);
+/* The same view without the walk, for bytes that passed once. */
+rq__index_view rq__index_view_of(const uint8_t *bytes);
+rq__index_entry rq__index_at(rq__index_view v, uint32_t i);
+/* The last entry whose key is at or before the given one (before: strictly), or -1. */
+int64_t rq__index_floor(rq__index_view v, rq_cell_order order, const rq_cell *key);
+int64_t rq__index_floor_before(rq__index_view v, rq_cell_order order, const rq_cell *key);
+int64_t rq__index_floor_bytes(rq__index_view v, rq_slice key);
+
+/* Appends the non-root form of `count` root entries at the cursor, which ends up behind them.
+ * RQ_E_CORRUPT. */
+RQ_NODISCARD
+rq_err rq__index_from_root(rq_cursor *root, uint32_t count, rq_buf *out);
+
+/* --- building -------------------------------------------------------------------------------- */
+
+typedef struct rq__index_chunk {
+    struct rq__index_chunk_entry *entries;
+    size_t count, cap;
+    rq_buf keys;
+    size_t non_root_len; /* of the entries, without count and relative offsets */
+    size_t root_len;
+} rq__index_chunk;
+
+void rq__index_chunk_clear(rq__index_chunk *c);
+void rq__index_chunk_reset(rq__index_chunk *c);
+/* `sub_entries`: how many entries stand below this one and its predecessors (mid key). */
+RQ_NODISCARD
+rq_err rq__index_chunk_add(rq__index_chunk *c, rq_slice key, uint64_t offset, uint32_t size,
+                           uint64_t sub_entries);
+rq__index_entry rq__index_chunk_at(const rq__index_chunk *c, size_t i);
+/* Bytes of the non-root form. */
+size_t rq__index_chunk_len(const rq__index_chunk *c);
+RQ_NODISCARD
+rq_err rq__index_chunk_write(const rq__index_chunk *c, rq_buf *out);
+RQ_NODISCARD
+rq_err rq__index_chunk_write_root(const rq__index_chunk *c, rq_buf *out);
+/* The mid key of a chunk that becomes the root of more than one level. */
+RQ_NODISCARD
+rq_err rq__index_chunk_write_mid_key(const rq__index_chunk *c, rq_buf *out);
+
+/* Replaces `out` with a short serialized key k, left < k <= right; `left` may be NULL. HBASE:
+ * HFileWriterImpl.getMidpoint. */
+RQ_NODISCARD
+rq_err rq__index_key_between(rq_cell_order order, const rq_cell *left, const rq_cell *right,
+                             rq_buf *out);
+
+#endif

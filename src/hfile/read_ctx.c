@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way back from RQ_E_AGAIN: the needed block is read on a pool and pinned (read_ctx.h). */
+#include "hfile/read_ctx.h"
+
+#include "hfile/reader_priv.h"
+
+static void pin(rq_read_ctx *ctx, rq_hfile_block *b)
+{
+    rq_hfile_block_unref(ctx->pins[ctx->pin_next]);
+    ctx->pins[ctx->pin_next] = b;
+    ctx->pin_next = (ctx->pin_next + 1) % RQ_READ_PINS_MAX;
+}
+
+rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
+{
+    rq_read_need need = ctx->need;
+    RQ_ASSERT(need.reader != NULL);
+    ctx->need = (rq_read_need){0};
+    bool may_block = ctx->may_block;
+    ctx->may_block = true;
+    rq_hfile_block *b;
+    rq_err rc = rq__reader_block(need.reader, ctx, need.offset, need.size, need.kind, &b, why);
+    ctx->may_block = may_block;
+    if (rc == RQ_OK) {
+        /* The repeated call uses it; here it was only brought. */
+        ctx->blocks_used--;
+        ctx->block_bytes_used -= b->payload_len;
+        pin(ctx, b);
+    }
+    rq_hfile_reader_unref(need.reader);
+    return rc;
+}
+
+void rq_read_ctx_clear(rq_read_ctx *ctx)
+{
+    for (size_t i = 0; i < RQ_READ_PINS_MAX; i++) {
+        rq_hfile_block_unref(ctx->pins[i]);
+        ctx->pins[i] = NULL;
+    }
+    ctx->pin_next = 0;
+    rq_hfile_reader_unref(ctx->need.reader);
+    ctx->need = (rq_read_need){0};
+    rq_buf_clear(&ctx->scratch);
+}

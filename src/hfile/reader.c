@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An open HFile: its trailer and load-on-open section, and the way a block takes from the file to a
+ * reader's hands.
+ *
+ *   pins of the ctx ─ block cache ─ page cache (try_read) ─ device (only if the ctx may block)
+ *
+ * Whatever is read from the file passes, in this order: place and size within the file; header;
+ * checksum; decompression into exactly the announced size; the structure its kind must have. Only
+ * then is it offered to the cache, so a cached block is a checked one.
+ */
+#include "hfile/reader.h"
+
+#include "hfile/block_codec.h"
+#include "hfile/bloom_writer.h"
+#include "hfile/reader_priv.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* One read at open usually fetches trailer, file info and a small file's root index. */
+#define OPEN_READ_BYTES (32 * 1024)
+
+/* --- loading a block -------------------------------------------------------------------------- */
+
+static rq_err read_bytes(rq_hfile_reader *r, bool may_block, uint8_t *out, uint64_t offset,
+                         size_t len, rq_error *why)
+{
+    size_t got;
+    RQ_TRY(may_block ? rq_file_read(r->file, out, len, offset, &got, why)
+                     : rq_file_try_read(r->file, out, len, offset, &got));
+    if (got != len)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "%s: block at offset %" PRIu64 ": the file ends %zu bytes too early",
+                       r->path, offset, len - got);
+    return RQ_OK;
+}
+
+static rq_err decompress(rq_hfile_reader *r, rq_slice packed, uint8_t *out, size_t raw_len)
+{
+    rq_compression kind = r->trailer.compression;
+    rq_codec *codec = r->cache == NULL ? NULL : rq__cache_take_codec(r->cache, kind);
+    if (codec == NULL) RQ_TRY(rq_codec_new(kind, 0, &codec));
+    rq_err rc = rq_codec_decompress(codec, packed, out, raw_len);
+    if (r->cache == NULL)
+        rq_codec_free(codec);
+    else
+        rq__cache_give_codec(r->cache, kind, codec);
+    return rc;
+}
+
+/* The block as it stands in the file, checked and decompressed. */
+static rq_err load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
+                       uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+{
+    if (size < RQ_HFILE_HEADER_LEN || offset > r->data_end || size > r->data_end - offset)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "%s: an index names a block of %u bytes at offset %" PRIu64
+                       ", outside the file",
+                       r->path, size, offset);
+    rq_hfile_block *b = NULL;
+    rq__block_header h;
+    bool packed = r->trailer.compression != RQ_COMPRESSION_NONE;
+    rq_err rc;
+    uint8_t *raw;
+    if (packed) {
+        rq_buf_reset(scratch);
+        RQ_TRY(rq_buf_reserve(scratch, size));
+        raw = scratch->ptr;
+    } else {
+        RQ_TRY(rq__block_new(size, &b));
+        raw = b->bytes;
+    }
+    rc = read_bytes(r, may_block, raw, offset, size, why);
+    if (rc == RQ_OK)
+        rc = rq__block_verify(rq_slice_of(raw, size), r->trailer.compression, r->path, offset, &h,
+                              why);
+    if (rc == RQ_OK && h.kind != kind)
+        rc = rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 ": %s found, %s expected",
+                     r->path, offset, rq_block_kind_name(h.kind), rq_block_kind_name(kind));
+    if (rc == RQ_OK && packed) {
+        rc = rq__block_new(h.raw_len, &b);
+        if (rc == RQ_OK) {
+            rq_slice payload =
+                rq_slice_of(raw + RQ_HFILE_HEADER_LEN, h.data_len - RQ_HFILE_HEADER_LEN);
+            rc = decompress(r, payload, b->bytes, h.raw_len);
+        }
+        if (rc == RQ_E_CORRUPT)
+            rc = rq_fail(why, RQ_E_CORRUPT,
+                         "%s: block at offset %" PRIu64
+                         " (%s): does not decompress (%s) to %u bytes",
+                         r->path, offset, rq_block_kind_name(h.kind),
+                         rq_compression_name(r->trailer.compression), h.raw_len);
+    }
+    if (rc != RQ_OK) {
+        rq_hfile_block_unref(b);
+        return rc;
+    }
+    b->kind = (uint8_t)h.kind;
+    b->offset = offset;
+    b->on_disk_len = size;
+    b->file_id = r->cached.id;
+    b->high_priority = r->in_memory || h.kind != RQ_BLOCK_DATA;
+    b->payload = packed ? b->bytes : b->bytes + RQ_HFILE_HEADER_LEN;
+    b->payload_len = h.raw_len;
+    *ret = b;
+    return RQ_OK;
+}
+
+/* A block of the same place and kind with another payload. */
+static rq_err with_payload(const rq_hfile_block *old, rq_slice payload, rq_hfile_block **ret)
+{
+    rq_hfile_block *b;
+    RQ_TRY(rq__block_new(payload.len, &b));
+    memcpy(b->bytes, payload.ptr, payload.len);
+    b->payload = b->bytes;
+    b->payload_len = payload.len;
+    b->kind = old->kind;
+    b->offset = old->offset;
+    b->on_disk_len = old->on_disk_len;
+    b->file_id = old->file_id;
+    b->high_priority = old->high_priority;
+    *ret = b;
+    return RQ_OK;
+}
+
+/* Turns a data index root into the form all index blocks have in memory. */
+static rq_err form_root(rq_hfile_reader *r, const rq_hfile_block *raw, rq_buf *out, rq_error *why)
+{
+    rq_cursor c = rq_cursor_of(rq_slice_of(raw->payload, raw->payload_len));
+    rq__index_view v;
+    size_t len;
+    rq_err rc = rq__index_from_root(&c, r->trailer.data_index_count, out);
+    if (rc == RQ_E_NO_MEMORY) return rc;
+    size_t left = rq_cursor_left(&c);
+    size_t expected = r->trailer.data_index_levels > 1 ? RQ__INDEX_MID_KEY_LEN : 0;
+    if (rc != RQ_OK || left != expected ||
+        !rq__index_check(rq_buf_slice(out), r->data_end, true, &v, &len))
+        return rq__fail_block(why, r, raw, "malformed root index");
+    return rq_buf_append(out, c.ptr, left);
+}
+
+static rq_err form_bloom_meta(rq_hfile_reader *r, const rq_hfile_block *raw, rq_buf *out,
+                              rq_error *why)
+{
+    rq_cursor c = rq_cursor_of(rq_slice_of(raw->payload, raw->payload_len));
+    rq__bloom_meta m;
+    memset(&m, 0, sizeof(m)); /* padding too: the struct is copied into the payload */
+    uint32_t version;
+    int64_t name_len;
+    rq_slice name;
+    if (!rq_cursor_be32(&c, &version) || !rq_cursor_be64(&c, &m.bytes) ||
+        !rq_cursor_be32(&c, &m.hash_count) || !rq_cursor_be32(&c, &m.hash_type) ||
+        !rq_cursor_be64(&c, &m.key_count) || !rq_cursor_be64(&c, &m.max_keys) ||
+        !rq_cursor_be32(&c, &m.chunk_count) || !rq_cursor_vlong(&c, &name_len) || name_len < 0 ||
+        name_len > 1024 || !rq_cursor_bytes(&c, (size_t)name_len, &name) ||
+        version != RQ__BLOOM_META_VERSION || m.hash_type >= RQ__HASH_COUNT || m.hash_count == 0 ||
+        m.hash_count > 1024)
+        return rq__fail_block(why, r, raw, "malformed bloom meta");
+    m.cell_keys = name_len > 0;
+    RQ_TRY(rq_buf_append(out, &m, sizeof(m)));
+    rq_err rc = rq__index_from_root(&c, m.chunk_count, out);
+    if (rc == RQ_E_NO_MEMORY) return rc;
+    rq__index_view v;
+    size_t len;
+    if (rc != RQ_OK || rq_cursor_left(&c) != 0 ||
+        !rq__index_check(rq_slice_of(out->ptr + sizeof(m), out->len - sizeof(m)), r->data_end,
+                         m.cell_keys, &v, &len))
+        return rq__fail_block(why, r, raw, "malformed index of a bloom");
+    return RQ_OK;
+}
+
+rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
+                       uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+{
+    rq_hfile_block *raw = NULL;
+    RQ_TRY(load_raw(r, scratch, may_block, offset, size, kind, &raw, why));
+    rq_buf form = {0};
+    rq_err rc = RQ_OK;
+    rq__index_view v;
+    size_t len;
+    switch ((rq_block_kind)raw->kind) {
+    case RQ_BLOCK_LEAF_INDEX:
+    case RQ_BLOCK_INTERMEDIATE_INDEX:
+        if (!rq__index_check(rq_slice_of(raw->payload, raw->payload_len), r->data_end, true, &v,
+                             &len) ||
+            v.count == 0 || len != raw->payload_len)
+            rc = rq__fail_block(why, r, raw, "malformed index");
+        break;
+    case RQ_BLOCK_ROOT_INDEX:
+        rc = form_root(r, raw, &form, why);
+        break;
+    case RQ_BLOCK_GENERAL_BLOOM_META:
+    case RQ_BLOCK_DELETE_FAMILY_BLOOM_META:
+        rc = form_bloom_meta(r, raw, &form, why);
+        break;
+    case RQ_BLOCK_BLOOM_CHUNK:
+    case RQ_BLOCK_DATA:
+        if (raw->payload_len == 0) rc = rq__fail_block(why, r, raw, "empty");
+        break;
+    default:
+        break;
+    }
+    if (rc == RQ_OK && form.len > 0) {
+        rq_hfile_block *b;
+        rc = with_payload(raw, rq_buf_slice(&form), &b);
+        if (rc == RQ_OK) {
+            rq_hfile_block_unref(raw);
+            raw = b;
+        }
+    }
+    rq_buf_clear(&form);
+    if (rc != RQ_OK) {
+        rq_hfile_block_unref(raw);
+        return rc;
+    }
+    *ret = raw;
+    return RQ_OK;
+}
+
+static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64_t offset)
+{
+    for (size_t i = 0; i < RQ_READ_PINS_MAX && ctx->pins[i] != NULL; i++)
+        if (ctx->pins[i]->offset == offset && ctx->pins[i]->file_id == file_id) return ctx->pins[i];
+    return NULL;
+}
+
+rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
+                        rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+{
+    rq_hfile_block *b = find_pin(ctx, r->cached.id, offset);
+    if (b != NULL)
+        (void)rq__block_ref(b);
+    else if (r->cache != NULL)
+        b = rq__cache_get(r->cache, &r->cached, offset, kind);
+    if (b == NULL) {
+        rq_err rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
+        if (rc == RQ_E_AGAIN) {
+            rq_hfile_reader_unref(ctx->need.reader);
+            ctx->need = (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind};
+        }
+        RQ_TRY(rc);
+        ctx->blocks_read++;
+        ctx->block_bytes_read += size;
+        if (r->cache != NULL && !(ctx->dont_cache && kind == RQ_BLOCK_DATA))
+            b = rq__cache_put(r->cache, &r->cached, b);
+    }
+    /* The same place may be named twice with different kinds by a file that lies. */
+    if (b->kind != kind) {
+        rq_err rc = rq__fail_block(why, r, b, "named as a block of another kind");
+        rq_hfile_block_unref(b);
+        return rc;
+    }
+    ctx->blocks_used++;
+    ctx->block_bytes_used += b->payload_len;
+    *ret = b;
+    return RQ_OK;
+}
+
+rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq_hfile_block **ret, rq_error *why)
+{
+    return rq__reader_block(r, ctx, r->root.offset, r->root.size, RQ_BLOCK_ROOT_INDEX, ret, why);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static bool info_be64(const rq_hfile_reader *r, rq_slice key, uint64_t *ret)
+{
+    rq_slice v;
+    if (!rq__file_info_get(&r->file_info, key, &v) || v.len != 8) return false;
+    *ret = rq_get_be64(v.ptr);
+    return true;
+}
+
+static bool info_be32(const rq_hfile_reader *r, rq_slice key, uint32_t *ret)
+{
+    rq_slice v;
+    if (!rq__file_info_get(&r->file_info, key, &v) || v.len != 4) return false;
+    *ret = rq_get_be32(v.ptr);
+    return true;
+}
+
+/* HBASE: Bytes.toBoolean: one byte, not zero. */
+static bool info_bool(const rq_hfile_reader *r, rq_slice key)
+{
+    rq_slice v;
+    return rq__file_info_get(&r->file_info, key, &v) && v.len == 1 && v.ptr[0] != 0;
+}
+
+/* Two be64, or "PBUF" and a TimeRangeTracker {from = 1, to = 2}. HBASE: TimeRangeTracker. */
+static bool parse_time_range(rq_slice v, int64_t *ret_min, int64_t *ret_max)
+{
+    if (v.len == 16) {
+        *ret_min = (int64_t)rq_get_be64(v.ptr);
+        *ret_max = (int64_t)rq_get_be64(v.ptr + 8);
+        return true;
+    }
+    if (!rq_slice_starts_with(v, RQ_SLICE_LIT("PBUF"))) return false;
+    rq_cursor c = rq_cursor_of(rq_slice_of(v.ptr + 4, v.len - 4));
+    uint64_t from = 0;
+    uint64_t to = 0;
+    while (rq_cursor_left(&c) > 0) {
+        uint64_t tag;
+        uint64_t n;
+        if (!rq_cursor_varint(&c, &tag) || !rq_cursor_varint(&c, &n)) return false;
+        if (tag == (1 << 3)) from = n;
+        if (tag == (2 << 3)) to = n;
+    }
+    *ret_min = (int64_t)from;
+    *ret_max = (int64_t)to;
+    return true;
+}
+
+static bool is_key(rq_slice key)
+{
+    rq_cell cell;
+    return rq_cell_parse_key(key, &cell, NULL) == RQ_OK;
+}
+
+static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
+{
+    rq_hfile_info *info = &r->info;
+    const rq__trailer *t = &r->trailer;
+    uint64_t n;
+    uint32_t version;
+    rq_slice v;
+    *info = (rq_hfile_info){
+        .size_bytes = file_len,
+        .entry_count = t->entry_count,
+        .uncompressed_bytes = t->total_uncompressed_len,
+        .data_index_levels = t->data_index_levels,
+        .compression = t->compression,
+        .order = t->order,
+        .min_ts = INT64_MAX,
+        .max_ts = -1,
+        .earliest_put_ts = INT64_MAX,
+    };
+    const char *bad = NULL;
+    info->has_mvcc = info_be32(r, RQ__INFO_KEY_VALUE_VERSION, &version) && version == 1;
+    if (info->has_mvcc) (void)info_be64(r, RQ__INFO_MAX_MEMSTORE_TS, &info->max_memstore_ts);
+    info->has_tags = rq__file_info_get(&r->file_info, RQ__INFO_MAX_TAGS_LEN, &v);
+    info->major = info_bool(r, RQ__INFO_MAJOR_COMPACTION);
+    info->exclude_from_minor = info_bool(r, RQ__INFO_EXCLUDE_FROM_MINOR);
+    info->bulk_loaded = rq__file_info_get(&r->file_info, RQ__INFO_BULKLOAD_TIME, &v);
+    info->has_max_seqid = info_be64(r, RQ__INFO_MAX_SEQ_ID, &info->max_seqid);
+    if (info_be64(r, RQ__INFO_EARLIEST_PUT_TS, &n)) info->earliest_put_ts = (int64_t)n;
+    if (info_be64(r, RQ__INFO_CREATE_TIME_TS, &n)) info->create_time_ms = (int64_t)n;
+    r->counts_delete_families =
+        info_be64(r, RQ__INFO_DELETE_FAMILY_COUNT, &info->delete_family_count);
+    (void)info_be32(r, RQ__INFO_AVG_KEY_LEN, &info->avg_key_len);
+    (void)info_be32(r, RQ__INFO_AVG_VALUE_LEN, &info->avg_value_len);
+    if (rq__file_info_get(&r->file_info, RQ__INFO_TIMERANGE, &v)) {
+        info->has_time_range = parse_time_range(v, &info->min_ts, &info->max_ts);
+        if (!info->has_time_range) bad = "TIMERANGE";
+    }
+    if (rq__file_info_get(&r->file_info, RQ__INFO_BLOOM_TYPE, &v) &&
+        !rq_bloom_type_parse(v, &info->bloom))
+        bad = "BLOOM_FILTER_TYPE";
+    if (info->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH &&
+        !info_be32(r, RQ__INFO_BLOOM_PARAM, &r->bloom_prefix_len))
+        bad = "BLOOM_FILTER_PARAM";
+    if (t->entry_count > 0) {
+        if (!rq__file_info_get(&r->file_info, RQ__INFO_LASTKEY, &info->last_key) ||
+            !is_key(info->last_key))
+            bad = "hfile.LASTKEY";
+    }
+    if (rq__file_info_get(&r->file_info, RQ__INFO_DATA_BLOCK_ENCODING, &v)) {
+        static const struct {
+            const char *name;
+            rq_block_encoding encoding;
+        } encodings[] = {{"NONE", RQ_ENCODING_NONE},
+                         {"PREFIX", RQ_ENCODING_PREFIX},
+                         {"DIFF", RQ_ENCODING_DIFF},
+                         {"FAST_DIFF", RQ_ENCODING_FAST_DIFF},
+                         {"ROW_INDEX_V1", RQ_ENCODING_ROW_INDEX_V1}};
+        bad = "DATA_BLOCK_ENCODING";
+        for (size_t i = 0; i < RQ_ARRAY_LEN(encodings); i++)
+            if (rq_slice_eq(v, rq_slice_cstr(encodings[i].name))) {
+                info->encoding = encodings[i].encoding;
+                bad = NULL;
+            }
+    }
+    if (bad != NULL)
+        return rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 " (FILE_INFO): bad %s",
+                       r->path, t->file_info_offset, bad);
+    if (rq__file_info_get(&r->file_info, RQ__INFO_INDEX_BLOCK_ENCODING, &v) &&
+        !rq_slice_eq(v, RQ_SLICE_LIT("NONE")))
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: index block encoding is not supported", r->path);
+    return RQ_OK;
+}
+
+/* The file's first key: down the left edge of the index. */
+static rq_err fill_first_key(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
+{
+    rq_hfile_block *b;
+    RQ_TRY(rq__reader_root(r, ctx, &b, why));
+    rq_slice key = rq__index_at(rq__index_view_of(b->payload), 0).key;
+    rq_err rc = RQ_OK;
+    r->first_key = malloc(key.len);
+    if (r->first_key == NULL)
+        rc = RQ_E_NO_MEMORY;
+    else
+        memcpy(r->first_key, key.ptr, key.len);
+    r->info.first_key = rq_slice_of(r->first_key, key.len);
+    rq_hfile_block_unref(b);
+    return rc;
+}
+
+/* Takes a load-on-open block's place, or its content. */
+static rq_err take_block(rq_hfile_reader *r, unsigned nth, const rq__block_header *h,
+                         uint64_t offset, rq_read_ctx *ctx, rq_error *why)
+{
+    rq__block_place place = {offset, h->on_disk_len};
+    rq_block_kind expected[] = {RQ_BLOCK_ROOT_INDEX, RQ_BLOCK_ROOT_INDEX, RQ_BLOCK_FILE_INFO};
+    if (nth < RQ_ARRAY_LEN(expected) && h->kind != expected[nth])
+        return rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 ": %s found, %s expected",
+                       r->path, offset, rq_block_kind_name(h->kind),
+                       rq_block_kind_name(expected[nth]));
+    if (nth == 0) {
+        r->root = place;
+    } else if (nth == 2) {
+        if (offset != r->trailer.file_info_offset)
+            return rq_fail(why, RQ_E_CORRUPT,
+                           "%s: trailer at offset %" PRIu64 ": file info at %" PRIu64
+                           ", found at %" PRIu64,
+                           r->path, r->data_end, r->trailer.file_info_offset, offset);
+        rq_hfile_block *b;
+        RQ_TRY(rq__reader_load(r, &ctx->scratch, true, offset, place.size, RQ_BLOCK_FILE_INFO, &b,
+                               why));
+        rq_err rc = rq__file_info_parse(rq_slice_of(b->payload, b->payload_len), &r->file_info);
+        if (rc == RQ_E_CORRUPT) rc = rq__fail_block(why, r, b, "malformed file info");
+        rq_hfile_block_unref(b);
+        return rc;
+    } else if (h->kind == RQ_BLOCK_GENERAL_BLOOM_META) {
+        r->bloom = place;
+    } else if (h->kind == RQ_BLOCK_DELETE_FAMILY_BLOOM_META) {
+        r->delete_bloom = place;
+    }
+    return RQ_OK;
+}
+
+/* Reads the whole section once and checks every block of it; contents are kept by the cache. */
+static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail_offset,
+                                rq_read_ctx *ctx, rq_error *why)
+{
+    uint64_t offset = r->trailer.load_on_open_offset;
+    for (unsigned nth = 0; offset < r->data_end; nth++) {
+        uint8_t header[RQ_HFILE_HEADER_LEN];
+        rq__block_header h;
+        if (r->data_end - offset < sizeof(header))
+            return rq_fail(why, RQ_E_CORRUPT,
+                           "%s: block at offset %" PRIu64 ": no room for a header", r->path,
+                           offset);
+        if (offset >= tail_offset && offset - tail_offset + sizeof(header) <= tail.len)
+            memcpy(header, tail.ptr + (offset - tail_offset), sizeof(header));
+        else
+            RQ_TRY(read_bytes(r, true, header, offset, sizeof(header), why));
+        RQ_TRY(rq__block_header_parse(header, r->trailer.compression, r->path, offset, &h, why));
+        RQ_TRY(take_block(r, nth, &h, offset, ctx, why));
+        offset += h.on_disk_len;
+    }
+    if (offset != r->data_end || r->file_info.count == 0)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "%s: the load-on-open section ends at offset %" PRIu64 ", not %" PRIu64,
+                       r->path, offset, r->data_end);
+    return RQ_OK;
+}
+
+/* What the blooms and the index say is looked at once, so that a bad file shows when it is opened
+ * and not at some later read. Also leaves them in the cache. */
+static rq_err touch_roots(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
+{
+    const struct {
+        rq__block_place place;
+        rq_block_kind kind;
+    } roots[] = {{r->root, RQ_BLOCK_ROOT_INDEX},
+                 {r->bloom, RQ_BLOCK_GENERAL_BLOOM_META},
+                 {r->delete_bloom, RQ_BLOCK_DELETE_FAMILY_BLOOM_META}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(roots); i++) {
+        if (roots[i].place.size == 0) continue;
+        rq_hfile_block *b;
+        RQ_TRY(rq__reader_block(r, ctx, roots[i].place.offset, roots[i].place.size, roots[i].kind,
+                                &b, why));
+        rq_hfile_block_unref(b);
+    }
+    return r->trailer.entry_count == 0 ? RQ_OK : fill_first_key(r, ctx, why);
+}
+
+static rq_err open_file(rq_hfile_reader *r, rq_vfs *vfs, const char *path, rq_error *why)
+{
+    uint64_t file_len;
+    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_READ, &r->file, why));
+    RQ_TRY(rq_file_size(r->file, &file_len, why));
+    rq_buf tail = {0};
+    rq_read_ctx ctx = {.may_block = true};
+    size_t len = file_len < OPEN_READ_BYTES ? (size_t)file_len : OPEN_READ_BYTES;
+    rq_err rc = rq_buf_reserve(&tail, len + 1);
+    if (rc == RQ_OK) rc = read_bytes(r, true, tail.ptr, file_len - len, len, why);
+    if (rc == RQ_OK)
+        rc = rq__trailer_parse(rq_slice_of(tail.ptr, len), file_len, path, &r->trailer, why);
+    if (rc == RQ_OK) {
+        r->data_end = file_len - rq__trailer_len(r->trailer.major);
+        rc = walk_load_on_open(r, rq_slice_of(tail.ptr, len), file_len - len, &ctx, why);
+    }
+    if (rc == RQ_OK) rc = fill_info(r, file_len, why);
+    if (rc == RQ_OK) rc = touch_roots(r, &ctx, why);
+    rq_buf_clear(&tail);
+    rq_read_ctx_clear(&ctx);
+    return rc;
+}
+
+rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
+                            rq_hfile_reader **ret, rq_error *why)
+{
+    rq_hfile_reader *r = calloc(1, sizeof(*r));
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    atomic_init(&r->refs, 1);
+    r->cache = cache;
+    r->in_memory = in_memory;
+    /* Without a cache only pins carry the number, and they do not outlive the reader. */
+    r->cached.id = cache != NULL ? rq__cache_next_file_id(cache) : (uint64_t)(uintptr_t)r;
+    r->path = strdup(path);
+    rq_err rc = r->path == NULL ? RQ_E_NO_MEMORY : open_file(r, vfs, path, why);
+    if (rc != RQ_OK) {
+        rq_hfile_reader_unref(r);
+        return rc;
+    }
+    *ret = r;
+    return RQ_OK;
+}
+
+rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r)
+{
+    atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+    return r;
+}
+
+void rq_hfile_reader_unref(rq_hfile_reader *r)
+{
+    if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
+    if (r->cache != NULL) rq__cache_evict_file(r->cache, &r->cached);
+    (void)rq_file_close(r->file);
+    rq__file_info_clear(&r->file_info);
+    free(r->first_key);
+    free(r->path);
+    free(r);
+}
+
+const char *rq_hfile_reader_path(const rq_hfile_reader *r)
+{
+    return r->path;
+}
+
+const rq_hfile_info *rq_hfile_reader_info(const rq_hfile_reader *r)
+{
+    return &r->info;
+}
+
+bool rq_hfile_reader_file_info(const rq_hfile_reader *r, rq_slice key, rq_slice *ret)
+{
+    return rq__file_info_get(&r->file_info, key, ret);
+}
+
+bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_slice *ret_key,
+                                  rq_slice *ret_value)
+{
+    return rq__file_info_at(&r->file_info, index, ret_key, ret_value);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What reader.c, bloom_reader.c, scanner.c and read_ctx.c share. Within the room. */
+#ifndef RQ_HFILE_READER_PRIV_H
+#define RQ_HFILE_READER_PRIV_H
+
+#include "hfile/block.h"
+#include "hfile/index.h"
+#include "hfile/reader.h"
+#include "hfile/trailer.h"
+
+/* A block known by its place; size 0: there is none. */
+typedef struct rq__block_place {
+    uint64_t offset;
+    uint32_t size;
+} rq__block_place;
+
+struct rq_hfile_reader {
+    _Atomic uint32_t refs;
+    bool in_memory;
+    rq_block_cache *cache; /* NULL: tools */
+    rq__cache_file cached;
+    rq_file *file;
+    char *path;
+    uint64_t data_end; /* blocks end here: the trailer's offset */
+    rq__trailer trailer;
+    rq__file_info file_info;
+    rq_hfile_info info;
+    rq__block_place root, bloom, delete_bloom;
+    bool counts_delete_families; /* DELETE_FAMILY_COUNT is there */
+    uint32_t bloom_prefix_len;   /* ROWPREFIX_FIXED_LENGTH */
+    uint8_t *first_key;
+};
+
+/* --- blocks in memory ------------------------------------------------------------------------- */
+/*
+ * What a block's payload is once it is loaded:
+ *   data            as on disk; cells are checked one by one as they are parsed
+ *   index, any      the non-root form (index.h), checked; a root has its mid key behind it
+ *   bloom chunk     the bits, not empty
+ *   bloom meta      rq__bloom_meta, then the non-root form
+ *   others          as on disk
+ */
+typedef struct rq__bloom_meta {
+    uint32_t hash_type;
+    uint32_t hash_count;
+    uint32_t chunk_count;
+    bool cell_keys;
+    uint64_t key_count, max_keys, bytes;
+} rq__bloom_meta;
+
+static inline rq__index_view rq__bloom_meta_index(const rq_hfile_block *b)
+{
+    return rq__index_view_of(b->payload + sizeof(rq__bloom_meta));
+}
+
+/* A new reference to the block: pinned, cached or read. RQ_E_AGAIN fills ctx->need. */
+RQ_NODISCARD
+rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
+                        rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
+/* Reads the block from the file, past pins and cache; with may_block false only from the page
+ * cache. Checked and turned into its form in memory, not yet in the cache. */
+RQ_NODISCARD
+rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
+                       uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
+
+RQ_NODISCARD
+rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq_hfile_block **ret, rq_error *why);
+
+/* A failure of this block, with file and offset in front. */
+#define rq__fail_block(why, r, block, text)                                                        \
+    rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %llu (%s): %s", (r)->path,                     \
+            (unsigned long long)(block)->offset, rq_block_kind_name((rq_block_kind)(block)->kind), \
+            text)
+
+#endif

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A position in an HFile: the innermost step of every Get and Scan.
+ *
+ *   root ─ (intermediate …) ─ leaf ─ data block ─ cell
+ *
+ * path[level] is the entry taken in each index level; the last index block (`leaf`; the root when
+ * there is one level) stays pinned with the data block, so that going on to the next block costs no
+ * search. Blocks above the leaf are looked up again in the cache when a leaf ends, which is once in
+ * some thousand blocks.
+ *
+ * Every move first gathers all blocks it needs in a `target` and only then changes the scanner, so
+ * that RQ_E_AGAIN leaves it as it was.
+ *
+ * Cells are checked as they are parsed: a payload's checksum says what was written, not that it
+ * makes sense.
+ */
+#include "hfile/reader.h"
+
+#include "hfile/reader_priv.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+/* --- cells ----------------------------------------------------------------------------------- */
+
+/* HBASE: KeyValue.Type; the numbers below 16 as bits. */
+#define TYPE_BITS 0x5511u
+
+static inline bool is_type(uint8_t type)
+{
+    return type < 16 ? (TYPE_BITS >> type & 1) != 0 : type == RQ_TYPE_MAXIMUM;
+}
+
+/* Parses the cell at `pos`; false when it does not fit the payload or itself. */
+static inline bool parse_cell(const rq_hfile_block *b, bool has_tags, bool has_mvcc, size_t pos,
+                              rq_cell *ret, size_t *ret_next)
+{
+    const uint8_t *p = b->payload + pos;
+    size_t left = b->payload_len - pos;
+    if (left < 8 + RQ_KEY_FIXED_LEN) return false;
+    size_t key_len = rq_get_be32(p);
+    size_t value_len = rq_get_be32(p + 4);
+    p += 8;
+    left -= 8;
+    if (key_len < RQ_KEY_FIXED_LEN || key_len > left || value_len > left - key_len) return false;
+    left -= key_len + value_len;
+    const uint8_t *tail = p + key_len - 9;
+    size_t row_len = rq_get_be16(p);
+    if (row_len > key_len - RQ_KEY_FIXED_LEN) return false;
+    const uint8_t *family = p + 2 + row_len;
+    size_t family_len = family[0];
+    if (family_len > key_len - RQ_KEY_FIXED_LEN - row_len || row_len > RQ_ROW_LEN_MAX ||
+        !is_type(tail[8]))
+        return false;
+    ret->row = p + 2;
+    ret->row_len = (uint16_t)row_len;
+    ret->family = family + 1;
+    ret->family_len = (uint8_t)family_len;
+    ret->qualifier = family + 1 + family_len;
+    ret->qualifier_len = (uint32_t)(tail - ret->qualifier);
+    ret->timestamp = (int64_t)rq_get_be64(tail);
+    ret->type = tail[8];
+    ret->value = tail + 9;
+    ret->value_len = (uint32_t)value_len;
+    p = ret->value + value_len;
+    ret->tags = NULL;
+    ret->tags_len = 0;
+    if (has_tags) {
+        if (left < 2) return false;
+        size_t tags_len = rq_get_be16(p);
+        p += 2;
+        left -= 2;
+        if (tags_len > left) return false;
+        if (tags_len > 0) {
+            ret->tags = p;
+            ret->tags_len = (uint16_t)tags_len;
+        }
+        p += tags_len;
+        left -= tags_len;
+    }
+    ret->seqid = 0;
+    if (has_mvcc) {
+        if (left < 1) return false;
+        if (RQ_LIKELY(p[0] < 128)) {
+            ret->seqid = *p++;
+        } else {
+            rq_cursor c = {p, p + left};
+            int64_t seqid;
+            if (!rq_cursor_vlong(&c, &seqid) || seqid < 0) return false;
+            ret->seqid = (uint64_t)seqid;
+            p = c.ptr;
+        }
+    }
+    *ret_next = (size_t)(p - b->payload);
+    return true;
+}
+
+/* --- a place in a block ----------------------------------------------------------------------- */
+
+/* Where a move ends. The blocks are references of the target's until it is taken or dropped. */
+typedef struct target {
+    rq_hfile_block *leaf;
+    rq_hfile_block *block;
+    uint32_t path[RQ_HFILE_INDEX_LEVELS_MAX];
+    size_t pos, next_pos;
+    rq_cell cell;
+} target;
+
+static void target_drop(target *t)
+{
+    rq_hfile_block_unref(t->leaf);
+    rq_hfile_block_unref(t->block);
+    t->leaf = t->block = NULL;
+}
+
+static rq_err bad_cell(const rq_hfile_scanner *s, const rq_hfile_block *b, size_t pos,
+                       rq_error *why)
+{
+    return rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %llu (%s): malformed cell at byte %zu",
+                   s->reader->path, (unsigned long long)b->offset,
+                   rq_block_kind_name((rq_block_kind)b->kind), pos);
+}
+
+static inline rq_err cell_at(const rq_hfile_scanner *s, const rq_hfile_block *b, size_t pos,
+                             rq_cell *ret, size_t *ret_next, rq_error *why)
+{
+    const rq_hfile_info *info = &s->reader->info;
+    if (RQ_LIKELY(parse_cell(b, info->has_tags, info->has_mvcc, pos, ret, ret_next))) return RQ_OK;
+    return bad_cell(s, b, pos, why);
+}
+
+/* Builds and publishes the block's sidecar; without memory there is none, which is no error. */
+static rq_err build_sidecar(const rq_hfile_scanner *s, rq_hfile_block *b, rq__sidecar **ret,
+                            rq_error *why)
+{
+    rq_cell cell;
+    uint32_t cap = 64;
+    rq__sidecar *side = malloc(sizeof(*side) + cap * sizeof(side->at[0]));
+    *ret = NULL;
+    if (side == NULL) return RQ_OK;
+    side->count = 0;
+    for (size_t pos = 0; pos < b->payload_len;) {
+        if (side->count == cap) {
+            cap *= 2;
+            rq__sidecar *more = realloc(side, sizeof(*side) + cap * sizeof(side->at[0]));
+            if (more == NULL) {
+                free(side);
+                return RQ_OK;
+            }
+            side = more;
+        }
+        side->at[side->count++] = (uint32_t)pos;
+        rq_err rc = cell_at(s, b, pos, &cell, &pos, why);
+        if (rc != RQ_OK) {
+            free(side);
+            return rc;
+        }
+    }
+    rq__sidecar *fit = realloc(side, sizeof(*side) + side->count * sizeof(side->at[0]));
+    if (fit != NULL) side = fit;
+    rq__sidecar *there = NULL;
+    if (atomic_compare_exchange_strong_explicit(&b->sidecar, &there, side, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        rq__cache_grow(b, malloc_usable_size(side) + sizeof(size_t));
+        *ret = side;
+    } else {
+        free(side);
+        *ret = there;
+    }
+    return RQ_OK;
+}
+
+/* The sidecar if the block has one or has earned it by a second search. */
+static rq_err sidecar_of(const rq_hfile_scanner *s, rq_hfile_block *b, bool wanted,
+                         rq__sidecar **ret, rq_error *why)
+{
+    *ret = atomic_load_explicit(&b->sidecar, memory_order_acquire);
+    if (*ret != NULL) return RQ_OK;
+    uint8_t searches = atomic_load_explicit(&b->searches, memory_order_relaxed);
+    if (searches < 2)
+        atomic_store_explicit(&b->searches, (uint8_t)(searches + 1), memory_order_relaxed);
+    return wanted || searches >= 1 ? build_sidecar(s, b, ret, why) : RQ_OK;
+}
+
+/*
+ * The first cell of t->block at or behind the key, from `from` (a cell's place) on. *ret_found is
+ * false when all are before it. The smallest index whose cell is not before the key:
+ */
+static rq_err find_at_or_behind(const rq_hfile_scanner *s, target *t, size_t from,
+                                const rq_cell *key, bool *ret_found, rq_error *why)
+{
+    rq_cell_order order = s->reader->info.order;
+    rq_hfile_block *b = t->block;
+    rq__sidecar *side;
+    RQ_TRY(sidecar_of(s, b, false, &side, why));
+    if (side != NULL) {
+        uint32_t low = 0;
+        uint32_t high = side->count;
+        while (low < high) {
+            uint32_t mid = low + (high - low) / 2;
+            RQ_TRY(cell_at(s, b, side->at[mid], &t->cell, &t->next_pos, why));
+            if (side->at[mid] < from || rq_cell_compare_key(order, &t->cell, key) < 0)
+                low = mid + 1;
+            else
+                high = mid;
+        }
+        *ret_found = low < side->count;
+        if (!*ret_found) return RQ_OK;
+        t->pos = side->at[low];
+        return cell_at(s, b, t->pos, &t->cell, &t->next_pos, why);
+    }
+    for (size_t pos = from; pos < b->payload_len; pos = t->next_pos) {
+        RQ_TRY(cell_at(s, b, pos, &t->cell, &t->next_pos, why));
+        if (rq_cell_compare_key(order, &t->cell, key) >= 0) {
+            t->pos = pos;
+            *ret_found = true;
+            return RQ_OK;
+        }
+    }
+    *ret_found = false;
+    return RQ_OK;
+}
+
+/* The last cell of t->block before the key, or at all when key is NULL. */
+static rq_err find_last_before(const rq_hfile_scanner *s, target *t, const rq_cell *key,
+                               bool *ret_found, rq_error *why)
+{
+    rq_cell_order order = s->reader->info.order;
+    rq_hfile_block *b = t->block;
+    rq__sidecar *side;
+    RQ_TRY(sidecar_of(s, b, true, &side, why));
+    if (side == NULL) return RQ_E_NO_MEMORY;
+    uint32_t low = key == NULL ? side->count : 0;
+    uint32_t high = side->count;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        RQ_TRY(cell_at(s, b, side->at[mid], &t->cell, &t->next_pos, why));
+        if (rq_cell_compare_key(order, &t->cell, key) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    *ret_found = low > 0;
+    if (low == 0) return RQ_OK;
+    t->pos = side->at[low - 1];
+    return cell_at(s, b, t->pos, &t->cell, &t->next_pos, why);
+}
+
+/* --- the index -------------------------------------------------------------------------------- */
+
+typedef enum edge { EDGE_FIRST, EDGE_LAST } edge;
+
+static rq_block_kind kind_of_level(const rq_hfile_reader *r, uint32_t level)
+{
+    return level + 1 == r->trailer.data_index_levels ? RQ_BLOCK_LEAF_INDEX
+                                                     : RQ_BLOCK_INTERMEDIATE_INDEX;
+}
+
+/* Loads the child that path[level] of `parent` names: the index block of the next level. */
+static rq_err child(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_hfile_block *parent,
+                    uint32_t entry, uint32_t level, rq_hfile_block **ret, rq_error *why)
+{
+    rq__index_entry e = rq__index_at(rq__index_view_of(parent->payload), entry);
+    return rq__reader_block(s->reader, ctx, e.offset, e.size, kind_of_level(s->reader, level), ret,
+                            why);
+}
+
+/* How a descent chooses among the entries of an index block. */
+typedef struct choice {
+    const rq_cell *key; /* NULL: by edge */
+    bool before;        /* strictly before the key */
+    edge edge;
+} choice;
+
+static uint32_t choose(const rq_hfile_reader *r, rq__index_view v, choice c)
+{
+    if (c.key == NULL) return c.edge == EDGE_FIRST ? 0 : v.count - 1;
+    int64_t at = c.before ? rq__index_floor_before(v, r->info.order, c.key)
+                          : rq__index_floor(v, r->info.order, c.key);
+    return at < 0 ? 0 : (uint32_t)at;
+}
+
+static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_error *why)
+{
+    uint32_t last = s->reader->trailer.data_index_levels - 1;
+    rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf->payload), t->path[last]);
+    if (s->block != NULL && s->block->offset == e.offset) {
+        t->block = rq__block_ref(s->block);
+        return RQ_OK;
+    }
+    return rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
+}
+
+/* From index block `b` of `level` (whose reference is taken) down to a data block. */
+static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_hfile_block *b, uint32_t level,
+                      choice c, target *t, rq_error *why)
+{
+    uint32_t levels = s->reader->trailer.data_index_levels;
+    for (;; level++) {
+        t->path[level] = choose(s->reader, rq__index_view_of(b->payload), c);
+        if (level + 1 == levels) break;
+        rq_hfile_block *below;
+        rq_err rc = child(s, ctx, b, t->path[level], level + 1, &below, why);
+        rq_hfile_block_unref(b);
+        RQ_TRY(rc);
+        b = below;
+    }
+    t->leaf = b;
+    return load_data(s, ctx, t, why);
+}
+
+static rq_err descend_from_root(rq_hfile_scanner *s, rq_read_ctx *ctx, choice c, target *t,
+                                rq_error *why)
+{
+    if (s->reader->info.encoding != RQ_ENCODING_NONE)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: data block encoding %d is not supported",
+                       s->reader->path, s->reader->info.encoding);
+    if (s->reader->info.entry_count == 0) return RQ_E_END;
+    rq_hfile_block *root;
+    RQ_TRY(rq__reader_root(s->reader, ctx, &root, why));
+    return descend(s, ctx, root, 0, c, t, why);
+}
+
+/* To the data block beside the one (leaf, path) stands for; RQ_E_END at the file's edge. */
+static rq_err step(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_hfile_block *leaf,
+                   const uint32_t *path, edge side, target *t, rq_error *why)
+{
+    uint32_t levels = s->reader->trailer.data_index_levels;
+    uint32_t last = levels - 1;
+    bool forward = side == EDGE_FIRST; /* its neighbour's nearest edge */
+    memcpy(t->path, path, levels * sizeof(path[0]));
+    uint32_t count = rq__index_view_of(leaf->payload).count;
+    if (forward ? path[last] + 1 < count : path[last] > 0) {
+        t->path[last] = forward ? path[last] + 1 : path[last] - 1;
+        t->leaf = rq__block_ref(leaf);
+        return load_data(s, ctx, t, why);
+    }
+    /* Down the path again to the lowest level that has a neighbour. */
+    rq_hfile_block *turn = NULL;
+    uint32_t turn_level = 0;
+    rq_hfile_block *b;
+    if (last == 0) return RQ_E_END;
+    RQ_TRY(rq__reader_root(s->reader, ctx, &b, why));
+    rq_err rc = RQ_OK;
+    for (uint32_t level = 0;; level++) {
+        count = rq__index_view_of(b->payload).count;
+        if (path[level] >= count) {
+            rc = rq__fail_block(why, s->reader, b, "it has fewer entries than before");
+            break;
+        }
+        if (forward ? path[level] + 1 < count : path[level] > 0) {
+            rq_hfile_block_unref(turn);
+            turn = rq__block_ref(b);
+            turn_level = level;
+        }
+        if (level + 1 == last) break;
+        rq_hfile_block *below;
+        rc = child(s, ctx, b, path[level], level + 1, &below, why);
+        if (rc != RQ_OK) break;
+        rq_hfile_block_unref(b);
+        b = below;
+    }
+    rq_hfile_block_unref(b);
+    if (rc == RQ_OK && turn == NULL) rc = RQ_E_END;
+    if (rc == RQ_OK) {
+        t->path[turn_level] = forward ? path[turn_level] + 1 : path[turn_level] - 1;
+        rc = child(s, ctx, turn, t->path[turn_level], turn_level + 1, &b, why);
+    }
+    rq_hfile_block_unref(turn);
+    RQ_TRY(rc);
+    return descend(s, ctx, b, turn_level + 1, (choice){.edge = side}, t, why);
+}
+
+/* --- moves ------------------------------------------------------------------------------------ */
+
+static inline void set_position(rq_hfile_scanner *s, const target *t)
+{
+    s->pos = (uint32_t)t->pos;
+    s->next_pos = (uint32_t)t->next_pos;
+    s->cell = t->cell;
+}
+
+void rq_hfile_scanner_release(rq_hfile_scanner *s)
+{
+    rq_hfile_block_unref(s->leaf);
+    rq_hfile_block_unref(s->block);
+    s->leaf = s->block = NULL;
+}
+
+/* The end of a move: the scanner takes the target, or stays, or is nowhere. */
+static rq_err settle(rq_hfile_scanner *s, target *t, rq_err rc)
+{
+    if (rc == RQ_E_AGAIN) {
+        target_drop(t);
+        return rc;
+    }
+    rq_hfile_scanner_release(s);
+    if (rc != RQ_OK) {
+        target_drop(t);
+        return rc;
+    }
+    s->leaf = t->leaf;
+    s->block = t->block;
+    memcpy(s->path, t->path, s->reader->trailer.data_index_levels * sizeof(s->path[0]));
+    set_position(s, t);
+    return RQ_OK;
+}
+
+/* The block beside the target's, in its place. */
+static rq_err step_target(rq_hfile_scanner *s, rq_read_ctx *ctx, edge side, target *t,
+                          rq_error *why)
+{
+    target beside = {0};
+    rq_err rc = step(s, ctx, t->leaf, t->path, side, &beside, why);
+    target_drop(t);
+    *t = beside;
+    return rc;
+}
+
+void rq_hfile_scanner_init(rq_hfile_scanner *s, rq_hfile_reader *r)
+{
+    memset(s, 0, sizeof(*s));
+    s->reader = rq_hfile_reader_ref(r);
+}
+
+void rq_hfile_scanner_clear(rq_hfile_scanner *s)
+{
+    rq_hfile_scanner_release(s);
+    rq_hfile_reader_unref(s->reader);
+    s->reader = NULL;
+}
+
+rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    target t = {0};
+    rq_err rc = descend_from_root(s, ctx, (choice){.edge = EDGE_FIRST}, &t, why);
+    if (rc == RQ_OK) rc = cell_at(s, t.block, 0, &t.cell, &t.next_pos, why);
+    return settle(s, &t, rc);
+}
+
+rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                             rq_error *why)
+{
+    target t = {0};
+    bool found = true;
+    rq_err rc = descend_from_root(s, ctx, (choice){.key = key}, &t, why);
+    if (rc == RQ_OK) rc = find_at_or_behind(s, &t, 0, key, &found, why);
+    if (rc == RQ_OK && !found) {
+        /* The next block's first cell: its index key, and so the cell, is behind the key. */
+        rc = step_target(s, ctx, EDGE_FIRST, &t, why);
+        t.pos = 0;
+        if (rc == RQ_OK) rc = cell_at(s, t.block, 0, &t.cell, &t.next_pos, why);
+    }
+    return settle(s, &t, rc);
+}
+
+rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                               rq_error *why)
+{
+    if (s->block == NULL) return rq_hfile_scanner_seek(s, ctx, key, why);
+    rq_cell_order order = s->reader->info.order;
+    if (rq_cell_compare_key(order, &s->cell, key) >= 0) return RQ_OK;
+    /* In this block, if its successor in the leaf begins behind the key. */
+    uint32_t at = s->path[s->reader->trailer.data_index_levels - 1];
+    rq__index_view v = rq__index_view_of(s->leaf->payload);
+    if (at + 1 < v.count) {
+        rq_cell next_key;
+        RQ_TRY(rq_cell_parse_key(rq__index_at(v, at + 1).key, &next_key, why));
+        if (rq_cell_compare_key(order, &next_key, key) <= 0)
+            return rq_hfile_scanner_seek(s, ctx, key, why);
+        target t = {.block = s->block};
+        bool found;
+        rq_err rc = find_at_or_behind(s, &t, s->next_pos, key, &found, why);
+        if (rc == RQ_OK && found) {
+            set_position(s, &t);
+            return RQ_OK;
+        }
+        if (rc != RQ_OK) {
+            rq_hfile_scanner_release(s);
+            return rc;
+        }
+    }
+    return rq_hfile_scanner_seek(s, ctx, key, why);
+}
+
+rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                                    rq_error *why)
+{
+    target t = {0};
+    bool found = true;
+    rq_err rc = descend_from_root(s, ctx, (choice){.key = key, .before = true}, &t, why);
+    if (rc == RQ_OK) rc = find_last_before(s, &t, key, &found, why);
+    if (rc == RQ_OK && !found) {
+        /* The index key may be shorter than the first cell's: the key lies between them. */
+        rc = step_target(s, ctx, EDGE_LAST, &t, why);
+        if (rc == RQ_OK) rc = find_last_before(s, &t, NULL, &found, why);
+    }
+    return settle(s, &t, rc);
+}
+
+static rq_err next_block(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    target t = {0};
+    rq_err rc = step(s, ctx, s->leaf, s->path, EDGE_FIRST, &t, why);
+    if (rc == RQ_OK) rc = cell_at(s, t.block, 0, &t.cell, &t.next_pos, why);
+    return settle(s, &t, rc);
+}
+
+rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    RQ_ASSERT(s->block != NULL);
+    size_t pos = s->next_pos;
+    if (RQ_UNLIKELY(pos >= s->block->payload_len)) return next_block(s, ctx, why);
+    const rq_hfile_info *info = &s->reader->info;
+    size_t next;
+    if (RQ_UNLIKELY(!parse_cell(s->block, info->has_tags, info->has_mvcc, pos, &s->cell, &next))) {
+        rq_err rc = bad_cell(s, s->block, pos, why);
+        rq_hfile_scanner_release(s);
+        return rc;
+    }
+    s->pos = (uint32_t)pos;
+    s->next_pos = (uint32_t)next;
+    return RQ_OK;
+}
+
+rq_hfile_block *rq_hfile_scanner_hold(const rq_hfile_scanner *s)
+{
+    return s->block == NULL ? NULL : rq__block_ref(s->block);
+}
+
+/* --- the middle of the file --------------------------------------------------------------------
+ */
+
+rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_error *why)
+{
+    if (r->info.entry_count == 0) return RQ_E_END;
+    rq_hfile_block *root;
+    RQ_TRY(rq__reader_root(r, ctx, &root, why));
+    rq__index_view v = rq__index_view_of(root->payload);
+    rq_err rc;
+    if (r->trailer.data_index_levels == 1) {
+        rq_slice key = rq__index_at(v, v.count / 2).key;
+        rc = rq_buf_append(out, key.ptr, key.len);
+        rq_hfile_block_unref(root);
+        return rc;
+    }
+    const uint8_t *mid = root->payload + root->payload_len - RQ__INDEX_MID_KEY_LEN;
+    uint32_t entry = rq_get_be32(mid + 12);
+    rq_hfile_block *leaf;
+    rc = rq__reader_block(r, ctx, rq_get_be64(mid), rq_get_be32(mid + 8), RQ_BLOCK_LEAF_INDEX,
+                          &leaf, why);
+    if (rc == RQ_OK) {
+        v = rq__index_view_of(leaf->payload);
+        if (entry < v.count) {
+            rq_slice key = rq__index_at(v, entry).key;
+            rc = rq_buf_append(out, key.ptr, key.len);
+        } else {
+            rc = rq__fail_block(why, r, root, "its middle key is outside the leaf it names");
+        }
+        rq_hfile_block_unref(leaf);
+    }
+    rq_hfile_block_unref(root);
+    return rc;
+}

@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The HFile writer: the end of a flush or compaction.
+ *
+ * Cells collect in `block` until it is full; then the block is compressed, sealed and appended to
+ * `out`, its index entry is made, and what the index and the blooms have ready goes in between
+ * ("inline" blocks). `out` is handed to the file in large pieces. finish() writes the rest of
+ * HFile's sections in HBase's order (format.h), then syncs file and folder.
+ *
+ * Invariants:
+ * 1. A block ends only between two different keys: cells that differ in nothing but their sequence
+ *    id share a block, so that a seek by key finds the first of them.
+ * 2. What goes into the file depends on the cells and options alone; HBase 2.6 given the same
+ *    writes the same bytes (but for the seal in the trailer's padding).
+ * 3. After an error the writer only closes. HBASE: HFileWriterImpl, StoreFileWriter.
+ */
+#include "hfile/writer.h"
+
+#include "hfile/block_codec.h"
+#include "hfile/bloom_writer.h"
+#include "hfile/index.h"
+#include "hfile/trailer.h"
+
+#include <stdlib.h>
+
+#define OUT_BYTES (1u << 20) /* handed to the file when this much is collected */
+
+struct rq_hfile_writer {
+    rq_vfs *vfs;
+    char *path;
+    rq_hfile_options options;
+    rq_codec *codec;
+    rq_file *file;
+    bool finished;
+    rq_err failed; /* RQ_OK, or what the writer broke on */
+
+    rq_buf out;          /* blocks on their way to the file */
+    uint64_t out_offset; /* where out begins in the file */
+    uint64_t prev_offset[RQ_BLOCK_KIND_COUNT];
+    uint64_t uncompressed_len; /* HBase's totalUncompressedBytes: payloads and headers */
+
+    rq_buf block;           /* payload of the open data block */
+    size_t block_first_len; /* length of the first cell's key in it */
+    rq_cell last;           /* the last cell: a view on block or, between blocks, on prev_key */
+    rq_buf prev_key;        /* last key of the block before this one, serialized */
+    bool has_prev;          /* prev_key is set */
+    bool has_last;
+    uint64_t first_data_offset, last_data_offset;
+
+    rq__index_chunk leaf; /* entries of the data blocks not yet in a leaf block */
+    rq__index_chunk root;
+    uint64_t index_entries;
+    uint64_t index_len; /* uncompressed, all levels */
+    uint32_t index_levels;
+
+    rq__bloom_writer bloom;
+    rq__bloom_writer delete_bloom;
+    rq_buf delete_row; /* the last row in it */
+    bool has_delete_row;
+    rq_buf key; /* scratch */
+
+    uint64_t entry_count, key_len_sum, value_len_sum;
+    uint64_t max_seqid, delete_family_count;
+    uint32_t max_tags_len;
+    uint64_t biggest_len;
+    rq_buf biggest_key;
+    rq_buf first_key, last_key; /* of the file */
+    int64_t min_ts, max_ts, earliest_put_ts;
+    bool is_store_file;
+    bool major;
+    uint64_t store_seqid;
+    rq__file_info info;
+};
+
+rq_hfile_options rq_hfile_options_default(void)
+{
+    return (rq_hfile_options){
+        .compression = RQ_COMPRESSION_NONE,
+        .encoding = RQ_ENCODING_NONE,
+        .block_bytes = 64 * 1024,
+        .bloom = RQ_BLOOM_ROW,
+        .bloom_error_rate = 0.01,
+        .bloom_chunk_bytes = 128 * 1024,
+        .index_chunk_bytes = 128 * 1024,
+        .index_entries_min = 16,
+        .checksum = RQ_CHECKSUM_CRC32C,
+        .bytes_per_checksum = 16 * 1024,
+        .order = RQ_ORDER_DEFAULT,
+        .include_mvcc = true,
+        .include_tags = true,
+    };
+}
+
+static rq_err check_options(const rq_hfile_options *o, rq_error *why)
+{
+    if (o->encoding != RQ_ENCODING_NONE)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "data block encoding %d is not written", o->encoding);
+    if (!rq_compression_is_supported(o->compression))
+        return rq_fail(why, RQ_E_UNSUPPORTED, "compression %d is not written", o->compression);
+    if (o->bloom != RQ_BLOOM_NONE && o->bloom != RQ_BLOOM_ROW && o->bloom != RQ_BLOOM_ROWCOL)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "bloom type %s is not written",
+                       rq_bloom_type_name(o->bloom));
+    if (o->block_bytes == 0 || o->block_bytes > RQ_HFILE_BLOCK_LEN_MAX / 2 ||
+        o->bytes_per_checksum < RQ_HFILE_HEADER_LEN || o->bytes_per_checksum > INT32_MAX ||
+        o->checksum > RQ_CHECKSUM_CRC32C || o->index_chunk_bytes == 0 ||
+        o->index_chunk_bytes > RQ_HFILE_BLOCK_LEN_MAX / 2 || o->index_entries_min < 2 ||
+        o->bloom_chunk_bytes == 0 || o->bloom_chunk_bytes > (1u << 27) ||
+        !(o->bloom_error_rate > 0 && o->bloom_error_rate < 1))
+        return rq_fail(why, RQ_E_INVALID, "HFile options are out of range");
+    return RQ_OK;
+}
+
+rq_err rq_hfile_writer_open(rq_vfs *vfs, const char *path, const rq_hfile_options *o,
+                            rq_hfile_writer **ret, rq_error *why)
+{
+    RQ_TRY(check_options(o, why));
+    rq_hfile_writer *w = calloc(1, sizeof(*w));
+    if (w == NULL) return RQ_E_NO_MEMORY;
+    w->vfs = vfs;
+    w->options = *o;
+    w->index_levels = 1;
+    w->min_ts = INT64_MAX;
+    w->max_ts = -1;
+    w->earliest_put_ts = INT64_MAX;
+    w->first_data_offset = w->last_data_offset = UINT64_MAX;
+    for (int i = 0; i < RQ_BLOCK_KIND_COUNT; i++)
+        w->prev_offset[i] = UINT64_MAX;
+    float error_rate = (float)o->bloom_error_rate;
+    rq__bloom_writer_init(&w->delete_bloom, false, o->bloom_chunk_bytes, error_rate);
+    /* A lookup in a ROWCOL bloom is two lookups. HBASE: BloomFilterFactory. */
+    if (o->bloom == RQ_BLOOM_ROWCOL)
+        error_rate = (float)(1 - __builtin_sqrt((double)(1 - error_rate)));
+    rq__bloom_writer_init(&w->bloom, o->bloom == RQ_BLOOM_ROWCOL, o->bloom_chunk_bytes, error_rate);
+    rq_err rc = RQ_E_NO_MEMORY;
+    w->path = strdup(path);
+    if (w->path != NULL) rc = rq_codec_new(o->compression, o->compression_level, &w->codec);
+    if (rc == RQ_OK) rc = rq_buf_reserve(&w->out, OUT_BYTES + o->block_bytes);
+    if (rc == RQ_OK) rc = rq_buf_reserve(&w->block, o->block_bytes);
+    if (rc == RQ_OK)
+        rc = rq_vfs_open(vfs, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL, &w->file, why);
+    if (rc != RQ_OK) {
+        rq_hfile_writer_close(w); /* no file yet: nothing is removed */
+        return rc;
+    }
+    *ret = w;
+    return RQ_OK;
+}
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+
+static uint64_t position(const rq_hfile_writer *w)
+{
+    return w->out_offset + w->out.len;
+}
+
+static rq_err flush_out(rq_hfile_writer *w, rq_error *why)
+{
+    if (w->out.len == 0) return RQ_OK;
+    RQ_TRY(rq_file_write(w->file, w->out.ptr, w->out.len, w->out_offset, why));
+    w->out_offset += w->out.len;
+    rq_buf_reset(&w->out);
+    return RQ_OK;
+}
+
+/* Appends a block with this payload; its place and size on disk come back. */
+static rq_err put_block(rq_hfile_writer *w, rq_block_kind kind, rq_slice payload,
+                        uint64_t *ret_offset, uint32_t *ret_size, rq_error *why)
+{
+    if (w->out.len >= OUT_BYTES) RQ_TRY(flush_out(w, why));
+    if (payload.len > RQ_HFILE_BLOCK_LEN_MAX)
+        return rq_fail(why, RQ_E_INVALID, "%s: a block of %zu bytes is too large", w->path,
+                       payload.len);
+    uint64_t offset = position(w);
+    size_t start = w->out.len;
+    RQ_TRY(rq_buf_reserve(&w->out, RQ_HFILE_HEADER_LEN + payload.len));
+    w->out.len += RQ_HFILE_HEADER_LEN;
+    RQ_TRY(rq_codec_compress(w->codec, payload, &w->out));
+    RQ_TRY(rq__block_seal(&w->out, start, kind, (uint32_t)payload.len, w->prev_offset[kind],
+                          w->options.checksum, w->options.bytes_per_checksum));
+    w->prev_offset[kind] = offset;
+    /* HBase's total leaves out the data index above its leaves. */
+    if (kind != RQ_BLOCK_INTERMEDIATE_INDEX)
+        w->uncompressed_len += payload.len + RQ_HFILE_HEADER_LEN;
+    *ret_offset = offset;
+    *ret_size = (uint32_t)(w->out.len - start);
+    return RQ_OK;
+}
+
+static rq_err put_leaf(rq_hfile_writer *w, rq_error *why)
+{
+    rq_buf payload = {0};
+    uint64_t offset;
+    uint32_t size;
+    rq_err rc = rq__index_chunk_write(&w->leaf, &payload);
+    if (rc == RQ_OK)
+        rc = put_block(w, RQ_BLOCK_LEAF_INDEX, rq_buf_slice(&payload), &offset, &size, why);
+    if (rc == RQ_OK) {
+        w->index_levels = 2;
+        w->index_len += payload.len;
+        rc = rq__index_chunk_add(&w->root, rq__index_chunk_at(&w->leaf, 0).key, offset, size,
+                                 w->index_entries);
+        rq__index_chunk_reset(&w->leaf);
+    }
+    rq_buf_clear(&payload);
+    return rc;
+}
+
+static rq_err put_bloom_chunks(rq_hfile_writer *w, rq__bloom_writer *bloom, bool closing,
+                               rq_error *why)
+{
+    for (;;) {
+        bool ready;
+        rq_slice bits;
+        RQ_TRY(rq__bloom_writer_ready(bloom, closing, &ready, &bits));
+        if (!ready) return RQ_OK;
+        uint64_t offset;
+        uint32_t size;
+        RQ_TRY(put_block(w, RQ_BLOCK_BLOOM_CHUNK, bits, &offset, &size, why));
+        RQ_TRY(rq__bloom_writer_written(bloom, offset, size));
+    }
+}
+
+/* What index and blooms have ready between two data blocks. A file whose entries all fit the first
+ * leaf has none: the leaf becomes the root. */
+static rq_err put_inline_blocks(rq_hfile_writer *w, bool closing, rq_error *why)
+{
+    if (w->leaf.count > 0 &&
+        (closing ? w->root.count > 0
+                 : rq__index_chunk_len(&w->leaf) >= w->options.index_chunk_bytes))
+        RQ_TRY(put_leaf(w, why));
+    RQ_TRY(put_bloom_chunks(w, &w->bloom, closing, why));
+    return put_bloom_chunks(w, &w->delete_bloom, closing, why);
+}
+
+static rq_err put_data_block(rq_hfile_writer *w, rq_error *why)
+{
+    if (w->block.len == 0) return RQ_OK;
+    rq_cell first;
+    rq_cell prev;
+    RQ_TRY(rq_cell_parse_key(rq_slice_of(w->block.ptr + 8, w->block_first_len), &first, why));
+    if (w->has_prev) RQ_TRY(rq_cell_parse_key(rq_buf_slice(&w->prev_key), &prev, why));
+    RQ_TRY(rq__index_key_between(w->options.order, w->has_prev ? &prev : NULL, &first, &w->key));
+    uint64_t offset;
+    uint32_t size;
+    RQ_TRY(put_block(w, RQ_BLOCK_DATA, rq_buf_slice(&w->block), &offset, &size, why));
+    if (w->first_data_offset == UINT64_MAX) w->first_data_offset = offset;
+    w->last_data_offset = offset;
+    w->index_entries++;
+    RQ_TRY(rq__index_chunk_add(&w->leaf, rq_buf_slice(&w->key), offset, size, 0));
+    rq_buf_reset(&w->prev_key);
+    RQ_TRY(rq_buf_reserve(&w->prev_key, rq_cell_key_len(&w->last)));
+    rq_cell_serialize_key(&w->last, w->prev_key.ptr);
+    w->prev_key.len = rq_cell_key_len(&w->last);
+    w->has_prev = true;
+    rq_buf_reset(&w->block);
+    return rq_cell_parse_key(rq_buf_slice(&w->prev_key), &w->last, why);
+}
+
+/* --- cells ----------------------------------------------------------------------------------- */
+
+static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell)
+{
+    rq_slice row = rq_cell_row(cell);
+    if (w->options.bloom == RQ_BLOOM_ROW) {
+        if (!w->has_last || !rq_cell_same_row(cell, &w->last))
+            RQ_TRY(rq__bloom_writer_add(&w->bloom, row, row));
+    } else if (w->options.bloom == RQ_BLOOM_ROWCOL) {
+        if (!w->has_last || !rq_cell_same_row(cell, &w->last) ||
+            !rq_cell_same_column(cell, &w->last)) {
+            rq_cell key = rq_cell_first_on_column(row, (rq_slice){0}, rq_cell_qualifier(cell));
+            rq_buf_reset(&w->key);
+            RQ_TRY(rq_buf_reserve(&w->key, rq_cell_key_len(&key)));
+            rq_cell_serialize_key(&key, w->key.ptr);
+            w->key.len = rq_cell_key_len(&key);
+            RQ_TRY(rq__bloom_writer_add(&w->bloom, rq_buf_slice(&w->key), rq_buf_slice(&w->key)));
+        }
+    }
+    if (cell->type != RQ_TYPE_DELETE_FAMILY && cell->type != RQ_TYPE_DELETE_FAMILY_VERSION)
+        return RQ_OK;
+    w->delete_family_count++;
+    /* A ROWCOL bloom holds family deletes as keys without a qualifier. HBASE: StoreFileWriter. */
+    if (w->options.bloom == RQ_BLOOM_ROWCOL ||
+        (w->has_delete_row && rq_slice_eq(row, rq_buf_slice(&w->delete_row))))
+        return RQ_OK;
+    rq_buf_reset(&w->delete_row);
+    RQ_TRY(rq_buf_append(&w->delete_row, row.ptr, row.len));
+    w->has_delete_row = true;
+    return rq__bloom_writer_add(&w->delete_bloom, row, row);
+}
+
+static size_t cell_len(const rq_hfile_writer *w, const rq_cell *cell)
+{
+    size_t len = 8 + rq_cell_key_len(cell) + cell->value_len;
+    if (w->options.include_tags) len += 2 + (size_t)cell->tags_len;
+    if (w->options.include_mvcc) len += rq_vlong_len((int64_t)cell->seqid);
+    return len;
+}
+
+static inline uint8_t *put_bytes(uint8_t *out, const void *bytes, size_t len)
+{
+    if (len > 0) memcpy(out, bytes, len);
+    return out + len;
+}
+
+static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell)
+{
+    RQ_TRY(rq_buf_reserve(&w->block, cell_len(w, cell)));
+    uint8_t *begin = w->block.ptr + w->block.len;
+    uint32_t key_len = (uint32_t)rq_cell_key_len(cell);
+    rq_put_be32(begin, key_len);
+    rq_put_be32(begin + 4, cell->value_len);
+    rq_cell_serialize_key(cell, begin + 8);
+    uint8_t *p = put_bytes(begin + 8 + key_len, cell->value, cell->value_len);
+    if (w->options.include_tags) {
+        rq_put_be16(p, cell->tags_len);
+        p = put_bytes(p + 2, cell->tags, cell->tags_len);
+    }
+    if (w->options.include_mvcc) p += rq_put_vlong(p, (int64_t)cell->seqid);
+    if (w->block.len == 0) w->block_first_len = key_len;
+    w->block.len = (size_t)(p - w->block.ptr);
+    const uint8_t *row = begin + 8 + 2;
+    w->last = *cell;
+    w->last.row = row;
+    w->last.family = row + cell->row_len + 1;
+    w->last.qualifier = w->last.family + cell->family_len;
+    w->has_last = true;
+    return RQ_OK;
+}
+
+static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell)
+{
+    size_t key_len = rq_cell_key_len(cell);
+    w->entry_count++;
+    w->key_len_sum += key_len;
+    w->value_len_sum += cell->value_len;
+    if (cell->seqid > w->max_seqid) w->max_seqid = cell->seqid;
+    if (cell->tags_len > w->max_tags_len) w->max_tags_len = cell->tags_len;
+    if (cell->type == RQ_TYPE_PUT && cell->timestamp < w->earliest_put_ts)
+        w->earliest_put_ts = cell->timestamp;
+    if (cell->timestamp < w->min_ts) w->min_ts = cell->timestamp;
+    if (cell->timestamp > w->max_ts) w->max_ts = cell->timestamp;
+    /* These reach back to all older cells. HBASE: TimeRangeTracker.includeTimestamp. */
+    if ((cell->type == RQ_TYPE_DELETE_COLUMN || cell->type == RQ_TYPE_DELETE_FAMILY) &&
+        w->min_ts > 0)
+        w->min_ts = 0;
+    uint64_t len = rq_cell_serialized_len(cell, true) + 4;
+    if (len > w->biggest_len) {
+        w->biggest_len = len;
+        rq_buf_reset(&w->biggest_key);
+        RQ_TRY(rq_buf_reserve(&w->biggest_key, key_len));
+        rq_cell_serialize_key(cell, w->biggest_key.ptr);
+        w->biggest_key.len = key_len;
+    }
+    if (w->entry_count == 1) {
+        RQ_TRY(rq_buf_reserve(&w->first_key, key_len));
+        rq_cell_serialize_key(cell, w->first_key.ptr);
+        w->first_key.len = key_len;
+    }
+    return RQ_OK;
+}
+
+static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, bool *ret_same_key,
+                         rq_error *why)
+{
+    if (cell->row_len > RQ_ROW_LEN_MAX || cell->family_len > RQ_FAMILY_LEN_MAX ||
+        cell->value_len > INT32_MAX || rq_cell_key_len(cell) > INT32_MAX ||
+        cell->seqid > INT64_MAX || rq_cell_serialized_len(cell, true) > RQ_HFILE_BLOCK_LEN_MAX / 2)
+        return rq_fail(why, RQ_E_INVALID, "%s: a cell's length is out of range", w->path);
+    *ret_same_key = false;
+    if (!w->has_last) return RQ_OK;
+    int c = rq_cell_compare_key(w->options.order, cell, &w->last);
+    if (c < 0) {
+        char row[96];
+        char last_row[96];
+        rq_bytes_to_string(rq_cell_row(cell), row, sizeof(row));
+        rq_bytes_to_string(rq_cell_row(&w->last), last_row, sizeof(last_row));
+        return rq_fail(why, RQ_E_INVALID,
+                       "%s: cell out of order: row '%s' is added behind row '%s'", w->path, row,
+                       last_row);
+    }
+    *ret_same_key = c == 0;
+    return RQ_OK;
+}
+
+static rq_err append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
+{
+    bool same_key;
+    RQ_TRY(check_cell(w, cell, &same_key, why));
+    RQ_TRY(add_to_blooms(w, cell));
+    if (!same_key && w->block.len >= w->options.block_bytes) {
+        RQ_TRY(put_data_block(w, why));
+        RQ_TRY(put_inline_blocks(w, false, why));
+    }
+    if (w->block.len + cell_len(w, cell) > RQ_HFILE_BLOCK_LEN_MAX)
+        return rq_fail(why, RQ_E_INVALID, "%s: too many cells with the same key", w->path);
+    RQ_TRY(put_cell(w, cell));
+    return count_cell(w, cell);
+}
+
+rq_err rq_hfile_writer_append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
+{
+    RQ_ASSERT(w->failed == RQ_OK && !w->finished);
+    w->failed = append(w, cell, why);
+    return w->failed;
+}
+
+/* --- file info ------------------------------------------------------------------------------- */
+
+rq_err rq_hfile_writer_append_file_info(rq_hfile_writer *w, rq_slice key, rq_slice value,
+                                        rq_error *why)
+{
+    if (rq_slice_starts_with(key, RQ_SLICE_LIT("hfile.")))
+        return rq_fail(why, RQ_E_INVALID, "Keys with a hfile. are reserved");
+    return rq__file_info_set(&w->info, key, value);
+}
+
+static rq_err set_be64(rq_hfile_writer *w, rq_slice key, uint64_t v)
+{
+    uint8_t bytes[8];
+    rq_put_be64(bytes, v);
+    return rq__file_info_set(&w->info, key, rq_slice_of(bytes, 8));
+}
+
+static rq_err set_be32(rq_hfile_writer *w, rq_slice key, uint32_t v)
+{
+    uint8_t bytes[4];
+    rq_put_be32(bytes, v);
+    return rq__file_info_set(&w->info, key, rq_slice_of(bytes, 4));
+}
+
+/* HBASE: Bytes.toBytes(boolean) is -1 or 0. */
+static rq_err set_bool(rq_hfile_writer *w, rq_slice key, bool v)
+{
+    return rq__file_info_set(&w->info, key, rq_slice_of(v ? "\xff" : "\0", 1));
+}
+
+rq_err rq_hfile_writer_set_store_info(rq_hfile_writer *w, uint64_t max_seqid, bool major,
+                                      const rq_slice *replaced_names, size_t replaced_count,
+                                      rq_error *why)
+{
+    (void)why;
+    w->is_store_file = true;
+    w->major = major;
+    w->store_seqid = max_seqid;
+    RQ_TRY(set_be64(w, RQ__INFO_MAX_SEQ_ID, max_seqid));
+    RQ_TRY(set_bool(w, RQ__INFO_MAJOR_COMPACTION, major));
+    rq_buf event = {0}; /* "PBUF", CompactionEventTracker */
+    rq_err rc = rq_buf_append(&event, "PBUF", 4);
+    for (size_t i = 0; i < replaced_count && rc == RQ_OK; i++) {
+        rc = rq_buf_append_u8(&event, 1 << 3 | 2);
+        if (rc == RQ_OK) rc = rq_buf_append_varint(&event, replaced_names[i].len);
+        if (rc == RQ_OK) rc = rq_buf_append(&event, replaced_names[i].ptr, replaced_names[i].len);
+    }
+    if (rc == RQ_OK)
+        rc = rq__file_info_set(&w->info, RQ__INFO_COMPACTION_EVENT, rq_buf_slice(&event));
+    rq_buf_clear(&event);
+    return rc;
+}
+
+/* What HBase's StoreFileWriter and HFileWriterImpl add when they close. */
+static rq_err fill_file_info(rq_hfile_writer *w)
+{
+    if (w->is_store_file) {
+        uint8_t range[16];
+        rq_put_be64(range, (uint64_t)w->min_ts);
+        rq_put_be64(range + 8, (uint64_t)w->max_ts);
+        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_TIMERANGE, rq_slice_of(range, 16)));
+        RQ_TRY(set_be64(w, RQ__INFO_EARLIEST_PUT_TS, (uint64_t)w->earliest_put_ts));
+    }
+    RQ_TRY(set_bool(w, RQ__INFO_HISTORICAL, false));
+    if (w->bloom.key_count > 0) {
+        rq_slice name = rq_slice_cstr(rq_bloom_type_name(w->options.bloom));
+        rq_slice last = rq_cell_row(&w->last);
+        if (w->options.bloom == RQ_BLOOM_ROWCOL) {
+            rq_cell key = rq_cell_first_on_column(last, (rq_slice){0}, rq_cell_qualifier(&w->last));
+            rq_buf_reset(&w->key);
+            RQ_TRY(rq_buf_reserve(&w->key, rq_cell_key_len(&key)));
+            rq_cell_serialize_key(&key, w->key.ptr);
+            last = rq_slice_of(w->key.ptr, rq_cell_key_len(&key));
+        }
+        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_BLOOM_TYPE, name));
+        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_LAST_BLOOM_KEY, last));
+    }
+    RQ_TRY(set_be64(w, RQ__INFO_DELETE_FAMILY_COUNT, w->delete_family_count));
+    if (w->options.include_mvcc) {
+        RQ_TRY(set_be64(w, RQ__INFO_MAX_MEMSTORE_TS, w->max_seqid));
+        RQ_TRY(set_be32(w, RQ__INFO_KEY_VALUE_VERSION, 1));
+    }
+    uint64_t n = w->entry_count == 0 ? 1 : w->entry_count;
+    if (w->entry_count > 0) {
+        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_LASTKEY, rq_buf_slice(&w->last_key)));
+        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_KEY_OF_BIGGEST_CELL,
+                                 rq_buf_slice(&w->biggest_key)));
+        RQ_TRY(set_be64(w, RQ__INFO_LEN_OF_BIGGEST_CELL, w->biggest_len));
+    }
+    RQ_TRY(set_be32(w, RQ__INFO_AVG_KEY_LEN, (uint32_t)(w->key_len_sum / n)));
+    RQ_TRY(set_be32(w, RQ__INFO_AVG_VALUE_LEN, (uint32_t)(w->value_len_sum / n)));
+    RQ_TRY(set_be64(w, RQ__INFO_CREATE_TIME_TS, (uint64_t)w->options.create_time_ms));
+    if (w->options.include_tags) {
+        RQ_TRY(set_be32(w, RQ__INFO_MAX_TAGS_LEN, w->max_tags_len));
+        RQ_TRY(set_bool(w, RQ__INFO_TAGS_COMPRESSED, false));
+    }
+    return RQ_OK;
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+/* Turns the root into blocks of an intermediate level and a smaller root above them. */
+static rq_err put_intermediate_level(rq_hfile_writer *w, rq_error *why)
+{
+    rq__index_chunk parent = {0};
+    rq__index_chunk chunk = {0};
+    rq_buf payload = {0};
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < w->root.count && rc == RQ_OK; i++) {
+        rq__index_entry e = rq__index_chunk_at(&w->root, i);
+        rc = rq__index_chunk_add(&chunk, e.key, e.offset, e.size, 0);
+        bool full =
+            i >= w->options.index_entries_min && chunk.root_len >= w->options.index_chunk_bytes;
+        if (rc != RQ_OK || (!full && i + 1 < w->root.count)) continue;
+        uint64_t offset;
+        uint32_t size;
+        rq_buf_reset(&payload);
+        rc = rq__index_chunk_write(&chunk, &payload);
+        if (rc == RQ_OK)
+            rc = put_block(w, RQ_BLOCK_INTERMEDIATE_INDEX, rq_buf_slice(&payload), &offset, &size,
+                           why);
+        if (rc == RQ_OK)
+            rc = rq__index_chunk_add(&parent, rq__index_chunk_at(&chunk, 0).key, offset, size, 0);
+        w->index_len += payload.len;
+        rq__index_chunk_reset(&chunk);
+    }
+    rq_buf_clear(&payload);
+    rq__index_chunk_clear(&chunk);
+    if (rc != RQ_OK) {
+        rq__index_chunk_clear(&parent);
+        return rc;
+    }
+    rq__index_chunk_clear(&w->root);
+    w->root = parent;
+    w->index_levels++;
+    return RQ_OK;
+}
+
+static rq_err put_index(rq_hfile_writer *w, uint64_t *ret_root_offset, rq_error *why)
+{
+    rq_buf root = {0};
+    rq_buf mid_key = {0};
+    rq_err rc = RQ_OK;
+    if (w->root.count == 0) {
+        rq__index_chunk_clear(&w->root);
+        w->root = w->leaf;
+        w->leaf = (rq__index_chunk){0};
+    } else {
+        rc = rq__index_chunk_write_mid_key(&w->root, &mid_key);
+    }
+    while (rc == RQ_OK && w->index_levels > 1 && w->index_levels < RQ_HFILE_INDEX_LEVELS_MAX &&
+           w->root.root_len > w->options.index_chunk_bytes &&
+           w->root.count > w->options.index_entries_min)
+        rc = put_intermediate_level(w, why);
+    if (rc == RQ_OK) rc = rq__index_chunk_write_root(&w->root, &root);
+    if (rc == RQ_OK) rc = rq_buf_append(&root, mid_key.ptr, mid_key.len);
+    uint32_t size;
+    if (rc == RQ_OK)
+        rc = put_block(w, RQ_BLOCK_ROOT_INDEX, rq_buf_slice(&root), ret_root_offset, &size, why);
+    w->index_len += root.len;
+    w->uncompressed_len -= root.len + RQ_HFILE_HEADER_LEN; /* as for intermediate blocks */
+    rq_buf_clear(&root);
+    rq_buf_clear(&mid_key);
+    return rc;
+}
+
+static rq_err put_bloom_meta(rq_hfile_writer *w, const rq__bloom_writer *bloom, rq_block_kind kind,
+                             rq_error *why)
+{
+    if (bloom->key_count == 0) return RQ_OK;
+    rq_buf payload = {0};
+    uint64_t offset;
+    uint32_t size;
+    rq_err rc = rq__bloom_writer_meta(bloom, &payload);
+    if (rc == RQ_OK) rc = put_block(w, kind, rq_buf_slice(&payload), &offset, &size, why);
+    rq_buf_clear(&payload);
+    return rc;
+}
+
+static rq_err put_load_on_open(rq_hfile_writer *w, rq__trailer *t, rq_error *why)
+{
+    uint64_t offset;
+    uint32_t size;
+    RQ_TRY(put_index(w, &t->load_on_open_offset, why));
+    RQ_TRY(put_block(w, RQ_BLOCK_ROOT_INDEX, (rq_slice){0}, &offset, &size, why)); /* meta index */
+    RQ_TRY(fill_file_info(w));
+    rq_buf payload = {0};
+    rq_err rc = rq__file_info_write(&w->info, &payload);
+    if (rc == RQ_OK)
+        rc = put_block(w, RQ_BLOCK_FILE_INFO, rq_buf_slice(&payload), &t->file_info_offset, &size,
+                       why);
+    rq_buf_clear(&payload);
+    RQ_TRY(rc);
+    RQ_TRY(put_bloom_meta(w, &w->bloom, RQ_BLOCK_GENERAL_BLOOM_META, why));
+    return put_bloom_meta(w, &w->delete_bloom, RQ_BLOCK_DELETE_FAMILY_BLOOM_META, why);
+}
+
+/* The folder of a path; "" is the root. */
+static rq_err sync_parent(rq_hfile_writer *w, rq_error *why)
+{
+    char *dir = strdup(w->path);
+    if (dir == NULL) return RQ_E_NO_MEMORY;
+    char *slash = strrchr(dir, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    else
+        dir[0] = '\0';
+    rq_err rc = rq_vfs_sync_dir(w->vfs, dir, why);
+    free(dir);
+    return rc;
+}
+
+static rq_err finish(rq_hfile_writer *w, rq__trailer *t, rq_error *why)
+{
+    RQ_TRY(put_data_block(w, why));
+    t->entry_count = w->entry_count;
+    t->first_data_offset = w->first_data_offset;
+    t->last_data_offset = w->last_data_offset;
+    RQ_TRY(put_inline_blocks(w, true, why));
+    RQ_TRY(rq_buf_append(&w->last_key, w->prev_key.ptr, w->prev_key.len));
+    RQ_TRY(put_load_on_open(w, t, why));
+    t->total_uncompressed_len = w->uncompressed_len + RQ_HFILE_TRAILER_LEN;
+    t->uncompressed_index_len = w->index_len;
+    t->data_index_count = (uint32_t)w->root.count;
+    t->data_index_levels = w->index_levels;
+    RQ_TRY(rq__trailer_write(t, &w->out));
+    RQ_TRY(flush_out(w, why));
+    RQ_TRY(rq_file_sync(w->file, why));
+    rq_file *file = w->file;
+    w->file = NULL;
+    RQ_TRY(rq_file_close(file));
+    return sync_parent(w, why);
+}
+
+rq_err rq_hfile_writer_finish(rq_hfile_writer *w, rq_hfile_info *info, rq_error *why)
+{
+    RQ_ASSERT(w->failed == RQ_OK && !w->finished);
+    rq__trailer t = {
+        .major = RQ_HFILE_MAJOR,
+        .minor = RQ_HFILE_MINOR,
+        .order = w->options.order,
+        .compression = w->options.compression,
+    };
+    w->failed = finish(w, &t, why);
+    RQ_TRY(w->failed);
+    w->finished = true;
+    if (info == NULL) return RQ_OK;
+    *info = (rq_hfile_info){
+        .size_bytes = w->out_offset,
+        .entry_count = w->entry_count,
+        .uncompressed_bytes = t.total_uncompressed_len,
+        .data_index_levels = w->index_levels,
+        .compression = w->options.compression,
+        .encoding = w->options.encoding,
+        .order = w->options.order,
+        .bloom = w->bloom.key_count > 0 ? w->options.bloom : RQ_BLOOM_NONE,
+        .has_mvcc = w->options.include_mvcc,
+        .has_tags = w->options.include_tags,
+        .major = w->major,
+        .has_max_seqid = w->is_store_file,
+        .max_seqid = w->store_seqid,
+        .max_memstore_ts = w->options.include_mvcc ? w->max_seqid : 0,
+        .has_time_range = w->is_store_file,
+        .min_ts = w->min_ts,
+        .max_ts = w->max_ts,
+        .earliest_put_ts = w->earliest_put_ts,
+        .create_time_ms = w->options.create_time_ms,
+        .delete_family_count = w->delete_family_count,
+        .avg_key_len = w->entry_count == 0 ? 0 : (uint32_t)(w->key_len_sum / w->entry_count),
+        .avg_value_len = w->entry_count == 0 ? 0 : (uint32_t)(w->value_len_sum / w->entry_count),
+        .first_key = rq_buf_slice(&w->first_key),
+        .last_key = rq_buf_slice(&w->last_key),
+    };
+    return RQ_OK;
+}
+
+uint64_t rq_hfile_writer_bytes(const rq_hfile_writer *w)
+{
+    return position(w) + w->block.len;
+}
+
+uint64_t rq_hfile_writer_entry_count(const rq_hfile_writer *w)
+{
+    return w->entry_count;
+}
+
+void rq_hfile_writer_close(rq_hfile_writer *w)
+{
+    if (w == NULL) return;
+    bool created = w->file != NULL || w->out_offset > 0;
+    (void)rq_file_close(w->file);
+    /* Best effort: a file that stays is one nobody knows of, found by the store's clean-up. */
+    if (created && !w->finished && rq_vfs_remove(w->vfs, w->path, NULL) != RQ_OK)
+        w->failed = RQ_E_IO;
+    rq_codec_free(w->codec);
+    rq_buf_clear(&w->out);
+    rq_buf_clear(&w->block);
+    rq_buf_clear(&w->prev_key);
+    rq_buf_clear(&w->delete_row);
+    rq_buf_clear(&w->key);
+    rq_buf_clear(&w->biggest_key);
+    rq_buf_clear(&w->first_key);
+    rq_buf_clear(&w->last_key);
+    rq__index_chunk_clear(&w->leaf);
+    rq__index_chunk_clear(&w->root);
+    rq__bloom_writer_clear(&w->bloom);
+    rq__bloom_writer_clear(&w->delete_bloom);
+    rq__file_info_clear(&w->info);
+    free(w->path);
+    free(w);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random sorted cells under random options, written and read back: forward, backward, by random
+ * seeks and reseeks, through caches of any size, with page-cache misses at random; held against a
+ * plain array. HFILE_SEED replays a failure.
+ */
+#include "cells.h"
+#include "hfile/reader.h"
+#include "hfile/writer.h"
+#include "memory_vfs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+typedef struct world {
+    uint64_t seed;
+    rq_random random;
+    memory_vfs vfs;
+    rq_block_cache *cache;
+    cell_list list;
+    cell_shape shape;
+    rq_hfile_options options;
+    rq_hfile_reader *reader;
+    rq_read_ctx ctx;
+    uint64_t agains;
+    rq_error why;
+} world;
+
+static uint64_t first_seed(void)
+{
+    const char *s = getenv("HFILE_SEED");
+    return s != NULL ? strtoull(s, NULL, 0) : 20260101;
+}
+
+static void check(const world *w, rq_err rc, int line)
+{
+    if (rc != RQ_OK)
+        fail_msg("seed %llu, line %d: %s: %s", (unsigned long long)w->seed, line, rq_err_name(rc),
+                 w->why.message);
+}
+
+#define CHECK(w, rc) check(w, rc, __LINE__)
+
+/* Repeats the call as a loop would: fulfil on the pool, then once more. */
+#define RESUME(w, expr)                                                                            \
+    ({                                                                                             \
+        rq_err resume_rc;                                                                          \
+        while ((resume_rc = (expr)) == RQ_E_AGAIN) {                                               \
+            (w)->agains++;                                                                         \
+            CHECK(w, rq_read_ctx_fulfil(&(w)->ctx, &(w)->why));                                    \
+        }                                                                                          \
+        resume_rc;                                                                                 \
+    })
+
+static unsigned pick(world *w, unsigned n)
+{
+    return (unsigned)rq_random_below(&w->random, n);
+}
+
+static void world_write(world *w)
+{
+    rq_hfile_writer *writer;
+    rq_hfile_info info;
+    CHECK(w, rq_hfile_writer_open(&w->vfs.base, "dir/f", &w->options, &writer, &w->why));
+    for (size_t i = 0; i < w->list.count; i++)
+        CHECK(w, rq_hfile_writer_append(writer, &w->list.cells[i], &w->why));
+    CHECK(w, rq_hfile_writer_set_store_info(writer, 77, true, NULL, 0, &w->why));
+    CHECK(w, rq_hfile_writer_finish(writer, &info, &w->why));
+    assert_int_equal(info.entry_count, w->list.count);
+    assert_int_equal(info.size_bytes, memory_vfs_bytes(&w->vfs, "dir/f")->len);
+    rq_hfile_writer_close(writer);
+}
+
+static void world_begin(world *w, uint64_t seed)
+{
+    static const rq_compression kinds[] = {RQ_COMPRESSION_NONE, RQ_COMPRESSION_GZ,
+                                           RQ_COMPRESSION_SNAPPY, RQ_COMPRESSION_LZ4,
+                                           RQ_COMPRESSION_ZSTD};
+    static const uint32_t block_bytes[] = {1, 200, 1000, 8192, 65536};
+    static const uint64_t cache_bytes[] = {0, 3000, 100 * 1024, 64 << 20};
+    *w = (world){.seed = seed};
+    rq_random_seed(&w->random, seed);
+    memory_vfs_init(&w->vfs, seed);
+    w->shape = (cell_shape){
+        .count = pick(w, 8) == 0 ? pick(w, 3) : 1 + pick(w, 3000),
+        .row_space = 1 + pick(w, 2000),
+        .column_space = 1 + pick(w, 30),
+        .value_max = pick(w, 3) == 0 ? 2000 : 20,
+        .tags = pick(w, 2),
+        .deletes = pick(w, 2),
+        .order = pick(w, 5) == 0 ? RQ_ORDER_META : RQ_ORDER_DEFAULT,
+    };
+    cell_list_make(&w->list, &w->random, &w->shape);
+    w->options = rq_hfile_options_default();
+    w->options.compression = kinds[pick(w, 5)];
+    w->options.block_bytes = block_bytes[pick(w, 5)];
+    w->options.bloom = (rq_bloom_type)pick(w, 3);
+    w->options.bloom_chunk_bytes = pick(w, 2) ? 128 : 128 * 1024;
+    w->options.index_chunk_bytes = pick(w, 2) ? 100 + pick(w, 500) : 128 * 1024;
+    w->options.index_entries_min = 2 + pick(w, 16);
+    w->options.checksum = (rq_checksum_type)pick(w, 3);
+    w->options.bytes_per_checksum = pick(w, 2) ? 16384 : 64;
+    w->options.order = w->shape.order;
+    w->options.include_mvcc = pick(w, 4) != 0;
+    w->options.include_tags = pick(w, 2);
+    w->options.create_time_ms = 1234567;
+    world_write(w);
+    uint64_t bytes = cache_bytes[pick(w, 4)];
+    if (bytes > 0) CHECK(w, rq_block_cache_new(bytes, &w->cache));
+    CHECK(w,
+          rq_hfile_reader_open(&w->vfs.base, "dir/f", w->cache, pick(w, 2), &w->reader, &w->why));
+    w->ctx.may_block = pick(w, 3) == 0;
+    w->ctx.dont_cache = pick(w, 3) == 0;
+    w->vfs.again_percent = pick(w, 2) ? 0 : 1 + pick(w, 90);
+}
+
+static void world_end(world *w)
+{
+    rq_read_ctx_clear(&w->ctx);
+    rq_hfile_reader_unref(w->reader);
+    if (w->cache != NULL) {
+        rq_block_cache_stats stats;
+        rq_block_cache_get_stats(w->cache, &stats);
+        assert_true(stats.used_bytes <= stats.capacity_bytes);
+        assert_int_equal(stats.blocks, 0);
+        assert_int_equal(stats.used_bytes, 0);
+        assert_int_equal(stats.pinned_bytes, 0);
+        rq_block_cache_free(w->cache);
+    }
+    cell_list_clear(&w->list);
+    memory_vfs_clear(&w->vfs);
+}
+
+static bool same_cell(const world *w, const rq_cell *a, const rq_cell *model)
+{
+    return rq_cell_compare_key(w->shape.order, a, model) == 0 &&
+           rq_slice_eq(rq_cell_value(a), rq_cell_value(model)) &&
+           a->seqid == (w->options.include_mvcc ? model->seqid : 0) &&
+           rq_slice_eq(rq_slice_of(a->tags, a->tags_len),
+                       rq_slice_of(model->tags, w->options.include_tags ? model->tags_len : 0));
+}
+
+/* The scanner is where the model's index says; count: nowhere. */
+static void expect_at(const world *w, const rq_hfile_scanner *s, rq_err rc, size_t index)
+{
+    if (index >= w->list.count) {
+        if (rc != RQ_E_END || rq_hfile_scanner_cell(s) != NULL)
+            fail_msg("seed %llu: %s where the end is expected", (unsigned long long)w->seed,
+                     rq_err_name(rc));
+        return;
+    }
+    if (rc != RQ_OK || !same_cell(w, rq_hfile_scanner_cell(s), &w->list.cells[index]))
+        fail_msg("seed %llu: not at cell %zu: %s %s", (unsigned long long)w->seed, index,
+                 rq_err_name(rc), w->why.message);
+}
+
+static void scan_forward(world *w)
+{
+    rq_hfile_scanner s;
+    rq_hfile_scanner_init(&s, w->reader);
+    rq_err rc = RESUME(w, rq_hfile_scanner_seek_first(&s, &w->ctx, &w->why));
+    for (size_t i = 0; i < w->list.count; i++) {
+        expect_at(w, &s, rc, i);
+        rc = RESUME(w, rq_hfile_scanner_next(&s, &w->ctx, &w->why));
+    }
+    expect_at(w, &s, rc, w->list.count);
+    rq_hfile_scanner_clear(&s);
+}
+
+/* Before each cell stands the last one with a smaller key. */
+static size_t before(const world *w, size_t index)
+{
+    size_t at = cell_list_floor(&w->list, w->shape.order, &w->list.cells[index]);
+    return at == 0 ? SIZE_MAX : at - 1;
+}
+
+static void scan_backward(world *w)
+{
+    rq_hfile_scanner s;
+    rq_hfile_scanner_init(&s, w->reader);
+    rq_cell key = rq_cell_last_on_row(rq_slice_cstr("zzzzzzzz"));
+    size_t at = w->list.count;
+    if (at > 0) key = rq_cell_last_on_row(rq_cell_row(&w->list.cells[at - 1]));
+    while (at != SIZE_MAX) {
+        rq_err rc = RESUME(w, rq_hfile_scanner_seek_before(&s, &w->ctx, &key, &w->why));
+        at = at == w->list.count ? at - 1 : before(w, at);
+        expect_at(w, &s, rc, at);
+        if (at < w->list.count) key = w->list.cells[at];
+    }
+    rq_hfile_scanner_clear(&s);
+}
+
+static void walk_some(world *w, rq_hfile_scanner *s, size_t *at)
+{
+    for (unsigned n = pick(w, 5); n > 0 && *at < w->list.count; n--) {
+        rq_err rc = RESUME(w, rq_hfile_scanner_next(s, &w->ctx, &w->why));
+        expect_at(w, s, rc, ++*at);
+    }
+}
+
+static void seek_around(world *w)
+{
+    rq_hfile_scanner s;
+    rq_hfile_scanner_init(&s, w->reader);
+    size_t at = w->list.count;
+    for (int i = 0; i < 200; i++) {
+        rq_cell key = cell_list_random_key(&w->list, &w->random, &w->shape);
+        size_t there = cell_list_floor(&w->list, w->shape.order, &key);
+        rq_err rc;
+        switch (pick(w, 4)) {
+        case 0:
+            rc = RESUME(w, rq_hfile_scanner_seek_before(&s, &w->ctx, &key, &w->why));
+            at = there == 0 ? w->list.count : there - 1;
+            break;
+        case 1:
+            rc = RESUME(w, rq_hfile_scanner_reseek(&s, &w->ctx, &key, &w->why));
+            if (at == w->list.count || there > at) at = there;
+            break;
+        case 2:
+            rq_hfile_scanner_release(&s);
+            rc = RESUME(w, rq_hfile_scanner_reseek(&s, &w->ctx, &key, &w->why));
+            at = there;
+            break;
+        default:
+            rc = RESUME(w, rq_hfile_scanner_seek(&s, &w->ctx, &key, &w->why));
+            at = there;
+            break;
+        }
+        expect_at(w, &s, rc, at);
+        walk_some(w, &s, &at);
+        if (pick(w, 4) == 0) rq_read_ctx_clear(&w->ctx);
+    }
+    rq_hfile_scanner_clear(&s);
+}
+
+static void blooms_never_deny(world *w)
+{
+    bool may;
+    for (size_t i = 0; i < w->list.count; i++) {
+        const rq_cell *c = &w->list.cells[i];
+        rq_slice row = rq_cell_row(c);
+        CHECK(w, RESUME(w, rq_hfile_may_contain_row(w->reader, &w->ctx, row, &may, &w->why)));
+        assert_true(may);
+        CHECK(w, RESUME(w, rq_hfile_may_contain_column(w->reader, &w->ctx, row,
+                                                       rq_cell_qualifier(c), &may, &w->why)));
+        assert_true(may);
+        if (c->type == RQ_TYPE_DELETE_FAMILY || c->type == RQ_TYPE_DELETE_FAMILY_VERSION) {
+            CHECK(w, RESUME(w, rq_hfile_may_contain_delete_family(w->reader, &w->ctx, row, &may,
+                                                                  &w->why)));
+            assert_true(may);
+        }
+    }
+}
+
+static void midkey_divides(world *w)
+{
+    rq_buf key = {0};
+    rq_err rc = RESUME(w, rq_hfile_midkey(w->reader, &w->ctx, &key, &w->why));
+    if (w->list.count == 0) {
+        assert_int_equal(rc, RQ_E_END);
+    } else {
+        CHECK(w, rc);
+        rq_cell c;
+        CHECK(w, rq_cell_parse_key(rq_buf_slice(&key), &c, &w->why));
+        assert_true(rq_cell_compare_key(w->shape.order, &c, &w->list.cells[w->list.count - 1]) <=
+                    0);
+        assert_true(rq_cell_compare_key(w->shape.order, &c, &w->list.cells[0]) >= 0);
+    }
+    rq_buf_clear(&key);
+}
+
+static void info_is_told(world *w)
+{
+    const rq_hfile_info *info = rq_hfile_reader_info(w->reader);
+    assert_int_equal(info->entry_count, w->list.count);
+    assert_int_equal(info->max_seqid, 77);
+    assert_true(info->has_max_seqid && info->major && !info->bulk_loaded);
+    assert_int_equal(info->create_time_ms, 1234567);
+    assert_int_equal(info->has_tags, w->options.include_tags);
+    assert_int_equal(info->has_mvcc, w->options.include_mvcc);
+    int64_t max_ts = -1;
+    uint64_t delete_families = 0;
+    for (size_t i = 0; i < w->list.count; i++) {
+        const rq_cell *c = &w->list.cells[i];
+        if (c->timestamp > max_ts) max_ts = c->timestamp;
+        if (c->type == RQ_TYPE_DELETE_FAMILY || c->type == RQ_TYPE_DELETE_FAMILY_VERSION)
+            delete_families++;
+    }
+    assert_true(info->has_time_range);
+    assert_int_equal(info->max_ts, max_ts);
+    assert_int_equal(info->delete_family_count, delete_families);
+    if (w->list.count == 0) {
+        assert_int_equal(info->first_key.len, 0);
+        return;
+    }
+    rq_cell first;
+    rq_cell last;
+    CHECK(w, rq_cell_parse_key(info->first_key, &first, &w->why));
+    CHECK(w, rq_cell_parse_key(info->last_key, &last, &w->why));
+    assert_int_equal(rq_cell_compare_key(w->shape.order, &first, &w->list.cells[0]), 0);
+    assert_int_equal(rq_cell_compare_key(w->shape.order, &last, &w->list.cells[w->list.count - 1]),
+                     0);
+}
+
+static void whatever_is_written_is_read_back(void **state)
+{
+    (void)state;
+    uint64_t seed = first_seed();
+    const char *rounds_text = getenv("HFILE_ROUNDS");
+    int rounds = rounds_text != NULL ? atoi(rounds_text) : 150;
+    print_message("seeds %llu to %llu\n", (unsigned long long)seed,
+                  (unsigned long long)seed + (unsigned)rounds - 1);
+    uint64_t agains = 0;
+    uint32_t levels = 0;
+    for (int i = 0; i < rounds; i++) {
+        world w;
+        world_begin(&w, seed + (unsigned)i);
+        info_is_told(&w);
+        scan_forward(&w);
+        scan_backward(&w);
+        seek_around(&w);
+        scan_forward(&w);
+        blooms_never_deny(&w);
+        midkey_divides(&w);
+        agains += w.agains;
+        if (rq_hfile_reader_info(w.reader)->data_index_levels > levels)
+            levels = rq_hfile_reader_info(w.reader)->data_index_levels;
+        world_end(&w);
+    }
+    /* The test is worth something only if it went where it is hard. */
+    if (rounds >= 100) {
+        assert_true(agains > 1000);
+        assert_true(levels >= 4);
+    }
+}
+
+static void absent_rows_are_mostly_denied(void **state)
+{
+    (void)state;
+    world w = {.seed = first_seed()};
+    rq_random_seed(&w.random, w.seed);
+    memory_vfs_init(&w.vfs, w.seed);
+    w.options = rq_hfile_options_default();
+    rq_hfile_writer *writer;
+    CHECK(&w, rq_hfile_writer_open(&w.vfs.base, "f", &w.options, &writer, &w.why));
+    char row[32];
+    /* More than one chunk of 128 KiB holds. */
+    for (int i = 0; i < 250000; i++) {
+        int len = snprintf(row, sizeof(row), "row%08d", i * 2);
+        rq_cell c = rq_cell_first_on_column(rq_slice_of(row, (size_t)len), RQ_SLICE_LIT("f"),
+                                            RQ_SLICE_LIT("q"));
+        c.timestamp = 1;
+        c.type = RQ_TYPE_PUT;
+        CHECK(&w, rq_hfile_writer_append(writer, &c, &w.why));
+    }
+    CHECK(&w, rq_hfile_writer_finish(writer, NULL, &w.why));
+    rq_hfile_writer_close(writer);
+    CHECK(&w, rq_block_cache_new(64 << 20, &w.cache));
+    CHECK(&w, rq_hfile_reader_open(&w.vfs.base, "f", w.cache, false, &w.reader, &w.why));
+    w.ctx.may_block = true;
+    int wrong = 0;
+    for (int i = 0; i < 100000; i++) {
+        bool may;
+        int n = (int)rq_random_below(&w.random, 250000) * 2;
+        int len = snprintf(row, sizeof(row), "row%08d", n);
+        CHECK(&w, rq_hfile_may_contain_row(w.reader, &w.ctx, rq_slice_of(row, (size_t)len), &may,
+                                           &w.why));
+        assert_true(may);
+        len = snprintf(row, sizeof(row), "row%08d", n + 1);
+        CHECK(&w, rq_hfile_may_contain_row(w.reader, &w.ctx, rq_slice_of(row, (size_t)len), &may,
+                                           &w.why));
+        wrong += may;
+    }
+    assert_true(wrong < 1500); /* 1 % asked for */
+    world_end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_is_written_is_read_back),
+        cmocka_unit_test(absent_rows_are_mostly_denied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
