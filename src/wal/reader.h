@@ -18,10 +18,11 @@ typedef struct rq_wal_reader rq_wal_reader;
 
 /* From the segment's header. */
 typedef struct rq_wal_segment_info {
-    uint64_t number;        /* of the segment in the log's life, ascending by one */
+    uint64_t number;        /* ascending over the log's life */
     uint64_t epoch;         /* of the log, ascending with each open */
     uint64_t first_lsn;     /* = its predecessor's end */
     uint64_t oldest_number; /* the oldest segment still needed when this one was begun */
+    uint64_t prev_number;   /* its predecessor's, 0: none */
     int64_t created_ms;
     uint32_t prev_crc;      /* of its predecessor's last frame */
     bool clean;             /* begun by a clean close: nothing before it is needed */
@@ -39,6 +40,10 @@ void rq_wal_reader_set_end(rq_wal_reader *r, uint64_t end_lsn);
 RQ_NODISCARD rq_err rq_wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why);
 /* After RQ_E_CORRUPT: to the next valid frame, or the end. */
 RQ_NODISCARD rq_err rq_wal_reader_skip(rq_wal_reader *r, rq_error *why);
+/* Where the record last read begins. */
+uint64_t rq_wal_reader_record_lsn(const rq_wal_reader *r);
+/* To a frame that begins there, by the word of an index. */
+void rq_wal_reader_seek(rq_wal_reader *r, uint64_t lsn);
 /* Behind the last frame read: after RQ_E_END the segment's end. */
 uint64_t rq_wal_reader_lsn(const rq_wal_reader *r);
 uint64_t rq_wal_reader_offset(const rq_wal_reader *r);

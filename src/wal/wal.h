@@ -54,7 +54,7 @@ typedef struct rq_wal_options {
     /* The log is longer than max_log_bytes and this region holds records of its oldest segment.
      * Called with the log's region lock held: post a flush and return; no rq_wal call but
      * rq_wal_region_owner and _name. The owner is NULL for a region found in the log that nobody
-     * opened. Called once per region and oldest segment. */
+     * opened. Called again with each new segment while the log stays too long. */
     void (*on_pressure)(void *ctx, rq_wal_region *holder);
     void (*on_corrupt)(void *ctx, const rq_error *why);
     /* Once, when the log has failed for good. */
@@ -91,9 +91,9 @@ rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
 
 /* --- appending ---------------------------------------------------------------------------------- */
 /*
- * Any thread, never waits for a device. r->sequence_id must be above all former ones of the region;
- * region and table are the handle's (those of *r are ignored); the payload is r->payload followed by
- * `more`. All bytes are copied. On success *ret is to be waited for.
+ * Any thread, never waits for a device. r->sequence_id must be above 0 and above all former ones of
+ * the region; region and table are the handle's (those of *r are ignored); the payload is r->payload
+ * followed by `more` (at most 64 pieces). All bytes are copied. On success *ret is to be waited for.
  *  RQ_E_REGION_TOO_BUSY   the ring is at its ceiling: wait for an older record and try again
  *  RQ_E_REQUEST_TOO_BIG   longer than a record may be
  *  RQ_E_NO_SPACE          the disk is full; what is in the log is safe. May be tried again
@@ -145,8 +145,9 @@ const char *rq_wal_region_name(const rq_wal_region *r);
 void rq_wal_region_flushed(rq_wal_region *r, uint64_t sequence_id);
 /* The same for all records of a region that is not open (dropped for good). */
 void rq_wal_forget(rq_wal *wal, const char *encoded);
-/* Regions with needed records that are not open: calls back for each. Returns their number. */
-size_t rq_wal_unclaimed(rq_wal *wal, void (*callback)(void *ctx, const char *encoded), void *ctx);
+/* Regions with needed records that are not open: asks for each whether to forget it (under the log's
+ * region lock: no rq_wal call from within; NULL: never). Returns how many are left. */
+size_t rq_wal_unclaimed(rq_wal *wal, bool (*forget)(void *ctx, const char *encoded), void *ctx);
 
 /* --- state -------------------------------------------------------------------------------------- */
 bool rq_wal_failed(const rq_wal *wal);

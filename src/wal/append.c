@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Appending: stage and push.
+ *
+ * The ring holds the log's last ring_cap bytes, at lsn modulo its size. Bytes above `written` are
+ * still to be written; those between `synced` and `written` are kept as long as a repair may need
+ * them: always in SYNC mode, in HANDOVER mode until their place is needed. It starts small and
+ * doubles up to its ceiling; a ring that is being written from is retired and freed by the writer.
+ *
+ * What stage does under the mutex: checks, one copy of the record's bytes, forty bytes of frame
+ * header with its checksum, and the region's note. The body's checksum is computed before.
+ */
+#include <stdlib.h>
+
+#include "base/checksum.h"
+#include "wal/wal_priv.h"
+
+rq_err rq__wal_ring_init(rq_wal *wal)
+{
+    size_t cap = 4096;
+    while (cap < wal->options.staging_bytes)
+        cap *= 2;
+    wal->ring = malloc(cap);
+    wal->ring_cap = cap;
+    return wal->ring == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static void ring_put(uint8_t *ring, size_t cap, rq_lsn at, const uint8_t *bytes, size_t len)
+{
+    if (len == 0) return;
+    size_t pos = (size_t)(at & (cap - 1));
+    size_t first = cap - pos < len ? cap - pos : len;
+    memcpy(ring + pos, bytes, first);
+    if (len > first) memcpy(ring, bytes + first, len - first);
+}
+
+/* The position below which the ring's bytes may be overwritten. */
+static rq_lsn ring_floor(const rq_wal *wal)
+{
+    bool keep = wal->options.sync == RQ_WAL_SYNC || wal->broken != RQ_OK;
+    return keep ? wal->synced : wal->written;
+}
+
+/* REQUIRES: mutex. Makes room for `len` bytes behind staged. */
+static rq_err ring_room(rq_wal *wal, uint64_t len)
+{
+    uint64_t need = wal->staged - ring_floor(wal) + len;
+    if (RQ_LIKELY(need <= wal->ring_cap)) return RQ_OK;
+    if (need > wal->options.staging_bytes_max) return RQ_E_REGION_TOO_BUSY;
+    if (wal->ring_retired != NULL) return RQ_E_REGION_TOO_BUSY; /* twice within one write */
+    size_t cap = wal->ring_cap;
+    while (cap < need)
+        cap *= 2;
+    uint8_t *ring = malloc(cap);
+    if (ring == NULL) return RQ_E_NO_MEMORY;
+    rq_lsn from = wal->staged - wal->synced <= wal->ring_cap ? wal->synced : ring_floor(wal);
+    while (from < wal->staged) {
+        size_t pos = (size_t)(from & (wal->ring_cap - 1));
+        size_t len_here = wal->ring_cap - pos;
+        if (len_here > wal->staged - from) len_here = (size_t)(wal->staged - from);
+        ring_put(ring, cap, from, wal->ring + pos, len_here);
+        from += len_here;
+    }
+    if (wal->pen == PEN_FREE)
+        free(wal->ring);
+    else
+        wal->ring_retired = wal->ring;
+    wal->ring = ring;
+    wal->ring_cap = cap;
+    return RQ_OK;
+}
+
+rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s, const slot *to_slot,
+                          rq_lsn from, rq_lsn to, rq_error *why)
+{
+    while (from < to) {
+        size_t pos = (size_t)(from & (cap - 1));
+        size_t len = cap - pos;
+        if (len > to - from) len = (size_t)(to - from);
+        RQ_TRY(rq_file_write(to_slot->file, ring + pos, len, rq__wal_offset(s, from), why));
+        from += len;
+    }
+    return RQ_OK;
+}
+
+/* --- stage --------------------------------------------------------------------------------------
+ */
+
+/* With a full disk only what was prewritten is left, and its last part is for the kinds that do not
+ * hold segments (they help to get rid of some). */
+static bool fits_full_disk(const rq_wal *wal, uint64_t len, rq_wal_kind kind)
+{
+    uint64_t end = rq__wal_offset(wal->newest, wal->staged) + len;
+    uint64_t reserve = rq_wal_kind_holds(kind) ? 64u << 10 : 0;
+    return end + reserve <= wal->newest->slot->prewritten;
+}
+
+/* REQUIRES: mutex, room. Appends the frame; `pieces` are its body. */
+static void frame_append(rq_wal *wal, rq__wal_frame *f, const rq_slice *pieces, size_t count)
+{
+    uint8_t header[RQ_WAL_FRAME_HEADER_LEN];
+    static const uint8_t zeros[RQ_WAL_ALIGN];
+    f->epoch = (uint32_t)wal->epoch;
+    f->lsn = wal->staged;
+    f->durable = wal->synced;
+    f->prev_crc = wal->staged_crc;
+    rq__wal_frame_encode(f, header);
+    rq_lsn at = wal->staged;
+    ring_put(wal->ring, wal->ring_cap, at, header, sizeof header);
+    at += sizeof header;
+    for (size_t i = 0; i < count; i++) {
+        ring_put(wal->ring, wal->ring_cap, at, pieces[i].ptr, pieces[i].len);
+        at += pieces[i].len;
+    }
+    rq_lsn end = wal->staged + rq__wal_frame_len(f->body_len);
+    ring_put(wal->ring, wal->ring_cap, at, zeros, (size_t)(end - at));
+    wal->staged = end;
+    wal->staged_crc = f->crc;
+    wal->attested = wal->synced;
+    atomic_store_explicit(&wal->staged_mark, end, memory_order_release);
+}
+
+void rq__wal_stage_mark(rq_wal *wal)
+{
+    static const uint8_t body = RQ_WAL_MARK;
+    rq_slice piece = rq_slice_of(&body, 1);
+    rq__wal_frame f = {.body_len = 1, .body_crc = rq_crc32c(0, &body, 1)};
+    if (ring_room(wal, rq__wal_frame_len(1)) != RQ_OK) return; /* only a help for readers */
+    frame_append(wal, &f, &piece, 1);
+    wal->mark_end = wal->staged;
+}
+
+/* REQUIRES: mutex. */
+static rq_err stage_locked(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
+                           rq__wal_frame *f, const rq_slice *pieces, size_t count, rq_lsn *ret)
+{
+    uint64_t len = rq__wal_frame_len(f->body_len);
+    rq_err failed = (rq_err)atomic_load_explicit(&wal->failed, memory_order_relaxed);
+    if (RQ_UNLIKELY(failed != RQ_OK)) return failed;
+    if (RQ_UNLIKELY(wal->no_space) && !fits_full_disk(wal, len, r->kind)) {
+        rq__wal_lane_wake(wal); /* to look again */
+        return RQ_E_NO_SPACE;
+    }
+    RQ_TRY(rq__wal_note_reserve(region));
+    RQ_TRY(ring_room(wal, len));
+    rq__wal_note(region, wal->newest, wal->chunk_width, wal->staged, r->sequence_id, r->kind);
+    frame_append(wal, f, pieces, count);
+    wal->stats.records++;
+    wal->stats.record_bytes += len;
+    *ret = wal->staged;
+    return RQ_OK;
+}
+
+#define PIECES_MAX 64
+
+rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
+                    const rq_slice *more, size_t more_count, rq_lsn *ret)
+{
+    rq_wal_record full = *r;
+    full.region = rq_slice_cstr(region->encoded);
+    full.table = rq_slice_of(region->table, region->table_len);
+    RQ_TRY(rq__wal_record_check(&full));
+    if (more_count > PIECES_MAX) return RQ_E_INVALID;
+    uint8_t head[RQ_WAL_HEAD_MAX];
+    rq_slice pieces[3 + PIECES_MAX];
+    size_t count = 0;
+    pieces[count++] = rq_slice_of(head, rq__wal_record_encode_head(&full, head));
+    pieces[count++] = r->scopes;
+    pieces[count++] = r->payload;
+    for (size_t i = 0; i < more_count; i++)
+        pieces[count++] = more[i];
+
+    uint64_t body_len = 0;
+    rq__wal_frame f = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].len > wal->options.staging_bytes_max) return RQ_E_REQUEST_TOO_BIG;
+        body_len += pieces[i].len;
+    }
+    if (rq__wal_frame_len(body_len) > wal->options.staging_bytes_max / 2)
+        return RQ_E_REQUEST_TOO_BIG;
+    f.body_len = (uint32_t)body_len;
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].len > 0) f.body_crc = rq_crc32c(f.body_crc, pieces[i].ptr, pieces[i].len);
+
+    pthread_mutex_lock(&wal->mutex);
+    rq_err rc = stage_locked(wal, region, r, &f, pieces, count, ret);
+    pthread_mutex_unlock(&wal->mutex);
+    return rc;
+}
+
+/* --- push ---------------------------------------------------------------------------------------
+ */
+
+void rq__wal_write_staged(rq_wal *wal)
+{
+    segment *s = wal->write_segment;
+    rq_lsn from = wal->written;
+    rq_lsn to = wal->staged;
+    uint32_t crc = wal->staged_crc;
+    RQ_ASSERT(wal->newest == s); /* else the lane is rolling and has the pen */
+    uint64_t end = rq__wal_offset(s, to);
+    if (wal->prewriting && end > s->slot->prewritten) {
+        wal->push_wanted = true; /* the lane writes it when it is through with the zeros */
+        return;
+    }
+    wal->push_wanted = false;
+    const uint8_t *ring = wal->ring;
+    size_t cap = wal->ring_cap;
+    pthread_mutex_unlock(&wal->mutex);
+    rq_err rc = rq__wal_ring_write(ring, cap, s, s->slot, from, to, NULL);
+    pthread_mutex_lock(&wal->mutex);
+    free(wal->ring_retired);
+    wal->ring_retired = NULL;
+    wal->stats.writes++;
+    if (rc == RQ_OK) {
+        wal->written = to;
+        wal->written_crc = crc;
+        if (end > s->slot->prewritten) s->slot->prewritten = end;
+        atomic_store_explicit(&wal->written_mark, to, memory_order_release);
+    } else if (rc == RQ_E_NO_SPACE) {
+        /* Nothing is lost: the same bytes go to the same place once there is space. */
+        wal->no_space = true;
+        wal->push_wanted = true;
+    } else if (wal->broken == RQ_OK) {
+        wal->broken = rc;
+        wal->broken_by_sync = false;
+    }
+}
+
+/* REQUIRES: mutex. */
+static bool sync_is_due(const rq_wal *wal)
+{
+    return wal->sync_wanted > wal->synced ||
+           wal->written - wal->synced >= RQ_WAL_BACKGROUND_SYNC_BYTES;
+}
+
+/* REQUIRES: mutex; s a leader is through or found the pen taken. */
+static void after_write(rq_wal *wal)
+{
+    const segment *s = wal->write_segment;
+    bool lane = wal->broken != RQ_OK || wal->no_space || sync_is_due(wal) ||
+                rq__wal_offset(s, wal->written) >= wal->options.segment_bytes || wal->push_wanted;
+    if (lane)
+        rq__wal_lane_wake(wal);
+    else
+        rq__wal_arm_timer(wal);
+}
+
+void rq_wal_push(rq_wal *wal, rq_wal_member *self)
+{
+    rq_lsn staged = atomic_load_explicit(&wal->staged_mark, memory_order_acquire);
+    rq_lsn written = atomic_load_explicit(&wal->written_mark, memory_order_acquire);
+    if (staged != written) {
+        bool wrote = false;
+        pthread_mutex_lock(&wal->mutex);
+        if (wal->pen != PEN_FREE || wal->broken != RQ_OK || rq__wal_has_failed(wal)) {
+            wal->push_wanted = true;
+        } else if (wal->staged > wal->written) {
+            wal->pen = PEN_LEADER;
+            /* Once more for who came meanwhile; then the lane goes on, not this loop. */
+            for (int round = 0; round < 2; round++) {
+                rq__wal_write_staged(wal);
+                wrote = true;
+                if (wal->broken != RQ_OK || wal->no_space || wal->lane_wants_pen ||
+                    !wal->push_wanted || wal->staged == wal->written)
+                    break;
+            }
+            rq__wal_pen_release(wal);
+            after_write(wal);
+        }
+        pthread_mutex_unlock(&wal->mutex);
+        if (wrote && wal->options.sync == RQ_WAL_HANDOVER) rq__wal_complete(wal, self);
+    }
+    if (self != NULL) rq__wal_member_run_done(self);
+}

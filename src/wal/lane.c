@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log's own lane: everything that waits for the disk.
+ *
+ *   sync     makes durable what is written, then wakes each lane with waiters once; again at once
+ *            while somebody waits for more
+ *   write    what leaders left behind
+ *   prewrite fills the file with zeros ahead of the writers, so that fdatasync need not make new
+ *            lengths and blocks durable with each batch, and a full disk is noticed before it hurts
+ *   roll     ends a segment and begins the next: at a cut of the staged bytes, under the pen. The
+ *            old one's bytes are durable before the new one's header (wal/format.h, rule 2)
+ *   repair   after a failed write or sync: seals the segment at its last durable frame and appends
+ *            everything behind it to a new one, same positions, same bytes
+ *
+ * One function runs at a time; each is entered and left with the mutex held and releases it around
+ * its file calls.
+ */
+#include <stdlib.h>
+
+#include "wal/wal_priv.h"
+
+#define ZEROS (64u << 10)
+#define PREWRITE_STEP (1u << 20)
+#define FREE_SLOTS_KEPT 2
+
+void rq__wal_lane_wake(rq_wal *wal)
+{
+    if (wal->lane_posted || wal->lane_running) return;
+    wal->lane_posted = true;
+    rq_lane_post(wal->lane, &wal->lane_task);
+}
+
+void rq__wal_pen_release(rq_wal *wal)
+{
+    RQ_ASSERT(wal->pen != PEN_FREE);
+    free(wal->ring_retired);
+    wal->ring_retired = NULL;
+    if (wal->pen == PEN_LEADER && (wal->lane_wants_pen || wal->broken != RQ_OK)) {
+        wal->pen = PEN_LANE;
+        wal->lane_wants_pen = false;
+        rq__wal_lane_wake(wal);
+    } else {
+        wal->pen = PEN_FREE;
+    }
+}
+
+/* False: a leader has it and will hand it over. */
+static bool pen_take(rq_wal *wal)
+{
+    if (wal->pen == PEN_LEADER) {
+        wal->lane_wants_pen = true;
+        return false;
+    }
+    wal->pen = PEN_LANE;
+    return true;
+}
+
+static void complete(rq_wal *wal)
+{
+    pthread_mutex_unlock(&wal->mutex);
+    rq__wal_complete(wal, NULL);
+    pthread_mutex_lock(&wal->mutex);
+}
+
+static void log_fail(rq_wal *wal, rq_err rc, const rq_error *detail)
+{
+    atomic_store_explicit(&wal->failed, (int)rc, memory_order_release);
+    wal->pen = PEN_FREE;
+    pthread_mutex_unlock(&wal->mutex);
+    rq__wal_complete(wal, NULL);
+    if (wal->options.on_failed != NULL) {
+        rq_error why = {0};
+        (void)rq_fail(&why, rc, "the log has failed: %s",
+                      detail->code != RQ_OK ? detail->message : rq_err_text(rc));
+        wal->options.on_failed(wal->options.ctx, &why);
+    }
+    pthread_mutex_lock(&wal->mutex);
+}
+
+static uint64_t now_ns(rq_wal *wal)
+{
+    return wal->env.executor->now_ns(wal->env.executor);
+}
+
+static void retry_later(rq_wal *wal)
+{
+    wal->retry_at_ns = now_ns(wal) + RQ_WAL_RETRY_NS;
+}
+
+static bool may_retry(rq_wal *wal)
+{
+    return wal->retry_at_ns == 0 || wal->closing || now_ns(wal) >= wal->retry_at_ns;
+}
+
+/* --- sync
+ * ----------------------------------------------------------------------------------------- */
+
+static void marks_set(rq_wal *wal, rq_lsn written, rq_lsn synced)
+{
+    wal->written = written;
+    wal->synced = synced;
+    atomic_store_explicit(&wal->written_mark, written, memory_order_release);
+    atomic_store_explicit(&wal->synced_mark, synced, memory_order_release);
+}
+
+/* What is written when it begins is durable when it returns, or the log is broken. */
+static void sync_written(rq_wal *wal)
+{
+    rq_lsn target = wal->written;
+    uint32_t crc = wal->written_crc;
+    slot *s = wal->write_segment->slot;
+    pthread_mutex_unlock(&wal->mutex);
+    uint64_t began = now_ns(wal);
+    rq_err rc = rq_file_sync(s->file, NULL);
+    uint64_t took = now_ns(wal) - began;
+    pthread_mutex_lock(&wal->mutex);
+    wal->stats.syncs++;
+    wal->stats.sync_ns += took;
+    if (took > wal->stats.sync_ns_max) wal->stats.sync_ns_max = took;
+    if (rc == RQ_OK) {
+        wal->synced_crc = crc;
+        marks_set(wal, wal->written, target);
+    } else {
+        s->bad = true;
+        wal->broken = rc;
+        wal->broken_by_sync = true;
+    }
+}
+
+static bool sync_due(const rq_wal *wal)
+{
+    return wal->written > wal->synced &&
+           (wal->sync_wanted > wal->synced ||
+            wal->written - wal->synced >= RQ_WAL_BACKGROUND_SYNC_BYTES);
+}
+
+/* Written bytes that are more than a mark. */
+static bool sync_worthwhile(const rq_wal *wal)
+{
+    return wal->written > wal->synced && wal->written > wal->mark_end;
+}
+
+static bool mark_worthwhile(const rq_wal *wal)
+{
+    return wal->attested < wal->synced && wal->staged == wal->written;
+}
+
+void rq__wal_arm_timer(rq_wal *wal)
+{
+    if (wal->timer_armed || wal->closing || rq__wal_has_failed(wal)) return;
+    uint64_t delay;
+    if (wal->retry_at_ns != 0)
+        delay = RQ_WAL_RETRY_NS;
+    else if (sync_worthwhile(wal) || mark_worthwhile(wal))
+        delay = RQ_WAL_IDLE_NS;
+    else
+        return;
+    wal->timer_armed = true;
+    wal->env.executor->timer_arm(wal->env.executor, &wal->timer, wal->lane, delay);
+}
+
+/* --- prewriting
+ * ----------------------------------------------------------------------------------- */
+
+static uint64_t prewrite_step(const rq_wal *wal)
+{
+    uint64_t step = wal->options.segment_bytes / 4;
+    return step > PREWRITE_STEP ? PREWRITE_STEP : step;
+}
+
+/* How far ahead of the writers the zeros are, and whether more are wanted. */
+static bool prewrite_due(rq_wal *wal, uint64_t least_ahead)
+{
+    const slot *s = wal->write_segment->slot;
+    uint64_t at = rq__wal_offset(wal->write_segment, wal->staged);
+    return s->prewritten < RQ_WAL_FRAMES_AT + wal->options.segment_bytes &&
+           s->prewritten < at + least_ahead && !s->bad && !wal->closing && may_retry(wal);
+}
+
+static rq_err zeros_write(rq_file *f, uint64_t from, uint64_t to)
+{
+    static const uint8_t zeros[ZEROS];
+    while (from < to) {
+        size_t len = to - from < ZEROS ? (size_t)(to - from) : ZEROS;
+        RQ_TRY(rq_file_write(f, zeros, len, from, NULL));
+        from += len;
+    }
+    return RQ_OK;
+}
+
+/* Leaders that would write behind `prewritten` meanwhile leave it to the lane. */
+static void prewrite(rq_wal *wal)
+{
+    if (wal->pen == PEN_LEADER) {
+        /* It may be writing just there. */
+        wal->lane_wants_pen = true;
+        return;
+    }
+    slot *s = wal->write_segment->slot;
+    uint64_t from = s->prewritten;
+    uint64_t at = rq__wal_offset(wal->write_segment, wal->written);
+    if (from < at) from = at;
+    if (from < RQ_WAL_FRAMES_AT) from = RQ_WAL_FRAMES_AT;
+    uint64_t to = from + prewrite_step(wal);
+    wal->prewriting = true;
+    pthread_mutex_unlock(&wal->mutex);
+    rq_err rc = zeros_write(s->file, from, to);
+    pthread_mutex_lock(&wal->mutex);
+    wal->prewriting = false;
+    if (rc == RQ_OK) {
+        s->prewritten = to;
+        wal->no_space = false;
+        wal->retry_at_ns = 0;
+    } else if (rc == RQ_E_NO_SPACE) {
+        wal->no_space = true;
+        retry_later(wal);
+    } else if (wal->broken == RQ_OK) {
+        wal->broken = rc;
+        wal->broken_by_sync = false;
+    }
+}
+
+/* --- files
+ * ---------------------------------------------------------------------------------------- */
+
+/* Frees files nobody needs, above a small stock. A file may go only once a durable header says that
+ * what stands in it is not needed. */
+static void slots_trim(rq_wal *wal, uint64_t oldest_needed)
+{
+    slot *gone = NULL;
+    unsigned kept = 0;
+    for (slot **at = &wal->free_slots; *at != NULL;) {
+        slot *s = *at;
+        if (s->number < oldest_needed && (s->bad || kept >= FREE_SLOTS_KEPT)) {
+            *at = s->next;
+            s->next = gone;
+            gone = s;
+        } else {
+            kept += !s->bad;
+            at = &s->next;
+        }
+    }
+    if (gone == NULL) return;
+    pthread_mutex_unlock(&wal->mutex);
+    while (gone != NULL) {
+        slot *s = gone;
+        gone = s->next;
+        char path[RQ_WAL_PATH_MAX];
+        rq__wal_slot_path(wal, s->id, path);
+        rq__wal_slot_free(s);
+        /* A file that stays is found as free by the next open. */
+        rq_err unimportant = rq_vfs_remove(wal->env.vfs, path, NULL);
+        (void)unimportant;
+    }
+    pthread_mutex_lock(&wal->mutex);
+}
+
+rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why)
+{
+    pthread_mutex_lock(&wal->mutex);
+    slot **at = &wal->free_slots;
+    while (*at != NULL && (*at)->bad)
+        at = &(*at)->next;
+    slot *s = *at;
+    if (s != NULL) *at = s->next;
+    unsigned id = s == NULL ? wal->next_slot++ : 0;
+    pthread_mutex_unlock(&wal->mutex);
+    if (s != NULL) {
+        s->next = NULL;
+        *ret = s;
+        return RQ_OK;
+    }
+    s = calloc(1, sizeof *s);
+    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
+    s->id = id;
+    char path[RQ_WAL_PATH_MAX];
+    rq__wal_slot_path(wal, id, path);
+    rq_err rc = rq_vfs_open(wal->env.vfs, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL,
+                            &s->file, why);
+    if (rc == RQ_OK) rc = rq_vfs_sync_dir(wal->env.vfs, wal->dir, why);
+    if (rc != RQ_OK) {
+        rq__wal_slot_free(s);
+        return rc;
+    }
+    *ret = s;
+    return RQ_OK;
+}
+
+static segment *segment_new(rq_lsn first_lsn)
+{
+    segment *s = calloc(1, sizeof *s);
+    if (s == NULL) return NULL;
+    s->first_lsn = first_lsn;
+    s->indexed = true;
+    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
+    return s;
+}
+
+/* REQUIRES: mutex. What the header of a segment begun now says. */
+static rq_wal_segment_info info_of(rq_wal *wal, const segment *s, uint32_t prev_crc)
+{
+    return (rq_wal_segment_info){
+        .number = s->number,
+        .epoch = wal->epoch,
+        .first_lsn = s->first_lsn,
+        .oldest_number = wal->oldest == s ? s->number : wal->oldest->number,
+        .prev_number = s->prev_number,
+        .created_ms = wal->env.executor->now_ms(wal->env.executor),
+        .prev_crc = prev_crc,
+    };
+}
+
+/* A header begun: whatever becomes of it, the file may carry that number from now on. */
+static rq_err header_put(slot *to, const rq_wal_segment_info *info, rq_error *why)
+{
+    to->number = info->number;
+    return rq__wal_header_write(to->file, info, to->older, why);
+}
+
+/* --- roll
+ * ----------------------------------------------------------------------------------------- */
+
+static bool roll_due(rq_wal *wal)
+{
+    const segment *s = wal->write_segment;
+    if (wal->staged == s->first_lsn) wal->roll_wanted = false; /* nothing in it */
+    return (wal->roll_wanted || rq__wal_offset(s, wal->written) >= wal->options.segment_bytes) &&
+           !wal->closing && may_retry(wal);
+}
+
+/* Everything up to the cut is in `old` and durable, and its index behind it. */
+static rq_err roll_seal(const rq_wal *wal, const uint8_t *ring, size_t cap, const segment *old,
+                        rq_lsn cut, const rq_buf *index, bool *ret_sync_failed)
+{
+    *ret_sync_failed = false;
+    RQ_TRY(rq__wal_ring_write(ring, cap, old, old->slot, wal->written, cut, NULL));
+    if (index->len > 0) {
+        /* Readers do without it; whether the file is sound the sync tells. */
+        rq_err unimportant =
+            rq_file_write(old->slot->file, index->ptr, index->len, rq__wal_offset(old, cut), NULL);
+        (void)unimportant;
+    }
+    rq_err rc = rq_file_sync(old->slot->file, NULL);
+    *ret_sync_failed = rc != RQ_OK;
+    return rc;
+}
+
+static void roll(rq_wal *wal)
+{
+    /* Most bytes become durable while writers still write. */
+    if (sync_worthwhile(wal)) {
+        sync_written(wal);
+        complete(wal);
+        if (wal->broken != RQ_OK) return;
+    }
+    rq_err rc = RQ_OK;
+    if (wal->spare == NULL) {
+        pthread_mutex_unlock(&wal->mutex);
+        rc = rq__wal_slot_take(wal, &wal->spare, NULL);
+        pthread_mutex_lock(&wal->mutex);
+    }
+    if (wal->broken != RQ_OK || !pen_take(wal)) return;
+    segment *old = wal->write_segment;
+    segment *next = rc == RQ_OK ? segment_new(wal->staged) : NULL;
+    if (next == NULL) {
+        /* The old segment grows until there is a file for the next. */
+        retry_later(wal);
+        rq__wal_pen_release(wal);
+        return;
+    }
+    wal->roll_wanted = false;
+    rq_buf index = {0};
+    if (!old->indexed || rq__wal_index_build(wal, old, wal->staged, &index) != RQ_OK)
+        rq_buf_clear(&index);
+    rq_lsn cut = wal->staged;
+    uint32_t crc = wal->staged_crc;
+    next->number = wal->next_number++;
+    next->prev_number = old->number;
+    next->slot = wal->spare;
+    wal->spare = NULL;
+    old->next = next;
+    wal->newest = next; /* staging goes on in it */
+    const uint8_t *ring = wal->ring;
+    size_t cap = wal->ring_cap;
+    bool sync_failed;
+
+    pthread_mutex_unlock(&wal->mutex);
+    rc = roll_seal(wal, ring, cap, old, cut, &index, &sync_failed);
+    rq_buf_clear(&index);
+    pthread_mutex_lock(&wal->mutex);
+    if (rc != RQ_OK) {
+        old->slot->bad = old->slot->bad || sync_failed;
+        wal->broken = rc;
+        wal->broken_by_sync = sync_failed;
+        return; /* with the pen: repair goes on */
+    }
+    wal->written_crc = wal->synced_crc = crc;
+    marks_set(wal, cut, cut);
+    rq_wal_segment_info info = info_of(wal, next, crc);
+    pthread_mutex_unlock(&wal->mutex);
+    rc = header_put(next->slot, &info, NULL);
+    pthread_mutex_lock(&wal->mutex);
+    if (rc != RQ_OK) {
+        next->slot->bad = true;
+        wal->broken = rc;
+        wal->broken_by_sync = true; /* nothing can be saved in the old one: it is whole */
+        return;
+    }
+    next->slot->older = 1 - next->slot->older;
+    old->sealed = true;
+    old->end_lsn = cut;
+    wal->write_segment = next;
+    wal->stats.rolls++;
+    wal->retry_at_ns = 0;
+    rq__wal_recycle(wal);
+    rq__wal_pen_release(wal);
+    slots_trim(wal, info.oldest_number);
+    complete(wal);
+}
+
+/* --- repair
+ * --------------------------------------------------------------------------------------- */
+
+/* REQUIRES: the pen. One attempt on one file; the mutex is released. */
+static rq_err repair_into(rq_wal *wal, segment *to, slot *file, rq_error *why)
+{
+    rq_lsn from = wal->synced;
+    rq_lsn cut = wal->staged;
+    uint32_t crc = wal->staged_crc;
+    const uint8_t *ring = wal->ring;
+    size_t cap = wal->ring_cap;
+    to->number = wal->next_number++;
+    rq_wal_segment_info info = info_of(wal, to, wal->synced_crc);
+    pthread_mutex_unlock(&wal->mutex);
+    rq_err rc = header_put(file, &info, why);
+    if (rc == RQ_OK) rc = rq__wal_ring_write(ring, cap, to, file, from, cut, why);
+    if (rc == RQ_OK) rc = rq_file_sync(file->file, why);
+    pthread_mutex_lock(&wal->mutex);
+    if (rc != RQ_OK) {
+        file->bad = true;
+        return rc;
+    }
+    file->older = 1 - file->older;
+    wal->written_crc = wal->synced_crc = crc;
+    marks_set(wal, cut, cut);
+    return RQ_OK;
+}
+
+static void slot_give_back(rq_wal *wal, slot *s)
+{
+    s->next = wal->free_slots;
+    wal->free_slots = s;
+}
+
+/* The segment that takes over from `old` at the last durable frame. */
+static segment *repair_segment(rq_wal *wal, segment *old)
+{
+    segment *to = wal->newest;
+    if (to == old) {
+        to = segment_new(wal->synced);
+        if (to == NULL) return NULL;
+        old->next = to;
+        wal->newest = to;
+    }
+    if (to->slot != NULL)
+        slot_give_back(wal, to->slot); /* its header failed, or never came to be */
+    to->slot = NULL;
+    to->first_lsn = wal->synced;
+    to->prev_number = old->number;
+    to->indexed = false;
+    return rq__wal_notes_inherit(wal, old, to) == RQ_OK ? to : NULL;
+}
+
+static void repair(rq_wal *wal)
+{
+    rq_error why = {0};
+    segment *old = wal->write_segment;
+    rq_err cause = wal->broken;
+    if (!wal->broken_by_sync && wal->written > wal->synced) {
+        /* What came before the failed write can still become durable where it is. */
+        sync_written(wal);
+        complete(wal);
+    }
+    wal->broken = cause; /* also after that sync has failed */
+    if (wal->staged - wal->synced > wal->ring_cap) {
+        /* HANDOVER, and the ring has forgotten what the operating system lost. */
+        log_fail(wal, cause, &why);
+        return;
+    }
+    segment *to = repair_segment(wal, old);
+    rq_err rc = to == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    for (int i = 0; i < RQ_WAL_REPAIR_TRIES && to != NULL; i++) {
+        slot *file = wal->spare;
+        wal->spare = NULL;
+        rc = RQ_OK;
+        if (file == NULL) {
+            pthread_mutex_unlock(&wal->mutex);
+            rc = rq__wal_slot_take(wal, &file, &why);
+            pthread_mutex_lock(&wal->mutex);
+        }
+        if (rc != RQ_OK) continue;
+        rc = repair_into(wal, to, file, &why);
+        if (rc == RQ_OK) {
+            to->slot = file;
+            break;
+        }
+        slot_give_back(wal, file);
+    }
+    if (rc == RQ_E_NO_SPACE && !wal->closing) {
+        wal->no_space = true; /* the bytes wait in the ring */
+        retry_later(wal);
+        return;
+    }
+    if (rc != RQ_OK) {
+        log_fail(wal, rc, &why);
+        return;
+    }
+    old->sealed = true;
+    old->indexed = false;
+    old->end_lsn = to->first_lsn;
+    wal->write_segment = to;
+    wal->broken = RQ_OK;
+    wal->no_space = false;
+    wal->retry_at_ns = 0;
+    wal->stats.reappends++;
+    rq__wal_recycle(wal);
+    rq__wal_pen_release(wal);
+    complete(wal);
+}
+
+/* --- the lane
+ * ------------------------------------------------------------------------------------- */
+
+/* Writes what leaders left. False when that is nothing, or a leader is at it. */
+static bool drain(rq_wal *wal)
+{
+    if (!wal->push_wanted || wal->staged == wal->written) return false;
+    if (wal->no_space && !may_retry(wal)) return false;
+    if (!pen_take(wal)) return false;
+    bool stuck = wal->no_space;
+    wal->no_space = false;
+    rq__wal_write_staged(wal);
+    if (wal->no_space) {
+        if (wal->closing) wal->broken = RQ_E_NO_SPACE;
+        retry_later(wal);
+    } else if (stuck) {
+        wal->retry_at_ns = 0;
+    }
+    if (wal->broken == RQ_OK) rq__wal_pen_release(wal);
+    complete(wal);
+    return true;
+}
+
+/* One thing, the most urgent; false when there is nothing to do. REQUIRES: mutex. */
+static bool lane_step(rq_wal *wal)
+{
+    if (rq__wal_has_failed(wal)) return false;
+    if (wal->broken != RQ_OK) {
+        if (!may_retry(wal) || !pen_take(wal)) return false;
+        repair(wal);
+        return true;
+    }
+    if (prewrite_due(wal, prewrite_step(wal) / (wal->no_space ? 1 : 8))) {
+        prewrite(wal);
+        return !wal->lane_wants_pen;
+    }
+    if (wal->no_space && wal->retry_at_ns != 0 && may_retry(wal) && !wal->push_wanted) {
+        wal->no_space = false; /* the next write finds out */
+        wal->retry_at_ns = 0;
+    }
+    if (drain(wal)) return true;
+    bool idle = wal->timed_out;
+    if (sync_due(wal) || (idle && sync_worthwhile(wal))) {
+        sync_written(wal);
+        complete(wal);
+        return true;
+    }
+    if (idle) {
+        wal->timed_out = false;
+        if (mark_worthwhile(wal)) {
+            rq__wal_stage_mark(wal);
+            wal->push_wanted = true;
+            return true;
+        }
+    }
+    if (roll_due(wal)) {
+        roll(wal);
+        return !wal->lane_wants_pen;
+    }
+    if (wal->newest != wal->oldest && prewrite_due(wal, prewrite_step(wal))) {
+        prewrite(wal);
+        return !wal->lane_wants_pen;
+    }
+    return false;
+}
+
+static void lane_loop(rq_wal *wal)
+{
+    wal->lane_running = true;
+    for (;;) {
+        while (lane_step(wal)) {
+        }
+        if (wal->pen != PEN_LANE) break;
+        if (wal->broken != RQ_OK && !rq__wal_has_failed(wal))
+            break;                /* kept until the disk has space */
+        rq__wal_pen_release(wal); /* handed over, and not needed any more */
+        if (!wal->push_wanted) break;
+    }
+    wal->lane_running = false;
+    rq__wal_arm_timer(wal);
+    bool press =
+        rq__wal_live_bytes(wal) > wal->options.max_log_bytes &&
+        (wal->pressed_oldest != wal->oldest->number || wal->pressed_newest != wal->newest->number);
+    wal->pressed_oldest = wal->oldest->number;
+    wal->pressed_newest = wal->newest->number;
+    pthread_mutex_unlock(&wal->mutex);
+    if (press) rq__wal_press(wal);
+}
+
+void rq__wal_lane_run(rq_task *task)
+{
+    rq_wal *wal = RQ_CONTAINER_OF(task, rq_wal, lane_task);
+    pthread_mutex_lock(&wal->mutex);
+    wal->lane_posted = false;
+    lane_loop(wal);
+}
+
+void rq__wal_timer_run(rq_task *task)
+{
+    rq_wal *wal = RQ_CONTAINER_OF(task, rq_wal, timer.task);
+    pthread_mutex_lock(&wal->mutex);
+    wal->timer_armed = false;
+    wal->timed_out = true;
+    lane_loop(wal);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who waits for the log: one membership per lane, with its waiters in log order.
+ *
+ * A waiter is appended to its member's list, then the marks are looked at; who moves a mark looks
+ * at the lists afterwards. Both go through the member's mutex, so one of the two sees the other and
+ * no waiter is left behind. A lane gets at most one wake-up until it has run what was done.
+ */
+#include <stdlib.h>
+
+#include "wal/wal_priv.h"
+
+/* The mark that counts for a list, and what its waiters are told above it: RQ_OK means wait on. */
+static rq_lsn mark_of(const rq_wal *wal, int synced)
+{
+    return atomic_load_explicit(synced ? &wal->synced_mark : &wal->written_mark,
+                                memory_order_acquire);
+}
+
+static rq_err failed_of(const rq_wal *wal)
+{
+    return (rq_err)atomic_load_explicit(&wal->failed, memory_order_acquire);
+}
+
+/* 1: acknowledged only once synced. */
+static int level_of(const rq_wal *wal, bool synced)
+{
+    return synced || wal->options.sync == RQ_WAL_SYNC;
+}
+
+static void member_task(rq_task *task);
+
+rq_err rq__wal_member_new(rq_wal *wal, rq_lane *lane, rq_wal_member **ret)
+{
+    rq_wal_member *m = calloc(1, sizeof *m);
+    if (m == NULL) return RQ_E_NO_MEMORY;
+    m->wal = wal;
+    m->lane = lane;
+    m->task.run = member_task;
+    pthread_mutex_init(&m->mutex, NULL);
+    *ret = m;
+    return RQ_OK;
+}
+
+void rq__wal_member_free(rq_wal_member *m)
+{
+    if (m == NULL) return;
+    pthread_mutex_destroy(&m->mutex);
+    free(m);
+}
+
+rq_err rq_wal_join(rq_wal *wal, rq_lane *lane, rq_wal_member **ret)
+{
+    rq_wal_member *m;
+    RQ_TRY(rq__wal_member_new(wal, lane, &m));
+    pthread_mutex_lock(&wal->members_mutex);
+    m->next = wal->members;
+    wal->members = m;
+    pthread_mutex_unlock(&wal->members_mutex);
+    *ret = m;
+    return RQ_OK;
+}
+
+void rq_wal_leave(rq_wal_member *m)
+{
+    if (m == NULL) return;
+    rq_wal *wal = m->wal;
+    pthread_mutex_lock(&wal->members_mutex);
+    rq_wal_member **at = &wal->members;
+    while (*at != m)
+        at = &(*at)->next;
+    *at = m->next;
+    pthread_mutex_unlock(&wal->members_mutex);
+    pthread_mutex_lock(&m->mutex);
+    RQ_ASSERT(m->waiting[0].head == NULL && m->waiting[1].head == NULL);
+    bool posted = m->posted;
+    m->left = true;
+    pthread_mutex_unlock(&m->mutex);
+    if (!posted) rq__wal_member_free(m); /* else its last task does */
+}
+
+/* REQUIRES: m->mutex. */
+static bool anything_done(const rq_wal_member *m)
+{
+    if (m->waiting[0].head == NULL && m->waiting[1].head == NULL) return false;
+    if (failed_of(m->wal) != RQ_OK) return true;
+    for (int i = 0; i < 2; i++) {
+        const rq_wal_waiter *w = m->waiting[i].head;
+        if (w != NULL && w->upto <= mark_of(m->wal, i)) return true;
+    }
+    return false;
+}
+
+void rq__wal_member_run_done(rq_wal_member *m)
+{
+    if (atomic_load_explicit(&m->count, memory_order_relaxed) == 0) return;
+    rq_wal_waiter *done[2] = {0}; /* acknowledged, and failed */
+    rq_wal_waiter **tail[2] = {&done[0], &done[1]};
+    uint32_t taken = 0;
+    pthread_mutex_lock(&m->mutex);
+    /* Failure first: what was acknowledged before it is still acknowledged. */
+    rq_err failed = failed_of(m->wal);
+    for (int i = 0; i < 2; i++) {
+        rq_lsn mark = mark_of(m->wal, i);
+        struct waiter_list *list = &m->waiting[i];
+        while (list->head != NULL && (list->head->upto <= mark || failed != RQ_OK)) {
+            rq_wal_waiter *w = list->head;
+            int which = w->upto <= mark ? 0 : 1;
+            list->head = w->next;
+            w->next = NULL;
+            *tail[which] = w;
+            tail[which] = &w->next;
+            taken++;
+        }
+        if (list->head == NULL) list->last = NULL;
+    }
+    atomic_fetch_sub_explicit(&m->count, taken, memory_order_relaxed);
+    pthread_mutex_unlock(&m->mutex);
+    for (int which = 0; which < 2; which++) {
+        rq_wal_waiter *next;
+        for (rq_wal_waiter *w = done[which]; w != NULL; w = next) {
+            next = w->next;
+            w->next = NULL;
+            w->run(w, which == 0 ? RQ_OK : failed);
+        }
+    }
+}
+
+static void member_task(rq_task *task)
+{
+    rq_wal_member *m = RQ_CONTAINER_OF(task, rq_wal_member, task);
+    pthread_mutex_lock(&m->mutex);
+    m->posted = false;
+    bool left = m->left;
+    pthread_mutex_unlock(&m->mutex);
+    if (left)
+        rq__wal_member_free(m);
+    else
+        rq__wal_member_run_done(m);
+}
+
+/* Wakes the member's lane if it has something to run. */
+static void member_wake(rq_wal_member *m)
+{
+    if (m->lane == NULL) {
+        rq__wal_member_run_done(m);
+        return;
+    }
+    if (atomic_load_explicit(&m->count, memory_order_acquire) == 0) return;
+    pthread_mutex_lock(&m->mutex);
+    bool post = !m->posted && anything_done(m);
+    if (post) m->posted = true;
+    pthread_mutex_unlock(&m->mutex);
+    if (post) rq_lane_post(m->lane, &m->task);
+}
+
+void rq__wal_complete(rq_wal *wal, rq_wal_member *self)
+{
+    pthread_mutex_lock(&wal->members_mutex);
+    for (rq_wal_member *m = wal->members; m != NULL; m = m->next)
+        if (m != self) member_wake(m);
+    pthread_mutex_unlock(&wal->members_mutex);
+    member_wake(wal->direct);
+}
+
+/* In log order; nearly always at the end. */
+static void list_insert(struct waiter_list *list, rq_wal_waiter *w)
+{
+    if (list->last == NULL || list->last->upto <= w->upto) {
+        w->next = NULL;
+        *(list->last == NULL ? &list->head : &list->last->next) = w;
+        list->last = w;
+        return;
+    }
+    rq_wal_waiter **at = &list->head;
+    while ((*at)->upto <= w->upto)
+        at = &(*at)->next;
+    w->next = *at;
+    *at = w;
+}
+
+void rq_wal_wait(rq_wal_member *m, rq_wal_waiter *w, rq_lsn upto, bool synced)
+{
+    rq_wal *wal = m->wal;
+    int level = level_of(wal, synced);
+    w->upto = upto;
+    pthread_mutex_lock(&m->mutex);
+    list_insert(&m->waiting[level], w);
+    atomic_fetch_add_explicit(&m->count, 1, memory_order_release);
+    pthread_mutex_unlock(&m->mutex);
+    /* From here on w may run. */
+    if (upto <= mark_of(wal, level) || failed_of(wal) != RQ_OK) {
+        member_wake(m);
+        return;
+    }
+    if (level == 0) return; /* the next write completes it */
+    pthread_mutex_lock(&wal->mutex);
+    if (upto > wal->sync_wanted) wal->sync_wanted = upto;
+    if (wal->written > wal->synced) rq__wal_lane_wake(wal);
+    pthread_mutex_unlock(&wal->mutex);
+}
+
+typedef struct blocked {
+    rq_wal_waiter waiter;
+    rq_latch latch;
+} blocked;
+
+static void blocked_run(rq_wal_waiter *w, rq_err rc)
+{
+    blocked *b = RQ_CONTAINER_OF(w, blocked, waiter);
+    b->latch.executor->latch_open(&b->latch, rc);
+}
+
+rq_err rq_wal_wait_blocking(rq_wal *wal, rq_lsn upto, bool synced)
+{
+    if (upto <= mark_of(wal, level_of(wal, synced))) return RQ_OK;
+    rq_executor *ex = wal->env.executor;
+    blocked b = {.waiter = {.run = blocked_run}};
+    ex->latch_init(ex, &b.latch);
+    rq_wal_wait(wal->direct, &b.waiter, upto, synced);
+    rq_wal_push(wal, NULL);
+    rq_err rc = ex->latch_wait(&b.latch);
+    ex->latch_destroy(&b.latch);
+    return rc;
+}

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log's life: open finds the live chain among the files, replay reads it through and begins a
+ * segment of a new epoch behind it, close leaves it whole or empty.
+ *
+ * After a crash nothing is written into the old segments: the new one's header says where the last
+ * one ended. That one is synced first: its bytes may have outlived a killed server in the operating
+ * system's memory only, and what replay shows must not vanish with the next power cut.
+ */
+#include "wal/wal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "wal/wal_priv.h"
+
+#define DEFAULT_SEGMENT_BYTES (64u << 20)
+#define SEGMENT_BYTES_MAX (1u << 30)
+#define DEFAULT_SEGMENTS 32
+
+void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX])
+{
+    (void)snprintf(path, RQ_WAL_PATH_MAX, "%s/%06u" RQ_WAL_SUFFIX, wal->dir, id);
+}
+
+void rq__wal_slot_free(slot *s)
+{
+    if (s == NULL) return;
+    (void)rq_file_close(s->file); /* what counts was synced */
+    free(s);
+}
+
+static rq_err options_set(rq_wal *wal, const rq_wal_options *o, rq_error *why)
+{
+    wal->options = *o;
+    rq_wal_options *w = &wal->options;
+    const char *dir = o->dir == NULL ? ".rorqual/wal" : o->dir;
+    if (strlen(dir) >= sizeof wal->dir)
+        return rq_fail(why, RQ_E_INVALID, "log folder's name is too long: %s", dir);
+    strcpy(wal->dir, dir);
+    w->dir = wal->dir;
+    if (w->segment_bytes == 0) w->segment_bytes = DEFAULT_SEGMENT_BYTES;
+    if (w->segment_bytes < 4096 || w->segment_bytes > SEGMENT_BYTES_MAX)
+        return rq_fail(why, RQ_E_CONFIG, "a log segment of %llu bytes is not between 4 kB and 1 GB",
+                       (unsigned long long)w->segment_bytes);
+    if (w->max_log_bytes == 0) w->max_log_bytes = w->segment_bytes * DEFAULT_SEGMENTS;
+    if (w->staging_bytes == 0) w->staging_bytes = 1u << 20;
+    if (w->staging_bytes_max == 0) w->staging_bytes_max = 128u << 20;
+    if (w->staging_bytes_max < w->staging_bytes) w->staging_bytes_max = w->staging_bytes;
+    if (w->staging_bytes_max > SEGMENT_BYTES_MAX) w->staging_bytes_max = SEGMENT_BYTES_MAX;
+    wal->chunk_width = (w->segment_bytes + RQ_WAL_CHUNKS - 1) / RQ_WAL_CHUNKS;
+    return RQ_OK;
+}
+
+/* --- the chain
+ * ------------------------------------------------------------------------------------ */
+
+/* A file as open finds it. */
+typedef struct found {
+    slot *slot;
+    rq_wal_segment_info info;
+    bool live;
+} found;
+
+typedef struct found_list {
+    found *ptr;
+    size_t count;
+} found_list;
+
+static bool slot_id(const char *name, unsigned *ret)
+{
+    char *end;
+    unsigned long id = strtoul(name, &end, 10);
+    if (end == name || strcmp(end, RQ_WAL_SUFFIX) != 0 || id > 999999) return false;
+    *ret = (unsigned)id;
+    return true;
+}
+
+static void report_corrupt(const rq_wal *wal, const rq_error *why)
+{
+    if (wal->options.on_corrupt != NULL) wal->options.on_corrupt(wal->options.ctx, why);
+}
+
+/* Opens one file and judges its header. What was never begun becomes a free slot. */
+static rq_err file_found(rq_wal *wal, unsigned id, found_list *list, rq_error *why)
+{
+    char path[RQ_WAL_PATH_MAX];
+    rq__wal_slot_path(wal, id, path);
+    slot *s = calloc(1, sizeof *s);
+    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
+    s->id = id;
+    rq_wal_segment_info info = {0};
+    rq_error detail = {0};
+    rq_err rc = rq_vfs_open(wal->env.vfs, path, RQ_OPEN_WRITE, &s->file, &detail);
+    if (rc == RQ_OK) rc = rq_file_size(s->file, &s->prewritten, &detail);
+    if (rc == RQ_OK) rc = rq__wal_header_read(s->file, path, &info, &s->older, &detail);
+    if (rc == RQ_OK) {
+        s->number = info.number;
+        list->ptr[list->count++] = (found){.slot = s, .info = info};
+        return RQ_OK;
+    }
+    if (rc == RQ_E_NOT_FOUND && s->file != NULL) {
+        s->next = wal->free_slots;
+        wal->free_slots = s;
+        return RQ_OK;
+    }
+    rq__wal_slot_free(s);
+    if (rc == RQ_E_CORRUPT && wal->options.salvage) {
+        report_corrupt(wal, &detail); /* the file is left as it is */
+        return RQ_OK;
+    }
+    return rq_fail(why, rc, "%s", detail.message);
+}
+
+static found *find_number(const found_list *list, uint64_t number)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->ptr[i].info.number == number) return &list->ptr[i];
+    return NULL;
+}
+
+static rq_err missing(const rq_wal *wal, const found *f, rq_error *why)
+{
+    char path[RQ_WAL_PATH_MAX];
+    rq__wal_slot_path(wal, f->slot->id, path);
+    return rq_fail(why, RQ_E_CORRUPT, "%s: segment %llu, which it follows, is missing", path,
+                   (unsigned long long)f->info.prev_number);
+}
+
+static rq_err segment_prepend(rq_wal *wal, found *f)
+{
+    segment *s = calloc(1, sizeof *s);
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
+    s->slot = f->slot;
+    s->number = f->info.number;
+    s->prev_number = f->info.prev_number;
+    s->first_lsn = f->info.first_lsn;
+    s->indexed = true;
+    s->next = wal->oldest;
+    if (s->next != NULL) {
+        s->sealed = true;
+        s->end_lsn = s->next->first_lsn;
+    }
+    wal->oldest = s;
+    if (wal->newest == NULL) wal->newest = s;
+    f->live = true;
+    return RQ_OK;
+}
+
+/* Rule 4 of wal/format.h. */
+static rq_err chain_build(rq_wal *wal, found_list *list, rq_error *why)
+{
+    found *newest = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        found *f = &list->ptr[i];
+        if (newest == NULL || f->info.number > newest->info.number) newest = f;
+        if (f->info.epoch > wal->epoch) wal->epoch = f->info.epoch;
+    }
+    if (newest != NULL) wal->next_number = newest->info.number + 1;
+    rq_err rc = RQ_OK;
+    for (found *f = newest; f != NULL && rc == RQ_OK;) {
+        rc = segment_prepend(wal, f);
+        if (rc != RQ_OK || f->info.number <= newest->info.oldest_number) break;
+        found *prev = find_number(list, f->info.prev_number);
+        if (prev == NULL || prev->info.first_lsn > f->info.first_lsn) {
+            rq_error detail = {0};
+            rc = missing(wal, f, &detail);
+            if (wal->options.salvage) {
+                report_corrupt(wal, &detail);
+                rc = RQ_OK;
+                break;
+            }
+            return rq_fail(why, rc, "%s", detail.message);
+        }
+        f = prev;
+    }
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s: out of memory", wal->dir);
+    return RQ_OK;
+}
+
+static rq_err files_find(rq_wal *wal, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_dir_entry *entries = NULL;
+    size_t count = 0;
+    found_list list = {0};
+    rq_err rc = RQ_OK;
+    rq_stat st;
+    rc = rq_vfs_stat(wal->env.vfs, wal->dir, &st, NULL);
+    if (rc == RQ_E_NOT_FOUND) {
+        rc = RQ_OK;
+        goto out;
+    }
+    rc = rq_vfs_list(wal->env.vfs, wal->dir, &arena, &entries, &count, why);
+    if (rc != RQ_OK) goto out;
+    list.ptr = rq_arena_calloc(&arena, count + 1, sizeof *list.ptr);
+    if (list.ptr == NULL) {
+        rc = rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
+        goto out;
+    }
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        unsigned id;
+        if (!slot_id(entries[i].name, &id)) continue;
+        if (id >= wal->next_slot) wal->next_slot = id + 1;
+        rc = file_found(wal, id, &list, why);
+    }
+    if (rc == RQ_OK) rc = chain_build(wal, &list, why);
+out:
+    for (size_t i = 0; i < list.count; i++) {
+        if (list.ptr[i].live) continue;
+        list.ptr[i].slot->next = wal->free_slots;
+        wal->free_slots = list.ptr[i].slot;
+    }
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* --- open
+ * ----------------------------------------------------------------------------------------- */
+
+static void wal_free(rq_wal *wal)
+{
+    free(wal->ring_retired);
+    free(wal->ring);
+    segment *next;
+    for (segment *s = wal->oldest; s != NULL; s = next) {
+        next = s->next;
+        rq__wal_slot_free(s->slot);
+        free(s);
+    }
+    slot *next_slot;
+    for (slot *s = wal->free_slots; s != NULL; s = next_slot) {
+        next_slot = s->next;
+        rq__wal_slot_free(s);
+    }
+    rq__wal_slot_free(wal->spare);
+    for (size_t b = 0; wal->buckets != NULL && b < RQ_WAL_BUCKETS; b++) {
+        rq_wal_region *next_region;
+        for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = next_region) {
+            next_region = r->next;
+            RQ_ASSERT(!r->open);
+            rq__wal_region_free(r);
+        }
+    }
+    free(wal->buckets);
+    RQ_ASSERT(wal->members == NULL);
+    rq__wal_member_free(wal->direct);
+    pthread_mutex_destroy(&wal->members_mutex);
+    pthread_mutex_destroy(&wal->mutex);
+    pthread_mutex_destroy(&wal->regions_mutex);
+    free(wal);
+}
+
+rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **ret, rq_error *why)
+{
+    rq_wal *wal = calloc(1, sizeof *wal);
+    if (wal == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "the log: out of memory");
+    wal->env = *env;
+    wal->lane_task.run = rq__wal_lane_run;
+    wal->timer.task.run = rq__wal_timer_run;
+    wal->next_number = 1;
+    wal->next_slot = 1;
+    pthread_mutex_init(&wal->regions_mutex, NULL);
+    pthread_mutex_init(&wal->mutex, NULL);
+    pthread_mutex_init(&wal->members_mutex, NULL);
+    wal->buckets = calloc(RQ_WAL_BUCKETS, sizeof(rq_wal_region *));
+    rq_err rc = options_set(wal, options, why);
+    if (rc == RQ_OK && (wal->buckets == NULL || rq__wal_ring_init(wal) != RQ_OK ||
+                        rq__wal_member_new(wal, NULL, &wal->direct) != RQ_OK))
+        rc = rq_fail(why, RQ_E_NO_MEMORY, "the log: out of memory");
+    if (rc == RQ_OK) rc = files_find(wal, why);
+    if (rc != RQ_OK) {
+        wal_free(wal);
+        return rc;
+    }
+    *ret = wal;
+    return RQ_OK;
+}
+
+/* --- replay
+ * --------------------------------------------------------------------------------------- */
+
+typedef struct replay {
+    rq_wal *wal;
+    rq_err (*callback)(void *ctx, const rq_wal_record *r);
+    void *ctx;
+    rq_lsn end;   /* behind the last frame */
+    uint32_t crc; /* of it */
+    bool chained; /* no gap was left before it */
+} replay;
+
+static rq_err note_found(rq_wal *wal, segment *s, const rq_wal_record *r, rq_lsn lsn, rq_error *why)
+{
+    pthread_mutex_lock(&wal->regions_mutex);
+    rq_wal_region *region = rq__wal_region_find(wal, r->region);
+    rq_err rc = RQ_OK;
+    if (region == NULL) rc = rq__wal_region_add(wal, r->region, r->table, &region);
+    if (rc == RQ_OK) {
+        pthread_mutex_lock(&wal->mutex);
+        rc = rq__wal_note_reserve(region);
+        if (rc == RQ_OK) {
+            rq__wal_note(region, s, wal->chunk_width, lsn, r->sequence_id, r->kind);
+            if (r->sequence_id > region->found) region->found = r->sequence_id;
+        }
+        pthread_mutex_unlock(&wal->mutex);
+    }
+    pthread_mutex_unlock(&wal->regions_mutex);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", wal->dir, rq_err_text(rc));
+    return RQ_OK;
+}
+
+/* Passes a corrupt place in salvage mode: RQ_OK goes on, RQ_E_END is the segment's end. */
+static rq_err pass_corrupt(replay *p, rq_wal_reader *reader, rq_err rc, const rq_error *detail,
+                           rq_error *why)
+{
+    if (!p->wal->options.salvage) return rq_fail(why, rc, "%s", detail->message);
+    report_corrupt(p->wal, detail);
+    p->chained = false;
+    return rq_wal_reader_skip(reader, why);
+}
+
+static rq_err segment_read(replay *p, segment *s, rq_wal_reader *reader, rq_error *why)
+{
+    for (;;) {
+        rq_wal_record r;
+        rq_error detail = {0};
+        rq_err rc = rq_wal_reader_next(reader, &r, &detail);
+        if (rc == RQ_OK) {
+            RQ_TRY(note_found(p->wal, s, &r, rq_wal_reader_record_lsn(reader), why));
+            if (p->callback != NULL) RQ_TRY(p->callback(p->ctx, &r));
+            p->chained = true;
+            continue;
+        }
+        if (rc == RQ_E_CORRUPT || rc == RQ_E_VERSION)
+            rc = pass_corrupt(p, reader, rc, &detail, why);
+        else if (rc != RQ_E_END)
+            return rq_fail(why, rc, "%s", detail.message);
+        if (rc == RQ_E_END) break;
+        if (rc != RQ_OK) return rc;
+    }
+    p->end = rq_wal_reader_lsn(reader);
+    p->crc = rq_wal_reader_prev_crc(reader);
+    return RQ_OK;
+}
+
+static rq_err segment_replay(replay *p, segment *s, rq_error *why)
+{
+    char path[RQ_WAL_PATH_MAX];
+    rq__wal_slot_path(p->wal, s->slot->id, path);
+    rq_wal_reader *reader;
+    RQ_TRY(rq_wal_reader_open(p->wal->env.vfs, path, &reader, why));
+    if (s->sealed) rq_wal_reader_set_end(reader, s->end_lsn);
+    const rq_wal_segment_info *info = rq_wal_reader_info(reader);
+    rq_err rc = RQ_OK;
+    bool first = s == p->wal->oldest;
+    if (!first && p->chained && (info->first_lsn != p->end || info->prev_crc != p->crc)) {
+        rq_error detail = {0};
+        rc = rq_fail(&detail, RQ_E_CORRUPT, "%s: offset 0: does not continue the segment before it",
+                     path);
+        if (p->wal->options.salvage) {
+            report_corrupt(p->wal, &detail);
+            rc = RQ_OK;
+        } else {
+            (void)rq_fail(why, rc, "%s", detail.message);
+        }
+    }
+    p->chained = true;
+    if (rc == RQ_OK) rc = segment_read(p, s, reader, why);
+    rq_wal_reader_close(reader);
+    return rc;
+}
+
+/* Begins the first segment of this epoch behind what was found. */
+static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
+{
+    if (wal->newest != NULL) {
+        RQ_TRY(rq_file_sync(wal->newest->slot->file, why));
+    } else {
+        RQ_TRY(rq_vfs_mkdirs(wal->env.vfs, wal->dir, why));
+    }
+    segment *s = calloc(1, sizeof *s);
+    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
+    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
+    s->indexed = true;
+    s->first_lsn = end;
+    s->number = wal->next_number++;
+    pthread_mutex_lock(&wal->mutex);
+    if (wal->newest != NULL) {
+        s->prev_number = wal->newest->number;
+        wal->newest->sealed = true;
+        wal->newest->end_lsn = end;
+        wal->newest->next = s;
+    } else {
+        wal->oldest = s;
+    }
+    wal->newest = wal->write_segment = s;
+    wal->epoch++;
+    wal->staged = wal->written = wal->synced = wal->attested = wal->mark_end = end;
+    wal->staged_crc = wal->written_crc = wal->synced_crc = crc;
+    atomic_store(&wal->staged_mark, end);
+    atomic_store(&wal->written_mark, end);
+    atomic_store(&wal->synced_mark, end);
+    rq__wal_recycle(wal);
+    rq_wal_segment_info info = {
+        .number = s->number,
+        .epoch = wal->epoch,
+        .first_lsn = end,
+        .oldest_number = wal->oldest->number,
+        .prev_number = s->prev_number,
+        .created_ms = wal->env.executor->now_ms(wal->env.executor),
+        .prev_crc = crc,
+    };
+    pthread_mutex_unlock(&wal->mutex);
+    RQ_TRY(rq__wal_slot_take(wal, &s->slot, why));
+    s->slot->number = s->number;
+    RQ_TRY(rq__wal_header_write(s->slot->file, &info, s->slot->older, why));
+    s->slot->older = 1 - s->slot->older;
+    return RQ_OK;
+}
+
+rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
+                     rq_error *why)
+{
+    RQ_ASSERT(!wal->replayed);
+    replay p = {
+        .wal = wal, .callback = callback, .ctx = ctx, .end = RQ_WAL_FIRST_LSN, .chained = true};
+    for (segment *s = wal->oldest; s != NULL; s = s->next)
+        RQ_TRY(segment_replay(&p, s, why));
+    RQ_TRY(log_begin(wal, p.end, p.crc, why));
+    rq_err rc = wal->env.executor->lane_new(wal->env.executor, "rq-wal", &wal->lane);
+    if (rc != RQ_OK) return rq_fail(why, rc, "the log's lane: %s", rq_err_text(rc));
+    wal->replayed = true;
+    return RQ_OK;
+}
+
+/* --- one region alone
+ * ----------------------------------------------------------------------------- */
+
+/* What has to be read of one segment for one region. */
+typedef struct part {
+    uint64_t number;
+    unsigned slot_id;
+    rq_lsn end;
+    bool indexed;
+    uint64_t chunks;
+    uint32_t chunk_first[RQ_WAL_CHUNKS];
+} part;
+
+static rq_err parts_get(rq_wal *wal, const char *encoded, part **ret, size_t *ret_count)
+{
+    rq_err rc = RQ_OK;
+    part *parts = NULL;
+    size_t count = 0;
+    pthread_mutex_lock(&wal->regions_mutex);
+    pthread_mutex_lock(&wal->mutex);
+    const rq_wal_region *r = rq__wal_region_find(wal, rq_slice_cstr(encoded));
+    size_t n = r == NULL ? 0 : r->note_count;
+    if (n > 0) {
+        parts = calloc(n, sizeof *parts);
+        if (parts == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    for (size_t i = 0; i < n && rc == RQ_OK; i++) {
+        const segment *s = r->notes[i].segment;
+        /* What the lane is just rolling or repairing into has nothing of its own yet. */
+        if (!r->notes[i].holds || (!s->sealed && s != wal->write_segment)) continue;
+        part *p = &parts[count++];
+        p->number = s->number;
+        p->slot_id = s->slot->id;
+        p->end = s->sealed ? s->end_lsn : wal->written;
+        p->indexed = s->indexed;
+        p->chunks = r->notes[i].chunks;
+        memcpy(p->chunk_first, s->chunk_first, sizeof p->chunk_first);
+    }
+    pthread_mutex_unlock(&wal->mutex);
+    pthread_mutex_unlock(&wal->regions_mutex);
+    *ret = parts;
+    *ret_count = count;
+    return rc;
+}
+
+typedef struct region_replay {
+    replay base;
+    rq_slice encoded;
+} region_replay;
+
+/* Delivers the region's records that begin below `upto`. */
+static rq_err part_run(const region_replay *p, rq_wal_reader *reader, rq_lsn upto, rq_error *why)
+{
+    while (rq_wal_reader_lsn(reader) < upto) {
+        rq_wal_record r;
+        rq_err rc = rq_wal_reader_next(reader, &r, why);
+        if (rc == RQ_E_END) break;
+        if (rc != RQ_OK) return rc;
+        if (!rq_slice_eq(r.region, p->encoded) || rq_wal_reader_record_lsn(reader) >= upto)
+            continue;
+        RQ_TRY(p->base.callback(p->base.ctx, &r));
+    }
+    return RQ_OK;
+}
+
+static rq_err part_replay(const region_replay *p, const part *from, rq_error *why)
+{
+    const rq_wal *wal = p->base.wal;
+    char path[RQ_WAL_PATH_MAX];
+    rq__wal_slot_path(wal, from->slot_id, path);
+    rq_wal_reader *reader;
+    RQ_TRY(rq_wal_reader_open(wal->env.vfs, path, &reader, why));
+    const rq_wal_segment_info *info = rq_wal_reader_info(reader);
+    rq_err rc = RQ_OK;
+    if (info->number != from->number)
+        rc = rq_fail(why, RQ_E_STATE, "%s: was recycled while it was read", path);
+    rq_wal_reader_set_end(reader, from->end);
+    if (rc == RQ_OK && !from->indexed) rc = part_run(p, reader, from->end, why);
+    for (unsigned c = 0; c < RQ_WAL_CHUNKS && rc == RQ_OK && from->indexed; c++) {
+        if ((from->chunks >> c & 1) == 0) continue;
+        rq_lsn first = info->first_lsn + from->chunk_first[c];
+        rq_lsn upto =
+            c + 1 == RQ_WAL_CHUNKS ? from->end : info->first_lsn + (c + 1) * wal->chunk_width;
+        rq_wal_reader_seek(reader, first);
+        rc = part_run(p, reader, upto < from->end ? upto : from->end, why);
+    }
+    rq_wal_reader_close(reader);
+    return rc;
+}
+
+rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
+                            rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
+                            rq_error *why)
+{
+    rq_lsn staged = atomic_load_explicit(&wal->staged_mark, memory_order_acquire);
+    rq_err rc = rq_wal_wait_blocking(wal, staged, false);
+    if (rc != RQ_OK) return rq_fail(why, rc, "the log has failed: %s", rq_err_text(rc));
+    region_replay p = {.base = {.wal = wal, .callback = callback, .ctx = ctx},
+                       .encoded = rq_slice_cstr(encoded)};
+    part *parts;
+    size_t count;
+    rc = parts_get(wal, encoded, &parts, &count);
+    if (rc != RQ_OK) return rq_fail(why, rc, "the log: %s", rq_err_text(rc));
+    for (size_t i = 0; i < count && rc == RQ_OK; i++)
+        rc = part_replay(&p, &parts[i], why);
+    free(parts);
+    return rc;
+}
+
+/* --- close
+ * ---------------------------------------------------------------------------------------- */
+
+/* The last segment's file becomes an empty segment that says so; the other files go. */
+static rq_err leave_empty(rq_wal *wal, rq_error *why)
+{
+    for (const segment *s = wal->oldest; s != NULL; s = s->next)
+        if (s->holders > 0)
+            return rq_fail(why, RQ_E_STATE, "a region still needs its records in the log");
+    slot *last = wal->write_segment->slot;
+    rq_wal_segment_info info = {
+        .number = wal->next_number++,
+        .epoch = wal->epoch,
+        .first_lsn = wal->staged,
+        .prev_number = wal->write_segment->number,
+        .created_ms = wal->env.executor->now_ms(wal->env.executor),
+        .prev_crc = wal->staged_crc,
+        .clean = true,
+    };
+    info.oldest_number = info.number;
+    RQ_TRY(rq__wal_header_write(last->file, &info, last->older, why));
+    RQ_TRY(rq_file_sync(last->file, why));
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    rq_err rc = rq_vfs_list(wal->env.vfs, wal->dir, &arena, &entries, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        unsigned id;
+        char path[RQ_WAL_PATH_MAX];
+        if (!slot_id(entries[i].name, &id) || id == last->id) continue;
+        rq__wal_slot_path(wal, id, path);
+        rc = rq_vfs_remove(wal->env.vfs, path, why);
+    }
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why)
+{
+    if (wal == NULL) return RQ_OK;
+    rq_err rc = RQ_OK;
+    if (wal->lane != NULL) {
+        rq_executor *ex = wal->env.executor;
+        pthread_mutex_lock(&wal->mutex);
+        wal->closing = true;
+        if (wal->broken != RQ_OK || wal->no_space) rq__wal_lane_wake(wal);
+        rq_lsn staged = wal->staged;
+        pthread_mutex_unlock(&wal->mutex);
+        rc = rq_wal_wait_blocking(wal, staged, true);
+        if (rc != RQ_OK) (void)rq_fail(why, rc, "the log has failed: %s", rq_err_text(rc));
+        (void)ex->timer_cancel(ex, &wal->timer);
+        ex->lane_free(ex, wal->lane);
+        if (rc == RQ_OK && clean) rc = leave_empty(wal, why);
+    }
+    wal_free(wal);
+    return rc;
+}
+
+/* --- state
+ * ---------------------------------------------------------------------------------------- */
+
+bool rq_wal_failed(const rq_wal *wal)
+{
+    return rq__wal_has_failed(wal);
+}
+
+void rq_wal_roll(rq_wal *wal)
+{
+    pthread_mutex_lock(&wal->mutex);
+    wal->roll_wanted = true;
+    rq__wal_lane_wake(wal);
+    pthread_mutex_unlock(&wal->mutex);
+}
+
+void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret)
+{
+    pthread_mutex_lock(&wal->mutex);
+    *ret = wal->stats;
+    ret->segments = 0;
+    for (const segment *s = wal->oldest; s != NULL; s = s->next)
+        ret->segments++;
+    ret->log_bytes = wal->oldest == NULL ? 0 : rq__wal_live_bytes(wal);
+    ret->staged = wal->staged;
+    ret->written = wal->written;
+    ret->synced = wal->synced;
+    pthread_mutex_unlock(&wal->mutex);
+}
