@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The server as an operator meets it: ready line, ports, refusals that touch nothing, clean stop,
+bad frames on each port, a flipped bit in a file, damaged log records."""
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
+PORTS = ["--zk-port", "0", "--master-port", "0", "--rs-port", "0"]
+READY = re.compile(r"^rorqual ready: zookeeper (\S+):(\d+), master (\S+):(\d+), "
+                   r"regionserver (\S+):(\d+), data (.+)\n$")
+
+
+class Server:
+    def __init__(self, data, *arguments):
+        self.process = subprocess.Popen([BINARY, "server", "--data", str(data), *PORTS, *arguments],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.ready = READY.match(line)
+        if not self.ready:
+            self.process.wait()
+            raise AssertionError(f"no ready line: {line!r} {self.process.stderr.read()!r}")
+        self.host = self.ready[1]
+        self.zk, self.master, self.rs = (int(self.ready[i]) for i in (2, 4, 6))
+
+    def stop(self, signal_number=signal.SIGTERM):
+        self.process.send_signal(signal_number)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+def refused(data, *arguments):
+    """Starts a server that must refuse: non-zero exit, one line on stderr. Returns the line."""
+    done = subprocess.run([BINARY, "server", "--data", str(data), *arguments], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode != 0, "it started"
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, f"not one line: {done.stderr!r}"
+    assert done.stdout == "", done.stdout
+    return lines[0]
+
+
+def listing(folder):
+    return sorted((str(p.relative_to(folder)), p.stat().st_size if p.is_file() else -1)
+                  for p in pathlib.Path(folder).rglob("*"))
+
+
+def ready_line_names_ports_and_folder(tmp):
+    s = Server(tmp / "d")
+    assert s.host == "127.0.0.1" and 0 < s.zk < 65536
+    assert s.ready[7] == str((tmp / "d").resolve())
+    assert s.stop()[0] == 0
+
+
+def advertised_host_is_told(tmp):
+    s = Server(tmp / "d", "--advertise", "localhost")
+    assert s.ready[1] == s.ready[3] == s.ready[5] == "localhost"
+    assert s.stop()[0] == 0
+
+
+def clean_stop_leaves_an_empty_log_and_restarts(tmp):
+    for _ in range(3):
+        s = Server(tmp / "d")
+        assert s.stop(signal.SIGINT)[0] == 0
+
+
+def second_server_on_the_folder_is_refused(tmp):
+    s = Server(tmp / "d")
+    line = refused(tmp / "d", *PORTS)
+    assert str(s.process.pid) in line or "another" in line or "in use" in line, line
+    assert s.stop()[0] == 0
+
+
+def port_in_use_leaves_nothing_behind(tmp):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = str(taken.getsockname()[1])
+        for option in ("--zk-port", "--master-port", "--rs-port"):
+            arguments = PORTS.copy()
+            arguments[arguments.index(option) + 1] = port
+            line = refused(tmp / "d", *arguments)
+            assert port in line, line
+            assert not (tmp / "d").exists(), "the folder was touched"
+
+
+def unwritable_folder_is_refused(tmp):
+    (tmp / "file").write_text("x")
+    line = refused(tmp / "file", *PORTS)
+    assert "file" in line, line
+    line = refused(tmp / "no" / "such" / "parent", *PORTS)
+    assert "parent" in line, line
+
+
+def newer_format_is_refused_untouched(tmp):
+    assert Server(tmp / "d").stop()[0] == 0
+    (tmp / "d/.rorqual/version").write_text("9999\n")
+    before = listing(tmp / "d")
+    line = refused(tmp / "d", *PORTS)
+    assert "9999" in line or "newer" in line, line
+    after = [x for x in listing(tmp / "d") if not x[0].endswith(".rorqual/lock")]
+    assert [x for x in before if not x[0].endswith(".rorqual/lock")] == after
+
+
+def unknown_setting_is_refused(tmp):
+    line = refused(tmp / "d", *PORTS, "-D", "hbase.regionserver.handlr.count=3")
+    assert "handlr" in line, line
+    line = refused(tmp / "d", *PORTS, "-D", "hbase.hregion.memstore.flush.size=lots")
+    assert "flush.size" in line, line
+    assert not (tmp / "d").exists()
+
+
+def hbase_setting_without_effect_is_listed(tmp):
+    site = tmp / "hbase-site.xml"
+    site.write_text("<?xml version='1.0'?><configuration><property><name>hbase.regionserver.handler"
+                    ".count</name><value>30</value></property><property><name>hbase.hregion.memstore"
+                    ".flush.size</name><value>64m</value></property></configuration>")
+    s = Server(tmp / "d", "--config", str(site))
+    code, _, err = s.stop()
+    assert code == 0
+    assert "hbase.regionserver.handler.count" in err and "flush.size" not in err, err
+
+
+def connect(s, port):
+    c = socket.create_connection((s.host, port), timeout=10)
+    c.settimeout(10)
+    return c
+
+
+def alive(s):
+    """The registry answers over ZooKeeper's protocol: the server lives."""
+    with connect(s, s.zk) as c:
+        c.sendall(b"ruok")
+        return c.recv(4) == b"imok"
+
+
+def drain(c):
+    got = b""
+    try:
+        while chunk := c.recv(65536):
+            got += chunk
+    except OSError:
+        pass
+    return got
+
+
+def bad_frames_on_each_port_harm_nobody(tmp):
+    seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
+    print(f"  seed {seed}")
+    r = random.Random(seed)
+    s = Server(tmp / "d")
+    good_header = bytes([0x0A, 6, 0x0A, 4]) + b"user" + bytes([0x12, 13]) + b"ClientService"
+    preamble = b"HBas\x00\x50"
+    zk_connect = struct.pack(">iqiq", 0, 0, 30000, 0) + struct.pack(">i", 16) + bytes(16) + b"\0"
+    cases = [b"", b"H", b"GET / HTTP/1.0\r\n\r\n", preamble, preamble + b"\xff\xff\xff\xff",
+             preamble + b"\x7f\xff\xff\xff", preamble + struct.pack(">i", 5) + b"\xff" * 5,
+             preamble + struct.pack(">i", len(good_header)) + good_header + b"\x7f\xff\xff\xff",
+             preamble + struct.pack(">i", len(good_header)) + good_header + struct.pack(">i", -1),
+             struct.pack(">i", 0x7fffffff), struct.pack(">i", -5),
+             struct.pack(">i", len(zk_connect)) + zk_connect + struct.pack(">iii", 8, 1, 9999)]
+    for _ in range(60):
+        frame = bytes(r.randrange(256) for _ in range(r.randrange(1, 200)))
+        head = preamble + struct.pack(">i", len(good_header)) + good_header
+        cases.append(frame)
+        cases.append(head + struct.pack(">i", len(frame)) + frame)
+        cases.append(struct.pack(">i", len(zk_connect)) + zk_connect +
+                     struct.pack(">i", len(frame)) + frame)
+    for port in (s.zk, s.master, s.rs):
+        for case in cases:
+            with connect(s, port) as c:
+                try:
+                    c.sendall(case)
+                    c.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass
+                drain(c)
+    assert alive(s)
+    assert s.stop()[0] == 0
+
+
+def zk_session(c, session=0, password=bytes(16)):
+    body = struct.pack(">iqiq", 0, 0, 30000, session) + struct.pack(">i", 16) + password + b"\0"
+    c.sendall(struct.pack(">i", len(body)) + body)
+    answer = read_frame(c)
+    _, timeout, got = struct.unpack(">iiq", answer[:16])
+    return timeout, got, answer[20:36]
+
+
+def read_exact(c, n):
+    got = b""
+    while len(got) < n:
+        chunk = c.recv(n - len(got))
+        assert chunk, "connection closed"
+        got += chunk
+    return got
+
+
+def read_frame(c):
+    return read_exact(c, struct.unpack(">i", read_exact(c, 4))[0])
+
+
+def zk_request(c, xid, op, body=b""):
+    c.sendall(struct.pack(">iii", len(body) + 8, xid, op) + body)
+    answer = read_frame(c)
+    got, _, err = struct.unpack(">iqi", answer[:16])
+    assert got == xid, (got, xid)
+    return err, answer[16:]
+
+
+def zk_string(text):
+    return struct.pack(">i", len(text)) + text.encode()
+
+
+def zookeeper_answers_as_hbase_znodes(tmp):
+    s = Server(tmp / "d")
+    with connect(s, s.zk) as c:
+        timeout, session, password = zk_session(c)
+        assert timeout == 30000 and session != 0
+        for name in ("hbaseid", "master", "meta-region-server", "running"):
+            err, body = zk_request(c, 1, 4, zk_string("/hbase/" + name) + b"\0")
+            assert err == 0 and body[4] == 0xFF and b"PBUF" in body, name
+        err, body = zk_request(c, 2, 8, zk_string("/hbase") + b"\0")
+        assert err == 0 and b"meta-region-server" in body
+        err, body = zk_request(c, 3, 12, zk_string("/hbase/rs") + b"\0")
+        assert err == 0 and b",%d," % s.rs in body
+        assert zk_request(c, 4, 3, zk_string("/hbase/nothing") + b"\1")[0] == -101
+        assert zk_request(c, 5, 4, zk_string("/hbase/table/hbase:meta") + b"\0")[0] == 0
+        assert zk_request(c, 6, 77)[0] == -6, "unknown operation: Unimplemented"
+        assert zk_request(c, -2, 11)[0] == 0, "ping"
+        assert zk_request(c, 7, 1, zk_string("/x"))[0] == -102, "nobody may write"
+    with connect(s, s.zk) as c:
+        assert zk_session(c, session, password)[1] == session, "the session goes on"
+    with connect(s, s.zk) as c:
+        assert zk_session(c, session, bytes(16))[1] == 0, "wrong password: expired"
+    assert s.stop()[0] == 0
+    s = Server(tmp / "d")
+    with connect(s, s.zk) as c:
+        assert zk_session(c, session, password)[1] == session, "also after a restart"
+        # setWatches: data watch set at zxid 1: the node is newer, so it fires at once.
+        body = struct.pack(">q", 1) + struct.pack(">i", 1) + zk_string("/hbase/master")
+        body += struct.pack(">ii", 0, 0)
+        c.sendall(struct.pack(">iii", len(body) + 8, -8, 101) + body)
+        event = read_frame(c)
+        assert struct.unpack(">iqiii", event[:24])[3:] == (3, 3) and b"/hbase/master" in event
+        assert zk_request_pending(c) == -8
+        assert zk_request(c, 9, -11)[0] == 0, "close"
+    assert s.stop()[0] == 0
+
+
+def zk_request_pending(c):
+    return struct.unpack(">i", read_frame(c)[:4])[0]
+
+
+TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
+         clean_stop_leaves_an_empty_log_and_restarts, second_server_on_the_folder_is_refused,
+         port_in_use_leaves_nothing_behind, unwritable_folder_is_refused,
+         newer_format_is_refused_untouched, unknown_setting_is_refused,
+         hbase_setting_without_effect_is_listed, bad_frames_on_each_port_harm_nobody,
+         zookeeper_answers_as_hbase_znodes]
+
+
+def main():
+    passed = failed = 0
+    wanted = sys.argv[1:]
+    for test in TESTS:
+        if wanted and test.__name__ not in wanted:
+            continue
+        tmp = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-cli-"))
+        try:
+            test(tmp)
+            passed += 1
+            print(f"PASS {test.__name__}")
+        except Exception as e:  # a failed test is reported, the next one runs
+            failed += 1
+            print(f"FAIL {test.__name__}: {type(e).__name__}: {e}")
+        finally:
+            shutil.rmtree(tmp, ignore_errors=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
