@@ -9,6 +9,11 @@ import rorqual.tests.client26.apps.RowKeys;
 import rorqual.tests.client26.apps.TimeSeries;
 import rorqual.tests.client26.apps.WebTable;
 import rorqual.tests.client26.apps.Weibo;
+import rorqual.tests.client26.suite.Filters;
+import rorqual.tests.client26.suite.Namespaces;
+import rorqual.tests.client26.suite.Reads;
+import rorqual.tests.client26.suite.Tables;
+import rorqual.tests.client26.suite.Writes;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Runner;
 
@@ -33,6 +38,11 @@ public final class Main {
             new TimeSeries(cluster),
             new RowKeys(cluster),
             new OpenTsdb(cluster),
-            new Weibo(cluster));
+            new Weibo(cluster),
+            new Tables(cluster),
+            new Namespaces(cluster),
+            new Reads(cluster),
+            new Writes(cluster),
+            new Filters(cluster));
     }
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.client26.suite;
+
+import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
+import rorqual.tests.support.Body;
+
+/** Looks into the layers that a client wraps around a server's exception. */
+final class Failures {
+    private Failures() {}
+
+    /** The whole chain in one line, what single actions of a batch failed with included; empty if nothing was thrown. */
+    static String causes(Body body) {
+        try {
+            body.run();
+            return "";
+        } catch (Throwable thrown) {
+            StringBuilder chain = new StringBuilder();
+            for (Throwable e = thrown; e != null; e = e.getCause()) {
+                chain.append(e).append(" | ");
+                if (e instanceof RetriesExhaustedWithDetailsException details) {
+                    details.getCauses().forEach(cause -> chain.append(cause).append(" | "));
+                }
+            }
+            return chain.toString();
+        }
+    }
+}
