@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/arena.h"
+#include "base/random.h"
+
+static void allocations_are_aligned_and_do_not_overlap(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000 };
+    static struct {
+        uint8_t *ptr;
+        size_t len;
+        uint8_t mark;
+    } got[COUNT];
+    rq_random r;
+    rq_arena a;
+    rq_random_seed(&r, unit_seed());
+    rq_arena_init(&a);
+    for (int round = 0; round < 5; round++) {
+        for (size_t i = 0; i < COUNT; i++) {
+            got[i].len = rq_random_below(&r, i % 50 == 0 ? 100000 : 200);
+            got[i].ptr = rq_arena_alloc(&a, got[i].len);
+            got[i].mark = (uint8_t)i;
+            assert_non_null(got[i].ptr);
+            assert_int_equal((uintptr_t)got[i].ptr % 16, 0);
+            memset(got[i].ptr, got[i].mark, got[i].len);
+        }
+        for (size_t i = 0; i < COUNT; i++)
+            for (size_t j = 0; j < got[i].len; j++)
+                assert_int_equal(got[i].ptr[j], got[i].mark);
+        rq_arena_reset(&a);
+        assert_true(a.total_bytes <= 70 * 1024);
+    }
+    rq_arena_clear(&a);
+    assert_int_equal(a.total_bytes, 0);
+}
+
+static int released[3], release_count;
+
+static void note_release(void *thing)
+{
+    released[release_count++] = *(int *)thing;
+}
+
+static void links_are_released_in_reverse_order(void **state)
+{
+    (void)state;
+    int things[] = {1, 2, 3};
+    rq_arena a;
+    rq_arena_init(&a);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rq_arena_link(&a, note_release, &things[i]), RQ_OK);
+    rq_arena_reset(&a);
+    assert_int_equal(release_count, 3);
+    assert_int_equal(released[0], 3);
+    assert_int_equal(released[2], 1);
+    rq_arena_clear(&a);
+    assert_int_equal(release_count, 3);
+}
+
+static void overflowing_sizes_are_refused(void **state)
+{
+    (void)state;
+    rq_arena a;
+    rq_arena_init(&a);
+    assert_null(rq_arena_calloc(&a, SIZE_MAX / 2, 3));
+    assert_null(rq_arena_alloc(&a, SIZE_MAX - 3));
+    rq_slice empty = rq_arena_copy(&a, (rq_slice){0});
+    assert_non_null(empty.ptr);
+    assert_string_equal(rq_arena_printf(&a, "%s-%d", "x", 5), "x-5");
+    rq_arena_clear(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allocations_are_aligned_and_do_not_overlap),
+        cmocka_unit_test(links_are_released_in_reverse_order),
+        cmocka_unit_test(overflowing_sizes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

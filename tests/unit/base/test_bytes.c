@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "base/random.h"
+
+static void vlong_reads_back_what_it_wrote(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    for (int i = 0; i < 200000; i++) {
+        int64_t v = (int64_t)(rq_random_next(&r) >> rq_random_below(&r, 64));
+        if (rq_random_below(&r, 2)) v = -v;
+        uint8_t bytes[RQ_VLONG_MAX];
+        size_t n = rq_put_vlong(bytes, v);
+        assert_int_equal(n, rq_vlong_len(v));
+        rq_cursor c = rq_cursor_of(rq_slice_of(bytes, n));
+        int64_t back;
+        assert_true(rq_cursor_vlong(&c, &back));
+        assert_int_equal(back, v);
+        c = rq_cursor_of(rq_slice_of(bytes, n - 1));
+        assert_false(rq_cursor_vlong(&c, &back));
+    }
+}
+
+/* Values whose bytes Hadoop's WritableUtils documents or that stand at a border of its form. */
+static void vlong_is_hadoops_form(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t value;
+        uint8_t bytes[9];
+        size_t len;
+    } known[] = {
+        {0, {0}, 1},
+        {-112, {0x90}, 1},
+        {127, {0x7f}, 1},
+        {128, {0x8f, 0x80}, 2},
+        {-113, {0x87, 0x70}, 2},
+        {255, {0x8f, 0xff}, 2},
+        {256, {0x8e, 0x01, 0x00}, 3},
+        {-257, {0x86, 0x01, 0x00}, 3},
+        {INT64_MAX, {0x88, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 9},
+        {INT64_MIN, {0x80, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 9},
+    };
+    for (size_t i = 0; i < RQ_ARRAY_LEN(known); i++) {
+        uint8_t bytes[RQ_VLONG_MAX];
+        assert_int_equal(rq_put_vlong(bytes, known[i].value), known[i].len);
+        assert_memory_equal(bytes, known[i].bytes, known[i].len);
+    }
+}
+
+static void varint_reads_back_and_refuses_eleven_bytes(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    for (int i = 0; i < 100000; i++) {
+        uint64_t v = rq_random_next(&r) >> rq_random_below(&r, 64);
+        uint8_t bytes[RQ_VARINT_MAX];
+        size_t n = rq_put_varint(bytes, v);
+        rq_cursor c = rq_cursor_of(rq_slice_of(bytes, n));
+        uint64_t back;
+        assert_true(rq_cursor_varint(&c, &back));
+        assert_true(back == v);
+        assert_int_equal(rq_cursor_left(&c), 0);
+    }
+    uint8_t endless[11];
+    uint64_t v;
+    memset(endless, 0xff, sizeof endless);
+    rq_cursor c = rq_cursor_of(rq_slice_of(endless, sizeof endless));
+    assert_false(rq_cursor_varint(&c, &v));
+}
+
+static void printable_form_is_hbases(void **state)
+{
+    (void)state;
+    char out[64];
+    assert_int_equal(rq_bytes_to_string(RQ_SLICE_LIT("a\\\x01z\xff"), out, sizeof out), 14);
+    assert_string_equal(out, "a\\x5C\\x01z\\xFF");
+    /* Cut between escapes, never inside one. */
+    rq_bytes_to_string(RQ_SLICE_LIT("\x01\x02\x03"), out, 10);
+    assert_string_equal(out, "\\x01\\x02");
+}
+
+static void order_is_unsigned_and_prefix_first(void **state)
+{
+    (void)state;
+    assert_true(rq_slice_compare(RQ_SLICE_LIT("a"), RQ_SLICE_LIT("b")) < 0);
+    assert_true(rq_slice_compare(RQ_SLICE_LIT("a"), RQ_SLICE_LIT("a\x01")) < 0);
+    assert_true(rq_slice_compare(RQ_SLICE_LIT("\x80"), RQ_SLICE_LIT("\x7f")) > 0);
+    assert_int_equal(rq_slice_compare((rq_slice){0}, (rq_slice){0}), 0);
+}
+
+static void checksums_are_the_standard_ones(void **state)
+{
+    (void)state;
+    assert_int_equal(rq_crc32c(0, "123456789", 9), 0xe3069283u);
+    assert_int_equal(rq_crc32(0, "123456789", 9), 0xcbf43926u);
+    assert_int_equal(rq_crc32c(rq_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+}
+
+static void buffer_grows_and_keeps_its_bytes(void **state)
+{
+    (void)state;
+    rq_buf b = {0};
+    for (uint32_t i = 0; i < 10000; i++)
+        assert_int_equal(rq_buf_append_be32(&b, i), RQ_OK);
+    assert_int_equal(b.len, 40000);
+    for (uint32_t i = 0; i < 10000; i++)
+        assert_int_equal(rq_get_be32(b.ptr + 4 * i), i);
+    assert_int_equal(rq_buf_reserve(&b, SIZE_MAX - 10), RQ_E_NO_MEMORY);
+    assert_int_equal(rq_buf_printf(&b, "%d-%s", 7, "x"), RQ_OK);
+    assert_memory_equal(b.ptr + 40000, "7-x", 3);
+    rq_buf_clear(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vlong_reads_back_what_it_wrote),
+        cmocka_unit_test(vlong_is_hadoops_form),
+        cmocka_unit_test(varint_reads_back_and_refuses_eleven_bytes),
+        cmocka_unit_test(printable_form_is_hbases),
+        cmocka_unit_test(order_is_unsigned_and_prefix_first),
+        cmocka_unit_test(checksums_are_the_standard_ones),
+        cmocka_unit_test(buffer_grows_and_keeps_its_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static rq_config *fresh(void)
+{
+    rq_config *c;
+    assert_int_equal(rq_config_new(&c), RQ_OK);
+    return c;
+}
+
+static void defaults_are_there_and_can_be_changed(void **state)
+{
+    (void)state;
+    rq_config *c = fresh();
+    assert_int_equal(rq_config_int(c, RQ_SET_FLUSH_SIZE), 134217728);
+    assert_false(rq_config_given(c, RQ_SET_FLUSH_SIZE));
+    assert_int_equal(rq_config_set_pair(c, "hbase.hregion.memstore.flush.size=64m", NULL), RQ_OK);
+    assert_int_equal(rq_config_int(c, RQ_SET_FLUSH_SIZE), 64 << 20);
+    assert_true(rq_config_given(c, RQ_SET_FLUSH_SIZE));
+    assert_int_equal(rq_config_set_pair(c, "hfile.block.cache.size=0.25", NULL), RQ_OK);
+    assert_true(rq_config_real(c, RQ_SET_BLOCK_CACHE) == 0.25);
+    assert_string_equal(rq_config_by_name(c, "rorqual.wal.sync"), "fdatasync");
+    assert_null(rq_config_by_name(c, "hbase.rootdir"));
+    rq_config_free(c);
+}
+
+static void unknown_names_and_bad_values_are_errors_that_name_them(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"hbase.no.such.thing=1",
+                                      "rorqual.loop=1",
+                                      "hbase.hregion.memstore.flush.size=-1",
+                                      "hbase.hregion.memstore.flush.size=1x",
+                                      "hbase.table.sanity.checks=maybe",
+                                      "hfile.block.cache.size=",
+                                      "noequals",
+                                      "=x"};
+    rq_config *c = fresh();
+    for (size_t i = 0; i < RQ_ARRAY_LEN(bad); i++) {
+        rq_error why = {.code = RQ_OK};
+        assert_int_equal(rq_config_set_pair(c, bad[i], &why), RQ_E_CONFIG);
+        assert_true(why.message[0] != '\0');
+    }
+    assert_null(rq_config_unused(c, 0));
+    rq_config_free(c);
+}
+
+static void hbases_unused_names_are_listed(void **state)
+{
+    (void)state;
+    rq_config *c = fresh();
+    assert_int_equal(rq_config_set_pair(c, "hbase.regionserver.handler.count=30", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(c, "dfs.replication=3", NULL), RQ_OK);
+    assert_string_equal(rq_config_unused(c, 0), "hbase.regionserver.handler.count");
+    assert_string_equal(rq_config_unused(c, 1), "dfs.replication");
+    assert_null(rq_config_unused(c, 2));
+    rq_config_free(c);
+}
+
+static rq_err load_text(rq_config *c, const char *text, rq_error *why)
+{
+    char path[] = "/tmp/rorqual-config-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (int)strlen(text));
+    close(fd);
+    rq_err rc = rq_config_load(c, path, why);
+    unlink(path);
+    return rc;
+}
+
+static void both_file_forms_are_read(void **state)
+{
+    (void)state;
+    rq_config *c = fresh();
+    assert_int_equal(load_text(c,
+                               "# a comment\n\nhbase.hstore.compaction.min=5\n"
+                               "rorqual.wal.sync=handover\n",
+                               NULL),
+                     RQ_OK);
+    assert_int_equal(rq_config_int(c, RQ_SET_COMPACTION_MIN), 5);
+    assert_int_equal(load_text(c,
+                               "<?xml version=\"1.0\"?>\n<configuration>\n<property><name>hbase."
+                               "hstore.compaction.max</name><value>7</value><description>x"
+                               "</description></property><property><name>hbase.rootdir</name>"
+                               "<value>file:///x</value></property></configuration>",
+                               NULL),
+                     RQ_OK);
+    assert_int_equal(rq_config_int(c, RQ_SET_COMPACTION_MAX), 7);
+    assert_string_equal(rq_config_unused(c, 0), "hbase.rootdir");
+    rq_error why = {.code = RQ_OK};
+    assert_int_equal(load_text(c, "<configuration><property>", &why), RQ_E_CONFIG);
+    rq_config_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_there_and_can_be_changed),
+        cmocka_unit_test(unknown_names_and_bad_values_are_errors_that_name_them),
+        cmocka_unit_test(hbases_unused_names_are_listed),
+        cmocka_unit_test(both_file_forms_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
