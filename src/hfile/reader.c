@@ -49,9 +49,8 @@ static rq_err decompress(rq_hfile_reader *r, rq_slice packed, uint8_t *out, size
     return rc;
 }
 
-/* The block as it stands in the file, checked and decompressed. */
-static rq_err load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
-                       uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
+                           uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
     if (size < RQ_HFILE_HEADER_LEN || offset > r->data_end || size > r->data_end - offset)
         return rq_fail(why, RQ_E_CORRUPT,
@@ -174,7 +173,7 @@ rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint
                        uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
     rq_hfile_block *raw = NULL;
-    RQ_TRY(load_raw(r, scratch, may_block, offset, size, kind, &raw, why));
+    RQ_TRY(rq__reader_load_raw(r, scratch, may_block, offset, size, kind, &raw, why));
     rq_buf form = {0};
     rq_err rc = RQ_OK;
     rq__index_view v;
