@@ -63,6 +63,11 @@ RQ_NODISCARD
 rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                        uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
 
+/* The same with the payload as it stands in the file: checksum and size checked, no structure. */
+RQ_NODISCARD
+rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
+                           uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
+
 RQ_NODISCARD
 rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq_hfile_block **ret, rq_error *why);
 
