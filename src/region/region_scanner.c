@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The scanner of one region: reads row by row from its stores, asks the filter about rows, cuts at
+ * limits (HBASE: RegionScannerImpl, ReversedRegionScannerImpl, ScannerContext).
+ *
+ * A row's way, as a machine whose every state can be entered again after RQ_E_AGAIN, and two of
+ * which (READ, JOINED) are left and entered again when a limit cuts the row:
+ *
+ *     BEGIN ── which row is next? stop row, row key filter ──► DONE
+ *       │ └── filtered ──► SKIP ──► BEGIN
+ *     READ ── the families the filter needs, one after another
+ *       │
+ *     DECIDE ── the filter looks at the row as a whole ── left out ──► SKIP
+ *       │
+ *     JOINED ── the other families (load on demand)
+ *       │
+ *     END ── is there a row behind it? ──► BEGIN or DONE
+ *
+ * Invariants:
+ * 1. A row that was delivered completely is never looked at again; of one that was cut the stores
+ *    know where they stand, and the filter is neither reset nor asked for the row key again.
+ * 2. `mark` is where the row at hand, or its part since the last answer, begins in the result.
+ *    A repeated call after RQ_E_AGAIN brings the same result and goes on appending to it.
+ * 3. When the filter decides on whole rows nothing but RQ_E_AGAIN stops inside one.
+ */
+#include "region/region_scanner.h"
+
+#include "store/store_scanner.h"
+
+/* Store reads and rows between two looks at the clock. */
+#define CLOCK_STEPS 16
+
+typedef enum phase {
+    PHASE_BEGIN,
+    PHASE_READ,
+    PHASE_READ_CUT, /* a limit is reached: does the row go on? */
+    PHASE_DECIDE,
+    PHASE_JOINED,
+    PHASE_JOINED_CUT,
+    PHASE_SKIP,
+    PHASE_END,
+    PHASE_DONE,
+} phase;
+
+struct rq_region_scanner {
+    rq_region *region;
+    const rq_scan *scan;
+    rq_filter *filter;
+    rq_arena *arena;
+    rq_cell_order order;
+    uint64_t read_point;
+    bool holds_read_point;
+    bool has_filter_row;
+    rq_err failed; /* a suspension that found no memory */
+
+    rq_store_scanner **stores; /* those the filter needs, then the others; each by family name */
+    size_t store_count;
+    size_t essential_count;
+
+    phase phase;
+    size_t at; /* the store that is being read */
+    bool again;
+    bool was_cut; /* a part of the row at hand was delivered before */
+    rq_cellblock_mark mark;
+    rq_store_read read;
+    rq_scan_state cut; /* which limit */
+    unsigned clock_left;
+    uint8_t *row;
+    size_t row_len;
+    size_t row_cap;
+    rq_scan_stats stats;
+    rq_buf scratch;
+};
+
+/* --- open and close ----------------------------------------------------------------------------
+ */
+static rq_err no_such_family(rq_region *r, rq_slice family, rq_error *why)
+{
+    char name[128];
+    char region[512];
+    const rq_region_info *info = rq_region_get_info(r);
+    char table[512];
+    rq_bytes_to_string(family, name, sizeof(name));
+    rq_bytes_to_string(info->name, region, sizeof(region));
+    rq_bytes_to_string(info->table, table, sizeof(table));
+    return rq_fail(why, RQ_E_NO_SUCH_FAMILY,
+                   "Column family %s does not exist in region %s in table '%s'", name, region,
+                   table);
+}
+
+static rq_err check_row(rq_region *r, rq_slice row, rq_error *why)
+{
+    const rq_region_info *info = rq_region_get_info(r);
+    if (rq_region_info_contains(info, row)) return RQ_OK;
+    char region[256];
+    char start[200];
+    char end[200];
+    char asked[200];
+    rq_bytes_to_string(info->name, region, sizeof(region));
+    rq_bytes_to_string(info->start_key, start, sizeof(start));
+    rq_bytes_to_string(info->end_key, end, sizeof(end));
+    rq_bytes_to_string(row, asked, sizeof(asked));
+    return rq_fail(why, RQ_E_WRONG_REGION,
+                   "Requested row out of range for Get on HRegion %s, startKey='%s', "
+                   "getEndKey()='%s', row='%s'",
+                   region, start, end, asked);
+}
+
+static rq_store *find_store(rq_region *r, rq_slice family)
+{
+    size_t lo = 0;
+    size_t hi = rq_region_store_count(r);
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        rq_store *store = rq_region_store_at(r, mid);
+        int c = rq_slice_compare(rq_store_schema(store)->name, family);
+        if (c == 0) return store;
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+static bool is_essential(const rq_region_scanner *s, rq_slice family)
+{
+    return s->filter == NULL || !s->scan->load_families_on_demand ||
+           rq_filter_is_family_essential(s->filter, family);
+}
+
+/* The i-th family the scan asks for. */
+static rq_err family_at(const rq_region_scanner *s, size_t i, rq_store **ret_store,
+                        const rq_scan_family **ret_family, rq_error *why)
+{
+    if (s->scan->family_count == 0) {
+        *ret_store = rq_region_store_at(s->region, i);
+        *ret_family = NULL;
+        return RQ_OK;
+    }
+    *ret_family = &s->scan->families[i];
+    *ret_store = find_store(s->region, (*ret_family)->family);
+    return *ret_store != NULL ? RQ_OK : no_such_family(s->region, (*ret_family)->family, why);
+}
+
+static rq_err open_stores(rq_region_scanner *s, int64_t now_ms, rq_error *why)
+{
+    size_t count = s->scan->family_count;
+    if (count == 0) count = rq_region_store_count(s->region);
+    s->stores = rq_arena_alloc(s->arena, (count + 1) * sizeof(rq_store_scanner *));
+    if (s->stores == NULL) return RQ_E_NO_MEMORY;
+    for (int essential = 1; essential >= 0; essential--) {
+        for (size_t i = 0; i < count; i++) {
+            rq_store *store;
+            const rq_scan_family *family;
+            RQ_TRY(family_at(s, i, &store, &family, why));
+            if (is_essential(s, rq_store_schema(store)->name) != (essential == 1)) continue;
+            RQ_TRY(rq_store_scanner_new(store, s->scan, family, s->read_point, now_ms, s->arena,
+                                        &s->stores[s->store_count], why));
+            s->store_count++;
+        }
+        if (essential == 1) {
+            s->essential_count = s->store_count;
+            if (s->store_count == count) break;
+        }
+    }
+    if (s->scan->reversed && s->essential_count < s->store_count)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "Reverse scan with loading CFs on demand is not supported");
+    return RQ_OK;
+}
+
+static rq_err check_scan(rq_region *r, const rq_scan *scan, rq_error *why)
+{
+    if (scan->filter != NULL && scan->batch > 0 && rq_filter_has_filter_row(scan->filter))
+        return rq_fail(why, RQ_E_INCOMPATIBLE_FILTER,
+                       "Cannot set batch on a scan using a filter that returns true for "
+                       "filter.hasFilterRow");
+    return scan->is_get ? check_row(r, scan->start_row, why) : RQ_OK;
+}
+
+static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_point, bool staged,
+                           rq_arena *arena, rq_region_scanner **ret, rq_error *why)
+{
+    rq_region_scanner *s = rq_arena_alloc(arena, sizeof(*s));
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    *s = (rq_region_scanner){
+        .region = r,
+        .scan = scan,
+        .filter = scan->filter,
+        .arena = arena,
+        .read_point = UINT64_MAX,
+        .clock_left = CLOCK_STEPS,
+    };
+    rq_executor *ex = NULL;
+    if (rq_region_store_count(r) > 0) {
+        const rq_store *store = rq_region_store_at(r, 0);
+        s->order = rq_store_order(store);
+        ex = rq_store_env(store)->executor;
+    }
+    if (s->filter != NULL) {
+        s->has_filter_row = rq_filter_has_filter_row(s->filter);
+        if (scan->reversed) rq_filter_set_reversed(s->filter, true);
+        if (ex != NULL) rq_filter_set_seed(s->filter, ex->random(ex));
+    }
+    if (!staged && !scan->read_uncommitted) {
+        s->read_point = rq_region_read_point_acquire(r, read_point);
+        s->holds_read_point = true;
+    }
+    s->region = rq_region_ref(r);
+    rq_err rc = open_stores(s, ex != NULL ? ex->now_ms(ex) : 0, why);
+    if (rc != RQ_OK) {
+        rq_region_scanner_close(s);
+        return rc;
+    }
+    *ret = s;
+    return RQ_OK;
+}
+
+rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_point,
+                              rq_arena *arena, rq_region_scanner **ret, rq_error *why)
+{
+    if (rq_region_is_closing(r)) {
+        char region[512];
+        rq_bytes_to_string(rq_region_get_info(r)->name, region, sizeof(region));
+        return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is closing", region);
+    }
+    RQ_TRY(check_scan(r, scan, why));
+    return open_scanner(r, scan, read_point, false, arena, ret, why);
+}
+
+void rq_region_scanner_suspend(rq_region_scanner *s)
+{
+    for (size_t i = 0; i < s->store_count; i++) {
+        rq_err rc = rq_store_scanner_suspend(s->stores[i]);
+        if (rc != RQ_OK) s->failed = rc;
+    }
+}
+
+void rq_region_scanner_close(rq_region_scanner *s)
+{
+    if (s == NULL || s->region == NULL) return;
+    for (size_t i = 0; i < s->store_count; i++)
+        rq_store_scanner_close(s->stores[i]);
+    if (s->holds_read_point) rq_region_read_point_release(s->region, s->read_point);
+    rq_region_unref(s->region);
+    rq_buf_clear(&s->scratch);
+    s->region = NULL;
+}
+
+uint64_t rq_region_scanner_read_point(const rq_region_scanner *s)
+{
+    return s->read_point;
+}
+
+rq_region *rq_region_scanner_region(const rq_region_scanner *s)
+{
+    return s->region;
+}
+
+const rq_scan_stats *rq_region_scanner_stats(const rq_region_scanner *s)
+{
+    return &s->stats;
+}
+
+rq_slice rq_region_scanner_current_row(const rq_region_scanner *s)
+{
+    return rq_slice_of(s->row, s->row_len);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+static rq_slice row_of(const rq_region_scanner *s)
+{
+    return rq_slice_of(s->row, s->row_len);
+}
+
+static rq_err set_row(rq_region_scanner *s, rq_slice row)
+{
+    if (row.len > s->row_cap) {
+        size_t cap = row.len < 32 ? 64 : 2 * row.len;
+        s->row = rq_arena_alloc(s->arena, cap);
+        if (s->row == NULL) {
+            s->row_cap = s->row_len = 0;
+            return RQ_E_NO_MEMORY;
+        }
+        s->row_cap = cap;
+    }
+    if (row.len != 0) memcpy(s->row, row.ptr, row.len);
+    s->row_len = row.len;
+    return RQ_OK;
+}
+
+/* The next row of the families the filter needs; valid until a store's next call. RQ_E_END. */
+static rq_err next_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_slice *ret, rq_error *why)
+{
+    bool found = false;
+    for (size_t i = 0; i < s->essential_count; i++) {
+        rq_slice row;
+        rq_err rc = rq_store_scanner_peek_row(s->stores[i], s->read.yield_ns, ctx, &row, why);
+        if (rc == RQ_E_END) continue;
+        if (rc != RQ_OK) return rc;
+        int c = found ? rq_row_compare(s->order, row, *ret) : 0;
+        if (!found || (s->scan->reversed ? c > 0 : c < 0)) *ret = row;
+        found = true;
+    }
+    return found ? RQ_OK : RQ_E_END;
+}
+
+static bool is_behind_stop(const rq_region_scanner *s, rq_slice row)
+{
+    const rq_scan *scan = s->scan;
+    if (scan->is_get) return rq_row_compare(s->order, row, scan->start_row) != 0;
+    if (scan->stop_row.len == 0) return false;
+    int c = rq_row_compare(s->order, row, scan->stop_row);
+    if (c == 0) return !scan->include_stop;
+    return scan->reversed ? c < 0 : c > 0;
+}
+
+/* Whether the store stands in the row at hand. */
+static rq_err has_row(rq_region_scanner *s, size_t i, rq_read_ctx *ctx, bool *ret, rq_error *why)
+{
+    rq_slice row;
+    rq_err rc = rq_store_scanner_peek_row(s->stores[i], s->read.yield_ns, ctx, &row, why);
+    *ret = rc == RQ_OK && rq_slice_eq(row, row_of(s));
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+/* --- limits -------------------------------------------------------------------------------------
+ */
+static uint64_t clock_ns(const rq_region_scanner *s)
+{
+    rq_executor *ex = rq_store_env(rq_region_store_at(s->region, 0))->executor;
+    return ex->now_ns(ex);
+}
+
+static bool is_past(const rq_region_scanner *s, uint64_t when_ns)
+{
+    return when_ns != 0 && clock_ns(s) >= when_ns;
+}
+
+/* Every now and then: has the slice, and has the time for the call ended? */
+static rq_err look_at_clock(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
+{
+    *ret_timed_out = false;
+    if (--s->clock_left > 0) return RQ_OK;
+    s->clock_left = CLOCK_STEPS;
+    if (deadline_ns == 0 && s->read.yield_ns == 0) return RQ_OK;
+    uint64_t now = clock_ns(s);
+    *ret_timed_out = deadline_ns != 0 && now >= deadline_ns;
+    return !*ret_timed_out && s->read.yield_ns != 0 && now >= s->read.yield_ns ? RQ_E_AGAIN : RQ_OK;
+}
+
+/* Is a limit reached that may cut the row? Sets `cut`. */
+static bool reached_limit(rq_region_scanner *s)
+{
+    const rq_store_read *r = &s->read;
+    if (r->cells_max > 0 && r->cells >= r->cells_max)
+        s->cut = RQ_SCAN_BATCH_REACHED;
+    else if (r->bytes_max > 0 && rq_result_bytes(r->out) >= r->bytes_max)
+        s->cut = RQ_SCAN_BYTES_REACHED_MID_ROW;
+    else
+        return false;
+    return true;
+}
+
+/* --- the row as a whole -------------------------------------------------------------------------
+ */
+static uint32_t cells_of_row(const rq_region_scanner *s)
+{
+    return s->read.out->count - s->mark.count;
+}
+
+/* The row's cells as views on the result, and behind them `extra` bytes of room. */
+static rq_err list_cells(rq_region_scanner *s, size_t extra, rq_cell **ret, void **ret_extra)
+{
+    size_t count = cells_of_row(s);
+    rq_buf_reset(&s->scratch);
+    RQ_TRY(rq_buf_reserve(&s->scratch, count * sizeof(rq_cell) + extra + 1));
+    rq_cell *cells = (rq_cell *)(void *)s->scratch.ptr;
+    const rq_buf *bytes = &s->read.out->bytes;
+    rq_cursor c = rq_cursor_of(rq_slice_of(bytes->ptr + s->mark.len, bytes->len - s->mark.len));
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(rq_cellblock_next(&c, &cells[i], NULL));
+    *ret = cells;
+    *ret_extra = cells + count;
+    return RQ_OK;
+}
+
+/* Drops the cells of the row whose flag is down. */
+static void drop_cells(rq_region_scanner *s, const bool *keep)
+{
+    rq_cellblock *out = s->read.out;
+    uint32_t count = cells_of_row(s);
+    uint8_t *to = out->bytes.ptr + s->mark.len;
+    const uint8_t *from = to;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t len = 4 + (size_t)rq_get_be32(from);
+        if (keep[i]) {
+            if (to != from) memmove(to, from, len);
+            to += len;
+        } else {
+            out->count--;
+        }
+        from += len;
+    }
+    out->bytes.len = (size_t)(to - out->bytes.ptr);
+}
+
+/* HBASE: the middle of RegionScannerImpl.nextInternal. *ret_keep: the row stays. */
+static rq_err decide(rq_region_scanner *s, bool *ret_keep)
+{
+    uint32_t count = cells_of_row(s);
+    bool is_empty = count == 0 && !s->was_cut;
+    *ret_keep = !is_empty;
+    if (s->filter == NULL) return RQ_OK;
+    if (s->has_filter_row) {
+        rq_cell *cells;
+        void *keep;
+        RQ_TRY(list_cells(s, count * sizeof(bool), &cells, &keep));
+        memset(keep, true, count * sizeof(bool));
+        if (rq_filter_row_done(s->filter, cells, count, keep) == RQ_FILTER_ROW_EXCLUDE)
+            *ret_keep = false;
+        if (*ret_keep) drop_cells(s, keep);
+    } else if (!is_empty && rq_filter_row(s->filter)) {
+        *ret_keep = false;
+    }
+    return RQ_OK;
+}
+
+/* Puts families that were read on demand where they belong. Each family's cells lie together. */
+static rq_err sort_families(rq_region_scanner *s)
+{
+    uint32_t count = cells_of_row(s);
+    if (count < 2) return RQ_OK;
+    rq_cellblock *out = s->read.out;
+    size_t len = out->bytes.len - s->mark.len;
+    rq_cell *cells;
+    void *copy;
+    RQ_TRY(list_cells(s, len, &cells, &copy));
+    bool sorted = true;
+    for (uint32_t i = 1; i < count && sorted; i++)
+        sorted = rq_slice_compare(rq_cell_family(&cells[i - 1]), rq_cell_family(&cells[i])) <= 0;
+    if (sorted) return RQ_OK;
+
+    uint8_t *to = copy;
+    rq_slice done = {0}; /* families at or below it are in place */
+    for (size_t placed = 0; placed < len;) {
+        rq_slice next = {0};
+        for (uint32_t i = 0; i < count; i++) {
+            rq_slice f = rq_cell_family(&cells[i]);
+            if (rq_slice_compare(f, done) > 0 && (next.len == 0 || rq_slice_compare(f, next) < 0))
+                next = f;
+        }
+        const uint8_t *from = out->bytes.ptr + s->mark.len;
+        for (uint32_t i = 0; i < count; i++) {
+            size_t cell_len = 4 + (size_t)rq_get_be32(from);
+            if (rq_slice_eq(rq_cell_family(&cells[i]), next)) {
+                memcpy(to + placed, from, cell_len);
+                placed += cell_len;
+            }
+            from += cell_len;
+        }
+        done = next;
+    }
+    memcpy(out->bytes.ptr + s->mark.len, copy, len);
+    return RQ_OK;
+}
+
+/* --- the machine --------------------------------------------------------------------------------
+ */
+static void reset_filter(rq_region_scanner *s)
+{
+    if (s->filter != NULL) rq_filter_reset(s->filter);
+}
+
+static bool filter_is_done(rq_region_scanner *s)
+{
+    return s->filter != NULL && rq_filter_all_remaining(s->filter);
+}
+
+static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    rq_slice row;
+    rq_err rc = next_row(s, ctx, &row, why);
+    if (rc != RQ_OK && rc != RQ_E_END) return rc;
+    if (rc == RQ_E_END || is_behind_stop(s, row)) {
+        /* HBase shows the filter an empty row at the end. */
+        if (s->has_filter_row) (void)rq_filter_row_done(s->filter, NULL, 0, NULL);
+        s->phase = PHASE_DONE;
+        return RQ_OK;
+    }
+    RQ_TRY(set_row(s, row));
+    s->at = 0;
+    s->was_cut = false;
+    s->phase = PHASE_READ;
+    if (s->filter == NULL) return RQ_OK;
+    bool filtered;
+    RQ_TRY(rq_filter_row_key(s->filter, row_of(s), &filtered, why));
+    if (!filtered) return RQ_OK;
+    s->stats.rows_filtered++;
+    if (filter_is_done(s)) {
+        s->phase = PHASE_DONE;
+    } else {
+        s->stats.rows_scanned++;
+        s->phase = PHASE_SKIP;
+    }
+    return RQ_OK;
+}
+
+/* Reads the stores from `at` up to `end`. *ret_cut: a limit stopped it, s->cut says which. */
+static rq_err read_stores(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bool *ret_cut,
+                          rq_error *why)
+{
+    *ret_cut = false;
+    while (s->at < end) {
+        bool has;
+        RQ_TRY(has_row(s, s->at, ctx, &has, why));
+        if (!has) {
+            s->at++;
+            continue;
+        }
+        if (cells_of_row(s) > 0 && reached_limit(s)) {
+            *ret_cut = true;
+            return RQ_OK;
+        }
+        rq_store_state state;
+        RQ_TRY(rq_store_scanner_next(s->stores[s->at], &s->read, ctx, &state, why));
+        if (state == RQ_STORE_ROW_DONE) s->at++;
+        bool timed_out = state == RQ_STORE_TIME_REACHED;
+        if (!timed_out && s->read.deadline_ns != 0 && --s->clock_left == 0) {
+            s->clock_left = CLOCK_STEPS;
+            timed_out = is_past(s, s->read.deadline_ns);
+        }
+        if (timed_out) s->cut = RQ_SCAN_TIME_REACHED_MID_ROW;
+        if (reached_limit(s) || timed_out) {
+            *ret_cut = true;
+            return RQ_OK;
+        }
+    }
+    return RQ_OK;
+}
+
+/* After a limit: whether any store up to `end` has more of the row. */
+static rq_err row_goes_on(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bool *ret,
+                          rq_error *why)
+{
+    *ret = false;
+    for (; s->at < end && !*ret; s->at += !*ret)
+        RQ_TRY(has_row(s, s->at, ctx, ret, why));
+    return RQ_OK;
+}
+
+/* Brings the stores that are read on demand to the row at hand. */
+static rq_err seek_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    for (size_t i = s->at; i < s->store_count; i++) {
+        rq_slice row;
+        rq_err rc = rq_store_scanner_peek_row(s->stores[i], s->read.yield_ns, ctx, &row, why);
+        if (rc == RQ_E_END) continue;
+        if (rc != RQ_OK) return rc;
+        RQ_TRY(rq_store_scanner_seek_row(s->stores[i], row_of(s)));
+    }
+    return RQ_OK;
+}
+
+static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    for (size_t i = 0; i < s->essential_count && !s->scan->is_get; i++) {
+        bool has;
+        RQ_TRY(has_row(s, i, ctx, &has, why));
+        if (has) RQ_TRY(rq_store_scanner_skip_row(s->stores[i]));
+    }
+    rq_cellblock_truncate(s->read.out, s->mark);
+    s->read.cells = 0;
+    reset_filter(s);
+    s->phase = s->scan->is_get ? PHASE_DONE : PHASE_BEGIN;
+    return RQ_OK;
+}
+
+/* The row is complete and delivered: is it the last one? */
+static rq_err do_end(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
+                     rq_scan_state *ret, rq_error *why)
+{
+    bool last = s->scan->is_get;
+    if (!last) {
+        rq_slice row;
+        rq_err rc = next_row(s, ctx, &row, why);
+        if (rc != RQ_OK && rc != RQ_E_END) return rc;
+        last = rc == RQ_E_END || is_behind_stop(s, row);
+    }
+    reset_filter(s);
+    if (last || filter_is_done(s)) {
+        s->phase = PHASE_DONE;
+        *ret = RQ_SCAN_DONE;
+        return RQ_OK;
+    }
+    s->phase = PHASE_BEGIN;
+    if (limits->bytes > 0 && rq_result_bytes(s->read.out) >= limits->bytes)
+        *ret = RQ_SCAN_BYTES_REACHED;
+    else if (is_past(s, limits->deadline_ns))
+        *ret = RQ_SCAN_TIME_REACHED;
+    else
+        *ret = RQ_SCAN_MORE;
+    return RQ_OK;
+}
+
+/* Runs until something is to be told: *ret is set and true returned in *ret_told. */
+static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
+                   rq_scan_state *ret, bool *ret_told, rq_error *why)
+{
+    bool flag = false;
+    switch (s->phase) {
+    case PHASE_BEGIN:
+        return do_begin(s, ctx, why);
+    case PHASE_READ:
+        RQ_TRY(read_stores(s, s->essential_count, ctx, &flag, why));
+        s->phase = flag ? PHASE_READ_CUT : PHASE_DECIDE;
+        return RQ_OK;
+    case PHASE_READ_CUT:
+        RQ_TRY(row_goes_on(s, s->essential_count, ctx, &flag, why));
+        s->phase = flag ? PHASE_READ : PHASE_DECIDE;
+        s->was_cut = s->was_cut || flag;
+        *ret_told = flag;
+        *ret = s->cut;
+        return RQ_OK;
+    case PHASE_DECIDE:
+        RQ_TRY(decide(s, &flag));
+        s->stats.rows_scanned++;
+        s->at = s->essential_count;
+        s->phase = flag ? PHASE_JOINED : PHASE_SKIP;
+        if (!flag) s->stats.rows_filtered++;
+        return RQ_OK;
+    case PHASE_JOINED:
+        if (s->essential_count < s->store_count) {
+            RQ_TRY(seek_joined(s, ctx, why));
+            RQ_TRY(read_stores(s, s->store_count, ctx, &flag, why));
+            if (flag) {
+                s->phase = PHASE_JOINED_CUT;
+                return RQ_OK;
+            }
+            RQ_TRY(sort_families(s));
+        }
+        /* A filter may have dropped all there was, or a limit cut just before the end. */
+        s->phase = cells_of_row(s) == 0 ? PHASE_SKIP : PHASE_END;
+        if (s->phase == PHASE_SKIP && !s->was_cut) s->stats.rows_filtered++;
+        return RQ_OK;
+    case PHASE_JOINED_CUT:
+        RQ_TRY(row_goes_on(s, s->store_count, ctx, &flag, why));
+        if (flag) {
+            RQ_TRY(sort_families(s));
+            s->was_cut = true;
+            *ret_told = true;
+            *ret = s->cut;
+        }
+        s->phase = PHASE_JOINED;
+        return RQ_OK;
+    case PHASE_SKIP:
+        RQ_TRY(do_skip(s, ctx, why));
+        if (s->phase == PHASE_BEGIN) {
+            RQ_TRY(look_at_clock(s, limits->deadline_ns, ret_told));
+            *ret = RQ_SCAN_TIME_REACHED;
+        }
+        return RQ_OK;
+    case PHASE_END:
+        RQ_TRY(do_end(s, limits, ctx, ret, why));
+        *ret_told = true;
+        return RQ_OK;
+    case PHASE_DONE:
+        *ret_told = true;
+        *ret = RQ_SCAN_DONE;
+        return RQ_OK;
+    }
+    return RQ_E_STATE;
+}
+
+static void set_limits(rq_region_scanner *s, const rq_scan_limits *limits, rq_cellblock *out)
+{
+    bool inside = limits->may_stop_inside_row && !s->has_filter_row;
+    if (!s->again) {
+        s->mark = rq_cellblock_get_mark(out);
+        s->read.cells = 0;
+    }
+    s->again = false;
+    s->read.out = out;
+    s->read.cells_max = s->has_filter_row ? 0 : limits->cells;
+    s->read.bytes_max = inside ? limits->bytes : 0;
+    s->read.deadline_ns = inside ? limits->deadline_ns : 0;
+    s->read.yield_ns = limits->yield_ns;
+}
+
+rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
+                              rq_cellblock *out, rq_scan_state *ret_state, rq_error *why)
+{
+    if (s->failed != RQ_OK) return s->failed;
+    set_limits(s, limits, out);
+    uint64_t block_bytes = ctx->block_bytes_used;
+    rq_err rc = RQ_OK;
+    bool told = false;
+    rq_scan_state state = RQ_SCAN_DONE;
+    while (rc == RQ_OK && !told)
+        rc = step(s, limits, ctx, &state, &told, why);
+    s->stats.block_bytes += ctx->block_bytes_used - block_bytes;
+    if (rc == RQ_OK) {
+        *ret_state = state;
+        return RQ_OK;
+    }
+    if (rc == RQ_E_AGAIN)
+        s->again = true;
+    else
+        rq_cellblock_truncate(out, s->mark);
+    return rc;
+}
+
+/* --- reads under the writer token ---------------------------------------------------------------
+ */
+rq_err rq_region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                             rq_cellblock *out, rq_error *why)
+{
+    RQ_ASSERT(scan->is_get);
+    rq_cellblock_mark mark = rq_cellblock_get_mark(out);
+    rq_region_scanner *s = NULL;
+    RQ_TRY(open_scanner(r, scan, 0, true, arena, &s, why));
+    rq_scan_limits none = {0};
+    rq_scan_state state;
+    rq_err rc = rq_region_scanner_next(s, &none, ctx, out, &state, why);
+    rq_region_scanner_close(s);
+    if (rc != RQ_OK) rq_cellblock_truncate(out, mark);
+    return rc;
+}

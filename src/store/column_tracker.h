@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which columns are wanted, and how many versions of each were taken. Two kinds: the columns a
+ * read names (HBASE: ExplicitColumnTracker), which also knows where to seek next, and all columns
+ * (HBASE: ScanWildcardColumnTracker), which also serves raw scans, flush and compaction and
+ * therefore counts puts but sees markers.
+ *
+ * Where the two disagree in HBase they disagree here: with MIN_VERSIONS the explicit one still
+ * takes the first expired version that reaches the minimum or lies beyond it, the other does not.
+ */
+#ifndef RQ_STORE_COLUMN_TRACKER_H
+#define RQ_STORE_COLUMN_TRACKER_H
+
+#include "store/scan_key.h"
+
+/* What to do with the cell at hand. HBASE: ScanQueryMatcher.MatchCode. */
+typedef enum rq__match {
+    RQ__MATCH_INCLUDE,
+    RQ__MATCH_INCLUDE_AND_NEXT_COLUMN,
+    RQ__MATCH_INCLUDE_AND_NEXT_ROW,
+    RQ__MATCH_SKIP,
+    RQ__MATCH_NEXT_COLUMN,
+    RQ__MATCH_NEXT_ROW,
+    RQ__MATCH_HINT,      /* go where the filter says */
+    RQ__MATCH_SCAN_DONE, /* the filter wants no more rows */
+} rq__match;
+
+typedef struct rq__column_tracker {
+    rq_arena *arena;
+    const rq_slice *columns; /* NULL: all; else ascending and unique */
+    uint32_t column_count;
+    int32_t max_versions;
+    int32_t min_versions;
+    int64_t oldest; /* timestamps below it are expired */
+    /* the row at hand */
+    uint32_t index; /* explicit: the column waited for */
+    int32_t count;  /* versions taken of the current column */
+    bool has_column;
+    uint8_t last_type;
+    int64_t last_ts;       /* of the last one taken; INT64_MAX: none */
+    rq__kept_bytes column; /* wildcard: the current column */
+} rq__column_tracker;
+
+static inline bool rq__column_tracker_is_explicit(const rq__column_tracker *t)
+{
+    return t->columns != NULL;
+}
+
+/* Before each row. */
+static inline void rq__column_tracker_reset(rq__column_tracker *t)
+{
+    t->index = 0;
+    t->count = 0;
+    t->has_column = false;
+    t->last_ts = INT64_MAX;
+    t->last_type = 0;
+}
+
+/* Nothing more is wanted of this row. */
+static inline bool rq__column_tracker_is_done(const rq__column_tracker *t)
+{
+    return t->columns != NULL && t->index >= t->column_count;
+}
+
+/* All versions from this timestamp down are expired and none is kept for MIN_VERSIONS. */
+static inline bool rq__column_tracker_is_expired(const rq__column_tracker *t, int64_t ts)
+{
+    return t->min_versions <= 0 && ts < t->oldest;
+}
+
+/* The column to seek to; false: just the next one, whatever it is. */
+static inline bool rq__column_tracker_hint(const rq__column_tracker *t, rq_slice *ret)
+{
+    if (t->columns == NULL || t->index >= t->column_count) return false;
+    *ret = t->columns[t->index];
+    return true;
+}
+
+/* Is the cell's column wanted? INCLUDE, NEXT_COLUMN or NEXT_ROW. */
+rq__match rq__column_tracker_check_column(rq__column_tracker *t, const rq_cell *cell);
+/* Is this version of it? `keep_all`: it must stay whatever its number, and is not counted. */
+RQ_NODISCARD
+rq_err rq__column_tracker_check_versions(rq__column_tracker *t, const rq_cell *cell, bool keep_all,
+                                         rq__match *ret);
+/* No more of the cell's column. */
+void rq__column_tracker_done_with(rq__column_tracker *t, const rq_cell *cell);
+/* The same, and says where to go: NEXT_COLUMN or NEXT_ROW. */
+rq__match rq__column_tracker_next(rq__column_tracker *t, const rq_cell *cell);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which puts of the row at hand are hidden by a delete marker. Cells come in order, so every marker
+ * that can hide a put comes before it: family markers first of all (they sit at the empty
+ * qualifier), column markers before the puts of their column and timestamp. HBASE:
+ * ScanDeleteTracker.
+ *
+ * It keeps the newest DeleteFamily, all DeleteFamilyVersions of the row, and one marker of the
+ * column at hand: the newest DeleteColumn, or else the last Delete. Everything is copied, so it
+ * stays true while a scanner is suspended.
+ */
+#ifndef RQ_STORE_DELETE_TRACKER_H
+#define RQ_STORE_DELETE_TRACKER_H
+
+#include "store/scan_key.h"
+
+typedef enum rq__deleted {
+    RQ__NOT_DELETED,
+    RQ__VERSION_DELETED, /* this cell; older ones of the column may live */
+    RQ__COLUMN_DELETED,  /* this one and all older ones of the column */
+} rq__deleted;
+
+typedef struct rq__delete_tracker {
+    rq_arena *arena;
+    bool has_family;
+    bool has_column;
+    uint8_t column_type;
+    int64_t family_ts;
+    int64_t column_ts;
+    rq__kept_bytes column; /* the qualifier of the column marker */
+    int64_t *versions;     /* DeleteFamilyVersion, descending */
+    uint32_t version_count;
+    uint32_t version_cap;
+} rq__delete_tracker;
+
+static inline void rq__delete_tracker_reset(rq__delete_tracker *t)
+{
+    t->has_family = false;
+    t->has_column = false;
+    t->version_count = 0;
+}
+
+static inline bool rq__delete_tracker_is_empty(const rq__delete_tracker *t)
+{
+    return !t->has_family && !t->has_column && t->version_count == 0;
+}
+
+/* `cell` is a delete marker. */
+RQ_NODISCARD
+rq_err rq__delete_tracker_add(rq__delete_tracker *t, const rq_cell *cell);
+/* `cell` is a put. */
+rq__deleted rq__delete_tracker_check(rq__delete_tracker *t, const rq_cell *cell);
+
+#endif

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See merge.h. */
+#include "store/merge.h"
+
+/* Behind every row there can be: rows have at most RQ_ROW_LEN_MAX bytes. */
+static const uint8_t last_row[RQ_ROW_LEN_MAX] = {[0 ... RQ_ROW_LEN_MAX - 1] = 0xff};
+
+void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_order order,
+                    uint64_t read_point)
+{
+    *m = (rq__merge){.arena = arena, .family = family, .order = order, .read_point = read_point};
+}
+
+/* --- the sources -------------------------------------------------------------------------------
+ */
+rq_err rq__merge_begin(rq__merge *m, size_t count)
+{
+    RQ_ASSERT(!m->is_open);
+    if (count > UINT32_MAX / 2) return RQ_E_NO_MEMORY;
+    if (count > m->source_cap) {
+        size_t cap = count < 4 ? 4 : count + count / 2;
+        rq__source *sources = rq_arena_alloc(m->arena, cap * sizeof(*sources));
+        rq__source **heap = rq_arena_alloc(m->arena, cap * sizeof(rq__source *));
+        if (sources == NULL || heap == NULL) return RQ_E_NO_MEMORY;
+        m->sources = sources;
+        m->heap = heap;
+        m->source_cap = (uint32_t)cap;
+    }
+    m->source_count = 0;
+    m->heap_len = 0;
+    m->opened = 0;
+    return RQ_OK;
+}
+
+static rq__source *add_source(rq__merge *m)
+{
+    RQ_ASSERT(m->source_count < m->source_cap);
+    rq__source *s = &m->sources[m->source_count];
+    s->cell = NULL;
+    s->segment = NULL;
+    s->meta = NULL;
+    s->state = RQ__SOURCE_SEEK;
+    s->rank = m->source_count++;
+    s->check_bloom = false;
+    s->check_seqid = true;
+    s->check_floor = false;
+    s->from_start = true;
+    s->goal = &m->target.cell;
+    return s;
+}
+
+void rq__merge_add_segment(rq__merge *m, rq_segment *segment)
+{
+    rq__source *s = add_source(m);
+    s->segment = segment;
+    s->cursor = (rq_segment_cursor){0};
+}
+
+void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
+{
+    const rq_hfile_info *info = rq_hfile_reader_info(file->reader);
+    rq__source *s = add_source(m);
+    s->meta = file;
+    s->check_bloom = m->use_bloom;
+    s->check_seqid = (file->bulk_loaded ? file->max_seqid : info->max_memstore_ts) > m->read_point;
+    if (m->start_without_markers != NULL && info->delete_family_count == 0)
+        s->goal = m->start_without_markers;
+    rq_hfile_scanner_init(&s->file, file->reader);
+}
+
+static void drop_sources(rq__merge *m)
+{
+    for (uint32_t i = 0; i < m->source_count; i++) {
+        rq__source *s = &m->sources[i];
+        if (s->segment == NULL) rq_hfile_scanner_clear(&s->file);
+        s->cell = NULL;
+    }
+    m->source_count = 0;
+    m->heap_len = 0;
+    m->opened = 0;
+    m->is_open = false;
+}
+
+void rq__merge_clear(rq__merge *m)
+{
+    drop_sources(m);
+    m->at_end = true;
+}
+
+/* --- the heap ----------------------------------------------------------------------------------
+ */
+static inline bool comes_before(const rq__merge *m, const rq__source *a, const rq__source *b)
+{
+    int c = rq_cell_compare(m->order, a->cell, b->cell);
+    return c != 0 ? c < 0 : a->rank > b->rank;
+}
+
+static void sift_down(rq__merge *m, uint32_t i)
+{
+    rq__source *s = m->heap[i];
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+        if (child >= m->heap_len) break;
+        if (child + 1 < m->heap_len && comes_before(m, m->heap[child + 1], m->heap[child])) child++;
+        if (!comes_before(m, m->heap[child], s)) break;
+        m->heap[i] = m->heap[child];
+        i = child;
+    }
+    m->heap[i] = s;
+}
+
+static void heapify(rq__merge *m)
+{
+    for (uint32_t i = m->heap_len / 2; i-- > 0;)
+        sift_down(m, i);
+}
+
+static void pop(rq__merge *m)
+{
+    m->heap[0] = m->heap[--m->heap_len];
+    if (m->heap_len > 1) sift_down(m, 0);
+}
+
+/* --- one source ----------------------------------------------------------------------------- */
+static rq_err passes_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, bool *ret,
+                           rq_error *why)
+{
+    if (m->has_bloom_column)
+        return rq_hfile_may_contain_column(s->meta->reader, ctx, m->bloom_row, m->bloom_column, ret,
+                                           why);
+    return rq_hfile_may_contain_row(s->meta->reader, ctx, m->bloom_row, ret, why);
+}
+
+static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
+{
+    if (s->segment != NULL) {
+        rq_segment_seek(&s->cursor, s->segment, s->goal);
+        return rq_segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
+    }
+    if (s->check_bloom) {
+        bool may = true;
+        RQ_TRY(passes_bloom(m, s, ctx, &may, why));
+        if (!may) return RQ_E_END;
+        s->check_bloom = false;
+    }
+    return s->from_start ? rq_hfile_scanner_seek(&s->file, ctx, s->goal, why)
+                         : rq_hfile_scanner_reseek(&s->file, ctx, s->goal, why);
+}
+
+static rq_err source_next(rq__source *s, rq_read_ctx *ctx, rq_error *why)
+{
+    if (s->segment == NULL) return rq_hfile_scanner_next(&s->file, ctx, why);
+    rq_segment_cursor_next(&s->cursor);
+    return rq_segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
+}
+
+/* Makes the cell it stands on its current one. */
+static void source_load(rq__source *s)
+{
+    if (s->segment != NULL) {
+        rq_segment_cursor_cell(&s->cursor, &s->own);
+        s->cell = &s->own;
+        return;
+    }
+    s->cell = rq_hfile_scanner_cell(&s->file);
+    if (s->meta->bulk_loaded) {
+        /* Its cells carry no number of this store's; they count as written when it was loaded. */
+        s->own = *s->cell;
+        s->own.seqid = s->meta->max_seqid;
+        s->cell = &s->own;
+    }
+}
+
+/* Is the current cell there for this read? */
+static bool source_shows(const rq__merge *m, rq__source *s)
+{
+    if (s->check_seqid && s->cell->seqid > m->read_point) return false;
+    if (s->check_floor) {
+        rq_cell floor = m->target.cell;
+        floor.seqid = m->floor_seqid;
+        int c = rq_cell_compare(m->order, s->cell, &floor);
+        if (c < 0 || (c == 0 && m->floor == RQ__FLOOR_AFTER)) return false;
+        s->check_floor = false;
+    }
+    return true;
+}
+
+/* Carries out what is pending, up to a cell that exists. RQ_E_END: the source has no more. */
+static rq_err settle(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
+{
+    while (s->state == RQ__SOURCE_SEEK || s->state == RQ__SOURCE_NEXT ||
+           s->state == RQ__SOURCE_SKIP) {
+        rq_err rc =
+            s->state == RQ__SOURCE_SEEK ? source_seek(m, s, ctx, why) : source_next(s, ctx, why);
+        if (rc == RQ_E_AGAIN) return rc;
+        if (rc != RQ_OK) {
+            s->state = RQ__SOURCE_END;
+            s->cell = NULL;
+            return rc;
+        }
+        s->from_start = false;
+        source_load(s);
+        s->state = source_shows(m, s) ? RQ__SOURCE_READY : RQ__SOURCE_SKIP;
+    }
+    return s->state == RQ__SOURCE_END ? RQ_E_END : RQ_OK;
+}
+
+/* Puts off a file's seek to the key. The lazy key is at or before the first cell the file can have
+ * at or behind `key`, as no cell of the file is newer than meta->max_ts. */
+static bool make_lazy(const rq__merge *m, rq__source *s, const rq_cell *key)
+{
+    if (!m->lazy || s->segment != NULL || m->source_count == 1 || key->family_len == 0 ||
+        key->type != RQ_TYPE_MAXIMUM || s->check_floor || s->meta->min_ts > s->meta->max_ts)
+        return false;
+    s->own = *key;
+    if (s->meta->max_ts < key->timestamp) s->own.timestamp = s->meta->max_ts;
+    s->own.seqid = UINT64_MAX;
+    s->cell = &s->own;
+    s->goal = key;
+    s->state = RQ__SOURCE_LAZY;
+    return true;
+}
+
+/* --- forward ---------------------------------------------------------------------------------- */
+static rq_err set_target(rq__merge *m, const rq_cell *key)
+{
+    RQ_TRY(rq__kept_key_set(&m->target, m->arena, key, m->family));
+    m->target.cell.seqid = UINT64_MAX;
+    m->floor = RQ__FLOOR_NONE;
+    return RQ_OK;
+}
+
+static rq_err open_sources(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
+{
+    while (m->opened < m->source_count) {
+        rq__source *s = &m->sources[m->opened];
+        if (s->state == RQ__SOURCE_SEEK && !make_lazy(m, s, s->goal)) {
+            rq_err rc = settle(m, s, ctx, why);
+            if (rc != RQ_OK && rc != RQ_E_END) return rc;
+        }
+        if (s->state == RQ__SOURCE_SKIP) {
+            rq_err rc = settle(m, s, ctx, why);
+            if (rc != RQ_OK && rc != RQ_E_END) return rc;
+        }
+        if (s->state != RQ__SOURCE_END) m->heap[m->heap_len++] = s;
+        m->opened++;
+    }
+    heapify(m);
+    return RQ_OK;
+}
+
+/* The top of the heap, settled; RQ_E_END when the heap is empty. */
+static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_error *why)
+{
+    while (m->heap_len > 0) {
+        rq__source *s = m->heap[0];
+        if (s->state == RQ__SOURCE_READY || s->state == RQ__SOURCE_LAZY) {
+            if (m->seeking) {
+                if (rq_cell_compare_key(m->order, s->cell, &m->target.cell) < 0) {
+                    if (make_lazy(m, s, &m->target.cell)) {
+                        sift_down(m, 0);
+                        continue;
+                    }
+                    s->goal = &m->target.cell;
+                    s->state = RQ__SOURCE_SEEK;
+                } else {
+                    m->seeking = false;
+                }
+            }
+            if (s->state == RQ__SOURCE_READY) {
+                *ret = s;
+                return RQ_OK;
+            }
+            s->state = RQ__SOURCE_SEEK;
+        }
+        rq_err rc = settle(m, s, ctx, why);
+        if (rc == RQ_E_END)
+            pop(m);
+        else if (rc == RQ_OK)
+            sift_down(m, 0);
+        else
+            return rc;
+    }
+    return RQ_E_END;
+}
+
+/* --- reversed --------------------------------------------------------------------------------- */
+static bool in_row(const rq__merge *m, const rq__source *s)
+{
+    return rq_slice_eq(rq_cell_row(s->cell), rq__kept_bytes_slice(&m->row));
+}
+
+/* Seeks the sources into the row at hand; those that do not have it look before it. */
+static rq_err open_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
+{
+    while (m->opened < m->source_count) {
+        rq__source *s = &m->sources[m->opened];
+        if (s->state == RQ__SOURCE_SEEK || s->state == RQ__SOURCE_SKIP) {
+            rq_err rc = settle(m, s, ctx, why);
+            if (rc != RQ_OK && rc != RQ_E_END) return rc;
+            if (rc == RQ_OK && in_row(m, s))
+                m->heap[m->heap_len++] = s;
+            else
+                s->state = RQ__SOURCE_BEFORE;
+        }
+        m->opened++;
+    }
+    heapify(m);
+    return RQ_OK;
+}
+
+static rq_err leave_row(rq__merge *m)
+{
+    rq_cell key = rq_cell_first_on_row(rq__kept_bytes_slice(&m->row));
+    RQ_TRY(rq__kept_key_set(&m->bound, m->arena, &key, m->family));
+    m->bound.cell.seqid = UINT64_MAX;
+    m->in_row = false;
+    m->seeking = false;
+    m->heap_len = 0;
+    for (uint32_t i = 0; i < m->source_count; i++) {
+        rq__source *s = &m->sources[i];
+        if (s->state != RQ__SOURCE_PARKED && s->state != RQ__SOURCE_NONE)
+            s->state = RQ__SOURCE_BEFORE;
+    }
+    return RQ_OK;
+}
+
+static rq_err source_seek_before(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
+{
+    if (s->segment == NULL) return rq_hfile_scanner_seek_before(&s->file, ctx, &m->bound.cell, why);
+    rq_segment_seek_before(&s->cursor, s->segment, &m->bound.cell);
+    return rq_segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
+}
+
+/* The next row down; its cells may turn out not to exist at the read point. */
+static rq_err find_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
+{
+    const rq__source *best = NULL;
+    for (uint32_t i = 0; i < m->source_count; i++) {
+        rq__source *s = &m->sources[i];
+        if (s->state == RQ__SOURCE_BEFORE) {
+            rq_err rc = source_seek_before(m, s, ctx, why);
+            if (rc != RQ_OK && rc != RQ_E_END) return rc;
+            s->state = rc == RQ_OK ? RQ__SOURCE_PARKED : RQ__SOURCE_NONE;
+            if (rc == RQ_OK) source_load(s);
+        }
+        if (s->state == RQ__SOURCE_PARKED &&
+            (best == NULL ||
+             rq_row_compare(m->order, rq_cell_row(s->cell), rq_cell_row(best->cell)) > 0))
+            best = s;
+    }
+    if (best == NULL) return RQ_E_END;
+
+    RQ_TRY(rq__kept_bytes_set(&m->row, m->arena, best->cell->row, best->cell->row_len));
+    rq_slice row = rq__kept_bytes_slice(&m->row);
+    if (!m->has_hint || !rq_slice_eq(row, rq_cell_row(&m->target.cell))) {
+        rq_cell key = rq_cell_first_on_row(row);
+        RQ_TRY(set_target(m, &key));
+    }
+    m->has_hint = false;
+    for (uint32_t i = 0; i < m->source_count; i++) {
+        rq__source *s = &m->sources[i];
+        if (s->state != RQ__SOURCE_PARKED || !in_row(m, s)) continue;
+        s->state = RQ__SOURCE_SEEK;
+        s->goal = &m->target.cell;
+        s->from_start = true;
+    }
+    m->in_row = true;
+    m->opened = 0;
+    return RQ_OK;
+}
+
+static rq_err reversed_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why)
+{
+    for (;;) {
+        if (!m->in_row) {
+            RQ_TRY(find_row(m, ctx, why));
+        }
+        if (m->opened < m->source_count) RQ_TRY(open_row(m, ctx, why));
+        rq__source *s = NULL;
+        rq_err rc = heap_top(m, ctx, &s, why);
+        if (rc == RQ_OK && in_row(m, s)) {
+            *ret = s->cell;
+            return RQ_OK;
+        }
+        if (rc != RQ_OK && rc != RQ_E_END) return rc;
+        /* The top is the first of all that are left: none is in the row. */
+        RQ_TRY(leave_row(m));
+    }
+}
+
+/* --- the sequence -----------------------------------------------------------------------------
+ */
+rq_err rq__merge_start(rq__merge *m, const rq_cell *key)
+{
+    RQ_TRY(set_target(m, key));
+    m->is_open = true;
+    return RQ_OK;
+}
+
+rq_err rq__merge_start_before(rq__merge *m, bool has_key, const rq_cell *key)
+{
+    RQ_ASSERT(m->reversed);
+    if (has_key)
+        RQ_TRY(rq__kept_key_set(&m->bound, m->arena, key, m->family));
+    else
+        m->bound.cell = rq_cell_last_on_row(rq_slice_of(last_row, sizeof(last_row)));
+    m->bound.cell.seqid = UINT64_MAX;
+    rq__merge_resume(m);
+    return RQ_OK;
+}
+
+void rq__merge_resume(rq__merge *m)
+{
+    for (uint32_t i = 0; i < m->source_count; i++) {
+        rq__source *s = &m->sources[i];
+        s->goal = &m->target.cell;
+        s->check_floor = m->floor != RQ__FLOOR_NONE;
+        if (m->reversed && !m->in_row) s->state = RQ__SOURCE_BEFORE;
+    }
+    m->is_open = true;
+}
+
+/* Where to go on, when neither a seek nor the opening is under way: at the first cell that may
+ * still have to be delivered, or just behind the one that was. */
+static rq_err remember_place(rq__merge *m)
+{
+    const rq__source *best = m->heap[0];
+    bool after = best->state == RQ__SOURCE_NEXT;
+    if (best->state == RQ__SOURCE_SKIP || best->state == RQ__SOURCE_SEEK) {
+        for (uint32_t i = 1; i < m->heap_len; i++) {
+            if (comes_before(m, m->heap[i], best)) best = m->heap[i];
+        }
+    }
+    rq_cell key = *best->cell;
+    RQ_TRY(rq__kept_key_set(&m->target, m->arena, &key, m->family));
+    m->target.cell.seqid = UINT64_MAX;
+    m->floor_seqid = key.seqid;
+    m->floor = after ? RQ__FLOOR_AFTER : RQ__FLOOR_AT;
+    return RQ_OK;
+}
+
+rq_err rq__merge_park(rq__merge *m)
+{
+    if (!m->is_open) return RQ_OK;
+    rq_err rc = RQ_OK;
+    bool settled = m->opened == m->source_count && !m->seeking;
+    if (m->reversed) {
+        if (m->in_row && settled) rc = m->heap_len > 0 ? remember_place(m) : leave_row(m);
+    } else if (settled && !m->at_end) {
+        if (m->heap_len > 0)
+            rc = remember_place(m);
+        else
+            m->at_end = true;
+    }
+    drop_sources(m);
+    m->seeking = false;
+    if (rc != RQ_OK) m->at_end = true;
+    return rc;
+}
+
+rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why)
+{
+    if (m->at_end) return RQ_E_END;
+    rq_err rc;
+    if (m->reversed) {
+        rc = reversed_top(m, ctx, ret, why);
+    } else {
+        if (RQ_UNLIKELY(m->opened < m->source_count)) RQ_TRY(open_sources(m, ctx, why));
+        rq__source *s = NULL;
+        rc = heap_top(m, ctx, &s, why);
+        if (RQ_LIKELY(rc == RQ_OK)) *ret = s->cell;
+    }
+    if (rc == RQ_E_END) m->at_end = true;
+    return rc;
+}
+
+void rq__merge_step(rq__merge *m)
+{
+    RQ_ASSERT(m->heap_len > 0 && m->heap[0]->state == RQ__SOURCE_READY);
+    m->heap[0]->state = RQ__SOURCE_NEXT;
+}
+
+rq_err rq__merge_seek(rq__merge *m, const rq_cell *key)
+{
+    RQ_TRY(set_target(m, key));
+    m->seeking = true;
+    if (!m->lazy) return RQ_OK;
+    /* Lazy keys were made of the former target's bytes. */
+    bool any = false;
+    for (uint32_t i = 0; i < m->heap_len; i++) {
+        rq__source *s = m->heap[i];
+        if (s->state != RQ__SOURCE_LAZY) continue;
+        if (!make_lazy(m, s, &m->target.cell)) {
+            s->own = m->target.cell;
+            s->goal = &m->target.cell;
+        }
+        any = true;
+    }
+    if (any) heapify(m);
+    return RQ_OK;
+}
+
+rq_err rq__merge_previous_row(rq__merge *m)
+{
+    RQ_ASSERT(m->reversed);
+    return m->in_row ? leave_row(m) : RQ_OK;
+}
+
+rq_err rq__merge_seek_back(rq__merge *m, const rq_cell *key)
+{
+    RQ_ASSERT(m->reversed);
+    rq_cell bound = rq_cell_last_on_row(rq_cell_row(key));
+    RQ_TRY(set_target(m, key));
+    RQ_TRY(leave_row(m));
+    RQ_TRY(rq__kept_key_set(&m->bound, m->arena, &bound, m->family));
+    m->bound.cell.seqid = UINT64_MAX;
+    m->has_hint = true;
+    for (uint32_t i = 0; i < m->source_count; i++) {
+        rq__source *s = &m->sources[i];
+        if (s->state == RQ__SOURCE_PARKED &&
+            rq_cell_compare_key(m->order, s->cell, &m->bound.cell) >= 0)
+            s->state = RQ__SOURCE_BEFORE;
+    }
+    return RQ_OK;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Several sources of cells (memstore segments, HFiles) as one sequence in cell order: what lies
+ * beneath every scan, flush and compaction. HBASE: KeyValueHeap, ReversedKeyValueHeap,
+ * StoreFileScanner, SegmentScanner.
+ *
+ *     begin, add_segment / add_file …, start      no I/O
+ *     loop: top                                   all I/O is here; RQ_E_AGAIN leaves all as it was
+ *           step | seek | previous_row            say where to go next; no I/O
+ *     park                                        gives up the sources, keeps the place
+ *     begin, add …, resume                        goes on there, on whatever holds the cells now
+ *
+ * Cells with a sequence id above the read point do not exist. Of equal keys the newer sequence id
+ * comes first, of wholly equal cells the one of the younger source.
+ *
+ * Forward, a min-heap of the sources' current cells. A file may be *lazy*: when it is to be sought
+ * to a column, and its newest timestamp is known, it stands in the heap with the first key it could
+ * have there, and is touched only when that key comes to the top. So a read that finds what it
+ * wants in the memstore never touches the files.
+ *
+ * Reversed, rows come in descending order and the cells of a row in ascending order. All sources
+ * stand on their last cell before a bound; the largest of these rows is the next one, the sources
+ * that have it are sought to its beginning and merged forward as above until the row is over.
+ *
+ * Invariants:
+ * 1. A source in the heap has a cell (real or lazy) that is not behind any cell it still has to
+ *    deliver; only the top source may be on its way (NEXT, SKIP, SEEK).
+ * 2. Keys given to seek are copied; nothing borrowed outlives the call.
+ */
+#ifndef RQ_STORE_MERGE_H
+#define RQ_STORE_MERGE_H
+
+#include "hfile/read_ctx.h"
+#include "store/scan_key.h"
+#include "store/store.h"
+
+typedef enum rq__source_state {
+    RQ__SOURCE_SEEK, /* to its goal */
+    RQ__SOURCE_NEXT, /* its cell was taken */
+    RQ__SOURCE_SKIP, /* stands on a cell that does not exist for this read */
+    RQ__SOURCE_READY,
+    RQ__SOURCE_LAZY,
+    RQ__SOURCE_END,
+    RQ__SOURCE_BEFORE, /* reversed: to its last cell before the bound */
+    RQ__SOURCE_PARKED, /* reversed: on it; waits for its row */
+    RQ__SOURCE_NONE,   /* reversed: there is none */
+} rq__source_state;
+
+typedef struct rq__source {
+    const rq_cell *cell;
+    rq_segment *segment; /* NULL: a file */
+    const rq_store_file *meta;
+    rq__source_state state;
+    uint32_t rank;       /* higher: younger */
+    bool check_bloom;    /* a get's file: its bloom is asked before the first seek */
+    bool check_seqid;    /* it may hold cells above the read point */
+    bool check_floor;    /* it may hold cells that were taken before park */
+    bool from_start;     /* the seek may go backward */
+    const rq_cell *goal; /* of SEEK: the merge's target, or where it starts without markers */
+    rq_cell own;         /* the current cell where it is no view of the file's, or the lazy key */
+    rq_segment_cursor cursor;
+    rq_hfile_scanner file;
+} rq__source;
+
+typedef struct rq__merge {
+    rq_arena *arena;
+    rq_slice family; /* outlives the merge */
+    rq_cell_order order;
+    uint64_t read_point;
+    bool reversed;
+    bool lazy;
+    /* Gets: the row and, if it is only one, the column that blooms are asked for. */
+    bool use_bloom;
+    bool has_bloom_column;
+    rq_slice bloom_row;
+    rq_slice bloom_column;
+    /* Where files without family deletes may start; NULL: nowhere else. */
+    const rq_cell *start_without_markers;
+
+    rq__source *sources;
+    rq__source **heap;
+    uint32_t source_count;
+    uint32_t source_cap;
+    uint32_t heap_len;
+    uint32_t opened; /* sources before it stand where they were first sought to */
+    bool is_open;
+    bool seeking; /* what lies before the target is passed over */
+    bool in_row;  /* reversed: the heap is the row's */
+    bool at_end;
+    enum { RQ__FLOOR_NONE, RQ__FLOOR_AT, RQ__FLOOR_AFTER } floor; /* of the target, on resume */
+    uint64_t floor_seqid;
+    rq__kept_key target; /* its seqid is the largest: before all cells of an equal key */
+    /* reversed */
+    rq__kept_key bound; /* rows to come lie before it */
+    rq__kept_bytes row; /* the row at hand, or last at hand */
+    bool has_hint;      /* the target is where to start in its row, if that row comes */
+} rq__merge;
+
+void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_order order,
+                    uint64_t read_point);
+
+/* --- the sources, oldest first ------------------------------------------------------------- */
+/* `count` is how many will be added at most. */
+RQ_NODISCARD
+rq_err rq__merge_begin(rq__merge *m, size_t count);
+void rq__merge_add_segment(rq__merge *m, rq_segment *segment);
+void rq__merge_add_file(rq__merge *m, const rq_store_file *file);
+
+/* From the first cell at or behind the key. */
+RQ_NODISCARD
+rq_err rq__merge_start(rq__merge *m, const rq_cell *key);
+/* Reversed: from the last row before the key; has_key false: the last of all. */
+RQ_NODISCARD
+rq_err rq__merge_start_before(rq__merge *m, bool has_key, const rq_cell *key);
+/* Where park left it. */
+void rq__merge_resume(rq__merge *m);
+RQ_NODISCARD
+rq_err rq__merge_park(rq__merge *m);
+/* Gives up the sources and the place. */
+void rq__merge_clear(rq__merge *m);
+
+/* --- the sequence ----------------------------------------------------------------------------- */
+/* The cell to look at, until the next call. RQ_E_END, RQ_E_AGAIN. */
+RQ_NODISCARD
+rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why);
+/* Behind the cell top gave. */
+void rq__merge_step(rq__merge *m);
+/* Forward to the first cell at or behind the key; reversed: in the row at hand. */
+RQ_NODISCARD
+rq_err rq__merge_seek(rq__merge *m, const rq_cell *key);
+/* Reversed: leaves the row at hand. */
+RQ_NODISCARD
+rq_err rq__merge_previous_row(rq__merge *m);
+/* Reversed, to another row: the last row at or before the key's; in the key's own row, from the
+ * key on. */
+RQ_NODISCARD
+rq_err rq__merge_seek_back(rq__merge *m, const rq_cell *key);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See query_matcher.h. */
+#include "store/query_matcher.h"
+
+int64_t rq__oldest_unexpired(const rq_family_schema *family, int64_t now_ms)
+{
+    if (family->ttl_s == RQ_TTL_FOREVER || family->ttl_s < 0) return INT64_MIN + 1;
+    return now_ms - (int64_t)family->ttl_s * 1000;
+}
+
+bool rq__cell_ttl_expired(const rq_cell *cell, int64_t now_ms)
+{
+    rq_slice ttl;
+    if (RQ_LIKELY(cell->tags_len == 0) || !rq_cell_tag(cell, RQ_TAG_TTL, &ttl) || ttl.len != 8)
+        return false;
+    int64_t end;
+    int64_t ttl_ms = (int64_t)rq_get_be64(ttl.ptr);
+    if (__builtin_add_overflow(cell->timestamp, ttl_ms, &end)) return false;
+    return end < now_ms;
+}
+
+static int32_t min32(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_family_schema *schema,
+                              const rq_scan *scan, const rq_scan_family *family, int64_t now_ms)
+{
+    bool has_columns = family != NULL && family->qualifier_count > 0;
+    int32_t wanted =
+        scan->raw ? scan->max_versions : min32(scan->max_versions, schema->max_versions);
+    int32_t checked = wanted;
+    if (scan->filter != NULL) checked = scan->raw ? INT32_MAX : schema->max_versions;
+
+    *m = (rq__query_matcher){
+        .filter = scan->filter,
+        .raw = scan->raw,
+        .keep_deleted = schema->keep_deleted != RQ_KEEP_DELETED_FALSE,
+        .new_version_behavior = schema->new_version_behavior && !scan->raw,
+        .time_range =
+            family != NULL && family->has_time_range ? family->time_range : scan->time_range,
+        .now_ms = now_ms,
+        .versions_after_filter = wanted,
+        .deletes.arena = arena,
+        .columns =
+            {
+                .arena = arena,
+                .columns = has_columns ? family->qualifiers : NULL,
+                .column_count = has_columns ? (uint32_t)family->qualifier_count : 0,
+                .max_versions = checked,
+                .min_versions = schema->min_versions,
+                .oldest = scan->raw ? 0 : rq__oldest_unexpired(schema, now_ms),
+            },
+    };
+    m->all_time = m->time_range.min == 0 && m->time_range.max == INT64_MAX;
+    if (m->new_version_behavior)
+        RQ_TRY(rq__new_version_tracker_new(arena, &m->columns, schema->max_versions, wanted,
+                                           &m->tracker));
+    rq__query_matcher_reset(m);
+    return RQ_OK;
+}
+
+void rq__query_matcher_reset(rq__query_matcher *m)
+{
+    rq__delete_tracker_reset(&m->deletes);
+    rq__column_tracker_reset(&m->columns);
+    if (m->tracker != NULL) rq__new_version_tracker_reset(m->tracker);
+    m->has_filtered_column = false;
+}
+
+bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret)
+{
+    return rq__column_tracker_hint(&m->columns, ret);
+}
+
+static rq__match next_column(rq__query_matcher *m, const rq_cell *cell)
+{
+    if (m->tracker != NULL) return RQ__MATCH_NEXT_COLUMN;
+    return rq__column_tracker_next(&m->columns, cell);
+}
+
+static rq_err add_marker(rq__query_matcher *m, const rq_cell *cell)
+{
+    /* Without KEEP_DELETED_CELLS a marker newer than the range hides what lies in it, as if the
+     * range were looked at after all deletes were done. */
+    if (!m->all_time) {
+        if (cell->timestamp < m->time_range.min) return RQ_OK;
+        if (m->keep_deleted && cell->timestamp >= m->time_range.max) return RQ_OK;
+    }
+    if (m->tracker != NULL) return rq__new_version_tracker_add(m->tracker, cell);
+    return rq__delete_tracker_add(&m->deletes, cell);
+}
+
+static rq_err count_filtered(rq__query_matcher *m, const rq_cell *cell)
+{
+    if (!m->has_filtered_column ||
+        !rq_slice_eq(rq_cell_qualifier(cell), rq__kept_bytes_slice(&m->filtered_column))) {
+        RQ_TRY(rq__kept_bytes_set(&m->filtered_column, m->columns.arena, cell->qualifier,
+                                  cell->qualifier_len));
+        m->has_filtered_column = true;
+        m->filtered_count = 0;
+    }
+    m->filtered_count++;
+    return RQ_OK;
+}
+
+/* HBASE: UserScanQueryMatcher.mergeFilterResponse. `match` is one of the INCLUDE codes. */
+static rq_err ask_filter(rq__query_matcher *m, const rq_cell *cell, rq__match *match, rq_error *why)
+{
+    rq_filter_code code;
+    RQ_TRY(rq_filter_cell(m->filter, cell, &code, why));
+    switch (code) {
+    case RQ_FILTER_SKIP:
+        *match = *match == RQ__MATCH_INCLUDE                   ? RQ__MATCH_SKIP
+                 : *match == RQ__MATCH_INCLUDE_AND_NEXT_COLUMN ? RQ__MATCH_NEXT_COLUMN
+                                                               : RQ__MATCH_NEXT_ROW;
+        return RQ_OK;
+    case RQ_FILTER_NEXT_COL:
+        *match =
+            *match == RQ__MATCH_INCLUDE_AND_NEXT_ROW ? RQ__MATCH_NEXT_ROW : next_column(m, cell);
+        return RQ_OK;
+    case RQ_FILTER_NEXT_ROW:
+        *match = RQ__MATCH_NEXT_ROW;
+        return RQ_OK;
+    case RQ_FILTER_SEEK_NEXT_USING_HINT:
+        *match = RQ__MATCH_HINT;
+        return RQ_OK;
+    case RQ_FILTER_INCLUDE:
+        break;
+    case RQ_FILTER_INCLUDE_AND_NEXT_COL:
+        if (*match == RQ__MATCH_INCLUDE) *match = RQ__MATCH_INCLUDE_AND_NEXT_COLUMN;
+        break;
+    case RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW:
+        *match = RQ__MATCH_INCLUDE_AND_NEXT_ROW;
+        break;
+    }
+    RQ_TRY(count_filtered(m, cell));
+    if (m->filtered_count > m->versions_after_filter)
+        *match =
+            *match == RQ__MATCH_INCLUDE_AND_NEXT_ROW ? RQ__MATCH_NEXT_ROW : RQ__MATCH_NEXT_COLUMN;
+    /* The tracker also says where to seek to. */
+    if ((*match == RQ__MATCH_INCLUDE_AND_NEXT_COLUMN || *match == RQ__MATCH_NEXT_COLUMN) &&
+        m->tracker == NULL)
+        rq__column_tracker_done_with(&m->columns, cell);
+    return RQ_OK;
+}
+
+/* HBASE: UserScanQueryMatcher.matchColumn. */
+static rq_err match_column(rq__query_matcher *m, const rq_cell *cell, rq__match *ret, rq_error *why)
+{
+    if (!m->all_time) {
+        if (cell->timestamp >= m->time_range.max) {
+            *ret = RQ__MATCH_SKIP;
+            return RQ_OK;
+        }
+        if (cell->timestamp < m->time_range.min) {
+            *ret = next_column(m, cell);
+            return RQ_OK;
+        }
+    }
+    *ret = rq__column_tracker_check_column(&m->columns, cell);
+    if (*ret != RQ__MATCH_INCLUDE) return RQ_OK;
+    if (m->tracker != NULL)
+        *ret = rq__new_version_tracker_check_versions(m->tracker, cell, false);
+    else
+        RQ_TRY(rq__column_tracker_check_versions(&m->columns, cell, false, ret));
+    if (*ret == RQ__MATCH_SKIP || *ret == RQ__MATCH_NEXT_COLUMN || m->filter == NULL) return RQ_OK;
+    return ask_filter(m, cell, ret, why);
+}
+
+rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                               rq_error *why)
+{
+    if (m->filter != NULL && rq_filter_all_remaining(m->filter)) {
+        *ret = RQ__MATCH_SCAN_DONE;
+        return RQ_OK;
+    }
+    if (rq__column_tracker_is_done(&m->columns)) {
+        *ret = RQ__MATCH_NEXT_ROW;
+        return RQ_OK;
+    }
+    if (m->tracker == NULL && rq__column_tracker_is_expired(&m->columns, cell->timestamp)) {
+        *ret = next_column(m, cell);
+        return RQ_OK;
+    }
+    if (rq__cell_ttl_expired(cell, m->now_ms)) {
+        *ret = RQ__MATCH_SKIP;
+        return RQ_OK;
+    }
+    if (m->raw) return match_column(m, cell, ret, why);
+    if (rq_cell_is_delete(cell)) {
+        *ret = RQ__MATCH_SKIP;
+        return add_marker(m, cell);
+    }
+    if (m->tracker != NULL) {
+        rq__deleted deleted;
+        RQ_TRY(rq__new_version_tracker_check(m->tracker, cell, &deleted));
+        if (deleted != RQ__NOT_DELETED) {
+            *ret = RQ__MATCH_SKIP;
+            return RQ_OK;
+        }
+    } else if (!rq__delete_tracker_is_empty(&m->deletes)) {
+        switch (rq__delete_tracker_check(&m->deletes, cell)) {
+        case RQ__COLUMN_DELETED:
+            *ret = next_column(m, cell);
+            return RQ_OK;
+        case RQ__VERSION_DELETED:
+            *ret = RQ__MATCH_SKIP;
+            return RQ_OK;
+        case RQ__NOT_DELETED:
+            break;
+        }
+    }
+    return match_column(m, cell, ret, why);
+}

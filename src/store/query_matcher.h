@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a read does with each cell of a row: shows it, passes over it, or over its column or row.
+ * HBASE: UserScanQueryMatcher with its NormalUserScanQueryMatcher and RawScanQueryMatcher.
+ *
+ * The checks in their order, the first that speaks decides:
+ *   1. the filter wants nothing more at all
+ *   2. all wanted columns are done; the rest of the column is expired; the cell's own TTL is over
+ *   3. a delete marker: remembered, not shown            } not in raw scans
+ *   4. a put hidden by a marker                          }
+ *   5. the time range
+ *   6. is the column wanted, is this version of it
+ *   7. the filter; then the versions the filter let through are counted again
+ *
+ * Its state is about one row, consists of copies, and stays as it is while a scanner is suspended.
+ */
+#ifndef RQ_STORE_QUERY_MATCHER_H
+#define RQ_STORE_QUERY_MATCHER_H
+
+#include "store/column_tracker.h"
+#include "store/delete_tracker.h"
+#include "store/new_version_tracker.h"
+#include "store/scan.h"
+#include "store/schema.h"
+
+typedef struct rq__query_matcher {
+    rq_filter *filter;
+    bool raw;
+    bool keep_deleted; /* KEEP_DELETED_CELLS is TRUE or TTL: a time range may see behind markers */
+    bool all_time;
+    bool new_version_behavior;
+    rq_time_range time_range;
+    int64_t now_ms;
+    int32_t versions_after_filter;
+    rq__delete_tracker deletes;
+    rq__column_tracker columns;
+    rq__new_version_tracker *tracker; /* both of the former with NEW_VERSION_BEHAVIOR */
+    /* the column at hand, for versions_after_filter */
+    rq__kept_bytes filtered_column;
+    bool has_filtered_column;
+    int32_t filtered_count;
+} rq__query_matcher;
+
+/* The oldest timestamp that is not expired under the family's TTL. */
+int64_t rq__oldest_unexpired(const rq_family_schema *family, int64_t now_ms);
+/* HBASE: ScanQueryMatcher.isCellTTLExpired: the cell's own TTL tag. */
+bool rq__cell_ttl_expired(const rq_cell *cell, int64_t now_ms);
+
+RQ_NODISCARD
+rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_family_schema *schema,
+                              const rq_scan *scan, const rq_scan_family *family, int64_t now_ms);
+/* Before each row. */
+void rq__query_matcher_reset(rq__query_matcher *m);
+RQ_NODISCARD
+rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                               rq_error *why);
+/* After NEXT_COLUMN codes: the column to go to; false: the one behind the cell's. */
+bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a flush or compaction writes: the merge of its inputs without what no reader needs any more
+ * (HBASE: StoreScanner with MinorCompactionScanQueryMatcher or MajorCompactionScanQueryMatcher of
+ * 2.6.1, Compactor.performCompaction).
+ *
+ *  1. A cell newer than the smallest open read point stays, counts as no version, and as a marker
+ *     hides nothing yet.
+ *  2. Expired cells go (family TTL unless MIN_VERSIONS keeps them, the cell's own TTL always).
+ *  3. Puts hidden by a marker go, and versions above VERSIONS. With KEEP_DELETED_CELLS TRUE markers
+ *     hide nothing here; with TTL only expired ones do.
+ *  4. A flush or a compaction of some files keeps every marker it sees. One of all files drops it
+ *     once hbase.hstore.time.to.purge.deletes has passed; with KEEP_DELETED_CELLS it is dropped
+ *     with the versions it belongs to, or when no put of the inputs is older.
+ *  5. Whatever ends a column ends it for markers too: behind the last version kept, older markers
+ *     of the column go unseen, in a flush as well. That is HBase's doing and visible in raw scans.
+ *  6. NEW_VERSION_BEHAVIOR: all stays, unless all files take part; sequence ids are never zeroed.
+ */
+#include "store/store_scanner.h"
+
+#include "store/merge.h"
+#include "store/query_matcher.h"
+
+#define SKIP_STEPS 8
+
+struct rq_rewrite_scanner {
+    rq_arena arena;
+    rq_read_ctx ctx;
+    rq__merge merge;
+    rq__delete_tracker deletes;
+    rq__column_tracker columns;
+    rq__new_version_tracker *tracker;
+    bool keep_all; /* rule 6 */
+    bool drop_markers;
+    rq_keep_deleted keep_deleted;
+    uint64_t smallest_read_point;
+    uint64_t max_seqid_inclusive; /* UINT64_MAX: not a flush */
+    uint64_t zero_seqid_up_to;    /* 0: none */
+    int64_t now_ms;
+    int64_t purge_ms;
+    int64_t earliest_put_ts;
+    bool in_row;
+    rq__kept_bytes row;
+    bool skipping;
+    uint32_t skip_left;
+    rq__kept_bytes skip_column;
+};
+
+/* HBASE: Compactor.getFileDetails. */
+static void look_at_files(rq_rewrite_scanner *s, const rq_rewrite_options *o, bool zero)
+{
+    s->earliest_put_ts = INT64_MAX;
+    int64_t old_before = o->now_ms - o->keep_seqid_period_ms;
+    for (size_t i = 0; i < o->file_count; i++) {
+        const rq_hfile_info *info = rq_hfile_reader_info(o->files[i].reader);
+        if (info->earliest_put_ts < s->earliest_put_ts) s->earliest_put_ts = info->earliest_put_ts;
+        if (zero && info->create_time_ms < old_before &&
+            info->max_memstore_ts > s->zero_seqid_up_to)
+            s->zero_seqid_up_to = info->max_memstore_ts;
+    }
+    if (s->zero_seqid_up_to > o->smallest_read_point) s->zero_seqid_up_to = o->smallest_read_point;
+}
+
+rq_err rq_rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner **ret, rq_error *why)
+{
+    (void)why;
+    const rq_family_schema *schema = rq_store_schema(o->store);
+    rq_arena arena;
+    rq_arena_init(&arena);
+    rq_rewrite_scanner *s = rq_arena_calloc(&arena, 1, sizeof(*s));
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    s->arena = arena;
+    s->ctx.may_block = true;
+    s->ctx.dont_cache = true;
+    s->keep_all = schema->new_version_behavior && !o->major;
+    s->drop_markers = o->major && !o->is_flush;
+    s->keep_deleted = schema->keep_deleted;
+    s->smallest_read_point = o->smallest_read_point;
+    s->max_seqid_inclusive = o->is_flush ? o->max_seqid_inclusive : UINT64_MAX;
+    s->now_ms = o->now_ms;
+    s->purge_ms = o->time_to_purge_deletes_ms;
+    s->deletes.arena = &s->arena;
+    s->columns = (rq__column_tracker){
+        .arena = &s->arena,
+        .max_versions = schema->max_versions,
+        .min_versions = schema->min_versions,
+        .oldest = rq__oldest_unexpired(schema, o->now_ms),
+    };
+    look_at_files(s, o, s->drop_markers && !schema->new_version_behavior);
+
+    rq__merge_init(&s->merge, &s->arena, schema->name, rq_store_order(o->store), UINT64_MAX);
+    rq_err rc = rq__merge_begin(&s->merge, o->file_count + o->segment_count);
+    if (rc == RQ_OK && schema->new_version_behavior)
+        rc = rq__new_version_tracker_new(&s->arena, &s->columns, schema->max_versions,
+                                         schema->max_versions, &s->tracker);
+    if (rc == RQ_OK) {
+        for (size_t i = 0; i < o->file_count; i++)
+            rq__merge_add_file(&s->merge, &o->files[i]);
+        for (size_t i = o->segment_count; i-- > 0;)
+            rq__merge_add_segment(&s->merge, o->segments[i]);
+        rq_cell key = rq_cell_first_on_row((rq_slice){0});
+        rc = rq__merge_start(&s->merge, &key);
+    }
+    if (rc != RQ_OK) {
+        rq_rewrite_scanner_close(s);
+        return rc;
+    }
+    *ret = s;
+    return RQ_OK;
+}
+
+void rq_rewrite_scanner_close(rq_rewrite_scanner *s)
+{
+    if (s == NULL) return;
+    rq__merge_clear(&s->merge);
+    rq_read_ctx_clear(&s->ctx);
+    rq_arena arena = s->arena; /* holds the scanner itself */
+    rq_arena_clear(&arena);
+}
+
+/* The next cell that is not in a column being passed over. */
+static rq_err top(rq_rewrite_scanner *s, const rq_cell **ret, rq_error *why)
+{
+    for (;;) {
+        RQ_TRY(rq__merge_top(&s->merge, &s->ctx, ret, why));
+        if (!s->skipping) return RQ_OK;
+        if (!rq_slice_eq(rq_cell_row(*ret), rq__kept_bytes_slice(&s->row)) ||
+            !rq_slice_eq(rq_cell_qualifier(*ret), rq__kept_bytes_slice(&s->skip_column))) {
+            s->skipping = false;
+            return RQ_OK;
+        }
+        if (s->skip_left-- > 0) {
+            rq__merge_step(&s->merge);
+            continue;
+        }
+        rq_cell key = rq_cell_last_on_column(rq__kept_bytes_slice(&s->row), s->merge.family,
+                                             rq__kept_bytes_slice(&s->skip_column));
+        RQ_TRY(rq__merge_seek(&s->merge, &key));
+        s->skip_left = UINT32_MAX;
+    }
+}
+
+static rq_err skip_column(rq_rewrite_scanner *s, const rq_cell *cell)
+{
+    /* Family markers lie at the empty qualifier: nothing is passed over unseen there. */
+    if (cell->qualifier_len == 0) return RQ_OK;
+    s->skipping = true;
+    s->skip_left = SKIP_STEPS;
+    return rq__kept_bytes_set(&s->skip_column, &s->arena, cell->qualifier, cell->qualifier_len);
+}
+
+static bool is_expired(const rq_rewrite_scanner *s, int64_t ts)
+{
+    return ts < s->columns.oldest;
+}
+
+static rq_err track_marker(rq_rewrite_scanner *s, const rq_cell *cell)
+{
+    if (s->keep_deleted == RQ_KEEP_DELETED_TRUE ||
+        (s->keep_deleted == RQ_KEEP_DELETED_TTL && !is_expired(s, cell->timestamp)))
+        return RQ_OK;
+    return s->tracker != NULL ? rq__new_version_tracker_add(s->tracker, cell)
+                              : rq__delete_tracker_add(&s->deletes, cell);
+}
+
+/* HBASE: DropDeletesCompactionScanQueryMatcher.tryDropDelete. *ret_count: the marker goes with the
+ * versions, *ret is not set. */
+static rq__match drop_marker(const rq_rewrite_scanner *s, const rq_cell *cell, bool *ret_count)
+{
+    *ret_count = false;
+    if (s->purge_ms > 0 && s->now_ms - cell->timestamp <= s->purge_ms) return RQ__MATCH_INCLUDE;
+    if (s->keep_deleted == RQ_KEEP_DELETED_TRUE ||
+        (s->keep_deleted == RQ_KEEP_DELETED_TTL && !is_expired(s, cell->timestamp))) {
+        if (cell->timestamp < s->earliest_put_ts) return RQ__MATCH_NEXT_COLUMN;
+        *ret_count = true;
+        return RQ__MATCH_INCLUDE;
+    }
+    return RQ__MATCH_SKIP;
+}
+
+static rq_err check_versions(rq_rewrite_scanner *s, const rq_cell *cell, rq__match *ret)
+{
+    bool keep = cell->seqid > s->smallest_read_point;
+    if (s->tracker != NULL && !rq_cell_is_delete(cell)) {
+        *ret = rq__new_version_tracker_check_versions(s->tracker, cell, keep);
+        return RQ_OK;
+    }
+    return rq__column_tracker_check_versions(&s->columns, cell, keep, ret);
+}
+
+static rq_err match(rq_rewrite_scanner *s, const rq_cell *cell, rq__match *ret)
+{
+    *ret = RQ__MATCH_INCLUDE;
+    if (s->keep_all) return RQ_OK;
+    if (s->tracker == NULL && rq__column_tracker_is_expired(&s->columns, cell->timestamp)) {
+        *ret = RQ__MATCH_NEXT_COLUMN;
+        return RQ_OK;
+    }
+    if (rq__cell_ttl_expired(cell, s->now_ms)) {
+        *ret = RQ__MATCH_SKIP;
+        return RQ_OK;
+    }
+    if (rq_cell_is_delete(cell)) {
+        if (cell->seqid > s->smallest_read_point) return RQ_OK;
+        RQ_TRY(track_marker(s, cell));
+        if (!s->drop_markers) return RQ_OK;
+        bool count;
+        *ret = drop_marker(s, cell, &count);
+        return count ? check_versions(s, cell, ret) : RQ_OK;
+    }
+    if (s->tracker != NULL) {
+        rq__deleted deleted;
+        RQ_TRY(rq__new_version_tracker_check(s->tracker, cell, &deleted));
+        if (deleted != RQ__NOT_DELETED) {
+            *ret = RQ__MATCH_SKIP;
+            return RQ_OK;
+        }
+    } else if (!rq__delete_tracker_is_empty(&s->deletes)) {
+        rq__deleted deleted = rq__delete_tracker_check(&s->deletes, cell);
+        if (deleted != RQ__NOT_DELETED) {
+            *ret = deleted == RQ__COLUMN_DELETED ? RQ__MATCH_NEXT_COLUMN : RQ__MATCH_SKIP;
+            return RQ_OK;
+        }
+    }
+    return check_versions(s, cell, ret);
+}
+
+static rq_err enter_row(rq_rewrite_scanner *s, const rq_cell *cell)
+{
+    if (s->in_row && rq_slice_eq(rq_cell_row(cell), rq__kept_bytes_slice(&s->row))) return RQ_OK;
+    s->in_row = true;
+    rq__delete_tracker_reset(&s->deletes);
+    rq__column_tracker_reset(&s->columns);
+    if (s->tracker != NULL) rq__new_version_tracker_reset(s->tracker);
+    return rq__kept_bytes_set(&s->row, &s->arena, cell->row, cell->row_len);
+}
+
+rq_err rq_rewrite_scanner_next(rq_rewrite_scanner *s, rq_cell *ret, rq_error *why)
+{
+    for (;;) {
+        const rq_cell *cell = NULL;
+        RQ_TRY(top(s, &cell, why));
+        RQ_ASSERT(cell->seqid <= s->max_seqid_inclusive);
+        RQ_TRY(enter_row(s, cell));
+        rq__match m;
+        RQ_TRY(match(s, cell, &m));
+        if (m == RQ__MATCH_NEXT_COLUMN || m == RQ__MATCH_INCLUDE_AND_NEXT_COLUMN)
+            RQ_TRY(skip_column(s, cell));
+        rq__merge_step(&s->merge);
+        if (m != RQ__MATCH_INCLUDE && m != RQ__MATCH_INCLUDE_AND_NEXT_COLUMN) continue;
+        *ret = *cell;
+        if (ret->seqid <= s->zero_seqid_up_to) ret->seqid = 0;
+        return RQ_OK;
+    }
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A read of one family: the merge of what holds its cells, driven by what the query matcher says of
+ * each (HBASE: StoreScanner, ReversedStoreScanner).
+ *
+ *     merge (sources) ──► cell ──► matcher ──► shown: appended to the result
+ *        ▲                            │
+ *        └── step, seek, next row ◄───┘
+ *
+ * "Next column" and "next row" are first tried by stepping: a few cells passed one by one cost less
+ * than one seek. Only after SKIP_STEPS of them the sources are sought.
+ *
+ * Invariants:
+ * 1. The matcher sees each cell once. What it decided is noted (`skip`, the merge's pending step or
+ *    seek) before anything that may end in RQ_E_AGAIN or at a limit, so a repeated call goes on
+ *    behind the cell.
+ * 2. The row at hand is `row`, a copy. The scanner is `in_row` from the first cell the matcher saw
+ *    until the row is over for this family; the trackers belong to this span.
+ * 3. At the empty qualifier, where family markers lie, no cell is passed over unseen.
+ *    (HBASE: HBASE-18471)
+ */
+#include "store/store_scanner.h"
+
+#include "store/merge.h"
+#include "store/query_matcher.h"
+
+#define SKIP_STEPS 8
+/* Cells between two looks at the clock. */
+#define CLOCK_CELLS 128
+
+typedef enum skip_kind {
+    SKIP_NOTHING,
+    SKIP_COLUMN, /* to skip_to, or behind skip_column */
+    SKIP_ROW,
+} skip_kind;
+
+struct rq_store_scanner {
+    const rq_store *store;
+    const rq_scan *scan;
+    rq_arena *arena;
+    rq_slice family;
+    rq_cell_order order;
+    uint64_t read_point;
+    int64_t oldest; /* files whose newest cell is older are left out; INT64_MIN: none */
+    rq_time_range time_range;
+    rq__merge merge;
+    rq__query_matcher matcher;
+    rq_cell start_without_markers;
+    bool is_get;
+    bool started;
+    bool ended;
+    bool first_cell_only; /* an existence check */
+
+    bool in_row;
+    rq__kept_bytes row;
+    int32_t shown; /* of the row, the skipped offset included */
+    skip_kind skip;
+    uint32_t skip_left;
+    bool has_skip_to;
+    rq_slice skip_to; /* a column of the scan's */
+    rq__kept_bytes skip_column;
+    uint32_t clock_left;
+};
+
+rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
+                            const rq_scan_family *family, uint64_t read_point, int64_t now_ms,
+                            rq_arena *arena, rq_store_scanner **ret, rq_error *why)
+{
+    const rq_family_schema *schema = rq_store_schema(store);
+    if (scan->raw && family != NULL && family->qualifier_count > 0)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Cannot specify any column for a raw scan");
+
+    rq_store_scanner *s = rq_arena_alloc(arena, sizeof(*s));
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    *s = (rq_store_scanner){
+        .store = store,
+        .scan = scan,
+        .arena = arena,
+        .family = schema->name,
+        .order = rq_store_order(store),
+        .read_point = read_point,
+        .is_get = scan->is_get,
+        .first_cell_only = scan->is_get && scan->check_existence_only && scan->filter == NULL,
+        .clock_left = CLOCK_CELLS,
+    };
+    RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));
+    s->time_range = s->matcher.time_range;
+    s->oldest =
+        schema->min_versions > 0 || scan->raw ? INT64_MIN : rq__oldest_unexpired(schema, now_ms);
+    rq__merge_init(&s->merge, arena, schema->name, s->order, read_point);
+    rq__merge *m = &s->merge;
+    m->reversed = scan->reversed;
+    bool has_columns = rq__column_tracker_is_explicit(&s->matcher.columns);
+    m->lazy = has_columns && !scan->reversed;
+    if (s->is_get) {
+        m->use_bloom = true;
+        m->bloom_row = scan->start_row;
+        m->has_bloom_column = has_columns && family->qualifier_count == 1;
+        if (m->has_bloom_column) m->bloom_column = family->qualifiers[0];
+        if (has_columns && family->qualifiers[0].len > 0) {
+            s->start_without_markers =
+                rq_cell_first_on_column(scan->start_row, schema->name, family->qualifiers[0]);
+            m->start_without_markers = &s->start_without_markers;
+        }
+    }
+    *ret = s;
+    return RQ_OK;
+}
+
+/* --- the sources ----------------------------------------------------------------------------- */
+/* Whether the file may hold a cell in the scan's rows. */
+static bool overlaps_rows(const rq_store_scanner *s, const rq_hfile_info *info)
+{
+    const rq_scan *scan = s->scan;
+    rq_slice low = scan->reversed ? scan->stop_row : scan->start_row;
+    rq_slice high = scan->reversed ? scan->start_row : scan->stop_row;
+    if (s->is_get) low = high = scan->start_row;
+    rq_cell first;
+    rq_cell last;
+    if (rq_cell_parse_key(info->first_key, &first, NULL) != RQ_OK ||
+        rq_cell_parse_key(info->last_key, &last, NULL) != RQ_OK)
+        return true;
+    if (high.len > 0 && rq_row_compare(s->order, rq_cell_row(&first), high) > 0) return false;
+    return low.len == 0 || rq_row_compare(s->order, rq_cell_row(&last), low) >= 0;
+}
+
+/* A file is left out only when it surely has nothing for this read. Its time range counts a
+ * DeleteColumn and a DeleteFamily as reaching down to 0 (HBASE: TimeRangeTracker), so no marker is
+ * missed. */
+static bool file_may_matter(const rq_store_scanner *s, const rq_store_file *f)
+{
+    const rq_hfile_info *info = rq_hfile_reader_info(f->reader);
+    if (info->entry_count == 0) return false;
+    if (f->min_ts <= f->max_ts) {
+        if (f->max_ts < s->oldest) return false;
+        if (!s->matcher.all_time &&
+            (f->min_ts >= s->time_range.max || f->max_ts < s->time_range.min))
+            return false;
+    }
+    return overlaps_rows(s, info);
+}
+
+static rq_err start_merge(rq_store_scanner *s)
+{
+    const rq_scan *scan = s->scan;
+    rq_slice row = scan->start_row;
+    if (!scan->reversed) {
+        rq_cell key =
+            scan->include_start || s->is_get ? rq_cell_first_on_row(row) : rq_cell_last_on_row(row);
+        return rq__merge_start(&s->merge, &key);
+    }
+    if (row.len == 0) return rq__merge_start_before(&s->merge, false, NULL);
+    rq_cell key = scan->include_start ? rq_cell_last_on_row(row) : rq_cell_first_on_row(row);
+    return rq__merge_start_before(&s->merge, true, &key);
+}
+
+static rq_err open_merge(rq_store_scanner *s)
+{
+    rq__merge *m = &s->merge;
+    const rq_store_version *v = rq_store_version_now(s->store);
+    RQ_TRY(rq__merge_begin(m, v->file_count + v->snapshot_count + 1));
+    for (size_t i = 0; i < v->file_count; i++) {
+        if (file_may_matter(s, &v->files[i])) rq__merge_add_file(m, &v->files[i]);
+    }
+    for (size_t i = v->snapshot_count; i-- > 0;)
+        rq__merge_add_segment(m, v->snapshots[i]);
+    if (v->active != NULL) rq__merge_add_segment(m, v->active);
+    if (s->started) {
+        rq__merge_resume(m);
+        return RQ_OK;
+    }
+    s->started = true;
+    return start_merge(s);
+}
+
+rq_err rq_store_scanner_suspend(rq_store_scanner *s)
+{
+    return rq__merge_park(&s->merge);
+}
+
+void rq_store_scanner_close(rq_store_scanner *s)
+{
+    if (s == NULL) return;
+    rq__merge_clear(&s->merge);
+    s->ended = true;
+}
+
+/* --- going on ----------------------------------------------------------------------------------
+ */
+static inline bool same_row(const rq_store_scanner *s, const rq_cell *cell)
+{
+    return cell->row_len == s->row.len &&
+           rq_bytes_compare(cell->row, cell->row_len, s->row.ptr, s->row.len) == 0;
+}
+
+/* Is the cell still part of what is being passed over? */
+static bool to_be_skipped(const rq_store_scanner *s, const rq_cell *cell)
+{
+    if (!same_row(s, cell)) return false;
+    if (s->skip == SKIP_ROW) return true;
+    rq_slice qualifier = rq_cell_qualifier(cell);
+    if (s->has_skip_to) return rq_slice_compare(qualifier, s->skip_to) < 0;
+    return rq_slice_eq(qualifier, rq__kept_bytes_slice(&s->skip_column));
+}
+
+static rq_err seek_past(rq_store_scanner *s)
+{
+    rq_slice row = rq__kept_bytes_slice(&s->row);
+    rq_cell key;
+    if (s->skip == SKIP_ROW) {
+        if (s->scan->reversed) return rq__merge_previous_row(&s->merge);
+        key = rq_cell_last_on_row(row);
+    } else if (s->has_skip_to) {
+        key = rq_cell_first_on_column(row, s->family, s->skip_to);
+    } else {
+        key = rq_cell_last_on_column(row, s->family, rq__kept_bytes_slice(&s->skip_column));
+    }
+    return rq__merge_seek(&s->merge, &key);
+}
+
+static uint64_t clock_ns(const rq_store_scanner *s)
+{
+    rq_executor *ex = rq_store_env(s->store)->executor;
+    return ex->now_ns(ex);
+}
+
+/* The next cell that is not passed over. */
+static rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx, const rq_cell **ret,
+                  rq_error *why)
+{
+    if (s->ended) return RQ_E_END;
+    if (!s->merge.is_open) {
+        if (s->merge.at_end) return RQ_E_END;
+        RQ_TRY(open_merge(s));
+    }
+    for (;;) {
+        RQ_TRY(rq__merge_top(&s->merge, ctx, ret, why));
+        if (RQ_LIKELY(s->skip == SKIP_NOTHING)) return RQ_OK;
+        if (!to_be_skipped(s, *ret)) {
+            s->skip = SKIP_NOTHING;
+            return RQ_OK;
+        }
+        if (s->skip_left > 0) {
+            s->skip_left--;
+            rq__merge_step(&s->merge);
+        } else {
+            RQ_TRY(seek_past(s));
+            /* Should the sought cell be one of those again, because the keys are equal, stepping
+             * leads out. */
+            s->skip_left = UINT32_MAX;
+        }
+        if (yield_ns != 0 && --s->clock_left == 0) {
+            s->clock_left = CLOCK_CELLS;
+            if (clock_ns(s) >= yield_ns) return RQ_E_AGAIN;
+        }
+    }
+}
+
+static void skip_row(rq_store_scanner *s)
+{
+    s->in_row = false;
+    if (s->is_get) {
+        s->ended = true;
+        return;
+    }
+    s->skip = SKIP_ROW;
+    s->skip_left = s->scan->reversed ? 0 : SKIP_STEPS;
+}
+
+/* Leaves the cell's column; the merge stands on the cell. */
+static rq_err skip_column(rq_store_scanner *s, const rq_cell *cell)
+{
+    if (cell->qualifier_len > 0) {
+        s->has_skip_to = rq__query_matcher_hint(&s->matcher, &s->skip_to) &&
+                         rq_slice_compare(s->skip_to, rq_cell_qualifier(cell)) > 0;
+        if (!s->has_skip_to)
+            RQ_TRY(rq__kept_bytes_set(&s->skip_column, s->arena, cell->qualifier,
+                                      cell->qualifier_len));
+        s->skip = SKIP_COLUMN;
+        s->skip_left = SKIP_STEPS;
+    }
+    rq__merge_step(&s->merge);
+    return RQ_OK;
+}
+
+static rq_err follow_hint(rq_store_scanner *s, const rq_cell *cell)
+{
+    rq_cell hint;
+    bool has = false;
+    RQ_TRY(rq_filter_next_cell_hint(s->matcher.filter, cell, &hint, &has));
+    if (has) {
+        int rows = rq_row_compare(s->order, rq_cell_row(&hint), rq_cell_row(cell));
+        if (s->scan->reversed) {
+            if (rows < 0) return rq__merge_seek_back(&s->merge, &hint);
+        } else if (rows > 0 || (rows == 0 && rq_cell_compare_key(s->order, &hint, cell) > 0)) {
+            return rq__merge_seek(&s->merge, &hint);
+        }
+    }
+    rq__merge_step(&s->merge);
+    return RQ_OK;
+}
+
+rq_err rq_store_scanner_peek_row(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
+                                 rq_slice *ret, rq_error *why)
+{
+    const rq_cell *cell = NULL;
+    RQ_TRY(top(s, yield_ns, ctx, &cell, why));
+    *ret = rq_cell_row(cell);
+    return RQ_OK;
+}
+
+rq_err rq_store_scanner_skip_row(rq_store_scanner *s)
+{
+    if (s->ended || s->merge.at_end) return RQ_OK;
+    if (!s->in_row) {
+        RQ_ASSERT(s->merge.is_open && s->merge.heap_len > 0);
+        const rq_cell *cell = s->merge.heap[0]->cell;
+        RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, cell->row, cell->row_len));
+    }
+    skip_row(s);
+    return RQ_OK;
+}
+
+rq_err rq_store_scanner_seek_row(rq_store_scanner *s, rq_slice row)
+{
+    RQ_ASSERT(!s->scan->reversed);
+    if (s->ended || s->merge.at_end) return RQ_OK;
+    RQ_ASSERT(s->merge.is_open && s->merge.heap_len > 0);
+    const rq_cell *cell = s->merge.heap[0]->cell;
+    if (rq_row_compare(s->order, rq_cell_row(cell), row) >= 0) return RQ_OK;
+    s->in_row = false;
+    s->skip = SKIP_NOTHING;
+    rq_cell key = rq_cell_first_on_row(row);
+    return rq__merge_seek(&s->merge, &key);
+}
+
+/* --- the row -----------------------------------------------------------------------------------
+ */
+static rq_err enter_row(rq_store_scanner *s, const rq_cell *cell)
+{
+    RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, cell->row, cell->row_len));
+    rq__query_matcher_reset(&s->matcher);
+    s->shown = 0;
+    s->in_row = true;
+    return RQ_OK;
+}
+
+/* Appends the cell unless it falls under the row's offset. *ret_done: the row's limit is reached.
+ * HBASE: the limit is looked at after a cell was added, so a limit of 0 shows one. */
+static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read, bool *ret_done)
+{
+    const rq_scan *scan = s->scan;
+    *ret_done = false;
+    rq_cell transformed;
+    if (s->matcher.filter != NULL) {
+        rq_filter_transform_cell(s->matcher.filter, cell, &transformed);
+        cell = &transformed;
+    }
+    s->shown++;
+    if (s->shown <= scan->store_offset) return RQ_OK;
+    RQ_TRY(rq_cellblock_append(read->out, cell));
+    read->cells++;
+    *ret_done = s->first_cell_only || (scan->store_limit > -1 &&
+                                       s->shown >= (int64_t)scan->store_limit + scan->store_offset);
+    return RQ_OK;
+}
+
+static bool limit_reached(const rq_store_read *read, rq_store_state *ret)
+{
+    if (read->cells_max > 0 && read->cells >= read->cells_max) {
+        *ret = RQ_STORE_CELLS_REACHED;
+        return true;
+    }
+    if (read->bytes_max > 0 && rq_result_bytes(read->out) >= read->bytes_max) {
+        *ret = RQ_STORE_BYTES_REACHED;
+        return true;
+    }
+    return false;
+}
+
+/* RQ_OK: go on; *ret_timed_out: the deadline has passed. */
+static rq_err look_at_clock(rq_store_scanner *s, const rq_store_read *read, bool *ret_timed_out)
+{
+    s->clock_left = CLOCK_CELLS;
+    if (read->deadline_ns == 0 && read->yield_ns == 0) return RQ_OK;
+    uint64_t now = clock_ns(s);
+    *ret_timed_out = read->deadline_ns != 0 && now >= read->deadline_ns;
+    return !*ret_timed_out && read->yield_ns != 0 && now >= read->yield_ns ? RQ_E_AGAIN : RQ_OK;
+}
+
+rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_ctx *ctx,
+                             rq_store_state *ret, rq_error *why)
+{
+    *ret = RQ_STORE_ROW_DONE;
+    for (;;) {
+        const rq_cell *cell = NULL;
+        rq_err rc = top(s, read->yield_ns, ctx, &cell, why);
+        if (rc == RQ_E_END) {
+            s->in_row = false;
+            return RQ_OK;
+        }
+        if (rc != RQ_OK) return rc;
+        if (!s->in_row) {
+            RQ_TRY(enter_row(s, cell));
+        } else if (!same_row(s, cell)) {
+            s->in_row = false;
+            if (s->is_get) s->ended = true;
+            return RQ_OK;
+        }
+
+        if (RQ_UNLIKELY(--s->clock_left == 0)) {
+            bool timed_out = false;
+            RQ_TRY(look_at_clock(s, read, &timed_out));
+            if (timed_out) {
+                *ret = RQ_STORE_TIME_REACHED;
+                return RQ_OK;
+            }
+        }
+
+        rq__match match;
+        RQ_TRY(rq__query_matcher_match(&s->matcher, cell, &match, why));
+        bool row_limit = false;
+        switch (match) {
+        case RQ__MATCH_INCLUDE:
+        case RQ__MATCH_INCLUDE_AND_NEXT_COLUMN:
+        case RQ__MATCH_INCLUDE_AND_NEXT_ROW:
+            RQ_TRY(show(s, cell, read, &row_limit));
+            if (row_limit || match == RQ__MATCH_INCLUDE_AND_NEXT_ROW) {
+                skip_row(s);
+                return RQ_OK;
+            }
+            if (match == RQ__MATCH_INCLUDE_AND_NEXT_COLUMN)
+                RQ_TRY(skip_column(s, cell));
+            else
+                rq__merge_step(&s->merge);
+            if (limit_reached(read, ret)) return RQ_OK;
+            break;
+        case RQ__MATCH_SKIP:
+            rq__merge_step(&s->merge);
+            break;
+        case RQ__MATCH_NEXT_COLUMN:
+            RQ_TRY(skip_column(s, cell));
+            break;
+        case RQ__MATCH_NEXT_ROW:
+            skip_row(s);
+            return RQ_OK;
+        case RQ__MATCH_HINT:
+            RQ_TRY(follow_hint(s, cell));
+            break;
+        case RQ__MATCH_SCAN_DONE:
+            s->ended = true;
+            s->in_row = false;
+            return RQ_OK;
+        }
+    }
+}
