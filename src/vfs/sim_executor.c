@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated executor: every task on one thread, in an order drawn from the seed.
+ *
+ * Each task runs on a fiber (a stack of its own), so that it may wait on a latch while others run
+ * and go on as soon as the latch is open, not when some other task's stack has unwound. What can
+ * run in a step: the first task of each idle lane, any task of each pool, any fiber whose wait is
+ * over. Time passes a little with each step and file call, and jumps when nothing can run.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "vfs/sim_priv.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#define FIBER_STACK (2u << 20)
+#else
+#define FIBER_STACK (512u << 10)
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#define CLOCK_START_MS 1767225600000 /* 2026-01-01 */
+
+typedef struct queue {
+    rq_task *head;
+    rq_task **tail;
+    size_t count;
+} queue;
+
+typedef struct sim_lane {
+    rq_lane base;
+    struct sim_lane *next;
+    sim_executor *ex;
+    queue tasks;
+    bool busy; /* its task waits on a latch */
+} sim_lane;
+
+typedef struct fiber {
+    struct fiber *next;
+    ucontext_t context;
+    void *stack;
+    sim_executor *ex;
+    rq_task *task;
+    sim_lane *lane;      /* NULL: of a pool */
+    rq_latch *for_latch; /* what it waits for */
+    sim_lane *for_lane;
+    bool done;
+    void *fake_stack; /* ASan's */
+    void *tsan;
+} fiber;
+
+struct sim_executor {
+    rq_executor base;
+    rq_sim *sim;
+    rq_random schedule;
+    rq_random chance; /* what the engine gets */
+    uint64_t now_ns;
+    queue pools[RQ_POOL_COUNT];
+    sim_lane *lanes;
+    rq_timer *timers; /* by due time */
+    fiber *waiting;   /* in the order they began to wait */
+    fiber *spare;
+    fiber *current;
+    ucontext_t main;
+    void *main_fake_stack;
+    const void *main_stack;
+    size_t main_stack_len;
+    void *main_tsan;
+};
+
+rq_executor *rq__sim_executor_base(sim_executor *ex)
+{
+    return &ex->base;
+}
+
+void rq__sim_executor_tick(sim_executor *ex, uint64_t ns)
+{
+    ex->now_ns += ns;
+}
+
+/* --- queues -------------------------------------------------------------------------------------
+ */
+
+static void queue_init(queue *q)
+{
+    q->head = NULL;
+    q->tail = &q->head;
+    q->count = 0;
+}
+
+static void queue_push(queue *q, rq_task *task)
+{
+    task->next = NULL;
+    *q->tail = task;
+    q->tail = &task->next;
+    q->count++;
+}
+
+static rq_task *queue_take(queue *q, size_t index)
+{
+    rq_task **at = &q->head;
+    while (index-- > 0)
+        at = &(*at)->next;
+    rq_task *task = *at;
+    *at = task->next;
+    if (task->next == NULL) q->tail = at;
+    task->next = NULL;
+    q->count--;
+    return task;
+}
+
+/* --- fibers -------------------------------------------------------------------------------------
+ */
+
+/* The sanitizers are told of each change of stacks. */
+static void switch_begin(void **fake_stack, const void *bottom, size_t len, void *tsan)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(fake_stack, bottom, len);
+#else
+    (void)fake_stack;
+    (void)bottom;
+    (void)len;
+#endif
+#if defined(__SANITIZE_THREAD__)
+    __tsan_switch_to_fiber(tsan, 0);
+#else
+    (void)tsan;
+#endif
+}
+
+static void switch_end(void *fake_stack, const void **bottom, size_t *len)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(fake_stack, bottom, len);
+#else
+    (void)fake_stack;
+    (void)bottom;
+    (void)len;
+#endif
+}
+
+static void fiber_leave(fiber *f, bool for_ever)
+{
+    sim_executor *ex = f->ex;
+    switch_begin(for_ever ? NULL : &f->fake_stack, ex->main_stack, ex->main_stack_len,
+                 ex->main_tsan);
+    swapcontext(&f->context, &ex->main);
+    switch_end(f->fake_stack, &ex->main_stack, &ex->main_stack_len);
+}
+
+/* A fiber runs tasks for ever; between two it is a spare. */
+static void fiber_main(unsigned high, unsigned low)
+{
+    fiber *f = (fiber *)(((uintptr_t)high << 32) | (uintptr_t)low);
+    switch_end(NULL, &f->ex->main_stack, &f->ex->main_stack_len);
+    for (;;) {
+        f->task->run(f->task);
+        f->done = true;
+        fiber_leave(f, false);
+    }
+}
+
+static fiber *fiber_new(sim_executor *ex)
+{
+    fiber *f = calloc(1, sizeof *f);
+    RQ_ASSERT(f != NULL);
+    f->ex = ex;
+    f->stack = mmap(NULL, FIBER_STACK, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    RQ_ASSERT(f->stack != MAP_FAILED);
+    int rc = mprotect(f->stack, 4096, PROT_NONE); /* an overflow stops here */
+    RQ_ASSERT(rc == 0);
+    rc = getcontext(&f->context);
+    RQ_ASSERT(rc == 0);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = FIBER_STACK;
+    uintptr_t self = (uintptr_t)f;
+    makecontext(&f->context, (void (*)(void))fiber_main, 2, (unsigned)(self >> 32), (unsigned)self);
+#if defined(__SANITIZE_THREAD__)
+    f->tsan = __tsan_create_fiber(0);
+#endif
+    return f;
+}
+
+static void fiber_free(fiber *f)
+{
+#if defined(__SANITIZE_THREAD__)
+    __tsan_destroy_fiber(f->tsan);
+#endif
+    munmap(f->stack, FIBER_STACK);
+    free(f);
+}
+
+/* Runs a fiber until its task ends or waits. */
+static void fiber_enter(fiber *f)
+{
+    sim_executor *ex = f->ex;
+    RQ_ASSERT(ex->current == NULL);
+    ex->current = f;
+#if defined(__SANITIZE_THREAD__)
+    ex->main_tsan = __tsan_get_current_fiber();
+#endif
+    switch_begin(&ex->main_fake_stack, f->stack, FIBER_STACK, f->tsan);
+    swapcontext(&ex->main, &f->context);
+    switch_end(ex->main_fake_stack, NULL, NULL);
+    ex->current = NULL;
+    if (f->done) {
+        if (f->lane != NULL) f->lane->busy = false;
+        f->task = NULL;
+        f->lane = NULL;
+        f->next = ex->spare;
+        ex->spare = f;
+        return;
+    }
+    fiber **at = &ex->waiting;
+    while (*at != NULL)
+        at = &(*at)->next;
+    f->next = NULL;
+    *at = f;
+}
+
+static void task_run(sim_executor *ex, rq_task *task, sim_lane *lane)
+{
+    fiber *f = ex->spare;
+    if (f != NULL)
+        ex->spare = f->next;
+    else
+        f = fiber_new(ex);
+    f->task = task;
+    f->lane = lane;
+    f->done = false;
+    if (lane != NULL) lane->busy = true;
+    fiber_enter(f);
+}
+
+static bool lane_idle(const sim_lane *l)
+{
+    return !l->busy && l->tasks.count == 0;
+}
+
+static bool fiber_ready(const fiber *f)
+{
+    if (f->for_latch != NULL) return f->for_latch->open;
+    return lane_idle(f->for_lane);
+}
+
+/* --- the choice ---------------------------------------------------------------------------------
+ */
+
+static void timers_fire(sim_executor *ex)
+{
+    while (ex->timers != NULL && ex->timers->due_ns <= ex->now_ns) {
+        rq_timer *t = ex->timers;
+        ex->timers = t->next;
+        t->next = NULL;
+        t->armed = false;
+        rq_lane_post(t->lane, &t->task);
+    }
+}
+
+static size_t runnable_count(const sim_executor *ex)
+{
+    size_t count = 0;
+    for (const sim_lane *l = ex->lanes; l != NULL; l = l->next)
+        count += !l->busy && l->tasks.count > 0;
+    for (int p = 0; p < RQ_POOL_COUNT; p++)
+        count += ex->pools[p].count;
+    for (const fiber *f = ex->waiting; f != NULL; f = f->next)
+        count += fiber_ready(f);
+    return count;
+}
+
+static void runnable_run(sim_executor *ex, size_t pick)
+{
+    for (sim_lane *l = ex->lanes; l != NULL; l = l->next) {
+        if (l->busy || l->tasks.count == 0) continue;
+        if (pick-- == 0) {
+            task_run(ex, queue_take(&l->tasks, 0), l);
+            return;
+        }
+    }
+    for (int p = 0; p < RQ_POOL_COUNT; p++) {
+        if (pick < ex->pools[p].count) {
+            task_run(ex, queue_take(&ex->pools[p], pick), NULL);
+            return;
+        }
+        pick -= ex->pools[p].count;
+    }
+    for (fiber **at = &ex->waiting; *at != NULL; at = &(*at)->next) {
+        fiber *f = *at;
+        if (!fiber_ready(f) || pick-- > 0) continue;
+        *at = f->next;
+        f->for_latch = NULL;
+        f->for_lane = NULL;
+        fiber_enter(f);
+        return;
+    }
+    RQ_ASSERT(!"nothing to run");
+}
+
+static bool step(sim_executor *ex)
+{
+    ex->now_ns += 1000 + rq_random_below(&ex->schedule, 20000);
+    timers_fire(ex);
+    size_t count = runnable_count(ex);
+    if (count == 0) return false;
+    runnable_run(ex, rq_random_below(&ex->schedule, count));
+    return true;
+}
+
+/* Runs something, letting time jump if need be. Somebody waits: nothing at all is a deadlock. */
+static void step_or_jump(sim_executor *ex)
+{
+    if (step(ex)) return;
+    if (ex->timers == NULL) {
+        size_t waiting = 0;
+        for (const fiber *f = ex->waiting; f != NULL; f = f->next)
+            waiting++;
+        fprintf(stderr, "simulation, seed %llu: deadlock: nothing can run, %zu tasks wait\n",
+                (unsigned long long)ex->sim->seed, waiting);
+        abort();
+    }
+    if (ex->timers->due_ns > ex->now_ns) ex->now_ns = ex->timers->due_ns;
+}
+
+bool rq_sim_step(rq_sim *sim)
+{
+    return step(sim->executor);
+}
+
+void rq_sim_run(rq_sim *sim)
+{
+    while (step(sim->executor)) {
+    }
+}
+
+rq_err rq_sim_run_until(rq_sim *sim, rq_latch *latch)
+{
+    RQ_ASSERT(sim->executor->current == NULL);
+    while (!latch->open)
+        step_or_jump(sim->executor);
+    return latch->rc;
+}
+
+void rq_sim_advance(rq_sim *sim, uint64_t ns)
+{
+    sim_executor *ex = sim->executor;
+    uint64_t until = ex->now_ns + ns;
+    for (;;) {
+        while (step(ex)) {
+        }
+        if (ex->timers == NULL || ex->timers->due_ns > until) break;
+        if (ex->timers->due_ns > ex->now_ns) ex->now_ns = ex->timers->due_ns;
+    }
+    if (ex->now_ns < until) ex->now_ns = until;
+}
+
+/* --- the executor's verbs -----------------------------------------------------------------------
+ */
+
+static sim_executor *executor_of(rq_executor *base)
+{
+    return (sim_executor *)base;
+}
+
+static void sim_submit(rq_executor *base, rq_pool pool, rq_task *task)
+{
+    queue_push(&executor_of(base)->pools[pool], task);
+}
+
+static void sim_lane_post(rq_lane *base, rq_task *task)
+{
+    queue_push(&((sim_lane *)base)->tasks, task);
+}
+
+static rq_err sim_lane_new(rq_executor *base, const char *name, rq_lane **ret)
+{
+    (void)name;
+    sim_executor *ex = executor_of(base);
+    sim_lane *l = calloc(1, sizeof *l);
+    if (l == NULL) return RQ_E_NO_MEMORY;
+    l->base.post = sim_lane_post;
+    l->ex = ex;
+    queue_init(&l->tasks);
+    l->next = ex->lanes;
+    ex->lanes = l;
+    *ret = &l->base;
+    return RQ_OK;
+}
+
+rq_err rq_sim_lane_new(rq_sim *sim, rq_lane **ret)
+{
+    return sim_lane_new(&sim->executor->base, "test", ret);
+}
+
+/* Lets others run until what the current task waits for has come. */
+static void fiber_wait(sim_executor *ex, rq_latch *latch, sim_lane *lane)
+{
+    fiber *f = ex->current;
+    f->for_latch = latch;
+    f->for_lane = lane;
+    fiber_leave(f, false);
+}
+
+static void sim_lane_free(rq_executor *base, rq_lane *lane)
+{
+    if (lane == NULL) return;
+    sim_executor *ex = executor_of(base);
+    sim_lane *l = (sim_lane *)lane;
+    RQ_ASSERT(ex->current == NULL || ex->current->lane != l);
+    while (!lane_idle(l)) {
+        if (ex->current != NULL)
+            fiber_wait(ex, NULL, l);
+        else
+            step_or_jump(ex);
+    }
+    sim_lane **at = &ex->lanes;
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    free(l);
+}
+
+static void sim_timer_arm(rq_executor *base, rq_timer *timer, rq_lane *lane, uint64_t delay_ns)
+{
+    sim_executor *ex = executor_of(base);
+    RQ_ASSERT(!timer->armed);
+    timer->lane = lane;
+    timer->due_ns =
+        delay_ns > (uint64_t)INT64_MAX - ex->now_ns ? (uint64_t)INT64_MAX : ex->now_ns + delay_ns;
+    timer->armed = true;
+    rq_timer **at = &ex->timers;
+    while (*at != NULL && (*at)->due_ns <= timer->due_ns)
+        at = &(*at)->next;
+    timer->next = *at;
+    *at = timer;
+}
+
+static bool sim_timer_cancel(rq_executor *base, rq_timer *timer)
+{
+    if (!timer->armed) return false;
+    rq_timer **at = &executor_of(base)->timers;
+    while (*at != timer)
+        at = &(*at)->next;
+    *at = timer->next;
+    timer->next = NULL;
+    timer->armed = false;
+    return true;
+}
+
+static void sim_latch_init(rq_executor *base, rq_latch *latch)
+{
+    memset(latch, 0, sizeof *latch);
+    latch->executor = base;
+}
+
+static void sim_latch_open(rq_latch *latch, rq_err rc)
+{
+    RQ_ASSERT(!latch->open);
+    latch->rc = rc;
+    latch->open = true;
+}
+
+static rq_err sim_latch_wait(rq_latch *latch)
+{
+    sim_executor *ex = executor_of(latch->executor);
+    while (!latch->open) {
+        if (ex->current != NULL)
+            fiber_wait(ex, latch, NULL);
+        else
+            step_or_jump(ex);
+    }
+    return latch->rc;
+}
+
+static void sim_latch_destroy(rq_latch *latch)
+{
+    latch->executor = NULL;
+}
+
+static uint64_t sim_now_ns(rq_executor *base)
+{
+    return executor_of(base)->now_ns;
+}
+
+static int64_t sim_now_ms(rq_executor *base)
+{
+    return CLOCK_START_MS + (int64_t)(executor_of(base)->now_ns / 1000000);
+}
+
+static uint64_t sim_random(rq_executor *base)
+{
+    return rq_random_next(&executor_of(base)->chance);
+}
+
+/* --- life ---------------------------------------------------------------------------------------
+ */
+
+rq_err rq__sim_executor_new(rq_sim *sim, sim_executor **ret)
+{
+    sim_executor *ex = calloc(1, sizeof *ex);
+    if (ex == NULL) return RQ_E_NO_MEMORY;
+    ex->sim = sim;
+    ex->base = (rq_executor){
+        .submit = sim_submit,
+        .lane_new = sim_lane_new,
+        .lane_free = sim_lane_free,
+        .timer_arm = sim_timer_arm,
+        .timer_cancel = sim_timer_cancel,
+        .latch_init = sim_latch_init,
+        .latch_open = sim_latch_open,
+        .latch_wait = sim_latch_wait,
+        .latch_destroy = sim_latch_destroy,
+        .now_ns = sim_now_ns,
+        .now_ms = sim_now_ms,
+        .random = sim_random,
+    };
+    rq_random_seed(&ex->schedule, sim->seed ^ 0x73636865u);
+    rq_random_seed(&ex->chance, sim->seed ^ 0x6368616eu);
+    ex->now_ns = 1000000000u;
+    for (int p = 0; p < RQ_POOL_COUNT; p++)
+        queue_init(&ex->pools[p]);
+    *ret = ex;
+    return RQ_OK;
+}
+
+void rq__sim_executor_reset(sim_executor *ex)
+{
+    RQ_ASSERT(ex->current == NULL && ex->waiting == NULL);
+    for (int p = 0; p < RQ_POOL_COUNT; p++)
+        RQ_ASSERT(ex->pools[p].count == 0);
+    for (const sim_lane *l = ex->lanes; l != NULL; l = l->next)
+        RQ_ASSERT(l->tasks.count == 0);
+    for (rq_timer *t = ex->timers; t != NULL; t = t->next)
+        t->armed = false;
+    ex->timers = NULL;
+}
+
+void rq__sim_executor_free(sim_executor *ex)
+{
+    if (ex == NULL) return;
+    rq__sim_executor_reset(ex);
+    RQ_ASSERT(ex->lanes == NULL);
+    fiber *next;
+    for (fiber *f = ex->spare; f != NULL; f = next) {
+        next = f->next;
+        fiber_free(f);
+    }
+    free(ex);
+}
