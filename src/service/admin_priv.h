@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What MasterService and AdminService share: the object, and work that leaves the loop. */
+#ifndef RQ_SERVICE_ADMIN_PRIV_H
+#define RQ_SERVICE_ADMIN_PRIV_H
+
+#include "service/admin.h"
+
+struct rq_admin_services {
+    rq_env env;
+    rq_engine *engine;
+    rq_catalog *catalog;
+    const rq_config *config;
+    rq_loops *loops;
+};
+
+/*
+ * A call that blocks: `work` runs on RQ_POOL_WORK and returns an error or RQ_OK, then `answer` runs
+ * on the call's loop when there was none. Embedded in something in the call's arena.
+ */
+typedef struct rq__blocking {
+    rq_admin_services *services;
+    rq_call *call;
+    rq_task task;
+    rq_err rc;
+    rq_error why;
+    rq_err (*work)(struct rq__blocking *b);
+    void (*answer)(struct rq__blocking *b);
+} rq__blocking;
+
+void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
+                        rq_err (*work)(rq__blocking *b), void (*answer)(rq__blocking *b));
+
+#endif

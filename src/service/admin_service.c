@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * AdminService: what clients and tools ask a region server: its regions, flush, compaction, load.
+ * HBASE: RSRpcServices. Calls between HBase's own servers (open, close, replicate) are known and
+ * not served: there is one server.
+ */
+#include "service/admin_priv.h"
+#include "service/messages.h"
+
+#include "hfile/block_cache.h"
+#include "wal/wal.h"
+
+#include "proto/admin.pb-c.h"
+#include "proto/logs.pb-c.h"
+#include "proto/quota.pb-c.h"
+
+#include <stdlib.h>
+
+/* --- leaving the loop
+ * ------------------------------------------------------------------------------ */
+
+static void finish_blocking(rq_task *task)
+{
+    rq__blocking *b = RQ_CONTAINER_OF(task, rq__blocking, task);
+    if (b->rc != RQ_OK)
+        rq_call_fail_why(b->call, b->rc, &b->why);
+    else
+        b->answer(b);
+}
+
+static void run_blocking(rq_task *task)
+{
+    rq__blocking *b = RQ_CONTAINER_OF(task, rq__blocking, task);
+    b->rc = b->work(b);
+    b->task.run = finish_blocking;
+    rq_call_post(b->call, &b->task);
+}
+
+void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
+                        rq_err (*work)(rq__blocking *b), void (*answer)(rq__blocking *b))
+{
+    b->services = s;
+    b->call = call;
+    b->rc = RQ_OK;
+    b->why.code = RQ_OK;
+    b->work = work;
+    b->answer = answer;
+    b->task.run = run_blocking;
+    s->env.executor->submit(s->env.executor, RQ_POOL_WORK, &b->task);
+}
+
+/* --- regions
+ * ------------------------------------------------------------------------------------------ */
+
+static rq_err find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
+                          rq_region **ret, rq_error *why)
+{
+    rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
+    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
+        return rq_catalog_region_by_encoded(s->catalog, name, ret, why);
+    return rq_catalog_region_by_name(s->catalog, name, ret, why);
+}
+
+static void get_region_info(void *ctx, rq_call *call)
+{
+    const Pb__GetRegionInfoRequest *request = (const Pb__GetRegionInfoRequest *)call->param;
+    Pb__GetRegionInfoResponse response = PB__GET_REGION_INFO_RESPONSE__INIT;
+    rq_error why = {.code = RQ_OK};
+    rq_region *region;
+    rq_err rc = find_region(ctx, request->region, &region, &why);
+    if (rc == RQ_OK) {
+        response.region_info = rq__region_info_message(&call->arena, rq_region_get_info(region));
+        if (response.region_info == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    if (rc != RQ_OK) {
+        rq_call_fail_why(call, rc, &why);
+        return;
+    }
+    if (request->has_compaction_state && request->compaction_state) {
+        response.has_compaction_state = 1;
+        response.compaction_state =
+            (Pb__GetRegionInfoResponse__CompactionState)rq_region_compaction_state(region);
+    }
+    /* Regions are not split or merged here yet. */
+    response.has_splittable = response.has_mergeable = 1;
+    rq_call_reply(call, &response.base);
+}
+
+static void get_online_region(void *ctx, rq_call *call)
+{
+    const rq_admin_services *s = ctx;
+    Pb__GetOnlineRegionResponse response = PB__GET_ONLINE_REGION_RESPONSE__INIT;
+    const rq_catalog_region *const *regions;
+    size_t count;
+    rq_catalog_online(s->catalog, &regions, &count);
+    response.region_info = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__RegionInfo *));
+    for (size_t i = 0; response.region_info != NULL && i < count; i++) {
+        response.region_info[i] = rq__region_info_message(&call->arena, regions[i]->info);
+        if (response.region_info[i] == NULL) break;
+        response.n_region_info++;
+    }
+    if (response.n_region_info < count)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}
+
+static void get_region_load(void *ctx, rq_call *call)
+{
+    const rq_admin_services *s = ctx;
+    const Pb__GetRegionLoadRequest *request = (const Pb__GetRegionLoadRequest *)call->param;
+    Pb__GetRegionLoadResponse response = PB__GET_REGION_LOAD_RESPONSE__INIT;
+    const rq_catalog_region *const *regions;
+    size_t count;
+    rq_catalog_online(s->catalog, &regions, &count);
+    response.region_loads = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__RegionLoad *));
+    for (size_t i = 0; response.region_loads != NULL && i < count; i++) {
+        const rq_region_info *info = regions[i]->info;
+        const Pb__TableName *t = request->table_name;
+        if (t != NULL &&
+            !(rq_slice_eq(info->ns, rq_slice_of(t->namespace_.data, t->namespace_.len)) &&
+              rq_slice_eq(info->qualifier, rq_slice_of(t->qualifier.data, t->qualifier.len))))
+            continue;
+        Pb__RegionLoad *load = rq__region_load_message(&call->arena, regions[i]->region);
+        if (load == NULL) {
+            response.region_loads = NULL;
+            break;
+        }
+        response.region_loads[response.n_region_loads++] = load;
+    }
+    if (response.region_loads == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}
+
+/* --- flush and compaction
+ * --------------------------------------------------------------------------------- */
+
+typedef struct flush_job {
+    rq__blocking blocking;
+    rq_region *region; /* a reference */
+    rq_slice family;
+    bool flushed;
+} flush_job;
+
+static void unref_region(void *thing)
+{
+    rq_region_unref(thing);
+}
+
+static rq_err flush_work(rq__blocking *b)
+{
+    flush_job *f = RQ_CONTAINER_OF(b, flush_job, blocking);
+    return rq_region_flush(f->region, f->family, &f->flushed, &b->why);
+}
+
+static void flush_answer(rq__blocking *b)
+{
+    flush_job *f = RQ_CONTAINER_OF(b, flush_job, blocking);
+    Pb__FlushRegionResponse response = PB__FLUSH_REGION_RESPONSE__INIT;
+    rq_executor *executor = b->services->env.executor;
+    response.last_flush_time = (uint64_t)executor->now_ms(executor);
+    response.has_flushed = 1;
+    response.flushed = f->flushed;
+    rq_call_reply(b->call, &response.base);
+}
+
+static rq_err begin_flush(rq_admin_services *s, rq_call *call, rq_error *why)
+{
+    const Pb__FlushRegionRequest *request = (const Pb__FlushRegionRequest *)call->param;
+    rq_region *region;
+    RQ_TRY(find_region(s, request->region, &region, why));
+    flush_job *f = rq_arena_calloc(&call->arena, 1, sizeof *f);
+    if (f == NULL) return RQ_E_NO_MEMORY;
+    f->region = rq_region_ref(region);
+    rq_err rc = rq_arena_link(&call->arena, unref_region, f->region);
+    if (rc != RQ_OK) {
+        rq_region_unref(f->region);
+        return rc;
+    }
+    if (request->has_family) f->family = rq_slice_of(request->family.data, request->family.len);
+    rq__blocking_start(&f->blocking, s, call, flush_work, flush_answer);
+    return RQ_OK;
+}
+
+static void flush_region(void *ctx, rq_call *call)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = begin_flush(ctx, call, &why);
+    if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
+}
+
+static void compact_region(void *ctx, rq_call *call)
+{
+    const rq_admin_services *s = ctx;
+    const Pb__CompactRegionRequest *request = (const Pb__CompactRegionRequest *)call->param;
+    Pb__CompactRegionResponse response = PB__COMPACT_REGION_RESPONSE__INIT;
+    rq_error why = {.code = RQ_OK};
+    rq_region *region;
+    rq_slice family = {0};
+    if (request->has_family) family = rq_slice_of(request->family.data, request->family.len);
+    rq_err rc = find_region(s, request->region, &region, &why);
+    if (rc == RQ_OK)
+        rc = rq_region_compact(region, family, request->has_major && request->major, &why);
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &why);
+    else
+        rq_call_reply(call, &response.base);
+}
+
+typedef struct switch_job {
+    rq__blocking blocking;
+    bool before;
+} switch_job;
+
+static rq_err switch_work(rq__blocking *b)
+{
+    switch_job *j = RQ_CONTAINER_OF(b, switch_job, blocking);
+    const Pb__CompactionSwitchRequest *request =
+        (const Pb__CompactionSwitchRequest *)b->call->param;
+    return rq_catalog_switch_set(b->services->catalog, RQ_SWITCH_COMPACTION, request->enabled,
+                                 &j->before, &b->why);
+}
+
+static void switch_answer(rq__blocking *b)
+{
+    Pb__CompactionSwitchResponse response = PB__COMPACTION_SWITCH_RESPONSE__INIT;
+    response.prev_state = RQ_CONTAINER_OF(b, switch_job, blocking)->before;
+    rq_call_reply(b->call, &response.base);
+}
+
+static void compaction_switch(void *ctx, rq_call *call)
+{
+    switch_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq__blocking_start(&j->blocking, ctx, call, switch_work, switch_answer);
+}
+
+/* --- the server
+ * ---------------------------------------------------------------------------------------------- */
+
+static void get_server_info(void *ctx, rq_call *call)
+{
+    const rq_admin_services *s = ctx;
+    Pb__GetServerInfoResponse response = PB__GET_SERVER_INFO_RESPONSE__INIT;
+    Pb__ServerInfo info = PB__SERVER_INFO__INIT;
+    info.server_name = rq__server_name_message(&call->arena, rq_catalog_server(s->catalog));
+    if (info.server_name == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    response.server_info = &info;
+    rq_call_reply(call, &response.base);
+}
+
+/* HBase answers regions that hold the log back; ours are flushed by the log's own pressure. */
+static void roll_wal_writer(void *ctx, rq_call *call)
+{
+    const rq_admin_services *s = ctx;
+    Pb__RollWALWriterResponse response = PB__ROLL_WALWRITER_RESPONSE__INIT;
+    rq_wal_roll(rq_engine_wal(s->engine));
+    rq_call_reply(call, &response.base);
+}
+
+/* There is no slow-log ring and no space quota: the lists are empty. */
+static void get_slow_logs(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__SlowLogResponses response = PB__SLOW_LOG_RESPONSES__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+static void get_space_quota_snapshots(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__GetSpaceQuotaSnapshotsResponse response = PB__GET_SPACE_QUOTA_SNAPSHOTS_RESPONSE__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+/* HBASE: the list belongs to prefetching, which is off unless a persistent cache is set up. */
+static void get_cached_files(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__GetCachedFilesListResponse response = PB__GET_CACHED_FILES_LIST_RESPONSE__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+static const rq_rpc_method methods[] = {
+    {"GetRegionInfo", &pb__get_region_info_request__descriptor, get_region_info},
+    {"GetOnlineRegion", &pb__get_online_region_request__descriptor, get_online_region},
+    {"GetRegionLoad", &pb__get_region_load_request__descriptor, get_region_load},
+    {"FlushRegion", &pb__flush_region_request__descriptor, flush_region},
+    {"CompactRegion", &pb__compact_region_request__descriptor, compact_region},
+    {"CompactionSwitch", &pb__compaction_switch_request__descriptor, compaction_switch},
+    {"GetServerInfo", &pb__get_server_info_request__descriptor, get_server_info},
+    {"RollWALWriter", &pb__roll_walwriter_request__descriptor, roll_wal_writer},
+    {"GetSlowLogResponses", &pb__slow_log_response_request__descriptor, get_slow_logs},
+    {"GetLargeLogResponses", &pb__slow_log_response_request__descriptor, get_slow_logs},
+    {"GetSpaceQuotaSnapshots", &pb__get_space_quota_snapshots_request__descriptor,
+     get_space_quota_snapshots},
+    {"GetCachedFilesList", &pb__get_cached_files_list_request__descriptor, get_cached_files},
+    {"GetStoreFile", &pb__get_store_file_request__descriptor, NULL},
+    {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor, NULL},
+    {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor, NULL},
+    {"UpdateConfiguration", &pb__update_configuration_request__descriptor, NULL},
+    {"StopServer", &pb__stop_server_request__descriptor, NULL},
+    {"OpenRegion", &pb__open_region_request__descriptor, NULL},
+    {"CloseRegion", &pb__close_region_request__descriptor, NULL},
+    {"WarmupRegion", &pb__warmup_region_request__descriptor, NULL},
+    {"ReplicateWALEntry", &pb__replicate_walentry_request__descriptor, NULL},
+    {"ExecuteProcedures", &pb__execute_procedures_request__descriptor, NULL},
+};
+
+rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
+{
+    return (rq_rpc_service){.name = "AdminService",
+                            .methods = methods,
+                            .method_count = RQ_ARRAY_LEN(methods),
+                            .ctx = s};
+}
+
+/* --- life
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_services **ret,
+                             rq_error *why)
+{
+    rq_admin_services *s = calloc(1, sizeof *s);
+    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    s->env = *o->env;
+    s->engine = o->engine;
+    s->catalog = o->catalog;
+    s->config = o->config;
+    s->loops = o->loops;
+    *ret = s;
+    return RQ_OK;
+}
+
+void rq_admin_services_free(rq_admin_services *s)
+{
+    free(s);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared parts of answers; see messages.h. */
+#include "service/messages.h"
+
+Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s)
+{
+    Pb__ServerName *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__server_name__init(m);
+    m->host_name = (char *)s->host;
+    m->has_port = 1;
+    m->port = s->port;
+    m->has_start_code = 1;
+    m->start_code = (uint64_t)s->start_code;
+    return m;
+}
+
+Pb__TableName *rq__table_name_message(rq_arena *arena, rq_slice ns, rq_slice qualifier)
+{
+    Pb__TableName *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__table_name__init(m);
+    m->namespace_ = rq__pb_binary(ns);
+    m->qualifier = rq__pb_binary(qualifier);
+    return m;
+}
+
+Pb__RegionInfo *rq__region_info_message(rq_arena *arena, const rq_region_info *r)
+{
+    Pb__RegionInfo *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__region_info__init(m);
+    m->table_name = rq__table_name_message(arena, r->ns, r->qualifier);
+    if (m->table_name == NULL) return NULL;
+    m->region_id = (uint64_t)r->region_id;
+    m->has_start_key = m->has_end_key = m->has_offline = m->has_split = m->has_replica_id = 1;
+    m->start_key = rq__pb_binary(r->start_key);
+    m->end_key = rq__pb_binary(r->end_key);
+    m->offline = r->offline;
+    m->split = r->split;
+    m->replica_id = r->replica_id;
+    return m;
+}
+
+static uint32_t megabytes(uint64_t bytes)
+{
+    return (uint32_t)(bytes >> 20);
+}
+
+/* HBase rounds a store that holds something up to one MB: the clients' split sizes depend on it. */
+static uint32_t megabytes_up(uint64_t bytes)
+{
+    return bytes > 0 && bytes < 1 << 20 ? 1 : megabytes(bytes);
+}
+
+static Pb__RegionSpecifier *specifier(rq_arena *arena, const rq_region *r)
+{
+    Pb__RegionSpecifier *s = rq_arena_alloc(arena, sizeof *s);
+    if (s == NULL) return NULL;
+    pb__region_specifier__init(s);
+    s->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
+    s->value = rq__pb_binary(rq_region_get_info(r)->name);
+    return s;
+}
+
+Pb__RegionLoad *rq__region_load_message(rq_arena *arena, const rq_region *r)
+{
+    rq_region_load load;
+    Pb__RegionLoad *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__region_load__init(m);
+    m->region_specifier = specifier(arena, r);
+    if (m->region_specifier == NULL) return NULL;
+    rq_region_get_load(r, &load);
+    m->has_stores = m->has_storefiles = m->has_store_uncompressed_size_mb = 1;
+    m->stores = load.stores;
+    m->storefiles = load.storefiles;
+    m->store_uncompressed_size_mb = megabytes(load.storefile_uncompressed_bytes);
+    m->has_storefile_size_mb = m->has_mem_store_size_mb = m->has_region_size_mb = 1;
+    m->storefile_size_mb = megabytes_up(load.storefile_bytes);
+    m->mem_store_size_mb = megabytes_up(load.memstore_bytes);
+    m->region_size_mb = megabytes_up(load.storefile_bytes);
+    m->has_read_requests_count = m->has_write_requests_count = 1;
+    m->read_requests_count = load.read_requests;
+    m->write_requests_count = load.write_requests;
+    m->has_filtered_read_requests_count = 1;
+    m->filtered_read_requests_count = load.filtered_read_requests;
+    m->has_total_compacting_kvs = m->has_current_compacted_kvs = 1;
+    m->total_compacting_kvs = load.compacting_cells;
+    m->current_compacted_kvs = load.compacted_cells;
+    m->has_complete_sequence_id = 1;
+    m->complete_sequence_id = load.max_flushed_seqid;
+    m->has_data_locality = 1;
+    m->data_locality = 1.0f;
+    m->has_last_major_compaction_ts = 1;
+    m->last_major_compaction_ts = (uint64_t)load.last_major_compaction_ms;
+    m->has_compaction_state = 1;
+    m->compaction_state = (Pb__RegionLoad__CompactionState)rq_region_compaction_state(r);
+    return m;
+}

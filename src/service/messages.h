@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages that several services send: server names, region infos, region loads. Everything is in
+ * the arena or points to what was given. */
+#ifndef RQ_SERVICE_MESSAGES_H
+#define RQ_SERVICE_MESSAGES_H
+
+#include "catalog/catalog.h"
+
+#include "proto/cluster_status.pb-c.h"
+#include "proto/hbase.pb-c.h"
+
+static inline ProtobufCBinaryData rq__pb_binary(rq_slice s)
+{
+    return (ProtobufCBinaryData){s.len, (uint8_t *)s.ptr};
+}
+
+/* NULL: memory is out. */
+Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s);
+Pb__TableName *rq__table_name_message(rq_arena *arena, rq_slice ns, rq_slice qualifier);
+Pb__RegionInfo *rq__region_info_message(rq_arena *arena, const rq_region_info *r);
+/* HBASE: RegionLoad as RSRpcServices.createRegionLoad fills it. */
+Pb__RegionLoad *rq__region_load_message(rq_arena *arena, const rq_region *r);
+
+#endif
