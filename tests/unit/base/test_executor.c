@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/executor.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static rq_executor *new_executor(unsigned workers)
+{
+    unsigned threads[RQ_POOL_COUNT] = {workers, workers, workers, workers};
+    rq_executor *ex;
+    assert_int_equal(rq_thread_executor_new(threads, &ex), RQ_OK);
+    return ex;
+}
+
+/* --- lanes --------------------------------------------------------------------------------------
+ */
+
+#define POSTERS 4
+#define POSTS 5000
+
+typedef struct numbered {
+    rq_task task;
+    int poster;
+    int number;
+    int *last; /* per poster; the lane's alone, no atomics needed */
+    bool in_order;
+} numbered;
+
+typedef struct poster {
+    rq_lane *lane;
+    numbered *tasks;
+} poster;
+
+static void numbered_run(rq_task *task)
+{
+    numbered *n = RQ_CONTAINER_OF(task, numbered, task);
+    n->in_order = n->last[n->poster] == n->number - 1;
+    n->last[n->poster] = n->number;
+}
+
+static void *post_all(void *arg)
+{
+    poster *p = arg;
+    for (int i = 0; i < POSTS; i++)
+        rq_lane_post(p->lane, &p->tasks[i].task);
+    return NULL;
+}
+
+static void a_lane_keeps_each_posters_order(void **state)
+{
+    (void)state;
+    rq_executor *ex = new_executor(1);
+    rq_lane *lane;
+    assert_int_equal(ex->lane_new(ex, "test", &lane), RQ_OK);
+    int last[POSTERS] = {0};
+    poster posters[POSTERS];
+    pthread_t threads[POSTERS];
+    for (int p = 0; p < POSTERS; p++) {
+        posters[p].lane = lane;
+        posters[p].tasks = calloc(POSTS, sizeof(numbered));
+        assert_non_null(posters[p].tasks);
+        for (int i = 0; i < POSTS; i++)
+            posters[p].tasks[i] =
+                (numbered){.task.run = numbered_run, .poster = p, .number = i + 1, .last = last};
+    }
+    for (int p = 0; p < POSTERS; p++)
+        assert_int_equal(pthread_create(&threads[p], NULL, post_all, &posters[p]), 0);
+    for (int p = 0; p < POSTERS; p++)
+        pthread_join(threads[p], NULL);
+    ex->lane_free(ex, lane); /* waits until all have run */
+    for (int p = 0; p < POSTERS; p++) {
+        for (int i = 0; i < POSTS; i++)
+            assert_true(posters[p].tasks[i].in_order);
+        free(posters[p].tasks);
+    }
+    rq_thread_executor_free(ex);
+}
+
+/* --- pools --------------------------------------------------------------------------------------
+ */
+
+typedef struct opener {
+    rq_task task;
+    rq_latch *opens;
+    rq_latch *waits_for;
+    rq_err rc;
+} opener;
+
+static void opener_run(rq_task *task)
+{
+    opener *o = RQ_CONTAINER_OF(task, opener, task);
+    if (o->opens != NULL) o->opens->executor->latch_open(o->opens, o->rc);
+    if (o->waits_for != NULL) o->rc = o->waits_for->executor->latch_wait(o->waits_for);
+}
+
+static void tasks_of_a_pool_run_side_by_side(void **state)
+{
+    (void)state;
+    rq_executor *ex = new_executor(2);
+    rq_latch a, b;
+    ex->latch_init(ex, &a);
+    ex->latch_init(ex, &b);
+    opener first = {.task.run = opener_run, .opens = &a, .waits_for = &b, .rc = RQ_E_END};
+    opener second = {.task.run = opener_run, .opens = &b, .waits_for = &a, .rc = RQ_E_AGAIN};
+    ex->submit(ex, RQ_POOL_READ, &first.task);
+    ex->submit(ex, RQ_POOL_READ, &second.task);
+    rq_thread_executor_free(ex);
+    assert_int_equal(first.rc, RQ_E_AGAIN);
+    assert_int_equal(second.rc, RQ_E_END);
+}
+
+/* The tasks it waits for stand behind it in the queue of a pool of one. */
+static void a_waiting_task_gives_its_place_to_others(void **state)
+{
+    (void)state;
+    rq_executor *ex = new_executor(1);
+    enum { DEPTH = 20 };
+    rq_latch latches[DEPTH + 1];
+    opener tasks[DEPTH + 1];
+    for (int i = 0; i <= DEPTH; i++)
+        ex->latch_init(ex, &latches[i]);
+    for (int i = 0; i < DEPTH; i++)
+        tasks[i] = (opener){.task.run = opener_run, .waits_for = &latches[i + 1], .rc = RQ_OK};
+    tasks[DEPTH] = (opener){.task.run = opener_run, .opens = &latches[DEPTH], .rc = RQ_E_END};
+    for (int i = 1; i < DEPTH; i++)
+        tasks[i].opens = &latches[i];
+    for (int i = 0; i <= DEPTH; i++)
+        ex->submit(ex, RQ_POOL_WORK, &tasks[i].task);
+    assert_int_equal(ex->latch_wait(&latches[DEPTH]), RQ_E_END);
+    void (*destroy)(rq_latch *) = ex->latch_destroy;
+    rq_thread_executor_free(ex); /* the others may still be waiting for theirs */
+    for (int i = 0; i <= DEPTH; i++)
+        destroy(&latches[i]);
+}
+
+typedef struct chained {
+    rq_task task;
+    rq_executor *ex;
+    int left;
+} chained;
+
+static void chained_run(rq_task *task)
+{
+    chained *c = RQ_CONTAINER_OF(task, chained, task);
+    if (--c->left > 0) c->ex->submit(c->ex, (rq_pool)(c->left % RQ_POOL_COUNT), &c->task);
+}
+
+static void free_waits_for_tasks_that_submit_more(void **state)
+{
+    (void)state;
+    rq_executor *ex = new_executor(1);
+    chained c = {.task.run = chained_run, .ex = ex, .left = 1000};
+    ex->submit(ex, RQ_POOL_FLUSH, &c.task);
+    rq_thread_executor_free(ex);
+    assert_int_equal(c.left, 0);
+}
+
+/* --- timers -------------------------------------------------------------------------------------
+ */
+
+typedef struct alarm {
+    rq_timer timer;
+    rq_executor *ex;
+    rq_latch latch;
+    int *count;
+    int fired_as;
+} alarm;
+
+static void alarm_run(rq_task *task)
+{
+    alarm *a = RQ_CONTAINER_OF(task, alarm, timer.task);
+    a->fired_as = ++*a->count;
+    a->ex->latch_open(&a->latch, RQ_OK);
+}
+
+static void alarm_init(alarm *a, rq_executor *ex, int *count)
+{
+    *a = (alarm){.timer.task.run = alarm_run, .ex = ex, .count = count};
+    ex->latch_init(ex, &a->latch);
+}
+
+static void timers_fire_in_the_order_they_are_due(void **state)
+{
+    (void)state;
+    rq_executor *ex = new_executor(1);
+    rq_lane *lane;
+    assert_int_equal(ex->lane_new(ex, "test", &lane), RQ_OK);
+    int count = 0;
+    alarm late, early, never;
+    alarm_init(&late, ex, &count);
+    alarm_init(&early, ex, &count);
+    alarm_init(&never, ex, &count);
+    ex->timer_arm(ex, &late.timer, lane, 60000000);
+    ex->timer_arm(ex, &never.timer, lane, 30000000);
+    ex->timer_arm(ex, &early.timer, lane, 1000000);
+    assert_true(ex->timer_cancel(ex, &never.timer));
+    assert_false(ex->timer_cancel(ex, &never.timer));
+    assert_int_equal(ex->latch_wait(&late.latch), RQ_OK);
+    assert_int_equal(early.fired_as, 1);
+    assert_int_equal(late.fired_as, 2);
+    assert_int_equal(never.fired_as, 0);
+    assert_false(ex->timer_cancel(ex, &late.timer));
+    /* Armed again, and dropped by free. */
+    ex->timer_arm(ex, &never.timer, lane, UINT64_MAX);
+    ex->lane_free(ex, lane);
+    rq_thread_executor_free(ex);
+    assert_false(never.timer.armed);
+}
+
+static void clocks_and_chance_move(void **state)
+{
+    (void)state;
+    rq_executor *ex = new_executor(1);
+    uint64_t t = ex->now_ns(ex);
+    assert_true(ex->now_ns(ex) >= t);
+    assert_true(ex->now_ms(ex) > 1700000000000);
+    assert_true(ex->random(ex) != ex->random(ex));
+    rq_thread_executor_free(ex);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lane_keeps_each_posters_order),
+        cmocka_unit_test(tasks_of_a_pool_run_side_by_side),
+        cmocka_unit_test(a_waiting_task_gives_its_place_to_others),
+        cmocka_unit_test(free_waits_for_tasks_that_submit_more),
+        cmocka_unit_test(timers_fire_in_the_order_they_are_due),
+        cmocka_unit_test(clocks_and_chance_move),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
