@@ -9,7 +9,12 @@ import rorqual.tests.client26.apps.RowKeys;
 import rorqual.tests.client26.apps.TimeSeries;
 import rorqual.tests.client26.apps.WebTable;
 import rorqual.tests.client26.apps.Weibo;
+import rorqual.tests.client26.suite.Connections;
+import rorqual.tests.client26.suite.Families;
 import rorqual.tests.client26.suite.Filters;
+import rorqual.tests.client26.suite.Limits;
+import rorqual.tests.client26.suite.Maintenance;
+import rorqual.tests.client26.suite.Meta;
 import rorqual.tests.client26.suite.Namespaces;
 import rorqual.tests.client26.suite.Reads;
 import rorqual.tests.client26.suite.Tables;
@@ -43,6 +48,11 @@ public final class Main {
             new Namespaces(cluster),
             new Reads(cluster),
             new Writes(cluster),
-            new Filters(cluster));
+            new Filters(cluster),
+            new Families(cluster),
+            new Maintenance(cluster),
+            new Limits(cluster),
+            new Meta(cluster),
+            new Connections(cluster));
     }
 }
