@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GetClusterStatus: what `status` of the shell, hbtop, split calculators and balancer tools read.
+ * One server, which is master too. Only the parts that were asked for are filled, as HBase does.
+ * HBASE: HMaster.getClusterMetricsWithoutCoprocessor.
+ */
+#include "service/master_priv.h"
+#include "service/messages.h"
+
+#include "proto/files.pb-c.h"
+#include "proto/master.pb-c.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What we are compatible with: clients compare it. */
+#define HBASE_VERSION "2.6.1"
+
+static bool wants(const Pb__GetClusterStatusRequest *r, Pb__Option option)
+{
+    for (size_t i = 0; i < r->n_options; i++)
+        if (r->options[i] == option) return true;
+    return r->n_options == 0;
+}
+
+static uint32_t resident_mb(void)
+{
+    unsigned long size = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f == NULL) return 0;
+    int got = fscanf(f, "%lu %lu", &size, &resident);
+    fclose(f);
+    return got == 2 ? (uint32_t)(resident / 256) : 0;
+}
+
+static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
+{
+    const rq_catalog_region *const *regions;
+    size_t count;
+    rq_engine_stats stats;
+    Pb__ServerLoad *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__server_load__init(m);
+    rq_catalog_online(a->catalog, &regions, &count);
+    m->region_loads = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__RegionLoad *));
+    if (m->region_loads == NULL) return NULL;
+    uint64_t requests = 0;
+    for (size_t i = 0; i < count; i++) {
+        Pb__RegionLoad *load = rq__region_load_message(arena, regions[i]->region);
+        if (load == NULL) return NULL;
+        requests += load->read_requests_count + load->write_requests_count;
+        m->region_loads[m->n_region_loads++] = load;
+    }
+    rq_engine_get_stats(a->engine, &stats);
+    int64_t now = a->env.executor->now_ms(a->env.executor);
+    int64_t up_s = (now - rq_catalog_server(a->catalog)->start_code) / 1000;
+    m->has_total_number_of_requests = m->has_number_of_requests = 1;
+    m->total_number_of_requests = requests;
+    m->number_of_requests = up_s > 0 ? requests / (uint64_t)up_s : requests;
+    m->has_used_heap_mb = m->has_max_heap_mb = 1;
+    m->used_heap_mb = resident_mb();
+    m->max_heap_mb = (uint32_t)((stats.memstore_bytes_max + stats.block_cache_bytes_max) >> 20);
+    m->has_report_start_time = m->has_report_end_time = 1;
+    m->report_start_time = m->report_end_time = (uint64_t)now;
+    return m;
+}
+
+static rq_err add_server(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m,
+                         const Pb__GetClusterStatusRequest *r)
+{
+    Pb__ServerName *name = rq__server_name_message(arena, rq_catalog_server(a->catalog));
+    if (name == NULL) return RQ_E_NO_MEMORY;
+    if (wants(r, PB__OPTION__LIVE_SERVERS)) {
+        Pb__LiveServerInfo *live = rq_arena_alloc(arena, sizeof *live);
+        m->live_servers = rq_arena_alloc(arena, sizeof(Pb__LiveServerInfo *));
+        if (live == NULL || m->live_servers == NULL) return RQ_E_NO_MEMORY;
+        pb__live_server_info__init(live);
+        live->server = name;
+        live->server_load = server_load(a, arena);
+        if (live->server_load == NULL) return RQ_E_NO_MEMORY;
+        m->live_servers[0] = live;
+        m->n_live_servers = 1;
+    }
+    if (wants(r, PB__OPTION__SERVERS_NAME)) {
+        m->servers_name = rq_arena_alloc(arena, sizeof(Pb__ServerName *));
+        if (m->servers_name == NULL) return RQ_E_NO_MEMORY;
+        m->servers_name[0] = name;
+        m->n_servers_name = 1;
+    }
+    if (wants(r, PB__OPTION__MASTER)) {
+        m->master = rq__server_name_message(arena, rq_catalog_master(a->catalog));
+        if (m->master == NULL) return RQ_E_NO_MEMORY;
+    }
+    return RQ_OK;
+}
+
+static Pb__TableRegionStatesCount *count_states(rq_arena *arena, const rq_catalog_table *t)
+{
+    Pb__TableRegionStatesCount *m = rq_arena_alloc(arena, sizeof *m);
+    Pb__RegionStatesCount *c = rq_arena_alloc(arena, sizeof *c);
+    if (m == NULL || c == NULL) return NULL;
+    pb__table_region_states_count__init(m);
+    pb__region_states_count__init(c);
+    for (size_t i = 0; i < t->region_count; i++) {
+        rq_region_state state = t->regions[i]->state;
+        if (state == RQ_REGION_OPEN)
+            c->open_regions++;
+        else if (state == RQ_REGION_CLOSED || state == RQ_REGION_OFFLINE)
+            c->closed_regions++;
+        else
+            c->regions_in_transition++;
+    }
+    c->total_regions = (uint32_t)t->region_count;
+    m->region_states_count = c;
+    m->table_name = rq__table_name_message(arena, t->schema->ns, t->schema->qualifier);
+    return m->table_name == NULL ? NULL : m;
+}
+
+static rq_err add_tables(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
+{
+    const rq_catalog_table *const *tables;
+    size_t count;
+    rq_catalog_tables(a->catalog, &tables, &count);
+    m->table_region_states_count =
+        rq_arena_alloc(arena, (count + 1) * sizeof(Pb__TableRegionStatesCount *));
+    if (m->table_region_states_count == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        Pb__TableRegionStatesCount *c = count_states(arena, tables[i]);
+        if (c == NULL) return RQ_E_NO_MEMORY;
+        m->table_region_states_count[m->n_table_region_states_count++] = c;
+    }
+    return RQ_OK;
+}
+
+void rq__get_cluster_status(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    const Pb__GetClusterStatusRequest *r = (const Pb__GetClusterStatusRequest *)call->param;
+    Pb__GetClusterStatusResponse response = PB__GET_CLUSTER_STATUS_RESPONSE__INIT;
+    Pb__ClusterStatus status = PB__CLUSTER_STATUS__INIT;
+    Pb__HBaseVersionFileContent version = PB__HBASE_VERSION_FILE_CONTENT__INIT;
+    Pb__ClusterId id = PB__CLUSTER_ID__INIT;
+    response.cluster_status = &status;
+    version.version = (char *)HBASE_VERSION;
+    id.cluster_id = (char *)rq_root_cluster_id(rq_catalog_root(a->catalog));
+    if (wants(r, PB__OPTION__HBASE_VERSION)) status.hbase_version = &version;
+    if (wants(r, PB__OPTION__CLUSTER_ID)) status.cluster_id = &id;
+    if (wants(r, PB__OPTION__BALANCER_ON)) {
+        status.has_balancer_on = 1;
+        status.balancer_on = rq_catalog_switch_get(a->catalog, RQ_SWITCH_BALANCER);
+    }
+    if (wants(r, PB__OPTION__MASTER_INFO_PORT)) {
+        status.has_master_info_port = 1;
+        status.master_info_port = -1;
+    }
+    rq_err rc = add_server(a, &call->arena, &status, r);
+    if (rc == RQ_OK && wants(r, PB__OPTION__TABLE_TO_REGIONS_COUNT))
+        rc = add_tables(a, &call->arena, &status);
+    if (rc != RQ_OK)
+        rq_call_fail(call, rc, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MasterService: what changes tables and namespaces, and how clients follow it. Each change is a
+ * procedure of the catalog; the answer is its id once it is accepted, and the client polls
+ * getProcedureResult. HBASE: MasterRpcServices.
+ */
+#include "service/master_priv.h"
+#include "service/messages.h"
+
+#include "proto/master.pb-c.h"
+
+typedef struct ddl_job {
+    rq_ddl ddl;
+    rq_call *call;
+} ddl_job;
+
+/* Every one of these answers is `optional uint64 proc_id = 1` alone: one message stands for all. */
+static void ddl_submitted(rq_ddl *ddl)
+{
+    ddl_job *j = RQ_CONTAINER_OF(ddl, ddl_job, ddl);
+    if (ddl->rc != RQ_OK) {
+        rq_call_fail_why(j->call, ddl->rc, &ddl->why);
+        return;
+    }
+    Pb__CreateTableResponse response = PB__CREATE_TABLE_RESPONSE__INIT;
+    response.has_proc_id = 1;
+    response.proc_id = ddl->proc_id;
+    rq_call_reply(j->call, &response.base);
+}
+
+static rq_slice slice_of(ProtobufCBinaryData b)
+{
+    return rq_slice_of(b.data, b.len);
+}
+
+static rq_slice pack(rq_arena *arena, const ProtobufCMessage *m)
+{
+    size_t len = protobuf_c_message_get_packed_size(m);
+    uint8_t *p = rq_arena_alloc(arena, len == 0 ? 1 : len);
+    if (p == NULL) return (rq_slice){NULL, 0};
+    protobuf_c_message_pack(m, p);
+    return rq_slice_of(p, len);
+}
+
+/* NULL: memory is out and the call was answered. */
+static ddl_job *ddl_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, uint64_t nonce)
+{
+    ddl_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return NULL;
+    }
+    j->call = call;
+    j->ddl.kind = kind;
+    j->ddl.nonce_group = nonce_group;
+    j->ddl.nonce = nonce;
+    j->ddl.user = rq_slice_cstr(call->client->user);
+    j->ddl.lane = rq_loop_lane(call->loop);
+    j->ddl.submitted = ddl_submitted;
+    return j;
+}
+
+static ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableName *table,
+                          uint64_t nonce_group, uint64_t nonce)
+{
+    ddl_job *j = ddl_new(call, kind, nonce_group, nonce);
+    if (j == NULL) return NULL;
+    j->ddl.ns = slice_of(table->namespace_);
+    j->ddl.qualifier = slice_of(table->qualifier);
+    return j;
+}
+
+static void submit(rq_admin_services *s, ddl_job *j)
+{
+    rq_catalog_submit(s->catalog, &j->ddl);
+}
+
+static void submit_descriptor(rq_admin_services *s, ddl_job *j, const ProtobufCMessage *descriptor)
+{
+    j->ddl.descriptor = pack(&j->call->arena, descriptor);
+    if (j->ddl.descriptor.ptr == NULL)
+        rq_call_fail(j->call, RQ_E_NO_MEMORY, NULL);
+    else
+        submit(s, j);
+}
+
+/* --- tables -------------------------------------------------------------------------------------
+ */
+
+void rq__create_table(void *ctx, rq_call *call)
+{
+    const Pb__CreateTableRequest *r = (const Pb__CreateTableRequest *)call->param;
+    if (r->table_schema->table_name == NULL) {
+        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "a table needs a name");
+        return;
+    }
+    ddl_job *j =
+        table_ddl(call, RQ_DDL_CREATE_TABLE, r->table_schema->table_name, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    rq_slice *keys = rq_arena_alloc(&call->arena, (r->n_split_keys + 1) * sizeof *keys);
+    if (keys == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    for (size_t i = 0; i < r->n_split_keys; i++)
+        keys[i] = slice_of(r->split_keys[i]);
+    j->ddl.split_keys = keys;
+    j->ddl.split_key_count = r->n_split_keys;
+    submit_descriptor(ctx, j, &r->table_schema->base);
+}
+
+void rq__delete_table(void *ctx, rq_call *call)
+{
+    const Pb__DeleteTableRequest *r = (const Pb__DeleteTableRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_DELETE_TABLE, r->table_name, r->nonce_group, r->nonce);
+    if (j != NULL) submit(ctx, j);
+}
+
+void rq__truncate_table(void *ctx, rq_call *call)
+{
+    const Pb__TruncateTableRequest *r = (const Pb__TruncateTableRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_TRUNCATE_TABLE, r->tablename, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.preserve_splits = r->preservesplits;
+    submit(ctx, j);
+}
+
+void rq__enable_table(void *ctx, rq_call *call)
+{
+    const Pb__EnableTableRequest *r = (const Pb__EnableTableRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_ENABLE_TABLE, r->table_name, r->nonce_group, r->nonce);
+    if (j != NULL) submit(ctx, j);
+}
+
+void rq__disable_table(void *ctx, rq_call *call)
+{
+    const Pb__DisableTableRequest *r = (const Pb__DisableTableRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_DISABLE_TABLE, r->table_name, r->nonce_group, r->nonce);
+    if (j != NULL) submit(ctx, j);
+}
+
+void rq__modify_table(void *ctx, rq_call *call)
+{
+    const Pb__ModifyTableRequest *r = (const Pb__ModifyTableRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_MODIFY_TABLE, r->table_name, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.no_reopen = r->has_reopen_regions && !r->reopen_regions;
+    submit_descriptor(ctx, j, &r->table_schema->base);
+}
+
+void rq__add_column(void *ctx, rq_call *call)
+{
+    const Pb__AddColumnRequest *r = (const Pb__AddColumnRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_ADD_FAMILY, r->table_name, r->nonce_group, r->nonce);
+    if (j != NULL) submit_descriptor(ctx, j, &r->column_families->base);
+}
+
+void rq__modify_column(void *ctx, rq_call *call)
+{
+    const Pb__ModifyColumnRequest *r = (const Pb__ModifyColumnRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_MODIFY_FAMILY, r->table_name, r->nonce_group, r->nonce);
+    if (j != NULL) submit_descriptor(ctx, j, &r->column_families->base);
+}
+
+void rq__delete_column(void *ctx, rq_call *call)
+{
+    const Pb__DeleteColumnRequest *r = (const Pb__DeleteColumnRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_DELETE_FAMILY, r->table_name, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.family = slice_of(r->column_name);
+    submit(ctx, j);
+}
+
+void rq__flush_table(void *ctx, rq_call *call)
+{
+    const Pb__FlushTableRequest *r = (const Pb__FlushTableRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_FLUSH_TABLE, r->table_name, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    /* Several families at once are asked for so rarely that all are flushed then. */
+    if (r->n_column_family == 1) j->ddl.family = slice_of(r->column_family[0]);
+    submit(ctx, j);
+}
+
+/* --- namespaces
+ * ------------------------------------------------------------------------------------ */
+
+void rq__create_namespace(void *ctx, rq_call *call)
+{
+    const Pb__CreateNamespaceRequest *r = (const Pb__CreateNamespaceRequest *)call->param;
+    ddl_job *j = ddl_new(call, RQ_DDL_CREATE_NAMESPACE, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.ns = slice_of(r->namespacedescriptor->name);
+    submit_descriptor(ctx, j, &r->namespacedescriptor->base);
+}
+
+void rq__modify_namespace(void *ctx, rq_call *call)
+{
+    const Pb__ModifyNamespaceRequest *r = (const Pb__ModifyNamespaceRequest *)call->param;
+    ddl_job *j = ddl_new(call, RQ_DDL_MODIFY_NAMESPACE, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.ns = slice_of(r->namespacedescriptor->name);
+    submit_descriptor(ctx, j, &r->namespacedescriptor->base);
+}
+
+void rq__delete_namespace(void *ctx, rq_call *call)
+{
+    const Pb__DeleteNamespaceRequest *r = (const Pb__DeleteNamespaceRequest *)call->param;
+    ddl_job *j = ddl_new(call, RQ_DDL_DELETE_NAMESPACE, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.ns = rq_slice_cstr(r->namespacename);
+    submit(ctx, j);
+}
+
+/* --- the old way to flush a table
+ * ---------------------------------------------------------------------- */
+/* HBASE: MasterFlushTableProcedureManager, "flush-table-proc": clients before 2.6 start it by
+ * ExecProcedure and poll IsProcedureDone. Ours is done when ExecProcedure answers. */
+#define FLUSH_SIGNATURE "flush-table-proc"
+#define FLUSH_FAMILIES "families"
+#define EXPECTED_TIMEOUT_MS 60000
+
+typedef struct exec_job {
+    rq__blocking blocking;
+    rq_ddl ddl;
+} exec_job;
+
+static rq_err exec_work(rq__blocking *b)
+{
+    exec_job *j = RQ_CONTAINER_OF(b, exec_job, blocking);
+    return rq_catalog_ddl_sync(b->services->catalog, &j->ddl, &b->why);
+}
+
+static void exec_answer(rq__blocking *b)
+{
+    Pb__ExecProcedureResponse response = PB__EXEC_PROCEDURE_RESPONSE__INIT;
+    response.has_expected_timeout = 1;
+    response.expected_timeout = EXPECTED_TIMEOUT_MS;
+    rq_call_reply(b->call, &response.base);
+}
+
+static rq_err begin_exec(rq_admin_services *s, rq_call *call, rq_error *why)
+{
+    const Pb__ExecProcedureRequest *r = (const Pb__ExecProcedureRequest *)call->param;
+    if (strcmp(r->procedure->signature, FLUSH_SIGNATURE) != 0)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "The procedure is not registered: %s",
+                       r->procedure->signature);
+    if (r->procedure->instance == NULL)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s needs a table", FLUSH_SIGNATURE);
+    exec_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL) return RQ_E_NO_MEMORY;
+    j->ddl.kind = RQ_DDL_FLUSH_TABLE;
+    RQ_TRY(rq_table_name_parse(rq_slice_cstr(r->procedure->instance), &j->ddl.ns, &j->ddl.qualifier,
+                               why));
+    for (size_t i = 0; i < r->procedure->n_configuration; i++)
+        if (strcmp(r->procedure->configuration[i]->name, FLUSH_FAMILIES) == 0 &&
+            strchr(r->procedure->configuration[i]->value, ',') == NULL)
+            j->ddl.family = rq_slice_cstr(r->procedure->configuration[i]->value);
+    rq__blocking_start(&j->blocking, s, call, exec_work, exec_answer);
+    return RQ_OK;
+}
+
+void rq__exec_procedure(void *ctx, rq_call *call)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = begin_exec(ctx, call, &why);
+    if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
+}
+
+void rq__is_procedure_done(void *ctx, rq_call *call)
+{
+    const Pb__IsProcedureDoneRequest *r = (const Pb__IsProcedureDoneRequest *)call->param;
+    (void)ctx;
+    if (r->procedure == NULL || strcmp(r->procedure->signature, FLUSH_SIGNATURE) != 0) {
+        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "The procedure is not registered: %s",
+                     r->procedure == NULL ? "" : r->procedure->signature);
+        return;
+    }
+    Pb__IsProcedureDoneResponse response = PB__IS_PROCEDURE_DONE_RESPONSE__INIT;
+    response.has_done = 1;
+    response.done = 1;
+    rq_call_reply(call, &response.base);
+}
+
+/* --- procedures
+ * ----------------------------------------------------------------------------------------- */
+
+static Pb__ForeignExceptionMessage *foreign_exception(rq_arena *arena, const rq_procedure *p)
+{
+    Pb__ForeignExceptionMessage *m = rq_arena_alloc(arena, sizeof *m);
+    Pb__GenericExceptionMessage *g = rq_arena_alloc(arena, sizeof *g);
+    if (m == NULL || g == NULL) return NULL;
+    pb__foreign_exception_message__init(m);
+    pb__generic_exception_message__init(g);
+    g->class_name = (char *)rq_err_java_class(p->rc);
+    g->message = (char *)(p->message != NULL ? p->message : rq_err_text(p->rc));
+    m->source = (char *)"pid";
+    m->generic_exception = g;
+    return m;
+}
+
+void rq__get_procedure_result(void *ctx, rq_call *call)
+{
+    rq_admin_services *s = ctx;
+    const Pb__GetProcedureResultRequest *r = (const Pb__GetProcedureResultRequest *)call->param;
+    Pb__GetProcedureResultResponse response = PB__GET_PROCEDURE_RESULT_RESPONSE__INIT;
+    rq_procedure p;
+    if (!rq_catalog_procedure(s->catalog, r->proc_id, &call->arena, &p)) {
+        response.state = PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__NOT_FOUND;
+        rq_call_reply(call, &response.base);
+        return;
+    }
+    response.state = p.finished ? PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__FINISHED
+                                : PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__RUNNING;
+    response.has_submitted_time = response.has_last_update = 1;
+    response.submitted_time = (uint64_t)p.submitted_ms;
+    response.last_update = (uint64_t)p.updated_ms;
+    if (p.finished && p.rc != RQ_OK) {
+        response.exception = foreign_exception(&call->arena, &p);
+        if (response.exception == NULL) {
+            rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+            return;
+        }
+    }
+    rq_call_reply(call, &response.base);
+}
+
+/* A procedure that began is always finished: nothing is aborted. HBase answers false for one that
+ * cannot be. */
+void rq__abort_procedure(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__AbortProcedureResponse response = PB__ABORT_PROCEDURE_RESPONSE__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+static Pb__Procedure *procedure_message(rq_arena *arena, const rq_procedure *p)
+{
+    Pb__Procedure *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__procedure__init(m);
+    m->class_name = (char *)rq_ddl_java_class(p->kind);
+    m->proc_id = p->id;
+    m->submitted_time = (uint64_t)p->submitted_ms;
+    m->last_update = (uint64_t)p->updated_ms;
+    m->owner = rq_arena_cstr(arena, p->user);
+    if (m->owner == NULL) return NULL;
+    m->state = !p->finished     ? PB__PROCEDURE_STATE__RUNNABLE
+               : p->rc == RQ_OK ? PB__PROCEDURE_STATE__SUCCESS
+                                : PB__PROCEDURE_STATE__ROLLEDBACK;
+    m->has_nonce_group = m->has_nonce = 1;
+    m->nonce_group = p->nonce_group;
+    m->nonce = p->nonce;
+    if (p->finished && p->rc != RQ_OK) m->exception = foreign_exception(arena, p);
+    return m;
+}
+
+/* Also ListProcedures of 1.x: the same message. */
+void rq__get_procedures(void *ctx, rq_call *call)
+{
+    rq_admin_services *s = ctx;
+    Pb__GetProceduresResponse response = PB__GET_PROCEDURES_RESPONSE__INIT;
+    rq_procedure *list;
+    size_t count;
+    rq_err rc = rq_catalog_procedures(s->catalog, &call->arena, &list, &count);
+    if (rc == RQ_OK) {
+        response.procedure = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__Procedure *));
+        if (response.procedure == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        Pb__Procedure *m = procedure_message(&call->arena, &list[i]);
+        if (m == NULL)
+            rc = RQ_E_NO_MEMORY;
+        else
+            response.procedure[response.n_procedure++] = m;
+    }
+    if (rc != RQ_OK)
+        rq_call_fail(call, rc, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MasterService: tables and namespaces as they are. Everything is read from the catalog's current
+ * view on the loop; table schemas go out as the bytes they are kept as. HBASE: MasterRpcServices,
+ * HMaster.listTableDescriptors.
+ */
+#include "service/master_priv.h"
+#include "service/messages.h"
+
+#include "proto/master.pb-c.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+static rq_slice slice_of(ProtobufCBinaryData b)
+{
+    return rq_slice_of(b.data, b.len);
+}
+
+/* --- which tables -------------------------------------------------------------------------------
+ */
+
+typedef struct selection {
+    const char *regex; /* NULL: any */
+    const char *ns;    /* NULL: any */
+    bool with_system;
+    int state; /* -1: any; else ENABLED 0 or DISABLED 1 */
+    pcre2_code *code;
+} selection;
+
+static bool is_system(const rq_catalog_table *t)
+{
+    return rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("hbase"));
+}
+
+static bool matches(const selection *s, rq_slice name)
+{
+    pcre2_match_data *data = pcre2_match_data_create_from_pattern(s->code, NULL);
+    if (data == NULL) return false;
+    int rc =
+        pcre2_match(s->code, name.ptr, name.len, 0, PCRE2_ANCHORED | PCRE2_ENDANCHORED, data, NULL);
+    pcre2_match_data_free(data);
+    return rc >= 0;
+}
+
+/* HBASE: HMaster.filterTablesByRegex: a table of the default namespace matches with and without
+ * "default:" in front. */
+static bool selected(const selection *s, const rq_catalog_table *t, rq_arena *arena)
+{
+    if (!s->with_system && is_system(t)) return false;
+    if (s->ns != NULL && !rq_slice_eq(t->schema->ns, rq_slice_cstr(s->ns))) return false;
+    if (s->state == RQ_TABLE_ENABLED && t->state != RQ_TABLE_ENABLED) return false;
+    if (s->state == RQ_TABLE_DISABLED && t->state != RQ_TABLE_DISABLED) return false;
+    if (s->code == NULL || matches(s, t->schema->name)) return true;
+    if (!rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("default"))) return false;
+    const char *full = rq_arena_printf(arena, "default:%.*s", (int)t->schema->qualifier.len,
+                                       (const char *)t->schema->qualifier.ptr);
+    return full != NULL && matches(s, rq_slice_cstr(full));
+}
+
+static rq_err compile(selection *s, rq_error *why)
+{
+    int number;
+    PCRE2_SIZE offset;
+    if (s->regex == NULL || s->regex[0] == '\0') return RQ_OK;
+    s->code = pcre2_compile((PCRE2_SPTR)s->regex, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &number,
+                            &offset, NULL);
+    if (s->code != NULL) return RQ_OK;
+    return rq_fail(why, RQ_E_IOEXCEPTION, "bad pattern near index %zu: %s", offset, s->regex);
+}
+
+/* The selected tables, in the arena. */
+static rq_err select_tables(const rq_admin_services *a, selection *s, rq_arena *arena,
+                            const rq_catalog_table ***ret, size_t *ret_count, rq_error *why)
+{
+    const rq_catalog_table *const *all;
+    size_t count;
+    if (s->ns != NULL && s->ns[0] == '\0') s->ns = NULL;
+    if (s->ns != NULL && rq_catalog_namespace_find(a->catalog, rq_slice_cstr(s->ns)) == NULL)
+        return rq_fail(why, RQ_E_NAMESPACE_NOT_FOUND, "%s", s->ns);
+    RQ_TRY(compile(s, why));
+    rq_catalog_tables(a->catalog, &all, &count);
+    *ret_count = 0;
+    *ret = rq_arena_alloc(arena, (count + 1) * sizeof **ret);
+    for (size_t i = 0; *ret != NULL && i < count; i++)
+        if (selected(s, all[i], arena)) (*ret)[(*ret_count)++] = all[i];
+    pcre2_code_free(s->code);
+    return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+/* --- answers: `repeated TableSchema` and `repeated TableName`, both field 1
+ * --------------------------- */
+
+static void reply_schemas(rq_call *call, const rq_catalog_table *const *tables, size_t count)
+{
+    rq_buf out = {0};
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        rq_slice pb = rq_table_schema_pb(tables[i]->schema);
+        rc = rq_buf_append_u8(&out, 1 << 3 | 2);
+        if (rc == RQ_OK) rc = rq_buf_append_varint(&out, pb.len);
+        if (rc == RQ_OK) rc = rq_buf_append(&out, pb.ptr, pb.len);
+    }
+    if (rc != RQ_OK)
+        rq_call_fail(call, rc, NULL);
+    else
+        rq_call_reply_packed(call, rq_buf_slice(&out));
+    rq_buf_clear(&out);
+}
+
+static void reply_names(rq_call *call, const rq_catalog_table *const *tables, size_t count)
+{
+    Pb__GetTableNamesResponse response = PB__GET_TABLE_NAMES_RESPONSE__INIT;
+    response.table_names = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__TableName *));
+    for (size_t i = 0; response.table_names != NULL && i < count; i++) {
+        Pb__TableName *m = rq__table_name_message(&call->arena, tables[i]->schema->ns,
+                                                  tables[i]->schema->qualifier);
+        if (m == NULL) {
+            response.table_names = NULL;
+            break;
+        }
+        response.table_names[response.n_table_names++] = m;
+    }
+    if (response.table_names == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}
+
+typedef void reply_fn(rq_call *call, const rq_catalog_table *const *tables, size_t count);
+
+static void reply_selected(rq_admin_services *a, rq_call *call, selection s, reply_fn *reply)
+{
+    const rq_catalog_table **tables;
+    size_t count;
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = select_tables(a, &s, &call->arena, &tables, &count, &why);
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &why);
+    else
+        reply(call, tables, count);
+}
+
+void rq__get_table_descriptors(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    const Pb__GetTableDescriptorsRequest *r = (const Pb__GetTableDescriptorsRequest *)call->param;
+    if (r->n_table_names == 0) {
+        reply_selected(a, call,
+                       (selection){.regex = r->regex,
+                                   .ns = r->namespace_,
+                                   .with_system = r->include_sys_tables,
+                                   .state = -1},
+                       reply_schemas);
+        return;
+    }
+    /* Those that exist of the named ones. */
+    const rq_catalog_table **tables =
+        rq_arena_alloc(&call->arena, r->n_table_names * sizeof *tables);
+    size_t count = 0;
+    for (size_t i = 0; tables != NULL && i < r->n_table_names; i++) {
+        rq_slice name = rq_table_name_join(&call->arena, slice_of(r->table_names[i]->namespace_),
+                                           slice_of(r->table_names[i]->qualifier));
+        const rq_catalog_table *t =
+            name.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, name);
+        if (t != NULL) tables[count++] = t;
+    }
+    if (tables == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        reply_schemas(call, tables, count);
+}
+
+void rq__get_table_names(void *ctx, rq_call *call)
+{
+    const Pb__GetTableNamesRequest *r = (const Pb__GetTableNamesRequest *)call->param;
+    reply_selected(ctx, call,
+                   (selection){.regex = r->regex,
+                               .ns = r->namespace_,
+                               .with_system = r->include_sys_tables,
+                               .state = -1},
+                   reply_names);
+}
+
+static selection by_state(bool enabled)
+{
+    return (selection){.with_system = true,
+                       .state = enabled ? RQ_TABLE_ENABLED : RQ_TABLE_DISABLED};
+}
+
+void rq__list_table_descriptors_by_state(void *ctx, rq_call *call)
+{
+    const Pb__ListTableDescriptorsByStateRequest *r =
+        (const Pb__ListTableDescriptorsByStateRequest *)call->param;
+    reply_selected(ctx, call, by_state(r->is_enabled), reply_schemas);
+}
+
+void rq__list_table_names_by_state(void *ctx, rq_call *call)
+{
+    const Pb__ListTableNamesByStateRequest *r =
+        (const Pb__ListTableNamesByStateRequest *)call->param;
+    reply_selected(ctx, call, by_state(r->is_enabled), reply_names);
+}
+
+void rq__list_table_descriptors_by_namespace(void *ctx, rq_call *call)
+{
+    const Pb__ListTableDescriptorsByNamespaceRequest *r =
+        (const Pb__ListTableDescriptorsByNamespaceRequest *)call->param;
+    reply_selected(ctx, call, (selection){.ns = r->namespacename, .with_system = true, .state = -1},
+                   reply_schemas);
+}
+
+void rq__list_table_names_by_namespace(void *ctx, rq_call *call)
+{
+    const Pb__ListTableNamesByNamespaceRequest *r =
+        (const Pb__ListTableNamesByNamespaceRequest *)call->param;
+    reply_selected(ctx, call, (selection){.ns = r->namespacename, .with_system = true, .state = -1},
+                   reply_names);
+}
+
+/* --- one table
+ * ----------------------------------------------------------------------------------------- */
+
+static const rq_catalog_table *find_table(const rq_admin_services *a, rq_call *call,
+                                          const Pb__TableName *name)
+{
+    rq_slice joined =
+        rq_table_name_join(&call->arena, slice_of(name->namespace_), slice_of(name->qualifier));
+    const rq_catalog_table *t =
+        joined.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, joined);
+    if (t == NULL)
+        rq_call_fail(call, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)joined.len, (const char *)joined.ptr);
+    return t;
+}
+
+void rq__get_table_state(void *ctx, rq_call *call)
+{
+    const Pb__GetTableStateRequest *r = (const Pb__GetTableStateRequest *)call->param;
+    const rq_catalog_table *t = find_table(ctx, call, r->table_name);
+    if (t == NULL) return;
+    Pb__TableState state = PB__TABLE_STATE__INIT;
+    Pb__GetTableStateResponse response = PB__GET_TABLE_STATE_RESPONSE__INIT;
+    state.state = (Pb__TableState__State)t->state;
+    response.table_state = &state;
+    rq_call_reply(call, &response.base);
+}
+
+void rq__get_schema_alter_status(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    const Pb__GetSchemaAlterStatusRequest *r = (const Pb__GetSchemaAlterStatusRequest *)call->param;
+    Pb__GetSchemaAlterStatusResponse response = PB__GET_SCHEMA_ALTER_STATUS_RESPONSE__INIT;
+    rq_error why = {.code = RQ_OK};
+    rq_slice name = rq_table_name_join(&call->arena, slice_of(r->table_name->namespace_),
+                                       slice_of(r->table_name->qualifier));
+    rq_err rc = name.ptr == NULL
+                    ? RQ_E_NO_MEMORY
+                    : rq_catalog_alter_status(a->catalog, name, &response.yet_to_update_regions,
+                                              &response.total_regions, &why);
+    if (rc != RQ_OK) {
+        rq_call_fail_why(call, rc, &why);
+        return;
+    }
+    response.has_yet_to_update_regions = response.has_total_regions = 1;
+    rq_call_reply(call, &response.base);
+}
+
+/* The oldest of its regions' last major compactions; 0: there was none for some region. */
+void rq__last_major_compaction(void *ctx, rq_call *call)
+{
+    const Pb__MajorCompactionTimestampRequest *r =
+        (const Pb__MajorCompactionTimestampRequest *)call->param;
+    Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
+    const rq_catalog_table *t = find_table(ctx, call, r->table_name);
+    if (t == NULL) return;
+    int64_t oldest = INT64_MAX;
+    for (size_t i = 0; i < t->region_count; i++) {
+        rq_region_load load = {0};
+        if (t->regions[i]->region != NULL) rq_region_get_load(t->regions[i]->region, &load);
+        if (load.last_major_compaction_ms < oldest) oldest = load.last_major_compaction_ms;
+    }
+    response.compaction_timestamp = oldest == INT64_MAX ? 0 : oldest;
+    rq_call_reply(call, &response.base);
+}
+
+void rq__last_major_compaction_for_region(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    const Pb__MajorCompactionTimestampForRegionRequest *r =
+        (const Pb__MajorCompactionTimestampForRegionRequest *)call->param;
+    Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
+    rq_region *region;
+    rq_region_load load;
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq_catalog_region_by_name(a->catalog, slice_of(r->region->value), &region, &why);
+    if (rc == RQ_OK) {
+        rq_region_get_load(region, &load);
+        response.compaction_timestamp = load.last_major_compaction_ms;
+    }
+    /* HBase answers 0 for a region it has no load of. */
+    rq_call_reply(call, &response.base);
+}
+
+/* --- namespaces
+ * ------------------------------------------------------------------------------------------- */
+
+static Pb__NamespaceDescriptor *namespace_message(rq_arena *arena, const rq_namespace *n)
+{
+    size_t count = n->configuration.count;
+    Pb__NamespaceDescriptor *m = rq_arena_alloc(arena, sizeof *m);
+    Pb__NameStringPair *pairs = rq_arena_alloc(arena, (count + 1) * sizeof *pairs);
+    if (m == NULL || pairs == NULL) return NULL;
+    pb__namespace_descriptor__init(m);
+    m->name = rq__pb_binary(n->name);
+    m->configuration = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__NameStringPair *));
+    if (m->configuration == NULL) return NULL;
+    for (size_t i = 0; i < count; i++) {
+        pb__name_string_pair__init(&pairs[i]);
+        pairs[i].name = rq_arena_cstr(arena, n->configuration.items[i].key);
+        pairs[i].value = rq_arena_cstr(arena, n->configuration.items[i].value);
+        if (pairs[i].name == NULL || pairs[i].value == NULL) return NULL;
+        m->configuration[i] = &pairs[i];
+    }
+    m->n_configuration = count;
+    return m;
+}
+
+void rq__get_namespace_descriptor(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    const Pb__GetNamespaceDescriptorRequest *r =
+        (const Pb__GetNamespaceDescriptorRequest *)call->param;
+    Pb__GetNamespaceDescriptorResponse response = PB__GET_NAMESPACE_DESCRIPTOR_RESPONSE__INIT;
+    const rq_namespace *n = rq_catalog_namespace_find(a->catalog, rq_slice_cstr(r->namespacename));
+    if (n == NULL) {
+        rq_call_fail(call, RQ_E_NAMESPACE_NOT_FOUND, "%s", r->namespacename);
+        return;
+    }
+    response.namespacedescriptor = namespace_message(&call->arena, n);
+    if (response.namespacedescriptor == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}
+
+void rq__list_namespace_descriptors(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    Pb__ListNamespaceDescriptorsResponse response = PB__LIST_NAMESPACE_DESCRIPTORS_RESPONSE__INIT;
+    const rq_namespace *const *all;
+    size_t count;
+    rq_catalog_namespaces(a->catalog, &all, &count);
+    response.namespacedescriptor =
+        rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__NamespaceDescriptor *));
+    for (size_t i = 0; response.namespacedescriptor != NULL && i < count; i++) {
+        Pb__NamespaceDescriptor *m = namespace_message(&call->arena, all[i]);
+        if (m == NULL) break;
+        response.namespacedescriptor[response.n_namespacedescriptor++] = m;
+    }
+    if (response.n_namespacedescriptor < count)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}
+
+void rq__list_namespaces(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    Pb__ListNamespacesResponse response = PB__LIST_NAMESPACES_RESPONSE__INIT;
+    const rq_namespace *const *all;
+    size_t count;
+    rq_catalog_namespaces(a->catalog, &all, &count);
+    response.namespacename = rq_arena_alloc(&call->arena, (count + 1) * sizeof(char *));
+    for (size_t i = 0; response.namespacename != NULL && i < count; i++) {
+        char *name = rq_arena_cstr(&call->arena, all[i]->name);
+        if (name == NULL) break;
+        response.namespacename[response.n_namespacename++] = name;
+    }
+    if (response.n_namespacename < count)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MasterService's handlers, by file: changes (master_ddl.c), lists and states (master_info.c),
+ * cluster and switches (master_service.c, which has the table). */
+#ifndef RQ_SERVICE_MASTER_PRIV_H
+#define RQ_SERVICE_MASTER_PRIV_H
+
+#include "service/admin_priv.h"
+
+/* master_ddl.c */
+void rq__create_table(void *ctx, rq_call *call);
+void rq__delete_table(void *ctx, rq_call *call);
+void rq__truncate_table(void *ctx, rq_call *call);
+void rq__enable_table(void *ctx, rq_call *call);
+void rq__disable_table(void *ctx, rq_call *call);
+void rq__modify_table(void *ctx, rq_call *call);
+void rq__add_column(void *ctx, rq_call *call);
+void rq__modify_column(void *ctx, rq_call *call);
+void rq__delete_column(void *ctx, rq_call *call);
+void rq__create_namespace(void *ctx, rq_call *call);
+void rq__modify_namespace(void *ctx, rq_call *call);
+void rq__delete_namespace(void *ctx, rq_call *call);
+void rq__flush_table(void *ctx, rq_call *call);
+void rq__exec_procedure(void *ctx, rq_call *call);
+void rq__is_procedure_done(void *ctx, rq_call *call);
+void rq__get_procedure_result(void *ctx, rq_call *call);
+void rq__abort_procedure(void *ctx, rq_call *call);
+void rq__get_procedures(void *ctx, rq_call *call);
+
+/* master_info.c */
+void rq__get_table_descriptors(void *ctx, rq_call *call);
+void rq__get_table_names(void *ctx, rq_call *call);
+void rq__list_table_descriptors_by_state(void *ctx, rq_call *call);
+void rq__list_table_names_by_state(void *ctx, rq_call *call);
+void rq__list_table_descriptors_by_namespace(void *ctx, rq_call *call);
+void rq__list_table_names_by_namespace(void *ctx, rq_call *call);
+void rq__get_table_state(void *ctx, rq_call *call);
+void rq__get_schema_alter_status(void *ctx, rq_call *call);
+void rq__get_namespace_descriptor(void *ctx, rq_call *call);
+void rq__list_namespace_descriptors(void *ctx, rq_call *call);
+void rq__list_namespaces(void *ctx, rq_call *call);
+void rq__last_major_compaction(void *ctx, rq_call *call);
+void rq__last_major_compaction_for_region(void *ctx, rq_call *call);
+
+/* cluster_status.c */
+void rq__get_cluster_status(void *ctx, rq_call *call);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MasterService: its table, the switches, and what one server answers to questions about a cluster.
+ * What is not served here yet is named with NULL: known, refused with a clear message.
+ */
+#include "service/master_priv.h"
+#include "service/messages.h"
+
+#include "proto/access_control.pb-c.h"
+#include "proto/client.pb-c.h"
+#include "proto/logs.pb-c.h"
+#include "proto/master.pb-c.h"
+#include "proto/quota.pb-c.h"
+#include "proto/replication.pb-c.h"
+#include "proto/rsgroup.pb-c.h"
+
+/* --- switches ------------------------------------------------------------------------------------
+ */
+
+typedef struct switch_job {
+    rq__blocking blocking;
+    rq_switch which[2];
+    bool before[2];
+    size_t count;
+    bool on;
+    bool repeated; /* the answer is a list */
+} switch_job;
+
+static rq_err switch_work(rq__blocking *b)
+{
+    switch_job *j = RQ_CONTAINER_OF(b, switch_job, blocking);
+    for (size_t i = 0; i < j->count; i++)
+        RQ_TRY(rq_catalog_switch_set(b->services->catalog, j->which[i], j->on, &j->before[i],
+                                     &b->why));
+    return RQ_OK;
+}
+
+/* The answers of all single switches are a bool in field 1: one message stands for them. */
+static void switch_answer(rq__blocking *b)
+{
+    switch_job *j = RQ_CONTAINER_OF(b, switch_job, blocking);
+    protobuf_c_boolean before[2] = {j->before[0], j->before[1]};
+    if (j->repeated) {
+        Pb__SetSplitOrMergeEnabledResponse response = PB__SET_SPLIT_OR_MERGE_ENABLED_RESPONSE__INIT;
+        response.prev_value = before;
+        response.n_prev_value = j->count;
+        rq_call_reply(b->call, &response.base);
+        return;
+    }
+    Pb__SetBalancerRunningResponse response = PB__SET_BALANCER_RUNNING_RESPONSE__INIT;
+    response.has_prev_balance_value = 1;
+    response.prev_balance_value = before[0];
+    rq_call_reply(b->call, &response.base);
+}
+
+static void set_switches(void *ctx, rq_call *call, const rq_switch *which, size_t count, bool on,
+                         bool repeated)
+{
+    switch_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        j->which[i] = which[i];
+    j->count = count;
+    j->on = on;
+    j->repeated = repeated;
+    rq__blocking_start(&j->blocking, ctx, call, switch_work, switch_answer);
+}
+
+static void set_switch(void *ctx, rq_call *call, rq_switch which, bool on)
+{
+    set_switches(ctx, call, &which, 1, on, false);
+}
+
+static void reply_switch(void *ctx, rq_call *call, rq_switch which)
+{
+    const rq_admin_services *a = ctx;
+    Pb__IsBalancerEnabledResponse response = PB__IS_BALANCER_ENABLED_RESPONSE__INIT;
+    response.enabled = rq_catalog_switch_get(a->catalog, which);
+    rq_call_reply(call, &response.base);
+}
+
+static void set_balancer(void *ctx, rq_call *call)
+{
+    set_switch(ctx, call, RQ_SWITCH_BALANCER,
+               ((const Pb__SetBalancerRunningRequest *)call->param)->on);
+}
+
+static void is_balancer(void *ctx, rq_call *call)
+{
+    reply_switch(ctx, call, RQ_SWITCH_BALANCER);
+}
+
+static void set_normalizer(void *ctx, rq_call *call)
+{
+    set_switch(ctx, call, RQ_SWITCH_NORMALIZER,
+               ((const Pb__SetNormalizerRunningRequest *)call->param)->on);
+}
+
+static void is_normalizer(void *ctx, rq_call *call)
+{
+    reply_switch(ctx, call, RQ_SWITCH_NORMALIZER);
+}
+
+static void set_catalog_janitor(void *ctx, rq_call *call)
+{
+    set_switch(ctx, call, RQ_SWITCH_CATALOG_JANITOR,
+               ((const Pb__EnableCatalogJanitorRequest *)call->param)->enable);
+}
+
+static void is_catalog_janitor(void *ctx, rq_call *call)
+{
+    reply_switch(ctx, call, RQ_SWITCH_CATALOG_JANITOR);
+}
+
+static void set_cleaner(void *ctx, rq_call *call)
+{
+    set_switch(ctx, call, RQ_SWITCH_CLEANER,
+               ((const Pb__SetCleanerChoreRunningRequest *)call->param)->on);
+}
+
+static void is_cleaner(void *ctx, rq_call *call)
+{
+    reply_switch(ctx, call, RQ_SWITCH_CLEANER);
+}
+
+static rq_switch switch_of(Pb__MasterSwitchType type)
+{
+    return type == PB__MASTER_SWITCH_TYPE__SPLIT ? RQ_SWITCH_SPLIT : RQ_SWITCH_MERGE;
+}
+
+static void set_split_or_merge(void *ctx, rq_call *call)
+{
+    const Pb__SetSplitOrMergeEnabledRequest *r =
+        (const Pb__SetSplitOrMergeEnabledRequest *)call->param;
+    rq_switch which[2];
+    size_t count = r->n_switch_types < 2 ? r->n_switch_types : 2;
+    for (size_t i = 0; i < count; i++)
+        which[i] = switch_of(r->switch_types[i]);
+    set_switches(ctx, call, which, count, r->enabled, true);
+}
+
+static void is_split_or_merge(void *ctx, rq_call *call)
+{
+    const Pb__IsSplitOrMergeEnabledRequest *r =
+        (const Pb__IsSplitOrMergeEnabledRequest *)call->param;
+    reply_switch(ctx, call, switch_of(r->switch_type));
+}
+
+/* --- chores: with one server they have nothing to do, and did it
+ * ------------------------------------ */
+
+static void balance(void *ctx, rq_call *call)
+{
+    const rq_admin_services *a = ctx;
+    Pb__BalanceResponse response = PB__BALANCE_RESPONSE__INIT;
+    response.balancer_ran = rq_catalog_switch_get(a->catalog, RQ_SWITCH_BALANCER);
+    response.has_moves_calculated = response.has_moves_executed = 1;
+    rq_call_reply(call, &response.base);
+}
+
+static void normalize(void *ctx, rq_call *call)
+{
+    const rq_admin_services *a = ctx;
+    Pb__NormalizeResponse response = PB__NORMALIZE_RESPONSE__INIT;
+    response.normalizer_ran = rq_catalog_switch_get(a->catalog, RQ_SWITCH_NORMALIZER);
+    rq_call_reply(call, &response.base);
+}
+
+static void run_catalog_scan(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__RunCatalogScanResponse response = PB__RUN_CATALOG_SCAN_RESPONSE__INIT;
+    response.has_scan_result = 1;
+    rq_call_reply(call, &response.base);
+}
+
+static void run_cleaner(void *ctx, rq_call *call)
+{
+    const rq_admin_services *a = ctx;
+    Pb__RunCleanerChoreResponse response = PB__RUN_CLEANER_CHORE_RESPONSE__INIT;
+    response.cleaner_chore_ran = rq_catalog_switch_get(a->catalog, RQ_SWITCH_CLEANER);
+    rq_call_reply(call, &response.base);
+}
+
+/* --- questions about the cluster
+ * ----------------------------------------------------------------------- */
+
+static void is_master_running(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__IsMasterRunningResponse response = PB__IS_MASTER_RUNNING_RESPONSE__INIT;
+    response.is_master_running = 1;
+    rq_call_reply(call, &response.base);
+}
+
+static void is_in_maintenance_mode(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__IsInMaintenanceModeResponse response = PB__IS_IN_MAINTENANCE_MODE_RESPONSE__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+/* No server is decommissioned or dead; there are no locks to see from outside. */
+static void reply_nothing(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    rq_call_reply_packed(call, rq_slice_of("", 0));
+}
+
+static void get_security_capabilities(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__SecurityCapabilitiesResponse response = PB__SECURITY_CAPABILITIES_RESPONSE__INIT;
+    Pb__SecurityCapabilitiesResponse__Capability list[] = {
+        PB__SECURITY_CAPABILITIES_RESPONSE__CAPABILITY__SIMPLE_AUTHENTICATION};
+    response.capabilities = list;
+    response.n_capabilities = 1;
+    rq_call_reply(call, &response.base);
+}
+
+/* HBASE: HMaster.execMasterService */
+static void exec_master_service(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    const Pb__CoprocessorServiceRequest *r = (const Pb__CoprocessorServiceRequest *)call->param;
+    rq_call_fail(call, RQ_E_UNKNOWN_PROTOCOL,
+                 "No registered Master Coprocessor Endpoint found for %s. Has it been enabled?",
+                 r->call->service_name);
+}
+
+static const rq_rpc_method methods[] = {
+    {"CreateTable", &pb__create_table_request__descriptor, rq__create_table},
+    {"DeleteTable", &pb__delete_table_request__descriptor, rq__delete_table},
+    {"truncateTable", &pb__truncate_table_request__descriptor, rq__truncate_table},
+    {"EnableTable", &pb__enable_table_request__descriptor, rq__enable_table},
+    {"DisableTable", &pb__disable_table_request__descriptor, rq__disable_table},
+    {"ModifyTable", &pb__modify_table_request__descriptor, rq__modify_table},
+    {"AddColumn", &pb__add_column_request__descriptor, rq__add_column},
+    {"ModifyColumn", &pb__modify_column_request__descriptor, rq__modify_column},
+    {"DeleteColumn", &pb__delete_column_request__descriptor, rq__delete_column},
+    {"FlushTable", &pb__flush_table_request__descriptor, rq__flush_table},
+    {"GetTableDescriptors", &pb__get_table_descriptors_request__descriptor,
+     rq__get_table_descriptors},
+    {"GetTableNames", &pb__get_table_names_request__descriptor, rq__get_table_names},
+    {"ListTableDescriptorsByState", &pb__list_table_descriptors_by_state_request__descriptor,
+     rq__list_table_descriptors_by_state},
+    {"ListTableNamesByState", &pb__list_table_names_by_state_request__descriptor,
+     rq__list_table_names_by_state},
+    {"ListTableDescriptorsByNamespace",
+     &pb__list_table_descriptors_by_namespace_request__descriptor,
+     rq__list_table_descriptors_by_namespace},
+    {"ListTableNamesByNamespace", &pb__list_table_names_by_namespace_request__descriptor,
+     rq__list_table_names_by_namespace},
+    {"GetTableState", &pb__get_table_state_request__descriptor, rq__get_table_state},
+    {"GetSchemaAlterStatus", &pb__get_schema_alter_status_request__descriptor,
+     rq__get_schema_alter_status},
+    {"getLastMajorCompactionTimestamp", &pb__major_compaction_timestamp_request__descriptor,
+     rq__last_major_compaction},
+    {"getLastMajorCompactionTimestampForRegion",
+     &pb__major_compaction_timestamp_for_region_request__descriptor,
+     rq__last_major_compaction_for_region},
+    {"CreateNamespace", &pb__create_namespace_request__descriptor, rq__create_namespace},
+    {"ModifyNamespace", &pb__modify_namespace_request__descriptor, rq__modify_namespace},
+    {"DeleteNamespace", &pb__delete_namespace_request__descriptor, rq__delete_namespace},
+    {"GetNamespaceDescriptor", &pb__get_namespace_descriptor_request__descriptor,
+     rq__get_namespace_descriptor},
+    {"ListNamespaceDescriptors", &pb__list_namespace_descriptors_request__descriptor,
+     rq__list_namespace_descriptors},
+    {"ListNamespaces", &pb__list_namespaces_request__descriptor, rq__list_namespaces},
+    {"getProcedureResult", &pb__get_procedure_result_request__descriptor, rq__get_procedure_result},
+    {"AbortProcedure", &pb__abort_procedure_request__descriptor, rq__abort_procedure},
+    {"GetProcedures", &pb__get_procedures_request__descriptor, rq__get_procedures},
+    {"ListProcedures", &pb__list_procedures_request__descriptor, rq__get_procedures},
+    {"GetLocks", &pb__get_locks_request__descriptor, reply_nothing},
+    {"ExecProcedure", &pb__exec_procedure_request__descriptor, rq__exec_procedure},
+    {"ExecProcedureWithRet", &pb__exec_procedure_request__descriptor, rq__exec_procedure},
+    {"IsProcedureDone", &pb__is_procedure_done_request__descriptor, rq__is_procedure_done},
+    {"GetClusterStatus", &pb__get_cluster_status_request__descriptor, rq__get_cluster_status},
+    {"IsMasterRunning", &pb__is_master_running_request__descriptor, is_master_running},
+    {"IsMasterInMaintenanceMode", &pb__is_in_maintenance_mode_request__descriptor,
+     is_in_maintenance_mode},
+    {"Balance", &pb__balance_request__descriptor, balance},
+    {"SetBalancerRunning", &pb__set_balancer_running_request__descriptor, set_balancer},
+    {"IsBalancerEnabled", &pb__is_balancer_enabled_request__descriptor, is_balancer},
+    {"Normalize", &pb__normalize_request__descriptor, normalize},
+    {"SetNormalizerRunning", &pb__set_normalizer_running_request__descriptor, set_normalizer},
+    {"IsNormalizerEnabled", &pb__is_normalizer_enabled_request__descriptor, is_normalizer},
+    {"SetSplitOrMergeEnabled", &pb__set_split_or_merge_enabled_request__descriptor,
+     set_split_or_merge},
+    {"IsSplitOrMergeEnabled", &pb__is_split_or_merge_enabled_request__descriptor,
+     is_split_or_merge},
+    {"RunCatalogScan", &pb__run_catalog_scan_request__descriptor, run_catalog_scan},
+    {"EnableCatalogJanitor", &pb__enable_catalog_janitor_request__descriptor, set_catalog_janitor},
+    {"IsCatalogJanitorEnabled", &pb__is_catalog_janitor_enabled_request__descriptor,
+     is_catalog_janitor},
+    {"RunCleanerChore", &pb__run_cleaner_chore_request__descriptor, run_cleaner},
+    {"SetCleanerChoreRunning", &pb__set_cleaner_chore_running_request__descriptor, set_cleaner},
+    {"IsCleanerChoreEnabled", &pb__is_cleaner_chore_enabled_request__descriptor, is_cleaner},
+    {"ListDecommissionedRegionServers", &pb__list_decommissioned_region_servers_request__descriptor,
+     reply_nothing},
+    {"ClearDeadServers", &pb__clear_dead_servers_request__descriptor, reply_nothing},
+    {"getSecurityCapabilities", &pb__security_capabilities_request__descriptor,
+     get_security_capabilities},
+    {"ExecMasterService", &pb__coprocessor_service_request__descriptor, exec_master_service},
+    /* No snapshot, peer or quota exists: the lists are empty. */
+    {"GetCompletedSnapshots", &pb__get_completed_snapshots_request__descriptor, reply_nothing},
+    {"ListReplicationPeers", &pb__list_replication_peers_request__descriptor, reply_nothing},
+    {"GetQuotaStates", &pb__get_quota_states_request__descriptor, reply_nothing},
+    {"GetSpaceQuotaRegionSizes", &pb__get_space_quota_region_sizes_request__descriptor,
+     reply_nothing},
+    /* Known, not served. */
+    {"Snapshot", &pb__snapshot_request__descriptor, NULL},
+    {"DeleteSnapshot", &pb__delete_snapshot_request__descriptor, NULL},
+    {"IsSnapshotDone", &pb__is_snapshot_done_request__descriptor, NULL},
+    {"RestoreSnapshot", &pb__restore_snapshot_request__descriptor, NULL},
+    {"MoveRegion", &pb__move_region_request__descriptor, NULL},
+    {"AssignRegion", &pb__assign_region_request__descriptor, NULL},
+    {"UnassignRegion", &pb__unassign_region_request__descriptor, NULL},
+    {"SplitRegion", &pb__split_table_region_request__descriptor, NULL},
+    {"MergeTableRegions", &pb__merge_table_regions_request__descriptor, NULL},
+    {"TruncateRegion", &pb__truncate_region_request__descriptor, NULL},
+    {"SetQuota", &pb__set_quota_request__descriptor, NULL},
+    {"Shutdown", &pb__shutdown_request__descriptor, NULL},
+    {"StopMaster", &pb__stop_master_request__descriptor, NULL},
+    {"AddReplicationPeer", &pb__add_replication_peer_request__descriptor, NULL},
+    {"Grant", &pb__grant_request__descriptor, NULL},
+    {"Revoke", &pb__revoke_request__descriptor, NULL},
+};
+
+rq_rpc_service rq_master_service_methods(rq_admin_services *s)
+{
+    return (rq_rpc_service){.name = "MasterService",
+                            .methods = methods,
+                            .method_count = RQ_ARRAY_LEN(methods),
+                            .ctx = s};
+}
