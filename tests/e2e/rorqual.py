@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the drivers in this folder share: a server to test, and a report that adds up."""
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
+JAVA = ROOT / "tests/java/run"
+READY = re.compile(r"rorqual ready: zookeeper (\S+), master (\S+), regionserver (\S+), data (.+)")
+START_DEADLINE = 60
+STOP_DEADLINE = 120
+
+
+class Report:
+    """Lines of the form 'PASS name' and 'FAIL name: reason', counted whoever prints them."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+        self.lock = threading.Lock()
+
+    def line(self, line):
+        """Passes a line on; if it is an outcome, counts it."""
+        with self.lock:
+            self.passed += line.startswith("PASS ")
+            self.failed += line.startswith("FAIL ")
+            print(line, flush=True)
+
+    def outcome(self, name, problem=None):
+        """Reports one test of the driver's own; a problem is a text, or None."""
+        self.line(f"FAIL {name}: {problem}" if problem else f"PASS {name}")
+        return not problem
+
+    def finish(self):
+        print(f"{self.passed} passed, {self.failed} failed", flush=True)
+        return 0 if self.failed == 0 and self.passed > 0 else 1
+
+
+class Server:
+    """A Rorqual on a folder and on ports that it picks itself, so each start has new ones."""
+
+    def __init__(self, data, log, *arguments):
+        self.log = log
+        with open(log, "ab") as stderr:
+            self.process = subprocess.Popen(
+                [BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port", "0",
+                 "--rs-port", "0", *arguments],
+                stdout=subprocess.PIPE, stderr=stderr)
+        line = self._first_line()
+        ready = READY.search(line)
+        if not ready:
+            self.kill()
+            raise RuntimeError(f"no ready line but {line!r}; {self.tail()}")
+        self.zk, self.master, self.regionserver = ready[1], ready[2], ready[3]
+        # Nobody reads further lines: what the server prints later goes nowhere, and never blocks it.
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
+    def _first_line(self):
+        """The ready line, or whatever came until the server ended or the deadline passed."""
+        deadline = time.monotonic() + START_DEADLINE
+        text = b""
+        descriptor = self.process.stdout.fileno()
+        while time.monotonic() < deadline and b"rorqual ready" not in text.rpartition(b"\n")[0]:
+            if not select.select([descriptor], [], [], 0.2)[0]:
+                continue
+            some = os.read(descriptor, 4096)
+            if not some:
+                break
+            text += some
+        return text.decode(errors="replace")
+
+    def stop(self):
+        """SIGTERM; returns None, or what was wrong with the way it ended."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_DEADLINE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"no end {STOP_DEADLINE} s after SIGTERM; {self.tail()}"
+        return None if code == 0 else f"exit code {code}; {self.tail()}"
+
+    def kill(self):
+        """kill -9; returns None, or that it was dead already."""
+        died = self.process.poll()
+        self.process.kill()
+        self.process.wait()
+        return None if died is None else f"it had ended by itself with {died}; {self.tail()}"
+
+    def tail(self):
+        with open(self.log, errors="replace") as log:
+            return "log ends: " + " | ".join(log.read().splitlines()[-8:])
+
+
+def build_java():
+    subprocess.run([str(JAVA), "build"], check=True)
+
+
+def java(report, client, phases, zk, run, log, programs=()):
+    """Runs the programs of one client and counts their lines. A JVM that dies early is a failure."""
+    with open(log, "ab") as stderr:
+        process = subprocess.Popen([str(JAVA), client, phases, *programs], stdout=subprocess.PIPE,
+                                   stderr=stderr, env={**os.environ, "ZK": zk, "RUN": run}, text=True)
+        ended = False
+        for line in process.stdout:
+            # The JVM's own sum is not a test; ours counts everything.
+            if re.fullmatch(r"\d+ passed, \d+ failed\n", line):
+                ended = True
+            else:
+                report.line(line.rstrip("\n"))
+        process.wait()
+    if not ended:
+        report.outcome(f"client {client}, phase {phases}", f"the JVM ended early, code {process.returncode}; "
+                       + " | ".join(pathlib.Path(log).read_text(errors="replace").splitlines()[-5:]))
+
+
+def fail_hard(problem):
+    print(f"FAIL driver: {problem}\n0 passed, 1 failed", flush=True)
+    sys.exit(1)

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A real Apache HBase 2.6.1, standalone, from Maven Central: the oracle and the peer of every measurement.
+#   hbase.sh start [DIR]   start it on loopback and wait until it is ready (DIR: default ${TMPDIR:-/tmp}/hbase-peer)
+#   hbase.sh stop  [DIR]   stop the one started from DIR and wait until it is gone
+#   hbase.sh run   [DIR] CLASS ARGS…   run a class of HBase against it (PerformanceEvaluation, HFilePrettyPrinter …)
+#   hbase.sh shell [DIR] [FILE]        the official HBase shell (2.4.17, the newest on the registry) against it; FILE: non-interactive
+#   hbase.sh classpath     print the class path
+# Ports: ZK_PORT (2181), MASTER_PORT (16000), RS_PORT (16020); web pages on +10. HEAP (2g), EXTRA (more XML properties). Needs Java 17 and Maven.
+# SNAPPY, LZ4, LZO, ZSTD come from hbase-compression-aircompressor (Hadoop 2.10 has no native libraries here).
+set -euo pipefail
+verb=${1:?start, stop, run, shell or classpath}; shift
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/hbase-peer
+ZK_PORT=${ZK_PORT:-2181} MASTER_PORT=${MASTER_PORT:-16000} RS_PORT=${RS_PORT:-16020} HEAP=${HEAP:-2g}
+opens=(); for m in java.lang java.nio sun.nio.ch java.util java.util.concurrent java.lang.reflect java.net java.math java.text java.io; do
+  opens+=(--add-opens "java.base/$m=ALL-UNNAMED"); done
+opens+=(--add-exports java.base/jdk.internal.misc=ALL-UNNAMED)
+
+resolve() { # resolve NAME ARTIFACT… : a class path file from Maven, made once
+  local name=$1; shift; mkdir -p "$cache/$name"
+  [ -s "$cache/$name/cp" ] && return
+  { echo '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>peer</groupId><artifactId>peer</artifactId><version>1</version><dependencies>'
+    local a g n v t; for a in "$@"; do IFS=: read -r g n v t <<<"$a"
+      echo "<dependency><groupId>$g</groupId><artifactId>$n</artifactId><version>$v</version>${t:+<type>$t</type>}"
+      [ "$n" = hbase-it ] && echo '<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>'
+      echo '</dependency>'; done
+    echo '</dependencies></project>'; } >"$cache/$name/pom.xml"
+  # From Maven's own cache if all is there: a second machine start must not depend on a network.
+  local goal=org.apache.maven.plugins:maven-dependency-plugin:2.8:build-classpath
+  mvn -o -q -B -f "$cache/$name/pom.xml" $goal -Dmdep.outputFile="$cache/$name/cp" >/dev/null 2>&1 \
+    || mvn -q -B -f "$cache/$name/pom.xml" $goal -Dmdep.outputFile="$cache/$name/cp" >&2
+}
+server_cp() { local g=org.apache.hbase v=2.6.1
+  resolve server $g:hbase-server:$v $g:hbase-server:$v:test-jar $g:hbase-mapreduce:$v $g:hbase-mapreduce:$v:test-jar \
+    $g:hbase-it:$v:test-jar $g:hbase-common:$v:test-jar $g:hbase-client:$v:test-jar $g:hbase-zookeeper:$v:test-jar \
+    $g:hbase-thrift:$v $g:hbase-rest:$v $g:hbase-compression-aircompressor:$v junit:junit:4.13.2; cat "$cache/server/cp"; }
+shell_cp() { resolve shell org.apache.hbase:hbase-shell:2.4.17; cat "$cache/shell/cp"
+  [ -d "$cache/shell/jar" ] || unzip -q "$(tr ':' '\n' <"$cache/shell/cp" | grep '/hbase-shell-')" -d "$cache/shell/jar"; }
+property() { echo "<property><name>$1</name><value>$2</value></property>"; }
+configure() { mkdir -p "$1/conf"
+  { echo '<configuration>'
+    property hbase.rootdir "file://$1/data"; property hbase.zookeeper.property.dataDir "$1/zk"
+    property hbase.unsafe.stream.capability.enforce false; property hbase.wal.provider filesystem
+    property hbase.cluster.distributed false; property hbase.zookeeper.quorum 127.0.0.1
+    property hbase.zookeeper.property.clientPort "$ZK_PORT"
+    property hbase.master.hostname localhost; property hbase.regionserver.hostname localhost
+    property hbase.master.ipc.address 127.0.0.1; property hbase.regionserver.ipc.address 127.0.0.1
+    property hbase.master.port "$MASTER_PORT"; property hbase.regionserver.port "$RS_PORT"
+    property hbase.master.info.port $((MASTER_PORT + 10)); property hbase.regionserver.info.port $((RS_PORT + 10))
+    property hbase.master.info.bindAddress 127.0.0.1; property hbase.regionserver.info.bindAddress 127.0.0.1
+    local c; for c in Snappy Lz4 Lzo Zstd; do property hbase.io.compress.${c,,}.codec org.apache.hadoop.hbase.io.compress.aircompressor.${c}Codec; done
+    echo "${EXTRA:-}"; echo '</configuration>'; } >"$1/conf/hbase-site.xml"
+  printf '%s\n' 'log4j.rootLogger=WARN,c' 'log4j.appender.c=org.apache.log4j.ConsoleAppender' \
+    'log4j.appender.c.layout=org.apache.log4j.PatternLayout' 'log4j.appender.c.layout.ConversionPattern=%d{ISO8601} %p [%t] %c{2}: %m%n' \
+    'log4j.logger.org.apache.hadoop.hbase.master.HMaster=INFO' 'log4j.logger.org.apache.hadoop.hbase.PerformanceEvaluation=INFO' >"$1/conf/log4j.properties"; }
+dir=${TMPDIR:-/tmp}/hbase-peer
+case ${1:-} in /*) dir=$1; shift ;; esac
+
+case $verb in
+classpath) server_cp ;;
+start)
+  cp=$(server_cp); configure "$dir"
+  java "${opens[@]}" -Xmx"$HEAP" -cp "$dir/conf:$cp" org.apache.hadoop.hbase.master.HMaster start >"$dir/log" 2>&1 </dev/null &
+  echo $! >"$dir/pid"
+  for _ in $(seq 300); do grep -q 'Master has completed initialization' "$dir/log" && { echo "HBase ready: zookeeper 127.0.0.1:$ZK_PORT"; exit 0; }
+    kill -0 "$(cat "$dir/pid")" 2>/dev/null || break; sleep 0.2; done
+  tail -n 20 "$dir/log" >&2; exit 1 ;;
+stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/null
+  for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.2; done; kill -9 "$pid" 2>/dev/null && echo 'killed after 60 s' >&2; rm -f "$dir/pid" ;;
+run) cp=$(server_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
+shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"
+  exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
+*) echo "unknown verb: $verb" >&2; exit 2 ;;
+esac
