@@ -6,7 +6,7 @@
  * Call objects and their arenas are recycled per loop; in the steady state a call allocates
  * nothing. Decoded messages may be many times larger than their bytes (an empty Action is 2 bytes
  * on the wire and over a hundred in memory), so what the arena grows beyond ARENA_FREE is charged
- * to the budget, and a request that finds it spent is refused.
+ * to the budget; beyond a copy of the request, a call that finds it spent is refused.
  */
 #include "rpc/rpc_priv.h"
 
@@ -49,26 +49,30 @@ static void *arena_alloc(void *data, size_t size)
     return rq_arena_alloc(data, size);
 }
 
+/* Charges `bytes` more. A copy of what the request brought is taken in any case (it was let in, and
+ * large values are mostly one copy); what swells beyond that only while there is room. */
+static bool charge(rq_call_private *p, size_t bytes)
+{
+    if (p->charged + bytes <= p->call.request_bytes + ARENA_FREE)
+        rq_budget_force(budget_of(p), bytes);
+    else if (!rq_budget_try(budget_of(p), bytes))
+        p->over_budget = true;
+    if (!p->over_budget) p->charged += bytes;
+    return !p->over_budget;
+}
+
 static void *charged_alloc(void *data, size_t size)
 {
     rq_call_private *p = data;
-    if (size > ARENA_FREE) { /* before it is allocated */
-        if (!rq_budget_try(budget_of(p), size)) {
-            p->over_budget = true;
-            return NULL;
-        }
-        p->charged += size;
-    }
-    void *bytes = rq_arena_alloc(&p->call.arena, size);
-    size_t total = p->call.arena.total_bytes;
-    if (RQ_LIKELY(total <= ARENA_FREE + p->charged)) return bytes;
-    size_t more = total - ARENA_FREE - p->charged;
-    if (!rq_budget_try(budget_of(p), more)) {
-        p->over_budget = true;
+    rq_arena *arena = &p->call.arena;
+    size_t free_bytes = p->charged + ARENA_FREE;
+    /* A large piece before it is allocated, small ones when a chunk was added for them. */
+    if (size > ARENA_FREE && arena->total_bytes + size > free_bytes && !charge(p, size))
         return NULL;
-    }
-    p->charged += more;
-    return bytes;
+    void *bytes = rq_arena_alloc(arena, size);
+    free_bytes = p->charged + ARENA_FREE;
+    if (RQ_LIKELY(arena->total_bytes <= free_bytes)) return bytes;
+    return charge(p, arena->total_bytes - free_bytes) ? bytes : NULL;
 }
 
 static void no_free(void *data, void *pointer)
@@ -438,8 +442,7 @@ static bool take_block(rq_call_private *p, const rq_request_head *head, rq_curso
     if (rc != RQ_OK)
         return refuse(r, "java.io.IOException", false, "%s",
                       why.message[0] != '\0' ? why.message : rq_err_text(rc));
-    if (!rq_budget_try(budget_of(p), p->block.cap)) return refuse_overloaded(p, r);
-    p->charged += p->block.cap;
+    if (!charge(p, p->block.cap)) return refuse_overloaded(p, r);
     p->call.cell_block = rq_buf_slice(&p->block);
     return true;
 }

@@ -148,6 +148,7 @@ static bool step_preamble(rq_rpc_conn *conn)
     } else {
         if (p[5] != RQ_AUTH_SIMPLE) switch_to_simple(conn);
         conn->state = RQ_CONN_HEADER;
+        conn->input.never_big = false;
     }
     return conn->state != RQ_CONN_DEAD;
 }
@@ -441,6 +442,7 @@ static rq_err on_open(void *ctx, rq_stream *s)
     conn->resume.run = run_resume;
     conn->waiter.task.run = run_room;
     conn->waiter.lane = rq_loop_lane(conn->worker->loop);
+    conn->input.never_big = true; /* a preamble is no frame, whatever its bytes look like */
     rq_stream_set_user(s, conn);
     return RQ_OK;
 }
@@ -486,7 +488,7 @@ static void on_close(rq_stream *s, rq_err why)
     conn->stream = NULL;
     if (conn->waiting && rq_budget_forget(budget, &conn->waiter)) {
         conn->waiting = false;
-        rq_conn_unref(conn);
+        conn->refs--; /* not the last: the stream's is still held */
     }
     rq_conn_unref(conn);
 }

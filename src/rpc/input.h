@@ -48,7 +48,7 @@ typedef struct rq_input {
     rq_chunk *big; /* a frame that grows: big_len bytes of big_want are there */
     size_t big_len;
     size_t big_want;
-    bool never_big; /* set by the user who will refuse the frame: do not grow for it */
+    bool never_big; /* set by the user: what is in front is no frame, or one that is refused */
 } rq_input;
 
 void rq_input_clear(rq_input *in, rq_rpc_budget *budget);

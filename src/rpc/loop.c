@@ -124,6 +124,8 @@ struct rq_stream {
     rq_err why;
     bool opened; /* on_open succeeded: on_close is due */
     bool reading;
+    bool allocating;   /* libuv asks for a buffer: it must not be told to stop or close now */
+    bool close_wanted; /* asked for while allocating */
     bool paused;
     bool is_dirty;
     bool writing;
@@ -503,8 +505,10 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
         return;
     }
     size_t len = 0;
+    s->allocating = true;
     void *p = s->events->on_buffer(s, &len);
-    if (p == NULL) rq_stream_pause(s);
+    s->allocating = false;
+    if (p == NULL) s->paused = true; /* on_read stops */
     if (len > UINT32_MAX) len = UINT32_MAX;
     *ret = uv_buf_init(p, p == NULL ? 0 : (unsigned)len);
 }
@@ -537,7 +541,14 @@ static void on_read(uv_stream_t *h, ssize_t nread, const uv_buf_t *buf)
     rq_stream *s = (rq_stream *)h;
     enter(s->loop);
     if (s->closing) return;
-    if (nread == UV_ENOBUFS) return; /* on_buffer gave none: paused already */
+    if (s->close_wanted) {
+        rq_stream_close(s, s->why);
+        return;
+    }
+    if (nread == UV_ENOBUFS) {
+        if (s->paused) rq_stream_pause(s);
+        return;
+    }
     if (nread < 0) {
         rq_err why = nread == UV_EOF ? s->why : RQ_E_IO;
         if (!s->finishing) flush(s); /* answers that are ready still go out */
@@ -561,7 +572,7 @@ static void read_start(rq_stream *s)
 void rq_stream_pause(rq_stream *s)
 {
     s->paused = true;
-    if (s->finishing || !s->reading || s->closing) return;
+    if (s->finishing || !s->reading || s->closing || s->allocating) return;
     uv_read_stop((uv_stream_t *)&s->tcp);
     s->reading = false;
 }
@@ -616,6 +627,8 @@ void rq_stream_close(rq_stream *s, rq_err why)
 {
     if (s->closing) return;
     if (s->why == RQ_OK) s->why = why;
+    s->close_wanted = s->allocating;
+    if (s->allocating) return;
     s->closing = true;
     s->reading = false;
     if (s->is_dirty) { /* flush_dirty must not meet it after it was freed */
@@ -638,7 +651,7 @@ void rq_stream_finish(rq_stream *s)
 
 bool rq_stream_closing(const rq_stream *s)
 {
-    return s->closing || s->finishing;
+    return s->closing || s->finishing || s->close_wanted;
 }
 
 void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)

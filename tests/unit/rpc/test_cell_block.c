@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cell-block codecs and compressors: there and back, and bytes that are neither. */
+#include "rpc/cell_codec.h"
+#include "rpc/compressor.h"
+
+#include "base/random.h"
+#include "unit.h"
+
+static void fill_cells(rq_cellblock *b, unsigned count)
+{
+    char qualifier[32], value[200];
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(qualifier, sizeof qualifier, "q%u", i);
+        memset(value, 'a' + (int)(i % 26), sizeof value);
+        rq_cell c = {
+            .row = (const uint8_t *)"row",
+            .row_len = 3,
+            .family = (const uint8_t *)"f",
+            .family_len = 1,
+            .qualifier = (const uint8_t *)qualifier,
+            .qualifier_len = (uint32_t)strlen(qualifier),
+            .value = (const uint8_t *)value,
+            .value_len = i % sizeof value,
+            .timestamp = 1700000000000 + i,
+            .type = i % 5 == 0 ? RQ_TYPE_DELETE_COLUMN : RQ_TYPE_PUT,
+            .tags = (const uint8_t *)"\0\2\1x",
+            .tags_len = i % 3 == 0 ? 4 : 0,
+        };
+        assert_int_equal(rq_cellblock_append(b, &c), RQ_OK);
+    }
+}
+
+static void check_codec(rq_cell_codec codec)
+{
+    rq_cellblock cells = {.with_tags = rq_cell_codec_has_tags(codec)};
+    rq_cellblock back = {.with_tags = cells.with_tags};
+    rq_buf wire = {0};
+    fill_cells(&cells, 50);
+    assert_int_equal(rq_cell_codec_encode(codec, rq_buf_slice(&cells.bytes), &wire), RQ_OK);
+    assert_int_equal(rq_cell_codec_decode(codec, rq_buf_slice(&wire), &back, NULL), RQ_OK);
+    assert_int_equal(back.count, 50);
+    assert_int_equal(back.bytes.len, cells.bytes.len);
+    assert_memory_equal(back.bytes.ptr, cells.bytes.ptr, cells.bytes.len);
+    unsigned cut_ok = 0;
+    for (size_t n = 0; n < 200; n++) {
+        rq_cellblock cut = {0};
+        if (rq_cell_codec_decode(codec, rq_slice_of(wire.ptr, n), &cut, NULL) == RQ_OK) cut_ok++;
+        rq_cellblock_clear(&cut);
+    }
+    assert_in_range(cut_ok, 1, 6); /* only at cell boundaries */
+    rq_cellblock_clear(&cells);
+    rq_cellblock_clear(&back);
+    rq_buf_clear(&wire);
+}
+
+static void cell_codecs_translate_there_and_back(void **state)
+{
+    (void)state;
+    check_codec(RQ_CODEC_CELL);
+    check_codec(RQ_CODEC_CELL_TAGS);
+}
+
+static void codecs_are_found_by_java_class(void **state)
+{
+    (void)state;
+    rq_cell_codec c;
+    assert_true(rq_cell_codec_find("org.apache.hadoop.hbase.codec.KeyValueCodec", &c));
+    assert_int_equal(c, RQ_CODEC_KEYVALUE);
+    assert_true(rq_cell_codec_find("org.apache.hadoop.hbase.codec.KeyValueCodecWithTags", &c));
+    assert_true(rq_cell_codec_has_tags(c));
+    assert_false(rq_cell_codec_find("org.apache.hadoop.hbase.codec.NoCodec", &c));
+    assert_null(rq_compressor_find("org.apache.hadoop.io.compress.NoCodec"));
+}
+
+static const char *const compressors[] = {
+    "org.apache.hadoop.io.compress.DefaultCodec", "org.apache.hadoop.io.compress.GzipCodec",
+    "org.apache.hadoop.io.compress.SnappyCodec",  "org.apache.hadoop.io.compress.Lz4Codec",
+    "org.apache.hadoop.io.compress.ZStandardCodec",
+    "org.apache.hadoop.hbase.io.compress.zstd.ZstdCodec",
+};
+
+static void check_round_trip(const rq_compressor *c, const uint8_t *raw, size_t len)
+{
+    rq_buf packed = {0}, back = {0};
+    assert_int_equal(rq_compressor_pack(c, rq_slice_of(raw, len), &packed), RQ_OK);
+    assert_int_equal(rq_compressor_unpack(c, rq_buf_slice(&packed), len, &back, NULL), RQ_OK);
+    assert_int_equal(back.len, len);
+    if (len > 0) assert_memory_equal(back.ptr, raw, len);
+    rq_buf_clear(&back);
+    if (len > 0)
+        assert_int_equal(rq_compressor_unpack(c, rq_buf_slice(&packed), len - 1, &back, NULL),
+                         RQ_E_RESULT_TOO_LARGE);
+    rq_buf_clear(&back);
+    if (packed.len > 1 && len > 0)
+        assert_int_not_equal(
+            rq_compressor_unpack(c, rq_slice_of(packed.ptr, packed.len - 1), len, &back, NULL),
+            RQ_OK);
+    rq_buf_clear(&back);
+    rq_buf_clear(&packed);
+}
+
+static void compressors_round_trip(void **state)
+{
+    (void)state;
+    enum { MAX = 300000 };
+    uint8_t *raw = malloc(MAX);
+    rq_random r;
+    rq_random_seed(&r, 1);
+    for (size_t i = 0; i < MAX; i++)
+        raw[i] = i % 7 < 3 ? (uint8_t)rq_random_next(&r) : (uint8_t)(i / 100);
+    static const size_t lens[] = {0, 1, 100, 65535, 65536, 65537, 200000, MAX};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(compressors); i++)
+        for (size_t k = 0; k < RQ_ARRAY_LEN(lens); k++)
+            check_round_trip(rq_compressor_find(compressors[i]), raw, lens[k]);
+    free(raw);
+}
+
+static void random_bytes_do_not_decompress(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, 2);
+    uint8_t bytes[300];
+    for (int round = 0; round < 2000; round++) {
+        size_t len = (size_t)rq_random_below(&r, sizeof bytes);
+        for (size_t i = 0; i < len; i++)
+            bytes[i] = (uint8_t)rq_random_next(&r);
+        if (round % 2 == 0 && len > 4) memset(bytes, 0, 3); /* a small block length */
+        for (size_t i = 0; i < RQ_ARRAY_LEN(compressors); i++) {
+            rq_buf out = {0};
+            rq_error why = {0};
+            rq_err rc = rq_compressor_unpack(rq_compressor_find(compressors[i]),
+                                             rq_slice_of(bytes, len), 10000, &out, &why);
+            assert_true(out.len <= 10001);
+            if (rc == RQ_E_CORRUPT) assert_true(why.message[0] != '\0');
+            rq_buf_clear(&out);
+        }
+    }
+}
+
+static void gzip_members_are_joined(void **state)
+{
+    (void)state;
+    const rq_compressor *c = rq_compressor_find(compressors[1]);
+    rq_buf packed = {0}, back = {0};
+    assert_int_equal(rq_compressor_pack(c, RQ_SLICE_LIT("one"), &packed), RQ_OK);
+    assert_int_equal(rq_compressor_pack(c, RQ_SLICE_LIT("two"), &packed), RQ_OK);
+    assert_int_equal(rq_compressor_unpack(c, rq_buf_slice(&packed), 100, &back, NULL), RQ_OK);
+    assert_true(rq_slice_eq(rq_buf_slice(&back), RQ_SLICE_LIT("onetwo")));
+    rq_buf_clear(&packed);
+    rq_buf_clear(&back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cell_codecs_translate_there_and_back),
+        cmocka_unit_test(codecs_are_found_by_java_class),
+        cmocka_unit_test(compressors_round_trip),
+        cmocka_unit_test(random_bytes_do_not_decompress),
+        cmocka_unit_test(gzip_members_are_joined),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

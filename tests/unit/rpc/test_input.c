@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From reads of every size to frames: the same frames, whole, whatever the cuts. */
+#include "rpc/input.h"
+
+#include "base/random.h"
+#include "unit.h"
+
+#define BYTES_MAX ((size_t)1 << 20)
+
+struct held {
+    rq_slice bytes;
+    rq_chunk *owner;
+    unsigned number;
+};
+
+struct feed {
+    rq_rpc_budget *budget;
+    rq_chunk_pool pool;
+    rq_input in;
+    struct held held[64]; /* frames somebody still works on */
+    unsigned held_count;
+    unsigned frames;
+};
+
+static size_t frame_len(unsigned i)
+{
+    /* Tiny, ordinary, around the limit of a shared chunk, big, empty. */
+    static const size_t lens[] = {1, 0, 100, 1200, 16380, 16384, 16381, 70000, 3, 65536, 300000, 17};
+    return lens[i % RQ_ARRAY_LEN(lens)];
+}
+
+static uint8_t frame_byte(unsigned i, size_t at)
+{
+    return (uint8_t)(i * 31 + at * 7 + at / 251);
+}
+
+static void check_frame(unsigned i, rq_slice bytes)
+{
+    assert_int_equal(bytes.len, frame_len(i));
+    for (size_t at = 0; at < bytes.len; at += bytes.len > 1000 ? 97 : 1)
+        assert_int_equal(bytes.ptr[at], frame_byte(i, at));
+}
+
+static void release_one(struct feed *f, unsigned which)
+{
+    check_frame(f->held[which].number, f->held[which].bytes); /* still what it was */
+    rq_chunk_unref(f->held[which].owner);
+    f->held[which] = f->held[--f->held_count];
+}
+
+static void take_frames(struct feed *f, rq_random *r)
+{
+    rq_slice bytes;
+    rq_chunk *owner;
+    size_t len;
+    while (rq_input_frame(&f->in, BYTES_MAX, &bytes, &owner, &len) == RQ_FRAME_WHOLE) {
+        check_frame(f->frames, bytes);
+        if (f->held_count < RQ_ARRAY_LEN(f->held) && rq_random_below(r, 3) == 0)
+            f->held[f->held_count++] = (struct held){bytes, owner, f->frames};
+        else
+            rq_chunk_unref(owner);
+        f->frames++;
+    }
+    assert_int_equal(rq_input_settle(&f->in, &f->pool), RQ_OK);
+    while (f->held_count > 0 && rq_random_below(r, 2) == 0)
+        release_one(f, (unsigned)rq_random_below(r, f->held_count));
+}
+
+static uint8_t *make_stream(unsigned frames, size_t *ret_len)
+{
+    rq_buf b = {0};
+    for (unsigned i = 0; i < frames; i++) {
+        assert_int_equal(rq_buf_append_be32(&b, (uint32_t)frame_len(i)), RQ_OK);
+        for (size_t at = 0; at < frame_len(i); at++)
+            assert_int_equal(rq_buf_append_u8(&b, frame_byte(i, at)), RQ_OK);
+    }
+    *ret_len = b.len;
+    return b.ptr;
+}
+
+static void feed_stream(size_t step_max, uint64_t seed)
+{
+    enum { FRAMES = 60 };
+    struct feed f = {0};
+    rq_random r;
+    rq_random_seed(&r, seed);
+    assert_int_equal(rq_rpc_budget_new((size_t)64 << 20, &f.budget), RQ_OK);
+    f.pool.budget = f.budget;
+    size_t len, at = 0;
+    uint8_t *stream = make_stream(FRAMES, &len);
+    while (at < len) {
+        size_t room;
+        rq_err why;
+        uint8_t *p = rq_input_buffer(&f.in, &f.pool, &room, &why);
+        assert_non_null(p);
+        assert_true(room > 0);
+        size_t n = 1 + (size_t)rq_random_below(&r, step_max);
+        if (n > room) n = room;
+        if (n > len - at) n = len - at;
+        memcpy(p, stream + at, n);
+        at += n;
+        rq_input_received(&f.in, &f.pool, n);
+        take_frames(&f, &r);
+    }
+    assert_int_equal(f.frames, FRAMES);
+    assert_false(rq_input_partial(&f.in));
+    while (f.held_count > 0)
+        release_one(&f, 0);
+    rq_input_clear(&f.in, f.budget);
+    rq_chunk_pool_clear(&f.pool);
+    assert_int_equal(rq_rpc_budget_used(f.budget), 0);
+    rq_rpc_budget_free(f.budget);
+    free(stream);
+}
+
+static void frames_survive_every_cut(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        feed_stream(1, seed);
+        feed_stream(7, seed);
+        feed_stream(1500, seed);
+        feed_stream(100000, seed);
+    }
+}
+
+static void put_bytes(rq_input *in, rq_chunk_pool *pool, const void *bytes, size_t len)
+{
+    size_t room;
+    rq_err why;
+    uint8_t *p = rq_input_buffer(in, pool, &room, &why);
+    assert_non_null(p);
+    assert_true(room >= len);
+    memcpy(p, bytes, len);
+    rq_input_received(in, pool, len);
+}
+
+static void a_frame_over_the_limit_is_told_at_once(void **state)
+{
+    (void)state;
+    rq_rpc_budget *budget;
+    assert_int_equal(rq_rpc_budget_new((size_t)1 << 30, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input in = {0};
+    rq_slice bytes;
+    rq_chunk *owner;
+    size_t len;
+    put_bytes(&in, &pool, "\0\0\1\0rest", 8); /* 256 */
+    assert_int_equal(rq_input_frame(&in, 255, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
+    assert_int_equal(len, 256);
+    assert_true(rq_slice_eq(bytes, RQ_SLICE_LIT("rest")));
+    assert_int_equal(rq_input_frame(&in, 256, &bytes, &owner, &len), RQ_FRAME_MORE);
+    rq_input_clear(&in, budget);
+    put_bytes(&in, &pool, "\xff\xff\xff\xff", 4);
+    assert_int_equal(rq_input_frame(&in, 255, &bytes, &owner, &len), RQ_FRAME_TOO_BIG);
+    assert_int_equal(len, UINT32_MAX);
+    rq_input_clear(&in, budget);
+    rq_chunk_pool_clear(&pool);
+    rq_rpc_budget_free(budget);
+}
+
+static void memory_follows_what_was_sent(void **state)
+{
+    (void)state;
+    rq_rpc_budget *budget;
+    assert_int_equal(rq_rpc_budget_new((size_t)1 << 30, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input in = {0};
+    put_bytes(&in, &pool, "\x10\0\0\0", 4); /* 256 MiB announced, nothing sent */
+    assert_int_equal(rq_input_settle(&in, &pool), RQ_OK);
+    assert_true(rq_rpc_budget_used(budget) <= 64 * 1024);
+    rq_input_clear(&in, budget);
+    rq_chunk_pool_clear(&pool);
+    assert_int_equal(rq_rpc_budget_used(budget), 0);
+    rq_rpc_budget_free(budget);
+}
+
+static void a_spent_budget_stops_all_but_one(void **state)
+{
+    (void)state;
+    rq_rpc_budget *budget;
+    assert_int_equal(rq_rpc_budget_new(100 * 1024, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input a = {0}, b = {0};
+    size_t room;
+    rq_err why;
+    put_bytes(&a, &pool, "\0\x10\0\0", 4); /* 1 MiB each */
+    assert_int_equal(rq_input_settle(&a, &pool), RQ_OK);
+    put_bytes(&b, &pool, "\0\x10\0\0", 4);
+    assert_int_equal(rq_input_settle(&b, &pool), RQ_OK); /* over the budget: the overdraft */
+    for (int i = 0; i < 1000; i++) { /* b goes on until its frame is whole */
+        uint8_t *p = rq_input_buffer(&b, &pool, &room, &why);
+        if (p == NULL) break;
+        memset(p, 0, room);
+        rq_input_received(&b, &pool, room);
+        if (b.big == NULL) break;
+    }
+    assert_null(b.big);
+    assert_int_equal(b.end, 4 + (1 << 20));
+    /* a was given one step; the next is refused until somebody gives back or settles. */
+    uint8_t *p = rq_input_buffer(&a, &pool, &room, &why);
+    assert_non_null(p);
+    memset(p, 0, room);
+    rq_input_received(&a, &pool, room);
+    assert_true(rq_budget_overdraw(budget, &b));
+    assert_null(rq_input_buffer(&a, &pool, &room, &why));
+    assert_int_equal(why, RQ_E_AGAIN);
+    rq_budget_settle(budget, &b);
+    assert_non_null(rq_input_buffer(&a, &pool, &room, &why));
+    rq_input_clear(&a, budget);
+    rq_input_clear(&b, budget);
+    rq_chunk_pool_clear(&pool);
+    assert_int_equal(rq_rpc_budget_used(budget), 0);
+    rq_rpc_budget_free(budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_survive_every_cut),
+        cmocka_unit_test(a_frame_over_the_limit_is_told_at_once),
+        cmocka_unit_test(memory_follows_what_was_sent),
+        cmocka_unit_test(a_spent_budget_stops_all_but_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops: lanes, hooks, timers, listeners and streams over real sockets. */
+#include "rpc/stream.h"
+
+#include "peer.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static rq_loops *start_loops(unsigned count, rq_epoch *epoch)
+{
+    rq_loops *loops;
+    rq_loops_options o = {.count = count, .epoch = epoch};
+    assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
+    assert_int_equal(rq_loops_start(loops), RQ_OK);
+    return loops;
+}
+
+static void stop_loops(rq_loops *loops)
+{
+    rq_loops_stop(loops);
+    rq_loops_free(loops);
+}
+
+/* ---- lanes */
+
+struct counted {
+    rq_task task;
+    unsigned number;
+    struct order *order;
+};
+
+struct order {
+    _Atomic unsigned next;
+    _Atomic unsigned wrong;
+};
+
+static void run_counted(rq_task *task)
+{
+    struct counted *c = RQ_CONTAINER_OF(task, struct counted, task);
+    if (atomic_load(&c->order->next) != c->number) atomic_fetch_add(&c->order->wrong, 1);
+    atomic_store(&c->order->next, c->number + 1);
+}
+
+static void tasks_of_one_thread_run_in_order(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    rq_loops *loops = start_loops(1, NULL);
+    struct order order = {0};
+    struct counted *tasks = calloc(N, sizeof *tasks);
+    for (unsigned i = 0; i < N; i++) {
+        tasks[i] = (struct counted){{NULL, run_counted}, i, &order};
+        rq_lane_post(rq_loop_lane(rq_loops_get(loops, 0)), &tasks[i].task);
+    }
+    rq_loops_sync(loops);
+    assert_int_equal(order.next, N);
+    assert_int_equal(order.wrong, 0);
+    stop_loops(loops);
+    free(tasks);
+}
+
+struct hopper {
+    rq_task task;
+    rq_loops *loops;
+    unsigned at;
+    _Atomic unsigned hops;
+};
+
+static void run_hop(rq_task *task)
+{
+    struct hopper *h = RQ_CONTAINER_OF(task, struct hopper, task);
+    assert_true(rq_loop_is_current(rq_loops_get(h->loops, h->at)));
+    if (atomic_fetch_add(&h->hops, 1) + 1 >= 3000) return;
+    h->at = (h->at + 1) % rq_loops_count(h->loops);
+    rq_lane_post(rq_loop_lane(rq_loops_get(h->loops, h->at)), &h->task);
+}
+
+static void tasks_hop_between_loops(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(3, NULL);
+    struct hopper h[4];
+    for (unsigned i = 0; i < 4; i++) {
+        h[i] = (struct hopper){.task = {NULL, run_hop}, .loops = loops, .at = i % 3};
+        rq_lane_post(rq_loop_lane(rq_loops_get(loops, i % 3)), &h[i].task);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        while (atomic_load(&h[i].hops) < 3000)
+            usleep(1000);
+    stop_loops(loops);
+}
+
+/* ---- hooks, timers, epoch */
+
+struct hooked {
+    rq_loop_hook hook;
+    rq_task work;  /* stages something */
+    rq_task reply; /* posted by the hook: must run in the same iteration */
+    unsigned staged, replies;
+    rq_loop *loop;
+    _Atomic bool done;
+};
+
+static void run_reply(rq_task *task)
+{
+    struct hooked *h = RQ_CONTAINER_OF(task, struct hooked, reply);
+    h->replies++;
+    atomic_store(&h->done, true);
+}
+
+static void run_work(rq_task *task)
+{
+    RQ_CONTAINER_OF(task, struct hooked, work)->staged++;
+}
+
+static void run_hook(rq_loop_hook *hook, rq_loop *loop)
+{
+    struct hooked *h = RQ_CONTAINER_OF(hook, struct hooked, hook);
+    assert_ptr_equal(loop, h->loop);
+    if (h->staged == 0) return;
+    h->staged = 0;
+    rq_lane_post(rq_loop_lane(loop), &h->reply);
+}
+
+static void hooks_run_behind_the_tasks_of_an_iteration(void **state)
+{
+    (void)state;
+    rq_loops *loops;
+    rq_loops_options o = {.count = 1};
+    assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
+    struct hooked h = {.loop = rq_loops_get(loops, 0)};
+    h.hook.run = run_hook;
+    h.work.run = run_work;
+    h.reply.run = run_reply;
+    rq_loop_add_hook(h.loop, &h.hook);
+    rq_lane_post(rq_loop_lane(h.loop), &h.work); /* before the start: runs after it */
+    assert_int_equal(rq_loops_start(loops), RQ_OK);
+    while (!atomic_load(&h.done))
+        usleep(1000);
+    stop_loops(loops);
+    assert_int_equal(h.replies, 1);
+}
+
+struct ticking {
+    rq_task arm;
+    rq_loop *loop;
+    rq_loop_timer late, early, never;
+    char fired[8];
+    _Atomic unsigned count;
+};
+
+static void fire(struct ticking *t, char c)
+{
+    t->fired[atomic_load(&t->count)] = c;
+    atomic_fetch_add(&t->count, 1);
+}
+
+static void fire_late(rq_loop_timer *timer)
+{
+    fire(RQ_CONTAINER_OF(timer, struct ticking, late), 'l');
+}
+
+static void fire_early(rq_loop_timer *timer)
+{
+    struct ticking *t = RQ_CONTAINER_OF(timer, struct ticking, early);
+    fire(t, 'e');
+    if (t->count < 3) rq_loop_timer_arm(t->loop, timer, 1000000);
+}
+
+static void fire_never(rq_loop_timer *timer)
+{
+    fire(RQ_CONTAINER_OF(timer, struct ticking, never), 'n');
+}
+
+static void run_arm(rq_task *task)
+{
+    struct ticking *t = RQ_CONTAINER_OF(task, struct ticking, arm);
+    t->late.run = fire_late;
+    t->early.run = fire_early;
+    t->never.run = fire_never;
+    rq_loop_timer_arm(t->loop, &t->never, 3000000);
+    rq_loop_timer_arm(t->loop, &t->late, 5000000);
+    rq_loop_timer_arm(t->loop, &t->late, 50000000); /* moved */
+    rq_loop_timer_arm(t->loop, &t->early, 2000000);
+    rq_loop_timer_cancel(t->loop, &t->never);
+}
+
+static void timers_fire_in_order_and_can_be_moved(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(1, NULL);
+    struct ticking t = {.arm = {NULL, run_arm}, .loop = rq_loops_get(loops, 0)};
+    rq_lane_post(rq_loop_lane(t.loop), &t.arm);
+    while (atomic_load(&t.count) < 4)
+        usleep(1000);
+    usleep(10000);
+    stop_loops(loops);
+    assert_string_equal(t.fired, "eeel");
+}
+
+struct retired {
+    rq_epoch_node node;
+    _Atomic bool *released;
+};
+
+static void release_retired(rq_epoch_node *node)
+{
+    atomic_store(RQ_CONTAINER_OF(node, struct retired, node)->released, true);
+}
+
+static void sleeping_loops_hold_no_epoch(void **state)
+{
+    (void)state;
+    rq_epoch *epoch;
+    assert_int_equal(rq_epoch_new(&epoch), RQ_OK);
+    rq_loops *loops = start_loops(2, epoch);
+    rq_loops_sync(loops);
+    usleep(20000); /* both asleep */
+    _Atomic bool released = false;
+    struct retired r = {.released = &released};
+    rq_epoch_retire(epoch, &r.node, release_retired);
+    rq_epoch_collect(epoch);
+    assert_true(atomic_load(&released));
+    stop_loops(loops);
+    rq_epoch_free(epoch);
+}
+
+/* ---- streams: a line echo that says "bye" to "quit" */
+
+struct echo {
+    _Atomic unsigned opened, closed;
+    _Atomic unsigned per_loop[4];
+};
+
+static rq_err echo_open(void *ctx, rq_stream *s)
+{
+    struct echo *e = ctx;
+    rq_stream_set_user(s, e);
+    atomic_fetch_add(&e->opened, 1);
+    atomic_fetch_add(&e->per_loop[rq_loop_index(rq_stream_loop(s))], 1);
+    assert_string_equal(rq_stream_peer(s)->host, "127.0.0.1");
+    return RQ_OK;
+}
+
+static size_t echo_data(rq_stream *s, rq_slice bytes)
+{
+    size_t used = 0;
+    for (;;) {
+        const uint8_t *end = memchr(bytes.ptr + used, '\n', bytes.len - used);
+        if (end == NULL) return used;
+        size_t n = (size_t)(end - (bytes.ptr + used)) + 1;
+        if (n == 5 && memcmp(bytes.ptr + used, "quit\n", 5) == 0) {
+            assert_int_equal(rq_stream_write(s, "bye\n", 4), RQ_OK);
+            rq_stream_finish(s);
+            return bytes.len;
+        }
+        assert_int_equal(rq_stream_write(s, bytes.ptr + used, n), RQ_OK);
+        used += n;
+    }
+}
+
+static void echo_close(rq_stream *s, rq_err why)
+{
+    (void)why;
+    struct echo *e = rq_stream_user(s);
+    atomic_fetch_add(&e->closed, 1);
+}
+
+static const rq_stream_events echo_events = {
+    .on_open = echo_open,
+    .on_data = echo_data,
+    .on_close = echo_close,
+};
+
+static rq_listener *listen_echo(rq_loops *loops, struct echo *e, unsigned max)
+{
+    rq_listener *l;
+    rq_listener_options o = {.events = &echo_events, .ctx = e, .connections_max = max};
+    assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
+    assert_true(rq_listener_port(l) > 0);
+    return l;
+}
+
+static void lines_come_back_whatever_their_cuts(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(2, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_echo(loops, &e, 0);
+    int fd = peer_connect(rq_listener_port(l));
+    peer_send(fd, "hel", 3);
+    usleep(20000);
+    peer_send(fd, "lo\nwor", 6);
+    peer_expect(fd, "hello\n", 6);
+    peer_send(fd, "ld\nquit\nignored\n", 16);
+    peer_expect(fd, "world\nbye\n", 10);
+    peer_expect_end(fd);
+    close(fd);
+    rq_listener_close(l);
+    assert_int_equal(e.opened, 1);
+    assert_int_equal(e.closed, 1);
+    stop_loops(loops);
+}
+
+static void connections_spread_over_the_loops(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(4, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_echo(loops, &e, 0);
+    int fds[16];
+    for (int i = 0; i < 16; i++) {
+        fds[i] = peer_connect(rq_listener_port(l));
+        peer_send(fds[i], "x\n", 2);
+        peer_expect(fds[i], "x\n", 2);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(e.per_loop[i], 4);
+    for (int i = 0; i < 16; i++)
+        close(fds[i]);
+    rq_listener_close(l);
+    assert_int_equal(e.closed, 16);
+    stop_loops(loops);
+}
+
+static void connections_over_the_limit_are_closed(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(1, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_echo(loops, &e, 1);
+    int one = peer_connect(rq_listener_port(l));
+    peer_send(one, "x\n", 2);
+    peer_expect(one, "x\n", 2);
+    int two = peer_connect(rq_listener_port(l));
+    peer_expect_end(two);
+    close(one);
+    close(two);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
+static void output_larger_than_the_kernel_takes_arrives(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(1, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_echo(loops, &e, 0);
+    int fd = peer_connect(rq_listener_port(l));
+    enum { LINE = 1000, LINES = 20000 };
+    char *line = malloc(LINE);
+    memset(line, 'y', LINE);
+    line[LINE - 1] = '\n';
+    peer_sender sender;
+    peer_send_many(&sender, fd, line, LINE, LINES); /* in a thread: nobody reads yet */
+    usleep(100000);
+    for (int i = 0; i < LINES; i++)
+        peer_expect(fd, line, LINE);
+    peer_sender_join(&sender);
+    free(line);
+    close(fd);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
+static void a_port_in_use_is_said(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(1, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_echo(loops, &e, 0), *other;
+    rq_error why = {0};
+    rq_listener_options o = {.events = &echo_events, .ctx = &e, .port = rq_listener_port(l)};
+    assert_int_equal(rq_listener_open(loops, &o, &other, &why), RQ_E_EXISTS);
+    assert_non_null(strstr(why.message, "cannot listen on 127.0.0.1:"));
+    o.address = "not an address";
+    why = (rq_error){0};
+    assert_int_equal(rq_listener_open(loops, &o, &other, &why), RQ_E_INVALID);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
+static void loops_stop_with_connections_open(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(2, NULL);
+    struct echo e = {0};
+    rq_listener *l = listen_echo(loops, &e, 0);
+    int fds[8];
+    for (int i = 0; i < 8; i++) {
+        fds[i] = peer_connect(rq_listener_port(l));
+        peer_send(fds[i], "x\n", 2);
+        peer_expect(fds[i], "x\n", 2);
+    }
+    rq_loops_stop(loops);
+    assert_int_equal(e.closed, 8);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    rq_listener_close(l);
+    rq_loops_free(loops);
+}
+
+static void a_listener_may_be_opened_and_closed_before_the_loops_run(void **state)
+{
+    (void)state;
+    rq_loops *loops;
+    rq_loops_options o = {.count = 1};
+    struct echo e = {0};
+    assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
+    rq_listener *never = listen_echo(loops, &e, 0);
+    rq_listener *l = listen_echo(loops, &e, 0);
+    rq_listener_close(never);
+    assert_int_equal(rq_loops_start(loops), RQ_OK);
+    int fd = peer_connect(rq_listener_port(l));
+    peer_send(fd, "x\n", 2);
+    peer_expect(fd, "x\n", 2);
+    close(fd);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_of_one_thread_run_in_order),
+        cmocka_unit_test(tasks_hop_between_loops),
+        cmocka_unit_test(hooks_run_behind_the_tasks_of_an_iteration),
+        cmocka_unit_test(timers_fire_in_order_and_can_be_moved),
+        cmocka_unit_test(sleeping_loops_hold_no_epoch),
+        cmocka_unit_test(lines_come_back_whatever_their_cuts),
+        cmocka_unit_test(connections_spread_over_the_loops),
+        cmocka_unit_test(connections_over_the_limit_are_closed),
+        cmocka_unit_test(output_larger_than_the_kernel_takes_arrives),
+        cmocka_unit_test(a_port_in_use_is_said),
+        cmocka_unit_test(loops_stop_with_connections_open),
+        cmocka_unit_test(a_listener_may_be_opened_and_closed_before_the_loops_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tests' ClientService; see toy_service.h. */
+#include "toy_service.h"
+
+#include "proto/client.pb-c.h"
+#include "unit.h"
+
+#include <unistd.h>
+
+static void reply_row(rq_call *call)
+{
+    const Pb__GetRequest *request = (const Pb__GetRequest *)call->param;
+    Pb__Cell cell = PB__CELL__INIT;
+    Pb__Cell *cells[] = {&cell};
+    cell.has_row = true;
+    cell.row = request->get->row;
+    Pb__Result result = PB__RESULT__INIT;
+    result.n_cell = 1;
+    result.cell = cells;
+    Pb__GetResponse response = PB__GET_RESPONSE__INIT;
+    response.result = &result;
+    rq_call_reply(call, &response.base);
+}
+
+static void run_reply(rq_task *task)
+{
+    reply_row(RQ_CONTAINER_OF(task, rq_call, task));
+}
+
+static void post_reply(rq_call *call)
+{
+    call->task.run = run_reply;
+    rq_call_post(call, &call->task);
+}
+
+static void *late_main(void *arg)
+{
+    toy *t = arg;
+    pthread_mutex_lock(&t->lock);
+    while (!atomic_load(&t->closing)) {
+        while (t->late_count == 0 && !atomic_load(&t->closing))
+            pthread_cond_wait(&t->late_changed, &t->lock);
+        if (t->late_count == 0) continue;
+        rq_call *call = t->late[--t->late_count];
+        pthread_mutex_unlock(&t->lock);
+        usleep(20000);
+        post_reply(call);
+        pthread_mutex_lock(&t->lock);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+static void keep(toy *t, rq_call *call, rq_call **list, unsigned *count)
+{
+    pthread_mutex_lock(&t->lock);
+    list[(*count)++] = call;
+    pthread_cond_signal(&t->late_changed);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void add_cell(rq_call *call, size_t value_len)
+{
+    uint8_t *value = rq_arena_calloc(&call->arena, 1, value_len);
+    rq_cell c = {.row = (const uint8_t *)"r",
+                 .row_len = 1,
+                 .family = (const uint8_t *)"f",
+                 .family_len = 1,
+                 .value = value,
+                 .value_len = (uint32_t)value_len,
+                 .type = RQ_TYPE_PUT};
+    assert_int_equal(rq_cellblock_append(&call->cells, &c), RQ_OK);
+}
+
+static void reply_big(rq_call *call, const char *number)
+{
+    size_t left = (size_t)atol(number);
+    while (left > 0) {
+        size_t n = left < 50000 ? left : 50000;
+        add_cell(call, n);
+        left -= n;
+    }
+    Pb__Result result = PB__RESULT__INIT;
+    result.has_associated_cell_count = true;
+    result.associated_cell_count = (int32_t)call->cells.count;
+    Pb__GetResponse response = PB__GET_RESPONSE__INIT;
+    response.result = &result;
+    rq_call_reply(call, &response.base);
+}
+
+static void handle_get(void *ctx, rq_call *call)
+{
+    toy *t = ctx;
+    const Pb__GetRequest *request = (const Pb__GetRequest *)call->param;
+    const char *row =
+        rq_arena_cstr(&call->arena, rq_slice_of(request->get->row.data, request->get->row.len));
+    rq_rpc_exception moved = {
+        .java_class = "org.apache.hadoop.hbase.exceptions.RegionMovedException",
+        .message = "Region moved to: hostname=h port=7 startCode=1.",
+        .hostname = "h",
+        .port = 7,
+    };
+    atomic_fetch_add(&t->seen, 1);
+    if (strcmp(row, "fail") == 0)
+        rq_call_fail(call, RQ_E_NOT_SERVING_REGION, "%s is not online", "r");
+    else if (strcmp(row, "moved") == 0)
+        rq_call_throw(call, &moved);
+    else if (strcmp(row, "never") == 0)
+        rq_call_drop(call);
+    else if (strcmp(row, "later") == 0)
+        keep(t, call, t->late, &t->late_count);
+    else if (strcmp(row, "hold") == 0)
+        keep(t, call, t->held, &t->held_count);
+    else if (strncmp(row, "big:", 4) == 0)
+        reply_big(call, row + 4);
+    else
+        reply_row(call);
+}
+
+static void handle_multi(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    rq_cursor c = rq_cursor_of(call->cell_block);
+    rq_cell cell;
+    rq_err rc;
+    while ((rc = rq_cellblock_next(&c, &cell, NULL)) == RQ_OK)
+        assert_int_equal(rq_cellblock_append(&call->cells, &cell), RQ_OK);
+    if (rc != RQ_E_END) {
+        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "malformed cell block");
+        return;
+    }
+    Pb__MultiResponse response = PB__MULTI_RESPONSE__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+static const rq_rpc_method methods[] = {
+    {"Multi", &pb__multi_request__descriptor, handle_multi},
+    {"Get", &pb__get_request__descriptor, handle_get},
+    {"Mutate", &pb__mutate_request__descriptor, NULL},
+};
+
+void toy_start(toy *t, const toy_options *o)
+{
+    memset(t, 0, sizeof *t);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->late_changed, NULL);
+    rq_loops_options lo = {.count = o->loops > 0 ? o->loops : 2};
+    assert_int_equal(rq_loops_new(&lo, &t->loops), RQ_OK);
+    assert_int_equal(rq_loops_start(t->loops), RQ_OK);
+    size_t budget = o->budget_bytes > 0 ? o->budget_bytes : (size_t)1 << 30;
+    assert_int_equal(rq_rpc_budget_new(budget, &t->budget), RQ_OK);
+    rq_rpc_service service = {"ClientService", methods, RQ_ARRAY_LEN(methods), t};
+    rq_rpc_server_options so = {
+        .loops = t->loops,
+        .budget = t->budget,
+        .services = &service,
+        .service_count = 1,
+        .cluster_id = "the-cluster",
+        .request_bytes_max = o->request_bytes_max,
+        .out_bytes_max = o->out_bytes_max,
+    };
+    assert_int_equal(rq_rpc_server_open(&so, &t->server, NULL), RQ_OK);
+    t->port = rq_rpc_server_port(t->server);
+    assert_int_equal(pthread_create(&t->late_thread, NULL, late_main, t), 0);
+}
+
+unsigned toy_release(toy *t)
+{
+    pthread_mutex_lock(&t->lock);
+    unsigned n = t->held_count;
+    t->held_count = 0;
+    for (unsigned i = 0; i < n; i++)
+        post_reply(t->held[i]);
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+void toy_stop(toy *t)
+{
+    toy_release(t);
+    rq_rpc_server_close(t->server);
+    pthread_mutex_lock(&t->lock);
+    atomic_store(&t->closing, true);
+    pthread_cond_signal(&t->late_changed);
+    pthread_mutex_unlock(&t->lock);
+    pthread_join(t->late_thread, NULL);
+    rq_loops_stop(t->loops);
+    rq_loops_free(t->loops);
+    assert_int_equal(rq_rpc_budget_used(t->budget), 0);
+    rq_rpc_budget_free(t->budget);
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->late_changed);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ClientService for tests of the RPC room. Get answers with its row; the row says how:
+ *   "fail"    NotServingRegionException          "moved"   RegionMovedException with host and port
+ *   "later"   from another thread, after 20 ms   "never"   the call is dropped
+ *   "big:N"   a cell block of at least N bytes   "hold"    kept until toy_release
+ * Multi sends its cell block's cells back. "Mutate" is in the table without a handler.
+ */
+#ifndef RQ_TEST_RPC_TOY_SERVICE_H
+#define RQ_TEST_RPC_TOY_SERVICE_H
+
+#include "rpc/server.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct toy {
+    rq_loops *loops;
+    rq_rpc_budget *budget;
+    rq_rpc_server *server;
+    uint16_t port;
+    pthread_mutex_t lock;
+    rq_call *held[4096];
+    unsigned held_count;
+    _Atomic unsigned seen;
+    _Atomic bool closing;
+    pthread_t late_thread;
+    pthread_cond_t late_changed;
+    rq_call *late[256];
+    unsigned late_count;
+} toy;
+
+typedef struct toy_options {
+    unsigned loops;
+    size_t budget_bytes;
+    size_t request_bytes_max;
+    size_t out_bytes_max;
+} toy_options;
+
+void toy_start(toy *t, const toy_options *o);
+void toy_stop(toy *t);
+/* Answers what "hold" kept; returns how many. Any thread. */
+unsigned toy_release(toy *t);
+
+#endif
