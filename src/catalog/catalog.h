@@ -32,9 +32,7 @@ typedef struct rq_server_name {
 typedef struct rq_catalog_options {
     rq_server_name server; /* copied */
     rq_server_name master;
-    /* HBase's property names, as in rq_engine_options; may be NULL. */
-    const char *(*setting)(void *context, const char *property);
-    void *setting_context;
+    const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
 } rq_catalog_options;
 
 /*
@@ -79,11 +77,12 @@ typedef struct rq_catalog_region {
     int64_t changed_ms;  /* when the state was entered */
 } rq_catalog_region;
 
-typedef enum rq_table_state { /* HBASE: TableState.State; on the wire: DO NOT CHANGE */
-                              RQ_TABLE_ENABLED = 0,
-                              RQ_TABLE_DISABLED = 1,
-                              RQ_TABLE_DISABLING = 2,
-                              RQ_TABLE_ENABLING = 3,
+/* HBASE: TableState.State; on the wire: DO NOT CHANGE. */
+typedef enum rq_table_state {
+    RQ_TABLE_ENABLED = 0,
+    RQ_TABLE_DISABLED = 1,
+    RQ_TABLE_DISABLING = 2,
+    RQ_TABLE_ENABLING = 3,
 } rq_table_state;
 
 /* Immutable, part of a view. */
@@ -148,21 +147,22 @@ rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier);
 
 /* --- changes ------------------------------------------------------------------------------------
  */
-typedef enum rq_ddl_kind { /* in durable records: DO NOT CHANGE */
-                           RQ_DDL_CREATE_TABLE = 1,
-                           RQ_DDL_DELETE_TABLE = 2,
-                           RQ_DDL_TRUNCATE_TABLE = 3,
-                           RQ_DDL_ENABLE_TABLE = 4,
-                           RQ_DDL_DISABLE_TABLE = 5,
-                           RQ_DDL_MODIFY_TABLE = 6,
-                           RQ_DDL_ADD_FAMILY = 7,
-                           RQ_DDL_MODIFY_FAMILY = 8,
-                           RQ_DDL_DELETE_FAMILY = 9,
-                           RQ_DDL_CREATE_NAMESPACE = 10,
-                           RQ_DDL_MODIFY_NAMESPACE = 11,
-                           RQ_DDL_DELETE_NAMESPACE = 12,
-                           RQ_DDL_FLUSH_TABLE = 13,
-                           RQ_DDL_REOPEN_TABLE = 14,
+/* In durable records: DO NOT CHANGE. */
+typedef enum rq_ddl_kind {
+    RQ_DDL_CREATE_TABLE = 1,
+    RQ_DDL_DELETE_TABLE = 2,
+    RQ_DDL_TRUNCATE_TABLE = 3,
+    RQ_DDL_ENABLE_TABLE = 4,
+    RQ_DDL_DISABLE_TABLE = 5,
+    RQ_DDL_MODIFY_TABLE = 6,
+    RQ_DDL_ADD_FAMILY = 7,
+    RQ_DDL_MODIFY_FAMILY = 8,
+    RQ_DDL_DELETE_FAMILY = 9,
+    RQ_DDL_CREATE_NAMESPACE = 10,
+    RQ_DDL_MODIFY_NAMESPACE = 11,
+    RQ_DDL_DELETE_NAMESPACE = 12,
+    RQ_DDL_FLUSH_TABLE = 13,
+    RQ_DDL_REOPEN_REGION = 14, /* internal */
 } rq_ddl_kind;
 
 /*
@@ -176,16 +176,18 @@ typedef struct rq_ddl {
     /* CREATE_TABLE, MODIFY_TABLE: TableSchema. ADD/MODIFY_FAMILY: ColumnFamilySchema.
      * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. */
     rq_slice descriptor;
-    rq_slice family;            /* DELETE_FAMILY, FLUSH_TABLE (empty: all) */
-    const rq_slice *split_keys; /* CREATE_TABLE, in any order */
+    rq_slice family; /* DELETE_FAMILY */
+    /* CREATE_TABLE: split keys, in any order. FLUSH_TABLE: families, none for all. */
+    const rq_slice *split_keys;
     size_t split_key_count;
     bool preserve_splits;        /* TRUNCATE_TABLE */
     bool no_reopen;              /* MODIFY_TABLE with reopen_regions = false */
     uint64_t nonce_group, nonce; /* nonce 0: none */
     rq_slice user;
-    /* Return when the procedure is accepted (its record is durable), not when its first checks have
-     * passed: what HBase does for TRUNCATE and ENABLE of newer clients. */
-    bool no_wait_for_checks;
+    /* When submitted() runs. Otherwise: as HBase's RPC returns, which is once the first checks have
+     * passed under the table's lock, and for alters once all is done. */
+    bool early; /* once accepted: TRUNCATE of clients since 2.0, ENABLE of those since 1.1 */
+    bool wait_finished; /* once all is done; rc is then the procedure's outcome */
 
     rq_lane *lane; /* where submitted() runs; NULL: any thread */
     void (*submitted)(struct rq_ddl *ddl);
@@ -194,7 +196,9 @@ typedef struct rq_ddl {
     rq_err rc;
     rq_error why;
     uint64_t proc_id; /* 0: none was made */
-    rq_task task;     /* the catalog's */
+    /* The catalog's. */
+    rq_catalog *catalog;
+    rq_task task;
 } rq_ddl;
 
 /* Any thread, never blocks. submitted() runs once, always. */
@@ -236,16 +240,17 @@ rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_u
 
 /* --- switches ------------------------------------------------------------------------------------
  */
-typedef enum rq_switch { /* in durable records: DO NOT CHANGE */
-                         RQ_SWITCH_BALANCER,
-                         RQ_SWITCH_NORMALIZER,
-                         RQ_SWITCH_SPLIT,
-                         RQ_SWITCH_MERGE,
-                         RQ_SWITCH_CATALOG_JANITOR,
-                         RQ_SWITCH_CLEANER,
-                         RQ_SWITCH_COMPACTION, /* the region server's, not remembered over a restart
-                                                */
-                         RQ_SWITCH_COUNT
+typedef enum rq_switch {
+    RQ_SWITCH_BALANCER,
+    RQ_SWITCH_NORMALIZER,
+    RQ_SWITCH_SPLIT,
+    RQ_SWITCH_MERGE,
+    RQ_SWITCH_CATALOG_JANITOR,
+    RQ_SWITCH_CLEANER,
+    RQ_SWITCH_SNAPSHOT_CLEANUP,
+    RQ_SWITCH_PEER_MODIFICATION,
+    RQ_SWITCH_COMPACTION, /* the region server's; like janitor's and cleaner's not kept */
+    RQ_SWITCH_COUNT
 } rq_switch;
 
 bool rq_catalog_switch_get(const rq_catalog *c, rq_switch which);

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every start, the first included.
+ *
+ *   1. the procedure store and hbase:meta are opened (created on a new root)
+ *   2. meta is read: tables, their states, their regions; each table's descriptor is read
+ *   3. procedures' records are read: tables with unfinished ones are left to those
+ *   4. regions of enabled tables are opened side by side; what fails is reported and stays closed
+ *   5. namespaces are read; meta learns where regions are now
+ *   6. records in the log that belong to no known region are dropped
+ *
+ * A new root is laid out without waiting for the disk where that is not needed: all writes go to
+ * one log, the last one is waited for, and only then .rorqual/version says that the folder is
+ * whole.
+ */
+#include "catalog/catalog_priv.h"
+
+#include <stdlib.h>
+
+#include "catalog/root_priv.h"
+#include "catalog/system_tables.h"
+#include "catalog/tableinfo.h"
+
+typedef struct known_table {
+    rq_slice name; /* "ns:q" or "q" */
+    bool has_state;
+    rq_table_state state;
+    rq_table_schema *schema;
+    const char *broken; /* why there is no descriptor */
+    rq__opened *regions;
+    size_t region_count, region_cap;
+} known_table;
+
+typedef struct boot {
+    rq_catalog *catalog;
+    rq_arena arena;
+    known_table *tables; /* in the order of meta's rows */
+    size_t table_count, table_cap;
+    rq_table_schema *meta_schema;
+    rq__opened meta;
+    bool published; /* the tables are in the view */
+} boot;
+
+/* --- 1: the two regions everything else stands in ------------------------------------------------
+ */
+
+static rq_err store_info(rq_arena *a, rq_region_info *ret)
+{
+    rq_slice none = {NULL, 0};
+    return rq_region_info_make(a, RQ_SLICE_LIT("master"), RQ_SLICE_LIT("store"), none, none, 1, 0,
+                               ret); /* HBASE: MasterRegion.REGION_INFO */
+}
+
+/* The descriptor on disk, or the built-in one where there is none (it is written then). */
+static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *ns, const char *q,
+                            rq_table_schema **ret, rq_error *why)
+{
+    rq_vfs *v = c->env->vfs;
+    if (!rq_root_is_new(c->root)) {
+        rq_err rc = rq__tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, NULL);
+        if (rc == RQ_OK) return RQ_OK;
+        rq_log_warn(c->env->log, "catalog",
+                    "%s:%s has no readable descriptor; a new one is written", ns, q);
+    }
+    RQ_TRY(rq__system_schema(which, ret, why));
+    rq_err rc = rq__tableinfo_write(v, *ret, why);
+    if (rc != RQ_OK) rq_table_schema_unref(*ret);
+    return rc;
+}
+
+static rq_err open_store(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    rq_region_info info;
+    rq_table_schema *schema;
+    RQ_TRY(store_info(&b->arena, &info));
+    RQ_TRY(system_schema(c, RQ__STORE, "master", "store", &schema, why));
+    rq_err rc = RQ_OK;
+    if (rq_root_is_new(c->root)) {
+        rc = rq_region_create(c->engine, &info, schema, why);
+        /* HBASE: MasterRegion.create takes the folder for whole only with this mark. */
+        if (rc == RQ_OK)
+            rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/data/master/store/.initialized", why);
+    }
+    if (rc == RQ_OK) rc = rq_region_open(c->engine, &info, schema, &c->store, why);
+    rq_table_schema_unref(schema);
+    return rc;
+}
+
+static rq_err open_meta(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    rq_region_info *info = rq_arena_calloc(&b->arena, 1, sizeof *info);
+    if (info == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq_region_info_meta(&b->arena, info));
+    RQ_TRY(system_schema(c, RQ__META, "hbase", "meta", &b->meta_schema, why));
+    if (rq_root_is_new(c->root)) RQ_TRY(rq_region_create(c->engine, info, b->meta_schema, why));
+    b->meta = (rq__opened){.info = info, .schema = b->meta_schema};
+    RQ_TRY(rq__open_regions(c, &b->meta, 1, why));
+    if (b->meta.rc != RQ_OK) return rq_fail(why, b->meta.rc, "hbase:meta: %s", b->meta.why.message);
+    /* In the view at once: everything that writes to meta finds it there. */
+    rq__table_node *t = rq__table_node_new(b->meta_schema, RQ_TABLE_ENABLED, &b->meta.node, 1);
+    rq__edit e;
+    if (t == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = rq__edit_begin(&c->views, &e);
+    if (rc != RQ_OK) {
+        rq__table_node_unref(t);
+        return rc;
+    }
+    rc = rq__edit_put_table(&e, t);
+    if (rc == RQ_OK) return rq__edit_commit(&e);
+    rq__edit_abort(&e);
+    return rc;
+}
+
+static rq_err commit_meta(rq_catalog *c, const rq__batch *batch, rq_error *why)
+{
+    rq_region *meta;
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__batch_commit(batch, meta, false, why);
+    rq_region_unref(meta);
+    return rc;
+}
+
+/* A new root's hbase:namespace: one region, enabled, closed yet. */
+static rq_err create_namespace_table(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    rq_slice none = {NULL, 0};
+    rq_region_info info;
+    rq_table_schema *schema;
+    int64_t now = rq__catalog_now_ms(c);
+    RQ_TRY(rq_region_info_make(&b->arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("namespace"), none,
+                               none, now, 0, &info));
+    RQ_TRY(system_schema(c, RQ__NAMESPACE, "hbase", "namespace", &schema, why));
+    rq_err rc = rq_region_create(c->engine, &info, schema, why);
+    rq_table_schema_unref(schema);
+    rq__batch batch;
+    rq__batch_init(&batch, &b->arena, now);
+    if (rc == RQ_OK) rc = rq__meta_put_region(&batch, &info, RQ_REGION_CLOSED, NULL, -1);
+    if (rc == RQ_OK)
+        rc = rq__meta_put_table_state(&batch, RQ_SLICE_LIT("hbase:namespace"), RQ_TABLE_ENABLED);
+    return rc == RQ_OK ? commit_meta(c, &batch, why) : rc;
+}
+
+/* --- 2: what meta says
+ * ----------------------------------------------------------------------------- */
+
+static known_table *table_of(boot *b, rq_slice name)
+{
+    /* A table's rows stand together: its state first, then its regions. */
+    if (b->table_count > 0 && rq_slice_eq(b->tables[b->table_count - 1].name, name))
+        return &b->tables[b->table_count - 1];
+    if (b->table_count == b->table_cap) {
+        size_t cap = b->table_cap == 0 ? 64 : b->table_cap * 2;
+        known_table *more = realloc(b->tables, cap * sizeof *more);
+        if (more == NULL) return NULL;
+        b->tables = more;
+        b->table_cap = cap;
+    }
+    known_table *t = &b->tables[b->table_count++];
+    *t = (known_table){.name = name};
+    return t;
+}
+
+static rq_err add_region(boot *b, known_table *t, const rq__meta_row *row)
+{
+    if (t->region_count == t->region_cap) {
+        size_t cap = t->region_cap == 0 ? 4 : t->region_cap * 2;
+        rq__opened *more = realloc(t->regions, cap * sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        t->regions = more;
+        t->region_cap = cap;
+    }
+    rq_region_info *info = rq_arena_alloc(&b->arena, sizeof *info);
+    if (info == NULL) return RQ_E_NO_MEMORY;
+    *info = row->info;
+    t->regions[t->region_count++] = (rq__opened){.info = info};
+    return RQ_OK;
+}
+
+static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    boot *b = ctx;
+    (void)why;
+    rq__catalog_saw_ms(b->catalog, row->newest_ms);
+    if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK; /* always enabled */
+    if (row->is_table) {
+        known_table *t = table_of(b, row->row);
+        if (t == NULL) return RQ_E_NO_MEMORY;
+        t->has_state = true;
+        t->state = row->table_state;
+        return RQ_OK;
+    }
+    /* A parent that was split serves nothing any more; its daughters have rows of their own. */
+    if (row->info.split || row->info.offline) return RQ_OK;
+    rq__catalog_saw_ms(b->catalog, row->info.region_id);
+    known_table *t = table_of(b, row->info.table);
+    return t == NULL ? RQ_E_NO_MEMORY : add_region(b, t, row);
+}
+
+/* A table without a readable descriptor stays visible, so that nobody makes a new one over it; an
+ * alter with the whole descriptor repairs it. */
+static rq_err broken_schema(boot *b, known_table *t, rq_slice ns, rq_slice qualifier,
+                            const rq_error *reason, rq_error *why)
+{
+    t->broken = rq_arena_cstr(&b->arena, rq_slice_cstr(reason->message));
+    uint8_t pb[2 * RQ_ROW_LEN_MAX / 64 + 1100];
+    if (t->broken == NULL) return RQ_E_NO_MEMORY;
+    if (ns.len + qualifier.len > sizeof pb - 40)
+        return rq_fail(why, RQ_E_CORRUPT, "%s", reason->message);
+    /* TableSchema{1: TableName{1: ns, 2: qualifier}} */
+    uint8_t inner[sizeof pb];
+    uint8_t *p = inner;
+    *p++ = 0x0a;
+    p += rq_put_varint(p, ns.len);
+    memcpy(p, ns.ptr, ns.len);
+    p += ns.len;
+    *p++ = 0x12;
+    p += rq_put_varint(p, qualifier.len);
+    memcpy(p, qualifier.ptr, qualifier.len);
+    p += qualifier.len;
+    size_t inner_len = (size_t)(p - inner);
+    p = pb;
+    *p++ = 0x0a;
+    p += rq_put_varint(p, inner_len);
+    memcpy(p, inner, inner_len);
+    p += inner_len;
+    return rq_table_schema_parse(rq_slice_of(pb, (size_t)(p - pb)), &t->schema, why);
+}
+
+static rq_err read_descriptors(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    for (size_t i = 0; i < b->table_count; i++) {
+        known_table *t = &b->tables[i];
+        if (!t->has_state)
+            t->state = RQ_TABLE_ENABLED; /* HBASE: TableStateManager.fixTableStates */
+        rq_slice ns, qualifier;
+        rq_error reason = {0};
+        RQ_TRY(rq_table_name_parse(t->name, &ns, &qualifier, why));
+        rq_err rc = rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
+        if (rc == RQ_E_NO_MEMORY) return rc;
+        if (rc == RQ_OK) continue;
+        rq_log_error(c->env->log, "catalog", "table %.*s is not served: %s", (int)t->name.len,
+                     (const char *)t->name.ptr, reason.message);
+        RQ_TRY(broken_schema(b, t, ns, qualifier, &reason, why));
+    }
+    return RQ_OK;
+}
+
+/* --- 4: regions
+ * -------------------------------------------------------------------------------------- */
+
+static bool to_be_opened(rq_catalog *c, const known_table *t)
+{
+    return t->broken == NULL && t->state == RQ_TABLE_ENABLED &&
+           !rq__procedures_own(c, t->schema->ns, t->schema->qualifier);
+}
+
+/* One list over all tables, so that they are opened side by side. */
+static rq_err open_tables(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    size_t total = 0;
+    for (size_t i = 0; i < b->table_count; i++)
+        total += b->tables[i].region_count;
+    rq__opened *all = calloc(total + 1, sizeof *all);
+    if (all == NULL) return RQ_E_NO_MEMORY;
+    size_t n = 0;
+    for (size_t i = 0; i < b->table_count; i++) {
+        known_table *t = &b->tables[i];
+        for (size_t r = 0; r < t->region_count && to_be_opened(c, t); r++) {
+            t->regions[r].schema = t->schema;
+            all[n++] = t->regions[r];
+        }
+    }
+    rq_err rc = rq__open_regions(c, all, n, why);
+    n = 0;
+    for (size_t i = 0; i < b->table_count && rc == RQ_OK; i++) {
+        known_table *t = &b->tables[i];
+        for (size_t r = 0; r < t->region_count && to_be_opened(c, t); r++)
+            t->regions[r] = all[n++];
+    }
+    free(all);
+    return rc;
+}
+
+/* Nodes of regions that were not opened. */
+static rq_err closed_nodes(boot *b)
+{
+    int64_t now = b->catalog->env->executor->now_ms(b->catalog->env->executor);
+    for (size_t i = 0; i < b->table_count; i++) {
+        known_table *t = &b->tables[i];
+        for (size_t r = 0; r < t->region_count; r++) {
+            rq__opened *o = &t->regions[r];
+            if (o->node != NULL) continue;
+            o->node = rq__region_node_new(
+                o->info, t->broken != NULL ? RQ_REGION_FAILED_OPEN : RQ_REGION_CLOSED, NULL, -1,
+                now, t->broken);
+            if (o->node == NULL) return RQ_E_NO_MEMORY;
+        }
+    }
+    return RQ_OK;
+}
+
+static rq_err publish_tables(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    RQ_TRY(closed_nodes(b));
+    rq__edit e;
+    RQ_TRY(rq__edit_begin(&c->views, &e));
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < b->table_count && rc == RQ_OK; i++) {
+        known_table *t = &b->tables[i];
+        rq__region_node **nodes = calloc(t->region_count + 1, sizeof(rq__region_node *));
+        rq__table_node *node = NULL;
+        for (size_t r = 0; r < t->region_count && nodes != NULL; r++)
+            nodes[r] = t->regions[r].node;
+        if (nodes != NULL) node = rq__table_node_new(t->schema, t->state, nodes, t->region_count);
+        free(nodes);
+        rc = node == NULL ? RQ_E_NO_MEMORY : rq__edit_put_table(&e, node);
+    }
+    if (rc == RQ_OK) {
+        RQ_TRY(rq__edit_commit(&e));
+        b->published = true;
+        return RQ_OK;
+    }
+    rq__edit_abort(&e);
+    return rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+/* --- 5: namespaces and places
+ * -------------------------------------------------------------------------- */
+
+typedef struct namespaces {
+    rq_catalog *catalog;
+    rq__namespace_node **list;
+    size_t count, cap;
+} namespaces;
+
+static rq_err take_namespace(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
+{
+    namespaces *n = ctx;
+    for (size_t i = 0; i < count; i++) {
+        rq__catalog_saw_ms(n->catalog, cells[i].timestamp);
+        if (!rq_slice_eq(rq_cell_qualifier(&cells[i]), RQ_SLICE_LIT("d"))) continue;
+        if (n->count == n->cap) {
+            size_t cap = n->cap == 0 ? 8 : n->cap * 2;
+            rq__namespace_node **more = realloc(n->list, cap * sizeof(rq__namespace_node *));
+            if (more == NULL) return RQ_E_NO_MEMORY;
+            n->list = more;
+            n->cap = cap;
+        }
+        RQ_TRY(rq__namespace_node_new(rq_cell_value(&cells[i]), &n->list[n->count], why));
+        n->count++;
+    }
+    return RQ_OK;
+}
+
+static rq_err put_builtin(rq__edit *e, const char *name)
+{
+    uint8_t pb[32];
+    size_t len = strlen(name);
+    pb[0] = 0x0a; /* NamespaceDescriptor{1: name} */
+    pb[1] = (uint8_t)len;
+    memcpy(pb + 2, name, len);
+    rq__namespace_node *n;
+    RQ_TRY(rq__namespace_node_new(rq_slice_of(pb, len + 2), &n, NULL));
+    return rq__edit_put_namespace(e, n);
+}
+
+static rq_region *namespace_region(rq_catalog *c)
+{
+    rq__table_node *t;
+    rq_slice q = RQ_SLICE_LIT("namespace");
+    if (rq__catalog_table_ref(c, RQ_SLICE_LIT("hbase"), q, &t, NULL) != RQ_OK) return NULL;
+    rq_region *r = NULL;
+    if (t->pub.region_count > 0 && t->pub.regions[0]->region != NULL)
+        r = rq_region_ref(t->pub.regions[0]->region);
+    rq__table_node_unref(t);
+    return r;
+}
+
+/* The names of a namespace whose row cannot be read because hbase:namespace is closed: from their
+ * tables, so that those can be used. */
+static rq_err put_of_tables(boot *b, rq__edit *e)
+{
+    for (size_t i = 0; i < b->table_count; i++) {
+        rq_slice ns = b->tables[i].schema->ns;
+        char name[30];
+        if (ns.len >= sizeof name) continue;
+        memcpy(name, ns.ptr, ns.len);
+        name[ns.len] = '\0';
+        RQ_TRY(put_builtin(e, name));
+    }
+    return RQ_OK;
+}
+
+static rq_err publish_namespaces(boot *b, const namespaces *n, bool from_tables)
+{
+    rq__edit e;
+    RQ_TRY(rq__edit_begin(&b->catalog->views, &e));
+    rq_err rc = put_builtin(&e, "default");
+    if (rc == RQ_OK) rc = put_builtin(&e, "hbase");
+    if (rc == RQ_OK && from_tables) rc = put_of_tables(b, &e);
+    for (size_t i = 0; i < n->count && rc == RQ_OK; i++)
+        rc = rq__edit_put_namespace(&e, rq__namespace_node_ref(n->list[i]));
+    if (rc == RQ_OK) return rq__edit_commit(&e);
+    rq__edit_abort(&e);
+    return rc;
+}
+
+static rq_err read_namespaces(boot *b, rq_error *why)
+{
+    rq_region *r = namespace_region(b->catalog);
+    namespaces n = {.catalog = b->catalog};
+    rq_err rc = RQ_OK;
+    if (r != NULL) {
+        rc = rq__region_each_row(r, take_namespace, &n, why);
+        rq_region_unref(r);
+    }
+    if (rc == RQ_OK) rc = publish_namespaces(b, &n, r == NULL);
+    for (size_t i = 0; i < n.count; i++)
+        rq__namespace_node_unref(n.list[i]);
+    free(n.list);
+    return rc;
+}
+
+/* On a new root: the rows of the two namespaces every HBase has. The last write of all, and the one
+ * that is waited for. */
+static rq_err write_namespaces(boot *b, rq_error *why)
+{
+    static const uint8_t descriptors[2][9] = {"\x0a\x07"
+                                              "default",
+                                              "\x0a\x05"
+                                              "hbase"};
+    static const char *const names[] = {"default", "hbase"};
+    rq_catalog *c = b->catalog;
+    rq_region *r = namespace_region(c);
+    if (r == NULL) return rq_fail(why, RQ_E_IO, "hbase:namespace could not be opened");
+    rq_err rc = RQ_OK;
+    rq__batch batch;
+    rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
+    for (size_t i = 0; i < 2 && rc == RQ_OK; i++)
+        rc = rq__batch_put(&batch, rq_slice_cstr(names[i]), "info", RQ_SLICE_LIT("d"),
+                           rq_slice_of(descriptors[i], strlen(names[i]) + 2));
+    if (rc == RQ_OK) rc = rq__batch_commit(&batch, r, true, why);
+    rq_region_unref(r);
+    return rc;
+}
+
+/* Where regions are from now on: this server, with this start code. */
+static rq_err write_places(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    rq__batch batch;
+    rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
+    /* HBASE: the master's local region holds meta's own place. */
+    RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, &c->server,
+                               b->meta.node->pub.open_seqnum));
+    RQ_TRY(rq__batch_commit(&batch, c->store, false, why));
+    rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
+    for (size_t i = 0; i < b->table_count; i++) {
+        known_table *t = &b->tables[i];
+        for (size_t r = 0; r < t->region_count; r++) {
+            const rq_catalog_region *node = &t->regions[r].node->pub;
+            if (node->state == RQ_REGION_OPEN || node->state == RQ_REGION_FAILED_OPEN)
+                RQ_TRY(rq__meta_put_region(&batch, node->info, node->state, &c->server,
+                                           node->state == RQ_REGION_OPEN ? node->open_seqnum : -1));
+        }
+    }
+    return commit_meta(c, &batch, why);
+}
+
+/* --- 6: what the log holds besides
+ * ----------------------------------------------------------------------- */
+
+static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
+{
+    rq_catalog *c = ctx;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    bool known = rq_catalog_region_find(c, rq_slice_cstr(left->encoded)) != NULL;
+    rq_epoch_unpin(c->env->epoch, &m);
+    if (!known)
+        rq_log_info(c->env->log, "catalog", "%llu records of dropped region %s leave the log",
+                    (unsigned long long)left->records, left->encoded);
+    return known ? RQ_LEFTOVER_KEEP : RQ_LEFTOVER_DROP;
+}
+
+/* --- all of it
+ * ---------------------------------------------------------------------------------------------- */
+
+static rq_err run(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    bool fresh = rq_root_is_new(c->root);
+    RQ_TRY(open_store(b, why));
+    RQ_TRY(open_meta(b, why));
+    if (fresh) RQ_TRY(create_namespace_table(b, why));
+    rq_region *meta;
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__meta_scan(meta, &b->arena, take_row, b, why);
+    rq_region_unref(meta);
+    RQ_TRY(rc);
+    RQ_TRY(read_descriptors(b, why));
+    RQ_TRY(rq__procedures_load(c, why));
+    RQ_TRY(rq__switches_load(c, why));
+    RQ_TRY(open_tables(b, why));
+    RQ_TRY(publish_tables(b, why));
+    RQ_TRY(write_places(b, why));
+    if (fresh) RQ_TRY(write_namespaces(b, why));
+    RQ_TRY(read_namespaces(b, why));
+    if (!fresh) (void)rq_engine_recovered(c->engine, decide, c);
+    if (fresh) {
+        RQ_TRY(rq_vfs_mkdirs(c->env->vfs, "data/default", why));
+        RQ_TRY(rq__root_write_identity(c->root, why));
+        RQ_TRY(rq__root_seal(c->root, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__bootstrap(rq_catalog *c, rq_error *why)
+{
+    boot b = {.catalog = c};
+    rq_arena_init(&b.arena);
+    rq_err rc = run(&b, why);
+    if (rc != RQ_OK && !b.published) {
+        /* Regions that are open but in no view yet. */
+        for (size_t i = 0; i < b.table_count; i++)
+            for (size_t r = 0; r < b.tables[i].region_count; r++) {
+                const rq__region_node *n = b.tables[i].regions[r].node;
+                if (n != NULL && n->pub.region != NULL) rq__region_abandon(c, n->pub.region);
+            }
+    }
+    for (size_t i = 0; i < b.table_count; i++) {
+        rq__opened_clear(b.tables[i].regions, b.tables[i].region_count);
+        free(b.tables[i].regions);
+        rq_table_schema_unref(b.tables[i].schema);
+    }
+    free(b.tables);
+    rq__opened_clear(&b.meta, 1);
+    rq_table_schema_unref(b.meta_schema);
+    rq_arena_clear(&b.arena);
+    return rc;
+}

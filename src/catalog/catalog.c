@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The catalog's life, its lookups, and what its other files share. */
+#include "catalog/catalog_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define META_ENCODED "1588230740"
+
+/* --- lookups ------------------------------------------------------------------------------------
+ */
+
+const rq_server_name *rq_catalog_server(const rq_catalog *c)
+{
+    return &c->server;
+}
+
+const rq_server_name *rq_catalog_master(const rq_catalog *c)
+{
+    return &c->master;
+}
+
+rq_root *rq_catalog_root(const rq_catalog *c)
+{
+    return c->root;
+}
+
+rq_engine *rq_catalog_engine(const rq_catalog *c)
+{
+    return c->engine;
+}
+
+uint64_t rq_catalog_view_number(const rq_catalog *c)
+{
+    return rq__views_now(&c->views)->number;
+}
+
+/* HBASE: HRegionServer.getRegionByEncodedName; `shown` is what the client called the region. */
+static rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice shown, rq_region **ret,
+                            rq_error *why)
+{
+    const rq_catalog_region *r = rq__view_region(rq__views_now(&c->views), encoded);
+    if (RQ_LIKELY(r != NULL && r->region != NULL)) {
+        *ret = r->region;
+        return RQ_OK;
+    }
+    char name[600];
+    rq_bytes_to_string(shown, name, sizeof name);
+    if (r != NULL && r->state == RQ_REGION_OPENING)
+        return rq_fail(why, RQ_E_REGION_OPENING, "Region %s is opening on %s", name,
+                       c->server.text);
+    return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on %s", name, c->server.text);
+}
+
+rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_region **ret,
+                                    rq_error *why)
+{
+    return region_lookup(c, encoded, encoded, ret, why);
+}
+
+rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice name, rq_region **ret, rq_error *why)
+{
+    /* HBASE: RegionInfo.encodeRegionName: what stands between the last two dots; of the old form
+     * only hbase:meta,,1 is left. */
+    rq_slice encoded = {NULL, 0};
+    if (name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')
+        encoded = rq_slice_of(name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN);
+    else if (rq_slice_eq(name, RQ_SLICE_LIT("hbase:meta,,1")))
+        encoded = RQ_SLICE_LIT(META_ENCODED);
+    return region_lookup(c, encoded, name, ret, why);
+}
+
+const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded)
+{
+    return rq__view_region(rq__views_now(&c->views), encoded);
+}
+
+const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table)
+{
+    rq_slice ns = RQ_SLICE_LIT("default"), qualifier = table;
+    const uint8_t *colon = table.len == 0 ? NULL : memrchr(table.ptr, ':', table.len);
+    if (colon != NULL) {
+        ns = rq_slice_of(table.ptr, (size_t)(colon - table.ptr));
+        qualifier = rq_slice_of(colon + 1, table.len - ns.len - 1);
+    }
+    return rq__view_table(rq__views_now(&c->views), ns, qualifier);
+}
+
+void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret, size_t *ret_count)
+{
+    const rq__view *v = rq__views_now(&c->views);
+    *ret = v->tables;
+    *ret_count = v->table_count;
+}
+
+rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
+                         const rq_catalog_region **ret, rq_error *why)
+{
+    const rq_catalog_table *t = rq_catalog_table_find(c, table);
+    if (t == NULL)
+        return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)table.len, (const char *)table.ptr);
+    const rq_catalog_region *r = rq__table_locate(t, row);
+    if (r == NULL)
+        return rq_fail(why, RQ_E_NOT_SERVING_REGION, "no region of %.*s holds the row",
+                       (int)table.len, (const char *)table.ptr);
+    *ret = r;
+    return RQ_OK;
+}
+
+void rq_catalog_online(const rq_catalog *c, const rq_catalog_region *const **ret, size_t *ret_count)
+{
+    const rq__view *v = rq__views_now(&c->views);
+    *ret = v->online;
+    *ret_count = v->online_count;
+}
+
+const rq_namespace *rq_catalog_namespace_find(const rq_catalog *c, rq_slice name)
+{
+    return rq__view_namespace(rq__views_now(&c->views), name);
+}
+
+void rq_catalog_namespaces(const rq_catalog *c, const rq_namespace *const **ret, size_t *ret_count)
+{
+    const rq__view *v = rq__views_now(&c->views);
+    *ret = v->namespaces;
+    *ret_count = v->namespace_count;
+}
+
+rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
+                               uint32_t *ret_total, rq_error *why)
+{
+    (void)why; /* HBASE: AssignmentManager.getReopenStatus knows no error: unknown is (0, 0) */
+    *ret_to_update = *ret_total = 0;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(c, table);
+    if (t != NULL && t->state != RQ_TABLE_DISABLED) {
+        *ret_total = (uint32_t)t->region_count;
+        for (size_t i = 0; i < t->region_count; i++) {
+            rq_region *r = t->regions[i]->region;
+            rq_table_schema *s = r == NULL ? NULL : rq_region_schema(r);
+            *ret_to_update += s != t->schema;
+            rq_table_schema_unref(s);
+        }
+    }
+    rq_epoch_unpin(c->env->epoch, &m);
+    return RQ_OK;
+}
+
+/* --- shared
+ * ---------------------------------------------------------------------------------------- */
+
+int64_t rq__catalog_now_ms(rq_catalog *c)
+{
+    int64_t now = c->env->executor->now_ms(c->env->executor);
+    int64_t last = atomic_load(&c->last_ms);
+    for (;;) {
+        int64_t next = now > last ? now : last + 1;
+        if (atomic_compare_exchange_weak(&c->last_ms, &last, next)) return next;
+    }
+}
+
+void rq__catalog_saw_ms(rq_catalog *c, int64_t ms)
+{
+    int64_t last = atomic_load(&c->last_ms);
+    while (ms > last && !atomic_compare_exchange_weak(&c->last_ms, &last, ms))
+        ;
+}
+
+rq_err rq__meta_ref(rq_catalog *c, rq_region **ret, rq_error *why)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    rq_region *r = NULL;
+    rq_err rc = rq_catalog_region_by_encoded(c, RQ_SLICE_LIT(META_ENCODED), &r, why);
+    if (rc == RQ_OK) *ret = rq_region_ref(r);
+    rq_epoch_unpin(c->env->epoch, &m);
+    return rc;
+}
+
+rq_err rq__store_ref(rq_catalog *c, rq_region **ret, rq_error *why)
+{
+    pthread_mutex_lock(&c->store_lock);
+    rq_region *r = c->store == NULL ? NULL : rq_region_ref(c->store);
+    pthread_mutex_unlock(&c->store_lock);
+    if (r == NULL)
+        return rq_fail(why, RQ_E_NOT_SERVING_REGION, "master:store is not online on %s",
+                       c->server.text);
+    *ret = r;
+    return RQ_OK;
+}
+
+rq_err rq__catalog_table_ref(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq__table_node **ret,
+                             rq_error *why)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq_catalog_table *t = rq__view_table(rq__views_now(&c->views), ns, qualifier);
+    if (t != NULL) *ret = rq__table_node_ref(RQ_CONTAINER_OF(t, rq__table_node, pub));
+    rq_epoch_unpin(c->env->epoch, &m);
+    if (t != NULL) return RQ_OK;
+    if (rq_slice_eq(ns, RQ_SLICE_LIT("default")))
+        return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s", (int)qualifier.len,
+                       (const char *)qualifier.ptr);
+    return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "%.*s:%.*s", (int)ns.len, (const char *)ns.ptr,
+                   (int)qualifier.len, (const char *)qualifier.ptr);
+}
+
+void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why)
+{
+    const rq_region_info *info = rq_region_get_info(r);
+    char name[256];
+    rq_bytes_to_string(info->name, name, sizeof name);
+    rq_log_error(c->env->log, "catalog", "region %s was given up and is opened again: %s", name,
+                 why != NULL && why->code != RQ_OK ? why->message : "no reason given");
+    rq__procedures_reopen(c, info);
+}
+
+/* --- life
+ * -------------------------------------------------------------------------------------------- */
+
+static rq_err copy_names(rq_catalog *c, const rq_catalog_options *o)
+{
+    size_t a = strlen(o->server.host), b = strlen(o->master.host);
+    size_t size = 2 * (a + b) + 4 + 2 * 32;
+    char *p = malloc(size);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    c->names = p;
+    const rq_server_name *from[] = {&o->server, &o->master};
+    rq_server_name *to[] = {&c->server, &c->master};
+    for (int i = 0; i < 2; i++) {
+        size_t len = strlen(from[i]->host);
+        *to[i] = *from[i];
+        memcpy(p, from[i]->host, len + 1);
+        to[i]->host = p;
+        p += len + 1;
+        int n = snprintf(p, size - (size_t)(p - c->names), "%s,%u,%lld", from[i]->host,
+                         from[i]->port, (long long)from[i]->start_code);
+        to[i]->text = p;
+        p += n + 1;
+    }
+    return RQ_OK;
+}
+
+rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_options *options,
+                       rq_catalog **ret, rq_error *why)
+{
+    rq_catalog *c = calloc(1, sizeof *c);
+    if (c == NULL) return RQ_E_NO_MEMORY;
+    c->engine = engine;
+    c->env = rq_engine_env(engine);
+    c->root = root;
+    c->config = options->config;
+    pthread_mutex_init(&c->store_lock, NULL);
+    for (int i = 0; i < RQ_SWITCH_COUNT; i++)
+        atomic_init(&c->switches[i], true);
+    rq_err rc = copy_names(c, options);
+    if (rc == RQ_OK) rc = rq__views_init(&c->views, c->env->epoch);
+    if (rc == RQ_OK) rc = rq__procedures_init(c, why);
+    if (rc == RQ_OK) rc = rq__bootstrap(c, why);
+    if (rc != RQ_OK) {
+        (void)rq_catalog_close(c, false, NULL);
+        return rc;
+    }
+    rq__procedures_resume(c);
+    *ret = c;
+    return RQ_OK;
+}
+
+/* Takes the regions of one class out of the view and closes them. */
+typedef enum close_class { CLOSE_USER, CLOSE_NAMESPACE, CLOSE_META } close_class;
+
+static bool in_class(const rq_table_schema *s, close_class class)
+{
+    bool system = rq_slice_eq(s->ns, RQ_SLICE_LIT("hbase"));
+    bool ns_table = system && rq_slice_eq(s->qualifier, RQ_SLICE_LIT("namespace"));
+    return s->is_meta ? class == CLOSE_META
+           : ns_table ? class == CLOSE_NAMESPACE
+                      : class == CLOSE_USER;
+}
+
+static rq_err close_class_of(rq_catalog *c, close_class class, bool clean, rq_error *why)
+{
+    const rq__view *v = rq__views_now(&c->views);
+    rq_region **list = calloc(v->online_count + 1, sizeof(rq_region *));
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    size_t n = 0;
+    /* Nobody else edits any more: the view stays where it is. */
+    for (size_t t = 0; t < v->table_count; t++) {
+        if (!in_class(v->tables[t]->schema, class)) continue;
+        for (size_t r = 0; r < v->tables[t]->region_count; r++)
+            if (v->tables[t]->regions[r]->region != NULL)
+                list[n++] = v->tables[t]->regions[r]->region;
+    }
+    rq_err rc = rq__close_regions(c, list, n, !clean, why);
+    free(list);
+    return rc;
+}
+
+static rq_err close_store(rq_catalog *c, bool clean, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    if (c->store != NULL) {
+        rc = rq_region_close(c->store, !clean, why);
+        if (rc != RQ_OK && clean) rq__region_abandon(c, c->store);
+        rq_region_unref(c->store);
+    }
+    c->store = NULL;
+    return rc;
+}
+
+rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
+{
+    if (c == NULL) return RQ_OK;
+    atomic_store(&c->stopping, true);
+    rq_err rc = RQ_OK, more;
+    if (c->procedures.active_end != NULL) rq__procedures_stop(c);
+    if (atomic_load(&c->views.now) != NULL) {
+        for (close_class k = CLOSE_USER; k <= CLOSE_META; k++) {
+            more = close_class_of(c, k, clean, why);
+            if (rc == RQ_OK) rc = more;
+        }
+    }
+    if (clean && rc == RQ_OK && c->store != NULL) rc = rq__procedures_sweep(c, why);
+    more = close_store(c, clean, why);
+    if (rc == RQ_OK) rc = more;
+    rq__procedures_clear(c);
+    if (atomic_load(&c->views.now) != NULL) rq__views_clear(&c->views);
+    pthread_mutex_destroy(&c->store_lock);
+    free(c->names);
+    free(c);
+    return rc;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Alter a table: the new descriptor file is the commit, then the regions are opened again with it,
+ * a few at a time so that most of the table stays online. A region that is being reopened answers
+ * RegionOpeningException; clients try again. HBASE: ModifyTableProcedure,
+ * ReopenTableRegionsProcedure.
+ */
+#include "catalog/ddl_priv.h"
+
+#include <stdlib.h>
+
+#include "catalog/descriptor.h"
+#include "catalog/tableinfo.h"
+
+#define REOPEN_AT_ONCE 16
+
+static rq_err new_schema(rq__proc *p, const rq_table_schema *old, rq_error *why)
+{
+    rq_table_schema_unref(p->schema);
+    p->schema = NULL;
+    switch (p->ops->kind) {
+    case RQ_DDL_ADD_FAMILY:
+        return rq__descriptor_change(old, RQ__FAMILY_ADD, p->descriptor, &p->schema, why);
+    case RQ_DDL_MODIFY_FAMILY:
+        return rq__descriptor_change(old, RQ__FAMILY_MODIFY, p->descriptor, &p->schema, why);
+    case RQ_DDL_DELETE_FAMILY:
+        return rq__descriptor_change(old, RQ__FAMILY_DELETE, p->family, &p->schema, why);
+    default:
+        return rq__descriptor_parse(p->descriptor, &p->schema, why);
+    }
+}
+
+static rq_err removed_families(rq__proc *p, const rq_table_schema *old)
+{
+    p->removed_families = rq_arena_calloc(&p->arena, old->family_count, sizeof(rq_slice));
+    if (p->removed_families == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < old->family_count; i++) {
+        if (rq_table_schema_family(p->schema, old->families[i].name) != NULL) continue;
+        rq_slice name = rq_arena_copy(&p->arena, old->families[i].name);
+        if (name.ptr == NULL) return RQ_E_NO_MEMORY;
+        p->removed_families[p->removed_family_count++] = name;
+    }
+    return RQ_OK;
+}
+
+/* HBASE: ModifyTableProcedure.preflightChecks with reopenRegions = false. */
+static rq_err check_no_reopen(rq__proc *p, const rq_table_schema *old, rq_error *why)
+{
+    if (!p->no_reopen) return RQ_OK;
+    if (old->family_count != p->schema->family_count || p->removed_family_count > 0)
+        return rq_fail(why, RQ_E_IOEXCEPTION,
+                       "Cannot add or remove column families when this modification won't reopen "
+                       "regions.");
+    return RQ_OK;
+}
+
+rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_table_schema *old = t->pub.schema;
+    rq_err rc = RQ_OK;
+    if (old->is_meta)
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "hbase:meta cannot be altered on this server");
+    if (rc == RQ_OK) rc = new_schema(p, old, why);
+    if (rc == RQ_OK && !rq_slice_eq(p->schema->name, old->name))
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the descriptor is of another table");
+    if (rc == RQ_OK) rc = rq__descriptor_check(c->config, p->schema, why);
+    if (rc == RQ_OK) rc = removed_families(p, old);
+    if (rc == RQ_OK) rc = check_no_reopen(p, old, why);
+    rq__table_node_unref(t);
+    if (rc != RQ_OK) return rc;
+    p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));
+    return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+rq_err rq__alter_commit(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    rq_table_schema *there = NULL;
+    RQ_TRY(rq__tableinfo_read(c->env->vfs, p->ns, p->qualifier, &there, why));
+    bool same = rq_slice_eq(rq_table_schema_pb(there), rq_table_schema_pb(p->schema));
+    rq_table_schema_unref(there);
+    if (!same) RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why));
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_table_state state = t->pub.state;
+    rq__table_node_unref(t);
+    return rq__publish_state(c, p, p->schema, state, why);
+}
+
+static rq_err remove_families(rq_catalog *c, const rq__proc *p, const rq_region_info *info,
+                              rq_error *why)
+{
+    for (size_t i = 0; i < p->removed_family_count; i++)
+        RQ_TRY(rq_region_remove_family(c->engine, info, p->removed_families[i], why));
+    return RQ_OK;
+}
+
+static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, size_t from, size_t to,
+                          rq_error *why)
+{
+    rq_region **open;
+    size_t count;
+    RQ_TRY(rq__publish_closed(c, p, from, to, RQ_REGION_OPENING, &open, &count, why));
+    (void)rq__close_regions(c, open, count, false, NULL); /* logged; the edits stay in the log */
+    rq__unref_regions(open, count);
+    for (size_t i = from; i < to; i++)
+        RQ_TRY(remove_families(c, p, &infos[i], why));
+    rq__opened *list = rq__opened_new(infos + from, to - from, p->schema);
+    if (list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_err rc = rq__open_regions(c, list, to - from, why);
+    if (rc == RQ_OK) {
+        rc = rq__publish_nodes(c, p, list, to - from, RQ_TABLE_ENABLED, why);
+        rq__batch b;
+        rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+        if (rc == RQ_OK) rc = rq__batch_opened(c, &b, list, to - from);
+        if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
+        rq__opened_clear(list, to - from);
+    }
+    rq_arena_clear(&a);
+    free(list);
+    return rc;
+}
+
+rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    bool enabled = t->pub.state == RQ_TABLE_ENABLED;
+    rq_region_info *infos;
+    size_t count;
+    rq_err rc = rq__copy_infos(p, t, &infos, &count);
+    rq__table_node_unref(t);
+    for (size_t from = 0; from < count && rc == RQ_OK && enabled && !(p->no_reopen && !p->resumed);
+         from += REOPEN_AT_ONCE) {
+        size_t to = from + REOPEN_AT_ONCE < count ? from + REOPEN_AT_ONCE : count;
+        rc = reopen_some(c, p, infos, from, to, why);
+    }
+    for (size_t i = 0; i < count && rc == RQ_OK && !enabled; i++)
+        rc = remove_families(c, p, &infos[i], why);
+    return rc;
+}

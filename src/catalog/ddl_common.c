@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the steps have in common: regions made and removed, the view and meta brought in line. */
+#include "catalog/ddl_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const table_states[] = {"ENABLED", "DISABLED", "DISABLING", "ENABLING"};
+
+const char *rq__table_state_name(rq_table_state s)
+{
+    return table_states[s];
+}
+
+rq_err rq__fail_state(rq_err code, const char *prefix, const rq__proc *p, rq_table_state state,
+                      rq_error *why)
+{
+    return rq_fail(why, code, "%stableName=%.*s, state=%s", prefix, (int)p->table.len,
+                   (const char *)p->table.ptr, table_states[state]);
+}
+
+rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why)
+{
+    return rq_fail(why, code, "%.*s", (int)p->table.len, (const char *)p->table.ptr);
+}
+
+rq_err rq__need_schema(rq__proc *p, rq_error *why)
+{
+    if (p->schema != NULL) return RQ_OK;
+    return rq_table_schema_parse(p->descriptor, &p->schema, why);
+}
+
+rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error *why)
+{
+    rq_region *meta;
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__batch_commit(b, meta, synced, why);
+    rq_region_unref(meta);
+    return rc;
+}
+
+/* --- regions on disk ----------------------------------------------------------------------------
+ */
+
+rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
+                        rq_error *why)
+{
+    rq_region_info *list = rq_arena_calloc(&p->arena, count + 1, sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    int64_t id = rq__catalog_now_ms(c); /* above every id the table ever had */
+    rq_slice start = {NULL, 0}, none = {NULL, 0};
+    for (size_t i = 0; i <= count; i++) {
+        rq_slice end = i < count ? keys[i] : none;
+        RQ_TRY(rq_region_info_make(&p->arena, p->ns, p->qualifier, start, end, id, 0, &list[i]));
+        start = end;
+    }
+    p->regions = list;
+    p->region_count = count + 1;
+    (void)why;
+    return RQ_OK;
+}
+
+typedef struct disk_work {
+    rq_catalog *catalog;
+    const rq_region_info *list;
+    const rq_table_schema *schema; /* NULL: destroy */
+    pthread_mutex_t lock;
+    rq_err rc;
+    rq_error why;
+} disk_work;
+
+static void disk_one(void *ctx, size_t i)
+{
+    disk_work *w = ctx;
+    rq_error why = {0};
+    rq_err rc = w->schema != NULL
+                    ? rq_region_create(w->catalog->engine, &w->list[i], w->schema, &why)
+                    : rq_region_destroy(w->catalog->engine, &w->list[i], &why);
+    if (rc == RQ_OK) return;
+    pthread_mutex_lock(&w->lock);
+    if (w->rc == RQ_OK) {
+        w->rc = rc;
+        (void)rq_fail(&w->why, rc, "%s", why.code != RQ_OK ? why.message : rq_err_text(rc));
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+static rq_err disk_all(rq_catalog *c, const rq_region_info *list, size_t count,
+                       const rq_table_schema *schema, rq_error *why)
+{
+    disk_work w = {.catalog = c, .list = list, .schema = schema};
+    pthread_mutex_init(&w.lock, NULL);
+    rq_err rc = rq__parallel(c, count, disk_one, &w);
+    pthread_mutex_destroy(&w.lock);
+    if (rc != RQ_OK) return rc;
+    return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
+}
+
+rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    return disk_all(c, p->regions, p->region_count, p->schema, why);
+}
+
+rq_err rq__destroy_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why)
+{
+    return disk_all(c, list, count, NULL, why);
+}
+
+rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret, size_t *ret_count)
+{
+    size_t n = t->pub.region_count;
+    rq_region_info *list = rq_arena_calloc(&p->arena, n, sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        const rq_region_info *from = t->pub.regions[i]->info;
+        RQ_TRY(rq_region_info_make(&p->arena, from->ns, from->qualifier, from->start_key,
+                                   from->end_key, from->region_id, from->replica_id, &list[i]));
+    }
+    *ret = list;
+    *ret_count = n;
+    return RQ_OK;
+}
+
+/* --- the view
+ * ------------------------------------------------------------------------------------- */
+
+static rq_err no_memory(rq_error *why)
+{
+    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+}
+
+rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state state,
+                         rq__region_node *const *nodes, size_t count, rq_error *why)
+{
+    rq__table_node *t = rq__table_node_new(schema, state, nodes, count);
+    if (t == NULL) return no_memory(why);
+    rq__edit e;
+    rq_err rc = rq__edit_begin(&c->views, &e);
+    if (rc != RQ_OK) {
+        rq__table_node_unref(t);
+        return no_memory(why);
+    }
+    rc = rq__edit_put_table(&e, t);
+    if (rc == RQ_OK) return rq__edit_commit(&e) == RQ_OK ? RQ_OK : no_memory(why);
+    rq__edit_abort(&e);
+    return no_memory(why);
+}
+
+/* A list of the table's nodes, borrowed from it; malloc'ed, never of size 0. */
+static rq__region_node **node_list(const rq__table_node *t)
+{
+    rq__region_node **list = calloc(t->pub.region_count + 1, sizeof(rq__region_node *));
+    for (size_t i = 0; list != NULL && i < t->pub.region_count; i++)
+        list[i] = rq__table_region(t, i);
+    return list;
+}
+
+rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *schema,
+                         rq_table_state state, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq__region_node **list = node_list(t);
+    rq_err rc = list == NULL ? no_memory(why)
+                             : rq__publish_table(c, schema != NULL ? schema : t->pub.schema, state,
+                                                 list, t->pub.region_count, why);
+    free(list);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, size_t from, size_t to,
+                          rq_region_state state, rq_region ***ret, size_t *ret_count, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq__region_node **list = node_list(t);
+    rq_region **open = calloc(t->pub.region_count + 1, sizeof(rq_region *));
+    size_t made = 0, n = 0;
+    rq_err rc = list == NULL || open == NULL ? no_memory(why) : RQ_OK;
+    int64_t now = c->env->executor->now_ms(c->env->executor);
+    if (to > t->pub.region_count) to = t->pub.region_count;
+    for (size_t i = from; i < to && rc == RQ_OK; i++) {
+        const rq_catalog_region *r = t->pub.regions[i];
+        rq__region_node *node =
+            rq__region_node_new(r->info, state, NULL, r->open_seqnum, now, NULL);
+        if (node == NULL) {
+            rc = no_memory(why);
+            break;
+        }
+        list[i] = node;
+        made = i + 1;
+    }
+    if (rc == RQ_OK)
+        rc = rq__publish_table(c, t->pub.schema, t->pub.state, list, t->pub.region_count, why);
+    for (size_t i = from; i < to && rc == RQ_OK; i++)
+        if (t->pub.regions[i]->region != NULL) open[n++] = rq_region_ref(t->pub.regions[i]->region);
+    for (size_t i = from; i < made; i++)
+        rq__region_node_unref(list[i]);
+    free(list);
+    rq__table_node_unref(t);
+    if (rc != RQ_OK) {
+        free(open);
+        return rc;
+    }
+    *ret = open;
+    *ret_count = n;
+    return RQ_OK;
+}
+
+void rq__unref_regions(rq_region **regions, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        rq_region_unref(regions[i]);
+    free(regions);
+}
+
+rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *opened, size_t count,
+                         rq_table_state state, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq__region_node **list = node_list(t);
+    rq_err rc = list == NULL ? no_memory(why) : RQ_OK;
+    /* Both are in the order of start keys; a region that is not looked for keeps its node. */
+    for (size_t i = 0, k = 0; i < t->pub.region_count && k < count && rc == RQ_OK; i++) {
+        if (strcmp(list[i]->info.encoded, opened[k].node->info.encoded) == 0)
+            list[i] = opened[k++].node;
+    }
+    if (rc == RQ_OK)
+        rc = rq__publish_table(c, t->pub.schema, state, list, t->pub.region_count, why);
+    free(list);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* --- meta
+ * --------------------------------------------------------------------------------------------- */
+
+rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const rq_catalog_region *r = &list[i].node->pub;
+        RQ_TRY(rq__meta_put_region(b, r->info, r->state, &c->server,
+                                   r->state == RQ_REGION_OPEN ? r->open_seqnum : -1));
+    }
+    return RQ_OK;
+}
+
+rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema)
+{
+    rq__opened *o = calloc(count + 1, sizeof *o);
+    for (size_t i = 0; o != NULL && i < count; i++)
+        o[i] = (rq__opened){.info = &list[i], .schema = schema};
+    return o;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Create a table: folders and descriptor, the regions opened, then one write to meta that makes it
+ * a table, then the view. HBASE: HMaster.createTable, CreateTableProcedure.
+ */
+#include "catalog/ddl_priv.h"
+
+#include <stdlib.h>
+
+#include "catalog/descriptor.h"
+#include "catalog/tableinfo.h"
+
+static int slice_order(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+/* HBase's client sorts and checks the keys; its server trusts it. Ours does not. */
+static rq_err sort_keys(rq__proc *p, rq_error *why)
+{
+    if (p->split_key_count == 0) return RQ_OK;
+    qsort(p->split_keys, p->split_key_count, sizeof *p->split_keys, slice_order);
+    for (size_t i = 0; i < p->split_key_count; i++) {
+        char a[256];
+        if (p->split_keys[i].len == 0)
+            return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
+                           "Empty split key must not be passed in the split keys.");
+        if (p->split_keys[i].len > RQ_ROW_LEN_MAX)
+            return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Row length %zu is > %d",
+                           p->split_keys[i].len, RQ_ROW_LEN_MAX);
+        if (i > 0 && rq_slice_eq(p->split_keys[i - 1], p->split_keys[i])) {
+            rq_bytes_to_string(p->split_keys[i], a, sizeof a);
+            return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
+                           "All split keys must be unique, found duplicate: %s, %s", a, a);
+        }
+    }
+    return RQ_OK;
+}
+
+rq_err rq__create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq_table_name_check(p->ns, p->qualifier, why));
+    RQ_TRY(rq__descriptor_parse(p->descriptor, &p->schema, why));
+    if (!rq_slice_eq(p->schema->ns, p->ns) || !rq_slice_eq(p->schema->qualifier, p->qualifier))
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "the descriptor is of table %.*s",
+                       (int)p->schema->name.len, (const char *)p->schema->name.ptr);
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    bool there = rq_catalog_namespace_find(c, p->ns) != NULL;
+    rq_epoch_unpin(c->env->epoch, &m);
+    if (!there)
+        return rq_fail(why, RQ_E_NAMESPACE_NOT_FOUND, "%.*s", (int)p->ns.len,
+                       (const char *)p->ns.ptr);
+    RQ_TRY(sort_keys(p, why));
+    return rq__descriptor_check(c->config, p->schema, why);
+}
+
+static int64_t quota(const rq_namespace *ns, const char *key)
+{
+    const rq_attribute *a = rq_attributes_find(&ns->configuration, key);
+    char text[32];
+    if (a == NULL || a->value.len == 0 || a->value.len >= sizeof text) return INT64_MAX;
+    memcpy(text, a->value.ptr, a->value.len);
+    text[a->value.len] = '\0';
+    return strtoll(text, NULL, 10); /* checked when the namespace was made */
+}
+
+/* HBASE: NamespaceStateManager.checkAndUpdateNamespaceTableCount; with hbase.quota.enabled only. */
+static rq_err check_quota(rq_catalog *c, const rq__proc *p, rq_error *why)
+{
+    if (c->config == NULL || rq_config_int(c->config, RQ_SET_QUOTA) == 0) return RQ_OK;
+    if (rq_slice_eq(p->ns, RQ_SLICE_LIT("hbase"))) return RQ_OK;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq__view *v = rq__views_now(&c->views);
+    const rq_namespace *ns = rq__view_namespace(v, p->ns);
+    int64_t tables = 0, regions = 0, wanted = (int64_t)p->split_key_count + 1;
+    for (size_t i = 0; i < v->table_count; i++) {
+        if (!rq_slice_eq(v->tables[i]->schema->ns, p->ns)) continue;
+        tables++;
+        regions += (int64_t)v->tables[i]->region_count;
+    }
+    int64_t max_tables = INT64_MAX, max_regions = INT64_MAX;
+    if (ns != NULL) {
+        max_tables = quota(ns, "hbase.namespace.quota.maxtables");
+        max_regions = quota(ns, "hbase.namespace.quota.maxregions");
+    }
+    rq_epoch_unpin(c->env->epoch, &m);
+    if (tables >= max_tables)
+        return rq_fail(why, RQ_E_QUOTA_EXCEEDED,
+                       "The table %.*s cannot be created as it would exceed maximum number of "
+                       "tables allowed  in the namespace.  The total number of tables permitted "
+                       "is %lld",
+                       (int)p->table.len, (const char *)p->table.ptr, (long long)max_tables);
+    if (regions + wanted > max_regions)
+        return rq_fail(why, RQ_E_QUOTA_EXCEEDED,
+                       "The table %.*s is not allowed to have %lld regions. The total number of "
+                       "regions permitted is only %lld, while current region count is %lld. This "
+                       "may be transient, please retry later if there are any ongoing split "
+                       "operations in the namespace.",
+                       (int)p->table.len, (const char *)p->table.ptr, (long long)wanted,
+                       (long long)max_regions, (long long)regions);
+    return RQ_OK;
+}
+
+rq_err rq__create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) == RQ_OK) {
+        rq__table_node_unref(t);
+        return rq__fail_table(RQ_E_TABLE_EXISTS, p, why);
+    }
+    RQ_TRY(check_quota(c, p, why));
+    RQ_TRY(rq__make_regions(c, p, p->split_keys, p->split_key_count, why));
+    p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));
+    return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+rq_err rq__create_layout(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    rq_table_schema *there = NULL;
+    rq_err rc = rq__tableinfo_read(c->env->vfs, p->ns, p->qualifier, &there, NULL);
+    bool same =
+        rc == RQ_OK && rq_slice_eq(rq_table_schema_pb(there), rq_table_schema_pb(p->schema));
+    rq_table_schema_unref(there);
+    if (!same) RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why));
+    return rq__create_regions(c, p, why);
+}
+
+rq_err rq__create_open(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
+    if (p->opened == NULL) return RQ_E_NO_MEMORY;
+    p->opened_count = p->region_count;
+    RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
+    for (size_t i = 0; i < p->opened_count; i++) {
+        if (p->opened[i].rc == RQ_OK) continue;
+        (void)rq_fail(why, p->opened[i].rc, "%s", p->opened[i].why.message);
+        rq_err rc = p->opened[i].rc;
+        for (size_t k = 0; k < p->opened_count; k++)
+            if (p->opened[k].node->pub.region != NULL)
+                rq__region_abandon(c, p->opened[k].node->pub.region);
+        rq__opened_clear(p->opened, p->opened_count);
+        return rc;
+    }
+    return RQ_OK;
+}
+
+rq_err rq__create_commit(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
+    if (rc == RQ_OK) rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLED);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq__create_publish(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__region_node **nodes = calloc(p->opened_count + 1, sizeof(rq__region_node *));
+    if (nodes == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < p->opened_count; i++)
+        nodes[i] = p->opened[i].node;
+    rq_err rc = rq__publish_table(c, p->schema, RQ_TABLE_ENABLED, nodes, p->opened_count, why);
+    free(nodes);
+    if (rc == RQ_OK) rq__opened_clear(p->opened, p->opened_count);
+    return rc;
+}
+
+/* Nothing was written to the regions; what cannot be removed is harmless: meta knows nothing of it.
+ */
+void rq__create_undo(rq_catalog *c, rq__proc *p)
+{
+    rq_error why = {0};
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_err rc = rq__destroy_regions(c, p->regions, p->region_count, &why);
+    char *dir = rq__table_dir(&a, p->ns, p->qualifier);
+    if (rc == RQ_OK && dir != NULL) rc = rq_vfs_remove_tree(c->env->vfs, dir, &why);
+    if (rc != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
+    rq_arena_clear(&a);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Delete and truncate a disabled table. Delete: one write to meta, then the folders. Truncate: new
+ * region folders, one write to meta that swaps old rows for new ones, then the old folders, then
+ * the new regions are opened. HBASE: DeleteTableProcedure, TruncateTableProcedure.
+ */
+#include "catalog/ddl_priv.h"
+
+#include <stdlib.h>
+
+#include "catalog/tableinfo.h"
+
+/* HBASE: HMaster.checkTableModifiable. */
+static rq_err check_modifiable(rq_catalog *c, rq__proc *p, rq__table_node **ret, rq_error *why)
+{
+    if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
+        return rq_fail(why, RQ_E_IOEXCEPTION, "Can't modify catalog tables");
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    if (t->pub.state != RQ_TABLE_DISABLED) {
+        rq_table_state state = t->pub.state;
+        rq__table_node_unref(t);
+        return rq__fail_state(RQ_E_TABLE_NOT_DISABLED, "Not DISABLED; ", p, state, why);
+    }
+    *ret = t;
+    return RQ_OK;
+}
+
+/* --- delete --------------------------------------------------------------------------------------
+ */
+
+rq_err rq__delete_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(check_modifiable(c, p, &t, why));
+    rq_err rc = rq__copy_infos(p, t, &p->old_regions, &p->old_region_count);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__meta_delete_table(&b, p->table);
+    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++)
+        rc = rq__meta_delete_region(&b, &p->old_regions[i]);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    if (rc != RQ_OK) return rc;
+    rq__edit e;
+    RQ_TRY(rq__edit_begin(&c->views, &e));
+    rq__edit_remove_table(&e, p->ns, p->qualifier);
+    return rq__edit_commit(&e);
+}
+
+rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__destroy_regions(c, p->old_regions, p->old_region_count, why));
+    rq_arena a;
+    rq_arena_init(&a);
+    char *dir = rq__table_dir(&a, p->ns, p->qualifier);
+    char *parent = rq_arena_printf(&a, "data/%.*s", (int)p->ns.len, (const char *)p->ns.ptr);
+    rq_err rc = dir == NULL || parent == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    if (rc == RQ_OK) rc = rq_vfs_remove_tree(c->env->vfs, dir, why);
+    if (rc == RQ_OK) rc = rq_vfs_sync_dir(c->env->vfs, parent, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* --- truncate ------------------------------------------------------------------------------------
+ */
+
+/* HBASE: preflightChecks(env, false), in the procedure's constructor: at once. */
+rq_err rq__truncate_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_table_state state = t->pub.state;
+    rq__table_node_unref(t);
+    if (state != RQ_TABLE_DISABLED && state != RQ_TABLE_DISABLING)
+        return rq__fail_table(RQ_E_TABLE_NOT_DISABLED, p, why);
+    return RQ_OK;
+}
+
+rq_err rq__truncate_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(check_modifiable(c, p, &t, why));
+    rq_err rc = rq__copy_infos(p, t, &p->old_regions, &p->old_region_count);
+    if (rc == RQ_OK) {
+        p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(t->pub.schema));
+        rq_table_schema_unref(p->schema);
+        p->schema = rq_table_schema_ref(t->pub.schema);
+        if (p->descriptor.ptr == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    rq__table_node_unref(t);
+    if (rc != RQ_OK) return rc;
+    rq_slice *keys = rq_arena_calloc(&p->arena, p->old_region_count, sizeof *keys);
+    if (keys == NULL) return RQ_E_NO_MEMORY;
+    size_t n = 0;
+    for (size_t i = 0; i < p->old_region_count && p->preserve_splits; i++)
+        if (p->old_regions[i].start_key.len > 0) keys[n++] = p->old_regions[i].start_key;
+    return rq__make_regions(c, p, keys, n, why);
+}
+
+rq_err rq__truncate_layout(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    return rq__create_regions(c, p, why);
+}
+
+/* Publishes the new regions, opened ones as they are, others as OPENING. */
+static rq_err publish(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    rq__region_node **nodes = calloc(p->region_count + 1, sizeof(rq__region_node *));
+    if (nodes == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    int64_t now = c->env->executor->now_ms(c->env->executor);
+    rq_err rc = RQ_OK;
+    size_t n = 0;
+    for (; n < p->region_count && rc == RQ_OK; n++) {
+        nodes[n] =
+            p->opened != NULL && p->opened[n].node != NULL
+                ? rq__region_node_ref(p->opened[n].node)
+                : rq__region_node_new(&p->regions[n], RQ_REGION_OPENING, NULL, -1, now, NULL);
+        if (nodes[n] == NULL) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    }
+    if (rc == RQ_OK) rc = rq__publish_table(c, p->schema, state, nodes, n, why);
+    for (size_t i = 0; i < n; i++)
+        rq__region_node_unref(nodes[i]);
+    free(nodes);
+    return rc;
+}
+
+rq_err rq__truncate_commit(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLING);
+    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++)
+        rc = rq__meta_delete_region(&b, &p->old_regions[i]);
+    for (size_t i = 0; i < p->region_count && rc == RQ_OK; i++)
+        rc = rq__meta_put_region(&b, &p->regions[i], RQ_REGION_CLOSED, NULL, -1);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? publish(c, p, RQ_TABLE_ENABLING, why) : rc;
+}
+
+rq_err rq__truncate_remove(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    return rq__destroy_regions(c, p->old_regions, p->old_region_count, why);
+}
+
+rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
+    if (p->opened == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    p->opened_count = p->region_count;
+    if (p->region_count > 0 && p->opened[0].node == NULL) /* not when this is a repetition */
+        RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
+    if (rc == RQ_OK) rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLED);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    if (rc == RQ_OK) rc = publish(c, p, RQ_TABLE_ENABLED, why);
+    if (rc == RQ_OK) rq__opened_clear(p->opened, p->opened_count);
+    return rc;
+}
+
+void rq__truncate_undo(rq_catalog *c, rq__proc *p)
+{
+    rq_error why = {0};
+    if (rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "left over from a failed truncate: %s", why.message);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of each kind of procedure, named in kinds.c; and what they have in common. */
+#ifndef RQ_CATALOG_DDL_PRIV_H
+#define RQ_CATALOG_DDL_PRIV_H
+
+#include "catalog/catalog_priv.h"
+
+typedef rq_err rq__step_fn(rq_catalog *c, rq__proc *p, rq_error *why);
+
+/* ddl_create.c */
+rq__step_fn rq__create_precheck, rq__create_prepare, rq__create_layout, rq__create_open,
+    rq__create_commit, rq__create_publish;
+void rq__create_undo(rq_catalog *c, rq__proc *p);
+/* ddl_drop.c */
+rq__step_fn rq__delete_prepare, rq__delete_commit, rq__delete_remove;
+rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq__truncate_commit,
+    rq__truncate_remove, rq__truncate_finish;
+void rq__truncate_undo(rq_catalog *c, rq__proc *p);
+/* ddl_state.c */
+rq__step_fn rq__enable_prepare, rq__enable_mark, rq__enable_open;
+rq__step_fn rq__disable_precheck, rq__disable_prepare, rq__disable_mark, rq__disable_close,
+    rq__disable_finish;
+rq__step_fn rq__flush_prepare, rq__flush_run;
+rq__step_fn rq__reopen_prepare, rq__reopen_run;
+/* ddl_alter.c */
+rq__step_fn rq__alter_prepare, rq__alter_commit, rq__alter_reopen;
+/* ddl_namespace.c */
+rq__step_fn rq__ns_create_precheck, rq__ns_create_prepare, rq__ns_create_folder, rq__ns_put;
+rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
+rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_folder;
+
+/* --- common (ddl_common.c)
+ * ------------------------------------------------------------------------ */
+/* p->schema, parsed from p->descriptor when a restart lost it. */
+RQ_NODISCARD
+rq_err rq__need_schema(rq__proc *p, rq_error *why);
+/* "tableName=t, state=ENABLED", as Java prints a TableState. */
+RQ_NODISCARD
+rq_err rq__fail_state(rq_err code, const char *prefix, const rq__proc *p, rq_table_state state,
+                      rq_error *why);
+const char *rq__table_state_name(rq_table_state s);
+/* Fails with the table's name as the message. */
+RQ_NODISCARD
+rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why);
+
+/* One atomic, durable write to meta. */
+RQ_NODISCARD
+rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error *why);
+
+/* Region infos for sorted split keys, in p->arena. */
+RQ_NODISCARD
+rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
+                        rq_error *why);
+/* Creates the folders of p->regions. */
+RQ_NODISCARD
+rq_err rq__create_regions(rq_catalog *c, rq__proc *p, rq_error *why);
+/* Removes the folders of regions that are not open. */
+RQ_NODISCARD
+rq_err rq__destroy_regions(rq_catalog *c, const rq_region_info *list, size_t count, rq_error *why);
+/* Copies the infos of the table's regions into p->arena. */
+RQ_NODISCARD
+rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret,
+                      size_t *ret_count);
+
+/* Replaces the table in the view: `nodes` are borrowed. */
+RQ_NODISCARD
+rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state state,
+                         rq__region_node *const *nodes, size_t count, rq_error *why);
+/* The same with its regions as they are; RQ_E_TABLE_NOT_FOUND. */
+RQ_NODISCARD
+rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *schema,
+                         rq_table_state state, rq_error *why);
+/* Takes the regions of the table (all, or those in [from, to)) out of service: the view shows them
+ * in `state`. The regions that were open are returned with a reference each, malloc'ed. */
+RQ_NODISCARD
+rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, size_t from, size_t to,
+                          rq_region_state state, rq_region ***ret, size_t *ret_count,
+                          rq_error *why);
+void rq__unref_regions(rq_region **regions, size_t count); /* frees the list as well */
+/* Replaces nodes of the same encoded names in the table. */
+RQ_NODISCARD
+rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *list, size_t count,
+                         rq_table_state state, rq_error *why);
+/* Rows of opened (or failed) regions. */
+RQ_NODISCARD
+rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);
+/* An array over p->regions or others, malloc'ed. NULL: no memory. */
+rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Enable, disable, flush a table; reopen a region that was given up.
+ * HBASE: EnableTableProcedure, DisableTableProcedure, FlushTableProcedure.
+ */
+#include "catalog/ddl_priv.h"
+
+#include <stdlib.h>
+
+static rq_err table_state(rq_catalog *c, const rq__proc *p, rq_table_state *ret, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    *ret = t->pub.state;
+    rq__table_node_unref(t);
+    return RQ_OK;
+}
+
+static rq_err mark(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__meta_put_table_state(&b, p->table, state);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? rq__publish_state(c, p, NULL, state, why) : rc;
+}
+
+/* Opens what of the table is not open: fills p->regions and p->opened. */
+static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->opened != NULL) return RQ_OK; /* a repetition */
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_err rc = rq__copy_infos(p, t, &p->regions, &p->region_count);
+    rq__opened *list =
+        rc == RQ_OK ? rq__opened_new(p->regions, p->region_count, t->pub.schema) : NULL;
+    if (list == NULL) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (rc == RQ_OK) rc = rq__open_regions(c, list, p->region_count, why);
+    rq__table_node_unref(t);
+    if (rc != RQ_OK) {
+        free(list);
+        return rc;
+    }
+    p->opened = list;
+    p->opened_count = p->region_count;
+    return RQ_OK;
+}
+
+/* --- enable
+ * --------------------------------------------------------------------------------------- */
+
+rq_err rq__enable_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_table_state state;
+    RQ_TRY(table_state(c, p, &state, why));
+    if (state != RQ_TABLE_DISABLED)
+        return rq__fail_state(RQ_E_TABLE_NOT_DISABLED, "", p, state, why);
+    return RQ_OK;
+}
+
+rq_err rq__enable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(mark(c, p, RQ_TABLE_ENABLING, why));
+    rq_region **none;
+    size_t count;
+    RQ_TRY(rq__publish_closed(c, p, 0, SIZE_MAX, RQ_REGION_OPENING, &none, &count, why));
+    rq__unref_regions(none, count); /* of a disabled table none is open */
+    return RQ_OK;
+}
+
+rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(open_table(c, p, why));
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
+    if (rc == RQ_OK) rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLED);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    if (rc == RQ_OK)
+        rc = rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_ENABLED, why);
+    if (rc == RQ_OK) rq__opened_clear(p->opened, p->opened_count);
+    return rc;
+}
+
+/* --- disable
+ * --------------------------------------------------------------------------------------- */
+
+/* HBASE: preflightChecks(env, true), in the procedure's constructor: at once. */
+rq_err rq__disable_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq_table_state state;
+    RQ_TRY(table_state(c, p, &state, why));
+    if (state != RQ_TABLE_ENABLED && state != RQ_TABLE_ENABLING)
+        return rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
+    return RQ_OK;
+}
+
+rq_err rq__disable_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
+        return rq_fail(why, RQ_E_CONSTRAINT, "Cannot disable hbase:meta");
+    rq_table_state state;
+    RQ_TRY(table_state(c, p, &state, why));
+    if (state != RQ_TABLE_ENABLED) return rq__fail_state(RQ_E_TABLE_NOT_ENABLED, "", p, state, why);
+    return RQ_OK;
+}
+
+rq_err rq__disable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    return mark(c, p, RQ_TABLE_DISABLING, why);
+}
+
+rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->resumed) {
+        /* The crash left edits in the log. They are brought into files now, as the disabling would
+         * have done, so that the log does not keep them for ever. */
+        RQ_TRY(open_table(c, p, why));
+        RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_DISABLING, why));
+        rq__opened_clear(p->opened, p->opened_count);
+    }
+    rq_region **open;
+    size_t count;
+    RQ_TRY(rq__publish_closed(c, p, 0, SIZE_MAX, RQ_REGION_CLOSING, &open, &count, why));
+    /* A region whose flush failed was logged; it is closed, and its edits stay in the log. */
+    (void)rq__close_regions(c, open, count, false, NULL);
+    rq__unref_regions(open, count);
+    return RQ_OK;
+}
+
+rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_DISABLED);
+    for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++)
+        rc = rq__meta_put_region(&b, t->pub.regions[i]->info, RQ_REGION_CLOSED, NULL, -1);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    rq__table_node_unref(t);
+    if (rc != RQ_OK) return rc;
+    rq_region **none;
+    size_t count;
+    RQ_TRY(rq__publish_closed(c, p, 0, SIZE_MAX, RQ_REGION_CLOSED, &none, &count, why));
+    rq__unref_regions(none, count);
+    return rq__publish_state(c, p, NULL, RQ_TABLE_DISABLED, why);
+}
+
+/* --- flush
+ * ------------------------------------------------------------------------------------------- */
+
+/* The families come in split_keys. HBASE: FlushTableProcedure.preflightChecks. */
+rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_err rc = RQ_OK;
+    if (t->pub.state != RQ_TABLE_ENABLED && t->pub.state != RQ_TABLE_ENABLING)
+        rc = rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
+    rq_buf missing = {0};
+    for (size_t i = 0; i < p->split_key_count && rc == RQ_OK; i++) {
+        rq_slice f = p->split_keys[i];
+        if (rq_table_schema_family(t->pub.schema, f) != NULL) continue;
+        rc = rq_buf_printf(&missing, "%s%.*s", missing.len > 0 ? ", " : "", (int)f.len,
+                           (const char *)f.ptr);
+    }
+    if (rc == RQ_OK && missing.len > 0)
+        rc = rq_fail(why, RQ_E_NO_SUCH_FAMILY, "Column families [%.*s] don't exist in table %.*s",
+                     (int)missing.len, (const char *)missing.ptr, (int)p->table.len,
+                     (const char *)p->table.ptr);
+    rq_buf_clear(&missing);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+typedef struct flushing {
+    const rq__proc *p;
+    const rq__table_node *table;
+    pthread_mutex_t lock;
+    rq_err rc;
+    rq_error why;
+} flushing;
+
+static void flush_one(void *ctx, size_t i)
+{
+    flushing *f = ctx;
+    rq_region *r = f->table->pub.regions[i]->region;
+    if (r == NULL) return;
+    rq_error why = {0};
+    rq_err rc = RQ_OK;
+    bool flushed;
+    if (f->p->split_key_count == 0) rc = rq_region_flush(r, (rq_slice){NULL, 0}, &flushed, &why);
+    for (size_t k = 0; k < f->p->split_key_count && rc == RQ_OK; k++)
+        rc = rq_region_flush(r, f->p->split_keys[k], &flushed, &why);
+    if (rc == RQ_OK) return;
+    pthread_mutex_lock(&f->lock);
+    if (f->rc == RQ_OK) {
+        f->rc = rc;
+        (void)rq_fail(&f->why, rc, "%s", why.code != RQ_OK ? why.message : rq_err_text(rc));
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+rq_err rq__flush_run(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    flushing f = {.p = p, .table = t};
+    pthread_mutex_init(&f.lock, NULL);
+    rq_err rc = rq__parallel(c, t->pub.region_count, flush_one, &f);
+    pthread_mutex_destroy(&f.lock);
+    rq__table_node_unref(t);
+    if (rc != RQ_OK) return rc;
+    return f.rc == RQ_OK ? RQ_OK : rq_fail(why, f.rc, "%s", f.why.message);
+}
+
+/* --- a region that was given up
+ * -------------------------------------------------------------------------- */
+
+rq_err rq__reopen_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    (void)c;
+    (void)p;
+    return rq_fail(why, RQ_E_INVALID, "not a change of its own");
+}
+
+static rq_err reopen_store(rq_catalog *c, rq_error *why)
+{
+    rq_region *old;
+    RQ_TRY(rq__store_ref(c, &old, why));
+    rq_table_schema *schema = rq_region_schema(old);
+    rq__region_abandon(c, old); /* it refuses everything already */
+    rq_region *fresh = NULL;
+    rq_err rc = rq_region_open(c->engine, rq_region_get_info(old), schema, &fresh, why);
+    rq_table_schema_unref(schema);
+    rq_region_unref(old);
+    if (rc != RQ_OK) return rc;
+    pthread_mutex_lock(&c->store_lock);
+    old = c->store;
+    c->store = fresh;
+    pthread_mutex_unlock(&c->store_lock);
+    rq_region_unref(old);
+    return RQ_OK;
+}
+
+/* p->family is the encoded name. */
+rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (rq_slice_eq(p->ns, RQ_SLICE_LIT("master"))) return reopen_store(c, why);
+    rq__table_node *t;
+    if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
+        return RQ_OK; /* dropped */
+    size_t at = 0;
+    while (at < t->pub.region_count &&
+           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
+        at++;
+    if (at == t->pub.region_count || t->pub.state != RQ_TABLE_ENABLED) {
+        rq__table_node_unref(t);
+        return RQ_OK;
+    }
+    rq_region **open;
+    size_t count;
+    rq__opened o = {.info = t->pub.regions[at]->info, .schema = t->pub.schema};
+    rq_err rc = rq__publish_closed(c, p, at, at + 1, RQ_REGION_OPENING, &open, &count, why);
+    if (rc == RQ_OK) {
+        for (size_t i = 0; i < count; i++)
+            rq__region_abandon(c, open[i]); /* it refuses everything already */
+        rq__unref_regions(open, count);
+        rc = rq__open_regions(c, &o, 1, why);
+    }
+    if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, RQ_TABLE_ENABLED, why);
+    if (rc == RQ_OK && !t->pub.schema->is_meta) {
+        rq_arena a;
+        rq_arena_init(&a);
+        rq__batch b;
+        rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+        rc = rq__batch_opened(c, &b, &o, 1);
+        if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
+        rq_arena_clear(&a);
+    }
+    if (rc == RQ_OK && o.rc != RQ_OK) rc = rq_fail(why, o.rc, "%s", o.why.message);
+    rq__opened_clear(&o, 1);
+    rq__table_node_unref(t);
+    return rc;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of procedures, as data: a new one is an entry here and its steps. */
+#include "catalog/ddl_priv.h"
+
+#define JAVA "org.apache.hadoop.hbase.master.procedure."
+
+#define ALTER(k)                                                                                   \
+    {                                                                                              \
+        .kind = k, .java_class = JAVA "ModifyTableProcedure", .prepare = rq__alter_prepare,        \
+        .steps = {{"UPDATE_TABLE_DESCRIPTOR", rq__alter_commit},                                   \
+                  {"REOPEN_ALL_REGIONS", rq__alter_reopen}},                                       \
+        .commit = 0, .answer_at_end = true,                                                        \
+    }
+
+static const rq__proc_kind kinds[] = {
+    {
+        .kind = RQ_DDL_CREATE_TABLE,
+        .java_class = JAVA "CreateTableProcedure",
+        .precheck = rq__create_precheck,
+        .prepare = rq__create_prepare,
+        .steps = {{"WRITE_FS_LAYOUT", rq__create_layout},
+                  {"ASSIGN_REGIONS", rq__create_open},
+                  {"ADD_TO_META", rq__create_commit},
+                  {"UPDATE_DESC_CACHE", rq__create_publish}},
+        .commit = 2,
+        .undo = rq__create_undo,
+    },
+    {
+        .kind = RQ_DDL_DELETE_TABLE,
+        .java_class = JAVA "DeleteTableProcedure",
+        .prepare = rq__delete_prepare,
+        .steps = {{"REMOVE_FROM_META", rq__delete_commit}, {"CLEAR_FS_LAYOUT", rq__delete_remove}},
+        .commit = 0,
+    },
+    {
+        .kind = RQ_DDL_TRUNCATE_TABLE,
+        .java_class = JAVA "TruncateTableProcedure",
+        .precheck = rq__truncate_precheck,
+        .prepare = rq__truncate_prepare,
+        .steps = {{"CREATE_FS_LAYOUT", rq__truncate_layout},
+                  {"ADD_TO_META", rq__truncate_commit},
+                  {"CLEAR_FS_LAYOUT", rq__truncate_remove},
+                  {"ASSIGN_REGIONS", rq__truncate_finish}},
+        .commit = 1,
+        .undo = rq__truncate_undo,
+    },
+    {
+        .kind = RQ_DDL_ENABLE_TABLE,
+        .java_class = JAVA "EnableTableProcedure",
+        .prepare = rq__enable_prepare,
+        .steps = {{"SET_ENABLING_TABLE_STATE", rq__enable_mark},
+                  {"MARK_REGIONS_ONLINE", rq__enable_open}},
+        .commit = 0,
+    },
+    {
+        .kind = RQ_DDL_DISABLE_TABLE,
+        .java_class = JAVA "DisableTableProcedure",
+        .precheck = rq__disable_precheck,
+        .prepare = rq__disable_prepare,
+        .steps = {{"SET_DISABLING_TABLE_STATE", rq__disable_mark},
+                  {"MARK_REGIONS_OFFLINE", rq__disable_close},
+                  {"SET_DISABLED_TABLE_STATE", rq__disable_finish}},
+        .commit = 0,
+    },
+    ALTER(RQ_DDL_MODIFY_TABLE),
+    ALTER(RQ_DDL_ADD_FAMILY),
+    ALTER(RQ_DDL_MODIFY_FAMILY),
+    ALTER(RQ_DDL_DELETE_FAMILY),
+    {
+        .kind = RQ_DDL_CREATE_NAMESPACE,
+        .java_class = JAVA "CreateNamespaceProcedure",
+        .precheck = rq__ns_create_precheck,
+        .prepare = rq__ns_create_prepare,
+        .steps = {{"CREATE_DIRECTORY", rq__ns_create_folder}, {"INSERT_INTO_NS_TABLE", rq__ns_put}},
+        .commit = 1,
+        .on_namespace = true,
+    },
+    {
+        .kind = RQ_DDL_MODIFY_NAMESPACE,
+        .java_class = JAVA "ModifyNamespaceProcedure",
+        .precheck = rq__ns_modify_precheck,
+        .prepare = rq__ns_modify_prepare,
+        .steps = {{"UPDATE_NS_TABLE", rq__ns_put}},
+        .commit = 0,
+        .on_namespace = true,
+    },
+    {
+        .kind = RQ_DDL_DELETE_NAMESPACE,
+        .java_class = JAVA "DeleteNamespaceProcedure",
+        .prepare = rq__ns_delete_prepare,
+        .steps = {{"DELETE_FROM_NS_TABLE", rq__ns_delete_row},
+                  {"DELETE_DIRECTORIES", rq__ns_delete_folder}},
+        .commit = 0,
+        .on_namespace = true,
+    },
+    {
+        .kind = RQ_DDL_FLUSH_TABLE,
+        .java_class = JAVA "FlushTableProcedure",
+        .prepare = rq__flush_prepare,
+        .steps = {{"FLUSH_REGIONS", rq__flush_run}},
+        .transient = true,
+    },
+    {
+        .kind = RQ_DDL_REOPEN_REGION,
+        .java_class = "org.apache.hadoop.hbase.master.assignment.TransitRegionStateProcedure",
+        .prepare = rq__reopen_prepare,
+        .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
+        .transient = true,
+    },
+};
+
+const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind)
+{
+    for (size_t i = 0; i < RQ_ARRAY_LEN(kinds); i++)
+        if (kinds[i].kind == kind) return &kinds[i];
+    return NULL;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing meta's rows; the layout stands in meta.h. */
+#include "catalog/meta.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hfile/read_ctx.h"
+#include "proto/hbase.pb-c.h"
+#include "region/region_scanner.h"
+
+static const char *const state_names[] = {
+    [RQ_REGION_OFFLINE] = "OFFLINE", [RQ_REGION_OPENING] = "OPENING",
+    [RQ_REGION_OPEN] = "OPEN",       [RQ_REGION_CLOSING] = "CLOSING",
+    [RQ_REGION_CLOSED] = "CLOSED",   [RQ_REGION_FAILED_OPEN] = "FAILED_OPEN",
+};
+
+const char *rq__region_state_name(rq_region_state s)
+{
+    return state_names[s];
+}
+
+/* --- batches ------------------------------------------------------------------------------------
+ */
+
+void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms)
+{
+    *b = (rq__batch){.arena = arena, .time_ms = time_ms};
+}
+
+static rq_err batch_mutation(rq__batch *b, rq_mutation_type type, rq_slice row, size_t cells,
+                             rq_mutation **ret)
+{
+    if (b->count == b->cap) {
+        size_t cap = b->cap == 0 ? 8 : b->cap * 2;
+        rq_mutation *more = rq_arena_calloc(b->arena, cap, sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        if (b->count > 0) memcpy(more, b->mutations, b->count * sizeof *more);
+        b->mutations = more;
+        b->cap = cap;
+    }
+    rq_mutation *m = &b->mutations[b->count];
+    *m = (rq_mutation){.type = type, .row = row, .durability = RQ_SYNC_WAL};
+    m->time_range = RQ_TIME_RANGE_ALL;
+    m->cells = rq_arena_calloc(b->arena, cells, sizeof *m->cells);
+    if (m->cells == NULL) return RQ_E_NO_MEMORY;
+    b->count++;
+    *ret = m;
+    return RQ_OK;
+}
+
+static void add_cell(const rq__batch *b, rq_mutation *m, uint8_t type, const char *family,
+                     rq_slice qualifier, rq_slice value)
+{
+    m->cells[m->cell_count++] = (rq_cell){
+        .row = m->row.ptr,
+        .row_len = (uint16_t)m->row.len,
+        .family = (const uint8_t *)family,
+        .family_len = (uint8_t)strlen(family),
+        .qualifier = qualifier.ptr,
+        .qualifier_len = (uint32_t)qualifier.len,
+        .value = value.ptr,
+        .value_len = (uint32_t)value.len,
+        .timestamp = b->time_ms,
+        .type = type,
+    };
+}
+
+rq_err rq__batch_put(rq__batch *b, rq_slice row, const char *family, rq_slice qualifier,
+                     rq_slice value)
+{
+    rq_mutation *m;
+    RQ_TRY(batch_mutation(b, RQ_MUTATE_PUT, row, 1, &m));
+    add_cell(b, m, RQ_TYPE_PUT, family, qualifier, value);
+    return RQ_OK;
+}
+
+rq_err rq__batch_delete_family(rq__batch *b, rq_slice row, const char *family)
+{
+    rq_mutation *m;
+    RQ_TRY(batch_mutation(b, RQ_MUTATE_DELETE, row, 1, &m));
+    add_cell(b, m, RQ_TYPE_DELETE_FAMILY, family, (rq_slice){NULL, 0}, (rq_slice){NULL, 0});
+    return RQ_OK;
+}
+
+rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why)
+{
+    if (b->count == 0) return RQ_OK;
+    for (size_t i = 0; i < b->count; i++)
+        b->mutations[i].durability = synced ? RQ_SYNC_WAL : RQ_ASYNC_WAL;
+    rq_row_op op = {
+        .mutations = b->mutations,
+        .mutation_count = b->count,
+        .multi_row = b->count > 1,
+    };
+    rq_err rc = rq_region_write_sync(region, &op, 1, why);
+    rq_cellblock_clear(&op.result);
+    return rc;
+}
+
+/* --- rows
+ * ----------------------------------------------------------------------------------------- */
+
+static rq_slice arena_be64(rq_arena *a, uint64_t v)
+{
+    uint8_t *p = rq_arena_alloc(a, 8);
+    if (p != NULL) rq_put_be64(p, v);
+    return rq_slice_of(p, 8);
+}
+
+rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_state state,
+                           const rq_server_name *server, int64_t open_seqnum)
+{
+    rq_slice bytes;
+    RQ_TRY(rq_region_info_serialize(info, b->arena, &bytes));
+    rq_mutation *m;
+    RQ_TRY(batch_mutation(b, RQ_MUTATE_PUT, info->name, 6, &m));
+    add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("regioninfo"), bytes);
+    if (server != NULL && open_seqnum >= 0) {
+        char *address = rq_arena_printf(b->arena, "%s:%u", server->host, server->port);
+        rq_slice code = arena_be64(b->arena, (uint64_t)server->start_code);
+        rq_slice seqnum = arena_be64(b->arena, (uint64_t)open_seqnum);
+        if (address == NULL || code.ptr == NULL || seqnum.ptr == NULL) return RQ_E_NO_MEMORY;
+        add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("server"), rq_slice_cstr(address));
+        add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("serverstartcode"), code);
+        add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("seqnumDuringOpen"), seqnum);
+    }
+    if (server != NULL)
+        add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("sn"), rq_slice_cstr(server->text));
+    add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("state"), rq_slice_cstr(state_names[state]));
+    return RQ_OK;
+}
+
+rq_err rq__meta_delete_region(rq__batch *b, const rq_region_info *info)
+{
+    return rq__batch_delete_family(b, info->name, "info");
+}
+
+rq_err rq__meta_put_table_state(rq__batch *b, rq_slice table, rq_table_state state)
+{
+    Pb__TableState m = PB__TABLE_STATE__INIT;
+    m.state = (Pb__TableState__State)state;
+    uint8_t *p = rq_arena_alloc(b->arena, pb__table_state__get_packed_size(&m));
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    size_t len = pb__table_state__pack(&m, p);
+    return rq__batch_put(b, table, "table", RQ_SLICE_LIT("state"), rq_slice_of(p, len));
+}
+
+rq_err rq__meta_delete_table(rq__batch *b, rq_slice table)
+{
+    return rq__batch_delete_family(b, table, "table");
+}
+
+/* --- reading
+ * --------------------------------------------------------------------------------------- */
+
+typedef struct row_buffer {
+    rq_cellblock block;
+    rq_cell *cells;
+    size_t cap;
+} row_buffer;
+
+static rq_err parse_row(row_buffer *rb, rq_error *why)
+{
+    if (rb->block.count > rb->cap) {
+        rq_cell *more = realloc(rb->cells, rb->block.count * sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        rb->cells = more;
+        rb->cap = rb->block.count;
+    }
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&rb->block.bytes));
+    for (uint32_t i = 0; i < rb->block.count; i++)
+        RQ_TRY(rq_cellblock_next(&c, &rb->cells[i], why));
+    return RQ_OK;
+}
+
+rq_err rq__region_each_row(rq_region *r,
+                           rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                              rq_error *why),
+                           void *ctx, rq_error *why)
+{
+    rq_epoch *epoch = rq_engine_env(rq_region_engine(r))->epoch;
+    rq_scan scan = {
+        .include_start = true,
+        .cache_blocks = true,
+        .max_versions = 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+    };
+    rq_scan_limits limits = {0};
+    rq_read_ctx read = {.may_block = true};
+    row_buffer rb = {0};
+    rq_arena arena;
+    rq_arena_init(&arena);
+    rq_epoch_member member = {0};
+    rq_region_scanner *scanner = NULL;
+
+    rq_epoch_pin(epoch, &member);
+    rq_err rc = rq_region_scanner_open(r, &scan, 0, &arena, &scanner, why);
+    for (rq_scan_state state = RQ_SCAN_MORE; rc == RQ_OK && state != RQ_SCAN_DONE;) {
+        rq_cellblock_reset(&rb.block);
+        rc = rq_region_scanner_next(scanner, &limits, &read, &rb.block, &state, why);
+        if (rc == RQ_E_AGAIN) {
+            rc = rq_read_ctx_fulfil(&read, why);
+            continue;
+        }
+        if (rc != RQ_OK || rb.block.count == 0) continue;
+        rq_region_scanner_suspend(scanner);
+        rq_epoch_unpin(epoch, &member); /* the callback may take its time */
+        rc = parse_row(&rb, why);
+        if (rc == RQ_OK) rc = callback(ctx, rb.cells, rb.block.count, why);
+        member = (rq_epoch_member){0};
+        rq_epoch_pin(epoch, &member);
+    }
+    rq_region_scanner_close(scanner);
+    rq_read_ctx_clear(&read);
+    rq_epoch_unpin(epoch, &member);
+    rq_arena_clear(&arena);
+    rq_cellblock_clear(&rb.block);
+    free(rb.cells);
+    return rc;
+}
+
+typedef struct meta_scan {
+    rq_arena *arena;
+    rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why);
+    void *ctx;
+} meta_scan;
+
+static bool cell_is(const rq_cell *c, const char *family, const char *qualifier)
+{
+    return rq_slice_eq(rq_cell_family(c), rq_slice_cstr(family)) &&
+           rq_slice_eq(rq_cell_qualifier(c), rq_slice_cstr(qualifier));
+}
+
+static rq_err bad_row(const rq_cell *c, const char *what, rq_error *why)
+{
+    char row[256];
+    rq_bytes_to_string(rq_cell_row(c), row, sizeof row);
+    return rq_fail(why, RQ_E_CORRUPT, "hbase:meta: malformed %s in row %s", what, row);
+}
+
+static rq_err parse_table_state(const rq_cell *c, rq_table_state *ret, rq_error *why)
+{
+    Pb__TableState *m = pb__table_state__unpack(NULL, c->value_len, c->value);
+    if (m == NULL || (unsigned)m->state > RQ_TABLE_ENABLING) {
+        if (m != NULL) pb__table_state__free_unpacked(m, NULL);
+        return bad_row(c, "table:state", why);
+    }
+    *ret = (rq_table_state)m->state;
+    pb__table_state__free_unpacked(m, NULL);
+    return RQ_OK;
+}
+
+/* An unknown state (written by something newer or older) counts as closed: the region is opened
+ * when its table is enabled. */
+static rq_region_state parse_region_state(rq_slice text)
+{
+    for (size_t i = 0; i < RQ_ARRAY_LEN(state_names); i++)
+        if (rq_slice_eq(text, rq_slice_cstr(state_names[i]))) return (rq_region_state)i;
+    return RQ_REGION_CLOSED;
+}
+
+static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
+{
+    meta_scan *s = ctx;
+    rq__meta_row row = {.state = RQ_REGION_OFFLINE, .open_seqnum = -1};
+    bool has_region = false;
+    for (size_t i = 0; i < count; i++) {
+        const rq_cell *c = &cells[i];
+        if (c->timestamp > row.newest_ms && c->timestamp != RQ_TIMESTAMP_LATEST)
+            row.newest_ms = c->timestamp;
+        if (cell_is(c, "table", "state")) {
+            RQ_TRY(parse_table_state(c, &row.table_state, why));
+            row.is_table = true;
+        } else if (cell_is(c, "info", "regioninfo")) {
+            if (rq_region_info_parse(rq_cell_value(c), s->arena, &row.info, NULL) != RQ_OK)
+                return bad_row(c, "info:regioninfo", why);
+            has_region = true;
+        } else if (cell_is(c, "info", "state")) {
+            row.state = parse_region_state(rq_cell_value(c));
+        } else if (cell_is(c, "info", "seqnumDuringOpen") && c->value_len == 8) {
+            row.open_seqnum = (int64_t)rq_get_be64(c->value);
+        }
+    }
+    if (!row.is_table && !has_region) return RQ_OK;
+    row.row = rq_arena_copy(s->arena, rq_cell_row(&cells[0]));
+    if (row.row.ptr == NULL) return RQ_E_NO_MEMORY;
+    return s->callback(s->ctx, &row, why);
+}
+
+rq_err rq__meta_scan(rq_region *meta, rq_arena *arena,
+                     rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
+                     void *ctx, rq_error *why)
+{
+    meta_scan s = {arena, callback, ctx};
+    return rq__region_each_row(meta, meta_scan_row, &s, why);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of hbase:meta. HBASE: MetaTableAccessor, RegionStateStore, CatalogFamilyFormat 2.6.
+ *
+ *   row <region name>   info:regioninfo        "PBUF" + RegionInfo
+ *                       info:server            host:port
+ *                       info:serverstartcode   be64
+ *                       info:seqnumDuringOpen  be64
+ *                       info:sn                host,port,startcode
+ *                       info:state             OPENING, OPEN, CLOSED …
+ *   row <table name>    table:state            TableState
+ *
+ * A *batch* collects mutations of many rows and is committed as one atomic operation of the region:
+ * that is what makes a change of a table's definition whole or absent.
+ */
+#ifndef RQ_CATALOG_META_H
+#define RQ_CATALOG_META_H
+
+#include "catalog/catalog.h"
+
+typedef struct rq__batch {
+    rq_arena *arena;
+    int64_t time_ms; /* of its cells */
+    rq_mutation *mutations;
+    size_t count, cap;
+} rq__batch;
+
+void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms);
+/* One atomic operation. `synced` false: ordered before all that follows, but not waited for.
+ * Blocking. An empty batch is fine. */
+RQ_NODISCARD
+rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why);
+
+/* Slices must stay valid until the commit. */
+RQ_NODISCARD
+rq_err rq__batch_put(rq__batch *b, rq_slice row, const char *family, rq_slice qualifier,
+                     rq_slice value);
+RQ_NODISCARD
+rq_err rq__batch_delete_family(rq__batch *b, rq_slice row, const char *family);
+
+/* regioninfo, sn, state; with open_seqnum >= 0 also server, startcode and seqnum. `server` NULL:
+ * regioninfo and state alone (a region that was never assigned). */
+RQ_NODISCARD
+rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_state state,
+                           const rq_server_name *server, int64_t open_seqnum);
+RQ_NODISCARD
+rq_err rq__meta_delete_region(rq__batch *b, const rq_region_info *info);
+RQ_NODISCARD
+rq_err rq__meta_put_table_state(rq__batch *b, rq_slice table, rq_table_state state);
+RQ_NODISCARD
+rq_err rq__meta_delete_table(rq__batch *b, rq_slice table);
+
+const char *rq__region_state_name(rq_region_state s);
+
+/* What a row of meta says. */
+typedef struct rq__meta_row {
+    bool is_table; /* then `row` is the table's name and `table_state` counts */
+    rq_slice row;
+    rq_table_state table_state;
+    rq_region_info info;
+    rq_region_state state;
+    int64_t open_seqnum;
+    int64_t newest_ms; /* highest cell timestamp */
+} rq__meta_row;
+
+/* Calls for each row, in order; slices live in the arena. Rows that hold neither a region nor a
+ * table state are passed over as HBase does; a malformed one is RQ_E_CORRUPT and names the row. */
+RQ_NODISCARD
+rq_err rq__meta_scan(rq_region *meta, rq_arena *arena,
+                     rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
+                     void *ctx, rq_error *why);
+
+/* Every row of a small region: its newest cells. Cells are valid during the callback. Blocking. */
+RQ_NODISCARD
+rq_err rq__region_each_row(rq_region *r,
+                           rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                              rq_error *why),
+                           void *ctx, rq_error *why);
+
+#endif

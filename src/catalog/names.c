@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which names tables and namespaces may have. HBASE: TableName 2.6; the texts are what clients see.
+ * HBase looks at the name as UTF-16: letters and digits of any script are fine. Positions in its
+ * messages count UTF-16 units, so they do here.
+ */
+#include "catalog/catalog.h"
+
+#include <locale.h>
+#include <wctype.h>
+
+#define NAME_SHOWN_MAX 256
+
+typedef struct name_walk {
+    rq_cursor bytes;
+    size_t index; /* of the current character, in UTF-16 units */
+    uint32_t c;
+    locale_t locale; /* of Unicode's character classes; made at the first character above ASCII */
+} name_walk;
+
+/* Decodes one UTF-8 character; a malformed byte counts as U+FFFD, as Java's decoder has it. */
+static bool walk_next(name_walk *w)
+{
+    if (rq_cursor_left(&w->bytes) == 0) return false;
+    const uint8_t *p = w->bytes.ptr;
+    size_t left = rq_cursor_left(&w->bytes);
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    size_t more = p[0] < 0x80 ? 0 : p[0] >= 0xf0 && p[0] < 0xf8 ? 3 : p[0] >= 0xe0 ? 2 : 1;
+    uint32_t c = p[0] < 0x80 ? p[0] : p[0] & (0x3fu >> more);
+    bool good = p[0] < 0x80 || (p[0] >= 0xc0 && p[0] < 0xf8 && more < left);
+    for (size_t i = 1; good && i <= more; i++) {
+        good = (p[i] & 0xc0) == 0x80;
+        c = c << 6 | (p[i] & 0x3fu);
+    }
+    if (good && (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))) good = false;
+    w->c = good ? c : 0xfffd;
+    w->bytes.ptr += good ? more + 1 : 1;
+    return true;
+}
+
+static bool is_alphanumeric(name_walk *w)
+{
+    if (w->c < 0x80)
+        return (w->c >= '0' && w->c <= '9') || (w->c >= 'a' && w->c <= 'z') ||
+               (w->c >= 'A' && w->c <= 'Z');
+    /* HBase looks at UTF-16 units one by one: a surrogate is never a letter. */
+    if (w->c > 0xffff) return false;
+    if (w->locale == (locale_t)0) w->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    return w->locale != (locale_t)0 && iswalnum_l((wint_t)w->c, w->locale) != 0;
+}
+
+/* The first character that is neither alphanumeric nor in `also`; false when there is none. */
+static bool find_illegal(rq_slice name, const char *also, size_t *ret_index, uint32_t *ret_c)
+{
+    name_walk w = {.bytes = rq_cursor_of(name)};
+    bool found = false;
+    while (walk_next(&w)) {
+        if (!is_alphanumeric(&w) && (w.c == 0 || w.c >= 0x80 || strchr(also, (int)w.c) == NULL)) {
+            *ret_index = w.index;
+            *ret_c = w.c > 0xffff ? 0xd800 + ((w.c - 0x10000) >> 10) : w.c;
+            found = true;
+            break;
+        }
+        w.index += w.c > 0xffff ? 2 : 1;
+    }
+    if (w.locale != (locale_t)0) freelocale(w.locale);
+    return found;
+}
+
+/* The character as UTF-8 text, "?" for half a surrogate pair (as Java prints it). */
+static void char_text(uint32_t c, char out[static 5])
+{
+    memset(out, 0, 5);
+    if (c < 0x80) {
+        out[0] = (char)c;
+    } else if (c < 0x800) {
+        out[0] = (char)(0xc0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 0x3f));
+    } else if (c >= 0xd800 && c < 0xe000) {
+        out[0] = '?';
+    } else {
+        out[0] = (char)(0xe0 | c >> 12);
+        out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (c & 0x3f));
+    }
+}
+
+static int shown(rq_slice s)
+{
+    return s.len > NAME_SHOWN_MAX ? NAME_SHOWN_MAX : (int)s.len;
+}
+
+rq_err rq_namespace_name_check(rq_slice ns, rq_error *why)
+{
+    if (ns.len == 0) return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Namespace name must not be empty");
+    if (rq_slice_eq(ns, RQ_SLICE_LIT("zookeeper")))
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Tables may not be named 'zookeeper'");
+    size_t at;
+    uint32_t c;
+    if (find_illegal(ns, "_", &at, &c)) {
+        char text[5];
+        char_text(c, text);
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
+                       "Illegal character <%s> at %zu. Namespaces may only contain 'alphanumeric "
+                       "characters' from any language and digits: %.*s",
+                       text, at, shown(ns), (const char *)ns.ptr);
+    }
+    return RQ_OK;
+}
+
+static rq_err qualifier_check(rq_slice q, rq_error *why)
+{
+    if (q.len == 0) return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Table qualifier must not be empty");
+    if (q.ptr[0] == '.' || q.ptr[0] == '-')
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
+                       "Illegal first character <%d> at 0. User-space table qualifiers can only "
+                       "start with 'alphanumeric characters' from any language: %.*s",
+                       q.ptr[0], shown(q), (const char *)q.ptr);
+    if (rq_slice_eq(q, RQ_SLICE_LIT("zookeeper")))
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Tables may not be named 'zookeeper'");
+    size_t at;
+    uint32_t c;
+    if (find_illegal(q, "_-.", &at, &c)) {
+        char text[5];
+        char_text(c, text);
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
+                       "Illegal character code:%u, <%s> at %zu. User-space table qualifiers may "
+                       "only contain 'alphanumeric characters' and digits: %.*s",
+                       c, text, at, shown(q), (const char *)q.ptr);
+    }
+    return RQ_OK;
+}
+
+rq_err rq_table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why)
+{
+    if (rq_slice_eq(qualifier, RQ_SLICE_LIT("-ROOT-")))
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "-ROOT- has been deprecated.");
+    if (rq_slice_eq(qualifier, RQ_SLICE_LIT(".META.")))
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
+                       ".META. no longer exists. The table has been renamed to hbase:meta");
+    RQ_TRY(rq_namespace_name_check(ns, why));
+    return qualifier_check(qualifier, why);
+}
+
+rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why)
+{
+    if (name.len == 0) return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Name is null or empty");
+    rq_slice ns = RQ_SLICE_LIT("default");
+    rq_slice qualifier = name;
+    const uint8_t *colon = memrchr(name.ptr, ':', name.len);
+    if (colon != NULL) {
+        ns = rq_slice_of(name.ptr, (size_t)(colon - name.ptr));
+        qualifier = rq_slice_of(colon + 1, name.len - ns.len - 1);
+    }
+    RQ_TRY(rq_table_name_check(ns, qualifier, why));
+    *ret_ns = ns;
+    *ret_qualifier = qualifier;
+    return RQ_OK;
+}
+
+rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier)
+{
+    if (rq_slice_eq(ns, RQ_SLICE_LIT("default"))) return rq_arena_copy(a, qualifier);
+    size_t len = ns.len + 1 + qualifier.len;
+    uint8_t *p = rq_arena_alloc(a, len);
+    if (p == NULL) return (rq_slice){NULL, 0};
+    memcpy(p, ns.ptr, ns.len);
+    p[ns.len] = ':';
+    memcpy(p + ns.len + 1, qualifier.ptr, qualifier.len);
+    return rq_slice_of(p, len);
+}

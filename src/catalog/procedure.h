@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Durable procedures. A change of the catalog is a procedure: a record in the procedure store
+ * (master:store, family proc, row be64 id), and a list of steps.
+ *
+ *   submit ─► [early kinds: record] ─► waits for its lock ─► checks ─► record ─► steps ─► finished
+ *                                                              │                  │
+ *                                                 fails: no record remains   fails before the
+ * commit step: undone, failed; at or behind it: again after a while
+ *
+ *  1. The record says everything the steps need, region names included. It is written once, before
+ *     the first step, and again (without waiting) when the procedure has finished.
+ *  2. Every step may be repeated: after a crash all steps run again from the first.
+ *  3. One step is the *commit*: one atomic write to meta (or one new .tableinfo file). Before it
+ *     the old state holds, behind it the new one.
+ *  4. Records, meta and the tables' own edits share one log, and what is durable of it is a prefix.
+ *     So if an edit that a procedure made possible survives a crash, so do the procedure's.
+ *  5. Procedures on one table run one after another in the order they came; those of different
+ *     tables side by side. A procedure on a namespace excludes those on its tables.
+ *  6. No thread waits for a lock: a waiting procedure is an entry in a list.
+ */
+#ifndef RQ_CATALOG_PROCEDURE_H
+#define RQ_CATALOG_PROCEDURE_H
+
+#include "catalog/catalog.h"
+#include "catalog/view.h"
+
+#include <pthread.h>
+
+typedef struct rq__proc rq__proc;
+
+/* A step, given the procedure with its lock held. Idempotent. Blocking. */
+typedef rq_err (*rq__step)(rq_catalog *c, rq__proc *p, rq_error *why);
+
+#define RQ__STEPS_MAX 6
+
+typedef struct rq__proc_kind {
+    rq_ddl_kind kind;
+    const char *java_class;
+    /* Without the lock, before anything exists; may be NULL. HBase's RPC does these at once. */
+    rq__step precheck;
+    /* Under the lock, once, not after a restart. Fills what the record needs. */
+    rq__step prepare;
+    struct {
+        const char *name;
+        rq__step run;
+    } steps[RQ__STEPS_MAX];
+    unsigned commit; /* index of the commit step */
+    /* Undoes the steps before the commit; may be NULL. */
+    void (*undo)(rq_catalog *c, rq__proc *p);
+    bool transient;     /* not recorded: forgotten by a crash */
+    bool on_namespace;  /* locks the namespace */
+    bool answer_at_end; /* HBase's RPC returns when all is done */
+} rq__proc_kind;
+
+const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind);
+
+struct rq__proc {
+    rq__proc *next;
+    rq_catalog *catalog;
+    const rq__proc_kind *ops;
+    uint64_t id;
+    rq_arena arena; /* everything below that points somewhere */
+    /* --- as submitted, in the record */
+    rq_slice ns, qualifier, table; /* table: "ns:q" or "q" */
+    rq_slice user, descriptor, family;
+    rq_slice *split_keys; /* only until prepare */
+    size_t split_key_count;
+    uint64_t nonce_group, nonce;
+    bool preserve_splits, no_reopen;
+    int64_t submitted_ms;
+    /* --- filled by prepare, in the record */
+    rq_region_info *regions; /* to be made */
+    size_t region_count;
+    rq_region_info *old_regions; /* to be destroyed */
+    size_t old_region_count;
+    rq_slice *removed_families;
+    size_t removed_family_count;
+    /* --- of this run */
+    rq_table_schema *schema;   /* what `descriptor` says; a reference */
+    struct rq__opened *opened; /* malloc'ed; regions opened and not yet in a view */
+    size_t opened_count;
+    unsigned step;
+    unsigned attempts; /* of the current step */
+    bool prepared, recorded, resumed;
+    bool ended; /* rc and why are final */
+    /* --- under the procedures' lock */
+    bool running; /* holds its lock */
+    bool finished;
+    rq_err rc;
+    rq_error why;
+    int64_t updated_ms, acknowledged_ms;
+    rq_ddl *ddl; /* to be answered; then NULL */
+    rq_task task;
+    rq_timer timer;
+};
+
+typedef struct rq__procedures {
+    pthread_mutex_t lock;
+    uint64_t next_id;
+    rq__proc *active, **active_end; /* in order of arrival */
+    rq__proc *finished;             /* newest first */
+    size_t finished_count;
+    unsigned busy; /* tasks on their way */
+    bool stopping;
+    rq_latch *idle; /* set by stop; opened when nothing is busy */
+    rq_lane *lane;  /* of retry timers */
+} rq__procedures;
+
+RQ_NODISCARD
+rq_err rq__procedures_init(rq_catalog *c, rq_error *why);
+/* Reads the records: finished ones are kept as results, the others wait for _resume. */
+RQ_NODISCARD
+rq_err rq__procedures_load(rq_catalog *c, rq_error *why);
+/* True when an unfinished procedure works on the table: its regions are that procedure's business.
+ */
+bool rq__procedures_own(rq_catalog *c, rq_slice ns, rq_slice qualifier);
+void rq__procedures_resume(rq_catalog *c);
+/* Accepts nothing more and returns when no step runs. What waits, or waits to be repeated, stays as
+ * recorded. */
+void rq__procedures_stop(rq_catalog *c);
+/* After a clean stop: the finished records go (all but the newest id's), so that HBase finds none.
+ */
+RQ_NODISCARD
+rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why);
+void rq__procedures_clear(rq_catalog *c);
+
+/* An internal change (a region to be reopened); fire and forget. */
+void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info);
+
+/* --- records (proc_record.c)
+ * ------------------------------------------------------------------------ */
+/* A serialized pb Procedure. */
+RQ_NODISCARD
+rq_err rq__proc_encode(const rq__proc *p, rq_arena *arena, rq_slice *ret);
+/* Fills an empty procedure from untrusted bytes; RQ_E_CORRUPT. */
+RQ_NODISCARD
+rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why);
+
+#endif

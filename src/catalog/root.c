@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may use a data folder. The order matters: what can refuse the folder is read before anything
+ * is written, the lock is taken before anything is believed.
+ *
+ *   .rorqual/version there, ours or older    go on (the lock decides who runs)
+ *   .rorqual/version newer                   refused, untouched
+ *   hbase.version there, no .rorqual         an HBase folder: refused, untouched
+ *   neither, nothing of a database there     a new folder: laid out by the catalog, then _seal
+ *   .rorqual there without its version       an interrupted first start: what it left is removed,
+ *                                            if and only if no table of a user can be in it
+ */
+#include "catalog/root_priv.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proto/files.pb-c.h"
+
+#define DIR_NAME ".rorqual"
+#define LOCK_NAME DIR_NAME "/lock"
+#define VERSION_NAME DIR_NAME "/version"
+#define SMALL_FILE_MAX 4096
+
+struct rq_root {
+    rq_vfs *vfs;
+    rq_executor *executor;
+    rq_file *lock;
+    bool is_new;
+    char cluster_id[37];
+};
+
+static bool exists(rq_vfs *v, const char *path)
+{
+    rq_stat st;
+    return rq_vfs_stat(v, path, &st, NULL) == RQ_OK;
+}
+
+/* RQ_OK with *ret = 0 when the file is not there. */
+static rq_err read_format_version(rq_vfs *v, rq_arena *a, long *ret, rq_error *why)
+{
+    rq_slice bytes;
+    rq_err rc = rq_vfs_read_file(v, VERSION_NAME, SMALL_FILE_MAX, a, &bytes, why);
+    if (rc == RQ_E_NOT_FOUND) {
+        if (why != NULL) why->code = RQ_OK;
+        *ret = 0;
+        return RQ_OK;
+    }
+    RQ_TRY(rc);
+    char *text = rq_arena_cstr(a, bytes);
+    if (text == NULL) return RQ_E_NO_MEMORY;
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (end == text || n <= 0 || n > 1000000 || (*end != '\n' && *end != '\0'))
+        return rq_fail(why, RQ_E_CORRUPT, "%s: not a version number", VERSION_NAME);
+    *ret = n;
+    return RQ_OK;
+}
+
+/* Strips "PBUF"; HBase writes it before every protobuf that stands alone in a file. */
+static bool strip_magic(rq_slice *s)
+{
+    if (s->len < 4 || memcmp(s->ptr, "PBUF", 4) != 0) return false;
+    s->ptr += 4;
+    s->len -= 4;
+    return true;
+}
+
+static rq_err check_hbase_version(rq_vfs *v, rq_arena *a, rq_error *why)
+{
+    rq_slice bytes;
+    RQ_TRY(rq_vfs_read_file(v, "hbase.version", SMALL_FILE_MAX, a, &bytes, why));
+    if (!strip_magic(&bytes))
+        return rq_fail(why, RQ_E_CORRUPT, "hbase.version: not written by HBase 0.96 or later");
+    Pb__HBaseVersionFileContent *m =
+        pb__hbase_version_file_content__unpack(NULL, bytes.len, bytes.ptr);
+    if (m == NULL) return rq_fail(why, RQ_E_CORRUPT, "hbase.version: malformed");
+    bool same = strcmp(m->version, RQ_ROOT_HBASE_VERSION) == 0;
+    rq_err rc = same ? RQ_OK
+                     : rq_fail(why, RQ_E_VERSION,
+                               "hbase.version: file system version %.20s, this server knows %s",
+                               m->version, RQ_ROOT_HBASE_VERSION);
+    pb__hbase_version_file_content__free_unpacked(m, NULL);
+    return rc;
+}
+
+static rq_err read_cluster_id(rq_root *root, rq_arena *a, rq_error *why)
+{
+    rq_slice bytes;
+    RQ_TRY(rq_vfs_read_file(root->vfs, "hbase.id", SMALL_FILE_MAX, a, &bytes, why));
+    if (!strip_magic(&bytes)) return rq_fail(why, RQ_E_CORRUPT, "hbase.id: no PBUF magic");
+    Pb__ClusterId *m = pb__cluster_id__unpack(NULL, bytes.len, bytes.ptr);
+    if (m == NULL) return rq_fail(why, RQ_E_CORRUPT, "hbase.id: malformed");
+    size_t len = strlen(m->cluster_id);
+    bool fits = len > 0 && len < sizeof root->cluster_id;
+    if (fits) memcpy(root->cluster_id, m->cluster_id, len + 1);
+    pb__cluster_id__free_unpacked(m, NULL);
+    return fits ? RQ_OK : rq_fail(why, RQ_E_CORRUPT, "hbase.id: not a cluster id");
+}
+
+/* A random UUID (version 4), as HBase's ClusterId makes one. */
+static void make_cluster_id(rq_root *root)
+{
+    uint64_t hi = root->executor->random(root->executor);
+    uint64_t lo = root->executor->random(root->executor);
+    hi = (hi & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
+    lo = (lo & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62);
+    snprintf(root->cluster_id, sizeof root->cluster_id, "%08x-%04x-%04x-%04x-%012llx",
+             (unsigned)(hi >> 32), (unsigned)(hi >> 16) & 0xffff, (unsigned)hi & 0xffff,
+             (unsigned)(lo >> 48), (unsigned long long)(lo & UINT64_C(0xffffffffffff)));
+}
+
+/* Names a new folder may hold: nothing of ours, and nothing that looks like a database. */
+static rq_err check_foreign(rq_vfs *v, rq_error *why)
+{
+    if (exists(v, "hbase.version"))
+        return rq_fail(why, RQ_E_UNSUPPORTED,
+                       "the data folder was written by Apache HBase (it has hbase.version but no "
+                       "%s); this version does not take such folders over",
+                       VERSION_NAME);
+    static const char *const names[] = {"data", "MasterData", "WALs", "hbase.id"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++) {
+        if (exists(v, names[i]))
+            return rq_fail(why, RQ_E_UNSUPPORTED,
+                           "the data folder holds %s but no %s: not a folder of this server",
+                           names[i], VERSION_NAME);
+    }
+    return RQ_OK;
+}
+
+/* True when only what a first start lays out is below data/: then no user's table is lost by
+ * removing it. */
+static rq_err check_only_system(rq_vfs *v, rq_arena *a, rq_error *why)
+{
+    static const char *const dirs[] = {"data", "data/hbase"};
+    static const char *const allowed[] = {"hbase", "default", "meta", "namespace"};
+    for (size_t d = 0; d < RQ_ARRAY_LEN(dirs); d++) {
+        rq_dir_entry *entries;
+        size_t count;
+        rq_err rc = rq_vfs_list(v, dirs[d], a, &entries, &count, NULL);
+        if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+        if (rc != RQ_OK) return rq_fail(why, rc, "%s: cannot be listed", dirs[d]);
+        for (size_t i = 0; i < count; i++) {
+            bool known = false;
+            for (size_t k = 0; k < RQ_ARRAY_LEN(allowed); k++)
+                known |= strcmp(entries[i].name, allowed[k]) == 0;
+            if (!known)
+                return rq_fail(why, RQ_E_CORRUPT,
+                               "%s is missing, but %s/%s exists: the folder is damaged, nothing "
+                               "was touched",
+                               VERSION_NAME, dirs[d], entries[i].name);
+        }
+    }
+    rq_dir_entry *entries;
+    size_t count;
+    rq_err rc = rq_vfs_list(v, "data/default", a, &entries, &count, NULL);
+    if (rc == RQ_OK && count > 0)
+        return rq_fail(why, RQ_E_CORRUPT,
+                       "%s is missing, but data/default/%s exists: the folder is damaged, nothing "
+                       "was touched",
+                       VERSION_NAME, entries[0].name);
+    return RQ_OK;
+}
+
+static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
+{
+    RQ_TRY(check_only_system(v, a, why));
+    RQ_TRY(rq_vfs_remove_tree(v, "data", why));
+    RQ_TRY(rq_vfs_remove_tree(v, "MasterData", why));
+    rq_dir_entry *entries;
+    size_t count;
+    RQ_TRY(rq_vfs_list(v, DIR_NAME, a, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(entries[i].name, "lock") == 0) continue;
+        char *path = rq_arena_printf(a, "%s/%s", DIR_NAME, entries[i].name);
+        if (path == NULL) return RQ_E_NO_MEMORY;
+        if (entries[i].is_dir)
+            RQ_TRY(rq_vfs_remove_tree(v, path, why));
+        else
+            RQ_TRY(rq_vfs_remove(v, path, why));
+    }
+    static const char *const files[] = {"hbase.version", "hbase.id"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(files); i++) {
+        rq_err rc = rq_vfs_remove(v, files[i], NULL);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND)
+            return rq_fail(why, rc, "%s: cannot be removed", files[i]);
+    }
+    RQ_TRY(rq_vfs_sync_dir(v, DIR_NAME, why));
+    return rq_vfs_sync_dir(v, "", why);
+}
+
+static rq_err check_newer(long version, rq_error *why)
+{
+    if (version <= RQ_ROOT_FORMAT_VERSION) return RQ_OK;
+    return rq_fail(why, RQ_E_VERSION,
+                   "the data folder has format version %ld, this server knows up to %d: it was "
+                   "written by a newer version",
+                   version, RQ_ROOT_FORMAT_VERSION);
+}
+
+rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
+{
+    rq_vfs *v = env->vfs;
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_root *root = calloc(1, sizeof *root);
+    if (root == NULL) return RQ_E_NO_MEMORY;
+    root->vfs = v;
+    root->executor = env->executor;
+
+    long version = 0;
+    rq_err rc = read_format_version(v, &a, &version, why);
+    if (rc == RQ_OK) rc = check_newer(version, why);
+    if (rc != RQ_OK) goto out;
+    if (!exists(v, DIR_NAME)) {
+        rc = check_foreign(v, why);
+        if (rc == RQ_OK) rc = rq_vfs_mkdir(v, DIR_NAME, why);
+        if (rc == RQ_E_EXISTS) { /* another server is starting: the lock decides */
+            if (why != NULL) why->code = RQ_OK;
+            rc = RQ_OK;
+        }
+        if (rc != RQ_OK) goto out;
+    }
+    rc = rq_vfs_lock(v, LOCK_NAME, &root->lock, why);
+    if (rc != RQ_OK) goto out;
+    /* Under the lock once more: a server that just stopped may have sealed the folder. */
+    rc = read_format_version(v, &a, &version, why);
+    if (rc == RQ_OK) rc = check_newer(version, why);
+    if (rc != RQ_OK) goto out;
+    root->is_new = version == 0;
+    if (root->is_new) {
+        make_cluster_id(root);
+        rc = remove_interrupted(v, &a, why);
+    } else {
+        rc = check_hbase_version(v, &a, why);
+        if (rc == RQ_OK) rc = read_cluster_id(root, &a, why);
+    }
+out:
+    rq_arena_clear(&a);
+    if (rc != RQ_OK) {
+        rq_root_close(root);
+        return rc;
+    }
+    *ret = root;
+    return RQ_OK;
+}
+
+void rq_root_close(rq_root *root)
+{
+    if (root == NULL) return;
+    (void)rq_file_close(root->lock); /* only a lock: nothing written to it can be lost */
+    free(root);
+}
+
+bool rq_root_is_new(const rq_root *root)
+{
+    return root->is_new;
+}
+
+const char *rq_root_cluster_id(const rq_root *root)
+{
+    return root->cluster_id;
+}
+
+/* Creates the file with its bytes synced; its name is durable after the caller's sync_dir. */
+static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
+{
+    rq_file *f;
+    RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, why));
+    rq_err rc = rq_file_truncate(f, 0, why);
+    if (rc == RQ_OK) rc = rq_file_write(f, bytes.ptr, bytes.len, 0, why);
+    if (rc == RQ_OK) rc = rq_file_sync(f, why);
+    rq_err closed = rq_file_close(f);
+    return rc != RQ_OK ? rc : closed;
+}
+
+rq_err rq__root_write_identity(rq_root *root, rq_error *why)
+{
+    uint8_t bytes[4 + 64] = "PBUF";
+    char version[] = RQ_ROOT_HBASE_VERSION;
+    Pb__HBaseVersionFileContent v = PB__HBASE_VERSION_FILE_CONTENT__INIT;
+    v.version = version;
+    size_t len = 4 + pb__hbase_version_file_content__pack(&v, bytes + 4);
+    RQ_TRY(write_file(root->vfs, "hbase.version", rq_slice_of(bytes, len), why));
+    Pb__ClusterId id = PB__CLUSTER_ID__INIT;
+    id.cluster_id = root->cluster_id;
+    RQ_ASSERT(pb__cluster_id__get_packed_size(&id) <= sizeof bytes - 4);
+    len = 4 + pb__cluster_id__pack(&id, bytes + 4);
+    RQ_TRY(write_file(root->vfs, "hbase.id", rq_slice_of(bytes, len), why));
+    return rq_vfs_sync_dir(root->vfs, "", why);
+}
+
+rq_err rq__root_seal(rq_root *root, rq_error *why)
+{
+    char text[16];
+    int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
+    RQ_TRY(write_file(root->vfs, VERSION_NAME, rq_slice_of(text, (size_t)len), why));
+    RQ_TRY(rq_vfs_sync_dir(root->vfs, DIR_NAME, why));
+    root->is_new = false;
+    return RQ_OK;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the catalog writes into a new root. */
+#ifndef RQ_CATALOG_ROOT_PRIV_H
+#define RQ_CATALOG_ROOT_PRIV_H
+
+#include "catalog/root.h"
+
+/* hbase.version and hbase.id, durable (with every other name in the root folder). */
+RQ_NODISCARD
+rq_err rq__root_write_identity(rq_root *root, rq_error *why);
+/* .rorqual/version: from here on the folder is laid out. REQUIRES: all else is durable. */
+RQ_NODISCARD
+rq_err rq__root_seal(rq_root *root, rq_error *why);
+
+#endif

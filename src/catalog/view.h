@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The view: the catalog's state as readers see it. Immutable nodes (regions, tables, namespaces),
+ * each reference-counted and shared between successive views, and one view that finds them.
+ *
+ *   view ──► tables by name ──► table node ──► region nodes by start key ──► open region
+ *        ──► hash of encoded names ───────────────────▲
+ *
+ * A change takes the edit lock, copies the view's lists, replaces nodes, and publishes. So a change
+ * costs as much as there are tables and regions (pointers only); changes of many regions are made
+ * in one edit.
+ */
+#ifndef RQ_CATALOG_VIEW_H
+#define RQ_CATALOG_VIEW_H
+
+#include "catalog/catalog.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* One allocation; the info's slices point into it. */
+typedef struct rq__region_node {
+    rq_catalog_region pub; /* what lookups hand out */
+    rq_region_info info;
+    _Atomic unsigned refs;
+} rq__region_node;
+
+typedef struct rq__table_node {
+    rq_catalog_table pub;
+    _Atomic unsigned refs;
+} rq__table_node;
+
+typedef struct rq__namespace_node {
+    rq_namespace pub;
+    rq_slice pb; /* the NamespaceDescriptor it was made of */
+    rq_arena arena;
+    _Atomic unsigned refs;
+} rq__namespace_node;
+
+/* --- nodes ------------------------------------------------------------------------------------ */
+/* A new reference; `region` is referenced when not NULL. `failure` is copied. NULL: no memory. */
+rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state state,
+                                     rq_region *region, int64_t open_seqnum, int64_t changed_ms,
+                                     const char *failure);
+rq__region_node *rq__region_node_ref(rq__region_node *n);
+void rq__region_node_unref(rq__region_node *n); /* NULL is fine */
+
+/* Takes its own references on schema and regions (sorted here by start key, replica id). */
+rq__table_node *rq__table_node_new(rq_table_schema *schema, rq_table_state state,
+                                   rq__region_node *const *regions, size_t region_count);
+rq__table_node *rq__table_node_ref(rq__table_node *n);
+void rq__table_node_unref(rq__table_node *n);
+static inline rq__region_node *rq__table_region(const rq__table_node *t, size_t i)
+{
+    return RQ_CONTAINER_OF(t->pub.regions[i], rq__region_node, pub);
+}
+
+/* Parses a NamespaceDescriptor. */
+RQ_NODISCARD
+rq_err rq__namespace_node_new(rq_slice pb, rq__namespace_node **ret, rq_error *why);
+rq__namespace_node *rq__namespace_node_ref(rq__namespace_node *n);
+void rq__namespace_node_unref(rq__namespace_node *n);
+
+/* --- the view -----------------------------------------------------------------------------------
+ */
+typedef struct rq__view {
+    rq_epoch_node retired;
+    struct rq__views *owner;
+    uint64_t number;
+    const rq_catalog_table **tables; /* by "namespace:qualifier" */
+    size_t table_count;
+    const rq_namespace **namespaces; /* by name */
+    size_t namespace_count;
+    const rq_catalog_region **online;
+    size_t online_count;
+    const rq_catalog_region **slots; /* open addressing by the encoded name */
+    size_t slot_mask;
+} rq__view;
+
+typedef struct rq__views {
+    rq_epoch *epoch;
+    _Atomic(rq__view *) now;
+    pthread_mutex_t edit_lock; /* taken by one edit at a time; never held across I/O */
+    _Atomic unsigned retired;  /* views that wait for the epoch */
+} rq__views;
+
+RQ_NODISCARD
+rq_err rq__views_init(rq__views *v, rq_epoch *epoch);
+/* REQUIRES: no reader. Returns when the views that waited for the epoch are gone as well. */
+void rq__views_clear(rq__views *v);
+static inline const rq__view *rq__views_now(const rq__views *v)
+{
+    return atomic_load_explicit(&((rq__views *)v)->now, memory_order_acquire);
+}
+/* Releases retired views that no reader can see any more. */
+void rq__views_collect(rq__views *v);
+
+const rq_catalog_table *rq__view_table(const rq__view *v, rq_slice ns, rq_slice qualifier);
+const rq_catalog_region *rq__view_region(const rq__view *v, rq_slice encoded);
+const rq_namespace *rq__view_namespace(const rq__view *v, rq_slice name);
+/* The table's region that holds the row, default replica. */
+const rq_catalog_region *rq__table_locate(const rq_catalog_table *t, rq_slice row);
+
+/* --- edits ---------------------------------------------------------------------------------------
+ */
+typedef struct rq__edit {
+    rq__views *views;
+    rq__table_node **tables;
+    size_t table_count, table_cap;
+    rq__namespace_node **namespaces;
+    size_t namespace_count, namespace_cap;
+} rq__edit;
+
+/* Takes the edit lock; followed by exactly one of commit and abort. On an error nothing is held. */
+RQ_NODISCARD
+rq_err rq__edit_begin(rq__views *v, rq__edit *e);
+/* Publishes. On RQ_E_NO_MEMORY the old view stays. */
+RQ_NODISCARD
+rq_err rq__edit_commit(rq__edit *e);
+void rq__edit_abort(rq__edit *e);
+/* Borrowed; NULL when absent. */
+rq__table_node *rq__edit_table(const rq__edit *e, rq_slice ns, rq_slice qualifier);
+/* Inserts or replaces; takes the caller's reference, also on failure. */
+RQ_NODISCARD
+rq_err rq__edit_put_table(rq__edit *e, rq__table_node *t);
+void rq__edit_remove_table(rq__edit *e, rq_slice ns, rq_slice qualifier);
+RQ_NODISCARD
+rq_err rq__edit_put_namespace(rq__edit *e, rq__namespace_node *n);
+void rq__edit_remove_namespace(rq__edit *e, rq_slice name);
+
+#endif
