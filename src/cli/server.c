@@ -200,8 +200,7 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const ports *p
     rq_catalog_options catalog = {
         .server = {.host = host, .port = p->rs, .start_code = now},
         .master = {.host = host, .port = p->master, .start_code = now},
-        .setting = setting_of,
-        .setting_context = (void *)o->config,
+        .config = o->config,
     };
     RQ_TRY(rq_engine_open(&s->env, &engine, &s->engine, why));
     return rq_catalog_open(s->engine, s->root, &catalog, &s->catalog, why);
