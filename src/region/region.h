@@ -88,16 +88,17 @@ typedef struct rq_row_op {
 typedef struct rq_write {
     rq_row_op *ops;
     size_t op_count;
-    rq_lane *lane;                        /* where done() runs */
-    struct rq_wal_member *member;         /* the lane's membership in the log */
+    rq_lane *lane;                /* where done() runs */
+    struct rq_wal_member *member; /* the lane's membership in the log; it outlives the batch */
     void (*done)(struct rq_write *write); /* every op has its rc; durable as asked for */
     /* The region's from here on. */
     struct rq_write *next;
     void *state[24];
 } rq_write;
 
-/* Any thread. Never blocks. done() always runs, once, possibly before this returns (only on the
- * calling lane). */
+/* Any thread. Never blocks. done() always runs, once, on the lane, never before this returns. The
+ * caller sees to it that the log is pushed (a loop does at its iteration's end). The region is
+ * referenced until done(). */
 void rq_region_write(rq_region *r, rq_write *w);
 /* For pool threads and tools: waits. Returns the first failed op's error. */
 RQ_NODISCARD
@@ -108,6 +109,8 @@ const rq_region_info *rq_region_get_info(const rq_region *r);
 /* A new reference to the schema it was opened with. */
 rq_table_schema *rq_region_schema(const rq_region *r);
 rq_engine *rq_region_engine(const rq_region *r);
+/* The first number given after opening: meta's info:seqnumDuringOpen. */
+uint64_t rq_region_open_seqid(const rq_region *r);
 /* The newest visible sequence id. */
 uint64_t rq_region_read_point(const rq_region *r);
 bool rq_region_is_closing(const rq_region *r);

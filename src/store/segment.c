@@ -71,6 +71,7 @@ struct rq_segment {
     _Atomic size_t data_bytes;
     _Atomic int64_t min_ts, max_ts;
     _Atomic uint64_t min_seqid, max_seqid;
+    _Atomic bool has_tags;
     /* the head: a node of full height in front of everything */
     link head_links[HEIGHT_MAX];
     _Alignas(8) uint8_t head_node[sizeof(rq_segment_node)];
@@ -283,7 +284,7 @@ rq_err rq_segment_new(rq_cell_order order, rq_segment **ret)
     atomic_init(&s->refs, 1);
     s->order = order;
     s->next_slab = SLAB_FIRST;
-    s->random = 0x9e3779b97f4a7c15u ^ (uintptr_t)s;
+    s->random = 0x9e3779b97f4a7c15u; /* the same in each: a simulated run must repeat */
     atomic_init(&s->height, 1);
     atomic_init(&s->heap_bytes, sizeof *s);
     atomic_init(&s->min_ts, INT64_MAX);
@@ -350,6 +351,7 @@ static void note(rq_segment *s, const rq_cell *c, size_t bytes)
 #define LOAD(field) atomic_load_explicit(&s->field, memory_order_relaxed)
 #define STORE(field, v) atomic_store_explicit(&s->field, v, memory_order_relaxed)
     STORE(cells, LOAD(cells) + 1);
+    if (c->tags_len > 0) STORE(has_tags, true);
     STORE(data_bytes, LOAD(data_bytes) + bytes);
     if (c->timestamp < LOAD(min_ts)) STORE(min_ts, c->timestamp);
     if (c->timestamp > LOAD(max_ts)) STORE(max_ts, c->timestamp);
@@ -436,6 +438,11 @@ size_t rq_segment_heap_bytes(const rq_segment *s)
 size_t rq_segment_data_bytes(const rq_segment *s)
 {
     return atomic_load_explicit(&s->data_bytes, memory_order_relaxed);
+}
+
+bool rq_segment_has_tags(const rq_segment *s)
+{
+    return atomic_load_explicit(&s->has_tags, memory_order_relaxed);
 }
 
 void rq_segment_time_range(const rq_segment *s, int64_t *ret_min, int64_t *ret_max)

@@ -47,6 +47,8 @@ size_t rq_segment_cell_count(const rq_segment *s);
 size_t rq_segment_heap_bytes(const rq_segment *s);
 /* Sum of serialized cells: HBase's memstore data size, compared with the flush size. */
 size_t rq_segment_data_bytes(const rq_segment *s);
+/* Whether a cell with tags was ever added. */
+bool rq_segment_has_tags(const rq_segment *s);
 /* Over all cells; min > max when empty. */
 void rq_segment_time_range(const rq_segment *s, int64_t *ret_min, int64_t *ret_max);
 void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *ret_max);

@@ -12,18 +12,21 @@ struct rq_store {
     rq_table_schema *table;
     const rq_family_schema *family;
     char *dir;
+    _Atomic uint64_t *versions_alive;
     _Atomic(rq_store_version *) version;
 };
 
 /* --- versions
  * ------------------------------------------------------------------------------------- */
 
-static rq_store_version *version_alloc(size_t snapshot_room, size_t file_room)
+static rq_store_version *version_alloc(const rq_store *s, size_t snapshot_room, size_t file_room)
 {
     rq_store_version *v =
         calloc(1, sizeof *v + snapshot_room * sizeof *v->snapshots + file_room * sizeof *v->files);
     if (v == NULL) return NULL;
     atomic_init(&v->refs, 1);
+    v->alive = s->versions_alive;
+    if (v->alive != NULL) atomic_fetch_add(v->alive, 1);
     v->files = (rq_store_file *)(v + 1);
     v->snapshots = (rq_segment **)(v->files + file_room);
     return v;
@@ -36,7 +39,9 @@ static void version_free(rq_store_version *v)
         rq_segment_unref(v->snapshots[i]);
     for (size_t i = 0; i < v->file_count; i++)
         rq_hfile_reader_unref(v->files[i].reader);
+    _Atomic uint64_t *alive = v->alive;
     free(v);
+    if (alive != NULL) atomic_fetch_sub(alive, 1);
 }
 
 const rq_store_version *rq_store_version_now(const rq_store *s)
@@ -78,7 +83,7 @@ rq_err rq_store_version_prepare(const rq_store *s, rq_store_version **ret)
 {
     const rq_store_version *now = rq_store_version_now(s);
     /* A flush may begin meanwhile: one snapshot more than now. */
-    rq_store_version *v = version_alloc(now->snapshot_count + 1, now->file_count + 1);
+    rq_store_version *v = version_alloc(s, now->snapshot_count + 1, now->file_count + 1);
     if (v == NULL) return RQ_E_NO_MEMORY;
     *ret = v;
     return RQ_OK;
@@ -86,7 +91,7 @@ rq_err rq_store_version_prepare(const rq_store *s, rq_store_version **ret)
 
 void rq_store_version_discard(rq_store_version *v)
 {
-    free(v);
+    if (v != NULL) version_free(v);
 }
 
 static bool segment_in(const rq_segment *s, rq_segment *const *list, size_t count)
@@ -142,11 +147,11 @@ rq_err rq_store_begin_flush(rq_store *s)
 {
     const rq_store_version *now = rq_store_version_now(s);
     if (rq_segment_cell_count(now->active) == 0) return RQ_OK;
-    rq_store_version *v = version_alloc(now->snapshot_count + 1, now->file_count);
+    rq_store_version *v = version_alloc(s, now->snapshot_count + 1, now->file_count);
     if (v == NULL) return RQ_E_NO_MEMORY;
     rq_err rc = rq_segment_new(rq_store_order(s), &v->active);
     if (rc != RQ_OK) {
-        free(v);
+        version_free(v);
         return rc;
     }
     v->snapshots[v->snapshot_count++] = rq_segment_ref(now->active);
@@ -233,10 +238,12 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
                      rq_store **ret, rq_error *why)
 {
     rq_store *s = calloc(1, sizeof *s);
-    rq_store_version *v = version_alloc(0, file_count);
+    if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    s->versions_alive = o->versions_alive;
+    rq_store_version *v = version_alloc(s, 0, file_count);
     char *dir = strdup(o->dir);
     rq_err rc = RQ_E_NO_MEMORY;
-    if (s == NULL || v == NULL || dir == NULL) goto failed;
+    if (v == NULL || dir == NULL) goto failed;
     s->env = *o->env;
     s->cache = o->cache;
     s->table = rq_table_schema_ref(o->table);
@@ -249,7 +256,7 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     return RQ_OK;
 failed:
     if (v != NULL) version_free(v);
-    if (s != NULL) rq_table_schema_unref(s->table);
+    rq_table_schema_unref(s->table);
     free(dir);
     free(s);
     return rq_fail(why, rc, "%s", rq_err_text(rc));

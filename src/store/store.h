@@ -42,8 +42,9 @@ typedef struct rq_store_file {
 typedef struct rq_store_version {
     _Atomic unsigned refs;
     rq_epoch_node retired;
-    rq_segment *active;     /* the one segment that still grows */
-    rq_segment **snapshots; /* being flushed, newest first */
+    _Atomic uint64_t *alive; /* rq_store_options.versions_alive */
+    rq_segment *active;      /* the one segment that still grows */
+    rq_segment **snapshots;  /* being flushed, newest first */
     size_t snapshot_count;
     rq_store_file *files; /* oldest first, by max_seqid */
     size_t file_count;
@@ -68,6 +69,8 @@ typedef struct rq_store_options {
     rq_table_schema *table;         /* a reference is taken */
     const rq_family_schema *family; /* of `table` */
     const char *dir;                /* the family's folder; copied */
+    /* Counts the versions not freed yet; the block cache must outlive them. May be NULL. */
+    _Atomic uint64_t *versions_alive;
 } rq_store_options;
 
 /* Blocking. Opens the named files; the memstore is empty. */

@@ -256,6 +256,15 @@ static rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx, cons
     }
 }
 
+/* The row is over. A filter that wants no more ends the scan here, before it is reset for the next
+ * row. HBASE: StoreScanner.next, which matches the next row's cell before it returns. */
+static void leave_row(rq_store_scanner *s)
+{
+    s->in_row = false;
+    if (s->is_get || (s->matcher.filter != NULL && rq_filter_all_remaining(s->matcher.filter)))
+        s->ended = true;
+}
+
 static void skip_row(rq_store_scanner *s)
 {
     s->in_row = false;
@@ -292,7 +301,8 @@ static rq_err follow_hint(rq_store_scanner *s, const rq_cell *cell)
         int rows = rq_row_compare(s->order, rq_cell_row(&hint), rq_cell_row(cell));
         if (s->scan->reversed) {
             if (rows < 0) return rq__merge_seek_back(&s->merge, &hint);
-        } else if (rows > 0 || (rows == 0 && rq_cell_compare_key(s->order, &hint, cell) > 0)) {
+        } else if (rows > 0 || (rows == 0 && cell->qualifier_len > 0 &&
+                                rq_cell_compare_key(s->order, &hint, cell) > 0)) {
             return rq__merge_seek(&s->merge, &hint);
         }
     }
@@ -403,8 +413,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
         if (!s->in_row) {
             RQ_TRY(enter_row(s, cell));
         } else if (!same_row(s, cell)) {
-            s->in_row = false;
-            if (s->is_get) s->ended = true;
+            leave_row(s);
             return RQ_OK;
         }
 
@@ -427,6 +436,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
             RQ_TRY(show(s, cell, read, &row_limit));
             if (row_limit || match == RQ__MATCH_INCLUDE_AND_NEXT_ROW) {
                 skip_row(s);
+                if (!row_limit) leave_row(s);
                 return RQ_OK;
             }
             if (match == RQ__MATCH_INCLUDE_AND_NEXT_COLUMN)
@@ -443,6 +453,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
             break;
         case RQ__MATCH_NEXT_ROW:
             skip_row(s);
+            leave_row(s);
             return RQ_OK;
         case RQ__MATCH_HINT:
             RQ_TRY(follow_hint(s, cell));

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine: start and stop, the memory ceilings, and the tick that looks after what nobody else
+ * looks after (held writes, waiting flushes, periodic flushes and major compactions).
+ *
+ * Locks: `lock` guards the list of regions and is held for walks of it that do nothing that waits.
+ * Order: a region's `lock` is never taken with it; the log calls on_pressure with its own lock
+ * held, and nothing here takes a lock there.
+ */
+#include "region/engine_priv.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define DAY_MS ((int64_t)24 * 3600 * 1000)
+#define TICK_NS ((uint64_t)100 * 1000 * 1000)
+#define TICKS_BETWEEN_LOOKS 600 /* a minute: age of memstores, due major compactions */
+/* HBASE: hbase.regionserver.optionalcacheflushinterval */
+#define MEMSTORE_AGE_MAX_MS ((int64_t)3600 * 1000)
+/* At the high mark the answer of a write is held back this long. */
+#define DEBT_DELAY_MAX_NS ((uint64_t)50 * 1000 * 1000)
+
+/* --- settings
+ * ----------------------------------------------------------------------------------------- */
+
+static uint64_t machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page = sysconf(_SC_PAGESIZE);
+    return pages <= 0 || page <= 0 ? (uint64_t)4 << 30 : (uint64_t)pages * (uint64_t)page;
+}
+
+static void take_settings(rq_engine *e, const rq_config *c)
+{
+    uint64_t budget = (uint64_t)rq_config_int(c, RQ_SET_MEMORY);
+    if (budget == 0) budget = machine_memory() / 4;
+    e->memstore_high = (uint64_t)((double)budget * rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE));
+    e->memstore_low =
+        (uint64_t)((double)e->memstore_high * rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE_LOW));
+    e->cache_bytes = (uint64_t)((double)budget * rq_config_real(c, RQ_SET_BLOCK_CACHE));
+    e->flush_bytes = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_SIZE);
+    e->block_multiplier = (uint64_t)rq_config_int(c, RQ_SET_BLOCK_MULTIPLIER);
+    e->family_flush_bytes_min = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_LOWER_BOUND);
+    e->cell_bytes_max = (uint64_t)rq_config_int(c, RQ_SET_CELL_MAX);
+    e->timestamp_slop_ms = rq_config_int(c, RQ_SET_TIMESTAMP_SLOP);
+    e->busy_wait_ns = (uint64_t)rq_config_int(c, RQ_SET_BUSY_WAIT) * 1000000;
+    e->nonces_enabled = rq_config_int(c, RQ_SET_NONCES) != 0;
+    e->blocking_files_wait_ms = (uint64_t)rq_config_int(c, RQ_SET_BLOCKING_WAIT);
+    e->compaction = (rq_compaction_settings){
+        .min_files = (uint32_t)rq_config_int(c, RQ_SET_COMPACTION_MIN),
+        .max_files = (uint32_t)rq_config_int(c, RQ_SET_COMPACTION_MAX),
+        .ratio = rq_config_real(c, RQ_SET_COMPACTION_RATIO),
+        .min_bytes = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_MIN_SIZE),
+        .max_bytes = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_MAX_SIZE),
+        .blocking_files = (uint32_t)rq_config_int(c, RQ_SET_BLOCKING_FILES),
+        .major_period_ms = rq_config_int(c, RQ_SET_MAJOR_PERIOD),
+        .major_jitter = rq_config_real(c, RQ_SET_MAJOR_JITTER),
+        .keep_seqid_period_ms = rq_config_int(c, RQ_SET_KEEP_SEQID) * DAY_MS,
+        .time_to_purge_deletes_ms = rq_config_int(c, RQ_SET_PURGE_DELETES),
+    };
+    /* One file is no compaction; HBase enforces the same floor. */
+    if (e->compaction.min_files < 2) e->compaction.min_files = 2;
+    if (e->compaction.max_files < e->compaction.min_files)
+        e->compaction.max_files = e->compaction.min_files;
+}
+
+/* --- memory
+ * -------------------------------------------------------------------------------------------- */
+
+void rq__engine_memstore(rq_engine *e, int64_t delta)
+{
+    atomic_fetch_add_explicit(&e->memstore_bytes, (uint64_t)delta, memory_order_relaxed);
+}
+
+/*
+ * The largest regions first, until what is asked for would bring the sum under the low mark. Asking
+ * twice costs nothing: a region whose flush is asked for already counts as asked.
+ */
+void rq__engine_relieve(rq_engine *e)
+{
+    uint64_t sum = atomic_load_explicit(&e->memstore_bytes, memory_order_relaxed);
+    if (sum <= e->memstore_low) return;
+    if (pthread_mutex_trylock(&e->lock) != 0) return; /* somebody walks the list; the tick comes */
+    rq_region *largest = NULL;
+    uint64_t most = 0;
+    uint64_t asked = 0;
+    for (rq_region *r = e->regions; r != NULL; r = r->next) {
+        uint64_t bytes = atomic_load_explicit(&r->memstore_bytes, memory_order_relaxed);
+        if (atomic_load_explicit(&r->flush_requested, memory_order_relaxed)) {
+            asked += bytes;
+            continue;
+        }
+        uint64_t active = atomic_load_explicit(&r->active_bytes, memory_order_relaxed);
+        if (active > most) {
+            most = active;
+            largest = r;
+        }
+    }
+    if (largest != NULL && sum - (asked < sum ? asked : sum) > e->memstore_low)
+        rq__region_request_full_flush(largest);
+    pthread_mutex_unlock(&e->lock);
+}
+
+uint64_t rq__engine_debt_delay_ns(const rq_engine *e)
+{
+    uint64_t sum = atomic_load_explicit(&e->memstore_bytes, memory_order_relaxed);
+    if (sum <= e->memstore_low) return 0;
+    if (sum >= e->memstore_high) return DEBT_DELAY_MAX_NS;
+    double part = (double)(sum - e->memstore_low) / (double)(e->memstore_high - e->memstore_low);
+    return (uint64_t)(part * (double)DEBT_DELAY_MAX_NS);
+}
+
+/* --- the regions
+ * ---------------------------------------------------------------------------------------- */
+
+void rq__engine_add(rq_engine *e, rq_region *r)
+{
+    pthread_mutex_lock(&e->lock);
+    r->next = e->regions;
+    if (r->next != NULL) r->next->link = &r->next;
+    r->link = &e->regions;
+    e->regions = r;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void rq__engine_remove(rq_engine *e, rq_region *r)
+{
+    pthread_mutex_lock(&e->lock);
+    *r->link = r->next;
+    if (r->next != NULL) r->next->link = r->link;
+    pthread_mutex_unlock(&e->lock);
+    rq__engine_memstore(e, -(int64_t)r->memstore_heap);
+    r->memstore_heap = 0;
+}
+
+rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count)
+{
+    rq_err rc = RQ_OK;
+    size_t count = 0;
+    pthread_mutex_lock(&e->lock);
+    for (const rq_region *r = e->regions; r != NULL; r = r->next)
+        count++;
+    rq_region **list = rq_arena_calloc(arena, count + 1, sizeof *list);
+    size_t i = 0;
+    if (list == NULL) rc = RQ_E_NO_MEMORY;
+    for (rq_region *r = e->regions; rc == RQ_OK && r != NULL; r = r->next)
+        list[i++] = rq_region_ref(r);
+    pthread_mutex_unlock(&e->lock);
+    if (rc != RQ_OK) return rc;
+    *ret = list;
+    *ret_count = count;
+    return RQ_OK;
+}
+
+void rq__engine_poke_held(rq_engine *e)
+{
+    if (atomic_load_explicit(&e->held_writes, memory_order_relaxed) == 0) return;
+    rq_arena arena = {0};
+    rq_region **list;
+    size_t count;
+    if (rq_engine_regions(e, &arena, &list, &count) == RQ_OK) {
+        for (size_t i = 0; i < count; i++) {
+            if (atomic_load_explicit(&list[i]->held, memory_order_relaxed) > 0)
+                rq__region_poke(list[i]);
+            rq_region_unref(list[i]);
+        }
+        rq_wal_push(e->wal, NULL); /* what held writes staged on this thread */
+    }
+    rq_arena_clear(&arena);
+}
+
+/* --- the tick
+ * --------------------------------------------------------------------------------------------- */
+
+static void look_at_region(rq_region *r, int64_t now_ms)
+{
+    if (rq_region_is_closing(r)) return;
+    int64_t since = atomic_load_explicit(&r->oldest_write_ms, memory_order_relaxed);
+    if (since != 0 && now_ms - since > MEMSTORE_AGE_MAX_MS) rq__region_request_full_flush(r);
+    for (size_t i = 0; i < r->store_count; i++)
+        rq__store_request_compaction(&r->stores[i], 1);
+}
+
+static void look_at_regions(rq_engine *e)
+{
+    rq_arena arena = {0};
+    rq_region **list;
+    size_t count;
+    int64_t now_ms = e->env.executor->now_ms(e->env.executor);
+    if (rq_engine_regions(e, &arena, &list, &count) == RQ_OK) {
+        for (size_t i = 0; i < count; i++) {
+            look_at_region(list[i], now_ms);
+            rq_region_unref(list[i]);
+        }
+    }
+    rq_arena_clear(&arena);
+}
+
+static void resume_flushes(rq_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    for (rq_region *r = e->regions; r != NULL; r = r->next)
+        rq__region_resume_flush(r);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void arm_tick(rq_engine *e)
+{
+    e->env.executor->timer_arm(e->env.executor, &e->tick, e->lane, TICK_NS);
+}
+
+static void run_tick(rq_task *task)
+{
+    rq_engine *e = RQ_CONTAINER_OF(task, rq_engine, tick.task);
+    if (atomic_load(&e->stopping)) {
+        e->env.executor->latch_open(&e->stopped, RQ_OK);
+        return;
+    }
+    e->ticks++;
+    rq__engine_poke_held(e);
+    rq__engine_relieve(e);
+    if (e->ticks % 10 == 0) resume_flushes(e);
+    if (e->ticks % TICKS_BETWEEN_LOOKS == 0) look_at_regions(e);
+    arm_tick(e);
+}
+
+/* --- the log's callbacks
+ * ------------------------------------------------------------------------------------- */
+
+static void on_pressure(void *ctx, rq_wal_region *holder)
+{
+    (void)ctx;
+    rq_region *r = rq_wal_region_owner(holder);
+    if (r != NULL) rq__region_request_full_flush(r);
+}
+
+static void on_corrupt(void *ctx, const rq_error *why)
+{
+    const rq_engine *e = ctx;
+    rq_log_error(e->env.log, "region", "log: %s", why->message);
+}
+
+static void on_failed(void *ctx, const rq_error *why)
+{
+    rq_engine *e = ctx;
+    rq_log_error(e->env.log, "region", "the log failed: %s", why->message);
+    rq_arena arena = {0};
+    rq_region **list;
+    size_t count;
+    /* Without memory for the list the regions fail one by one, at their next write. */
+    if (rq_engine_regions(e, &arena, &list, &count) == RQ_OK) {
+        for (size_t i = 0; i < count; i++) {
+            rq__region_fail(list[i], why);
+            rq_region_unref(list[i]);
+        }
+    }
+    rq_arena_clear(&arena);
+}
+
+/* --- life
+ * --------------------------------------------------------------------------------------------------------
+ */
+
+static rq_err open_log(rq_engine *e, const rq_config *c, rq_error *why)
+{
+    const char *sync = rq_config_text(c, RQ_SET_SYNC);
+    rq_wal_options o = {
+        .segment_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
+        .max_log_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_MAX),
+        .on_pressure = on_pressure,
+        .on_corrupt = on_corrupt,
+        .on_failed = on_failed,
+        .ctx = e,
+    };
+    if (strcmp(sync, "fdatasync") == 0)
+        o.sync = RQ_WAL_SYNC;
+    else if (strcmp(sync, "handover") == 0)
+        o.sync = RQ_WAL_HANDOVER;
+    else
+        return rq_fail(why, RQ_E_CONFIG,
+                       "setting rorqual.wal.sync: '%s' is neither fdatasync nor "
+                       "handover",
+                       sync);
+    return rq_wal_open(&e->env, &o, &e->wal, why);
+}
+
+static void engine_free(rq_engine *e)
+{
+    if (e->lane != NULL) e->env.executor->lane_free(e->env.executor, e->lane);
+    rq__recovery_clear(&e->recovery);
+    if (e->cache != NULL) rq_block_cache_free(e->cache);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+static rq_err start(rq_engine *e, const rq_config *c, rq_error *why)
+{
+    RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
+    RQ_TRY(rq_block_cache_new(e->cache_bytes, &e->cache));
+    RQ_TRY(e->env.executor->lane_new(e->env.executor, "engine", &e->lane));
+    RQ_TRY(open_log(e, c, why));
+    rq_err rc = rq__recovery_collect(e, why);
+    if (rc != RQ_OK) {
+        (void)rq_wal_close(e->wal, false, NULL); /* the first error counts */
+        e->wal = NULL;
+        return rc;
+    }
+    e->tick.task.run = run_tick;
+    arm_tick(e);
+    return RQ_OK;
+}
+
+rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_engine **ret,
+                      rq_error *why)
+{
+    rq_engine *e = calloc(1, sizeof *e);
+    if (e == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    e->env = *env;
+    e->region_failed = options->region_failed;
+    e->context = options->context;
+    pthread_mutex_init(&e->lock, NULL);
+    rq_config *defaults = NULL;
+    const rq_config *c = options->config;
+    rq_err rc = RQ_OK;
+    if (c == NULL) {
+        rc = rq_config_new(&defaults);
+        c = defaults;
+    }
+    if (rc == RQ_OK) take_settings(e, c);
+    rq__recovery_init(&e->recovery, e->memstore_high / 2);
+    if (rc == RQ_OK) rc = start(e, c, why);
+    rq_config_free(defaults);
+    if (rc != RQ_OK) {
+        engine_free(e);
+        return rq_fail(why, rc, "%s", rq_err_text(rc));
+    }
+    *ret = e;
+    return RQ_OK;
+}
+
+static void stop_tick(rq_engine *e)
+{
+    rq_executor *ex = e->env.executor;
+    ex->latch_init(ex, &e->stopped);
+    atomic_store(&e->stopping, true);
+    /* Cancelled in time it will not run; else it runs once more and opens the latch. */
+    if (!ex->timer_cancel(ex, &e->tick)) (void)ex->latch_wait(&e->stopped);
+    ex->latch_destroy(&e->stopped);
+}
+
+/* Retired versions hold readers, and those the cache. */
+static void wait_for_versions(rq_engine *e)
+{
+    while (atomic_load(&e->versions_alive) > 0) {
+        rq_epoch_collect(e->env.epoch);
+        if (atomic_load(&e->versions_alive) > 0) usleep(100);
+    }
+}
+
+rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why)
+{
+    if (e == NULL) return RQ_OK;
+    RQ_ASSERT(e->regions == NULL);
+    stop_tick(e);
+    wait_for_versions(e);
+    rq_err rc = rq_wal_close(e->wal, clean, why);
+    engine_free(e);
+    return rc;
+}
+
+/* --- what others ask
+ * ------------------------------------------------------------------------------------------- */
+
+const rq_env *rq_engine_env(const rq_engine *e)
+{
+    return &e->env;
+}
+
+rq_wal *rq_engine_wal(const rq_engine *e)
+{
+    return e->wal;
+}
+
+rq_block_cache *rq_engine_block_cache(const rq_engine *e)
+{
+    return e->cache;
+}
+
+void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
+{
+#define GET(field) atomic_load_explicit(&e->field, memory_order_relaxed)
+    *ret = (rq_engine_stats){
+        .memstore_bytes = GET(memstore_bytes),
+        .memstore_bytes_low = e->memstore_low,
+        .memstore_bytes_max = e->memstore_high,
+        .block_cache_bytes_max = e->cache_bytes,
+        .flush_queue = GET(flush_queue),
+        .compaction_queue = GET(compaction_queue),
+        .flushes = GET(flushes),
+        .flushed_bytes = GET(flushed_bytes),
+        .compactions = GET(compactions),
+        .major_compactions = GET(major_compactions),
+        .compacted_bytes = GET(compacted_bytes),
+        .delayed_writes = GET(delayed_writes),
+        .refused_writes = GET(refused_writes),
+        .recovered_records = e->recovery.recovered,
+        .dropped_records = GET(dropped_records),
+    };
+#undef GET
+}

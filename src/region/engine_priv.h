@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine from inside: settings, ceilings and the list of open regions. */
+#ifndef RQ_REGION_ENGINE_PRIV_H
+#define RQ_REGION_ENGINE_PRIV_H
+
+#include "base/config.h"
+#include "region/recover.h"
+#include "region/region_priv.h"
+
+struct rq_engine {
+    rq_env env;                                                              /* const */
+    rq_wal *wal;                                                             /* const */
+    struct rq_block_cache *cache;                                            /* const */
+    void (*region_failed)(void *context, rq_region *r, const rq_error *why); /* const */
+    void *context;                                                           /* const */
+
+    /* settings, const */
+    uint64_t flush_bytes;
+    uint64_t block_multiplier;
+    uint64_t family_flush_bytes_min;
+    uint64_t memstore_low, memstore_high;
+    uint64_t cache_bytes;
+    uint64_t cell_bytes_max;   /* 0: no limit */
+    int64_t timestamp_slop_ms; /* INT64_MAX: not checked */
+    uint64_t busy_wait_ns;
+    bool nonces_enabled;
+    rq_compaction_settings compaction;
+    uint64_t blocking_files_wait_ms;
+
+    rq_lane *lane;  /* the engine's own: the tick */
+    rq_timer tick;  /* on the lane */
+    uint64_t ticks; /* the lane's */
+    _Atomic bool stopping;
+    rq_latch stopped; /* opened by the last tick */
+
+    _Atomic uint64_t memstore_bytes;
+    _Atomic uint64_t held_writes; /* in all regions */
+    _Atomic uint64_t flush_queue, compaction_queue;
+    _Atomic uint64_t flushes, flushed_bytes;
+    _Atomic uint64_t compactions, major_compactions, compacted_bytes;
+    _Atomic uint64_t delayed_writes, refused_writes;
+    _Atomic uint64_t dropped_records;
+    _Atomic uint64_t versions_alive; /* store versions not freed yet */
+
+    rq__recovery recovery;
+
+    pthread_mutex_t lock;
+    rq_region *regions RQ_GUARDED_BY(lock);
+};
+
+void rq__engine_add(rq_engine *e, rq_region *r);
+void rq__engine_remove(rq_engine *e, rq_region *r);
+/* The memstores of a region grew or shrank. Any thread. */
+void rq__engine_memstore(rq_engine *e, int64_t delta);
+/* Asks the regions with the largest memstores for a flush while the sum is above the low mark. */
+void rq__engine_relieve(rq_engine *e);
+/* Held writes look again whether they may go on. */
+void rq__engine_poke_held(rq_engine *e);
+/* How long the answer to a write is held back: grows from the low mark to the high one. */
+uint64_t rq__engine_debt_delay_ns(const rq_engine *e);
+
+#endif

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flush: from memstore segments to HFiles. One at a time per region; blocking.
+ *
+ *   1. Under the token: choose families; their active segments become snapshots. S = the last
+ * number given: every cell of theirs at or below S is in a snapshot or a file.
+ *   2. Wait until the log has everything staged so far on disk, then S is visible. What is not
+ *      durable is never flushed (else a record could survive in one family and not in another).
+ *   3. Mark the manifest IN_USE, if it is not, before the first new file appears.
+ *   4. Write one file per family.
+ *   5. Commit the manifest: the new files, flushed = S. This is the point of no return.
+ *   6. Under the token: publish versions with the file in place of the snapshots.
+ *   7. Tell the log what is not needed any more.
+ *
+ * A failure before 5 leaves the snapshots where they are; the next flush takes them along.
+ */
+#include "region/engine_priv.h"
+
+#include <stdlib.h>
+
+/* What one family's flush works on. */
+typedef struct part {
+    rq__region_store *store;
+    rq_segment **segments; /* referenced */
+    size_t count;
+    rq_store_file file; /* written; not there when `empty` */
+    bool has_file;
+    rq_store_version *next;
+} part;
+
+typedef struct flush {
+    rq_region *region;
+    rq__flush_what what;
+    rq_slice family;
+    uint64_t seqid; /* S */
+    rq_lsn lsn;
+    part *parts;
+    size_t count;
+    rq_err rc;
+} flush;
+
+/* --- choosing
+ * ----------------------------------------------------------------------------------------- */
+
+static uint64_t store_bytes(const rq__region_store *s)
+{
+    const rq_store_version *v = rq_store_version_now(s->store);
+    uint64_t bytes = rq_segment_data_bytes(v->active);
+    for (size_t i = 0; i < v->snapshot_count; i++)
+        bytes += rq_segment_data_bytes(v->snapshots[i]);
+    return bytes;
+}
+
+/* HBASE: FlushAllLargeStoresPolicy: families of at least flush size / families, and not less than
+ * the lower bound; when there is none, all. */
+static uint64_t large_bytes(const rq_region *r)
+{
+    uint64_t share = r->flush_bytes / (r->store_count == 0 ? 1 : r->store_count);
+    uint64_t min = r->engine->family_flush_bytes_min;
+    return share > min ? share : min;
+}
+
+static bool is_chosen(const flush *f, const rq__region_store *s, uint64_t at_least)
+{
+    if (f->what == RQ__FLUSH_FAMILY) return rq_slice_eq(rq_store_schema(s->store)->name, f->family);
+    return store_bytes(s) >= at_least;
+}
+
+static rq_err take_snapshots(part *p)
+{
+    RQ_TRY(rq_store_begin_flush(p->store->store));
+    const rq_store_version *v = rq_store_version_now(p->store->store);
+    p->segments = calloc(v->snapshot_count + 1, sizeof(rq_segment *));
+    if (p->segments == NULL) return RQ_E_NO_MEMORY;
+    for (; p->count < v->snapshot_count; p->count++)
+        p->segments[p->count] = rq_segment_ref(v->snapshots[p->count]);
+    return RQ_OK;
+}
+
+/* token */
+static void begin(rq_region *r, void *arg)
+{
+    flush *f = arg;
+    f->seqid = r->staged_seqid;
+    f->lsn = r->staged_lsn;
+    uint64_t at_least = 1;
+    if (f->what == RQ__FLUSH_BY_POLICY) {
+        at_least = large_bytes(r);
+        bool any = false;
+        for (size_t i = 0; i < r->store_count; i++)
+            any |= is_chosen(f, &r->stores[i], at_least);
+        if (!any) at_least = 1;
+    }
+    for (size_t i = 0; i < r->store_count && f->rc == RQ_OK; i++) {
+        rq__region_store *s = &r->stores[i];
+        if (!is_chosen(f, s, at_least) || store_bytes(s) == 0) continue;
+        part *p = &f->parts[f->count++];
+        p->store = s;
+        f->rc = take_snapshots(p);
+    }
+}
+
+/* --- the manifest
+ * --------------------------------------------------------------------------------------- */
+
+static rq_err add_family(rq_arena *arena, rq__manifest *m, const rq__region_store *s)
+{
+    const rq_store_version *v = rq_store_version_now(s->store);
+    rq__manifest_family *f = &m->families[m->family_count++];
+    f->name = rq_store_schema(s->store)->name;
+    f->flushed = s->flushed;
+    f->files = rq_arena_calloc(arena, v->file_count + 1, sizeof *f->files);
+    if (f->files == NULL) return RQ_E_NO_MEMORY;
+    for (; f->file_count < v->file_count; f->file_count++) {
+        f->files[f->file_count] = rq_arena_copy(arena, rq_slice_cstr(v->files[f->file_count].name));
+        if (f->files[f->file_count].ptr == NULL) return RQ_E_NO_MEMORY;
+    }
+    return RQ_OK;
+}
+
+static int compare_slices(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+static int compare_families(const void *a, const void *b)
+{
+    return rq_slice_compare(((const rq__manifest_family *)a)->name,
+                            ((const rq__manifest_family *)b)->name);
+}
+
+static void change_files(rq__manifest_family *f, const rq__store_change *c)
+{
+    for (size_t i = 0; i < c->removed_count; i++)
+        for (size_t j = 0; j < f->file_count; j++)
+            if (rq_slice_eq(f->files[j], rq_slice_cstr(c->removed[i].name)))
+                f->files[j--] = f->files[--f->file_count];
+    if (c->added != NULL) f->files[f->file_count++] = rq_slice_cstr(c->added->name);
+    if (c->flushed > f->flushed) f->flushed = c->flushed;
+}
+
+static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_change *changes,
+                             size_t change_count, rq__manifest *m)
+{
+    *m = (rq__manifest){.in_use = r->manifest.in_use, .next_seqid = rq_region_read_point(r) + 1};
+    m->families = rq_arena_calloc(arena, r->store_count + r->manifest.foreign.family_count + 1,
+                                  sizeof *m->families);
+    if (m->families == NULL) return RQ_E_NO_MEMORY;
+    /* Files change under the commit gate alone, which is ours: the versions' file lists stand still
+     * while segments may come and go. */
+    rq_epoch_member pin;
+    rq_epoch_pin(r->env.epoch, &pin);
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
+        rc = add_family(arena, m, &r->stores[i]);
+        for (size_t j = 0; j < change_count && rc == RQ_OK; j++)
+            if (changes[j].store == &r->stores[i]) change_files(&m->families[i], &changes[j]);
+    }
+    rq_epoch_unpin(r->env.epoch, &pin);
+    for (size_t i = 0; i < m->family_count; i++)
+        qsort(m->families[i].files, m->families[i].file_count, sizeof(rq_slice), compare_slices);
+    for (size_t i = 0; i < r->manifest.foreign.family_count; i++)
+        m->families[m->family_count++] = r->manifest.foreign.families[i];
+    qsort(m->families, m->family_count, sizeof *m->families, compare_families);
+    return rc;
+}
+
+rq_err rq__region_commit(rq_region *r, const rq__store_change *changes, size_t change_count,
+                         rq_error *why)
+{
+    rq_arena arena = {0};
+    rq__manifest m;
+    rq_err rc = build_manifest(r, &arena, changes, change_count, &m);
+    if (rc == RQ_OK)
+        rc = rq__manifest_write(r->env.vfs, r->info.encoded, &m, &r->manifest.generation, why);
+    rq_arena_clear(&arena);
+    if (rc != RQ_OK) return rq_fail(why, rc, "manifest: %s", rq_err_text(rc));
+    for (size_t i = 0; i < change_count; i++)
+        if (changes[i].flushed > changes[i].store->flushed)
+            changes[i].store->flushed = changes[i].flushed;
+    return RQ_OK;
+}
+
+rq_err rq__region_mark_in_use(rq_region *r, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    if (!r->manifest.in_use) {
+        r->manifest.in_use = true;
+        rc = rq__region_commit(r, NULL, 0, why);
+        if (rc != RQ_OK) r->manifest.in_use = false;
+    }
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+    return rc;
+}
+
+/* --- writing
+ * --------------------------------------------------------------------------------------------------
+ */
+
+static rq_err write_part(const flush *f, part *p, rq_error *why)
+{
+    rq_region *r = f->region;
+    rq_rewrite w = {
+        .scan =
+            {
+                .store = p->store->store,
+                .segments = p->segments,
+                .segment_count = p->count,
+                .is_flush = true,
+                .smallest_read_point = rq__region_smallest_read_point(r),
+                .max_seqid_inclusive = f->seqid,
+                .now_ms = r->env.executor->now_ms(r->env.executor),
+                .keep_seqid_period_ms = p->store->compaction.keep_seqid_period_ms,
+                .time_to_purge_deletes_ms = p->store->compaction.time_to_purge_deletes_ms,
+            },
+        .max_seqid = f->seqid,
+    };
+    bool empty = false;
+    RQ_TRY(rq_store_rewrite(&w, &p->file, &empty, why));
+    p->has_file = !empty;
+    return RQ_OK;
+}
+
+static rq_err write_parts(flush *f, rq_error *why)
+{
+    for (size_t i = 0; i < f->count; i++)
+        RQ_TRY(write_part(f, &f->parts[i], why));
+    return RQ_OK;
+}
+
+/* token */
+static void publish(rq_region *r, void *arg)
+{
+    flush *f = arg;
+    for (size_t i = 0; i < f->count; i++) {
+        part *p = &f->parts[i];
+        rq_store_publish(p->store->store, p->next, p->segments, p->count, NULL, 0,
+                         p->has_file ? &p->file : NULL);
+        p->next = NULL;
+        p->has_file = false; /* the version's now */
+    }
+    /* The lowest number that is still only in memory bounds what the log must keep. */
+    uint64_t needed_from = UINT64_MAX;
+    for (size_t i = 0; i < r->store_count; i++) {
+        const rq_store_version *v = rq_store_version_now(r->stores[i].store);
+        for (size_t j = 0; j <= v->snapshot_count; j++) {
+            uint64_t min;
+            uint64_t max;
+            rq_segment_seqid_range(j == 0 ? v->active : v->snapshots[j - 1], &min, &max);
+            if (min < needed_from) needed_from = min;
+        }
+    }
+    f->seqid = needed_from == UINT64_MAX ? r->staged_seqid : needed_from - 1;
+    atomic_store_explicit(&r->oldest_write_ms,
+                          needed_from == UINT64_MAX ? 0 : r->env.executor->now_ms(r->env.executor),
+                          memory_order_relaxed);
+    rq__region_account(r);
+    rq__region_retry_held(r);
+}
+
+static rq_err commit(flush *f, rq_error *why)
+{
+    rq_region *r = f->region;
+    rq_err rc = RQ_OK;
+    rq__store_change *changes = calloc(f->count + 1, sizeof *changes);
+    if (changes == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    for (size_t i = 0; i < f->count && rc == RQ_OK; i++) {
+        part *p = &f->parts[i];
+        changes[i] = (rq__store_change){
+            .store = p->store, .added = p->has_file ? &p->file : NULL, .flushed = f->seqid};
+        rq_epoch_member pin;
+        rq_epoch_pin(r->env.epoch, &pin);
+        rc = rq_store_version_prepare(p->store->store, &p->next);
+        rq_epoch_unpin(r->env.epoch, &pin);
+    }
+    if (rc == RQ_OK) rc = rq__region_commit(r, changes, f->count, why);
+    if (rc == RQ_OK) rq__region_with_token(r, publish, f);
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+    free(changes);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+/* --- the whole
+ * --------------------------------------------------------------------------------------------------
+ */
+
+/* Step 2. */
+static rq_err make_durable(flush *f, rq_error *why)
+{
+    rq_region *r = f->region;
+    if (f->lsn != 0) {
+        rq_err rc = rq_wal_wait_blocking(r->engine->wal, f->lsn, true);
+        if (rc != RQ_OK) return rq_fail(why, rc, "the log failed: %s", rq_err_text(rc));
+    }
+    rq__region_raise_read_point(r, f->seqid);
+    return RQ_OK;
+}
+
+static void remove_written(flush *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        part *p = &f->parts[i];
+        rq_store_version_discard(p->next);
+        if (p->has_file) rq_store_file_discard(p->store->store, &p->file);
+    }
+}
+
+static void clear(flush *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        for (size_t j = 0; j < f->parts[i].count; j++)
+            rq_segment_unref(f->parts[i].segments[j]);
+        free(f->parts[i].segments);
+    }
+    free(f->parts);
+}
+
+static rq_err run(flush *f, rq_error *why)
+{
+    rq_region *r = f->region;
+    rq_engine *e = r->engine;
+    uint64_t bytes = 0;
+    rq__region_with_token(r, begin, f);
+    if (f->rc != RQ_OK) return rq_fail(why, f->rc, "%s", rq_err_text(f->rc));
+    if (f->count == 0) return RQ_OK;
+    RQ_TRY(make_durable(f, why));
+    RQ_TRY(rq__region_mark_in_use(r, why));
+    RQ_TRY(write_parts(f, why));
+    for (size_t i = 0; i < f->count; i++)
+        if (f->parts[i].has_file) bytes += f->parts[i].file.size_bytes;
+    RQ_TRY(commit(f, why));
+    rq_wal_region_flushed(r->log, f->seqid);
+    atomic_store_explicit(&r->max_flushed_seqid, f->seqid, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->flushes, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->flushed_bytes, bytes, memory_order_relaxed);
+    return RQ_OK;
+}
+
+rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
+                        rq_error *why)
+{
+    flush f = {.region = r, .what = what, .family = family};
+    f.parts = calloc(r->store_count + 1, sizeof *f.parts);
+    if (f.parts == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    rq__gate_enter(&r->flush_gate, r->env.executor);
+    rq_error own = {0};
+    rq_err rc = rq__region_state_now(r) == RQ__REGION_FAILED ? rq__region_not_serving(r, &own)
+                                                             : run(&f, &own);
+    if (rc != RQ_OK) remove_written(&f);
+    rq__gate_leave(&r->flush_gate, r->env.executor);
+    if (rc == RQ_OK && ret_flushed != NULL) *ret_flushed = f.count > 0;
+    for (size_t i = 0; i < f.count && rc == RQ_OK; i++)
+        rq__store_request_compaction(f.parts[i].store, 1);
+    clear(&f);
+    if (rc == RQ_OK) rq__engine_poke_held(r->engine);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why)
+{
+    size_t hint = 0;
+    if (family.len > 0 && rq__region_store_of(r, family, &hint) == NULL)
+        return rq__region_no_family(r, family, why);
+    if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
+    rq_err rc = rq__region_flush(r, family.len > 0 ? RQ__FLUSH_FAMILY : RQ__FLUSH_ALL, family,
+                                 ret_flushed, why);
+    rq__region_leave(r);
+    return rc;
+}
+
+/* --- in the background
+ * ------------------------------------------------------------------------------------------ */
+
+void rq__region_request_flush(rq_region *r)
+{
+    if (atomic_exchange_explicit(&r->flush_requested, true, memory_order_acq_rel)) return;
+    rq_region_ref(r);
+    if (!rq__region_enter(r)) {
+        atomic_store(&r->flush_requested, false);
+        rq_region_unref(r);
+        return;
+    }
+    atomic_fetch_add_explicit(&r->engine->flush_queue, 1, memory_order_relaxed);
+    r->env.executor->submit(r->env.executor, RQ_POOL_FLUSH, &r->flush_task);
+}
+
+void rq__region_request_full_flush(rq_region *r)
+{
+    atomic_store(&r->flush_everything, true);
+    rq__region_request_flush(r);
+}
+
+static bool has_too_many_files(rq_region *r)
+{
+    bool too_many = false;
+    rq_epoch_member pin;
+    rq_epoch_pin(r->env.epoch, &pin);
+    for (size_t i = 0; i < r->store_count; i++) {
+        rq__region_store *s = &r->stores[i];
+        if (rq_store_version_now(s->store)->file_count < s->compaction.blocking_files) continue;
+        too_many = true;
+        rq__store_request_compaction(s, 1);
+    }
+    rq_epoch_unpin(r->env.epoch, &pin);
+    return too_many;
+}
+
+/* HBASE: MemStoreFlusher.flushRegion: with too many store files a flush waits for a compaction, for
+ * a while, so that writes meet their limit before reads have to merge hundreds of files. Not when
+ * the log wants its space back, nor when memory is short as a whole. */
+static bool must_wait_for_compaction(rq_region *r)
+{
+    rq_engine *e = r->engine;
+    uint64_t now = e->env.executor->now_ns(e->env.executor);
+    if (rq__region_state_now(r) != RQ__REGION_OPEN || atomic_load(&r->flush_everything) ||
+        atomic_load(&e->memstore_bytes) > e->memstore_low || !has_too_many_files(r))
+        return false;
+    if (r->flush_waits_since_ns == 0) r->flush_waits_since_ns = now;
+    return now - r->flush_waits_since_ns < e->blocking_files_wait_ms * 1000000;
+}
+
+void rq__region_resume_flush(rq_region *r)
+{
+    if (atomic_exchange(&r->flush_waits, false))
+        r->env.executor->submit(r->env.executor, RQ_POOL_FLUSH, &r->flush_task);
+}
+
+static void flush_in_background(rq_region *r)
+{
+    bool everything = atomic_exchange(&r->flush_everything, false);
+    rq_error why = {0};
+    rq_err rc = rq__region_flush(r, everything ? RQ__FLUSH_ALL : RQ__FLUSH_BY_POLICY, (rq_slice){0},
+                                 NULL, &why);
+    if (rc != RQ_OK)
+        rq_log_warn(r->env.log, "region", "%s: flush failed: %s", r->info.encoded, why.message);
+}
+
+void rq__region_flush_task(rq_task *task)
+{
+    rq_region *r = RQ_CONTAINER_OF(task, rq_region, flush_task);
+    if (must_wait_for_compaction(r)) {
+        /* The end of a compaction, the engine's tick or a closing submits the task again. */
+        atomic_store(&r->flush_waits, true);
+        if (rq__region_state_now(r) != RQ__REGION_OPEN) rq__region_resume_flush(r);
+        return;
+    }
+    r->flush_waits_since_ns = 0;
+    if (rq__region_state_now(r) == RQ__REGION_OPEN) flush_in_background(r);
+    atomic_fetch_sub_explicit(&r->engine->flush_queue, 1, memory_order_relaxed);
+    atomic_store(&r->flush_requested, false);
+    /* What was asked for meanwhile was not asked twice. */
+    if (atomic_load(&r->flush_everything) || atomic_load(&r->active_bytes) > r->flush_bytes)
+        rq__region_request_flush(r);
+    rq__region_leave(r);
+    rq_region_unref(r);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a region lies on disk, as HBase lays it out (HBASE: HRegionFileSystem, HFileArchiveUtil,
+ * WALSplitUtil):
+ *
+ *   data/<namespace>/<table>/<encoded>/.regioninfo
+ *   data/<namespace>/<table>/<encoded>/<family>/<file>
+ *   data/<namespace>/<table>/<encoded>/recovered.edits/<n>.seqid
+ *   archive/data/<namespace>/<table>/<encoded>/<family>/<file>
+ *
+ * The catalog's procedure store, master:store, stands under MasterData/ (HBASE:
+ * MasterRegionFactory).
+ */
+#include "region/engine_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define REGION_INFO_MAX ((size_t)1024 * 1024)
+
+const char *rq__region_dir(rq_arena *arena, const rq_region_info *info)
+{
+    const char *root = rq_slice_eq(info->ns, RQ_SLICE_LIT("master")) ? "MasterData/" : "";
+    return rq_arena_printf(arena, "%sdata/%.*s/%.*s/%s", root, (int)info->ns.len,
+                           (const char *)info->ns.ptr, (int)info->qualifier.len,
+                           (const char *)info->qualifier.ptr, info->encoded);
+}
+
+const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice family)
+{
+    const char *dir = rq__region_dir(arena, info);
+    if (dir == NULL) return NULL;
+    return rq_arena_printf(arena, "%s/%.*s", dir, (int)family.len, (const char *)family.ptr);
+}
+
+static rq_err no_memory(rq_error *why)
+{
+    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+}
+
+/* --- creating
+ * ------------------------------------------------------------------------------------------ */
+
+/* Whole and right, or written anew: a crash may have left a part of it. */
+static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
+                                const rq_region_info *info, rq_error *why)
+{
+    const char *path = rq_arena_printf(arena, "%s/.regioninfo", dir);
+    rq_slice bytes;
+    if (path == NULL || rq_region_info_serialize_delimited(info, arena, &bytes) != RQ_OK)
+        return no_memory(why);
+    rq_slice old;
+    rq_err rc = rq_vfs_read_file(vfs, path, REGION_INFO_MAX, arena, &old, NULL);
+    if (rc == RQ_OK && rq_slice_eq(old, bytes)) return rq_vfs_sync_dir(vfs, dir, why);
+    if (rc != RQ_E_NOT_FOUND) RQ_TRY(rq_vfs_remove(vfs, path, why));
+    return rq_vfs_write_new_file(vfs, path, bytes, why);
+}
+
+static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
+                              const rq_table_schema *schema, rq_error *why)
+{
+    rq__manifest old;
+    uint64_t generation = 0;
+    rq_err rc = rq__manifest_read(vfs, info->encoded, arena, &old, &generation, why);
+    if (rc != RQ_E_NOT_FOUND) return rc; /* there already, or unreadable */
+    if (why != NULL) why->code = RQ_OK;
+    rq__manifest m = {.next_seqid = 1};
+    m.families = rq_arena_calloc(arena, schema->family_count + 1, sizeof *m.families);
+    if (m.families == NULL) return no_memory(why);
+    for (; m.family_count < schema->family_count; m.family_count++)
+        m.families[m.family_count].name = schema->families[m.family_count].name;
+    generation = 0;
+    return rq__manifest_write(vfs, info->encoded, &m, &generation, why);
+}
+
+rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
+                        rq_error *why)
+{
+    rq_vfs *vfs = e->env.vfs;
+    rq_arena arena = {0};
+    rq_err rc = RQ_OK;
+    const char *dir = rq__region_dir(&arena, info);
+    if (dir == NULL) rc = no_memory(why);
+    for (size_t i = 0; i < schema->family_count && rc == RQ_OK; i++) {
+        const char *family = rq__family_dir(&arena, info, schema->families[i].name);
+        rc = family == NULL ? no_memory(why) : rq_vfs_mkdirs(vfs, family, why);
+    }
+    if (rc == RQ_OK) rc = rq_vfs_mkdirs(vfs, dir, why);
+    if (rc == RQ_OK) rc = write_region_info(vfs, &arena, dir, info, why);
+    if (rc == RQ_OK) rc = create_manifest(vfs, &arena, info, schema, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* --- HBase's sequence id file
+ * ---------------------------------------------------------------------------- */
+
+/* "<n>.seqid", formerly "<n>_seqid". */
+static bool parse_seqid_name(const char *name, uint64_t *ret)
+{
+    char *end;
+    if (name[0] < '0' || name[0] > '9') return false;
+    *ret = strtoull(name, &end, 10);
+    return strcmp(end, ".seqid") == 0 || strcmp(end, "_seqid") == 0;
+}
+
+static bool is_unreplayed_edits(const char *name)
+{
+    for (const char *p = name; *p != '\0'; p++)
+        if (*p < '0' || *p > '9') return false;
+    return name[0] != '\0';
+}
+
+rq_err rq__seqid_file_read(rq_vfs *vfs, const rq_region_info *info, uint64_t *ret, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_dir_entry *entries = NULL;
+    size_t count = 0;
+    uint64_t highest = 0;
+    const char *dir = rq__family_dir(&arena, info, RQ_SLICE_LIT("recovered.edits"));
+    rq_err rc =
+        dir == NULL ? RQ_E_NO_MEMORY : rq_vfs_list(vfs, dir, &arena, &entries, &count, NULL);
+    if (rc == RQ_E_NOT_FOUND) rc = RQ_OK;
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        uint64_t n;
+        if (parse_seqid_name(entries[i].name, &n))
+            highest = n > highest ? n : highest;
+        else if (is_unreplayed_edits(entries[i].name))
+            rc = rq_fail(why, RQ_E_STATE, "%s/%s holds edits that HBase has not replayed", dir,
+                         entries[i].name);
+    }
+    rq_arena_clear(&arena);
+    if (rc != RQ_OK) return rq_fail(why, rc, "recovered.edits: %s", rq_err_text(rc));
+    *ret = highest;
+    return RQ_OK;
+}
+
+static rq_err remove_older_seqids(rq_vfs *vfs, rq_arena *arena, const char *dir, uint64_t seqid,
+                                  rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    RQ_TRY(rq_vfs_list(vfs, dir, arena, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        uint64_t n;
+        if (!parse_seqid_name(entries[i].name, &n) || n >= seqid) continue;
+        const char *path = rq_arena_printf(arena, "%s/%s", dir, entries[i].name);
+        if (path == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(rq_vfs_remove(vfs, path, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__seqid_file_write(rq_vfs *vfs, const rq_region_info *info, uint64_t seqid, rq_error *why)
+{
+    rq_arena arena = {0};
+    const char *dir = rq__family_dir(&arena, info, RQ_SLICE_LIT("recovered.edits"));
+    const char *path =
+        dir == NULL ? NULL
+                    : rq_arena_printf(&arena, "%s/%llu.seqid", dir, (unsigned long long)seqid);
+    rq_err rc = path == NULL ? RQ_E_NO_MEMORY : rq_vfs_mkdirs(vfs, dir, why);
+    if (rc == RQ_OK) {
+        rc = rq_vfs_write_new_file(vfs, path, (rq_slice){0}, NULL);
+        if (rc == RQ_E_EXISTS) rc = rq_vfs_sync_dir(vfs, dir, why);
+    }
+    if (rc == RQ_OK) rc = remove_older_seqids(vfs, &arena, dir, seqid, why);
+    rq_arena_clear(&arena);
+    return rc == RQ_OK
+               ? RQ_OK
+               : rq_fail(why, rc, "%llu.seqid: %s", (unsigned long long)seqid, rq_err_text(rc));
+}
+
+/* --- the archive
+ * -------------------------------------------------------------------------------------------- */
+
+rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,
+                        rq_error *why)
+{
+    rq_arena arena = {0};
+    const char *dir = rq__family_dir(&arena, info, family);
+    const char *from = dir == NULL ? NULL : rq_arena_printf(&arena, "%s/%s", dir, name);
+    const char *to_dir = dir == NULL ? NULL : rq_arena_printf(&arena, "archive/%s", dir);
+    const char *to = to_dir == NULL ? NULL : rq_arena_printf(&arena, "%s/%s", to_dir, name);
+    rq_err rc = from == NULL || to == NULL ? no_memory(why) : rq_vfs_mkdirs(vfs, to_dir, why);
+    if (rc == RQ_OK) {
+        rc = rq_vfs_link(vfs, from, to, why);
+        if (rc == RQ_E_EXISTS) { /* a crash came between link and remove */
+            rc = RQ_OK;
+            if (why != NULL) why->code = RQ_OK;
+        }
+    }
+    if (rc == RQ_OK) rc = rq_vfs_sync_dir(vfs, to_dir, why);
+    if (rc == RQ_OK) rc = rq_vfs_remove(vfs, from, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+static rq_err archive_folder(rq_vfs *vfs, const rq_region_info *info, rq_slice family,
+                             rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    const char *dir = rq__family_dir(&arena, info, family);
+    rq_err rc = dir == NULL ? no_memory(why) : rq_vfs_list(vfs, dir, &arena, &entries, &count, why);
+    for (size_t i = 0; rc == RQ_OK && i < count; i++)
+        if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
+            rc = rq__archive_file(vfs, info, family, entries[i].name, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* --- removing
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static rq_err sync_parent(rq_vfs *vfs, rq_arena *arena, const char *path, rq_error *why)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = rq_arena_cstr(arena, rq_slice_of(path, (size_t)(slash - path)));
+    return parent == NULL ? no_memory(why) : rq_vfs_sync_dir(vfs, parent, why);
+}
+
+static rq_err remove_folder(rq_vfs *vfs, rq_arena *arena, const char *dir, rq_error *why)
+{
+    rq_stat st;
+    rq_err rc = rq_vfs_stat(vfs, dir, &st, NULL);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    RQ_TRY(rq_vfs_remove_tree(vfs, dir, why));
+    return sync_parent(vfs, arena, dir, why);
+}
+
+static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, rq_error *why)
+{
+    const char *dir = rq__region_dir(arena, info);
+    if (dir == NULL) return no_memory(why);
+    rq_dir_entry *entries = NULL;
+    size_t count = 0;
+    rq_err rc = rq_vfs_list(vfs, dir, arena, &entries, &count, NULL);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND)
+        return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].is_dir && strcmp(entries[i].name, "recovered.edits") != 0)
+            RQ_TRY(archive_folder(vfs, info, rq_slice_cstr(entries[i].name), why));
+    RQ_TRY(remove_folder(vfs, arena, dir, why));
+    /* Last: without a manifest what the log still holds for the region is known to be garbage. */
+    return rq__manifest_remove(vfs, info->encoded, why);
+}
+
+rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_err rc = destroy(e->env.vfs, &arena, info, why);
+    rq_arena_clear(&arena);
+    if (rc != RQ_OK) return rc;
+    rq__recovery_drop(e, info->encoded);
+    return RQ_OK;
+}
+
+static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
+                            rq_slice family, rq_error *why)
+{
+    rq__manifest m;
+    uint64_t generation;
+    RQ_TRY(rq__manifest_read(vfs, info->encoded, arena, &m, &generation, why));
+    const rq__manifest_family *f = rq__manifest_family_of(&m, family);
+    if (f != NULL) {
+        size_t i = (size_t)(f - m.families);
+        m.family_count--;
+        memmove(&m.families[i], &m.families[i + 1], (m.family_count - i) * sizeof *m.families);
+        RQ_TRY(rq__manifest_write(vfs, info->encoded, &m, &generation, why));
+    }
+    const char *dir = rq__family_dir(arena, info, family);
+    if (dir == NULL) return no_memory(why);
+    rq_stat st;
+    if (rq_vfs_stat(vfs, dir, &st, NULL) == RQ_E_NOT_FOUND) return RQ_OK;
+    RQ_TRY(archive_folder(vfs, info, family, why));
+    return remove_folder(vfs, arena, dir, why);
+}
+
+rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slice family,
+                               rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_err rc = remove_family(e->env.vfs, &arena, info, family, why);
+    rq_arena_clear(&arena);
+    return rc;
+}

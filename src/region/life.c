@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing a region.
+ *
+ * Open: read the manifest, compare it with the folder, open the files, find the first free number,
+ * take what the log's replay holds. Nothing is written but what a crash left behind is put aside;
+ * an empty region is open after a few reads.
+ *
+ * Which is believed, manifest or folder (manifest.h, IN_USE):
+ *   no manifest            the folder (HBase made it)
+ *   IN_USE                 the manifest; other files are leftovers of a crash: whole HFiles go to
+ * the archive, parts of one are removed not IN_USE, the same   both not IN_USE, different  the
+ * folder: somebody else worked on it after our clean close
+ *
+ * The first number is above everything ever used: the manifest's, the files' largest sequence ids
+ * and memstore timestamps, HBase's .seqid file, the log (the design's decision 4).
+ */
+#include "region/engine_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- files of a family
+ * --------------------------------------------------------------------------------- */
+
+typedef struct names {
+    const char **items;
+    size_t count;
+} names;
+
+static rq_err no_memory(rq_error *why)
+{
+    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+}
+
+/* Regular files of the folder that could be store files, ascending. */
+static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *ret, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    *ret = (names){0};
+    rq_err rc = rq_vfs_list(vfs, dir, arena, &entries, &count, why);
+    if (rc != RQ_OK) return rc;
+    ret->items = rq_arena_calloc(arena, count + 1, sizeof *ret->items);
+    if (ret->items == NULL) return no_memory(why);
+    for (size_t i = 0; i < count; i++)
+        if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
+            ret->items[ret->count++] = entries[i].name;
+    return RQ_OK;
+}
+
+static bool has(const names *n, rq_slice name)
+{
+    for (size_t i = 0; i < n->count; i++)
+        if (rq_slice_eq(rq_slice_cstr(n->items[i]), name)) return true;
+    return false;
+}
+
+static bool names_file(const rq__manifest_family *f, const char *name)
+{
+    for (size_t i = 0; f != NULL && i < f->file_count; i++)
+        if (rq_slice_eq(f->files[i], rq_slice_cstr(name))) return true;
+    return false;
+}
+
+/* A file of a crashed flush or compaction, or a compaction's input that was not archived in time.
+ */
+static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const char *name,
+                        rq_arena *arena, rq_error *why)
+{
+    const char *path = rq_arena_printf(arena, "%s/%s", dir, name);
+    if (path == NULL) return no_memory(why);
+    rq_hfile_reader *reader;
+    rq_error broken = {0};
+    rq_err rc = rq_hfile_reader_open(r->env.vfs, path, NULL, false, &reader, &broken);
+    if (rc == RQ_E_CORRUPT || rc == RQ_E_INVALID) {
+        RQ_TRY(rq_vfs_remove(r->env.vfs, path, why));
+        return rq_vfs_sync_dir(r->env.vfs, dir, why);
+    }
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", broken.message);
+    rq_hfile_reader_unref(reader);
+    rq_log_info(r->env.log, "region", "%s: not in the manifest, moved to archive/", path);
+    return rq__archive_file(r->env.vfs, &r->info, family, name, why);
+}
+
+static rq_err files_by_manifest(rq_region *r, const rq__manifest_family *f, rq_slice family,
+                                const char *dir, const names *folder, rq_arena *arena, names *ret,
+                                rq_error *why)
+{
+    for (size_t i = 0; i < f->file_count; i++) {
+        if (!has(folder, f->files[i]))
+            return rq_fail(why, RQ_E_CORRUPT, "%s/%.*s is in the manifest but not in the folder",
+                           dir, (int)f->files[i].len, (const char *)f->files[i].ptr);
+        ret->items[ret->count] = rq_arena_cstr(arena, f->files[i]);
+        if (ret->items[ret->count++] == NULL) return no_memory(why);
+    }
+    for (size_t i = 0; i < folder->count; i++)
+        if (!names_file(f, folder->items[i]))
+            RQ_TRY(put_aside(r, family, dir, folder->items[i], arena, why));
+    return RQ_OK;
+}
+
+static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_manifest,
+                              rq_slice family, rq_arena *arena, names *ret, rq_error *why)
+{
+    const char *dir = rq__family_dir(arena, &r->info, family);
+    names folder = {0};
+    if (dir == NULL) return no_memory(why);
+    /* A family added by an alter has no folder yet. */
+    rq_stat st;
+    rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
+    if (rc == RQ_E_NOT_FOUND) RQ_TRY(rq_vfs_mkdirs(r->env.vfs, dir, why));
+    RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
+    const rq__manifest_family *f = has_manifest ? rq__manifest_family_of(m, family) : NULL;
+    *ret = (names){0};
+    ret->items = rq_arena_calloc(arena, folder.count + (f == NULL ? 0 : f->file_count) + 1,
+                                 sizeof *ret->items);
+    if (ret->items == NULL) return no_memory(why);
+    static const rq__manifest_family none;
+    if (has_manifest && m->in_use)
+        return files_by_manifest(r, f == NULL ? &none : f, family, dir, &folder, arena, ret, why);
+    *ret = folder;
+    return RQ_OK;
+}
+
+/* --- stores
+ * --------------------------------------------------------------------------------------------- */
+
+static void override_u32(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                         uint32_t *value)
+{
+    rq_slice text;
+    if (!rq_schema_setting(t, f, property, &text) || text.len == 0 || text.len > 9) return;
+    uint32_t v = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9') return;
+        v = v * 10 + (uint32_t)(text.ptr[i] - '0');
+    }
+    if (v > 0) *value = v;
+}
+
+static void override_period(const rq_table_schema *t, const rq_family_schema *f, int64_t *value)
+{
+    rq_slice text;
+    char digits[24];
+    if (!rq_schema_setting(t, f, "hbase.hregion.majorcompaction", &text)) return;
+    if (text.len == 0 || text.len >= sizeof digits) return;
+    memcpy(digits, text.ptr, text.len);
+    digits[text.len] = '\0';
+    char *end;
+    long long v = strtoll(digits, &end, 10);
+    if (*end == '\0' && v >= 0) *value = v;
+}
+
+/* HBASE: a table or family may carry compaction settings of its own. */
+static void settle_compaction(rq__region_store *s, const rq_engine *e, const rq_table_schema *t,
+                              const rq_family_schema *f)
+{
+    s->compaction = e->compaction;
+    override_u32(t, f, "hbase.hstore.compaction.min", &s->compaction.min_files);
+    override_u32(t, f, "hbase.hstore.compaction.max", &s->compaction.max_files);
+    override_u32(t, f, "hbase.hstore.blockingStoreFiles", &s->compaction.blocking_files);
+    override_period(t, f, &s->compaction.major_period_ms);
+    if (s->compaction.min_files < 2) s->compaction.min_files = 2;
+}
+
+static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has_manifest,
+                         rq_arena *arena, rq_error *why)
+{
+    const rq_family_schema *f = &r->schema->families[i];
+    rq__region_store *s = &r->stores[i];
+    names files = {0};
+    RQ_TRY(files_of_family(r, m, has_manifest, f->name, arena, &files, why));
+    rq_store_options o = {
+        .env = &r->env,
+        .cache = r->engine->cache,
+        .table = r->schema,
+        .family = f,
+        .dir = rq__family_dir(arena, &r->info, f->name),
+        .versions_alive = &r->engine->versions_alive,
+    };
+    if (o.dir == NULL) return no_memory(why);
+    RQ_TRY(rq_store_open(&o, files.items, files.count, &s->store, why));
+    r->store_count = i + 1;
+    s->region = r;
+    s->task.run = rq__region_compact_task;
+    settle_compaction(s, r->engine, r->schema, f);
+    const rq__manifest_family *mf = has_manifest ? rq__manifest_family_of(m, f->name) : NULL;
+    s->flushed = mf == NULL ? 0 : mf->flushed;
+    return RQ_OK;
+}
+
+/* Families of the manifest that the schema does not have are carried along. */
+static rq_err keep_foreign(rq_region *r, const rq__manifest *m, rq_error *why)
+{
+    rq__manifest *foreign = &r->manifest.foreign;
+    foreign->families = rq_arena_calloc(&r->arena, m->family_count + 1, sizeof *foreign->families);
+    if (foreign->families == NULL) return no_memory(why);
+    for (size_t i = 0; i < m->family_count; i++) {
+        if (rq_table_schema_family(r->schema, m->families[i].name) != NULL) continue;
+        rq__manifest_family *f = &foreign->families[foreign->family_count++];
+        f->flushed = m->families[i].flushed;
+        f->name = rq_arena_copy(&r->arena, m->families[i].name);
+        f->files = rq_arena_calloc(&r->arena, m->families[i].file_count + 1, sizeof *f->files);
+        if (f->name.ptr == NULL || f->files == NULL) return no_memory(why);
+        for (; f->file_count < m->families[i].file_count; f->file_count++) {
+            f->files[f->file_count] = rq_arena_copy(&r->arena, m->families[i].files[f->file_count]);
+            if (f->files[f->file_count].ptr == NULL) return no_memory(why);
+        }
+    }
+    return RQ_OK;
+}
+
+static void raise(uint64_t *value, uint64_t to)
+{
+    if (to > *value) *value = to;
+}
+
+static rq_err find_first_number(rq_region *r, const rq__manifest *m, rq_error *why)
+{
+    uint64_t used = 0;
+    RQ_TRY(rq__seqid_file_read(r->env.vfs, &r->info, &used, why));
+    raise(&used, rq_wal_found_sequence_id(r->engine->wal, r->info.encoded));
+    if (m->next_seqid > 0) raise(&used, m->next_seqid - 1);
+    for (size_t i = 0; i < r->store_count; i++) {
+        const rq_store_version *v = rq_store_version_now(r->stores[i].store);
+        raise(&used, r->stores[i].flushed);
+        for (size_t j = 0; j < v->file_count; j++) {
+            raise(&used, v->files[j].max_seqid);
+            raise(&used, rq_hfile_reader_info(v->files[j].reader)->max_memstore_ts);
+        }
+    }
+    r->staged_seqid = used;
+    return RQ_OK;
+}
+
+/* --- replay
+ * ------------------------------------------------------------------------------------------------
+ */
+
+typedef struct replay {
+    rq_region *region;
+    rq_error *why;
+    uint64_t cells;
+} replay;
+
+static rq_err replay_record(void *ctx, const rq_wal_record *rec)
+{
+    replay *p = ctx;
+    rq_region *r = p->region;
+    size_t hint = 0;
+    if (rec->kind != RQ_WAL_EDIT) return RQ_OK;
+    rq_cursor c = rq_cursor_of(rec->payload);
+    for (;;) {
+        rq_cell cell;
+        rq_err rc = rq_cellblock_next(&c, &cell, p->why);
+        if (rc == RQ_E_END) break;
+        if (rc != RQ_OK) return rc;
+        rq__region_store *s = rq__region_store_of(r, rq_cell_family(&cell), &hint);
+        /* Of a family that was removed: its files are gone too. */
+        if (s == NULL || rec->sequence_id <= s->flushed) continue;
+        cell.seqid = rec->sequence_id;
+        RQ_TRY(rq_segment_add(rq_store_active(s->store), &cell));
+        p->cells++;
+    }
+    raise(&r->staged_seqid, rec->sequence_id);
+    if (rec->nonce == 0) return RQ_OK;
+    int64_t now_ms = r->env.executor->now_ms(r->env.executor);
+    if (rec->write_time_ms < now_ms - RQ__NONCE_LIFE_MS) return RQ_OK;
+    RQ_TRY(rq__nonces_reserve(&r->nonces, now_ms));
+    rq__nonces_add(&r->nonces, rec->nonce_group, rec->nonce, rec->sequence_id, rec->write_time_ms);
+    return RQ_OK;
+}
+
+static rq_err take_replay(rq_region *r, rq_error *why)
+{
+    replay p = {.region = r, .why = why};
+    rq_err rc = rq__recovery_take(r->engine, r->info.encoded, replay_record, &p, why);
+    if (rc != RQ_OK) return rq_fail(why, rc, "replay: %s", rq_err_text(rc));
+    if (p.cells > 0)
+        rq_log_info(r->env.log, "region", "%s: %llu cells replayed", r->info.encoded,
+                    (unsigned long long)p.cells);
+    return RQ_OK;
+}
+
+/* --- opening
+ * -------------------------------------------------------------------------------------------------
+ */
+
+static rq_err log_scopes(rq_region *r)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < r->schema->family_count; i++)
+        if (r->schema->families[i].scope != 0) len += 1 + r->schema->families[i].name.len + 4;
+    if (len == 0) return RQ_OK;
+    uint8_t *p = rq_arena_alloc(&r->arena, len);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    r->log_scopes = rq_slice_of(p, len);
+    for (size_t i = 0; i < r->schema->family_count; i++) {
+        const rq_family_schema *f = &r->schema->families[i];
+        if (f->scope == 0) continue;
+        *p++ = (uint8_t)f->name.len;
+        memcpy(p, f->name.ptr, f->name.len);
+        p += f->name.len;
+        rq_put_be32(p, (uint32_t)f->scope);
+        p += 4;
+    }
+    return RQ_OK;
+}
+
+static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
+                         rq_region **ret)
+{
+    rq_region *r = calloc(1, sizeof *r);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    r->engine = e;
+    r->env = e->env;
+    atomic_init(&r->refs, 1);
+    pthread_mutex_init(&r->lock, NULL);
+    rq__gate_init(&r->flush_gate);
+    rq__gate_init(&r->commit_gate);
+    r->flush_task.run = rq__region_flush_task;
+    r->schema = rq_table_schema_ref(schema);
+    r->flush_bytes = schema->flush_bytes != 0 ? schema->flush_bytes : e->flush_bytes;
+    r->blocking_bytes = r->flush_bytes * e->block_multiplier;
+    r->stores = rq_arena_calloc(&r->arena, schema->family_count + 1, sizeof *r->stores);
+    r->dir = rq__region_dir(&r->arena, info);
+    rq_err rc = rq_region_info_make(&r->arena, info->ns, info->qualifier, info->start_key,
+                                    info->end_key, info->region_id, info->replica_id, &r->info);
+    if (rc == RQ_OK && (r->stores == NULL || r->dir == NULL)) rc = RQ_E_NO_MEMORY;
+    if (rc == RQ_OK) rc = log_scopes(r);
+    if (rc != RQ_OK) {
+        rq__region_free(r);
+        return rc;
+    }
+    *ret = r;
+    return RQ_OK;
+}
+
+void rq__region_free(rq_region *r)
+{
+    for (size_t i = 0; i < r->store_count; i++)
+        rq_store_free(r->stores[i].store);
+    rq_table_schema_unref(r->schema);
+    rq__nonces_clear(&r->nonces);
+    rq_read_ctx_clear(&r->read_ctx);
+    rq_cellblock_clear(&r->scratch_cells);
+    rq_arena_clear(&r->scratch);
+    free(r->group.cells);
+    free(r->group.slices);
+    free(r->read_points);
+    rq__gate_destroy(&r->flush_gate);
+    rq__gate_destroy(&r->commit_gate);
+    pthread_mutex_destroy(&r->lock);
+    rq_arena_clear(&r->arena);
+    free(r);
+}
+
+static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
+{
+    rq__manifest m = {0};
+    rq_err rc =
+        rq__manifest_read(r->env.vfs, r->info.encoded, arena, &m, &r->manifest.generation, why);
+    bool has_manifest = rc == RQ_OK;
+    if (rc == RQ_E_NOT_FOUND) {
+        r->manifest.generation = 0;
+        if (why != NULL) why->code = RQ_OK;
+    } else if (rc != RQ_OK) {
+        return rc;
+    }
+    r->manifest.in_use = has_manifest && m.in_use;
+    RQ_TRY(keep_foreign(r, &m, why));
+    for (size_t i = 0; i < r->schema->family_count; i++)
+        RQ_TRY(open_store(r, i, &m, has_manifest, arena, why));
+    RQ_TRY(find_first_number(r, &m, why));
+    return take_replay(r, why);
+}
+
+static uint64_t flushed_of_all(const rq_region *r)
+{
+    uint64_t lowest = r->staged_seqid;
+    for (size_t i = 0; i < r->store_count; i++) {
+        uint64_t min;
+        uint64_t max;
+        rq_segment_seqid_range(rq_store_active(r->stores[i].store), &min, &max);
+        if (min <= max && min - 1 < lowest) lowest = min - 1;
+    }
+    return lowest;
+}
+
+static rq_err open_region(rq_region *r, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_err rc = load(r, &arena, why);
+    rq_arena_clear(&arena);
+    if (rc != RQ_OK) return rc;
+    rc = rq_wal_region_open(r->engine->wal, r->info.encoded, r->info.table, r, &r->log);
+    if (rc != RQ_OK) {
+        /* What was taken from the log must be there for the next attempt. */
+        if (rq__recovery_reread(r->engine, r->info.encoded) != RQ_OK) rc = RQ_E_NO_MEMORY;
+        return rc;
+    }
+    rq_wal_region_flushed(r->log, flushed_of_all(r));
+    atomic_store(&r->max_flushed_seqid, flushed_of_all(r));
+    r->open_seqid = r->staged_seqid + 1;
+    atomic_store(&r->read_point, r->staged_seqid);
+    rq__engine_add(r->engine, r);
+    rq__region_account(r);
+    return RQ_OK;
+}
+
+rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
+                      rq_region **ret, rq_error *why)
+{
+    rq_region *r;
+    rq_err rc = region_new(e, info, schema, &r);
+    if (rc == RQ_OK) {
+        rc = open_region(r, why);
+        if (rc != RQ_OK) rq_region_unref(r);
+    }
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", info->encoded, rq_err_text(rc));
+    /* Replay may have filled memory as far as it goes; make room before the next region. */
+    if (r->memstore_heap > r->flush_bytes || atomic_load(&e->memstore_bytes) > e->memstore_low) {
+        rq_err flushed = rq__region_flush(r, RQ__FLUSH_ALL, (rq_slice){0}, NULL, NULL);
+        if (flushed != RQ_OK)
+            rq_log_warn(e->env.log, "region", "%s: flush after replay: %s", info->encoded,
+                        rq_err_text(flushed));
+    }
+    for (size_t i = 0; i < r->store_count; i++)
+        rq__store_request_compaction(&r->stores[i], 1);
+    *ret = r;
+    return RQ_OK;
+}
+
+/* --- closing
+ * --------------------------------------------------------------------------------------------------
+ */
+
+/* REQUIRES: the region is not open any more. */
+static void wait_until_idle(rq_region *r)
+{
+    rq_executor *ex = r->env.executor;
+    rq_latch latch;
+    ex->latch_init(ex, &latch);
+    /* Held for the time of looking: leave opens the latch when it falls to 0. */
+    atomic_fetch_add(&r->inflight, 1);
+    atomic_store(&r->idle, &latch);
+    rq__region_poke(r); /* held writes fail now */
+    rq__region_resume_flush(r);
+    rq_wal_push(r->engine->wal, NULL);
+    rq__region_leave(r);
+    (void)ex->latch_wait(&latch);
+    ex->latch_destroy(&latch);
+}
+
+static rq_err save(rq_region *r, rq_error *why)
+{
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    rq_err rc = rq__seqid_file_write(r->env.vfs, &r->info, r->staged_seqid, why);
+    r->manifest.in_use = false;
+    if (rc == RQ_OK) rc = rq__region_commit(r, NULL, 0, why);
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+    return rc;
+}
+
+rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
+{
+    int state = RQ__REGION_OPEN;
+    if (!atomic_compare_exchange_strong(&r->state, &state, RQ__REGION_CLOSING) &&
+        state == RQ__REGION_CLOSED)
+        return RQ_OK;
+    if (state == RQ__REGION_FAILED && !abort) return rq__region_not_serving(r, why);
+    atomic_store(&r->stop, true);
+    wait_until_idle(r);
+    if (!abort) {
+        RQ_TRY(rq__region_flush(r, RQ__FLUSH_ALL, (rq_slice){0}, NULL, why));
+        RQ_TRY(save(r, why));
+    } else {
+        RQ_TRY(rq__recovery_reread(r->engine, r->info.encoded));
+    }
+    atomic_store(&r->state, RQ__REGION_CLOSED);
+    rq__engine_remove(r->engine, r);
+    rq_wal_region_close(r->log);
+    r->log = NULL;
+    return RQ_OK;
+}

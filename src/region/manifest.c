@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manifest's bytes and its place on disk; format and meaning in manifest.h. */
+#include "region/manifest.h"
+
+#include <stdio.h>
+
+#define VERSION 1
+#define FLAG_IN_USE 1
+#define PATH_MAX_LEN (sizeof RQ__MANIFEST_DIR + 1 + RQ_ENCODED_NAME_LEN + 1)
+
+bool rq__store_file_name_ok(rq_slice name)
+{
+    if (name.len == 0 || name.len > RQ_STORE_FILE_NAME_MAX || name.ptr[0] == '.') return false;
+    for (size_t i = 0; i < name.len; i++) {
+        uint8_t c = name.ptr[i];
+        bool ok = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  c == '_' || c == '.' || c == '-';
+        if (!ok) return false;
+    }
+    return true;
+}
+
+/* --- writing
+ * ---------------------------------------------------------------------------------------- */
+
+static rq_err put_name(rq_buf *out, rq_slice name)
+{
+    RQ_ASSERT(name.len > 0 && name.len <= UINT8_MAX);
+    RQ_TRY(rq_buf_append_u8(out, (uint8_t)name.len));
+    return rq_buf_append(out, name.ptr, name.len);
+}
+
+rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out)
+{
+    RQ_TRY(rq_buf_append_u8(out, VERSION));
+    RQ_TRY(rq_buf_append_u8(out, m->in_use ? FLAG_IN_USE : 0));
+    RQ_TRY(rq_buf_append_be64(out, m->next_seqid));
+    RQ_TRY(rq_buf_append_varint(out, m->family_count));
+    for (size_t i = 0; i < m->family_count; i++) {
+        const rq__manifest_family *f = &m->families[i];
+        RQ_TRY(put_name(out, f->name));
+        RQ_TRY(rq_buf_append_be64(out, f->flushed));
+        RQ_TRY(rq_buf_append_varint(out, f->file_count));
+        for (size_t j = 0; j < f->file_count; j++)
+            RQ_TRY(put_name(out, f->files[j]));
+    }
+    return RQ_OK;
+}
+
+/* --- reading
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct decoder {
+    rq_cursor c;
+    const uint8_t *start;
+    rq_arena *arena;
+    rq_error *why;
+} decoder;
+
+static rq_err corrupt(const decoder *d, const char *what)
+{
+    return rq_fail(d->why, RQ_E_CORRUPT, "manifest: bad %s near offset %zu", what,
+                   (size_t)(d->c.ptr - d->start));
+}
+
+static bool get_name(decoder *d, rq_slice *ret)
+{
+    uint8_t len;
+    return rq_cursor_u8(&d->c, &len) && len > 0 && rq_cursor_bytes(&d->c, len, ret);
+}
+
+static rq_err decode_files(decoder *d, rq__manifest_family *f)
+{
+    uint64_t count;
+    /* Each file takes at least two bytes: a larger count is a lie that must not be allocated. */
+    if (!rq_cursor_varint(&d->c, &count) || count > rq_cursor_left(&d->c) / 2)
+        return corrupt(d, "file count");
+    f->files = rq_arena_calloc(d->arena, (size_t)count + 1, sizeof *f->files);
+    if (f->files == NULL) return RQ_E_NO_MEMORY;
+    for (; f->file_count < count; f->file_count++) {
+        rq_slice *name = &f->files[f->file_count];
+        if (!get_name(d, name) || !rq__store_file_name_ok(*name)) return corrupt(d, "file name");
+        if (f->file_count > 0 && rq_slice_compare(name[-1], *name) >= 0)
+            return corrupt(d, "order of files");
+    }
+    return RQ_OK;
+}
+
+rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, rq_error *why)
+{
+    decoder d = {rq_cursor_of(bytes), bytes.ptr, arena, why};
+    rq__manifest m = {0};
+    uint8_t version;
+    uint8_t flags;
+    uint64_t count;
+    if (!rq_cursor_u8(&d.c, &version)) return corrupt(&d, "version");
+    if (version > VERSION)
+        return rq_fail(why, RQ_E_VERSION, "manifest of version %u; this program knows %u", version,
+                       VERSION);
+    if (version != VERSION) return corrupt(&d, "version");
+    if (!rq_cursor_u8(&d.c, &flags) || (flags & ~FLAG_IN_USE) != 0) return corrupt(&d, "flags");
+    m.in_use = (flags & FLAG_IN_USE) != 0;
+    if (!rq_cursor_be64(&d.c, &m.next_seqid)) return corrupt(&d, "number");
+    if (!rq_cursor_varint(&d.c, &count) || count > rq_cursor_left(&d.c) / 11)
+        return corrupt(&d, "family count");
+    m.families = rq_arena_calloc(arena, (size_t)count + 1, sizeof *m.families);
+    if (m.families == NULL) return RQ_E_NO_MEMORY;
+    for (; m.family_count < count; m.family_count++) {
+        rq__manifest_family *f = &m.families[m.family_count];
+        if (!get_name(&d, &f->name) || f->name.len > RQ_FAMILY_LEN_MAX ||
+            !rq_cursor_be64(&d.c, &f->flushed))
+            return corrupt(&d, "family");
+        if (m.family_count > 0 && rq_slice_compare(f[-1].name, f->name) >= 0)
+            return corrupt(&d, "order of families");
+        RQ_TRY(decode_files(&d, f));
+    }
+    if (rq_cursor_left(&d.c) > 0) return corrupt(&d, "end");
+    *ret = m;
+    return RQ_OK;
+}
+
+const rq__manifest_family *rq__manifest_family_of(const rq__manifest *m, rq_slice name)
+{
+    for (size_t i = 0; i < m->family_count; i++)
+        if (rq_slice_eq(m->families[i].name, name)) return &m->families[i];
+    return NULL;
+}
+
+/* --- its place
+ * ----------------------------------------------------------------------------------------- */
+
+static void path_of(const char *encoded, char ret[PATH_MAX_LEN])
+{
+    snprintf(ret, PATH_MAX_LEN, "%s/%s", RQ__MANIFEST_DIR, encoded);
+}
+
+rq_err rq__manifest_read(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
+                         uint64_t *ret_generation, rq_error *why)
+{
+    char path[PATH_MAX_LEN];
+    path_of(encoded, path);
+    rq_slice bytes;
+    RQ_TRY(rq_vfs_cas_read(vfs, path, arena, &bytes, ret_generation, why));
+    rq_error inner = {0};
+    rq_err rc = rq__manifest_decode(bytes, arena, ret, &inner);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", path, inner.message);
+    return RQ_OK;
+}
+
+rq_err rq__manifest_write(rq_vfs *vfs, const char *encoded, const rq__manifest *m,
+                          uint64_t *generation, rq_error *why)
+{
+    char path[PATH_MAX_LEN];
+    path_of(encoded, path);
+    rq_buf bytes = {0};
+    rq_err rc = rq__manifest_encode(m, &bytes);
+    if (rc == RQ_OK) rc = rq_vfs_cas(vfs, path, *generation, rq_buf_slice(&bytes), generation, why);
+    rq_buf_clear(&bytes);
+    return rc;
+}
+
+rq_err rq__manifest_remove(rq_vfs *vfs, const char *encoded, rq_error *why)
+{
+    char path[PATH_MAX_LEN];
+    path_of(encoded, path);
+    return rq_vfs_cas_remove(vfs, path, why);
+}

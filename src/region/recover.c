@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buckets of records; contract in recover.h. In a bucket a record is
+ *   be64 sequence id | be64 write time | be64 nonce group | be64 nonce | be32 length | payload
+ * The bytes come from the log, which has checked them; the cells inside are parsed strictly.
+ */
+#include "region/engine_priv.h"
+
+#include <stdlib.h>
+
+#define RECORD_HEADER (8 * 4 + 4)
+
+void rq__recovery_init(rq__recovery *v, size_t bytes_max)
+{
+    *v = (rq__recovery){.bytes_max = bytes_max};
+    pthread_mutex_init(&v->lock, NULL);
+}
+
+static void bucket_free(rq__bucket *b)
+{
+    rq_buf_clear(&b->table);
+    rq_buf_clear(&b->records);
+    rq_arena_clear(&b->arena);
+    free(b);
+}
+
+void rq__recovery_clear(rq__recovery *v)
+{
+    for (size_t i = 0; i < RQ__BUCKET_CHAINS; i++) {
+        rq__bucket *next;
+        for (rq__bucket *b = v->chains[i]; b != NULL; b = next) {
+            next = b->next;
+            bucket_free(b);
+        }
+    }
+    pthread_mutex_destroy(&v->lock);
+}
+
+static rq__bucket **chain_of(rq__recovery *v, rq_slice encoded)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < encoded.len; i++)
+        h = (h ^ encoded.ptr[i]) * 16777619u;
+    return &v->chains[h % RQ__BUCKET_CHAINS];
+}
+
+/* REQUIRES: lock. */
+static rq__bucket **find(rq__recovery *v, rq_slice encoded)
+{
+    rq__bucket **at = chain_of(v, encoded);
+    while (*at != NULL && !rq_slice_eq(rq_slice_cstr((*at)->encoded), encoded))
+        at = &(*at)->next;
+    return at;
+}
+
+static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__bucket **ret,
+                         rq_error *why)
+{
+    if (encoded.len > RQ_WAL_REGION_NAME_MAX)
+        return rq_fail(why, RQ_E_CORRUPT, "log record of a region with a name of %zu bytes",
+                       encoded.len);
+    rq__bucket *b = calloc(1, sizeof *b);
+    if (b == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    memcpy(b->encoded, encoded.ptr, encoded.len);
+    rq_err rc = rq_buf_append(&b->table, table.ptr, table.len);
+    if (rc == RQ_OK) {
+        uint64_t generation;
+        rq_error inner = {0};
+        rc =
+            rq__manifest_read(e->env.vfs, b->encoded, &b->arena, &b->manifest, &generation, &inner);
+        b->has_manifest = rc == RQ_OK;
+        b->by_index = rc == RQ_E_NOT_FOUND; /* destroyed: its records are only counted */
+        if (rc == RQ_E_NOT_FOUND) rc = RQ_OK;
+        if (rc != RQ_OK) rq_fail(why, rc, "%s", inner.message);
+    }
+    if (rc != RQ_OK) {
+        bucket_free(b);
+        return rc;
+    }
+    *ret = b;
+    return RQ_OK;
+}
+
+/* --- reading the log at start
+ * ----------------------------------------------------------------------------- */
+
+/* Whether any cell of the record is in no file yet. */
+static rq_err is_needed(const rq__bucket *b, const rq_wal_record *r, bool *ret, rq_error *why)
+{
+    *ret = false;
+    rq_cursor c = rq_cursor_of(r->payload);
+    while (!*ret) {
+        rq_cell cell;
+        rq_err rc = rq_cellblock_next(&c, &cell, why);
+        if (rc == RQ_E_END) break;
+        if (rc != RQ_OK) return rc;
+        const rq__manifest_family *f = rq__manifest_family_of(&b->manifest, rq_cell_family(&cell));
+        *ret = f == NULL || r->sequence_id > f->flushed;
+    }
+    return RQ_OK;
+}
+
+static rq_err append_record(rq_buf *out, const rq_wal_record *r)
+{
+    RQ_TRY(rq_buf_reserve(out, RECORD_HEADER + r->payload.len));
+    RQ_TRY(rq_buf_append_be64(out, r->sequence_id));
+    RQ_TRY(rq_buf_append_be64(out, (uint64_t)r->write_time_ms));
+    RQ_TRY(rq_buf_append_be64(out, r->nonce_group));
+    RQ_TRY(rq_buf_append_be64(out, r->nonce));
+    RQ_TRY(rq_buf_append_be32(out, (uint32_t)r->payload.len));
+    return rq_buf_append(out, r->payload.ptr, r->payload.len);
+}
+
+/* The region of the largest bucket will read the log itself. */
+static void spill_largest(rq__recovery *v)
+{
+    rq__bucket *largest = NULL;
+    for (size_t i = 0; i < RQ__BUCKET_CHAINS; i++)
+        for (rq__bucket *b = v->chains[i]; b != NULL; b = b->next)
+            if (largest == NULL || b->records.len > largest->records.len) largest = b;
+    if (largest == NULL) return;
+    v->bytes -= largest->records.len;
+    rq_buf_clear(&largest->records);
+    largest->by_index = true;
+}
+
+typedef struct collector {
+    rq_engine *engine;
+    rq_error *why;
+} collector;
+
+static rq_err collect(void *ctx, const rq_wal_record *r)
+{
+    collector *c = ctx;
+    rq__recovery *v = &c->engine->recovery;
+    if (r->kind != RQ_WAL_EDIT) return RQ_OK;
+    rq__bucket **at = find(v, r->region);
+    if (*at == NULL) RQ_TRY(bucket_new(c->engine, r->region, r->table, at, c->why));
+    rq__bucket *b = *at;
+    bool needed;
+    RQ_TRY(is_needed(b, r, &needed, c->why));
+    if (!needed) return RQ_OK;
+    b->count++;
+    v->recovered++;
+    if (b->by_index) return RQ_OK;
+    size_t before = b->records.len;
+    RQ_TRY(append_record(&b->records, r));
+    v->bytes += b->records.len - before;
+    if (v->bytes > v->bytes_max) spill_largest(v);
+    return RQ_OK;
+}
+
+rq_err rq__recovery_collect(rq_engine *e, rq_error *why)
+{
+    collector c = {e, why};
+    rq_err rc = rq_wal_replay(e->wal, collect, &c, why);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "reading the log: %s", rq_err_text(rc));
+}
+
+/* --- opening regions
+ * --------------------------------------------------------------------------------------------- */
+
+static rq_err deliver_bucket(const rq__bucket *b,
+                             rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx)
+{
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&b->records));
+    while (rq_cursor_left(&c) > 0) {
+        rq_wal_record r = {.kind = RQ_WAL_EDIT, .region = rq_slice_cstr(b->encoded)};
+        uint64_t write_time;
+        uint32_t len;
+        bool ok = rq_cursor_be64(&c, &r.sequence_id) && rq_cursor_be64(&c, &write_time) &&
+                  rq_cursor_be64(&c, &r.nonce_group) && rq_cursor_be64(&c, &r.nonce) &&
+                  rq_cursor_be32(&c, &len) && rq_cursor_bytes(&c, len, &r.payload);
+        RQ_ASSERT(ok); /* our own bytes */
+        r.write_time_ms = (int64_t)write_time;
+        RQ_TRY(callback(ctx, &r));
+    }
+    return RQ_OK;
+}
+
+static rq__bucket *detach(rq__recovery *v, const char *encoded)
+{
+    pthread_mutex_lock(&v->lock);
+    rq__bucket **at = find(v, rq_slice_cstr(encoded));
+    rq__bucket *b = *at;
+    if (b != NULL) {
+        *at = b->next;
+        v->bytes -= b->records.len;
+    }
+    pthread_mutex_unlock(&v->lock);
+    return b;
+}
+
+static void attach(rq__recovery *v, rq__bucket *b)
+{
+    pthread_mutex_lock(&v->lock);
+    rq__bucket **at = find(v, rq_slice_cstr(b->encoded));
+    RQ_ASSERT(*at == NULL);
+    b->next = NULL;
+    *at = b;
+    v->bytes += b->records.len;
+    pthread_mutex_unlock(&v->lock);
+}
+
+rq_err rq__recovery_take(rq_engine *e, const char *encoded,
+                         rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
+                         rq_error *why)
+{
+    rq__bucket *b = detach(&e->recovery, encoded);
+    if (b == NULL) return RQ_OK;
+    rq_err rc = b->by_index ? rq_wal_replay_region(e->wal, encoded, callback, ctx, why)
+                            : deliver_bucket(b, callback, ctx);
+    if (rc == RQ_OK)
+        bucket_free(b);
+    else
+        attach(&e->recovery, b); /* the next opening begins again */
+    return rc;
+}
+
+rq_err rq__recovery_reread(rq_engine *e, const char *encoded)
+{
+    rq__bucket *b = calloc(1, sizeof *b);
+    if (b == NULL) return RQ_E_NO_MEMORY;
+    memcpy(b->encoded, encoded, strlen(encoded));
+    b->by_index = true;
+    b->has_manifest = true;
+    rq__bucket *old = detach(&e->recovery, encoded);
+    if (old != NULL) bucket_free(old);
+    attach(&e->recovery, b);
+    return RQ_OK;
+}
+
+void rq__recovery_drop(rq_engine *e, const char *encoded)
+{
+    rq__bucket *b = detach(&e->recovery, encoded);
+    if (b != NULL) bucket_free(b);
+    rq_wal_forget(e->wal, encoded);
+}
+
+/* --- what nobody took
+ * ---------------------------------------------------------------------------------------------- */
+
+uint64_t rq_engine_recovered(rq_engine *e,
+                             rq_leftover_fate (*decide)(void *context, const rq_leftover *left),
+                             void *context)
+{
+    rq__recovery *v = &e->recovery;
+    uint64_t dropped = 0;
+    rq__bucket *all = NULL;
+    pthread_mutex_lock(&v->lock);
+    for (size_t i = 0; i < RQ__BUCKET_CHAINS; i++) {
+        rq__bucket *next;
+        for (rq__bucket *b = v->chains[i]; b != NULL; b = next) {
+            next = b->next;
+            b->next = all;
+            all = b;
+        }
+        v->chains[i] = NULL;
+    }
+    v->bytes = 0;
+    pthread_mutex_unlock(&v->lock);
+    while (all != NULL) {
+        rq__bucket *b = all;
+        all = b->next;
+        rq_leftover left = {
+            .table = rq_buf_slice(&b->table), .records = b->count, .has_manifest = b->has_manifest};
+        memcpy(left.encoded, b->encoded, sizeof left.encoded - 1);
+        /* A bucket without a needed record holds nothing to lose: all of it is in files. */
+        bool drop = b->count == 0 && !b->by_index;
+        if (!drop && decide(context, &left) == RQ_LEFTOVER_DROP) {
+            drop = true;
+            dropped += b->count;
+        }
+        if (drop) {
+            rq_wal_forget(e->wal, b->encoded);
+            bucket_free(b);
+        } else {
+            attach(v, b);
+        }
+    }
+    atomic_fetch_add_explicit(&e->dropped_records, dropped, memory_order_relaxed);
+    return dropped;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the log held at start, bucketed by region until the regions are opened. HBASE: WAL
+ * splitting, without the files in between.
+ *
+ * The log is read once. Records that a region has flushed already (its manifest says so, family by
+ * family) are left out at once. The others wait in memory up to a ceiling; beyond it the largest
+ * bucket is dropped and its region reads its records through the log's index when it is opened.
+ */
+#ifndef RQ_REGION_RECOVER_H
+#define RQ_REGION_RECOVER_H
+
+#include "base/buf.h"
+#include "region/manifest.h"
+#include "region/region.h"
+#include "wal/wal.h"
+
+#include <pthread.h>
+
+typedef struct rq__bucket {
+    struct rq__bucket *next;
+    char encoded[RQ_WAL_REGION_NAME_MAX + 1];
+    rq_buf table;
+    rq_buf records; /* see recover.c */
+    uint64_t count; /* records needed */
+    bool by_index;  /* not in `records`: rq_wal_replay_region delivers them */
+    bool has_manifest;
+    rq_arena arena;
+    rq__manifest manifest; /* as it was at start; in the arena */
+} rq__bucket;
+
+#define RQ__BUCKET_CHAINS 1024
+
+typedef struct rq__recovery {
+    pthread_mutex_t lock;
+    rq__bucket *chains[RQ__BUCKET_CHAINS] RQ_GUARDED_BY(lock);
+    size_t bytes RQ_GUARDED_BY(lock); /* of all records */
+    size_t bytes_max;
+    uint64_t recovered RQ_GUARDED_BY(lock); /* records found that were needed */
+} rq__recovery;
+
+void rq__recovery_init(rq__recovery *v, size_t bytes_max);
+void rq__recovery_clear(rq__recovery *v);
+/* Blocking, once, at start. */
+RQ_NODISCARD
+rq_err rq__recovery_collect(rq_engine *e, rq_error *why);
+/* Blocking. Delivers the region's records in log order and forgets them. */
+RQ_NODISCARD
+rq_err rq__recovery_take(rq_engine *e, const char *encoded,
+                         rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
+                         rq_error *why);
+/* The region's memstore was thrown away: its next opening needs the log again. */
+RQ_NODISCARD
+rq_err rq__recovery_reread(rq_engine *e, const char *encoded);
+/* The region is gone for good. */
+void rq__recovery_drop(rq_engine *e, const char *encoded);
+
+#endif

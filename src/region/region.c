@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The region itself: what it is, who may see what, how it fails and goes. Opening and closing stand
+ * in life.c, writing in write.c.
+ */
+#include "region/engine_priv.h"
+#include "region/region_scanner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- identity
+ * ----------------------------------------------------------------------------------------- */
+
+const rq_region_info *rq_region_get_info(const rq_region *r)
+{
+    return &r->info;
+}
+
+rq_table_schema *rq_region_schema(const rq_region *r)
+{
+    return rq_table_schema_ref(r->schema);
+}
+
+rq_engine *rq_region_engine(const rq_region *r)
+{
+    return r->engine;
+}
+
+uint64_t rq_region_open_seqid(const rq_region *r)
+{
+    return r->open_seqid;
+}
+
+bool rq_region_is_closing(const rq_region *r)
+{
+    return rq__region_state_now(r) != RQ__REGION_OPEN;
+}
+
+size_t rq_region_store_count(const rq_region *r)
+{
+    return r->store_count;
+}
+
+rq_store *rq_region_store_at(const rq_region *r, size_t i)
+{
+    return r->stores[i].store;
+}
+
+rq__region_store *rq__region_store_of(rq_region *r, rq_slice family, size_t *hint)
+{
+    /* A mutation names one family over and over, and there are few. */
+    for (size_t n = 0; n < r->store_count; n++) {
+        size_t i = *hint + n < r->store_count ? *hint + n : *hint + n - r->store_count;
+        if (!rq_slice_eq(rq_store_schema(r->stores[i].store)->name, family)) continue;
+        *hint = i;
+        return &r->stores[i];
+    }
+    return NULL;
+}
+
+rq_err rq__region_no_family(const rq_region *r, rq_slice family, rq_error *why)
+{
+    char name[512];
+    char table[256];
+    char asked[160];
+    rq_bytes_to_string(r->info.name, name, sizeof name);
+    rq_bytes_to_string(r->info.table, table, sizeof table);
+    rq_bytes_to_string(family, asked, sizeof asked);
+    return rq_fail(why, RQ_E_NO_SUCH_FAMILY,
+                   "Column family %s does not exist in region %s in table '%s'", asked, name,
+                   table);
+}
+
+rq_err rq__region_not_serving(const rq_region *r, rq_error *why)
+{
+    static const char *const words[] = {
+        [RQ__REGION_OPEN] = "is opening",
+        [RQ__REGION_CLOSING] = "is closing",
+        [RQ__REGION_CLOSED] = "is closed",
+        [RQ__REGION_FAILED] = "is closing after a failure",
+    };
+    char name[600];
+    rq_bytes_to_string(r->info.name, name, sizeof name);
+    return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s %s", name, words[rq__region_state_now(r)]);
+}
+
+/* --- read points
+ * ------------------------------------------------------------------------------------------ */
+
+uint64_t rq_region_read_point(const rq_region *r)
+{
+    return atomic_load_explicit(&r->read_point, memory_order_acquire);
+}
+
+void rq__region_raise_read_point(rq_region *r, uint64_t seqid)
+{
+    uint64_t old = atomic_load_explicit(&r->read_point, memory_order_relaxed);
+    while (old < seqid && !atomic_compare_exchange_weak(&r->read_point, &old, seqid))
+        ;
+}
+
+static void list_add(rq_region *r, uint64_t number)
+{
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->read_point_count; i++) {
+        if (r->read_points[i].number != number) continue;
+        r->read_points[i].count++;
+        pthread_mutex_unlock(&r->lock);
+        return;
+    }
+    if (r->read_point_count == r->read_point_room) {
+        size_t room = r->read_point_room == 0 ? 16 : r->read_point_room * 2;
+        rq__read_point *more = realloc(r->read_points, room * sizeof *more);
+        /* A read point that is not kept could lose cells under a reader: better stop. */
+        RQ_ASSERT(more != NULL);
+        r->read_points = more;
+        r->read_point_room = room;
+    }
+    r->read_points[r->read_point_count++] = (rq__read_point){number, 1};
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void list_remove(rq_region *r, uint64_t number)
+{
+    pthread_mutex_lock(&r->lock);
+    size_t i = 0;
+    while (i < r->read_point_count && r->read_points[i].number != number)
+        i++;
+    RQ_ASSERT(i < r->read_point_count);
+    if (--r->read_points[i].count == 0) r->read_points[i] = r->read_points[--r->read_point_count];
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void keep(rq_region *r, uint64_t number)
+{
+    for (size_t i = 0; i < RQ__READ_POINT_SLOTS; i++) {
+        uint64_t free_slot = 0;
+        if (atomic_load_explicit(&r->read_slots[i], memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(&r->read_slots[i], &free_slot, number + 1))
+            return;
+    }
+    list_add(r, number);
+}
+
+void rq_region_read_point_release(rq_region *r, uint64_t read_point)
+{
+    for (size_t i = 0; i < RQ__READ_POINT_SLOTS; i++) {
+        uint64_t mine = read_point + 1;
+        if (atomic_load_explicit(&r->read_slots[i], memory_order_relaxed) == mine &&
+            atomic_compare_exchange_strong(&r->read_slots[i], &mine, 0))
+            return;
+    }
+    list_remove(r, read_point);
+}
+
+/*
+ * A read point is taken and shown in two steps; a flush that computes the smallest between them
+ * would not see it. It therefore leaves the number it started from in read_floor before it looks
+ * at the slots: either it sees the slot, or the taker sees the floor above its number and takes a
+ * newer one. (Both orders are sequentially consistent.)
+ */
+uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point)
+{
+    atomic_fetch_add_explicit(&r->read_requests, 1, memory_order_relaxed);
+    if (read_point != 0) {
+        keep(r, read_point);
+        return read_point;
+    }
+    for (;;) {
+        uint64_t number = atomic_load(&r->read_point);
+        keep(r, number);
+        if (atomic_load(&r->read_floor) <= number) return number;
+        rq_region_read_point_release(r, number);
+    }
+}
+
+uint64_t rq__region_smallest_read_point(rq_region *r)
+{
+    uint64_t smallest = atomic_load(&r->read_point);
+    uint64_t floor = atomic_load(&r->read_floor);
+    while (floor < smallest && !atomic_compare_exchange_weak(&r->read_floor, &floor, smallest))
+        ;
+    for (size_t i = 0; i < RQ__READ_POINT_SLOTS; i++) {
+        uint64_t v = atomic_load(&r->read_slots[i]);
+        if (v != 0 && v - 1 < smallest) smallest = v - 1;
+    }
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->read_point_count; i++)
+        if (r->read_points[i].number < smallest) smallest = r->read_points[i].number;
+    pthread_mutex_unlock(&r->lock);
+    return smallest;
+}
+
+/* --- counts
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static void add_store_load(const rq_store_version *v, rq_region_load *ret)
+{
+    for (size_t i = 0; i < v->file_count; i++) {
+        const rq_hfile_info *info = rq_hfile_reader_info(v->files[i].reader);
+        ret->storefiles++;
+        ret->storefile_bytes += v->files[i].size_bytes;
+        ret->storefile_uncompressed_bytes += info->uncompressed_bytes;
+        if (v->files[i].major && (ret->last_major_compaction_ms == 0 ||
+                                  info->create_time_ms < ret->last_major_compaction_ms))
+            ret->last_major_compaction_ms = info->create_time_ms;
+    }
+}
+
+void rq_region_get_load(const rq_region *r, rq_region_load *ret)
+{
+    *ret = (rq_region_load){
+        .read_requests = atomic_load_explicit(&r->read_requests, memory_order_relaxed),
+        .write_requests = atomic_load_explicit(&r->write_requests, memory_order_relaxed),
+        .filtered_read_requests =
+            atomic_load_explicit(&r->filtered_read_requests, memory_order_relaxed),
+        .memstore_bytes = atomic_load_explicit(&r->memstore_bytes, memory_order_relaxed),
+        .max_flushed_seqid = atomic_load_explicit(&r->max_flushed_seqid, memory_order_relaxed),
+        .stores = (uint32_t)r->store_count,
+        .compacted_cells = atomic_load_explicit(&r->compacted_cells, memory_order_relaxed),
+        .compacting_cells = atomic_load_explicit(&r->compacting_cells, memory_order_relaxed),
+    };
+    rq_epoch_member pin;
+    rq_epoch_pin(r->env.epoch, &pin);
+    for (size_t i = 0; i < r->store_count; i++)
+        add_store_load(rq_store_version_now(r->stores[i].store), ret);
+    rq_epoch_unpin(r->env.epoch, &pin);
+}
+
+int rq_region_compaction_state(const rq_region *r)
+{
+    bool minor = false;
+    bool major = false;
+    for (size_t i = 0; i < r->store_count; i++) {
+        int running = atomic_load_explicit(&r->stores[i].running, memory_order_relaxed);
+        int wanted = atomic_load_explicit(&r->stores[i].wanted, memory_order_relaxed);
+        minor |= running == 1;
+        major |= running == 2 || wanted == 2;
+    }
+    return (major ? 2 : 0) + (minor ? 1 : 0); /* HBASE: CompactionState */
+}
+
+/* --- references and failure
+ * --------------------------------------------------------------------------------- */
+
+rq_region *rq_region_ref(rq_region *r)
+{
+    atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+    return r;
+}
+
+void rq_region_unref(rq_region *r)
+{
+    if (r == NULL) return;
+    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1) rq__region_free(r);
+}
+
+void rq__region_fail(rq_region *r, const rq_error *why)
+{
+    int state = RQ__REGION_OPEN;
+    if (!atomic_compare_exchange_strong(&r->state, &state, RQ__REGION_FAILED)) {
+        state = RQ__REGION_CLOSING;
+        atomic_compare_exchange_strong(&r->state, &state, RQ__REGION_FAILED);
+    }
+    atomic_store(&r->stop, true);
+    if (atomic_exchange(&r->failure_told, true)) return;
+    rq_log_error(r->env.log, "region", "%s given up: %s", r->info.encoded, why->message);
+    if (r->engine->region_failed != NULL) r->engine->region_failed(r->engine->context, r, why);
+}
+
+/* --- what is under way
+ * ----------------------------------------------------------------------------------------- */
+
+bool rq__region_enter(rq_region *r)
+{
+    atomic_fetch_add_explicit(&r->inflight, 1, memory_order_acq_rel);
+    if (rq__region_state_now(r) == RQ__REGION_OPEN) return true;
+    rq__region_leave(r);
+    return false;
+}
+
+void rq__region_leave(rq_region *r)
+{
+    if (atomic_fetch_sub(&r->inflight, 1) != 1) return;
+    rq_latch *idle = atomic_exchange(&r->idle, NULL);
+    if (idle != NULL) r->env.executor->latch_open(idle, RQ_OK);
+}

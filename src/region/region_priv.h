@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The region from inside. What each field is guarded by is said beside it:
+ *   const    set at open, never changed
+ *   token    the writer token's holder only (token.c)
+ *   atomic   anybody
+ *   lock     `lock`, a leaf mutex held for a few instructions
+ *   gate     whoever passed the named gate (a queue of blocking tasks, token.c)
+ */
+#ifndef RQ_REGION_REGION_PRIV_H
+#define RQ_REGION_REGION_PRIV_H
+
+#include "hfile/read_ctx.h"
+#include "region/engine.h"
+#include "region/manifest.h"
+#include "region/nonces.h"
+#include "store/compaction.h"
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* --- the writer token (token.c) -----------------------------------------------------------------
+ */
+typedef struct rq__work {
+    struct rq__work *next;
+    /* Runs under the token; never blocks. The work is its owner's again when it begins. */
+    void (*run)(rq_region *r, struct rq__work *work);
+} rq__work;
+
+/* Runs `work` under the token: at once when it is free, else by whoever has it, after what was
+ * enqueued before. */
+void rq__region_enqueue(rq_region *r, rq__work *work);
+/* For pool threads and tools: returns once run(r, arg) has run under the token. */
+void rq__region_with_token(rq_region *r, void (*run)(rq_region *r, void *arg), void *arg);
+
+/* One at a time, first come first served. Blocking tasks only: in the simulation they are stacks on
+ * one thread, so what may wait inside must not hold a mutex. */
+typedef struct rq__gate_waiter {
+    struct rq__gate_waiter *next;
+    rq_latch latch;
+} rq__gate_waiter;
+
+typedef struct rq__gate {
+    pthread_mutex_t lock;
+    bool busy RQ_GUARDED_BY(lock);
+    rq__gate_waiter *first RQ_GUARDED_BY(lock);
+    rq__gate_waiter *last RQ_GUARDED_BY(lock);
+} rq__gate;
+
+void rq__gate_init(rq__gate *g);
+void rq__gate_destroy(rq__gate *g);
+void rq__gate_enter(rq__gate *g, rq_executor *ex);
+void rq__gate_leave(rq__gate *g, rq_executor *ex);
+
+/* --- the region
+ * ------------------------------------------------------------------------------------ */
+typedef enum rq__region_state {
+    RQ__REGION_OPEN,
+    RQ__REGION_CLOSING,
+    RQ__REGION_CLOSED,
+    RQ__REGION_FAILED, /* log or files failed: nothing more is acknowledged */
+} rq__region_state;
+
+/* A store with what the region keeps about it. */
+typedef struct rq__region_store {
+    rq_store *store;                   /* const */
+    uint64_t flushed;                  /* commit gate: every cell at or below is in a file */
+    rq_compaction_settings compaction; /* const */
+    _Atomic bool compacting;           /* a task is queued or runs */
+    _Atomic int wanted;  /* 0 nothing, 1 look for a minor one, 2 a major one on request */
+    _Atomic int running; /* 0 none, 1 minor, 2 major: the Admin API's answer */
+    rq_task task;
+    rq_region *region;
+} rq__region_store;
+
+/* Open read points: a slot each (number + 1, 0: free); what finds no slot is counted in a list. */
+#define RQ__READ_POINT_SLOTS 32
+
+typedef struct rq__read_point {
+    uint64_t number;
+    uint64_t count;
+} rq__read_point;
+
+/* One cell on its way into log and memstore. */
+typedef struct rq__pending_cell {
+    rq_segment *segment;
+    rq_segment_node *node;
+} rq__pending_cell;
+
+/* Ops of one batch that share a log record and a sequence number. */
+typedef struct rq__group {
+    rq__pending_cell *cells;
+    rq_slice *slices;
+    size_t count, room;
+    size_t bytes;
+    int durability;  /* of all its ops */
+    size_t first_op; /* in the batch */
+} rq__group;
+
+struct rq_region {
+    rq_engine *engine;        /* const */
+    rq_env env;               /* const */
+    rq_arena arena;           /* const: info, dir, scopes */
+    rq_region_info info;      /* const */
+    rq_table_schema *schema;  /* const */
+    const char *dir;          /* const: data/<ns>/<table>/<encoded> */
+    rq__region_store *stores; /* const */
+    size_t store_count;       /* const */
+    rq_slice log_scopes;      /* const: rq_wal_record.scopes */
+    uint64_t open_seqid;      /* const: the first number after opening */
+    uint64_t flush_bytes;     /* const */
+    uint64_t blocking_bytes;  /* const */
+    rq_wal_region *log;       /* const until closed */
+    rq_region *next;          /* the engine's list and lock */
+    rq_region **link;
+
+    _Atomic unsigned refs;
+    _Atomic int state; /* rq__region_state */
+    rq_epoch_node retired;
+
+    _Atomic(rq__work *) queue; /* NULL: the token is free; see token.c */
+
+    /* token: */
+    uint64_t staged_seqid; /* the last number given */
+    rq_lsn staged_lsn;     /* the last record's */
+    rq_lsn sync_horizon;   /* of the last record that must be durable before it may be seen */
+    rq_lsn write_horizon;  /* … that must be handed over */
+    rq__group group;
+    rq_read_ctx read_ctx;
+    rq_arena scratch;
+    rq_cellblock scratch_cells;
+    rq__nonces nonces;
+    struct rq_write *held_first, *held_last; /* writes that wait for memory */
+    uint64_t memstore_heap;                  /* as told to the engine */
+
+    /* atomic: */
+    _Atomic uint64_t read_point;
+    _Atomic uint64_t read_floor; /* the highest number smallest_read_point started from */
+    _Atomic uint64_t read_slots[RQ__READ_POINT_SLOTS];
+    _Atomic uint64_t acked_sync, acked_write; /* log positions known to be so */
+    _Atomic uint64_t memstore_bytes;          /* heap, for anybody to look at */
+    _Atomic uint64_t held;                    /* writes in the held list */
+    _Atomic uint64_t inflight;                /* writes and background tasks not finished */
+    _Atomic(rq_latch *) idle;                 /* opened when inflight falls to 0 while closing */
+    _Atomic bool flush_requested;
+    _Atomic bool flush_everything;   /* the next one: all families, not by policy */
+    _Atomic bool flush_waits;        /* for a compaction: too many files */
+    uint64_t flush_waits_since_ns;   /* the flush task's; 0: it does not */
+    _Atomic uint64_t active_bytes;   /* heap of the active segments */
+    _Atomic int64_t oldest_write_ms; /* since when the memstore holds cells; 0: it does not */
+    _Atomic uint64_t read_requests, write_requests, filtered_read_requests;
+    _Atomic uint64_t compacted_cells, compacting_cells;
+    _Atomic uint64_t max_flushed_seqid;
+    _Atomic bool failure_told;
+    _Atomic bool stop; /* background work ends at its next look */
+
+    rq_task flush_task;
+    rq__gate flush_gate;         /* one flush at a time */
+    rq__gate commit_gate;        /* one change of the manifest at a time */
+    rq__manifest_state manifest; /* commit gate */
+
+    pthread_mutex_t lock;
+    rq__read_point *read_points RQ_GUARDED_BY(lock);
+    size_t read_point_count RQ_GUARDED_BY(lock);
+    size_t read_point_room RQ_GUARDED_BY(lock);
+};
+
+static inline rq__region_state rq__region_state_now(const rq_region *r)
+{
+    return (rq__region_state)atomic_load_explicit(&r->state, memory_order_acquire);
+}
+
+/* The store of the family, or NULL. `hint`: where to look first, updated. */
+rq__region_store *rq__region_store_of(rq_region *r, rq_slice family, size_t *hint);
+/* Numbers up to `seqid` may be seen from here on. Any thread. */
+void rq__region_raise_read_point(rq_region *r, uint64_t seqid);
+/* Below it nothing is read any more but the newest of what is visible. */
+uint64_t rq__region_smallest_read_point(rq_region *r);
+void rq__region_free(rq_region *r);
+/* Gives the region up. Any thread; the first reason counts. */
+void rq__region_fail(rq_region *r, const rq_error *why);
+/* Background tasks and writes in flight; `leave` may let a closing go on. */
+bool rq__region_enter(rq_region *r); /* false: closing */
+void rq__region_leave(rq_region *r);
+rq_err rq__region_not_serving(const rq_region *r, rq_error *why);
+/* NoSuchColumnFamilyException in HBase's words. */
+rq_err rq__region_no_family(const rq_region *r, rq_slice family, rq_error *why);
+
+/* --- write.c
+ * ---------------------------------------------------------------------------------------- */
+/* token: tells the engine what the memstores hold, asks for a flush when they hold much. */
+void rq__region_account(rq_region *r);
+/* token: tries held writes again. */
+void rq__region_retry_held(rq_region *r);
+/* Any thread: the same through the queue. */
+void rq__region_poke(rq_region *r);
+/* token: adds a cell to the group. The cell's bytes are copied. */
+rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell);
+/* token: takes back what was added since there were `count` cells. */
+void rq__group_rollback(rq_region *r, size_t count);
+/* token: gives the group its number, stages its record and inserts it. On failure nothing happened
+ * and the group's cells are taken back. */
+rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t nonce,
+                        rq_error *why);
+/* token: checks that need no reading. `atomic`: HBase reports a wrong row differently. */
+rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64_t now_ms,
+                          rq_error *why);
+/* What the table says when the op says USE_DEFAULT. */
+rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op);
+
+/* --- rmw.c
+ * ------------------------------------------------------------------------------------------- */
+/* token: whether the op must read before it writes. */
+bool rq__op_reads(const rq_row_op *op);
+/* token: runs it whole. RQ_E_AGAIN: ctx names the block; nothing happened. */
+rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
+                          rq_error *why);
+
+/* --- flush.c, compact.c
+ * -------------------------------------------------------------------------------- */
+/* Any thread: a flush will run soon. Cheap when one is asked for already. */
+void rq__region_request_flush(rq_region *r);
+/* The same for all families, whatever their sizes: the log wants its oldest records gone. */
+void rq__region_request_full_flush(rq_region *r);
+void rq__region_flush_task(rq_task *task);
+typedef enum rq__flush_what {
+    RQ__FLUSH_ALL,
+    RQ__FLUSH_FAMILY,
+    RQ__FLUSH_BY_POLICY, /* HBASE: FlushAllLargeStoresPolicy */
+} rq__flush_what;
+rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
+                        rq_error *why);
+/* What a commit changes in one store. */
+typedef struct rq__store_change {
+    rq__region_store *store;
+    const rq_store_file *removed;
+    size_t removed_count;
+    const rq_store_file *added; /* may be NULL */
+    uint64_t flushed;           /* 0: as it is */
+} rq__store_change;
+
+/* Writes the manifest: the files of the stores' versions with the changes applied. REQUIRES: commit
+ * gate. */
+rq_err rq__region_commit(rq_region *r, const rq__store_change *changes, size_t change_count,
+                         rq_error *why);
+/* Before the first file after an opening. */
+rq_err rq__region_mark_in_use(rq_region *r, rq_error *why);
+/* A flush that waits for a compaction looks again. Any thread. */
+void rq__region_resume_flush(rq_region *r);
+/* Looks whether the store needs a compaction and queues one. */
+void rq__store_request_compaction(rq__region_store *s, int wanted);
+/* Only notes the wish: for the task that is running. */
+void rq__store_want(rq__region_store *s, int wanted);
+void rq__region_compact_task(rq_task *task);
+/* Moves the files to archive/. Best effort: what stays is found at the next open. */
+rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,
+                        rq_error *why);
+
+/* --- layout.c
+ * ------------------------------------------------------------------------------------------- */
+/* Paths; in the arena, NULL when memory is out. */
+const char *rq__region_dir(rq_arena *arena, const rq_region_info *info);
+const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice family);
+/* HBase's recovered.edits/<n>.seqid: the highest number used before; 0 when there is none. Refuses
+ * (RQ_E_STATE) edits of HBase that were never replayed. */
+rq_err rq__seqid_file_read(rq_vfs *vfs, const rq_region_info *info, uint64_t *ret, rq_error *why);
+rq_err rq__seqid_file_write(rq_vfs *vfs, const rq_region_info *info, uint64_t seqid, rq_error *why);
+
+#endif

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops that read before they write: conditions, increments, appends, deletes of the newest version.
+ *
+ * An op runs whole under the writer token: it reads the newest staged state, adds its cells to the
+ * group and commits the group as one record with one number, so that all of it or nothing happens
+ * and nobody comes between reading and writing. Everything read is read before anything of the op
+ * is linked: as in HBase, an increment inside RowMutations does not see the put beside it
+ * (HBASE: MutationBatchOperation.prepareMiniBatchOperations). A missing block makes the op give up
+ * and start from its beginning once the block is there.
+ */
+#include "region/engine_priv.h"
+#include "region/region_scanner.h"
+
+#include <stdlib.h>
+
+#define SCRATCH_KEPT ((size_t)256 * 1024)
+
+/* One run of one op. */
+typedef struct run {
+    rq_region *region;
+    rq_row_op *op;
+    rq_read_ctx *ctx;
+    rq_arena *arena; /* the region's scratch; reset when the op begins */
+    int64_t now_ms;
+    int64_t put_ms;        /* timestamp of puts without one */
+    bool remembers;        /* the nonce is noted when the op is done */
+    uint64_t duplicate_of; /* the number under which this nonce was done already, or 0 */
+    rq_error *why;
+} run;
+
+static bool is_delta(const rq_mutation *m)
+{
+    return m->type == RQ_MUTATE_INCREMENT || m->type == RQ_MUTATE_APPEND;
+}
+
+bool rq__op_reads(const rq_row_op *op)
+{
+    if (op->condition_count > 0) return true;
+    for (size_t i = 0; i < op->mutation_count; i++) {
+        const rq_mutation *m = &op->mutations[i];
+        if (is_delta(m)) return true;
+        if (m->type != RQ_MUTATE_DELETE) continue;
+        for (size_t j = 0; j < m->cell_count; j++)
+            if (m->cells[j].type == RQ_TYPE_DELETE && m->cells[j].timestamp == RQ_TIMESTAMP_LATEST)
+                return true;
+    }
+    return false;
+}
+
+/* --- reading
+ * ----------------------------------------------------------------------------------------- */
+
+static rq_time_range range_or_all(rq_time_range t)
+{
+    return t.min == 0 && t.max == 0 ? RQ_TIME_RANGE_ALL : t;
+}
+
+static rq_scan scan_of_row(rq_slice row, const rq_scan_family *families, size_t family_count,
+                           rq_time_range range)
+{
+    return (rq_scan){
+        .start_row = row,
+        .stop_row = row,
+        .include_start = true,
+        .include_stop = true,
+        .is_get = true,
+        .cache_blocks = true,
+        .families = families,
+        .family_count = family_count,
+        .max_versions = 1,
+        .time_range = range_or_all(range),
+        .store_limit = -1,
+    };
+}
+
+/* The row's cells, as views on the region's scratch block: valid until the next read. */
+static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_count)
+{
+    rq_cellblock *block = &u->region->scratch_cells;
+    rq_cellblock_reset(block);
+    block->with_tags = true;
+    RQ_TRY(rq_region_read_staged(u->region, scan, u->arena, u->ctx, block, u->why));
+    rq_cell *cells = rq_arena_calloc(u->arena, block->count + 1, sizeof *cells);
+    if (cells == NULL) return RQ_E_NO_MEMORY;
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&block->bytes));
+    for (size_t i = 0; i < block->count; i++)
+        RQ_TRY(rq_cellblock_next(&c, &cells[i], u->why));
+    *ret = cells;
+    *ret_count = block->count;
+    return RQ_OK;
+}
+
+/* --- conditions
+ * ---------------------------------------------------------------------------------------- */
+
+/* HBASE: HRegion.checkAndMutateInternal. */
+static rq_err value_matches(const rq_condition *c, const rq_cell *cells, size_t count, bool *ret,
+                            rq_error *why)
+{
+    bool wants_null = rq_comparator_value(c->comparator).len == 0;
+    *ret = false;
+    if (wants_null) {
+        bool is_null = count == 0 || cells[0].value_len == 0;
+        *ret = is_null == (c->op != RQ_NOT_EQUAL);
+        return RQ_OK;
+    }
+    if (count != 1) return RQ_OK;
+    int compared;
+    RQ_TRY(rq_comparator_compare(c->comparator, rq_cell_value(&cells[0]), &compared, why));
+    *ret = rq_compare_op_check(c->op, compared);
+    return RQ_OK;
+}
+
+static rq_err check_condition(run *u, const rq_condition *c, bool *ret)
+{
+    rq_region *r = u->region;
+    rq_scan_family family = {
+        .family = c->family, .qualifiers = &c->qualifier, .qualifier_count = 1};
+    rq_scan scan = scan_of_row(c->row, &family, 1, c->time_range);
+    if (c->filter != NULL) {
+        rq_filter_reset(c->filter);
+        scan.filter = c->filter;
+        scan.families = NULL;
+        scan.family_count = 0;
+    } else {
+        size_t hint = 0;
+        if (rq__region_store_of(r, c->family, &hint) == NULL)
+            return rq__region_no_family(r, c->family, u->why);
+    }
+    rq_cell *cells;
+    size_t count;
+    RQ_TRY(read_row(u, &scan, &cells, &count));
+    if (count > 0 && cells[0].timestamp > u->put_ms) u->put_ms = cells[0].timestamp;
+    if (c->filter == NULL) return value_matches(c, cells, count, ret, u->why);
+    *ret = count > 0;
+    return RQ_OK;
+}
+
+static rq_err check_conditions(run *u, bool *ret)
+{
+    const rq_row_op *op = u->op;
+    for (size_t i = 0; i < op->condition_count; i++) {
+        RQ_TRY(check_condition(u, &op->conditions[i], ret));
+        if (!*ret) return RQ_OK;
+    }
+    *ret = true;
+    return RQ_OK;
+}
+
+static rq_err check_rows(const run *u)
+{
+    const rq_row_op *op = u->op;
+    if (op->multi_row || op->condition_count == 0) return RQ_OK;
+    for (size_t i = 0; i < op->mutation_count; i++)
+        if (!rq_slice_eq(op->mutations[i].row, op->conditions[0].row))
+            return rq_fail(u->why, RQ_E_DO_NOT_RETRY, "Action's getRow must match");
+    return RQ_OK;
+}
+
+/* --- puts and deletes
+ * ------------------------------------------------------------------------------------ */
+
+static rq_err add_cell(run *u, const rq_mutation *m, rq_cell c)
+{
+    size_t hint = 0;
+    c.row = m->row.ptr;
+    c.row_len = (uint16_t)m->row.len;
+    return rq__group_add(u->region, rq__region_store_of(u->region, rq_cell_family(&c), &hint), &c);
+}
+
+static rq_err run_put(run *u, const rq_mutation *m)
+{
+    for (size_t i = 0; i < m->cell_count; i++) {
+        rq_cell c = m->cells[i];
+        if (c.timestamp == RQ_TIMESTAMP_LATEST) c.timestamp = u->put_ms;
+        RQ_TRY(add_cell(u, m, c));
+    }
+    return RQ_OK;
+}
+
+/* How many deletes of the newest version of this column stand at or before cells[i]: the n-th takes
+ * the n-th newest. HBASE: HRegion.prepareDeleteTimestamps. */
+static int32_t nth_of_column(const rq_mutation *m, size_t i)
+{
+    int32_t n = 0;
+    for (size_t j = 0; j <= i; j++) {
+        const rq_cell *c = &m->cells[j];
+        n += c->type == RQ_TYPE_DELETE && c->timestamp == RQ_TIMESTAMP_LATEST &&
+             rq_cell_same_column(c, &m->cells[i]);
+    }
+    return n;
+}
+
+static rq_err newest_timestamp(run *u, const rq_mutation *m, size_t i, int64_t *ret)
+{
+    rq_slice qualifier = rq_cell_qualifier(&m->cells[i]);
+    rq_scan_family family = {
+        .family = rq_cell_family(&m->cells[i]), .qualifiers = &qualifier, .qualifier_count = 1};
+    int32_t n = nth_of_column(m, i);
+    rq_scan scan = scan_of_row(m->row, &family, 1, RQ_TIME_RANGE_ALL);
+    scan.max_versions = n;
+    rq_cell *cells;
+    size_t count;
+    RQ_TRY(read_row(u, &scan, &cells, &count));
+    *ret = count < (size_t)n ? u->now_ms : cells[n - 1].timestamp;
+    return RQ_OK;
+}
+
+static rq_err run_delete(run *u, const rq_mutation *m)
+{
+    for (size_t i = 0; i < m->cell_count; i++) {
+        rq_cell c = m->cells[i];
+        if (c.timestamp == RQ_TIMESTAMP_LATEST) {
+            c.timestamp = u->now_ms;
+            if (c.type == RQ_TYPE_DELETE) RQ_TRY(newest_timestamp(u, m, i, &c.timestamp));
+        }
+        RQ_TRY(add_cell(u, m, c));
+    }
+    return RQ_OK;
+}
+
+/* --- increments and appends
+ * -------------------------------------------------------------------------------- */
+
+typedef struct delta {
+    rq_cell cell;
+    size_t position; /* in the mutation: keeps equal columns in the order given */
+} delta;
+
+static int compare_deltas(const void *a, const void *b)
+{
+    const delta *x = a;
+    const delta *y = b;
+    int c = rq_cell_compare_column(&x->cell, &y->cell);
+    if (c == 0 && x->cell.timestamp != y->cell.timestamp)
+        return x->cell.timestamp > y->cell.timestamp ? -1 : 1;
+    return c != 0 ? c : (x->position > y->position) - (x->position < y->position);
+}
+
+/* The mutation's cells by column. HBASE: a sorted family map, deltas sorted per store. */
+static rq_err sort_deltas(run *u, const rq_mutation *m, delta **ret)
+{
+    delta *list = rq_arena_calloc(u->arena, m->cell_count + 1, sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < m->cell_count; i++)
+        list[i] = (delta){m->cells[i], i};
+    qsort(list, m->cell_count, sizeof *list, compare_deltas);
+    *ret = list;
+    return RQ_OK;
+}
+
+/* The columns of sorted deltas as what a read asks for. */
+static rq_err columns_of(run *u, const delta *list, size_t count, rq_scan_family **ret,
+                         size_t *ret_count)
+{
+    rq_scan_family *families = rq_arena_calloc(u->arena, count + 1, sizeof *families);
+    rq_slice *qualifiers = rq_arena_calloc(u->arena, count + 1, sizeof *qualifiers);
+    if (families == NULL || qualifiers == NULL) return RQ_E_NO_MEMORY;
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const rq_cell *c = &list[i].cell;
+        if (i > 0 && rq_cell_compare_column(&list[i - 1].cell, c) == 0) continue;
+        if (n == 0 || !rq_slice_eq(families[n - 1].family, rq_cell_family(c)))
+            families[n++] = (rq_scan_family){.family = rq_cell_family(c), .qualifiers = qualifiers};
+        families[n - 1].qualifier_count++;
+        *qualifiers++ = rq_cell_qualifier(c);
+    }
+    *ret = families;
+    *ret_count = n;
+    return RQ_OK;
+}
+
+static rq_err long_of(const rq_cell *c, uint64_t *ret, rq_error *why)
+{
+    if (c->value_len != 8)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Field is not a long, it's %u bytes wide",
+                       c->value_len);
+    *ret = rq_get_be64(c->value);
+    return RQ_OK;
+}
+
+static rq_err new_value(run *u, const rq_mutation *m, const rq_cell *d, const rq_cell *current,
+                        rq_cell *ret)
+{
+    if (m->type == RQ_MUTATE_INCREMENT) {
+        uint64_t add = 0;
+        uint64_t old = 0;
+        RQ_TRY(long_of(d, &add, u->why));
+        if (current != NULL) RQ_TRY(long_of(current, &old, u->why));
+        uint8_t *p = rq_arena_alloc(u->arena, 8);
+        if (p == NULL) return RQ_E_NO_MEMORY;
+        rq_put_be64(p, old + add); /* wraps as Java's long */
+        ret->value = p;
+        ret->value_len = 8;
+        return RQ_OK;
+    }
+    if (current == NULL) return RQ_OK;
+    uint32_t len;
+    uint8_t *p;
+    if (__builtin_add_overflow(current->value_len, d->value_len, &len) || len > INT32_MAX)
+        return rq_fail(u->why, RQ_E_DO_NOT_RETRY, "appended value is too long");
+    p = rq_arena_alloc(u->arena, len);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    if (current->value_len > 0) memcpy(p, current->value, current->value_len);
+    if (d->value_len > 0) memcpy(p + current->value_len, d->value, d->value_len);
+    ret->value = p;
+    ret->value_len = len;
+    return RQ_OK;
+}
+
+/* Tags of the delta, then those of the old cell; a TTL of the delta replaces the old cell's.
+ * HBASE: TagUtil.carryForwardTags, carryForwardTTLTag. */
+static rq_err carry_tags(run *u, const rq_cell *d, const rq_cell *current, rq_cell *ret)
+{
+    if (current->tags_len == 0) return RQ_OK;
+    size_t room = (size_t)d->tags_len + current->tags_len;
+    uint8_t *tags = rq_arena_alloc(u->arena, room);
+    if (tags == NULL) return RQ_E_NO_MEMORY;
+    size_t len = d->tags_len;
+    if (len > 0) memcpy(tags, d->tags, len);
+    rq_slice own_ttl;
+    bool replaces_ttl = rq_cell_tag(d, RQ_TAG_TTL, &own_ttl);
+    rq_cursor c = rq_cursor_of(rq_slice_of(current->tags, current->tags_len));
+    uint16_t tag_len;
+    rq_slice tag;
+    while (rq_cursor_be16(&c, &tag_len) && rq_cursor_bytes(&c, tag_len, &tag)) {
+        if (tag.len > 0 && tag.ptr[0] == RQ_TAG_TTL && replaces_ttl) continue;
+        rq_put_be16(tags + len, tag_len);
+        if (tag.len > 0) memcpy(tags + len + 2, tag.ptr, tag.len);
+        len += 2 + tag.len;
+    }
+    if (len > RQ_TAGS_LEN_MAX)
+        return rq_fail(u->why, RQ_E_DO_NOT_RETRY, "tags of %zu bytes are too long", len);
+    ret->tags = tags;
+    ret->tags_len = (uint16_t)len;
+    return RQ_OK;
+}
+
+/* HBASE: HRegion.reckonDelta. */
+static rq_err reckon(run *u, const rq_mutation *m, const rq_cell *d, const rq_cell *current,
+                     rq_cell *ret)
+{
+    *ret = *d;
+    ret->row = m->row.ptr;
+    ret->row_len = (uint16_t)m->row.len;
+    ret->type = RQ_TYPE_PUT;
+    RQ_TRY(new_value(u, m, d, current, ret));
+    if (current != NULL) {
+        ret->timestamp = current->timestamp >= u->now_ms ? current->timestamp + 1 : u->now_ms;
+        RQ_TRY(carry_tags(u, d, current, ret));
+    } else if (ret->timestamp == RQ_TIMESTAMP_LATEST) {
+        ret->timestamp = u->now_ms;
+    }
+    uint64_t limit = u->region->engine->cell_bytes_max;
+    size_t size = rq_cell_serialized_len(ret, true) + 4;
+    if (limit > 0 && size > limit)
+        return rq_fail(u->why, RQ_E_DO_NOT_RETRY,
+                       "Cell with size %zu exceeds limit of %llu bytes in region %.*s", size,
+                       (unsigned long long)limit, (int)u->region->info.name.len,
+                       (const char *)u->region->info.name.ptr);
+    return RQ_OK;
+}
+
+static rq_err run_deltas(run *u, const rq_mutation *m)
+{
+    delta *list;
+    rq_scan_family *families;
+    size_t family_count;
+    RQ_TRY(sort_deltas(u, m, &list));
+    RQ_TRY(columns_of(u, list, m->cell_count, &families, &family_count));
+    rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
+    rq_cell *old;
+    size_t old_count;
+    RQ_TRY(read_row(u, &scan, &old, &old_count));
+    size_t at = 0;
+    for (size_t i = 0; i < m->cell_count; i++) {
+        const rq_cell *d = &list[i].cell;
+        while (at < old_count && rq_cell_compare_column(&old[at], d) < 0)
+            at++;
+        bool found = at < old_count && rq_cell_same_column(&old[at], d);
+        rq_cell fresh;
+        RQ_TRY(reckon(u, m, d, found ? &old[at] : NULL, &fresh));
+        RQ_TRY(add_cell(u, m, fresh));
+        if (m->return_results) RQ_TRY(rq_cellblock_append(&u->op->result, &fresh));
+    }
+    return RQ_OK;
+}
+
+/* Done already under this nonce: what it left behind, without doing it again. HBASE: a duplicate is
+ * converted to a Get at the first one's number. */
+static rq_err answer_duplicate(run *u, const rq_mutation *m)
+{
+    if (!m->return_results) return RQ_OK;
+    delta *list;
+    rq_scan_family *families;
+    size_t family_count;
+    RQ_TRY(sort_deltas(u, m, &list));
+    RQ_TRY(columns_of(u, list, m->cell_count, &families, &family_count));
+    rq_scan scan = scan_of_row(m->row, families, family_count, m->time_range);
+    rq_region_scanner *s;
+    RQ_TRY(rq_region_scanner_open(u->region, &scan, u->duplicate_of, u->arena, &s, u->why));
+    rq_scan_limits limits = {0};
+    rq_scan_state state;
+    rq_err rc = rq_region_scanner_next(s, &limits, u->ctx, &u->op->result, &state, u->why);
+    rq_region_scanner_close(s);
+    return rc;
+}
+
+/* --- the op
+ * -----------------------------------------------------------------------------------------------------
+ */
+
+static rq_err run_mutation(run *u, const rq_mutation *m)
+{
+    switch (m->type) {
+    case RQ_MUTATE_PUT:
+        return run_put(u, m);
+    case RQ_MUTATE_DELETE:
+        return run_delete(u, m);
+    case RQ_MUTATE_APPEND:
+    case RQ_MUTATE_INCREMENT:
+        return u->duplicate_of != 0 ? answer_duplicate(u, m) : run_deltas(u, m);
+    }
+    return rq_fail(u->why, RQ_E_DO_NOT_RETRY, "unknown mutation type %d", (int)m->type);
+}
+
+static rq_err check_mutations(const run *u)
+{
+    const rq_row_op *op = u->op;
+    bool atomic = op->condition_count > 0 || op->mutation_count > 1 || op->multi_row;
+    for (size_t i = 0; i < op->condition_count; i++) {
+        rq_mutation row_only = {.type = RQ_MUTATE_PUT, .row = op->conditions[i].row};
+        RQ_TRY(rq__mutation_check(u->region, &row_only, true, u->now_ms, u->why));
+    }
+    for (size_t i = 0; i < op->mutation_count; i++)
+        RQ_TRY(rq__mutation_check(u->region, &op->mutations[i], atomic, u->now_ms, u->why));
+    return check_rows(u);
+}
+
+static rq_err find_duplicate(run *u)
+{
+    const rq_row_op *op = u->op;
+    rq_region *r = u->region;
+    bool counts = false;
+    for (size_t i = 0; i < op->mutation_count; i++)
+        counts |= is_delta(&op->mutations[i]);
+    if (!r->engine->nonces_enabled || op->nonce == 0 || !counts) return RQ_OK;
+    u->duplicate_of = rq__nonces_find(&r->nonces, op->nonce_group, op->nonce, u->now_ms);
+    u->remembers = u->duplicate_of == 0;
+    return u->remembers ? rq__nonces_reserve(&r->nonces, u->now_ms) : RQ_OK;
+}
+
+static rq_err run_op(run *u)
+{
+    rq_row_op *op = u->op;
+    rq_region *r = u->region;
+    RQ_TRY(check_mutations(u));
+    RQ_TRY(find_duplicate(u));
+    RQ_TRY(check_conditions(u, &op->processed));
+    if (!op->processed) return RQ_OK;
+    for (size_t i = 0; i < op->mutation_count; i++)
+        RQ_TRY(run_mutation(u, &op->mutations[i]));
+    RQ_TRY(rq__group_commit(r, u->now_ms, u->remembers ? op->nonce_group : 0,
+                            u->remembers ? op->nonce : 0, u->why));
+    if (u->remembers)
+        rq__nonces_add(&r->nonces, op->nonce_group, op->nonce, r->staged_seqid, u->now_ms);
+    return RQ_OK;
+}
+
+rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
+                          rq_error *why)
+{
+    RQ_ASSERT(r->group.count == 0);
+    rq_arena_reset(&r->scratch);
+    rq_cellblock_reset(&op->result);
+    run u = {.region = r,
+             .op = op,
+             .ctx = ctx,
+             .arena = &r->scratch,
+             .now_ms = now_ms,
+             .put_ms = now_ms,
+             .why = why};
+    rq_err rc = run_op(&u);
+    if (r->scratch_cells.bytes.cap > SCRATCH_KEPT) rq_cellblock_clear(&r->scratch_cells);
+    if (rc != RQ_OK) {
+        rq__group_rollback(r, 0);
+        rq_cellblock_reset(&op->result);
+        if (rc != RQ_E_AGAIN) return rq_fail(why, rc, "%s", rq_err_text(rc));
+    }
+    return rc;
+}

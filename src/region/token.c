@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer token: everything that changes a region's numbering, memstore or store versions runs
+ * under it, one piece of work after another, in the order enqueued.
+ *
+ * `queue` is the whole mechanism:
+ *
+ *      NULL          the token is free
+ *      TAKEN         somebody drains and has seen everything enqueued so far
+ *      a work …      newest first, ending in NULL or TAKEN
+ *
+ * Whoever pushes onto NULL has the token and drains until he can swing TAKEN back to NULL. Nobody
+ * waits for it, nothing under it blocks.
+ */
+#include "region/engine_priv.h"
+
+static const rq__work taken; /* only its address is used */
+#define TAKEN ((rq__work *)(uintptr_t)&taken)
+
+static rq__work *reversed(rq__work *w)
+{
+    rq__work *oldest = NULL;
+    while (w != NULL && w != TAKEN) {
+        rq__work *next = w->next;
+        w->next = oldest;
+        oldest = w;
+        w = next;
+    }
+    return oldest;
+}
+
+static void drain(rq_region *r)
+{
+    for (;;) {
+        rq__work *w = reversed(atomic_exchange_explicit(&r->queue, TAKEN, memory_order_acq_rel));
+        while (w != NULL) {
+            rq__work *next = w->next; /* run gives the work back to its owner */
+            w->run(r, w);
+            w = next;
+        }
+        rq__region_account(r);
+        rq__work *expected = TAKEN;
+        if (atomic_compare_exchange_strong_explicit(&r->queue, &expected, NULL,
+                                                    memory_order_acq_rel, memory_order_acquire))
+            return;
+    }
+}
+
+void rq__region_enqueue(rq_region *r, rq__work *work)
+{
+    /* Work may release what kept the region: the drain must not lose it under its feet. */
+    rq_region_ref(r);
+    rq__work *old = atomic_load_explicit(&r->queue, memory_order_relaxed);
+    do {
+        work->next = old;
+    } while (!atomic_compare_exchange_weak_explicit(&r->queue, &old, work, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    if (old == NULL) drain(r);
+    rq_region_unref(r);
+}
+
+typedef struct call {
+    rq__work work;
+    void (*run)(rq_region *r, void *arg);
+    void *arg;
+    rq_latch latch;
+    rq_executor *executor;
+} call;
+
+static void run_call(rq_region *r, rq__work *work)
+{
+    call *c = RQ_CONTAINER_OF(work, call, work);
+    c->run(r, c->arg);
+    c->executor->latch_open(&c->latch, RQ_OK); /* the caller's stack may be gone after this */
+}
+
+void rq__region_with_token(rq_region *r, void (*run)(rq_region *r, void *arg), void *arg)
+{
+    rq_executor *ex = r->env.executor;
+    call c = {.work.run = run_call, .run = run, .arg = arg, .executor = ex};
+    ex->latch_init(ex, &c.latch);
+    rq__region_enqueue(r, &c.work);
+    rq_wal_push(r->engine->wal, NULL); /* this thread may have drained others' batches */
+    (void)ex->latch_wait(&c.latch);    /* opened with RQ_OK only */
+    ex->latch_destroy(&c.latch);
+}
+
+/* --- gates
+ * ---------------------------------------------------------------------------------------------- */
+
+void rq__gate_init(rq__gate *g)
+{
+    pthread_mutex_init(&g->lock, NULL);
+    g->busy = false;
+    g->first = g->last = NULL;
+}
+
+void rq__gate_destroy(rq__gate *g)
+{
+    RQ_ASSERT(!g->busy);
+    pthread_mutex_destroy(&g->lock);
+}
+
+void rq__gate_enter(rq__gate *g, rq_executor *ex)
+{
+    rq__gate_waiter w = {0};
+    pthread_mutex_lock(&g->lock);
+    if (!g->busy) {
+        g->busy = true;
+        pthread_mutex_unlock(&g->lock);
+        return;
+    }
+    ex->latch_init(ex, &w.latch);
+    if (g->last != NULL)
+        g->last->next = &w;
+    else
+        g->first = &w;
+    g->last = &w;
+    pthread_mutex_unlock(&g->lock);
+    (void)ex->latch_wait(&w.latch); /* opened with RQ_OK only; the gate is ours then */
+    ex->latch_destroy(&w.latch);
+}
+
+void rq__gate_leave(rq__gate *g, rq_executor *ex)
+{
+    pthread_mutex_lock(&g->lock);
+    rq__gate_waiter *next = g->first;
+    if (next == NULL) {
+        g->busy = false;
+    } else {
+        g->first = next->next;
+        if (g->first == NULL) g->last = NULL;
+    }
+    pthread_mutex_unlock(&g->lock);
+    if (next != NULL) ex->latch_open(&next->latch, RQ_OK);
+}
