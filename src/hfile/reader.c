@@ -74,6 +74,12 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
     if (rc == RQ_OK)
         rc = rq__block_verify(rq_slice_of(raw, size), r->trailer.compression, r->path, offset, &h,
                               why);
+    /* One bit of the type would switch the verification off: all blocks of a file agree on it. */
+    if (rc == RQ_OK && h.checksum_type != r->checksum_type)
+        rc =
+            rq_fail(why, RQ_E_CORRUPT,
+                    "%s: block at offset %" PRIu64 " (%s): checksum type %u, the file's is %u",
+                    r->path, offset, rq_block_kind_name(h.kind), h.checksum_type, r->checksum_type);
     if (rc == RQ_OK && h.kind != kind)
         rc = rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 ": %s found, %s expected",
                      r->path, offset, rq_block_kind_name(h.kind), rq_block_kind_name(kind));
@@ -417,6 +423,7 @@ static rq_err take_block(rq_hfile_reader *r, unsigned nth, const rq__block_heade
                        rq_block_kind_name(expected[nth]));
     if (nth == 0) {
         r->root = place;
+        r->checksum_type = h->checksum_type;
     } else if (nth == 2) {
         if (offset != r->trailer.file_info_offset)
             return rq_fail(why, RQ_E_CORRUPT,

@@ -17,6 +17,7 @@ typedef struct rq__block_place {
 struct rq_hfile_reader {
     _Atomic uint32_t refs;
     bool in_memory;
+    uint8_t checksum_type; /* of every block */
     rq_block_cache *cache; /* NULL: tools */
     rq__cache_file cached;
     rq_file *file;

@@ -54,6 +54,13 @@ uint32_t rq__trailer_len(uint32_t major)
     return major == 3 ? RQ_HFILE_TRAILER_LEN : major == 2 ? RQ_HFILE_TRAILER_V2_LEN : 0;
 }
 
+/* Over the trailer but for the checksum itself, which the version follows. */
+static uint32_t seal_sum(const uint8_t *trailer, const uint8_t *seal)
+{
+    uint32_t sum = rq_crc32c(0, trailer, (size_t)(seal + 8 - trailer));
+    return rq_crc32c(sum, seal + SEAL_LEN, 4);
+}
+
 /* --- writing --------------------------------------------------------------------------------- */
 
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
@@ -102,8 +109,8 @@ rq_err rq__trailer_write(const rq__trailer *t, rq_buf *out)
     uint8_t *seal = b + RQ_HFILE_TRAILER_LEN - 4 - SEAL_LEN;
     RQ_ASSERT(b + n + message.len <= seal);
     memcpy(seal, seal_magic, sizeof(seal_magic));
-    rq_put_be32(seal + 8, rq_crc32c(0, b, (size_t)(seal + 8 - b)));
     rq_put_be32(b + RQ_HFILE_TRAILER_LEN - 4, t->minor << 24 | t->major);
+    rq_put_be32(seal + 8, seal_sum(b, seal));
     out->len += RQ_HFILE_TRAILER_LEN;
 out:
     rq_buf_clear(&message);
@@ -201,7 +208,7 @@ static bool padding_is_whole(const uint8_t *trailer, const uint8_t *padding, con
 {
     const uint8_t *seal = end - SEAL_LEN;
     if (seal >= padding && memcmp(seal, seal_magic, sizeof(seal_magic)) == 0 &&
-        rq_get_be32(seal + 8) == rq_crc32c(0, trailer, (size_t)(seal + 8 - trailer)))
+        rq_get_be32(seal + 8) == seal_sum(trailer, seal))
         return true;
     while (padding < end)
         if (*padding++ != 0) return false;

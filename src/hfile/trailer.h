@@ -5,8 +5,8 @@
  *
  * A trailer is magic[8], a delimited FileTrailerProto, zero bytes up to its fixed size, and be32
  * minor version << 24 | major version. HBase does not check a trailer's bits; the last twelve bytes
- * of our zeros are therefore "RQTRAILR" and the CRC-32C of everything before them, which HBase
- * skips as padding. A trailer without them (HBase's own) must be padded with zeros.
+ * of our zeros are therefore "RQTRAILR" and the CRC-32C of all other bytes, which HBase skips as
+ * padding. A trailer without them (HBase's own) must be padded with zeros.
  */
 #ifndef RQ_HFILE_TRAILER_H
 #define RQ_HFILE_TRAILER_H
