@@ -5,6 +5,7 @@
     run.py                     starts build/rorqual (or RORQUAL) on a temporary folder, and removes it at the end
     ZK=host:port run.py        tests a server that runs already (a real HBase, say): writes and checks, restarts nothing
     PROGRAMS='Blog Weibo.*'    only these (regular expressions)
+    PEER=hbase                 the server is a real HBase: forgives what that does not promise
     KEEP=1                     keeps the temporary folder, and names it
 
 Ends with 'N passed, N failed'.

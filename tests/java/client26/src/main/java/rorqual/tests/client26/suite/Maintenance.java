@@ -30,6 +30,7 @@ import rorqual.tests.support.Await;
 import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
+import rorqual.tests.support.Ticks;
 
 /** Flush and compaction as a client can ask for them, and what they must not change. */
 public final class Maintenance implements Program {
@@ -136,28 +137,39 @@ public final class Maintenance implements Program {
         return value;
     }
 
-    /** A scanner keeps its view while flush and compaction replace the files beneath it. */
+    /**
+     * A scanner keeps its view while flush and compaction replace the files beneath it. A real HBase 2.6.1 forgets the
+     * deleted row about one time in three; {@code PEER=hbase} forgives that.
+     */
     private void scannerOverFlush(Steps steps) throws Exception {
+        boolean forgiving = "hbase".equals(System.getenv("PEER"));
         steps.run("a scanner over a flush and a compaction", () -> {
             TableName name = cluster.name("maint_small");
+            List<String> rows = new ArrayList<>();
             try (Table t = cluster.table("maint_small"); var scanner = t.getScanner(new Scan().setCaching(10).withStopRow(b(row(500))))) {
-                int i = 0;
                 for (Result result = scanner.next(); result != null; result = scanner.next()) {
-                    Expect.equal(row(i), s(result.getRow()), "row");
-                    if (i == 50) {
-                        t.delete(delete(row(400)));
-                        admin.flush(name);
-                    } else if (i == 150) {
-                        admin.majorCompact(name);
-                    } else if (i == 300) {
-                        idle(name);
+                    rows.add(s(result.getRow()));
+                    switch (rows.size()) {
+                        case 50 -> {
+                            t.delete(delete(row(400)));
+                            admin.flush(name);
+                        }
+                        case 150 -> admin.majorCompact(name);
+                        case 300 -> idle(name);
+                        default -> { }
                     }
-                    i++;
                 }
-                Expect.equal(500, i, "rows, the one deleted meanwhile among them");
-                Expect.that(!t.exists(get(row(400))), "for a later reader it is gone");
+                Expect.that(!t.exists(get(row(400))), "for a later reader the row is gone");
+                Ticks.next();
                 t.put(new Put(b(row(400))).addColumn(b("f"), b("q"), value(400)));
             }
+            List<String> wanted = new ArrayList<>();
+            for (int i = 0; i < 500; i++) {
+                if (i != 400 || !forgiving || rows.contains(row(i))) {
+                    wanted.add(row(i));
+                }
+            }
+            Expect.equalLists(wanted, rows, "rows, the one deleted meanwhile among them");
         });
     }
 
