@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.client26.crash;
+
+import static rorqual.tests.client26.Text.b;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.file.Path;
+import java.util.List;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.Table;
+
+/**
+ * Writer and checker in one JVM that outlives many servers: the driver tells it line by line what to do, and reads one line
+ * of answer for each.
+ *
+ * <pre>
+ *   create ZK              → ok
+ *   write ZK ROUND COUNT   → writing, once COUNT operations of this round are acknowledged
+ *   kill                   → now: the driver may kill the server
+ *   stop                   → now: the writers end by themselves
+ *   join                   → ok ACKNOWLEDGED, once no writer runs any more; or problem TEXT
+ *   check ZK FIRSTROUND    → ok ACKNOWLEDGED INDOUBT (of the whole journal); or problem TEXT
+ *   damage ZK ROUND        → ok: deletes an acknowledged row and tears another, which a check must notice
+ * </pre>
+ *
+ * Arguments: journal file, run suffix.
+ */
+public final class CrashMain {
+    private CrashMain() {}
+
+    public static void main(String[] args) throws Exception {
+        Path journal = Path.of(args[0]);
+        String run = args[1];
+        CrashWriter writer = new CrashWriter(journal, run);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String answer;
+            try {
+                answer = obey(writer, journal, run, line.split(" "));
+            } catch (Exception e) {
+                answer = "problem " + e.toString().replace('\n', ' ');
+            }
+            System.out.println(answer);
+        }
+        writer.close();
+        System.exit(0);
+    }
+
+    private static String obey(CrashWriter writer, Path journal, String run, String[] words) throws Exception {
+        switch (words[0]) {
+            case "create" -> {
+                CrashWriter.create(words[1], run);
+                return "ok";
+            }
+            case "write" -> {
+                writer.start(words[1], Integer.parseInt(words[2]));
+                long deadline = System.nanoTime() + 60_000_000_000L;
+                while (writer.acknowledged() < Long.parseLong(words[3])) {
+                    if (System.nanoTime() > deadline) {
+                        return "problem only " + writer.acknowledged() + " operations acknowledged in 60 s";
+                    }
+                    Thread.sleep(1);
+                }
+                return "writing";
+            }
+            case "kill" -> {
+                writer.kill();
+                return "now";
+            }
+            case "stop" -> {
+                writer.stop();
+                return "now";
+            }
+            case "join" -> {
+                List<String> problems = writer.join();
+                return problems.isEmpty() ? "ok " + writer.acknowledged() : "problem before the kill: " + some(problems);
+            }
+            case "check" -> {
+                List<String> problems = CrashCheck.check(words[1], run, journal, Integer.parseInt(words[2]));
+                Journal.Expected expected = Journal.read(journal);
+                return problems.isEmpty() ? "ok " + expected.acknowledged + " " + expected.inDoubt : "problem " + some(problems);
+            }
+            case "damage" -> {
+                damage(words[1], run, journal, Integer.parseInt(words[2]));
+                return "ok";
+            }
+            default -> {
+                return "problem unknown command";
+            }
+        }
+    }
+
+    private static String some(List<String> problems) {
+        return (problems.size() + ": " + String.join("; ", problems.subList(0, Math.min(4, problems.size())))).replace('\n', ' ');
+    }
+
+    /** Deletes a row of this round that was acknowledged. */
+    private static void damage(String zookeeper, String run, Path journal, int round) throws Exception {
+        Journal.Expected expected = Journal.read(journal);
+        try (Connection connection = ConnectionFactory.createConnection(CrashWriter.configuration(zookeeper));
+             Table table = connection.getTable(CrashWriter.table(run))) {
+            int done = 0;
+            for (var one : expected.rows.entrySet()) {
+                if (one.getKey().substring(6, 10).equals(String.format("%04d", round)) && !one.getValue().contains(null)) {
+                    if (done == 0) {
+                        table.delete(new Delete(b(one.getKey())));
+                    } else {
+                        table.put(new Put(b(one.getKey())).addColumn(CrashWriter.B, b("first"), b("torn")));
+                    }
+                    if (++done == 2) {
+                        return;
+                    }
+                }
+            }
+            throw new IllegalStateException("no rows to damage");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.client26.crash;
+
+import static rorqual.tests.client26.Text.b;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.RowMutations;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.util.Bytes;
+import rorqual.tests.client26.Cluster;
+
+/**
+ * Writes on several threads until the server dies, while flushes, compactions and DDL run, and journals what was sent and
+ * what was acknowledged. A round is one life of the server; rounds continue the same rows, counters and journal.
+ */
+final class CrashWriter {
+    static final int THREADS = 4;
+    static final byte[] A = b("a");
+    static final byte[] B = b("b");
+
+    private final Journal journal;
+    private final String run;
+    private final AtomicLong acknowledged = new AtomicLong();
+    private final ConcurrentLinkedQueue<String> problems = new ConcurrentLinkedQueue<>();
+    private final List<Thread> threads = new ArrayList<>();
+    /** The kill is about to come, or has: errors from now on are its doing. */
+    private volatile boolean dying;
+    private volatile boolean stop;
+    private Connection connection;
+
+    CrashWriter(Path journalFile, String run) throws IOException {
+        this.journal = new Journal(journalFile);
+        this.run = run;
+    }
+
+    static TableName table(String run) {
+        return TableName.valueOf("crash_" + run);
+    }
+
+    /** A client that fails at once when the server is gone; it may still wait for a region that is busy. */
+    static Configuration configuration(String zookeeper) {
+        Configuration conf = Cluster.configuration(zookeeper);
+        conf.setInt("hbase.client.retries.number", 3);
+        conf.setInt("hbase.client.pause", 10);
+        conf.setInt("hbase.rpc.timeout", 15_000);
+        conf.setInt("hbase.client.operation.timeout", 20_000);
+        conf.setInt("zookeeper.recovery.retry", 0);
+        conf.setInt("hbase.client.zookeeper.retries", 0);
+        return conf;
+    }
+
+    static void create(String zookeeper, String run) throws IOException {
+        try (Connection connection = ConnectionFactory.createConnection(configuration(zookeeper)); Admin admin = connection.getAdmin()) {
+            // The smallest memstore that HBase allows: a round of a second flushes by itself. The largest thread's rows
+            // lie in a region of their own, so that one log carries several.
+            admin.createTable(TableDescriptorBuilder.newBuilder(table(run)).setMemStoreFlushSize(1 << 20)
+                .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(A).setMaxVersions(3).build())
+                .setColumnFamily(ColumnFamilyDescriptorBuilder.of(B)).build(), new byte[][] {b("row-1"), b("row-3")});
+        }
+    }
+
+    void start(String zookeeper, int round) throws IOException {
+        dying = false;
+        stop = false;
+        acknowledged.set(0);
+        problems.clear();
+        threads.clear();
+        connection = ConnectionFactory.createConnection(configuration(zookeeper));
+        for (int i = 0; i < THREADS; i++) {
+            int id = i;
+            start("writer " + i, () -> write(round, id));
+        }
+        start("maintenance", () -> maintain(round));
+        start("ddl", () -> ddl(round));
+    }
+
+    private interface Work {
+        void run() throws Exception;
+    }
+
+    private void start(String name, Work work) {
+        Thread thread = new Thread(() -> {
+            try {
+                work.run();
+            } catch (Exception e) {
+                if (!dying) {
+                    problems.add(name + ": " + e);
+                }
+            }
+        }, name);
+        thread.setDaemon(true);
+        threads.add(thread);
+        thread.start();
+    }
+
+    long acknowledged() {
+        return acknowledged.get();
+    }
+
+    /** From here on a failed call is no finding. */
+    void kill() {
+        dying = true;
+    }
+
+    /** Lets the writers end by themselves: for a server that is not to be killed. */
+    void stop() {
+        stop = true;
+    }
+
+    /** Returns when no writer runs any more, with what they complained of before the kill. */
+    List<String> join() throws Exception {
+        for (Thread thread : threads) {
+            thread.join(120_000);
+            if (thread.isAlive()) {
+                problems.add(thread.getName() + " hangs in " + List.of(thread.getStackTrace()));
+            }
+        }
+        connection.close();
+        return new ArrayList<>(problems);
+    }
+
+    private void journaled(String operation, Work work) throws Exception {
+        journal.sent(operation);
+        work.run();
+        journal.acknowledged(operation);
+        acknowledged.incrementAndGet();
+    }
+
+    // ---- the writers -------------------------------------------------------------------------------------------------
+
+    static String row(int thread, int round, int number) {
+        return String.format("row-%d-%04d-%06d", thread, round, number);
+    }
+
+    /** The value of every column of a row at a version: some small, some large. */
+    static byte[] value(String row, String version) {
+        Random random = new Random((row + version).hashCode());
+        int length = random.nextInt(100) == 0 ? 60_000 : 20 + random.nextInt(600);
+        byte[] bytes = new byte[length];
+        random.nextBytes(bytes);
+        return Bytes.add(b(version + "|"), bytes);
+    }
+
+    static Put put(String row, String version) {
+        byte[] value = value(row, version);
+        return new Put(b(row)).addColumn(A, b("first"), value).addColumn(A, b("second"), value).addColumn(B, b("first"), value);
+    }
+
+    private void write(int round, int id) throws Exception {
+        try (Table table = connection.getTable(table(run))) {
+            for (int k = 0; !stop; k++) {
+                String row = row(id, round, k);
+                String version = round + "." + k;
+                switch (k % 8) {
+                    case 0, 1, 2 -> journaled("put " + row + " " + version, () -> table.put(put(row, version)));
+                    case 3 -> {
+                        String pair = "pair-" + id;
+                        journaled("pair " + pair + " " + version, () -> table.mutateRow(RowMutations.of(List.of(
+                            new Put(b(pair)).addColumn(A, b("left"), b(version)), new Put(b(pair)).addColumn(B, b("right"), b(version))))));
+                    }
+                    case 4 -> {
+                        String counter = "count-" + id % 2;
+                        long amount = k % 5 + 1;
+                        journaled("inc " + counter + " " + amount, () -> table.incrementColumnValue(b(counter), A, b("n"), amount));
+                    }
+                    case 5 -> batch(table, round, id, k);
+                    case 6 -> {
+                        String old = row(id, round, k - 6);
+                        journaled("del " + old, () -> table.delete(new Delete(b(old))));
+                    }
+                    default -> {
+                        // Overwrites a row of this group of eight.
+                        String again = row(id, round, k - 6);
+                        journaled("put " + again + " " + version, () -> table.put(put(again, version)));
+                    }
+                }
+            }
+        }
+    }
+
+    /** Several rows, of all regions, in one call: each row is whole or absent, whichever of them made it. */
+    private void batch(Table table, int round, int id, int k) throws Exception {
+        List<Put> puts = new ArrayList<>();
+        List<String> operations = new ArrayList<>();
+        for (int i = 0; i < THREADS; i++) {
+            String row = row(i, round, 500_000 + k * THREADS + id);
+            String version = round + "." + k + "." + i;
+            puts.add(put(row, version));
+            operations.add("put " + row + " " + version);
+        }
+        for (String operation : operations) {
+            journal.sent(operation);
+        }
+        table.put(puts);
+        for (String operation : operations) {
+            journal.acknowledged(operation);
+        }
+        acknowledged.addAndGet(operations.size());
+    }
+
+    private void maintain(int round) throws Exception {
+        Random random = new Random(round);
+        try (Admin admin = connection.getAdmin()) {
+            while (!stop && !dying) {
+                switch (random.nextInt(4)) {
+                    case 0 -> admin.compact(table(run));
+                    case 1 -> admin.majorCompact(table(run));
+                    default -> admin.flush(table(run));
+                }
+                Thread.sleep(random.nextInt(60));
+            }
+        }
+    }
+
+    /** One table more and one table less in each round. */
+    private void ddl(int round) throws Exception {
+        try (Admin admin = connection.getAdmin()) {
+            TableName name = ddlTable(run, round);
+            journaled("create " + name, () -> admin.createTable(TableDescriptorBuilder.newBuilder(name)
+                .setColumnFamily(ColumnFamilyDescriptorBuilder.of(A)).build()));
+            TableName old = ddlTable(run, round - 2);
+            if (round >= 2 && admin.tableExists(old)) {
+                if (admin.isTableEnabled(old)) {
+                    admin.disableTable(old);
+                }
+                journaled("drop " + old, () -> admin.deleteTable(old));
+            }
+        }
+    }
+
+    static TableName ddlTable(String run, int round) {
+        return TableName.valueOf("crashddl_" + run + "_" + round);
+    }
+
+    void close() throws IOException {
+        journal.close();
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.client26.crash;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.Writer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * What the writers did, in a local file: a line before an operation is sent ({@code ?}), and a line once the server has
+ * acknowledged it ({@code +}). So after a kill an operation without its second line is in doubt: it may be there or not,
+ * but not by half.
+ *
+ * <pre>
+ *   ? put ROW VERSION          the row's columns in both families carry VERSION
+ *   ? del ROW                  the whole row
+ *   ? pair ROW VERSION         RowMutations: two columns of two families carry VERSION
+ *   ? inc ROW AMOUNT
+ *   ? create TABLE   ? drop TABLE
+ * </pre>
+ */
+final class Journal implements AutoCloseable {
+    private final Writer file;
+
+    Journal(Path path) throws IOException {
+        this.file = Files.newBufferedWriter(path, StandardCharsets.UTF_8, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+    }
+
+    /** Flushed line by line: the file must know at least what the server was asked for. */
+    private synchronized void line(String line) throws IOException {
+        file.write(line);
+        file.write('\n');
+        file.flush();
+    }
+
+    void sent(String operation) throws IOException {
+        line("? " + operation);
+    }
+
+    void acknowledged(String operation) throws IOException {
+        line("+ " + operation);
+    }
+
+    @Override
+    public void close() throws IOException {
+        file.close();
+    }
+
+    /** What must be found, and what may be. */
+    static final class Expected {
+        /** Rows of puts: what is allowed for each; null in the set stands for no row. */
+        final Map<String, Set<String>> rows = new TreeMap<>();
+        /** Rows of pairs: the last acknowledged version, and those in doubt after it. */
+        final Map<String, Set<String>> pairs = new TreeMap<>();
+        final Map<String, Long> acknowledgedSums = new TreeMap<>();
+        final Map<String, Long> sentSums = new TreeMap<>();
+        final Set<String> tables = new TreeSet<>();
+        final Set<String> absentTables = new TreeSet<>();
+        /** Tables whose last operation is in doubt. */
+        final Set<String> doubtfulTables = new HashSet<>();
+        long acknowledged;
+        long inDoubt;
+    }
+
+    /** Reads a journal from its beginning. */
+    static Expected read(Path path) throws IOException {
+        Expected expected = new Expected();
+        // Per key the operation sent and not yet acknowledged; a writer has one key of each kind in flight at a time.
+        Map<String, String> open = new HashMap<>();
+        try (BufferedReader in = Files.newBufferedReader(path, StandardCharsets.UTF_8)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                String[] words = line.split(" ");
+                String operation = line.substring(2);
+                if (words[0].equals("?")) {
+                    sent(expected, words);
+                    open.put(operation, line);
+                } else {
+                    acknowledged(expected, words);
+                    open.remove(operation);
+                    expected.acknowledged++;
+                }
+            }
+        }
+        expected.inDoubt = open.size();
+        return expected;
+    }
+
+    private static void sent(Expected expected, String[] words) {
+        String key = words[2];
+        switch (words[1]) {
+            case "put" -> allowed(expected.rows, key).add(words[3]);
+            case "del" -> allowed(expected.rows, key).add(null);
+            case "pair" -> allowed(expected.pairs, key).add(words[3]);
+            case "inc" -> expected.sentSums.merge(key, Long.parseLong(words[3]), Long::sum);
+            default -> expected.doubtfulTables.add(key);
+        }
+    }
+
+    private static void acknowledged(Expected expected, String[] words) {
+        String key = words[2];
+        switch (words[1]) {
+            case "put" -> only(expected.rows, key, words[3]);
+            case "del" -> only(expected.rows, key, null);
+            case "pair" -> only(expected.pairs, key, words[3]);
+            case "inc" -> expected.acknowledgedSums.merge(key, Long.parseLong(words[3]), Long::sum);
+            default -> {
+                expected.doubtfulTables.remove(key);
+                (words[1].equals("create") ? expected.tables : expected.absentTables).add(key);
+                (words[1].equals("create") ? expected.absentTables : expected.tables).remove(key);
+            }
+        }
+    }
+
+    /** What may be found for a key; before its first operation that is no row. */
+    private static Set<String> allowed(Map<String, Set<String>> map, String key) {
+        return map.computeIfAbsent(key, k -> {
+            Set<String> nothing = new HashSet<>();
+            nothing.add(null);
+            return nothing;
+        });
+    }
+
+    private static void only(Map<String, Set<String>> map, String key, String version) {
+        Set<String> one = new HashSet<>();
+        one.add(version);
+        map.put(key, one);
+    }
+}
