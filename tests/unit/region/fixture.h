@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the region's tests share: a table, an engine on a folder (real or simulated), short ways to
+ * write and read. */
+#ifndef RQ_TESTS_REGION_FIXTURE_H
+#define RQ_TESTS_REGION_FIXTURE_H
+
+#include "base/config.h"
+#include "region/engine.h"
+#include "region/region_scanner.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* An engine with one region of one table "t". */
+typedef struct fixture {
+    rq_env *env;
+    rq_config *config;
+    rq_engine *engine;
+    rq_region *region;
+    rq_table_schema *schema;
+    rq_arena arena; /* the info's and what tests read */
+    rq_region_info info;
+} fixture;
+
+/* --- environments
+ * ---------------------------------------------------------------------------------- */
+/* A real one on a new folder below $TMPDIR; threads, files, clock. */
+typedef struct real_env {
+    rq_env env;
+    rq_log log;
+    char root[64];
+} real_env;
+void real_env_open(real_env *e);
+void real_env_close(real_env *e); /* removes the folder */
+
+/* --- schema
+ * ---------------------------------------------------------------------------------------- */
+typedef struct family_def {
+    const char *name;
+    const char *attributes[12]; /* key, value, …, NULL */
+} family_def;
+
+rq_table_schema *make_schema(const char *ns, const char *qualifier, const family_def *families,
+                             size_t count);
+
+/* --- the fixture
+ * ------------------------------------------------------------------------------------- */
+/* Two families a and b unless `families` is given. Creates the region and opens it. */
+void fixture_open(fixture *f, rq_env *env, const family_def *families, size_t count);
+/* With these "name=value" settings, NULL-terminated. */
+void fixture_open_with(fixture *f, rq_env *env, const family_def *families, size_t count,
+                       const char *const *settings);
+/* Engine and region again on what is on disk; fails the test unless that works. */
+void fixture_start(fixture *f);
+/* Clean: as a server stops. Else the memstores are thrown away as by a crash. */
+void fixture_stop(fixture *f, bool clean);
+void fixture_close(fixture *f);
+
+/* --- writing
+ * --------------------------------------------------------------------------------------- */
+rq_cell cell_of(const char *family, const char *qualifier, int64_t ts, rq_cell_type type,
+                const char *value);
+rq_err put(fixture *f, const char *row, const char *family, const char *qualifier, int64_t ts,
+           const char *value);
+rq_err delete_cell(fixture *f, const char *row, const char *family, const char *qualifier,
+                   int64_t ts, rq_cell_type type);
+/* *ret (may be NULL): the new value. */
+rq_err increment(fixture *f, const char *row, const char *family, const char *qualifier, int64_t by,
+                 uint64_t nonce, int64_t *ret);
+
+/* --- reading
+ * --------------------------------------------------------------------------------------- */
+/* The cells as "row/family:qualifier/ts/type=value\n…", newest first, in the fixture's arena. Empty
+ * row: all rows. versions 0: all. */
+const char *read_text(fixture *f, const char *row, int versions, bool raw);
+/* Value of the newest version, or NULL. */
+const char *get(fixture *f, const char *row, const char *family, const char *qualifier);
+/* The long in it; INT64_MIN when absent. */
+int64_t get_long(fixture *f, const char *row, const char *family, const char *qualifier);
+
+#define assert_ok(rc) assert_string_equal(rq_err_name(rc), "RQ_OK")
+#define assert_err(rc, code) assert_string_equal(rq_err_name(rc), rq_err_name(code))
+
+#endif
