@@ -131,8 +131,8 @@ typedef void reply_fn(rq_call *call, const rq_catalog_table *const *tables, size
 
 static void reply_selected(rq_admin_services *a, rq_call *call, selection s, reply_fn *reply)
 {
-    const rq_catalog_table **tables;
-    size_t count;
+    const rq_catalog_table **tables = NULL;
+    size_t count = 0;
     rq_error why = {.code = RQ_OK};
     rq_err rc = select_tables(a, &s, &call->arena, &tables, &count, &why);
     if (rc != RQ_OK)
