@@ -73,6 +73,14 @@ rq_err rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i)
     return rc;
 }
 
+void rq__region_abandon(rq_catalog *c, rq_region *r)
+{
+    rq_error why = {0};
+    if (rq_region_close(r, true, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "closing region %s: %s", rq_region_get_info(r)->encoded,
+                    why.message);
+}
+
 /* --- opening
  * --------------------------------------------------------------------------------------- */
 

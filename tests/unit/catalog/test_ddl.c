@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each change by example: what it does, what survives a restart, and every refusal with the error
+ * HBase gives. */
+#include "world.h"
+
+static world *setup(void)
+{
+    world *w = calloc(1, sizeof *w);
+    world_init(w, unit_seed());
+    rq_err rc = world_open(w);
+    if (rc != RQ_OK) fail_msg("open: %s", w->why.message);
+    return w;
+}
+
+static void teardown(world *w)
+{
+    char *faults = world_check(w);
+    assert_string_equal(faults, "");
+    free(faults);
+    char *before = world_describe(w);
+    if (world_close(w, true) != RQ_OK) fail_msg("close: %s", w->why.message);
+    if (world_open(w) != RQ_OK) fail_msg("open again: %s", w->why.message);
+    char *after = world_describe(w);
+    assert_string_equal(before, after);
+    faults = world_check(w);
+    assert_string_equal(faults, "");
+    free(faults);
+    free(before);
+    free(after);
+    world_clear(w);
+    free(w);
+}
+
+#define OK(expr)                                                                                   \
+    do {                                                                                           \
+        if ((expr) != RQ_OK) fail_msg("%s: %s", #expr, w->why.message);                            \
+    } while (0)
+
+#define REFUSED(expr, error, text)                                                                 \
+    do {                                                                                           \
+        assert_string_equal(rq_err_name(expr), #error);                                            \
+        assert_string_equal(w->why.message, text);                                                 \
+    } while (0)
+
+#define BYPASS                                                                                     \
+    " Set hbase.table.sanity.checks to false at conf or table descriptor if you want to bypass "   \
+    "sanity checks"
+
+static void an_empty_folder_has_the_system_tables_and_namespaces(void **state)
+{
+    (void)state;
+    world *w = setup();
+    char *text = world_describe(w);
+    assert_string_equal(text, "namespace default\nnamespace hbase\n");
+    free(text);
+    const rq_catalog_table *const *tables;
+    size_t n;
+    rq_catalog_tables(w->catalog, &tables, &n);
+    assert_int_equal(n, 2);
+    assert_true(tables[0]->schema->is_meta);
+    rq_region *r;
+    OK(rq_catalog_region_by_encoded(w->catalog, RQ_SLICE_LIT("1588230740"), &r, &w->why));
+    teardown(w);
+}
+
+static void a_created_table_takes_rows_in_each_region(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f:VERSIONS=3 g", "m c"));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_put(w, "t", "c", "g"));
+    OK(world_put(w, "t", "z", "f"));
+    OK(world_get(w, "t", "a", "f"));
+    assert_int_equal(world_get(w, "t", "b", "f"), RQ_E_NOT_FOUND);
+    OK(world_close(w, true));
+    OK(world_open(w));
+    OK(world_get(w, "t", "a", "f"));
+    OK(world_get(w, "t", "c", "g"));
+    OK(world_get(w, "t", "z", "f"));
+    OK(world_close(w, false));
+    OK(world_open(w));
+    OK(world_get(w, "t", "z", "f"));
+    teardown(w);
+}
+
+static void create_refuses_what_hbase_refuses(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f", NULL));
+    REFUSED(world_create(w, "t", "f", NULL), RQ_E_TABLE_EXISTS, "t");
+    REFUSED(world_create(w, "hbase:meta", "f", NULL), RQ_E_TABLE_EXISTS, "hbase:meta");
+    REFUSED(world_create(w, "no:t", "f", NULL), RQ_E_NAMESPACE_NOT_FOUND, "no");
+    REFUSED(world_create(w, "u", "", NULL), RQ_E_DO_NOT_RETRY,
+            "Table should have at least one column family." BYPASS);
+    REFUSED(world_create(w, "u", "f:TTL=-1", NULL), RQ_E_DO_NOT_RETRY,
+            "TTL for column family f must be positive." BYPASS);
+    REFUSED(world_create(w, "u", "f:BLOCKSIZE=1", NULL), RQ_E_DO_NOT_RETRY,
+            "Block size for column family f  must be between 1K and 16MB." BYPASS);
+    REFUSED(world_create(w, "u", "f @MAX_FILESIZE=1024", NULL), RQ_E_DO_NOT_RETRY,
+            "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" (1024) is too "
+            "small, which might cause over splitting into unmanageable number of regions." BYPASS);
+    REFUSED(world_create(w, "u", "f @MEMSTORE_FLUSHSIZE=1024", NULL), RQ_E_DO_NOT_RETRY,
+            "MEMSTORE_FLUSHSIZE for table descriptor or \"hbase.hregion.memstore.flush.size\" "
+            "(1024) is too small, which might cause very frequent flushing." BYPASS);
+    REFUSED(world_create(w, "u", "f @REGION_REPLICATION=0", NULL), RQ_E_DO_NOT_RETRY,
+            "Table region replication should be at least one." BYPASS);
+    REFUSED(world_create(w, "u", "f:REPLICATION_SCOPE=7", NULL), RQ_E_DO_NOT_RETRY,
+            "Replication scope for column family f is 7 which is invalid." BYPASS);
+    REFUSED(
+        world_create(w, "u", "f:COMPRESSION=FOO", NULL), RQ_E_DO_NOT_RETRY,
+        "No enum constant org.apache.hadoop.hbase.io.compress.Compression.Algorithm.FOO" BYPASS);
+    REFUSED(world_create(w, "u", "f:IN_MEMORY_COMPACTION=FOO", NULL), RQ_E_DO_NOT_RETRY,
+            "No enum constant org.apache.hadoop.hbase.MemoryCompactionPolicy.FOO" BYPASS);
+    REFUSED(world_create(w, "u", "f:BLOOMFILTER=ROWPREFIX_FIXED_LENGTH", NULL), RQ_E_DO_NOT_RETRY,
+            "Failed to get bloom filter param" BYPASS);
+    REFUSED(world_create(w, "u", "f @SPLIT_POLICY=no.such.Cls", NULL), RQ_E_DO_NOT_RETRY,
+            "Unable to load configured region split policy 'no.such.Cls' for table 'u'" BYPASS);
+    REFUSED(world_create(w, "u", "f @coprocessor$1=|no.such.Cls|1|", NULL), RQ_E_DO_NOT_RETRY,
+            "Class no.such.Cls cannot be loaded" BYPASS);
+    REFUSED(world_create(w, "u", "f @REGION_REPLICATION=3", NULL), RQ_E_DO_NOT_RETRY,
+            "REGION_REPLICATION 3 is not supported: this server has one copy of each region");
+    REFUSED(world_create(w, "u", "f", "b b"), RQ_E_ILLEGAL_ARGUMENT,
+            "All split keys must be unique, found duplicate: b, b");
+    REFUSED(world_create(w, "a b", "f", NULL), RQ_E_ILLEGAL_ARGUMENT,
+            "Illegal character code:32, < > at 1. User-space table qualifiers may only contain "
+            "'alphanumeric characters' and digits: a b");
+    OK(world_create(w, "u", "f:BLOCKSIZE=100 @hbase.table.sanity.checks=false", NULL));
+    teardown(w);
+}
+
+static void a_table_goes_through_its_states(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f", "m"));
+    OK(world_put(w, "t", "a", "f"));
+    REFUSED(world_table(w, RQ_DDL_DELETE_TABLE, "t"), RQ_E_TABLE_NOT_DISABLED,
+            "Not DISABLED; tableName=t, state=ENABLED");
+    REFUSED(world_table(w, RQ_DDL_ENABLE_TABLE, "t"), RQ_E_TABLE_NOT_DISABLED,
+            "tableName=t, state=ENABLED");
+    REFUSED(world_truncate(w, "t", true), RQ_E_TABLE_NOT_DISABLED, "t");
+    OK(world_table(w, RQ_DDL_FLUSH_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    REFUSED(world_table(w, RQ_DDL_DISABLE_TABLE, "t"), RQ_E_TABLE_NOT_ENABLED, "t");
+    REFUSED(world_table(w, RQ_DDL_FLUSH_TABLE, "t"), RQ_E_TABLE_NOT_ENABLED, "t");
+    assert_int_equal(world_get(w, "t", "a", "f"), RQ_E_NOT_SERVING_REGION);
+    OK(world_close(w, false));
+    OK(world_open(w));
+    assert_int_equal(world_get(w, "t", "a", "f"), RQ_E_NOT_SERVING_REGION);
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    OK(world_get(w, "t", "a", "f"));
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_table(w, RQ_DDL_DELETE_TABLE, "t"));
+    REFUSED(world_table(w, RQ_DDL_DELETE_TABLE, "t"), RQ_E_TABLE_NOT_FOUND, "t");
+    REFUSED(world_table(w, RQ_DDL_DISABLE_TABLE, "t"), RQ_E_TABLE_NOT_FOUND, "t");
+    REFUSED(world_table(w, RQ_DDL_ENABLE_TABLE, "t"), RQ_E_TABLE_NOT_FOUND, "t");
+    REFUSED(world_truncate(w, "t", false), RQ_E_TABLE_NOT_FOUND, "t");
+    REFUSED(world_table(w, RQ_DDL_FLUSH_TABLE, "t"), RQ_E_TABLE_NOT_FOUND, "t");
+    REFUSED(world_table(w, RQ_DDL_DISABLE_TABLE, "hbase:meta"), RQ_E_CONSTRAINT,
+            "Cannot disable hbase:meta");
+    REFUSED(world_table(w, RQ_DDL_DELETE_TABLE, "hbase:meta"), RQ_E_IOEXCEPTION,
+            "Can't modify catalog tables");
+    OK(world_create(w, "t", "f", NULL)); /* the same name again: nothing of the old one */
+    assert_int_equal(world_get(w, "t", "a", "f"), RQ_E_NOT_FOUND);
+    teardown(w);
+}
+
+static void truncate_empties_and_keeps_or_drops_the_splits(void **state)
+{
+    (void)state;
+    world *w = setup();
+    for (int preserve = 1; preserve >= 0; preserve--) {
+        const char *table = preserve ? "kept" : "dropped";
+        OK(world_create(w, table, "f", "h p"));
+        OK(world_put(w, table, "z", "f"));
+        OK(world_table(w, RQ_DDL_DISABLE_TABLE, table));
+        OK(world_truncate(w, table, preserve));
+        assert_int_equal(world_get(w, table, "z", "f"), RQ_E_NOT_FOUND);
+        OK(world_put(w, table, "z", "f"));
+        const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
+        assert_int_equal(t->state, RQ_TABLE_ENABLED);
+        assert_int_equal(t->region_count, preserve ? 3 : 1);
+    }
+    teardown(w);
+}
+
+static void families_are_added_changed_and_removed(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f g", "m"));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_put(w, "t", "a", "g"));
+    OK(world_family(w, RQ_DDL_ADD_FAMILY, "t", "h:VERSIONS=5"));
+    OK(world_put(w, "t", "z", "h"));
+    REFUSED(world_family(w, RQ_DDL_ADD_FAMILY, "t", "h"), RQ_E_INVALID_FAMILY_OP,
+            "Column family 'h' in table 't' already exists so cannot be added");
+    REFUSED(world_family(w, RQ_DDL_MODIFY_FAMILY, "t", "x"), RQ_E_INVALID_FAMILY_OP,
+            "Family 'x' does not exist, so it cannot be modified");
+    REFUSED(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "x"), RQ_E_INVALID_FAMILY_OP,
+            "Family 'x' does not exist, so it cannot be deleted");
+    REFUSED(world_family(w, RQ_DDL_MODIFY_FAMILY, "t", "f:TTL=-2"), RQ_E_DO_NOT_RETRY,
+            "TTL for column family f must be positive." BYPASS);
+    OK(world_family(w, RQ_DDL_MODIFY_FAMILY, "t", "f:VERSIONS=9"));
+    OK(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "g"));
+    OK(world_get(w, "t", "a", "f"));
+    assert_int_equal(world_get(w, "t", "a", "g"), RQ_E_NO_SUCH_FAMILY);
+    OK(world_family(w, RQ_DDL_ADD_FAMILY, "t", "g"));
+    assert_int_equal(world_get(w, "t", "a", "g"), RQ_E_NOT_FOUND); /* not what was there before */
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    OK(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "g"));
+    OK(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "h"));
+    REFUSED(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "f"), RQ_E_INVALID_FAMILY_OP,
+            "Family 'f' is the only column family in the table, so it cannot be deleted");
+    OK(world_modify(w, "t", "f:VERSIONS=2 n @READONLY=true"));
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    OK(world_get(w, "t", "a", "f"));
+    REFUSED(world_modify(w, "none", "f"), RQ_E_TABLE_NOT_FOUND, "none");
+    REFUSED(world_modify(w, "t", ""), RQ_E_DO_NOT_RETRY,
+            "Table should have at least one column family." BYPASS);
+    uint32_t left, total;
+    OK(rq_catalog_alter_status(w->catalog, RQ_SLICE_LIT("t"), &left, &total, &w->why));
+    assert_int_equal(left, 0);
+    assert_int_equal(total, 2);
+    teardown(w);
+}
+
+static void namespaces_come_and_go(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "n", NULL));
+    REFUSED(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "n", NULL), RQ_E_NAMESPACE_EXISTS,
+            "Namespace n already exists");
+    REFUSED(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "a-b", NULL), RQ_E_ILLEGAL_ARGUMENT,
+            "Illegal character <-> at 1. Namespaces may only contain 'alphanumeric characters' "
+            "from any language and digits: a-b");
+    REFUSED(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "z", "hbase.namespace.quota.maxtables=0"),
+            RQ_E_CONSTRAINT, "The max tables quota for z is less than or equal to zero.");
+    REFUSED(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "z", "hbase.namespace.quota.maxregions=x"),
+            RQ_E_DO_NOT_RETRY, "NumberFormatException while getting max regions.");
+    OK(world_namespace(w, RQ_DDL_MODIFY_NAMESPACE, "n", "some.key=v"));
+    REFUSED(world_namespace(w, RQ_DDL_MODIFY_NAMESPACE, "no", NULL), RQ_E_NAMESPACE_NOT_FOUND,
+            "no");
+    OK(world_create(w, "n:t", "f", NULL));
+    REFUSED(world_namespace(w, RQ_DDL_DELETE_NAMESPACE, "n", NULL), RQ_E_CONSTRAINT,
+            "Only empty namespaces can be removed. Namespace n has 1 tables");
+    REFUSED(world_namespace(w, RQ_DDL_DELETE_NAMESPACE, "default", NULL), RQ_E_CONSTRAINT,
+            "Reserved namespace default cannot be removed.");
+    REFUSED(world_namespace(w, RQ_DDL_DELETE_NAMESPACE, "no", NULL), RQ_E_NAMESPACE_NOT_FOUND,
+            "no");
+    OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "empty", NULL));
+    OK(world_namespace(w, RQ_DDL_DELETE_NAMESPACE, "empty", NULL));
+    teardown(w);
+}
+
+static void quotas_of_a_namespace_hold_when_they_are_enabled(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "n", "hbase.namespace.quota.maxtables=1"));
+    OK(world_create(w, "n:a", "f", NULL));
+    OK(world_create(w, "n:b", "f", NULL)); /* HBase's default: quotas are off */
+    OK(rq_config_set(w->config, "hbase.quota.enabled", "true", &w->why));
+    REFUSED(world_create(w, "n:c", "f", NULL), RQ_E_QUOTA_EXCEEDED,
+            "The table n:c cannot be created as it would exceed maximum number of tables allowed  "
+            "in the namespace.  The total number of tables permitted is 1");
+    OK(world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "r", "hbase.namespace.quota.maxregions=2"));
+    OK(world_create(w, "r:a", "f", NULL));
+    REFUSED(world_create(w, "r:b", "f", "m"), RQ_E_QUOTA_EXCEEDED,
+            "The table r:b is not allowed to have 2 regions. The total number of regions permitted "
+            "is only 2, while current region count is 1. This may be transient, please retry later "
+            "if there are any ongoing split operations in the namespace.");
+    teardown(w);
+}
+
+static void a_retried_nonce_is_the_same_procedure(void **state)
+{
+    (void)state;
+    world *w = setup();
+    w->nonce = 99;
+    OK(world_create(w, "t", "f", NULL));
+    uint64_t first = w->proc;
+    assert_true(first > 0);
+    OK(world_create(w, "t", "f", NULL));
+    assert_int_equal(w->proc, first);
+    OK(world_close(w, false)); /* and after a crash */
+    OK(world_open(w));
+    OK(world_create(w, "t", "f", NULL));
+    assert_int_equal(w->proc, first);
+    w->nonce = 100;
+    REFUSED(world_create(w, "t", "f", NULL), RQ_E_TABLE_EXISTS, "t");
+    w->nonce = 0;
+    teardown(w);
+}
+
+static void results_are_kept_until_they_are_old(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f", NULL));
+    uint64_t id = w->proc;
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_procedure p;
+    assert_true(rq_catalog_procedure(w->catalog, id, &a, &p));
+    assert_true(p.finished);
+    assert_int_equal(p.rc, RQ_OK);
+    assert_int_equal(p.kind, RQ_DDL_CREATE_TABLE);
+    rq_catalog_procedure_forget(w->catalog, id);
+    assert_true(rq_catalog_procedure(w->catalog, id, &a, &p));
+    rq_sim_advance(w->sim, UINT64_C(6) * 60 * 1000000000);
+    OK(world_create(w, "u", "f", NULL)); /* results are looked through when one is added */
+    assert_false(rq_catalog_procedure(w->catalog, id, &a, &p));
+    uint64_t second = w->proc;
+    OK(world_close(w, true));
+    OK(world_open(w));
+    assert_false(rq_catalog_procedure(w->catalog, second, &a, &p)); /* a clean stop leaves none */
+    OK(world_create(w, "v", "f", NULL));
+    assert_true(w->proc > second); /* ids never come twice */
+    rq_arena_clear(&a);
+    teardown(w);
+}
+
+static void switches_are_remembered_as_hbase_remembers_them(void **state)
+{
+    (void)state;
+    world *w = setup();
+    bool before;
+    assert_true(rq_catalog_switch_get(w->catalog, RQ_SWITCH_BALANCER));
+    OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_BALANCER, false, &before, &w->why));
+    assert_true(before);
+    OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_CATALOG_JANITOR, false, &before, &w->why));
+    OK(world_close(w, false));
+    OK(world_open(w));
+    assert_false(rq_catalog_switch_get(w->catalog, RQ_SWITCH_BALANCER));
+    assert_true(rq_catalog_switch_get(w->catalog, RQ_SWITCH_CATALOG_JANITOR));
+    OK(rq_catalog_switch_set(w->catalog, RQ_SWITCH_BALANCER, true, &before, &w->why));
+    assert_false(before);
+    teardown(w);
+}
+
+static void lookups_answer_as_a_region_server(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f", "m"));
+    const rq_catalog_region *r;
+    OK(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("m"), &r, &w->why));
+    assert_true(rq_slice_eq(r->info->start_key, RQ_SLICE_LIT("m")));
+    rq_region *found;
+    OK(rq_catalog_region_by_name(w->catalog, r->info->name, &found, &w->why));
+    assert_ptr_equal(found, r->region);
+    char name[300];
+    snprintf(name, sizeof name, "%.*s", (int)r->info->name.len, (const char *)r->info->name.ptr);
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    char expected[400];
+    snprintf(expected, sizeof expected, "%s is not online on localhost,16020,%lld", name,
+             (long long)w->start_code);
+    w->why = (rq_error){0};
+    REFUSED(rq_catalog_region_by_name(w->catalog, rq_slice_cstr(name), &found, &w->why),
+            RQ_E_NOT_SERVING_REGION, expected);
+    w->why = (rq_error){0};
+    REFUSED(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("no"), RQ_SLICE_LIT("m"), &r, &w->why),
+            RQ_E_TABLE_NOT_FOUND, "no");
+    teardown(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_folder_has_the_system_tables_and_namespaces),
+        cmocka_unit_test(a_created_table_takes_rows_in_each_region),
+        cmocka_unit_test(create_refuses_what_hbase_refuses),
+        cmocka_unit_test(a_table_goes_through_its_states),
+        cmocka_unit_test(truncate_empties_and_keeps_or_drops_the_splits),
+        cmocka_unit_test(families_are_added_changed_and_removed),
+        cmocka_unit_test(namespaces_come_and_go),
+        cmocka_unit_test(quotas_of_a_namespace_hold_when_they_are_enabled),
+        cmocka_unit_test(a_retried_nonce_is_the_same_procedure),
+        cmocka_unit_test(results_are_kept_until_they_are_old),
+        cmocka_unit_test(switches_are_remembered_as_hbase_remembers_them),
+        cmocka_unit_test(lookups_answer_as_a_region_server),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

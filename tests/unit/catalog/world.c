@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include "catalog/meta.h"
+#include "catalog/tableinfo.h"
+#include "hfile/read_ctx.h"
+#include "proto/hbase.pb-c.h"
+#include "region/region_scanner.h"
+
+void world_init(world *w, uint64_t seed)
+{
+    memset(w, 0, sizeof *w);
+    assert_int_equal(rq_sim_new(seed, NULL, &w->sim), RQ_OK);
+    w->env = rq_sim_env(w->sim);
+    assert_int_equal(rq_config_new(&w->config), RQ_OK);
+    w->start_code = 1700000000000;
+}
+
+rq_err world_open(world *w)
+{
+    w->why = (rq_error){0};
+    rq_err rc = rq_root_open(w->env, &w->root, &w->why);
+    if (rc != RQ_OK) return rc;
+    rq_engine_options engine = {.config = w->config};
+    rc = rq_engine_open(w->env, &engine, &w->engine, &w->why);
+    if (rc == RQ_OK) {
+        w->start_code++;
+        rq_catalog_options options = {
+            .server = {.host = "localhost", .port = 16020, .start_code = w->start_code},
+            .master = {.host = "localhost", .port = 16000, .start_code = w->start_code},
+            .config = w->config,
+        };
+        rc = rq_catalog_open(w->engine, w->root, &options, &w->catalog, &w->why);
+        if (rc != RQ_OK) {
+            w->catalog = NULL;
+            (void)rq_engine_close(w->engine, false, NULL);
+        }
+    }
+    if (rc != RQ_OK) {
+        w->engine = NULL;
+        rq_root_close(w->root);
+        w->root = NULL;
+    }
+    return rc;
+}
+
+rq_err world_close(world *w, bool clean)
+{
+    if (w->root == NULL) return RQ_OK;
+    rq_error why = {0};
+    rq_err rc = rq_catalog_close(w->catalog, clean, &why);
+    rq_err more = rq_engine_close(w->engine, clean && rc == RQ_OK, &why);
+    rq_root_close(w->root);
+    w->catalog = NULL;
+    w->engine = NULL;
+    w->root = NULL;
+    rq_sim_run(w->sim); /* helpers that never began */
+    w->why = why;
+    return rc != RQ_OK ? rc : more;
+}
+
+void world_clear(world *w)
+{
+    (void)world_close(w, false);
+    rq_config_free(w->config);
+    rq_sim_free(w->sim);
+}
+
+/* --- descriptors ---------------------------------------------------------------------------------
+ */
+
+static ProtobufCBinaryData bytes_of(rq_slice s)
+{
+    return (ProtobufCBinaryData){s.len, (uint8_t *)(uintptr_t)s.ptr};
+}
+
+static Pb__BytesBytesPair *pair_of(rq_arena *a, char *text)
+{
+    Pb__BytesBytesPair *p = rq_arena_alloc(a, sizeof *p);
+    pb__bytes_bytes_pair__init(p);
+    char *eq = strchr(text, '=');
+    assert_non_null(eq);
+    *eq = '\0';
+    p->first = bytes_of(rq_slice_cstr(text));
+    p->second = bytes_of(rq_slice_cstr(eq + 1));
+    return p;
+}
+
+static Pb__ColumnFamilySchema *family_of(rq_arena *a, char *text)
+{
+    Pb__ColumnFamilySchema *f = rq_arena_alloc(a, sizeof *f);
+    pb__column_family_schema__init(f);
+    char *colon = strchr(text, ':');
+    if (colon != NULL) *colon = '\0';
+    f->name = bytes_of(rq_slice_cstr(text));
+    f->attributes = rq_arena_calloc(a, 16, sizeof *f->attributes);
+    char *save;
+    for (char *t = colon == NULL ? NULL : strtok_r(colon + 1, ",", &save); t != NULL;
+         t = strtok_r(NULL, ",", &save))
+        f->attributes[f->n_attributes++] = pair_of(a, t);
+    return f;
+}
+
+static rq_slice pack(rq_arena *a, const ProtobufCMessage *m)
+{
+    uint8_t *p = rq_arena_alloc(a, protobuf_c_message_get_packed_size(m));
+    return rq_slice_of(p, protobuf_c_message_pack(m, p));
+}
+
+static void split_name(const char *table, rq_slice *ns, rq_slice *q)
+{
+    const char *colon = strchr(table, ':');
+    *ns = colon == NULL ? RQ_SLICE_LIT("default") : rq_slice_of(table, (size_t)(colon - table));
+    *q = rq_slice_cstr(colon == NULL ? table : colon + 1);
+}
+
+rq_slice world_schema(rq_arena *a, const char *table, const char *families)
+{
+    Pb__TableName name = PB__TABLE_NAME__INIT;
+    Pb__TableSchema m = PB__TABLE_SCHEMA__INIT;
+    rq_slice ns, q;
+    split_name(table, &ns, &q);
+    name.namespace_ = bytes_of(ns);
+    name.qualifier = bytes_of(q);
+    m.table_name = &name;
+    m.attributes = rq_arena_calloc(a, 16, sizeof *m.attributes);
+    m.column_families = rq_arena_calloc(a, 16, sizeof *m.column_families);
+    char *text = rq_arena_cstr(a, rq_slice_cstr(families)), *save;
+    for (char *t = strtok_r(text, " ", &save); t != NULL; t = strtok_r(NULL, " ", &save)) {
+        if (t[0] == '@')
+            m.attributes[m.n_attributes++] = pair_of(a, t + 1);
+        else
+            m.column_families[m.n_column_families++] = family_of(a, t);
+    }
+    return pack(a, &m.base);
+}
+
+/* --- verbs
+ * ------------------------------------------------------------------------------------------ */
+
+static rq_err submit(world *w, rq_ddl *d)
+{
+    w->why = (rq_error){0};
+    d->user = RQ_SLICE_LIT("tester");
+    d->nonce = w->nonce;
+    d->nonce_group = w->nonce == 0 ? 0 : 7;
+    rq_err rc = rq_catalog_ddl_sync(w->catalog, d, &w->why);
+    w->proc = d->proc_id;
+    return rc;
+}
+
+rq_err world_create(world *w, const char *table, const char *families, const char *splits)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_ddl d = {.kind = RQ_DDL_CREATE_TABLE, .descriptor = world_schema(&a, table, families)};
+    split_name(table, &d.ns, &d.qualifier);
+    rq_slice keys[64];
+    char *text = splits == NULL ? NULL : rq_arena_cstr(&a, rq_slice_cstr(splits)), *save;
+    for (char *t = text == NULL ? NULL : strtok_r(text, " ", &save); t != NULL;
+         t = strtok_r(NULL, " ", &save))
+        keys[d.split_key_count++] = rq_slice_cstr(t);
+    d.split_keys = keys;
+    rq_err rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err world_modify(world *w, const char *table, const char *families)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_ddl d = {.kind = RQ_DDL_MODIFY_TABLE, .descriptor = world_schema(&a, table, families)};
+    split_name(table, &d.ns, &d.qualifier);
+    rq_err rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err world_table(world *w, rq_ddl_kind kind, const char *table)
+{
+    rq_ddl d = {.kind = kind};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
+rq_err world_truncate(world *w, const char *table, bool preserve)
+{
+    rq_ddl d = {.kind = RQ_DDL_TRUNCATE_TABLE, .preserve_splits = preserve};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
+rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *family)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_ddl d = {.kind = kind};
+    split_name(table, &d.ns, &d.qualifier);
+    if (kind == RQ_DDL_DELETE_FAMILY)
+        d.family = rq_slice_cstr(family);
+    else
+        d.descriptor = pack(&a, &family_of(&a, rq_arena_cstr(&a, rq_slice_cstr(family)))->base);
+    rq_err rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    Pb__NamespaceDescriptor m = PB__NAMESPACE_DESCRIPTOR__INIT;
+    Pb__NameStringPair pair = PB__NAME_STRING_PAIR__INIT, *list = &pair;
+    m.name = bytes_of(rq_slice_cstr(name));
+    if (quota != NULL) {
+        pair.name = rq_arena_cstr(&a, rq_slice_cstr(quota));
+        char *eq = strchr(pair.name, '=');
+        *eq = '\0';
+        pair.value = eq + 1;
+        m.configuration = &list;
+        m.n_configuration = 1;
+    }
+    rq_ddl d = {.kind = kind, .ns = rq_slice_cstr(name), .descriptor = pack(&a, &m.base)};
+    rq_err rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* --- rows
+ * --------------------------------------------------------------------------------------------- */
+
+static rq_err region_of(world *w, const char *table, const char *row, rq_region **ret)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_region *r;
+    w->why = (rq_error){0};
+    rq_err rc =
+        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, &w->why);
+    if (rc == RQ_OK && r->region == NULL) rc = RQ_E_NOT_SERVING_REGION;
+    if (rc == RQ_OK) *ret = rq_region_ref(r->region);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return rc;
+}
+
+rq_err world_put(world *w, const char *table, const char *row, const char *family)
+{
+    rq_region *r;
+    rq_err rc = region_of(w, table, row, &r);
+    if (rc != RQ_OK) return rc;
+    rq_cell cell = {
+        .row = (const uint8_t *)row,
+        .row_len = (uint16_t)strlen(row),
+        .family = (const uint8_t *)family,
+        .family_len = (uint8_t)strlen(family),
+        .qualifier = (const uint8_t *)"q",
+        .qualifier_len = 1,
+        .value = (const uint8_t *)"value",
+        .value_len = 5,
+        .timestamp = RQ_TIMESTAMP_LATEST,
+        .type = RQ_TYPE_PUT,
+    };
+    rq_mutation m = {.type = RQ_MUTATE_PUT, .row = rq_slice_cstr(row), .cells = &cell};
+    m.cell_count = 1;
+    m.time_range = RQ_TIME_RANGE_ALL;
+    rq_row_op op = {.mutations = &m, .mutation_count = 1};
+    rc = rq_region_write_sync(r, &op, 1, &w->why);
+    rq_cellblock_clear(&op.result);
+    rq_region_unref(r);
+    return rc;
+}
+
+rq_err world_get(world *w, const char *table, const char *row, const char *family)
+{
+    rq_region *r;
+    rq_err rc = region_of(w, table, row, &r);
+    if (rc != RQ_OK) return rc;
+    rq_scan_family f = {.family = rq_slice_cstr(family)};
+    rq_scan scan = {
+        .start_row = rq_slice_cstr(row),
+        .stop_row = rq_slice_cstr(row),
+        .include_start = true,
+        .include_stop = true,
+        .is_get = true,
+        .families = &f,
+        .family_count = 1,
+        .max_versions = 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+    };
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_cellblock out = {0};
+    rq_read_ctx ctx = {.may_block = true};
+    rq_scan_limits limits = {0};
+    rq_scan_state state;
+    rq_region_scanner *s = NULL;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    rc = rq_region_scanner_open(r, &scan, 0, &a, &s, &w->why);
+    while (rc == RQ_OK) {
+        rc = rq_region_scanner_next(s, &limits, &ctx, &out, &state, &w->why);
+        if (rc != RQ_E_AGAIN) break;
+        rc = rq_read_ctx_fulfil(&ctx, &w->why);
+    }
+    rq_region_scanner_close(s);
+    rq_read_ctx_clear(&ctx);
+    rq_epoch_unpin(w->env->epoch, &m);
+    rq_arena_clear(&a);
+    if (rc == RQ_OK && out.count == 0) rc = RQ_E_NOT_FOUND;
+    rq_cellblock_clear(&out);
+    rq_region_unref(r);
+    return rc;
+}
+
+/* --- what there is
+ * -------------------------------------------------------------------------------------- */
+
+static void put_attributes(rq_buf *b, const rq_attributes *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        assert_int_equal(rq_buf_printf(b, " %.*s=%.*s", (int)a->items[i].key.len,
+                                       (const char *)a->items[i].key.ptr,
+                                       (int)a->items[i].value.len,
+                                       (const char *)a->items[i].value.ptr),
+                         RQ_OK);
+}
+
+static char *text_of(rq_buf *b)
+{
+    char *text = strndup(b->len == 0 ? "" : (const char *)b->ptr, b->len);
+    rq_buf_clear(b);
+    return text;
+}
+
+char *world_describe(world *w)
+{
+    static const char *const states[] = {"ENABLED", "DISABLED", "DISABLING", "ENABLING"};
+    rq_buf b = {0};
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_table *const *tables;
+    const rq_namespace *const *spaces;
+    size_t n, k;
+    rq_catalog_tables(w->catalog, &tables, &n);
+    rq_catalog_namespaces(w->catalog, &spaces, &k);
+    for (size_t i = 0; i < n; i++) {
+        const rq_table_schema *s = tables[i]->schema;
+        if (rq_slice_eq(s->ns, RQ_SLICE_LIT("hbase"))) continue;
+        (void)!rq_buf_printf(&b, "%.*s %s", (int)s->name.len, (const char *)s->name.ptr,
+                             states[tables[i]->state]);
+        put_attributes(&b, &s->attributes);
+        (void)!rq_buf_printf(&b, "\n");
+        for (size_t f = 0; f < s->family_count; f++) {
+            (void)!rq_buf_printf(&b, "  %.*s", (int)s->families[f].name.len,
+                                 (const char *)s->families[f].name.ptr);
+            put_attributes(&b, &s->families[f].attributes);
+            (void)!rq_buf_printf(&b, "\n");
+        }
+        for (size_t r = 0; r < tables[i]->region_count; r++) {
+            const rq_catalog_region *c = tables[i]->regions[r];
+            (void)!rq_buf_printf(&b, "  [%.*s, %.*s) %s %s\n", (int)c->info->start_key.len,
+                                 (const char *)c->info->start_key.ptr, (int)c->info->end_key.len,
+                                 (const char *)c->info->end_key.ptr, c->info->encoded,
+                                 c->region != NULL ? "open" : "closed");
+        }
+    }
+    for (size_t i = 0; i < k; i++) {
+        (void)!rq_buf_printf(&b, "namespace %.*s", (int)spaces[i]->name.len,
+                             (const char *)spaces[i]->name.ptr);
+        put_attributes(&b, &spaces[i]->configuration);
+        (void)!rq_buf_printf(&b, "\n");
+    }
+    rq_epoch_unpin(w->env->epoch, &m);
+    return text_of(&b);
+}
+
+typedef struct checking {
+    world *w;
+    rq_buf *out;
+    size_t tables, regions;
+} checking;
+
+static rq_err check_row(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    checking *c = ctx;
+    (void)why;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->w->env->epoch, &m);
+    if (row->is_table) {
+        const rq_catalog_table *t = rq_catalog_table_find(c->w->catalog, row->row);
+        c->tables++;
+        if (t == NULL)
+            (void)!rq_buf_printf(c->out, "meta has table %.*s, the view has not\n",
+                                 (int)row->row.len, (const char *)row->row.ptr);
+        else if (t->state != row->table_state)
+            (void)!rq_buf_printf(c->out, "%.*s: meta says state %d, the view %d\n",
+                                 (int)row->row.len, (const char *)row->row.ptr, row->table_state,
+                                 t->state);
+    } else {
+        const rq_catalog_region *r =
+            rq_catalog_region_find(c->w->catalog, rq_slice_cstr(row->info.encoded));
+        c->regions++;
+        if (r == NULL)
+            (void)!rq_buf_printf(c->out, "meta has region %s, the view has not\n",
+                                 row->info.encoded);
+        else if ((r->state == RQ_REGION_OPEN) != (row->state == RQ_REGION_OPEN))
+            (void)!rq_buf_printf(c->out, "%s: meta says region state %d, the view %d\n",
+                                 row->info.encoded, row->state, r->state);
+    }
+    rq_epoch_unpin(c->w->env->epoch, &m);
+    return RQ_OK;
+}
+
+static void check_disk(world *w, rq_buf *out, const rq_catalog_table *t)
+{
+    rq_table_schema *s = NULL;
+    rq_error why = {0};
+    if (rq__tableinfo_read(w->env->vfs, t->schema->ns, t->schema->qualifier, &s, &why) != RQ_OK)
+        (void)!rq_buf_printf(out, "no descriptor: %s\n", why.message);
+    else if (!rq_slice_eq(rq_table_schema_pb(s), rq_table_schema_pb(t->schema)))
+        (void)!rq_buf_printf(out, "%.*s: the descriptor on disk is another\n",
+                             (int)t->schema->name.len, (const char *)t->schema->name.ptr);
+    rq_table_schema_unref(s);
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_dir_entry *entries;
+    size_t count;
+    char *dir = rq__table_dir(&a, t->schema->ns, t->schema->qualifier);
+    if (rq_vfs_list(w->env->vfs, dir, &a, &entries, &count, &why) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++) { /* no folder without a region */
+        if (entries[i].name[0] == '.') continue;
+        if (rq_catalog_region_find(w->catalog, rq_slice_cstr(entries[i].name)) == NULL)
+            (void)!rq_buf_printf(out, "%s/%s belongs to no region\n", dir, entries[i].name);
+    }
+    rq_arena_clear(&a);
+}
+
+char *world_check(world *w)
+{
+    rq_buf out = {0};
+    checking c = {.w = w, .out = &out};
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_error why = {0};
+    rq_region *meta = NULL;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    rq_err rc = rq_catalog_region_by_name(w->catalog, RQ_SLICE_LIT("hbase:meta,,1"), &meta, &why);
+    if (rc == RQ_OK) rq_region_ref(meta);
+    const rq_catalog_table *const *tables;
+    size_t n, regions = 0;
+    rq_catalog_tables(w->catalog, &tables, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!tables[i]->schema->is_meta) regions += tables[i]->region_count;
+        check_disk(w, &out, tables[i]);
+    }
+    rq_epoch_unpin(w->env->epoch, &m);
+    if (rc == RQ_OK) rc = rq__meta_scan(meta, &a, check_row, &c, &why);
+    if (rc != RQ_OK) (void)!rq_buf_printf(&out, "meta cannot be read: %s\n", why.message);
+    if (meta != NULL) rq_region_unref(meta);
+    if (rc == RQ_OK && (c.tables + 1 != n || c.regions != regions))
+        (void)!rq_buf_printf(&out, "meta: %zu tables, %zu regions; view: %zu tables, %zu regions\n",
+                             c.tables, c.regions, n - 1, regions);
+    rq_arena_clear(&a);
+    return text_of(&out);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A catalog on the simulated environment, with short verbs for DDL. Everything runs on this thread;
+ * verbs wait until the procedure has finished. */
+#ifndef RQ_TESTS_CATALOG_WORLD_H
+#define RQ_TESTS_CATALOG_WORLD_H
+
+#include "../base/unit.h"
+
+#include "base/config.h"
+#include "catalog/catalog.h"
+#include "vfs/sim.h"
+
+typedef struct world {
+    rq_sim *sim;
+    rq_env *env;
+    rq_root *root;
+    rq_engine *engine;
+    rq_catalog *catalog;
+    rq_config *config;
+    rq_error why;   /* of the last verb */
+    uint64_t proc;  /* its id */
+    uint64_t nonce; /* of the next verb; 0: none; kept */
+    int64_t start_code;
+} world;
+
+void world_init(world *w, uint64_t seed);
+/* Opens root, engine and catalog. On an error nothing is open. */
+rq_err world_open(world *w);
+/* Closes what is open; `clean` as at SIGTERM. */
+rq_err world_close(world *w, bool clean);
+void world_clear(world *w);
+
+/* Families separated by blanks, "f:VERSIONS=3,TTL=100" with attributes; a part beginning with '@'
+ * is a table attribute: "@REGION_REPLICATION=2". Splits separated by blanks, NULL for none. */
+rq_err world_create(world *w, const char *table, const char *families, const char *splits);
+rq_err world_modify(world *w, const char *table, const char *families);
+rq_err world_table(world *w, rq_ddl_kind kind, const char *table);
+rq_err world_truncate(world *w, const char *table, bool preserve);
+/* ADD, MODIFY: "f:VERSIONS=3"; DELETE: "f". */
+rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *family);
+/* "key=value" may be NULL. */
+rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota);
+
+/* The serialized TableSchema of such a text, in the arena. */
+rq_slice world_schema(rq_arena *a, const char *table, const char *families);
+
+/* Rows: a put of f:q = value, and whether it is there. */
+rq_err world_put(world *w, const char *table, const char *row, const char *family);
+/* RQ_OK, RQ_E_NOT_FOUND, or why it cannot be read. */
+rq_err world_get(world *w, const char *table, const char *row, const char *family);
+
+/* All tables with state, families, regions and whether they are open, and all namespaces, as text;
+ * malloc'ed. The same text before and after a restart means the same catalog. */
+char *world_describe(world *w);
+/* "" when meta, descriptors on disk and the view agree; else what does not. malloc'ed. */
+char *world_check(world *w);
+
+#endif
