@@ -133,7 +133,7 @@ static int serve(const arguments *a)
         fprintf(stderr, "rorqual: %s\n", why.message);
         return 1;
     }
-    printf("rorqual ready: %s\n", rq_server_address(server));
+    printf("rorqual ready: %s\n", rq_server_ready_text(server));
     fflush(stdout);
     sigwait(&signals, &signal_number);
     if (rq_server_close(server, &why) != RQ_OK) {

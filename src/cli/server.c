@@ -19,17 +19,15 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #define DRAIN_TIMEOUT_MS 30000
-#define QUERY_SIZE 256
+#define HOST_SIZE 256
 
 struct rq_server {
     rq_log log;
@@ -48,7 +46,7 @@ struct rq_server {
     rq_rpc_server *rs;
     rq_registry *registry;
     bool loops_running;
-    char address[QUERY_SIZE * 4 + 4096];
+    char address[HOST_SIZE * 4 + 4096];
 };
 
 /* --- ports
@@ -115,15 +113,15 @@ static rq_err try_ports(const rq_server_options *o, ports *p, rq_error *why)
 }
 
 /* What clients are told: as asked for, else the host's name where any address is listened on. */
-static void advertised_host(const rq_server_options *o, char out[QUERY_SIZE])
+static void advertised_host(const rq_server_options *o, char out[HOST_SIZE])
 {
     if (o->advertise != NULL && o->advertise[0] != '\0') {
-        snprintf(out, QUERY_SIZE, "%s", o->advertise);
+        snprintf(out, HOST_SIZE, "%s", o->advertise);
     } else if (strcmp(o->listen, "0.0.0.0") == 0 || strcmp(o->listen, "::") == 0) {
-        if (gethostname(out, QUERY_SIZE) != 0) snprintf(out, QUERY_SIZE, "localhost");
-        out[QUERY_SIZE - 1] = '\0';
+        if (gethostname(out, HOST_SIZE) != 0) snprintf(out, HOST_SIZE, "localhost");
+        out[HOST_SIZE - 1] = '\0';
     } else {
-        snprintf(out, QUERY_SIZE, "%s", o->listen);
+        snprintf(out, HOST_SIZE, "%s", o->listen);
     }
 }
 
@@ -160,12 +158,6 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
     return rq_root_open(&s->env, &s->root, why);
 }
 
-/* The engine and the catalog ask for settings by HBase's names. */
-static const char *setting_of(void *context, const char *property)
-{
-    return rq_config_by_name(context, property);
-}
-
 static void region_failed(void *context, rq_region *r, const rq_error *why)
 {
     rq_server *s = context;
@@ -173,26 +165,11 @@ static void region_failed(void *context, rq_region *r, const rq_error *why)
     if (s->catalog != NULL) rq_catalog_region_failed(s->catalog, r, why);
 }
 
-/* One budget: by default an eighth of the machine's memory, and no more than is useful for a
- * machine that also runs something else. */
-static uint64_t memory_budget(const rq_config *config)
-{
-    uint64_t asked = (uint64_t)rq_config_int(config, RQ_SET_MEMORY);
-    if (asked > 0) return asked;
-    struct sysinfo info;
-    if (sysinfo(&info) != 0) return (uint64_t)512 << 20;
-    uint64_t share = (uint64_t)info.totalram * info.mem_unit / 8;
-    uint64_t most = (uint64_t)512 << 20;
-    return share < most ? share : most;
-}
-
 static rq_err open_data(rq_server *s, const rq_server_options *o, const ports *p, const char *host,
                         rq_error *why)
 {
     rq_engine_options engine = {
-        .memory_bytes = memory_budget(o->config),
-        .setting = setting_of,
-        .setting_context = (void *)o->config,
+        .config = o->config,
         .region_failed = region_failed,
         .context = s,
     };
@@ -275,7 +252,7 @@ static rq_err open_listeners(rq_server *s, const rq_server_options *o, const por
 rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why)
 {
     ports p = {o->zk_port, o->master_port, o->rs_port};
-    char host[QUERY_SIZE];
+    char host[HOST_SIZE];
     RQ_TRY(try_ports(o, &p, why));
     rq_server *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
@@ -298,7 +275,7 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
     return RQ_OK;
 }
 
-const char *rq_server_address(const rq_server *s)
+const char *rq_server_ready_text(const rq_server *s)
 {
     return s->address;
 }

@@ -27,7 +27,7 @@ typedef struct rq_server_options {
 RQ_NODISCARD
 rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why);
 /* "zookeeper HOST:PORT, master HOST:PORT, regionserver HOST:PORT, data DIR" */
-const char *rq_server_address(const rq_server *s);
+const char *rq_server_ready_text(const rq_server *s);
 /* Finishes what runs, flushes, leaves an empty log. Always frees; the first error is returned. */
 rq_err rq_server_close(rq_server *s, rq_error *why);
 

@@ -30,10 +30,18 @@ static uint64_t machine_memory(void)
     return pages <= 0 || page <= 0 ? (uint64_t)4 << 30 : (uint64_t)pages * (uint64_t)page;
 }
 
+/* An eighth of the machine, and no more than is of use where something else runs too. */
+static uint64_t default_budget(void)
+{
+    uint64_t share = machine_memory() / 8;
+    uint64_t most = (uint64_t)512 << 20;
+    return share < most ? share : most;
+}
+
 static void take_settings(rq_engine *e, const rq_config *c)
 {
     uint64_t budget = (uint64_t)rq_config_int(c, RQ_SET_MEMORY);
-    if (budget == 0) budget = machine_memory() / 4;
+    if (budget == 0) budget = default_budget();
     e->memstore_high = (uint64_t)((double)budget * rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE));
     e->memstore_low =
         (uint64_t)((double)e->memstore_high * rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE_LOW));
