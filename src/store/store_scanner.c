@@ -16,8 +16,8 @@
  *    behind the cell.
  * 2. The row at hand is `row`, a copy. The scanner is `in_row` from the first cell the matcher saw
  *    until the row is over for this family; the trackers belong to this span.
- * 3. At the empty qualifier, where family markers lie, no cell is passed over unseen.
- *    (HBASE: HBASE-18471)
+ * 3. At the empty qualifier, where family markers lie, no marker is passed over unseen
+ * (HBASE-18471); "next column" there means that the puts are.
  */
 #include "store/store_scanner.h"
 
@@ -59,6 +59,7 @@ struct rq_store_scanner {
     bool has_skip_to;
     rq_slice skip_to; /* a column of the scan's */
     rq__kept_bytes skip_column;
+    bool skip_empty_puts; /* of the empty qualifier, in this row */
     uint32_t clock_left;
 };
 
@@ -279,7 +280,9 @@ static void skip_row(rq_store_scanner *s)
 /* Leaves the cell's column; the merge stands on the cell. */
 static rq_err skip_column(rq_store_scanner *s, const rq_cell *cell)
 {
-    if (cell->qualifier_len > 0) {
+    if (cell->qualifier_len == 0 && !s->scan->raw) {
+        s->skip_empty_puts = true;
+    } else {
         s->has_skip_to = rq__query_matcher_hint(&s->matcher, &s->skip_to) &&
                          rq_slice_compare(s->skip_to, rq_cell_qualifier(cell)) > 0;
         if (!s->has_skip_to)
@@ -315,6 +318,10 @@ rq_err rq_store_scanner_peek_row(rq_store_scanner *s, uint64_t yield_ns, rq_read
 {
     const rq_cell *cell = NULL;
     RQ_TRY(top(s, yield_ns, ctx, &cell, why));
+    if (s->in_row && !same_row(s, cell)) { /* a limit stopped just before the row's end */
+        leave_row(s);
+        if (s->ended) return RQ_E_END;
+    }
     *ret = rq_cell_row(cell);
     return RQ_OK;
 }
@@ -351,6 +358,7 @@ static rq_err enter_row(rq_store_scanner *s, const rq_cell *cell)
     RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, cell->row, cell->row_len));
     rq__query_matcher_reset(&s->matcher);
     s->shown = 0;
+    s->skip_empty_puts = false;
     s->in_row = true;
     return RQ_OK;
 }
@@ -424,6 +432,11 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
                 *ret = RQ_STORE_TIME_REACHED;
                 return RQ_OK;
             }
+        }
+
+        if (s->skip_empty_puts && cell->qualifier_len == 0 && !rq_cell_is_delete(cell)) {
+            rq__merge_step(&s->merge);
+            continue;
         }
 
         rq__match match;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HBase's rules for versions, deletes, TTL and filters, the slow and obvious way: plain arrays of
+ * cells, sorted and looked through again for every question. The engine is held against it; it
+ * shares no code with the engine's read path. (Filters are the real ones, as a black box that is
+ * asked in the order HBase asks.)
+ */
+#ifndef RQ_TESTS_MODEL_MODEL_H
+#define RQ_TESTS_MODEL_MODEL_H
+
+#include "store/scan.h"
+#include "store/schema.h"
+
+typedef struct cell_set {
+    rq_arena arena; /* of the cells' bytes */
+    rq_cell *items;
+    size_t count;
+    size_t cap;
+} cell_set;
+
+void cell_set_clear(cell_set *s);
+void cell_set_empty(cell_set *s); /* keeps the memory */
+/* Copies the cell. */
+void cell_set_add(cell_set *s, const rq_cell *cell);
+/* The same, but a cell equal in key and seqid is replaced, as a memstore does. */
+void cell_set_put(cell_set *s, const rq_cell *cell);
+void cell_set_sort(cell_set *s);
+/* One line per cell, for messages. */
+void cell_set_print(const cell_set *s, const char *title);
+/* Everything but the sequence ids (with `seqids`: those too). */
+bool cell_set_equal(const cell_set *a, const cell_set *b, bool seqids);
+
+/* What a flush or compaction of these cells leaves. `all_files`: markers may go. */
+void model_rewrite(const rq_family_schema *schema, cell_set *in, bool all_files,
+                   uint64_t smallest_read_point, int64_t now_ms, cell_set *out);
+
+/* --- a scan over what is there at the time of each call ----------------------------------------
+ */
+#define MODEL_FAMILIES_MAX 4
+
+typedef struct model_family {
+    const rq_family_schema *schema;
+    const rq_scan_family *wanted; /* NULL: everything */
+    cell_set *cells;              /* all that exist; sorted by the model */
+    bool essential;
+    bool ended;
+    bool has_floor; /* what lies before it is not looked at: a filter's hint */
+    cell_set floor; /* one cell */
+} model_family;
+
+typedef struct model_scan {
+    const rq_scan *scan;
+    rq_filter *filter; /* its own instance, or NULL */
+    uint64_t read_point;
+    int64_t now_ms;
+    model_family families[MODEL_FAMILIES_MAX];
+    size_t family_count;
+    bool has_row;
+    cell_set row; /* one cell: the row last looked at */
+    bool done;
+} model_scan;
+
+void model_scan_init(model_scan *m, const rq_scan *scan, rq_filter *filter, uint64_t read_point,
+                     int64_t now_ms);
+void model_scan_add_family(model_scan *m, const rq_family_schema *schema,
+                           const rq_scan_family *wanted, cell_set *cells);
+void model_scan_clear(model_scan *m);
+/* The next row that is delivered; false: there is none. `out` is emptied first. */
+bool model_scan_next(model_scan *m, cell_set *out);
+
+#endif

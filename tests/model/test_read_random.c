@@ -1,0 +1,794 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random histories, read back: puts and all four deletes over few rows, columns and timestamps in
+ * stores of one to three families with random attributes, flushed and compacted at random; gets and
+ * scans with random options and filters, cut by random limits, suspended between calls, with
+ * page-cache misses at random. Every flush and compaction and every row is held against the model.
+ *
+ * Some runs keep every version and marker; in those the versions of the stores change while
+ * scanners stand inside rows. In the others they change only between rows, where the model looks
+ * again (what a compaction drops may legally change what an old read sees, as in HBase).
+ *
+ * READ_SEED=n replays one run, READ_RUNS=n makes n.
+ */
+#include "by_hand.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct run {
+    uint64_t seed;
+    rq_random random;
+    by_hand world;
+    rq_family_schema families[MODEL_FAMILIES_MAX];
+    size_t family_count;
+    bool lossless;
+    uint64_t seqid;
+    /* what the model believes is where */
+    cell_set active[MODEL_FAMILIES_MAX];
+    cell_set snapshots[MODEL_FAMILIES_MAX];
+    cell_set *files[MODEL_FAMILIES_MAX];
+    size_t file_count[MODEL_FAMILIES_MAX];
+    cell_set all[MODEL_FAMILIES_MAX]; /* all of them together */
+    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites;
+} run;
+
+static const char *const row_names[] = {"a", "aa", "ab", "b", "b\xff", "c", "d0", "d1"};
+static const char *const qualifier_names[] = {"", "a", "b", "ba", "bb", "c"};
+static const char *const family_names[] = {"f", "g", "h"};
+
+static uint64_t below(run *r, uint64_t n)
+{
+    return rq_random_below(&r->random, n);
+}
+
+static bool chance(run *r, unsigned percent)
+{
+    return below(r, 100) < percent;
+}
+
+static void fail(const run *r, const char *what)
+{
+    fprintf(stderr, "FAILED: %s; READ_SEED=%llu replays\n", what, (unsigned long long)r->seed);
+    exit(1);
+}
+
+static rq_slice random_row(run *r)
+{
+    return rq_slice_cstr(row_names[below(r, RQ_ARRAY_LEN(row_names))]);
+}
+
+static rq_slice random_qualifier(run *r)
+{
+    return rq_slice_cstr(qualifier_names[below(r, RQ_ARRAY_LEN(qualifier_names))]);
+}
+
+static int64_t random_ts(run *r)
+{
+    return 1000 * (int64_t)(1 + below(r, 10));
+}
+
+/* --- history -----------------------------------------------------------------------------------
+ */
+static void make_families(run *r)
+{
+    r->lossless = chance(r, 40);
+    r->family_count = 1 + below(r, 3);
+    for (size_t i = 0; i < r->family_count; i++) {
+        rq_family_schema *f = &r->families[i];
+        *f = (rq_family_schema){
+            .name = rq_slice_cstr(family_names[i]),
+            .max_versions = chance(r, 30) ? INT32_MAX : 1 + (int32_t)below(r, 4),
+            .min_versions = chance(r, 40) ? (int32_t)below(r, 3) : 0,
+            .ttl_s = chance(r, 40) ? 2 + (int32_t)below(r, 8) : RQ_TTL_FOREVER,
+            .block_bytes = 64 + (uint32_t)below(r, 400),
+            .bloom = (rq_bloom_type)below(r, 3),
+            .keep_deleted = (rq_keep_deleted)below(r, 3),
+        };
+        if (r->lossless) {
+            f->max_versions = INT32_MAX;
+            f->min_versions = 0;
+            f->ttl_s = RQ_TTL_FOREVER;
+            f->keep_deleted = RQ_KEEP_DELETED_TRUE;
+        }
+    }
+}
+
+static void add_cell(run *r, rq_slice row, uint64_t seqid)
+{
+    static const uint8_t markers[] = {RQ_TYPE_DELETE, RQ_TYPE_DELETE_FAMILY_VERSION,
+                                      RQ_TYPE_DELETE_COLUMN, RQ_TYPE_DELETE_FAMILY};
+    size_t family = below(r, r->family_count);
+    rq_slice qualifier = random_qualifier(r);
+    char value[32];
+    uint8_t ttl[11] = {0, 9, RQ_TAG_TTL};
+    rq_cell c = {
+        .row = row.ptr,
+        .row_len = (uint16_t)row.len,
+        .family = r->families[family].name.ptr,
+        .family_len = 1,
+        .qualifier = qualifier.ptr,
+        .qualifier_len = (uint32_t)qualifier.len,
+        .timestamp = random_ts(r),
+        .type = RQ_TYPE_PUT,
+        .seqid = seqid,
+    };
+    if (chance(r, 25)) {
+        c.type = markers[below(r, 4)];
+        if (c.type == RQ_TYPE_DELETE_FAMILY || c.type == RQ_TYPE_DELETE_FAMILY_VERSION)
+            c.qualifier_len = 0;
+    } else {
+        c.value_len = (uint32_t)snprintf(value, sizeof(value), "%llu", (unsigned long long)seqid);
+        c.value = (const uint8_t *)value;
+    }
+    if (!r->lossless && chance(r, 8)) {
+        rq_put_be64(ttl + 3, 1000 * below(r, 9));
+        c.tags = ttl;
+        c.tags_len = sizeof(ttl);
+    }
+    by_hand_add(&r->world, family, &c);
+    cell_set_put(&r->active[family], &c);
+}
+
+static void write_some(run *r, unsigned batches)
+{
+    for (unsigned i = 0; i < batches; i++) {
+        uint64_t seqid = ++r->seqid;
+        rq_slice row = random_row(r);
+        for (uint64_t n = 1 + below(r, 5); n > 0; n--)
+            add_cell(r, row, seqid);
+    }
+    if (r->world.region.read_point < r->seqid) r->world.region.read_point = r->seqid;
+}
+
+static void append_all(cell_set *to, const cell_set *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        cell_set_add(to, &from->items[i]);
+}
+
+static void gather(run *r)
+{
+    for (size_t f = 0; f < r->family_count; f++) {
+        cell_set_empty(&r->all[f]);
+        append_all(&r->all[f], &r->active[f]);
+        append_all(&r->all[f], &r->snapshots[f]);
+        for (size_t i = 0; i < r->file_count[f]; i++)
+            append_all(&r->all[f], &r->files[f][i]);
+    }
+}
+
+static void compare_rewrite(run *r, const char *what, const cell_set *in, const cell_set *expected,
+                            const cell_set *got)
+{
+    r->rewrites++;
+    if (cell_set_equal(expected, got, true)) return;
+    cell_set_print(in, "in");
+    cell_set_print(expected, "expected");
+    cell_set_print(got, "got");
+    fail(r, what);
+}
+
+static void flush(run *r, size_t f)
+{
+    if (r->snapshots[f].count == 0) return;
+    uint64_t smallest = by_hand_smallest_read_point(&r->world);
+    cell_set expected = {0};
+    cell_set got = {0};
+    model_rewrite(&r->families[f], &r->snapshots[f], false, smallest, r->world.now_ms, &expected);
+    by_hand_flush(&r->world, f, smallest, &got);
+    compare_rewrite(r, "flush", &r->snapshots[f], &expected, &got);
+    cell_set_empty(&r->snapshots[f]);
+    cell_set_clear(&expected);
+    if (got.count > 0) {
+        r->files[f] = realloc(r->files[f], (r->file_count[f] + 1) * sizeof(cell_set));
+        RQ_ASSERT(r->files[f] != NULL);
+        r->files[f][r->file_count[f]++] = got;
+    }
+}
+
+static void compact(run *r, size_t f)
+{
+    size_t count = r->file_count[f];
+    if (count == 0) return;
+    size_t first = below(r, count);
+    size_t n = 1 + below(r, count - first);
+    if (chance(r, 40)) {
+        first = 0;
+        n = count;
+    }
+    uint64_t smallest = by_hand_smallest_read_point(&r->world);
+    cell_set in = {0};
+    cell_set expected = {0};
+    cell_set got = {0};
+    for (size_t i = first; i < first + n; i++) {
+        append_all(&in, &r->files[f][i]);
+        cell_set_clear(&r->files[f][i]);
+    }
+    model_rewrite(&r->families[f], &in, n == count, smallest, r->world.now_ms + 1, &expected);
+    by_hand_compact(&r->world, f, first, n, smallest, &got);
+    compare_rewrite(r, n == count ? "major compaction" : "minor compaction", &in, &expected, &got);
+    size_t kept = got.count > 0 ? 1 : 0;
+    memmove(&r->files[f][first + kept], &r->files[f][first + n],
+            (count - first - n) * sizeof(cell_set));
+    if (kept) r->files[f][first] = got;
+    r->file_count[f] = count - n + kept;
+    cell_set_clear(&in);
+    cell_set_clear(&expected);
+}
+
+/* One random change of a store's version; nobody may stand on it. */
+static void change_versions(run *r)
+{
+    size_t f = below(r, r->family_count);
+    switch (below(r, 3)) {
+    case 0:
+        if (by_hand_rotate(&r->world, f)) {
+            append_all(&r->snapshots[f], &r->active[f]);
+            cell_set_empty(&r->active[f]);
+        }
+        break;
+    case 1:
+        flush(r, f);
+        break;
+    default:
+        compact(r, f);
+        break;
+    }
+}
+
+/* --- filters ------------------------------------------------------------------------------------
+ */
+typedef struct filter_bytes {
+    const char *name;
+    rq_buf pb;
+} filter_bytes;
+
+static void put_field(rq_buf *b, unsigned field, rq_slice bytes)
+{
+    RQ_ASSERT(rq_buf_append_varint(b, field << 3 | 2) == RQ_OK);
+    RQ_ASSERT(rq_buf_append_varint(b, bytes.len) == RQ_OK);
+    RQ_ASSERT(rq_buf_append(b, bytes.ptr, bytes.len) == RQ_OK);
+}
+
+static void put_number(rq_buf *b, unsigned field, uint64_t n)
+{
+    RQ_ASSERT(rq_buf_append_varint(b, field << 3) == RQ_OK);
+    RQ_ASSERT(rq_buf_append_varint(b, n) == RQ_OK);
+}
+
+#define FILTER(x) "org.apache.hadoop.hbase.filter." x
+
+/* An EQUAL, LESS … comparison with a BinaryComparator, as CompareFilter has it. */
+static void put_comparator(rq_buf *b, unsigned field, rq_slice value)
+{
+    rq_buf byte_array = {0}; /* ByteArrayComparable */
+    rq_buf binary = {0};     /* BinaryComparator */
+    rq_buf comparator = {0};
+    put_field(&byte_array, 1, value);
+    put_field(&binary, 1, rq_buf_slice(&byte_array));
+    put_field(&comparator, 1, rq_slice_cstr(FILTER("BinaryComparator")));
+    put_field(&comparator, 2, rq_buf_slice(&binary));
+    put_field(b, field, rq_buf_slice(&comparator));
+    rq_buf_clear(&byte_array);
+    rq_buf_clear(&binary);
+    rq_buf_clear(&comparator);
+}
+
+static void put_compare_filter(run *r, rq_buf *b, rq_slice value)
+{
+    rq_buf compare = {0};
+    put_number(&compare, 1, below(r, 6));
+    put_comparator(&compare, 2, value);
+    put_field(b, 1, rq_buf_slice(&compare));
+    rq_buf_clear(&compare);
+}
+
+static void make_filter(run *r, filter_bytes *f, unsigned depth);
+
+static void put_filter(run *r, rq_buf *b, unsigned field, unsigned depth)
+{
+    filter_bytes inner = {0};
+    rq_buf message = {0};
+    make_filter(r, &inner, depth + 1);
+    put_field(&message, 1, rq_slice_cstr(inner.name));
+    put_field(&message, 2, rq_buf_slice(&inner.pb));
+    put_field(b, field, rq_buf_slice(&message));
+    rq_buf_clear(&inner.pb);
+    rq_buf_clear(&message);
+}
+
+static void make_filter(run *r, filter_bytes *f, unsigned depth)
+{
+    rq_buf *b = &f->pb;
+    switch (below(r, depth < 2 ? 20 : 16)) {
+    case 0:
+        f->name = FILTER("FirstKeyOnlyFilter");
+        break;
+    case 1:
+        f->name = FILTER("KeyOnlyFilter");
+        put_number(b, 1, below(r, 2));
+        break;
+    case 2:
+        f->name = FILTER("PrefixFilter");
+        put_field(b, 1, rq_slice_of("ab", 1));
+        break;
+    case 3:
+        f->name = FILTER("ColumnPrefixFilter");
+        put_field(b, 1, rq_slice_of("bb", 1 + below(r, 2)));
+        break;
+    case 4:
+        f->name = FILTER("PageFilter");
+        put_number(b, 1, 1 + below(r, 4));
+        break;
+    case 5:
+        f->name = FILTER("ColumnCountGetFilter");
+        put_number(b, 1, 1 + below(r, 4));
+        break;
+    case 6:
+        f->name = FILTER("ColumnPaginationFilter");
+        put_number(b, 1, 1 + below(r, 3));
+        if (chance(r, 50))
+            put_number(b, 2, below(r, 3));
+        else
+            put_field(b, 3, random_qualifier(r));
+        break;
+    case 7:
+        f->name = FILTER("TimestampsFilter");
+        for (uint64_t n = 1 + below(r, 4); n > 0; n--)
+            put_number(b, 1, (uint64_t)random_ts(r));
+        break;
+    case 8:
+        f->name = FILTER("InclusiveStopFilter");
+        put_field(b, 1, random_row(r));
+        break;
+    case 9:
+        f->name = FILTER("MultipleColumnPrefixFilter");
+        put_field(b, 1, RQ_SLICE_LIT("a"));
+        put_field(b, 1, RQ_SLICE_LIT("bb"));
+        break;
+    case 10:
+        f->name = FILTER("ColumnRangeFilter");
+        put_field(b, 1, RQ_SLICE_LIT("a"));
+        put_number(b, 2, below(r, 2));
+        put_field(b, 3, random_qualifier(r));
+        put_number(b, 4, below(r, 2));
+        break;
+    case 11:
+        f->name = FILTER("QualifierFilter");
+        put_compare_filter(r, b, random_qualifier(r));
+        break;
+    case 12:
+        f->name = FILTER("RowFilter");
+        put_compare_filter(r, b, random_row(r));
+        break;
+    case 13: {
+        char value[24];
+        f->name = FILTER("ValueFilter");
+        snprintf(value, sizeof(value), "%llu", (unsigned long long)below(r, r->seqid + 1));
+        put_compare_filter(r, b, rq_slice_cstr(value));
+        break;
+    }
+    case 14:
+    case 15: {
+        char value[24];
+        f->name = FILTER("SingleColumnValueFilter");
+        snprintf(value, sizeof(value), "%llu", (unsigned long long)below(r, r->seqid + 1));
+        put_field(b, 1, r->families[below(r, r->family_count)].name);
+        put_field(b, 2, random_qualifier(r));
+        put_number(b, 3, below(r, 6));
+        put_comparator(b, 4, rq_slice_cstr(value));
+        put_number(b, 5, below(r, 2));
+        put_number(b, 6, below(r, 2));
+        break;
+    }
+    case 16:
+        f->name = FILTER("SkipFilter");
+        put_filter(r, b, 1, depth);
+        break;
+    case 17:
+        f->name = FILTER("WhileMatchFilter");
+        put_filter(r, b, 1, depth);
+        break;
+    default:
+        f->name = FILTER("FilterList");
+        put_number(b, 1, 1 + below(r, 2));
+        for (uint64_t n = 1 + below(r, 3); n > 0; n--)
+            put_filter(r, b, 2, depth);
+        break;
+    }
+}
+
+/* --- scans --------------------------------------------------------------------------------------
+ */
+typedef struct reader {
+    rq_arena arena;
+    rq_scan scan;
+    rq_scan for_model; /* the same with a filter of its own */
+    rq_scan_family wanted[MODEL_FAMILIES_MAX];
+    rq_slice qualifiers[MODEL_FAMILIES_MAX][8];
+    filter_bytes filter;
+    rq_scan_limits limits;
+    bool in_pieces; /* limits differ from call to call */
+    rq_region_scanner *scanner;
+    model_scan model;
+    rq_read_ctx ctx;
+    rq_cellblock out;
+    cell_set expected; /* the row the model gave */
+    cell_set got;      /* of this row so far */
+    bool has_expected;
+    bool model_done;
+} reader;
+
+static rq_time_range random_range(run *r)
+{
+    if (chance(r, 60)) return RQ_TIME_RANGE_ALL;
+    int64_t a = random_ts(r);
+    int64_t b = random_ts(r);
+    rq_time_range range = {a < b ? a : b, (a < b ? b : a) + 1};
+    if (chance(r, 30)) range.min = 0;
+    if (chance(r, 30)) range.max = INT64_MAX;
+    return range;
+}
+
+static void choose_columns(run *r, reader *d)
+{
+    size_t n = 0;
+    for (size_t f = 0; f < r->family_count; f++) {
+        if (chance(r, 25)) continue;
+        rq_scan_family *w = &d->wanted[n];
+        *w = (rq_scan_family){.family = r->families[f].name};
+        if (!d->scan.raw && chance(r, 50)) {
+            w->qualifiers = d->qualifiers[n];
+            for (size_t q = 0; q < RQ_ARRAY_LEN(qualifier_names); q++)
+                if (chance(r, 35))
+                    d->qualifiers[n][w->qualifier_count++] = rq_slice_cstr(qualifier_names[q]);
+        }
+        if (chance(r, 15)) {
+            w->has_time_range = true;
+            w->time_range = random_range(r);
+        }
+        n++;
+    }
+    d->scan.families = d->wanted;
+    d->scan.family_count = n;
+}
+
+static void choose_scan(run *r, reader *d)
+{
+    rq_scan *s = &d->scan;
+    *s = (rq_scan){
+        .max_versions = chance(r, 40) ? INT32_MAX : 1 + (int32_t)below(r, 3),
+        .time_range = random_range(r),
+        .store_limit = chance(r, 15) ? (int32_t)below(r, 4) : -1,
+        .store_offset = chance(r, 10) ? (int32_t)below(r, 3) : 0,
+        .raw = chance(r, 20),
+        .cache_blocks = true,
+        .load_families_on_demand = chance(r, 40),
+        .include_start = true,
+    };
+    if (chance(r, 25)) {
+        s->is_get = true;
+        s->raw = false;
+        s->include_stop = true;
+        s->start_row = s->stop_row = random_row(r);
+    } else {
+        s->reversed = chance(r, 35);
+        if (s->reversed) s->load_families_on_demand = false;
+        s->include_start = chance(r, 70);
+        s->include_stop = chance(r, 30);
+        if (chance(r, 40)) s->start_row = random_row(r);
+        if (chance(r, 40)) s->stop_row = random_row(r);
+    }
+    if (chance(r, 60)) choose_columns(r, d);
+}
+
+static void parse_filter(run *r, reader *d, rq_filter **ret)
+{
+    rq_error why = {0};
+    rq_err rc = rq_filter_parse(rq_slice_cstr(d->filter.name), rq_buf_slice(&d->filter.pb),
+                                &d->arena, ret, &why);
+    if (rc != RQ_OK) fail(r, why.message);
+}
+
+static void choose_limits(run *r, reader *d)
+{
+    rq_scan_limits *l = &d->limits;
+    *l = (rq_scan_limits){0};
+    if (d->scan.batch > 0) l->cells = (uint32_t)d->scan.batch;
+    l->may_stop_inside_row = chance(r, 60);
+    if (chance(r, 30)) l->bytes = rq_result_bytes(&d->out) + 1 + below(r, 400);
+    if (chance(r, 20)) l->deadline_ns = r->world.now_ns + below(r, 20000);
+    if (chance(r, 10)) l->yield_ns = r->world.now_ns + below(r, 20000);
+}
+
+static void open_reader(run *r, reader *d)
+{
+    memset(d, 0, sizeof(*d));
+    choose_scan(r, d);
+    if (chance(r, 45)) {
+        make_filter(r, &d->filter, 0);
+        parse_filter(r, d, &d->scan.filter);
+    }
+    bool whole_rows = d->scan.filter != NULL && rq_filter_has_filter_row(d->scan.filter);
+    if (!d->scan.is_get && !whole_rows && chance(r, 30)) d->scan.batch = 1 + (int32_t)below(r, 3);
+    d->in_pieces = chance(r, 60);
+    d->out.with_tags = true;
+    d->for_model = d->scan;
+    if (d->scan.filter != NULL) parse_filter(r, d, &d->for_model.filter);
+
+    rq_error why = {0};
+    if (rq_region_scanner_open(&r->world.region, &d->scan, 0, &d->arena, &d->scanner, &why) !=
+        RQ_OK)
+        fail(r, why.message);
+    model_scan_init(&d->model, &d->for_model, d->for_model.filter,
+                    rq_region_scanner_read_point(d->scanner), r->world.now_ms);
+    for (size_t f = 0; f < r->family_count; f++) {
+        const rq_scan_family *wanted = NULL;
+        for (size_t i = 0; i < d->scan.family_count; i++)
+            if (rq_slice_eq(d->wanted[i].family, r->families[f].name)) wanted = &d->wanted[i];
+        if (d->scan.family_count == 0 || wanted != NULL)
+            model_scan_add_family(&d->model, &r->families[f], wanted, &r->all[f]);
+    }
+    r->scans++;
+}
+
+static void close_reader(reader *d)
+{
+    rq_region_scanner_close(d->scanner);
+    rq_read_ctx_clear(&d->ctx);
+    rq_cellblock_clear(&d->out);
+    rq_buf_clear(&d->filter.pb);
+    model_scan_clear(&d->model);
+    cell_set_clear(&d->expected);
+    cell_set_clear(&d->got);
+    rq_arena_clear(&d->arena);
+}
+
+static void print_reader(const run *r, const reader *d)
+{
+    const rq_scan *s = &d->scan;
+    char start[32];
+    char stop[32];
+    rq_bytes_to_string(s->start_row, start, sizeof(start));
+    rq_bytes_to_string(s->stop_row, stop, sizeof(stop));
+    fprintf(stderr,
+            "%s%s%s start=%s%s stop=%s%s versions=%d range=%lld..%lld limit=%d offset=%d batch=%d "
+            "on demand=%d filter=%s read point=%llu now=%lld lossless=%d\n",
+            s->is_get ? "get" : "scan", s->reversed ? " reversed" : "", s->raw ? " raw" : "", start,
+            s->include_start ? "" : " (excl.)", stop, s->include_stop ? " (incl.)" : "",
+            s->max_versions, (long long)s->time_range.min, (long long)s->time_range.max,
+            s->store_limit, s->store_offset, s->batch, s->load_families_on_demand,
+            d->filter.name != NULL ? d->filter.name + 31 : "none",
+            (unsigned long long)rq_region_scanner_read_point(d->scanner),
+            (long long)r->world.now_ms, r->lossless);
+    for (size_t f = 0; f < d->model.family_count; f++) {
+        const model_family *m = &d->model.families[f];
+        fprintf(stderr, "  family %.*s versions=%d min=%d ttl=%d keep=%d bloom=%d columns:",
+                (int)m->schema->name.len, m->schema->name.ptr, m->schema->max_versions,
+                m->schema->min_versions, m->schema->ttl_s, m->schema->keep_deleted,
+                m->schema->bloom);
+        for (size_t q = 0; m->wanted != NULL && q < m->wanted->qualifier_count; q++)
+            fprintf(stderr, " '%.*s'", (int)m->wanted->qualifiers[q].len,
+                    m->wanted->qualifiers[q].ptr);
+        if (m->wanted != NULL && m->wanted->has_time_range)
+            fprintf(stderr, " range=%lld..%lld", (long long)m->wanted->time_range.min,
+                    (long long)m->wanted->time_range.max);
+        fprintf(stderr, "\n");
+        cell_set_sort(m->cells);
+        cell_set_print(m->cells, "  cells");
+    }
+}
+
+static void compare_row(run *r, reader *d)
+{
+    if (cell_set_equal(&d->expected, &d->got, false)) {
+        r->rows++;
+        r->cells += d->got.count;
+        return;
+    }
+    print_reader(r, d);
+    cell_set_print(&d->expected, "expected");
+    cell_set_print(&d->got, "got");
+    fail(r, "row differs");
+}
+
+/* One call, repeated through RQ_E_AGAIN, suspended now and then. */
+static rq_scan_state call_next(run *r, reader *d)
+{
+    rq_scan_state state = RQ_SCAN_DONE;
+    rq_error why = {0};
+    for (;;) {
+        rq_err rc = rq_region_scanner_next(d->scanner, &d->limits, &d->ctx, &d->out, &state, &why);
+        if (rc == RQ_OK) return state;
+        if (rc != RQ_E_AGAIN) {
+            print_reader(r, d);
+            fail(r, why.message);
+        }
+        r->agains++;
+        if (d->ctx.need.reader != NULL) {
+            if (chance(r, 50)) {
+                rq_region_scanner_suspend(d->scanner);
+                r->suspends++;
+            }
+            if (rq_read_ctx_fulfil(&d->ctx, &why) != RQ_OK) fail(r, why.message);
+        } else {
+            if (d->limits.yield_ns == 0) fail(r, "gave up its slice without being asked");
+            if (chance(r, 50)) rq_region_scanner_suspend(d->scanner);
+            d->limits.yield_ns = 0;
+        }
+    }
+}
+
+/* At a row's beginning the model looks at what is there now. */
+static void expect_row(run *r, reader *d)
+{
+    gather(r);
+    if (d->has_expected) return;
+    d->has_expected = model_scan_next(&d->model, &d->expected);
+    d->model_done = !d->has_expected;
+    if (!d->has_expected) cell_set_empty(&d->expected);
+}
+
+static void end_row(run *r, reader *d)
+{
+    compare_row(r, d);
+    cell_set_empty(&d->got);
+    d->has_expected = false;
+}
+
+static void collect(run *r, reader *d, uint32_t from_count, size_t from_len)
+{
+    rq_cursor c =
+        rq_cursor_of(rq_slice_of(d->out.bytes.ptr + from_len, d->out.bytes.len - from_len));
+    rq_cell cell;
+    rq_err rc;
+    uint32_t n = from_count;
+    while ((rc = rq_cellblock_next(&c, &cell, NULL)) == RQ_OK) {
+        /* What was cut may turn out to have had no more to show; then the next row comes at once.
+         */
+        if (d->got.count > 0 && !rq_cell_same_row(&d->got.items[0], &cell)) {
+            if (n != from_count) fail(r, "two rows in one answer");
+            end_row(r, d);
+            expect_row(r, d);
+        }
+        cell_set_add(&d->got, &cell);
+        n++;
+    }
+    if (rc != RQ_E_END || n != d->out.count) fail(r, "the result is no cell block");
+}
+
+/* Reads one answer and checks what can be said of it. False: the scan is over. */
+static bool read_answer(run *r, reader *d)
+{
+    if (d->got.count == 0) expect_row(r, d);
+    if (chance(r, 30)) rq_cellblock_reset(&d->out);
+    if (d->in_pieces) choose_limits(r, d);
+    uint32_t from_count = d->out.count;
+    size_t from_len = d->out.bytes.len;
+    rq_scan_state state = call_next(r, d);
+    collect(r, d, from_count, from_len);
+    uint32_t cells = d->out.count - from_count;
+    bool inside = state == RQ_SCAN_BATCH_REACHED || state == RQ_SCAN_BYTES_REACHED_MID_ROW ||
+                  state == RQ_SCAN_TIME_REACHED_MID_ROW;
+    bool whole_rows = d->scan.filter != NULL && rq_filter_has_filter_row(d->scan.filter);
+    if (inside) r->cuts++;
+    if (inside && whole_rows) fail(r, "a row was cut although the filter decides on rows");
+    if (inside && state != RQ_SCAN_BATCH_REACHED && !d->limits.may_stop_inside_row)
+        fail(r, "a row was cut although it must not be");
+    if (state == RQ_SCAN_BATCH_REACHED && cells != d->limits.cells) fail(r, "batch size");
+    if (d->limits.cells > 0 && cells > d->limits.cells) fail(r, "more than the batch");
+    if ((state == RQ_SCAN_BYTES_REACHED || state == RQ_SCAN_BYTES_REACHED_MID_ROW) &&
+        rq_result_bytes(&d->out) < d->limits.bytes)
+        fail(r, "stopped below the size limit");
+    if (state == RQ_SCAN_MORE && cells == 0) fail(r, "nothing delivered and no limit reached");
+    if (inside) return true;
+    if (d->got.count == 0) {
+        if (state == RQ_SCAN_TIME_REACHED) return true; /* heartbeat */
+        if (state != RQ_SCAN_DONE) fail(r, "an empty row");
+        if (d->has_expected) {
+            print_reader(r, d);
+            cell_set_print(&d->expected, "expected");
+            fail(r, "a row is missing");
+        }
+        return false;
+    }
+    end_row(r, d);
+    if (state != RQ_SCAN_DONE) return true;
+    gather(r);
+    if (!d->model_done && model_scan_next(&d->model, &d->expected)) {
+        print_reader(r, d);
+        cell_set_print(&d->expected, "expected");
+        fail(r, "the scan ended early");
+    }
+    return false;
+}
+
+#define READERS_MAX 3
+
+static void change_something(run *r, reader *readers, const bool *open)
+{
+    for (size_t i = 0; i < READERS_MAX; i++)
+        if (open[i]) rq_region_scanner_suspend(readers[i].scanner);
+    r->suspends++;
+    bool inside = false;
+    for (size_t i = 0; i < READERS_MAX; i++)
+        inside = inside || (open[i] && (readers[i].got.count > 0 || readers[i].has_expected));
+    if (!inside || r->lossless)
+        change_versions(r);
+    else
+        write_some(r, 1);
+}
+
+static void one_run(uint64_t seed, run *totals)
+{
+    run *r = calloc(1, sizeof(*r));
+    RQ_ASSERT(r != NULL);
+    r->seed = seed;
+    rq_random_seed(&r->random, seed);
+    make_families(r);
+    by_hand_init(&r->world, seed, r->families, r->family_count, RQ_ORDER_DEFAULT,
+                 chance(r, 50)   ? 1 << 20
+                 : chance(r, 50) ? 4096
+                                 : 0);
+    r->world.now_ms = 10500;
+    r->world.vfs.again_percent = chance(r, 60) ? 30 : 0;
+    reader readers[READERS_MAX];
+    bool open[READERS_MAX] = {false};
+    for (unsigned steps = 100 + (unsigned)below(r, 150); steps > 0; steps--) {
+        if (chance(r, 30)) write_some(r, 1 + (unsigned)below(r, 4));
+        if (chance(r, 15)) change_something(r, readers, open);
+        size_t i = below(r, READERS_MAX);
+        if (!open[i]) {
+            open_reader(r, &readers[i]);
+            open[i] = true;
+        }
+        for (uint64_t n = 1 + below(r, 6); n > 0 && open[i]; n--) {
+            open[i] = read_answer(r, &readers[i]);
+            if (!open[i]) close_reader(&readers[i]);
+        }
+        if (open[i] && chance(r, 40)) {
+            rq_region_scanner_suspend(readers[i].scanner);
+            r->suspends++;
+        }
+    }
+    for (size_t i = 0; i < READERS_MAX; i++)
+        if (open[i]) close_reader(&readers[i]);
+    totals->scans += r->scans;
+    totals->rows += r->rows;
+    totals->cells += r->cells;
+    totals->agains += r->agains;
+    totals->suspends += r->suspends;
+    totals->cuts += r->cuts;
+    totals->rewrites += r->rewrites;
+    for (size_t f = 0; f < r->family_count; f++) {
+        cell_set_clear(&r->active[f]);
+        cell_set_clear(&r->snapshots[f]);
+        cell_set_clear(&r->all[f]);
+        for (size_t i = 0; i < r->file_count[f]; i++)
+            cell_set_clear(&r->files[f][i]);
+        free(r->files[f]);
+    }
+    by_hand_clear(&r->world);
+    free(r);
+}
+
+int main(void)
+{
+    const char *seed = getenv("READ_SEED");
+    const char *count = getenv("READ_RUNS");
+    uint64_t first = seed != NULL ? strtoull(seed, NULL, 0) : 20260101;
+    uint64_t runs = seed != NULL && count == NULL ? 1
+                    : count != NULL               ? strtoull(count, NULL, 0)
+                                                  : 400;
+    run totals = {0};
+    for (uint64_t i = 0; i < runs; i++)
+        one_run(first + i, &totals);
+    printf("%llu runs from seed %llu: %llu scans, %llu rows, %llu cells, %llu times again, "
+           "%llu suspensions, %llu cut rows, %llu rewrites\n",
+           (unsigned long long)runs, (unsigned long long)first, (unsigned long long)totals.scans,
+           (unsigned long long)totals.rows, (unsigned long long)totals.cells,
+           (unsigned long long)totals.agains, (unsigned long long)totals.suspends,
+           (unsigned long long)totals.cuts, (unsigned long long)totals.rewrites);
+    return 0;
+}
