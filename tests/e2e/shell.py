@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The official HBase shell against a server: a session whose answers a real HBase 2.6.1 has given before.
+
+    shell.py                        starts build/rorqual (or RORQUAL) on a temporary folder
+    ZK=host:port shell.py           against a server that runs already
+    ZK=host:port shell.py --record  takes the answers of that server (a real HBase 2.6.1) as the expected ones
+    KEEP=1                          keeps the temporary folder with the raw output
+
+Each section of shell/session.rb is one test. Ends with 'N passed, N failed'.
+"""
+import difflib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from rorqual import BINARY, ROOT, Report, Server, fail_hard
+
+SESSION = ROOT / "tests/e2e/shell/session.rb"
+EXPECTED = ROOT / "tests/e2e/shell/session.expected"
+DEADLINE = 300
+
+# What differs from run to run and from server to server.
+MASKS = [
+    (r"Took [0-9.]+ seconds *", ""),
+    # The clock's timestamps; those of 1970 are the session's own.
+    (r"timestamp=(?!1970)\d{4}-\d\d-\d\dT[\d:.]+Z?", "timestamp=CLOCK"),
+    # The shell shows what it reads.
+    (r"^hbase:\d+:\d+[>*].*$", ""),
+    (r"shell_(\w+),(.*?),\d{13}\.[0-9a-f]{32}\.", r"shell_\1,\2,CLOCK.ENCODED."),
+    # How often it polled is a matter of speed.
+    (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.)\n", ""),
+    (r"^1 active master, .*$", "1 active master, …"),
+]
+
+
+def shell(zk, folder):
+    """The session's output."""
+    host, port = zk.rsplit(":", 1)
+    conf = folder / "peer/conf"
+    conf.mkdir(parents=True)
+    conf.joinpath("hbase-site.xml").write_text(
+        f"<configuration><property><name>hbase.zookeeper.quorum</name><value>{host}</value></property>"
+        f"<property><name>hbase.zookeeper.property.clientPort</name><value>{port}</value></property>"
+        "<property><name>hbase.client.retries.number</name><value>8</value></property>"
+        "<property><name>hbase.client.pause</name><value>20</value></property></configuration>")
+    conf.joinpath("log4j.properties").write_text("log4j.rootLogger=OFF\n")
+    # One line to read, so that the shell's echo of its input is one line too.
+    start = folder / "start.rb"
+    start.write_text(f"eval(File.read('{SESSION}'), binding)\nexit\n")
+    with open(folder / "shell.err", "wb") as stderr:
+        out = subprocess.run([str(ROOT / "tests/peers/hbase.sh"), "shell", str(folder / "peer"), str(start)],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True,
+                             errors="replace", timeout=DEADLINE, check=False).stdout
+    (folder / "shell.out").write_text(out)
+    return out
+
+
+def masked(text):
+    for pattern, replacement in MASKS:
+        text = re.sub(pattern, replacement, text, flags=re.M)
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
+
+
+def sections(text):
+    """Name to lines, in order."""
+    found = {}
+    for part in re.split(r"^## ", text, flags=re.M)[1:]:
+        name, _, body = part.partition("\n")
+        found[name] = body.splitlines()
+    return found
+
+
+def compare(report, got):
+    expected, got = sections(EXPECTED.read_text()), sections(got)
+    for name, lines in expected.items():
+        if name not in got:
+            report.outcome(f"shell/{name}", "the session did not get here")
+        elif got[name] != lines:
+            difference = list(difflib.unified_diff(lines, got[name], "HBase", "this server", lineterm="", n=1))[2:]
+            report.outcome(f"shell/{name}", " | ".join(difference[:12]))
+        else:
+            report.outcome(f"shell/{name}")
+
+
+def main():
+    report = Report()
+    if "ZK" not in os.environ and not os.path.exists(BINARY):
+        fail_hard(f"no server at {BINARY}")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-shell-"))
+    server = None
+    try:
+        if "ZK" not in os.environ:
+            server = Server(folder / "data", folder / "server.log")
+        out = masked(shell(server.zk if server else os.environ["ZK"], folder))
+        if "--record" in sys.argv[1:]:
+            EXPECTED.write_text(out)
+            print(f"recorded {len(sections(out))} sections")
+            return 0
+        compare(report, out)
+        if server:
+            report.outcome("shell/server stops cleanly", server.stop())
+    except subprocess.TimeoutExpired:
+        report.outcome("shell", f"no end after {DEADLINE} s")
+    except RuntimeError as problem:
+        report.outcome("shell/server", str(problem))
+    finally:
+        if server and server.process.poll() is None:
+            server.kill()
+        if "KEEP" in os.environ:
+            print(f"kept {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    return report.finish()
+
+
+sys.exit(main())
