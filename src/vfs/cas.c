@@ -86,8 +86,10 @@ static rq_err slots_read(rq_vfs *v, const char *name, rq_arena *arena, slot slot
         memset(s, 0, sizeof *s);
         RQ_TRY(slot_path(name, i, s, why));
         rq_stat st;
-        rq_err rc = rq_vfs_stat(v, s->path, &st, NULL);
+        rq_error detail = {0};
+        rq_err rc = rq_vfs_stat(v, s->path, &st, &detail);
         if (rc == RQ_E_NOT_FOUND) continue;
+        if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
         rq_slice all;
         RQ_TRY(rq_vfs_read_file(v, s->path, BYTES_AT + (size_t)BYTES_MAX, arena, &all, why));
         s->exists = true;
@@ -153,9 +155,10 @@ static rq_err slot_write(rq_vfs *v, const slot *s, bool names_durable, uint64_t 
 static rq_err slot_settle(rq_vfs *v, const slot *s, rq_error *why)
 {
     rq_file *f;
-    rq_err rc = rq_vfs_open(v, s->path, RQ_OPEN_WRITE, &f, NULL);
+    rq_error detail = {0};
+    rq_err rc = rq_vfs_open(v, s->path, RQ_OPEN_WRITE, &f, &detail);
     if (rc == RQ_E_PERMISSION) return RQ_OK;
-    if (rc != RQ_OK) return rq_fail(why, rc, "cannot open %s: %s", s->path, rq_err_text(rc));
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
     rc = rq_file_sync(f, why);
     if (rc == RQ_OK) rc = rq__vfs_sync_parent(v, s->path, why);
     if (rc == RQ_OK) slot_mark(f, s->generation);

@@ -13,16 +13,27 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* A sync that was put off (rq_vfs_defer). */
+typedef struct deferred {
+    struct deferred *next;
+    bool is_dir;
+    char path[];
+} deferred;
+
 typedef struct posix_vfs {
     rq_vfs base;
     int root;
     char *root_path; /* for messages */
+    pthread_mutex_t lock;
+    bool deferring RQ_GUARDED_BY(lock);
+    deferred *deferred RQ_GUARDED_BY(lock);
 } posix_vfs;
 
 typedef struct posix_file {
@@ -171,9 +182,35 @@ static rq_err posix_write(rq_file *base, const void *buf, size_t len, uint64_t o
     return RQ_OK;
 }
 
+/* True: remembered (once for each path), or *ret_rc says why not. */
+static bool put_off(posix_vfs *v, const char *path, bool is_dir, rq_err *ret_rc)
+{
+    pthread_mutex_lock(&v->lock);
+    bool deferring = v->deferring;
+    deferred *d = v->deferred;
+    *ret_rc = RQ_OK;
+    while (deferring && d != NULL && strcmp(d->path, path) != 0)
+        d = d->next;
+    if (deferring && d == NULL) {
+        d = malloc(sizeof *d + strlen(path) + 1);
+        if (d == NULL) {
+            *ret_rc = RQ_E_NO_MEMORY;
+        } else {
+            d->next = v->deferred;
+            d->is_dir = is_dir;
+            strcpy(d->path, path);
+            v->deferred = d;
+        }
+    }
+    pthread_mutex_unlock(&v->lock);
+    return deferring;
+}
+
 static rq_err posix_sync(rq_file *base, rq_error *why)
 {
     posix_file *f = (posix_file *)base;
+    rq_err rc;
+    if (put_off((posix_vfs *)base->vfs, f->path, false, &rc)) return rc;
     if (fdatasync(f->fd) != 0) return fail_file(why, errno, "sync", f);
     return RQ_OK;
 }
@@ -300,12 +337,48 @@ static rq_err posix_link(rq_vfs *base, const char *from, const char *to, rq_erro
 static rq_err posix_sync_dir(rq_vfs *base, const char *dir, rq_error *why)
 {
     posix_vfs *v = (posix_vfs *)base;
+    rq_err rc;
+    if (put_off(v, dir, true, &rc)) return rc;
     int fd = openat(v->root, dir_name(dir), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return fail_errno(why, errno, "sync folder", v, dir);
-    rq_err rc = RQ_OK;
     /* Some network file systems know no fsync for folders; their names are durable at once. */
     if (fsync(fd) != 0 && errno != EINVAL) rc = fail_errno(why, errno, "sync folder", v, dir);
     close(fd);
+    return rc;
+}
+
+/* What was removed since needs no sync: its folder has one. */
+static rq_err sync_deferred(posix_vfs *v, const deferred *d, rq_error *why)
+{
+    if (d->is_dir) {
+        rq_error detail = {.code = RQ_OK};
+        rq_err rc = posix_sync_dir(&v->base, d->path, &detail);
+        return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+    }
+    int fd = openat(v->root, d->path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT ? RQ_OK : fail_errno(why, errno, "sync", v, d->path);
+    rq_err rc = fdatasync(fd) == 0 ? RQ_OK : fail_errno(why, errno, "sync", v, d->path);
+    close(fd);
+    return rc;
+}
+
+static rq_err posix_defer(rq_vfs *base, bool on, rq_error *why)
+{
+    posix_vfs *v = (posix_vfs *)base;
+    pthread_mutex_lock(&v->lock);
+    deferred *list = on ? NULL : v->deferred;
+    v->deferring = on;
+    if (!on) v->deferred = NULL;
+    pthread_mutex_unlock(&v->lock);
+    rq_err rc = RQ_OK;
+    for (int dirs = 0; dirs < 2; dirs++)
+        for (const deferred *d = list; d != NULL; d = d->next)
+            if (rc == RQ_OK && d->is_dir == (dirs == 1)) rc = sync_deferred(v, d, why);
+    while (list != NULL) {
+        deferred *next = list->next;
+        free(list);
+        list = next;
+    }
     return rc;
 }
 
@@ -385,9 +458,11 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .link = posix_link,
         .sync_dir = posix_sync_dir,
         .lock = posix_lock,
+        .defer = posix_defer,
         .free = posix_free,
     };
     v->root_path = path;
+    pthread_mutex_init(&v->lock, NULL);
     v->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (v->root < 0) {
         rq_err rc = fail_errno(why, errno, "open", v, "");

@@ -61,7 +61,8 @@ bool rq_sim_is_cut(const rq_sim *sim);
 /* That one call fails with `rc` and does nothing (a write may have done a part of it; a sync leaves
  * its file's unsynced bytes to chance). Up to 8 pending. */
 void rq_sim_fail_at(rq_sim *sim, uint64_t call, rq_err rc);
-/* Each call that writes, creates or syncs fails with `rc` from now on; RQ_OK: no more. */
+/* Each call that writes, creates or syncs fails with `rc` from now on (with RQ_E_NO_SPACE syncs go
+ * on); RQ_OK: no more. */
 void rq_sim_fail_writes(rq_sim *sim, rq_err rc);
 /* Applies the losses and lets calls through again. Without a cut before, it is one. Open files of
  * before fail for ever; locks are free. REQUIRES: no task is queued (armed timers are dropped). */

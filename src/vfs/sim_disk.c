@@ -344,7 +344,9 @@ static fate call_begin(sim_disk *d, const char *verb, const char *path, bool cha
         *ret_rc = rq_fail(why, d->fails[i].rc, "cannot %s %s: injected failure", verb, path);
         return chance(d, 50) ? FATE_FAIL_PARTLY : FATE_FAIL;
     }
-    if (changes && d->fail_writes != RQ_OK) {
+    /* What is written has its place: a full disk does not keep it from being synced. */
+    bool spares = d->fail_writes == RQ_E_NO_SPACE && strncmp(verb, "sync", 4) == 0;
+    if (changes && d->fail_writes != RQ_OK && !spares) {
         *ret_rc = rq_fail(why, d->fail_writes, "cannot %s %s: injected failure", verb, path);
         return FATE_FAIL;
     }

@@ -124,7 +124,8 @@ rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
         size_t len = (size_t)(end - path);
         memcpy(sub, path, len);
         sub[len] = '\0';
-        rq_err rc = v->mkdir(v, sub, NULL);
+        rq_error detail = {0};
+        rq_err rc = v->mkdir(v, sub, &detail);
         if (rc == RQ_E_EXISTS) {
             /* Whoever made it may have had no time to sync its name: only below a folder made just
              * now is everything new, so an existing one's name is synced too. */
@@ -132,7 +133,7 @@ rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
             RQ_TRY(v->stat(v, sub, &st, why));
             if (!st.is_dir) return rq_fail(why, RQ_E_EXISTS, "%s is no folder", sub);
         } else if (rc != RQ_OK) {
-            return v->mkdir(v, sub, why); /* for the message */
+            return rq_fail(why, rc, "%s", detail.message);
         }
         path_parent(sub, parent);
         RQ_TRY(v->sync_dir(v, parent, why));
@@ -170,9 +171,10 @@ rq_err rq_vfs_remove_tree(rq_vfs *v, const char *path, rq_error *why)
 {
     RQ_TRY(path_check(path, false, why));
     rq_stat st;
-    rq_err rc = v->stat(v, path, &st, NULL);
+    rq_error detail = {0};
+    rq_err rc = v->stat(v, path, &st, &detail);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
-    if (rc != RQ_OK) return v->stat(v, path, &st, why);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
     return st.is_dir ? remove_below(v, path, 0, why) : v->remove(v, path, why);
 }
 
@@ -239,6 +241,11 @@ rq_err rq_vfs_write_new_file(rq_vfs *v, const char *path, rq_slice bytes, rq_err
     if (rc == RQ_OK) rc = rq__vfs_sync_parent(v, path, why);
     if (rc != RQ_OK) (void)v->remove(v, path, NULL); /* the first error is the one that counts */
     return rc;
+}
+
+rq_err rq_vfs_defer(rq_vfs *v, bool on, rq_error *why)
+{
+    return v->defer == NULL ? RQ_OK : v->defer(v, on, why);
 }
 
 void rq_vfs_free(rq_vfs *v)

@@ -63,6 +63,8 @@ struct rq_vfs {
     rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
     rq_err (*sync_dir)(rq_vfs *v, const char *dir, rq_error *why);
     rq_err (*lock)(rq_vfs *v, const char *path, rq_file **ret, rq_error *why);
+    /* NULL: rq_vfs_defer changes nothing. */
+    rq_err (*defer)(rq_vfs *v, bool on, rq_error *why);
     void (*free)(rq_vfs *v);
 };
 
@@ -100,6 +102,15 @@ RQ_NODISCARD rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_
 RQ_NODISCARD rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why);
 /* An exclusive lock on the file, held until it is closed; RQ_E_LOCKED names the holder. */
 RQ_NODISCARD rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_error *why);
+
+/*
+ * Laying out a new root takes a hundred syncs that nobody waits for one by one. Between on and off
+ * every sync of a file or folder is only remembered; `off` performs them, files first, and returns
+ * when all is durable: nothing in between is, in no particular order. For a root that is thrown away
+ * unless it is finished. Off without on is fine.
+ */
+RQ_NODISCARD
+rq_err rq_vfs_defer(rq_vfs *v, bool on, rq_error *why);
 
 /* --- whole small files ------------------------------------------------------------------------ */
 /* Bytes in the arena. RQ_E_INVALID above max_len. */

@@ -90,6 +90,7 @@ rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s, con
  * hold segments (they help to get rid of some). */
 static bool fits_full_disk(const rq_wal *wal, uint64_t len, rq_wal_kind kind)
 {
+    if (wal->newest->slot == NULL) return false; /* the lane waits for space for a new file */
     uint64_t end = rq__wal_offset(wal->newest, wal->staged) + len;
     uint64_t reserve = rq_wal_kind_holds(kind) ? 64u << 10 : 0;
     return end + reserve <= wal->newest->slot->prewritten;
@@ -239,7 +240,7 @@ static void after_write(rq_wal *wal)
 {
     const segment *s = wal->write_segment;
     bool lane = wal->broken != RQ_OK || wal->no_space || sync_is_due(wal) ||
-                rq__wal_offset(s, wal->written) >= wal->options.segment_bytes || wal->push_wanted;
+                wal->written - s->first_lsn >= wal->options.segment_bytes || wal->push_wanted;
     if (lane)
         rq__wal_lane_wake(wal);
     else

@@ -324,7 +324,7 @@ static bool roll_due(rq_wal *wal)
 {
     const segment *s = wal->write_segment;
     if (wal->staged == s->first_lsn) wal->roll_wanted = false; /* nothing in it */
-    return (wal->roll_wanted || rq__wal_offset(s, wal->written) >= wal->options.segment_bytes) &&
+    return (wal->roll_wanted || wal->written - s->first_lsn >= wal->options.segment_bytes) &&
            !wal->closing && may_retry(wal);
 }
 

@@ -187,9 +187,14 @@ static rq_err files_find(rq_wal *wal, rq_error *why)
     found_list list = {0};
     rq_err rc = RQ_OK;
     rq_stat st;
-    rc = rq_vfs_stat(wal->env.vfs, wal->dir, &st, NULL);
+    rq_error detail = {0};
+    rc = rq_vfs_stat(wal->env.vfs, wal->dir, &st, &detail);
     if (rc == RQ_E_NOT_FOUND) {
         rc = RQ_OK;
+        goto out;
+    }
+    if (rc != RQ_OK) {
+        rc = rq_fail(why, rc, "%s", detail.message);
         goto out;
     }
     rc = rq_vfs_list(wal->env.vfs, wal->dir, &arena, &entries, &count, why);
