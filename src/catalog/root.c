@@ -232,6 +232,8 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (root->is_new) {
         make_cluster_id(root);
         rc = remove_interrupted(v, &a, why);
+        /* Until it is sealed the folder is thrown away anyway. */
+        if (rc == RQ_OK) rc = rq_vfs_defer(v, true, why);
     } else {
         rc = check_hbase_version(v, &a, why);
         if (rc == RQ_OK) rc = read_cluster_id(root, &a, why);
@@ -249,6 +251,8 @@ out:
 void rq_root_close(rq_root *root)
 {
     if (root == NULL) return;
+    /* Given up before it was sealed: what was put off need not become durable any more. */
+    if (root->is_new && root->lock != NULL) (void)!rq_vfs_defer(root->vfs, false, NULL);
     (void)rq_file_close(root->lock); /* only a lock: nothing written to it can be lost */
     free(root);
 }
@@ -295,6 +299,7 @@ rq_err rq__root_seal(rq_root *root, rq_error *why)
 {
     char text[16];
     int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
+    RQ_TRY(rq_vfs_defer(root->vfs, false, why));
     RQ_TRY(write_file(root->vfs, VERSION_NAME, rq_slice_of(text, (size_t)len), why));
     RQ_TRY(rq_vfs_sync_dir(root->vfs, DIR_NAME, why));
     root->is_new = false;
