@@ -56,7 +56,7 @@ rq_err rq__descriptor_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "table descriptor is no TableSchema message");
     Pb__BytesBytesPair extra[2] = {PB__BYTES_BYTES_PAIR__INIT, PB__BYTES_BYTES_PAIR__INIT};
     Pb__BytesBytesPair **given = m->attributes;
-    size_t given_count = m->n_attributes;
+    size_t given_count = m->n_attributes, count = given_count;
     rq_err rc = RQ_E_NO_MEMORY;
     Pb__BytesBytesPair **list = calloc(given_count + 2, sizeof *list);
     if (list == NULL) goto out;
@@ -67,14 +67,15 @@ rq_err rq__descriptor_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
     if (!has_attribute(m, "IS_META")) {
         extra[0].first = bytes_of("IS_META");
         extra[0].second = bytes_of(is_meta ? "true" : "false");
-        list[m->n_attributes++] = &extra[0];
+        list[count++] = &extra[0];
     }
     if (!has_attribute(m, TRACKER)) {
         extra[1].first = bytes_of(TRACKER);
         extra[1].second = bytes_of("DEFAULT");
-        list[m->n_attributes++] = &extra[1];
+        list[count++] = &extra[1];
     }
     m->attributes = list;
+    m->n_attributes = count;
     rc = pack_and_parse(m, ret, why);
     m->attributes = given;
     m->n_attributes = given_count;
