@@ -20,7 +20,8 @@ public final class Main {
         if (run == null) {
             run = "r" + ThreadLocalRandom.current().nextInt(100_000, 1_000_000);
         }
-        System.exit(Runner.run(List.of(new Weibo12(configuration(zookeeper), run)), args));
+        Configuration conf = configuration(zookeeper);
+        System.exit(Runner.run(List.of(new Weibo12(conf, run), new OldCalls(conf, run)), args));
     }
 
     private static Configuration configuration(String zookeeper) {
