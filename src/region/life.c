@@ -453,12 +453,45 @@ static void wait_until_idle(rq_region *r)
     ex->latch_destroy(&latch);
 }
 
+/* After a clean stop a family's folder holds its live files and nothing else: what a failed flush
+ * or compaction could not remove goes now. */
+static rq_err sweep_family(rq_region *r, const rq__region_store *s, rq_arena *arena, rq_error *why)
+{
+    names folder;
+    const char *dir = rq_store_dir(s->store);
+    const rq_store_version *v = rq_store_version_now(s->store); /* nobody publishes any more */
+    RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
+    for (size_t i = 0; i < folder.count; i++) {
+        bool live = false;
+        for (size_t j = 0; j < v->file_count && !live; j++)
+            live = strcmp(v->files[j].name, folder.items[i]) == 0;
+        if (!live)
+            RQ_TRY(put_aside(r, rq_store_schema(s->store)->name, dir, folder.items[i], arena, why));
+    }
+    return rq_vfs_sync_dir(r->env.vfs, dir, why);
+}
+
+static rq_err sweep(rq_region *r, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++)
+        rc = sweep_family(r, &r->stores[i], &arena, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
 static rq_err save(rq_region *r, rq_error *why)
 {
     rq__gate_enter(&r->commit_gate, r->env.executor);
-    rq_err rc = rq__seqid_file_write(r->env.vfs, &r->info, r->staged_seqid, why);
-    r->manifest.in_use = false;
-    if (rc == RQ_OK) rc = rq__region_commit(r, NULL, 0, why);
+    rq_err rc = r->manifest.in_use ? sweep(r, why) : RQ_OK;
+    if (rc == RQ_OK) rc = rq__seqid_file_write(r->env.vfs, &r->info, r->staged_seqid, why);
+    if (rc == RQ_OK) {
+        bool was = r->manifest.in_use;
+        r->manifest.in_use = false;
+        rc = rq__region_commit(r, NULL, 0, why);
+        if (rc != RQ_OK) r->manifest.in_use = was;
+    }
     rq__gate_leave(&r->commit_gate, r->env.executor);
     return rc;
 }

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A random history of a region on the simulated environment, and what must be true of it after any
+ * power cut.
+ *
+ * Writes. Op k of row r writes k as the value of a:v and b:v with timestamp k, and puts or deletes
+ * a:x, as one put over two families or as RowMutations, alone or in a batch, waited for or many in
+ * flight. So a row's state names the op that made it, and a torn op shows as two families that
+ * disagree. Counters are incremented one at a time under a nonce.
+ *
+ * After a restart, for each row the op seen is one that was issued, not older than the newest
+ * acknowledged, and whole; a counter is what was acknowledged, plus the increment in flight or not;
+ * retried with its nonce it has counted exactly once.
+ */
+#ifndef RQ_TESTS_SIM_ENGINE_HISTORY_H
+#define RQ_TESTS_SIM_ENGINE_HISTORY_H
+
+#include "base/config.h"
+#include "region/engine.h"
+#include "vfs/sim.h"
+
+#define HISTORY_ROWS 12
+#define HISTORY_COUNTERS 3
+
+typedef struct history_row {
+    uint32_t issued;
+    uint32_t acked;
+} history_row;
+
+typedef struct history_counter {
+    int64_t acked;
+    int64_t in_flight; /* delta of the increment not acknowledged yet, 0: none */
+    uint64_t nonce;
+} history_counter;
+
+typedef struct history {
+    rq_sim *sim;
+    rq_env *env;
+    rq_config *config;
+    rq_arena arena;
+    rq_table_schema *schema;
+    rq_region_info info;
+    rq_engine *engine;
+    rq_region *region;
+    rq_lane *lane;
+    struct rq_wal_member *member;
+    history_row rows[HISTORY_ROWS];
+    history_counter counters[HISTORY_COUNTERS];
+    uint64_t nonces;
+    unsigned in_flight;
+    unsigned failed_ops; /* refused without a cut or a fault: none may be */
+    bool faults;         /* calls are made to fail: ops may be refused */
+    char fault[1100];    /* what is wrong; empty: nothing so far */
+} history;
+
+void history_init(history *h, rq_sim *sim, uint64_t seed);
+void history_clear(history *h);
+/* False: could not be opened (a fault is noted when neither cut nor failing calls explain it). */
+bool history_open(history *h);
+/* Up to `count` random steps; ends early when the power is cut. */
+void history_steps(history *h, unsigned count);
+/* Clean: flushes, expects an empty log. */
+void history_close(history *h, bool clean);
+/* Compares what is there with what must be. Writes: retries increments in flight. */
+void history_check(history *h);
+
+#endif

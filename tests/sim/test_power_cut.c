@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Power cuts and failing calls in the engine: at every file call of some histories, at random ones
+ * of many. After each restart acknowledged writes are there whole, others whole or not at all, and
+ * counters exact (engine_history.h). With sync switched off the same test must fail, else it proves
+ * nothing.
+ *
+ * RQ_SEEDS=n runs n random seeds; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th file call.
+ */
+#include "engine_history.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define STEPS 60
+
+typedef struct outcome {
+    bool good;
+    uint64_t calls; /* of the first round, when nothing was cut */
+    char text[1200];
+} outcome;
+
+static void take_fault(outcome *o, const history *h, const char *when)
+{
+    if (!o->good || h->fault[0] == '\0') return;
+    o->good = false;
+    snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
+}
+
+/* One history with the power cut at call k (0: never), perhaps once more while it recovers, then
+ * checked, stopped cleanly, and checked again. */
+static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
+{
+    outcome o = {.good = true};
+    rq_sim_options options = {.ignore_sync = ignore_sync, .again_percent = seed % 4 * 20};
+    rq_sim *sim;
+    history h;
+    assert_int_equal(rq_sim_new(seed, &options, &sim), RQ_OK);
+    history_init(&h, sim, seed);
+    rq_sim_cut_at(sim, k);
+    if (history_open(&h)) {
+        history_steps(&h, STEPS);
+        history_close(&h, false);
+    }
+    o.calls = rq_sim_calls(sim);
+    take_fault(&o, &h, "before the cut");
+    for (unsigned again = (unsigned)(rq_sim_random(sim) % 3); o.good && again > 0; again--) {
+        rq_sim_restart(sim);
+        rq_sim_cut_at(sim, rq_sim_calls(sim) + 1 + rq_sim_random(sim) % 80);
+        if (history_open(&h)) {
+            history_steps(&h, STEPS / 4);
+            history_close(&h, false);
+        }
+        take_fault(&o, &h, "cut while recovering");
+    }
+    rq_sim_cut_at(sim, 0);
+    rq_sim_restart(sim);
+    for (int round = 0; o.good && round < 2; round++) {
+        if (history_open(&h)) {
+            history_check(&h);
+            history_close(&h, true);
+        }
+        take_fault(&o, &h, round == 0 ? "after the restart" : "after the clean stop");
+    }
+    history_clear(&h);
+    rq_sim_free(sim);
+    return o;
+}
+
+static uint64_t number_from(const char *name, uint64_t fallback)
+{
+    const char *text = getenv(name);
+    return text == NULL ? fallback : strtoull(text, NULL, 10);
+}
+
+static void every_seed_survives_a_random_power_cut(void **state)
+{
+    (void)state;
+    uint64_t only = number_from("RQ_SEED", 0);
+    uint64_t first = only != 0 ? only : 1;
+    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", 500);
+    for (uint64_t seed = first; seed <= last; seed++) {
+        outcome whole = cut_once(seed, 0, false);
+        if (!whole.good) fail_msg("seed %" PRIu64 " without a cut: %s", seed, whole.text);
+        uint64_t k = number_from("RQ_CUT", 1 + seed * 2654435761u % whole.calls);
+        outcome o = cut_once(seed, k, false);
+        if (!o.good) fail_msg("seed %" PRIu64 " cut at call %" PRIu64 ": %s", seed, k, o.text);
+    }
+}
+
+static void a_power_cut_at_every_call_is_survived(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1001; seed <= 1002; seed++) {
+        outcome whole = cut_once(seed, 0, false);
+        if (!whole.good) fail_msg("seed %" PRIu64 " without a cut: %s", seed, whole.text);
+        for (uint64_t k = 1; k <= whole.calls; k++) {
+            outcome o = cut_once(seed, k, false);
+            if (!o.good) fail_msg("seed %" PRIu64 " cut at call %" PRIu64 ": %s", seed, k, o.text);
+        }
+    }
+}
+
+static void without_sync_the_same_test_fails(void **state)
+{
+    (void)state;
+    unsigned failed = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        outcome whole = cut_once(seed, 0, false);
+        outcome o = cut_once(seed, 1 + seed * 2654435761u % whole.calls, true);
+        failed += !o.good;
+    }
+    print_message("%u of 40 seeds noticed that nothing was synced\n", failed);
+    assert_true(failed > 10);
+}
+
+/* Each vfs call of a history fails once: nothing acknowledged is lost, nothing is torn, and after a
+ * restart all goes on. */
+static outcome fail_once(uint64_t seed, uint64_t k, rq_err rc)
+{
+    outcome o = {.good = true};
+    rq_sim *sim;
+    history h;
+    assert_int_equal(rq_sim_new(seed, NULL, &sim), RQ_OK);
+    history_init(&h, sim, seed);
+    h.faults = k != 0;
+    if (k != 0) rq_sim_fail_at(sim, k, rc);
+    if (history_open(&h)) {
+        history_steps(&h, STEPS);
+        history_check(&h);
+        history_close(&h, true);
+    }
+    o.calls = rq_sim_calls(sim);
+    take_fault(&o, &h, "with the failing call");
+    h.faults = false;
+    rq_sim_restart(sim);
+    if (o.good && history_open(&h)) {
+        history_check(&h);
+        history_close(&h, true);
+    }
+    take_fault(&o, &h, "after the restart");
+    history_clear(&h);
+    rq_sim_free(sim);
+    return o;
+}
+
+static void every_failing_call_is_survived(void **state)
+{
+    (void)state;
+    static const rq_err errors[] = {RQ_E_IO, RQ_E_NO_SPACE};
+    uint64_t seed = 2001;
+    uint64_t calls = fail_once(seed, 0, RQ_OK).calls;
+    for (uint64_t k = 1; k <= calls; k++) {
+        rq_err rc = errors[k % RQ_ARRAY_LEN(errors)];
+        outcome o = fail_once(seed, k, rc);
+        if (!o.good) fail_msg("%s at call %" PRIu64 ": %s", rq_err_name(rc), k, o.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_seed_survives_a_random_power_cut),
+        cmocka_unit_test(a_power_cut_at_every_call_is_survived),
+        cmocka_unit_test(without_sync_the_same_test_fails),
+        cmocka_unit_test(every_failing_call_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
