@@ -27,6 +27,7 @@
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
 /* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
 #define STALL_NS (60 * 1000000000ull)
+#define LOG_LINES_PER_SECOND 5
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
 
 static const rq_rpc_server *server_of(const rq_rpc_conn *conn)
@@ -44,12 +45,24 @@ void rq_conn_unref(rq_rpc_conn *conn)
 /* ---- refusing ---------------------------------------------------------------------------------
  */
 
+/* Whether one more line may be logged about a misbehaving client: who sends rubbish must not fill
+ * the operator's disk. */
+static bool may_log(rq_rpc_worker *w)
+{
+    uint64_t second = rq_loop_now_ns(w->loop) / 1000000000u;
+    if (w->log_second != second) {
+        w->log_second = second;
+        w->log_lines = 0;
+    }
+    return w->log_lines++ < LOG_LINES_PER_SECOND;
+}
+
 static void refused(rq_rpc_conn *conn, const char *why)
 {
     const rq_log *log = server_of(conn)->options.log;
     conn->state = RQ_CONN_DEAD;
     rq_count(&conn->worker->counters.refused, 1);
-    if (log != NULL)
+    if (log != NULL && may_log(conn->worker))
         rq_log_warn(log, "rpc", "connection from %s:%u closed: %s", conn->client.host,
                     conn->client.port, why);
 }

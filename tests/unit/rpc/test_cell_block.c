@@ -73,8 +73,10 @@ static void codecs_are_found_by_java_class(void **state)
 }
 
 static const char *const compressors[] = {
-    "org.apache.hadoop.io.compress.DefaultCodec", "org.apache.hadoop.io.compress.GzipCodec",
-    "org.apache.hadoop.io.compress.SnappyCodec",  "org.apache.hadoop.io.compress.Lz4Codec",
+    "org.apache.hadoop.io.compress.DefaultCodec",
+    "org.apache.hadoop.io.compress.GzipCodec",
+    "org.apache.hadoop.io.compress.SnappyCodec",
+    "org.apache.hadoop.io.compress.Lz4Codec",
     "org.apache.hadoop.io.compress.ZStandardCodec",
     "org.apache.hadoop.hbase.io.compress.zstd.ZstdCodec",
 };

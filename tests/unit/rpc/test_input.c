@@ -25,7 +25,8 @@ struct feed {
 static size_t frame_len(unsigned i)
 {
     /* Tiny, ordinary, around the limit of a shared chunk, big, empty. */
-    static const size_t lens[] = {1, 0, 100, 1200, 16380, 16384, 16381, 70000, 3, 65536, 300000, 17};
+    static const size_t lens[] = {1,     0,     100, 1200,  16380,  16384,
+                                  16381, 70000, 3,   65536, 300000, 17};
     return lens[i % RQ_ARRAY_LEN(lens)];
 }
 
@@ -37,7 +38,7 @@ static uint8_t frame_byte(unsigned i, size_t at)
 static void check_frame(unsigned i, rq_slice bytes)
 {
     assert_int_equal(bytes.len, frame_len(i));
-    for (size_t at = 0; at < bytes.len; at += bytes.len > 1000 ? 97 : 1)
+    for (size_t at = 0; at<bytes.len; at += bytes.len> 1000 ? 97 : 1)
         assert_int_equal(bytes.ptr[at], frame_byte(i, at));
 }
 
@@ -188,7 +189,7 @@ static void a_spent_budget_stops_all_but_one(void **state)
     assert_int_equal(rq_input_settle(&a, &pool), RQ_OK);
     put_bytes(&b, &pool, "\0\x10\0\0", 4);
     assert_int_equal(rq_input_settle(&b, &pool), RQ_OK); /* over the budget: the overdraft */
-    for (int i = 0; i < 1000; i++) { /* b goes on until its frame is whole */
+    for (int i = 0; i < 1000; i++) {                     /* b goes on until its frame is whole */
         uint8_t *p = rq_input_buffer(&b, &pool, &room, &why);
         if (p == NULL) break;
         memset(p, 0, room);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol over real sockets: what HBase answers, and what it does with clients that misbehave. */
+/* The protocol over real sockets: what HBase answers, and what it does with clients that misbehave.
+ */
 #include "rpc_peer.h"
 #include "toy_service.h"
 
@@ -100,8 +101,8 @@ static void expect_header_refused(toy *t, const rpc_hello *hello, const char *ja
 static void unknown_services_and_codecs_are_fatal(void **state)
 {
     toy *t = *state;
-    expect_header_refused(t, &(rpc_hello){.service = "NoService"},
-                          HB "ipc.UnknownServiceException", "NoService");
+    expect_header_refused(t, &(rpc_hello){.service = "NoService"}, HB "ipc.UnknownServiceException",
+                          "NoService");
     expect_header_refused(t, &(rpc_hello){.service = NULL}, HB "ipc.UnknownServiceException", "");
     expect_header_refused(t, &(rpc_hello){.service = "ClientService", .codec = "x.NoCodec"},
                           HB "ipc.UnsupportedCellCodecException", "x.NoCodec");
@@ -507,7 +508,8 @@ static void big_requests_take_turns_under_the_budget(void **state)
 {
     (void)state;
     toy t;
-    toy_start(&t, &(toy_options){.loops = 3, .budget_bytes = 8 << 20, .request_bytes_max = 4 << 20});
+    toy_start(&t,
+              &(toy_options){.loops = 3, .budget_bytes = 8 << 20, .request_bytes_max = 4 << 20});
     struct big_client clients[12];
     for (uint32_t i = 0; i < 12; i++) {
         clients[i] = (struct big_client){.toy = &t, .id = i};
