@@ -142,8 +142,7 @@ static bool thread_start(pthread_t *ret, void *(*entry)(void *), void *arg, cons
     return true;
 }
 
-/* --- pools --------------------------------------------------------------------------------------
- */
+/* --- pools -------------------------------------------------------------------------------- */
 
 static void task_finished(thread_executor *ex)
 {
@@ -248,8 +247,7 @@ static void pool_stop(pool *p)
     pthread_mutex_destroy(&p->mutex);
 }
 
-/* --- lanes --------------------------------------------------------------------------------------
- */
+/* --- lanes -------------------------------------------------------------------------------- */
 
 static void *lane_main(void *arg)
 {
@@ -320,8 +318,7 @@ static void executor_lane_free(rq_executor *base, rq_lane *lane_base)
     atomic_fetch_sub(&ex->lanes, 1);
 }
 
-/* --- clocks and timers --------------------------------------------------------------------------
- */
+/* --- clocks and timers -------------------------------------------------------------------- */
 
 static uint64_t executor_now_ns(rq_executor *ex)
 {
@@ -429,8 +426,7 @@ static void timers_stop(thread_executor *ex)
     pthread_mutex_destroy(&ex->timer_mutex);
 }
 
-/* --- latches ------------------------------------------------------------------------------------
- */
+/* --- latches ------------------------------------------------------------------------------ */
 
 static void executor_latch_init(rq_executor *ex, rq_latch *latch)
 {
@@ -498,8 +494,7 @@ static void executor_latch_destroy(rq_latch *latch)
     pthread_mutex_destroy(&impl->mutex);
 }
 
-/* --- the executor -------------------------------------------------------------------------------
- */
+/* --- the executor ------------------------------------------------------------------------- */
 
 static uint64_t executor_random(rq_executor *base)
 {

@@ -91,8 +91,7 @@ static const char *dir_name(const char *path)
     return path[0] == '\0' ? "." : path;
 }
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files -------------------------------------------------------------------------------- */
 
 static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq_error *why)
 {
@@ -234,8 +233,7 @@ static rq_err posix_size(rq_file *base, uint64_t *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names -------------------------------------------------------------------------------- */
 
 static rq_err posix_stat(rq_vfs *base, const char *path, rq_stat *ret, rq_error *why)
 {
@@ -382,8 +380,7 @@ static rq_err posix_defer(rq_vfs *base, bool on, rq_error *why)
     return rc;
 }
 
-/* --- the lock -----------------------------------------------------------------------------------
- */
+/* --- the lock ----------------------------------------------------------------------------- */
 
 /* The process id in the lock file, for a message only. */
 static long lock_holder(int fd)
@@ -422,8 +419,7 @@ static rq_err posix_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error
     return file_new(v, path, fd, ret, why);
 }
 
-/* --- the vfs ------------------------------------------------------------------------------------
- */
+/* --- the vfs ------------------------------------------------------------------------------ */
 
 static void posix_free(rq_vfs *base)
 {

@@ -78,8 +78,7 @@ static bool chance(sim_disk *d, unsigned percent)
     return rq_random_below(&d->random, 100) < percent;
 }
 
-/* --- inodes -------------------------------------------------------------------------------------
- */
+/* --- inodes ------------------------------------------------------------------------------- */
 
 static inode *inode_new(sim_disk *d, bool is_dir)
 {
@@ -221,8 +220,7 @@ static void writeback_some(sim_disk *d)
     }
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names -------------------------------------------------------------------------------- */
 
 static entry *entry_find(const inode *dir, const char *name, size_t len)
 {
@@ -306,8 +304,7 @@ static bool dir_empty(const inode *dir)
     return true;
 }
 
-/* --- calls --------------------------------------------------------------------------------------
- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 /* How a call goes: as it should, or not, perhaps having done a part. */
 typedef enum fate {
@@ -657,8 +654,7 @@ static void disk_vfs_free(rq_vfs *v)
     (void)v; /* the simulation's, see rq_sim_free */
 }
 
-/* --- the power ----------------------------------------------------------------------------------
- */
+/* --- the power ---------------------------------------------------------------------------- */
 
 /* How much of what was not synced survives in one file: all, nothing, or something in between. */
 static unsigned survival(sim_disk *d)
@@ -819,8 +815,7 @@ char *rq_sim_tree(rq_sim *sim)
     return (char *)out.ptr;
 }
 
-/* --- life ---------------------------------------------------------------------------------------
- */
+/* --- life --------------------------------------------------------------------------------- */
 
 rq_err rq__sim_disk_new(rq_sim *sim, sim_disk **ret)
 {

@@ -83,8 +83,7 @@ void rq__sim_executor_tick(sim_executor *ex, uint64_t ns)
     ex->now_ns += ns;
 }
 
-/* --- queues -------------------------------------------------------------------------------------
- */
+/* --- queues ------------------------------------------------------------------------------- */
 
 static void queue_init(queue *q)
 {
@@ -114,8 +113,7 @@ static rq_task *queue_take(queue *q, size_t index)
     return task;
 }
 
-/* --- fibers -------------------------------------------------------------------------------------
- */
+/* --- fibers ------------------------------------------------------------------------------- */
 
 /* The sanitizers are told of each change of stacks. */
 static void switch_begin(void **fake_stack, const void *bottom, size_t len, void *tsan)
@@ -250,8 +248,7 @@ static bool fiber_ready(const fiber *f)
     return lane_idle(f->for_lane);
 }
 
-/* --- the choice ---------------------------------------------------------------------------------
- */
+/* --- the choice --------------------------------------------------------------------------- */
 
 static void timers_fire(sim_executor *ex)
 {
@@ -361,8 +358,7 @@ void rq_sim_advance(rq_sim *sim, uint64_t ns)
     if (ex->now_ns < until) ex->now_ns = until;
 }
 
-/* --- the executor's verbs -----------------------------------------------------------------------
- */
+/* --- the executor's verbs ----------------------------------------------------------------- */
 
 static sim_executor *executor_of(rq_executor *base)
 {
@@ -499,8 +495,7 @@ static uint64_t sim_random(rq_executor *base)
     return rq_random_next(&executor_of(base)->chance);
 }
 
-/* --- life ---------------------------------------------------------------------------------------
- */
+/* --- life --------------------------------------------------------------------------------- */
 
 rq_err rq__sim_executor_new(rq_sim *sim, sim_executor **ret)
 {

@@ -37,8 +37,7 @@ static void path_parent(const char *path, char parent[static RQ_PATH_MAX])
     parent[len] = '\0';
 }
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files -------------------------------------------------------------------------------- */
 
 rq_err rq_vfs_open(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why)
 {
@@ -81,8 +80,7 @@ rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why)
     return f->vfs->size(f, ret, why);
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names -------------------------------------------------------------------------------- */
 
 rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why)
 {
@@ -205,8 +203,7 @@ rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_error *why)
     return v->lock(v, path, ret, why);
 }
 
-/* --- whole small files --------------------------------------------------------------------------
- */
+/* --- whole small files -------------------------------------------------------------------- */
 
 rq_err rq_vfs_read_file(rq_vfs *v, const char *path, size_t max_len, rq_arena *arena, rq_slice *ret,
                         rq_error *why)

@@ -34,10 +34,16 @@ static void ring_put(uint8_t *ring, size_t cap, rq_lsn at, const uint8_t *bytes,
     if (len > first) memcpy(ring, bytes + first, len - first);
 }
 
+bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from)
+{
+    return from >= wal->ring_from && wal->staged - from <= wal->ring_cap;
+}
+
 /* The position below which the ring's bytes may be overwritten. */
 static rq_lsn ring_floor(const rq_wal *wal)
 {
-    bool keep = wal->options.sync == RQ_WAL_SYNC || wal->broken != RQ_OK;
+    bool keep = wal->options.sync == RQ_WAL_SYNC ||
+                (wal->broken != RQ_OK && rq__wal_ring_holds(wal, wal->synced));
     return keep ? wal->synced : wal->written;
 }
 
@@ -53,7 +59,8 @@ static rq_err ring_room(rq_wal *wal, uint64_t len)
         cap *= 2;
     uint8_t *ring = malloc(cap);
     if (ring == NULL) return RQ_E_NO_MEMORY;
-    rq_lsn from = wal->staged - wal->synced <= wal->ring_cap ? wal->synced : ring_floor(wal);
+    rq_lsn from = rq__wal_ring_holds(wal, wal->synced) ? wal->synced : ring_floor(wal);
+    wal->ring_from = from;
     while (from < wal->staged) {
         size_t pos = (size_t)(from & (wal->ring_cap - 1));
         size_t len_here = wal->ring_cap - pos;
@@ -83,8 +90,7 @@ rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s, con
     return RQ_OK;
 }
 
-/* --- stage --------------------------------------------------------------------------------------
- */
+/* --- stage -------------------------------------------------------------------------------- */
 
 /* With a full disk only what was prewritten is left, and its last part is for the kinds that do not
  * hold segments (they help to get rid of some). */
@@ -97,7 +103,25 @@ static bool fits_full_disk(const rq_wal *wal, uint64_t len, rq_wal_kind kind)
 }
 
 /* REQUIRES: mutex, room. Appends the frame; `pieces` are its body. */
-static void frame_append(rq_wal *wal, rq__wal_frame *f, const rq_slice *pieces, size_t count)
+/* The record's body in order: what stage made of its head, then what the caller gave. */
+typedef struct pieces {
+    rq_slice head[3];
+    const rq_slice *more;
+    size_t more_count;
+} pieces;
+
+static const rq_slice *piece_at(const pieces *p, size_t i)
+{
+    return i < RQ_ARRAY_LEN(p->head) ? &p->head[i] : &p->more[i - RQ_ARRAY_LEN(p->head)];
+}
+
+static size_t piece_count(const pieces *p)
+{
+    return RQ_ARRAY_LEN(p->head) + p->more_count;
+}
+
+/* REQUIRES: mutex; room was made. */
+static void frame_append(rq_wal *wal, rq__wal_frame *f, const pieces *body)
 {
     uint8_t header[RQ_WAL_FRAME_HEADER_LEN];
     static const uint8_t zeros[RQ_WAL_ALIGN];
@@ -109,9 +133,10 @@ static void frame_append(rq_wal *wal, rq__wal_frame *f, const rq_slice *pieces, 
     rq_lsn at = wal->staged;
     ring_put(wal->ring, wal->ring_cap, at, header, sizeof header);
     at += sizeof header;
-    for (size_t i = 0; i < count; i++) {
-        ring_put(wal->ring, wal->ring_cap, at, pieces[i].ptr, pieces[i].len);
-        at += pieces[i].len;
+    for (size_t i = 0; i < piece_count(body); i++) {
+        const rq_slice *piece = piece_at(body, i);
+        ring_put(wal->ring, wal->ring_cap, at, piece->ptr, piece->len);
+        at += piece->len;
     }
     rq_lsn end = wal->staged + rq__wal_frame_len(f->body_len);
     ring_put(wal->ring, wal->ring_cap, at, zeros, (size_t)(end - at));
@@ -127,13 +152,13 @@ void rq__wal_stage_mark(rq_wal *wal)
     rq_slice piece = rq_slice_of(&body, 1);
     rq__wal_frame f = {.body_len = 1, .body_crc = rq_crc32c(0, &body, 1)};
     if (ring_room(wal, rq__wal_frame_len(1)) != RQ_OK) return; /* only a help for readers */
-    frame_append(wal, &f, &piece, 1);
+    frame_append(wal, &f, &(pieces){.head = {piece}});
     wal->mark_end = wal->staged;
 }
 
 /* REQUIRES: mutex. */
 static rq_err stage_locked(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
-                           rq__wal_frame *f, const rq_slice *pieces, size_t count, rq_lsn *ret)
+                           rq__wal_frame *f, const pieces *body, rq_lsn *ret)
 {
     uint64_t len = rq__wal_frame_len(f->body_len);
     rq_err failed = (rq_err)atomic_load_explicit(&wal->failed, memory_order_relaxed);
@@ -145,14 +170,12 @@ static rq_err stage_locked(rq_wal *wal, rq_wal_region *region, const rq_wal_reco
     RQ_TRY(rq__wal_note_reserve(region));
     RQ_TRY(ring_room(wal, len));
     rq__wal_note(region, wal->newest, wal->chunk_width, wal->staged, r->sequence_id, r->kind);
-    frame_append(wal, f, pieces, count);
+    frame_append(wal, f, body);
     wal->stats.records++;
     wal->stats.record_bytes += len;
     *ret = wal->staged;
     return RQ_OK;
 }
-
-#define PIECES_MAX 64
 
 rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
                     const rq_slice *more, size_t more_count, rq_lsn *ret)
@@ -161,36 +184,34 @@ rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
     full.region = rq_slice_cstr(region->encoded);
     full.table = rq_slice_of(region->table, region->table_len);
     RQ_TRY(rq__wal_record_check(&full));
-    if (more_count > PIECES_MAX) return RQ_E_INVALID;
     uint8_t head[RQ_WAL_HEAD_MAX];
-    rq_slice pieces[3 + PIECES_MAX];
-    size_t count = 0;
-    pieces[count++] = rq_slice_of(head, rq__wal_record_encode_head(&full, head));
-    pieces[count++] = r->scopes;
-    pieces[count++] = r->payload;
-    for (size_t i = 0; i < more_count; i++)
-        pieces[count++] = more[i];
+    pieces body = {.more = more, .more_count = more_count};
+    body.head[0] = rq_slice_of(head, rq__wal_record_encode_head(&full, head));
+    body.head[1] = r->scopes;
+    body.head[2] = r->payload;
 
     uint64_t body_len = 0;
     rq__wal_frame f = {0};
-    for (size_t i = 0; i < count; i++) {
-        if (pieces[i].len > wal->options.staging_bytes_max) return RQ_E_REQUEST_TOO_BIG;
-        body_len += pieces[i].len;
+    for (size_t i = 0; i < piece_count(&body); i++) {
+        size_t len = piece_at(&body, i)->len;
+        if (len > wal->options.staging_bytes_max) return RQ_E_REQUEST_TOO_BIG;
+        body_len += len;
     }
     if (rq__wal_frame_len(body_len) > wal->options.staging_bytes_max / 2)
         return RQ_E_REQUEST_TOO_BIG;
     f.body_len = (uint32_t)body_len;
-    for (size_t i = 0; i < count; i++)
-        if (pieces[i].len > 0) f.body_crc = rq_crc32c(f.body_crc, pieces[i].ptr, pieces[i].len);
+    for (size_t i = 0; i < piece_count(&body); i++) {
+        const rq_slice *piece = piece_at(&body, i);
+        if (piece->len > 0) f.body_crc = rq_crc32c(f.body_crc, piece->ptr, piece->len);
+    }
 
     pthread_mutex_lock(&wal->mutex);
-    rq_err rc = stage_locked(wal, region, r, &f, pieces, count, ret);
+    rq_err rc = stage_locked(wal, region, r, &f, &body, ret);
     pthread_mutex_unlock(&wal->mutex);
     return rc;
 }
 
-/* --- push ---------------------------------------------------------------------------------------
- */
+/* --- push --------------------------------------------------------------------------------- */
 
 void rq__wal_write_staged(rq_wal *wal)
 {

@@ -75,8 +75,7 @@ static void region_drop_if_idle(rq_wal_region *r)
     if (idle) rq__wal_region_free(r);
 }
 
-/* --- notes --------------------------------------------------------------------------------------
- */
+/* --- notes -------------------------------------------------------------------------------- */
 
 rq_err rq__wal_note_reserve(rq_wal_region *r)
 {
@@ -194,8 +193,7 @@ uint64_t rq__wal_live_bytes(const rq_wal *wal)
     return wal->staged - wal->oldest->first_lsn;
 }
 
-/* --- the index ----------------------------------------------------------------------------------
- */
+/* --- the index ---------------------------------------------------------------------------- */
 
 static const note *note_find(const rq_wal_region *r, const segment *s)
 {
@@ -246,8 +244,7 @@ rq_err rq__wal_index_build(rq_wal *wal, const segment *s, rq_lsn end, rq_buf *re
     return RQ_OK;
 }
 
-/* --- regions ------------------------------------------------------------------------------------
- */
+/* --- regions ------------------------------------------------------------------------------ */
 
 rq_err rq_wal_region_open(rq_wal *wal, const char *encoded, rq_slice table, void *owner,
                           rq_wal_region **ret)

@@ -92,8 +92,7 @@ static bool may_retry(rq_wal *wal)
     return wal->retry_at_ns == 0 || wal->closing || now_ns(wal) >= wal->retry_at_ns;
 }
 
-/* --- sync
- * ----------------------------------------------------------------------------------------- */
+/* --- sync --------------------------------------------------------------------------------- */
 
 static void marks_set(rq_wal *wal, rq_lsn written, rq_lsn synced)
 {
@@ -159,8 +158,7 @@ void rq__wal_arm_timer(rq_wal *wal)
     wal->env.executor->timer_arm(wal->env.executor, &wal->timer, wal->lane, delay);
 }
 
-/* --- prewriting
- * ----------------------------------------------------------------------------------- */
+/* --- prewriting --------------------------------------------------------------------------- */
 
 static uint64_t prewrite_step(const rq_wal *wal)
 {
@@ -220,8 +218,7 @@ static void prewrite(rq_wal *wal)
     }
 }
 
-/* --- files
- * ---------------------------------------------------------------------------------------- */
+/* --- files -------------------------------------------------------------------------------- */
 
 /* Frees files nobody needs, above a small stock. A file may go only once a durable header says that
  * what stands in it is not needed. */
@@ -317,8 +314,7 @@ static rq_err header_put(slot *to, const rq_wal_segment_info *info, rq_error *wh
     return rq__wal_header_write(to->file, info, to->older, why);
 }
 
-/* --- roll
- * ----------------------------------------------------------------------------------------- */
+/* --- roll --------------------------------------------------------------------------------- */
 
 static bool roll_due(rq_wal *wal)
 {
@@ -418,8 +414,7 @@ static void roll(rq_wal *wal)
     complete(wal);
 }
 
-/* --- repair
- * --------------------------------------------------------------------------------------- */
+/* --- repair ------------------------------------------------------------------------------- */
 
 /* REQUIRES: the pen. One attempt on one file; the mutex is released. */
 static rq_err repair_into(rq_wal *wal, segment *to, slot *file, rq_error *why)
@@ -482,7 +477,7 @@ static void repair(rq_wal *wal)
         complete(wal);
     }
     wal->broken = cause; /* also after that sync has failed */
-    if (wal->staged - wal->synced > wal->ring_cap) {
+    if (!rq__wal_ring_holds(wal, wal->synced)) {
         /* HANDOVER, and the ring has forgotten what the operating system lost. */
         log_fail(wal, cause, &why);
         return;
@@ -528,8 +523,7 @@ static void repair(rq_wal *wal)
     complete(wal);
 }
 
-/* --- the lane
- * ------------------------------------------------------------------------------------- */
+/* --- the lane ----------------------------------------------------------------------------- */
 
 /* Writes what leaders left. False when that is nothing, or a leader is at it. */
 static bool drain(rq_wal *wal)

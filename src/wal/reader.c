@@ -279,8 +279,7 @@ rq_err rq_wal_reader_skip(rq_wal_reader *r, rq_error *why)
     return RQ_OK;
 }
 
-/* --- the index
- * ------------------------------------------------------------------------------------ */
+/* --- the index ---------------------------------------------------------------------------- */
 
 /* RQ_E_NOT_FOUND: no valid one. *ret_body is in the window. */
 static rq_err index_load(rq_wal_reader *r, rq_slice *ret_body, rq_error *why)

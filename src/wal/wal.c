@@ -52,8 +52,7 @@ static rq_err options_set(rq_wal *wal, const rq_wal_options *o, rq_error *why)
     return RQ_OK;
 }
 
-/* --- the chain
- * ------------------------------------------------------------------------------------ */
+/* --- the chain ---------------------------------------------------------------------------- */
 
 /* A file as open finds it. */
 typedef struct found {
@@ -221,8 +220,7 @@ out:
     return rc;
 }
 
-/* --- open
- * ----------------------------------------------------------------------------------------- */
+/* --- open --------------------------------------------------------------------------------- */
 
 static void wal_free(rq_wal *wal)
 {
@@ -283,8 +281,7 @@ rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **re
     return RQ_OK;
 }
 
-/* --- replay
- * --------------------------------------------------------------------------------------- */
+/* --- replay ------------------------------------------------------------------------------- */
 
 typedef struct replay {
     rq_wal *wal;
@@ -439,8 +436,7 @@ rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_rec
     return RQ_OK;
 }
 
-/* --- one region alone
- * ----------------------------------------------------------------------------- */
+/* --- one region alone --------------------------------------------------------------------- */
 
 /* What has to be read of one segment for one region. */
 typedef struct part {
@@ -548,8 +544,7 @@ rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
     return rc;
 }
 
-/* --- close
- * ---------------------------------------------------------------------------------------- */
+/* --- close -------------------------------------------------------------------------------- */
 
 /* The last segment's file becomes an empty segment that says so; the other files go. */
 static rq_err leave_empty(rq_wal *wal, rq_error *why)
@@ -606,8 +601,7 @@ rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why)
     return rc;
 }
 
-/* --- state
- * ---------------------------------------------------------------------------------------- */
+/* --- state -------------------------------------------------------------------------------- */
 
 bool rq_wal_failed(const rq_wal *wal)
 {

@@ -118,6 +118,7 @@ struct rq_wal {
     pthread_mutex_t mutex; /* guards what follows up to the members */
     uint8_t *ring;         /* ring_cap bytes, a power of two; position lsn & (ring_cap - 1) */
     size_t ring_cap;
+    rq_lsn ring_from;      /* what is below was left behind when the ring grew */
     uint8_t *ring_retired; /* the pen's holder may still read it */
     rq_lsn staged, written, synced;
     rq_lsn attested;       /* the newest frame says that much is durable */
@@ -162,6 +163,8 @@ void rq__wal_slot_free(slot *s);
 
 /* --- append.c ----------------------------------------------------------------------------------- */
 RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);
+/* REQUIRES: mutex. All bytes from there on are still in the ring. */
+bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from);
 /* REQUIRES: the pen. Writes the ring's bytes [from, to) at their places in the segment. */
 RQ_NODISCARD rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s,
                                        const slot *to_slot, rq_lsn from, rq_lsn to, rq_error *why);

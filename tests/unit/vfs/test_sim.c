@@ -25,8 +25,7 @@ static bool exists(rq_sim *sim, const char *path)
     return rq_vfs_stat(rq_sim_env(sim)->vfs, path, &st, NULL) == RQ_OK;
 }
 
-/* --- what a power cut takes
- * ----------------------------------------------------------------------- */
+/* --- what a power cut takes --------------------------------------------------------------- */
 
 static void synced_bytes_under_synced_names_survive(void **state)
 {
@@ -165,8 +164,7 @@ static void after_a_cut_every_call_fails_until_restart(void **state)
     rq_sim_free(sim);
 }
 
-/* --- the executor
- * ----------------------------------------------------------------------------------- */
+/* --- the executor ------------------------------------------------------------------------- */
 
 typedef struct walker {
     rq_task task;
@@ -286,8 +284,7 @@ static void a_hundred_hours_pass_in_no_time(void **state)
     rq_sim_free(sim);
 }
 
-/* --- the same seed, the same run
- * -------------------------------------------------------------------- */
+/* --- the same seed, the same run ---------------------------------------------------------- */
 
 static char *scribble(uint64_t seed)
 {

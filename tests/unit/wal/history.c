@@ -53,8 +53,7 @@ void history_payload(int region, uint64_t sequence_id, uint8_t *out, size_t len)
         out[i] = (uint8_t)rq_random_next(&r);
 }
 
-/* --- replay
- * --------------------------------------------------------------------------------------- */
+/* --- replay ------------------------------------------------------------------------------- */
 
 static int region_of(rq_slice encoded)
 {
@@ -158,8 +157,7 @@ bool history_open(history *h, rq_error *why)
     return h->fault[0] == '\0';
 }
 
-/* --- appending
- * ------------------------------------------------------------------------------------ */
+/* --- appending ---------------------------------------------------------------------------- */
 
 static void acknowledged(rq_wal_waiter *w, rq_err rc)
 {
@@ -245,8 +243,7 @@ rq_err history_close(history *h, bool clean)
     return rc;
 }
 
-/* --- a random life
- * -------------------------------------------------------------------------------- */
+/* --- a random life ------------------------------------------------------------------------ */
 
 static uint64_t pick(history *h, uint64_t bound)
 {

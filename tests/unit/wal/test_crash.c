@@ -116,8 +116,7 @@ static void without_sync_the_tests_above_fail(void **state)
     assert_true(caught > 100);
 }
 
-/* --- failing calls
- * ---------------------------------------------------------------------------------- */
+/* --- failing calls ------------------------------------------------------------------------ */
 
 /* One call fails; the log goes on or says that it failed; afterwards nothing promised is missing.
  */
