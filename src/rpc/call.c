@@ -465,7 +465,7 @@ static void answer_refusal(rq_call_private *p, struct refusal *r)
     if (r->exception.server_overloaded)
         snprintf(text, sizeof text, "%s", r->message);
     else
-        snprintf(text, sizeof text, "%s is unable to read call parameter from client %s; %s",
+        snprintf(text, sizeof text, "/%s is unable to read call parameter from client %s; %s",
                  rq_server_address(p->conn->worker->server, address), p->conn->client.host,
                  r->message);
     throw_text(p, &r->exception, text);
