@@ -51,7 +51,8 @@ struct history {
     bool out_of_order;
     char fault[512]; /* the first thing found wrong; empty: none */
     uint64_t corrupt_places;
-    int failures; /* of the log, for good */
+    int failures;   /* of the log, for good */
+    int pressed[2]; /* for tests that listen to on_pressure */
 };
 
 /* The simulation stays the caller's. */

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the log promises apart from crashes. */
+#include "history.h"
+
+#include "base/checksum.h"
+#include "wal/format.h"
+#include "wal/reader.h"
+#include "wal/record_codec.h"
+#include "wal/segment.h"
+
+static rq_sim *new_sim(uint64_t seed)
+{
+    rq_sim *sim;
+    assert_int_equal(rq_sim_new(seed, NULL, &sim), RQ_OK);
+    return sim;
+}
+
+static const rq_wal_options small = {
+    .dir = "wal",
+    .segment_bytes = 8192,
+    .max_log_bytes = 40000,
+    .staging_bytes = 4096,
+    .staging_bytes_max = 65536,
+};
+
+static void open_ok(history *h)
+{
+    rq_error why = {0};
+    if (!history_open(h, &why)) fail_msg("%s %s", h->fault, why.message);
+}
+
+static staged *stage_ok(history *h, int region, size_t size)
+{
+    rq_err rc;
+    staged *s = history_stage(h, region, size, RQ_WAL_EDIT, &rc);
+    if (s == NULL) fail_msg("%s", rq_err_name(rc));
+    return s;
+}
+
+/* Staged, pushed and acknowledged. */
+static staged *append(history *h, int region, size_t size)
+{
+    staged *s = stage_ok(h, region, size);
+    history_wait(h, s, false);
+    rq_wal_push(h->wal, h->member);
+    rq_sim_run(h->sim);
+    assert_true(s->acknowledged);
+    return s;
+}
+
+static size_t files_in(rq_sim *sim, const char *dir)
+{
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    assert_int_equal(rq_vfs_list(rq_sim_env(sim)->vfs, dir, &arena, &entries, &count, NULL), RQ_OK);
+    rq_arena_clear(&arena);
+    return count;
+}
+
+/* --- records -------------------------------------------------------------------------------- */
+
+static rq_err check_full_record(void *ctx, const rq_wal_record *r)
+{
+    ++*(int *)ctx;
+    assert_int_equal(r->kind, RQ_WAL_BULK_LOAD);
+    assert_true(rq_slice_eq(r->region, RQ_SLICE_LIT("encoded")));
+    assert_true(rq_slice_eq(r->table, RQ_SLICE_LIT("ns:t")));
+    assert_int_equal(r->sequence_id, 77);
+    assert_int_equal(r->write_time_ms, -5);
+    assert_int_equal(r->nonce_group, UINT64_MAX);
+    assert_int_equal(r->nonce, 12345678901234567890u);
+    assert_true(rq_slice_eq(r->cluster_ids, RQ_SLICE_LIT("0123456789abcdefFEDCBA9876543210")));
+    rq_cursor c = rq_cursor_of(r->scopes);
+    rq_slice family;
+    uint32_t scope;
+    assert_true(rq_wal_scope_next(&c, &family, &scope));
+    assert_true(rq_slice_eq(family, RQ_SLICE_LIT("cf")) && scope == 1);
+    assert_false(rq_wal_scope_next(&c, &family, &scope));
+    assert_true(rq_slice_eq(r->payload, RQ_SLICE_LIT("one two three")));
+    return RQ_OK;
+}
+
+static void every_field_of_a_record_comes_back(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(1);
+    rq_wal *wal;
+    rq_wal_region *region;
+    rq_lsn lsn;
+    assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, NULL), RQ_OK);
+    assert_int_equal(rq_wal_replay(wal, NULL, NULL, NULL), RQ_OK);
+    assert_int_equal(rq_wal_region_open(wal, "encoded", RQ_SLICE_LIT("ns:t"), NULL, &region),
+                     RQ_OK);
+    rq_wal_record r = {
+        .kind = RQ_WAL_BULK_LOAD,
+        .sequence_id = 77,
+        .write_time_ms = -5,
+        .nonce_group = UINT64_MAX,
+        .nonce = 12345678901234567890u,
+        .cluster_ids = RQ_SLICE_LIT("0123456789abcdefFEDCBA9876543210"),
+        .scopes = RQ_SLICE_LIT("\2cf\0\0\0\1"),
+        .payload = RQ_SLICE_LIT("one "),
+    };
+    rq_slice more[] = {RQ_SLICE_LIT("two "), {0}, RQ_SLICE_LIT("three")};
+    assert_int_equal(rq_wal_stage(wal, region, &r, more, 3, &lsn), RQ_OK);
+    assert_int_equal(rq_wal_wait_blocking(wal, lsn, false), RQ_OK);
+    r.cluster_ids.len = 3;
+    assert_int_equal(rq_wal_stage(wal, region, &r, NULL, 0, &lsn), RQ_E_INVALID);
+    r.cluster_ids.len = 0;
+    r.kind = 0;
+    assert_int_equal(rq_wal_stage(wal, region, &r, NULL, 0, &lsn), RQ_E_INVALID);
+    rq_wal_region_close(region);
+    assert_int_equal(rq_wal_close(wal, false, NULL), RQ_OK);
+    int found = 0;
+    assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, NULL), RQ_OK);
+    assert_int_equal(rq_wal_replay(wal, check_full_record, &found, NULL), RQ_OK);
+    assert_int_equal(found, 1);
+    assert_int_equal(rq_wal_found_sequence_id(wal, "encoded"), 77);
+    assert_int_equal(rq_wal_found_sequence_id(wal, "other"), 0);
+    assert_int_equal(rq_wal_close(wal, true, NULL), RQ_OK);
+    rq_sim_free(sim);
+}
+
+static void a_record_may_be_as_long_as_half_the_ceiling(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(2);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    rq_err rc;
+    append(&h, 1, 32000);
+    assert_null(history_stage(&h, 1, 40000, RQ_WAL_EDIT, &rc));
+    assert_int_equal(rc, RQ_E_REQUEST_TOO_BIG);
+    append(&h, 1, 32000);
+    assert_int_equal(history_close(&h, false), RQ_OK);
+    open_ok(&h);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+static void a_full_ring_makes_the_caller_wait(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(3);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    rq_err rc = RQ_OK;
+    staged *s, *last = NULL;
+    int n = 0;
+    while ((s = history_stage(&h, n++ % REGIONS, 1000, RQ_WAL_EDIT, &rc)) != NULL)
+        last = s;
+    assert_int_equal(rc, RQ_E_REGION_TOO_BUSY);
+    assert_true(n > 50);
+    assert_int_equal(rq_wal_wait_blocking(h.wal, last->lsn, false), RQ_OK);
+    append(&h, 0, 1000);
+    history_close(&h, false);
+    open_ok(&h);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+/* --- acknowledgement -------------------------------------------------------------------------- */
+
+static void handover_acknowledges_before_the_disk_and_sync_after_it(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(4);
+    for (int mode = 0; mode < 2; mode++) {
+        rq_wal_options options = small;
+        options.dir = mode == 0 ? "a" : "b";
+        options.sync = mode == 0 ? RQ_WAL_HANDOVER : RQ_WAL_SYNC;
+        history h;
+        history_init(&h, sim, &options);
+        open_ok(&h);
+        staged *s = stage_ok(&h, 0, 10);
+        staged *synced = stage_ok(&h, 0, 10);
+        history_wait(&h, s, false);
+        history_wait(&h, synced, true);
+        rq_wal_push(h.wal, h.member);
+        /* Nothing else has run: the log's lane least of all. */
+        assert_int_equal(s->acknowledged, mode == 0);
+        assert_false(synced->acknowledged);
+        rq_sim_run(sim);
+        assert_true(s->acknowledged && synced->acknowledged);
+        history_close(&h, false);
+        history_clear(&h);
+    }
+    rq_sim_free(sim);
+}
+
+static void bytes_nobody_waits_for_are_synced_soon(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(5);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    staged *s = stage_ok(&h, 0, 10);
+    rq_wal_push(h.wal, NULL);
+    rq_sim_run(sim);
+    rq_wal_stats stats;
+    rq_wal_get_stats(h.wal, &stats);
+    assert_true(stats.written == s->lsn && stats.synced < s->lsn);
+    rq_sim_advance(sim, 2000000000);
+    rq_wal_get_stats(h.wal, &stats);
+    assert_true(stats.synced >= s->lsn);
+    uint64_t calls = rq_sim_calls(sim);
+    rq_sim_advance(sim, 60000000000);
+    assert_true(rq_sim_calls(sim) <= calls + 1); /* at most the mark; then silence */
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+static void one_sync_serves_all_who_wait(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(6);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    append(&h, 0, 10);
+    rq_wal_stats before, after;
+    rq_wal_get_stats(h.wal, &before);
+    staged *all[20];
+    for (int i = 0; i < 20; i++) {
+        all[i] = stage_ok(&h, i % REGIONS, 50);
+        history_wait(&h, all[i], false);
+    }
+    rq_wal_push(h.wal, NULL);
+    rq_sim_run(sim);
+    rq_wal_get_stats(h.wal, &after);
+    assert_int_equal(after.writes - before.writes, 1);
+    assert_int_equal(after.syncs - before.syncs, 1);
+    for (int i = 0; i < 20; i++)
+        assert_true(all[i]->acknowledged);
+    assert_false(h.out_of_order);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+/* --- segments --------------------------------------------------------------------------------- */
+
+static void flushed_segments_are_used_again(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(7);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    for (int i = 0; i < 400; i++) {
+        append(&h, i % REGIONS, 500);
+        if (i % 10 == 9)
+            for (int r = 0; r < REGIONS; r++)
+                history_flush(&h, r);
+    }
+    rq_wal_stats stats;
+    rq_wal_get_stats(h.wal, &stats);
+    assert_true(stats.rolls > 20);
+    assert_true(stats.recycled > 18);
+    assert_true(stats.segments <= 4);
+    assert_true(files_in(sim, "wal") <= 6);
+    assert_int_equal(history_close(&h, false), RQ_OK);
+    open_ok(&h);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+static void on_pressure(void *ctx, rq_wal_region *holder)
+{
+    history *h = ctx;
+    h->pressed[rq_wal_region_name(holder)[0] == '1' ? 0 : 1]++;
+    if (rq_wal_region_owner(holder) != h) h->pressed[1] = 1000000;
+}
+
+static void a_log_too_long_names_who_holds_its_oldest_segment(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(8);
+    history h;
+    history_init(&h, sim, &small);
+    h.options.on_pressure = on_pressure;
+    open_ok(&h);
+    append(&h, 0, 100); /* region 0 holds the first segment with one small record */
+    for (int i = 0; i < 200; i++) {
+        append(&h, 1, 500);
+        if (i % 4 == 3) history_flush(&h, 1);
+    }
+    assert_true(h.pressed[0] > 3);
+    assert_int_equal(h.pressed[1], 0);
+    int before = h.pressed[0];
+    rq_wal_stats stats;
+    rq_wal_get_stats(h.wal, &stats);
+    assert_true(stats.log_bytes > small.max_log_bytes);
+    history_flush(&h, 0);
+    rq_wal_get_stats(h.wal, &stats);
+    assert_true(stats.log_bytes < small.max_log_bytes);
+    for (int i = 0; i < 100; i++) {
+        append(&h, 1, 500);
+        history_flush(&h, 1);
+    }
+    assert_int_equal(h.pressed[0], before);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+static void a_clean_close_leaves_an_empty_log(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        rq_sim *sim = new_sim(seed);
+        history h;
+        history_init(&h, sim, &small);
+        for (int life = 0; life < 4; life++) {
+            open_ok(&h);
+            history_steps(&h, 50 * life);
+            rq_wal_push(h.wal, h.member);
+            rq_sim_advance(sim, 3000000000);
+            for (size_t i = 0; i < h.count; i++)
+                h.records[i]->durable = true;
+            for (int r = 0; r < REGIONS; r++)
+                history_flush(&h, r);
+            assert_int_equal(history_close(&h, true), RQ_OK);
+            assert_int_equal(files_in(sim, "wal"), 1);
+            rq_sim_restart(sim); /* and it is durable */
+            rq_wal *wal;
+            rq_error why = {0};
+            int found = 0;
+            assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, &why), RQ_OK);
+            assert_int_equal(rq_wal_replay(wal, check_full_record, &found, &why), RQ_OK);
+            assert_int_equal(rq_wal_unclaimed(wal, NULL, NULL), 0);
+            assert_int_equal(rq_wal_close(wal, true, NULL), RQ_OK);
+        }
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+}
+
+static bool say_yes(void *ctx, const char *encoded)
+{
+    ++*(int *)ctx;
+    assert_string_equal(encoded, "0123456789abcdef0123456789abcdef");
+    return true;
+}
+
+static void what_a_region_needs_is_kept_until_somebody_lets_it_go(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(9);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    append(&h, 1, 100);
+    rq_error why = {0};
+    assert_int_equal(history_close(&h, true), RQ_E_STATE);
+    rq_wal *wal;
+    rq_wal_region *other, *again;
+    assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, &why), RQ_OK);
+    assert_int_equal(rq_wal_replay(wal, NULL, NULL, &why), RQ_OK);
+    assert_int_equal(rq_wal_region_open(wal, "other", RQ_SLICE_LIT("t"), NULL, &other), RQ_OK);
+    assert_int_equal(rq_wal_region_open(wal, "other", RQ_SLICE_LIT("t"), NULL, &again),
+                     RQ_E_EXISTS);
+    rq_wal_region_close(other);
+    assert_int_equal(rq_wal_unclaimed(wal, NULL, NULL), 1);
+    int asked = 0;
+    assert_int_equal(rq_wal_unclaimed(wal, say_yes, &asked), 0);
+    assert_int_equal(asked, 1);
+    assert_int_equal(rq_wal_close(wal, true, &why), RQ_OK);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+/* --- one region alone ------------------------------------------------------------------------- */
+
+typedef struct alone {
+    uint64_t last;
+    int count;
+    const char *name;
+} alone;
+
+static rq_err take_alone(void *ctx, const rq_wal_record *r)
+{
+    alone *a = ctx;
+    assert_true(rq_slice_eq(r->region, rq_slice_cstr(a->name)));
+    assert_true(r->sequence_id > a->last);
+    a->last = r->sequence_id;
+    a->count++;
+    return RQ_OK;
+}
+
+static void a_region_replays_alone(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        rq_sim *sim = new_sim(seed);
+        history h;
+        history_init(&h, sim, &small);
+        open_ok(&h);
+        int staged_after[REGIONS] = {0};
+        for (int i = 0; i < 150; i++) {
+            int r = (int)(rq_sim_random(sim) % REGIONS);
+            stage_ok(&h, r, rq_sim_random(sim) % 800);
+            staged_after[r]++;
+            if (rq_sim_random(sim) % 4 == 0) rq_wal_push(h.wal, NULL);
+            if (rq_sim_random(sim) % 4 == 0) rq_sim_run(sim);
+            rq_wal_stats stats;
+            rq_wal_get_stats(h.wal, &stats);
+            if (stats.staged - stats.synced > 30000)
+                assert_int_equal(rq_wal_wait_blocking(h.wal, stats.staged, true), RQ_OK);
+        }
+        static const char *const name[REGIONS] = {"1588230740", "0123456789abcdef0123456789abcdef",
+                                                  "fedcba9876543210fedcba9876543210",
+                                                  "00000000000000000000000000000001"};
+        for (int r = 0; r < REGIONS; r++) {
+            alone a = {.name = name[r]};
+            rq_error why = {0};
+            if (rq_wal_replay_region(h.wal, name[r], take_alone, &a, &why) != RQ_OK)
+                fail_msg("%s", why.message);
+            assert_int_equal(a.count, staged_after[r]);
+        }
+        history_close(&h, false);
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+}
+
+typedef struct index_seen {
+    int regions;
+    uint64_t highest;
+} index_seen;
+
+static rq_err see_index(void *ctx, const rq_wal_index_entry *e)
+{
+    index_seen *seen = ctx;
+    seen->regions++;
+    assert_true(e->lowest <= e->highest && e->chunks != 0);
+    if (rq_slice_eq(e->region, RQ_SLICE_LIT("1588230740"))) seen->highest = e->highest;
+    return RQ_OK;
+}
+
+static void a_sealed_segment_ends_with_an_index(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(10);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    for (int i = 0; i < 10; i++)
+        append(&h, i % 2, 300);
+    rq_wal_roll(h.wal);
+    rq_sim_run(sim);
+    append(&h, 3, 10);
+    rq_vfs *v = rq_sim_env(sim)->vfs;
+    rq_wal_reader *first, *second;
+    assert_int_equal(rq_wal_reader_open(v, "wal/000001.wal", &first, NULL), RQ_OK);
+    assert_int_equal(rq_wal_reader_open(v, "wal/000002.wal", &second, NULL), RQ_OK);
+    assert_int_equal(rq_wal_reader_info(second)->prev_number, rq_wal_reader_info(first)->number);
+    rq_wal_reader_set_end(first, rq_wal_reader_info(second)->first_lsn);
+    index_seen seen = {0};
+    rq_error why = {0};
+    if (rq_wal_reader_index(first, see_index, &seen, &why) != RQ_OK) fail_msg("%s", why.message);
+    assert_int_equal(seen.regions, 2);
+    assert_int_equal(seen.highest, 5);
+    rq_wal_record r;
+    assert_int_equal(rq_wal_reader_seek_chunk(first, 0, NULL), RQ_OK);
+    assert_int_equal(rq_wal_reader_next(first, &r, NULL), RQ_OK);
+    assert_int_equal(r.sequence_id, 1);
+    assert_int_equal(rq_wal_reader_seek_chunk(first, 63, NULL), RQ_E_END);
+    rq_wal_reader_close(first);
+    rq_wal_reader_close(second);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+/* --- strangers -------------------------------------------------------------------------------- */
+
+/* A log with one frame of our making. */
+static void write_frame(rq_sim *sim, rq_slice body)
+{
+    rq_vfs *v = rq_sim_env(sim)->vfs;
+    assert_int_equal(rq_vfs_mkdirs(v, "wal", NULL), RQ_OK);
+    rq_file *f;
+    assert_int_equal(rq_vfs_open(v, "wal/000001.wal", RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, NULL),
+                     RQ_OK);
+    rq_wal_segment_info info = {
+        .number = 1, .epoch = 1, .first_lsn = RQ_WAL_FIRST_LSN, .oldest_number = 1};
+    assert_int_equal(rq__wal_header_write(f, &info, 0, NULL), RQ_OK);
+    rq__wal_frame frame = {.epoch = 1,
+                           .lsn = RQ_WAL_FIRST_LSN,
+                           .body_len = (uint32_t)body.len,
+                           .body_crc = rq_crc32c(0, body.ptr, body.len)};
+    uint8_t bytes[512] = {0};
+    rq__wal_frame_encode(&frame, bytes);
+    memcpy(bytes + RQ_WAL_FRAME_HEADER_LEN, body.ptr, body.len);
+    assert_int_equal(rq_file_write(f, bytes, rq__wal_frame_len(body.len), RQ_WAL_FRAMES_AT, NULL),
+                     RQ_OK);
+    rq_file_close(f);
+}
+
+static void unknown_kinds_and_malformed_records_are_refused(void **state)
+{
+    (void)state;
+    uint8_t body[200];
+    rq_wal_record r = {.kind = RQ_WAL_EDIT,
+                       .region = RQ_SLICE_LIT("region"),
+                       .table = RQ_SLICE_LIT("t"),
+                       .sequence_id = 1,
+                       .scopes = RQ_SLICE_LIT("\2cf\0\0\0\1")};
+    uint8_t head[RQ_WAL_HEAD_MAX];
+    size_t len = rq__wal_record_encode_head(&r, head);
+    memcpy(body, head, len);
+    memcpy(body + len, r.scopes.ptr, r.scopes.len);
+    len += r.scopes.len;
+    for (size_t cut = 0; cut <= len; cut++) {
+        rq_sim *sim = new_sim(cut);
+        write_frame(sim, rq_slice_of(body, cut));
+        rq_wal *wal;
+        rq_error why = {0};
+        assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, &why), RQ_OK);
+        rq_err rc = rq_wal_replay(wal, NULL, NULL, &why);
+        if (cut == len) {
+            assert_int_equal(rc, RQ_OK);
+        } else {
+            assert_int_equal(rc, RQ_E_CORRUPT);
+            assert_non_null(strstr(why.message, "wal/000001.wal: offset 4096"));
+        }
+        rq_wal_close(wal, false, NULL);
+        rq_sim_free(sim);
+    }
+    rq_sim *sim = new_sim(1);
+    body[0] = RQ_WAL_KIND_LAST + 1;
+    write_frame(sim, rq_slice_of(body, len));
+    rq_wal *wal;
+    rq_error why = {0};
+    assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, &why), RQ_OK);
+    assert_int_equal(rq_wal_replay(wal, NULL, NULL, &why), RQ_E_VERSION);
+    assert_non_null(strstr(why.message, "wal/000001.wal: offset 4096"));
+    rq_wal_close(wal, false, NULL);
+    rq_sim_free(sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_of_a_record_comes_back),
+        cmocka_unit_test(a_record_may_be_as_long_as_half_the_ceiling),
+        cmocka_unit_test(a_full_ring_makes_the_caller_wait),
+        cmocka_unit_test(handover_acknowledges_before_the_disk_and_sync_after_it),
+        cmocka_unit_test(bytes_nobody_waits_for_are_synced_soon),
+        cmocka_unit_test(one_sync_serves_all_who_wait),
+        cmocka_unit_test(flushed_segments_are_used_again),
+        cmocka_unit_test(a_log_too_long_names_who_holds_its_oldest_segment),
+        cmocka_unit_test(a_clean_close_leaves_an_empty_log),
+        cmocka_unit_test(what_a_region_needs_is_kept_until_somebody_lets_it_go),
+        cmocka_unit_test(a_region_replays_alone),
+        cmocka_unit_test(a_sealed_segment_ends_with_an_index),
+        cmocka_unit_test(unknown_kinds_and_malformed_records_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
