@@ -91,7 +91,8 @@ public final class OldCalls implements Program {
             kept(steps, table);
             steps.run("batch", () -> {
                 Object[] results = new Object[4];
-                table.batch(List.<Row>of(new Get(row(5)), put("batch", "q", "x"), new Delete(Bytes.toBytes("nothing")), new Get(row(250))), results);
+                table.batch(List.<Row>of(new Get(row(5)), put("batch", "q", "x"), new Delete(Bytes.toBytes("nothing")),
+                    new Get(row(250))), results);
                 Expect.equal("value5", value((Result) results[0]), "get");
                 Expect.equal("value250", value((Result) results[3]), "get of another region");
                 Expect.equal("x", value(table.get(new Get(Bytes.toBytes("batch")))), "put");
@@ -185,11 +186,13 @@ public final class OldCalls implements Program {
             Result[] results = table.get(List.of(new Get(row(1)), new Get(row(150)), new Get(Bytes.toBytes("nothing")), new Get(row(299))));
             Expect.equal("value1 value150 value299", value(results[0]) + " " + value(results[1]) + " " + value(results[3]), "values");
             Expect.that(results[2].isEmpty(), "nothing");
-            Expect.equal("[true, false]", Arrays.toString(table.existsAll(List.of(new Get(row(7)), new Get(Bytes.toBytes("nothing"))))), "exists");
+            Expect.equal("[true, false]", Arrays.toString(table.existsAll(List.of(new Get(row(7)),
+                new Get(Bytes.toBytes("nothing"))))), "exists");
         });
         steps.run("cells of a get", () -> {
             Cell cell = table.get(new Get(row(42))).rawCells()[0];
-            Expect.equal("row042 cf q value42", Bytes.toString(CellUtil.cloneRow(cell)) + " " + Bytes.toString(CellUtil.cloneFamily(cell)) + " "
+            Expect.equal("row042 cf q value42",
+                Bytes.toString(CellUtil.cloneRow(cell)) + " " + Bytes.toString(CellUtil.cloneFamily(cell)) + " "
                 + Bytes.toString(CellUtil.cloneQualifier(cell)) + " " + Bytes.toString(CellUtil.cloneValue(cell)), "cell");
         });
     }

@@ -168,7 +168,8 @@ public final class Weibo implements Program {
             Expect.fails(NamespaceExistException.class, weibo.namespace, () -> admin.createNamespace(weibo.namespaceDescriptor()));
             Expect.fails(TableExistsException.class, weibo.content.getNameAsString(), () -> admin.createTable(weibo.contentDescriptor()));
             Expect.fails(TableNotDisabledException.class, weibo.content.getNameAsString(), () -> admin.deleteTable(weibo.content));
-            Remote.fails("org.apache.hadoop.hbase.constraint.ConstraintException", "Only empty namespaces can be removed. Namespace " + weibo.namespace
+            Remote.fails("org.apache.hadoop.hbase.constraint.ConstraintException",
+                "Only empty namespaces can be removed. Namespace " + weibo.namespace
                 + " has 3 tables", () -> admin.deleteNamespace(weibo.namespace));
         });
         steps.run("1: after following again posts stay invisible", () -> {

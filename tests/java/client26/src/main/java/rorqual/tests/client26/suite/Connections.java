@@ -169,7 +169,8 @@ public final class Connections implements Program {
                     puts.add(t.put(put(String.format("async%03d", i), "f:q=" + i)));
                 }
                 CompletableFuture.allOf(puts.toArray(new CompletableFuture<?>[0])).get(60, TimeUnit.SECONDS);
-                List<Result> results = t.scanAll(new Scan().setStartStopRowForPrefixScan(b("async")).setCaching(70)).get(60, TimeUnit.SECONDS);
+                List<Result> results = t.scanAll(new Scan().setStartStopRowForPrefixScan(b("async")).setCaching(70)).get(60,
+                    TimeUnit.SECONDS);
                 Expect.equal(500, results.size(), "rows");
                 Expect.equal("f:q=499", untimed(results.get(499)), "the last");
                 Expect.equal("f:q=7", untimed(t.get(get("async007")).get(60, TimeUnit.SECONDS)), "get");

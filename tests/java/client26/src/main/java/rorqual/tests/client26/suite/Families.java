@@ -229,7 +229,8 @@ public final class Families implements Program {
                     byte[] f = b(family);
                     t.put(new Put(b("mixed")).addColumn(f, b("q"), now, b("new")).addColumn(f, b("q"), now - 1_100_000, b("old"))
                         .addColumn(f, b("q"), now - 1_200_000, b("older")));
-                    t.put(new Put(b("old")).addColumn(f, b("q"), now - 1_100_000, b("old")).addColumn(f, b("q"), now - 1_200_000, b("older"))
+                    t.put(new Put(b("old")).addColumn(f, b("q"), now - 1_100_000, b("old")).addColumn(f, b("q"), now - 1_200_000,
+                        b("older"))
                         .addColumn(f, b("q"), now - 1_300_000, b("oldest")));
                     t.put(new Put(b("young")).addColumn(f, b("q"), now - 500_000, b("young")));
                 }
@@ -244,13 +245,16 @@ public final class Families implements Program {
                     Expect.equal("ttl:q=new", untimed(t.get(get("mixed").addFamily(b("ttl")).readAllVersions())), "mixed");
                     Expect.equal("", untimed(t.get(get("old").addFamily(b("ttl")).readAllVersions())), "old");
                     Expect.equal("ttl:q=young", untimed(t.get(get("young").addFamily(b("ttl")))), "young");
-                    Expect.equal("min:q=new min:q=old", untimed(t.get(get("mixed").addFamily(b("min")).readAllVersions())), "mixed, MIN_VERSIONS");
-                    Expect.equal("min:q=old min:q=older", untimed(t.get(get("old").addFamily(b("min")).readAllVersions())), "old, MIN_VERSIONS");
+                    Expect.equal("min:q=new min:q=old", untimed(t.get(get("mixed").addFamily(b("min")).readAllVersions())),
+                        "mixed, MIN_VERSIONS");
+                    Expect.equal("min:q=old min:q=older", untimed(t.get(get("old").addFamily(b("min")).readAllVersions())),
+                        "old, MIN_VERSIONS");
                     Expect.equal("young/ttl:q=young", untimed(t, new Scan().addFamily(b("ttl")).withStartRow(b("n"))), "scan");
                 });
             }
             steps.run("TTL: expired cells leave the files", () -> Expect.equal("", untimed(t,
-                new Scan().withStartRow(b("old")).withStopRow(b("old"), true).addFamily(b("ttl")).setRaw(true).readAllVersions()), "raw scan"));
+                new Scan().withStartRow(b("old")).withStopRow(b("old"), true).addFamily(b("ttl")).setRaw(true).readAllVersions()),
+                    "raw scan"));
         }
     }
 

@@ -182,7 +182,8 @@ public final class Filters implements Program {
         steps.run("FuzzyRowFilter backwards", () -> Expect.equal("0013_04 0003_04 00",
             rowLine(keys, with(fuzzy("00?3_04")).setReversed(true)), "rows"));
         steps.run("MultiRowRangeFilter", () -> {
-            List<RowRange> ranges = new ArrayList<>(List.of(new RowRange("0015_03", false, "0016_01", true), new RowRange("0002", true, "0003", false),
+            List<RowRange> ranges = new ArrayList<>(List.of(new RowRange("0015_03", false, "0016_01", true), new RowRange("0002",
+                true, "0003", false),
                 new RowRange("0018_04", true, "", false)));
             Expect.equal("0002_00 0002_01 0002_02 0002_03 0002_04 0015_04 0016_00 0016_01 0018_04 "
                 + "0019_00 0019_01 0019_02 0019_03 0019_04", rowsOf(keys, new MultiRowRangeFilter(ranges)), "ranges");
@@ -228,15 +229,18 @@ public final class Filters implements Program {
         steps.run("ColumnRangeFilter", () -> {
             Expect.equal("a1/f:b=x a2/f:ab=y b1/f:b=X c1/f:b=z",
                 untimed(t, with(new ColumnRangeFilter(b("a"), false, b("c"), false))), "(a, c)");
-            Expect.equal("c1/f:b=z c1/f:c=", untimed(t, with(new ColumnRangeFilter(b("b"), true, b("c"), true)).withStartRow(b("c"))), "[b, c]");
+            Expect.equal("c1/f:b=z c1/f:c=", untimed(t, with(new ColumnRangeFilter(b("b"), true, b("c"),
+                true)).withStartRow(b("c"))), "[b, c]");
             Expect.equal("c1/f:c= c2/g:z=last d1/f:d=d",
                 untimed(t, with(new ColumnRangeFilter(b("c"), true, null, false)).withStartRow(b("c"))), "[c, …");
         });
-        steps.run("ColumnCountGetFilter", () -> Expect.equal("f:a=5 f:b=z", untimed(t.get(get("c1").setFilter(new ColumnCountGetFilter(2)))), "get"));
+        steps.run("ColumnCountGetFilter", () -> Expect.equal("f:a=5 f:b=z",
+            untimed(t.get(get("c1").setFilter(new ColumnCountGetFilter(2)))), "get"));
         steps.run("ColumnPaginationFilter", () -> {
             // Columns are counted per family.
             Expect.equal("f:b=z f:c=", untimed(t.get(get("c1").setFilter(new ColumnPaginationFilter(2, 1)))), "limit 2, offset 1");
-            Expect.equal("f:c=", untimed(t.get(get("c1").addFamily(b("f")).setFilter(new ColumnPaginationFilter(2, b("c"))))), "from column c");
+            Expect.equal("f:c=", untimed(t.get(get("c1").addFamily(b("f")).setFilter(new ColumnPaginationFilter(2, b("c"))))),
+                "from column c");
         });
         steps.run("QualifierFilter", () -> Expect.equal("b1/g:z=One two c2/g:z=last",
             untimed(t, with(new QualifierFilter(CompareOperator.EQUAL, new BinaryComparator(b("z"))))), "cells"));
@@ -244,7 +248,8 @@ public final class Filters implements Program {
             untimed(t, with(new FamilyFilter(CompareOperator.GREATER, new BinaryComparator(b("f"))))), "cells"));
         steps.run("TimestampsFilter", () -> {
             Expect.equal("a2/f:ab@2=y b2/f:a@2=4 c1/f:b@3=z", timed(t, with(new TimestampsFilter(List.of(3L, 2L)))), "cells");
-            Expect.equal("b2/f:a@1=3", timed(t, with(new TimestampsFilter(List.of(1L))).withStartRow(b("b2")).withStopRow(b("c")).readAllVersions()), "older version");
+            Expect.equal("b2/f:a@1=3", timed(t,
+                with(new TimestampsFilter(List.of(1L))).withStartRow(b("b2")).withStopRow(b("c")).readAllVersions()), "older version");
         });
         steps.run("DependentColumnFilter", () -> Expect.equal("a1/f:a=1 a1/f:b=x a1/g:a=one b1/f:a=3 b1/f:b=X b1/g:z=One two c1/f:b=z",
             untimed(t, with(new DependentColumnFilter(b("f"), b("b")))), "cells of the same time as f:b"));
@@ -252,9 +257,11 @@ public final class Filters implements Program {
 
     private void values(Steps steps, Table t) {
         steps.run("ValueFilter", () -> {
-            Expect.equal("a1/g:a=one b1/g:z=One two", untimed(t, with(new ValueFilter(CompareOperator.EQUAL, new SubstringComparator("one")))), "substring");
+            Expect.equal("a1/g:a=one b1/g:z=One two", untimed(t, with(new ValueFilter(CompareOperator.EQUAL,
+                new SubstringComparator("one")))), "substring");
             Expect.equal("a1/f:b=x", untimed(t, with(new ValueFilter(CompareOperator.EQUAL, new BinaryComparator(b("x"))))), "binary");
-            Expect.equal("b1/g:z=One two c1/g:a=three", untimed(t, with(new ValueFilter(CompareOperator.EQUAL, new RegexStringComparator("t[wh]")))), "regex");
+            Expect.equal("b1/g:z=One two c1/g:a=three", untimed(t, with(new ValueFilter(CompareOperator.EQUAL,
+                new RegexStringComparator("t[wh]")))), "regex");
             Expect.equal("c1/f:c=", untimed(t, with(new ValueFilter(CompareOperator.EQUAL, new BinaryComparator(b(""))))), "empty");
         });
         steps.run("SingleColumnValueFilter", () -> {
@@ -280,22 +287,28 @@ public final class Filters implements Program {
             with(new ColumnValueFilter(b("f"), b("b"), CompareOperator.EQUAL, b("x")))), "only the cell"));
         steps.run("SkipFilter", () -> Expect.equal("a2 b2 c1 c2 d1", rowsOf(t,
             new SkipFilter(new ValueFilter(CompareOperator.NOT_EQUAL, new SubstringComparator("one")))), "rows without such a value"));
-        steps.run("NullComparator", () -> Expect.equal("", rowsOf(t, new ValueFilter(CompareOperator.EQUAL, new NullComparator())), "rows"));
+        steps.run("NullComparator", () -> Expect.equal("", rowsOf(t, new ValueFilter(CompareOperator.EQUAL, new NullComparator())),
+            "rows"));
     }
 
     private void lists(Steps steps, Table t) {
         Filter b = new PrefixFilter(b("b"));
         Filter one = new RowFilter(CompareOperator.EQUAL, new SubstringComparator("1"));
-        steps.run("FilterList of all", () -> Expect.equal("b1", rowsOf(t, new FilterList(FilterList.Operator.MUST_PASS_ALL, b, one)), "rows"));
-        steps.run("FilterList of one", () -> Expect.equal("a1 b1 b2 c1 d1", rowsOf(t, new FilterList(FilterList.Operator.MUST_PASS_ONE, b, one)), "rows"));
+        steps.run("FilterList of all", () -> Expect.equal("b1", rowsOf(t, new FilterList(FilterList.Operator.MUST_PASS_ALL, b,
+            one)), "rows"));
+        steps.run("FilterList of one", () -> Expect.equal("a1 b1 b2 c1 d1", rowsOf(t,
+            new FilterList(FilterList.Operator.MUST_PASS_ONE, b, one)), "rows"));
         steps.run("FilterList in a list", () -> {
-            FilterList inner = new FilterList(FilterList.Operator.MUST_PASS_ONE, new RowFilter(CompareOperator.EQUAL, new BinaryComparator(b("a1"))),
+            FilterList inner = new FilterList(FilterList.Operator.MUST_PASS_ONE, new RowFilter(CompareOperator.EQUAL,
+                new BinaryComparator(b("a1"))),
                 new RowFilter(CompareOperator.EQUAL, new BinaryComparator(b("c1"))));
             Expect.equal("a1/f:b=x c1/f:b=z", untimed(t, with(new FilterList(inner, new QualifierFilter(CompareOperator.EQUAL,
                 new BinaryComparator(b("b")))))), "cells");
         });
-        steps.run("FilterList of columns", () -> Expect.equal("c1/f:b=z c1/f:c= d1/f:d=d", untimed(t, new Scan().withStartRow(b("c")).addFamily(b("f")).setFilter(
-            new FilterList(FilterList.Operator.MUST_PASS_ONE, new ColumnPrefixFilter(b("d")), new ColumnRangeFilter(b("b"), true, b("c"), true)))), "cells"));
+        steps.run("FilterList of columns", () -> Expect.equal("c1/f:b=z c1/f:c= d1/f:d=d", untimed(t,
+            new Scan().withStartRow(b("c")).addFamily(b("f")).setFilter(
+            new FilterList(FilterList.Operator.MUST_PASS_ONE, new ColumnPrefixFilter(b("d")), new ColumnRangeFilter(b("b"), true,
+                b("c"), true)))), "cells"));
         steps.run("FilterList with a page", () -> Expect.equal("b1", rowsOf(t, new FilterList(b, new PageFilter(1))), "rows"));
         steps.run("FilterList, empty", () -> Expect.equal("a1 a2 b1 b2 c1 c2 d1", rowsOf(t, new FilterList()), "rows"));
         steps.run("a filter and a limit", () -> Expect.equal("b1", rowLine(t, with(b).setLimit(1)), "rows"));

@@ -92,7 +92,8 @@ public final class Maintenance implements Program {
                 admin.flush(name);
                 admin.majorCompact(name);
                 idle(name);
-                Expect.equal("", timed(t, new Scan().withStartRow(b("dead")).withStopRow(b("deae")).setRaw(true).readAllVersions()), "raw scan");
+                Expect.equal("", timed(t, new Scan().withStartRow(b("dead")).withStopRow(b("deae")).setRaw(true).readAllVersions()),
+                    "raw scan");
             });
         }
         steps.run("an absent table", () -> {

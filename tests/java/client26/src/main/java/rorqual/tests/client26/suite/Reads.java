@@ -218,7 +218,8 @@ public final class Reads implements Program {
             Expect.equal("r049", rowLine(t, new Scan().withStartRow(b("r049")).withStopRow(b("r050"))), "before");
             Expect.equal("r049 r050", rowLine(t, new Scan().withStartRow(b("r049")).withStopRow(b("r050"), true)), "with it");
             Expect.equal("r050 r049", rowLine(t, new Scan().setReversed(true).withStartRow(b("r050")).withStopRow(b("r048"))), "back");
-            Expect.equal("r049", rowLine(t, new Scan().setReversed(true).withStartRow(b("r050"), false).withStopRow(b("r048"))), "back without");
+            Expect.equal("r049", rowLine(t, new Scan().setReversed(true).withStartRow(b("r050"), false).withStopRow(b("r048"))),
+                "back without");
         });
         steps.run("regions: a scan closed early", () -> {
             for (int i = 0; i < 20; i++) {

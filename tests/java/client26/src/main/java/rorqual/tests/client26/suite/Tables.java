@@ -127,10 +127,12 @@ public final class Tables implements Program {
             nonsense("DFS_REPLICATION", "-1", "HFile Replication for column family cf  must be greater than zero.");
             nonsense("BLOOMFILTER", "XX", "Failed to get bloom filter param");
             nonsense("COMPRESSION", "XX", "No enum constant");
-            Expect.fails(DoNotRetryIOException.class, "MEMSTORE_FLUSHSIZE for table descriptor or \"hbase.hregion.memstore.flush.size\" (1000) "
+            Expect.fails(DoNotRetryIOException.class,
+                "MEMSTORE_FLUSHSIZE for table descriptor or \"hbase.hregion.memstore.flush.size\" (1000) "
                 + "is too small, which might cause very frequent flushing.", () -> admin.createTable(TableDescriptorBuilder
                 .newBuilder(cluster.name("tab_nonsense")).setColumnFamily(Cluster.family("cf")).setMemStoreFlushSize(1_000).build()));
-            Expect.fails(DoNotRetryIOException.class, "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" (1000) is too small",
+            Expect.fails(DoNotRetryIOException.class,
+                "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" (1000) is too small",
                 () -> admin.createTable(TableDescriptorBuilder.newBuilder(cluster.name("tab_nonsense"))
                 .setColumnFamily(Cluster.family("cf")).setMaxFileSize(1_000).build()));
         });

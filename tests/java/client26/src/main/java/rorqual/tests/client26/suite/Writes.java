@@ -254,7 +254,8 @@ public final class Writes implements Program {
             Expect.equal(42L, t.incrementColumnValue(b("inc1"), F, Q, 0), "by zero");
         });
         steps.run("increment: several columns", () -> {
-            Result result = t.increment(new Increment(b("inc2")).addColumn(F, b("b"), -3).addColumn(F, b("a"), 1).addColumn(b("g"), b("a"), 9));
+            Result result = t.increment(new Increment(b("inc2")).addColumn(F, b("b"), -3).addColumn(F, b("a"), 1).addColumn(b("g"),
+                b("a"), 9));
             Expect.equal("[1, -3, 9]", longs(result), "result, in order of columns");
             Expect.equal("[1, -3, 9]", longs(t.get(get("inc2"))), "row");
         });
@@ -265,7 +266,8 @@ public final class Writes implements Program {
         });
         steps.run("increment: of what is no long", () -> {
             t.put(put("inc3", "f:q=text"));
-            Expect.fails(DoNotRetryIOException.class, "Field is not a long, it's 4 bytes wide", () -> t.incrementColumnValue(b("inc3"), F, Q, 1));
+            Expect.fails(DoNotRetryIOException.class, "Field is not a long, it's 4 bytes wide",
+                () -> t.incrementColumnValue(b("inc3"), F, Q, 1));
             Expect.equal("f:q=text", untimed(t.get(get("inc3"))), "untouched");
         });
         steps.run("increment: over the largest long", () -> {
@@ -302,7 +304,8 @@ public final class Writes implements Program {
             Expect.equal("f:q=abcdef", untimed(t.append(new Append(b("app1")).addColumn(F, Q, b("def")))), "second");
         });
         steps.run("append: several columns", () -> {
-            Result result = t.append(new Append(b("app1")).addColumn(F, b("z"), b("1")).addColumn(b("g"), b("a"), b("2")).addColumn(F, b("b"), b("")));
+            Result result = t.append(new Append(b("app1")).addColumn(F, b("z"), b("1")).addColumn(b("g"), b("a"),
+                b("2")).addColumn(F, b("b"), b("")));
             Expect.equal("f:b= f:z=1 g:a=2", untimed(result), "result");
         });
         steps.run("append: without results", () -> {
@@ -356,11 +359,13 @@ public final class Writes implements Program {
             // ifMatches(op, value) asks: value op (what is there)? The value given stands left.
             String[][] table = {
                 {"LESS", "true", "false", "false"}, {"LESS_OR_EQUAL", "true", "true", "false"}, {"EQUAL", "false", "true", "false"},
-                {"NOT_EQUAL", "true", "false", "true"}, {"GREATER_OR_EQUAL", "false", "true", "true"}, {"GREATER", "false", "false", "true"}};
+                {"NOT_EQUAL", "true", "false", "true"}, {"GREATER_OR_EQUAL", "false", "true", "true"}, {"GREATER", "false", "false",
+                    "true"}};
             for (String[] line : table) {
                 String[] values = {"a", "m", "z"};
                 for (int i = 0; i < values.length; i++) {
-                    boolean got = cam(t, CheckAndMutate.newBuilder(b("cam2")).ifMatches(F, Q, CompareOperator.valueOf(line[0]), b(values[i]))
+                    boolean got = cam(t, CheckAndMutate.newBuilder(b("cam2")).ifMatches(F, Q, CompareOperator.valueOf(line[0]),
+                        b(values[i]))
                         .build(put("cam2", "g:t=x")));
                     Expect.equal(Boolean.valueOf(line[i + 1]), got, "'" + values[i] + "' " + line[0] + " 'm'");
                 }
@@ -385,7 +390,8 @@ public final class Writes implements Program {
         steps.run("check: then delete, increment, append, row mutations", () -> {
             t.put(put("cam5", "f:q=x", "f:other=y"));
             Ticks.next();
-            Expect.that(cam(t, CheckAndMutate.newBuilder(b("cam5")).ifEquals(F, Q, b("x")).build(delete("cam5").addColumns(F, b("other")))), "delete");
+            Expect.that(cam(t, CheckAndMutate.newBuilder(b("cam5")).ifEquals(F, Q, b("x")).build(delete("cam5").addColumns(F,
+                b("other")))), "delete");
             CheckAndMutateResult incremented = t.checkAndMutate(CheckAndMutate.newBuilder(b("cam5")).ifEquals(F, Q, b("x"))
                 .build(new Increment(b("cam5")).addColumn(b("g"), b("n"), 4)));
             Expect.equal(4L, Bytes.toLong(incremented.getResult().value()), "increment's result");
@@ -458,7 +464,8 @@ public final class Writes implements Program {
                         for (int k = 0; k < rounds; k++) {
                             own.incrementColumnValue(b("concurrent"), F, b("n"), 1);
                             String value = writer + "-" + k;
-                            own.mutateRow(RowMutations.of(List.of(put("concurrent", "f:left=" + value), put("concurrent", "g:right=" + value))));
+                            own.mutateRow(RowMutations.of(List.of(put("concurrent", "f:left=" + value), put("concurrent",
+                                "g:right=" + value))));
                         }
                     } finally {
                         writing.countDown();
@@ -471,7 +478,8 @@ public final class Writes implements Program {
                     Get both = new Get(b("concurrent")).addColumn(F, b("left")).addColumn(b("g"), b("right"));
                     while (writing.getCount() > 0) {
                         Result result = own.get(both);
-                        Expect.equal(s(result.getValue(F, b("left"))), s(result.getValue(b("g"), b("right"))), "two columns of one mutation");
+                        Expect.equal(s(result.getValue(F, b("left"))), s(result.getValue(b("g"), b("right"))),
+                            "two columns of one mutation");
                     }
                 }
                 return null;
