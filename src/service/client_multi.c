@@ -35,6 +35,10 @@ typedef struct batch {
     size_t op_count;
     bool atomic;
     bool awaited; /* the walk goes on when it is done */
+    /* A put or delete that cannot be decoded fails all that are collected with it. HBASE:
+     * doNonAtomicBatchOp decodes the whole batch in one go. */
+    rq_err spoilt;
+    rq_error spoilt_why;
     Pb__RegionActionResult *answer;
 } batch;
 
@@ -49,7 +53,6 @@ struct multi_job {
     bool in_region;
     rq_region *region; /* a reference while in_region */
     batch *collecting; /* puts and deletes of this region */
-    size_t collecting_cap;
     /* The get under way. */
     rq_scan scan;
     rq_region_scanner *scanner;
@@ -127,6 +130,7 @@ static rq_err add_exception(multi_job *m, uint32_t index, rq_err code, const rq_
 
 static void walk(multi_job *m);
 static void finish_if_done(multi_job *m);
+static void batch_done(rq_write *w);
 
 static void release_ops(void *thing)
 {
@@ -140,7 +144,7 @@ static batch *batch_new(multi_job *m, size_t cap, bool atomic)
     rq_arena *arena = &m->job.call->arena;
     batch *b = rq_arena_alloc(arena, sizeof *b);
     if (b == NULL) return NULL;
-    *b = (batch){.multi = m, .atomic = atomic, .answer = region_answer(m)};
+    *b = (batch){.multi = m, .atomic = atomic, .answer = region_answer(m), .spoilt = RQ_OK};
     /* Not zeroed: an op is over a kilobyte, most of it room for an error's text. */
     b->ops = rq_arena_alloc(arena, cap * sizeof *b->ops);
     b->results = rq_arena_alloc(arena, cap * sizeof(Pb__ResultOrException *));
@@ -249,6 +253,15 @@ static void batch_submit(multi_job *m, batch *b, bool awaited)
 {
     rq_call *call = m->job.call;
     b->awaited = awaited;
+    if (b->spoilt != RQ_OK) {
+        for (size_t i = 0; i < b->op_count; i++) {
+            b->ops[i].rc = b->spoilt;
+            b->ops[i].why = b->spoilt_why;
+        }
+        m->batches_running++;
+        batch_done(&b->write);
+        return;
+    }
     b->write = (rq_write){.ops = b->ops,
                           .op_count = b->op_count,
                           .lane = rq_loop_lane(call->loop),
@@ -301,6 +314,7 @@ static rq_err begin_atomic(multi_job *m, const Pb__RegionAction *ra, const Pb__C
         rq_condition *c = rq_arena_alloc(arena, sizeof *c);
         if (c == NULL) return RQ_E_NO_MEMORY;
         RQ_TRY(rq__decode_condition(condition, arena, c, why));
+        RQ_TRY(rq__check_condition_row(c, mutations[0].row, why));
         op->conditions = c;
         op->condition_count = 1;
     }
@@ -381,27 +395,44 @@ static rq_err enter_region(multi_job *m)
 /* --- single actions
  * ------------------------------------------------------------------------------------- */
 
+static batch *collecting_batch(multi_job *m)
+{
+    if (m->collecting == NULL)
+        m->collecting = batch_new(m, region_action(m)->n_action - m->action_at, false);
+    return m->collecting;
+}
+
+static bool is_read_modify_write(const Pb__MutationProto *m)
+{
+    return m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__APPEND ||
+           m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT;
+}
+
 static rq_err collect(multi_job *m, const Pb__Action *action, bool *ret_flush, rq_error *why)
 {
     rq_arena *arena = &m->job.call->arena;
     const Pb__MutationProto *proto = action->mutation;
     rq_mutation *mutation = rq_arena_alloc(arena, sizeof *mutation);
     rq_cursor before = m->cells;
-    uint64_t nonce;
+    uint64_t nonce = 0;
+    bool reads = is_read_modify_write(proto);
     if (mutation == NULL) return RQ_E_NO_MEMORY;
     rq_err rc = rq__decode_mutation(proto, m->region, &m->cells, m->job.service->cell_bytes_max,
                                     arena, mutation, &nonce, why);
     m->cells = before;
     rq__skip_cells(proto, &m->cells);
-    if (rc != RQ_OK) return rc;
-    if (m->collecting == NULL) {
-        m->collecting = batch_new(m, region_action(m)->n_action - m->action_at, false);
-        if (m->collecting == NULL) return RQ_E_NO_MEMORY;
+    if (rc != RQ_OK && reads) return rc;
+    batch *b = collecting_batch(m);
+    if (b == NULL) return RQ_E_NO_MEMORY;
+    if (rc != RQ_OK && b->spoilt == RQ_OK) {
+        b->spoilt = rc;
+        b->spoilt_why = *why;
     }
-    rq_row_op *op = batch_add(m->collecting, mutation, 1, action->index);
+    if (rc != RQ_OK) mutation->type = RQ_MUTATE_PUT;
+    rq_row_op *op = batch_add(b, mutation, 1, action->index);
     const Pb__MultiRequest *request = request_of(m);
-    *ret_flush = mutation->type == RQ_MUTATE_APPEND || mutation->type == RQ_MUTATE_INCREMENT;
-    if (*ret_flush) {
+    *ret_flush = reads;
+    if (reads) {
         op->nonce_group = request->has_noncegroup ? request->noncegroup : 0;
         op->nonce = nonce;
     }

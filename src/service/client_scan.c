@@ -332,26 +332,19 @@ static bool is_bytes(rq_scan_state state)
 }
 
 /* What one next() brought. *ret_done: the answer is complete. */
-static rq_err take_in(scan_job *s, rq_scan_state state, bool slice_only, bool *ret_done)
+static rq_err take_in(scan_job *s, rq_scan_state state, bool *ret_done)
 {
-    bool got = s->out->count > s->begun.count;
-    *ret_done = false;
-    if (slice_only && is_mid_row(state)) return RQ_OK; /* the row goes on in the next slice */
-    if (got) {
+    if (s->out->count > s->begun.count) {
         RQ_TRY(end_result(s, is_mid_row(state)));
     } else if (state == RQ_SCAN_DONE && s->result_count > 0) {
         /* HBASE-21206: nothing follows, so the last result was whole. */
         s->results[s->result_count - 1].partial = false;
     }
-    if (s->row_limit_reached) {
-        s->more_in_region = state != RQ_SCAN_DONE;
-        *ret_done = true;
-        return RQ_OK;
-    }
     s->more_in_region = state != RQ_SCAN_DONE;
-    bool time = is_time(state) && !slice_only;
-    *ret_done = state == RQ_SCAN_DONE || time || is_bytes(state) || s->result_count >= s->rows_max;
-    if (*ret_done && s->more_in_region && (time || (is_bytes(state) && s->result_count == 0)))
+    *ret_done = s->row_limit_reached || state == RQ_SCAN_DONE || is_time(state) ||
+                is_bytes(state) || s->result_count >= s->rows_max;
+    if (s->more_in_region && !s->row_limit_reached &&
+        (is_time(state) || (is_bytes(state) && s->result_count == 0)))
         s->heartbeat = true;
     return RQ_OK;
 }
@@ -365,23 +358,23 @@ static uint64_t now_ns(const scan_job *s)
 /* RQ_E_AGAIN: the slice is over, or a block is needed; RQ_OK: the answer is complete. */
 static rq_err read_slice(scan_job *s)
 {
-    uint64_t slice_end = now_ns(s) + RQ__SLICE_NS;
-    bool limited = s->time_limit_ns != 0 && s->time_limit_ns <= slice_end;
-    rq_scan_limits limits = {.bytes = s->bytes_max,
-                             .deadline_ns = limited ? s->time_limit_ns : slice_end};
-    for (;;) {
+    rq_scan_limits limits = {
+        .bytes = s->bytes_max,
+        .cells = s->holder->scan.batch > 0 ? (uint32_t)s->holder->scan.batch : 0,
+        .deadline_ns = s->time_limit_ns,
+        .yield_ns = now_ns(s) + RQ__SLICE_NS,
+        .may_stop_inside_row = s->allow_partials,
+    };
+    bool done = false;
+    while (!done) {
         rq_scan_state state;
-        bool done;
-        uint32_t so_far = s->out->count - s->begun.count;
-        limits.may_stop_inside_row = s->allow_partials;
-        limits.cells = s->holder->scan.batch > 0 ? (uint32_t)s->holder->scan.batch - so_far : 0;
         RQ_TRY(rq_region_scanner_next(s->holder->scanner, &limits, &s->job.ctx, s->out, &state,
                                       &s->job.why));
-        bool slice_only = is_time(state) && !limited;
-        RQ_TRY(take_in(s, state, slice_only, &done));
-        if (done) return RQ_OK;
-        if (slice_only || now_ns(s) >= slice_end) return RQ_E_AGAIN;
+        RQ_TRY(take_in(s, state, &done));
+        /* next() itself yields only where it delivers nothing for long. */
+        if (!done && now_ns(s) >= limits.yield_ns) return RQ_E_AGAIN;
     }
+    return RQ_OK;
 }
 
 static void step_scan(rq__read_job *job)

@@ -63,6 +63,7 @@ static rq_err begin_mutate(rq_client_service *s, rq_call *call, mutate_job *m, r
     m->op.condition_count = 0;
     if (request->condition != NULL) {
         RQ_TRY(rq__decode_condition(request->condition, &call->arena, &m->condition, why));
+        RQ_TRY(rq__check_condition_row(&m->condition, m->mutation.row, why));
         m->op.conditions = &m->condition;
         m->op.condition_count = 1;
     }

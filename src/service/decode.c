@@ -270,17 +270,37 @@ rq_err rq__decode_scan(const Pb__Scan *s, const rq_region *region, rq_arena *are
 /* --- mutations ---------------------------------------------------------------------------------
  */
 
+/* HBASE: KeyValue.Type's names */
+static const char *type_name(uint8_t type)
+{
+    switch (type) {
+    case RQ_TYPE_PUT:
+        return "Put";
+    case RQ_TYPE_DELETE:
+        return "Delete";
+    case RQ_TYPE_DELETE_FAMILY_VERSION:
+        return "DeleteFamilyVersion";
+    case RQ_TYPE_DELETE_COLUMN:
+        return "DeleteColumn";
+    case RQ_TYPE_DELETE_FAMILY:
+        return "DeleteFamily";
+    default:
+        return "Unknown";
+    }
+}
+
 static rq_err cell_too_large(const rq_cell *c, size_t size, uint64_t max, rq_error *why)
 {
-    char row[256], family[256], qualifier[256];
+    char row[256], family[256], qualifier[256], timestamp[32] = "LATEST_TIMESTAMP";
     rq_bytes_to_string(rq_cell_row(c), row, sizeof row);
     rq_bytes_to_string(rq_cell_family(c), family, sizeof family);
     rq_bytes_to_string(rq_cell_qualifier(c), qualifier, sizeof qualifier);
-    return rq_fail(
-        why, RQ_E_DO_NOT_RETRY,
-        "Cell[%s/%s:%s/%lld/%s/vlen=%u/seqid=0] with size %zu exceeds limit of %llu bytes", row,
-        family, qualifier, (long long)c->timestamp, c->timestamp == INT64_MAX ? "LATEST" : "Put",
-        c->value_len, size, (unsigned long long)max);
+    if (c->timestamp != RQ_TIMESTAMP_LATEST)
+        snprintf(timestamp, sizeof timestamp, "%lld", (long long)c->timestamp);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "Cell[%s/%s:%s/%s/%s/vlen=%u/seqid=0] with size %zu exceeds limit of %llu bytes",
+                   row, family, qualifier, timestamp, type_name(c->type), c->value_len, size,
+                   (unsigned long long)max);
 }
 
 static rq_err check_cell(const rq_cell *c, rq_slice row, uint64_t max, rq_error *why)
@@ -496,6 +516,17 @@ void rq__skip_cells(const Pb__MutationProto *m, rq_cursor *cells)
     if (!m->has_associated_cell_count) return;
     for (int32_t i = 0; i < m->associated_cell_count; i++)
         if (rq_cellblock_next(cells, &cell, NULL) != RQ_OK) return;
+}
+
+/* HBASE: CheckAndMutate.Builder.preCheck */
+rq_err rq__check_condition_row(const rq_condition *c, rq_slice row, rq_error *why)
+{
+    char theirs[300], ours[300];
+    if (rq_slice_eq(c->row, row)) return RQ_OK;
+    rq_bytes_to_string(row, theirs, sizeof theirs);
+    rq_bytes_to_string(c->row, ours, sizeof ours);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "The row of the action <%s> doesn't match the original one <%s>", theirs, ours);
 }
 
 rq_err rq__decode_condition(const Pb__Condition *c, rq_arena *arena, rq_condition *ret,
