@@ -177,6 +177,18 @@ rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b)
     return rc;
 }
 
+void rq_stream_take_spare(rq_stream *s, rq_buf *b)
+{
+    (void)s;
+    *b = (rq_buf){0};
+}
+
+void rq_stream_keep_spare(rq_stream *s, rq_buf *b)
+{
+    (void)s;
+    rq_buf_clear(b);
+}
+
 size_t rq_stream_out_pending(const rq_stream *s)
 {
     return s->out.len;

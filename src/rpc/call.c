@@ -299,7 +299,12 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
         memcpy(out->ptr + out->len, packed.ptr, len);
     out->len += len;
     size_t bytes = out->len - before + block_len;
-    sent(p, s, put_block(s, block), bytes);
+    /* Large answers come from the same few methods: these start with a buffer that is large
+     * already. */
+    if (block_len > BLOCK_COPY_MAX) p->conn->worker->large_method = p->call.method;
+    rc = put_block(s, block);
+    if (p->call.cells.bytes.cap > CELLS_KEEP) rq_stream_keep_spare(s, &p->call.cells.bytes);
+    sent(p, s, rc, bytes);
 }
 
 void rq_call_reply(rq_call *call, const ProtobufCMessage *response)
@@ -482,6 +487,21 @@ static void set_times(rq_call *call, const rq_request_head *head, const rq_rpc_s
     call->deadline_ns = call->received_ns + (uint64_t)call->timeout_ms * 1000000;
 }
 
+static void dispatch(rq_call_private *p)
+{
+    rq_rpc_conn *conn = p->conn;
+    rq_buf *cells = &p->call.cells.bytes;
+    if (p->call.method == conn->worker->large_method && cells->cap <= CELLS_KEEP) {
+        rq_buf spare;
+        rq_stream_take_spare(conn->stream, &spare);
+        if (spare.cap > 0) {
+            rq_buf_clear(cells);
+            *cells = spare;
+        }
+    }
+    p->call.method->handle(conn->service->service.ctx, &p->call);
+}
+
 bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
 {
     rq_rpc_server *server = conn->worker->server;
@@ -510,6 +530,6 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     else if (rq_call_expired(call, call->started_ns))
         rq_call_drop(call);
     else
-        call->method->handle(conn->service->service.ctx, call);
+        dispatch(p);
     return true;
 }

@@ -406,6 +406,17 @@ rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b)
     return RQ_OK;
 }
 
+void rq_stream_take_spare(rq_stream *s, rq_buf *b)
+{
+    *b = s->loop->pool.spare;
+    s->loop->pool.spare = (rq_buf){0};
+}
+
+void rq_stream_keep_spare(rq_stream *s, rq_buf *b)
+{
+    rq_out_pool_keep(&s->loop->pool, b);
+}
+
 size_t rq_stream_out_pending(const rq_stream *s)
 {
     return s->out.pending;

@@ -17,10 +17,21 @@ static struct rq_out_segment *segment_new(rq_out_pool *p)
     return g;
 }
 
+void rq_out_pool_keep(rq_out_pool *p, rq_buf *b)
+{
+    if (b->cap > p->spare.cap && b->cap <= RQ_OUT_SPARE_MAX) {
+        rq_buf_clear(&p->spare);
+        p->spare = *b;
+        rq_buf_reset(&p->spare);
+        *b = (rq_buf){0};
+    }
+    rq_buf_clear(b);
+}
+
 static void segment_free(rq_out_pool *p, struct rq_out_segment *g)
 {
     if (p->count >= POOL_MAX || g->buf.cap > KEEP_BYTES) {
-        rq_buf_clear(&g->buf);
+        rq_out_pool_keep(p, &g->buf);
         free(g);
         return;
     }
@@ -41,6 +52,7 @@ void rq_out_pool_clear(rq_out_pool *p)
         free(g);
     }
     p->count = 0;
+    rq_buf_clear(&p->spare);
 }
 
 static void append(rq_out_queue *q, struct rq_out_segment *g)

@@ -25,7 +25,15 @@ struct rq_out_segment {
 typedef struct rq_out_pool {
     struct rq_out_segment *free;
     unsigned count;
+    rq_buf spare; /* the largest of the large buffers that were written */
 } rq_out_pool;
+
+/* A large buffer is worth keeping: a fresh one costs a page fault every 4 kB. Kept up to this size.
+ */
+#define RQ_OUT_SPARE_MAX ((size_t)4 << 20)
+
+/* Keeps b's memory as the spare if it is larger than what is kept, else frees it. */
+void rq_out_pool_keep(rq_out_pool *p, rq_buf *b);
 
 typedef struct rq_out_queue {
     struct rq_out_segment *head;

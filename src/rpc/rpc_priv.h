@@ -47,9 +47,10 @@ typedef struct rq_rpc_worker {
     rq_chunk_pool chunks;
     rq_call_private *free_calls;
     unsigned free_count;
-    rq_buf encoded;      /* a cell block on its way to another codec … */
-    rq_buf packed;       /* … and to its compressed form */
-    uint64_t log_second; /* lines about misbehaving clients are limited */
+    const rq_rpc_method *large_method; /* the last that answered with a large cell block */
+    rq_buf encoded;                    /* a cell block on its way to another codec … */
+    rq_buf packed;                     /* … and to its compressed form */
+    uint64_t log_second;               /* lines about misbehaving clients are limited */
     unsigned log_lines;
     rq_rpc_counters counters;
 } rq_rpc_worker;

@@ -86,6 +86,11 @@ rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len);
 /* Moves the buffer's memory behind what was appended so far; *b is empty afterwards. */
 RQ_NODISCARD
 rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b);
+/* Large buffers whose bytes were written are kept, one per loop: moves that to *b, which is empty,
+ * or leaves *b empty. */
+void rq_stream_take_spare(rq_stream *s, rq_buf *b);
+/* Gives such a buffer back unused; *b is empty afterwards. */
+void rq_stream_keep_spare(rq_stream *s, rq_buf *b);
 /* Output the kernel has not taken yet. */
 size_t rq_stream_out_pending(const rq_stream *s);
 

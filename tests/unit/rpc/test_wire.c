@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rpc/wire.h"
 
+#include "proto/admin.pb-c.h"
+#include "proto/client.pb-c.h"
+#include "proto/master.pb-c.h"
+#include "proto/region_server_status.pb-c.h"
+#include "proto/registry.pb-c.h"
+#include "proto/replication.pb-c.h"
+#include "proto/logs.pb-c.h"
 #include "proto/rpc.pb-c.h"
+#include "proto/rsgroup.pb-c.h"
 #include "unit.h"
 
 /* A delimited RequestHeader made by protobuf-c. */
@@ -114,12 +122,35 @@ static void response_head_is_protobuf(void **state)
     rq_buf_clear(&out);
 }
 
+static const struct {
+    const char *service, *method;
+    const ProtobufCMessageDescriptor *request, *response;
+} methods[] = {
+#define X(service, method, request, response)                                                      \
+    {#service, #method, &pb__##request##__descriptor, &pb__##response##__descriptor},
+#include "rpc/methods.def"
+#undef X
+};
+
+static void every_method_is_listed_once_and_has_messages(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(methods); i++) {
+        assert_int_equal(methods[i].request->magic, PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC);
+        assert_int_equal(methods[i].response->magic, PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC);
+        for (size_t k = 0; k < i; k++)
+            assert_false(strcmp(methods[i].method, methods[k].method) == 0 &&
+                         strcmp(methods[i].service, methods[k].service) == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_head_is_read_as_protobuf_reads_it),
         cmocka_unit_test(malformed_heads_are_refused),
         cmocka_unit_test(response_head_is_protobuf),
+        cmocka_unit_test(every_method_is_listed_once_and_has_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
