@@ -39,7 +39,11 @@ rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 
 rq_err rq_filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
-    return rq__filter_cell(f, cell, ret, why);
+    rq_filter_code code;
+    RQ_TRY(rq__filter_cell(f, cell, &code, why));
+    if (code == RQ__FILTER_NO_CODE) return rq__filter_throw(why, RQ__NULL_POINTER);
+    *ret = code;
+    return RQ_OK;
 }
 
 void rq_filter_transform_cell(rq_filter *f, const rq_cell *in, rq_cell *ret)

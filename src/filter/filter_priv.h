@@ -71,6 +71,10 @@ static inline void rq__filter_row_cells(rq_filter *f, const rq_cell *cells, size
     if (f->cls->row_cells != NULL) f->cls->row_cells(f, cells, count, keep);
 }
 
+/* What HBase's null is among its return codes: a filter that was never shown the row key
+ * (MultiRowRangeFilter in a SkipFilter) has no answer. Nobody outside the room sees it. */
+#define RQ__FILTER_NO_CODE ((rq_filter_code)(RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW + 1))
+
 static inline bool rq__filter_code_includes(rq_filter_code code)
 {
     return code == RQ_FILTER_INCLUDE || code == RQ_FILTER_INCLUDE_AND_NEXT_COL ||
@@ -117,8 +121,8 @@ typedef struct rq__parse {
     rq_arena *arena;
     size_t bytes_left;
     unsigned depth;
-    bool over_budget;
-    rq_error why; /* message: the Java exception's toString() as ProtobufUtil would wrap it */
+    bool at_ceiling; /* the reason is ours, and told without HBase's wrapping */
+    rq_error why;    /* message: the Java exception's toString() as ProtobufUtil would wrap it */
 } rq__parse;
 
 /* Decodes a message into the arena, where it stays; NULL with p->why set. */

@@ -3,10 +3,15 @@
  * Java's regular expressions in PCRE2's language. Most of both languages is the same (Perl's) and
  * is copied; rewritten is what means something else or nothing in PCRE2:
  *
- *   \uXXXX \0ooo \cX \Q…\E            characters: written as \x{…} or escaped one by one
- *   \p{Alpha} \p{IsLatin} \p{sc=…}    POSIX names are ASCII in Java, Unicode in PCRE2
- *   [a[bc]] [a-z&&[^x]]               union and intersection of classes: alternatives, look-aheads
- *   (?u) (?d) (?U)                    flags PCRE2 lacks, or has with another meaning
+ *   . ^ $ \Z \b                      line ends and words are Java's, and depend on its flags
+ *   \uXXXX \0ooo \cX \Q...\E \1      one character or group, without ambiguity
+ *   \p{Alpha} \p{IsLatin} \p{sc=..}  POSIX names are ASCII in Java, Unicode in PCRE2
+ *   [a[bc]] [a-z&&[^x]]             union and intersection of classes: alternatives, look-aheads
+ *   blanks and comments             left out here, where COMMENTS is on
+ *   characters above ASCII          shielded from case folding, which is ASCII's in Java
+ *
+ * So nearly all flags are spent here: flags inside the pattern are followed through its groups, and
+ * PCRE2 is told of case folding only (its line ends are LF, its dot takes everything).
  *
  * Refused is what Java refuses and PCRE2 would take for something else: (*VERB), \C, \K, \g, an
  * escaped letter without meaning. A class in parts becomes a group that takes exactly one
@@ -19,13 +24,20 @@
 #include <stdlib.h>
 
 #define CLASS_DEPTH_MAX 50
+#define GROUP_DEPTH_MAX 250 /* PCRE2's own */
+
+#define LINE_ENDS "\\n\\r\\x{85}\\x{2028}\\x{2029}"
+#define WORD "[\\p{L}\\p{Nd}_]"
 
 typedef struct translation {
     const uint8_t *begin, *ptr, *end;
     rq_buf *out;
-    unsigned *flags;
     const char *what;
+    unsigned flags;                          /* here */
+    unsigned flags_outside[GROUP_DEPTH_MAX]; /* of the open groups' surroundings */
+    size_t depth;
     unsigned class_depth;
+    unsigned captures; /* groups opened so far */
 } translation;
 
 static rq_err refuse(translation *t, const char *what)
@@ -65,12 +77,30 @@ static bool is_digit(uint8_t c)
     return c >= '0' && c <= '9';
 }
 
-/* One character standing for itself. */
-static rq_err put_literal(rq_buf *out, uint32_t c)
+static bool has(const translation *t, unsigned flag)
+{
+    return (t->flags & flag) != 0;
+}
+
+/* Does PCRE2 fold the case of a character that Java would not? */
+static bool folds_too_much(const translation *t, uint32_t c)
+{
+    return c >= 0x80 && has(t, RQ__REGEX_CASE_INSENSITIVE) && !has(t, RQ__REGEX_UNICODE_CASE);
+}
+
+/* One character standing for itself, in a class or outside. */
+static rq_err put_plain(rq_buf *out, uint32_t c)
 {
     if (c < 0x80 && !is_ascii_letter((uint8_t)c) && !is_digit((uint8_t)c))
         return put_code_point(out, c);
     return rq__utf8_append(out, c);
+}
+
+/* The same outside classes. */
+static rq_err put_literal(translation *t, uint32_t c)
+{
+    if (!folds_too_much(t, c)) return put_plain(t->out, c);
+    return rq_buf_printf(t->out, "(?-i:\\x{%x})", c);
 }
 
 static uint32_t take(translation *t)
@@ -79,6 +109,29 @@ static uint32_t take(translation *t)
     uint32_t c = rq__utf8_take(&rest);
     t->ptr = rest.ptr;
     return c;
+}
+
+static bool is_line_end(const translation *t, uint32_t c)
+{
+    if (c == '\n') return true;
+    if (has(t, RQ__REGEX_UNIX_LINES)) return false;
+    return c == '\r' || c == 0x85 || c == 0x2028 || c == 0x2029;
+}
+
+/* What COMMENTS makes invisible. */
+static void skip_comments(translation *t)
+{
+    if (!has(t, RQ__REGEX_COMMENTS)) return;
+    while (left(t) > 0) {
+        if (*t->ptr == ' ' || (*t->ptr >= '\t' && *t->ptr <= '\r')) {
+            t->ptr++;
+        } else if (*t->ptr == '#') {
+            while (left(t) > 0 && !is_line_end(t, take(t)))
+                continue;
+        } else {
+            return;
+        }
+    }
 }
 
 static int hex_digit(uint8_t c)
@@ -309,17 +362,61 @@ static rq_err take_class_escape(translation *t, operand *o, uint32_t *ret, bool 
     return refuse(t, "Illegal/unsupported escape sequence");
 }
 
-/* Characters up to \E stand for themselves. */
-static rq_err put_quoted(translation *t, rq_buf *out)
+/* Characters from first to last into the operand. What PCRE2 would fold and Java not goes into a
+ * class of its own. */
+static rq_err put_range(const translation *t, operand *o, uint32_t first, uint32_t last)
 {
-    while (left(t) > 0) {
-        if (next_is(t, "\\E")) {
-            t->ptr += 2;
-            break;
-        }
-        RQ_TRY(put_literal(out, take(t)));
+    bool shielded = folds_too_much(t, last);
+    rq_buf *out = &o->items;
+    if (shielded) {
+        if (first < 0x80) RQ_TRY(rq_buf_printf(&o->items, "\\x{%x}-\\x{7f}", first));
+        out = &o->nested;
+        RQ_TRY(put(out, "|(?-i:["));
     }
+    if (first == last)
+        RQ_TRY(put_plain(out, first));
+    else
+        RQ_TRY(rq_buf_printf(out, "\\x{%x}-\\x{%x}", first, last));
+    return shielded ? put(out, "])") : RQ_OK;
+}
+
+/* Behind \Q: all but the last character, which may begin a range. *any: there is one. */
+static rq_err take_class_quoted(translation *t, operand *o, uint32_t *ret_last, bool *any)
+{
+    *any = false;
+    while (left(t) > 0 && !next_is(t, "\\E")) {
+        if (*any) RQ_TRY(put_range(t, o, *ret_last, *ret_last));
+        *ret_last = take(t);
+        *any = true;
+    }
+    if (left(t) > 0) t->ptr += 2;
     return RQ_OK;
+}
+
+/* The character behind a range's '-', and what is quoted together with it. */
+static rq_err take_range_end(translation *t, operand *o, uint32_t *ret)
+{
+    if (left(t) == 0) return refuse(t, "Illegal character range");
+    if (next_is(t, "\\Q")) {
+        t->ptr += 2;
+        if (left(t) == 0 || next_is(t, "\\E")) return refuse(t, "Illegal character range");
+        *ret = take(t);
+        uint32_t last;
+        bool any;
+        RQ_TRY(take_class_quoted(t, o, &last, &any));
+        return any ? put_range(t, o, last, last) : RQ_OK;
+    }
+    if (*t->ptr != '\\') {
+        *ret = take(t);
+        return RQ_OK;
+    }
+    t->ptr++;
+    operand nothing = {0};
+    bool is_char;
+    rq_err rc = take_class_escape(t, &nothing, ret, &is_char);
+    operand_clear(&nothing);
+    RQ_TRY(rc);
+    return is_char ? RQ_OK : refuse(t, "Illegal character range");
 }
 
 /* The item at t->ptr, which is neither the class's end nor "&&" nor a nested class. */
@@ -327,39 +424,24 @@ static rq_err take_class_item(translation *t, operand *o)
 {
     uint32_t first;
     bool is_char = true;
-    bool blank = false;
     if (next_is(t, "\\Q")) {
         t->ptr += 2;
-        return put_quoted(t, &o->items);
-    }
-    if (*t->ptr == '\\') {
+        RQ_TRY(take_class_quoted(t, o, &first, &is_char));
+    } else if (*t->ptr == '\\') {
         t->ptr++;
         RQ_TRY(take_class_escape(t, o, &first, &is_char));
-        if (!is_char) return RQ_OK;
     } else {
-        blank = *t->ptr == ' ' || *t->ptr == '\t';
         first = take(t);
     }
-    if (left(t) < 2 || *t->ptr != '-' || t->ptr[1] == ']' || t->ptr[1] == '[') {
-        /* With COMMENTS on PCRE2 leaves out a blank, but only a naked one. */
-        return blank ? rq_buf_append_u8(&o->items, (uint8_t)first) : put_literal(&o->items, first);
-    }
+    if (!is_char) return RQ_OK;
+    skip_comments(t);
+    if (left(t) < 2 || *t->ptr != '-' || t->ptr[1] == ']' || t->ptr[1] == '[')
+        return put_range(t, o, first, first);
     t->ptr++;
+    skip_comments(t);
     uint32_t last;
-    if (*t->ptr == '\\') {
-        t->ptr++;
-        operand nothing = {0};
-        rq_err rc = take_class_escape(t, &nothing, &last, &is_char);
-        operand_clear(&nothing);
-        RQ_TRY(rc);
-        if (!is_char) return refuse(t, "Illegal character range");
-    } else {
-        last = take(t);
-    }
-    if (last < first) return refuse(t, "Illegal character range");
-    RQ_TRY(put_code_point(&o->items, first));
-    RQ_TRY(put(&o->items, "-"));
-    return put_code_point(&o->items, last);
+    RQ_TRY(take_range_end(t, o, &last));
+    return last < first ? refuse(t, "Illegal character range") : put_range(t, o, first, last);
 }
 
 static bool is_empty(const operand *o)
@@ -372,6 +454,7 @@ static bool is_empty(const operand *o)
 static rq_err take_operand(translation *t, bool is_first, operand *o)
 {
     for (;;) {
+        skip_comments(t);
         if (left(t) == 0) return refuse(t, "Unclosed character class");
         if (next_is(t, "&&")) return RQ_OK;
         if (*t->ptr == ']' && !(is_first && is_empty(o))) return RQ_OK;
@@ -391,8 +474,8 @@ static rq_err take_operands(translation *t, rq_buf *ahead, operand *o)
     RQ_TRY(take_operand(t, true, o));
     while (next_is(t, "&&")) {
         t->ptr += 2;
-        if (left(t) > 0 && (next_is(t, "&&") || *t->ptr == ']'))
-            return refuse(t, "Bad class syntax");
+        /* Java takes some of these, for something or other. */
+        if (left(t) > 0 && (*t->ptr == '&' || *t->ptr == ']')) return refuse(t, "Bad class syntax");
         if (!is_empty(o)) { /* "&&x" alone is x */
             RQ_TRY(put(ahead, "(?="));
             RQ_TRY(put_operand(o, ahead));
@@ -436,42 +519,107 @@ static rq_err translate_class(translation *t, rq_buf *out)
 }
 
 /* --- Outside classes -------------------------------------------------------------------------- */
+static rq_err put_dot(translation *t)
+{
+    if (has(t, RQ__REGEX_DOTALL)) return put(t->out, ".");
+    return put(t->out, has(t, RQ__REGEX_UNIX_LINES) ? "[^\\n]" : "[^" LINE_ENDS "]");
+}
+
+/* With MULTILINE behind any line end, but not at the end of the text, not even of an empty one. */
+static rq_err put_caret(translation *t)
+{
+    if (!has(t, RQ__REGEX_MULTILINE)) return put(t->out, "\\A");
+    if (has(t, RQ__REGEX_UNIX_LINES)) return put(t->out, "(?:(?<![^\\n])(?!\\z))");
+    return put(t->out, "(?:(?<![^" LINE_ENDS "])(?!(?<=\\r)\\n)(?!\\z))");
+}
+
+/* At the end of the text or before a line end: the last one, with `everywhere` any. Never between
+ * CR and LF. */
+static rq_err put_dollar(translation *t, bool everywhere)
+{
+    if (has(t, RQ__REGEX_UNIX_LINES))
+        return put(t->out, everywhere ? "(?=\\n|\\z)" : "(?=\\n?\\z)");
+    if (everywhere) return put(t->out, "(?:\\z|(?=(?<!\\r)\\n|[\\r\\x{85}\\x{2028}\\x{2029}]))");
+    return put(t->out, "(?:\\z|(?=(?:\\r\\n|(?<!\\r)\\n|[\\r\\x{85}\\x{2028}\\x{2029}])\\z))");
+}
+
+/* Words are of Unicode's letters and digits here (JDK 17), though \w is ASCII. */
+static rq_err put_boundary(translation *t, bool inside)
+{
+    if (inside) return put(t->out, "(?:(?<=" WORD ")(?=" WORD ")|(?<!" WORD ")(?!" WORD "))");
+    return put(t->out, "(?:(?<=" WORD ")(?!" WORD ")|(?<!" WORD ")(?=" WORD "))");
+}
+
+/* \N with as many digits as there are groups for. The first has been read. */
+static rq_err put_reference(translation *t, uint8_t digit)
+{
+    unsigned group = digit - '0';
+    while (left(t) > 0 && is_digit(*t->ptr)) {
+        unsigned longer = group * 10 + (*t->ptr - '0');
+        if (longer > t->captures) break;
+        group = longer;
+        t->ptr++;
+    }
+    return rq_buf_printf(t->out, "\\g{%u}", group);
+}
+
+static rq_err open_group(translation *t, const char *text, unsigned flags_inside)
+{
+    if (t->depth == GROUP_DEPTH_MAX) return refuse(t, "groups nested too deep");
+    t->flags_outside[t->depth++] = t->flags;
+    t->flags = flags_inside;
+    return put(t->out, text);
+}
+
+static rq_err close_group(translation *t)
+{
+    if (t->depth == 0) return refuse(t, "Unmatched closing ')'");
+    t->flags = t->flags_outside[--t->depth];
+    t->ptr++;
+    return put(t->out, ")");
+}
+
+static unsigned flag_of(uint8_t letter)
+{
+    switch (letter) {
+    case 'd':
+        return RQ__REGEX_UNIX_LINES;
+    case 'i':
+        return RQ__REGEX_CASE_INSENSITIVE;
+    case 'x':
+        return RQ__REGEX_COMMENTS;
+    case 'm':
+        return RQ__REGEX_MULTILINE;
+    case 's':
+        return RQ__REGEX_DOTALL;
+    case 'u':
+        return RQ__REGEX_UNICODE_CASE;
+    default:
+        return 0;
+    }
+}
+
 /* Behind "(?", where letters or '-' follow: flags for the rest of the group or for a new one. */
 static rq_err translate_flags(translation *t)
 {
     bool on = true;
-    RQ_TRY(put(t->out, "(?"));
-    for (; left(t) > 0; t->ptr++) {
-        switch (*t->ptr) {
-        case 'i':
-        case 'm':
-        case 's':
-            RQ_TRY(rq_buf_append_u8(t->out, *t->ptr));
-            break;
-        case 'x':
-            RQ_TRY(put(t->out, on ? "xx" : "x"));
-            break;
-        case 'u':
-            break; /* case folding is Unicode's anyway */
-        case 'd':
-            if (on) *t->flags |= RQ__REGEX_UNIX_LINES;
-            break;
-        case 'U':
-            if (on) *t->flags |= RQ__REGEX_UNICODE_CHARACTER_CLASS;
-            break;
-        case '-':
-            if (!on) return refuse(t, "Unknown inline modifier");
+    unsigned flags = t->flags;
+    for (; left(t) > 0 && *t->ptr != ')' && *t->ptr != ':'; t->ptr++) {
+        unsigned flag = flag_of(*t->ptr);
+        if (*t->ptr == '-' && on)
             on = false;
-            RQ_TRY(put(t->out, "-"));
-            break;
-        case ')':
-        case ':':
-            return rq_buf_append_u8(t->out, *t->ptr++);
-        default:
+        else if (*t->ptr == 'U')
+            return refuse(t, "inline flag U is not supported");
+        else if (flag == 0)
             return refuse(t, "Unknown inline modifier");
-        }
+        else
+            flags = on ? flags | flag : flags & ~flag;
     }
-    return refuse(t, "Unknown inline modifier");
+    if (left(t) == 0) return refuse(t, "Unknown inline modifier");
+    bool folds = (flags & RQ__REGEX_CASE_INSENSITIVE) != 0;
+    if (*t->ptr++ == ':') return open_group(t, folds ? "(?i:" : "(?-i:", flags);
+    t->flags = flags;
+    return put(t->out, folds ? "(?i)" : "(?-i)");
 }
 
 static rq_err translate_group(translation *t)
@@ -479,23 +627,61 @@ static rq_err translate_group(translation *t)
     if (next_is(t, "(*")) return refuse(t, "Dangling meta character '*'");
     if (!next_is(t, "(?")) {
         t->ptr++;
-        return put(t->out, "(");
-    }
-    if (left(t) > 2 && (is_ascii_letter(t->ptr[2]) || t->ptr[2] == '-')) {
-        t->ptr += 2;
-        return translate_flags(t);
+        t->captures++;
+        return open_group(t, "(", t->flags);
     }
     static const char *const openings[] = {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(openings); i++)
         if (next_is(t, openings[i])) {
             t->ptr += strlen(openings[i]);
-            return put(t->out, openings[i]);
+            return open_group(t, openings[i], t->flags);
         }
     if (next_is(t, "(?<") && left(t) > 3 && is_ascii_letter(t->ptr[3])) {
         t->ptr += 3;
-        return put(t->out, "(?<");
+        t->captures++;
+        RQ_TRY(open_group(t, "(?<", t->flags));
+        while (left(t) > 0 && *t->ptr != '>')
+            RQ_TRY(rq_buf_append_u8(t->out, *t->ptr++));
+        if (left(t) == 0) return refuse(t, "named capturing group is missing trailing '>'");
+        return rq_buf_append_u8(t->out, *t->ptr++);
+    }
+    if (left(t) > 2 && (is_ascii_letter(t->ptr[2]) || t->ptr[2] == '-')) {
+        t->ptr += 2;
+        return translate_flags(t);
     }
     return refuse(t, "Unknown group type");
+}
+
+/* Behind \Q. */
+static rq_err translate_quoted(translation *t)
+{
+    while (left(t) > 0) {
+        if (next_is(t, "\\E")) {
+            t->ptr += 2;
+            break;
+        }
+        RQ_TRY(put_literal(t, take(t)));
+    }
+    return RQ_OK;
+}
+
+static rq_err translate_property(translation *t, bool negated)
+{
+    RQ_TRY(put(t->out, "["));
+    RQ_TRY(put_property(t, negated, t->out));
+    return put(t->out, "]");
+}
+
+/* Behind \k: the name goes as it is. */
+static rq_err translate_named_reference(translation *t)
+{
+    const uint8_t *close = left(t) == 0 ? NULL : memchr(t->ptr, '>', left(t));
+    if (!next_is(t, "<") || close == NULL)
+        return refuse(t, "\\k is not followed by '<' for named capturing group");
+    RQ_TRY(put(t->out, "\\k"));
+    RQ_TRY(rq_buf_append(t->out, t->ptr, (size_t)(close + 1 - t->ptr)));
+    t->ptr = close + 1;
+    return RQ_OK;
 }
 
 static rq_err translate_escape(translation *t)
@@ -503,51 +689,79 @@ static rq_err translate_escape(translation *t)
     t->ptr++;
     if (left(t) == 0) return refuse(t, "Unexpected internal error");
     if (*t->ptr >= 0x80 || (!is_ascii_letter(*t->ptr) && !is_digit(*t->ptr)))
-        return put_literal(t->out, take(t));
+        return put_literal(t, take(t));
     uint8_t letter = *t->ptr++;
     uint32_t c;
     bool is_char;
     RQ_TRY(take_char_escape(t, letter, &c, &is_char));
-    if (is_char) return put_code_point(t->out, c);
-    if (letter == 'Q') return put_quoted(t, t->out);
-    if (letter == 'p' || letter == 'P') {
-        RQ_TRY(put(t->out, "["));
-        RQ_TRY(put_property(t, letter == 'P', t->out));
-        return put(t->out, "]");
+    if (is_char) return put_literal(t, c);
+    if (is_digit(letter)) return put_reference(t, letter);
+    switch (letter) {
+    case 'Q':
+        return translate_quoted(t);
+    case 'p':
+    case 'P':
+        return translate_property(t, letter == 'P');
+    case 'k':
+        return translate_named_reference(t);
+    case 'Z':
+        return put_dollar(t, false);
+    case 'b':
+        return next_is(t, "{") ? refuse(t, "unsupported boundary") : put_boundary(t, false);
+    case 'B':
+        return put_boundary(t, true);
+    default:
+        if (strchr("ADGHRSVWXdhsvwz", letter) != NULL) return rq_buf_printf(t->out, "\\%c", letter);
+        return refuse(t, "Illegal/unsupported escape sequence");
     }
-    if (letter == 'b' && next_is(t, "{")) return refuse(t, "unsupported boundary");
-    if (letter == 'k' && !next_is(t, "<"))
-        return refuse(t, "\\k is not followed by '<' for named capturing group");
-    if (is_digit(letter) || strchr("ABDGHRSVWXZbdhkswvz", letter) != NULL)
-        return rq_buf_printf(t->out, "\\%c", letter);
-    return refuse(t, "Illegal/unsupported escape sequence");
+}
+
+static rq_err translate_one(translation *t)
+{
+    switch (*t->ptr) {
+    case '\\':
+        return translate_escape(t);
+    case '(':
+        return translate_group(t);
+    case ')':
+        return close_group(t);
+    case '[':
+        t->ptr++;
+        return translate_class(t, t->out);
+    case '.':
+        t->ptr++;
+        return put_dot(t);
+    case '^':
+        t->ptr++;
+        return put_caret(t);
+    case '$':
+        t->ptr++;
+        return put_dollar(t, has(t, RQ__REGEX_MULTILINE));
+    case '|':
+    case '?':
+    case '*':
+    case '+':
+    case '{':
+    case '}':
+    case ',':
+        return rq_buf_append_u8(t->out, *t->ptr++);
+    default:
+        return put_literal(t, take(t));
+    }
 }
 
 static rq_err translate_all(translation *t)
 {
-    while (left(t) > 0) {
-        switch (*t->ptr) {
-        case '\\':
-            RQ_TRY(translate_escape(t));
-            break;
-        case '[':
-            t->ptr++;
-            RQ_TRY(translate_class(t, t->out));
-            break;
-        case '(':
-            RQ_TRY(translate_group(t));
-            break;
-        default:
-            RQ_TRY(rq_buf_append_u8(t->out, *t->ptr++));
-        }
+    for (;;) {
+        skip_comments(t);
+        if (left(t) == 0) return t->depth == 0 ? RQ_OK : refuse(t, "Unclosed group");
+        RQ_TRY(translate_one(t));
     }
-    return RQ_OK;
 }
 
-rq_err rq__java_regex_translate(rq_slice pattern, unsigned *flags, rq_buf *out, const char **what,
+rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, rq_buf *out, const char **what,
                                 size_t *where)
 {
-    if ((*flags & RQ__REGEX_LITERAL) != 0) return rq_buf_append(out, pattern.ptr, pattern.len);
     translation t = {
         .begin = pattern.ptr,
         .ptr = pattern.ptr,
@@ -555,7 +769,13 @@ rq_err rq__java_regex_translate(rq_slice pattern, unsigned *flags, rq_buf *out, 
         .out = out,
         .flags = flags,
     };
-    rq_err rc = translate_all(&t);
+    if ((flags & RQ__REGEX_UNICODE_CHARACTER_CLASS) != 0) t.flags |= RQ__REGEX_UNICODE_CASE;
+    rq_err rc = RQ_OK;
+    if (has(&t, RQ__REGEX_LITERAL))
+        while (rc == RQ_OK && left(&t) > 0)
+            rc = put_literal(&t, take(&t));
+    else
+        rc = translate_all(&t);
     if (rc == RQ_E_INVALID) {
         *what = t.what;
         *where = (size_t)(t.ptr - t.begin);

@@ -17,12 +17,13 @@
 #define RQ__REGEX_UNICODE_CHARACTER_CLASS 0x100
 
 /*
- * Appends to `out` a PCRE2 pattern that matches what the Java pattern (well-formed UTF-8) matches,
- * and adds to *flags what flags inside it say of the whole. RQ_E_INVALID with the place and the
- * reason in *what (a literal) where Java refuses the pattern or PCRE2 has nothing like it.
+ * Appends to `out` a PCRE2 pattern that matches what the Java pattern (well-formed UTF-8) matches
+ * under the flags. To be compiled with UTF, DOTALL, line ends of LF, CASELESS for CASE_INSENSITIVE
+ * and UCP for UNICODE_CHARACTER_CLASS. RQ_E_INVALID with the place and the reason in *what (a
+ * literal) where Java refuses the pattern or PCRE2 has nothing like it.
  */
 RQ_NODISCARD
-rq_err rq__java_regex_translate(rq_slice pattern, unsigned *flags, rq_buf *out, const char **what,
+rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, rq_buf *out, const char **what,
                                 size_t *where);
 
 #endif

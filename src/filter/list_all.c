@@ -110,6 +110,7 @@ static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
         }
         rq_filter_code own;
         RQ_TRY(rq__filter_cell(child, cell, &own, why));
+        if (own == RQ__FILTER_NO_CODE) return rq__filter_throw(why, RQ__NULL_POINTER);
         if (own == RQ_FILTER_SEEK_NEXT_USING_HINT) note_hint(l, i);
         code = merge(code, own);
     }

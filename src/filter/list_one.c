@@ -126,9 +126,9 @@ static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, r
 
 static rq_err remember(child_state *s, const rq_cell *cell, rq_filter_code code, bool repeated)
 {
-    s->has_code = true;
+    s->has_code = code != RQ__FILTER_NO_CODE;
     s->code = code;
-    if (code == RQ_FILTER_INCLUDE || code == RQ_FILTER_SKIP) {
+    if (!s->has_code || code == RQ_FILTER_INCLUDE || code == RQ_FILTER_SKIP) {
         s->has_cell = false;
         return RQ_OK;
     }
@@ -173,8 +173,7 @@ static rq_err one_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
     one_list *l = (one_list *)f;
-    bool asked = false;
-    rq_filter_code code = l->list.count == 0 ? RQ_FILTER_INCLUDE : RQ_FILTER_SKIP;
+    rq_filter_code code = RQ__FILTER_NO_CODE;
     for (size_t i = 0; i < l->list.count; i++) {
         rq_filter *child = l->list.children[i];
         l->list.included[i] = false;
@@ -184,10 +183,16 @@ static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
         RQ_TRY(still_skipping(l, i, cell, &own, &repeated));
         if (!repeated) RQ_TRY(rq__filter_cell(child, cell, &own, why));
         RQ_TRY(remember(&l->states[i], cell, own, repeated));
-        code = asked ? merge(code, own) : own;
-        asked = true;
+        if (code == RQ__FILTER_NO_CODE)
+            code = own;
+        else if (own == RQ__FILTER_NO_CODE)
+            return rq__filter_throw(why, RQ__NULL_POINTER);
+        else
+            code = merge(code, own);
         l->list.included[i] = includes(own);
     }
+    if (code == RQ__FILTER_NO_CODE) /* nobody was asked */
+        code = l->list.count == 0 ? RQ_FILTER_INCLUDE : RQ_FILTER_SKIP;
     *ret = code;
     return RQ_OK;
 }

@@ -29,8 +29,7 @@ typedef struct multi_range_filter {
     bool found_first;
     bool exclusive; /* the last search hit the excluded border of a range */
     bool done;
-    bool has_code;
-    rq_filter_code code; /* for all cells of the row */
+    rq_filter_code code; /* for all cells of the row; none before the first row key */
 } multi_range_filter;
 
 /* --- Ranges ----------------------------------------------------------------------------------- */
@@ -196,7 +195,6 @@ static rq_err range_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why
     *ret = m->done;
     if (m->done) return RQ_OK;
     if (!m->started) start(m);
-    m->has_code = true;
     m->code = RQ_FILTER_INCLUDE;
     if (m->found_first && contains(&m->current, row)) return RQ_OK;
 
@@ -220,13 +218,10 @@ static rq_err range_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why
     return RQ_OK;
 }
 
-/* Inside a SkipFilter the row key is never shown; HBase then fails on its missing code. */
 static rq_err range_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
-    (void)cell;
-    const multi_range_filter *m = (const multi_range_filter *)f;
-    if (!m->has_code) return rq__filter_throw(why, RQ__NULL_POINTER);
-    *ret = m->code;
+    (void)cell, (void)why;
+    *ret = ((const multi_range_filter *)f)->code;
     return RQ_OK;
 }
 
@@ -274,6 +269,7 @@ rq_err rq__parse_multi_row_range(rq__parse *p, rq_slice bytes, rq_filter **ret)
     multi_range_filter *f = (multi_range_filter *)rq__parse_new_filter(p, sizeof *f, &range_class);
     row_range *sorted = rq_arena_calloc(p->arena, count, sizeof *sorted);
     if (f == NULL || sorted == NULL) return RQ_E_NO_MEMORY;
+    f->code = RQ__FILTER_NO_CODE;
     f->ranges = rq_arena_calloc(p->arena, count, 4 * sizeof *f->ranges);
     if (f->ranges == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {

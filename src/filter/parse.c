@@ -47,7 +47,7 @@ static void *budgeted_alloc(void *data, size_t size)
 {
     rq__parse *p = data;
     if (size > p->bytes_left) {
-        p->over_budget = true;
+        p->at_ceiling = true;
         return NULL;
     }
     p->bytes_left -= size;
@@ -64,7 +64,7 @@ void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq
     ProtobufCAllocator allocator = {budgeted_alloc, free_with_arena, p};
     void *message = protobuf_c_message_unpack(type, &allocator, bytes.len, bytes.ptr);
     if (message != NULL) return message;
-    if (p->over_budget)
+    if (p->at_ceiling)
         (void)rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "filter of more than %u bytes",
                       RQ__FILTER_BYTES_MAX);
     else
@@ -129,7 +129,7 @@ rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b)
 /* Puts `prefix` before the message of an error that another level reported. */
 static rq_err wrap(rq__parse *p, rq_err rc, const char *prefix)
 {
-    if (rc == RQ_OK || p->why.code == RQ_OK) return rc;
+    if (rc == RQ_OK || p->why.code == RQ_OK || p->at_ceiling) return rc;
     char inner[sizeof p->why.message];
     memcpy(inner, p->why.message, sizeof inner);
     int n = snprintf(p->why.message, sizeof p->why.message, "%s", prefix);
@@ -162,9 +162,11 @@ rq_err rq__parse_filter(rq__parse *p, rq_slice name, rq_slice bytes, rq_filter *
 
 rq_err rq__parse_child(rq__parse *p, const Pb__Filter *message, rq_filter **ret)
 {
-    if (p->depth >= RQ__FILTER_DEPTH_MAX)
+    if (p->depth >= RQ__FILTER_DEPTH_MAX) {
+        p->at_ceiling = true;
         return rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "filters nested more than %d deep",
                        RQ__FILTER_DEPTH_MAX);
+    }
     p->depth++;
     rq_err rc = rq__parse_filter(p, rq_slice_cstr(message->name),
                                  rq__slice_of_pb(message->serialized_filter), ret);

@@ -105,13 +105,8 @@ static void release_regex(void *thing)
 
 static uint32_t options_of(unsigned flags)
 {
-    uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C;
+    uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOTALL;
     if ((flags & RQ__REGEX_CASE_INSENSITIVE) != 0) options |= PCRE2_CASELESS;
-    if ((flags & RQ__REGEX_LITERAL) != 0) /* which goes with few others */
-        return (options & ~PCRE2_NEVER_BACKSLASH_C) | PCRE2_LITERAL;
-    if ((flags & RQ__REGEX_COMMENTS) != 0) options |= PCRE2_EXTENDED_MORE;
-    if ((flags & RQ__REGEX_MULTILINE) != 0) options |= PCRE2_MULTILINE;
-    if ((flags & RQ__REGEX_DOTALL) != 0) options |= PCRE2_DOTALL;
     if ((flags & RQ__REGEX_UNICODE_CHARACTER_CLASS) != 0) options |= PCRE2_UCP;
     return options;
 }
@@ -128,15 +123,13 @@ static rq_err compile(rq__parse *p, regex_comparator *r, rq_slice pattern, unsig
 {
     const char *what = NULL;
     size_t where = 0;
-    rq_err rc = rq__java_regex_translate(pattern, &flags, &r->translated, &what, &where);
+    rq_err rc = rq__java_regex_translate(pattern, flags, &r->translated, &what, &where);
     if (rc == RQ_E_INVALID) return syntax_error(p, what, where, pattern);
     RQ_TRY(rc);
 
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     if (context == NULL) return RQ_E_NO_MEMORY;
-    pcre2_set_newline(context,
-                      (flags & RQ__REGEX_UNIX_LINES) != 0 ? PCRE2_NEWLINE_LF : PCRE2_NEWLINE_ANY);
-    pcre2_set_bsr(context, PCRE2_BSR_UNICODE);
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     const uint8_t *source = r->translated.len == 0 ? (const uint8_t *)"" : r->translated.ptr;
     int error = 0;
     r->code = pcre2_compile(source, r->translated.len, options_of(flags), &error, &where, context);
