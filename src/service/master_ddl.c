@@ -70,8 +70,24 @@ static ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableName *
     return j;
 }
 
+/* Clients before 2.0 take the answer to a truncate or a namespace change for its end: they poll no
+ * procedure for these. They get it when the procedure has finished. */
+static bool takes_answer_for_end(const ddl_job *j)
+{
+    switch (j->ddl.kind) {
+    case RQ_DDL_TRUNCATE_TABLE:
+    case RQ_DDL_CREATE_NAMESPACE:
+    case RQ_DDL_MODIFY_NAMESPACE:
+    case RQ_DDL_DELETE_NAMESPACE:
+        return !rq_rpc_client_at_least(j->call->client, 2, 0);
+    default:
+        return false;
+    }
+}
+
 static void submit(rq_admin_services *s, ddl_job *j)
 {
+    j->ddl.wait_finished = takes_answer_for_end(j);
     rq_catalog_submit(s->catalog, &j->ddl);
 }
 
