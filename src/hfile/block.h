@@ -11,36 +11,31 @@
 #include "base/err.h"
 #include "hfile/block_cache.h"
 #include "hfile/read_ctx.h"
+#include "hfile/sidecar.h"
 
 #include <stdatomic.h>
 
-/* Where each cell of a data block begins. Built when a block is searched for the second time: a
- * point read is then a binary search instead of a walk. */
-typedef struct rq__sidecar {
-    uint32_t count;
-    uint32_t at[];
-} rq__sidecar;
-
 struct rq_hfile_block {
+    /* What a lookup touches, in one cache line. */
     _Atomic uint32_t refs;    /* the cache's is one of them */
     uint8_t kind;             /* rq_block_kind */
     bool high_priority;       /* index, bloom, IN_MEMORY */
     _Atomic uint8_t searches; /* saturates */
-    uint32_t on_disk_len;
+    uint8_t uses;             /* the cache's: counted down when the queue passes by */
     uint64_t file_id;
     uint64_t offset;
     const uint8_t *payload;
     size_t payload_len;
     _Atomic(rq__sidecar *) sidecar;
-    size_t heap_len; /* of this allocation */
 
-    /* The cache's, guarded by its shard's lock. */
-    rq_block_cache *cache; /* NULL: never was in one */
+    size_t heap_len; /* of this allocation */
+    uint32_t on_disk_len;
+
+    /* The cache's, guarded by its shard's lock, as uses is. */
     bool resident;
     uint8_t queue;
-    uint8_t uses;  /* counted down when the queue passes by */
-    size_t charge; /* bytes accounted to the cache, as resident or as pinned */
-    struct rq_hfile_block *hash_next;
+    rq_block_cache *cache; /* NULL: never was in one */
+    size_t charge;         /* bytes accounted to the cache, as resident or as pinned */
     struct rq_hfile_block *newer, *older; /* queue */
     struct rq_hfile_block *file_next;     /* blocks of the same file in the shard */
     struct rq_hfile_block **file_link;    /* what points to this one in that list */

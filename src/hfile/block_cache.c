@@ -40,9 +40,15 @@ typedef struct queue {
     uint64_t bytes;
 } queue;
 
+/* A table slot; the hash beside the pointer, so that only the block looked for is touched. */
+typedef struct slot {
+    uint64_t hash;
+    rq_hfile_block *block; /* NULL: empty */
+} slot;
+
 typedef struct shard {
     pthread_mutex_t lock;
-    rq_hfile_block **table RQ_GUARDED_BY(lock);
+    slot *table RQ_GUARDED_BY(lock); /* open addressing, at most half full */
     size_t table_mask;
     queue queues[QUEUE_COUNT];
     uint32_t *ghosts; /* fingerprints; a newer key overwrites the one in its slot */
@@ -135,41 +141,58 @@ static void queue_remove(shard *s, rq_hfile_block *b)
     q->bytes -= b->charge;
 }
 
-static rq_hfile_block **table_slot(shard *s, uint64_t hash, uint64_t file_id, uint64_t offset)
+/* The block's slot, or the empty one where it would go. */
+static slot *table_slot(shard *s, uint64_t hash, uint64_t file_id, uint64_t offset)
 {
-    rq_hfile_block **slot = &s->table[hash & s->table_mask];
-    while (*slot != NULL && ((*slot)->file_id != file_id || (*slot)->offset != offset))
-        slot = &(*slot)->hash_next;
-    return slot;
+    for (size_t i = hash & s->table_mask;; i = (i + 1) & s->table_mask) {
+        slot *at = &s->table[i];
+        if (at->block == NULL ||
+            (at->hash == hash && at->block->file_id == file_id && at->block->offset == offset))
+            return at;
+    }
 }
 
-/* Doubles the table; without memory it stays, only slower. */
-static void table_grow(shard *s)
+/* Empties the slot and moves those behind it up, so that no search stops early. */
+static void table_remove(shard *s, slot *at)
 {
+    size_t hole = (size_t)(at - s->table);
+    for (size_t i = (hole + 1) & s->table_mask; s->table[i].block != NULL;
+         i = (i + 1) & s->table_mask) {
+        size_t home = s->table[i].hash & s->table_mask;
+        if (((i - home) & s->table_mask) < ((i - hole) & s->table_mask)) continue;
+        s->table[hole] = s->table[i];
+        hole = i;
+    }
+    s->table[hole].block = NULL;
+}
+
+/* Keeps the table at most half full; false without memory for that. */
+static bool table_grow(shard *s)
+{
+    if ((s->blocks + 1) * 2 <= s->table_mask + 1) return true;
     size_t mask = s->table_mask * 2 + 1;
-    rq_hfile_block **table = calloc(mask + 1, sizeof(*table));
-    if (table == NULL) return;
-    for (size_t i = 0; i <= s->table_mask; i++)
-        while (s->table[i] != NULL) {
-            rq_hfile_block *b = s->table[i];
-            s->table[i] = b->hash_next;
-            rq_hfile_block **slot = &table[hash_of(b->file_id, b->offset) & mask];
-            b->hash_next = *slot;
-            *slot = b;
-        }
+    slot *table = calloc(mask + 1, sizeof(*table));
+    if (table == NULL) return false;
+    for (size_t i = 0; i <= s->table_mask; i++) {
+        if (s->table[i].block == NULL) continue;
+        size_t to = s->table[i].hash & mask;
+        while (table[to].block != NULL)
+            to = (to + 1) & mask;
+        table[to] = s->table[i];
+    }
     free(s->table);
     s->table = table;
     s->table_mask = mask;
+    return true;
 }
 
-/* Takes the block out; its reference goes to `victims` (through hash_next), because freeing wants
- * no lock. A resident block's file lives, so its list's head may be written. */
+/* Takes the block out; its reference goes to `victims` (through `older`), because freeing wants no
+ * lock. A resident block's file lives, so its list's head may be written. */
 static void remove_block(rq_block_cache *c, shard *s, rq_hfile_block *b, rq_hfile_block **victims)
 {
-    uint64_t hash = hash_of(b->file_id, b->offset);
-    rq_hfile_block **slot = table_slot(s, hash, b->file_id, b->offset);
-    RQ_ASSERT(*slot == b);
-    *slot = b->hash_next;
+    slot *at = table_slot(s, hash_of(b->file_id, b->offset), b->file_id, b->offset);
+    RQ_ASSERT(at->block == b);
+    table_remove(s, at);
     queue_remove(s, b);
     *b->file_link = b->file_next;
     if (b->file_next != NULL) b->file_next->file_link = b->file_link;
@@ -177,14 +200,14 @@ static void remove_block(rq_block_cache *c, shard *s, rq_hfile_block *b, rq_hfil
     s->blocks--;
     b->resident = false;
     atomic_fetch_add_explicit(&c->pinned, b->charge, memory_order_relaxed);
-    b->hash_next = *victims;
+    b->older = *victims;
     *victims = b;
 }
 
 static void release_victims(rq_hfile_block *victims)
 {
     while (victims != NULL) {
-        rq_hfile_block *next = victims->hash_next;
+        rq_hfile_block *next = victims->older;
         rq_hfile_block_unref(victims);
         victims = next;
     }
@@ -198,9 +221,9 @@ static void ghost_remember(shard *s, const rq_hfile_block *b)
 
 static bool ghost_take(shard *s, uint64_t hash)
 {
-    uint32_t *slot = &s->ghosts[(hash >> 16) & s->ghost_mask];
-    if (*slot != ((uint32_t)hash | 1)) return false;
-    *slot = 0;
+    uint32_t *ghost = &s->ghosts[(hash >> 16) & s->ghost_mask];
+    if (*ghost != ((uint32_t)hash | 1)) return false;
+    *ghost = 0;
     return true;
 }
 
@@ -342,7 +365,7 @@ rq_hfile_block *rq__cache_get(rq_block_cache *c, const rq__cache_file *f, uint64
     uint64_t hash = hash_of(f->id, offset);
     shard *s = &c->shards[shard_of(c, hash)];
     (void)pthread_mutex_lock(&s->lock);
-    rq_hfile_block *b = *table_slot(s, hash, f->id, offset);
+    rq_hfile_block *b = table_slot(s, hash, f->id, offset)->block;
     if (b != NULL) {
         s->hits[kind]++;
         if (b->uses < (b->high_priority ? USES_MAX_HIGH : USES_MAX)) b->uses++;
@@ -363,19 +386,17 @@ rq_hfile_block *rq__cache_put(rq_block_cache *c, rq__cache_file *f, rq_hfile_blo
     rq_hfile_block *mine = NULL; /* given back when another was there first */
     b->file_id = f->id;
     (void)pthread_mutex_lock(&s->lock);
-    rq_hfile_block **slot = table_slot(s, hash, f->id, b->offset);
-    if (*slot != NULL) {
+    slot *at = table_slot(s, hash, f->id, b->offset);
+    if (at->block != NULL) {
         mine = b;
-        b = rq__block_ref(*slot);
-    } else if (b->heap_len <= s->capacity) {
+        b = rq__block_ref(at->block);
+    } else if (b->heap_len <= s->capacity && table_grow(s)) {
         b->charge = b->heap_len;
         evict_to(c, s, s->capacity - b->charge, &victims);
-        if (s->blocks > s->table_mask) table_grow(s);
-        slot = table_slot(s, hash, f->id, b->offset);
         b->cache = c;
         b->resident = true;
-        b->hash_next = NULL;
-        *slot = rq__block_ref(b);
+        at = table_slot(s, hash, f->id, b->offset); /* the table may have changed */
+        *at = (slot){hash, rq__block_ref(b)};
         b->file_next = f->blocks[which];
         b->file_link = &f->blocks[which];
         if (b->file_next != NULL) b->file_next->file_link = &b->file_next;

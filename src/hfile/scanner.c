@@ -130,35 +130,64 @@ static inline rq_err cell_at(const rq_hfile_scanner *s, const rq_hfile_block *b,
     return bad_cell(s, b, pos, why);
 }
 
+typedef struct block_parser {
+    const rq_hfile_scanner *s;
+    const rq_hfile_block *b;
+    rq_error *why;
+} block_parser;
+
+static rq_err parse_for_sidecar(void *arg, uint32_t at, rq_cell *ret)
+{
+    block_parser *p = arg;
+    size_t next;
+    return cell_at(p->s, p->b, at, ret, &next, p->why);
+}
+
+/* The places of all cells, or RQ_E_NO_MEMORY. */
+static rq_err list_cells(const rq_hfile_scanner *s, const rq_hfile_block *b, uint32_t **ret,
+                         uint32_t *ret_count, rq_error *why)
+{
+    rq_cell cell;
+    uint32_t cap = 256;
+    uint32_t count = 0;
+    uint32_t *at = malloc(cap * sizeof(*at));
+    if (at == NULL) return RQ_E_NO_MEMORY;
+    for (size_t pos = 0; pos < b->payload_len;) {
+        if (count == cap) {
+            uint32_t *more = realloc(at, 2 * (size_t)cap * sizeof(*at));
+            if (more == NULL) {
+                free(at);
+                return RQ_E_NO_MEMORY;
+            }
+            at = more;
+            cap *= 2;
+        }
+        at[count++] = (uint32_t)pos;
+        rq_err rc = cell_at(s, b, pos, &cell, &pos, why);
+        if (rc != RQ_OK) {
+            free(at);
+            return rc;
+        }
+    }
+    *ret = at;
+    *ret_count = count;
+    return RQ_OK;
+}
+
 /* Builds and publishes the block's sidecar; without memory there is none, which is no error. */
 static rq_err build_sidecar(const rq_hfile_scanner *s, rq_hfile_block *b, rq__sidecar **ret,
                             rq_error *why)
 {
-    rq_cell cell;
-    uint32_t cap = 64;
-    rq__sidecar *side = malloc(sizeof(*side) + cap * sizeof(side->at[0]));
+    uint32_t *at;
+    uint32_t count;
+    rq__sidecar *side;
     *ret = NULL;
-    if (side == NULL) return RQ_OK;
-    side->count = 0;
-    for (size_t pos = 0; pos < b->payload_len;) {
-        if (side->count == cap) {
-            cap *= 2;
-            rq__sidecar *more = realloc(side, sizeof(*side) + cap * sizeof(side->at[0]));
-            if (more == NULL) {
-                free(side);
-                return RQ_OK;
-            }
-            side = more;
-        }
-        side->at[side->count++] = (uint32_t)pos;
-        rq_err rc = cell_at(s, b, pos, &cell, &pos, why);
-        if (rc != RQ_OK) {
-            free(side);
-            return rc;
-        }
-    }
-    rq__sidecar *fit = realloc(side, sizeof(*side) + side->count * sizeof(side->at[0]));
-    if (fit != NULL) side = fit;
+    rq_err rc = list_cells(s, b, &at, &count, why);
+    if (rc != RQ_OK) return rc == RQ_E_NO_MEMORY ? RQ_OK : rc;
+    block_parser parser = {s, b, why};
+    rc = rq__sidecar_new(at, count, s->reader->info.order, parse_for_sidecar, &parser, &side);
+    free(at);
+    if (rc != RQ_OK || side == NULL) return rc;
     rq__sidecar *there = NULL;
     if (atomic_compare_exchange_strong_explicit(&b->sidecar, &there, side, memory_order_acq_rel,
                                                 memory_order_acquire)) {
@@ -183,36 +212,47 @@ static rq_err sidecar_of(const rq_hfile_scanner *s, rq_hfile_block *b, bool want
     return wanted || searches >= 1 ? build_sidecar(s, b, ret, why) : RQ_OK;
 }
 
-/*
- * The first cell of t->block at or behind the key, from `from` (a cell's place) on. *ret_found is
- * false when all are before it. The smallest index whose cell is not before the key:
- */
+/* The first cell of the block that is not before the key, by its sidecar; count when all are. */
+static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const rq__sidecar *side,
+                     const rq_cell *key, uint32_t *ret, rq_error *why)
+{
+    rq_cell cell;
+    size_t next;
+    uint32_t low;
+    uint32_t high;
+    rq__sidecar_narrow(side, key, &low, &high);
+    const uint32_t *at = rq__sidecar_at(side);
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        RQ_TRY(cell_at(s, b, at[mid], &cell, &next, why));
+        if (rq_cell_compare_key(s->reader->info.order, &cell, key) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    *ret = low;
+    return RQ_OK;
+}
+
+/* Moves the target to the first cell of its block at or behind the key, from `from` (a cell's
+ * place, with none behind the key before it) on; *ret_found is false when there is none. */
 static rq_err find_at_or_behind(const rq_hfile_scanner *s, target *t, size_t from,
                                 const rq_cell *key, bool *ret_found, rq_error *why)
 {
-    rq_cell_order order = s->reader->info.order;
     rq_hfile_block *b = t->block;
     rq__sidecar *side;
     RQ_TRY(sidecar_of(s, b, false, &side, why));
     if (side != NULL) {
-        uint32_t low = 0;
-        uint32_t high = side->count;
-        while (low < high) {
-            uint32_t mid = low + (high - low) / 2;
-            RQ_TRY(cell_at(s, b, side->at[mid], &t->cell, &t->next_pos, why));
-            if (side->at[mid] < from || rq_cell_compare_key(order, &t->cell, key) < 0)
-                low = mid + 1;
-            else
-                high = mid;
-        }
-        *ret_found = low < side->count;
+        uint32_t i;
+        RQ_TRY(search(s, b, side, key, &i, why));
+        *ret_found = i < side->count;
         if (!*ret_found) return RQ_OK;
-        t->pos = side->at[low];
+        t->pos = rq__sidecar_at(side)[i];
         return cell_at(s, b, t->pos, &t->cell, &t->next_pos, why);
     }
     for (size_t pos = from; pos < b->payload_len; pos = t->next_pos) {
         RQ_TRY(cell_at(s, b, pos, &t->cell, &t->next_pos, why));
-        if (rq_cell_compare_key(order, &t->cell, key) >= 0) {
+        if (rq_cell_compare_key(s->reader->info.order, &t->cell, key) >= 0) {
             t->pos = pos;
             *ret_found = true;
             return RQ_OK;
@@ -222,28 +262,19 @@ static rq_err find_at_or_behind(const rq_hfile_scanner *s, target *t, size_t fro
     return RQ_OK;
 }
 
-/* The last cell of t->block before the key, or at all when key is NULL. */
+/* Moves the target to the last cell of its block before the key, or at all when key is NULL. */
 static rq_err find_last_before(const rq_hfile_scanner *s, target *t, const rq_cell *key,
                                bool *ret_found, rq_error *why)
 {
-    rq_cell_order order = s->reader->info.order;
     rq_hfile_block *b = t->block;
     rq__sidecar *side;
     RQ_TRY(sidecar_of(s, b, true, &side, why));
     if (side == NULL) return RQ_E_NO_MEMORY;
-    uint32_t low = key == NULL ? side->count : 0;
-    uint32_t high = side->count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        RQ_TRY(cell_at(s, b, side->at[mid], &t->cell, &t->next_pos, why));
-        if (rq_cell_compare_key(order, &t->cell, key) < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    *ret_found = low > 0;
-    if (low == 0) return RQ_OK;
-    t->pos = side->at[low - 1];
+    uint32_t i = side->count;
+    if (key != NULL) RQ_TRY(search(s, b, side, key, &i, why));
+    *ret_found = i > 0;
+    if (i == 0) return RQ_OK;
+    t->pos = rq__sidecar_at(side)[i - 1];
     return cell_at(s, b, t->pos, &t->cell, &t->next_pos, why);
 }
 

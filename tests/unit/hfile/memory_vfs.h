@@ -24,7 +24,7 @@ typedef struct memory_vfs {
     memory_file *files;
     rq_random random;
     unsigned again_percent; /* of try_reads that answer RQ_E_AGAIN */
-    uint64_t calls;         /* reads, writes, syncs */
+    _Atomic uint64_t calls; /* reads, writes, syncs */
     uint64_t fail_at;       /* this call returns RQ_E_IO; 0: none */
     uint64_t dir_syncs;
 } memory_vfs;

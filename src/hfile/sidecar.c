@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Marks of cells (sidecar.h). A point read over 110 MB of cached small cells took 2.8 us with the
+ * cells' places alone, most of it cache misses of the binary search over the cells themselves. */
+#include "hfile/sidecar.h"
+
+#include <stdlib.h>
+
+static inline uint32_t mark_of(const uint8_t *s, size_t len, size_t skip)
+{
+    if (len >= skip + 4) return rq_get_be32(s + skip);
+    uint32_t mark = 0;
+    for (size_t i = skip; i < skip + 4; i++)
+        mark = mark << 8 | (i < len ? s[i] : 0);
+    return mark;
+}
+
+static uint32_t shared_prefix(rq_slice a, rq_slice b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    size_t i = 0;
+    while (i < n && a.ptr[i] == b.ptr[i])
+        i++;
+    return (uint32_t)i;
+}
+
+static uint8_t *keep(uint8_t *out, rq_slice from, const uint8_t **ret)
+{
+    if (from.len > 0) memcpy(out, from.ptr, from.len);
+    *ret = out;
+    return out + from.len;
+}
+
+static void keep_first(rq__sidecar *s, const rq_cell *first, uint8_t *out)
+{
+    s->first.row_len = first->row_len;
+    s->first.family_len = first->family_len;
+    s->first.qualifier_len = first->qualifier_len;
+    out = keep(out, rq_cell_row(first), &s->first.row);
+    out = keep(out, rq_cell_family(first), &s->first.family);
+    (void)keep(out, rq_cell_qualifier(first), &s->first.qualifier);
+}
+
+rq_err rq__sidecar_new(const uint32_t *at, uint32_t count, rq_cell_order order,
+                       rq__cell_parser cell, void *arg, rq__sidecar **ret)
+{
+    uint32_t samples = rq__sidecar_sample_count(count);
+    rq_cell first;
+    rq_cell last;
+    *ret = NULL;
+    RQ_TRY(cell(arg, at[0], &first));
+    RQ_TRY(cell(arg, at[count - 1], &last));
+    rq__mark_source source = RQ__MARK_NONE;
+    uint32_t skip = 0;
+    if (order == RQ_ORDER_DEFAULT && !rq_cell_same_row(&first, &last)) {
+        source = RQ__MARK_ROW;
+        skip = shared_prefix(rq_cell_row(&first), rq_cell_row(&last));
+    } else if (order == RQ_ORDER_DEFAULT &&
+               rq_slice_eq(rq_cell_family(&first), rq_cell_family(&last))) {
+        source = RQ__MARK_QUALIFIER;
+        skip = shared_prefix(rq_cell_qualifier(&first), rq_cell_qualifier(&last));
+    }
+    size_t words = samples + 2 * (size_t)count;
+    size_t key_len = (size_t)first.row_len + first.family_len + first.qualifier_len;
+    rq__sidecar *s = malloc(sizeof(*s) + words * sizeof(s->words[0]) + key_len);
+    if (s == NULL) return RQ_OK;
+    *s = (rq__sidecar){.count = count, .source = source, .skip = skip};
+    uint32_t *marks = s->words + samples;
+    memcpy(marks + count, at, count * sizeof(at[0]));
+    keep_first(s, &first, (uint8_t *)(s->words + words));
+    rq_err rc = RQ_OK;
+    for (uint32_t i = 0; rc == RQ_OK && i < count; i++) {
+        rq_cell c;
+        rc = cell(arg, at[i], &c);
+        if (rc != RQ_OK) break;
+        marks[i] = s->source == RQ__MARK_ROW ? mark_of(c.row, c.row_len, s->skip)
+                   : s->source == RQ__MARK_QUALIFIER
+                       ? mark_of(c.qualifier, c.qualifier_len, s->skip)
+                       : 0;
+        /* A block whose cells are out of order is searched without marks: wrong, but inside. */
+        if (i > 0 && marks[i] < marks[i - 1]) s->source = RQ__MARK_NONE;
+        if (i % RQ__MARKS_PER_SAMPLE == 0) s->words[i / RQ__MARKS_PER_SAMPLE] = marks[i];
+    }
+    if (rc != RQ_OK) {
+        free(s);
+        return rc;
+    }
+    *ret = s;
+    return RQ_OK;
+}
+
+/* The first mark that is not below `mark`. */
+static uint32_t lower_bound(const rq__sidecar *s, uint32_t mark)
+{
+    uint32_t samples = rq__sidecar_sample_count(s->count);
+    const uint32_t *marks = s->words + samples;
+    uint32_t low = 0;
+    uint32_t high = samples;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (s->words[mid] < mark)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    /* Sample `low` is not below, its predecessor is: in between lies the place. */
+    uint32_t i = low == 0 ? 0 : (low - 1) * RQ__MARKS_PER_SAMPLE;
+    uint32_t end = low * RQ__MARKS_PER_SAMPLE < s->count ? low * RQ__MARKS_PER_SAMPLE : s->count;
+    while (i < end && marks[i] < mark)
+        i++;
+    return i;
+}
+
+void rq__sidecar_narrow(const rq__sidecar *s, const rq_cell *key, uint32_t *ret_low,
+                        uint32_t *ret_high)
+{
+    const rq_cell *first = &s->first;
+    *ret_low = 0;
+    *ret_high = s->count;
+    if (s->source == RQ__MARK_NONE) return;
+    rq_slice shared = rq_cell_row(first);
+    rq_slice string = rq_cell_row(key);
+    if (s->source == RQ__MARK_QUALIFIER) {
+        /* Anything but a key of this very row and family is left to the comparison. */
+        if (!rq_cell_same_row(first, key) ||
+            !rq_slice_eq(rq_cell_family(first), rq_cell_family(key)))
+            return;
+        shared = rq_cell_qualifier(first);
+        string = rq_cell_qualifier(key);
+    }
+    size_t n = string.len < s->skip ? string.len : s->skip;
+    int c = n == 0 ? 0 : memcmp(string.ptr, shared.ptr, n);
+    if (c > 0) {
+        *ret_low = s->count;
+        return;
+    }
+    if (c < 0 || n < s->skip) {
+        *ret_high = 0;
+        return;
+    }
+    uint32_t mark = mark_of(string.ptr, string.len, s->skip);
+    *ret_low = lower_bound(s, mark);
+    const uint32_t *marks = s->words + rq__sidecar_sample_count(s->count);
+    uint32_t high = *ret_low;
+    for (int i = 0; i < 8 && high < s->count && marks[high] == mark; i++)
+        high++;
+    if (high < s->count && marks[high] == mark)
+        high = mark == UINT32_MAX ? s->count : lower_bound(s, mark + 1);
+    *ret_high = high;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a data block is given when it is searched for the second time: where each cell begins, and
+ * four bytes of each cell's key that tell it from its neighbours, so that a point read touches a
+ * few cache lines instead of a dozen cells. Within the room.
+ *
+ * All rows of a block share a prefix (that of its first and its last row); `marks` are the four
+ * bytes behind it. When the block is of one row they are taken from the qualifiers. Rows of
+ * hbase:meta are not in byte order: no marks, every cell is compared.
+ *
+ *   samples: every 16th mark | marks: one a cell, ascending | at: one a cell
+ */
+#ifndef RQ_HFILE_SIDECAR_H
+#define RQ_HFILE_SIDECAR_H
+
+#include "cell/cell.h"
+
+typedef enum rq__mark_source { RQ__MARK_NONE, RQ__MARK_ROW, RQ__MARK_QUALIFIER } rq__mark_source;
+
+typedef struct rq__sidecar {
+    uint32_t count;
+    uint32_t skip; /* bytes of the row or qualifier all cells share */
+    rq__mark_source source;
+    rq_cell first; /* the first cell's row, family and qualifier: a copy behind the words, so that
+                      a search needs not touch the block's beginning */
+    uint32_t words[];
+} rq__sidecar;
+
+#define RQ__MARKS_PER_SAMPLE 16
+
+static inline uint32_t rq__sidecar_sample_count(uint32_t count)
+{
+    return (count + RQ__MARKS_PER_SAMPLE - 1) / RQ__MARKS_PER_SAMPLE;
+}
+
+static inline const uint32_t *rq__sidecar_at(const rq__sidecar *s)
+{
+    return s->words + rq__sidecar_sample_count(s->count) + s->count;
+}
+
+/* Of `count` cells at these places; `cell` parses one. NULL when memory is out or `cell` fails,
+ * which then says why itself. */
+typedef rq_err (*rq__cell_parser)(void *arg, uint32_t at, rq_cell *ret);
+RQ_NODISCARD
+rq_err rq__sidecar_new(const uint32_t *at, uint32_t count, rq_cell_order order,
+                       rq__cell_parser cell, void *arg, rq__sidecar **ret);
+
+/* The cells [low, high) that must be compared: those before sort before the key, those behind do
+ * not. */
+void rq__sidecar_narrow(const rq__sidecar *s, const rq_cell *key, uint32_t *ret_low,
+                        uint32_t *ret_high);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The block cache by itself: what it holds, what it lets go, what it accounts, under threads. */
+#include "base/random.h"
+#include "hfile/block.h"
+#include "hfile/reader.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define BLOCK_BYTES 4000
+
+static rq_hfile_block *put(rq_block_cache *c, rq__cache_file *f, uint64_t offset,
+                           rq_block_kind kind)
+{
+    rq_hfile_block *b;
+    assert_int_equal(rq__block_new(BLOCK_BYTES, &b), RQ_OK);
+    b->kind = (uint8_t)kind;
+    b->offset = offset;
+    b->high_priority = kind != RQ_BLOCK_DATA;
+    memset(b->bytes, (int)(offset & 0xff), BLOCK_BYTES);
+    return rq__cache_put(c, f, b);
+}
+
+static bool has(rq_block_cache *c, rq__cache_file *f, uint64_t offset)
+{
+    rq_hfile_block *b = rq__cache_get(c, f, offset, RQ_BLOCK_DATA);
+    rq_hfile_block_unref(b);
+    return b != NULL;
+}
+
+static rq_block_cache_stats stats_of(rq_block_cache *c)
+{
+    rq_block_cache_stats s;
+    rq_block_cache_get_stats(c, &s);
+    return s;
+}
+
+static void a_block_is_found_until_it_is_evicted(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(100 * 1024, &c), RQ_OK);
+    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    for (uint64_t i = 0; i < 1000; i++) {
+        rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+        assert_true(has(c, &f, i));
+        assert_true(stats_of(c).used_bytes <= 100 * 1024);
+        assert_int_equal(stats_of(c).pinned_bytes, 0);
+    }
+    assert_true(stats_of(c).blocks > 20);
+    assert_int_equal(stats_of(c).blocks + stats_of(c).evicted, 1000);
+    assert_int_equal(stats_of(c).hits[RQ_BLOCK_DATA], 1000);
+    rq__cache_evict_file(c, &f);
+    rq_block_cache_free(c);
+}
+
+static void a_scan_does_not_push_out_what_is_used(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(400 * 1024, &c), RQ_OK);
+    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    /* About 60 of 95 that fit are used again and again. */
+    for (int round = 0; round < 4; round++)
+        for (uint64_t i = 0; i < 60; i++)
+            if (!has(c, &f, i)) rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+    for (uint64_t i = 1000; i < 6000; i++) {
+        if (!has(c, &f, i)) rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+        if (i % 10 == 0) (void)has(c, &f, (i / 10) % 60);
+    }
+    int kept = 0;
+    for (uint64_t i = 0; i < 60; i++)
+        kept += has(c, &f, i);
+    assert_true(kept >= 55);
+    rq__cache_evict_file(c, &f);
+    rq_block_cache_free(c);
+}
+
+static void index_blocks_outlive_data_blocks_of_the_same_use(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(400 * 1024, &c), RQ_OK);
+    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    for (uint64_t i = 0; i < 40; i++)
+        rq_hfile_block_unref(put(c, &f, i, i % 2 ? RQ_BLOCK_LEAF_INDEX : RQ_BLOCK_DATA));
+    for (uint64_t i = 1000; i < 1120; i++)
+        rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+    int index = 0;
+    int data = 0;
+    for (uint64_t i = 0; i < 40; i++)
+        *(i % 2 ? &index : &data) += has(c, &f, i);
+    assert_int_equal(index, 20);
+    assert_true(data < 5);
+    rq__cache_evict_file(c, &f);
+    rq_block_cache_free(c);
+}
+
+static void a_held_block_stays_whole_and_is_counted_as_pinned(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(50 * 1024, &c), RQ_OK);
+    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    rq_hfile_block *held = put(c, &f, 7, RQ_BLOCK_DATA);
+    for (uint64_t i = 100; i < 200; i++)
+        rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+    assert_false(has(c, &f, 7));
+    assert_int_equal(stats_of(c).pinned_bytes, held->charge);
+    /* What it grows while it is pinned counts there too. */
+    rq__cache_grow(held, 100);
+    assert_int_equal(stats_of(c).pinned_bytes, held->charge);
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
+        assert_int_equal(held->bytes[i], 7);
+    rq_hfile_block_unref(held);
+    assert_int_equal(stats_of(c).pinned_bytes, 0);
+    rq__cache_evict_file(c, &f);
+    rq_block_cache_free(c);
+}
+
+static void the_second_of_two_loaders_gets_the_firsts_block(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
+    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    rq_hfile_block *a = put(c, &f, 1, RQ_BLOCK_DATA);
+    rq_hfile_block *b = put(c, &f, 1, RQ_BLOCK_DATA);
+    assert_ptr_equal(a, b);
+    rq_hfile_block_unref(a);
+    rq_hfile_block_unref(b);
+    assert_int_equal(stats_of(c).blocks, 1);
+    rq__cache_evict_file(c, &f);
+    rq_block_cache_free(c);
+}
+
+static void a_block_that_does_not_fit_stays_outside(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(1000, &c), RQ_OK);
+    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    rq_hfile_block *b = put(c, &f, 1, RQ_BLOCK_DATA);
+    assert_false(has(c, &f, 1));
+    assert_int_equal(stats_of(c).blocks, 0);
+    rq_hfile_block_unref(b);
+    rq_block_cache_free(c);
+}
+
+static void a_closed_file_takes_its_blocks_along_and_no_others(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(64 << 20, &c), RQ_OK);
+    rq__cache_file a = {.id = rq__cache_next_file_id(c)};
+    rq__cache_file b = {.id = rq__cache_next_file_id(c)};
+    for (uint64_t i = 0; i < 500; i++) {
+        rq_hfile_block_unref(put(c, &a, i * 4096, RQ_BLOCK_DATA));
+        rq_hfile_block_unref(put(c, &b, i * 4096, RQ_BLOCK_DATA));
+    }
+    rq__cache_evict_file(c, &a);
+    for (uint64_t i = 0; i < 500; i++) {
+        assert_false(has(c, &a, i * 4096));
+        assert_true(has(c, &b, i * 4096));
+    }
+    assert_int_equal(stats_of(c).evicted_by_file, 500);
+    rq__cache_evict_file(c, &b);
+    assert_int_equal(stats_of(c).used_bytes, 0);
+    rq_block_cache_free(c);
+}
+
+static void shrinking_evicts_at_once(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(64 << 20, &c), RQ_OK);
+    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    for (uint64_t i = 0; i < 2000; i++)
+        rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+    rq_block_cache_resize(c, 1 << 20);
+    assert_true(stats_of(c).used_bytes <= 1 << 20);
+    rq__cache_evict_file(c, &f);
+    rq_block_cache_free(c);
+}
+
+typedef struct worker {
+    rq_block_cache *cache;
+    rq__cache_file *files;
+    uint64_t seed;
+    bool broken;
+} worker;
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    rq_random random;
+    rq_random_seed(&random, w->seed);
+    for (int i = 0; i < 20000; i++) {
+        rq__cache_file *f = &w->files[rq_random_below(&random, 3)];
+        uint64_t offset = rq_random_below(&random, 300);
+        rq_hfile_block *b = rq__cache_get(w->cache, f, offset, RQ_BLOCK_DATA);
+        if (b == NULL) b = put(w->cache, f, offset, RQ_BLOCK_DATA);
+        if (b->bytes[0] != (offset & 0xff) || b->bytes[BLOCK_BYTES - 1] != (offset & 0xff))
+            w->broken = true;
+        if (rq_random_below(&random, 50) == 0) rq__cache_grow(b, 16);
+        rq_hfile_block_unref(b);
+        if (w->seed == 0 && i % 5000 == 0)
+            rq_block_cache_resize(w->cache, 200000 + (uint64_t)i * 40);
+    }
+    return NULL;
+}
+
+static void threads_agree(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
+    rq__cache_file files[3];
+    for (int i = 0; i < 3; i++)
+        files[i] = (rq__cache_file){.id = rq__cache_next_file_id(c)};
+    pthread_t threads[4];
+    worker workers[4];
+    for (unsigned i = 0; i < 4; i++) {
+        workers[i] = (worker){c, files, i, false};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_false(workers[i].broken);
+    }
+    assert_true(stats_of(c).used_bytes <= stats_of(c).capacity_bytes);
+    assert_int_equal(stats_of(c).pinned_bytes, 0);
+    for (int i = 0; i < 3; i++)
+        rq__cache_evict_file(c, &files[i]);
+    assert_int_equal(stats_of(c).used_bytes, 0);
+    assert_int_equal(stats_of(c).blocks, 0);
+    rq_block_cache_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_is_found_until_it_is_evicted),
+        cmocka_unit_test(a_scan_does_not_push_out_what_is_used),
+        cmocka_unit_test(index_blocks_outlive_data_blocks_of_the_same_use),
+        cmocka_unit_test(a_held_block_stays_whole_and_is_counted_as_pinned),
+        cmocka_unit_test(the_second_of_two_loaders_gets_the_firsts_block),
+        cmocka_unit_test(a_block_that_does_not_fit_stays_outside),
+        cmocka_unit_test(a_closed_file_takes_its_blocks_along_and_no_others),
+        cmocka_unit_test(shrinking_evicts_at_once),
+        cmocka_unit_test(threads_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
