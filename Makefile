@@ -33,6 +33,11 @@ build/rorqual: setup build/build.ninja
 	@[ -e build/rorqual ] || ln -s src/cli/rorqual build/rorqual
 
 run: build/rorqual
+	@echo "HBase's shell:  hbase shell            (finds zookeeper at 127.0.0.1:2181 by itself)"
+	@echo "Java:           ConnectionFactory.createConnection(HBaseConfiguration.create())"
+	@echo "without ZooKeeper: hbase.client.registry.impl=org.apache.hadoop.hbase.client.RpcConnectionRegistry"
+	@echo "                   hbase.client.bootstrap.servers=127.0.0.1:16020"
+	@echo "Ctrl-C stops it in order."
 	@exec build/rorqual server --data $(DATA)
 
 unit: build/rorqual
