@@ -179,11 +179,12 @@ static rq_err need_family(rq__new_version_tracker *t)
     return t->family.count > 0 ? RQ_OK : add_epoch(&t->family, UINT64_MAX, INT64_MIN);
 }
 
-/* Makes the cell's column the one at hand. *ret_same_version: it is an older write of the version
- * before it. */
-static rq_err enter_column(rq__new_version_tracker *t, const rq_cell *cell, bool *ret_same_version)
+/* Makes the cell's column the one at hand. *ret_replaced_at: the sequence id of the next newer
+ * write of the same version; UINT64_MAX when there is none. */
+static rq_err enter_column(rq__new_version_tracker *t, const rq_cell *cell,
+                           uint64_t *ret_replaced_at)
 {
-    *ret_same_version = false;
+    *ret_replaced_at = UINT64_MAX;
     if (!t->has_column ||
         !rq_slice_eq(rq_cell_qualifier(cell), rq__kept_bytes_slice(&t->qualifier))) {
         RQ_TRY(need_family(t));
@@ -193,8 +194,7 @@ static rq_err enter_column(rq__new_version_tracker *t, const rq_cell *cell, bool
         t->taken = 0;
     } else if (!rq_cell_is_delete(cell) && t->last_type == cell->type &&
                t->last_ts == cell->timestamp) {
-        *ret_same_version = true;
-        return RQ_OK;
+        *ret_replaced_at = t->last_seqid;
     }
     t->last_ts = cell->timestamp;
     t->last_seqid = cell->seqid;
@@ -217,8 +217,8 @@ rq_err rq__new_version_tracker_add(rq__new_version_tracker *t, const rq_cell *ma
         /* Puts of the empty qualifier lie between the family's markers. */
         return t->has_column ? add_to(&t->column, marker, range) : RQ_OK;
     }
-    bool same;
-    RQ_TRY(enter_column(t, marker, &same));
+    uint64_t ignored;
+    RQ_TRY(enter_column(t, marker, &ignored));
     return add_to(&t->column, marker, marker->type == RQ_TYPE_DELETE_COLUMN);
 }
 
@@ -236,9 +236,8 @@ static uint64_t deleted_at(const epoch *p, const rq_cell *put)
 rq_err rq__new_version_tracker_check(rq__new_version_tracker *t, const rq_cell *put,
                                      rq__deleted *ret)
 {
-    bool same;
-    RQ_TRY(enter_column(t, put, &same));
-    uint64_t replaced_at = same ? t->last_seqid : UINT64_MAX;
+    uint64_t replaced_at;
+    RQ_TRY(enter_column(t, put, &replaced_at));
     *ret = RQ__VERSION_DELETED;
     for (uint32_t i = epoch_at(&t->column, put->seqid); i < t->column.count; i++) {
         epoch *p = &t->column.items[i];
@@ -252,7 +251,7 @@ rq_err rq__new_version_tracker_check(rq__new_version_tracker *t, const rq_cell *
         }
         if (gone_at != UINT64_MAX || put->timestamp <= p->ts) return RQ_OK;
     }
-    if (!same) *ret = RQ__NOT_DELETED;
+    if (replaced_at == UINT64_MAX) *ret = RQ__NOT_DELETED;
     return RQ_OK;
 }
 

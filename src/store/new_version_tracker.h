@@ -10,8 +10,8 @@
  * it. A put is shown if in none of the counts it belongs to there were already enough newer ones,
  * no version marker after it names its timestamp, and no range marker after it covers it.
  *
- * HBase loses family markers for the empty qualifier in some orders of arrival; here they count
- * there as in every other column.
+ * Not as HBase: it loses family markers for the empty qualifier in some orders of arrival, and of
+ * several writes of one version it counts the older ones twice; here neither happens.
  */
 #ifndef RQ_STORE_NEW_VERSION_TRACKER_H
 #define RQ_STORE_NEW_VERSION_TRACKER_H

@@ -11,6 +11,9 @@
 #include "store/scan.h"
 #include "store/schema.h"
 
+/* The order of rows all sets and scans of the model use from here on. */
+void model_set_order(rq_cell_order order);
+
 typedef struct cell_set {
     rq_arena arena; /* of the cells' bytes */
     rq_cell *items;
