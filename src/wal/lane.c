@@ -563,6 +563,10 @@ static bool lane_step(rq_wal *wal)
         wal->retry_at_ns = 0;
     }
     if (drain(wal)) return true;
+    if (roll_due(wal)) { /* before sync: under load that is always due, and roll syncs too */
+        roll(wal);
+        return !wal->lane_wants_pen;
+    }
     bool idle = wal->timed_out;
     if (sync_due(wal) || (idle && sync_worthwhile(wal))) {
         sync_written(wal);
@@ -576,10 +580,6 @@ static bool lane_step(rq_wal *wal)
             wal->push_wanted = true;
             return true;
         }
-    }
-    if (roll_due(wal)) {
-        roll(wal);
-        return !wal->lane_wants_pen;
     }
     if (wal->newest != wal->oldest && prewrite_due(wal, prewrite_step(wal))) {
         prewrite(wal);

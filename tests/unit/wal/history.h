@@ -51,6 +51,8 @@ struct history {
     bool out_of_order;
     char fault[512]; /* the first thing found wrong; empty: none */
     uint64_t corrupt_places;
+    size_t lost;   /* records the last open did not find */
+    bool tolerant; /* gaps are no fault */
     int failures;   /* of the log, for good */
     int pressed[2]; /* for tests that listen to on_pressure */
 };

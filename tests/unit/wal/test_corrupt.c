@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Damaged bytes: found, named, and nothing acknowledged lost in silence. */
+#include "history.h"
+
+#include "wal/format.h"
+
+static const rq_wal_options small = {
+    .dir = "wal",
+    .segment_bytes = 8192,
+    .staging_bytes = 4096,
+    .staging_bytes_max = 65536,
+};
+
+/* A log of several segments, every record acknowledged; `idle`: left alone for a while at the end.
+ */
+static void build(history *h, rq_sim *sim, bool idle)
+{
+    history_init(h, sim, &small);
+    rq_error why = {0};
+    if (!history_open(h, &why)) fail_msg("%s", why.message);
+    for (int i = 0; i < 60; i++) {
+        rq_err rc;
+        staged *s = history_stage(h, i % REGIONS, rq_sim_random(sim) % 900, RQ_WAL_EDIT, &rc);
+        assert_non_null(s);
+        history_wait(h, s, false);
+        rq_wal_push(h->wal, NULL);
+        rq_sim_run(sim);
+        assert_true(s->acknowledged);
+    }
+    if (idle) rq_sim_advance(sim, 5000000000);
+    history_close(h, false);
+    rq_sim_restart(sim);
+}
+
+static size_t segment_count(rq_sim *sim, char paths[][32], uint64_t sizes[])
+{
+    rq_vfs *v = rq_sim_env(sim)->vfs;
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    assert_int_equal(rq_vfs_list(v, "wal", &arena, &entries, &count, NULL), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        rq_stat st;
+        snprintf(paths[i], 32, "wal/%.20s", entries[i].name);
+        assert_int_equal(rq_vfs_stat(v, paths[i], &st, NULL), RQ_OK);
+        sizes[i] = st.size;
+    }
+    rq_arena_clear(&arena);
+    return count;
+}
+
+/* Opens without judging what is missing. */
+static rq_err try_open(history *h, rq_error *why)
+{
+    for (size_t i = 0; i < h->count; i++)
+        h->records[i]->durable = false;
+    size_t before = h->count;
+    if (!history_open(h, why)) return why->code == RQ_OK ? RQ_E_STATE : why->code;
+    h->lost = before - h->count;
+    return RQ_OK;
+}
+
+/* After idling even the last record is attested: no flip anywhere may go by with a record lost. */
+static void a_flipped_bit_is_harmless_or_named(void **state)
+{
+    (void)state;
+    uint64_t seed = unit_seed();
+    int named = 0, harmless = 0;
+    for (uint64_t i = 0; i < 2500; i++) {
+        rq_sim *sim;
+        assert_int_equal(rq_sim_new(seed + i, NULL, &sim), RQ_OK);
+        history h;
+        build(&h, sim, true);
+        char paths[32][32];
+        uint64_t sizes[32];
+        size_t count = segment_count(sim, paths, sizes);
+        size_t file = rq_sim_random(sim) % count;
+        uint64_t offset = rq_sim_random(sim) % 8 == 0 ? rq_sim_random(sim) % 700
+                                                      : rq_sim_random(sim) % sizes[file];
+        if (!rq_sim_flip_bit(sim, paths[file], offset, (unsigned)(rq_sim_random(sim) % 8))) {
+            history_clear(&h);
+            rq_sim_free(sim);
+            continue;
+        }
+        rq_error why = {0};
+        rq_err rc = try_open(&h, &why);
+        if (rc == RQ_OK) {
+            harmless++;
+            if (h.lost > 0)
+                fail_msg("seed %llu: %s offset %llu: %zu records lost in silence",
+                         (unsigned long long)(seed + i), paths[file], (unsigned long long)offset,
+                         h.lost);
+            history_close(&h, false);
+        } else {
+            named++;
+            bool right = rc == RQ_E_CORRUPT && strstr(why.message, paths[file]) != NULL &&
+                         strstr(why.message, "offset") != NULL;
+            if (!right)
+                fail_msg("seed %llu: %s offset %llu: %s %s", (unsigned long long)(seed + i),
+                         paths[file], (unsigned long long)offset, h.fault, why.message);
+        }
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+    printf("%d named, %d harmless\n", named, harmless);
+    assert_true(named > 300 && harmless > 300);
+}
+
+/* The tool that looks at the rest: one record is lost, all others come. */
+static void salvage_delivers_what_is_whole(void **state)
+{
+    (void)state;
+    uint64_t seed = unit_seed();
+    int salvaged = 0;
+    for (uint64_t i = 0; i < 600; i++) {
+        rq_sim *sim;
+        assert_int_equal(rq_sim_new(seed + i, NULL, &sim), RQ_OK);
+        history h;
+        build(&h, sim, true);
+        char paths[32][32];
+        uint64_t sizes[32];
+        size_t count = segment_count(sim, paths, sizes);
+        size_t file = rq_sim_random(sim) % count;
+        uint64_t offset = RQ_WAL_FRAMES_AT + rq_sim_random(sim) % 8000;
+        bool flipped = rq_sim_flip_bit(sim, paths[file], offset, 3);
+        h.options.salvage = true;
+        h.tolerant = true;
+        rq_error why = {0};
+        rq_err rc = try_open(&h, &why);
+        if (rc != RQ_OK)
+            fail_msg("seed %llu: %s %s", (unsigned long long)(seed + i), h.fault, why.message);
+        assert_true(h.lost <= 1);
+        if (h.lost > 0) assert_true(flipped && h.corrupt_places == 1);
+        salvaged += h.lost == 1;
+        history_close(&h, false);
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+    assert_true(salvaged > 50);
+}
+
+/* Whatever stands behind the end, also frames of former lives, is not read. */
+static void garbage_behind_the_end_is_the_tail(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        rq_sim *sim;
+        assert_int_equal(rq_sim_new(seed, NULL, &sim), RQ_OK);
+        history h;
+        build(&h, sim, seed % 2 == 0);
+        char paths[32][32];
+        uint64_t sizes[32];
+        size_t count = segment_count(sim, paths, sizes);
+        /* The newest is the one whose frames end first below its size: fill all files' ends. */
+        rq_vfs *v = rq_sim_env(sim)->vfs;
+        for (size_t i = 0; i < count; i++) {
+            rq_file *f;
+            uint8_t junk[3000];
+            for (size_t b = 0; b < sizeof junk; b++)
+                junk[b] = (uint8_t)rq_sim_random(sim);
+            assert_int_equal(rq_vfs_open(v, paths[i], RQ_OPEN_WRITE, &f, NULL), RQ_OK);
+            assert_int_equal(rq_file_write(f, junk, sizeof junk, sizes[i], NULL), RQ_OK);
+            rq_file_close(f);
+        }
+        rq_error why = {0};
+        if (try_open(&h, &why) != RQ_OK || h.lost > 0)
+            fail_msg("seed %llu: %s %s", (unsigned long long)seed, h.fault, why.message);
+        history_close(&h, false);
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+}
+
+static void a_missing_segment_is_noticed(void **state)
+{
+    (void)state;
+    for (size_t gone = 0; gone < 5; gone++) {
+        rq_sim *sim;
+        assert_int_equal(rq_sim_new(gone, NULL, &sim), RQ_OK);
+        history h;
+        build(&h, sim, true);
+        char paths[32][32];
+        uint64_t sizes[32];
+        size_t count = segment_count(sim, paths, sizes);
+        assert_true(count >= 4);
+        if (gone + 1 < count) {
+            assert_int_equal(rq_vfs_remove(rq_sim_env(sim)->vfs, paths[gone], NULL), RQ_OK);
+            rq_error why = {0};
+            rq_err rc = try_open(&h, &why);
+            assert_int_equal(rc, RQ_E_CORRUPT);
+            assert_non_null(strstr(why.message, "is missing"));
+        }
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flipped_bit_is_harmless_or_named),
+        cmocka_unit_test(salvage_delivers_what_is_whole),
+        cmocka_unit_test(garbage_behind_the_end_is_the_tail),
+        cmocka_unit_test(a_missing_segment_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

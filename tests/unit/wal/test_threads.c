@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many threads on a real disk: loops that stage, wait and push, pool tasks that block, flushes that
+ * let segments go, rolls and growth in between. Under TSan this is the test of the locking rules.
+ */
+#include "../base/unit.h"
+
+#include "vfs/vfs.h"
+#include "wal/wal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#define LOOPS 4
+#define BLOCKERS 2
+#define RECORDS 1500
+
+static const rq_wal_options options = {
+    .dir = "log",
+    .segment_bytes = 256 << 10,
+    .max_log_bytes = 1 << 20,
+    .staging_bytes = 16 << 10,
+    .staging_bytes_max = 1 << 20,
+};
+
+typedef struct bench {
+    char root[64];
+    rq_env env;
+    rq_wal *wal;
+    _Atomic int pressed;
+} bench;
+
+/* A loop: its tasks run on a lane of its own; one task is one iteration. */
+typedef struct loop {
+    bench *b;
+    rq_lane *lane;
+    rq_wal_member *member;
+    rq_wal_region *region;
+    rq_task iteration;
+    rq_latch done;
+    int staged;
+    int acknowledged;
+    bool out_of_order;
+    uint64_t acknowledged_id;
+} loop;
+
+static void make_name(int i, char name[static 16])
+{
+    snprintf(name, 16, "region-%d", i);
+}
+
+static rq_err stage(rq_wal *wal, rq_wal_region *region, uint64_t id, rq_lsn *ret)
+{
+    uint8_t payload[1024];
+    memset(payload, (int)id, sizeof payload);
+    rq_wal_record r = {.kind = RQ_WAL_EDIT,
+                       .sequence_id = id,
+                       .payload = rq_slice_of(payload, 64 + id * 7919 % 960)};
+    return rq_wal_stage(wal, region, &r, NULL, 0, ret);
+}
+
+typedef struct ticket {
+    rq_wal_waiter waiter;
+    loop *l;
+    uint64_t id;
+} ticket;
+
+static void ticket_run(rq_wal_waiter *w, rq_err rc)
+{
+    ticket *t = RQ_CONTAINER_OF(w, ticket, waiter);
+    loop *l = t->l;
+    if (rc != RQ_OK || t->id != l->acknowledged_id + 1) l->out_of_order = true;
+    l->acknowledged_id = t->id;
+    free(t);
+    if (++l->acknowledged % 100 == 0) rq_wal_region_flushed(l->region, l->acknowledged_id);
+    if (l->acknowledged == RECORDS)
+        l->done.executor->latch_open(&l->done, RQ_OK);
+    else if (l->acknowledged == l->staged)
+        rq_lane_post(l->lane, &l->iteration);
+}
+
+static void iterate(rq_task *task)
+{
+    loop *l = RQ_CONTAINER_OF(task, loop, iteration);
+    for (int i = 0; i < 1 + l->staged % 7 && l->staged < RECORDS; i++) {
+        ticket *t = calloc(1, sizeof *t);
+        assert_non_null(t);
+        rq_lsn lsn;
+        rq_err rc = stage(l->b->wal, l->region, (uint64_t)l->staged + 1, &lsn);
+        if (rc == RQ_E_REGION_TOO_BUSY) {
+            free(t);
+            if (l->acknowledged == l->staged) rq_lane_post(l->lane, &l->iteration);
+            break;
+        }
+        assert_int_equal(rc, RQ_OK);
+        *t = (ticket){.waiter.run = ticket_run, .l = l, .id = (uint64_t)l->staged + 1};
+        l->staged++;
+        rq_wal_wait(l->member, &t->waiter, lsn, false);
+    }
+    rq_wal_push(l->b->wal, l->member);
+}
+
+typedef struct blocker {
+    bench *b;
+    rq_wal_region *region;
+    rq_task task;
+    rq_latch done;
+    int index;
+} blocker;
+
+static void block(rq_task *task)
+{
+    blocker *k = RQ_CONTAINER_OF(task, blocker, task);
+    for (uint64_t id = 1; id <= RECORDS / 5;) {
+        rq_lsn lsn;
+        rq_err rc = stage(k->b->wal, k->region, id, &lsn);
+        if (rc == RQ_E_REGION_TOO_BUSY) continue;
+        assert_int_equal(rc, RQ_OK);
+        assert_int_equal(rq_wal_wait_blocking(k->b->wal, lsn, id % 3 == 0), RQ_OK);
+        if (id % 50 == 0) rq_wal_roll(k->b->wal);
+        bool stops_flushing = k->index == 1 && id > RECORDS / 10;
+        if (id % 32 == 0 && !stops_flushing) rq_wal_region_flushed(k->region, id);
+        id++;
+    }
+    k->done.executor->latch_open(&k->done, RQ_OK);
+}
+
+static void on_pressure(void *ctx, rq_wal_region *holder)
+{
+    (void)holder;
+    atomic_fetch_add(&((bench *)ctx)->pressed, 1);
+}
+
+typedef struct tally {
+    uint64_t last[LOOPS + BLOCKERS];
+    bool wrong;
+} tally;
+
+static rq_err count_record(void *ctx, const rq_wal_record *r)
+{
+    tally *t = ctx;
+    int i = r->region.ptr[r->region.len - 1] - '0';
+    if (t->last[i] != 0 && r->sequence_id != t->last[i] + 1) t->wrong = true;
+    t->last[i] = r->sequence_id;
+    for (size_t b = 0; b < r->payload.len; b++)
+        if (r->payload.ptr[b] != (uint8_t)r->sequence_id) t->wrong = true;
+    return RQ_OK;
+}
+
+static void bench_open(bench *b, rq_wal_sync sync, tally *t)
+{
+    rq_wal_options o = options;
+    rq_error why = {0};
+    o.sync = sync;
+    o.on_pressure = on_pressure;
+    o.ctx = b;
+    if (rq_wal_open(&b->env, &o, &b->wal, &why) != RQ_OK ||
+        rq_wal_replay(b->wal, t == NULL ? NULL : count_record, t, &why) != RQ_OK)
+        fail_msg("%s", why.message);
+}
+
+static void run_all(bench *b, rq_wal_sync sync)
+{
+    rq_executor *ex = b->env.executor;
+    bench_open(b, sync, NULL);
+    loop *loops = calloc(LOOPS, sizeof *loops);
+    assert_non_null(loops);
+    blocker blockers[BLOCKERS] = {0};
+    char name[16];
+    for (int i = 0; i < LOOPS; i++) {
+        loop *l = &loops[i];
+        l->b = b;
+        l->iteration.run = iterate;
+        make_name(i, name);
+        ex->latch_init(ex, &l->done);
+        assert_int_equal(ex->lane_new(ex, name, &l->lane), RQ_OK);
+        assert_int_equal(rq_wal_join(b->wal, l->lane, &l->member), RQ_OK);
+        assert_int_equal(rq_wal_region_open(b->wal, name, RQ_SLICE_LIT("t"), l, &l->region), RQ_OK);
+    }
+    for (int i = 0; i < BLOCKERS; i++) {
+        blockers[i] = (blocker){.b = b, .task.run = block, .index = i};
+        make_name(LOOPS + i, name);
+        ex->latch_init(ex, &blockers[i].done);
+        assert_int_equal(
+            rq_wal_region_open(b->wal, name, RQ_SLICE_LIT("t"), NULL, &blockers[i].region), RQ_OK);
+    }
+    for (int i = 0; i < LOOPS; i++)
+        rq_lane_post(loops[i].lane, &loops[i].iteration);
+    for (int i = 0; i < BLOCKERS; i++)
+        ex->submit(ex, RQ_POOL_WORK, &blockers[i].task);
+    for (int i = 0; i < LOOPS; i++)
+        assert_int_equal(ex->latch_wait(&loops[i].done), RQ_OK);
+    for (int i = 0; i < BLOCKERS; i++)
+        assert_int_equal(ex->latch_wait(&blockers[i].done), RQ_OK);
+    rq_wal_stats stats;
+    rq_wal_get_stats(b->wal, &stats);
+    assert_int_equal(stats.records, LOOPS * RECORDS + BLOCKERS * (RECORDS / 5));
+    assert_true(stats.rolls > 2);
+    assert_true(stats.recycled > 0);
+    assert_true(stats.writes < stats.records);
+    for (int i = 0; i < LOOPS; i++) {
+        assert_false(loops[i].out_of_order);
+        ex->lane_free(ex, loops[i].lane);
+        rq_wal_leave(loops[i].member);
+        rq_wal_region_close(loops[i].region);
+        ex->latch_destroy(&loops[i].done);
+    }
+    for (int i = 0; i < BLOCKERS; i++) {
+        rq_wal_region_close(blockers[i].region);
+        ex->latch_destroy(&blockers[i].done);
+    }
+    free(loops);
+    assert_int_equal(rq_wal_close(b->wal, false, NULL), RQ_OK);
+}
+
+static void all_of_it(rq_wal_sync sync)
+{
+    bench b = {.root = "/tmp/rorqual-wal-XXXXXX"};
+    assert_non_null(mkdtemp(b.root));
+    unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 2};
+    rq_vfs *v;
+    assert_int_equal(rq_thread_executor_new(threads, &b.env.executor), RQ_OK);
+    assert_int_equal(rq_vfs_posix_new(b.root, &v, NULL), RQ_OK);
+    b.env.vfs = v;
+    run_all(&b, sync);
+    tally t = {0};
+    bench_open(&b, sync, &t);
+    assert_false(t.wrong);
+    for (int i = 0; i < LOOPS; i++)
+        assert_true(t.last[i] == RECORDS || t.last[i] == 0); /* 0: flushed, and its segments gone */
+    assert_int_equal(t.last[LOOPS + 1], RECORDS / 5);
+    assert_int_equal(rq_wal_close(b.wal, false, NULL), RQ_OK);
+    rq_thread_executor_free(b.env.executor);
+    assert_int_equal(rq_vfs_remove_tree(v, "log", NULL), RQ_OK);
+    rq_vfs_free(v);
+    assert_int_equal(rmdir(b.root), 0);
+}
+
+static void threads_share_the_log_synced(void **state)
+{
+    (void)state;
+    all_of_it(RQ_WAL_SYNC);
+}
+
+static void threads_share_the_log_handed_over(void **state)
+{
+    (void)state;
+    all_of_it(RQ_WAL_HANDOVER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_share_the_log_synced),
+        cmocka_unit_test(threads_share_the_log_handed_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
