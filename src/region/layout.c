@@ -73,19 +73,33 @@ static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info
     return rq__manifest_write(vfs, info->encoded, &m, &generation, why);
 }
 
+/* The region's folder, durable with its name. Those above it are there already, but for whoever
+ * creates a region without a table. */
+static rq_err make_region_dir(rq_vfs *vfs, rq_arena *arena, const char *dir, rq_error *why)
+{
+    rq_err rc = rq_vfs_mkdir(vfs, dir, NULL);
+    if (rc != RQ_OK && rc != RQ_E_EXISTS) return rq_vfs_mkdirs(vfs, dir, why);
+    char *parent = rq_arena_cstr(arena, rq_slice_cstr(dir));
+    if (parent == NULL) return no_memory(why);
+    *strrchr(parent, '/') = '\0';
+    return rq_vfs_sync_dir(vfs, parent, why);
+}
+
 rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
                         rq_error *why)
 {
     rq_vfs *vfs = e->env.vfs;
     rq_arena arena = {0};
-    rq_err rc = RQ_OK;
     const char *dir = rq__region_dir(&arena, info);
-    if (dir == NULL) rc = no_memory(why);
+    rq_err rc = dir == NULL ? no_memory(why) : make_region_dir(vfs, &arena, dir, why);
     for (size_t i = 0; i < schema->family_count && rc == RQ_OK; i++) {
         const char *family = rq__family_dir(&arena, info, schema->families[i].name);
-        rc = family == NULL ? no_memory(why) : rq_vfs_mkdirs(vfs, family, why);
+        rc = family == NULL ? no_memory(why) : rq_vfs_mkdir(vfs, family, why);
+        if (rc != RQ_E_EXISTS) continue;
+        if (why != NULL) why->code = RQ_OK;
+        rc = RQ_OK;
     }
-    if (rc == RQ_OK) rc = rq_vfs_mkdirs(vfs, dir, why);
+    /* Syncs the folder, and with it the families' names. */
     if (rc == RQ_OK) rc = write_region_info(vfs, &arena, dir, info, why);
     if (rc == RQ_OK) rc = create_manifest(vfs, &arena, info, schema, why);
     rq_arena_clear(&arena);

@@ -112,29 +112,45 @@ rq_err rq_vfs_mkdir(rq_vfs *v, const char *path, rq_error *why)
     return v->mkdir(v, path, why);
 }
 
+/* Makes one folder and syncs its name. */
+static rq_err mkdir_durable(rq_vfs *v, const char *path, rq_error *why)
+{
+    rq_error detail = {0};
+    rq_err rc = v->mkdir(v, path, &detail);
+    if (rc == RQ_E_EXISTS) {
+        /* Whoever made it may have had no time to sync its name. */
+        rq_stat st;
+        RQ_TRY(v->stat(v, path, &st, why));
+        if (!st.is_dir) return rq_fail(why, RQ_E_EXISTS, "%s is no folder", path);
+    } else if (rc != RQ_OK) {
+        return rq_fail(why, rc, "%s", detail.message);
+    }
+    char parent[RQ_PATH_MAX];
+    path_parent(path, parent);
+    return v->sync_dir(v, parent, why);
+}
+
+/* Names are made from the top and each is synced before anything is put below it. So of a path that
+ * exists only the last name can be unsynced, and only that is synced again. */
 rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
 {
     RQ_TRY(path_check(path, false, why));
     char sub[RQ_PATH_MAX];
-    char parent[RQ_PATH_MAX];
-    for (const char *end = path; *end != '\0';) {
-        end += strcspn(end + 1, "/") + 1;
-        size_t len = (size_t)(end - path);
-        memcpy(sub, path, len);
-        sub[len] = '\0';
+    size_t len = strlen(path), total = len;
+    memcpy(sub, path, len + 1);
+    for (;;) { /* up, until a name can be made or is there */
         rq_error detail = {0};
-        rq_err rc = v->mkdir(v, sub, &detail);
-        if (rc == RQ_E_EXISTS) {
-            /* Whoever made it may have had no time to sync its name: only below a folder made just
-             * now is everything new, so an existing one's name is synced too. */
-            rq_stat st;
-            RQ_TRY(v->stat(v, sub, &st, why));
-            if (!st.is_dir) return rq_fail(why, RQ_E_EXISTS, "%s is no folder", sub);
-        } else if (rc != RQ_OK) {
-            return rq_fail(why, rc, "%s", detail.message);
-        }
-        path_parent(sub, parent);
-        RQ_TRY(v->sync_dir(v, parent, why));
+        rq_err rc = mkdir_durable(v, sub, &detail);
+        if (rc == RQ_OK) break;
+        char *slash = strrchr(sub, '/');
+        if (rc != RQ_E_NOT_FOUND || slash == NULL) return rq_fail(why, rc, "%s", detail.message);
+        *slash = '\0';
+        len = (size_t)(slash - sub);
+    }
+    while (len < total) { /* and down again */
+        sub[len] = '/';
+        len = strlen(sub);
+        RQ_TRY(mkdir_durable(v, sub, why));
     }
     return RQ_OK;
 }
