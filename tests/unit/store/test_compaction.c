@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files a compaction takes: HBase's exploring policy. The cases with numbers are those a
+ * reader can follow by hand; the random ones hold what must be true of every choice. */
+#include "base/random.h"
+#include "store/compaction.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static const rq_compaction_settings settings = {
+    .min_files = 3,
+    .max_files = 5,
+    .ratio = 1.2,
+    .min_bytes = 10,
+    .max_bytes = 1000,
+    .blocking_files = 16,
+};
+
+static const rq_family_schema family = {.ttl_s = RQ_TTL_FOREVER};
+
+static rq_compaction_choice choose(const uint64_t *sizes, size_t count, bool major)
+{
+    rq_store_file files[64] = {0};
+    for (size_t i = 0; i < count; i++)
+        files[i].size_bytes = sizes[i];
+    return rq_compaction_choose(&settings, &family, files, count, major, 0);
+}
+
+static void the_longest_run_in_ratio_is_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t sizes[8];
+        size_t count;
+        size_t first, taken;
+    } cases[] = {
+        {{121, 50, 25, 12, 12}, 5, 1, 4}, /* 121 > 1.2 * 99 */
+        {{118, 50, 25, 12, 12}, 5, 0, 5},
+        {{251, 253, 251}, 3, 0, 3},      /* equal sizes go together */
+        {{500, 251, 253, 251}, 4, 0, 4}, /* 500 <= 1.2 * 755 */
+        {{1, 1}, 2, 0, 0},               /* too few */
+        {{1, 1, 1, 1, 1, 1}, 6, 0, 5},   /* at most max_files */
+        {{900, 80, 30, 10}, 4, 0, 0},    /* each is larger than what follows */
+        {{2000, 12, 12, 12}, 4, 1, 3},   /* too large files at the front are left out */
+        {{3, 2, 1, 1}, 4, 0, 4},         /* under min_bytes the ratio does not matter */
+    };
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        rq_compaction_choice c = choose(cases[i].sizes, cases[i].count, false);
+        if (c.count != cases[i].taken || (c.count > 0 && c.first != cases[i].first))
+            fail_msg("case %zu: took %zu from %zu", i, c.count, c.first);
+    }
+}
+
+static void a_major_compaction_takes_all(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {5000, 1, 900, 3, 3, 3, 3, 3};
+    rq_compaction_choice c = choose(sizes, RQ_ARRAY_LEN(sizes), true);
+    assert_int_equal(c.count, RQ_ARRAY_LEN(sizes));
+    assert_true(c.all_files);
+    assert_true(c.major);
+    c = choose(sizes, 0, true);
+    assert_int_equal(c.count, 0);
+}
+
+static void a_store_at_its_blocking_count_is_never_stuck(void **state)
+{
+    (void)state;
+    rq_compaction_settings large = settings;
+    rq_store_file files[16] = {0};
+    large.max_bytes = UINT64_MAX;
+    files[15].size_bytes = 20;
+    for (size_t i = 15; i > 0; i--)
+        files[i - 1].size_bytes = files[i].size_bytes * 3; /* nothing is in ratio */
+    rq_compaction_choice c = rq_compaction_choose(&large, &family, files + 1, 15, false, 0);
+    assert_int_equal(c.count, 0);
+    c = rq_compaction_choose(&large, &family, files, 16, false, 0);
+    assert_int_equal(c.first, 13); /* the smallest run */
+    assert_true(c.count >= settings.min_files);
+}
+
+static void every_choice_is_a_legal_run(void **state)
+{
+    (void)state;
+    rq_random random;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        uint64_t sizes[20];
+        rq_random_seed(&random, seed);
+        size_t count = rq_random_below(&random, 16);
+        for (size_t i = 0; i < count; i++)
+            sizes[i] = 1 + rq_random_below(&random, rq_random_below(&random, 2) ? 30 : 1500);
+        rq_compaction_choice c = choose(sizes, count, false);
+        if (c.count == 0) continue;
+        uint64_t total = 0;
+        bool ok = c.count >= settings.min_files && c.count <= settings.max_files &&
+                  c.first + c.count <= count && c.all_files == (c.count == count) && !c.major;
+        for (size_t i = 0; ok && i < c.count; i++)
+            total += sizes[c.first + i];
+        for (size_t i = 0; ok && i < c.count && total >= settings.min_bytes; i++)
+            ok =
+                (double)sizes[c.first + i] <= (double)(total - sizes[c.first + i]) * settings.ratio;
+        ok = ok && total <= settings.max_bytes;
+        if (!ok) fail_msg("seed %" PRIu64 ": %zu files from %zu", seed, c.count, c.first);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_longest_run_in_ratio_is_taken),
+        cmocka_unit_test(a_major_compaction_takes_all),
+        cmocka_unit_test(a_store_at_its_blocking_count_is_never_stuck),
+        cmocka_unit_test(every_choice_is_a_legal_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memstore's skip list against a sorted array, and under readers while it grows. */
+#include "base/random.h"
+#include "store/segment.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+typedef struct model_cell {
+    char row[24];
+    char qualifier[8];
+    char value[400];
+    rq_cell cell;
+} model_cell;
+
+typedef struct model {
+    rq_random random;
+    rq_cell_order order;
+    model_cell **cells; /* in order, unique by key and seqid */
+    size_t count;
+} model;
+
+static void fill(model *m, model_cell *c)
+{
+    static const uint8_t types[] = {RQ_TYPE_PUT, RQ_TYPE_PUT, RQ_TYPE_DELETE, RQ_TYPE_DELETE_COLUMN,
+                                    RQ_TYPE_DELETE_FAMILY};
+    static const char *const meta_rows[] = {"t,%03u,1.x.", "t,,%u", "t%u,a,b,9", "%u"};
+    unsigned n = (unsigned)rq_random_below(&m->random, 60);
+    if (m->order == RQ_ORDER_META)
+        snprintf(c->row, sizeof c->row, meta_rows[n % 4], n);
+    else
+        snprintf(c->row, sizeof c->row, "%.*s%u", (int)(n % 12), "common-prefix", n);
+    snprintf(c->qualifier, sizeof c->qualifier, "q%u", (unsigned)rq_random_below(&m->random, 3));
+    size_t len = rq_random_below(&m->random, 10) == 0 ? 399 : 8;
+    snprintf(c->value, sizeof c->value, "%0*" PRIu64, (int)len,
+             rq_random_next(&m->random) % 100000);
+    c->cell = (rq_cell){
+        .row = (uint8_t *)c->row,
+        .row_len = (uint16_t)strlen(c->row),
+        .family = (const uint8_t *)"f",
+        .family_len = 1,
+        .qualifier = (uint8_t *)c->qualifier,
+        .qualifier_len = (uint32_t)strlen(c->qualifier),
+        .value = (uint8_t *)c->value,
+        .value_len = (uint32_t)len,
+        .timestamp = (int64_t)rq_random_below(&m->random, 5),
+        .type = types[rq_random_below(&m->random, sizeof types)],
+        .seqid = 1 + rq_random_below(&m->random, 4),
+    };
+}
+
+/* Index of the first cell >= key. */
+static size_t model_seek(const model *m, const rq_cell *key)
+{
+    size_t i = 0;
+    while (i < m->count && rq_cell_compare(m->order, &m->cells[i]->cell, key) < 0)
+        i++;
+    return i;
+}
+
+static void model_add(model *m, model_cell *c)
+{
+    size_t i = model_seek(m, &c->cell);
+    if (i < m->count && rq_cell_compare(m->order, &m->cells[i]->cell, &c->cell) == 0) {
+        free(m->cells[i]);
+    } else {
+        memmove(&m->cells[i + 1], &m->cells[i], (m->count - i) * sizeof *m->cells);
+        m->count++;
+    }
+    m->cells[i] = c;
+}
+
+static void assert_same(const model *m, size_t i, const rq_segment_cursor *c, uint64_t seed)
+{
+    rq_cell got;
+    if (i == m->count) {
+        if (rq_segment_cursor_valid(c)) fail_msg("seed %" PRIu64 ": a cell behind the end", seed);
+        return;
+    }
+    if (!rq_segment_cursor_valid(c)) fail_msg("seed %" PRIu64 ": cell %zu is missing", seed, i);
+    rq_segment_cursor_cell(c, &got);
+    const rq_cell *want = &m->cells[i]->cell;
+    if (rq_cell_compare(m->order, &got, want) != 0 ||
+        !rq_slice_eq(rq_cell_value(&got), rq_cell_value(want)))
+        fail_msg("seed %" PRIu64 ": cell %zu differs", seed, i);
+}
+
+static void check_against_model(uint64_t seed, rq_cell_order order)
+{
+    enum { ADDS = 700 };
+    model m = {.order = order, .cells = calloc(ADDS + 1, sizeof(model_cell *))};
+    rq_segment *s;
+    rq_segment_cursor c;
+    rq_random_seed(&m.random, seed);
+    assert_int_equal(rq_segment_new(order, &s), RQ_OK);
+    for (size_t n = 0; n < ADDS; n++) {
+        model_cell *fresh = calloc(1, sizeof *fresh);
+        fill(&m, fresh);
+        if (rq_random_below(&m.random, 8) == 0) { /* prepared, not linked */
+            rq_segment_node *a;
+            rq_segment_node *b;
+            assert_int_equal(rq_segment_prepare(s, &fresh->cell, &a), RQ_OK);
+            assert_int_equal(rq_segment_prepare(s, &fresh->cell, &b), RQ_OK);
+            rq_segment_rollback(s, a);
+            free(fresh);
+            continue;
+        }
+        assert_int_equal(rq_segment_add(s, &fresh->cell), RQ_OK);
+        model_add(&m, fresh);
+        model_cell probe;
+        fill(&m, &probe);
+        size_t at = model_seek(&m, &probe.cell);
+        rq_segment_seek(&c, s, &probe.cell);
+        assert_same(&m, at, &c, seed);
+        rq_segment_seek_before(&c, s, &probe.cell);
+        assert_same(&m, at == 0 ? m.count : at - 1, &c, seed);
+    }
+    rq_segment_first(&c, s);
+    size_t bytes = 0;
+    for (size_t i = 0; i < m.count; i++) {
+        assert_same(&m, i, &c, seed);
+        rq_segment_cursor_next(&c);
+        bytes += rq_cell_serialized_len(&m.cells[i]->cell, true);
+    }
+    assert_false(rq_segment_cursor_valid(&c));
+    assert_int_equal(rq_segment_cell_count(s), m.count);
+    assert_int_equal(rq_segment_data_bytes(s), bytes);
+    for (size_t i = 0; i < m.count; i++)
+        free(m.cells[i]);
+    free(m.cells);
+    rq_segment_unref(s);
+}
+
+static void a_segment_holds_what_a_sorted_array_would(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++)
+        check_against_model(seed, seed % 4 == 0 ? RQ_ORDER_META : RQ_ORDER_DEFAULT);
+}
+
+static rq_cell numbered(char row[16], unsigned n, uint64_t seqid)
+{
+    snprintf(row, 16, "%08u", n);
+    return (rq_cell){.row = (uint8_t *)row,
+                     .row_len = 8,
+                     .family = (const uint8_t *)"f",
+                     .family_len = 1,
+                     .timestamp = 1,
+                     .type = RQ_TYPE_PUT,
+                     .seqid = seqid};
+}
+
+static void an_empty_segment_is_small_and_says_so(void **state)
+{
+    (void)state;
+    rq_segment *s;
+    int64_t min;
+    int64_t max;
+    rq_segment_cursor c;
+    assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s), RQ_OK);
+    assert_true(rq_segment_heap_bytes(s) < 1024);
+    rq_segment_time_range(s, &min, &max);
+    assert_true(min > max);
+    rq_segment_first(&c, s);
+    assert_false(rq_segment_cursor_valid(&c));
+    char row[16];
+    rq_cell one = numbered(row, 1, 1);
+    assert_int_equal(rq_segment_add(s, &one), RQ_OK);
+    assert_true(rq_segment_heap_bytes(s) < 8192);
+    rq_segment_unref(s);
+}
+
+static void rolled_back_memory_is_used_again(void **state)
+{
+    (void)state;
+    rq_segment *s;
+    static uint8_t big[300000];
+    char row[16];
+    assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s), RQ_OK);
+    rq_cell c = numbered(row, 1, 1);
+    assert_int_equal(rq_segment_add(s, &c), RQ_OK);
+    size_t before = rq_segment_heap_bytes(s);
+    for (int i = 0; i < 100; i++) {
+        rq_segment_node *n;
+        rq_segment_node *more;
+        rq_cell d = numbered(row, 2, 2);
+        d.value = big;
+        d.value_len = sizeof big;
+        assert_int_equal(rq_segment_prepare(s, &c, &n), RQ_OK);
+        assert_int_equal(rq_segment_prepare(s, &d, &more), RQ_OK);
+        rq_segment_rollback(s, n);
+    }
+    assert_int_equal(rq_segment_heap_bytes(s), before);
+    rq_segment_unref(s);
+}
+
+/* --- readers while it grows
+ * -------------------------------------------------------------------------- */
+
+#define GROWN 40000
+
+typedef struct shared {
+    rq_segment *segment;
+    _Atomic unsigned published; /* rows 0 … published - 1 in insertion order are there */
+    _Atomic bool stop;
+} shared;
+
+/* A permutation of 0 … GROWN - 1 (GROWN and 7919 have no common divisor). */
+static unsigned nth_row(unsigned n)
+{
+    return (unsigned)((uint64_t)n * 7919 % GROWN);
+}
+
+static void *reader(void *arg)
+{
+    shared *s = arg;
+    uintptr_t faults = 0;
+    rq_random random;
+    rq_random_seed(&random, (uintptr_t)pthread_self());
+    while (!atomic_load(&s->stop)) {
+        unsigned count = atomic_load_explicit(&s->published, memory_order_acquire);
+        if (count == 0) continue;
+        unsigned n = nth_row((unsigned)rq_random_below(&random, count));
+        char row[16];
+        rq_cell key = numbered(row, n, UINT64_MAX);
+        rq_cell got;
+        rq_segment_cursor c;
+        rq_segment_seek(&c, s->segment, &key);
+        faults += !rq_segment_cursor_valid(&c);
+        if (!rq_segment_cursor_valid(&c)) continue;
+        rq_segment_cursor_cell(&c, &got);
+        faults += !rq_cell_same_row(&got, &key);
+        for (int steps = 0; steps < 20; steps++) { /* rows ascend whatever comes between */
+            rq_cell next;
+            rq_segment_cursor_next(&c);
+            if (!rq_segment_cursor_valid(&c)) break;
+            rq_segment_cursor_cell(&c, &next);
+            faults += rq_cell_compare(RQ_ORDER_DEFAULT, &got, &next) >= 0;
+            got = next;
+        }
+    }
+    return (void *)faults;
+}
+
+static void readers_see_whole_cells_in_order_while_the_writer_adds(void **state)
+{
+    (void)state;
+    shared s = {0};
+    pthread_t threads[2];
+    assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s.segment), RQ_OK);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, reader, &s);
+    for (unsigned n = 0; n < GROWN; n++) {
+        char row[16];
+        rq_cell c = numbered(row, nth_row(n), 1 + n % 3);
+        assert_int_equal(rq_segment_add(s.segment, &c), RQ_OK);
+        if (n % 5 == 0) assert_int_equal(rq_segment_add(s.segment, &c), RQ_OK); /* replaces */
+        atomic_store_explicit(&s.published, n + 1, memory_order_release);
+    }
+    atomic_store(&s.stop, true);
+    for (int i = 0; i < 2; i++) {
+        void *faults;
+        pthread_join(threads[i], &faults);
+        assert_int_equal((uintptr_t)faults, 0);
+    }
+    assert_int_equal(rq_segment_cell_count(s.segment), GROWN);
+    rq_segment_unref(s.segment);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_segment_holds_what_a_sorted_array_would),
+        cmocka_unit_test(an_empty_segment_is_small_and_says_so),
+        cmocka_unit_test(rolled_back_memory_is_used_again),
+        cmocka_unit_test(readers_see_whole_cells_in_order_while_the_writer_adds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
