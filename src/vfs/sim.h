@@ -67,6 +67,9 @@ void rq_sim_fail_writes(rq_sim *sim, rq_err rc);
 /* Applies the losses and lets calls through again. Without a cut before, it is one. Open files of
  * before fail for ever; locks are free. REQUIRES: no task is queued (armed timers are dropped). */
 void rq_sim_restart(rq_sim *sim);
+/* Like restart, but only the process died: everything it wrote is there, synced or not, and may still
+ * be lost by a later power cut. */
+void rq_sim_restart_process(rq_sim *sim);
 /* Flips one bit, in memory and on disk. False if there is no such byte. */
 bool rq_sim_flip_bit(rq_sim *sim, const char *path, uint64_t offset, unsigned bit);
 /* The whole tree as text, one line per file (path, size, CRC-32C): for comparisons. malloc'ed. */

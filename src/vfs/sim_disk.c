@@ -688,7 +688,6 @@ static void file_lose(sim_disk *d, inode *n)
         memset(n->disk + size, 0, n->cap - (size_t)size);
         memcpy(n->now, n->disk, n->cap);
     }
-    n->locked = false;
 }
 
 static void dir_lose(sim_disk *d, inode *dir)
@@ -705,11 +704,29 @@ static void dir_lose(sim_disk *d, inode *dir)
     entries_tidy(dir);
 }
 
+/* A new process: no open files, no locks, no injected failures. */
+static void begin_life(sim_disk *d)
+{
+    for (inode *n = d->inodes; n != NULL; n = n->next)
+        n->locked = false;
+    d->life++;
+    d->cut = false;
+    d->cut_at = 0;
+    d->fail_writes = RQ_OK;
+    memset(d->fails, 0, sizeof d->fails);
+}
+
+void rq_sim_restart_process(rq_sim *sim)
+{
+    rq__sim_executor_reset(sim->executor);
+    begin_life(sim->disk);
+}
+
 void rq_sim_restart(rq_sim *sim)
 {
     sim_disk *d = sim->disk;
     rq__sim_executor_reset(sim->executor);
-    /* Names first: what no name leads to is gone. Inodes may die on the way, so each is held. */
+    /* Inodes may die on the way, so each is held. */
     size_t count = 0;
     for (const inode *n = d->inodes; n != NULL; n = n->next)
         count++;
@@ -725,11 +742,7 @@ void rq_sim_restart(rq_sim *sim)
     for (i = 0; i < count; i++)
         inode_unref(d, all[i]);
     free(all);
-    d->life++;
-    d->cut = false;
-    d->cut_at = 0;
-    d->fail_writes = RQ_OK;
-    memset(d->fails, 0, sizeof d->fails);
+    begin_life(d);
 }
 
 uint64_t rq_sim_calls(const rq_sim *sim)

@@ -77,6 +77,21 @@ static rq_err ring_room(rq_wal *wal, uint64_t len)
     return RQ_OK;
 }
 
+void rq__wal_ring_shrink(rq_wal *wal)
+{
+    if (wal->staged != wal->synced || wal->pen != PEN_FREE) return;
+    if (wal->ring_cap <= 2 * wal->options.staging_bytes) return;
+    uint8_t *old = wal->ring;
+    size_t cap = wal->ring_cap;
+    if (rq__wal_ring_init(wal) != RQ_OK) {
+        wal->ring = old;
+        wal->ring_cap = cap;
+        return;
+    }
+    free(old);
+    wal->ring_from = wal->staged;
+}
+
 rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s, const slot *to_slot,
                           rq_lsn from, rq_lsn to, rq_error *why)
 {

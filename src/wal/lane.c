@@ -6,11 +6,12 @@
  *            while somebody waits for more
  *   write    what leaders left behind
  *   prewrite fills the file with zeros ahead of the writers, so that fdatasync need not make new
- *            lengths and blocks durable with each batch, and a full disk is noticed before it hurts
- *   roll     ends a segment and begins the next: at a cut of the staged bytes, under the pen. The
- *            old one's bytes are durable before the new one's header (wal/format.h, rule 2)
- *   repair   after a failed write or sync: seals the segment at its last durable frame and appends
- *            everything behind it to a new one, same positions, same bytes
+ *            lengths and blocks durable with each batch, and a full disk is noticed before it
+ * hurts. In HANDOVER mode syncs are few and it would only cost (about 2 ms of CPU per MB) roll ends
+ * a segment and begins the next: at a cut of the staged bytes, under the pen. The old one's bytes
+ * are durable before the new one's header (wal/format.h, rule 2) repair   after a failed write or
+ * sync: seals the segment at its last durable frame and appends everything behind it to a new one,
+ * same positions, same bytes
  *
  * One function runs at a time; each is entered and left with the mutex held and releases it around
  * its file calls.
@@ -171,7 +172,8 @@ static bool prewrite_due(rq_wal *wal, uint64_t least_ahead)
 {
     const slot *s = wal->write_segment->slot;
     uint64_t at = rq__wal_offset(wal->write_segment, wal->staged);
-    return s->prewritten < RQ_WAL_FRAMES_AT + wal->options.segment_bytes &&
+    return wal->options.sync == RQ_WAL_SYNC &&
+           s->prewritten < RQ_WAL_FRAMES_AT + wal->options.segment_bytes &&
            s->prewritten < at + least_ahead && !s->bad && !wal->closing && may_retry(wal);
 }
 
@@ -575,6 +577,7 @@ static bool lane_step(rq_wal *wal)
     }
     if (idle) {
         wal->timed_out = false;
+        rq__wal_ring_shrink(wal);
         if (mark_worthwhile(wal)) {
             rq__wal_stage_mark(wal);
             wal->push_wanted = true;

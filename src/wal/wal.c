@@ -45,7 +45,7 @@ static rq_err options_set(rq_wal *wal, const rq_wal_options *o, rq_error *why)
                        (unsigned long long)w->segment_bytes);
     if (w->max_log_bytes == 0) w->max_log_bytes = w->segment_bytes * DEFAULT_SEGMENTS;
     if (w->staging_bytes == 0) w->staging_bytes = 1u << 20;
-    if (w->staging_bytes_max == 0) w->staging_bytes_max = 128u << 20;
+    if (w->staging_bytes_max == 0) w->staging_bytes_max = 64u << 20;
     if (w->staging_bytes_max < w->staging_bytes) w->staging_bytes_max = w->staging_bytes;
     if (w->staging_bytes_max > SEGMENT_BYTES_MAX) w->staging_bytes_max = SEGMENT_BYTES_MAX;
     wal->chunk_width = (w->segment_bytes + RQ_WAL_CHUNKS - 1) / RQ_WAL_CHUNKS;
@@ -376,11 +376,12 @@ static rq_err segment_replay(replay *p, segment *s, rq_error *why)
 /* Begins the first segment of this epoch behind what was found. */
 static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
 {
-    if (wal->newest != NULL) {
+    if (wal->newest != NULL)
         RQ_TRY(rq_file_sync(wal->newest->slot->file, why));
-    } else {
+    else
         RQ_TRY(rq_vfs_mkdirs(wal->env.vfs, wal->dir, why));
-    }
+    /* A file found unused may have a name that is not durable: its maker died just then. */
+    RQ_TRY(rq_vfs_sync_dir(wal->env.vfs, wal->dir, why));
     segment *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
     memset(s->chunk_first, 0xff, sizeof s->chunk_first);

@@ -45,7 +45,7 @@ typedef struct rq_wal_options {
     uint64_t segment_bytes;   /* 0: 64 MB; a new segment is begun behind it */
     uint64_t max_log_bytes;   /* 0: 32 segments; above it on_pressure is called */
     size_t staging_bytes;     /* 0: 1 MB; the ring at start */
-    size_t staging_bytes_max; /* 0: 128 MB; the ring's ceiling, see rq_wal_stage */
+    size_t staging_bytes_max; /* 0: 64 MB; the ring's ceiling, see rq_wal_stage */
     rq_wal_sync sync;
     /* Deliver what stands behind a corrupt place too (rq_wal_replay then returns RQ_OK and reports
      * each place to on_corrupt). Without it replay stops there with RQ_E_CORRUPT. */

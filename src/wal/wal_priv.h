@@ -165,6 +165,8 @@ void rq__wal_slot_free(slot *s);
 RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);
 /* REQUIRES: mutex. All bytes from there on are still in the ring. */
 bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from);
+/* REQUIRES: mutex. Back to its first size, if it has grown and nothing is in it. */
+void rq__wal_ring_shrink(rq_wal *wal);
 /* REQUIRES: the pen. Writes the ring's bytes [from, to) at their places in the segment. */
 RQ_NODISCARD rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s,
                                        const slot *to_slot, rq_lsn from, rq_lsn to, rq_error *why);

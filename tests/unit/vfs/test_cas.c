@@ -140,7 +140,10 @@ static bool cut_anywhere(uint64_t seed, bool ignore_sync)
                 RQ_OK)
                 acknowledged = generation;
         }
-        rq_sim_restart(sim);
+        if (rq_sim_random(sim) % 3 == 0)
+            rq_sim_restart_process(sim); /* what is read now must stay, though it is not synced */
+        else
+            rq_sim_restart(sim);
         rq_arena arena = {0};
         rq_slice bytes = {0};
         uint64_t generation = 0;

@@ -131,19 +131,20 @@ bool history_open(history *h, rq_error *why)
         h->wal = NULL;
         return false;
     }
-    /* What is gone for good is forgotten; what was seen must stay. */
+    /* What is gone is gone for good. */
     size_t kept = 0;
     for (size_t i = 0; i < h->count; i++) {
         staged *s = h->records[i];
         bool needed = s->holds && s->sequence_id > h->flushed[s->region];
-        if (s->durable && needed && !s->found)
+        bool promised = s->durable || (h->killed && s->acknowledged);
+        if (promised && needed && !s->found)
             fault(h, "region %d record %llu was promised and is lost", s->region,
                   (unsigned long long)s->sequence_id);
         if (!s->found) {
             free(s);
             continue;
         }
-        s->durable = true;
+        s->durable = true; /* what was seen must stay */
         h->records[kept++] = s;
     }
     h->count = kept;

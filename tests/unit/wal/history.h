@@ -53,6 +53,7 @@ struct history {
     uint64_t corrupt_places;
     size_t lost;   /* records the last open did not find */
     bool tolerant; /* gaps are no fault */
+    bool killed;   /* only the process died: everything acknowledged is there */
     int failures;   /* of the log, for good */
     int pressed[2]; /* for tests that listen to on_pressure */
 };

@@ -27,6 +27,16 @@ static rq_wal_options small_log(uint64_t seed)
     };
 }
 
+/* The power went, or only the process. */
+static void restart(history *h)
+{
+    h->killed = rq_sim_random(h->sim) % 3 == 0;
+    if (h->killed)
+        rq_sim_restart_process(h->sim);
+    else
+        rq_sim_restart(h->sim);
+}
+
 /* One history with the power cut at call k (0: not), reopened, a little more, and reopened again.
  */
 static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
@@ -56,7 +66,7 @@ static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
             o.calls = rq_sim_calls(sim);
         }
         why = (rq_error){0};
-        rq_sim_restart(sim);
+        restart(&h);
         if (h.fault[0] != '\0') {
             set_text(&o, "history", &h, &why);
             o.good = false;
@@ -141,7 +151,7 @@ static outcome fail_once(uint64_t seed, uint64_t k, rq_err rc, int times)
     } else {
         o.reached = true;
     }
-    rq_sim_restart(sim);
+    restart(&h);
     why = (rq_error){0};
     if (h.fault[0] != '\0' || !history_open(&h, &why)) {
         set_text(&o, "after", &h, &why);
