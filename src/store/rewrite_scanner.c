@@ -53,7 +53,12 @@ static void look_at_files(rq_rewrite_scanner *s, const rq_rewrite_options *o, bo
     int64_t old_before = o->now_ms - o->keep_seqid_period_ms;
     for (size_t i = 0; i < o->file_count; i++) {
         const rq_hfile_info *info = rq_hfile_reader_info(o->files[i].reader);
-        if (info->earliest_put_ts < s->earliest_put_ts) s->earliest_put_ts = info->earliest_put_ts;
+        rq_slice told;
+        bool knows =
+            rq_hfile_reader_file_info(o->files[i].reader, RQ_SLICE_LIT("EARLIEST_PUT_TS"), &told);
+        /* A file that does not tell (it was bulk-loaded) may hold puts of any age. */
+        int64_t earliest = knows ? info->earliest_put_ts : INT64_MIN;
+        if (earliest < s->earliest_put_ts) s->earliest_put_ts = earliest;
         if (zero && info->create_time_ms < old_before &&
             info->max_memstore_ts > s->zero_seqid_up_to)
             s->zero_seqid_up_to = info->max_memstore_ts;

@@ -184,6 +184,18 @@ bool by_hand_rotate(by_hand *w, size_t family)
     return true;
 }
 
+static rq_hfile_options file_options(const rq_store *s)
+{
+    rq_hfile_options o = rq_hfile_options_default();
+    o.block_bytes = s->schema.block_bytes;
+    o.index_chunk_bytes = 256;
+    o.index_entries_min = 2;
+    o.bloom = s->schema.bloom;
+    o.order = s->order;
+    o.create_time_ms = s->world->now_ms;
+    return o;
+}
+
 /* Writes what the scanner lets through; a file without cells is none. */
 static bool write_file(rq_store *s, const rq_rewrite_options *o, uint64_t max_seqid,
                        cell_set *written, rq_store_file *ret)
@@ -194,13 +206,7 @@ static bool write_file(rq_store *s, const rq_rewrite_options *o, uint64_t max_se
     snprintf(name, sizeof(name), "%032x", ++w->next_file);
     rq_rewrite_scanner *in = NULL;
     must(rq_rewrite_scanner_open(o, &in, &why), &why);
-    rq_hfile_options fo = rq_hfile_options_default();
-    fo.block_bytes = s->schema.block_bytes;
-    fo.index_chunk_bytes = 256;
-    fo.index_entries_min = 2;
-    fo.bloom = s->schema.bloom;
-    fo.order = s->order;
-    fo.create_time_ms = w->now_ms;
+    rq_hfile_options fo = file_options(s);
     rq_hfile_writer *out = NULL;
     must(rq_hfile_writer_open(w->env.vfs, name, &fo, &out, &why), &why);
     must(rq_hfile_writer_set_store_info(out, max_seqid, o->major, NULL, 0, &why), &why);
@@ -288,4 +294,37 @@ void by_hand_compact(by_hand *w, size_t family, size_t first, size_t count,
             (v->file_count - first - count) * sizeof(v->files[0]));
     if (any) v->files[first] = file;
     v->file_count = v->file_count - count + kept;
+}
+
+void by_hand_bulk_load(by_hand *w, size_t family, const cell_set *cells, uint64_t seqid)
+{
+    rq_store *s = &w->stores[family];
+    rq_error why = {0};
+    char name[64];
+    snprintf(name, sizeof(name), "%032x", ++w->next_file);
+    rq_hfile_options o = file_options(s);
+    o.include_mvcc = false;
+    rq_hfile_writer *out = NULL;
+    must(rq_hfile_writer_open(w->env.vfs, name, &o, &out, &why), &why);
+    for (size_t i = 0; i < cells->count; i++)
+        must(rq_hfile_writer_append(out, &cells->items[i], &why), &why);
+    must(rq_hfile_writer_finish(out, NULL, &why), &why);
+    rq_hfile_writer_close(out);
+    rq_hfile_reader *reader;
+    must(rq_hfile_reader_open(w->env.vfs, name, w->cache, false, &reader, &why), &why);
+    const rq_hfile_info *info = rq_hfile_reader_info(reader);
+    rq_store_version *v = &s->version;
+    RQ_ASSERT(v->file_count < BY_HAND_FILES_MAX);
+    v->files[v->file_count] = (rq_store_file){
+        .reader = reader,
+        .size_bytes = info->size_bytes,
+        .max_seqid = seqid,
+        .entry_count = info->entry_count,
+        .min_ts = INT64_MIN,
+        .max_ts = INT64_MAX,
+        .bulk_loaded = true,
+    };
+    memcpy(v->files[v->file_count].name, name, strlen(name) + 1);
+    v->file_count++;
+    if (seqid > w->region.read_point) w->region.read_point = seqid;
 }

@@ -66,6 +66,8 @@ void by_hand_flush(by_hand *w, size_t family, uint64_t smallest_read_point, cell
 /* Replaces `count` files from `first` on by one. */
 void by_hand_compact(by_hand *w, size_t family, size_t first, size_t count,
                      uint64_t smallest_read_point, cell_set *written);
+/* A file with the (sorted) cells as somebody else wrote it; they count as written at `seqid`. */
+void by_hand_bulk_load(by_hand *w, size_t family, const cell_set *cells, uint64_t seqid);
 /* The smallest read point any scanner may still use. */
 uint64_t by_hand_smallest_read_point(const by_hand *w);
 

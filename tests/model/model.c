@@ -222,19 +222,19 @@ static int hides(const rq_cell *marker, const rq_cell *put)
 
 /* --- flush and compaction ------------------------------------------------------------------------
  */
-void model_rewrite(const rq_family_schema *f, cell_set *in, bool all_files,
-                   uint64_t smallest_read_point, int64_t now_ms, cell_set *out)
+void model_rewrite(const rq_family_schema *f, cell_set *in, bool all_files, bool any_age,
+                   uint64_t newest_seqid, uint64_t smallest_read_point, int64_t now_ms,
+                   cell_set *out)
 {
     cell_set_sort(in);
-    int64_t earliest_put = INT64_MAX;
-    uint64_t newest = 0;
+    int64_t earliest_put = any_age ? INT64_MIN : INT64_MAX;
     for (size_t i = 0; i < in->count; i++) {
         if (!is_marker(&in->items[i]) && in->items[i].timestamp < earliest_put)
             earliest_put = in->items[i].timestamp;
-        if (in->items[i].seqid > newest) newest = in->items[i].seqid;
     }
     uint64_t zero_up_to = 0;
-    if (all_files) zero_up_to = newest < smallest_read_point ? newest : smallest_read_point;
+    if (all_files)
+        zero_up_to = newest_seqid < smallest_read_point ? newest_seqid : smallest_read_point;
 
     cell_set acting = {0}; /* markers that hide what comes behind them */
     bool ended = false;    /* nothing more of this column stays */
@@ -445,8 +445,10 @@ static verdict ask(part *p, const rq_cell *c, int most)
 {
     if (p->m->filter == NULL) return show(p, c, GO_ON);
     rq_filter_code code;
-    rq_error why = {0};
-    RQ_ASSERT(rq_filter_cell(p->m->filter, c, &code, &why) == RQ_OK);
+    if (p->m->failed || rq_filter_cell(p->m->filter, c, &code, &p->m->why) != RQ_OK) {
+        p->m->failed = true;
+        return ROW_OVER;
+    }
     verdict then = GO_ON;
     switch (code) {
     case RQ_FILTER_SKIP:
@@ -458,7 +460,10 @@ static verdict ask(part *p, const rq_cell *c, int most)
     case RQ_FILTER_SEEK_NEXT_USING_HINT: {
         rq_cell hint;
         bool has = false;
-        RQ_ASSERT(rq_filter_next_cell_hint(p->m->filter, c, &hint, &has) == RQ_OK);
+        if (rq_filter_next_cell_hint(p->m->filter, c, &hint, &has) != RQ_OK) {
+            p->m->failed = true;
+            return ROW_OVER;
+        }
         if (!has) return GO_ON;
         int rows = compare_rows(&hint, c);
         if (p->m->scan->reversed) {
@@ -672,8 +677,9 @@ bool model_scan_next(model_scan *m, cell_set *out)
         m->has_row = true;
         const rq_cell *at = &m->row.items[0];
         bool filtered = false;
-        if (m->filter != NULL)
-            RQ_ASSERT(rq_filter_row_key(m->filter, rq_cell_row(at), &filtered, NULL) == RQ_OK);
+        if (m->filter != NULL &&
+            rq_filter_row_key(m->filter, rq_cell_row(at), &filtered, &m->why) != RQ_OK)
+            m->failed = true;
         if (filtered) {
             if (all_remaining(m)) m->done = true;
             reset(m);
@@ -681,9 +687,17 @@ bool model_scan_next(model_scan *m, cell_set *out)
         }
         for (size_t i = 0; i < m->family_count; i++)
             if (m->families[i].essential) read_family(m, &m->families[i], at, out);
+        if (m->failed) {
+            m->done = true;
+            return false;
+        }
         if (decide(m, out)) {
             for (size_t i = 0; i < m->family_count; i++)
                 if (!m->families[i].essential) read_family(m, &m->families[i], at, out);
+            if (m->failed) {
+                m->done = true;
+                return false;
+            }
             if (out->count > 0) {
                 cell_set_sort(out);
                 reset(m);

@@ -33,9 +33,11 @@ void cell_set_print(const cell_set *s, const char *title);
 /* Everything but the sequence ids (with `seqids`: those too). */
 bool cell_set_equal(const cell_set *a, const cell_set *b, bool seqids);
 
-/* What a flush or compaction of these cells leaves. `all_files`: markers may go. */
-void model_rewrite(const rq_family_schema *schema, cell_set *in, bool all_files,
-                   uint64_t smallest_read_point, int64_t now_ms, cell_set *out);
+/* What a flush or compaction of these cells leaves. `all_files`: markers may go, and sequence ids
+ * are zeroed up to newest_seqid. `any_age`: a file does not tell its earliest put. */
+void model_rewrite(const rq_family_schema *schema, cell_set *in, bool all_files, bool any_age,
+                   uint64_t newest_seqid, uint64_t smallest_read_point, int64_t now_ms,
+                   cell_set *out);
 
 /* --- a scan over what is there at the time of each call ----------------------------------------
  */
@@ -61,6 +63,8 @@ typedef struct model_scan {
     bool has_row;
     cell_set row; /* one cell: the row last looked at */
     bool done;
+    bool failed; /* the filter did: the scan fails in the row last looked at */
+    rq_error why;
 } model_scan;
 
 void model_scan_init(model_scan *m, const rq_scan *scan, rq_filter *filter, uint64_t read_point,
