@@ -3,19 +3,22 @@
 #include "hfile/check.h"
 
 #include "hfile/block_codec.h"
+#include "hfile/encoding.h"
 #include "hfile/reader_priv.h"
 
 #include <inttypes.h>
 
-/* The root data index is a known block; every other one is looked at as it stands. */
+/* Checks the block's structure too, where it is known: not the meta index's, nor that of data in an
+ * encoding we do not read. */
 static rq_err load_any(rq_hfile_reader *r, rq_buf *scratch, uint64_t offset,
                        const rq__block_header *h, rq_error *why)
 {
     rq_hfile_block *b;
-    bool is_meta_index = h->kind == RQ_BLOCK_ROOT_INDEX && offset != r->root.offset;
-    RQ_TRY(is_meta_index
-               ? rq__reader_load_raw(r, scratch, true, offset, h->on_disk_len, h->kind, &b, why)
-               : rq__reader_load(r, scratch, true, offset, h->on_disk_len, h->kind, &b, why));
+    bool as_it_is = h->kind == RQ_BLOCK_ROOT_INDEX && offset != r->root.offset;
+    rq_block_kind kind = h->kind == RQ_BLOCK_ENCODED_DATA ? RQ_BLOCK_DATA : h->kind;
+    if (kind == RQ_BLOCK_DATA && !rq__encoding_is_supported(r->info.encoding)) as_it_is = true;
+    RQ_TRY(as_it_is ? rq__reader_load_raw(r, scratch, true, offset, h->on_disk_len, kind, &b, why)
+                    : rq__reader_load(r, scratch, true, offset, h->on_disk_len, kind, &b, why));
     rq_hfile_block_unref(b);
     return RQ_OK;
 }
@@ -63,7 +66,6 @@ typedef struct block_pass {
     uint64_t prev_offset[RQ_BLOCK_KIND_COUNT];
     uint64_t first_data, last_data;
     uint64_t uncompressed_len;
-    bool meta_index_seen;
 } block_pass;
 
 static rq_err check_block(void *arg, const rq_hfile_block_line *line)
@@ -205,7 +207,8 @@ static rq_err check_totals(const cell_pass *p)
 {
     const rq_hfile_reader *r = p->r;
     const rq_hfile_info *info = &r->info;
-    uint64_t data_blocks = p->report->blocks[RQ_BLOCK_DATA];
+    uint64_t data_blocks =
+        p->report->blocks[RQ_BLOCK_DATA] + p->report->blocks[RQ_BLOCK_ENCODED_DATA];
     if (info->entry_count != p->report->cells)
         return differs(r, "cells", (int64_t)info->entry_count, (int64_t)p->report->cells, p->why);
     if (p->data_blocks != data_blocks)

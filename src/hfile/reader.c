@@ -13,6 +13,7 @@
 
 #include "hfile/block_codec.h"
 #include "hfile/bloom_writer.h"
+#include "hfile/encoding.h"
 #include "hfile/reader_priv.h"
 
 #include <inttypes.h>
@@ -80,9 +81,12 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
             rq_fail(why, RQ_E_CORRUPT,
                     "%s: block at offset %" PRIu64 " (%s): checksum type %u, the file's is %u",
                     r->path, offset, rq_block_kind_name(h.kind), h.checksum_type, r->checksum_type);
-    if (rc == RQ_OK && h.kind != kind)
+    rq_block_kind on_disk = kind == RQ_BLOCK_DATA && r->info.encoding != RQ_ENCODING_NONE
+                                ? RQ_BLOCK_ENCODED_DATA
+                                : kind;
+    if (rc == RQ_OK && h.kind != on_disk)
         rc = rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 ": %s found, %s expected",
-                     r->path, offset, rq_block_kind_name(h.kind), rq_block_kind_name(kind));
+                     r->path, offset, rq_block_kind_name(h.kind), rq_block_kind_name(on_disk));
     if (rc == RQ_OK && packed) {
         rc = rq__block_new(h.raw_len, &b);
         if (rc == RQ_OK) {
@@ -105,7 +109,7 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
     b->offset = offset;
     b->on_disk_len = size;
     b->file_id = r->cached.id;
-    b->high_priority = r->in_memory || h.kind != RQ_BLOCK_DATA;
+    b->high_priority = r->in_memory || (h.kind != RQ_BLOCK_DATA && h.kind != RQ_BLOCK_ENCODED_DATA);
     b->payload = packed ? b->bytes : b->bytes + RQ_HFILE_HEADER_LEN;
     b->payload_len = h.raw_len;
     *ret = b;
@@ -175,6 +179,19 @@ static rq_err form_bloom_meta(rq_hfile_reader *r, const rq_hfile_block *raw, rq_
     return RQ_OK;
 }
 
+/* From here on it is a block of plain cells. */
+static rq_err decode_cells(rq_hfile_reader *r, rq_hfile_block *b, rq_error *why)
+{
+    rq_slice cells;
+    rq_err rc =
+        rq__encoding_decode(r->info.encoding, rq_slice_of(b->payload, b->payload_len), &cells);
+    if (rc != RQ_OK || cells.len == 0) return rq__fail_block(why, r, b, "malformed encoding");
+    b->payload = cells.ptr;
+    b->payload_len = cells.len;
+    b->kind = RQ_BLOCK_DATA;
+    return RQ_OK;
+}
+
 rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                        uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
@@ -198,6 +215,9 @@ rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint
     case RQ_BLOCK_GENERAL_BLOOM_META:
     case RQ_BLOCK_DELETE_FAMILY_BLOOM_META:
         rc = form_bloom_meta(r, raw, &form, why);
+        break;
+    case RQ_BLOCK_ENCODED_DATA:
+        rc = decode_cells(r, raw, why);
         break;
     case RQ_BLOCK_BLOOM_CHUNK:
     case RQ_BLOCK_DATA:
@@ -370,20 +390,7 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
             bad = "hfile.LASTKEY";
     }
     if (rq__file_info_get(&r->file_info, RQ__INFO_DATA_BLOCK_ENCODING, &v)) {
-        static const struct {
-            const char *name;
-            rq_block_encoding encoding;
-        } encodings[] = {{"NONE", RQ_ENCODING_NONE},
-                         {"PREFIX", RQ_ENCODING_PREFIX},
-                         {"DIFF", RQ_ENCODING_DIFF},
-                         {"FAST_DIFF", RQ_ENCODING_FAST_DIFF},
-                         {"ROW_INDEX_V1", RQ_ENCODING_ROW_INDEX_V1}};
-        bad = "DATA_BLOCK_ENCODING";
-        for (size_t i = 0; i < RQ_ARRAY_LEN(encodings); i++)
-            if (rq_slice_eq(v, rq_slice_cstr(encodings[i].name))) {
-                info->encoding = encodings[i].encoding;
-                bad = NULL;
-            }
+        if (!rq__encoding_parse(v, &info->encoding)) bad = "DATA_BLOCK_ENCODING";
     }
     if (bad != NULL)
         return rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 " (FILE_INFO): bad %s",

@@ -18,8 +18,10 @@
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-/* Blocking. `cache` may be NULL (tools): every block is then read from the file. `in_memory`: the
- * family's IN_MEMORY attribute. The vfs and the cache outlive the reader. A new reference. */
+/* Blocking. A file whose data blocks have an encoding we do not read opens; its scanners answer
+ * RQ_E_UNSUPPORTED. `cache` may be NULL (tools): every block is then read from the file.
+ * `in_memory`: the family's IN_MEMORY attribute. The vfs and the cache outlive the reader. A new
+ * reference. */
 RQ_NODISCARD
 rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
                             rq_hfile_reader **ret, rq_error *why);
@@ -90,7 +92,7 @@ void rq_hfile_scanner_clear(rq_hfile_scanner *s);
 
 RQ_NODISCARD
 rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why);
-/* To the first cell at or behind the key. `key` must not point into the scanner's own block. */
+/* To the first cell at or behind the key, which may be the scanner's own cell or point into it. */
 RQ_NODISCARD
 rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
                              rq_error *why);

@@ -17,6 +17,7 @@
  */
 #include "hfile/reader.h"
 
+#include "hfile/encoding.h"
 #include "hfile/reader_priv.h"
 
 #include <malloc.h>
@@ -344,9 +345,9 @@ static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_hfile_block *b, 
 static rq_err descend_from_root(rq_hfile_scanner *s, rq_read_ctx *ctx, choice c, target *t,
                                 rq_error *why)
 {
-    if (s->reader->info.encoding != RQ_ENCODING_NONE)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: data block encoding %d is not supported",
-                       s->reader->path, s->reader->info.encoding);
+    if (!rq__encoding_is_supported(s->reader->info.encoding))
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: data block encoding %s is not supported",
+                       s->reader->path, rq__encoding_name(s->reader->info.encoding));
     if (s->reader->info.entry_count == 0) return RQ_E_END;
     rq_hfile_block *root;
     RQ_TRY(rq__reader_root(s->reader, ctx, &root, why));

@@ -18,6 +18,7 @@
 
 #include "hfile/block_codec.h"
 #include "hfile/bloom_writer.h"
+#include "hfile/encoding.h"
 #include "hfile/index.h"
 #include "hfile/trailer.h"
 
@@ -40,6 +41,8 @@ struct rq_hfile_writer {
     uint64_t uncompressed_len; /* HBase's totalUncompressedBytes: payloads and headers */
 
     rq_buf block;           /* payload of the open data block */
+    rq_buf rows;            /* ROW_INDEX_V1: be32 offset of each row in block */
+    rq_buf encoded;         /* scratch: payload of an encoded block */
     size_t block_first_len; /* length of the first cell's key in it */
     rq_cell last;           /* the last cell: a view on block or, between blocks, on prev_key */
     rq_buf prev_key;        /* last key of the block before this one, serialized */
@@ -93,7 +96,7 @@ rq_hfile_options rq_hfile_options_default(void)
 
 static rq_err check_options(const rq_hfile_options *o, rq_error *why)
 {
-    if (o->encoding != RQ_ENCODING_NONE)
+    if (!rq__encoding_is_supported(o->encoding))
         return rq_fail(why, RQ_E_UNSUPPORTED, "data block encoding %d is not written", o->encoding);
     if (!rq_compression_is_supported(o->compression))
         return rq_fail(why, RQ_E_UNSUPPORTED, "compression %d is not written", o->compression);
@@ -242,7 +245,15 @@ static rq_err put_data_block(rq_hfile_writer *w, rq_error *why)
     RQ_TRY(rq__index_key_between(w->options.order, w->has_prev ? &prev : NULL, &first, &w->key));
     uint64_t offset;
     uint32_t size;
-    RQ_TRY(put_block(w, RQ_BLOCK_DATA, rq_buf_slice(&w->block), &offset, &size, why));
+    if (w->options.encoding == RQ_ENCODING_NONE) {
+        RQ_TRY(put_block(w, RQ_BLOCK_DATA, rq_buf_slice(&w->block), &offset, &size, why));
+    } else {
+        rq_buf_reset(&w->encoded);
+        RQ_TRY(rq__encoding_encode(w->options.encoding, rq_buf_slice(&w->block),
+                                   rq_buf_slice(&w->rows), &w->encoded));
+        RQ_TRY(put_block(w, RQ_BLOCK_ENCODED_DATA, rq_buf_slice(&w->encoded), &offset, &size, why));
+        rq_buf_reset(&w->rows);
+    }
     if (w->first_data_offset == UINT64_MAX) w->first_data_offset = offset;
     w->last_data_offset = offset;
     w->index_entries++;
@@ -304,6 +315,9 @@ static inline uint8_t *put_bytes(uint8_t *out, const void *bytes, size_t len)
 
 static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell)
 {
+    if (w->options.encoding == RQ_ENCODING_ROW_INDEX_V1 &&
+        (w->block.len == 0 || !rq_cell_same_row(cell, &w->last)))
+        RQ_TRY(rq_buf_append_be32(&w->rows, (uint32_t)w->block.len));
     RQ_TRY(rq_buf_reserve(&w->block, cell_len(w, cell)));
     uint8_t *begin = w->block.ptr + w->block.len;
     uint32_t key_len = (uint32_t)rq_cell_key_len(cell);
@@ -387,7 +401,7 @@ static rq_err append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
     bool same_key;
     RQ_TRY(check_cell(w, cell, &same_key, why));
     RQ_TRY(add_to_blooms(w, cell));
-    if (!same_key && w->block.len >= w->options.block_bytes) {
+    if (!same_key && w->block.len + w->rows.len >= w->options.block_bytes) {
         RQ_TRY(put_data_block(w, why));
         RQ_TRY(put_inline_blocks(w, false, why));
     }
@@ -496,6 +510,10 @@ static rq_err fill_file_info(rq_hfile_writer *w)
     RQ_TRY(set_be32(w, RQ__INFO_AVG_KEY_LEN, (uint32_t)(w->key_len_sum / n)));
     RQ_TRY(set_be32(w, RQ__INFO_AVG_VALUE_LEN, (uint32_t)(w->value_len_sum / n)));
     RQ_TRY(set_be64(w, RQ__INFO_CREATE_TIME_TS, (uint64_t)w->options.create_time_ms));
+    if (w->options.encoding != RQ_ENCODING_NONE) {
+        rq_slice name = rq_slice_cstr(rq__encoding_name(w->options.encoding));
+        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_DATA_BLOCK_ENCODING, name));
+    }
     if (w->options.include_tags) {
         RQ_TRY(set_be32(w, RQ__INFO_MAX_TAGS_LEN, w->max_tags_len));
         RQ_TRY(set_bool(w, RQ__INFO_TAGS_COMPRESSED, false));
@@ -701,6 +719,8 @@ void rq_hfile_writer_close(rq_hfile_writer *w)
     rq_codec_free(w->codec);
     rq_buf_clear(&w->out);
     rq_buf_clear(&w->block);
+    rq_buf_clear(&w->rows);
+    rq_buf_clear(&w->encoded);
     rq_buf_clear(&w->prev_key);
     rq_buf_clear(&w->delete_row);
     rq_buf_clear(&w->key);

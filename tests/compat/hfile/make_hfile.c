@@ -122,7 +122,10 @@ static bool take_option(plan *p, const char *name, const char *value)
     unsigned long n = strtoul(value, NULL, 10);
     if (strcmp(name, "compression") == 0) return rq_compression_parse(v, &p->options.compression);
     if (strcmp(name, "bloom") == 0) return rq_bloom_type_parse(v, &p->options.bloom);
-    if (strcmp(name, "checksum") == 0)
+    if (strcmp(name, "encoding") == 0)
+        p->options.encoding =
+            strcmp(value, "ROW_INDEX_V1") == 0 ? RQ_ENCODING_ROW_INDEX_V1 : RQ_ENCODING_NONE;
+    else if (strcmp(name, "checksum") == 0)
         p->options.checksum = strcmp(value, "CRC32C") == 0  ? RQ_CHECKSUM_CRC32C
                               : strcmp(value, "CRC32") == 0 ? RQ_CHECKSUM_CRC32
                                                             : RQ_CHECKSUM_NONE;

@@ -39,6 +39,7 @@ static void bench_begin(bench *b, uint64_t seed)
     b->options = rq_hfile_options_default();
     b->options.compression = kinds[seed % 5];
     b->options.bloom = (rq_bloom_type)(seed % 3);
+    b->options.encoding = seed % 7 == 0 ? RQ_ENCODING_ROW_INDEX_V1 : RQ_ENCODING_NONE;
     b->options.block_bytes = 700;
     b->options.index_chunk_bytes = 300;
     b->options.index_entries_min = 3;

@@ -107,6 +107,7 @@ static void world_begin(world *w, uint64_t seed)
     w->options.order = w->shape.order;
     w->options.include_mvcc = pick(w, 4) != 0;
     w->options.include_tags = pick(w, 2);
+    w->options.encoding = pick(w, 4) == 0 ? RQ_ENCODING_ROW_INDEX_V1 : RQ_ENCODING_NONE;
     w->options.create_time_ms = 1234567;
     world_write(w);
     uint64_t bytes = cache_bytes[pick(w, 4)];

@@ -24,14 +24,24 @@ import org.apache.hadoop.hbase.KeyValue;
 import org.apache.hadoop.hbase.PrivateCellUtil;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.Tag;
+import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.Delete;
 import org.apache.hadoop.hbase.client.Get;
+import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.client.RegionInfoBuilder;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Row;
 import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.io.compress.Compression;
+import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.io.hfile.CacheConfig;
 import org.apache.hadoop.hbase.io.hfile.HFileContext;
 import org.apache.hadoop.hbase.io.hfile.HFileContextBuilder;
@@ -51,6 +61,8 @@ import org.apache.hadoop.hbase.wal.WALFactory;
  *   print FILE OUT                HFilePrettyPrinter -m -p -v -k -b; the cells' lines to OUT, all to OUT.meta
  *   bloom CELLS FILE TYPE         every key of the cells passes HBase's reader of the bloom, absent ones do not
  *   bulkload CELLS FILE DIR       an HRegion bulk-loads a copy: every cell is there, absent rows are cut by the bloom
+ *   flush ZKPORT TABLE CELLS COMPRESSION BLOCK BLOOM OUT   a running HBase writes and flushes the cells
+ *   load ZKPORT TABLE CELLS DIR   a running HBase bulk-loads DIR/fam/*
  * </pre>
  */
 public class HFileTool {
@@ -93,6 +105,7 @@ public class HFileTool {
       .withBytesPerCheckSum(Integer.parseInt(o.getOrDefault("per_checksum", "16384")))
       .withIncludesMvcc(!o.getOrDefault("mvcc", "1").equals("0"))
       .withIncludesTags(!o.getOrDefault("tags", "1").equals("0"))
+      .withDataBlockEncoding(DataBlockEncoding.valueOf(o.getOrDefault("encoding", "NONE")))
       .withCreateTime(Long.parseLong(o.getOrDefault("created", "0")))
       .withCellComparator(InnerStoreCellComparator.INNER_STORE_COMPARATOR).build();
     StoreFileWriter w = new StoreFileWriter.Builder(c, new CacheConfig(c), fs).withFilePath(new Path(a[2]))
@@ -211,8 +224,82 @@ public class HFileTool {
     return "ok " + at + " cells, bloom cut " + cut + " of " + absent + " absent rows";
   }
 
+  /** A running HBase: a table takes the cells through its client, flushes, and is scanned raw into OUT. */
+  private static String flush(String[] a) throws Exception {
+    Configuration c = client(a[1]);
+    TableName name = TableName.valueOf(a[2]);
+    byte[] family = Bytes.toBytes("fam");
+    try (Connection connection = ConnectionFactory.createConnection(c); Admin admin = connection.getAdmin()) {
+      admin.createTable(TableDescriptorBuilder.newBuilder(name)
+        .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(family).setMaxVersions(Integer.MAX_VALUE)
+          .setKeepDeletedCells(org.apache.hadoop.hbase.KeepDeletedCells.TRUE).setBlocksize(Integer.parseInt(a[5]))
+          .setBloomFilterType(BloomType.valueOf(a[6])).setCompressionType(Compression.Algorithm.valueOf(a[4])).build())
+        .build());
+      try (Table table = connection.getTable(name)) {
+        List<Row> batch = new ArrayList<>();
+        for (KeyValue kv : cells(a[3])) {
+          byte[] row = org.apache.hadoop.hbase.CellUtil.cloneRow(kv);
+          batch.add(kv.getTypeByte() == KeyValue.Type.Put.getCode() ? new Put(row).add(kv) : new Delete(row).add(kv));
+        }
+        table.batch(batch, new Object[batch.size()]);
+        admin.flush(name);
+        try (ResultScanner scanner = table.getScanner(new Scan().setRaw(true).readAllVersions());
+          PrintStream out = new PrintStream(a[7], "ISO-8859-1")) {
+          for (Result result : scanner) for (Cell cell : result.rawCells()) {
+            out.println("K: " + org.apache.hadoop.hbase.CellUtil.getCellKeyAsString(cell).replaceFirst("/seqid=[0-9]+$", "")
+              + " V: " + Bytes.toStringBinary(cell.getValueArray(), cell.getValueOffset(), cell.getValueLength()));
+          }
+        }
+      }
+    }
+    return "ok";
+  }
+
+  /** A running HBase bulk-loads the file into a table; its client gets every row and misses absent ones. */
+  private static String load(String[] a) throws Exception {
+    Configuration c = client(a[1]);
+    TableName name = TableName.valueOf(a[2]);
+    byte[] family = Bytes.toBytes("fam");
+    List<KeyValue> cells = cells(a[3]);
+    try (Connection connection = ConnectionFactory.createConnection(c); Admin admin = connection.getAdmin()) {
+      admin.createTable(TableDescriptorBuilder.newBuilder(name)
+        .setColumnFamily(ColumnFamilyDescriptorBuilder.newBuilder(family).setMaxVersions(Integer.MAX_VALUE).build()).build());
+      org.apache.hadoop.hbase.tool.BulkLoadHFiles.create(c).bulkLoad(name, new Path("file://" + a[4]));
+      int at = 0, missed = 0;
+      try (Table table = connection.getTable(name); ResultScanner scanner = table.getScanner(new Scan().readAllVersions().setCaching(5000))) {
+        for (Result result : scanner) for (Cell cell : result.rawCells()) {
+          if (!org.apache.hadoop.hbase.CellUtil.equals(cell, cells.get(at))) return "failed: " + cell + " at " + at;
+          at++;
+        }
+        if (at != cells.size()) return "failed: " + at + " cells of " + cells.size();
+        List<Get> gets = new ArrayList<>();
+        for (int i = 0; i < cells.size(); i += 101) {
+          byte[] row = org.apache.hadoop.hbase.CellUtil.cloneRow(cells.get(i));
+          gets.add(new Get(row));
+          gets.add(new Get(Bytes.add(row, new byte[] { 1 })));
+        }
+        Result[] results = table.get(gets);
+        for (int i = 0; i < results.length; i += 2) {
+          if (results[i].isEmpty()) return "failed: a row is missing";
+          if (!results[i + 1].isEmpty()) return "failed: an absent row is found";
+          missed++;
+        }
+      }
+      return "ok " + at + " cells, " + missed + " absent rows missed";
+    }
+  }
+
+  private static Configuration client(String zookeeperPort) {
+    Configuration c = new Configuration(conf);
+    c.set("hbase.zookeeper.quorum", "127.0.0.1");
+    c.set("hbase.zookeeper.property.clientPort", zookeeperPort);
+    return c;
+  }
+
   private static String run(String[] a) throws Exception {
     switch (a[0]) {
+      case "flush": return flush(a);
+      case "load": return load(a);
       case "write": return write(a);
       case "expect": return expect(a);
       case "print": return print(a);
