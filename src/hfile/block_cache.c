@@ -88,8 +88,7 @@ rq_err rq__block_new(size_t len, rq_hfile_block **ret)
 
 void rq_hfile_block_unref(rq_hfile_block *b)
 {
-    if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_release) != 1) return;
-    atomic_thread_fence(memory_order_acquire);
+    if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
     /* Out of the table for good: the cache's own reference is gone. */
     if (b->cache != NULL)
         atomic_fetch_sub_explicit(&b->cache->pinned, b->charge, memory_order_relaxed);
