@@ -87,6 +87,7 @@ def rounds(report, folder, writer):
             return
         for number in range(ROUNDS):
             name = f"crash/round {number}"
+            begun = time.monotonic()
             problem = one_round(server, writer, dice, number, zk)
             if own:
                 if dice.random() < 0.2:
@@ -102,6 +103,8 @@ def rounds(report, folder, writer):
             answer = writer.ask(f"check {zk} {max(0, number - 1)}")
             if not report.outcome(name, problem or problem_of(answer)):
                 return
+            if "TIMES" in os.environ:
+                print(f"TIME {name}: {time.monotonic() - begun:.1f} s, {answer}")
         answer = writer.ask(f"check {zk} 0")
         report.outcome("crash/all rounds once more", problem_of(answer))
         if own:

@@ -4,6 +4,7 @@ package rorqual.tests.client26.crash;
 import static rorqual.tests.client26.Text.b;
 
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.file.Path;
 import java.util.List;
@@ -30,34 +31,42 @@ import org.apache.hadoop.hbase.client.Table;
  * Arguments: journal file, run suffix.
  */
 public final class CrashMain {
-    private CrashMain() {}
+    private final Path file;
+    private final Journal journal;
+    private final String run;
+    private CrashWriter writer;
+
+    private CrashMain(Path file, String run) throws IOException {
+        this.file = file;
+        this.journal = new Journal(file);
+        this.run = run;
+    }
 
     public static void main(String[] args) throws Exception {
-        Path journal = Path.of(args[0]);
-        String run = args[1];
-        CrashWriter writer = new CrashWriter(journal, run);
+        CrashMain main = new CrashMain(Path.of(args[0]), args[1]);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String answer;
             try {
-                answer = obey(writer, journal, run, line.split(" "));
+                answer = main.obey(line.split(" "));
             } catch (Exception e) {
                 answer = "problem " + e.toString().replace('\n', ' ');
             }
             System.out.println(answer);
         }
-        writer.close();
+        main.journal.close();
         System.exit(0);
     }
 
-    private static String obey(CrashWriter writer, Path journal, String run, String[] words) throws Exception {
+    private String obey(String[] words) throws Exception {
         switch (words[0]) {
             case "create" -> {
                 CrashWriter.create(words[1], run);
                 return "ok";
             }
             case "write" -> {
-                writer.start(words[1], Integer.parseInt(words[2]));
+                writer = new CrashWriter(journal, run, words[1], Integer.parseInt(words[2]));
+                writer.start();
                 long deadline = System.nanoTime() + 60_000_000_000L;
                 while (writer.acknowledged() < Long.parseLong(words[3])) {
                     if (System.nanoTime() > deadline) {
@@ -80,12 +89,12 @@ public final class CrashMain {
                 return problems.isEmpty() ? "ok " + writer.acknowledged() : "problem before the kill: " + some(problems);
             }
             case "check" -> {
-                List<String> problems = CrashCheck.check(words[1], run, journal, Integer.parseInt(words[2]));
-                Journal.Expected expected = Journal.read(journal);
+                List<String> problems = CrashCheck.check(words[1], run, file, Integer.parseInt(words[2]));
+                Journal.Expected expected = Journal.read(file);
                 return problems.isEmpty() ? "ok " + expected.acknowledged + " " + expected.inDoubt : "problem " + some(problems);
             }
             case "damage" -> {
-                damage(words[1], run, journal, Integer.parseInt(words[2]));
+                damage(words[1], Integer.parseInt(words[2]));
                 return "ok";
             }
             default -> {
@@ -99,8 +108,8 @@ public final class CrashMain {
     }
 
     /** Deletes a row of this round that was acknowledged. */
-    private static void damage(String zookeeper, String run, Path journal, int round) throws Exception {
-        Journal.Expected expected = Journal.read(journal);
+    private void damage(String zookeeper, int round) throws Exception {
+        Journal.Expected expected = Journal.read(file);
         try (Connection connection = ConnectionFactory.createConnection(CrashWriter.configuration(zookeeper));
              Table table = connection.getTable(CrashWriter.table(run))) {
             int done = 0;

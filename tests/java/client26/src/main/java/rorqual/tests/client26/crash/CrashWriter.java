@@ -4,7 +4,6 @@ package rorqual.tests.client26.crash;
 import static rorqual.tests.client26.Text.b;
 
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -35,17 +34,20 @@ final class CrashWriter {
 
     private final Journal journal;
     private final String run;
+    private final int round;
+    private final Connection connection;
     private final AtomicLong acknowledged = new AtomicLong();
     private final ConcurrentLinkedQueue<String> problems = new ConcurrentLinkedQueue<>();
     private final List<Thread> threads = new ArrayList<>();
     /** The kill is about to come, or has: errors from now on are its doing. */
     private volatile boolean dying;
     private volatile boolean stop;
-    private Connection connection;
 
-    CrashWriter(Path journalFile, String run) throws IOException {
-        this.journal = new Journal(journalFile);
+    CrashWriter(Journal journal, String run, String zookeeper, int round) throws IOException {
+        this.journal = journal;
         this.run = run;
+        this.round = round;
+        this.connection = ConnectionFactory.createConnection(configuration(zookeeper));
     }
 
     static TableName table(String run) {
@@ -74,19 +76,13 @@ final class CrashWriter {
         }
     }
 
-    void start(String zookeeper, int round) throws IOException {
-        dying = false;
-        stop = false;
-        acknowledged.set(0);
-        problems.clear();
-        threads.clear();
-        connection = ConnectionFactory.createConnection(configuration(zookeeper));
+    void start() {
         for (int i = 0; i < THREADS; i++) {
             int id = i;
-            start("writer " + i, () -> write(round, id));
+            start("writer " + i, () -> write(id));
         }
-        start("maintenance", () -> maintain(round));
-        start("ddl", () -> ddl(round));
+        start("maintenance", this::maintain);
+        start("ddl", this::ddl);
     }
 
     private interface Work {
@@ -122,16 +118,40 @@ final class CrashWriter {
         stop = true;
     }
 
-    /** Returns when no writer runs any more, with what they complained of before the kill. */
+    /**
+     * Returns when no writer runs any more, with what they complained of before the kill. After a kill the client may wait
+     * for a ZooKeeper that is no more, and for ever: its threads are then left behind with a closed connection, over which
+     * nothing can be acknowledged any more.
+     */
     List<String> join() throws Exception {
+        if (dying) {
+            Connection dead = connection;
+            Thread closer = new Thread(() -> closeQuietly(dead), "closer");
+            closer.setDaemon(true);
+            closer.start();
+        }
+        long deadline = System.nanoTime() + (dying ? 1_000_000_000L : 60_000_000_000L);
         for (Thread thread : threads) {
-            thread.join(120_000);
-            if (thread.isAlive()) {
+            if (dying) {
+                thread.interrupt();
+            }
+            thread.join(Math.max(1, (deadline - System.nanoTime()) / 1_000_000));
+            if (thread.isAlive() && !dying) {
                 problems.add(thread.getName() + " hangs in " + List.of(thread.getStackTrace()));
             }
         }
-        connection.close();
+        if (!dying) {
+            connection.close();
+        }
         return new ArrayList<>(problems);
+    }
+
+    private static void closeQuietly(Connection connection) {
+        try {
+            connection.close();
+        } catch (IOException e) {
+            // It was to a server that is dead.
+        }
     }
 
     private void journaled(String operation, Work work) throws Exception {
@@ -161,7 +181,7 @@ final class CrashWriter {
         return new Put(b(row)).addColumn(A, b("first"), value).addColumn(A, b("second"), value).addColumn(B, b("first"), value);
     }
 
-    private void write(int round, int id) throws Exception {
+    private void write(int id) throws Exception {
         try (Table table = connection.getTable(table(run))) {
             for (int k = 0; !stop; k++) {
                 String row = row(id, round, k);
@@ -178,7 +198,7 @@ final class CrashWriter {
                         long amount = k % 5 + 1;
                         journaled("inc " + counter + " " + amount, () -> table.incrementColumnValue(b(counter), A, b("n"), amount));
                     }
-                    case 5 -> batch(table, round, id, k);
+                    case 5 -> batch(table, id, k);
                     case 6 -> {
                         String old = row(id, round, k - 6);
                         journaled("del " + old, () -> table.delete(new Delete(b(old))));
@@ -194,7 +214,7 @@ final class CrashWriter {
     }
 
     /** Several rows, of all regions, in one call: each row is whole or absent, whichever of them made it. */
-    private void batch(Table table, int round, int id, int k) throws Exception {
+    private void batch(Table table, int id, int k) throws Exception {
         List<Put> puts = new ArrayList<>();
         List<String> operations = new ArrayList<>();
         for (int i = 0; i < THREADS; i++) {
@@ -213,7 +233,7 @@ final class CrashWriter {
         acknowledged.addAndGet(operations.size());
     }
 
-    private void maintain(int round) throws Exception {
+    private void maintain() throws Exception {
         Random random = new Random(round);
         try (Admin admin = connection.getAdmin()) {
             while (!stop && !dying) {
@@ -228,7 +248,7 @@ final class CrashWriter {
     }
 
     /** One table more and one table less in each round. */
-    private void ddl(int round) throws Exception {
+    private void ddl() throws Exception {
         try (Admin admin = connection.getAdmin()) {
             TableName name = ddlTable(run, round);
             journaled("create " + name, () -> admin.createTable(TableDescriptorBuilder.newBuilder(name)
@@ -245,9 +265,5 @@ final class CrashWriter {
 
     static TableName ddlTable(String run, int round) {
         return TableName.valueOf("crashddl_" + run + "_" + round);
-    }
-
-    void close() throws IOException {
-        journal.close();
     }
 }

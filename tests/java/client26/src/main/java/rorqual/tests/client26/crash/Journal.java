@@ -2,12 +2,13 @@
 package rorqual.tests.client26.crash;
 
 import java.io.BufferedReader;
+import java.io.BufferedWriter;
+import java.io.FileWriter;
 import java.io.IOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -32,7 +33,8 @@ final class Journal implements AutoCloseable {
     private final Writer file;
 
     Journal(Path path) throws IOException {
-        this.file = Files.newBufferedWriter(path, StandardCharsets.UTF_8, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        // Not a channel's writer: an interrupt would close it.
+        this.file = new BufferedWriter(new FileWriter(path.toFile(), StandardCharsets.UTF_8, true));
     }
 
     /** Flushed line by line: the file must know at least what the server was asked for. */
