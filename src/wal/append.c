@@ -117,26 +117,41 @@ static bool fits_full_disk(const rq_wal *wal, uint64_t len, rq_wal_kind kind)
     return end + reserve <= wal->newest->slot->prewritten;
 }
 
-/* REQUIRES: mutex, room. Appends the frame; `pieces` are its body. */
-/* The record's body in order: what stage made of its head, then what the caller gave. */
-typedef struct pieces {
-    rq_slice head[3];
+/* A frame's body, in the caller's pieces. */
+typedef struct body {
+    rq_slice own[3]; /* head, scopes, payload */
     const rq_slice *more;
     size_t more_count;
-} pieces;
+} body;
 
-static const rq_slice *piece_at(const pieces *p, size_t i)
+static uint32_t crc_add(uint32_t crc, const rq_slice *pieces, size_t count)
 {
-    return i < RQ_ARRAY_LEN(p->head) ? &p->head[i] : &p->more[i - RQ_ARRAY_LEN(p->head)];
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].len > 0) crc = rq_crc32c(crc, pieces[i].ptr, pieces[i].len);
+    return crc;
 }
 
-static size_t piece_count(const pieces *p)
+static rq_lsn ring_put_all(rq_wal *wal, rq_lsn at, const rq_slice *pieces, size_t count)
 {
-    return RQ_ARRAY_LEN(p->head) + p->more_count;
+    for (size_t i = 0; i < count; i++) {
+        ring_put(wal->ring, wal->ring_cap, at, pieces[i].ptr, pieces[i].len);
+        at += pieces[i].len;
+    }
+    return at;
 }
 
-/* REQUIRES: mutex; room was made. */
-static void frame_append(rq_wal *wal, rq__wal_frame *f, const pieces *body)
+/* False when they are more than `max` bytes together. */
+static bool len_add(uint64_t *len, const rq_slice *pieces, size_t count, uint64_t max)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].len > max - *len) return false;
+        *len += pieces[i].len;
+    }
+    return true;
+}
+
+/* REQUIRES: mutex, room. */
+static void frame_append(rq_wal *wal, rq__wal_frame *f, const body *b)
 {
     uint8_t header[RQ_WAL_FRAME_HEADER_LEN];
     static const uint8_t zeros[RQ_WAL_ALIGN];
@@ -145,14 +160,10 @@ static void frame_append(rq_wal *wal, rq__wal_frame *f, const pieces *body)
     f->durable = wal->synced;
     f->prev_crc = wal->staged_crc;
     rq__wal_frame_encode(f, header);
-    rq_lsn at = wal->staged;
-    ring_put(wal->ring, wal->ring_cap, at, header, sizeof header);
-    at += sizeof header;
-    for (size_t i = 0; i < piece_count(body); i++) {
-        const rq_slice *piece = piece_at(body, i);
-        ring_put(wal->ring, wal->ring_cap, at, piece->ptr, piece->len);
-        at += piece->len;
-    }
+    ring_put(wal->ring, wal->ring_cap, wal->staged, header, sizeof header);
+    rq_lsn at = wal->staged + sizeof header;
+    at = ring_put_all(wal, at, b->own, RQ_ARRAY_LEN(b->own));
+    at = ring_put_all(wal, at, b->more, b->more_count);
     rq_lsn end = wal->staged + rq__wal_frame_len(f->body_len);
     ring_put(wal->ring, wal->ring_cap, at, zeros, (size_t)(end - at));
     wal->staged = end;
@@ -163,17 +174,17 @@ static void frame_append(rq_wal *wal, rq__wal_frame *f, const pieces *body)
 
 void rq__wal_stage_mark(rq_wal *wal)
 {
-    static const uint8_t body = RQ_WAL_MARK;
-    rq_slice piece = rq_slice_of(&body, 1);
-    rq__wal_frame f = {.body_len = 1, .body_crc = rq_crc32c(0, &body, 1)};
+    static const uint8_t mark = RQ_WAL_MARK;
+    body b = {.own[0] = rq_slice_of(&mark, 1)};
+    rq__wal_frame f = {.body_len = 1, .body_crc = rq_crc32c(0, &mark, 1)};
     if (ring_room(wal, rq__wal_frame_len(1)) != RQ_OK) return; /* only a help for readers */
-    frame_append(wal, &f, &(pieces){.head = {piece}});
+    frame_append(wal, &f, &b);
     wal->mark_end = wal->staged;
 }
 
 /* REQUIRES: mutex. */
 static rq_err stage_locked(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
-                           rq__wal_frame *f, const pieces *body, rq_lsn *ret)
+                           rq__wal_frame *f, const body *b, rq_lsn *ret)
 {
     uint64_t len = rq__wal_frame_len(f->body_len);
     rq_err failed = (rq_err)atomic_load_explicit(&wal->failed, memory_order_relaxed);
@@ -185,7 +196,7 @@ static rq_err stage_locked(rq_wal *wal, rq_wal_region *region, const rq_wal_reco
     RQ_TRY(rq__wal_note_reserve(region));
     RQ_TRY(ring_room(wal, len));
     rq__wal_note(region, wal->newest, wal->chunk_width, wal->staged, r->sequence_id, r->kind);
-    frame_append(wal, f, body);
+    frame_append(wal, f, b);
     wal->stats.records++;
     wal->stats.record_bytes += len;
     *ret = wal->staged;
@@ -200,28 +211,20 @@ rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
     full.table = rq_slice_of(region->table, region->table_len);
     RQ_TRY(rq__wal_record_check(&full));
     uint8_t head[RQ_WAL_HEAD_MAX];
-    pieces body = {.more = more, .more_count = more_count};
-    body.head[0] = rq_slice_of(head, rq__wal_record_encode_head(&full, head));
-    body.head[1] = r->scopes;
-    body.head[2] = r->payload;
-
-    uint64_t body_len = 0;
-    rq__wal_frame f = {0};
-    for (size_t i = 0; i < piece_count(&body); i++) {
-        size_t len = piece_at(&body, i)->len;
-        if (len > wal->options.staging_bytes_max) return RQ_E_REQUEST_TOO_BIG;
-        body_len += len;
-    }
-    if (rq__wal_frame_len(body_len) > wal->options.staging_bytes_max / 2)
+    body b = {
+        .own = {rq_slice_of(head, rq__wal_record_encode_head(&full, head)), r->scopes, r->payload},
+        .more = more,
+        .more_count = more_count,
+    };
+    uint64_t max = wal->options.staging_bytes_max / 2 - rq__wal_frame_len(0);
+    uint64_t len = 0;
+    if (!len_add(&len, b.own, RQ_ARRAY_LEN(b.own), max) || !len_add(&len, more, more_count, max))
         return RQ_E_REQUEST_TOO_BIG;
-    f.body_len = (uint32_t)body_len;
-    for (size_t i = 0; i < piece_count(&body); i++) {
-        const rq_slice *piece = piece_at(&body, i);
-        if (piece->len > 0) f.body_crc = rq_crc32c(f.body_crc, piece->ptr, piece->len);
-    }
+    rq__wal_frame f = {.body_len = (uint32_t)len};
+    f.body_crc = crc_add(crc_add(0, b.own, RQ_ARRAY_LEN(b.own)), more, more_count);
 
     pthread_mutex_lock(&wal->mutex);
-    rq_err rc = stage_locked(wal, region, r, &f, &body, ret);
+    rq_err rc = stage_locked(wal, region, r, &f, &b, ret);
     pthread_mutex_unlock(&wal->mutex);
     return rc;
 }

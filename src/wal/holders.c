@@ -340,6 +340,14 @@ static bool region_holds(const rq_wal_region *r)
     return false;
 }
 
+const rq_wal_region *rq__wal_holder(const rq_wal *wal)
+{
+    for (size_t b = 0; b < RQ_WAL_BUCKETS; b++)
+        for (const rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next)
+            if (region_holds(r)) return r;
+    return NULL;
+}
+
 size_t rq_wal_unclaimed(rq_wal *wal, bool (*forget)(void *ctx, const char *encoded), void *ctx)
 {
     size_t count = 0;

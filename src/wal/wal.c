@@ -550,9 +550,12 @@ rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
 /* The last segment's file becomes an empty segment that says so; the other files go. */
 static rq_err leave_empty(rq_wal *wal, rq_error *why)
 {
-    for (const segment *s = wal->oldest; s != NULL; s = s->next)
-        if (s->holders > 0)
-            return rq_fail(why, RQ_E_STATE, "a region still needs its records in the log");
+    for (const segment *s = wal->oldest; s != NULL; s = s->next) {
+        if (s->holders == 0) continue;
+        const rq_wal_region *holder = rq__wal_holder(wal);
+        return rq_fail(why, RQ_E_STATE, "the log is kept, region %s still needs its records",
+                       holder == NULL ? "(unknown)" : holder->encoded);
+    }
     slot *last = wal->write_segment->slot;
     rq_wal_segment_info info = {
         .number = wal->next_number++,

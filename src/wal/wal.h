@@ -93,7 +93,7 @@ rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
 /*
  * Any thread, never waits for a device. r->sequence_id must be above 0 and above all former ones of
  * the region; region and table are the handle's (those of *r are ignored); the payload is r->payload
- * followed by `more` (at most 64 pieces). All bytes are copied. On success *ret is to be waited for.
+ * followed by the pieces in `more`. All bytes are copied. On success *ret is to be waited for.
  *  RQ_E_REGION_TOO_BUSY   the ring is at its ceiling: wait for an older record and try again
  *  RQ_E_REQUEST_TOO_BIG   longer than a record may be
  *  RQ_E_NO_SPACE          the disk is full; what is in the log is safe. May be tried again

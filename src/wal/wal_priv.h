@@ -198,6 +198,8 @@ void rq__wal_member_run_done(rq_wal_member *m);
 
 /* --- holders.c ---------------------------------------------------------------------------------- */
 rq_wal_region *rq__wal_region_find(const rq_wal *wal, rq_slice encoded);
+/* At close: one of the regions that need records; NULL: none does. */
+const rq_wal_region *rq__wal_holder(const rq_wal *wal);
 RQ_NODISCARD rq_err rq__wal_region_add(rq_wal *wal, rq_slice encoded, rq_slice table,
                                        rq_wal_region **ret);
 void rq__wal_region_free(rq_wal_region *r);

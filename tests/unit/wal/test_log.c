@@ -141,6 +141,45 @@ static void a_record_may_be_as_long_as_half_the_ceiling(void **state)
     rq_sim_free(sim);
 }
 
+typedef struct many {
+    rq_slice bytes;
+    bool same;
+} many;
+
+static rq_err same_bytes(void *ctx, const rq_wal_record *r)
+{
+    many *m = ctx;
+    m->same = rq_slice_eq(r->payload, m->bytes);
+    return RQ_OK;
+}
+
+static void a_record_may_come_in_many_pieces(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(2);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    uint8_t bytes[5000];
+    rq_slice pieces[1000];
+    history_payload(2, 1, bytes, sizeof bytes);
+    for (size_t i = 0; i < 1000; i++)
+        pieces[i] = rq_slice_of(bytes + 5 * i, 5);
+    rq_wal_record r = {.kind = RQ_WAL_EDIT, .sequence_id = 1};
+    rq_lsn lsn;
+    assert_int_equal(rq_wal_stage(h.wal, h.regions[2], &r, pieces, 1000, &lsn), RQ_OK);
+    assert_int_equal(rq_wal_wait_blocking(h.wal, lsn, true), RQ_OK);
+    history_close(&h, false);
+    rq_wal *wal;
+    assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, NULL), RQ_OK);
+    many found = {.bytes = rq_slice_of(bytes, sizeof bytes)};
+    assert_int_equal(rq_wal_replay(wal, same_bytes, &found, NULL), RQ_OK);
+    assert_true(found.same);
+    rq_wal_close(wal, false, NULL);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
 static void a_full_ring_makes_the_caller_wait(void **state)
 {
     (void)state;
@@ -553,6 +592,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_of_a_record_comes_back),
         cmocka_unit_test(a_record_may_be_as_long_as_half_the_ceiling),
+        cmocka_unit_test(a_record_may_come_in_many_pieces),
         cmocka_unit_test(a_full_ring_makes_the_caller_wait),
         cmocka_unit_test(handover_acknowledges_before_the_disk_and_sync_after_it),
         cmocka_unit_test(bytes_nobody_waits_for_are_synced_soon),
