@@ -230,21 +230,6 @@ static uint64_t newest_of(const cell_set *s)
     return newest;
 }
 
-/* A file from elsewhere: its cells all count as written now. */
-static void bulk_load(run *r, size_t f)
-{
-    uint64_t seqid = ++r->seqid;
-    cell_set cells = {0};
-    cell_bytes bytes;
-    for (uint64_t n = 1 + below(r, 12); n > 0; n--) {
-        rq_cell c = random_cell(r, f, random_row(r), seqid, &bytes);
-        cell_set_put(&cells, &c);
-    }
-    cell_set_sort(&cells);
-    by_hand_bulk_load(&r->world, f, &cells, seqid);
-    add_file(r, f, cells, 0);
-}
-
 static void flush(run *r, size_t f)
 {
     if (r->snapshots[f].count == 0) return;
@@ -258,6 +243,31 @@ static void flush(run *r, size_t f)
     cell_set_empty(&r->snapshots[f]);
     cell_set_clear(&expected);
     if (got.count > 0) add_file(r, f, got, newest_of(&got));
+}
+
+static void rotate(run *r, size_t f)
+{
+    if (!by_hand_rotate(&r->world, f)) return;
+    append_all(&r->snapshots[f], &r->active[f]);
+    cell_set_empty(&r->active[f]);
+}
+
+/* A file from elsewhere: its cells all count as written now. Everything older is flushed before, as
+ * in HBase, lest a compaction that zeroes sequence ids turn the order round. */
+static void bulk_load(run *r, size_t f)
+{
+    rotate(r, f);
+    flush(r, f);
+    uint64_t seqid = ++r->seqid;
+    cell_set cells = {0};
+    cell_bytes bytes;
+    for (uint64_t n = 1 + below(r, 12); n > 0; n--) {
+        rq_cell c = random_cell(r, f, random_row(r), seqid, &bytes);
+        cell_set_put(&cells, &c);
+    }
+    cell_set_sort(&cells);
+    by_hand_bulk_load(&r->world, f, &cells, seqid);
+    add_file(r, f, cells, 0);
 }
 
 static void compact(run *r, size_t f)
@@ -307,10 +317,7 @@ static void change_versions(run *r)
     switch (below(r, r->new_versions ? 6 : 7)) {
     case 0:
     case 1:
-        if (by_hand_rotate(&r->world, f)) {
-            append_all(&r->snapshots[f], &r->active[f]);
-            cell_set_empty(&r->active[f]);
-        }
+        rotate(r, f);
         break;
     case 2:
     case 3:

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The region scanner by example: how rows are cut and put together again, what a filter decides
+ * about rows, which answer comes at which limit, and the errors HBase gives.
+ */
+#include "by_hand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+typedef struct fixture {
+    by_hand world;
+    uint64_t seqid;
+    rq_arena arena;
+    rq_read_ctx ctx;
+    rq_scan scan;
+    rq_scan_limits limits;
+    rq_region_scanner *scanner;
+    rq_cellblock out;
+    rq_scan_state state;
+    rq_error why;
+    char text[2048];
+} fixture;
+
+/* Families f and g, rows r1 … r<rows>, columns a … in each: timestamp 1, value = the column. */
+static fixture *make(int rows, int columns)
+{
+    rq_family_schema families[2] = {
+        {.name = RQ_SLICE_LIT("f"), .max_versions = 3, .ttl_s = RQ_TTL_FOREVER, .block_bytes = 256},
+        {.name = RQ_SLICE_LIT("g"), .max_versions = 3, .ttl_s = RQ_TTL_FOREVER, .block_bytes = 256},
+    };
+    fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    by_hand_init(&f->world, 1, families, 2, RQ_ORDER_DEFAULT, 1 << 20);
+    f->ctx.may_block = true;
+    f->scan = (rq_scan){
+        .include_start = true,
+        .max_versions = 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+        .cache_blocks = true,
+    };
+    for (int r = 1; r <= rows; r++) {
+        for (int i = 0; i < 2 * columns; i++) {
+            char row[8];
+            char column[2] = {(char)('a' + i % columns), 0};
+            int len = snprintf(row, sizeof(row), "r%d", r);
+            rq_cell c = {
+                .row = (const uint8_t *)row,
+                .row_len = (uint16_t)len,
+                .family = (const uint8_t *)(i < columns ? "f" : "g"),
+                .family_len = 1,
+                .qualifier = (const uint8_t *)column,
+                .qualifier_len = 1,
+                .timestamp = 1,
+                .type = RQ_TYPE_PUT,
+                .seqid = ++f->seqid,
+                .value = (const uint8_t *)column,
+                .value_len = 1,
+            };
+            by_hand_add(&f->world, i < columns ? 0 : 1, &c);
+        }
+    }
+    return f;
+}
+
+static void flush(fixture *f)
+{
+    for (size_t i = 0; i < 2; i++) {
+        by_hand_rotate(&f->world, i);
+        by_hand_flush(&f->world, i, by_hand_smallest_read_point(&f->world), NULL);
+    }
+}
+
+static rq_err open_scan(fixture *f)
+{
+    return rq_region_scanner_open(&f->world.region, &f->scan, 0, &f->arena, &f->scanner, &f->why);
+}
+
+static void close_scan(fixture *f)
+{
+    rq_region_scanner_close(f->scanner);
+    f->scanner = NULL;
+    rq_cellblock_reset(&f->out);
+    rq_arena_reset(&f->arena);
+}
+
+static void drop(fixture *f)
+{
+    close_scan(f);
+    rq_cellblock_clear(&f->out);
+    rq_read_ctx_clear(&f->ctx);
+    rq_arena_clear(&f->arena);
+    by_hand_clear(&f->world);
+    free(f);
+}
+
+/* One answer as text: "r1 f:a f:b" */
+static const char *next(fixture *f)
+{
+    rq_cellblock_reset(&f->out);
+    rq_err rc =
+        rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state, &f->why);
+    assert_int_equal(rc, RQ_OK);
+    char *p = f->text;
+    char *end = f->text + sizeof(f->text);
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&f->out.bytes));
+    rq_cell cell;
+    *p = '\0';
+    while (rq_cellblock_next(&c, &cell, NULL) == RQ_OK) {
+        if (p == f->text) p += snprintf(p, (size_t)(end - p), "%.*s", cell.row_len, cell.row);
+        p += snprintf(p, (size_t)(end - p), " %.*s:%.*s", cell.family_len, cell.family,
+                      (int)cell.qualifier_len, cell.qualifier);
+    }
+    return f->text;
+}
+
+#define assert_next(f, text, expected_state)                                                       \
+    do {                                                                                           \
+        assert_string_equal(next(f), text);                                                        \
+        assert_int_equal((f)->state, expected_state);                                              \
+    } while (0)
+
+/* --- filters ------------------------------------------------------------------------------------
+ */
+static void append_field(rq_buf *b, unsigned field, const char *bytes, size_t len)
+{
+    assert_int_equal(rq_buf_append_varint(b, field << 3 | 2), RQ_OK);
+    assert_int_equal(rq_buf_append_varint(b, len), RQ_OK);
+    assert_int_equal(rq_buf_append(b, bytes, len), RQ_OK);
+}
+
+static void append_number(rq_buf *b, unsigned field, uint64_t n)
+{
+    assert_int_equal(rq_buf_append_varint(b, field << 3), RQ_OK);
+    assert_int_equal(rq_buf_append_varint(b, n), RQ_OK);
+}
+
+static void set_filter(fixture *f, const char *name, rq_buf *pb)
+{
+    char java[128];
+    snprintf(java, sizeof(java), "org.apache.hadoop.hbase.filter.%s", name);
+    rq_err rc =
+        rq_filter_parse(rq_slice_cstr(java), rq_buf_slice(pb), &f->arena, &f->scan.filter, &f->why);
+    rq_buf_clear(pb);
+    assert_int_equal(rc, RQ_OK);
+}
+
+static void set_number_filter(fixture *f, const char *name, uint64_t n)
+{
+    rq_buf pb = {0};
+    append_number(&pb, 1, n);
+    set_filter(f, name, &pb);
+}
+
+/* family:a = "a", rows without it do not pass. */
+static void set_value_filter(fixture *f, const char *family, const char *value)
+{
+    rq_buf array = {0};
+    rq_buf binary = {0};
+    rq_buf comparator = {0};
+    rq_buf pb = {0};
+    append_field(&array, 1, value, strlen(value));
+    append_field(&binary, 1, (const char *)array.ptr, array.len);
+    const char *name = "org.apache.hadoop.hbase.filter.BinaryComparator";
+    append_field(&comparator, 1, name, strlen(name));
+    append_field(&comparator, 2, (const char *)binary.ptr, binary.len);
+    append_field(&pb, 1, family, 1);
+    append_field(&pb, 2, "a", 1);
+    append_number(&pb, 3, 2); /* EQUAL */
+    append_field(&pb, 4, (const char *)comparator.ptr, comparator.len);
+    append_number(&pb, 5, 1); /* rows without the column do not pass */
+    append_number(&pb, 6, 1); /* the newest version decides */
+    set_filter(f, "SingleColumnValueFilter", &pb);
+    rq_buf_clear(&array);
+    rq_buf_clear(&binary);
+    rq_buf_clear(&comparator);
+}
+
+/* --- rows ---------------------------------------------------------------------------------------
+ */
+static void rows_come_one_by_one_and_the_last_says_so(void **state)
+{
+    (void)state;
+    fixture *f = make(3, 2);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a f:b g:a g:b", RQ_SCAN_MORE);
+    assert_next(f, "r2 f:a f:b g:a g:b", RQ_SCAN_MORE);
+    assert_next(f, "r3 f:a f:b g:a g:b", RQ_SCAN_DONE);
+    assert_next(f, "", RQ_SCAN_DONE);
+    assert_int_equal(rq_region_scanner_stats(f->scanner)->rows_scanned, 3);
+    drop(f);
+}
+
+static void bounds_are_inclusive_as_asked_in_both_directions(void **state)
+{
+    (void)state;
+    fixture *f = make(4, 1);
+    for (int round = 0; round < 2; round++) {
+        f->scan.reversed = false;
+        f->scan.start_row = RQ_SLICE_LIT("r1");
+        f->scan.stop_row = RQ_SLICE_LIT("r3");
+        f->scan.include_start = false;
+        f->scan.include_stop = false;
+        assert_int_equal(open_scan(f), RQ_OK);
+        assert_next(f, "r2 f:a g:a", RQ_SCAN_DONE);
+        close_scan(f);
+        f->scan.include_start = f->scan.include_stop = true;
+        assert_int_equal(open_scan(f), RQ_OK);
+        assert_next(f, "r1 f:a g:a", RQ_SCAN_MORE);
+        assert_next(f, "r2 f:a g:a", RQ_SCAN_MORE);
+        assert_next(f, "r3 f:a g:a", RQ_SCAN_DONE);
+        close_scan(f);
+        f->scan.reversed = true;
+        f->scan.start_row = RQ_SLICE_LIT("r4");
+        f->scan.stop_row = RQ_SLICE_LIT("r2");
+        assert_int_equal(open_scan(f), RQ_OK);
+        assert_next(f, "r4 f:a g:a", RQ_SCAN_MORE);
+        assert_next(f, "r3 f:a g:a", RQ_SCAN_MORE);
+        assert_next(f, "r2 f:a g:a", RQ_SCAN_DONE);
+        close_scan(f);
+        f->scan.include_start = f->scan.include_stop = false;
+        assert_int_equal(open_scan(f), RQ_OK);
+        assert_next(f, "r3 f:a g:a", RQ_SCAN_DONE);
+        close_scan(f);
+        f->scan.start_row = f->scan.stop_row = (rq_slice){0};
+        assert_int_equal(open_scan(f), RQ_OK);
+        assert_next(f, "r4 f:a g:a", RQ_SCAN_MORE);
+        close_scan(f);
+        flush(f);
+    }
+    drop(f);
+}
+
+/* --- limits
+ * ---------------------------------------------------------------------------------------- */
+static void a_batch_cuts_the_row_and_the_next_answer_goes_on(void **state)
+{
+    (void)state;
+    fixture *f = make(2, 2);
+    f->limits.cells = 3;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a f:b g:a", RQ_SCAN_BATCH_REACHED);
+    rq_region_scanner_suspend(f->scanner);
+    flush(f);
+    assert_next(f, "r1 g:b", RQ_SCAN_MORE);
+    assert_next(f, "r2 f:a f:b g:a", RQ_SCAN_BATCH_REACHED);
+    assert_next(f, "r2 g:b", RQ_SCAN_DONE);
+    close_scan(f);
+    /* A batch that ends with the row does not cut it. */
+    f->limits.cells = 4;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a f:b g:a g:b", RQ_SCAN_MORE);
+    assert_next(f, "r2 f:a f:b g:a g:b", RQ_SCAN_DONE);
+    drop(f);
+}
+
+static void a_cut_row_without_more_to_show_is_followed_by_the_next(void **state)
+{
+    (void)state;
+    fixture *f = make(2, 1);
+    for (int64_t ts = 2; ts <= 3; ts++) {
+        rq_cell c = {.row = (const uint8_t *)"r1",
+                     .row_len = 2,
+                     .family = (const uint8_t *)"g",
+                     .family_len = 1,
+                     .qualifier = (const uint8_t *)"a",
+                     .qualifier_len = 1,
+                     .timestamp = ts,
+                     .type = RQ_TYPE_PUT,
+                     .seqid = ++f->seqid};
+        by_hand_add(&f->world, 1, &c);
+    }
+    f->limits.cells = 2; /* older versions follow that are not shown */
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a g:a", RQ_SCAN_BATCH_REACHED);
+    assert_next(f, "r2 f:a g:a", RQ_SCAN_DONE);
+    drop(f);
+}
+
+static void bytes_stop_between_rows_or_inside_where_allowed(void **state)
+{
+    (void)state;
+    fixture *f = make(3, 2);
+    f->limits.bytes = 1;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a f:b g:a g:b", RQ_SCAN_BYTES_REACHED);
+    f->limits.may_stop_inside_row = true;
+    assert_next(f, "r2 f:a", RQ_SCAN_BYTES_REACHED_MID_ROW);
+    f->limits.bytes = rq_result_bytes(&f->out) * 2;
+    assert_next(f, "r2 f:b g:a", RQ_SCAN_BYTES_REACHED_MID_ROW);
+    assert_next(f, "r2 g:b", RQ_SCAN_MORE);
+    f->limits.bytes = 0;
+    assert_next(f, "r3 f:a f:b g:a g:b", RQ_SCAN_DONE);
+    drop(f);
+}
+
+static void a_long_filtered_stretch_ends_at_the_deadline_with_nothing(void **state)
+{
+    (void)state;
+    fixture *f = make(90, 1);
+    f->limits.deadline_ns = f->world.now_ns + 1;
+    set_value_filter(f, "f", "x");
+    assert_int_equal(open_scan(f), RQ_OK);
+    int beats = 0;
+    do {
+        assert_string_equal(next(f), "");
+        beats += f->state == RQ_SCAN_TIME_REACHED;
+        assert_true(rq_region_scanner_current_row(f->scanner).len > 0);
+    } while (f->state != RQ_SCAN_DONE);
+    assert_true(beats >= 3);
+    assert_int_equal(rq_region_scanner_stats(f->scanner)->rows_filtered, 90);
+    drop(f);
+}
+
+static void a_spent_slice_gives_the_thread_back_inside_a_row(void **state)
+{
+    (void)state;
+    fixture *f = make(1, 1);
+    for (int i = 0; i < 2000; i++) {
+        char q[8];
+        int len = snprintf(q, sizeof(q), "q%04d", i);
+        rq_cell c = {.row = (const uint8_t *)"r1",
+                     .row_len = 2,
+                     .family = (const uint8_t *)"g",
+                     .family_len = 1,
+                     .qualifier = (const uint8_t *)q,
+                     .qualifier_len = (uint32_t)len,
+                     .timestamp = 1,
+                     .type = RQ_TYPE_PUT,
+                     .seqid = ++f->seqid};
+        by_hand_add(&f->world, 1, &c);
+    }
+    assert_int_equal(open_scan(f), RQ_OK);
+    f->limits.yield_ns = 1;
+    unsigned yields = 0;
+    rq_err rc;
+    while ((rc = rq_region_scanner_next(f->scanner, &f->limits, &f->ctx, &f->out, &f->state,
+                                        &f->why)) == RQ_E_AGAIN) {
+        assert_null(f->ctx.need.reader);
+        yields++;
+        if (yields % 3 == 0) rq_region_scanner_suspend(f->scanner);
+    }
+    assert_int_equal(rc, RQ_OK);
+    assert_int_equal(f->state, RQ_SCAN_DONE);
+    assert_int_equal(f->out.count, 2002);
+    assert_true(yields >= 10);
+    drop(f);
+}
+
+/* --- rows and filters
+ * ------------------------------------------------------------------------------ */
+static void a_page_filter_ends_the_scan(void **state)
+{
+    (void)state;
+    fixture *f = make(4, 1);
+    set_number_filter(f, "PageFilter", 2);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a g:a", RQ_SCAN_MORE);
+    assert_next(f, "r2 f:a g:a", RQ_SCAN_DONE);
+    drop(f);
+}
+
+static void a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row(void **state)
+{
+    (void)state;
+    fixture *f = make(3, 3);
+    set_number_filter(f, "ColumnCountGetFilter", 2);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a f:b", RQ_SCAN_DONE);
+    drop(f);
+}
+
+static void families_on_demand_are_read_for_kept_rows_and_sorted_in(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        fixture *f = make(2, 2);
+        rq_cell other = {.row = (const uint8_t *)"r1",
+                         .row_len = 2,
+                         .family = (const uint8_t *)"g",
+                         .family_len = 1,
+                         .qualifier = (const uint8_t *)"a",
+                         .qualifier_len = 1,
+                         .timestamp = 5,
+                         .type = RQ_TYPE_PUT,
+                         .seqid = ++f->seqid,
+                         .value = (const uint8_t *)"x",
+                         .value_len = 1};
+        by_hand_add(&f->world, 1, &other);
+        if (round == 1) flush(f);
+        set_value_filter(f, "g", "a"); /* r1 has another value now */
+        f->scan.load_families_on_demand = true;
+        assert_int_equal(open_scan(f), RQ_OK);
+        assert_next(f, "r2 f:a f:b g:a g:b", RQ_SCAN_DONE);
+        drop(f);
+    }
+}
+
+static void a_row_filter_keeps_rows_whole_whatever_the_limits(void **state)
+{
+    (void)state;
+    fixture *f = make(2, 2);
+    set_value_filter(f, "f", "a");
+    f->limits.bytes = 1;
+    f->limits.may_stop_inside_row = true;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a f:b g:a g:b", RQ_SCAN_BYTES_REACHED);
+    assert_next(f, "r2 f:a f:b g:a g:b", RQ_SCAN_DONE);
+    drop(f);
+}
+
+/* --- suspension
+ * ------------------------------------------------------------------------------------- */
+static void a_scanner_reads_at_its_point_through_flush_and_compaction(void **state)
+{
+    (void)state;
+    fixture *f = make(3, 1);
+    flush(f);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a g:a", RQ_SCAN_MORE);
+    rq_region_scanner_suspend(f->scanner);
+    for (int i = 2; i <= 3; i++) {
+        char row[3] = {'r', (char)('0' + i), 0};
+        rq_cell c = {.row = (const uint8_t *)row,
+                     .row_len = 2,
+                     .family = (const uint8_t *)"f",
+                     .family_len = 1,
+                     .timestamp = 9,
+                     .type = RQ_TYPE_DELETE_FAMILY,
+                     .seqid = ++f->seqid};
+        by_hand_add(&f->world, 0, &c);
+    }
+    flush(f);
+    by_hand_compact(&f->world, 0, 0, f->world.stores[0].version.file_count,
+                    by_hand_smallest_read_point(&f->world), NULL);
+    assert_next(f, "r2 f:a g:a", RQ_SCAN_MORE);
+    assert_next(f, "r3 f:a g:a", RQ_SCAN_DONE);
+    close_scan(f);
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a g:a", RQ_SCAN_MORE);
+    assert_next(f, "r2 g:a", RQ_SCAN_MORE);
+    assert_next(f, "r3 g:a", RQ_SCAN_DONE);
+    drop(f);
+}
+
+static void a_staged_read_sees_what_is_not_visible_yet(void **state)
+{
+    (void)state;
+    fixture *f = make(2, 1);
+    uint64_t visible = f->world.region.read_point;
+    rq_cell c = {.row = (const uint8_t *)"r1",
+                 .row_len = 2,
+                 .family = (const uint8_t *)"f",
+                 .family_len = 1,
+                 .qualifier = (const uint8_t *)"z",
+                 .qualifier_len = 1,
+                 .timestamp = 2,
+                 .type = RQ_TYPE_PUT,
+                 .seqid = ++f->seqid};
+    by_hand_add(&f->world, 0, &c);
+    f->world.region.read_point = visible;
+    f->scan.is_get = true;
+    f->scan.include_stop = true;
+    f->scan.start_row = f->scan.stop_row = RQ_SLICE_LIT("r1");
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 f:a g:a", RQ_SCAN_DONE);
+    close_scan(f);
+    assert_int_equal(
+        rq_region_read_staged(&f->world.region, &f->scan, &f->arena, &f->ctx, &f->out, &f->why),
+        RQ_OK);
+    assert_int_equal(f->out.count, 3);
+    assert_int_equal(f->world.region.open_count, 0);
+    drop(f);
+}
+
+static void an_existence_check_stops_at_the_first_cell(void **state)
+{
+    (void)state;
+    fixture *f = make(1, 3);
+    f->scan.is_get = true;
+    f->scan.check_existence_only = true;
+    f->scan.start_row = f->scan.stop_row = RQ_SLICE_LIT("r1");
+    rq_scan_family wanted = {.family = RQ_SLICE_LIT("g")};
+    f->scan.families = &wanted;
+    f->scan.family_count = 1;
+    assert_int_equal(open_scan(f), RQ_OK);
+    assert_next(f, "r1 g:a", RQ_SCAN_DONE);
+    drop(f);
+}
+
+/* --- errors
+ * --------------------------------------------------------------------------------------- */
+static void wrong_questions_get_hbases_errors(void **state)
+{
+    (void)state;
+    fixture *f = make(1, 1);
+    rq_scan_family wanted = {.family = RQ_SLICE_LIT("nope")};
+    f->scan.families = &wanted;
+    f->scan.family_count = 1;
+    assert_int_equal(open_scan(f), RQ_E_NO_SUCH_FAMILY);
+    assert_non_null(strstr(f->why.message, "Column family nope does not exist in region t,,1."));
+    f->scan.family_count = 0;
+    f->why = (rq_error){0};
+
+    f->world.region.info.end_key = RQ_SLICE_LIT("m");
+    f->scan.is_get = true;
+    f->scan.start_row = f->scan.stop_row = RQ_SLICE_LIT("r1");
+    assert_int_equal(open_scan(f), RQ_E_WRONG_REGION);
+    assert_non_null(strstr(f->why.message, "Requested row out of range for Get on HRegion t,,1."));
+    assert_non_null(strstr(f->why.message, "startKey='', getEndKey()='m', row='r1'"));
+    f->world.region.info.end_key = (rq_slice){0};
+    f->scan.is_get = false;
+    f->scan.start_row = f->scan.stop_row = (rq_slice){0};
+    f->why = (rq_error){0};
+
+    set_value_filter(f, "g", "a");
+    f->scan.batch = 2;
+    assert_int_equal(open_scan(f), RQ_E_INCOMPATIBLE_FILTER);
+    assert_string_equal(f->why.message, "Cannot set batch on a scan using a filter that returns "
+                                        "true for filter.hasFilterRow");
+    f->scan.batch = 0;
+    f->why = (rq_error){0};
+
+    f->scan.reversed = true;
+    f->scan.load_families_on_demand = true;
+    assert_int_equal(open_scan(f), RQ_E_DO_NOT_RETRY);
+    assert_string_equal(f->why.message, "Reverse scan with loading CFs on demand is not supported");
+    f->scan.reversed = false;
+    f->why = (rq_error){0};
+
+    f->world.region.closing = true;
+    assert_int_equal(open_scan(f), RQ_E_NOT_SERVING_REGION);
+    assert_non_null(strstr(f->why.message, " is closing"));
+    assert_int_equal(f->world.region.open_count, 0);
+    assert_int_equal(f->world.region.refs, 1);
+    drop(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_come_one_by_one_and_the_last_says_so),
+        cmocka_unit_test(bounds_are_inclusive_as_asked_in_both_directions),
+        cmocka_unit_test(a_batch_cuts_the_row_and_the_next_answer_goes_on),
+        cmocka_unit_test(a_cut_row_without_more_to_show_is_followed_by_the_next),
+        cmocka_unit_test(bytes_stop_between_rows_or_inside_where_allowed),
+        cmocka_unit_test(a_long_filtered_stretch_ends_at_the_deadline_with_nothing),
+        cmocka_unit_test(a_spent_slice_gives_the_thread_back_inside_a_row),
+        cmocka_unit_test(a_page_filter_ends_the_scan),
+        cmocka_unit_test(a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row),
+        cmocka_unit_test(families_on_demand_are_read_for_kept_rows_and_sorted_in),
+        cmocka_unit_test(a_row_filter_keeps_rows_whole_whatever_the_limits),
+        cmocka_unit_test(a_scanner_reads_at_its_point_through_flush_and_compaction),
+        cmocka_unit_test(a_staged_read_sees_what_is_not_visible_yet),
+        cmocka_unit_test(an_existence_check_stops_at_the_first_cell),
+        cmocka_unit_test(wrong_questions_get_hbases_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a read shows, by example: versions, the four deletes, TTL, time ranges, raw scans, and what
+ * flush and compaction leave of them. Most are facts seen on a real HBase 2.6.1. Results are
+ * written as text: "row/family:qualifier@timestamp=value", for markers D (Delete), DC
+ * (DeleteColumn), DF (DeleteFamily), DFV (DeleteFamilyVersion) instead of the value.
+ */
+#include "by_hand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+typedef struct fixture {
+    by_hand world;
+    uint64_t seqid;
+    rq_read_ctx ctx;
+    char text[4096];
+} fixture;
+
+static rq_family_schema family(const char *name)
+{
+    return (rq_family_schema){
+        .name = rq_slice_cstr(name),
+        .max_versions = 5,
+        .ttl_s = RQ_TTL_FOREVER,
+        .block_bytes = 65536,
+        .bloom = RQ_BLOOM_ROW,
+    };
+}
+
+static fixture *make(const rq_family_schema *families, size_t count)
+{
+    fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    by_hand_init(&f->world, 1, families, count, RQ_ORDER_DEFAULT, 1 << 20);
+    f->ctx.may_block = true;
+    return f;
+}
+
+static void drop(fixture *f)
+{
+    rq_read_ctx_clear(&f->ctx);
+    by_hand_clear(&f->world);
+    free(f);
+}
+
+static void add(fixture *f, const char *row, const char *qualifier, int64_t ts, uint8_t type,
+                const char *value)
+{
+    rq_cell c = {
+        .row = (const uint8_t *)row,
+        .row_len = (uint16_t)strlen(row),
+        .family = f->world.stores[0].schema.name.ptr,
+        .family_len = (uint8_t)f->world.stores[0].schema.name.len,
+        .qualifier = (const uint8_t *)qualifier,
+        .qualifier_len = (uint32_t)strlen(qualifier),
+        .timestamp = ts,
+        .type = type,
+        .seqid = ++f->seqid,
+        .value = (const uint8_t *)value,
+        .value_len = (uint32_t)strlen(value),
+    };
+    by_hand_add(&f->world, 0, &c);
+}
+
+static void put(fixture *f, const char *row, const char *qualifier, int64_t ts, const char *value)
+{
+    add(f, row, qualifier, ts, RQ_TYPE_PUT, value);
+}
+
+static void put_ttl(fixture *f, const char *row, const char *qualifier, int64_t ts, int64_t ttl_ms)
+{
+    uint8_t tag[11] = {0, 9, RQ_TAG_TTL};
+    rq_put_be64(tag + 3, (uint64_t)ttl_ms);
+    rq_cell c = {
+        .row = (const uint8_t *)row,
+        .row_len = (uint16_t)strlen(row),
+        .family = f->world.stores[0].schema.name.ptr,
+        .family_len = (uint8_t)f->world.stores[0].schema.name.len,
+        .qualifier = (const uint8_t *)qualifier,
+        .qualifier_len = (uint32_t)strlen(qualifier),
+        .timestamp = ts,
+        .type = RQ_TYPE_PUT,
+        .seqid = ++f->seqid,
+        .value = (const uint8_t *)"t",
+        .value_len = 1,
+        .tags = tag,
+        .tags_len = sizeof(tag),
+    };
+    by_hand_add(&f->world, 0, &c);
+}
+
+static void del(fixture *f, const char *row, const char *qualifier, int64_t ts, uint8_t type)
+{
+    add(f, row, qualifier, ts, type, "");
+}
+
+static void flush(fixture *f)
+{
+    by_hand_rotate(&f->world, 0);
+    by_hand_flush(&f->world, 0, by_hand_smallest_read_point(&f->world), NULL);
+}
+
+static void compact(fixture *f, bool major)
+{
+    size_t n = f->world.stores[0].version.file_count;
+    if (!major) assert_true(n > 2);
+    by_hand_compact(&f->world, 0, major ? 0 : 1, major ? n : n - 1,
+                    by_hand_smallest_read_point(&f->world), NULL);
+}
+
+static const char *describe(fixture *f, const rq_cellblock *out)
+{
+    char *p = f->text;
+    char *end = f->text + sizeof(f->text);
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&out->bytes));
+    rq_cell cell;
+    *p = '\0';
+    while (rq_cellblock_next(&c, &cell, NULL) == RQ_OK) {
+        const char *mark = cell.type == RQ_TYPE_DELETE                  ? "D"
+                           : cell.type == RQ_TYPE_DELETE_COLUMN         ? "DC"
+                           : cell.type == RQ_TYPE_DELETE_FAMILY         ? "DF"
+                           : cell.type == RQ_TYPE_DELETE_FAMILY_VERSION ? "DFV"
+                                                                        : "=";
+        p += snprintf(p, (size_t)(end - p), "%s%.*s/%.*s:%.*s@%lld%s%.*s", p == f->text ? "" : " ",
+                      cell.row_len, cell.row, cell.family_len, cell.family, (int)cell.qualifier_len,
+                      cell.qualifier, (long long)cell.timestamp, mark, (int)cell.value_len,
+                      cell.value);
+    }
+    return f->text;
+}
+
+static rq_scan everything(void)
+{
+    return (rq_scan){
+        .include_start = true,
+        .max_versions = INT32_MAX,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+        .cache_blocks = true,
+    };
+}
+
+static rq_scan get_row(const char *row)
+{
+    rq_scan s = everything();
+    s.is_get = true;
+    s.start_row = s.stop_row = rq_slice_cstr(row);
+    s.include_stop = true;
+    return s;
+}
+
+static const char *read_all(fixture *f, const rq_scan *scan)
+{
+    rq_arena arena;
+    rq_arena_init(&arena);
+    rq_region_scanner *s;
+    rq_error why = {0};
+    if (rq_region_scanner_open(&f->world.region, scan, 0, &arena, &s, &why) != RQ_OK) {
+        snprintf(f->text, sizeof(f->text), "%s", why.message);
+        rq_arena_clear(&arena);
+        return f->text;
+    }
+    rq_cellblock out = {0};
+    rq_scan_limits limits = {0};
+    rq_scan_state state;
+    do {
+        assert_int_equal(rq_region_scanner_next(s, &limits, &f->ctx, &out, &state, &why), RQ_OK);
+    } while (state != RQ_SCAN_DONE);
+    rq_region_scanner_close(s);
+    rq_read_ctx_clear(&f->ctx);
+    describe(f, &out);
+    rq_cellblock_clear(&out);
+    rq_arena_clear(&arena);
+    return f->text;
+}
+
+static const char *raw(fixture *f)
+{
+    rq_scan s = everything();
+    s.raw = true;
+    return read_all(f, &s);
+}
+
+static const char *all(fixture *f)
+{
+    rq_scan s = everything();
+    return read_all(f, &s);
+}
+
+/* --- deletes ---------------------------------------------------------------------------------- */
+static void raw_scan_shows_markers_before_the_puts_they_hide(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    for (int64_t ts = 1; ts <= 3; ts++) {
+        char v[2] = {(char)('0' + ts), 0};
+        put(f, "r", "a", ts, v);
+        put(f, "r", "b", ts, v);
+    }
+    del(f, "r", "a", 3, RQ_TYPE_DELETE);
+    del(f, "r", "a", 2, RQ_TYPE_DELETE);
+    del(f, "r", "b", 2, RQ_TYPE_DELETE_COLUMN);
+    assert_string_equal(raw(f), "r/f:a@3D r/f:a@3=3 r/f:a@2D r/f:a@2=2 r/f:a@1=1 "
+                                "r/f:b@3=3 r/f:b@2DC r/f:b@2=2 r/f:b@1=1");
+    assert_string_equal(all(f), "r/f:a@1=1 r/f:b@3=3");
+    /* A flush drops what is hidden and keeps the markers. */
+    flush(f);
+    assert_string_equal(raw(f), "r/f:a@3D r/f:a@2D r/f:a@1=1 r/f:b@3=3 r/f:b@2DC");
+    assert_string_equal(all(f), "r/f:a@1=1 r/f:b@3=3");
+    compact(f, true);
+    assert_string_equal(raw(f), "r/f:a@1=1 r/f:b@3=3");
+    drop(f);
+}
+
+static void markers_hide_later_puts_with_older_timestamps_until_a_major_compaction(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    put(f, "r", "a", 5, "x");
+    del(f, "r", "a", 10, RQ_TYPE_DELETE_COLUMN);
+    put(f, "r", "a", 7, "y");
+    assert_string_equal(all(f), "");
+    flush(f);
+    assert_string_equal(raw(f), "r/f:a@10DC");
+    put(f, "r", "a", 8, "z");
+    assert_string_equal(all(f), "");
+    compact(f, true);
+    assert_string_equal(all(f), "r/f:a@8=z");
+    put(f, "r", "a", 6, "w");
+    assert_string_equal(all(f), "r/f:a@8=z r/f:a@6=w");
+    drop(f);
+}
+
+static void family_markers_reach_all_columns_also_from_behind_the_empty_qualifiers_puts(
+    void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    put(f, "r", "", 9, "e");
+    put(f, "r", "a", 3, "a");
+    put(f, "r", "a", 5, "b");
+    put(f, "r", "b", 6, "c");
+    del(f, "r", "", 5, RQ_TYPE_DELETE_FAMILY);
+    del(f, "r", "", 6, RQ_TYPE_DELETE_FAMILY_VERSION);
+    rq_slice a = RQ_SLICE_LIT("a");
+    rq_scan_family wanted = {.family = RQ_SLICE_LIT("f"), .qualifiers = &a, .qualifier_count = 1};
+    for (int round = 0; round < 2; round++) {
+        rq_scan s = everything();
+        s.max_versions = 1;
+        assert_string_equal(read_all(f, &s), "r/f:@9=e");
+        s.families = &wanted;
+        s.family_count = 1;
+        assert_string_equal(read_all(f, &s), "");
+        s = get_row("r");
+        s.families = &wanted;
+        s.family_count = 1;
+        assert_string_equal(read_all(f, &s), "");
+        flush(f);
+    }
+    drop(f);
+}
+
+static void a_flush_keeps_what_an_open_scanner_still_sees(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.max_versions = 1;
+    fixture *f = make(&schema, 1);
+    put(f, "r", "a", 1, "old");
+    uint64_t point = rq_region_read_point_acquire(&f->world.region, 0);
+    put(f, "r", "a", 2, "new");
+    put(f, "r", "b", 1, "gone");
+    del(f, "r", "b", 1, RQ_TYPE_DELETE);
+    flush(f);
+    assert_string_equal(raw(f), "r/f:a@2=new r/f:a@1=old r/f:b@1D r/f:b@1=gone");
+    compact(f, true);
+    assert_string_equal(raw(f), "r/f:a@2=new r/f:a@1=old r/f:b@1D r/f:b@1=gone");
+    rq_region_read_point_release(&f->world.region, point);
+    compact(f, true);
+    assert_string_equal(raw(f), "r/f:a@2=new");
+    drop(f);
+}
+
+static void a_minor_compaction_keeps_markers_and_drops_what_they_hide(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    put(f, "q", "a", 1, "oldest");
+    flush(f);
+    put(f, "r", "a", 1, "x");
+    flush(f);
+    del(f, "r", "a", 1, RQ_TYPE_DELETE);
+    del(f, "r", "", 1, RQ_TYPE_DELETE_FAMILY);
+    flush(f);
+    compact(f, false);
+    assert_string_equal(raw(f), "q/f:a@1=oldest r/f:@1DF r/f:a@1D");
+    compact(f, true);
+    assert_string_equal(raw(f), "q/f:a@1=oldest");
+    drop(f);
+}
+
+static void keep_deleted_cells_shows_the_past_behind_a_marker(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.keep_deleted = RQ_KEEP_DELETED_TRUE;
+    fixture *f = make(&schema, 1);
+    put(f, "r", "a", 2, "x");
+    del(f, "r", "a", 4, RQ_TYPE_DELETE_COLUMN);
+    put(f, "r", "a", 6, "y");
+    flush(f);
+    compact(f, true);
+    assert_string_equal(raw(f), "r/f:a@6=y r/f:a@4DC r/f:a@2=x");
+    rq_scan s = everything();
+    assert_string_equal(read_all(f, &s), "r/f:a@6=y");
+    s.time_range = (rq_time_range){0, 4};
+    assert_string_equal(read_all(f, &s), "r/f:a@2=x");
+    s.time_range = (rq_time_range){0, 5};
+    assert_string_equal(read_all(f, &s), "");
+    drop(f);
+}
+
+/* --- versions, time --------------------------------------------------------------------------- */
+static void the_newest_write_of_a_version_wins(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    put(f, "r", "a", 1, "first");
+    flush(f);
+    put(f, "r", "a", 1, "second");
+    flush(f);
+    put(f, "r", "a", 1, "third");
+    assert_string_equal(all(f), "r/f:a@1=third");
+    flush(f);
+    compact(f, true);
+    assert_string_equal(raw(f), "r/f:a@1=third");
+    drop(f);
+}
+
+static void versions_above_the_familys_are_gone_at_once_and_from_disk_at_the_flush(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.max_versions = 2;
+    fixture *f = make(&schema, 1);
+    for (int64_t ts = 1; ts <= 4; ts++) {
+        char v[2] = {(char)('0' + ts), 0};
+        put(f, "r", "a", ts, v);
+    }
+    assert_string_equal(all(f), "r/f:a@4=4 r/f:a@3=3");
+    assert_string_equal(raw(f), "r/f:a@4=4 r/f:a@3=3 r/f:a@2=2 r/f:a@1=1");
+    flush(f);
+    assert_string_equal(raw(f), "r/f:a@4=4 r/f:a@3=3");
+    /* Deleting the newest makes the next older one current. */
+    del(f, "r", "a", 4, RQ_TYPE_DELETE);
+    assert_string_equal(all(f), "r/f:a@3=3");
+    drop(f);
+}
+
+static void a_time_range_counts_versions_inside_it(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    for (int64_t ts = 1; ts <= 5; ts++) {
+        char v[2] = {(char)('0' + ts), 0};
+        put(f, "r", "a", ts, v);
+    }
+    for (int round = 0; round < 2; round++) {
+        rq_scan s = everything();
+        s.max_versions = 1;
+        s.time_range = (rq_time_range){2, 4};
+        assert_string_equal(read_all(f, &s), "r/f:a@3=3");
+        rq_scan_family own = {
+            .family = RQ_SLICE_LIT("f"), .has_time_range = true, .time_range = {1, 3}};
+        s.families = &own;
+        s.family_count = 1;
+        assert_string_equal(read_all(f, &s), "r/f:a@2=2");
+        flush(f);
+    }
+    drop(f);
+}
+
+static void expired_versions_are_hidden_but_min_versions_are_kept(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.ttl_s = 5;
+    fixture *f = make(&schema, 1);
+    f->world.now_ms = 10000;
+    put(f, "r", "a", 1000, "1");
+    put(f, "r", "a", 2000, "2");
+    put(f, "r", "a", 7000, "7");
+    assert_string_equal(all(f), "r/f:a@7000=7");
+    f->world.stores[0].schema.min_versions = 2;
+    assert_string_equal(all(f), "r/f:a@7000=7 r/f:a@2000=2");
+    /* HBase's ExplicitColumnTracker takes one more when the minimum is made of fresh ones. */
+    f->world.stores[0].schema.min_versions = 1;
+    assert_string_equal(all(f), "r/f:a@7000=7");
+    rq_slice a = RQ_SLICE_LIT("a");
+    rq_scan_family wanted = {.family = RQ_SLICE_LIT("f"), .qualifiers = &a, .qualifier_count = 1};
+    rq_scan s = everything();
+    s.families = &wanted;
+    s.family_count = 1;
+    assert_string_equal(read_all(f, &s), "r/f:a@7000=7 r/f:a@2000=2");
+    f->world.stores[0].schema.min_versions = 0;
+    flush(f);
+    assert_string_equal(raw(f), "r/f:a@7000=7");
+    f->world.now_ms = 20000;
+    assert_string_equal(all(f), "");
+    drop(f);
+}
+
+static void a_cells_own_ttl_hides_it_and_shows_what_it_covered(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    f->world.now_ms = 10000;
+    put(f, "r", "a", 4000, "below");
+    put_ttl(f, "r", "a", 5000, 4000);
+    rq_scan s = everything();
+    s.max_versions = 1;
+    assert_string_equal(read_all(f, &s), "r/f:a@4000=below");
+    f->world.now_ms = 9000;
+    assert_string_equal(read_all(f, &s), "r/f:a@5000=t");
+    f->world.now_ms = 9001;
+    assert_string_equal(read_all(f, &s), "r/f:a@4000=below");
+    flush(f);
+    assert_string_equal(raw(f), "r/f:a@4000=below");
+    drop(f);
+}
+
+static void new_version_behavior_looks_at_the_order_of_writing(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.new_version_behavior = true;
+    schema.max_versions = 3;
+    fixture *f = make(&schema, 1);
+    put(f, "r", "a", 1, "before");
+    del(f, "r", "a", 9, RQ_TYPE_DELETE_COLUMN);
+    put(f, "r", "a", 2, "after");
+    for (int64_t ts = 1; ts <= 4; ts++)
+        put(f, "r", "b", ts, "v");
+    del(f, "r", "b", 4, RQ_TYPE_DELETE);
+    for (int round = 0; round < 3; round++) {
+        /* b@1 was pushed out before b@4 was deleted, and stays out. */
+        assert_string_equal(all(f), "r/f:a@2=after r/f:b@3=v r/f:b@2=v");
+        if (round == 0)
+            flush(f);
+        else
+            compact(f, true);
+    }
+    assert_string_equal(raw(f), "r/f:a@2=after r/f:b@3=v r/f:b@2=v");
+    drop(f);
+}
+
+/* --- rows, columns ---------------------------------------------------------------------------- */
+static void a_store_limit_and_offset_count_cells_of_the_row(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    const char *rows[] = {"q", "r"};
+    const char *qualifiers[] = {"a", "b", "c", "d"};
+    for (size_t r = 0; r < 2; r++)
+        for (size_t q = 0; q < 4; q++)
+            put(f, rows[r], qualifiers[q], 1, "v");
+    rq_scan s = everything();
+    s.store_limit = 2;
+    s.store_offset = 1;
+    assert_string_equal(read_all(f, &s), "q/f:b@1=v q/f:c@1=v r/f:b@1=v r/f:c@1=v");
+    s.store_offset = 9;
+    assert_string_equal(read_all(f, &s), "");
+    drop(f);
+}
+
+static void a_raw_scan_refuses_columns(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    rq_slice a = RQ_SLICE_LIT("a");
+    rq_scan_family wanted = {.family = RQ_SLICE_LIT("f"), .qualifiers = &a, .qualifier_count = 1};
+    rq_scan s = everything();
+    s.raw = true;
+    s.families = &wanted;
+    s.family_count = 1;
+    assert_string_equal(read_all(f, &s), "Cannot specify any column for a raw scan");
+    drop(f);
+}
+
+/* --- what is not touched ---------------------------------------------------------------------- */
+static void a_get_that_the_memstore_answers_reads_no_data_block(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.max_versions = 1;
+    fixture *f = make(&schema, 1);
+    for (int i = 0; i < 3; i++) {
+        put(f, "r", "a", 10 + i, "old");
+        flush(f);
+    }
+    put(f, "r", "a", 20, "new");
+    rq_slice a = RQ_SLICE_LIT("a");
+    rq_scan_family wanted = {.family = RQ_SLICE_LIT("f"), .qualifiers = &a, .qualifier_count = 1};
+    rq_scan s = get_row("r");
+    s.families = &wanted;
+    s.family_count = 1;
+    uint64_t before = f->ctx.blocks_used;
+    assert_string_equal(read_all(f, &s), "r/f:a@20=new");
+    assert_int_equal(f->ctx.blocks_used, before);
+    /* Without the column no file may be left out. */
+    s.family_count = 0;
+    assert_string_equal(read_all(f, &s), "r/f:a@20=new");
+    assert_true(f->ctx.blocks_used > before);
+    drop(f);
+}
+
+static uint64_t data_blocks(const fixture *f)
+{
+    rq_block_cache_stats stats;
+    rq_block_cache_get_stats(f->world.cache, &stats);
+    return stats.hits[RQ_BLOCK_DATA] + stats.misses[RQ_BLOCK_DATA];
+}
+
+static void blooms_and_ranges_keep_reads_off_files(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    put(f, "a", "q", 10, "x");
+    put(f, "m", "q", 10, "x");
+    put(f, "z", "q", 10, "x");
+    flush(f);
+    uint64_t before = data_blocks(f);
+    rq_scan s = get_row("k");
+    assert_string_equal(read_all(f, &s), ""); /* by the bloom, most likely */
+    s = get_row("zz");
+    assert_string_equal(read_all(f, &s), ""); /* behind the last key */
+    s = everything();
+    s.time_range = (rq_time_range){11, 20};
+    assert_string_equal(read_all(f, &s), "");
+    s.time_range = (rq_time_range){1, 10};
+    assert_string_equal(read_all(f, &s), "");
+    s = everything();
+    s.stop_row = RQ_SLICE_LIT("A");
+    assert_string_equal(read_all(f, &s), "");
+    assert_int_equal(data_blocks(f), before);
+    s = get_row("m");
+    assert_string_equal(read_all(f, &s), "m/f:q@10=x");
+    assert_true(data_blocks(f) > before);
+    drop(f);
+}
+
+static void columns_far_apart_are_sought_not_walked_to(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    schema.block_bytes = 256;
+    fixture *f = make(&schema, 1);
+    char q[16];
+    for (int i = 0; i < 5000; i++) {
+        snprintf(q, sizeof(q), "%05d", i);
+        put(f, "r", q, 1, "v");
+    }
+    flush(f);
+    rq_slice columns[] = {RQ_SLICE_LIT("00010"), RQ_SLICE_LIT("02500"), RQ_SLICE_LIT("04990")};
+    rq_scan_family wanted = {
+        .family = RQ_SLICE_LIT("f"), .qualifiers = columns, .qualifier_count = 3};
+    rq_scan s = get_row("r");
+    s.families = &wanted;
+    s.family_count = 1;
+    uint64_t before = data_blocks(f);
+    assert_string_equal(read_all(f, &s), "r/f:00010@1=v r/f:02500@1=v r/f:04990@1=v");
+    assert_true(data_blocks(f) - before < 20);
+    drop(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(raw_scan_shows_markers_before_the_puts_they_hide),
+        cmocka_unit_test(markers_hide_later_puts_with_older_timestamps_until_a_major_compaction),
+        cmocka_unit_test(
+            family_markers_reach_all_columns_also_from_behind_the_empty_qualifiers_puts),
+        cmocka_unit_test(a_flush_keeps_what_an_open_scanner_still_sees),
+        cmocka_unit_test(a_minor_compaction_keeps_markers_and_drops_what_they_hide),
+        cmocka_unit_test(keep_deleted_cells_shows_the_past_behind_a_marker),
+        cmocka_unit_test(the_newest_write_of_a_version_wins),
+        cmocka_unit_test(versions_above_the_familys_are_gone_at_once_and_from_disk_at_the_flush),
+        cmocka_unit_test(a_time_range_counts_versions_inside_it),
+        cmocka_unit_test(expired_versions_are_hidden_but_min_versions_are_kept),
+        cmocka_unit_test(a_cells_own_ttl_hides_it_and_shows_what_it_covered),
+        cmocka_unit_test(new_version_behavior_looks_at_the_order_of_writing),
+        cmocka_unit_test(a_store_limit_and_offset_count_cells_of_the_row),
+        cmocka_unit_test(a_raw_scan_refuses_columns),
+        cmocka_unit_test(a_get_that_the_memstore_answers_reads_no_data_block),
+        cmocka_unit_test(blooms_and_ranges_keep_reads_off_files),
+        cmocka_unit_test(columns_far_apart_are_sought_not_walked_to),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
