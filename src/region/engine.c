@@ -20,8 +20,7 @@
 /* At the high mark the answer of a write is held back this long. */
 #define DEBT_DELAY_MAX_NS ((uint64_t)50 * 1000 * 1000)
 
-/* --- settings
- * ----------------------------------------------------------------------------------------- */
+/* --- settings --------------------------------------------------------------------------------- */
 
 static uint64_t machine_memory(void)
 {
@@ -72,8 +71,7 @@ static void take_settings(rq_engine *e, const rq_config *c)
         e->compaction.max_files = e->compaction.min_files;
 }
 
-/* --- memory
- * -------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 void rq__engine_memstore(rq_engine *e, int64_t delta)
 {
@@ -118,8 +116,7 @@ uint64_t rq__engine_debt_delay_ns(const rq_engine *e)
     return (uint64_t)(part * (double)DEBT_DELAY_MAX_NS);
 }
 
-/* --- the regions
- * ---------------------------------------------------------------------------------------- */
+/* --- the regions ------------------------------------------------------------------------------ */
 
 void rq__engine_add(rq_engine *e, rq_region *r)
 {
@@ -177,8 +174,7 @@ void rq__engine_poke_held(rq_engine *e)
     rq_arena_clear(&arena);
 }
 
-/* --- the tick
- * --------------------------------------------------------------------------------------------- */
+/* --- the tick --------------------------------------------------------------------------------- */
 
 static void look_at_region(rq_region *r, int64_t now_ms)
 {
@@ -232,8 +228,7 @@ static void run_tick(rq_task *task)
     arm_tick(e);
 }
 
-/* --- the log's callbacks
- * ------------------------------------------------------------------------------------- */
+/* --- the log's callbacks ---------------------------------------------------------------------- */
 
 static void on_pressure(void *ctx, rq_wal_region *holder)
 {
@@ -265,9 +260,7 @@ static void on_failed(void *ctx, const rq_error *why)
     rq_arena_clear(&arena);
 }
 
-/* --- life
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static rq_err open_log(rq_engine *e, const rq_config *c, rq_error *why)
 {
@@ -376,8 +369,7 @@ rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why)
     return rc;
 }
 
-/* --- what others ask
- * ------------------------------------------------------------------------------------------- */
+/* --- what others ask -------------------------------------------------------------------------- */
 
 const rq_env *rq_engine_env(const rq_engine *e)
 {

@@ -69,8 +69,7 @@ uint64_t rq_engine_recovered(rq_engine *e,
                              rq_leftover_fate (*decide)(void *context, const rq_leftover *left),
                              void *context);
 
-/* --- the open regions
- * ----------------------------------------------------------------------------- */
+/* --- the open regions ------------------------------------------------------------------------- */
 /* A snapshot of them with a reference each, in the arena; the caller unrefs. */
 RQ_NODISCARD
 rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count);

@@ -39,8 +39,7 @@ typedef struct flush {
     rq_err rc;
 } flush;
 
-/* --- choosing
- * ----------------------------------------------------------------------------------------- */
+/* --- choosing --------------------------------------------------------------------------------- */
 
 static uint64_t store_bytes(const rq__region_store *s)
 {
@@ -100,8 +99,7 @@ static void begin(rq_region *r, void *arg)
     }
 }
 
-/* --- the manifest
- * --------------------------------------------------------------------------------------- */
+/* --- the manifest ----------------------------------------------------------------------------- */
 
 static rq_err add_family(rq_arena *arena, rq__manifest *m, const rq__region_store *s)
 {
@@ -194,9 +192,7 @@ rq_err rq__region_mark_in_use(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* --- writing
- * --------------------------------------------------------------------------------------------------
- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static rq_err write_part(const flush *f, part *p, rq_error *why)
 {
@@ -282,9 +278,7 @@ static rq_err commit(flush *f, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
-/* --- the whole
- * --------------------------------------------------------------------------------------------------
- */
+/* --- the whole -------------------------------------------------------------------------------- */
 
 /* Step 2. */
 static rq_err make_durable(flush *f, rq_error *why)
@@ -370,8 +364,7 @@ rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_erro
     return rc;
 }
 
-/* --- in the background
- * ------------------------------------------------------------------------------------------ */
+/* --- in the background ------------------------------------------------------------------------ */
 
 void rq__region_request_flush(rq_region *r)
 {

@@ -38,8 +38,7 @@ static rq_err no_memory(rq_error *why)
     return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
 }
 
-/* --- creating
- * ------------------------------------------------------------------------------------------ */
+/* --- creating --------------------------------------------------------------------------------- */
 
 /* Whole and right, or written anew: a crash may have left a part of it. */
 static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
@@ -106,8 +105,7 @@ rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table
     return rc;
 }
 
-/* --- HBase's sequence id file
- * ---------------------------------------------------------------------------- */
+/* --- HBase's sequence id file ----------------------------------------------------------------- */
 
 /* "<n>.seqid", formerly "<n>_seqid". */
 static bool parse_seqid_name(const char *name, uint64_t *ret)
@@ -184,8 +182,7 @@ rq_err rq__seqid_file_write(rq_vfs *vfs, const rq_region_info *info, uint64_t se
                : rq_fail(why, rc, "%llu.seqid: %s", (unsigned long long)seqid, rq_err_text(rc));
 }
 
-/* --- the archive
- * -------------------------------------------------------------------------------------------- */
+/* --- the archive ------------------------------------------------------------------------------ */
 
 rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,
                         rq_error *why)
@@ -224,9 +221,7 @@ static rq_err archive_folder(rq_vfs *vfs, const rq_region_info *info, rq_slice f
     return rc;
 }
 
-/* --- removing
- * ------------------------------------------------------------------------------------------------
- */
+/* --- removing --------------------------------------------------------------------------------- */
 
 static rq_err sync_parent(rq_vfs *vfs, rq_arena *arena, const char *path, rq_error *why)
 {

@@ -20,8 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- files of a family
- * --------------------------------------------------------------------------------- */
+/* --- files of a family ------------------------------------------------------------------------ */
 
 typedef struct names {
     const char **items;
@@ -123,8 +122,7 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     return RQ_OK;
 }
 
-/* --- stores
- * --------------------------------------------------------------------------------------------- */
+/* --- stores ----------------------------------------------------------------------------------- */
 
 static void override_u32(const rq_table_schema *t, const rq_family_schema *f, const char *property,
                          uint32_t *value)
@@ -234,9 +232,7 @@ static rq_err find_first_number(rq_region *r, const rq__manifest *m, rq_error *w
     return RQ_OK;
 }
 
-/* --- replay
- * ------------------------------------------------------------------------------------------------
- */
+/* --- replay ----------------------------------------------------------------------------------- */
 
 typedef struct replay {
     rq_region *region;
@@ -283,9 +279,7 @@ static rq_err take_replay(rq_region *r, rq_error *why)
     return RQ_OK;
 }
 
-/* --- opening
- * -------------------------------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static rq_err log_scopes(rq_region *r)
 {
@@ -432,9 +426,7 @@ rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema 
     return RQ_OK;
 }
 
-/* --- closing
- * --------------------------------------------------------------------------------------------------
- */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 /* REQUIRES: the region is not open any more. */
 static void wait_until_idle(rq_region *r)

@@ -20,8 +20,7 @@ bool rq__store_file_name_ok(rq_slice name)
     return true;
 }
 
-/* --- writing
- * ---------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static rq_err put_name(rq_buf *out, rq_slice name)
 {
@@ -47,8 +46,7 @@ rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out)
     return RQ_OK;
 }
 
-/* --- reading
- * ---------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 typedef struct decoder {
     rq_cursor c;
@@ -126,8 +124,7 @@ const rq__manifest_family *rq__manifest_family_of(const rq__manifest *m, rq_slic
     return NULL;
 }
 
-/* --- its place
- * ----------------------------------------------------------------------------------------- */
+/* --- its place -------------------------------------------------------------------------------- */
 
 static void path_of(const char *encoded, char ret[PATH_MAX_LEN])
 {

@@ -68,9 +68,11 @@ static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__buc
         rq_error inner = {0};
         rc =
             rq__manifest_read(e->env.vfs, b->encoded, &b->arena, &b->manifest, &generation, &inner);
-        b->has_manifest = rc == RQ_OK;
-        b->by_index = rc == RQ_E_NOT_FOUND; /* destroyed: its records are only counted */
-        if (rc == RQ_E_NOT_FOUND) rc = RQ_OK;
+        /* Destroyed: its records are only counted. Damaged: they are all needed until somebody mends
+         * the manifest; the region's opening says so, and the other regions do not suffer from it. */
+        b->by_index = rc == RQ_E_NOT_FOUND || rc == RQ_E_CORRUPT;
+        b->has_manifest = rc != RQ_E_NOT_FOUND;
+        if (b->by_index) rc = RQ_OK;
         if (rc != RQ_OK) rq_fail(why, rc, "%s", inner.message);
     }
     if (rc != RQ_OK) {
@@ -81,8 +83,7 @@ static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__buc
     return RQ_OK;
 }
 
-/* --- reading the log at start
- * ----------------------------------------------------------------------------- */
+/* --- reading the log at start ----------------------------------------------------------------- */
 
 /* Whether any cell of the record is in no file yet. */
 static rq_err is_needed(const rq__bucket *b, const rq_wal_record *r, bool *ret, rq_error *why)
@@ -157,8 +158,7 @@ rq_err rq__recovery_collect(rq_engine *e, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "reading the log: %s", rq_err_text(rc));
 }
 
-/* --- opening regions
- * --------------------------------------------------------------------------------------------- */
+/* --- opening regions -------------------------------------------------------------------------- */
 
 static rq_err deliver_bucket(const rq__bucket *b,
                              rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx)
@@ -237,8 +237,7 @@ void rq__recovery_drop(rq_engine *e, const char *encoded)
     rq_wal_forget(e->wal, encoded);
 }
 
-/* --- what nobody took
- * ---------------------------------------------------------------------------------------------- */
+/* --- what nobody took ------------------------------------------------------------------------- */
 
 uint64_t rq_engine_recovered(rq_engine *e,
                              rq_leftover_fate (*decide)(void *context, const rq_leftover *left),

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- identity
- * ----------------------------------------------------------------------------------------- */
+/* --- identity --------------------------------------------------------------------------------- */
 
 const rq_region_info *rq_region_get_info(const rq_region *r)
 {
@@ -85,8 +84,7 @@ rq_err rq__region_not_serving(const rq_region *r, rq_error *why)
     return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s %s", name, words[rq__region_state_now(r)]);
 }
 
-/* --- read points
- * ------------------------------------------------------------------------------------------ */
+/* --- read points ------------------------------------------------------------------------------ */
 
 uint64_t rq_region_read_point(const rq_region *r)
 {
@@ -192,9 +190,7 @@ uint64_t rq__region_smallest_read_point(rq_region *r)
     return smallest;
 }
 
-/* --- counts
- * -----------------------------------------------------------------------------------------------
- */
+/* --- counts ----------------------------------------------------------------------------------- */
 
 static void add_store_load(const rq_store_version *v, rq_region_load *ret)
 {
@@ -242,8 +238,7 @@ int rq_region_compaction_state(const rq_region *r)
     return (major ? 2 : 0) + (minor ? 1 : 0); /* HBASE: CompactionState */
 }
 
-/* --- references and failure
- * --------------------------------------------------------------------------------- */
+/* --- references and failure ------------------------------------------------------------------- */
 
 rq_region *rq_region_ref(rq_region *r)
 {
@@ -270,8 +265,7 @@ void rq__region_fail(rq_region *r, const rq_error *why)
     if (r->engine->region_failed != NULL) r->engine->region_failed(r->engine->context, r, why);
 }
 
-/* --- what is under way
- * ----------------------------------------------------------------------------------------- */
+/* --- what is under way ------------------------------------------------------------------------ */
 
 bool rq__region_enter(rq_region *r)
 {

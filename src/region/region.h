@@ -25,7 +25,7 @@
 typedef struct rq_engine rq_engine;
 typedef struct rq_region rq_region;
 
-/* --- writes --------------------------------------------------------------------------------- */
+/* --- writes ----------------------------------------------------------------------------------- */
 typedef enum rq_mutation_type {
     RQ_MUTATE_PUT,
     RQ_MUTATE_DELETE,
@@ -104,7 +104,7 @@ void rq_region_write(rq_region *r, rq_write *w);
 RQ_NODISCARD
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
 
-/* --- identity and state --------------------------------------------------------------------- */
+/* --- identity and state ----------------------------------------------------------------------- */
 const rq_region_info *rq_region_get_info(const rq_region *r);
 /* A new reference to the schema it was opened with. */
 rq_table_schema *rq_region_schema(const rq_region *r);

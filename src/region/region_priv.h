@@ -53,8 +53,7 @@ void rq__gate_destroy(rq__gate *g);
 void rq__gate_enter(rq__gate *g, rq_executor *ex);
 void rq__gate_leave(rq__gate *g, rq_executor *ex);
 
-/* --- the region
- * ------------------------------------------------------------------------------------ */
+/* --- the region ------------------------------------------------------------------------------- */
 typedef enum rq__region_state {
     RQ__REGION_OPEN,
     RQ__REGION_CLOSING,
@@ -187,8 +186,7 @@ rq_err rq__region_not_serving(const rq_region *r, rq_error *why);
 /* NoSuchColumnFamilyException in HBase's words. */
 rq_err rq__region_no_family(const rq_region *r, rq_slice family, rq_error *why);
 
-/* --- write.c
- * ---------------------------------------------------------------------------------------- */
+/* --- write.c ---------------------------------------------------------------------------------- */
 /* token: tells the engine what the memstores hold, asks for a flush when they hold much. */
 void rq__region_account(rq_region *r);
 /* token: tries held writes again. */
@@ -209,16 +207,14 @@ rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64
 /* What the table says when the op says USE_DEFAULT. */
 rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op);
 
-/* --- rmw.c
- * ------------------------------------------------------------------------------------------- */
+/* --- rmw.c ------------------------------------------------------------------------------------ */
 /* token: whether the op must read before it writes. */
 bool rq__op_reads(const rq_row_op *op);
 /* token: runs it whole. RQ_E_AGAIN: ctx names the block; nothing happened. */
 rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
                           rq_error *why);
 
-/* --- flush.c, compact.c
- * -------------------------------------------------------------------------------- */
+/* --- flush.c, compact.c ----------------------------------------------------------------------- */
 /* Any thread: a flush will run soon. Cheap when one is asked for already. */
 void rq__region_request_flush(rq_region *r);
 /* The same for all families, whatever their sizes: the log wants its oldest records gone. */
@@ -257,8 +253,7 @@ void rq__region_compact_task(rq_task *task);
 rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,
                         rq_error *why);
 
-/* --- layout.c
- * ------------------------------------------------------------------------------------------- */
+/* --- layout.c --------------------------------------------------------------------------------- */
 /* Paths; in the arena, NULL when memory is out. */
 const char *rq__region_dir(rq_arena *arena, const rq_region_info *info);
 const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice family);

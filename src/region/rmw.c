@@ -48,8 +48,7 @@ bool rq__op_reads(const rq_row_op *op)
     return false;
 }
 
-/* --- reading
- * ----------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static rq_time_range range_or_all(rq_time_range t)
 {
@@ -91,8 +90,7 @@ static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_c
     return RQ_OK;
 }
 
-/* --- conditions
- * ---------------------------------------------------------------------------------------- */
+/* --- conditions ------------------------------------------------------------------------------- */
 
 /* HBASE: HRegion.checkAndMutateInternal. */
 static rq_err value_matches(const rq_condition *c, const rq_cell *cells, size_t count, bool *ret,
@@ -158,8 +156,7 @@ static rq_err check_rows(const run *u)
     return RQ_OK;
 }
 
-/* --- puts and deletes
- * ------------------------------------------------------------------------------------ */
+/* --- puts and deletes ------------------------------------------------------------------------- */
 
 static rq_err add_cell(run *u, const rq_mutation *m, rq_cell c)
 {
@@ -220,8 +217,7 @@ static rq_err run_delete(run *u, const rq_mutation *m)
     return RQ_OK;
 }
 
-/* --- increments and appends
- * -------------------------------------------------------------------------------- */
+/* --- increments and appends ------------------------------------------------------------------- */
 
 typedef struct delta {
     rq_cell cell;
@@ -407,9 +403,7 @@ static rq_err answer_duplicate(run *u, const rq_mutation *m)
     return rc;
 }
 
-/* --- the op
- * -----------------------------------------------------------------------------------------------------
- */
+/* --- the op ----------------------------------------------------------------------------------- */
 
 static rq_err run_mutation(run *u, const rq_mutation *m)
 {

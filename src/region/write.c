@@ -178,8 +178,7 @@ static void end_batch(rq_region *r, batch *b)
     }
 }
 
-/* --- groups
- * ----------------------------------------------------------------------------------------- */
+/* --- groups ----------------------------------------------------------------------------------- */
 
 static rq_err group_reserve(rq__group *g)
 {
@@ -269,8 +268,7 @@ rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint
     return RQ_OK;
 }
 
-/* --- checks
- * ------------------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 /* HBASE: HRegion.checkRow through batchMutate; a single put or delete reports it as a failed sanity
  * check, an atomic batch as it is. */
@@ -344,8 +342,7 @@ rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op)
     return d == RQ_USE_DEFAULT ? RQ_SYNC_WAL : d;
 }
 
-/* --- plain ops
- * ------------------------------------------------------------------------------------------ */
+/* --- plain ops -------------------------------------------------------------------------------- */
 
 static rq_err add_plain(rq_region *r, const rq_row_op *op, int64_t now_ms, rq_error *why)
 {
@@ -370,8 +367,7 @@ static rq_err add_plain(rq_region *r, const rq_row_op *op, int64_t now_ms, rq_er
     return RQ_OK;
 }
 
-/* --- memory is short
- * -------------------------------------------------------------------------------------- */
+/* --- memory is short -------------------------------------------------------------------------- */
 
 static bool over_limit(const rq_region *r)
 {
@@ -416,9 +412,7 @@ static void fail_rest(rq_write *w, rq_err rc, const rq_error *why)
     b->next_op = w->op_count;
 }
 
-/* --- parking
- * ------------------------------------------------------------------------------------------------
- */
+/* --- parking ---------------------------------------------------------------------------------- */
 
 static void fetch_block(rq_task *task)
 {
@@ -456,8 +450,7 @@ static void unpark(batch *b)
     b->parked = NULL;
 }
 
-/* --- running a batch
- * ------------------------------------------------------------------------------------------ */
+/* --- running a batch -------------------------------------------------------------------------- */
 
 /* Whether the log may take the record a little later. */
 static bool is_passing(rq_err rc)
@@ -649,9 +642,7 @@ rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_er
     return RQ_OK;
 }
 
-/* --- accounting
- * ------------------------------------------------------------------------------------------------
- */
+/* --- accounting ------------------------------------------------------------------------------- */
 
 void rq__region_account(rq_region *r)
 {

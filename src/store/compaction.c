@@ -59,8 +59,7 @@ static run explore(const rq_compaction_settings *s, const rq_store_file *files, 
     return best.count == 0 && may_be_stuck ? smallest : best;
 }
 
-/* --- the period of major compactions
- * ---------------------------------------------------------------- */
+/* --- the period of major compactions ---------------------------------------------------------- */
 
 static const rq_hfile_info *info_of(const rq_store_file *f)
 {
@@ -98,8 +97,7 @@ static bool major_is_due(const rq_compaction_settings *s, const rq_family_schema
            now_ms - files[0].min_ts > (int64_t)family->ttl_s * 1000;
 }
 
-/* --- the choice
- * ----------------------------------------------------------------------------------------- */
+/* --- the choice ------------------------------------------------------------------------------- */
 
 rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
                                           const rq_family_schema *family,

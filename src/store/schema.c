@@ -45,8 +45,7 @@ static const struct {
     {"REPLICATION_SCOPE", "0"}, {"TTL", "2147483647"},           {"VERSIONS", "1"},
 };
 
-/* --- attribute maps
- * ------------------------------------------------------------------------------- */
+/* --- attribute maps --------------------------------------------------------------------------- */
 
 /* Index of the key, or where it would stand. */
 static size_t find_slot(const rq_attributes *a, rq_slice key, bool *found)
@@ -106,8 +105,7 @@ bool rq_schema_setting(const rq_table_schema *t, const rq_family_schema *f, cons
     return true;
 }
 
-/* --- values
- * ---------------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static bool is_digit(uint8_t c)
 {
@@ -374,8 +372,7 @@ static rq_err check_family_name(rq_slice name, rq_error *why)
     return RQ_OK;
 }
 
-/* --- from protobuf
- * ----------------------------------------------------------------------------------- */
+/* --- from protobuf ---------------------------------------------------------------------------- */
 
 static void *pb_alloc(void *arena, size_t size)
 {
@@ -471,8 +468,7 @@ static rq_err take_table(rq_arena *arena, const Pb__TableSchema *m, rq_table_sch
     return parse_table_values(arena, t, why);
 }
 
-/* --- to protobuf
- * ---------------------------------------------------------------------------------------- */
+/* --- to protobuf ------------------------------------------------------------------------------ */
 
 static ProtobufCBinaryData to_pb(rq_slice s)
 {
@@ -546,9 +542,7 @@ static rq_err to_protobuf(rq_arena *arena, const rq_table_schema *t, rq_slice *r
     return RQ_OK;
 }
 
-/* --- life
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void holder_free(holder *h)
 {

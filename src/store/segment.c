@@ -92,8 +92,7 @@ static inline rq_segment_node *next_of(const rq_segment_node *n, unsigned level)
     return atomic_load_explicit(link_of(n, level), memory_order_acquire);
 }
 
-/* --- keys
- * ----------------------------------------------------------------------------------------- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 static uint64_t prefix_of(rq_cell_order order, const uint8_t *row, size_t len)
 {
@@ -180,8 +179,7 @@ static rq_segment_node *find_before(const rq_segment *s, const probe *key, rq_se
     return at;
 }
 
-/* --- memory
- * ------------------------------------------------------------------------------------------ */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -274,8 +272,7 @@ void rq_segment_rollback(rq_segment *s, rq_segment_node *n)
     s->slabs->used = (size_t)(p - (uint8_t *)s->slabs) - n->height * sizeof(link);
 }
 
-/* --- life
- * -------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 rq_err rq_segment_new(rq_cell_order order, rq_segment **ret)
 {
@@ -313,8 +310,7 @@ void rq_segment_unref(rq_segment *s)
     free(s);
 }
 
-/* --- writing
- * ----------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 /* One in four nodes stands on the next level too. */
 static unsigned random_height(rq_segment *s)
@@ -422,8 +418,7 @@ rq_err rq_segment_add(rq_segment *s, const rq_cell *cell)
     return RQ_OK;
 }
 
-/* --- sizes
- * ------------------------------------------------------------------------------------------- */
+/* --- sizes ------------------------------------------------------------------------------------ */
 
 size_t rq_segment_cell_count(const rq_segment *s)
 {
@@ -457,8 +452,7 @@ void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *re
     *ret_max = atomic_load_explicit(&s->max_seqid, memory_order_relaxed);
 }
 
-/* --- reading
- * ------------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
 {

@@ -26,8 +26,7 @@ void rq_segment_unref(rq_segment *s); /* frees with the last reference; NULL is 
 RQ_NODISCARD
 rq_err rq_segment_add(rq_segment *s, const rq_cell *cell);
 
-/* --- the same in two steps (the writer)
- * ----------------------------------------------------------- */
+/* --- the same in two steps (the writer) ------------------------------------------------------- */
 typedef struct rq_segment_node rq_segment_node;
 
 /* Copies the cell (its seqid does not matter yet). The only error is RQ_E_NO_MEMORY, or

@@ -16,8 +16,7 @@ struct rq_store {
     _Atomic(rq_store_version *) version;
 };
 
-/* --- versions
- * ------------------------------------------------------------------------------------- */
+/* --- versions --------------------------------------------------------------------------------- */
 
 static rq_store_version *version_alloc(const rq_store *s, size_t snapshot_room, size_t file_room)
 {
@@ -165,8 +164,7 @@ rq_err rq_store_begin_flush(rq_store *s)
     return RQ_OK;
 }
 
-/* --- files
- * ------------------------------------------------------------------------------------------ */
+/* --- files ------------------------------------------------------------------------------------ */
 
 /* "…_SeqId_<n>_": the number HBase gave a bulk-loaded file. HBASE: HStoreFile.open. */
 static bool seqid_of_name(const char *name, uint64_t *ret)
@@ -219,8 +217,7 @@ void rq_store_new_file_name(const rq_store *s, char ret[RQ_STORE_FILE_NAME_MAX +
     snprintf(ret, RQ_STORE_FILE_NAME_MAX + 1, "%016" PRIx64 "%016" PRIx64, a, b);
 }
 
-/* --- life
- * --------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static rq_err open_files(rq_store *s, const char *const *files, size_t file_count,
                          rq_store_version *v, rq_error *why)

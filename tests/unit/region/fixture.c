@@ -8,8 +8,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-/* --- the real environment
- * ---------------------------------------------------------------------------- */
+/* --- the real environment --------------------------------------------------------------------- */
 
 void real_env_open(real_env *e)
 {
@@ -40,8 +39,7 @@ void real_env_close(real_env *e)
     nftw(e->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* --- schema
- * ------------------------------------------------------------------------------------------ */
+/* --- schema ----------------------------------------------------------------------------------- */
 
 static ProtobufCBinaryData pb(const char *s)
 {
@@ -82,8 +80,7 @@ rq_table_schema *make_schema(const char *ns, const char *qualifier, const family
     return s;
 }
 
-/* --- the fixture
- * --------------------------------------------------------------------------------------- */
+/* --- the fixture ------------------------------------------------------------------------------ */
 
 void fixture_start(fixture *f)
 {
@@ -134,8 +131,7 @@ void fixture_close(fixture *f)
     rq_arena_clear(&f->arena);
 }
 
-/* --- writing
- * --------------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 rq_cell cell_of(const char *family, const char *qualifier, int64_t ts, rq_cell_type type,
                 const char *value)
@@ -208,9 +204,7 @@ rq_err increment(fixture *f, const char *row, const char *family, const char *qu
     return rc;
 }
 
-/* --- reading
- * ------------------------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static void scan_all(fixture *f, const rq_scan *scan, rq_cellblock *out)
 {

@@ -27,8 +27,7 @@ typedef struct fixture {
     rq_region_info info;
 } fixture;
 
-/* --- environments
- * ---------------------------------------------------------------------------------- */
+/* --- environments ----------------------------------------------------------------------------- */
 /* A real one on a new folder below $TMPDIR; threads, files, clock. */
 typedef struct real_env {
     rq_env env;
@@ -38,8 +37,7 @@ typedef struct real_env {
 void real_env_open(real_env *e);
 void real_env_close(real_env *e); /* removes the folder */
 
-/* --- schema
- * ---------------------------------------------------------------------------------------- */
+/* --- schema ----------------------------------------------------------------------------------- */
 typedef struct family_def {
     const char *name;
     const char *attributes[12]; /* key, value, …, NULL */
@@ -48,8 +46,7 @@ typedef struct family_def {
 rq_table_schema *make_schema(const char *ns, const char *qualifier, const family_def *families,
                              size_t count);
 
-/* --- the fixture
- * ------------------------------------------------------------------------------------- */
+/* --- the fixture ------------------------------------------------------------------------------ */
 /* Two families a and b unless `families` is given. Creates the region and opens it. */
 void fixture_open(fixture *f, rq_env *env, const family_def *families, size_t count);
 /* With these "name=value" settings, NULL-terminated. */
@@ -61,8 +58,7 @@ void fixture_start(fixture *f);
 void fixture_stop(fixture *f, bool clean);
 void fixture_close(fixture *f);
 
-/* --- writing
- * --------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 rq_cell cell_of(const char *family, const char *qualifier, int64_t ts, rq_cell_type type,
                 const char *value);
 rq_err put(fixture *f, const char *row, const char *family, const char *qualifier, int64_t ts,
@@ -73,8 +69,7 @@ rq_err delete_cell(fixture *f, const char *row, const char *family, const char *
 rq_err increment(fixture *f, const char *row, const char *family, const char *qualifier, int64_t by,
                  uint64_t nonce, int64_t *ret);
 
-/* --- reading
- * --------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 /* The cells as "row/family:qualifier/ts/type=value\n…", newest first, in the fixture's arena. Empty
  * row: all rows. versions 0: all. */
 const char *read_text(fixture *f, const char *row, int versions, bool raw);

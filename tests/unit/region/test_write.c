@@ -38,8 +38,7 @@ static void flush(fixture *f)
     assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
 }
 
-/* --- deletes
- * ------------------------------------------------------------------------------------------ */
+/* --- deletes ---------------------------------------------------------------------------------- */
 
 static void delete_of_the_newest_version_uncovers_the_one_before(void **state)
 {
@@ -79,8 +78,7 @@ static void delete_of_an_absent_newest_version_gets_the_servers_time(void **stat
     assert_string_equal(get(f, "r", "a", "q"), "later");
 }
 
-/* --- increments and appends
- * --------------------------------------------------------------------------- */
+/* --- increments and appends ------------------------------------------------------------------- */
 
 static void increments_add_up_in_memory_and_in_files(void **state)
 {
@@ -190,8 +188,7 @@ static void a_ttl_is_carried_forward(void **state)
     rq_cellblock_clear(&append_op.result);
 }
 
-/* --- nonces
- * ---------------------------------------------------------------------------------------------- */
+/* --- nonces ----------------------------------------------------------------------------------- */
 
 static void a_retried_increment_counts_once(void **state)
 {
@@ -218,8 +215,7 @@ static void a_retried_increment_counts_once_across_a_crash(void **state)
     assert_int_equal(get_long(f, "r", "a", "n"), 5);
 }
 
-/* --- conditions
- * -------------------------------------------------------------------------------------------- */
+/* --- conditions ------------------------------------------------------------------------------- */
 
 /* checkAndPut of a:q: if `value` (NULL: absent or empty) compares so, put a:q = "new". */
 static bool check_and_put(fixture *f, const char *row, rq_compare_op cmp, const char *value,
@@ -327,9 +323,7 @@ static void a_condition_and_its_mutation_must_name_the_same_row(void **state)
     rq_arena_clear(&arena);
 }
 
-/* --- groups
- * -------------------------------------------------------------------------------------------------
- */
+/* --- groups ----------------------------------------------------------------------------------- */
 
 static void row_mutations_with_an_increment_read_the_state_before_them(void **state)
 {
@@ -414,9 +408,7 @@ static void the_later_put_of_a_batch_wins(void **state)
     assert_string_equal(get(f, "r", "a", "q"), "second");
 }
 
-/* --- refusals
- * -------------------------------------------------------------------------------------------------
- */
+/* --- refusals --------------------------------------------------------------------------------- */
 
 static void the_cell_size_limit_counts_as_hbase_counts(void **state)
 {

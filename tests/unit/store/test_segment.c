@@ -202,8 +202,7 @@ static void rolled_back_memory_is_used_again(void **state)
     rq_segment_unref(s);
 }
 
-/* --- readers while it grows
- * -------------------------------------------------------------------------- */
+/* --- readers while it grows ------------------------------------------------------------------- */
 
 #define GROWN 40000
 

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manifest's bytes: what was written is read, what cannot be right is refused with its place. */
+#include "base/random.h"
+#include "region/manifest.h"
+#include "region/nonces.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void random_manifest(rq_random *r, rq_arena *a, rq__manifest *m)
+{
+    *m = (rq__manifest){.in_use = rq_random_below(r, 2), .next_seqid = rq_random_next(r)};
+    m->family_count = rq_random_below(r, 4);
+    m->families = rq_arena_calloc(a, m->family_count + 1, sizeof *m->families);
+    for (size_t i = 0; i < m->family_count; i++) {
+        rq__manifest_family *f = &m->families[i];
+        f->name = rq_slice_cstr(rq_arena_printf(a, "f%zu", i));
+        f->flushed = rq_random_next(r);
+        f->file_count = rq_random_below(r, 5);
+        f->files = rq_arena_calloc(a, f->file_count + 1, sizeof *f->files);
+        for (size_t j = 0; j < f->file_count; j++)
+            f->files[j] = rq_slice_cstr(
+                rq_arena_printf(a, "%02zu%030" PRIx64, j, rq_random_next(r) % 1000000));
+    }
+}
+
+static void what_was_encoded_is_decoded(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        rq_random r;
+        rq_arena a = {0};
+        rq_buf one = {0};
+        rq_buf two = {0};
+        rq__manifest m;
+        rq__manifest got;
+        rq_random_seed(&r, seed);
+        random_manifest(&r, &a, &m);
+        assert_int_equal(rq__manifest_encode(&m, &one), RQ_OK);
+        if (rq__manifest_decode(rq_buf_slice(&one), &a, &got, NULL) != RQ_OK)
+            fail_msg("seed %" PRIu64, seed);
+        assert_int_equal(rq__manifest_encode(&got, &two), RQ_OK);
+        assert_true(rq_slice_eq(rq_buf_slice(&one), rq_buf_slice(&two)));
+        for (size_t cut = 0; cut < one.len; cut++) /* nothing shorter is a manifest */
+            assert_int_equal(rq__manifest_decode(rq_slice_of(one.ptr, cut), &a, &got, NULL),
+                             RQ_E_CORRUPT);
+        rq_buf_clear(&one);
+        rq_buf_clear(&two);
+        rq_arena_clear(&a);
+    }
+}
+
+static void a_newer_version_is_named_as_such(void **state)
+{
+    (void)state;
+    rq_arena a = {0};
+    rq__manifest m;
+    rq_error why = {0};
+    assert_int_equal(rq__manifest_decode(RQ_SLICE_LIT("\x02"), &a, &m, &why), RQ_E_VERSION);
+    assert_string_equal(why.message, "manifest of version 2; this program knows 1");
+    rq_arena_clear(&a);
+}
+
+static void file_names_cannot_lead_out_of_the_folder(void **state)
+{
+    (void)state;
+    assert_true(rq__store_file_name_ok(RQ_SLICE_LIT("0123456789abcdef0123456789abcdef")));
+    assert_true(rq__store_file_name_ok(RQ_SLICE_LIT("00ff_SeqId_12_")));
+    assert_false(rq__store_file_name_ok(RQ_SLICE_LIT("")));
+    assert_false(rq__store_file_name_ok(RQ_SLICE_LIT(".tmp")));
+    assert_false(rq__store_file_name_ok(RQ_SLICE_LIT("../x")));
+    assert_false(rq__store_file_name_ok(RQ_SLICE_LIT("a/b")));
+    assert_false(rq__store_file_name_ok(RQ_SLICE_LIT("a\0b")));
+}
+
+static void nonces_are_found_until_they_expire(void **state)
+{
+    (void)state;
+    rq__nonces n = {0};
+    int64_t now = 1000000000;
+    for (uint64_t i = 1; i <= 5000; i++) {
+        assert_int_equal(rq__nonces_reserve(&n, now), RQ_OK);
+        rq__nonces_add(&n, i % 7, i, i + 10, now);
+        now += 500; /* the first are 2,500 s old at the end */
+    }
+    for (uint64_t i = 1; i <= 5000; i++) {
+        int64_t age = 500 * (int64_t)(5000 - i + 1);
+        uint64_t want = age > RQ__NONCE_LIFE_MS ? 0 : i + 10;
+        assert_int_equal(rq__nonces_find(&n, i % 7, i, now), want);
+        assert_int_equal(rq__nonces_find(&n, i % 7 + 1, i, now), 0);
+    }
+    assert_true(n.room <= 16384);
+    rq__nonces_clear(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_encoded_is_decoded),
+        cmocka_unit_test(a_newer_version_is_named_as_such),
+        cmocka_unit_test(file_names_cannot_lead_out_of_the_folder),
+        cmocka_unit_test(nonces_are_found_until_they_expire),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
