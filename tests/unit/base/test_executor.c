@@ -14,8 +14,7 @@ static rq_executor *new_executor(unsigned workers)
     return ex;
 }
 
-/* --- lanes --------------------------------------------------------------------------------------
- */
+/* --- lanes -------------------------------------------------------------------------------- */
 
 #define POSTERS 4
 #define POSTS 5000
@@ -78,8 +77,7 @@ static void a_lane_keeps_each_posters_order(void **state)
     rq_thread_executor_free(ex);
 }
 
-/* --- pools --------------------------------------------------------------------------------------
- */
+/* --- pools -------------------------------------------------------------------------------- */
 
 typedef struct opener {
     rq_task task;
@@ -157,8 +155,7 @@ static void free_waits_for_tasks_that_submit_more(void **state)
     assert_int_equal(c.left, 0);
 }
 
-/* --- timers -------------------------------------------------------------------------------------
- */
+/* --- timers ------------------------------------------------------------------------------- */
 
 typedef struct alarm {
     rq_timer timer;
