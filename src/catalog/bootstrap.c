@@ -41,8 +41,38 @@ typedef struct boot {
     bool published; /* the tables are in the view */
 } boot;
 
-/* --- 1: the two regions everything else stands in ------------------------------------------------
- */
+/* --- a new root ------------------------------------------------------------------------------- */
+
+/* What is laid out side by side: threads that sync at the same time share the disk's flushes. */
+typedef struct layout {
+    rq_catalog *catalog;
+    rq_region_info info[3]; /* by rq__system_table */
+    rq_err rc[4];
+    rq_error why[4];
+} layout;
+
+static rq_err lay_out_table(rq_catalog *c, rq__system_table which, const rq_region_info *info,
+                            rq_error *why)
+{
+    rq_table_schema *schema;
+    RQ_TRY(rq__system_schema(which, &schema, why));
+    rq_err rc = rq__tableinfo_write(c->env->vfs, schema, why);
+    /* HBASE: MasterRegion.create takes the folder for whole only with this mark. */
+    if (rc == RQ_OK && which == RQ__STORE)
+        rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/data/master/store/.initialized", why);
+    if (rc == RQ_OK) rc = rq_region_create(c->engine, info, schema, why);
+    rq_table_schema_unref(schema);
+    return rc;
+}
+
+static void lay_out_one(void *ctx, size_t i)
+{
+    layout *l = ctx;
+    if (i < RQ_ARRAY_LEN(l->info))
+        l->rc[i] = lay_out_table(l->catalog, (rq__system_table)i, &l->info[i], &l->why[i]);
+    else
+        l->rc[i] = rq__root_write_identity(l->catalog->root, &l->why[i]);
+}
 
 static rq_err store_info(rq_arena *a, rq_region_info *ret)
 {
@@ -51,19 +81,36 @@ static rq_err store_info(rq_arena *a, rq_region_info *ret)
                                ret); /* HBASE: MasterRegion.REGION_INFO */
 }
 
-/* The descriptor on disk, or the built-in one where there is none (it is written then). */
+static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
+{
+    layout l = {.catalog = b->catalog};
+    rq_slice none = {NULL, 0};
+    RQ_TRY(store_info(&b->arena, &l.info[RQ__STORE]));
+    RQ_TRY(rq_region_info_meta(&b->arena, &l.info[RQ__META]));
+    RQ_TRY(rq_region_info_make(&b->arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("namespace"), none,
+                               none, rq__catalog_now_ms(b->catalog), 0, &l.info[RQ__NAMESPACE]));
+    RQ_TRY(rq__parallel(b->catalog, RQ_ARRAY_LEN(l.rc), lay_out_one, &l));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(l.rc); i++)
+        if (l.rc[i] != RQ_OK) return rq_fail(why, l.rc[i], "%s", l.why[i].message);
+    *ret_namespace = l.info[RQ__NAMESPACE];
+    return RQ_OK;
+}
+
+/* --- 1: the two regions everything else stands in ------------------------------------------------
+ */
+
+/* The descriptor on disk, or the built-in one where it cannot be read (it is written then). */
 static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *ns, const char *q,
                             rq_table_schema **ret, rq_error *why)
 {
     rq_vfs *v = c->env->vfs;
-    if (!rq_root_is_new(c->root)) {
-        rq_err rc = rq__tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, NULL);
-        if (rc == RQ_OK) return RQ_OK;
-        rq_log_warn(c->env->log, "catalog",
-                    "%s:%s has no readable descriptor; a new one is written", ns, q);
-    }
+    rq_error reason = {0};
+    rq_err rc = rq__tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, &reason);
+    if (rc == RQ_OK) return RQ_OK;
+    rq_log_warn(c->env->log, "catalog", "a new descriptor of %s:%s is written: %s", ns, q,
+                reason.message);
     RQ_TRY(rq__system_schema(which, ret, why));
-    rq_err rc = rq__tableinfo_write(v, *ret, why);
+    rc = rq__tableinfo_write(v, *ret, why);
     if (rc != RQ_OK) rq_table_schema_unref(*ret);
     return rc;
 }
@@ -75,14 +122,7 @@ static rq_err open_store(boot *b, rq_error *why)
     rq_table_schema *schema;
     RQ_TRY(store_info(&b->arena, &info));
     RQ_TRY(system_schema(c, RQ__STORE, "master", "store", &schema, why));
-    rq_err rc = RQ_OK;
-    if (rq_root_is_new(c->root)) {
-        rc = rq_region_create(c->engine, &info, schema, why);
-        /* HBASE: MasterRegion.create takes the folder for whole only with this mark. */
-        if (rc == RQ_OK)
-            rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/data/master/store/.initialized", why);
-    }
-    if (rc == RQ_OK) rc = rq_region_open(c->engine, &info, schema, &c->store, why);
+    rq_err rc = rq_region_open(c->engine, &info, schema, &c->store, why);
     rq_table_schema_unref(schema);
     return rc;
 }
@@ -94,7 +134,6 @@ static rq_err open_meta(boot *b, rq_error *why)
     if (info == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq_region_info_meta(&b->arena, info));
     RQ_TRY(system_schema(c, RQ__META, "hbase", "meta", &b->meta_schema, why));
-    if (rq_root_is_new(c->root)) RQ_TRY(rq_region_create(c->engine, info, b->meta_schema, why));
     b->meta = (rq__opened){.info = info, .schema = b->meta_schema};
     RQ_TRY(rq__open_regions(c, &b->meta, 1, why));
     if (b->meta.rc != RQ_OK) return rq_fail(why, b->meta.rc, "hbase:meta: %s", b->meta.why.message);
@@ -123,24 +162,13 @@ static rq_err commit_meta(rq_catalog *c, const rq__batch *batch, rq_error *why)
 }
 
 /* A new root's hbase:namespace: one region, enabled, closed yet. */
-static rq_err create_namespace_table(boot *b, rq_error *why)
+static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error *why)
 {
-    rq_catalog *c = b->catalog;
-    rq_slice none = {NULL, 0};
-    rq_region_info info;
-    rq_table_schema *schema;
-    int64_t now = rq__catalog_now_ms(c);
-    RQ_TRY(rq_region_info_make(&b->arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("namespace"), none,
-                               none, now, 0, &info));
-    RQ_TRY(system_schema(c, RQ__NAMESPACE, "hbase", "namespace", &schema, why));
-    rq_err rc = rq_region_create(c->engine, &info, schema, why);
-    rq_table_schema_unref(schema);
     rq__batch batch;
-    rq__batch_init(&batch, &b->arena, now);
-    if (rc == RQ_OK) rc = rq__meta_put_region(&batch, &info, RQ_REGION_CLOSED, NULL, -1);
-    if (rc == RQ_OK)
-        rc = rq__meta_put_table_state(&batch, RQ_SLICE_LIT("hbase:namespace"), RQ_TABLE_ENABLED);
-    return rc == RQ_OK ? commit_meta(c, &batch, why) : rc;
+    rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(b->catalog));
+    RQ_TRY(rq__meta_put_region(&batch, info, RQ_REGION_CLOSED, NULL, -1));
+    RQ_TRY(rq__meta_put_table_state(&batch, RQ_SLICE_LIT("hbase:namespace"), RQ_TABLE_ENABLED));
+    return commit_meta(b->catalog, &batch, why);
 }
 
 /* --- 2: what meta says
@@ -496,9 +524,11 @@ static rq_err run(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
     bool fresh = rq_root_is_new(c->root);
+    rq_region_info namespace_info;
+    if (fresh) RQ_TRY(lay_out(b, &namespace_info, why));
     RQ_TRY(open_store(b, why));
     RQ_TRY(open_meta(b, why));
-    if (fresh) RQ_TRY(create_namespace_table(b, why));
+    if (fresh) RQ_TRY(add_namespace_table(b, &namespace_info, why));
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
     rq_err rc = rq__meta_scan(meta, &b->arena, take_row, b, why);
@@ -513,11 +543,7 @@ static rq_err run(boot *b, rq_error *why)
     if (fresh) RQ_TRY(write_namespaces(b, why));
     RQ_TRY(read_namespaces(b, why));
     if (!fresh) (void)rq_engine_recovered(c->engine, decide, c);
-    if (fresh) {
-        RQ_TRY(rq_vfs_mkdirs(c->env->vfs, "data/default", why));
-        RQ_TRY(rq__root_write_identity(c->root, why));
-        RQ_TRY(rq__root_seal(c->root, why));
-    }
+    if (fresh) RQ_TRY(rq__root_seal(c->root, why));
     return RQ_OK;
 }
 

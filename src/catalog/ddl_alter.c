@@ -77,11 +77,7 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__alter_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    rq_table_schema *there = NULL;
-    RQ_TRY(rq__tableinfo_read(c->env->vfs, p->ns, p->qualifier, &there, why));
-    bool same = rq_slice_eq(rq_table_schema_pb(there), rq_table_schema_pb(p->schema));
-    rq_table_schema_unref(there);
-    if (!same) RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why));
+    RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why)); /* again after a restart */
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     rq_table_state state = t->pub.state;

@@ -119,12 +119,8 @@ rq_err rq__create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__create_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    rq_table_schema *there = NULL;
-    rq_err rc = rq__tableinfo_read(c->env->vfs, p->ns, p->qualifier, &there, NULL);
-    bool same =
-        rc == RQ_OK && rq_slice_eq(rq_table_schema_pb(there), rq_table_schema_pb(p->schema));
-    rq_table_schema_unref(there);
-    if (!same) RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why));
+    /* Again after a restart: what is found might not be durable yet. */
+    RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why));
     return rq__create_regions(c, p, why);
 }
 

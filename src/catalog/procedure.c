@@ -36,6 +36,10 @@ static rq__proc *proc_alloc(rq_catalog *c)
 static void proc_free(rq__proc *p)
 {
     if (p == NULL) return;
+    /* Regions it opened that never came into a view: nobody wrote to them. */
+    for (size_t i = 0; i < p->opened_count && p->opened != NULL; i++)
+        if (p->opened[i].node != NULL && p->opened[i].node->pub.region != NULL)
+            rq__region_abandon(p->catalog, p->opened[i].node->pub.region);
     if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);
     free(p->opened);
     rq_table_schema_unref(p->schema);

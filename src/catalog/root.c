@@ -48,6 +48,15 @@ static rq_err read_format_version(rq_vfs *v, rq_arena *a, long *ret, rq_error *w
         return RQ_OK;
     }
     RQ_TRY(rc);
+    /* The power went while a first start sealed the folder: its name is there, its bytes are not.
+     */
+    size_t zeros = 0;
+    while (zeros < bytes.len && bytes.ptr[zeros] == 0)
+        zeros++;
+    if (zeros == bytes.len) {
+        *ret = 0;
+        return RQ_OK;
+    }
     char *text = rq_arena_cstr(a, bytes);
     if (text == NULL) return RQ_E_NO_MEMORY;
     char *end;
@@ -165,12 +174,14 @@ static rq_err check_only_system(rq_vfs *v, rq_arena *a, rq_error *why)
 
 static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
 {
-    RQ_TRY(check_only_system(v, a, why));
-    RQ_TRY(rq_vfs_remove_tree(v, "data", why));
-    RQ_TRY(rq_vfs_remove_tree(v, "MasterData", why));
     rq_dir_entry *entries;
     size_t count;
     RQ_TRY(rq_vfs_list(v, DIR_NAME, a, &entries, &count, why));
+    /* The engine's parts come first: with the lock alone nothing else was begun. */
+    if (count <= 1) return RQ_OK;
+    RQ_TRY(check_only_system(v, a, why));
+    RQ_TRY(rq_vfs_remove_tree(v, "data", why));
+    RQ_TRY(rq_vfs_remove_tree(v, "MasterData", why));
     for (size_t i = 0; i < count; i++) {
         if (strcmp(entries[i].name, "lock") == 0) continue;
         char *path = rq_arena_printf(a, "%s/%s", DIR_NAME, entries[i].name);

@@ -105,6 +105,16 @@ out:
     return rc;
 }
 
+/* The .tabledesc folder. Where it is there already, so are those above it, and durable: whoever
+ * made it synced them first. */
+static rq_err make_dir(rq_vfs *v, const char *table, const char *dir, rq_error *why)
+{
+    rq_err rc = rq_vfs_mkdir(v, dir, NULL);
+    if (rc == RQ_OK || rc == RQ_E_EXISTS) return rq_vfs_sync_dir(v, table, why);
+    RQ_TRY(rq_vfs_mkdirs(v, table, why));
+    return rq_vfs_mkdirs(v, dir, why);
+}
+
 static rq_err write_next(rq_vfs *v, rq_arena *a, const rq_table_schema *s, rq_error *why)
 {
     rq_slice pb = rq_table_schema_pb(s);
@@ -114,7 +124,7 @@ static rq_err write_next(rq_vfs *v, rq_arena *a, const rq_table_schema *s, rq_er
     if (bytes == NULL || dir == NULL) return RQ_E_NO_MEMORY;
     memcpy(bytes, "PBUF", 4);
     memcpy(bytes + 4, pb.ptr, pb.len);
-    RQ_TRY(rq_vfs_mkdirs(v, dir, why));
+    RQ_TRY(make_dir(v, table, dir, why));
 
     found_files f;
     RQ_TRY(find_files(v, a, s->ns, s->qualifier, &f, why));

@@ -55,6 +55,11 @@ rq_err world_close(world *w, bool clean)
     w->engine = NULL;
     w->root = NULL;
     rq_sim_run(w->sim); /* helpers that never began */
+    while (w->pending != NULL) {
+        world_pending *next = w->pending->next;
+        free(w->pending);
+        w->pending = next;
+    }
     w->why = why;
     return rc != RQ_OK ? rc : more;
 }
@@ -138,14 +143,39 @@ rq_slice world_schema(rq_arena *a, const char *table, const char *families)
 /* --- verbs
  * ------------------------------------------------------------------------------------------ */
 
+static void submitted(rq_ddl *d)
+{
+    world_pending *p = RQ_CONTAINER_OF(d, world_pending, ddl);
+    p->done = true;
+}
+
+/* Waits until the procedure has finished. When the power has gone that may be never: then it is
+ * left to the end of the world. */
 static rq_err submit(world *w, rq_ddl *d)
 {
+    world_pending *p = calloc(1, sizeof *p);
+    assert_non_null(p);
     w->why = (rq_error){0};
-    d->user = RQ_SLICE_LIT("tester");
-    d->nonce = w->nonce;
-    d->nonce_group = w->nonce == 0 ? 0 : 7;
-    rq_err rc = rq_catalog_ddl_sync(w->catalog, d, &w->why);
-    w->proc = d->proc_id;
+    p->ddl = *d;
+    p->ddl.user = RQ_SLICE_LIT("tester");
+    p->ddl.nonce = w->nonce;
+    p->ddl.nonce_group = w->nonce == 0 ? 0 : 7;
+    p->ddl.wait_finished = true;
+    p->ddl.submitted = submitted;
+    rq_catalog_submit(w->catalog, &p->ddl);
+    while (!p->done) {
+        if (rq_sim_step(w->sim)) continue;
+        if (rq_sim_is_cut(w->sim)) {
+            p->next = w->pending;
+            w->pending = p;
+            return RQ_E_IO;
+        }
+        rq_sim_advance(w->sim, 10000000);
+    }
+    rq_err rc = p->ddl.rc;
+    w->why = p->ddl.why;
+    w->proc = p->ddl.proc_id;
+    free(p);
     return rc;
 }
 

@@ -10,6 +10,13 @@
 #include "catalog/catalog.h"
 #include "vfs/sim.h"
 
+/* A change that was submitted and not answered before the power went. */
+typedef struct world_pending {
+    rq_ddl ddl;
+    bool done;
+    struct world_pending *next;
+} world_pending;
+
 typedef struct world {
     rq_sim *sim;
     rq_env *env;
@@ -21,6 +28,7 @@ typedef struct world {
     uint64_t proc;  /* its id */
     uint64_t nonce; /* of the next verb; 0: none; kept */
     int64_t start_code;
+    world_pending *pending;
 } world;
 
 void world_init(world *w, uint64_t seed);
