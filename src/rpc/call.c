@@ -233,8 +233,19 @@ void rq_call_fail(rq_call *call, rq_err code, const char *fmt, ...)
     fail(call, code, message);
 }
 
+void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why)
+{
+    rq_rpc_worker *w = call->priv->conn->worker;
+    const rq_log *log = w->server->options.log;
+    if (code != RQ_E_CORRUPT || why == NULL || log == NULL || call->method == NULL) return;
+    if (!rq_worker_may_log(w)) return;
+    rq_log_error(log, "rpc", "%s from %s:%u met damage: %s", call->method->name, call->client->host,
+                 call->client->port, why->message);
+}
+
 void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why)
 {
+    rq_call_alarm(call, code, why);
     fail(call, code, why != NULL && why->message[0] != '\0' ? why->message : rq_err_text(code));
 }
 

@@ -45,9 +45,7 @@ void rq_conn_unref(rq_rpc_conn *conn)
 /* ---- refusing ---------------------------------------------------------------------------------
  */
 
-/* Whether one more line may be logged about a misbehaving client: who sends rubbish must not fill
- * the operator's disk. */
-static bool may_log(rq_rpc_worker *w)
+bool rq_worker_may_log(rq_rpc_worker *w)
 {
     uint64_t second = rq_loop_now_ns(w->loop) / 1000000000u;
     if (w->log_second != second) {
@@ -62,7 +60,7 @@ static void refused(rq_rpc_conn *conn, const char *why)
     const rq_log *log = server_of(conn)->options.log;
     conn->state = RQ_CONN_DEAD;
     rq_count(&conn->worker->counters.refused, 1);
-    if (log != NULL && may_log(conn->worker))
+    if (log != NULL && rq_worker_may_log(conn->worker))
         rq_log_warn(log, "rpc", "connection from %s:%u closed: %s", conn->client.host,
                     conn->client.port, why);
 }

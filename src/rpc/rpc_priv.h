@@ -55,6 +55,10 @@ typedef struct rq_rpc_worker {
     rq_rpc_counters counters;
 } rq_rpc_worker;
 
+/* Whether one more line may be logged that a client brought about: who sends rubbish, or reads a
+ * damaged block again and again, must not fill the operator's disk. */
+bool rq_worker_may_log(rq_rpc_worker *w);
+
 struct rq_rpc_server {
     rq_rpc_server_options options; /* texts and services are those below */
     char *cluster_id;

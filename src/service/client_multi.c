@@ -121,6 +121,7 @@ static rq_err add_exception(multi_job *m, uint32_t index, rq_err code, const rq_
 {
     Pb__ResultOrException *r = add_outcome(m, region_answer(m), index);
     if (r == NULL) return RQ_E_NO_MEMORY;
+    rq_call_alarm(m->job.call, code, why);
     r->exception = exception_pair(&m->job.call->arena, code, why);
     return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }

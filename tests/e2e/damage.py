@@ -1,0 +1,608 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One flipped bit in what a server keeps on disk: an error that names the file and the place, the
+rest served, nothing acknowledged lost. SEED=n repeats a run; ROUNDS=n random flips (default 16).
+
+A folder is made twice, once killed (its log holds edits) and once stopped; each case copies one of
+them, damages one file, starts the server, looks at every row, mends the file, and looks again.
+Three answers are right for a row: its value, an error, or a server that refuses to start. Another
+value, or no value, never is.
+"""
+import os
+import pathlib
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+import hbase
+import rorqual
+
+SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
+ROUNDS = int(os.environ.get("ROUNDS", "16"))
+CORRUPT = "io.hfile.CorruptHFileException"
+NOT_SERVING = "NotServingRegionException"
+LETTERS = (b"a", b"j", b"t")  # one region of table alpha each
+DEFAULT = "data/default"
+HEADER = 4096  # of a log segment
+FRAME = 40
+
+# Blocks of few rows and index entries of half a kilobyte, so that some hundred rows make leaf index
+# blocks. (An index key is cut behind the first byte that differs: it must come late.)
+PAD = b"k" * 500
+
+
+class Folder:
+    """What one server left behind, and what it acknowledged: {table: {row: cells}}."""
+
+    def __init__(self, path):
+        self.path = path
+        self.rows = {"alpha": {}, "beta": {}, "gamma": {}}
+        self.regions = {}
+
+
+def alpha_row(letter, i):
+    return letter + PAD + b"%06d" % i
+
+
+def write(client, folder, table, rows):
+    """rows: [(row, cells)] of any regions of the table."""
+    for start, name, _ in reversed(folder.regions[table]):
+        mine = [r for r in rows if r[0] >= start]
+        rows = [r for r in rows if r[0] < start]
+        for at in range(0, len(mine), 200):
+            part = mine[at:at + 200]
+            problems = [p for p in client.data.put_many(name, part) if p]
+            assert not problems, problems[0]
+            for row, cells in part:
+                folder.rows[table].setdefault(row, {}).update(cells)
+
+
+def make(root, rng):
+    """Both folders. Table alpha is flushed and then written again; beta is in the log alone; gamma
+    is flushed and quiet."""
+    killed = Folder(root / "killed")
+    server = rorqual.Server(killed.path, root / "make.log")
+    client = hbase.Client(server)
+    client.create("alpha", {"p": {"BLOCKSIZE": "1024", "BLOOMFILTER": "ROW"},
+                            "z": {"COMPRESSION": "GZ", "BLOCKSIZE": "4096"}}, [b"g", b"p"])
+    client.create("beta", {"c": {"COMPRESSION": "GZ"}}, [b"m"])
+    client.create("gamma", {"f": {}})
+    for table in killed.rows:
+        killed.regions[table] = client.regions(table)
+    for letter in LETTERS:
+        count = 700 if letter == LETTERS[0] else 40
+        write(client, killed, "alpha",
+              [(alpha_row(letter, i), {(b"p", b"q"): rng.randbytes(40), (b"z", b"q"): b"z%d" % i * 20})
+               for i in range(count)])
+    write(client, killed, "gamma", [(b"g%03d" % i, {(b"f", b"q"): rng.randbytes(60)})
+                                    for i in range(100)])
+    for table in ("alpha", "gamma"):
+        for _, _, encoded in killed.regions[table]:
+            client.flush(encoded)
+    for i in range(60):
+        write(client, killed, "beta", [(b"%c%04d" % (97 + i % 26, i), {(b"c", b"q"): rng.randbytes(80)})])
+        write(client, killed, "alpha", [(alpha_row(LETTERS[i % 3], 1 + i // 3),
+                                         {(b"p", b"later"): rng.randbytes(30)})])
+    client.close()
+    server.kill()
+
+    stopped = Folder(root / "stopped")
+    stopped.rows, stopped.regions = killed.rows, killed.regions
+    shutil.copytree(killed.path, stopped.path)
+    server = rorqual.Server(stopped.path, root / "make.log")
+    problem = server.stop()
+    assert problem is None, problem
+    return killed, stopped
+
+
+# ---- what stands where
+
+
+def hfiles(path, table, family, encoded=None):
+    """The files of a family, largest first."""
+    region = encoded.decode() if encoded else "*"
+    found = [f for f in path.glob(f"{DEFAULT}/{table}/{region}/{family}/*") if f.is_file()]
+    return sorted(found, key=lambda f: -f.stat().st_size)
+
+
+def blocks(path):
+    """[(offset, kind, size on disk)] as `rorqual hfile blocks` prints them."""
+    out = subprocess.run([rorqual.BINARY, "hfile", "blocks", path], stdout=subprocess.PIPE, text=True,
+                         check=True).stdout
+    return [(int(a), kind, int(size)) for a, kind, size in
+            re.findall(r"^ *(\d+) +(\w+) +on disk +(\d+)", out, re.M)]
+
+
+def block_of(path, kind, index=0):
+    found = [b for b in blocks(path) if b[1] == kind]
+    assert len(found) > index, f"{path} has {len(found)} blocks of kind {kind}"
+    return found[index]
+
+
+def frames(path):
+    """[(offset, bytes with header)] of the frames of a log segment, in order."""
+    data = path.read_bytes()
+    at, out, lsn = HEADER, [], None
+    while at + FRAME <= len(data) and data[at:at + 4] == b"RQf1":
+        here, length = struct.unpack(">Q", data[at + 8:at + 16])[0], \
+            struct.unpack(">I", data[at + 24:at + 28])[0]
+        whole = (FRAME + length + 7) // 8 * 8
+        if lsn is not None and here != lsn:
+            break
+        lsn = here + whole
+        out.append((at, FRAME + length))
+        at += whole
+    return out
+
+
+def segment(path):
+    """The segment with the most frames."""
+    return max(path.glob(".rorqual/wal/*.wal"), key=lambda f: len(frames(f)))
+
+
+def newest_slot(path, encoded):
+    slots = [f for f in path.glob(f".rorqual/regions/{encoded}.?")]
+    return max(slots, key=lambda f: struct.unpack(">Q", f.read_bytes()[8:16])[0])
+
+
+# ---- damage, and how it was
+
+
+class Damage:
+    """Changes to files, to be taken back."""
+
+    def __init__(self):
+        self.were = {}
+
+    def _keep(self, path):
+        self.were.setdefault(path, path.read_bytes())
+        return bytearray(self.were[path])
+
+    def flip(self, path, offset, bit=0):
+        data = self._keep(path)
+        data[offset] ^= 1 << bit
+        path.write_bytes(data)
+
+    def cut(self, path, size):
+        path.write_bytes(self._keep(path)[:size])
+
+    def zero(self, path, offset):
+        data = self._keep(path)
+        data[offset:] = bytes(len(data) - offset)
+        path.write_bytes(data)
+
+    def mend(self):
+        for path, was in self.were.items():
+            path.write_bytes(was)
+
+
+# ---- looking
+
+
+class Seen:
+    """What a started (or not started) server shows of a folder's tables."""
+
+    def __init__(self, folder, log, rows=False):
+        self.wrong = []      # rows with another value than acknowledged, or none
+        self.refused = {}    # (table, start key) → what a scan of the region was answered
+        self.row_errors = {} # row → what its get was answered, in regions whose scan was refused
+        self.started = True
+        self.stop_problem = None
+        start = log.stat().st_size if log.exists() else 0
+        try:
+            server = rorqual.Server(folder.path, log)
+        except RuntimeError:
+            self.started = False
+            self.log = log.read_text(errors="replace")[start:]
+            return
+        try:
+            client = hbase.Client(server)
+            for table in folder.rows:
+                for at, (first, name, _) in enumerate(folder.regions[table]):
+                    after = folder.regions[table][at + 1][0] if at + 1 < len(folder.regions[table]) else None
+                    wanted = {r: c for r, c in folder.rows[table].items()
+                              if r >= first and (after is None or r < after)}
+                    self._region(client, table, first, name, wanted)
+            client.close()
+        finally:
+            self.stop_problem = server.stop()
+        self.log = log.read_text(errors="replace")[start:]
+
+    def _region(self, client, table, first, name, wanted):
+        try:
+            found = client.data.scan(name)
+            if found != wanted:
+                self.wrong.append(f"{table}: scan of the region from {first!r} shows {len(found)} rows, "
+                                  f"{sum(found.get(r) != c for r, c in wanted.items())} of "
+                                  f"{len(wanted)} missing or different")
+            return
+        except hbase.Refused as error:
+            self.refused[table, first] = error
+        for row, cells in wanted.items():
+            try:
+                found = client.data.get(name, row)
+                if found != cells:
+                    self.wrong.append(f"{table}: row {row[:1]!r}…{row[-6:]!r} shows {sorted(found)}")
+            except hbase.Refused as error:
+                self.row_errors[row] = error
+                if error.name == NOT_SERVING:
+                    break
+
+
+def stopped_wrongly(seen, log_held_edits):
+    """A region that could not be opened keeps its edits in the log, and the stop says so."""
+    closed = any(error.name == NOT_SERVING for error in seen.refused.values())
+    if closed and log_held_edits and seen.stop_problem and "still needs its records" in seen.log:
+        return None
+    return seen.stop_problem
+
+
+class Tests:
+    def __init__(self, root, killed, stopped, report):
+        self.root, self.killed, self.stopped, self.report = root, killed, stopped, report
+        self.log = root / "server.log"
+
+    def copy(self, template):
+        folder = Folder(self.root / "case")
+        shutil.rmtree(folder.path, ignore_errors=True)
+        shutil.copytree(template.path, folder.path)
+        folder.rows, folder.regions = template.rows, template.regions
+        return folder
+
+    def case(self, name, template, damage, judge, mended=True):
+        """damage(path, Damage) returns what judge(seen, it) needs; judge returns a problem or None."""
+        folder = self.copy(template)
+        done = Damage()
+        problem = None
+        try:
+            where = damage(folder.path, done)
+            seen = Seen(folder, self.log)
+            problem = seen.wrong[0] if seen.wrong else judge(seen, where)
+            if not problem and seen.started:
+                problem = stopped_wrongly(seen, template is self.killed)
+            if problem:
+                problem += "; log: " + " | ".join(seen.log.splitlines()[-4:])
+            elif mended:
+                done.mend()
+                seen = Seen(folder, self.log)
+                if not seen.started or seen.wrong or seen.refused:
+                    problem = f"after mending: started {seen.started}, wrong {seen.wrong[:2]}, refused " \
+                        f"{[str(r) for r in seen.refused.values()][:2]}; log: {seen.log[-600:]}"
+                else:
+                    problem = seen.stop_problem
+        except (OSError, AssertionError, EOFError, RuntimeError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        self.report.outcome(f"damage: {name}", problem)
+
+
+def names(text, path, offset=None):
+    """Whether a message names the file, and the place when one is given."""
+    if pathlib.Path(path).name not in text:
+        return False
+    return offset is None or re.search(rf"\b{offset}\b", text) is not None
+
+
+def only_refused(seen, table, first, error):
+    """A problem unless exactly this region's scan was refused, with this error."""
+    if not seen.started:
+        return "the server did not start"
+    if set(seen.refused) != {(table, first)}:
+        return f"refused: {seen.refused}"
+    got = seen.refused[table, first].name
+    return None if got == error else f"answered {got}, expected {error}"
+
+
+def refuses_to_start(seen, where):
+    path, offset = where
+    lines = [line for line in seen.log.splitlines() if line.startswith("rorqual: ")]
+    if seen.started:
+        return "the server started"
+    if len(lines) != 1:
+        return f"{len(lines)} lines say why"
+    return None if names(lines[0], path, offset) else f"{lines[0]!r} does not name {where}"
+
+
+# ---- the cases
+
+
+def block_case(tests, name, kind, index, family, template, rows_hit):
+    """A bit of one block of alpha's first region: reads that need it are told, others are served."""
+    _, _, encoded = template.regions["alpha"][0]
+
+    def damage(path, done):
+        file = hfiles(path, "alpha", family, encoded)[0]
+        offset, _, size = block_of(file, kind, index)
+        done.flip(file, offset + size // 2, 3)
+        return file, offset
+
+    def judge(seen, where):
+        problem = only_refused(seen, "alpha", b"", CORRUPT)
+        if problem:
+            return problem
+        error = seen.refused["alpha", b""]
+        if not names(error.trace, *where):
+            return f"{error.trace[:300]!r} does not name {where}"
+        if not names(seen.log, *where):
+            return f"the log does not name {where}"
+        if not rows_hit[0] <= len(seen.row_errors) <= rows_hit[1]:
+            return f"gets of {len(seen.row_errors)} rows were refused"
+        strange = {e.name for e in seen.row_errors.values()} - {CORRUPT}
+        return f"gets were answered {strange}" if strange else None
+
+    tests.case(name, template, damage, judge)
+
+
+def open_case(tests, name, template, place):
+    """Damage that keeps alpha's first region from being opened; the others are served."""
+    _, _, encoded = template.regions["alpha"][0]
+
+    def damage(path, done):
+        file = hfiles(path, "alpha", "p", encoded)[0]
+        offset, bit = place(file)
+        done.flip(file, offset, bit)
+        return file, None
+
+    def judge(seen, where):
+        problem = only_refused(seen, "alpha", b"", NOT_SERVING)
+        if problem:
+            return problem
+        return None if names(seen.log, *where) else f"the log does not name {where}"
+
+    tests.case(name, template, damage, judge)
+
+
+def trailer_field(file):
+    """The load-on-open offset's bytes: after magic and length, a delimited protobuf."""
+    data = file.read_bytes()
+    trailer = len(data) - 4096
+    at = data.index(b"TRABLK\"$", trailer)
+    return at + 10, 6
+
+
+def hfile_cases(tests):
+    killed, stopped = tests.killed, tests.stopped
+    many = len([r for r in killed.rows["alpha"] if r < b"g"])
+    block_case(tests, "data block", "DATA", 300, "p", killed, (1, 4))
+    block_case(tests, "data block, compressed", "DATA", 2, "z", stopped, (1, many - 1))
+    block_case(tests, "first data block", "DATA", 1, "p", stopped, (1, 4))
+    block_case(tests, "leaf index block", "LEAF_INDEX", 1, "p", killed, (2, many - 1))
+    open_case(tests, "root index", killed, lambda f: (block_of(f, "ROOT_INDEX")[0] + 60, 2))
+    open_case(tests, "file info", killed, lambda f: (block_of(f, "FILE_INFO")[0] + 50, 5))
+    open_case(tests, "trailer's magic", killed, lambda f: (f.stat().st_size - 4096 + 3, 1))
+    open_case(tests, "trailer's fields", stopped, trailer_field)
+    open_case(tests, "trailer's version", stopped, lambda f: (f.stat().st_size - 1, 4))
+
+
+def bloom_case(tests):
+    """A scan asks no bloom; gets do, and are told."""
+    folder = tests.copy(tests.stopped)
+    name, problem = "bloom chunk", None
+    done = Damage()
+    _, whole, encoded = folder.regions["alpha"][0]
+    file = hfiles(folder.path, "alpha", "p", encoded)[0]
+    offset, _, size = block_of(file, "BLOOM_CHUNK")
+    done.flip(file, offset + size // 2)
+    server = rorqual.Server(folder.path, tests.log)
+    client = hbase.Client(server)
+    wanted = {r: c for r, c in folder.rows["alpha"].items() if r < b"g"}
+    if client.data.scan(whole) != wanted:
+        problem = "the scan shows other rows"
+    try:
+        row = sorted(wanted)[5]
+        if client.data.get(whole, row) != wanted[row]:
+            problem = problem or "a get shows another row"
+    except hbase.Refused as error:
+        if error.name != CORRUPT or not names(error.trace, file, offset):
+            problem = problem or f"a get was answered {error.trace[:300]!r}"
+    client.close()
+    problem = server.stop() or problem
+    tests.report.outcome(f"damage: {name}", problem)
+
+
+def system_cases(tests):
+    """Without hbase:meta or the procedures there is nothing to serve: one line, and nothing touched."""
+
+    def damage_of(pattern):
+        def damage(path, done):
+            file = max((f for f in path.glob(pattern) if f.is_file()), key=lambda f: f.stat().st_size)
+            done.flip(file, block_of(file, "DATA")[0] + 40, 1)
+            return file, None
+        return damage
+
+    tests.case("hbase:meta, data block", tests.stopped, damage_of("data/hbase/meta/1588230740/info/*"),
+               refuses_to_start)
+
+    def trailer(path, done):
+        file = max(path.glob("data/hbase/meta/1588230740/info/*"), key=lambda f: f.stat().st_size)
+        done.flip(file, file.stat().st_size - 4096 + 2, 1)
+        return file, None
+
+    tests.case("hbase:meta, trailer", tests.stopped, trailer, refuses_to_start)
+
+
+def log_cases(tests):
+    def middle(path, done):
+        file = segment(path)
+        all_frames = frames(file)
+        offset, size = all_frames[len(all_frames) // 2]
+        done.flip(file, offset + size - 10, 5)
+        return file, offset
+
+    def header(path, done):
+        file = segment(path)
+        all_frames = frames(file)
+        offset, _ = all_frames[len(all_frames) // 3]
+        done.flip(file, offset + 26, 1)
+        return file, offset
+
+    tests.case("log record, its body", tests.killed, middle, refuses_to_start)
+    tests.case("log record, its length", tests.killed, header, refuses_to_start)
+
+    def first_header(path, done):
+        done.flip(segment(path), 20, 1)
+
+    tests.case("log segment's header, one copy", tests.killed, first_header,
+               lambda seen, _: None if seen.started and not seen.refused else "not served")
+
+    def both_headers(path, done):
+        file = segment(path)
+        done.flip(file, 20, 1)
+        data = bytearray(file.read_bytes())
+        data[512 + 20] ^= 2
+        file.write_bytes(data)
+        return file, None
+
+    tests.case("log segment's header, both copies", tests.killed, both_headers, refuses_to_start)
+
+
+def tail_case(tests):
+    """The last frame cut off, as a power cut leaves it: everything before it is there, silently."""
+    folder = tests.copy(tests.killed)
+    server = rorqual.Server(folder.path, tests.log)
+    client = hbase.Client(server)
+    names_of = [name for start, name, _ in folder.regions["beta"] if start == b""]
+    client.data.put(names_of[0], b"a-last", {(b"c", b"q"): b"torn"})
+    client.close()
+    server.kill()
+    file = max(folder.path.glob(".rorqual/wal/*.wal"),
+               key=lambda f: max([struct.unpack(">Q", f.read_bytes()[16:24])[0]]))
+    records = frames(file)
+    at = max((o for o, n in records if b"a-last" in file.read_bytes()[o:o + n]), default=None)
+    problem = None
+    if at is None:
+        problem = "the last record is not in the newest segment"
+    else:
+        done = Damage()
+        done.zero(file, at + FRAME + 9)
+        seen = Seen(folder, tests.log)
+        if not seen.started:
+            problem = "the server did not start"
+        elif seen.wrong or seen.refused:
+            problem = f"{seen.wrong[:2]} {seen.refused}"
+        elif seen.log.strip():
+            problem = f"it complains: {seen.log[-300:]}"
+        problem = problem or seen.stop_problem
+    tests.report.outcome("damage: log, its last record torn", problem)
+
+
+def manifest_cases(tests):
+    encoded = tests.killed.regions["alpha"][1][2].decode()
+
+    def newest(path, done):
+        file = newest_slot(path, encoded)
+        done.flip(file, 1024 + 20, 2)
+        return file, None
+
+    def judge(seen, where):
+        problem = only_refused(seen, "alpha", b"g", NOT_SERVING)
+        if problem:
+            return problem
+        return None if names(seen.log, *where) else f"the log does not name {where}"
+
+    tests.case("manifest, the newest slot, edits in the log", tests.killed, newest, judge)
+    tests.case("manifest, the newest slot, after a stop", tests.stopped, newest, judge)
+
+    def header(path, done):
+        file = newest_slot(path, encoded)
+        done.flip(file, 12, 2)
+        return file, None
+
+    tests.case("manifest, the newest slot's header", tests.killed, header, judge)
+
+    def both(path, done):
+        for file in path.glob(f".rorqual/regions/{encoded}.?"):
+            done.flip(file, 1024 + 12, 2)
+        return path / encoded, None
+
+    tests.case("manifest, both slots", tests.killed, both, judge)
+
+    def mark(path, done):
+        done.flip(newest_slot(path, encoded), 512 + 12, 2)
+
+    tests.case("manifest, the newest slot's mark", tests.killed, mark,
+               lambda seen, _: None if seen.started and not seen.refused else "not served")
+
+
+def descriptor_cases(tests):
+    def tableinfo(path, done):
+        file = next(path.glob(f"{DEFAULT}/alpha/.tabledesc/.tableinfo.*"))
+        done.flip(file, 6, 7)
+        return file, None
+
+    def judge(seen, where):
+        if not seen.started:
+            return "the server did not start"
+        if {table for table, _ in seen.refused} != {"alpha"} or len(seen.refused) != 3:
+            return f"refused: {seen.refused}"
+        return None if "alpha" in seen.log and "tableinfo" in seen.log else f"the log does not name {where}"
+
+    tests.case("table descriptor", tests.killed, tableinfo, judge)
+
+    def regioninfo(path, done):
+        encoded = tests.stopped.regions["alpha"][2][2].decode()
+        done.flip(path / DEFAULT / "alpha" / encoded / ".regioninfo", 9, 7)
+
+    # hbase:meta says the same; the file is for tools that rebuild it.
+    tests.case("region descriptor", tests.stopped, regioninfo,
+               lambda seen, _: None if seen.started and not seen.refused else f"refused: {seen.refused}")
+
+
+def random_cases(tests, rng):
+    """Any bit of any file: right values, errors, or a refusal that names a file; nothing else."""
+    for n in range(ROUNDS):
+        template = rng.choice((tests.killed, tests.stopped))
+        files = [f.relative_to(template.path) for f in sorted(template.path.rglob("*"))
+                 if f.is_file() and f.stat().st_size > 0 and f.name != "lock"]
+        # The regions whose rows are looked at, the log and the rest come equally often.
+        kinds = {}
+        for file in files:
+            kind = "small" if len(file.parts) < 3 else file.parts[:3 if file.parts[0] == "data" else 2]
+            kinds.setdefault(kind, []).append(file)
+        file = rng.choice(kinds[rng.choice(sorted(kinds, key=str))])
+        size = (template.path / file).stat().st_size
+        if file.suffix == ".wal":
+            last = frames(template.path / file)
+            # What no later record vouches for may be a torn tail: that is the case above.
+            size = last[-3][0] if len(last) > 3 else HEADER
+        offset, bit = rng.randrange(size), rng.randrange(8)
+
+        def damage(path, done, file=file, offset=offset, bit=bit):
+            done.flip(path / file, offset, bit)
+            return path / file
+
+        def judge(seen, where):
+            bad = {e.name for e in seen.refused.values()} - {CORRUPT, NOT_SERVING}
+            if bad:
+                return f"answered {bad}"
+            if (seen.refused or not seen.started) and not names(seen.log, where):
+                # The log names the table for its descriptor, the region for its manifest.
+                if where.stem not in seen.log and where.parts[-3] not in seen.log:
+                    return f"the log does not name {where}"
+            return None
+
+        tests.case(f"random {n}: bit {bit} of byte {offset} of {file}", template, damage, judge)
+
+
+def main():
+    report = rorqual.Report()
+    rng = random.Random(SEED)
+    print(f"seed {SEED}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="rorqual-damage.") as scratch:
+        root = pathlib.Path(scratch)
+        tests = Tests(root, *make(root, rng), report)
+        hfile_cases(tests)
+        bloom_case(tests)
+        system_cases(tests)
+        log_cases(tests)
+        tail_case(tests)
+        manifest_cases(tests)
+        descriptor_cases(tests)
+        random_cases(tests, rng)
+    return report.finish()
+
+
+sys.exit(main())
