@@ -281,6 +281,7 @@ void by_hand_compact(by_hand *w, size_t family, size_t first, size_t count,
         .major = count == v->file_count,
         .smallest_read_point = smallest_read_point,
         .now_ms = w->now_ms + 1, /* so that files made at this time count as old */
+        .time_to_purge_deletes_ms = w->purge_ms,
     };
     uint64_t max = 0;
     for (size_t i = first; i < first + count; i++)

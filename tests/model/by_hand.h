@@ -45,7 +45,8 @@ typedef struct by_hand {
     rq_block_cache *cache; /* may be NULL */
     rq_arena arena;
     int64_t now_ms;
-    uint64_t now_ns; /* moves by 1000 at each look */
+    int64_t purge_ms; /* major compactions keep markers this long */
+    uint64_t now_ns;  /* moves by 1000 at each look */
     uint64_t clock_looks;
     rq_store stores[BY_HAND_FAMILIES_MAX];
     size_t store_count;

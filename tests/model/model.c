@@ -222,19 +222,19 @@ static int hides(const rq_cell *marker, const rq_cell *put)
 
 /* --- flush and compaction ------------------------------------------------------------------------
  */
-void model_rewrite(const rq_family_schema *f, cell_set *in, bool all_files, bool any_age,
-                   uint64_t newest_seqid, uint64_t smallest_read_point, int64_t now_ms,
+void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_options *o,
                    cell_set *out)
 {
     cell_set_sort(in);
-    int64_t earliest_put = any_age ? INT64_MIN : INT64_MAX;
+    int64_t earliest_put = o->any_age ? INT64_MIN : INT64_MAX;
     for (size_t i = 0; i < in->count; i++) {
         if (!is_marker(&in->items[i]) && in->items[i].timestamp < earliest_put)
             earliest_put = in->items[i].timestamp;
     }
     uint64_t zero_up_to = 0;
-    if (all_files)
-        zero_up_to = newest_seqid < smallest_read_point ? newest_seqid : smallest_read_point;
+    if (o->all_files)
+        zero_up_to =
+            o->newest_seqid < o->smallest_read_point ? o->newest_seqid : o->smallest_read_point;
 
     cell_set acting = {0}; /* markers that hide what comes behind them */
     bool ended = false;    /* nothing more of this column stays */
@@ -247,8 +247,8 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, bool all_files, bool
             versions = 0;
             last = NULL;
         }
-        bool is_new = c->seqid > smallest_read_point;
-        bool expired = family_expired(f, c, now_ms);
+        bool is_new = c->seqid > o->smallest_read_point;
+        bool expired = family_expired(f, c, o->now_ms);
         bool keep = true;
         bool end = false;
         bool count = false;
@@ -256,15 +256,17 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, bool all_files, bool
         if (expired && f->min_versions <= 0) {
             keep = false;
             end = true;
-        } else if (cell_expired(c, now_ms)) {
+        } else if (cell_expired(c, o->now_ms)) {
             keep = false;
         } else if (is_marker(c)) {
             bool kept_by_family = f->keep_deleted == RQ_KEEP_DELETED_TRUE ||
                                   (f->keep_deleted == RQ_KEEP_DELETED_TTL && !expired);
             if (!is_new) {
                 if (!kept_by_family) cell_set_add(&acting, c);
-                if (all_files && !kept_by_family) keep = false;
-                if (all_files && kept_by_family) {
+                bool may_go =
+                    o->all_files && (o->purge_ms == 0 || o->now_ms - c->timestamp > o->purge_ms);
+                if (may_go && !kept_by_family) keep = false;
+                if (may_go && kept_by_family) {
                     if (c->timestamp < earliest_put) {
                         keep = false;
                         end = true;
@@ -279,9 +281,9 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, bool all_files, bool
              * the first that hides the put says whether the rest of the column goes with it. */
             static const uint8_t order[] = {RQ_TYPE_DELETE_FAMILY, RQ_TYPE_DELETE_FAMILY_VERSION,
                                             RQ_TYPE_DELETE_COLUMN, RQ_TYPE_DELETE};
-            for (size_t o = 0; o < RQ_ARRAY_LEN(order) && keep; o++) {
+            for (size_t rank = 0; rank < RQ_ARRAY_LEN(order) && keep; rank++) {
                 for (size_t k = 0; k < acting.count && keep; k++) {
-                    int h = acting.items[k].type == order[o] ? hides(&acting.items[k], c) : 0;
+                    int h = acting.items[k].type == order[rank] ? hides(&acting.items[k], c) : 0;
                     if (h > 0) keep = false;
                     if (h == 2) end = true;
                 }

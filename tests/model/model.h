@@ -33,10 +33,17 @@ void cell_set_print(const cell_set *s, const char *title);
 /* Everything but the sequence ids (with `seqids`: those too). */
 bool cell_set_equal(const cell_set *a, const cell_set *b, bool seqids);
 
-/* What a flush or compaction of these cells leaves. `all_files`: markers may go, and sequence ids
- * are zeroed up to newest_seqid. `any_age`: a file does not tell its earliest put. */
-void model_rewrite(const rq_family_schema *schema, cell_set *in, bool all_files, bool any_age,
-                   uint64_t newest_seqid, uint64_t smallest_read_point, int64_t now_ms,
+typedef struct model_rewrite_options {
+    bool all_files;        /* markers may go, and sequence ids are zeroed */
+    bool any_age;          /* a file does not tell its earliest put */
+    uint64_t newest_seqid; /* of the files' own; zeroed up to it */
+    uint64_t smallest_read_point;
+    int64_t now_ms;
+    int64_t purge_ms;
+} model_rewrite_options;
+
+/* What a flush or compaction of these cells leaves. */
+void model_rewrite(const rq_family_schema *schema, cell_set *in, const model_rewrite_options *o,
                    cell_set *out);
 
 /* --- a scan over what is there at the time of each call ----------------------------------------

@@ -236,8 +236,8 @@ static void flush(run *r, size_t f)
     uint64_t smallest = by_hand_smallest_read_point(&r->world);
     cell_set expected = {0};
     cell_set got = {0};
-    model_rewrite(&r->families[f], &r->snapshots[f], false, false, 0, smallest, r->world.now_ms,
-                  &expected);
+    model_rewrite_options o = {.smallest_read_point = smallest, .now_ms = r->world.now_ms};
+    model_rewrite(&r->families[f], &r->snapshots[f], &o, &expected);
     by_hand_flush(&r->world, f, smallest, &got);
     compare_rewrite(r, "flush", &r->snapshots[f], &expected, &got);
     cell_set_empty(&r->snapshots[f]);
@@ -292,8 +292,15 @@ static void compact(run *r, size_t f)
         append_all(&in, &r->files[f][i]);
         cell_set_clear(&r->files[f][i]);
     }
-    model_rewrite(&r->families[f], &in, n == count, any_age, newest, smallest, r->world.now_ms + 1,
-                  &expected);
+    model_rewrite_options o = {
+        .all_files = n == count,
+        .any_age = any_age,
+        .newest_seqid = newest,
+        .smallest_read_point = smallest,
+        .now_ms = r->world.now_ms + 1,
+        .purge_ms = r->world.purge_ms,
+    };
+    model_rewrite(&r->families[f], &in, &o, &expected);
     by_hand_compact(&r->world, f, first, n, smallest, &got);
     compare_rewrite(r, n == count ? "major compaction" : "minor compaction", &in, &expected, &got);
     size_t kept = got.count > 0 ? 1 : 0;
@@ -615,8 +622,7 @@ static void choose_scan(run *r, reader *d)
         .time_range = random_range(r),
         .store_limit = chance(r, 15) ? (int32_t)below(r, 4) : -1,
         .store_offset = chance(r, 10) ? (int32_t)below(r, 3) : 0,
-        /* A major compaction drops markers older than every put: a raw scan would miss them. */
-        .raw = !r->lossless && !r->new_versions && chance(r, 20),
+        .raw = !r->new_versions && chance(r, 20),
         .cache_blocks = true,
         .load_families_on_demand = chance(r, 40),
         .include_start = true,
@@ -895,6 +901,10 @@ static void one_run(uint64_t seed, run *totals)
                  : chance(r, 50) ? 4096
                                  : 0);
     r->world.now_ms = 10500;
+    if (r->lossless)
+        r->world.purge_ms = 100000;
+    else if (chance(r, 30))
+        r->world.purge_ms = 1000 * (int64_t)below(r, 10);
     r->world.vfs.again_percent = chance(r, 60) ? 30 : 0;
     reader readers[READERS_MAX];
     bool open[READERS_MAX] = {false};
