@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory and disk run short: writes slow down, wait, and only then are refused with HBase's
+ * exception; nothing dies, nothing acknowledged is lost, and with room again all goes on.
+ */
+#include "engine_history.h"
+#include "region/region_scanner.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define VALUE_BYTES 2000
+#define SECOND ((uint64_t)1000 * 1000 * 1000)
+
+typedef struct world {
+    rq_sim *sim;
+    history h;
+} world;
+
+static int setup(void **state)
+{
+    world *w = calloc(1, sizeof *w);
+    assert_int_equal(rq_sim_new(7, NULL, &w->sim), RQ_OK);
+    history_init(&w->h, w->sim, 1);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world *w = *state;
+    history_close(&w->h, false);
+    history_clear(&w->h);
+    rq_sim_free(w->sim);
+    free(w);
+    return 0;
+}
+
+static void set(world *w, const char *pair)
+{
+    assert_int_equal(rq_config_set_pair(w->h.config, pair, NULL), RQ_OK);
+}
+
+/* --- many writes at once --------------------------------------------------------------------- */
+
+typedef struct put {
+    rq_write write;
+    rq_row_op op;
+    rq_mutation mutation;
+    rq_cell cell;
+    char row[16];
+    unsigned *done;
+    unsigned *failed;
+    rq_err *rc;
+} put;
+
+static uint8_t value[VALUE_BYTES];
+
+static void on_put(rq_write *w)
+{
+    put *p = RQ_CONTAINER_OF(w, put, write);
+    ++*p->done;
+    *p->failed += p->op.rc != RQ_OK;
+    if (p->rc != NULL) *p->rc = p->op.rc;
+    free(p);
+}
+
+static void send(world *w, unsigned n, unsigned *done, unsigned *failed, rq_err *rc)
+{
+    put *p = calloc(1, sizeof *p);
+    snprintf(p->row, sizeof p->row, "p%06u", n);
+    p->done = done;
+    p->failed = failed;
+    p->rc = rc;
+    p->cell = (rq_cell){.family = (const uint8_t *)"a",
+                        .family_len = 1,
+                        .qualifier = (const uint8_t *)"q",
+                        .qualifier_len = 1,
+                        .timestamp = 1,
+                        .type = RQ_TYPE_PUT,
+                        .value = value,
+                        .value_len = VALUE_BYTES};
+    p->mutation = (rq_mutation){
+        .type = RQ_MUTATE_PUT, .row = rq_slice_cstr(p->row), .cells = &p->cell, .cell_count = 1};
+    p->op = (rq_row_op){.mutations = &p->mutation, .mutation_count = 1};
+    p->write = (rq_write){
+        .ops = &p->op, .op_count = 1, .lane = w->h.lane, .member = w->h.member, .done = on_put};
+    rq_region_write(w->h.region, &p->write);
+}
+
+static unsigned count_rows(world *w)
+{
+    rq_scan scan = {.start_row = RQ_SLICE_LIT("p"),
+                    .include_start = true,
+                    .max_versions = 1,
+                    .time_range = RQ_TIME_RANGE_ALL,
+                    .store_limit = -1};
+    rq_arena arena = {0};
+    rq_cellblock out = {0};
+    rq_read_ctx ctx = {.may_block = true};
+    rq_region_scanner *s;
+    rq_scan_limits none = {0};
+    rq_scan_state state = RQ_SCAN_MORE;
+    rq_epoch_member pin;
+    rq_epoch_pin(w->h.env->epoch, &pin);
+    assert_int_equal(rq_region_scanner_open(w->h.region, &scan, 0, &arena, &s, NULL), RQ_OK);
+    while (state != RQ_SCAN_DONE)
+        assert_int_equal(rq_region_scanner_next(s, &none, &ctx, &out, &state, NULL), RQ_OK);
+    rq_region_scanner_close(s);
+    rq_epoch_unpin(w->h.env->epoch, &pin);
+    unsigned count = out.count;
+    rq_read_ctx_clear(&ctx);
+    rq_cellblock_clear(&out);
+    rq_arena_clear(&arena);
+    return count;
+}
+
+/* Sends `count` puts, many in flight, and runs until all are answered. Returns the highest memstore
+ * size seen. */
+static uint64_t flood(world *w, unsigned first, unsigned count, unsigned *failed)
+{
+    uint64_t most = 0;
+    unsigned done = 0;
+    *failed = 0;
+    for (unsigned i = 0; i < count || done < count;) {
+        rq_engine_stats stats;
+        if (i < count) send(w, first + i++, &done, failed, NULL);
+        if (i % 8 == 0 || i == count) rq_wal_push(rq_engine_wal(w->h.engine), w->h.member);
+        rq_sim_step(w->sim);
+        if (i == count) rq_sim_advance(w->sim, SECOND / 100);
+        rq_engine_get_stats(w->h.engine, &stats);
+        if (stats.memstore_bytes > most) most = stats.memstore_bytes;
+    }
+    return most;
+}
+
+static void a_flood_of_writes_stays_under_the_ceilings(void **state)
+{
+    world *w = *state;
+    unsigned failed;
+    rq_engine_stats stats;
+    set(w, "rorqual.memory=16777216");
+    set(w, "hbase.hregion.memstore.flush.size=1048576");
+    assert_true(history_open(&w->h));
+    uint64_t most = flood(w, 0, 8000, &failed); /* 16 MB through a memstore of at most 6.7 MB */
+    assert_int_equal(failed, 0);
+    rq_engine_get_stats(w->h.engine, &stats);
+    /* A region waits at four times its flush size; one slab of slack. */
+    assert_true(most <= 4 * 1048576 + 2 * 1024 * 1024 + 65536);
+    assert_true(stats.flushes >= 4);
+    assert_int_equal(count_rows(w), 8000);
+}
+
+static void the_global_ceiling_holds_below_the_regions(void **state)
+{
+    world *w = *state;
+    unsigned failed;
+    rq_engine_stats stats;
+    set(w, "rorqual.memory=8388608"); /* 3.3 MB for memstores */
+    set(w, "hbase.hregion.memstore.flush.size=134217728");
+    assert_true(history_open(&w->h));
+    uint64_t most = flood(w, 0, 6000, &failed);
+    assert_int_equal(failed, 0);
+    rq_engine_get_stats(w->h.engine, &stats);
+    assert_true(most <= stats.memstore_bytes_max + 2 * 1024 * 1024 + 65536);
+    assert_true(stats.flushes >= 2);
+    assert_int_equal(count_rows(w), 6000);
+}
+
+static void a_full_disk_refuses_late_and_forgets_nothing(void **state)
+{
+    world *w = *state;
+    unsigned done = 0;
+    unsigned failed = 0;
+    rq_err rc = RQ_OK;
+    set(w, "hbase.busy.wait.duration=30000");
+    assert_true(history_open(&w->h));
+    flood(w, 0, 20, &failed);
+    assert_int_equal(failed, 0);
+    rq_sim_fail_writes(w->sim, RQ_E_NO_SPACE);
+    send(w, 100, &done, &failed, NULL); /* in the log's ring when the disk is found full */
+    rq_wal_push(rq_engine_wal(w->h.engine), w->h.member);
+    rq_sim_advance(w->sim, SECOND);
+    unsigned first_done = done;
+    send(w, 101, &done, &failed, &rc);
+    rq_wal_push(rq_engine_wal(w->h.engine), w->h.member);
+    rq_sim_advance(w->sim, 10 * SECOND);
+    assert_int_equal(done, first_done); /* waits */
+    rq_sim_advance(w->sim, 40 * SECOND);
+    if (done > first_done) assert_int_equal(rc, RQ_E_REGION_TOO_BUSY);
+    rq_sim_fail_writes(w->sim, RQ_OK);
+    rq_sim_advance(w->sim, 10 * SECOND);
+    assert_int_equal(done, 2);
+    flood(w, 200, 20, &failed);
+    assert_int_equal(failed, 0);
+    assert_true(count_rows(w) >= 41);
+    history_close(&w->h, true);
+    assert_true(history_open(&w->h));
+    assert_true(count_rows(w) >= 41);
+}
+
+static void a_log_larger_than_memory_is_replayed_region_by_region(void **state)
+{
+    world *w = *state;
+    unsigned failed;
+    rq_engine_stats stats;
+    set(w, "rorqual.wal.max=1073741824");
+    set(w, "hbase.hregion.memstore.flush.size=134217728");
+    set(w, "rorqual.memory=33554432");
+    assert_true(history_open(&w->h));
+    flood(w, 0, 3000, &failed);
+    assert_int_equal(failed, 0);
+    rq_engine_get_stats(w->h.engine, &stats);
+    assert_int_equal(stats.flushes, 0);
+    history_close(&w->h, false);
+    rq_sim_restart(w->sim);
+    set(w, "rorqual.memory=4194304"); /* buckets of at most 0.8 MB: the log's index has to serve */
+    assert_true(history_open(&w->h));
+    rq_engine_get_stats(w->h.engine, &stats);
+    assert_true(stats.recovered_records > 0);
+    assert_int_equal(count_rows(w), 3000);
+}
+
+static rq_leftover_fate drop(void *context, const rq_leftover *left)
+{
+    unsigned *asked = context;
+    ++*asked;
+    assert_true(left->records > 0);
+    return RQ_LEFTOVER_DROP;
+}
+
+static void records_of_a_region_nobody_opens_are_told_and_counted(void **state)
+{
+    world *w = *state;
+    unsigned failed;
+    unsigned asked = 0;
+    assert_true(history_open(&w->h));
+    flood(w, 0, 5, &failed);
+    history_close(&w->h, false);
+    rq_sim_restart(w->sim);
+    rq_engine_options o = {.config = w->h.config};
+    rq_engine *e;
+    assert_int_equal(rq_engine_open(w->h.env, &o, &e, NULL), RQ_OK);
+    assert_int_equal(rq_engine_recovered(e, drop, &asked), 5);
+    assert_int_equal(asked, 1);
+    assert_int_equal(rq_engine_recovered(e, drop, &asked), 0);
+    assert_int_equal(rq_engine_close(e, true, NULL), RQ_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        T(a_flood_of_writes_stays_under_the_ceilings),
+        T(the_global_ceiling_holds_below_the_regions),
+        T(a_full_disk_refuses_late_and_forgets_nothing),
+        T(a_log_larger_than_memory_is_replayed_region_by_region),
+        T(records_of_a_region_nobody_opens_are_told_and_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
