@@ -182,7 +182,7 @@ class Connection:
                 cells = fields(result).get(1, [])
                 row = fields(cells[0])[1][0]
                 out.setdefault(row, {}).update(result_cells(result))
-            if answer.get(8, [1])[0] == 0 or answer.get(6, [1])[0] == 0 or 2 not in answer:
+            if answer.get(8, [1])[0] == 0 or answer.get(3, [1])[0] == 0 or 2 not in answer:
                 return out
             scanner = answer[2][0]
             answer = self.call("Scan", number(3, scanner) + number(4, rows))
