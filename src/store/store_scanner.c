@@ -27,6 +27,8 @@
 #define SKIP_STEPS 8
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
+/* HBASE: hbase.table.max.rowsize; of one family's part of a row in one answer. */
+#define ROW_BYTES_MAX ((size_t)1 << 30)
 
 typedef enum skip_kind {
     SKIP_NOTHING,
@@ -53,7 +55,8 @@ struct rq_store_scanner {
 
     bool in_row;
     rq__kept_bytes row;
-    int32_t shown; /* of the row, the skipped offset included */
+    int32_t shown;   /* of the row, the skipped offset included */
+    size_t row_from; /* where this call began in the result */
     skip_kind skip;
     uint32_t skip_left;
     bool has_skip_to;
@@ -108,7 +111,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     return RQ_OK;
 }
 
-/* --- the sources ----------------------------------------------------------------------------- */
+/* --- the sources ------------------------------------------------------------------------------ */
 /* Whether the file may hold a cell in the scan's rows. */
 static bool overlaps_rows(const rq_store_scanner *s, const rq_hfile_info *info)
 {
@@ -365,7 +368,8 @@ static rq_err enter_row(rq_store_scanner *s, const rq_cell *cell)
 
 /* Appends the cell unless it falls under the row's offset. *ret_done: the row's limit is reached.
  * HBASE: the limit is looked at after a cell was added, so a limit of 0 shows one. */
-static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read, bool *ret_done)
+static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read, bool *ret_done,
+                   rq_error *why)
 {
     const rq_scan *scan = s->scan;
     *ret_done = false;
@@ -377,6 +381,9 @@ static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read
     s->shown++;
     if (s->shown <= scan->store_offset) return RQ_OK;
     RQ_TRY(rq_cellblock_append(read->out, cell));
+    if (RQ_UNLIKELY(read->out->bytes.len - s->row_from > ROW_BYTES_MAX))
+        return rq_fail(why, RQ_E_ROW_TOO_BIG,
+                       "Max row size allowed: %zu, but the row is bigger than that", ROW_BYTES_MAX);
     read->cells++;
     *ret_done = s->first_cell_only || (scan->store_limit > -1 &&
                                        s->shown >= (int64_t)scan->store_limit + scan->store_offset);
@@ -410,6 +417,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
                              rq_store_state *ret, rq_error *why)
 {
     *ret = RQ_STORE_ROW_DONE;
+    s->row_from = read->out->bytes.len;
     for (;;) {
         const rq_cell *cell = NULL;
         rq_err rc = top(s, read->yield_ns, ctx, &cell, why);
@@ -446,7 +454,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
         case RQ__MATCH_INCLUDE:
         case RQ__MATCH_INCLUDE_AND_NEXT_COLUMN:
         case RQ__MATCH_INCLUDE_AND_NEXT_ROW:
-            RQ_TRY(show(s, cell, read, &row_limit));
+            RQ_TRY(show(s, cell, read, &row_limit, why));
             if (row_limit || match == RQ__MATCH_INCLUDE_AND_NEXT_ROW) {
                 skip_row(s);
                 if (!row_limit) leave_row(s);
