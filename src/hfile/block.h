@@ -12,6 +12,7 @@
 #include "hfile/block_cache.h"
 #include "hfile/read_ctx.h"
 #include "hfile/sidecar.h"
+#include "hfile/slab.h"
 
 #include <stdatomic.h>
 
@@ -28,6 +29,7 @@ struct rq_hfile_block {
     size_t payload_len;
     _Atomic(rq__sidecar *) sidecar;
 
+    rq__slab *slab;  /* where this allocation and the sidecar's come from */
     size_t heap_len; /* of this allocation */
     uint32_t on_disk_len;
 
@@ -43,9 +45,10 @@ struct rq_hfile_block {
     uint8_t bytes[];
 };
 
-/* Room for `len` bytes, one reference, nothing else set. */
+/* Room for `len` bytes, one reference, nothing else set. The memory is the cache's (NULL: the
+ * heap's), which must outlive the block. */
 RQ_NODISCARD
-rq_err rq__block_new(size_t len, rq_hfile_block **ret);
+rq_err rq__block_new(rq_block_cache *c, size_t len, rq_hfile_block **ret);
 static inline rq_hfile_block *rq__block_ref(rq_hfile_block *b)
 {
     atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);

@@ -23,7 +23,6 @@
 #include "base/macros.h"
 #include "hfile/reader.h" /* rq_hfile_block_unref */
 
-#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +62,7 @@ typedef struct shard {
 } __attribute__((aligned(128))) shard; /* no two shards share a cache line */
 
 struct rq_block_cache {
+    rq__slab *slab; /* the blocks' memory */
     shard shards[RQ__CACHE_SHARDS_MAX];
     unsigned shard_count; /* a power of two */
     _Atomic uint64_t capacity;
@@ -75,13 +75,16 @@ struct rq_block_cache {
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
-rq_err rq__block_new(size_t len, rq_hfile_block **ret)
+rq_err rq__block_new(rq_block_cache *c, size_t len, rq_hfile_block **ret)
 {
-    rq_hfile_block *b = malloc(sizeof(*b) + len);
+    rq__slab *slab = c == NULL ? NULL : c->slab;
+    size_t heap_len;
+    rq_hfile_block *b = rq__slab_take(slab, sizeof(*b) + len, &heap_len);
     if (b == NULL) return RQ_E_NO_MEMORY;
     memset(b, 0, sizeof(*b));
     atomic_init(&b->refs, 1);
-    b->heap_len = malloc_usable_size(b) + sizeof(size_t); /* malloc's own word */
+    b->slab = slab;
+    b->heap_len = heap_len;
     *ret = b;
     return RQ_OK;
 }
@@ -92,8 +95,8 @@ void rq_hfile_block_unref(rq_hfile_block *b)
     /* Out of the table for good: the cache's own reference is gone. */
     if (b->cache != NULL)
         atomic_fetch_sub_explicit(&b->cache->pinned, b->charge, memory_order_relaxed);
-    free(atomic_load_explicit(&b->sidecar, memory_order_relaxed));
-    free(b);
+    rq__sidecar_free(b->slab, atomic_load_explicit(&b->sidecar, memory_order_relaxed));
+    rq__slab_give(b->slab, b, b->heap_len);
 }
 
 /* --- shards ---------------------------------------------------------------------------------- */
@@ -279,7 +282,7 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
     atomic_init(&c->capacity, capacity_bytes);
     atomic_init(&c->next_file_id, 1);
     (void)pthread_mutex_init(&c->codec_lock, NULL);
-    rq_err rc = RQ_OK;
+    rq_err rc = rq__slab_new(&c->slab);
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
         (void)pthread_mutex_init(&s->lock, NULL);
@@ -314,6 +317,7 @@ void rq_block_cache_free(rq_block_cache *c)
         for (unsigned i = 0; i < c->codec_count[k]; i++)
             rq_codec_free(c->codecs[k][i]);
     (void)pthread_mutex_destroy(&c->codec_lock);
+    rq__slab_free(c->slab);
     free(c);
 }
 
@@ -336,6 +340,7 @@ void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
     *ret = (rq_block_cache_stats){
         .capacity_bytes = atomic_load(&c->capacity),
         .pinned_bytes = atomic_load(&c->pinned),
+        .mapped_bytes = rq__slab_mapped(c->slab),
     };
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];

@@ -28,6 +28,7 @@ typedef struct rq_block_cache_stats {
     uint64_t blocks;
     uint64_t used_bytes;   /* ≤ capacity */
     uint64_t pinned_bytes; /* evicted, but still referenced */
+    uint64_t mapped_bytes; /* of the cache's own pages: used, pinned and free in between */
     uint64_t capacity_bytes;
 } rq_block_cache_stats;
 

@@ -68,7 +68,7 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
         RQ_TRY(rq_buf_reserve(scratch, size));
         raw = scratch->ptr;
     } else {
-        RQ_TRY(rq__block_new(size, &b));
+        RQ_TRY(rq__block_new(r->cache, size, &b));
         raw = b->bytes;
     }
     rc = read_bytes(r, may_block, raw, offset, size, why);
@@ -88,7 +88,7 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
         rc = rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 ": %s found, %s expected",
                      r->path, offset, rq_block_kind_name(h.kind), rq_block_kind_name(on_disk));
     if (rc == RQ_OK && packed) {
-        rc = rq__block_new(h.raw_len, &b);
+        rc = rq__block_new(r->cache, h.raw_len, &b);
         if (rc == RQ_OK) {
             rq_slice payload =
                 rq_slice_of(raw + RQ_HFILE_HEADER_LEN, h.data_len - RQ_HFILE_HEADER_LEN);
@@ -117,10 +117,11 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
 }
 
 /* A block of the same place and kind with another payload. */
-static rq_err with_payload(const rq_hfile_block *old, rq_slice payload, rq_hfile_block **ret)
+static rq_err with_payload(rq_block_cache *cache, const rq_hfile_block *old, rq_slice payload,
+                           rq_hfile_block **ret)
 {
     rq_hfile_block *b;
-    RQ_TRY(rq__block_new(payload.len, &b));
+    RQ_TRY(rq__block_new(cache, payload.len, &b));
     memcpy(b->bytes, payload.ptr, payload.len);
     b->payload = b->bytes;
     b->payload_len = payload.len;
@@ -228,7 +229,7 @@ rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint
     }
     if (rc == RQ_OK && form.len > 0) {
         rq_hfile_block *b;
-        rc = with_payload(raw, rq_buf_slice(&form), &b);
+        rc = with_payload(r->cache, raw, rq_buf_slice(&form), &b);
         if (rc == RQ_OK) {
             rq_hfile_block_unref(raw);
             raw = b;

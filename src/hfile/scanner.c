@@ -20,7 +20,6 @@
 #include "hfile/encoding.h"
 #include "hfile/reader_priv.h"
 
-#include <malloc.h>
 #include <stdlib.h>
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -186,16 +185,17 @@ static rq_err build_sidecar(const rq_hfile_scanner *s, rq_hfile_block *b, rq__si
     rq_err rc = list_cells(s, b, &at, &count, why);
     if (rc != RQ_OK) return rc == RQ_E_NO_MEMORY ? RQ_OK : rc;
     block_parser parser = {s, b, why};
-    rc = rq__sidecar_new(at, count, s->reader->info.order, parse_for_sidecar, &parser, &side);
+    rc = rq__sidecar_new(b->slab, at, count, s->reader->info.order, parse_for_sidecar, &parser,
+                         &side);
     free(at);
     if (rc != RQ_OK || side == NULL) return rc;
     rq__sidecar *there = NULL;
     if (atomic_compare_exchange_strong_explicit(&b->sidecar, &there, side, memory_order_acq_rel,
                                                 memory_order_acquire)) {
-        rq__cache_grow(b, malloc_usable_size(side) + sizeof(size_t));
+        rq__cache_grow(b, side->heap_len);
         *ret = side;
     } else {
-        free(side);
+        rq__sidecar_free(b->slab, side);
         *ret = there;
     }
     return RQ_OK;

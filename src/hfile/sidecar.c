@@ -3,8 +3,6 @@
  * cells' places alone, most of it cache misses of the binary search over the cells themselves. */
 #include "hfile/sidecar.h"
 
-#include <stdlib.h>
-
 static inline uint32_t mark_of(const uint8_t *s, size_t len, size_t skip)
 {
     if (len >= skip + 4) return rq_get_be32(s + skip);
@@ -40,7 +38,7 @@ static void keep_first(rq__sidecar *s, const rq_cell *first, uint8_t *out)
     (void)keep(out, rq_cell_qualifier(first), &s->first.qualifier);
 }
 
-rq_err rq__sidecar_new(const uint32_t *at, uint32_t count, rq_cell_order order,
+rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_cell_order order,
                        rq__cell_parser cell, void *arg, rq__sidecar **ret)
 {
     uint32_t samples = rq__sidecar_sample_count(count);
@@ -61,9 +59,11 @@ rq_err rq__sidecar_new(const uint32_t *at, uint32_t count, rq_cell_order order,
     }
     size_t words = samples + 2 * (size_t)count;
     size_t key_len = (size_t)first.row_len + first.family_len + first.qualifier_len;
-    rq__sidecar *s = malloc(sizeof(*s) + words * sizeof(s->words[0]) + key_len);
+    size_t heap_len;
+    rq__sidecar *s =
+        rq__slab_take(slab, sizeof(*s) + words * sizeof(s->words[0]) + key_len, &heap_len);
     if (s == NULL) return RQ_OK;
-    *s = (rq__sidecar){.count = count, .source = source, .skip = skip};
+    *s = (rq__sidecar){.heap_len = heap_len, .count = count, .source = source, .skip = skip};
     uint32_t *marks = s->words + samples;
     memcpy(marks + count, at, count * sizeof(at[0]));
     keep_first(s, &first, (uint8_t *)(s->words + words));
@@ -81,11 +81,16 @@ rq_err rq__sidecar_new(const uint32_t *at, uint32_t count, rq_cell_order order,
         if (i % RQ__MARKS_PER_SAMPLE == 0) s->words[i / RQ__MARKS_PER_SAMPLE] = marks[i];
     }
     if (rc != RQ_OK) {
-        free(s);
+        rq__sidecar_free(slab, s);
         return rc;
     }
     *ret = s;
     return RQ_OK;
+}
+
+void rq__sidecar_free(rq__slab *slab, rq__sidecar *s)
+{
+    if (s != NULL) rq__slab_give(slab, s, s->heap_len);
 }
 
 /* The first mark that is not below `mark`. */

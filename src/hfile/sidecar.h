@@ -14,10 +14,12 @@
 #define RQ_HFILE_SIDECAR_H
 
 #include "cell/cell.h"
+#include "hfile/slab.h"
 
 typedef enum rq__mark_source { RQ__MARK_NONE, RQ__MARK_ROW, RQ__MARK_QUALIFIER } rq__mark_source;
 
 typedef struct rq__sidecar {
+    size_t heap_len; /* of this allocation */
     uint32_t count;
     uint32_t skip; /* bytes of the row or qualifier all cells share */
     rq__mark_source source;
@@ -42,8 +44,10 @@ static inline const uint32_t *rq__sidecar_at(const rq__sidecar *s)
  * which then says why itself. */
 typedef rq_err (*rq__cell_parser)(void *arg, uint32_t at, rq_cell *ret);
 RQ_NODISCARD
-rq_err rq__sidecar_new(const uint32_t *at, uint32_t count, rq_cell_order order,
+rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_cell_order order,
                        rq__cell_parser cell, void *arg, rq__sidecar **ret);
+
+void rq__sidecar_free(rq__slab *slab, rq__sidecar *s); /* NULL is fine */
 
 /* The cells [low, high) that must be compared: those before sort before the key, those behind do
  * not. */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks, bitmaps, first fit (slab.h). Under AddressSanitizer everything is malloc's, so that it
+ * sees a piece's end. */
+#include "hfile/slab.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define CHUNK_BYTES ((size_t)2 << 20)
+#define UNIT_BYTES ((size_t)1024)
+#define UNITS (CHUNK_BYTES / UNIT_BYTES)
+#define PIECE_MIN ((size_t)2 * 1024)
+#define PIECE_MAX ((size_t)1 << 20)
+
+#if defined(__SANITIZE_ADDRESS__)
+#define USE_CHUNKS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define USE_CHUNKS 0
+#endif
+#endif
+#ifndef USE_CHUNKS
+#define USE_CHUNKS 1
+#endif
+
+typedef struct chunk {
+    uint8_t *base;
+    uint32_t used; /* units */
+    bool advised;  /* the kernel was asked for a huge page */
+    uint64_t taken[UNITS / 64];
+} chunk;
+
+struct rq__slab {
+    pthread_mutex_t lock;
+    chunk **chunks RQ_GUARDED_BY(lock); /* ascending by address */
+    uint32_t *longest;                  /* of each: its longest free run, in units */
+    size_t count, cap;
+};
+
+rq_err rq__slab_new(rq__slab **ret)
+{
+    rq__slab *s = calloc(1, sizeof(*s));
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    *ret = s;
+    return RQ_OK;
+}
+
+static void chunk_free(chunk *c)
+{
+    (void)munmap(c->base, CHUNK_BYTES);
+    free(c);
+}
+
+void rq__slab_free(rq__slab *s)
+{
+    if (s == NULL) return;
+    for (size_t i = 0; i < s->count; i++) {
+        RQ_ASSERT(s->chunks[i]->used == 0);
+        chunk_free(s->chunks[i]);
+    }
+    free(s->chunks);
+    free(s->longest);
+    (void)pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* The first unit at or behind `from` whose bit is `value`; UNITS when none. */
+static size_t next_bit(const chunk *c, size_t from, bool value)
+{
+    while (from < UNITS) {
+        uint64_t word = c->taken[from / 64];
+        if (!value) word = ~word;
+        word >>= from % 64;
+        if (word != 0) return from + (size_t)__builtin_ctzll(word);
+        from = (from / 64 + 1) * 64;
+    }
+    return UNITS;
+}
+
+static void set_bits(chunk *c, size_t from, size_t units, bool value)
+{
+    for (size_t i = from; i < from + units;) {
+        size_t n = 64 - i % 64;
+        if (n > from + units - i) n = from + units - i;
+        uint64_t mask = (n == 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1) << i % 64;
+        if (value)
+            c->taken[i / 64] |= mask;
+        else
+            c->taken[i / 64] &= ~mask;
+        i += n;
+    }
+    c->used = (uint32_t)(value ? c->used + units : c->used - units);
+}
+
+static uint32_t longest_run(const chunk *c)
+{
+    size_t longest = 0;
+    for (size_t at = next_bit(c, 0, false); at < UNITS;) {
+        size_t end = next_bit(c, at, true);
+        if (end - at > longest) longest = end - at;
+        at = next_bit(c, end, false);
+    }
+    return (uint32_t)longest;
+}
+
+/* The chunk has a run that long. */
+static size_t first_fit(const chunk *c, size_t units)
+{
+    for (size_t at = next_bit(c, 0, false);;) {
+        size_t end = next_bit(c, at, true);
+        if (end - at >= units) return at;
+        at = next_bit(c, end, false);
+        RQ_ASSERT(at < UNITS);
+    }
+}
+
+/* Memory at a multiple of its size: map twice as much and give the rest back. */
+static uint8_t *map_chunk(void)
+{
+    uint8_t *p =
+        mmap(NULL, 2 * CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    size_t head = (CHUNK_BYTES - (uintptr_t)p % CHUNK_BYTES) % CHUNK_BYTES;
+    if (head > 0) (void)munmap(p, head);
+    (void)munmap(p + head + CHUNK_BYTES, CHUNK_BYTES - head);
+    return p + head;
+}
+
+/*
+ * Asks for a huge page once the chunk is nearly full and so mostly touched: the kernel then
+ * collects it in the background. Asked before the first touch it would do so within the page fault,
+ * on the loop that reads a block: up to a millisecond when memory is fragmented.
+ */
+static void advise(chunk *c)
+{
+    if (c->advised || c->used < UNITS / 8 * 7) return;
+    c->advised = true;
+    (void)madvise(c->base, CHUNK_BYTES, MADV_HUGEPAGE); /* without, it is only slower */
+}
+
+/* Where the chunk of this base stands, or would. */
+static size_t find(const rq__slab *s, const uint8_t *base)
+{
+    size_t low = 0;
+    size_t high = s->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->chunks[mid]->base < base)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static bool add_chunk(rq__slab *s, size_t *ret_at)
+{
+    if (s->count == s->cap) {
+        size_t cap = s->cap == 0 ? 16 : s->cap * 2;
+        chunk **chunks = realloc(s->chunks, cap * sizeof(*chunks));
+        if (chunks != NULL) s->chunks = chunks;
+        uint32_t *longest = realloc(s->longest, cap * sizeof(*longest));
+        if (longest != NULL) s->longest = longest;
+        if (chunks == NULL || longest == NULL) return false;
+        s->cap = cap;
+    }
+    chunk *c = calloc(1, sizeof(*c));
+    if (c == NULL) return false;
+    c->base = map_chunk();
+    if (c->base == NULL) {
+        free(c);
+        return false;
+    }
+    size_t at = find(s, c->base);
+    memmove(s->chunks + at + 1, s->chunks + at, (s->count - at) * sizeof(s->chunks[0]));
+    memmove(s->longest + at + 1, s->longest + at, (s->count - at) * sizeof(s->longest[0]));
+    s->chunks[at] = c;
+    s->longest[at] = UNITS;
+    s->count++;
+    *ret_at = at;
+    return true;
+}
+
+static size_t round_up(size_t size)
+{
+    size_t step = UNIT_BYTES;
+    while (step * 16 < size / 2)
+        step *= 2;
+    return (size + step - 1) / step * step;
+}
+
+static bool is_in_chunks(const rq__slab *s, size_t size)
+{
+    return USE_CHUNKS && s != NULL && size >= PIECE_MIN && size <= PIECE_MAX;
+}
+
+void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
+{
+    if (!is_in_chunks(s, size)) {
+        void *p = malloc(size);
+        /* malloc's own word counts; never a size that give would look for in the chunks. */
+        if (p != NULL) *ret_charge = (malloc_usable_size(p) + sizeof(size_t)) | 1;
+        return p;
+    }
+    size_t rounded = round_up(size);
+    uint32_t units = (uint32_t)(rounded / UNIT_BYTES);
+    uint8_t *piece = NULL;
+    (void)pthread_mutex_lock(&s->lock);
+    size_t at = 0;
+    while (at < s->count && s->longest[at] < units)
+        at++;
+    if (at < s->count || add_chunk(s, &at)) {
+        chunk *c = s->chunks[at];
+        size_t unit = first_fit(c, units);
+        set_bits(c, unit, units, true);
+        s->longest[at] = longest_run(c);
+        advise(c);
+        piece = c->base + unit * UNIT_BYTES;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    *ret_charge = rounded;
+    return piece;
+}
+
+void rq__slab_give(rq__slab *s, void *piece, size_t charge)
+{
+    if (piece == NULL) return;
+    if (charge % UNIT_BYTES != 0) {
+        free(piece);
+        return;
+    }
+    uint8_t *p = piece;
+    uint8_t *base = p - (uintptr_t)p % CHUNK_BYTES;
+    chunk *emptied = NULL;
+    (void)pthread_mutex_lock(&s->lock);
+    size_t at = find(s, base);
+    RQ_ASSERT(at < s->count && s->chunks[at]->base == base);
+    chunk *c = s->chunks[at];
+    set_bits(c, (size_t)(p - base) / UNIT_BYTES, charge / UNIT_BYTES, false);
+    s->longest[at] = longest_run(c);
+    if (c->used == 0 && s->count > 1) {
+        emptied = c;
+        s->count--;
+        memmove(s->chunks + at, s->chunks + at + 1, (s->count - at) * sizeof(s->chunks[0]));
+        memmove(s->longest + at, s->longest + at + 1, (s->count - at) * sizeof(s->longest[0]));
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    if (emptied != NULL) chunk_free(emptied);
+}
+
+uint64_t rq__slab_mapped(rq__slab *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    uint64_t mapped = s->count * CHUNK_BYTES;
+    (void)pthread_mutex_unlock(&s->lock);
+    return mapped;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache's memory: pieces never overlap, what is given back is used again, chunks go home. */
+#include "base/random.h"
+#include "hfile/slab.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PIECES 600
+
+typedef struct piece {
+    uint8_t *p;
+    size_t size, charge;
+    uint8_t mark;
+} piece;
+
+static void fill(piece *x, uint8_t mark)
+{
+    x->mark = mark;
+    memset(x->p, mark, x->size);
+}
+
+static bool is_whole(const piece *x)
+{
+    for (size_t i = 0; i < x->size; i += 97)
+        if (x->p[i] != x->mark) return false;
+    return x->p[x->size - 1] == x->mark;
+}
+
+static void pieces_never_overlap_and_the_charge_covers_them(void **state)
+{
+    (void)state;
+    rq__slab *s;
+    rq_random random;
+    piece pieces[PIECES] = {0};
+    assert_int_equal(rq__slab_new(&s), RQ_OK);
+    rq_random_seed(&random, 5);
+    for (int i = 0; i < 20000; i++) {
+        piece *x = &pieces[rq_random_below(&random, PIECES)];
+        if (x->p != NULL) {
+            assert_true(is_whole(x));
+            rq__slab_give(s, x->p, x->charge);
+            x->p = NULL;
+            continue;
+        }
+        static const uint64_t tops[] = {100, 5000, 70000, 70000, 70000, 300000, 1500000};
+        x->size = 1 + rq_random_below(&random, tops[rq_random_below(&random, 7)]);
+        x->p = rq__slab_take(s, x->size, &x->charge);
+        assert_non_null(x->p);
+        assert_int_equal((uintptr_t)x->p % 16, 0);
+        assert_true(x->charge >= x->size);
+        fill(x, (uint8_t)i);
+    }
+    for (int i = 0; i < PIECES; i++)
+        rq__slab_give(s, pieces[i].p, pieces[i].charge);
+    assert_true(rq__slab_mapped(s) <= (2 << 20));
+    rq__slab_free(s);
+}
+
+/* A full cache takes a block for every one it drops: what lies free in between must stay small. */
+static void steady_turnover_wastes_little(void **state)
+{
+    (void)state;
+    rq__slab *s;
+    rq_random random;
+    piece pieces[PIECES] = {0};
+    uint64_t charged = 0;
+    uint64_t sizes = 0;
+    assert_int_equal(rq__slab_new(&s), RQ_OK);
+    rq_random_seed(&random, 6);
+    for (int i = 0; i < 30000; i++) {
+        piece *x = &pieces[i < PIECES ? (uint64_t)i : rq_random_below(&random, PIECES)];
+        charged -= x->charge;
+        sizes -= x->size;
+        rq__slab_give(s, x->p, x->charge);
+        x->size = 65536 + rq_random_below(&random, 2000);
+        if (rq_random_below(&random, 10) == 0) x->size = 2048 + rq_random_below(&random, 130000);
+        x->p = rq__slab_take(s, x->size, &x->charge);
+        assert_non_null(x->p);
+        charged += x->charge;
+        sizes += x->size;
+    }
+    assert_true(charged < sizes + sizes / 16);
+    assert_true(rq__slab_mapped(s) < charged + charged / 8 + (2 << 20));
+    for (int i = 0; i < PIECES; i++)
+        rq__slab_give(s, pieces[i].p, pieces[i].charge);
+    rq__slab_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_never_overlap_and_the_charge_covers_them),
+        cmocka_unit_test(steady_turnover_wastes_little),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
