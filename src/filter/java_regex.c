@@ -762,6 +762,7 @@ static rq_err translate_all(translation *t)
 rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, rq_buf *out, const char **what,
                                 size_t *where)
 {
+    if (pattern.len == 0) return RQ_OK;
     translation t = {
         .begin = pattern.ptr,
         .ptr = pattern.ptr,

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The filter language against HBase's ParseFilter: tests/data/filter/language.txt holds random
+ * texts, right and broken, and the message HBase makes of them or what it says. Arguments: files.
+ */
+#include "filter/filter.h"
+#include "filter/language.h"
+
+#include "oracle_file.h"
+
+static bool check_case(oracle_file *f)
+{
+    rq_arena arena = {0};
+    rq_error why = {0};
+    rq_slice text = oracle_bytes(f, &arena);
+    const char *expected = oracle_word(f);
+    rq_slice bytes = oracle_bytes(f, &arena);
+    rq_slice java_class;
+    rq_slice message;
+    rq_err rc = rq_filter_language_compile(text, &arena, &java_class, &message, &why);
+    bool ok;
+    if (rc == RQ_OK) {
+        rq_filter *filter;
+        ok = rq_slice_eq(java_class, oracle_class(expected, &arena)) &&
+             rq_slice_eq(message, bytes) &&
+             rq_filter_parse(java_class, message, &arena, &filter, &why) == RQ_OK;
+    } else {
+        const char *said = rq_arena_printf(&arena, "%s: %s", rq_err_java_class(rc), why.message);
+        ok = strcmp(expected, "X") == 0 &&
+             (rq_slice_eq(rq_slice_cstr(said), bytes) ||
+              rq_slice_eq(bytes, RQ_SLICE_LIT("java.util.EmptyStackException"))); /* HBase's bug */
+    }
+    if (!ok)
+        printf("line %zu: %.*s\n  HBase: %s %.*s\n  here:  %s %s\n", f->number, (int)text.len,
+               (const char *)text.ptr, expected, expected[0] == 'X' ? (int)bytes.len : 0,
+               (const char *)bytes.ptr, rq_err_name(rc), why.message);
+    rq_arena_clear(&arena);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    size_t cases = 0;
+    size_t wrong = 0;
+    for (int i = 1; i < argc; i++) {
+        oracle_file f = oracle_open(argv[i]);
+        for (; wrong < 20 && oracle_line(&f); cases++)
+            wrong += !check_case(&f);
+        oracle_close(&f);
+    }
+    printf("%zu texts, %zu compile differently\n", cases, wrong);
+    return cases == 0 || wrong > 0;
+}
