@@ -4,19 +4,9 @@
  * master's and on the region server's port, as in HBase. HBASE: HBaseRpcServicesBase.
  */
 #include "registry/registry.h"
+#include "registry/znodes.h"
 
 #include "proto/registry.pb-c.h"
-
-static Pb__ServerName server_message(const rq_server_name *s)
-{
-    Pb__ServerName m = PB__SERVER_NAME__INIT;
-    m.host_name = (char *)s->host;
-    m.has_port = 1;
-    m.port = s->port;
-    m.has_start_code = 1;
-    m.start_code = (uint64_t)s->start_code;
-    return m;
-}
 
 static void get_cluster_id(void *ctx, rq_call *call)
 {
@@ -28,7 +18,7 @@ static void get_cluster_id(void *ctx, rq_call *call)
 static void get_active_master(void *ctx, rq_call *call)
 {
     Pb__GetActiveMasterResponse r = PB__GET_ACTIVE_MASTER_RESPONSE__INIT;
-    Pb__ServerName server = server_message(rq_catalog_master(ctx));
+    Pb__ServerName server = rq__server_message(rq_catalog_master(ctx));
     r.server_name = &server;
     rq_call_reply(call, &r.base);
 }
@@ -36,7 +26,7 @@ static void get_active_master(void *ctx, rq_call *call)
 static void get_masters(void *ctx, rq_call *call)
 {
     Pb__GetMastersResponse r = PB__GET_MASTERS_RESPONSE__INIT;
-    Pb__ServerName server = server_message(rq_catalog_master(ctx));
+    Pb__ServerName server = rq__server_message(rq_catalog_master(ctx));
     Pb__GetMastersResponseEntry entry = PB__GET_MASTERS_RESPONSE_ENTRY__INIT;
     Pb__GetMastersResponseEntry *entries[] = {&entry};
     entry.server_name = &server;
@@ -50,7 +40,7 @@ static void get_masters(void *ctx, rq_call *call)
 static void get_meta_locations(void *ctx, rq_call *call)
 {
     Pb__GetMetaRegionLocationsResponse r = PB__GET_META_REGION_LOCATIONS_RESPONSE__INIT;
-    Pb__ServerName server = server_message(rq_catalog_server(ctx));
+    Pb__ServerName server = rq__server_message(rq_catalog_server(ctx));
     Pb__TableName table = PB__TABLE_NAME__INIT;
     Pb__RegionInfo info = PB__REGION_INFO__INIT;
     Pb__RegionLocation location = PB__REGION_LOCATION__INIT;
@@ -73,7 +63,7 @@ static void get_meta_locations(void *ctx, rq_call *call)
 static void get_bootstrap_nodes(void *ctx, rq_call *call)
 {
     Pb__GetBootstrapNodesResponse r = PB__GET_BOOTSTRAP_NODES_RESPONSE__INIT;
-    Pb__ServerName server = server_message(rq_catalog_server(ctx));
+    Pb__ServerName server = rq__server_message(rq_catalog_server(ctx));
     Pb__ServerName *servers[] = {&server};
     r.server_name = servers;
     r.n_server_name = 1;

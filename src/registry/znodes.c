@@ -13,17 +13,6 @@
 /* HBASE: HConstants.RPC_CURRENT_VERSION in znodes */
 #define RPC_VERSION 0
 
-static Pb__ServerName server_message(const rq_server_name *s)
-{
-    Pb__ServerName m = PB__SERVER_NAME__INIT;
-    m.host_name = (char *)s->host;
-    m.has_port = 1;
-    m.port = s->port;
-    m.has_start_code = 1;
-    m.start_code = (uint64_t)s->start_code;
-    return m;
-}
-
 /* The message behind HBase's header. */
 static rq_err wrap(const ProtobufCMessage *message, const rq_server_name *id, rq_arena *arena,
                    rq_slice *ret)
@@ -55,7 +44,7 @@ static rq_err value_hbaseid(const rq__znodes *z, rq_slice name, rq_arena *arena,
 static rq_err value_master(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     (void)name;
-    Pb__ServerName server = server_message(rq_catalog_master(z->catalog));
+    Pb__ServerName server = rq__server_message(rq_catalog_master(z->catalog));
     Pb__Master m = PB__MASTER__INIT;
     m.master = &server;
     m.has_rpc_version = 1;
@@ -69,7 +58,7 @@ static rq_err value_master(const rq__znodes *z, rq_slice name, rq_arena *arena, 
 static rq_err value_meta(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     (void)name;
-    Pb__ServerName server = server_message(rq_catalog_server(z->catalog));
+    Pb__ServerName server = rq__server_message(rq_catalog_server(z->catalog));
     Pb__MetaRegionServer m = PB__META_REGION_SERVER__INIT;
     m.server = &server;
     m.has_rpc_version = 1;

@@ -14,6 +14,8 @@
 #include "base/arena.h"
 #include "catalog/catalog.h"
 
+#include "proto/hbase.pb-c.h"
+
 typedef struct rq__znodes {
     rq_catalog *catalog;
     const char *root; /* "/hbase" */
@@ -25,6 +27,18 @@ typedef struct rq__znode {
     size_t child_count;
     bool ephemeral;
 } rq__znode;
+
+/* The protobuf form of a server's name; its strings are s's. */
+static inline Pb__ServerName rq__server_message(const rq_server_name *s)
+{
+    Pb__ServerName m = PB__SERVER_NAME__INIT;
+    m.host_name = (char *)s->host;
+    m.has_port = 1;
+    m.port = s->port;
+    m.has_start_code = 1;
+    m.start_code = (uint64_t)s->start_code;
+    return m;
+}
 
 /* REQUIRES: inside a read section. RQ_E_NOT_FOUND: no such node. Everything is in the arena. */
 RQ_NODISCARD

@@ -204,10 +204,18 @@ static void check_watches(rq_loop_timer *timer)
 /* Body of the reply, behind its header; *err is ZooKeeper's. */
 typedef rq_err request_fn(connection *c, rq_cursor *in, rq_buf *out, int32_t *err);
 
-static rq_err get_path_and_watch(rq_cursor *in, rq_slice *path, bool *watched, int32_t *err)
+/* Reads the path and, with `watched`, the flag behind it, and looks the node up. *err: what the
+ * client is told; the node is there when it is OK. */
+static rq_err take_node(connection *c, rq_cursor *in, rq_slice *path, bool *watched,
+                        rq__znode *node, rq__zk_stat *stat, int32_t *err)
 {
-    if (rq__zk_read_buffer(in, path) && rq__zk_read_bool(in, watched)) return RQ_OK;
-    *err = RQ__ZK_MARSHALLING;
+    if (!rq__zk_read_buffer(in, path) || (watched != NULL && !rq__zk_read_bool(in, watched))) {
+        *err = RQ__ZK_MARSHALLING;
+        return RQ_OK;
+    }
+    rq_err rc = read_node(c, *path, node, stat);
+    if (rc != RQ_E_NOT_FOUND) return rc;
+    *err = RQ__ZK_NO_NODE;
     return RQ_OK;
 }
 
@@ -217,14 +225,11 @@ static rq_err do_exists(connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
     bool watched = false;
     rq__znode node;
     rq__zk_stat stat;
-    RQ_TRY(get_path_and_watch(in, &path, &watched, err));
-    if (*err != RQ__ZK_OK) return RQ_OK;
-    rq_err rc = read_node(c, path, &node, &stat);
-    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
-    if (watched) RQ_TRY(add_watch(c, WATCH_EXIST, path, rc == RQ_OK ? &node : NULL));
-    if (rc == RQ_OK) return rq__zk_write_stat(out, &stat);
-    *err = RQ__ZK_NO_NODE;
-    return RQ_OK;
+    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
+    if (*err == RQ__ZK_MARSHALLING) return RQ_OK;
+    bool there = *err == RQ__ZK_OK;
+    if (watched) RQ_TRY(add_watch(c, WATCH_EXIST, path, there ? &node : NULL));
+    return there ? rq__zk_write_stat(out, &stat) : RQ_OK;
 }
 
 static rq_err do_get_data(connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
@@ -233,14 +238,8 @@ static rq_err do_get_data(connection *c, rq_cursor *in, rq_buf *out, int32_t *er
     bool watched = false;
     rq__znode node;
     rq__zk_stat stat;
-    RQ_TRY(get_path_and_watch(in, &path, &watched, err));
+    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
     if (*err != RQ__ZK_OK) return RQ_OK;
-    rq_err rc = read_node(c, path, &node, &stat);
-    if (rc == RQ_E_NOT_FOUND) {
-        *err = RQ__ZK_NO_NODE;
-        return RQ_OK;
-    }
-    if (rc != RQ_OK) return rc;
     if (watched) RQ_TRY(add_watch(c, WATCH_DATA, path, &node));
     RQ_TRY(rq__zk_write_buffer(out, node.data));
     return rq__zk_write_stat(out, &stat);
@@ -252,14 +251,8 @@ static rq_err get_children(connection *c, rq_cursor *in, rq_buf *out, int32_t *e
     bool watched = false;
     rq__znode node;
     rq__zk_stat stat;
-    RQ_TRY(get_path_and_watch(in, &path, &watched, err));
+    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
     if (*err != RQ__ZK_OK) return RQ_OK;
-    rq_err rc = read_node(c, path, &node, &stat);
-    if (rc == RQ_E_NOT_FOUND) {
-        *err = RQ__ZK_NO_NODE;
-        return RQ_OK;
-    }
-    if (rc != RQ_OK) return rc;
     if (watched) RQ_TRY(add_watch(c, WATCH_CHILD, path, &node));
     RQ_TRY(rq_buf_append_be32(out, (uint32_t)node.child_count));
     for (size_t i = 0; i < node.child_count; i++)
@@ -283,16 +276,8 @@ static rq_err do_get_acl(connection *c, rq_cursor *in, rq_buf *out, int32_t *err
     rq_slice path;
     rq__znode node;
     rq__zk_stat stat;
-    if (!rq__zk_read_buffer(in, &path)) {
-        *err = RQ__ZK_MARSHALLING;
-        return RQ_OK;
-    }
-    rq_err rc = read_node(c, path, &node, &stat);
-    if (rc == RQ_E_NOT_FOUND) {
-        *err = RQ__ZK_NO_NODE;
-        return RQ_OK;
-    }
-    if (rc != RQ_OK) return rc;
+    RQ_TRY(take_node(c, in, &path, NULL, &node, &stat, err));
+    if (*err != RQ__ZK_OK) return RQ_OK;
     RQ_TRY(rq_buf_append_be32(out, 1));
     RQ_TRY(rq_buf_append_be32(out, 1)); /* READ */
     RQ_TRY(rq__zk_write_buffer(out, RQ_SLICE_LIT("world")));
