@@ -190,7 +190,9 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                               .log = &s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot make event loops: %s", rq_err_text(rc));
-    rc = rq_rpc_budget_new((size_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX), &s->budget);
+    uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
+    if (requests == 0) requests = rq_engine_memory_budget(o->config) / 4;
+    rc = rq_rpc_budget_new((size_t)requests, &s->budget);
     if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,

@@ -37,10 +37,24 @@ static uint64_t default_budget(void)
     return share < most ? share : most;
 }
 
-static void take_settings(rq_engine *e, const rq_config *c)
+uint64_t rq_engine_memory_budget(const rq_config *c)
 {
     uint64_t budget = (uint64_t)rq_config_int(c, RQ_SET_MEMORY);
-    if (budget == 0) budget = default_budget();
+    return budget == 0 ? default_budget() : budget;
+}
+
+/* The log's ring: a record must fit into half of it, and a cell may have 10 MB. */
+static size_t staging_bytes_max(const rq_config *c)
+{
+    uint64_t share = rq_engine_memory_budget(c) / 8;
+    uint64_t least = (uint64_t)32 << 20;
+    uint64_t most = (uint64_t)64 << 20;
+    return (size_t)(share < least ? least : share > most ? most : share);
+}
+
+static void take_settings(rq_engine *e, const rq_config *c)
+{
+    uint64_t budget = rq_engine_memory_budget(c);
     e->memstore_high = (uint64_t)((double)budget * rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE));
     e->memstore_low =
         (uint64_t)((double)e->memstore_high * rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE_LOW));
@@ -268,6 +282,7 @@ static rq_err open_log(rq_engine *e, const rq_config *c, rq_error *why)
     rq_wal_options o = {
         .segment_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_SEGMENT),
         .max_log_bytes = (uint64_t)rq_config_int(c, RQ_SET_WAL_MAX),
+        .staging_bytes_max = staging_bytes_max(c),
         .on_pressure = on_pressure,
         .on_corrupt = on_corrupt,
         .on_failed = on_failed,

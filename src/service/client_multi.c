@@ -517,9 +517,9 @@ static rq_err go_on_get(multi_job *m, const Pb__Action *action)
 static bool too_much(const multi_job *m)
 {
     const rq_rpc_client *client = m->job.call->client;
-    uint64_t max = m->job.service->result_bytes_max;
-    return client->retry_immediately &&
-           (m->result_bytes > max || m->job.ctx.block_bytes_used > max);
+    const rq_client_service *s = m->job.service;
+    return client->retry_immediately && (m->result_bytes > s->result_bytes_max ||
+                                         m->job.ctx.block_bytes_used > s->block_bytes_max);
 }
 
 static rq_err refuse_more(multi_job *m, const Pb__Action *action)

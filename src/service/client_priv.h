@@ -28,7 +28,8 @@ struct rq_client_service {
     rq__leases *leases;
     /* settings */
     uint64_t cell_bytes_max;
-    uint64_t result_bytes_max;
+    uint64_t result_bytes_max; /* of a scan or multi answer */
+    uint64_t block_bytes_max;  /* that a multi reads */
     uint64_t lease_ms;
     uint64_t rpc_timeout_ms;
     uint64_t rows_warning;

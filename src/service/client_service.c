@@ -260,6 +260,16 @@ static rq_err join_loops(rq_client_service *s)
     return RQ_OK;
 }
 
+/* HBase's limit is 100 MB, whatever memory there is. */
+static void take_result_limits(rq_client_service *s, const rq_config *c)
+{
+    uint64_t hbase = (uint64_t)100 << 20;
+    uint64_t set = (uint64_t)rq_config_int(c, RQ_SET_SCAN_MAX_RESULT);
+    uint64_t share = rq_engine_memory_budget(c) / 16;
+    s->block_bytes_max = set != 0 ? set : hbase;
+    s->result_bytes_max = set != 0 ? set : share < hbase ? share : hbase;
+}
+
 rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
                              rq_error *why)
 {
@@ -270,7 +280,7 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->catalog = o->catalog;
     s->loops = o->loops;
     s->cell_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_CELL_MAX);
-    s->result_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_SCAN_MAX_RESULT);
+    take_result_limits(s, o->config);
     s->lease_ms = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNER_LEASE);
     s->rpc_timeout_ms = (uint64_t)rq_config_int(o->config, RQ_SET_RPC_TIMEOUT);
     s->rows_warning = (uint64_t)rq_config_int(o->config, RQ_SET_ROWS_WARNING);
