@@ -81,8 +81,7 @@ void rq__region_abandon(rq_catalog *c, rq_region *r)
                     why.message);
 }
 
-/* --- opening
- * --------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 typedef struct opening {
     rq_catalog *catalog;
@@ -137,8 +136,7 @@ rq_err rq__open_regions(rq_catalog *c, rq__opened *list, size_t count, rq_error 
     return rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
-/* --- closing
- * ------------------------------------------------------------------------------------------ */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 typedef struct closing {
     rq_catalog *catalog;

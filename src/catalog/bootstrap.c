@@ -96,8 +96,7 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
     return RQ_OK;
 }
 
-/* --- 1: the two regions everything else stands in ------------------------------------------------
- */
+/* --- 1: the two regions everything else stands in --------------------------------------------- */
 
 /* The descriptor on disk, or the built-in one where it cannot be read (it is written then). */
 static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *ns, const char *q,
@@ -171,8 +170,7 @@ static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error 
     return commit_meta(b->catalog, &batch, why);
 }
 
-/* --- 2: what meta says
- * ----------------------------------------------------------------------------- */
+/* --- 2: what meta says ------------------------------------------------------------------------ */
 
 static known_table *table_of(boot *b, rq_slice name)
 {
@@ -277,8 +275,7 @@ static rq_err read_descriptors(boot *b, rq_error *why)
     return RQ_OK;
 }
 
-/* --- 4: regions
- * -------------------------------------------------------------------------------------- */
+/* --- 4: regions ------------------------------------------------------------------------------- */
 
 static bool to_be_opened(rq_catalog *c, const known_table *t)
 {
@@ -358,8 +355,7 @@ static rq_err publish_tables(boot *b, rq_error *why)
     return rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
-/* --- 5: namespaces and places
- * -------------------------------------------------------------------------- */
+/* --- 5: namespaces and places ----------------------------------------------------------------- */
 
 typedef struct namespaces {
     rq_catalog *catalog;
@@ -501,8 +497,7 @@ static rq_err write_places(boot *b, rq_error *why)
     return commit_meta(c, &batch, why);
 }
 
-/* --- 6: what the log holds besides
- * ----------------------------------------------------------------------- */
+/* --- 6: what the log holds besides ------------------------------------------------------------ */
 
 static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
 {
@@ -517,8 +512,7 @@ static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
     return known ? RQ_LEFTOVER_KEEP : RQ_LEFTOVER_DROP;
 }
 
-/* --- all of it
- * ---------------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 static rq_err run(boot *b, rq_error *why)
 {

@@ -7,8 +7,7 @@
 
 #define META_ENCODED "1588230740"
 
-/* --- lookups ------------------------------------------------------------------------------------
- */
+/* --- lookups ---------------------------------------------------------------------------------- */
 
 const rq_server_name *rq_catalog_server(const rq_catalog *c)
 {
@@ -147,8 +146,7 @@ rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_u
     return RQ_OK;
 }
 
-/* --- shared
- * ---------------------------------------------------------------------------------------- */
+/* --- shared ----------------------------------------------------------------------------------- */
 
 int64_t rq__catalog_now_ms(rq_catalog *c)
 {
@@ -216,8 +214,28 @@ void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why)
     rq__procedures_reopen(c, info);
 }
 
-/* --- life
- * -------------------------------------------------------------------------------------------- */
+rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq_catalog_region *r = rq_catalog_region_find(c, encoded);
+    rq_err rc = RQ_OK;
+    if (r == NULL) {
+        char name[128];
+        rq_bytes_to_string(encoded, name, sizeof name);
+        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%s", name);
+    } else if (r->state == RQ_REGION_FAILED_OPEN) {
+        rq__procedures_reopen(c, r->info);
+    } else {
+        rc =
+            rq_fail(why, RQ_E_DO_NOT_RETRY, "Unexpected state for state=%s, location=%s, region=%s",
+                    rq__region_state_name(r->state), c->server.text, r->info->encoded);
+    }
+    rq_epoch_unpin(c->env->epoch, &m);
+    return rc;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
 
 static rq_err copy_names(rq_catalog *c, const rq_catalog_options *o)
 {
@@ -242,6 +260,11 @@ static rq_err copy_names(rq_catalog *c, const rq_catalog_options *o)
     return RQ_OK;
 }
 
+static int64_t setting(const rq_catalog *c, rq_setting s, int64_t fallback)
+{
+    return c->config == NULL ? fallback : rq_config_int(c->config, s);
+}
+
 rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_options *options,
                        rq_catalog **ret, rq_error *why)
 {
@@ -252,6 +275,8 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     c->root = root;
     c->config = options->config;
     pthread_mutex_init(&c->store_lock, NULL);
+    c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
+    c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
     for (int i = 0; i < RQ_SWITCH_COUNT; i++)
         atomic_init(&c->switches[i], true);
     rq_err rc = copy_names(c, options);
@@ -263,6 +288,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
         return rc;
     }
     rq__procedures_resume(c);
+    rq__cleaner_start(c);
     *ret = c;
     return RQ_OK;
 }
@@ -325,6 +351,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
     more = close_store(c, clean, why);
     if (rc == RQ_OK) rc = more;
     rq__procedures_clear(c);
+    rq__cleaner_clear(c);
     if (atomic_load(&c->views.now) != NULL) rq__views_clear(&c->views);
     pthread_mutex_destroy(&c->store_lock);
     free(c->names);

@@ -56,7 +56,7 @@ rq_engine *rq_catalog_engine(const rq_catalog *c);
  */
 void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
 
-/* --- regions: read section ------------------------------------------------------------------ */
+/* --- regions: read section -------------------------------------------------------------------- */
 /* HBASE: RegionState.State; as meta's info:state names them. */
 typedef enum rq_region_state {
     RQ_REGION_OFFLINE,
@@ -120,8 +120,7 @@ void rq_catalog_online(const rq_catalog *c, const rq_catalog_region *const **ret
 /* Grows with every published view: whoever caches something derived can tell. */
 uint64_t rq_catalog_view_number(const rq_catalog *c);
 
-/* --- namespaces: read section ------------------------------------------------------------------
- */
+/* --- namespaces: read section ----------------------------------------------------------------- */
 typedef struct rq_namespace {
     rq_slice name;
     rq_attributes configuration;
@@ -145,8 +144,7 @@ rq_err rq_namespace_name_check(rq_slice ns, rq_error *why);
 /* "ns:q", or "q" in the default namespace. .ptr NULL when memory is out. */
 rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier);
 
-/* --- changes ------------------------------------------------------------------------------------
- */
+/* --- changes ---------------------------------------------------------------------------------- */
 /* In durable records: DO NOT CHANGE. */
 typedef enum rq_ddl_kind {
     RQ_DDL_CREATE_TABLE = 1,
@@ -207,8 +205,7 @@ void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
 RQ_NODISCARD
 rq_err rq_catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
 
-/* --- procedures ---------------------------------------------------------------------------------
- */
+/* --- procedures ------------------------------------------------------------------------------- */
 typedef struct rq_procedure {
     uint64_t id;
     rq_ddl_kind kind;
@@ -238,8 +235,16 @@ RQ_NODISCARD
 rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
                                uint32_t *ret_total, rq_error *why);
 
-/* --- switches ------------------------------------------------------------------------------------
- */
+/* Opens a region that could not be opened (RQ_REGION_FAILED_OPEN) again, in the background, until
+ * it succeeds. RQ_E_UNKNOWN_REGION; RQ_E_DO_NOT_RETRY when it is not in that state. Any thread. */
+RQ_NODISCARD
+rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why);
+/* A round of the archive's cleaner; *ret_ran false when it is switched off or at work already.
+ * Blocking. */
+RQ_NODISCARD
+rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why);
+
+/* --- switches --------------------------------------------------------------------------------- */
 typedef enum rq_switch {
     RQ_SWITCH_BALANCER,
     RQ_SWITCH_NORMALIZER,

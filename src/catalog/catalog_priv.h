@@ -9,6 +9,22 @@
 #include "catalog/procedure.h"
 #include "catalog/view.h"
 
+/* A file of archive/ and since when it is known. */
+typedef struct rq__seen_file {
+    uint64_t hash; /* of its path */
+    int64_t first_ms;
+} rq__seen_file;
+
+/* cleaner.c */
+typedef struct rq__cleaner {
+    rq_timer timer;
+    rq_task task;
+    int64_t interval_ms, ttl_ms;
+    _Atomic bool busy;
+    rq__seen_file *seen; /* ascending by hash; whoever is busy owns it */
+    size_t count;
+} rq__cleaner;
+
 struct rq_catalog {
     rq_engine *engine;
     const rq_env *env;
@@ -23,6 +39,7 @@ struct rq_catalog {
     pthread_mutex_t store_lock;
     rq_region *store RQ_GUARDED_BY(store_lock);
     rq__procedures procedures;
+    rq__cleaner cleaner;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool stopping;
@@ -45,10 +62,9 @@ RQ_NODISCARD
 rq_err rq__catalog_table_ref(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq__table_node **ret,
                              rq_error *why);
 
-/* --- assign.c: opening and closing many regions -------------------------------------------------
- */
-/* Runs fn(ctx, i) for i < count: on this thread and, as far as it is free, on RQ_POOL_WORK. Returns
- * when all are done; never waits for a pool thread that has not begun. */
+/* --- assign.c: opening and closing many regions ----------------------------------------------- */
+/* Runs fn(ctx, i) for i < count: on this thread and, as far as it is free, on RQ_POOL_WORK.
+ * Returns when all are done; never waits for a pool thread that has not begun. */
 RQ_NODISCARD
 rq_err rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
 
@@ -76,13 +92,15 @@ rq_err rq__close_regions(rq_catalog *c, rq_region **regions, size_t count, bool 
 /* Closes without a flush: nothing worth keeping was written, or the log has it. */
 void rq__region_abandon(rq_catalog *c, rq_region *r);
 
-/* --- bootstrap.c: the first start and every start
- * ------------------------------------------------- */
+/* --- bootstrap.c: the first start and every start --------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__bootstrap(rq_catalog *c, rq_error *why);
 
-/* --- switches.c
- * ------------------------------------------------------------------------------------ */
+/* --- cleaner.c -------------------------------------------------------------------------------- */
+void rq__cleaner_start(rq_catalog *c);
+void rq__cleaner_clear(rq_catalog *c);
+
+/* --- switches.c ------------------------------------------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__switches_load(rq_catalog *c, rq_error *why);
 

@@ -39,8 +39,7 @@ rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error 
     return rc;
 }
 
-/* --- regions on disk ----------------------------------------------------------------------------
- */
+/* --- regions on disk -------------------------------------------------------------------------- */
 
 rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
                         rq_error *why)
@@ -122,8 +121,7 @@ rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret
     return RQ_OK;
 }
 
-/* --- the view
- * ------------------------------------------------------------------------------------- */
+/* --- the view --------------------------------------------------------------------------------- */
 
 static rq_err no_memory(rq_error *why)
 {
@@ -235,8 +233,7 @@ rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *ope
     return rc;
 }
 
-/* --- meta
- * --------------------------------------------------------------------------------------------- */
+/* --- meta ------------------------------------------------------------------------------------- */
 
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count)
 {

@@ -26,8 +26,7 @@ static rq_err check_modifiable(rq_catalog *c, rq__proc *p, rq__table_node **ret,
     return RQ_OK;
 }
 
-/* --- delete --------------------------------------------------------------------------------------
- */
+/* --- delete ----------------------------------------------------------------------------------- */
 
 rq_err rq__delete_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
@@ -70,8 +69,7 @@ rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* --- truncate ------------------------------------------------------------------------------------
- */
+/* --- truncate --------------------------------------------------------------------------------- */
 
 /* HBASE: preflightChecks(env, false), in the procedure's constructor: at once. */
 rq_err rq__truncate_precheck(rq_catalog *c, rq__proc *p, rq_error *why)

@@ -106,8 +106,7 @@ static rq_err write_row(rq_catalog *c, const rq__proc *p, bool put, rq_error *wh
     return rc;
 }
 
-/* --- create, modify ------------------------------------------------------------------------------
- */
+/* --- create, modify --------------------------------------------------------------------------- */
 
 rq_err rq__ns_create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
@@ -165,8 +164,7 @@ rq_err rq__ns_modify_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return check_descriptor(p, why);
 }
 
-/* --- delete
- * ----------------------------------------------------------------------------------------- */
+/* --- delete ----------------------------------------------------------------------------------- */
 
 rq_err rq__ns_delete_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {

@@ -29,8 +29,7 @@ rq__step_fn rq__ns_create_precheck, rq__ns_create_prepare, rq__ns_create_folder,
 rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
 rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_folder;
 
-/* --- common (ddl_common.c)
- * ------------------------------------------------------------------------ */
+/* --- common (ddl_common.c) -------------------------------------------------------------------- */
 /* p->schema, parsed from p->descriptor when a restart lost it. */
 RQ_NODISCARD
 rq_err rq__need_schema(rq__proc *p, rq_error *why);

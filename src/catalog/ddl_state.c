@@ -49,8 +49,7 @@ static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
-/* --- enable
- * --------------------------------------------------------------------------------------- */
+/* --- enable ----------------------------------------------------------------------------------- */
 
 rq_err rq__enable_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
@@ -88,8 +87,7 @@ rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* --- disable
- * --------------------------------------------------------------------------------------- */
+/* --- disable ---------------------------------------------------------------------------------- */
 
 /* HBASE: preflightChecks(env, true), in the procedure's constructor: at once. */
 rq_err rq__disable_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -156,8 +154,7 @@ rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     return rq__publish_state(c, p, NULL, RQ_TABLE_DISABLED, why);
 }
 
-/* --- flush
- * ------------------------------------------------------------------------------------------- */
+/* --- flush ------------------------------------------------------------------------------------ */
 
 /* The families come in split_keys. HBASE: FlushTableProcedure.preflightChecks. */
 rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -224,8 +221,7 @@ rq_err rq__flush_run(rq_catalog *c, rq__proc *p, rq_error *why)
     return f.rc == RQ_OK ? RQ_OK : rq_fail(why, f.rc, "%s", f.why.message);
 }
 
-/* --- a region that was given up
- * -------------------------------------------------------------------------- */
+/* --- a region that was given up --------------------------------------------------------------- */
 
 rq_err rq__reopen_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {

@@ -14,8 +14,7 @@
     "sanity checks"
 #define TRACKER "hbase.store.file-tracker.impl"
 
-/* --- parsing and editing ------------------------------------------------------------------------
- */
+/* --- parsing and editing ---------------------------------------------------------------------- */
 
 static rq_slice slice_of(ProtobufCBinaryData b)
 {
@@ -43,6 +42,9 @@ static rq_err pack_and_parse(const Pb__TableSchema *m, rq_table_schema **ret, rq
     rq_error parse = {0};
     rq_err rc = rq_table_schema_parse(rq_slice_of(pb, len), ret, &parse);
     free(pb);
+    /* HBASE: checkBloomFilterType hides the cause. */
+    if (rc == RQ_E_ILLEGAL_ARGUMENT && strstr(parse.message, ".regionserver.BloomType.") != NULL)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Failed to get bloom filter param" BYPASS);
     if (rc == RQ_E_ILLEGAL_ARGUMENT && strncmp(parse.message, "No enum constant", 16) == 0)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s" BYPASS, parse.message);
     if (rc != RQ_OK && parse.code != RQ_OK) return rq_fail(why, rc, "%s", parse.message);
@@ -156,8 +158,7 @@ rq_err rq__descriptor_change(const rq_table_schema *old, rq__family_change chang
     return rc;
 }
 
-/* --- sanity
- * --------------------------------------------------------------------------------------- */
+/* --- sanity ----------------------------------------------------------------------------------- */
 
 static bool checks_wanted(const rq_config *config, const rq_table_schema *s)
 {

@@ -20,8 +20,7 @@ const char *rq__region_state_name(rq_region_state s)
     return state_names[s];
 }
 
-/* --- batches ------------------------------------------------------------------------------------
- */
+/* --- batches ---------------------------------------------------------------------------------- */
 
 void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms)
 {
@@ -98,8 +97,7 @@ rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_e
     return rc;
 }
 
-/* --- rows
- * ----------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static rq_slice arena_be64(rq_arena *a, uint64_t v)
 {
@@ -151,8 +149,7 @@ rq_err rq__meta_delete_table(rq__batch *b, rq_slice table)
     return rq__batch_delete_family(b, table, "table");
 }
 
-/* --- reading
- * --------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 typedef struct row_buffer {
     rq_cellblock block;

@@ -28,8 +28,7 @@ enum tag {
     TAG_REMOVED_FAMILY = 8,
 };
 
-/* --- writing ------------------------------------------------------------------------------------
- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static rq_err put_field(rq_buf *b, enum tag tag, rq_slice value)
 {
@@ -114,8 +113,7 @@ rq_err rq__proc_encode(const rq__proc *p, rq_arena *arena, rq_slice *ret)
     return rc;
 }
 
-/* --- reading
- * -------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static rq_err bad(rq_error *why, const char *what)
 {

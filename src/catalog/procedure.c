@@ -21,8 +21,7 @@
 static void proc_run(rq_task *task);
 static void proc_retry(rq_task *task);
 
-/* --- a procedure's memory
- * ------------------------------------------------------------------------- */
+/* --- a procedure's memory --------------------------------------------------------------------- */
 
 static rq__proc *proc_alloc(rq_catalog *c)
 {
@@ -33,14 +32,48 @@ static rq__proc *proc_alloc(rq_catalog *c)
     return p;
 }
 
+/* Regions it opened that never came into a view: nobody wrote to them. */
+static void abandon_opened(rq__proc *p)
+{
+    if (p->opened == NULL) return;
+    for (size_t i = 0; i < p->opened_count; i++)
+        if (p->opened[i].node != NULL && p->opened[i].node->pub.region != NULL)
+            rq__region_abandon(p->catalog, p->opened[i].node->pub.region);
+    rq__opened_clear(p->opened, p->opened_count);
+}
+
+/* What a result needs no more: region names, descriptors. */
+static void proc_slim(rq__proc *p)
+{
+    rq_arena old = p->arena;
+    rq_slice *kept[] = {&p->ns, &p->qualifier, &p->table, &p->user};
+    rq_arena_init(&p->arena);
+    rq_slice copies[RQ_ARRAY_LEN(kept)];
+    for (size_t i = 0; i < RQ_ARRAY_LEN(kept); i++) {
+        copies[i] = rq_arena_copy(&p->arena, *kept[i]);
+        if (copies[i].ptr != NULL) continue;
+        rq_arena_clear(&p->arena); /* no memory for less memory: it stays as it is */
+        p->arena = old;
+        return;
+    }
+    for (size_t i = 0; i < RQ_ARRAY_LEN(kept); i++)
+        *kept[i] = copies[i];
+    rq_arena_clear(&old);
+    p->descriptor = p->family = (rq_slice){NULL, 0};
+    p->split_keys = p->removed_families = NULL;
+    p->regions = p->old_regions = NULL;
+    p->split_key_count = p->removed_family_count = p->region_count = p->old_region_count = 0;
+    free(p->opened);
+    p->opened = NULL;
+    p->opened_count = 0;
+    rq_table_schema_unref(p->schema);
+    p->schema = NULL;
+}
+
 static void proc_free(rq__proc *p)
 {
     if (p == NULL) return;
-    /* Regions it opened that never came into a view: nobody wrote to them. */
-    for (size_t i = 0; i < p->opened_count && p->opened != NULL; i++)
-        if (p->opened[i].node != NULL && p->opened[i].node->pub.region != NULL)
-            rq__region_abandon(p->catalog, p->opened[i].node->pub.region);
-    if (p->opened != NULL) rq__opened_clear(p->opened, p->opened_count);
+    abandon_opened(p);
     free(p->opened);
     rq_table_schema_unref(p->schema);
     rq_arena_clear(&p->arena);
@@ -75,8 +108,7 @@ static rq_err proc_from_ddl(rq__proc *p, const rq_ddl *d)
     return RQ_OK;
 }
 
-/* --- answers
- * ---------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static void submitted_run(rq_task *task)
 {
@@ -110,8 +142,7 @@ static void answer_proc(rq__proc *p, rq_err rc, const rq_error *why)
     answer(d, rc, why, p->id);
 }
 
-/* --- records
- * ------------------------------------------------------------------------------------------ */
+/* --- records ---------------------------------------------------------------------------------- */
 
 static rq_err write_record(rq__proc *p, bool synced, rq_error *why)
 {
@@ -159,8 +190,7 @@ static rq_err delete_records(rq_catalog *c, const uint64_t *ids, size_t count, r
     return rc;
 }
 
-/* --- locks
- * ---------------------------------------------------------------------------------------------- */
+/* --- locks ------------------------------------------------------------------------------------ */
 
 static bool conflict(const rq__proc *a, const rq__proc *b)
 {
@@ -217,9 +247,24 @@ static void task_done(rq_catalog *c)
     if (idle != NULL) idle->executor->latch_open(idle, RQ_OK);
 }
 
-/* --- lists
- * ------------------------------------------------------------------------------------------------
- */
+bool rq__procedures_task_begin(rq_catalog *c)
+{
+    pthread_mutex_lock(&c->procedures.lock);
+    bool go = !c->procedures.stopping;
+    if (go) c->procedures.busy++;
+    pthread_mutex_unlock(&c->procedures.lock);
+    return go;
+}
+
+void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c))
+{
+    pthread_mutex_lock(&c->procedures.lock);
+    if (!c->procedures.stopping) again(c);
+    pthread_mutex_unlock(&c->procedures.lock);
+    task_done(c);
+}
+
+/* --- lists ------------------------------------------------------------------------------------ */
 
 static void active_append(rq__procedures *ps, rq__proc *p)
 {
@@ -296,8 +341,7 @@ static void evict(rq_catalog *c, rq__proc *list)
     }
 }
 
-/* --- the end of a procedure
- * ----------------------------------------------------------------------------------- */
+/* --- the end of a procedure ------------------------------------------------------------------- */
 
 static void finish(rq__proc *p, rq_err rc, const rq_error *why)
 {
@@ -317,20 +361,21 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
             rq_log_error(c->env->log, "catalog", "procedure %llu: its end cannot be recorded: %s",
                          (unsigned long long)p->id, record.message);
     }
+    abandon_opened(p);
     pthread_mutex_lock(&ps->lock);
     active_remove(ps, p);
+    proc_slim(p);
     p->running = false;
     p->finished = true;
     rq_ddl *d = p->ddl;
     p->ddl = NULL;
-    /* Without a record it ended before it began, or was transient; its submitter was told, or is
-     * told now. A transient one that was announced keeps its result. */
-    bool keep = p->recorded || (p->ops->transient && d == NULL && p->id != 0);
+    /* One that failed its checks is kept as well when it has a nonce: a client that repeats the
+     * call is told the same end (HBASE: setFailureResultForNonce). */
+    bool keep = p->recorded || p->ops->transient || p->nonce != 0;
     uint64_t id = p->id;
     rq_error end = p->why;
     rq__proc *evicted = NULL;
-    if (keep || p->ops->transient) {
-        keep = true;
+    if (keep) {
         p->next = ps->finished;
         ps->finished = p;
         ps->finished_count++;
@@ -363,9 +408,7 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
     pthread_mutex_unlock(&c->procedures.lock);
 }
 
-/* --- steps
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- steps ------------------------------------------------------------------------------------ */
 
 /* Checks and record. On success the procedure will be carried out. */
 static rq_err begin(rq__proc *p, rq_error *why)
@@ -427,18 +470,12 @@ static void proc_retry(rq_task *task)
     rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
     rq__proc *p = RQ_CONTAINER_OF(timer, rq__proc, timer);
     rq_catalog *c = p->catalog;
-    pthread_mutex_lock(&c->procedures.lock);
-    bool go = !c->procedures.stopping;
-    if (go) c->procedures.busy++;
-    pthread_mutex_unlock(&c->procedures.lock);
-    if (!go) return;
+    if (!rq__procedures_task_begin(c)) return;
     p->task = (rq_task){.run = proc_run};
     c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &p->task);
 }
 
-/* --- submission
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- submission ------------------------------------------------------------------------------- */
 
 /* Enters the procedure, or finds the one that had its nonce before. */
 static rq__proc *enter(rq__proc *p, rq_ddl *d)
@@ -501,11 +538,7 @@ static void accept_run(rq_task *task)
 void rq_catalog_submit(rq_catalog *c, rq_ddl *d)
 {
     d->catalog = c;
-    pthread_mutex_lock(&c->procedures.lock);
-    bool go = !c->procedures.stopping;
-    if (go) c->procedures.busy++;
-    pthread_mutex_unlock(&c->procedures.lock);
-    if (!go) {
+    if (!rq__procedures_task_begin(c)) {
         rq_error why = {0};
         rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master.text);
         answer(d, rc, &why, 0);
@@ -575,9 +608,7 @@ no_memory:
     rq_log_error(c->env->log, "catalog", "no memory to reopen region %s", info->encoded);
 }
 
-/* --- start and stop
- * ---------------------------------------------------------------------------------------------------
- */
+/* --- start and stop --------------------------------------------------------------------------- */
 
 rq_err rq__procedures_init(rq_catalog *c, rq_error *why)
 {
@@ -657,6 +688,7 @@ void rq__procedures_stop(rq_catalog *c)
     bool wait = ps->busy > 0;
     for (rq__proc *p = ps->active; p != NULL; p = p->next)
         if (p->timer.task.run != NULL) (void)ex->timer_cancel(ex, &p->timer);
+    if (c->cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->cleaner.timer);
     pthread_mutex_unlock(&ps->lock);
     /* The rc is always RQ_OK: nobody opens it with another. */
     if (wait) (void)ex->latch_wait(&idle);
@@ -721,9 +753,7 @@ void rq__procedures_clear(rq_catalog *c)
     pthread_mutex_destroy(&ps->lock);
 }
 
-/* --- what others may know
- * --------------------------------------------------------------------------------------------------
- */
+/* --- what others may know --------------------------------------------------------------------- */
 
 /* REQUIRES: lock held. */
 static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)

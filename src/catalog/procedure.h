@@ -125,11 +125,15 @@ RQ_NODISCARD
 rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why);
 void rq__procedures_clear(rq_catalog *c);
 
+/* Other background work of the catalog: begun here it is waited for by _stop. False: stopping.
+ * `again` is called unless it is stopping; the catalog may be gone when _end returns. */
+bool rq__procedures_task_begin(rq_catalog *c);
+void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c));
+
 /* An internal change (a region to be reopened); fire and forget. */
 void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info);
 
-/* --- records (proc_record.c)
- * ------------------------------------------------------------------------ */
+/* --- records (proc_record.c) ------------------------------------------------------------------ */
 /* A serialized pb Procedure. */
 RQ_NODISCARD
 rq_err rq__proc_encode(const rq__proc *p, rq_arena *arena, rq_slice *ret);

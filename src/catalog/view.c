@@ -7,8 +7,7 @@
 
 #include "proto/hbase.pb-c.h"
 
-/* --- region nodes ------------------------------------------------------------------------------
- */
+/* --- region nodes ----------------------------------------------------------------------------- */
 
 static rq_slice copy_to(uint8_t **at, rq_slice s)
 {
@@ -61,8 +60,7 @@ void rq__region_node_unref(rq__region_node *n)
     free(n);
 }
 
-/* --- table nodes ---------------------------------------------------------------------------------
- */
+/* --- table nodes ------------------------------------------------------------------------------ */
 
 static int region_order(const void *a, const void *b)
 {
@@ -123,8 +121,7 @@ static int compare_names(rq_slice ns_a, rq_slice q_a, rq_slice ns_b, rq_slice q_
     return rq_slice_compare(q_a, q_b);
 }
 
-/* --- namespace nodes
- * ------------------------------------------------------------------------------ */
+/* --- namespace nodes -------------------------------------------------------------------------- */
 
 static rq_err namespace_fill(rq__namespace_node *n, const Pb__NamespaceDescriptor *m)
 {
@@ -174,8 +171,7 @@ void rq__namespace_node_unref(rq__namespace_node *n)
     free(n);
 }
 
-/* --- views
- * ---------------------------------------------------------------------------------------- */
+/* --- views ------------------------------------------------------------------------------------ */
 
 static rq__table_node *table_node_of(const rq_catalog_table *t)
 {
@@ -355,8 +351,7 @@ void rq__views_clear(rq__views *v)
     pthread_mutex_destroy(&v->edit_lock);
 }
 
-/* --- edits
- * ------------------------------------------------------------------------------------------ */
+/* --- edits ------------------------------------------------------------------------------------ */
 
 rq_err rq__edit_begin(rq__views *views, rq__edit *e)
 {

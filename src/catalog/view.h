@@ -61,8 +61,7 @@ rq_err rq__namespace_node_new(rq_slice pb, rq__namespace_node **ret, rq_error *w
 rq__namespace_node *rq__namespace_node_ref(rq__namespace_node *n);
 void rq__namespace_node_unref(rq__namespace_node *n);
 
-/* --- the view -----------------------------------------------------------------------------------
- */
+/* --- the view --------------------------------------------------------------------------------- */
 typedef struct rq__view {
     rq_epoch_node retired;
     struct rq__views *owner;
@@ -101,8 +100,7 @@ const rq_namespace *rq__view_namespace(const rq__view *v, rq_slice name);
 /* The table's region that holds the row, default replica. */
 const rq_catalog_region *rq__table_locate(const rq_catalog_table *t, rq_slice row);
 
-/* --- edits ---------------------------------------------------------------------------------------
- */
+/* --- edits ------------------------------------------------------------------------------------ */
 typedef struct rq__edit {
     rq__views *views;
     rq__table_node **tables;

@@ -194,9 +194,15 @@ static bool is_worth_a_look(rq__region_store *s)
     return worth;
 }
 
+void rq_engine_compactions_enable(rq_engine *e, bool on)
+{
+    atomic_store(&e->compactions_off, !on);
+}
+
 void rq__store_request_compaction(rq__region_store *s, int wanted)
 {
     rq_region *r = s->region;
+    if (atomic_load(&r->engine->compactions_off)) return;
     if (wanted == 1 && (!r->schema->compaction_enabled || !is_worth_a_look(s))) return;
     rq__store_want(s, wanted);
     if (atomic_load(&s->wanted) == 0 || atomic_exchange(&s->compacting, true)) return;

@@ -41,6 +41,7 @@ struct rq_engine {
     _Atomic uint64_t delayed_writes, refused_writes;
     _Atomic uint64_t dropped_records;
     _Atomic uint64_t versions_alive; /* store versions not freed yet */
+    _Atomic bool compactions_off;    /* rq_engine_compactions_enable(e, false) */
 
     rq__recovery recovery;
 

@@ -71,8 +71,7 @@ void world_clear(world *w)
     rq_sim_free(w->sim);
 }
 
-/* --- descriptors ---------------------------------------------------------------------------------
- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
 static ProtobufCBinaryData bytes_of(rq_slice s)
 {
@@ -140,8 +139,7 @@ rq_slice world_schema(rq_arena *a, const char *table, const char *families)
     return pack(a, &m.base);
 }
 
-/* --- verbs
- * ------------------------------------------------------------------------------------------ */
+/* --- verbs ------------------------------------------------------------------------------------ */
 
 static void submitted(rq_ddl *d)
 {
@@ -257,8 +255,7 @@ rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char 
     return rc;
 }
 
-/* --- rows
- * --------------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static rq_err region_of(world *w, const char *table, const char *row, rq_region **ret)
 {
@@ -344,8 +341,7 @@ rq_err world_get(world *w, const char *table, const char *row, const char *famil
     return rc;
 }
 
-/* --- what there is
- * -------------------------------------------------------------------------------------- */
+/* --- what there is ---------------------------------------------------------------------------- */
 
 static void put_attributes(rq_buf *b, const rq_attributes *a)
 {

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The archive's cleaner: files of dropped tables and the inputs of compactions wait in archive/ for
+ * a while (somebody may want one back) and are then removed, with the folders they leave empty.
+ * HBASE: HFileCleaner, TimeToLiveHFileCleaner.
+ *
+ * A file's own times say when it was written, not when it was archived. So a round notes the files
+ * it sees, and one is removed when a round finds it noted longer ago than its time to live. What
+ * was noted is forgotten with the server: after a restart the time begins anew.
+ */
+#include "catalog/catalog_priv.h"
+
+#include <stdlib.h>
+
+#define ARCHIVE "archive"
+#define DEPTH_MAX 16
+
+typedef struct round_state {
+    rq_catalog *catalog;
+    rq__seen_file *seen; /* of this round, ascending by hash */
+    size_t count, cap;
+    int64_t now_ms, ttl_ms;
+    size_t removed;
+    rq_err rc;
+} round_state;
+
+static uint64_t path_hash(const char *path)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (; *path != '\0'; path++)
+        h = (h ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static int seen_order(const void *a, const void *b)
+{
+    const rq__seen_file *x = a, *y = b;
+    return (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+static int64_t first_seen(const rq__cleaner *c, uint64_t hash, int64_t fallback)
+{
+    rq__seen_file key = {.hash = hash};
+    const rq__seen_file *f =
+        c->count == 0 ? NULL : bsearch(&key, c->seen, c->count, sizeof key, seen_order);
+    return f == NULL ? fallback : f->first_ms;
+}
+
+static rq_err note(round_state *r, uint64_t hash, int64_t first_ms)
+{
+    if (r->count == r->cap) {
+        size_t cap = r->cap == 0 ? 64 : r->cap * 2;
+        rq__seen_file *more = realloc(r->seen, cap * sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        r->seen = more;
+        r->cap = cap;
+    }
+    r->seen[r->count++] = (rq__seen_file){hash, first_ms};
+    return RQ_OK;
+}
+
+/* *ret_empty: nothing is left in the folder. */
+static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *ret_empty,
+                        rq_error *why)
+{
+    rq_vfs *v = r->catalog->env->vfs;
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_dir_entry *entries;
+    size_t count, left = 0;
+    rq_err rc = rq_vfs_list(v, dir, &a, &entries, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        char *path = rq_arena_printf(&a, "%s/%s", dir, entries[i].name);
+        bool gone = false;
+        if (path == NULL) {
+            rc = RQ_E_NO_MEMORY;
+        } else if (entries[i].is_dir) {
+            if (depth < DEPTH_MAX) rc = clean_dir(r, path, depth + 1, &gone, why);
+            /* Somebody may be about to put a file into it: then it is not empty, and stays. */
+            if (rc == RQ_OK && gone) gone = rq_vfs_remove(v, path, NULL) == RQ_OK;
+        } else {
+            uint64_t hash = path_hash(path);
+            int64_t first = first_seen(&r->catalog->cleaner, hash, r->now_ms);
+            if (r->now_ms - first >= r->ttl_ms) gone = rq_vfs_remove(v, path, NULL) == RQ_OK;
+            if (gone)
+                r->removed++;
+            else
+                rc = note(r, hash, first);
+        }
+        left += !gone;
+    }
+    rq_arena_clear(&a);
+    *ret_empty = rc == RQ_OK && left == 0;
+    return rc;
+}
+
+/* One round at a time: `busy` is the caller's. */
+static rq_err run_round(rq_catalog *c, rq_error *why)
+{
+    rq__cleaner *cl = &c->cleaner;
+    round_state r = {.catalog = c, .ttl_ms = cl->ttl_ms};
+    r.now_ms = c->env->executor->now_ms(c->env->executor);
+    rq_stat st;
+    bool empty;
+    rq_err rc = RQ_OK;
+    if (rq_vfs_stat(c->env->vfs, ARCHIVE, &st, NULL) == RQ_OK)
+        rc = clean_dir(&r, ARCHIVE, 0, &empty, why);
+    if (r.removed > 0)
+        rq_log_info(c->env->log, "catalog", "%zu files left archive/, %zu remain", r.removed,
+                    r.count);
+    if (rc != RQ_OK) {
+        free(r.seen);
+        return rc;
+    }
+    if (r.count > 1) qsort(r.seen, r.count, sizeof *r.seen, seen_order);
+    free(cl->seen);
+    cl->seen = r.seen;
+    cl->count = r.count;
+    return RQ_OK;
+}
+
+rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why)
+{
+    *ret_ran = false;
+    if (!rq_catalog_switch_get(c, RQ_SWITCH_CLEANER)) return RQ_OK;
+    if (atomic_exchange(&c->cleaner.busy, true)) return RQ_OK;
+    rq_err rc = run_round(c, why);
+    atomic_store(&c->cleaner.busy, false);
+    if (rc == RQ_OK) *ret_ran = true;
+    return rc;
+}
+
+/* --- on its own ------------------------------------------------------------------------------- */
+
+static void arm(rq_catalog *c)
+{
+    rq_executor *ex = c->env->executor;
+    if (c->cleaner.interval_ms > 0)
+        ex->timer_arm(ex, &c->cleaner.timer, c->procedures.lane,
+                      (uint64_t)c->cleaner.interval_ms * 1000000);
+}
+
+static void work(rq_task *task)
+{
+    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, cleaner.task);
+    bool ran;
+    rq_error why = {0};
+    if (rq_catalog_clean_archive(c, &ran, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "archive/ cannot be cleaned: %s", why.message);
+    rq__procedures_task_end(c, arm);
+}
+
+static void due(rq_task *task)
+{
+    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
+    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, cleaner.timer);
+    if (!rq__procedures_task_begin(c)) return;
+    c->cleaner.task = (rq_task){.run = work};
+    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->cleaner.task);
+}
+
+void rq__cleaner_start(rq_catalog *c)
+{
+    c->cleaner.timer.task.run = due;
+    arm(c);
+}
+
+void rq__cleaner_clear(rq_catalog *c)
+{
+    free(c->cleaner.seen);
+    c->cleaner.seen = NULL;
+    c->cleaner.count = 0;
+}
