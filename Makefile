@@ -29,7 +29,7 @@ build/build.ninja: | setup
 
 .PHONY: build/rorqual
 build/rorqual: setup build/build.ninja
-	@ninja -C build -j $(JOBS) --quiet rorqual
+	@ninja -C build -j $(JOBS) --quiet src/cli/rorqual
 	@[ -e build/rorqual ] || ln -s src/cli/rorqual build/rorqual
 
 run: build/rorqual
