@@ -3,6 +3,7 @@
  * The C half of the HFile compatibility test.
  *
  *   make_hfile cells SEED COUNT ROWS VALUE_MAX TAGS DELETES   random sorted cells as text
+ *   make_hfile meta  SEED COUNT ROWS VALUE_MAX TAGS DELETES   with rows and order of hbase:meta
  *   make_hfile rows COUNT                                     COUNT rows of one small cell
  *   make_hfile write FILE KEY=VALUE…  <cells                  our writer's file of them
  *
@@ -35,7 +36,7 @@ static void put_cell(const rq_cell *c)
     printf("%" PRId64 "\t%u\t%" PRIu64 "\n", c->timestamp, c->type, c->seqid);
 }
 
-static int make_cells(char **argv)
+static int make_cells(char **argv, rq_cell_order order)
 {
     rq_random random;
     rq_random_seed(&random, strtoull(argv[0], NULL, 10));
@@ -46,6 +47,7 @@ static int make_cells(char **argv)
         .value_max = (unsigned)strtoul(argv[3], NULL, 10),
         .tags = atoi(argv[4]) != 0,
         .deletes = atoi(argv[5]) != 0,
+        .order = order,
     };
     cell_list list;
     cell_list_make(&list, &random, &shape);
@@ -129,6 +131,8 @@ static bool take_option(plan *p, const char *name, const char *value)
         p->options.checksum = strcmp(value, "CRC32C") == 0  ? RQ_CHECKSUM_CRC32C
                               : strcmp(value, "CRC32") == 0 ? RQ_CHECKSUM_CRC32
                                                             : RQ_CHECKSUM_NONE;
+    else if (strcmp(name, "order") == 0)
+        p->options.order = strcmp(value, "META") == 0 ? RQ_ORDER_META : RQ_ORDER_DEFAULT;
     else if (strcmp(name, "block") == 0)
         p->options.block_bytes = (uint32_t)n;
     else if (strcmp(name, "per_checksum") == 0)
@@ -193,9 +197,10 @@ static int write_file(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc == 8 && strcmp(argv[1], "cells") == 0) return make_cells(argv + 2);
+    if (argc == 8 && strcmp(argv[1], "cells") == 0) return make_cells(argv + 2, RQ_ORDER_DEFAULT);
+    if (argc == 8 && strcmp(argv[1], "meta") == 0) return make_cells(argv + 2, RQ_ORDER_META);
     if (argc == 3 && strcmp(argv[1], "rows") == 0) return make_rows(argv + 2);
     if (argc >= 3 && strcmp(argv[1], "write") == 0) return write_file(argc - 2, argv + 2);
-    fprintf(stderr, "usage: make_hfile cells|rows|write ...\n");
+    fprintf(stderr, "usage: make_hfile cells|meta|rows|write ...\n");
     return 2;
 }

@@ -21,6 +21,7 @@ import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.InnerStoreCellComparator;
 import org.apache.hadoop.hbase.KeyValue;
+import org.apache.hadoop.hbase.MetaCellComparator;
 import org.apache.hadoop.hbase.PrivateCellUtil;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.Tag;
@@ -107,7 +108,8 @@ public class HFileTool {
       .withIncludesTags(!o.getOrDefault("tags", "1").equals("0"))
       .withDataBlockEncoding(DataBlockEncoding.valueOf(o.getOrDefault("encoding", "NONE")))
       .withCreateTime(Long.parseLong(o.getOrDefault("created", "0")))
-      .withCellComparator(InnerStoreCellComparator.INNER_STORE_COMPARATOR).build();
+      .withCellComparator(o.getOrDefault("order", "").equals("META") ? MetaCellComparator.META_COMPARATOR
+        : InnerStoreCellComparator.INNER_STORE_COMPARATOR).build();
     StoreFileWriter w = new StoreFileWriter.Builder(c, new CacheConfig(c), fs).withFilePath(new Path(a[2]))
       .withBloomType(BloomType.valueOf(o.getOrDefault("bloom", "ROW"))).withMaxKeyCount(1000000)
       .withFileContext(context).build();
