@@ -121,6 +121,7 @@ typedef struct rq__parse {
     rq_arena *arena;
     size_t bytes_left;
     unsigned depth;
+    bool no_memory;
     bool at_ceiling; /* the reason is ours, and told without HBase's wrapping */
     rq_error why;    /* message: the Java exception's toString() as ProtobufUtil would wrap it */
 } rq__parse;

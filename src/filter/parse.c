@@ -51,7 +51,9 @@ static void *budgeted_alloc(void *data, size_t size)
         return NULL;
     }
     p->bytes_left -= size;
-    return rq_arena_alloc(p->arena, size);
+    void *ptr = rq_arena_alloc(p->arena, size);
+    p->no_memory = p->no_memory || ptr == NULL;
+    return ptr;
 }
 
 static void free_with_arena(void *data, void *ptr)
@@ -63,7 +65,7 @@ void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq
 {
     ProtobufCAllocator allocator = {budgeted_alloc, free_with_arena, p};
     void *message = protobuf_c_message_unpack(type, &allocator, bytes.len, bytes.ptr);
-    if (message != NULL) return message;
+    if (message != NULL || p->no_memory) return message;
     if (p->at_ceiling)
         (void)rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "filter of more than %u bytes",
                       RQ__FILTER_BYTES_MAX);
