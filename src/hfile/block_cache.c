@@ -31,6 +31,7 @@
 #define USES_MAX 3
 #define USES_MAX_HIGH 7
 #define CODECS_KEPT 16
+#define EVICT_STEP 64
 
 enum { QUEUE_SMALL, QUEUE_MAIN, QUEUE_COUNT };
 
@@ -421,14 +422,18 @@ void rq__cache_evict_file(rq_block_cache *c, rq__cache_file *f)
 {
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
-        rq_hfile_block *victims = NULL;
-        (void)pthread_mutex_lock(&s->lock);
-        while (f->blocks[i] != NULL) {
-            remove_block(c, s, f->blocks[i], &victims);
-            s->evicted_by_file++;
+        /* A large file's blocks in steps, so that others get the lock in between. */
+        for (bool more = true; more;) {
+            rq_hfile_block *victims = NULL;
+            (void)pthread_mutex_lock(&s->lock);
+            for (int n = 0; n < EVICT_STEP && f->blocks[i] != NULL; n++) {
+                remove_block(c, s, f->blocks[i], &victims);
+                s->evicted_by_file++;
+            }
+            more = f->blocks[i] != NULL;
+            (void)pthread_mutex_unlock(&s->lock);
+            release_victims(victims);
         }
-        (void)pthread_mutex_unlock(&s->lock);
-        release_victims(victims);
     }
 }
 

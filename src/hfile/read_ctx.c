@@ -23,8 +23,10 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
     ctx->may_block = may_block;
     if (rc == RQ_OK) {
         /* The repeated call uses it; here it was only brought. */
-        ctx->blocks_used--;
-        ctx->block_bytes_used -= b->payload_len;
+        if (need.kind == RQ_BLOCK_DATA) {
+            ctx->blocks_used--;
+            ctx->block_bytes_used -= b->payload_len;
+        }
         pin(ctx, b);
     }
     rq_hfile_reader_unref(need.reader);

@@ -39,8 +39,8 @@ typedef struct rq_read_ctx {
     /* counters, only ever added to */
     uint64_t blocks_read;      /* from files, not the cache */
     uint64_t block_bytes_read; /* their size on disk */
-    uint64_t blocks_used;      /* HBASE: block bytes scanned counts these, cached or not */
-    uint64_t block_bytes_used; /* their size in memory */
+    uint64_t blocks_used;      /* data blocks a scanner moved to, cached or not */
+    uint64_t block_bytes_used; /* their size in memory. HBASE: block bytes scanned */
     /* the room's own */
     rq_hfile_block *pins[RQ_READ_PINS_MAX];
     uint32_t pin_next;

@@ -277,8 +277,10 @@ rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, u
         rq_hfile_block_unref(b);
         return rc;
     }
-    ctx->blocks_used++;
-    ctx->block_bytes_used += b->payload_len;
+    if (kind == RQ_BLOCK_DATA) {
+        ctx->blocks_used++;
+        ctx->block_bytes_used += b->payload_len;
+    }
     *ret = b;
     return RQ_OK;
 }
