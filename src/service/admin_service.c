@@ -8,6 +8,8 @@
 #include "service/messages.h"
 
 #include "hfile/block_cache.h"
+#include "region/region_scanner.h"
+#include "store/store.h"
 #include "wal/wal.h"
 
 #include "proto/admin.pb-c.h"
@@ -15,6 +17,7 @@
 #include "proto/quota.pb-c.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* --- leaving the loop
  * ------------------------------------------------------------------------------ */
@@ -191,6 +194,23 @@ static void flush_region(void *ctx, rq_call *call)
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }
 
+static bool has_family(const rq_region *r, rq_slice family)
+{
+    rq_table_schema *schema = rq_region_schema(r);
+    bool has = rq_table_schema_family(schema, family) != NULL;
+    rq_table_schema_unref(schema);
+    return has;
+}
+
+/* HBASE: RSRpcServices.compactRegion. */
+static rq_err no_such_family(const rq_region *r, rq_slice family, rq_error *why)
+{
+    char name[600];
+    rq_bytes_to_string(rq_region_get_info(r)->name, name, sizeof name);
+    return rq_fail(why, RQ_E_NO_SUCH_FAMILY, "column family %.*s does not exist in region %s",
+                   (int)family.len, (const char *)family.ptr, name);
+}
+
 static void compact_region(void *ctx, rq_call *call)
 {
     const rq_admin_services *s = ctx;
@@ -201,6 +221,8 @@ static void compact_region(void *ctx, rq_call *call)
     rq_slice family = {0};
     if (request->has_family) family = rq_slice_of(request->family.data, request->family.len);
     rq_err rc = find_region(s, request->region, &region, &why);
+    if (rc == RQ_OK && family.len > 0 && !has_family(region, family))
+        rc = no_such_family(region, family, &why);
     if (rc == RQ_OK)
         rc = rq_region_compact(region, family, request->has_major && request->major, &why);
     if (rc != RQ_OK)
@@ -239,6 +261,57 @@ static void compaction_switch(void *ctx, rq_call *call)
         rq__blocking_start(&j->blocking, ctx, call, switch_work, switch_answer);
 }
 
+/* --- files ------------------------------------------------------------------------------------ */
+
+static rq_err add_files(const rq_region *r, const struct rq_store *store, rq_call *call,
+                        Pb__GetStoreFileResponse *m)
+{
+    const rq_region_info *info = rq_region_get_info(r);
+    rq_slice family = rq_store_schema(store)->name;
+    const rq_store_version *v = rq_store_version_now(store);
+    char **more =
+        rq_arena_alloc(&call->arena, (m->n_store_file + v->file_count + 1) * sizeof *more);
+    if (more == NULL) return RQ_E_NO_MEMORY;
+    if (m->n_store_file > 0) memcpy(more, m->store_file, m->n_store_file * sizeof *more);
+    m->store_file = more;
+    for (size_t i = 0; i < v->file_count; i++) {
+        char *path = rq_arena_printf(&call->arena, "data/%.*s/%.*s/%s/%.*s/%s", (int)info->ns.len,
+                                     (const char *)info->ns.ptr, (int)info->qualifier.len,
+                                     (const char *)info->qualifier.ptr, info->encoded,
+                                     (int)family.len, (const char *)family.ptr, v->files[i].name);
+        if (path == NULL) return RQ_E_NO_MEMORY;
+        m->store_file[m->n_store_file++] = path;
+    }
+    return RQ_OK;
+}
+
+static bool asked_for(const Pb__GetStoreFileRequest *request, rq_slice family)
+{
+    for (size_t i = 0; i < request->n_family; i++)
+        if (rq_slice_eq(family, rq_slice_of(request->family[i].data, request->family[i].len)))
+            return true;
+    return request->n_family == 0;
+}
+
+/* Paths below the data folder. */
+static void get_store_file(void *ctx, rq_call *call)
+{
+    const Pb__GetStoreFileRequest *request = (const Pb__GetStoreFileRequest *)call->param;
+    Pb__GetStoreFileResponse response = PB__GET_STORE_FILE_RESPONSE__INIT;
+    rq_error why = {.code = RQ_OK};
+    rq_region *region;
+    rq_err rc = find_region(ctx, request->region, &region, &why);
+    for (size_t i = 0; rc == RQ_OK && i < rq_region_store_count(region); i++) {
+        const struct rq_store *store = rq_region_store_at(region, i);
+        if (asked_for(request, rq_store_schema(store)->name))
+            rc = add_files(region, store, call, &response);
+    }
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &why);
+    else
+        rq_call_reply(call, &response.base);
+}
+
 /* --- the server
  * ---------------------------------------------------------------------------------------------- */
 
@@ -273,6 +346,28 @@ static void get_slow_logs(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
+static void clear_slow_logs(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__ClearSlowLogResponses response = PB__CLEAR_SLOW_LOG_RESPONSES__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+/* HBASE: RSRpcServices.getLogEntries. */
+static void get_log_entries(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    const Pb__LogRequest *request = (const Pb__LogRequest *)call->param;
+    if (strstr(request->log_class_name, "SlowLogResponseRequest") == NULL) {
+        rq_call_fail(call, RQ_E_IOEXCEPTION, "Invalid request params");
+        return;
+    }
+    Pb__LogEntry response = PB__LOG_ENTRY__INIT;
+    response.log_class_name =
+        (char *)"org.apache.hadoop.hbase.shaded.protobuf.generated.AdminProtos$SlowLogResponses";
+    rq_call_reply(call, &response.base);
+}
+
 static void get_space_quota_snapshots(void *ctx, rq_call *call)
 {
     (void)ctx;
@@ -302,7 +397,9 @@ static const rq_rpc_method methods[] = {
     {"GetSpaceQuotaSnapshots", &pb__get_space_quota_snapshots_request__descriptor,
      get_space_quota_snapshots},
     {"GetCachedFilesList", &pb__get_cached_files_list_request__descriptor, get_cached_files},
-    {"GetStoreFile", &pb__get_store_file_request__descriptor, NULL},
+    {"GetStoreFile", &pb__get_store_file_request__descriptor, get_store_file},
+    {"ClearSlowLogsResponses", &pb__clear_slow_log_response_request__descriptor, clear_slow_logs},
+    {"GetLogEntries", &pb__log_request__descriptor, get_log_entries},
     {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor, NULL},
     {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor, NULL},
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor, NULL},

@@ -132,6 +132,57 @@ static rq_err add_tables(const rq_admin_services *a, rq_arena *arena, Pb__Cluste
     return RQ_OK;
 }
 
+static const Pb__RegionState__State wire_states[] = {
+    [RQ_REGION_OFFLINE] = PB__REGION_STATE__STATE__OFFLINE,
+    [RQ_REGION_OPENING] = PB__REGION_STATE__STATE__OPENING,
+    [RQ_REGION_OPEN] = PB__REGION_STATE__STATE__OPEN,
+    [RQ_REGION_CLOSING] = PB__REGION_STATE__STATE__CLOSING,
+    [RQ_REGION_CLOSED] = PB__REGION_STATE__STATE__CLOSED,
+    [RQ_REGION_FAILED_OPEN] = PB__REGION_STATE__STATE__FAILED_OPEN,
+};
+
+static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_region *r)
+{
+    Pb__RegionInTransition *m = rq_arena_alloc(arena, sizeof *m);
+    Pb__RegionSpecifier *spec = rq_arena_alloc(arena, sizeof *spec);
+    Pb__RegionState *state = rq_arena_alloc(arena, sizeof *state);
+    if (m == NULL || spec == NULL || state == NULL) return NULL;
+    pb__region_in_transition__init(m);
+    pb__region_specifier__init(spec);
+    pb__region_state__init(state);
+    spec->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
+    spec->value = rq__pb_binary(r->info->name);
+    state->region_info = rq__region_info_message(arena, r->info);
+    state->state = wire_states[r->state];
+    state->has_stamp = 1;
+    state->stamp = (uint64_t)r->changed_ms;
+    m->spec = spec;
+    m->region_state = state;
+    return state->region_info == NULL ? NULL : m;
+}
+
+/* Regions that should be open and are not, and those on their way. */
+static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
+{
+    const rq_catalog_table *const *tables;
+    size_t count, n = 0;
+    rq_catalog_tables(a->catalog, &tables, &count);
+    for (size_t i = 0; i < count; i++)
+        n += tables[i]->state == RQ_TABLE_DISABLED ? 0 : tables[i]->region_count;
+    m->regions_in_transition = rq_arena_alloc(arena, (n + 1) * sizeof(Pb__RegionInTransition *));
+    if (m->regions_in_transition == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < tables[i]->region_count; k++) {
+            const rq_catalog_region *r = tables[i]->regions[k];
+            if (tables[i]->state == RQ_TABLE_DISABLED || r->state == RQ_REGION_OPEN) continue;
+            Pb__RegionInTransition *t = in_transition(arena, r);
+            if (t == NULL) return RQ_E_NO_MEMORY;
+            m->regions_in_transition[m->n_regions_in_transition++] = t;
+        }
+    }
+    return RQ_OK;
+}
+
 void rq__get_cluster_status(void *ctx, rq_call *call)
 {
     rq_admin_services *a = ctx;
@@ -154,6 +205,8 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
         status.master_info_port = -1;
     }
     rq_err rc = add_server(a, &call->arena, &status, r);
+    if (rc == RQ_OK && wants(r, PB__OPTION__REGIONS_IN_TRANSITION))
+        rc = add_transitions(a, &call->arena, &status);
     if (rc == RQ_OK && wants(r, PB__OPTION__TABLE_TO_REGIONS_COUNT))
         rc = add_tables(a, &call->arena, &status);
     if (rc != RQ_OK)

@@ -138,6 +138,7 @@ void rq__truncate_table(void *ctx, rq_call *call)
     ddl_job *j = table_ddl(call, RQ_DDL_TRUNCATE_TABLE, r->tablename, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.preserve_splits = r->preservesplits;
+    j->ddl.early = rq_rpc_client_at_least(call->client, 2, 0);
     submit(ctx, j);
 }
 
@@ -145,7 +146,9 @@ void rq__enable_table(void *ctx, rq_call *call)
 {
     const Pb__EnableTableRequest *r = (const Pb__EnableTableRequest *)call->param;
     ddl_job *j = table_ddl(call, RQ_DDL_ENABLE_TABLE, r->table_name, r->nonce_group, r->nonce);
-    if (j != NULL) submit(ctx, j);
+    if (j == NULL) return;
+    j->ddl.early = rq_rpc_client_at_least(call->client, 1, 1);
+    submit(ctx, j);
 }
 
 void rq__disable_table(void *ctx, rq_call *call)
@@ -192,8 +195,16 @@ void rq__flush_table(void *ctx, rq_call *call)
     const Pb__FlushTableRequest *r = (const Pb__FlushTableRequest *)call->param;
     ddl_job *j = table_ddl(call, RQ_DDL_FLUSH_TABLE, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    /* Several families at once are asked for so rarely that all are flushed then. */
-    if (r->n_column_family == 1) j->ddl.family = slice_of(r->column_family[0]);
+    rq_slice *families = rq_arena_alloc(&call->arena, (r->n_column_family + 1) * sizeof *families);
+    if (families == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    for (size_t i = 0; i < r->n_column_family; i++)
+        if (r->column_family[i].len > 0)
+            families[j->ddl.split_key_count++] = slice_of(r->column_family[i]);
+    j->ddl.split_keys = families;
+    j->ddl.early = true;
     submit(ctx, j);
 }
 
@@ -232,7 +243,7 @@ void rq__delete_namespace(void *ctx, rq_call *call)
 /* HBASE: MasterFlushTableProcedureManager, "flush-table-proc": clients before 2.6 start it by
  * ExecProcedure and poll IsProcedureDone. Ours is done when ExecProcedure answers. */
 #define FLUSH_SIGNATURE "flush-table-proc"
-#define FLUSH_FAMILIES "families"
+#define FLUSH_FAMILIES "family"
 #define EXPECTED_TIMEOUT_MS 60000
 
 typedef struct exec_job {
@@ -254,6 +265,21 @@ static void exec_answer(rq__blocking *b)
     rq_call_reply(b->call, &response.base);
 }
 
+/* "f,g". */
+static rq_err split_families(rq_arena *arena, const char *text, rq_ddl *ddl)
+{
+    rq_slice *list = rq_arena_alloc(arena, (strlen(text) / 2 + 1) * sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    ddl->split_keys = list;
+    ddl->split_key_count = 0;
+    while (*text != '\0') {
+        size_t len = strcspn(text, ",");
+        if (len > 0) list[ddl->split_key_count++] = rq_slice_of(text, len);
+        text += len + (text[len] == ',');
+    }
+    return RQ_OK;
+}
+
 static rq_err begin_exec(rq_admin_services *s, rq_call *call, rq_error *why)
 {
     const Pb__ExecProcedureRequest *r = (const Pb__ExecProcedureRequest *)call->param;
@@ -268,9 +294,8 @@ static rq_err begin_exec(rq_admin_services *s, rq_call *call, rq_error *why)
     RQ_TRY(rq_table_name_parse(rq_slice_cstr(r->procedure->instance), &j->ddl.ns, &j->ddl.qualifier,
                                why));
     for (size_t i = 0; i < r->procedure->n_configuration; i++)
-        if (strcmp(r->procedure->configuration[i]->name, FLUSH_FAMILIES) == 0 &&
-            strchr(r->procedure->configuration[i]->value, ',') == NULL)
-            j->ddl.family = rq_slice_cstr(r->procedure->configuration[i]->value);
+        if (strcmp(r->procedure->configuration[i]->name, FLUSH_FAMILIES) == 0)
+            RQ_TRY(split_families(&call->arena, r->procedure->configuration[i]->value, &j->ddl));
     rq__blocking_start(&j->blocking, s, call, exec_work, exec_answer);
     return RQ_OK;
 }
@@ -330,6 +355,7 @@ void rq__get_procedure_result(void *ctx, rq_call *call)
     response.has_submitted_time = response.has_last_update = 1;
     response.submitted_time = (uint64_t)p.submitted_ms;
     response.last_update = (uint64_t)p.updated_ms;
+    if (p.finished) rq_catalog_procedure_forget(s->catalog, r->proc_id);
     if (p.finished && p.rc != RQ_OK) {
         response.exception = foreign_exception(&call->arena, &p);
         if (response.exception == NULL) {

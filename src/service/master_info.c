@@ -184,8 +184,7 @@ void rq__get_table_names(void *ctx, rq_call *call)
 
 static selection by_state(bool enabled)
 {
-    return (selection){.with_system = true,
-                       .state = enabled ? RQ_TABLE_ENABLED : RQ_TABLE_DISABLED};
+    return (selection){.state = enabled ? RQ_TABLE_ENABLED : RQ_TABLE_DISABLED};
 }
 
 void rq__list_table_descriptors_by_state(void *ctx, rq_call *call)
@@ -265,16 +264,19 @@ void rq__get_schema_alter_status(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* The oldest of its regions' last major compactions; 0: there was none for some region. */
+/* The oldest of its regions' last major compactions; 0: there was none for some region, or there is
+ * no such table (HBASE: ClusterMetrics.getLastMajorCompactionTimestamp). */
 void rq__last_major_compaction(void *ctx, rq_call *call)
 {
+    const rq_admin_services *a = ctx;
     const Pb__MajorCompactionTimestampRequest *r =
         (const Pb__MajorCompactionTimestampRequest *)call->param;
     Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
-    const rq_catalog_table *t = find_table(ctx, call, r->table_name);
-    if (t == NULL) return;
+    rq_slice name = rq_table_name_join(&call->arena, slice_of(r->table_name->namespace_),
+                                       slice_of(r->table_name->qualifier));
+    const rq_catalog_table *t = name.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, name);
     int64_t oldest = INT64_MAX;
-    for (size_t i = 0; i < t->region_count; i++) {
+    for (size_t i = 0; t != NULL && i < t->region_count; i++) {
         rq_region_load load = {0};
         if (t->regions[i]->region != NULL) rq_region_get_load(t->regions[i]->region, &load);
         if (load.last_major_compaction_ms < oldest) oldest = load.last_major_compaction_ms;

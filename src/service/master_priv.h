@@ -41,6 +41,23 @@ void rq__list_namespaces(void *ctx, rq_call *call);
 void rq__last_major_compaction(void *ctx, rq_call *call);
 void rq__last_major_compaction_for_region(void *ctx, rq_call *call);
 
+/* master_regions.c */
+void rq__move_region(void *ctx, rq_call *call);
+void rq__assign_region(void *ctx, rq_call *call);
+void rq__get_locks(void *ctx, rq_call *call);
+void rq__run_cleaner(void *ctx, rq_call *call);
+
+/* master_idle.c */
+void rq__reply_nothing(void *ctx, rq_call *call);
+void rq__reply_false(void *ctx, rq_call *call);
+void rq__access_control(void *ctx, rq_call *call);
+void rq__set_quota(void *ctx, rq_call *call);
+void rq__delete_snapshot(void *ctx, rq_call *call);
+void rq__restore_snapshot(void *ctx, rq_call *call);
+void rq__is_snapshot_done(void *ctx, rq_call *call);
+void rq__no_such_peer(void *ctx, rq_call *call);
+void rq__master_log_entries(void *ctx, rq_call *call);
+
 /* cluster_status.c */
 void rq__get_cluster_status(void *ctx, rq_call *call);
 

@@ -115,6 +115,28 @@ static void is_catalog_janitor(void *ctx, rq_call *call)
     reply_switch(ctx, call, RQ_SWITCH_CATALOG_JANITOR);
 }
 
+static void set_snapshot_cleanup(void *ctx, rq_call *call)
+{
+    set_switch(ctx, call, RQ_SWITCH_SNAPSHOT_CLEANUP,
+               ((const Pb__SetSnapshotCleanupRequest *)call->param)->enabled);
+}
+
+static void is_snapshot_cleanup(void *ctx, rq_call *call)
+{
+    reply_switch(ctx, call, RQ_SWITCH_SNAPSHOT_CLEANUP);
+}
+
+static void set_peer_modification(void *ctx, rq_call *call)
+{
+    set_switch(ctx, call, RQ_SWITCH_PEER_MODIFICATION,
+               ((const Pb__ReplicationPeerModificationSwitchRequest *)call->param)->on);
+}
+
+static void is_peer_modification(void *ctx, rq_call *call)
+{
+    reply_switch(ctx, call, RQ_SWITCH_PEER_MODIFICATION);
+}
+
 static void set_cleaner(void *ctx, rq_call *call)
 {
     set_switch(ctx, call, RQ_SWITCH_CLEANER,
@@ -177,14 +199,6 @@ static void run_catalog_scan(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-static void run_cleaner(void *ctx, rq_call *call)
-{
-    const rq_admin_services *a = ctx;
-    Pb__RunCleanerChoreResponse response = PB__RUN_CLEANER_CHORE_RESPONSE__INIT;
-    response.cleaner_chore_ran = rq_catalog_switch_get(a->catalog, RQ_SWITCH_CLEANER);
-    rq_call_reply(call, &response.base);
-}
-
 /* --- questions about the cluster
  * ----------------------------------------------------------------------- */
 
@@ -201,13 +215,6 @@ static void is_in_maintenance_mode(void *ctx, rq_call *call)
     (void)ctx;
     Pb__IsInMaintenanceModeResponse response = PB__IS_IN_MAINTENANCE_MODE_RESPONSE__INIT;
     rq_call_reply(call, &response.base);
-}
-
-/* No server is decommissioned or dead; there are no locks to see from outside. */
-static void reply_nothing(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    rq_call_reply_packed(call, rq_slice_of("", 0));
 }
 
 static void get_security_capabilities(void *ctx, rq_call *call)
@@ -274,7 +281,7 @@ static const rq_rpc_method methods[] = {
     {"AbortProcedure", &pb__abort_procedure_request__descriptor, rq__abort_procedure},
     {"GetProcedures", &pb__get_procedures_request__descriptor, rq__get_procedures},
     {"ListProcedures", &pb__list_procedures_request__descriptor, rq__get_procedures},
-    {"GetLocks", &pb__get_locks_request__descriptor, reply_nothing},
+    {"GetLocks", &pb__get_locks_request__descriptor, rq__get_locks},
     {"ExecProcedure", &pb__exec_procedure_request__descriptor, rq__exec_procedure},
     {"ExecProcedureWithRet", &pb__exec_procedure_request__descriptor, rq__exec_procedure},
     {"IsProcedureDone", &pb__is_procedure_done_request__descriptor, rq__is_procedure_done},
@@ -296,38 +303,63 @@ static const rq_rpc_method methods[] = {
     {"EnableCatalogJanitor", &pb__enable_catalog_janitor_request__descriptor, set_catalog_janitor},
     {"IsCatalogJanitorEnabled", &pb__is_catalog_janitor_enabled_request__descriptor,
      is_catalog_janitor},
-    {"RunCleanerChore", &pb__run_cleaner_chore_request__descriptor, run_cleaner},
+    {"RunCleanerChore", &pb__run_cleaner_chore_request__descriptor, rq__run_cleaner},
     {"SetCleanerChoreRunning", &pb__set_cleaner_chore_running_request__descriptor, set_cleaner},
     {"IsCleanerChoreEnabled", &pb__is_cleaner_chore_enabled_request__descriptor, is_cleaner},
     {"ListDecommissionedRegionServers", &pb__list_decommissioned_region_servers_request__descriptor,
-     reply_nothing},
-    {"ClearDeadServers", &pb__clear_dead_servers_request__descriptor, reply_nothing},
+     rq__reply_nothing},
+    {"ClearDeadServers", &pb__clear_dead_servers_request__descriptor, rq__reply_nothing},
     {"getSecurityCapabilities", &pb__security_capabilities_request__descriptor,
      get_security_capabilities},
     {"ExecMasterService", &pb__coprocessor_service_request__descriptor, exec_master_service},
     /* No snapshot, peer or quota exists: the lists are empty. */
-    {"GetCompletedSnapshots", &pb__get_completed_snapshots_request__descriptor, reply_nothing},
-    {"ListReplicationPeers", &pb__list_replication_peers_request__descriptor, reply_nothing},
-    {"GetQuotaStates", &pb__get_quota_states_request__descriptor, reply_nothing},
+    {"GetCompletedSnapshots", &pb__get_completed_snapshots_request__descriptor, rq__reply_nothing},
+    {"ListReplicationPeers", &pb__list_replication_peers_request__descriptor, rq__reply_nothing},
+    {"GetQuotaStates", &pb__get_quota_states_request__descriptor, rq__reply_nothing},
     {"GetSpaceQuotaRegionSizes", &pb__get_space_quota_region_sizes_request__descriptor,
-     reply_nothing},
+     rq__reply_nothing},
+    {"GetUserPermissions", &pb__get_user_permissions_request__descriptor, rq__access_control},
+    {"HasUserPermissions", &pb__has_user_permissions_request__descriptor, rq__access_control},
+    {"IsRpcThrottleEnabled", &pb__is_rpc_throttle_enabled_request__descriptor, rq__reply_false},
+    {"SwitchRpcThrottle", &pb__switch_rpc_throttle_request__descriptor, rq__reply_false},
+    {"SwitchExceedThrottleQuota", &pb__switch_exceed_throttle_quota_request__descriptor,
+     rq__reply_false},
+    {"SwitchSnapshotCleanup", &pb__set_snapshot_cleanup_request__descriptor, set_snapshot_cleanup},
+    {"IsSnapshotCleanupEnabled", &pb__is_snapshot_cleanup_enabled_request__descriptor,
+     is_snapshot_cleanup},
+    {"ReplicationPeerModificationSwitch",
+     &pb__replication_peer_modification_switch_request__descriptor, set_peer_modification},
+    {"IsReplicationPeerModificationEnabled",
+     &pb__is_replication_peer_modification_enabled_request__descriptor, is_peer_modification},
+    {"GetReplicationPeerModificationProcedures",
+     &pb__get_replication_peer_modification_procedures_request__descriptor, rq__reply_nothing},
+    {"GetReplicationPeerConfig", &pb__get_replication_peer_config_request__descriptor,
+     rq__no_such_peer},
+    {"RemoveReplicationPeer", &pb__remove_replication_peer_request__descriptor, rq__no_such_peer},
+    {"EnableReplicationPeer", &pb__enable_replication_peer_request__descriptor, rq__no_such_peer},
+    {"DisableReplicationPeer", &pb__disable_replication_peer_request__descriptor, rq__no_such_peer},
+    {"UpdateReplicationPeerConfig", &pb__update_replication_peer_config_request__descriptor,
+     rq__no_such_peer},
+    {"IsReplicationPeerEnabled", &pb__get_replication_peer_state_request__descriptor,
+     rq__no_such_peer},
+    {"GetLogEntries", &pb__log_request__descriptor, rq__master_log_entries},
     /* Known, not served. */
     {"Snapshot", &pb__snapshot_request__descriptor, NULL},
-    {"DeleteSnapshot", &pb__delete_snapshot_request__descriptor, NULL},
-    {"IsSnapshotDone", &pb__is_snapshot_done_request__descriptor, NULL},
-    {"RestoreSnapshot", &pb__restore_snapshot_request__descriptor, NULL},
-    {"MoveRegion", &pb__move_region_request__descriptor, NULL},
-    {"AssignRegion", &pb__assign_region_request__descriptor, NULL},
+    {"DeleteSnapshot", &pb__delete_snapshot_request__descriptor, rq__delete_snapshot},
+    {"IsSnapshotDone", &pb__is_snapshot_done_request__descriptor, rq__is_snapshot_done},
+    {"RestoreSnapshot", &pb__restore_snapshot_request__descriptor, rq__restore_snapshot},
+    {"MoveRegion", &pb__move_region_request__descriptor, rq__move_region},
+    {"AssignRegion", &pb__assign_region_request__descriptor, rq__assign_region},
     {"UnassignRegion", &pb__unassign_region_request__descriptor, NULL},
     {"SplitRegion", &pb__split_table_region_request__descriptor, NULL},
     {"MergeTableRegions", &pb__merge_table_regions_request__descriptor, NULL},
     {"TruncateRegion", &pb__truncate_region_request__descriptor, NULL},
-    {"SetQuota", &pb__set_quota_request__descriptor, NULL},
+    {"SetQuota", &pb__set_quota_request__descriptor, rq__set_quota},
     {"Shutdown", &pb__shutdown_request__descriptor, NULL},
     {"StopMaster", &pb__stop_master_request__descriptor, NULL},
     {"AddReplicationPeer", &pb__add_replication_peer_request__descriptor, NULL},
-    {"Grant", &pb__grant_request__descriptor, NULL},
-    {"Revoke", &pb__revoke_request__descriptor, NULL},
+    {"Grant", &pb__grant_request__descriptor, rq__access_control},
+    {"Revoke", &pb__revoke_request__descriptor, rq__access_control},
 };
 
 rq_rpc_service rq_master_service_methods(rq_admin_services *s)

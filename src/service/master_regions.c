@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MasterService: single regions (move, assign), the locks of procedures, the archive's cleaner.
+ * HBASE: HMaster.move, MasterRpcServices.assignRegion, getLocks, runCleanerChore.
+ */
+#include "service/master_priv.h"
+
+#include <string.h>
+
+#include "proto/hbase.pb-c.h"
+#include "proto/master.pb-c.h"
+#include "proto/procedure.pb-c.h"
+
+/* The encoded name of a specifier of either kind. */
+static rq_slice encoded_of(const Pb__RegionSpecifier *spec)
+{
+    rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
+    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME &&
+        name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')
+        return rq_slice_of(name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN);
+    return name;
+}
+
+static void unknown_region(rq_call *call, const Pb__RegionSpecifier *spec)
+{
+    char name[512];
+    rq_bytes_to_string(rq_slice_of(spec->value.data, spec->value.len), name, sizeof name);
+    rq_call_fail(call, RQ_E_UNKNOWN_REGION, "%s", name);
+}
+
+/* There is nowhere to move to: as in HBase with one server, the region stays and the call succeeds.
+ * Another server's name is a mistake, and said to be one. */
+void rq__move_region(void *ctx, rq_call *call)
+{
+    const rq_admin_services *a = ctx;
+    const Pb__MoveRegionRequest *r = (const Pb__MoveRegionRequest *)call->param;
+    const rq_server_name *self = rq_catalog_server(a->catalog);
+    const Pb__ServerName *to = r->dest_server_name;
+    if (rq_catalog_region_find(a->catalog, encoded_of(r->region)) == NULL) {
+        unknown_region(call, r->region);
+        return;
+    }
+    if (to != NULL && !(strcmp(to->host_name, self->host) == 0 && to->port == self->port)) {
+        rq_call_fail(call, RQ_E_DO_NOT_RETRY, "%s,%u,%llu is not online: %s is the only server",
+                     to->host_name, to->port, (unsigned long long)to->start_code, self->text);
+        return;
+    }
+    Pb__MoveRegionResponse response = PB__MOVE_REGION_RESPONSE__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+void rq__assign_region(void *ctx, rq_call *call)
+{
+    const rq_admin_services *a = ctx;
+    const Pb__AssignRegionRequest *r = (const Pb__AssignRegionRequest *)call->param;
+    rq_slice encoded = encoded_of(r->region);
+    if (rq_catalog_region_find(a->catalog, encoded) == NULL) {
+        unknown_region(call, r->region);
+        return;
+    }
+    rq_error why = {.code = RQ_OK};
+    rq_err rc = rq_catalog_assign(a->catalog, encoded, &why);
+    if (rc != RQ_OK) {
+        rq_call_fail_why(call, rc, &why);
+        return;
+    }
+    Pb__AssignRegionResponse response = PB__ASSIGN_REGION_RESPONSE__INIT;
+    rq_call_reply(call, &response.base);
+}
+
+/* --- locks ------------------------------------------------------------------------------------ */
+
+static bool same_resource(const rq_procedure *a, const rq_procedure *b)
+{
+    return rq_slice_eq(a->ns, b->ns) && rq_slice_eq(a->qualifier, b->qualifier);
+}
+
+static Pb__Procedure *brief(rq_arena *arena, const rq_procedure *p)
+{
+    Pb__Procedure *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__procedure__init(m);
+    m->class_name = (char *)rq_ddl_java_class(p->kind);
+    m->proc_id = p->id;
+    m->submitted_time = (uint64_t)p->submitted_ms;
+    m->last_update = (uint64_t)p->updated_ms;
+    m->owner = rq_arena_cstr(arena, p->user);
+    m->state = p->waiting ? PB__PROCEDURE_STATE__WAITING : PB__PROCEDURE_STATE__RUNNABLE;
+    m->has_locked = 1;
+    m->locked = !p->waiting;
+    return m->owner == NULL ? NULL : m;
+}
+
+/* The lock that procedure `at` holds, with those that wait for the same table or namespace. */
+static Pb__LockedResource *resource(rq_arena *arena, const rq_procedure *list, size_t count,
+                                    size_t at)
+{
+    const rq_procedure *p = &list[at];
+    Pb__LockedResource *m = rq_arena_alloc(arena, sizeof *m);
+    if (m == NULL) return NULL;
+    pb__locked_resource__init(m);
+    bool table = p->qualifier.len > 0;
+    m->resource_type =
+        table ? PB__LOCKED_RESOURCE_TYPE__TABLE : PB__LOCKED_RESOURCE_TYPE__NAMESPACE;
+    rq_slice name = table ? rq_table_name_join(arena, p->ns, p->qualifier) : p->ns;
+    m->resource_name = name.ptr == NULL ? NULL : rq_arena_cstr(arena, name);
+    m->lock_type = PB__LOCK_TYPE__EXCLUSIVE;
+    m->exclusive_lock_owner_procedure = brief(arena, p);
+    m->waitingprocedures = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__Procedure *));
+    if (m->resource_name == NULL || m->exclusive_lock_owner_procedure == NULL ||
+        m->waitingprocedures == NULL)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].finished || !list[i].waiting || !same_resource(&list[i], p)) continue;
+        Pb__Procedure *w = brief(arena, &list[i]);
+        if (w == NULL) return NULL;
+        m->waitingprocedures[m->n_waitingprocedures++] = w;
+    }
+    return m;
+}
+
+void rq__get_locks(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    rq_procedure *list;
+    size_t count = 0;
+    Pb__GetLocksResponse response = PB__GET_LOCKS_RESPONSE__INIT;
+    rq_err rc = rq_catalog_procedures(a->catalog, &call->arena, &list, &count);
+    if (rc == RQ_OK) {
+        response.lock = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__LockedResource *));
+        if (response.lock == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        if (list[i].finished || list[i].waiting) continue;
+        Pb__LockedResource *m = resource(&call->arena, list, count, i);
+        if (m == NULL)
+            rc = RQ_E_NO_MEMORY;
+        else
+            response.lock[response.n_lock++] = m;
+    }
+    if (rc != RQ_OK)
+        rq_call_fail(call, rc, NULL);
+    else
+        rq_call_reply(call, &response.base);
+}
+
+/* --- the cleaner ------------------------------------------------------------------------------ */
+
+typedef struct cleaner_job {
+    rq__blocking blocking;
+    bool ran;
+} cleaner_job;
+
+static rq_err cleaner_work(rq__blocking *b)
+{
+    cleaner_job *j = RQ_CONTAINER_OF(b, cleaner_job, blocking);
+    return rq_catalog_clean_archive(b->services->catalog, &j->ran, &b->why);
+}
+
+static void cleaner_answer(rq__blocking *b)
+{
+    Pb__RunCleanerChoreResponse response = PB__RUN_CLEANER_CHORE_RESPONSE__INIT;
+    response.cleaner_chore_ran = RQ_CONTAINER_OF(b, cleaner_job, blocking)->ran;
+    rq_call_reply(b->call, &response.base);
+}
+
+void rq__run_cleaner(void *ctx, rq_call *call)
+{
+    cleaner_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq__blocking_start(&j->blocking, ctx, call, cleaner_work, cleaner_answer);
+}
