@@ -189,17 +189,6 @@ static void append_all(cell_set *to, const cell_set *from)
         cell_set_add(to, &from->items[i]);
 }
 
-static void gather(run *r)
-{
-    for (size_t f = 0; f < r->family_count; f++) {
-        cell_set_empty(&r->all[f]);
-        append_all(&r->all[f], &r->active[f]);
-        append_all(&r->all[f], &r->snapshots[f]);
-        for (size_t i = 0; i < r->file_count[f]; i++)
-            append_all(&r->all[f], &r->files[f][i]);
-    }
-}
-
 static void compare_rewrite(run *r, const char *what, const cell_set *in, const cell_set *expected,
                             const cell_set *got)
 {
@@ -405,9 +394,6 @@ static void make_filter(run *r, filter_bytes *f, unsigned depth)
 {
     rq_buf *b = &f->pb;
     uint64_t kind = below(r, depth < 2 ? 24 : 20);
-    /* It ends a scan family by family, at the first cell of the row each of them looks at: that
-     * depends on the files a time range leaves out, in HBase too. */
-    if (r->family_count > 1 && kind == 5) kind = 0;
     /* Their hints are no rows the model's meta order knows. */
     if (r->order == RQ_ORDER_META && (kind == 17 || kind == 18)) kind = 0;
     switch (kind) {
@@ -708,6 +694,42 @@ static void close_reader(reader *d)
     rq_arena_clear(&d->arena);
 }
 
+/* HBase does not open files whose times cannot matter, so filters never hear of rows that are only
+ * there. Markers that reach back count from 0. */
+static bool is_opened(const run *r, const reader *d, size_t family, size_t file)
+{
+    const rq_family_schema *schema = &r->families[family];
+    const cell_set *cells = &r->files[family][file];
+    if (r->world.stores[family].version.files[file].bulk_loaded) return true; /* they do not tell */
+    int64_t min = INT64_MAX;
+    int64_t max = INT64_MIN;
+    for (size_t i = 0; i < cells->count; i++) {
+        const rq_cell *c = &cells->items[i];
+        if (c->timestamp < min) min = c->timestamp;
+        if (c->timestamp > max) max = c->timestamp;
+        if (c->type == RQ_TYPE_DELETE_COLUMN || c->type == RQ_TYPE_DELETE_FAMILY) min = 0;
+    }
+    rq_time_range range = d->scan.time_range;
+    for (size_t i = 0; i < d->scan.family_count; i++)
+        if (rq_slice_eq(d->wanted[i].family, schema->name) && d->wanted[i].has_time_range)
+            range = d->wanted[i].time_range;
+    if (min >= range.max || max < range.min) return false;
+    return d->scan.raw || schema->min_versions > 0 || schema->ttl_s == RQ_TTL_FOREVER ||
+           max >= r->world.now_ms - 1000 * (int64_t)schema->ttl_s;
+}
+
+/* What is there now for this reader. */
+static void gather(run *r, const reader *d)
+{
+    for (size_t f = 0; f < r->family_count; f++) {
+        cell_set_empty(&r->all[f]);
+        append_all(&r->all[f], &r->active[f]);
+        append_all(&r->all[f], &r->snapshots[f]);
+        for (size_t i = 0; i < r->file_count[f]; i++)
+            if (is_opened(r, d, f, i)) append_all(&r->all[f], &r->files[f][i]);
+    }
+}
+
 static void print_reader(const run *r, const reader *d)
 {
     const rq_scan *s = &d->scan;
@@ -791,7 +813,7 @@ static bool call_next(run *r, reader *d, rq_scan_state *ret)
 /* At a row's beginning the model looks at what is there now. */
 static void expect_row(run *r, reader *d)
 {
-    gather(r);
+    gather(r, d);
     if (d->has_expected) return;
     d->has_expected = model_scan_next(&d->model, &d->expected);
     d->model_done = !d->has_expected;
@@ -865,7 +887,7 @@ static bool read_answer(run *r, reader *d)
     }
     end_row(r, d);
     if (state != RQ_SCAN_DONE) return true;
-    gather(r);
+    gather(r, d);
     if (!d->model_done && model_scan_next(&d->model, &d->expected)) {
         print_reader(r, d);
         cell_set_print(&d->expected, "expected");
