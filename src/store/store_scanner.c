@@ -52,6 +52,7 @@ struct rq_store_scanner {
     bool started;
     bool ended;
     bool first_cell_only; /* an existence check */
+    bool dont_cache;
 
     bool in_row;
     rq__kept_bytes row;
@@ -85,6 +86,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
         .read_point = read_point,
         .is_get = scan->is_get,
         .first_cell_only = scan->is_get && scan->check_existence_only && scan->filter == NULL,
+        .dont_cache = !scan->cache_blocks || !schema->block_cache,
         .clock_left = CLOCK_CELLS,
     };
     RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));
@@ -237,6 +239,7 @@ static rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx, cons
         if (s->merge.at_end) return RQ_E_END;
         RQ_TRY(open_merge(s));
     }
+    ctx->dont_cache = s->dont_cache;
     for (;;) {
         RQ_TRY(rq__merge_top(&s->merge, ctx, ret, why));
         if (RQ_LIKELY(s->skip == SKIP_NOTHING)) return RQ_OK;

@@ -90,6 +90,7 @@ static void make_families(run *r)
             .min_versions = chance(r, 40) ? (int32_t)below(r, 3) : 0,
             .ttl_s = chance(r, 40) ? 2 + (int32_t)below(r, 8) : RQ_TTL_FOREVER,
             .block_bytes = 64 + (uint32_t)below(r, 400),
+            .block_cache = chance(r, 80),
             .bloom = (rq_bloom_type)below(r, 3),
             .keep_deleted = (rq_keep_deleted)below(r, 3),
         };

@@ -28,6 +28,7 @@ static rq_family_schema family(const char *name)
         .max_versions = 5,
         .ttl_s = RQ_TTL_FOREVER,
         .block_bytes = 65536,
+        .block_cache = true,
         .bloom = RQ_BLOOM_ROW,
     };
 }
@@ -564,6 +565,25 @@ static void blooms_and_ranges_keep_reads_off_files(void **state)
     drop(f);
 }
 
+static void blocks_enter_the_cache_if_family_and_scan_let_them(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        rq_family_schema schema = family("f");
+        schema.block_cache = round != 0;
+        fixture *f = make(&schema, 1);
+        put(f, "m", "q", 10, "x");
+        flush(f);
+        rq_scan s = everything();
+        s.cache_blocks = round != 1;
+        assert_string_equal(read_all(f, &s), "m/f:q@10=x");
+        rq_block_cache_stats stats;
+        rq_block_cache_get_stats(f->world.cache, &stats);
+        assert_int_equal(stats.inserted[RQ_BLOCK_DATA], round == 2);
+        drop(f);
+    }
+}
+
 static void columns_far_apart_are_sought_not_walked_to(void **state)
 {
     (void)state;
@@ -608,6 +628,7 @@ int main(void)
         cmocka_unit_test(a_raw_scan_refuses_columns),
         cmocka_unit_test(a_get_that_the_memstore_answers_reads_no_data_block),
         cmocka_unit_test(blooms_and_ranges_keep_reads_off_files),
+        cmocka_unit_test(blocks_enter_the_cache_if_family_and_scan_let_them),
         cmocka_unit_test(columns_far_apart_are_sought_not_walked_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
