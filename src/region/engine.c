@@ -238,7 +238,10 @@ static void run_tick(rq_task *task)
     rq__engine_poke_held(e);
     rq__engine_relieve(e);
     if (e->ticks % 10 == 0) resume_flushes(e);
-    if (e->ticks % TICKS_BETWEEN_LOOKS == 0) look_at_regions(e);
+    if (e->ticks % TICKS_BETWEEN_LOOKS == 0) {
+        look_at_regions(e);
+        rq_slab_pool_trim(e->slabs);
+    }
     arm_tick(e);
 }
 
@@ -305,6 +308,7 @@ static void engine_free(rq_engine *e)
     if (e->lane != NULL) e->env.executor->lane_free(e->env.executor, e->lane);
     rq__recovery_clear(&e->recovery);
     if (e->cache != NULL) rq_block_cache_free(e->cache);
+    rq_slab_pool_free(e->slabs);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -313,6 +317,7 @@ static rq_err start(rq_engine *e, const rq_config *c, rq_error *why)
 {
     RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
     RQ_TRY(rq_block_cache_new(e->cache_bytes, &e->cache));
+    RQ_TRY(rq_slab_pool_new(e->memstore_high / RQ_SLAB_BYTES, &e->slabs));
     RQ_TRY(e->env.executor->lane_new(e->env.executor, "engine", &e->lane));
     RQ_TRY(open_log(e, c, why));
     rq_err rc = rq__recovery_collect(e, why);

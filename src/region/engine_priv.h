@@ -6,11 +6,13 @@
 #include "base/config.h"
 #include "region/recover.h"
 #include "region/region_priv.h"
+#include "store/slab_pool.h"
 
 struct rq_engine {
     rq_env env;                                                              /* const */
     rq_wal *wal;                                                             /* const */
     struct rq_block_cache *cache;                                            /* const */
+    rq_slab_pool *slabs;                                                     /* const */
     void (*region_failed)(void *context, rq_region *r, const rq_error *why); /* const */
     void *context;                                                           /* const */
 

@@ -172,6 +172,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     rq_store_options o = {
         .env = &r->env,
         .cache = r->engine->cache,
+        .slabs = r->engine->slabs,
         .table = r->schema,
         .family = f,
         .dir = rq__family_dir(arena, &r->info, f->name),

@@ -3,15 +3,20 @@
  * The memstore's skip list; contract in segment.h. Every Put ends here, every Get begins here.
  *
  * A node is one piece of a slab; its links stand *in front* of it, so that the lowest link, the
- * prefix, the sequence id and the key lie side by side, mostly in one cache line, whatever the
- * node's height (the idea of RocksDB's InlineSkipList):
+ * sequence id and the key lie side by side, mostly in one cache line, whatever the node's height
+ * (the idea of RocksDB's InlineSkipList):
  *
- *      next[h-1] … next[1] next[0] | prefix seqid height | be32 length, KeyValue with tags
- *                                  ^ node
+ *      link[h-1] … link[1] link[0] | rank seqid height | be32 length, KeyValue with tags
+ *                                  ^ node                link = { rank of the next node, next }
  *
- * `prefix` is the row's first eight bytes as a number, zero-filled: two different prefixes order
- * their rows, equal ones do not decide. hbase:meta's rows have an order of their own; there it is
- * 0.
+ * An insert into a million cells is a chain of cache misses; what is not looked at costs nothing.
+ * So a link carries its target's *rank*, a number that orders rows mostly without their bytes, and
+ * only nodes that lie before the key are visited. The rank is made of the eight bytes behind the
+ * part that the segment's rows have in common ("row-000…"): 0 for rows before that part, the
+ * highest number for rows behind it, else 1 + those bytes / 2. Different ranks order two rows,
+ * equal ones leave it to the bytes. The common part is found when the segment has 64 and again when
+ * it has 1,024 cells; then all ranks are computed anew. hbase:meta's rows have an order of their
+ * own: rank 0.
  *
  * Invariants:
  *  1. One writer. It sets a node's links before it publishes the node with a release store, lowest
@@ -19,27 +24,42 @@
  *  2. A replaced node keeps its links: a reader standing on it goes on into the list.
  *  3. Slabs are only freed with the segment. Cell bytes never move.
  *  4. Links of a level are a subsequence of the level below, in cell order.
+ *  5. A link's rank may for a moment belong to another node than its target, but never to one that
+ *     orders before the target: going in is stored target first, taking out rank first. A reader
+ * who means to pass a link looks at the target again after the rank.
+ *  6. `epoch` is odd while ranks are computed anew; readers then compare bytes, and search again
+ * when it changed under them.
  *
  * Slabs grow from 4 kB (an empty region costs nothing before its first cell) to 2 MiB, which are
- * asked for as huge pages: an insert into a million cells is a dozen cache misses, and without huge
- * pages nearly as many TLB misses on top.
+ * huge pages taken from and given back to a pool (slab_pool.h).
  */
 #include "store/segment.h"
+
+#include "store/slab_pool.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define HEIGHT_MAX 12 /* 4^12 cells: far above what fits in a memstore */
+#define HEIGHT_MAX 20 /* a million cells; more only make the top level longer */
 #define SLAB_FIRST ((size_t)4 * 1024)
-#define SLAB_MAX ((size_t)2 * 1024 * 1024)
 #define SLAB_MAPPED ((size_t)256 * 1024) /* from here on by mmap, below by malloc */
 #define CACHE_LINE 64
 /* Nodes of at least this size begin on a cache line; the lost bytes are under 6 %. */
 #define ALIGN_FROM ((size_t)512)
+#define RANK_MAX UINT64_MAX
+#define RANK_FIRST_AT 64 /* cells */
+#define RANK_AGAIN_AT 1024
+/* Bytes of the common part that still go into the rank: rows grow at their end ("0999", "1000"). */
+#define RANK_SLACK 2
+
+typedef struct link {
+    _Atomic uint64_t rank; /* RANK_MAX when there is no next node */
+    _Atomic(rq_segment_node *) to;
+} link;
 
 struct rq_segment_node {
-    uint64_t prefix;
+    uint64_t rank; /* the writer's */
     uint64_t seqid;
     uint8_t height;
     uint8_t bytes[];
@@ -47,20 +67,26 @@ struct rq_segment_node {
 
 #define NODE_HEADER offsetof(rq_segment_node, bytes)
 
-typedef _Atomic(rq_segment_node *) link;
-
 typedef struct slab {
     struct slab *older;
     size_t size; /* with this header */
     size_t used;
 } slab;
 
+/* What ranks are made of; immutable. */
+typedef struct ranking {
+    const uint8_t *common; /* of a row in the segment */
+    size_t len;
+} ranking;
+
 struct rq_segment {
     _Atomic unsigned refs;
     rq_cell_order order;
     /* the writer's */
-    slab *slabs; /* newest first; allocation from the newest */
+    rq_slab_pool *pool; /* may be NULL */
+    slab *slabs;        /* newest first; allocation from the newest */
     size_t next_slab;
+    size_t rank_at; /* cells at which ranks are computed anew; 0: never again */
     uint64_t random;
     rq_segment_node *path[HEIGHT_MAX]; /* where the last link went in; NULL: never */
     rq_segment_node *last;
@@ -72,6 +98,9 @@ struct rq_segment {
     _Atomic int64_t min_ts, max_ts;
     _Atomic uint64_t min_seqid, max_seqid;
     _Atomic bool has_tags;
+    _Atomic uint32_t epoch;
+    ranking rankings[2];
+    _Atomic(const ranking *) ranking; /* NULL: nothing is known to be common */
     /* the head: a node of full height in front of everything */
     link head_links[HEIGHT_MAX];
     _Alignas(8) uint8_t head_node[sizeof(rq_segment_node)];
@@ -89,19 +118,32 @@ static inline rq_segment_node *head_of(const rq_segment *s)
 
 static inline rq_segment_node *next_of(const rq_segment_node *n, unsigned level)
 {
-    return atomic_load_explicit(link_of(n, level), memory_order_acquire);
+    return atomic_load_explicit(&link_of(n, level)->to, memory_order_acquire);
 }
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-static uint64_t prefix_of(rq_cell_order order, const uint8_t *row, size_t len)
+static uint64_t eight_bytes(const uint8_t *p, size_t len)
 {
-    if (order == RQ_ORDER_META) return 0;
-    if (len >= 8) return rq_get_be64(row);
+    if (len >= 8) return rq_get_be64(p);
     uint64_t v = 0;
     for (size_t i = 0; i < len; i++)
-        v |= (uint64_t)row[i] << (56 - 8 * i);
+        v |= (uint64_t)p[i] << (56 - 8 * i);
     return v;
+}
+
+static uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
+{
+    if (s->order == RQ_ORDER_META) return 0;
+    const ranking *r = atomic_load_explicit(&s->ranking, memory_order_acquire);
+    size_t skip = r == NULL ? 0 : r->len;
+    if (skip > 0) {
+        size_t n = len < skip ? len : skip;
+        int c = n == 0 ? 0 : memcmp(row, r->common, n);
+        if (c > 0) return RANK_MAX;
+        if (c < 0 || len < skip) return 0;
+    }
+    return 1 + (eight_bytes(row + skip, len - skip) >> 1);
 }
 
 /* The node's own bytes are trusted: prepare wrote them. */
@@ -137,39 +179,53 @@ static void node_cell(const rq_segment_node *n, rq_cell *ret)
     }
 }
 
-/* A key to look for, with what is compared first. */
+/* A key to look for. */
 typedef struct probe {
     const rq_cell *cell;
-    uint64_t prefix;
+    uint64_t rank;
+    bool ranked; /* false: ranks are in the making, only bytes count */
 } probe;
 
 static inline int node_compare(const rq_segment *s, const rq_segment_node *n, const probe *key)
 {
-    if (n->prefix != key->prefix) return n->prefix < key->prefix ? -1 : 1;
     rq_cell c;
     node_cell(n, &c);
     return rq_cell_compare(s->order, &c, key->cell);
 }
 
-static probe probe_of(const rq_segment *s, const rq_cell *key)
+/* Whether the link leads to a node before the key; *ret_next is that node, or the one behind. */
+static inline bool leads_on(const rq_segment *s, const link *l, const probe *key,
+                            rq_segment_node **ret_next)
 {
-    return (probe){key, prefix_of(s->order, key->row, key->row_len)};
+    rq_segment_node *next = atomic_load_explicit(&l->to, memory_order_acquire);
+    for (;;) {
+        *ret_next = next;
+        if (next == NULL) return false;
+        if (key->ranked) {
+            uint64_t rank = atomic_load_explicit(&l->rank, memory_order_acquire);
+            rq_segment_node *again = atomic_load_explicit(&l->to, memory_order_acquire);
+            if (again != next) { /* the rank may be another node's */
+                next = again;
+                continue;
+            }
+            if (rank != key->rank) return rank < key->rank;
+        }
+        return node_compare(s, next, key) < 0;
+    }
 }
 
 /* The last node before the key; with `path` that node on every level of the list. */
 static rq_segment_node *find_before(const rq_segment *s, const probe *key, rq_segment_node **path)
 {
     rq_segment_node *at = head_of(s);
-    rq_segment_node *known_behind = NULL; /* compared already, one level above */
+    rq_segment_node *behind = NULL; /* known not to be before the key: seen one level above */
     unsigned level = atomic_load_explicit(&s->height, memory_order_relaxed);
     while (level-- > 0) {
         for (;;) {
             rq_segment_node *next = next_of(at, level);
-            if (next == NULL || next == known_behind) break;
-            /* Half of the comparisons end in a step down: have that node on its way. */
-            if (level > 0) __builtin_prefetch(next_of(at, level - 1));
-            if (node_compare(s, next, key) >= 0) {
-                known_behind = next;
+            if (next == behind) break;
+            if (!leads_on(s, link_of(at, level), key, &next)) {
+                behind = next;
                 break;
             }
             at = next;
@@ -179,6 +235,18 @@ static rq_segment_node *find_before(const rq_segment *s, const probe *key, rq_se
     return at;
 }
 
+/* A reader's search: again when ranks changed meanwhile, by bytes alone while they change. */
+static rq_segment_node *search(const rq_segment *s, const rq_cell *key)
+{
+    for (;;) {
+        uint32_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
+        probe p = {.cell = key, .ranked = epoch % 2 == 0};
+        if (p.ranked) p.rank = rank_of(s, key->row, key->row_len);
+        rq_segment_node *n = find_before(s, &p, NULL);
+        if (atomic_load_explicit(&s->epoch, memory_order_acquire) == epoch || !p.ranked) return n;
+    }
+}
+
 /* --- memory ----------------------------------------------------------------------------------- */
 
 static size_t round_up(size_t n, size_t to)
@@ -186,29 +254,22 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* A mapping aligned to its own size where that makes huge pages possible. */
-static void *map_slab(size_t size)
+static void free_slab(rq_segment *s, slab *b)
 {
-    if (size != SLAB_MAX) {
-        void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        return p == MAP_FAILED ? NULL : p;
-    }
-    uint8_t *p =
-        mmap(NULL, 2 * SLAB_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    size_t front = (size_t)(-(uintptr_t)p & (SLAB_MAX - 1));
-    if (front > 0) munmap(p, front);
-    if (front < SLAB_MAX) munmap(p + front + SLAB_MAX, SLAB_MAX - front);
-    madvise(p + front, SLAB_MAX, MADV_HUGEPAGE); /* advice: without it only slower */
-    return p + front;
-}
-
-static void free_slab(slab *b)
-{
-    if (b->size >= SLAB_MAPPED)
+    if (b->size == RQ_SLAB_BYTES)
+        rq_slab_give(s->pool, b);
+    else if (b->size >= SLAB_MAPPED)
         munmap(b, b->size);
     else
         free(b);
+}
+
+static void *get_slab(rq_segment *s, size_t size)
+{
+    if (size == RQ_SLAB_BYTES) return rq_slab_take(s->pool);
+    if (size < SLAB_MAPPED) return malloc(size);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
 }
 
 static bool add_slab(rq_segment *s, size_t need)
@@ -216,14 +277,14 @@ static bool add_slab(rq_segment *s, size_t need)
     size_t size = s->next_slab;
     if (sizeof(slab) + need + CACHE_LINE > size)
         size = round_up(sizeof(slab) + need + CACHE_LINE, 4096);
-    slab *b = size >= SLAB_MAPPED ? map_slab(size) : malloc(size);
+    slab *b = get_slab(s, size);
     if (b == NULL) return false;
     b->size = size;
     b->used = sizeof *b;
     b->older = s->slabs;
     s->slabs = b;
-    if (s->next_slab < SLAB_MAX) s->next_slab *= s->next_slab < SLAB_MAPPED ? 4 : 2;
-    if (s->next_slab > SLAB_MAX) s->next_slab = SLAB_MAX;
+    if (s->next_slab < RQ_SLAB_BYTES) s->next_slab *= s->next_slab < SLAB_MAPPED ? 4 : 2;
+    if (s->next_slab > RQ_SLAB_BYTES) s->next_slab = RQ_SLAB_BYTES;
     atomic_store_explicit(&s->heap_bytes,
                           atomic_load_explicit(&s->heap_bytes, memory_order_relaxed) + size,
                           memory_order_relaxed);
@@ -266,7 +327,7 @@ void rq_segment_rollback(rq_segment *s, rq_segment_node *n)
         atomic_store_explicit(&s->heap_bytes,
                               atomic_load_explicit(&s->heap_bytes, memory_order_relaxed) - b->size,
                               memory_order_relaxed);
-        free_slab(b);
+        free_slab(s, b);
         RQ_ASSERT(s->slabs != NULL);
     }
     s->slabs->used = (size_t)(p - (uint8_t *)s->slabs) - n->height * sizeof(link);
@@ -276,10 +337,17 @@ void rq_segment_rollback(rq_segment *s, rq_segment_node *n)
 
 rq_err rq_segment_new(rq_cell_order order, rq_segment **ret)
 {
+    return rq_segment_new_in(NULL, order, ret);
+}
+
+rq_err rq_segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **ret)
+{
     rq_segment *s = calloc(1, sizeof *s);
     if (s == NULL) return RQ_E_NO_MEMORY;
     atomic_init(&s->refs, 1);
+    s->pool = pool;
     s->order = order;
+    s->rank_at = order == RQ_ORDER_META ? 0 : RANK_FIRST_AT;
     s->next_slab = SLAB_FIRST;
     s->random = 0x9e3779b97f4a7c15u; /* the same in each: a simulated run must repeat */
     atomic_init(&s->height, 1);
@@ -287,8 +355,10 @@ rq_err rq_segment_new(rq_cell_order order, rq_segment **ret)
     atomic_init(&s->min_ts, INT64_MAX);
     atomic_init(&s->max_ts, INT64_MIN);
     atomic_init(&s->min_seqid, UINT64_MAX);
-    for (unsigned i = 0; i < HEIGHT_MAX; i++)
+    for (unsigned i = 0; i < HEIGHT_MAX; i++) {
         s->path[i] = head_of(s);
+        atomic_init(&s->head_links[i].rank, RANK_MAX);
+    }
     *ret = s;
     return RQ_OK;
 }
@@ -305,22 +375,23 @@ void rq_segment_unref(rq_segment *s)
     slab *older;
     for (slab *b = s->slabs; b != NULL; b = older) {
         older = b->older;
-        free_slab(b);
+        free_slab(s, b);
     }
     free(s);
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* One in four nodes stands on the next level too. */
+/* One in two nodes stands on the next level too. Links are cheap to look at and nodes are not, so
+ * many short steps down cost less than few long ones to the side: at a million cells a quarter less
+ * than with one in four (bench/segment.c). */
 static unsigned random_height(rq_segment *s)
 {
     s->random ^= s->random << 13;
     s->random ^= s->random >> 7;
     s->random ^= s->random << 17;
     /* the top bit is set so that the count ends */
-    unsigned zeros = (unsigned)__builtin_ctzll(s->random | (uint64_t)1 << 63);
-    unsigned height = 1 + zeros / 2;
+    unsigned height = 1 + (unsigned)__builtin_ctzll(s->random | (uint64_t)1 << 63);
     return height > HEIGHT_MAX ? HEIGHT_MAX : height;
 }
 
@@ -330,7 +401,6 @@ rq_err rq_segment_prepare(rq_segment *s, const rq_cell *cell, rq_segment_node **
     if (len > INT32_MAX) return RQ_E_INVALID;
     rq_segment_node *n = alloc_node(s, random_height(s), 4 + len);
     if (n == NULL) return RQ_E_NO_MEMORY;
-    n->prefix = prefix_of(s->order, cell->row, cell->row_len);
     rq_put_be32(n->bytes, (uint32_t)len);
     rq_cell_serialize(cell, true, n->bytes + 4);
     *ret = n;
@@ -363,6 +433,71 @@ static void forget_replaced(rq_segment *s, const rq_segment_node *old)
 #undef STORE
 }
 
+/* --- ranks, anew */
+
+static size_t common_length(const rq_cell *a, const rq_cell *b)
+{
+    size_t n = a->row_len < b->row_len ? a->row_len : b->row_len;
+    size_t i = 0;
+    while (i < n && a->row[i] == b->row[i])
+        i++;
+    return i;
+}
+
+static const rq_segment_node *last_of(const rq_segment *s)
+{
+    const rq_segment_node *at = head_of(s);
+    for (unsigned level = HEIGHT_MAX; level-- > 0;)
+        while (next_of(at, level) != NULL)
+            at = next_of(at, level);
+    return at;
+}
+
+static void change_begins(rq_segment *s)
+{
+    atomic_fetch_add(&s->epoch, 1);
+}
+
+static void change_ends(rq_segment *s)
+{
+    atomic_fetch_add_explicit(&s->epoch, 1, memory_order_release);
+}
+
+/* What the first and the last row have in common, all have. */
+static void rank_again(rq_segment *s)
+{
+    ranking *r = &s->rankings[s->rank_at == RANK_FIRST_AT ? 0 : 1];
+    s->rank_at = s->rank_at == RANK_FIRST_AT ? RANK_AGAIN_AT : 0;
+    rq_cell first;
+    rq_cell last;
+    node_cell(next_of(head_of(s), 0), &first);
+    node_cell(last_of(s), &last);
+    size_t len = common_length(&first, &last);
+    len = len < RANK_SLACK ? 0 : len - RANK_SLACK;
+    const ranking *now = atomic_load_explicit(&s->ranking, memory_order_relaxed);
+    if (len == (now == NULL ? 0 : now->len)) return;
+    *r = (ranking){first.row, len};
+    change_begins(s);
+    atomic_store_explicit(&s->ranking, r, memory_order_release);
+    for (rq_segment_node *n = next_of(head_of(s), 0); n != NULL; n = next_of(n, 0)) {
+        rq_cell c;
+        node_cell(n, &c);
+        n->rank = rank_of(s, c.row, c.row_len);
+    }
+    for (unsigned level = 0; level < HEIGHT_MAX; level++) {
+        rq_segment_node *at = head_of(s);
+        while (at != NULL) {
+            rq_segment_node *next = next_of(at, level);
+            atomic_store_explicit(&link_of(at, level)->rank, next == NULL ? RANK_MAX : next->rank,
+                                  memory_order_release);
+            at = next;
+        }
+    }
+    change_ends(s);
+}
+
+/* --- linking */
+
 /*
  * Fills s->path for the key. Keys often come in order (one batch, time series): when the key
  * belongs right behind the node linked last, the path of then still holds, with that node on its
@@ -371,16 +506,41 @@ static void forget_replaced(rq_segment *s, const rq_segment_node *old)
 static void find_path(rq_segment *s, const probe *key)
 {
     rq_segment_node *last = s->last;
-    if (last != NULL && node_compare(s, last, key) < 0) {
-        rq_segment_node *next = next_of(last, 0);
-        if (next == NULL || node_compare(s, next, key) >= 0) {
-            unsigned height = atomic_load_explicit(&s->height, memory_order_relaxed);
-            for (unsigned i = 0; i < last->height && i < height; i++)
-                s->path[i] = last;
-            return;
-        }
+    rq_segment_node *next;
+    if (last != NULL && last->rank <= key->rank &&
+        (last->rank < key->rank || node_compare(s, last, key) < 0) &&
+        !leads_on(s, link_of(last, 0), key, &next)) {
+        unsigned height = atomic_load_explicit(&s->height, memory_order_relaxed);
+        for (unsigned i = 0; i < last->height && i < height; i++)
+            s->path[i] = last;
+        return;
     }
     find_before(s, key, s->path);
+}
+
+static void copy_link(link *to, const link *from)
+{
+    atomic_store_explicit(&to->to, atomic_load_explicit(&from->to, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&to->rank, atomic_load_explicit(&from->rank, memory_order_relaxed),
+                          memory_order_relaxed);
+}
+
+/* Takes a replaced node off the levels that the new one does not reach. A reader could read the
+ * rank of one moment and the target of another, hence the epoch. */
+static void take_off(rq_segment *s, const rq_segment_node *old, unsigned from)
+{
+    if (from >= old->height) return;
+    change_begins(s);
+    for (unsigned i = from; i < old->height; i++) {
+        link *l = link_of(s->path[i], i);
+        const link *behind = link_of(old, i);
+        atomic_store_explicit(&l->rank, atomic_load_explicit(&behind->rank, memory_order_relaxed),
+                              memory_order_release);
+        atomic_store_explicit(&l->to, atomic_load_explicit(&behind->to, memory_order_relaxed),
+                              memory_order_release);
+    }
+    change_ends(s);
 }
 
 void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
@@ -388,26 +548,33 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     n->seqid = seqid;
     rq_cell cell;
     node_cell(n, &cell);
-    probe key = {&cell, n->prefix};
+    n->rank = rank_of(s, cell.row, cell.row_len);
+    probe key = {.cell = &cell, .rank = n->rank, .ranked = true};
     find_path(s, &key);
+    const link *before = link_of(s->path[0], 0);
     rq_segment_node *old = next_of(s->path[0], 0);
-    if (old != NULL && node_compare(s, old, &key) != 0) old = NULL;
+    if (old != NULL && (atomic_load_explicit(&before->rank, memory_order_relaxed) != n->rank ||
+                        node_compare(s, old, &key) != 0))
+        old = NULL;
     unsigned old_height = old == NULL ? 0 : old->height;
 
     if (n->height > atomic_load_explicit(&s->height, memory_order_relaxed))
         atomic_store_explicit(&s->height, n->height,
                               memory_order_relaxed); /* path is the head there */
-    for (unsigned i = 0; i < n->height; i++) {
-        rq_segment_node *next = next_of(i < old_height ? old : s->path[i], i);
-        atomic_store_explicit(link_of(n, i), next, memory_order_relaxed);
-    }
     for (unsigned i = 0; i < n->height; i++)
-        atomic_store_explicit(link_of(s->path[i], i), n, memory_order_release);
-    for (unsigned i = n->height; i < old_height; i++)
-        atomic_store_explicit(link_of(s->path[i], i), next_of(old, i), memory_order_release);
+        copy_link(link_of(n, i), link_of(i < old_height ? old : s->path[i], i));
+    for (unsigned i = 0; i < n->height; i++) {
+        link *l = link_of(s->path[i], i);
+        atomic_store_explicit(&l->to, n, memory_order_release);
+        atomic_store_explicit(&l->rank, n->rank, memory_order_release);
+    }
+    if (old != NULL) {
+        take_off(s, old, n->height);
+        forget_replaced(s, old);
+    }
     s->last = n;
-    if (old != NULL) forget_replaced(s, old);
     note(s, &cell, rq_get_be32(n->bytes));
+    if (s->rank_at != 0 && rq_segment_cell_count(s) >= s->rank_at) rank_again(s);
 }
 
 rq_err rq_segment_add(rq_segment *s, const rq_cell *cell)
@@ -456,9 +623,12 @@ void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *re
 
 void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
 {
-    probe p = probe_of(s, key);
     c->segment = s;
-    c->node = next_of(find_before(s, &p, NULL), 0);
+    c->node = next_of(search(s, key), 0);
+    /* A node that went in during the search may stand between. */
+    probe p = {.cell = key};
+    while (c->node != NULL && node_compare(s, c->node, &p) < 0)
+        c->node = next_of(c->node, 0);
 }
 
 void rq_segment_first(rq_segment_cursor *c, const rq_segment *s)
@@ -469,8 +639,7 @@ void rq_segment_first(rq_segment_cursor *c, const rq_segment *s)
 
 void rq_segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
 {
-    probe p = probe_of(s, key);
-    const rq_segment_node *n = find_before(s, &p, NULL);
+    const rq_segment_node *n = search(s, key);
     c->segment = s;
     c->node = n == head_of(s) ? NULL : n;
 }

@@ -16,9 +16,13 @@
 #include "cell/cell.h"
 
 typedef struct rq_segment rq_segment;
+struct rq_slab_pool;
 
 RQ_NODISCARD
 rq_err rq_segment_new(rq_cell_order order, rq_segment **ret);
+/* With slabs of a pool (store/slab_pool.h), which outlives the segment. */
+RQ_NODISCARD
+rq_err rq_segment_new_in(struct rq_slab_pool *pool, rq_cell_order order, rq_segment **ret);
 rq_segment *rq_segment_ref(rq_segment *s);
 void rq_segment_unref(rq_segment *s); /* frees with the last reference; NULL is fine */
 

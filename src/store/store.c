@@ -9,6 +9,7 @@
 struct rq_store {
     rq_env env;
     struct rq_block_cache *cache;
+    struct rq_slab_pool *slabs;
     rq_table_schema *table;
     const rq_family_schema *family;
     char *dir;
@@ -148,7 +149,7 @@ rq_err rq_store_begin_flush(rq_store *s)
     if (rq_segment_cell_count(now->active) == 0) return RQ_OK;
     rq_store_version *v = version_alloc(s, now->snapshot_count + 1, now->file_count);
     if (v == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc = rq_segment_new(rq_store_order(s), &v->active);
+    rq_err rc = rq_segment_new_in(s->slabs, rq_store_order(s), &v->active);
     if (rc != RQ_OK) {
         version_free(v);
         return rc;
@@ -222,7 +223,7 @@ void rq_store_new_file_name(const rq_store *s, char ret[RQ_STORE_FILE_NAME_MAX +
 static rq_err open_files(rq_store *s, const char *const *files, size_t file_count,
                          rq_store_version *v, rq_error *why)
 {
-    RQ_TRY(rq_segment_new(rq_store_order(s), &v->active));
+    RQ_TRY(rq_segment_new_in(s->slabs, rq_store_order(s), &v->active));
     for (size_t i = 0; i < file_count; i++) {
         RQ_TRY(rq_store_file_open(s, files[i], &v->files[v->file_count], why));
         v->file_count++;
@@ -243,6 +244,7 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     if (v == NULL || dir == NULL) goto failed;
     s->env = *o->env;
     s->cache = o->cache;
+    s->slabs = o->slabs;
     s->table = rq_table_schema_ref(o->table);
     s->family = o->family;
     s->dir = dir;

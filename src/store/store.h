@@ -66,6 +66,7 @@ const char *rq_store_dir(const rq_store *s);
 typedef struct rq_store_options {
     const rq_env *env; /* copied */
     struct rq_block_cache *cache;
+    struct rq_slab_pool *slabs;     /* of memstore segments; outlives all versions; may be NULL */
     rq_table_schema *table;         /* a reference is taken */
     const rq_family_schema *family; /* of `table` */
     const char *dir;                /* the family's folder; copied */

@@ -33,7 +33,7 @@ static void fill(model *m, model_cell *c)
     static const uint8_t types[] = {RQ_TYPE_PUT, RQ_TYPE_PUT, RQ_TYPE_DELETE, RQ_TYPE_DELETE_COLUMN,
                                     RQ_TYPE_DELETE_FAMILY};
     static const char *const meta_rows[] = {"t,%03u,1.x.", "t,,%u", "t%u,a,b,9", "%u"};
-    unsigned n = (unsigned)rq_random_below(&m->random, 60);
+    unsigned n = (unsigned)rq_random_below(&m->random, 200);
     if (m->order == RQ_ORDER_META)
         snprintf(c->row, sizeof c->row, meta_rows[n % 4], n);
     else
@@ -95,7 +95,7 @@ static void assert_same(const model *m, size_t i, const rq_segment_cursor *c, ui
 
 static void check_against_model(uint64_t seed, rq_cell_order order)
 {
-    enum { ADDS = 700 };
+    enum { ADDS = 1600 }; /* past both renewals of the ranks */
     model m = {.order = order, .cells = calloc(ADDS + 1, sizeof(model_cell *))};
     rq_segment *s;
     rq_segment_cursor c;

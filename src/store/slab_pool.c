@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stack of free slabs under a mutex that is held for a few instructions; the kernel is asked
+ * outside of it. Contract in slab_pool.h. */
+#include "store/slab_pool.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* A free slab's first bytes. */
+typedef struct free_slab {
+    struct free_slab *next;
+} free_slab;
+
+struct rq_slab_pool {
+    pthread_mutex_t lock;
+    free_slab *free RQ_GUARDED_BY(lock);
+    size_t free_count RQ_GUARDED_BY(lock);
+    size_t lowest RQ_GUARDED_BY(lock); /* free_count since the last trim */
+    size_t taken RQ_GUARDED_BY(lock);
+    size_t free_max;
+};
+
+static void *map_slab(void)
+{
+    uint8_t *p =
+        mmap(NULL, 2 * RQ_SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    size_t front = (size_t)(-(uintptr_t)p & (RQ_SLAB_BYTES - 1));
+    if (front > 0) munmap(p, front);
+    if (front < RQ_SLAB_BYTES) munmap(p + front + RQ_SLAB_BYTES, RQ_SLAB_BYTES - front);
+    madvise(p + front, RQ_SLAB_BYTES, MADV_HUGEPAGE); /* advice: without it only slower */
+    return p + front;
+}
+
+rq_err rq_slab_pool_new(size_t free_max, rq_slab_pool **ret)
+{
+    rq_slab_pool *p = calloc(1, sizeof *p);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    pthread_mutex_init(&p->lock, NULL);
+    p->free_max = free_max;
+    *ret = p;
+    return RQ_OK;
+}
+
+void rq_slab_pool_free(rq_slab_pool *p)
+{
+    if (p == NULL) return;
+    RQ_ASSERT(p->taken == 0);
+    while (p->free != NULL) {
+        free_slab *next = p->free->next;
+        munmap(p->free, RQ_SLAB_BYTES);
+        p->free = next;
+    }
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+void *rq_slab_take(rq_slab_pool *p)
+{
+    if (p == NULL) return map_slab();
+    pthread_mutex_lock(&p->lock);
+    free_slab *s = p->free;
+    if (s != NULL) {
+        p->free = s->next;
+        if (--p->free_count < p->lowest) p->lowest = p->free_count;
+    }
+    p->taken++;
+    pthread_mutex_unlock(&p->lock);
+    if (s != NULL) return s;
+    void *fresh = map_slab();
+    if (fresh == NULL) {
+        pthread_mutex_lock(&p->lock);
+        p->taken--;
+        pthread_mutex_unlock(&p->lock);
+    }
+    return fresh;
+}
+
+void rq_slab_give(rq_slab_pool *p, void *slab)
+{
+    if (p != NULL) {
+        pthread_mutex_lock(&p->lock);
+        p->taken--;
+        bool keep = p->free_count < p->free_max;
+        if (keep) {
+            free_slab *s = slab;
+            s->next = p->free;
+            p->free = s;
+            p->free_count++;
+        }
+        pthread_mutex_unlock(&p->lock);
+        if (keep) return;
+    }
+    munmap(slab, RQ_SLAB_BYTES);
+}
+
+void rq_slab_pool_trim(rq_slab_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    size_t count = (p->lowest + 1) / 2;
+    free_slab *gone = NULL;
+    for (; count > 0 && p->free != NULL; count--) {
+        free_slab *s = p->free;
+        p->free = s->next;
+        p->free_count--;
+        s->next = gone;
+        gone = s;
+    }
+    p->lowest = p->free_count;
+    pthread_mutex_unlock(&p->lock);
+    while (gone != NULL) {
+        free_slab *next = gone->next;
+        munmap(gone, RQ_SLAB_BYTES);
+        gone = next;
+    }
+}
