@@ -40,6 +40,8 @@ struct rq_server {
     rq_catalog *catalog;
     rq_loops *loops;
     rq_rpc_budget *budget;
+    rq_rpc_budget *answers;
+    rq_rpc_budget *unread;
     rq_client_service *client;
     rq_admin_services *admin;
     rq_rpc_server *master;
@@ -193,6 +195,9 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
     if (requests == 0) requests = rq_engine_memory_budget(o->config) / 4;
     rc = rq_rpc_budget_new((size_t)requests, &s->budget);
+    size_t answers = (size_t)rq_engine_memory_budget(o->config) / 8;
+    if (rc == RQ_OK) rc = rq_rpc_budget_new(answers, &s->answers);
+    if (rc == RQ_OK) rc = rq_rpc_budget_new(answers, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
@@ -223,6 +228,8 @@ static rq_err listen_rpc(rq_server *s, const rq_server_options *o, uint16_t port
     rq_rpc_server_options options = {
         .loops = s->loops,
         .budget = s->budget,
+        .answers = s->answers,
+        .unread = s->unread,
         .address = o->listen,
         .port = port,
         .services = services,
@@ -312,6 +319,8 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_root_close(s->root);
     if (s->loops != NULL) rq_loops_free(s->loops);
     if (s->budget != NULL) rq_rpc_budget_free(s->budget);
+    if (s->answers != NULL) rq_rpc_budget_free(s->answers);
+    if (s->unread != NULL) rq_rpc_budget_free(s->unread);
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);
     rq_vfs_free(s->vfs);

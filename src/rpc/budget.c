@@ -48,6 +48,11 @@ bool rq_budget_try(rq_rpc_budget *b, size_t bytes)
     return true;
 }
 
+bool rq_budget_is_full(const rq_rpc_budget *b)
+{
+    return atomic_load_explicit(&b->used, memory_order_relaxed) > b->max;
+}
+
 void rq_budget_force(rq_rpc_budget *b, size_t bytes)
 {
     atomic_fetch_add(&b->used, bytes);
@@ -131,6 +136,17 @@ bool rq_budget_overdraw(rq_rpc_budget *b, const void *who)
 {
     const void *nobody = NULL;
     return atomic_compare_exchange_strong(&b->overdrawer, &nobody, who) || nobody == who;
+}
+
+bool rq_budget_overdraws(const rq_rpc_budget *b, const void *who)
+{
+    return atomic_load_explicit(&b->overdrawer, memory_order_relaxed) == who;
+}
+
+void rq_budget_hand_on(rq_rpc_budget *b, const void *who, const void *to)
+{
+    const void *me = who;
+    (void)atomic_compare_exchange_strong(&b->overdrawer, &me, to);
 }
 
 void rq_budget_settle(rq_rpc_budget *b, const void *who)

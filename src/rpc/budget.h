@@ -7,8 +7,8 @@
  * gift wakes as many as there is room for.
  *
  * Frames that are larger than a read buffer grow while their bytes arrive. So that half-read frames
- * can never wait for each other, one connection at a time may go over the ceiling (the overdraft)
- * until its frame is whole: the true bound is bytes_max plus one request.
+ * can never wait for each other, one connection at a time may go over the ceiling (the overdraft),
+ * and its frame until its call has ended: the true bound is bytes_max plus one request.
  */
 #ifndef RQ_RPC_BUDGET_H
 #define RQ_RPC_BUDGET_H
@@ -32,6 +32,9 @@ bool rq_budget_try(rq_rpc_budget *b, size_t bytes);
 void rq_budget_force(rq_rpc_budget *b, size_t bytes);
 void rq_budget_give(rq_rpc_budget *b, size_t bytes);
 
+/* Somebody who only looks must wait: what was forced in is more than there may be. */
+bool rq_budget_is_full(const rq_rpc_budget *b);
+
 /* Queues the waiter, or posts it at once when there is room again. No-op unless idle. */
 void rq_budget_wait(rq_rpc_budget *b, rq_budget_waiter *w);
 /* The waiter's task calls this first: it is idle again. */
@@ -45,6 +48,9 @@ bool rq_budget_contended(const rq_rpc_budget *b);
 
 /* `who` may go over the ceiling: true when it holds the overdraft, now or already. */
 bool rq_budget_overdraw(rq_rpc_budget *b, const void *who);
+bool rq_budget_overdraws(const rq_rpc_budget *b, const void *who);
+/* Hands the overdraft on; no-op when `who` does not hold it. */
+void rq_budget_hand_on(rq_rpc_budget *b, const void *who, const void *to);
 /* Gives the overdraft back; no-op when `who` does not hold it. */
 void rq_budget_settle(rq_rpc_budget *b, const void *who);
 

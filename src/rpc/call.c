@@ -49,16 +49,65 @@ static void *arena_alloc(void *data, size_t size)
     return rq_arena_alloc(data, size);
 }
 
+#define SWELL_MAX 3 /* how many times its request the overdraft lets a decoded one be */
+
+static bool overdraw(const rq_call_private *p, size_t bytes)
+{
+    if ((p->charged + bytes) / SWELL_MAX > p->call.request_bytes) return false;
+    if (!rq_budget_overdraws(budget_of(p), p->frame) && !rq_budget_overdraw(budget_of(p), p))
+        return false;
+    rq_budget_force(budget_of(p), bytes);
+    return true;
+}
+
 /* Charges `bytes` more. A copy of what the request brought is taken in any case (it was let in, and
- * large values are mostly one copy); what swells beyond that only while there is room. */
+ * large values are mostly one copy); what swells beyond that only while there is room, or as the
+ * one call that may go over the ceiling: else a request near the ceiling could be repeated for ever
+ * and never be served. */
 static bool charge(rq_call_private *p, size_t bytes)
 {
     if (p->charged + bytes <= p->call.request_bytes + ARENA_FREE)
         rq_budget_force(budget_of(p), bytes);
     else if (!rq_budget_try(budget_of(p), bytes))
-        p->over_budget = true;
+        p->over_budget = !overdraw(p, bytes);
     if (!p->over_budget) p->charged += bytes;
     return !p->over_budget;
+}
+
+#define ANSWER_FREE ((size_t)256 * 1024) /* answers up to this size are not charged while made */
+
+static rq_rpc_budget *answers_of(const rq_call_private *p)
+{
+    return p->conn->worker->server->options.answers;
+}
+
+static void run_grow(rq_task *task)
+{
+    rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, answer_waiter.task);
+    rq_rpc_budget *answers = answers_of(p);
+    rq_budget_woken(answers, &p->answer_waiter);
+    p->grow_task->run(p->grow_task); /* may end the call */
+    rq_budget_kick(answers);
+}
+
+bool rq_call_may_grow(rq_call *call, size_t bytes, rq_task *task)
+{
+    rq_call_private *p = private_of(call);
+    rq_rpc_budget *answers = answers_of(p);
+    if (answers == NULL || bytes <= ANSWER_FREE || bytes <= p->answer_charged) return true;
+    size_t more = bytes - p->answer_charged;
+    if (!rq_budget_try(answers, more)) {
+        if (!rq_budget_overdraw(answers, p)) {
+            p->grow_task = task;
+            p->answer_waiter.task.run = run_grow;
+            p->answer_waiter.lane = rq_loop_lane(call->loop);
+            rq_budget_wait(answers, &p->answer_waiter);
+            return false;
+        }
+        rq_budget_force(answers, more);
+    }
+    p->answer_charged = bytes;
+    return true;
 }
 
 static void *charged_alloc(void *data, size_t size)
@@ -148,9 +197,14 @@ static void call_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_rpc_worker *w = conn->worker;
-    rq_chunk_unref(p->frame);
     rq_buf_clear(&p->block);
     rq_budget_give(budget_of(p), p->charged);
+    rq_budget_settle(budget_of(p), p);
+    rq_chunk_unref(p->frame);
+    if (answers_of(p) != NULL) {
+        rq_budget_give(answers_of(p), p->answer_charged);
+        rq_budget_settle(answers_of(p), p);
+    }
     call_recycle(w, p);
     conn->calls--;
     rq_count(&w->counters.in_flight, (uint64_t)-1);

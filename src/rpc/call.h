@@ -90,6 +90,11 @@ static inline void rq_call_post(rq_call *call, rq_task *task)
     rq_lane_post(rq_loop_lane(call->loop), task);
 }
 
+/* The answer in the making has, or is about to have, `bytes`. False: answers fill their memory;
+ * `task` runs on the call's loop when it may ask again. One call at a time may go on in any case,
+ * so that half-made answers never wait for each other. Loop's thread. */
+bool rq_call_may_grow(rq_call *call, size_t bytes, rq_task *task);
+
 /* --- endings; all on the loop's thread ------------------------------------------------------- */
 
 /* Sends the message, and call->cells as the cell block when there are any (REQUIRES then:

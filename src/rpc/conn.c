@@ -27,6 +27,9 @@
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
 /* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
 #define STALL_NS (60 * 1000000000ull)
+/* So long may a peer not read a large answer while others wait for its memory. */
+#define DEAF_NS 1000000000ull
+#define OUT_FREE ((size_t)64 * 1024) /* unread answers up to this size are not charged */
 #define LOG_LINES_PER_SECOND 5
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
 
@@ -338,14 +341,41 @@ static bool alive(const rq_rpc_conn *conn)
 
 static void watch_for_stall(rq_rpc_conn *conn)
 {
-    bool growing = conn->input.big != NULL;
-    rq_stream_set_deadline(conn->stream,
-                           growing ? rq_loop_now_ns(conn->worker->loop) + STALL_NS : 0);
+    uint64_t wait = conn->out_charged > 0 ? DEAF_NS : conn->input.big != NULL ? STALL_NS : 0;
+    rq_stream_set_deadline(conn->stream, wait > 0 ? rq_loop_now_ns(conn->worker->loop) + wait : 0);
+}
+
+/* Charges what the peer has not read yet, as far as that is much. True when it changed. */
+static bool account_output(rq_rpc_conn *conn)
+{
+    rq_rpc_budget *unread = server_of(conn)->options.unread;
+    size_t pending = conn->stream == NULL ? 0 : rq_stream_out_pending(conn->stream);
+    if (pending <= OUT_FREE || unread == NULL) pending = 0;
+    if (RQ_LIKELY(pending == conn->out_charged)) return false;
+    size_t before = conn->out_charged;
+    conn->out_charged = pending;
+    if (pending > before)
+        rq_budget_force(unread, pending - before);
+    else
+        rq_budget_give(unread, before - pending);
+    return true;
+}
+
+/* Too much is unread, by whomever: nobody knows how large the next answer will be. */
+static void wait_for_readers(rq_rpc_conn *conn)
+{
+    conn->blocked |= RQ_BLOCK_READERS;
+    if (conn->waiting_readers) return;
+    conn->waiting_readers = true;
+    conn->refs++;
+    rq_budget_wait(server_of(conn)->options.unread, &conn->readers_waiter);
 }
 
 static bool blocked(rq_rpc_conn *conn)
 {
+    rq_rpc_budget *unread = server_of(conn)->options.unread;
     if (conn->calls >= RQ_CONN_CALLS_MAX) conn->blocked |= RQ_BLOCK_CALLS;
+    if (unread != NULL && RQ_UNLIKELY(rq_budget_is_full(unread))) wait_for_readers(conn);
     return conn->blocked != 0;
 }
 
@@ -403,12 +433,14 @@ void rq_conn_output_queued(rq_rpc_conn *conn)
 {
     if (rq_stream_out_pending(conn->stream) > server_of(conn)->options.out_bytes_max)
         conn->blocked |= RQ_BLOCK_OUTPUT;
+    if (account_output(conn)) watch_for_stall(conn);
     if (conn->blocked != 0 && !conn->running && alive(conn)) rq_stream_pause(conn->stream);
 }
 
 static void on_drain(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
+    if (account_output(conn)) watch_for_stall(conn);
     if ((conn->blocked & RQ_BLOCK_OUTPUT) != 0 &&
         rq_stream_out_pending(s) <= server_of(conn)->options.out_bytes_max / 2)
         unblock(conn, RQ_BLOCK_OUTPUT);
@@ -422,6 +454,17 @@ static void run_room(rq_task *task)
     conn->waiting = false;
     unblock(conn, RQ_BLOCK_BUDGET);
     rq_budget_kick(budget);
+    rq_conn_unref(conn);
+}
+
+static void run_readers(rq_task *task)
+{
+    rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, readers_waiter.task);
+    rq_rpc_budget *unread = server_of(conn)->options.unread;
+    rq_budget_woken(unread, &conn->readers_waiter);
+    conn->waiting_readers = false;
+    unblock(conn, RQ_BLOCK_READERS);
+    rq_budget_kick(unread);
     rq_conn_unref(conn);
 }
 
@@ -453,6 +496,8 @@ static rq_err on_open(void *ctx, rq_stream *s)
     conn->resume.run = run_resume;
     conn->waiter.task.run = run_room;
     conn->waiter.lane = rq_loop_lane(conn->worker->loop);
+    conn->readers_waiter.task.run = run_readers;
+    conn->readers_waiter.lane = conn->waiter.lane;
     conn->input.never_big = true; /* a preamble is no frame, whatever its bytes look like */
     rq_stream_set_user(s, conn);
     return RQ_OK;
@@ -483,6 +528,15 @@ static void on_read(rq_stream *s, size_t len)
 static void on_deadline(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
+    if (conn->out_charged > 0) {
+        if (rq_budget_contended(server_of(conn)->options.unread)) {
+            refused(conn, "it does not read its answers, and their memory is needed");
+            rq_stream_close(s, RQ_E_TIMEOUT);
+        } else {
+            watch_for_stall(conn);
+        }
+        return;
+    }
     if (conn->input.big == NULL || conn->blocked != 0) return;
     if (rq_budget_contended(server_of(conn)->options.budget))
         cut_off(conn, "the rest of a request did not come, and its memory is needed");
@@ -497,6 +551,12 @@ static void on_close(rq_stream *s, rq_err why)
     rq_rpc_budget *budget = server_of(conn)->options.budget;
     rq_input_clear(&conn->input, budget);
     conn->stream = NULL;
+    (void)account_output(conn);
+    if (conn->waiting_readers &&
+        rq_budget_forget(server_of(conn)->options.unread, &conn->readers_waiter)) {
+        conn->waiting_readers = false;
+        conn->refs--; /* not the last: the stream's is still held */
+    }
     if (conn->waiting && rq_budget_forget(budget, &conn->waiter)) {
         conn->waiting = false;
         conn->refs--; /* not the last: the stream's is still held */

@@ -26,6 +26,7 @@ void rq_chunk_unref(rq_chunk *c)
 {
     if (c == NULL || --c->refs > 0) return;
     rq_budget_give(c->budget, c->charged);
+    rq_budget_settle(c->budget, c); /* a frame that went over the ceiling has ended */
     free(c);
 }
 
@@ -147,7 +148,7 @@ void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len)
         in->end = in->big_want;
         in->big = NULL;
         in->big_len = in->big_want = 0;
-        rq_budget_settle(pool->budget, in);
+        rq_budget_hand_on(pool->budget, in, in->chunk);
         return;
     }
     rq_chunk *c = pool->current;

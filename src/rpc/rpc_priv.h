@@ -82,7 +82,7 @@ typedef enum rq_conn_state {
 } rq_conn_state;
 
 /* Why a connection is not read. */
-enum { RQ_BLOCK_OUTPUT = 1, RQ_BLOCK_CALLS = 2, RQ_BLOCK_BUDGET = 4 };
+enum { RQ_BLOCK_OUTPUT = 1, RQ_BLOCK_CALLS = 2, RQ_BLOCK_BUDGET = 4, RQ_BLOCK_READERS = 8 };
 
 /* Calls in flight after which a connection is not read. (HBase's queue holds 300 in all.) */
 #define RQ_CONN_CALLS_MAX 1024
@@ -97,6 +97,7 @@ struct rq_rpc_conn {
     unsigned skip_frames; /* a SASL token that nobody waits for */
     bool running;         /* rq_conn_run is on the stack */
     bool waiting;         /* in the budget's queue */
+    bool waiting_readers; /* in the queue of the budget of unread answers */
     bool resuming;        /* `resume` is posted */
     char host[46];
     rq_input input;
@@ -107,6 +108,8 @@ struct rq_rpc_conn {
     const rq_rpc_service_index *service;
     const rq_rpc_method *last_method; /* most connections repeat one */
     rq_budget_waiter waiter;
+    rq_budget_waiter readers_waiter;
+    size_t out_charged; /* of the budget of unread answers */
     rq_task resume;
 };
 
@@ -128,7 +131,10 @@ struct rq_call_private {
     Pb__RequestHeader *header; /* decoded, in the arena */
     rq_buf block;              /* a cell block that had to be decoded */
     size_t charged;            /* of the budget, for the arena and the block */
-    bool over_budget;          /* an allocation was refused */
+    size_t answer_charged;     /* of the answers' budget, while the answer is made */
+    rq_budget_waiter answer_waiter;
+    rq_task *grow_task; /* waits for room for the answer */
+    bool over_budget;   /* an allocation was refused */
     rq_call_private *next_free;
 };
 

@@ -25,7 +25,8 @@ typedef struct rq_rpc_service {
     void *ctx; /* given to every handler */
 } rq_rpc_service;
 
-/* Bytes of requests in flight, for one or several servers of a process. */
+/* Bytes of requests in flight, or of answers not sent yet, for one or several servers of a process.
+ */
 RQ_NODISCARD
 rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret);
 void rq_rpc_budget_free(rq_rpc_budget *b);
@@ -37,7 +38,9 @@ size_t rq_rpc_budget_used(const rq_rpc_budget *b); /* any thread */
 /* Zero means the default where one is named. */
 typedef struct rq_rpc_server_options {
     rq_loops *loops;
-    rq_rpc_budget *budget;          /* outlives the server; at least request_bytes_max large */
+    rq_rpc_budget *budget;          /* outlives the server; one request may go over it */
+    rq_rpc_budget *answers;         /* of large answers while they are made … */
+    rq_rpc_budget *unread;          /* … and until the peers have read them; either may be NULL */
     const char *address;            /* numeric; NULL: 127.0.0.1 */
     uint16_t port;                  /* 0: any free one */
     const rq_rpc_service *services; /* copied; the tables inside are not */

@@ -53,6 +53,7 @@ typedef struct rq__read_job {
     rq_error why;
     rq_err fetch_rc; /* what fulfil returned */
     rq_task task;
+    const rq_cellblock *own; /* where the cells gather if not in the call's; may be NULL */
     void (*step)(struct rq__read_job *job);
 } rq__read_job;
 

@@ -51,8 +51,24 @@ static void run_fetch(rq_task *task)
     rq_call_post(job->call, &job->task);
 }
 
+static void run_wait(rq_task *task)
+{
+    rq__read_job_wait(RQ_CONTAINER_OF(task, rq__read_job, task));
+}
+
+/* What the answer will hold once the block that is needed has come. */
+static size_t bytes_in_sight(const rq__read_job *job)
+{
+    size_t bytes = job->call->cells.bytes.len;
+    if (job->own != NULL) bytes += job->own->bytes.len;
+    if (job->ctx.need.reader != NULL) bytes += job->ctx.need.size;
+    return bytes;
+}
+
 void rq__read_job_wait(rq__read_job *job)
 {
+    job->task.run = run_wait;
+    if (!rq_call_may_grow(job->call, bytes_in_sight(job), &job->task)) return;
     if (job->ctx.need.reader == NULL) {
         job->task.run = run_step;
         rq_call_post(job->call, &job->task);
@@ -152,6 +168,7 @@ static rq_err begin_get(rq_client_service *s, rq_call *call, get_job *g, rq_erro
     g->in_message = !call->client->has_codec || !rq_rpc_client_at_least(call->client, 1, 3);
     if (g->in_message) {
         g->own = (rq_cellblock){0};
+        g->job.own = &g->own;
         RQ_TRY(rq_arena_link(&call->arena, release_cellblock, &g->own));
     }
     RQ_TRY(rq_region_scanner_open(region, &g->scan, 0, &call->arena, &g->scanner, why));

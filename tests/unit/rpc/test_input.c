@@ -203,13 +203,11 @@ static void a_spent_budget_stops_all_but_one(void **state)
     assert_non_null(p);
     memset(p, 0, room);
     rq_input_received(&a, &pool, room);
-    assert_true(rq_budget_overdraw(budget, &b));
     assert_null(rq_input_buffer(&a, &pool, &room, &why));
     assert_int_equal(why, RQ_E_AGAIN);
-    rq_budget_settle(budget, &b);
+    rq_input_clear(&b, budget); /* until then a whole frame lies over the ceiling */
     assert_non_null(rq_input_buffer(&a, &pool, &room, &why));
     rq_input_clear(&a, budget);
-    rq_input_clear(&b, budget);
     rq_chunk_pool_clear(&pool);
     assert_int_equal(rq_rpc_budget_used(budget), 0);
     rq_rpc_budget_free(budget);
