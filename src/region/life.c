@@ -42,9 +42,15 @@ static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *
     if (rc != RQ_OK) return rc;
     ret->items = rq_arena_calloc(arena, count + 1, sizeof *ret->items);
     if (ret->items == NULL) return no_memory(why);
-    for (size_t i = 0; i < count; i++)
-        if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
-            ret->items[ret->count++] = entries[i].name;
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].is_dir || entries[i].name[0] == '.') continue;
+        /* HBase's links to files of other tables have such names; to pass one over would be to
+         * lose its cells. */
+        if (!rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
+            return rq_fail(why, RQ_E_UNSUPPORTED, "%s/%s is no store file this version can read",
+                           dir, entries[i].name);
+        ret->items[ret->count++] = entries[i].name;
+    }
     return RQ_OK;
 }
 

@@ -24,6 +24,7 @@
  */
 typedef struct rq__work {
     struct rq__work *next;
+    rq_lane *lane; /* who may go on draining when it is this work's turn; NULL: nobody */
     /* Runs under the token; never blocks. The work is its owner's again when it begins. */
     void (*run)(rq_region *r, struct rq__work *work);
 } rq__work;
@@ -119,6 +120,8 @@ struct rq_region {
     rq_epoch_node retired;
 
     _Atomic(rq__work *) queue; /* NULL: the token is free; see token.c */
+    rq__work *backlog;         /* token: taken from the queue, for the next drainer */
+    rq_task drain_task;        /* posted while the token waits for its next drainer */
 
     /* token: */
     uint64_t staged_seqid; /* the last number given */

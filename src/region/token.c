@@ -10,7 +10,8 @@
  *      a work …      newest first, ending in NULL or TAKEN
  *
  * Whoever pushes onto NULL has the token and drains until he can swing TAKEN back to NULL. Nobody
- * waits for it, nothing under it blocks.
+ * waits for it, nothing under it blocks. A drainer whose time slice is spent leaves the rest, and
+ * with it the token, to the lane of the next piece of work.
  */
 #include "region/engine_priv.h"
 
@@ -29,15 +30,50 @@ static rq__work *reversed(rq__work *w)
     return oldest;
 }
 
+/* The design's decision 6: no loop runs at others' work longer than this at a stretch. */
+#define SLICE_NS ((uint64_t)200 * 1000)
+#define WORKS_BETWEEN_LOOKS 16
+
+static void drain(rq_region *r);
+
+static void go_on(rq_task *task)
+{
+    rq_region *r = RQ_CONTAINER_OF(task, rq_region, drain_task);
+    drain(r);
+    rq_wal_push(r->engine->wal, NULL); /* a lane that is no loop does not push by itself */
+    rq_region_unref(r);
+}
+
+/* Runs the list in order; true: handed over with what is left. */
+static bool run_list(rq_region *r, rq__work *w, uint64_t *deadline)
+{
+    rq_executor *ex = r->env.executor;
+    for (unsigned n = 1; w != NULL; n++) {
+        rq__work *next = w->next; /* run gives the work back to its owner */
+        w->run(r, w);
+        w = next;
+        if (w == NULL || w->lane == NULL || n % WORKS_BETWEEN_LOOKS != 0) continue;
+        uint64_t now = ex->now_ns(ex);
+        if (*deadline == 0) *deadline = now + SLICE_NS;
+        if (now < *deadline) continue;
+        r->backlog = w;
+        r->drain_task.run = go_on;
+        rq_region_ref(r);
+        rq_lane_post(w->lane, &r->drain_task);
+        return true;
+    }
+    return false;
+}
+
 static void drain(rq_region *r)
 {
+    uint64_t deadline = 0;
     for (;;) {
-        rq__work *w = reversed(atomic_exchange_explicit(&r->queue, TAKEN, memory_order_acq_rel));
-        while (w != NULL) {
-            rq__work *next = w->next; /* run gives the work back to its owner */
-            w->run(r, w);
-            w = next;
-        }
+        rq__work *w = r->backlog;
+        r->backlog = NULL;
+        if (w == NULL)
+            w = reversed(atomic_exchange_explicit(&r->queue, TAKEN, memory_order_acq_rel));
+        if (run_list(r, w, &deadline)) return;
         rq__region_account(r);
         rq__work *expected = TAKEN;
         if (atomic_compare_exchange_strong_explicit(&r->queue, &expected, NULL,

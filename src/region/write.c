@@ -604,7 +604,8 @@ void rq__region_retry_held(rq_region *r)
 static void begin(rq_region *r, rq_write *w, rq_latch *latch)
 {
     batch *b = batch_of(w);
-    *b = (batch){.work.run = run_enqueued, .region = rq_region_ref(r), .latch = latch};
+    *b = (batch){
+        .work = {.run = run_enqueued, .lane = w->lane}, .region = rq_region_ref(r), .latch = latch};
     atomic_fetch_add_explicit(&r->inflight, 1, memory_order_acq_rel);
     atomic_fetch_add_explicit(&r->write_requests, w->op_count, memory_order_relaxed);
     rq__region_enqueue(r, &b->work);
@@ -683,6 +684,6 @@ void rq__region_poke(rq_region *r)
     /* Without memory nothing is lost: the engine's next tick pokes again. */
     poke *p = malloc(sizeof *p);
     if (p == NULL) return;
-    p->work.run = run_poke;
+    p->work = (rq__work){.run = run_poke};
     rq__region_enqueue(r, &p->work);
 }
