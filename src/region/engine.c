@@ -17,6 +17,7 @@
 #define TICKS_BETWEEN_LOOKS 600 /* a minute: age of memstores, due major compactions */
 /* HBASE: hbase.regionserver.optionalcacheflushinterval */
 #define MEMSTORE_AGE_MAX_MS ((int64_t)3600 * 1000)
+#define RELIEF_INTERVAL_NS ((uint64_t)1000 * 1000)
 /* At the high mark the answer of a write is held back this long. */
 #define DEBT_DELAY_MAX_NS ((uint64_t)50 * 1000 * 1000)
 
@@ -100,6 +101,12 @@ void rq__engine_relieve(rq_engine *e)
 {
     uint64_t sum = atomic_load_explicit(&e->memstore_bytes, memory_order_relaxed);
     if (sum <= e->memstore_low) return;
+    uint64_t now = e->env.executor->now_ns(e->env.executor);
+    uint64_t before = atomic_load_explicit(&e->relieved_ns, memory_order_relaxed);
+    /* Every write asks; one look in a while is enough. */
+    if (now - before < RELIEF_INTERVAL_NS ||
+        !atomic_compare_exchange_strong(&e->relieved_ns, &before, now))
+        return;
     if (pthread_mutex_trylock(&e->lock) != 0) return; /* somebody walks the list; the tick comes */
     rq_region *largest = NULL;
     uint64_t most = 0;

@@ -37,6 +37,7 @@ struct rq_engine {
 
     _Atomic uint64_t memstore_bytes;
     _Atomic uint64_t held_writes; /* in all regions */
+    _Atomic uint64_t relieved_ns; /* when the regions were last looked through for a flush */
     _Atomic uint64_t flush_queue, compaction_queue;
     _Atomic uint64_t flushes, flushed_bytes;
     _Atomic uint64_t compactions, major_compactions, compacted_bytes;

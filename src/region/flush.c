@@ -318,7 +318,11 @@ static rq_err run(flush *f, rq_error *why)
     uint64_t bytes = 0;
     rq__region_with_token(r, begin, f);
     if (f->rc != RQ_OK) return rq_fail(why, f->rc, "%s", rq_err_text(f->rc));
-    if (f->count == 0) return RQ_OK;
+    if (f->count == 0) {
+        /* Nothing is only in memory, so the log need not keep anything either. */
+        if (f->what == RQ__FLUSH_ALL) rq_wal_region_flushed(r->log, f->seqid);
+        return RQ_OK;
+    }
     RQ_TRY(make_durable(f, why));
     RQ_TRY(rq__region_mark_in_use(r, why));
     RQ_TRY(write_parts(f, why));

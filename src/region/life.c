@@ -435,6 +435,13 @@ rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema 
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
+/* token */
+static void fail_held(rq_region *r, void *arg)
+{
+    (void)arg;
+    rq__region_retry_held(r); /* the region is not open: they fail */
+}
+
 /* REQUIRES: the region is not open any more. */
 static void wait_until_idle(rq_region *r)
 {
@@ -444,9 +451,8 @@ static void wait_until_idle(rq_region *r)
     /* Held for the time of looking: leave opens the latch when it falls to 0. */
     atomic_fetch_add(&r->inflight, 1);
     atomic_store(&r->idle, &latch);
-    rq__region_poke(r); /* held writes fail now */
+    rq__region_with_token(r, fail_held, NULL);
     rq__region_resume_flush(r);
-    rq_wal_push(r->engine->wal, NULL);
     rq__region_leave(r);
     (void)ex->latch_wait(&latch);
     ex->latch_destroy(&latch);

@@ -226,6 +226,32 @@ static void a_log_larger_than_memory_is_replayed_region_by_region(void **state)
     assert_int_equal(count_rows(w), 3000);
 }
 
+static void a_flush_waits_a_while_for_a_compaction_that_does_not_come(void **state)
+{
+    world *w = *state;
+    unsigned failed;
+    rq_engine_stats stats;
+    set(w, "rorqual.wal.max=1073741824"); /* the log does not press */
+    set(w, "hbase.hstore.blockingStoreFiles=3");
+    set(w, "hbase.hstore.blockingWaitTime=20000");
+    set(w, "hbase.hstore.compaction.min=10"); /* three files are not worth one */
+    set(w, "hbase.hregion.memstore.flush.size=65536");
+    assert_true(history_open(&w->h));
+    for (unsigned i = 0; i < 3; i++) {
+        flood(w, i * 10, 10, &failed);
+        assert_int_equal(rq_region_flush(w->h.region, (rq_slice){0}, NULL, NULL), RQ_OK);
+    }
+    flood(w, 100, 60, &failed); /* over the flush size, under the blocking size */
+    assert_int_equal(failed, 0);
+    rq_sim_advance(w->sim, 5 * SECOND);
+    rq_engine_get_stats(w->h.engine, &stats);
+    assert_int_equal(stats.flushes, 3);
+    rq_sim_advance(w->sim, 20 * SECOND);
+    rq_engine_get_stats(w->h.engine, &stats);
+    assert_int_equal(stats.flushes, 4);
+    assert_int_equal(count_rows(w), 90);
+}
+
 static rq_leftover_fate drop(void *context, const rq_leftover *left)
 {
     unsigned *asked = context;
@@ -259,6 +285,7 @@ int main(void)
         T(a_flood_of_writes_stays_under_the_ceilings),
         T(the_global_ceiling_holds_below_the_regions),
         T(a_full_disk_refuses_late_and_forgets_nothing),
+        T(a_flush_waits_a_while_for_a_compaction_that_does_not_come),
         T(a_log_larger_than_memory_is_replayed_region_by_region),
         T(records_of_a_region_nobody_opens_are_told_and_counted),
     };
