@@ -68,8 +68,9 @@ static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__buc
         rq_error inner = {0};
         rc =
             rq__manifest_read(e->env.vfs, b->encoded, &b->arena, &b->manifest, &generation, &inner);
-        /* Destroyed: its records are only counted. Damaged: they are all needed until somebody mends
-         * the manifest; the region's opening says so, and the other regions do not suffer from it. */
+        /* Destroyed: its records are only counted. Damaged: they are all needed until somebody
+         * mends the manifest; the region's opening says so, and the other regions do not suffer
+         * from it. */
         b->by_index = rc == RQ_E_NOT_FOUND || rc == RQ_E_CORRUPT;
         b->has_manifest = rc != RQ_E_NOT_FOUND;
         if (b->by_index) rc = RQ_OK;

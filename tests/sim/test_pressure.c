@@ -235,13 +235,13 @@ static void a_flush_waits_a_while_for_a_compaction_that_does_not_come(void **sta
     set(w, "hbase.hstore.blockingStoreFiles=3");
     set(w, "hbase.hstore.blockingWaitTime=20000");
     set(w, "hbase.hstore.compaction.min=10"); /* three files are not worth one */
-    set(w, "hbase.hregion.memstore.flush.size=65536");
+    set(w, "hbase.hregion.memstore.flush.size=262144");
     assert_true(history_open(&w->h));
     for (unsigned i = 0; i < 3; i++) {
         flood(w, i * 10, 10, &failed);
         assert_int_equal(rq_region_flush(w->h.region, (rq_slice){0}, NULL, NULL), RQ_OK);
     }
-    flood(w, 100, 60, &failed); /* over the flush size, under the blocking size */
+    flood(w, 100, 100, &failed); /* over the flush size, under the blocking size */
     assert_int_equal(failed, 0);
     rq_sim_advance(w->sim, 5 * SECOND);
     rq_engine_get_stats(w->h.engine, &stats);
@@ -249,7 +249,7 @@ static void a_flush_waits_a_while_for_a_compaction_that_does_not_come(void **sta
     rq_sim_advance(w->sim, 20 * SECOND);
     rq_engine_get_stats(w->h.engine, &stats);
     assert_int_equal(stats.flushes, 4);
-    assert_int_equal(count_rows(w), 90);
+    assert_int_equal(count_rows(w), 130);
 }
 
 static rq_leftover_fate drop(void *context, const rq_leftover *left)
