@@ -13,7 +13,7 @@
  * one log, the last one is waited for, and only then .rorqual/version says that the folder is
  * whole.
  */
-#include "catalog/catalog_priv.h"
+#include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
 
@@ -537,6 +537,8 @@ static rq_err run(boot *b, rq_error *why)
     if (fresh) RQ_TRY(write_namespaces(b, why));
     RQ_TRY(read_namespaces(b, why));
     if (!fresh) (void)rq_engine_recovered(c->engine, decide, c);
+    for (size_t i = 0; i < b->table_count; i++)
+        rq__reopen_failed(c, b->tables[i].regions, b->tables[i].region_count);
     if (fresh) RQ_TRY(rq__root_seal(c->root, why));
     return RQ_OK;
 }

@@ -114,6 +114,7 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
         rq__batch_init(&b, &a, rq__catalog_now_ms(c));
         if (rc == RQ_OK) rc = rq__batch_opened(c, &b, list, to - from);
         if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
+        if (rc == RQ_OK) rq__reopen_failed(c, list, to - from);
         rq__opened_clear(list, to - from);
     }
     rq_arena_clear(&a);

@@ -245,6 +245,12 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
     return RQ_OK;
 }
 
+void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].rc != RQ_OK) rq__procedures_reopen(c, list[i].info);
+}
+
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema)
 {
     rq__opened *o = calloc(count + 1, sizeof *o);

@@ -170,6 +170,7 @@ rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
     rq_arena_clear(&a);
     if (rc == RQ_OK) rc = publish(c, p, RQ_TABLE_ENABLED, why);
+    if (rc == RQ_OK) rq__reopen_failed(c, p->opened, p->opened_count);
     if (rc == RQ_OK) rq__opened_clear(p->opened, p->opened_count);
     return rc;
 }

@@ -80,6 +80,8 @@ void rq__unref_regions(rq_region **regions, size_t count); /* frees the list as 
 RQ_NODISCARD
 rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *list, size_t count,
                          rq_table_state state, rq_error *why);
+/* Regions of the list that could not be opened are tried again, by procedures of their own. */
+void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);

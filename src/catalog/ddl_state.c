@@ -83,6 +83,7 @@ rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_arena_clear(&a);
     if (rc == RQ_OK)
         rc = rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_ENABLED, why);
+    if (rc == RQ_OK) rq__reopen_failed(c, p->opened, p->opened_count);
     if (rc == RQ_OK) rq__opened_clear(p->opened, p->opened_count);
     return rc;
 }
@@ -260,7 +261,8 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
     while (at < t->pub.region_count &&
            !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
         at++;
-    if (at == t->pub.region_count || t->pub.state != RQ_TABLE_ENABLED) {
+    if (at == t->pub.region_count || t->pub.state != RQ_TABLE_ENABLED ||
+        t->pub.schema->family_count == 0) {
         rq__table_node_unref(t);
         return RQ_OK;
     }
@@ -284,7 +286,9 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
         if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
         rq_arena_clear(&a);
     }
-    if (rc == RQ_OK && o.rc != RQ_OK) rc = rq_fail(why, o.rc, "%s", o.why.message);
+    /* Broken bytes stay broken: the region waits for an operator (rq_catalog_assign). */
+    bool hopeless = o.rc == RQ_E_CORRUPT || o.rc == RQ_E_VERSION;
+    if (rc == RQ_OK && o.rc != RQ_OK && !hopeless) rc = rq_fail(why, o.rc, "%s", o.why.message);
     rq__opened_clear(&o, 1);
     rq__table_node_unref(t);
     return rc;

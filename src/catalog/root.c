@@ -177,8 +177,11 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     rq_dir_entry *entries;
     size_t count;
     RQ_TRY(rq_vfs_list(v, DIR_NAME, a, &entries, &count, why));
-    /* The engine's parts come first: with the lock alone nothing else was begun. */
-    if (count <= 1) return RQ_OK;
+    bool begun = count > 1;
+    static const char *const parts[] = {"data", "MasterData", "hbase.version", "hbase.id"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(parts); i++)
+        begun = begun || exists(v, parts[i]);
+    if (!begun) return RQ_OK;
     RQ_TRY(check_only_system(v, a, why));
     RQ_TRY(rq_vfs_remove_tree(v, "data", why));
     RQ_TRY(rq_vfs_remove_tree(v, "MasterData", why));
@@ -231,6 +234,8 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
             if (why != NULL) why->code = RQ_OK;
             rc = RQ_OK;
         }
+        /* Before anything else: what is found without it later is not ours. */
+        if (rc == RQ_OK) rc = rq_vfs_sync_dir(v, "", why);
         if (rc != RQ_OK) goto out;
     }
     rc = rq_vfs_lock(v, LOCK_NAME, &root->lock, why);

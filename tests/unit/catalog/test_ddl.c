@@ -6,7 +6,7 @@
 static world *setup(void)
 {
     world *w = calloc(1, sizeof *w);
-    world_init(w, unit_seed());
+    world_init(w, unit_seed(), NULL);
     rq_err rc = world_open(w);
     if (rc != RQ_OK) fail_msg("open: %s", w->why.message);
     return w;

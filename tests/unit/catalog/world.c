@@ -7,13 +7,19 @@
 #include "proto/hbase.pb-c.h"
 #include "region/region_scanner.h"
 
-void world_init(world *w, uint64_t seed)
+void world_init(world *w, uint64_t seed, const rq_sim_options *options)
 {
     memset(w, 0, sizeof *w);
-    assert_int_equal(rq_sim_new(seed, NULL, &w->sim), RQ_OK);
+    assert_int_equal(rq_sim_new(seed, options, &w->sim), RQ_OK);
     w->env = rq_sim_env(w->sim);
     assert_int_equal(rq_config_new(&w->config), RQ_OK);
     w->start_code = 1700000000000;
+}
+
+static void region_failed(void *context, rq_region *r, const rq_error *why)
+{
+    world *w = context;
+    if (w->catalog != NULL) rq_catalog_region_failed(w->catalog, r, why);
 }
 
 rq_err world_open(world *w)
@@ -21,7 +27,7 @@ rq_err world_open(world *w)
     w->why = (rq_error){0};
     rq_err rc = rq_root_open(w->env, &w->root, &w->why);
     if (rc != RQ_OK) return rc;
-    rq_engine_options engine = {.config = w->config};
+    rq_engine_options engine = {.config = w->config, .region_failed = region_failed, .context = w};
     rc = rq_engine_open(w->env, &engine, &w->engine, &w->why);
     if (rc == RQ_OK) {
         w->start_code++;
@@ -145,6 +151,24 @@ static void submitted(rq_ddl *d)
 {
     world_pending *p = RQ_CONTAINER_OF(d, world_pending, ddl);
     p->done = true;
+}
+
+bool world_settle(world *w)
+{
+    for (int i = 0; i < 3000; i++) {
+        rq_sim_run(w->sim);
+        rq_arena a;
+        rq_arena_init(&a);
+        rq_procedure *list;
+        size_t count, open = 0;
+        assert_int_equal(rq_catalog_procedures(w->catalog, &a, &list, &count), RQ_OK);
+        for (size_t k = 0; k < count; k++)
+            open += !list[k].finished;
+        rq_arena_clear(&a);
+        if (open == 0) return true;
+        rq_sim_advance(w->sim, 100000000);
+    }
+    return false;
 }
 
 /* Waits until the procedure has finished. When the power has gone that may be never: then it is

@@ -31,12 +31,15 @@ typedef struct world {
     world_pending *pending;
 } world;
 
-void world_init(world *w, uint64_t seed);
+/* `options` may be NULL. */
+void world_init(world *w, uint64_t seed, const rq_sim_options *options);
 /* Opens root, engine and catalog. On an error nothing is open. */
 rq_err world_open(world *w);
 /* Closes what is open; `clean` as at SIGTERM. */
 rq_err world_close(world *w, bool clean);
 void world_clear(world *w);
+/* Until no procedure is unfinished; false: one never ends. */
+bool world_settle(world *w);
 
 /* Families separated by blanks, "f:VERSIONS=3,TTL=100" with attributes; a part beginning with '@'
  * is a table attribute: "@REGION_REPLICATION=2". Splits separated by blanks, NULL for none. */
