@@ -48,14 +48,27 @@ static rq_err meta_block(rq_hfile_reader *r, rq_read_ctx *ctx, rq_block_kind kin
     return rq__reader_block(r, ctx, at.offset, at.size, kind, ret, why);
 }
 
+/* Of the rest of the file nothing is known to be wrong: whoever asked is told, and goes on. */
+static rq_err noted(rq_hfile_reader *r, rq_err rc)
+{
+    if (RQ_UNLIKELY(rc == RQ_E_CORRUPT)) atomic_store(&r->bloom_damaged, true);
+    return rc;
+}
+
+static bool has_bloom(const rq_hfile_reader *r, rq__block_place place)
+{
+    return place.size > 0 && !atomic_load_explicit(&r->bloom_damaged, memory_order_relaxed);
+}
+
 static rq_err contains_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_block_kind kind, rq_slice row,
                            bool *ret, rq_error *why)
 {
     rq_hfile_block *meta;
-    RQ_TRY(meta_block(r, ctx, kind, &meta, why));
-    rq_err rc = look_up(r, ctx, meta, (bloom_key){row, NULL}, ret, why);
+    rq_err rc = meta_block(r, ctx, kind, &meta, why);
+    if (rc != RQ_OK) return noted(r, rc);
+    rc = look_up(r, ctx, meta, (bloom_key){row, NULL}, ret, why);
     rq_hfile_block_unref(meta);
-    return rc;
+    return noted(r, rc);
 }
 
 static bool row_is_in_range(const rq_hfile_reader *r, rq_slice row)
@@ -71,7 +84,7 @@ rq_err rq_hfile_may_contain_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice r
                                 rq_error *why)
 {
     bool in_range = row_is_in_range(r, row);
-    if (!in_range || r->bloom.size == 0) {
+    if (!in_range || !has_bloom(r, r->bloom)) {
         *ret = in_range;
         return RQ_OK;
     }
@@ -112,17 +125,18 @@ static rq_err contains_column(rq_hfile_reader *r, rq_read_ctx *ctx, const rq_hfi
 rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
                                    rq_slice qualifier, bool *ret, rq_error *why)
 {
-    if (r->info.bloom != RQ_BLOOM_ROWCOL || r->bloom.size == 0 || !row_is_in_range(r, row) ||
+    if (r->info.bloom != RQ_BLOOM_ROWCOL || !has_bloom(r, r->bloom) || !row_is_in_range(r, row) ||
         row.len > RQ_ROW_LEN_MAX || qualifier.len > INT32_MAX)
         return rq_hfile_may_contain_row(r, ctx, row, ret, why);
     rq_hfile_block *meta;
-    RQ_TRY(meta_block(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, &meta, why));
-    rq_err rc = contains_column(r, ctx, meta, row, qualifier, ret, why);
+    rq_err rc = meta_block(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, &meta, why);
+    if (rc != RQ_OK) return noted(r, rc);
+    rc = contains_column(r, ctx, meta, row, qualifier, ret, why);
     /* A delete of the row or family stands as the column without a name. */
     if (rc == RQ_OK && !*ret && qualifier.len > 0)
         rc = contains_column(r, ctx, meta, row, (rq_slice){0}, ret, why);
     rq_hfile_block_unref(meta);
-    return rc;
+    return noted(r, rc);
 }
 
 rq_err rq_hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
@@ -130,7 +144,7 @@ rq_err rq_hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, 
 {
     bool possible =
         row_is_in_range(r, row) && (!r->counts_delete_families || r->info.delete_family_count > 0);
-    if (!possible || r->delete_bloom.size == 0) {
+    if (!possible || !has_bloom(r, r->delete_bloom)) {
         *ret = possible;
         return RQ_OK;
     }

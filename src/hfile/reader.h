@@ -41,7 +41,8 @@ bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_sli
 /* --- cutting files before they are touched -----------------------------------------------------
  */
 /* Each sets *ret to false only when the file surely holds nothing that matches; a file without the
- * bloom answers true. RQ_E_AGAIN as every read. */
+ * bloom answers true. RQ_E_AGAIN as every read. RQ_E_CORRUPT once: after that the damaged file
+ * counts as one without blooms. HBASE: StoreFileReader goes on without a faulty bloom. */
 
 /* Whether the row may be in the file. Uses a ROW bloom; other types answer by key range. */
 RQ_NODISCARD

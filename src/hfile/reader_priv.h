@@ -27,6 +27,7 @@ struct rq_hfile_reader {
     rq__file_info file_info;
     rq_hfile_info info;
     rq__block_place root, bloom, delete_bloom;
+    _Atomic bool bloom_damaged;  /* a read of a bloom has failed: it is asked no more */
     bool counts_delete_families; /* DELETE_FAMILY_COUNT is there */
     uint32_t bloom_prefix_len;   /* ROWPREFIX_FIXED_LENGTH */
     uint8_t *first_key;

@@ -2,6 +2,8 @@
 /* See merge.h. */
 #include "store/merge.h"
 
+#include "base/log.h"
+
 /* Behind every row there can be: rows have at most RQ_ROW_LEN_MAX bytes. */
 static const uint8_t last_row[RQ_ROW_LEN_MAX] = {[0 ... RQ_ROW_LEN_MAX - 1] = 0xff};
 
@@ -121,14 +123,28 @@ static void pop(rq__merge *m)
     if (m->heap_len > 1) sift_down(m, 0);
 }
 
-/* --- one source ----------------------------------------------------------------------------- */
-static rq_err passes_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, bool *ret,
-                           rq_error *why)
+/* --- one source ------------------------------------------------------------------------------- */
+static rq_err ask_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, bool *ret,
+                        rq_error *why)
 {
     if (m->has_bloom_column)
         return rq_hfile_may_contain_column(s->meta->reader, ctx, m->bloom_row, m->bloom_column, ret,
                                            why);
     return rq_hfile_may_contain_row(s->meta->reader, ctx, m->bloom_row, ret, why);
+}
+
+/* A damaged bloom costs time, not data. */
+static rq_err passes_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, bool *ret,
+                           rq_error *why)
+{
+    rq_error detail = {0};
+    rq_err rc = ask_bloom(m, s, ctx, ret, &detail);
+    if (RQ_LIKELY(rc == RQ_OK || rc == RQ_E_AGAIN)) return rc;
+    if (rc != RQ_E_CORRUPT) return rq_fail(why, rc, "%s", detail.message);
+    if (m->log != NULL)
+        rq_log_error(m->log, "store", "%s; read without its blooms", detail.message);
+    *ret = true;
+    return RQ_OK;
 }
 
 static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)

@@ -69,6 +69,7 @@ typedef struct rq__merge {
     uint64_t read_point;
     bool reversed;
     bool lazy;
+    const struct rq_log *log; /* hears of damaged blooms; may be NULL */
     /* Gets: the row and, if it is only one, the column that blooms are asked for. */
     bool use_bloom;
     bool has_bloom_column;
@@ -99,7 +100,7 @@ typedef struct rq__merge {
 void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_order order,
                     uint64_t read_point);
 
-/* --- the sources, oldest first ------------------------------------------------------------- */
+/* --- the sources, oldest first ---------------------------------------------------------------- */
 /* `count` is how many will be added at most. */
 RQ_NODISCARD
 rq_err rq__merge_begin(rq__merge *m, size_t count);

@@ -19,7 +19,7 @@ struct rq_slab_pool {
     size_t free_count RQ_GUARDED_BY(lock);
     size_t lowest RQ_GUARDED_BY(lock); /* free_count since the last trim */
     size_t taken RQ_GUARDED_BY(lock);
-    size_t free_max;
+    size_t slabs_max;
 };
 
 static void *map_slab(void)
@@ -34,12 +34,12 @@ static void *map_slab(void)
     return p + front;
 }
 
-rq_err rq_slab_pool_new(size_t free_max, rq_slab_pool **ret)
+rq_err rq_slab_pool_new(size_t slabs_max, rq_slab_pool **ret)
 {
     rq_slab_pool *p = calloc(1, sizeof *p);
     if (p == NULL) return RQ_E_NO_MEMORY;
     pthread_mutex_init(&p->lock, NULL);
-    p->free_max = free_max;
+    p->slabs_max = slabs_max;
     *ret = p;
     return RQ_OK;
 }
@@ -83,7 +83,7 @@ void rq_slab_give(rq_slab_pool *p, void *slab)
     if (p != NULL) {
         pthread_mutex_lock(&p->lock);
         p->taken--;
-        bool keep = p->free_count < p->free_max;
+        bool keep = p->taken + p->free_count < p->slabs_max;
         if (keep) {
             free_slab *s = slab;
             s->next = p->free;

@@ -4,8 +4,8 @@
  * back and taken again. Without the pool every flush would return its memory to the kernel and
  * every slab after it would be zeroed again, 0.2 ms at a time, on an event loop.
  *
- * Any thread. What is taken counts as the segment's; what lies in the pool is bounded by `free_max`
- * and given up by trim.
+ * Any thread. What is taken counts as the segment's; a slab is kept only while taken and kept ones
+ * are no more than `slabs_max` together, and given up by trim.
  */
 #ifndef RQ_STORE_SLAB_POOL_H
 #define RQ_STORE_SLAB_POOL_H
@@ -17,7 +17,7 @@
 typedef struct rq_slab_pool rq_slab_pool;
 
 RQ_NODISCARD
-rq_err rq_slab_pool_new(size_t free_max, rq_slab_pool **ret);
+rq_err rq_slab_pool_new(size_t slabs_max, rq_slab_pool **ret);
 /* REQUIRES: everything taken was given back. NULL is fine. */
 void rq_slab_pool_free(rq_slab_pool *p);
 /* NULL when memory is out. The bytes are not zeroed. `p` may be NULL: straight from the kernel. */

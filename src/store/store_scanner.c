@@ -100,6 +100,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     m->lazy = has_columns && !scan->reversed;
     if (s->is_get) {
         m->use_bloom = true;
+        m->log = rq_store_env(store)->log;
         m->bloom_row = scan->start_row;
         m->has_bloom_column = has_columns && family->qualifier_count == 1;
         if (m->has_bloom_column) m->bloom_column = family->qualifiers[0];
