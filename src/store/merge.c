@@ -137,12 +137,11 @@ static rq_err ask_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, boo
 static rq_err passes_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, bool *ret,
                            rq_error *why)
 {
-    rq_error detail = {0};
-    rq_err rc = ask_bloom(m, s, ctx, ret, &detail);
-    if (RQ_LIKELY(rc == RQ_OK || rc == RQ_E_AGAIN)) return rc;
-    if (rc != RQ_E_CORRUPT) return rq_fail(why, rc, "%s", detail.message);
-    if (m->log != NULL)
-        rq_log_error(m->log, "store", "%s; read without its blooms", detail.message);
+    rq_err rc = ask_bloom(m, s, ctx, ret, why);
+    if (RQ_LIKELY(rc != RQ_E_CORRUPT)) return rc;
+    if (m->log != NULL && why != NULL)
+        rq_log_error(m->log, "store", "%s; read without its blooms", why->message);
+    if (why != NULL) *why = (rq_error){0};
     *ret = true;
     return RQ_OK;
 }
