@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import hbase
 import rorqual
@@ -149,6 +150,13 @@ def newest_slot(path, encoded):
     return max(slots, key=lambda f: struct.unpack(">Q", f.read_bytes()[8:16])[0])
 
 
+def contents(path):
+    """What a refused start may not touch: everything but the lock and a new log segment."""
+    return {f: zlib.crc32(f.read_bytes()) for f in path.rglob("*")
+            if f.is_file() and f.name != "lock" and f.suffix != ".wal"}, \
+        {f: zlib.crc32(f.read_bytes()) for f in path.glob(".rorqual/wal/*.wal") if frames(f)}
+
+
 # ---- damage, and how it was
 
 
@@ -262,8 +270,11 @@ class Tests:
         problem = None
         try:
             where = damage(folder.path, done)
+            before = contents(folder.path)
             seen = Seen(folder, self.log, look_more)
             problem = seen.wrong[0] if seen.wrong else judge(seen, where)
+            if not problem and not seen.started and contents(folder.path) != before:
+                problem = "the refused start changed the folder"
             if not problem and seen.started:
                 problem = stopped_wrongly(seen, template is self.killed)
             if problem:
