@@ -12,6 +12,7 @@ import rorqual.tests.client26.apps.Weibo;
 import rorqual.tests.client26.suite.Connections;
 import rorqual.tests.client26.suite.Families;
 import rorqual.tests.client26.suite.Filters;
+import rorqual.tests.client26.suite.Histories;
 import rorqual.tests.client26.suite.Limits;
 import rorqual.tests.client26.suite.Maintenance;
 import rorqual.tests.client26.suite.Meta;
@@ -49,6 +50,7 @@ public final class Main {
             new Reads(cluster),
             new Writes(cluster),
             new Filters(cluster),
+            new Histories(cluster),
             new Families(cluster),
             new Maintenance(cluster),
             new Limits(cluster),

@@ -54,6 +54,6 @@ public final class Report {
 
     private static String firstLines(String message) {
         String oneLine = String.valueOf(message).replace("\n", " | ");
-        return oneLine.length() <= 600 ? oneLine : oneLine.substring(0, 600) + "…";
+        return oneLine.length() <= 900 ? oneLine : oneLine.substring(0, 900) + "…";
     }
 }

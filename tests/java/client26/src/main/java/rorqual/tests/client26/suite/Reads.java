@@ -11,6 +11,7 @@ import static rorqual.tests.client26.Text.s;
 import static rorqual.tests.client26.Text.timed;
 import static rorqual.tests.client26.Text.untimed;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -78,6 +79,19 @@ public final class Reads implements Program {
                 }
             }
         });
+        steps.must("raw: create, put and delete", () -> {
+            try (Table table = cluster.create("read_raw", Cluster.family("f", 3))) {
+                table.put(put("r", "f:q@1=1", "f:q@2=2", "f:q@3=3", "f:q@4=4", "f:r@1=1", "f:r@2=2"));
+                table.delete(new Delete(b("r")).addColumn(b("f"), b("q"), 3).addColumn(b("f"), b("q"), 4).addColumns(b("f"), b("r"), 2));
+                table.delete(new Delete(b("r")).addFamily(b("f"), 1));
+                table.delete(new Delete(b("r")).addFamilyVersion(b("f"), 1));
+                table.put(put("r", "f:q@3=again"));
+            }
+        });
+        // Not in check: a flush, which a restart may bring, drops what the markers hide.
+        try (Table raw = cluster.table("read_raw")) {
+            raw(steps, raw);
+        }
         check(steps);
     }
 
@@ -190,6 +204,29 @@ public final class Reads implements Program {
                 Expect.equal("[b f:x@2=2 g:z@5=5, c f:x@1=1, cc g:x@1=1, d f:y@9=9]", rest.toString(), "rest");
             }
         });
+    }
+
+    /** Markers do not count as versions; what they hide does. */
+    private void raw(Steps steps, Table t) {
+        String all = "@1!DeleteFamily @1!DeleteFamilyVersion q@4!Delete q@4=4 q@3!Delete q@3=again q@2=2 q@1=1 "
+            + "r@2!DeleteColumn r@2=2 r@1=1";
+        String[] answers = {
+            "@1!DeleteFamily @1!DeleteFamilyVersion q@4!Delete q@4=4 q@3!Delete r@2!DeleteColumn r@2=2",
+            "@1!DeleteFamily @1!DeleteFamilyVersion q@4!Delete q@4=4 q@3!Delete q@3=again r@2!DeleteColumn r@2=2 r@1=1",
+            "@1!DeleteFamily @1!DeleteFamilyVersion q@4!Delete q@4=4 q@3!Delete q@3=again q@2=2 r@2!DeleteColumn r@2=2 r@1=1",
+            all, all};
+        for (int versions = 1; versions <= answers.length; versions++) {
+            int n = versions;
+            steps.run("raw: " + n + " versions", () ->
+                Expect.equal(answers[n - 1], rawCells(t, new Scan().setRaw(true).readVersions(n)), "cells"));
+        }
+        steps.run("raw: within a time range", () ->
+            Expect.equal("q@3!Delete q@3=again q@2=2 r@2!DeleteColumn r@2=2",
+                rawCells(t, new Scan().setRaw(true).readAllVersions().setTimeRange(2, 4)), "cells"));
+    }
+
+    private static String rawCells(Table t, Scan scan) throws IOException {
+        return timed(t, scan).replace("r/f:", "");
     }
 
     private void ranges(Steps steps, Table t) {

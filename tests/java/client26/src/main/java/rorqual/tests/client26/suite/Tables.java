@@ -117,25 +117,29 @@ public final class Tables implements Program {
                 Expect.fails(IllegalArgumentException.class, "", () -> ColumnFamilyDescriptorBuilder.of(name));
             }
         });
-        steps.run("nonsense in a descriptor is refused", () -> {
-            nonsense("TTL", "0", "TTL for column family cf must be positive.");
-            nonsense("BLOCKSIZE", "100", "Block size for column family cf  must be between 1K and 16MB.");
-            nonsense("BLOCKSIZE", "99999999", "Block size for column family cf  must be between 1K and 16MB.");
-            nonsense("MIN_VERSIONS", "-1", "Min versions for column family cf  must be positive.");
-            nonsense("MIN_VERSIONS", "5", "Min versions for column family cf must be less than the Max versions.");
-            nonsense("REPLICATION_SCOPE", "-1", "Replication scope for column family cf is -1 which is invalid.");
-            nonsense("DFS_REPLICATION", "-1", "HFile Replication for column family cf  must be greater than zero.");
-            nonsense("BLOOMFILTER", "XX", "Failed to get bloom filter param");
-            nonsense("COMPRESSION", "XX", "No enum constant");
-            Expect.fails(DoNotRetryIOException.class,
-                "MEMSTORE_FLUSHSIZE for table descriptor or \"hbase.hregion.memstore.flush.size\" (1000) "
-                + "is too small, which might cause very frequent flushing.", () -> admin.createTable(TableDescriptorBuilder
-                .newBuilder(cluster.name("tab_nonsense")).setColumnFamily(Cluster.family("cf")).setMemStoreFlushSize(1_000).build()));
-            Expect.fails(DoNotRetryIOException.class,
-                "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" (1000) is too small",
-                () -> admin.createTable(TableDescriptorBuilder.newBuilder(cluster.name("tab_nonsense"))
-                .setColumnFamily(Cluster.family("cf")).setMaxFileSize(1_000).build()));
-        });
+        String[][] nonsense = {
+            {"TTL", "0", "TTL for column family cf must be positive."},
+            {"BLOCKSIZE", "100", "Block size for column family cf  must be between 1K and 16MB."},
+            {"BLOCKSIZE", "99999999", "Block size for column family cf  must be between 1K and 16MB."},
+            {"MIN_VERSIONS", "-1", "Min versions for column family cf  must be positive."},
+            {"MIN_VERSIONS", "5", "Min versions for column family cf must be less than the Max versions."},
+            {"REPLICATION_SCOPE", "-1", "Replication scope for column family cf is -1 which is invalid."},
+            {"DFS_REPLICATION", "-1", "HFile Replication for column family cf  must be greater than zero."},
+            {"BLOOMFILTER", "XX", "Failed to get bloom filter param"},
+            {"COMPRESSION", "XX", "No enum constant"}};
+        for (String[] line : nonsense) {
+            steps.run("create with " + line[0] + " " + line[1] + " is refused", () -> {
+                cluster.drop("tab_nonsense");
+                Expect.fails(DoNotRetryIOException.class, line[2], () -> cluster.create("tab_nonsense",
+                    ColumnFamilyDescriptorBuilder.newBuilder(b("cf")).setValue(line[0], line[1]).build()));
+            });
+        }
+        steps.run("create with too small a memstore is refused", () -> Expect.fails(DoNotRetryIOException.class,
+            "MEMSTORE_FLUSHSIZE for table descriptor or \"hbase.hregion.memstore.flush.size\" (1000) is too small, which might cause very "
+            + "frequent flushing.", () -> admin.createTable(nonsense().setMemStoreFlushSize(1_000).build())));
+        steps.run("create with too small regions is refused", () -> Expect.fails(DoNotRetryIOException.class,
+            "MAX_FILESIZE for table descriptor or \"hbase.hregion.max.filesize\" (1000) is too small",
+            () -> admin.createTable(nonsense().setMaxFileSize(1_000).build())));
         steps.run("split keys make regions", () -> {
             try (Table table = cluster.create("tab_split", keys("b", "d", "x"), Cluster.family("cf"))) {
                 List<String> ranges = new ArrayList<>();
@@ -164,9 +168,8 @@ public final class Tables implements Program {
                 () -> cluster.create("tab_twice", keys("a", "a"), Cluster.family("cf"))));
     }
 
-    private void nonsense(String attribute, String value, String text) {
-        Expect.fails(DoNotRetryIOException.class, text, () -> cluster.create("tab_nonsense",
-            ColumnFamilyDescriptorBuilder.newBuilder(b("cf")).setValue(attribute, value).build()));
+    private TableDescriptorBuilder nonsense() {
+        return TableDescriptorBuilder.newBuilder(cluster.name("tab_nonsense")).setColumnFamily(Cluster.family("cf"));
     }
 
     private void listing(Steps steps) {
