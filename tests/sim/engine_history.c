@@ -286,8 +286,37 @@ static void compact(history *h, bool major)
     if (rc != RQ_OK && !is_excused(h)) note_fault(h, "compact", why.message);
 }
 
+/* The region closes and opens again while the engine goes on; with `abort` its memstore is lost and
+ * comes back from the log. */
+static void reopen(history *h, bool abort)
+{
+    rq_error why = {0};
+    rq_err rc = rq_region_close(h->region, abort, &why);
+    if (rc != RQ_OK && !abort) rc = rq_region_close(h->region, true, &why);
+    if (rc == RQ_OK) {
+        rq_region_unref(h->region);
+        h->region = NULL;
+        why = (rq_error){0};
+        rc = rq_region_open(h->engine, &h->info, h->schema, &h->region, &why);
+        /* A failed call may be over the next time. */
+        if (rc != RQ_OK && is_excused(h))
+            rc = rq_region_open(h->engine, &h->info, h->schema, &h->region, NULL);
+    }
+    if (rc != RQ_OK && !is_excused(h)) note_fault(h, "reopen", why.message);
+}
+
 static void step(history *h)
 {
+    switch (below(h, 40)) {
+    case 38:
+        reopen(h, false);
+        return;
+    case 39:
+        reopen(h, true);
+        return;
+    default:
+        break;
+    }
     switch (below(h, 20)) {
     case 0:
         flush(h, "");
@@ -324,7 +353,7 @@ static void step(history *h)
 void history_steps(history *h, unsigned count)
 {
     for (unsigned i = 0; i < count && !rq_sim_is_cut(h->sim) && h->fault[0] == '\0'; i++)
-        step(h);
+        if (h->region != NULL) step(h);
     rq_wal_push(rq_engine_wal(h->engine), NULL);
     rq_sim_run(h->sim);
 }
@@ -427,6 +456,7 @@ static void check_counter(history *h, unsigned i)
 
 void history_check(history *h)
 {
+    if (h->region == NULL) return; /* lost to a fault; the next start brings it back */
     for (unsigned i = 0; i < HISTORY_ROWS; i++)
         check_row(h, i);
     for (unsigned i = 0; i < HISTORY_COUNTERS; i++)
