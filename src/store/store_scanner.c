@@ -63,7 +63,6 @@ struct rq_store_scanner {
     bool has_skip_to;
     rq_slice skip_to; /* a column of the scan's */
     rq__kept_bytes skip_column;
-    bool skip_empty_puts; /* of the empty qualifier, in this row */
     uint32_t clock_left;
 };
 
@@ -287,9 +286,7 @@ static void skip_row(rq_store_scanner *s)
 /* Leaves the cell's column; the merge stands on the cell. */
 static rq_err skip_column(rq_store_scanner *s, const rq_cell *cell)
 {
-    if (cell->qualifier_len == 0 && !s->scan->raw) {
-        s->skip_empty_puts = true;
-    } else {
+    if (cell->qualifier_len > 0) {
         s->has_skip_to = rq__query_matcher_hint(&s->matcher, &s->skip_to) &&
                          rq_slice_compare(s->skip_to, rq_cell_qualifier(cell)) > 0;
         if (!s->has_skip_to)
@@ -365,7 +362,6 @@ static rq_err enter_row(rq_store_scanner *s, const rq_cell *cell)
     RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, cell->row, cell->row_len));
     rq__query_matcher_reset(&s->matcher);
     s->shown = 0;
-    s->skip_empty_puts = false;
     s->in_row = true;
     return RQ_OK;
 }
@@ -444,11 +440,6 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
                 *ret = RQ_STORE_TIME_REACHED;
                 return RQ_OK;
             }
-        }
-
-        if (s->skip_empty_puts && cell->qualifier_len == 0 && !rq_cell_is_delete(cell)) {
-            rq__merge_step(&s->merge);
-            continue;
         }
 
         rq__match match;

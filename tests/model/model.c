@@ -592,7 +592,11 @@ static void read_part(part *p, const cell_set *row)
             p->passed = 0;
             state = GO_ON;
         }
-        if (state == COLUMN_OVER || !exists(m, f, c)) continue;
+        /* The empty qualifier is never passed over, as family markers lie there; unless a read
+         * names its columns and is done with it. */
+        if (state == COLUMN_OVER && (c->qualifier_len > 0 || (explicit_columns && !replay)))
+            continue;
+        if (!exists(m, f, c)) continue;
         if (!wanted_column(f, c) || !in_range(range, c) || cell_expired(c, m->now_ms)) continue;
         bool expired = !scan->raw && family_expired(schema, c, m->now_ms);
         if (!scan->raw) {
