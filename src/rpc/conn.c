@@ -28,7 +28,7 @@
 /* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
 #define STALL_NS (60 * 1000000000ull)
 /* So long may a peer not read a large answer while others wait for its memory. */
-#define DEAF_NS 1000000000ull
+#define DEAF_NS (3 * 1000000000ull)
 #define OUT_FREE ((size_t)64 * 1024) /* unread answers up to this size are not charged */
 #define LOG_LINES_PER_SECOND 5
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */

