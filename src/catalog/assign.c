@@ -98,7 +98,7 @@ static void open_one(void *ctx, size_t i)
     r->why = (rq_error){0};
     r->rc = rq_region_open(c->engine, r->info, r->schema, &region, &r->why);
     if (r->rc == RQ_OK) {
-        int64_t seqnum = (int64_t)rq_region_read_point(region) + 1;
+        int64_t seqnum = (int64_t)rq_region_open_seqid(region);
         r->node = rq__region_node_new(r->info, RQ_REGION_OPEN, region, seqnum, now, NULL);
         if (r->node == NULL) {
             rq__region_abandon(c, region); /* nothing was written to it */

@@ -665,8 +665,8 @@ bool rq__procedures_own(rq_catalog *c, rq_slice ns, rq_slice qualifier)
     bool own = false;
     pthread_mutex_lock(&c->procedures.lock);
     for (const rq__proc *p = c->procedures.active; p != NULL && !own; p = p->next)
-        own =
-            !p->ops->on_namespace && rq_slice_eq(p->ns, ns) && rq_slice_eq(p->qualifier, qualifier);
+        own = p->prepared && !p->ops->on_namespace && rq_slice_eq(p->ns, ns) &&
+              rq_slice_eq(p->qualifier, qualifier);
     pthread_mutex_unlock(&c->procedures.lock);
     return own;
 }

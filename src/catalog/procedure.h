@@ -112,8 +112,8 @@ rq_err rq__procedures_init(rq_catalog *c, rq_error *why);
 /* Reads the records: finished ones are kept as results, the others wait for _resume. */
 RQ_NODISCARD
 rq_err rq__procedures_load(rq_catalog *c, rq_error *why);
-/* True when an unfinished procedure works on the table: its regions are that procedure's business.
- */
+/* True when an unfinished procedure has begun to work on the table: its regions are that
+ * procedure's business. One that was only accepted may yet be refused. */
 bool rq__procedures_own(rq_catalog *c, rq_slice ns, rq_slice qualifier);
 void rq__procedures_resume(rq_catalog *c);
 /* Accepts nothing more and returns when no step runs. What waits, or waits to be repeated, stays as

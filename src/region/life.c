@@ -168,6 +168,10 @@ static void settle_compaction(rq__region_store *s, const rq_engine *e, const rq_
     if (s->compaction.min_files < 2) s->compaction.min_files = 2;
 }
 
+/* A family the manifest does not have was added by an alter. What the log holds under its name is
+ * of a family of that name that was removed before, and is not replayed. */
+#define FLUSHED_OF_NEW_FAMILY UINT64_MAX
+
 static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has_manifest,
                          rq_arena *arena, rq_error *why)
 {
@@ -191,7 +195,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     s->task.run = rq__region_compact_task;
     settle_compaction(s, r->engine, r->schema, f);
     const rq__manifest_family *mf = has_manifest ? rq__manifest_family_of(m, f->name) : NULL;
-    s->flushed = mf == NULL ? 0 : mf->flushed;
+    s->flushed = mf != NULL ? mf->flushed : has_manifest ? FLUSHED_OF_NEW_FAMILY : 0;
     return RQ_OK;
 }
 
@@ -229,7 +233,7 @@ static rq_err find_first_number(rq_region *r, const rq__manifest *m, rq_error *w
     if (m->next_seqid > 0) raise(&used, m->next_seqid - 1);
     for (size_t i = 0; i < r->store_count; i++) {
         const rq_store_version *v = rq_store_version_now(r->stores[i].store);
-        raise(&used, r->stores[i].flushed);
+        if (r->stores[i].flushed != FLUSHED_OF_NEW_FAMILY) raise(&used, r->stores[i].flushed);
         for (size_t j = 0; j < v->file_count; j++) {
             raise(&used, v->files[j].max_seqid);
             raise(&used, rq_hfile_reader_info(v->files[j].reader)->max_memstore_ts);
@@ -389,13 +393,30 @@ static uint64_t flushed_of_all(const rq_region *r)
     return lowest;
 }
 
+/* New families enter the manifest before anything is written to them: later replays begin behind
+ * the numbers that were used so far. */
+static rq_err enter_new_families(rq_region *r, rq_error *why)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->store_count; i++) {
+        if (r->stores[i].flushed != FLUSHED_OF_NEW_FAMILY) continue;
+        r->stores[i].flushed = r->staged_seqid;
+        any = true;
+    }
+    /* Nobody else has the region yet: the commit gate is ours. */
+    return any ? rq__region_commit(r, NULL, 0, why) : RQ_OK;
+}
+
 static rq_err open_region(rq_region *r, rq_error *why)
 {
     rq_arena arena = {0};
     rq_err rc = load(r, &arena, why);
     rq_arena_clear(&arena);
     if (rc != RQ_OK) return rc;
-    rc = rq_wal_region_open(r->engine->wal, r->info.encoded, r->info.table, r, &r->log);
+    atomic_store(&r->read_point, r->staged_seqid);
+    rc = enter_new_families(r, why);
+    if (rc == RQ_OK)
+        rc = rq_wal_region_open(r->engine->wal, r->info.encoded, r->info.table, r, &r->log);
     if (rc != RQ_OK) {
         /* What was taken from the log must be there for the next attempt. */
         if (rq__recovery_reread(r->engine, r->info.encoded) != RQ_OK) rc = RQ_E_NO_MEMORY;
@@ -404,7 +425,6 @@ static rq_err open_region(rq_region *r, rq_error *why)
     rq_wal_region_flushed(r->log, flushed_of_all(r));
     atomic_store(&r->max_flushed_seqid, flushed_of_all(r));
     r->open_seqid = r->staged_seqid + 1;
-    atomic_store(&r->read_point, r->staged_seqid);
     rq__engine_add(r->engine, r);
     rq__region_account(r);
     return RQ_OK;

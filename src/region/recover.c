@@ -97,7 +97,8 @@ static rq_err is_needed(const rq__bucket *b, const rq_wal_record *r, bool *ret, 
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
         const rq__manifest_family *f = rq__manifest_family_of(&b->manifest, rq_cell_family(&cell));
-        *ret = f == NULL || r->sequence_id > f->flushed;
+        /* Of a family the manifest does not have: it was removed after the record. */
+        *ret = f == NULL ? !b->has_manifest : r->sequence_id > f->flushed;
     }
     return RQ_OK;
 }

@@ -227,6 +227,29 @@ static void families_are_added_changed_and_removed(void **state)
     teardown(w);
 }
 
+/* The log may hold the removed family's edits for as long as its segment is kept. */
+static void a_family_removed_and_added_again_is_empty_after_crashes_too(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f g", NULL));
+    OK(world_put(w, "t", "a", "g"));
+    OK(world_put(w, "t", "b", "f"));
+    OK(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "g"));
+    OK(world_close(w, false));
+    OK(world_open(w));
+    OK(world_family(w, RQ_DDL_ADD_FAMILY, "t", "g"));
+    OK(world_put(w, "t", "c", "g"));
+    for (int crash = 0; crash < 2; crash++) {
+        OK(world_close(w, false));
+        OK(world_open(w));
+        assert_int_equal(world_get(w, "t", "a", "g"), RQ_E_NOT_FOUND);
+        OK(world_get(w, "t", "b", "f"));
+        OK(world_get(w, "t", "c", "g"));
+    }
+    teardown(w);
+}
+
 static void namespaces_come_and_go(void **state)
 {
     (void)state;
@@ -377,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_table_goes_through_its_states),
         cmocka_unit_test(truncate_empties_and_keeps_or_drops_the_splits),
         cmocka_unit_test(families_are_added_changed_and_removed),
+        cmocka_unit_test(a_family_removed_and_added_again_is_empty_after_crashes_too),
         cmocka_unit_test(namespaces_come_and_go),
         cmocka_unit_test(quotas_of_a_namespace_hold_when_they_are_enabled),
         cmocka_unit_test(a_retried_nonce_is_the_same_procedure),
