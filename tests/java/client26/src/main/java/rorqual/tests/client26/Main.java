@@ -37,7 +37,9 @@ public final class Main {
     }
 
     private static List<Program> programs(Cluster cluster) throws Exception {
+        // The longest first, so that it does not run alone at the end.
         return List.of(
+            new Histories(cluster),
             new Blog(cluster),
             new FollowLists(cluster),
             new WebTable(cluster),
@@ -50,7 +52,6 @@ public final class Main {
             new Reads(cluster),
             new Writes(cluster),
             new Filters(cluster),
-            new Histories(cluster),
             new Families(cluster),
             new Maintenance(cluster),
             new Limits(cluster),

@@ -59,6 +59,7 @@ import org.apache.hadoop.hbase.filter.TimestampsFilter;
 import org.apache.hadoop.hbase.filter.ValueFilter;
 import org.apache.hadoop.hbase.filter.WhileMatchFilter;
 import rorqual.tests.client26.Cluster;
+import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
 
@@ -102,6 +103,28 @@ public final class Histories implements Program {
         if (record != null) {
             save(Path.of(record), answers);
         }
+    }
+
+    /** What no flush, compaction or restart may change: all that a reader sees at the end. */
+    @Override
+    public void check(Steps steps) throws Exception {
+        Map<Integer, List<String>> expected = expected();
+        for (int seed = 1; seed <= SEEDS; seed++) {
+            int number = seed;
+            steps.run("seed " + seed, () -> {
+                try (Table table = cluster.table(name(number))) {
+                    Expect.equal(expected.get(number).get(OPERATIONS), left(table), "what is left");
+                }
+            });
+        }
+    }
+
+    private static String left(Table table) throws IOException {
+        return masked(timed(table, new Scan().readAllVersions()));
+    }
+
+    private static String masked(String answer) {
+        return answer.replaceAll("@\\d{13}", "@clock").replace('\n', ' ');
     }
 
     private String name(int seed) {
@@ -188,7 +211,7 @@ public final class Histories implements Program {
                     answer = "error " + String.valueOf(root.getMessage()).lines().findFirst().orElse("");
                 }
                 trace.add(what.toString());
-                answers.add(answer.replaceAll("@\\d{13}", "@clock").replace('\n', ' '));
+                answers.add(masked(answer));
                 if (expected != null && !expected.get(i).equals(answers.get(i))) {
                     if ("1".equals(System.getenv("TRACE"))) {
                         trace.forEach(System.out::println);
@@ -197,6 +220,10 @@ public final class Histories implements Program {
                     throw new AssertionError("operation " + i + ": HBase …" + expected.get(i).substring(same) + "', this server '…"
                         + answers.get(i).substring(same) + "' to " + what);
                 }
+            }
+            answers.add(left(table));
+            if (expected != null) {
+                Expect.equal(expected.get(OPERATIONS), answers.get(OPERATIONS), "what is left at the end");
             }
             return answers;
         }
