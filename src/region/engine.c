@@ -324,7 +324,7 @@ static rq_err start(rq_engine *e, const rq_config *c, rq_error *why)
 {
     RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
     RQ_TRY(rq_block_cache_new(e->cache_bytes, &e->cache));
-    RQ_TRY(rq_slab_pool_new(e->memstore_high / RQ_SLAB_BYTES, &e->slabs));
+    RQ_TRY(rq_slab_pool_new(e->env.executor, e->memstore_high / RQ_SLAB_BYTES, &e->slabs));
     RQ_TRY(e->env.executor->lane_new(e->env.executor, "engine", &e->lane));
     RQ_TRY(open_log(e, c, why));
     rq_err rc = rq__recovery_collect(e, why);
@@ -376,12 +376,31 @@ static void stop_tick(rq_engine *e)
     ex->latch_destroy(&e->stopped);
 }
 
-/* Retired versions hold readers, and those the cache. */
+typedef struct round {
+    rq_task task;
+    rq_executor *executor;
+    rq_latch latch;
+} round;
+
+static void run_round(rq_task *task)
+{
+    round *r = RQ_CONTAINER_OF(task, round, task);
+    r->executor->latch_open(&r->latch, RQ_OK);
+}
+
+/* Retired versions hold readers, and those the cache. They are freed once every loop has passed and
+ * RQ_POOL_COMPACT had its turn. */
 static void wait_for_versions(rq_engine *e)
 {
+    rq_executor *ex = e->env.executor;
     while (atomic_load(&e->versions_alive) > 0) {
+        round r = {.task.run = run_round, .executor = ex};
         rq_epoch_collect(e->env.epoch);
-        if (atomic_load(&e->versions_alive) > 0) usleep(100);
+        ex->latch_init(ex, &r.latch);
+        ex->submit(ex, RQ_POOL_COMPACT, &r.task);
+        (void)ex->latch_wait(&r.latch);
+        ex->latch_destroy(&r.latch);
+        if (atomic_load(&e->versions_alive) > 0) usleep(100); /* a loop is in its read section */
     }
 }
 

@@ -4,9 +4,12 @@
 #include "store/slab_pool.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+
+#define READY 2 /* slabs kept ahead of need */
 
 /* A free slab's first bytes. */
 typedef struct free_slab {
@@ -19,7 +22,11 @@ struct rq_slab_pool {
     size_t free_count RQ_GUARDED_BY(lock);
     size_t lowest RQ_GUARDED_BY(lock); /* free_count since the last trim */
     size_t taken RQ_GUARDED_BY(lock);
+    bool refilling RQ_GUARDED_BY(lock);
+    rq_latch *refilled RQ_GUARDED_BY(lock); /* opened when refilling ends */
     size_t slabs_max;
+    rq_executor *executor;
+    rq_task refill;
 };
 
 static void *map_slab(void)
@@ -34,12 +41,68 @@ static void *map_slab(void)
     return p + front;
 }
 
-rq_err rq_slab_pool_new(size_t slabs_max, rq_slab_pool **ret)
+/* --- slabs ahead of need ---------------------------------------------------------------------- */
+
+/* Puts a slab on the stack, if there is room for it. REQUIRES: lock. */
+static bool push(rq_slab_pool *p, void *slab)
+{
+    if (p->taken + p->free_count >= p->slabs_max) return false;
+    free_slab *s = slab;
+    s->next = p->free;
+    p->free = s;
+    p->free_count++;
+    return true;
+}
+
+/* REQUIRES: lock. */
+static bool is_short(const rq_slab_pool *p)
+{
+    return p->taken > 0 && p->free_count < READY && p->free_count + p->taken < p->slabs_max;
+}
+
+static void run_refill(rq_task *task)
+{
+    rq_slab_pool *p = RQ_CONTAINER_OF(task, rq_slab_pool, refill);
+    bool more = true;
+    while (more) {
+        uint8_t *slab = map_slab();
+        for (size_t i = 0; slab != NULL && i < RQ_SLAB_BYTES; i += 4096)
+            slab[i] = 0; /* the kernel's work, done here */
+        pthread_mutex_lock(&p->lock);
+        bool kept = slab != NULL && push(p, slab);
+        more = kept && is_short(p) && p->refilled == NULL;
+        rq_latch *waiter = p->refilled;
+        rq_executor *executor = p->executor;
+        if (!more) p->refilling = false;
+        pthread_mutex_unlock(&p->lock);
+        if (slab != NULL && !kept) munmap(slab, RQ_SLAB_BYTES);
+        /* The pool may be gone once somebody who waits has been told. */
+        if (!more && waiter != NULL) executor->latch_open(waiter, RQ_OK);
+    }
+}
+
+static void wait_for_refill(rq_slab_pool *p)
+{
+    rq_latch latch;
+    p->executor->latch_init(p->executor, &latch);
+    pthread_mutex_lock(&p->lock);
+    bool wait = p->refilling;
+    if (wait) p->refilled = &latch;
+    pthread_mutex_unlock(&p->lock);
+    if (wait) (void)p->executor->latch_wait(&latch);
+    p->executor->latch_destroy(&latch);
+}
+
+/* --- the pool --------------------------------------------------------------------------------- */
+
+rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **ret)
 {
     rq_slab_pool *p = calloc(1, sizeof *p);
     if (p == NULL) return RQ_E_NO_MEMORY;
     pthread_mutex_init(&p->lock, NULL);
     p->slabs_max = slabs_max;
+    p->executor = executor;
+    p->refill.run = run_refill;
     *ret = p;
     return RQ_OK;
 }
@@ -47,6 +110,7 @@ rq_err rq_slab_pool_new(size_t slabs_max, rq_slab_pool **ret)
 void rq_slab_pool_free(rq_slab_pool *p)
 {
     if (p == NULL) return;
+    wait_for_refill(p);
     RQ_ASSERT(p->taken == 0);
     while (p->free != NULL) {
         free_slab *next = p->free->next;
@@ -67,7 +131,10 @@ void *rq_slab_take(rq_slab_pool *p)
         if (--p->free_count < p->lowest) p->lowest = p->free_count;
     }
     p->taken++;
+    bool refill = !p->refilling && is_short(p);
+    if (refill) p->refilling = true;
     pthread_mutex_unlock(&p->lock);
+    if (refill) p->executor->submit(p->executor, RQ_POOL_FLUSH, &p->refill);
     if (s != NULL) return s;
     void *fresh = map_slab();
     if (fresh == NULL) {
@@ -83,13 +150,7 @@ void rq_slab_give(rq_slab_pool *p, void *slab)
     if (p != NULL) {
         pthread_mutex_lock(&p->lock);
         p->taken--;
-        bool keep = p->taken + p->free_count < p->slabs_max;
-        if (keep) {
-            free_slab *s = slab;
-            s->next = p->free;
-            p->free = s;
-            p->free_count++;
-        }
+        bool keep = push(p, slab);
         pthread_mutex_unlock(&p->lock);
         if (keep) return;
     }

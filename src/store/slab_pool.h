@@ -2,7 +2,9 @@
 /*
  * Slabs of memstore segments: 2 MiB of memory, aligned so that each can be one huge page, given
  * back and taken again. Without the pool every flush would return its memory to the kernel and
- * every slab after it would be zeroed again, 0.2 ms at a time, on an event loop.
+ * every slab after it would be zeroed again, 0.2 ms at a time, on an event loop. For the same
+ * reason the pool keeps two slabs ready that the background has fetched and touched, once any is in
+ * use.
  *
  * Any thread. What is taken counts as the segment's; a slab is kept only while taken and kept ones
  * are no more than `slabs_max` together, and given up by trim.
@@ -10,15 +12,15 @@
 #ifndef RQ_STORE_SLAB_POOL_H
 #define RQ_STORE_SLAB_POOL_H
 
-#include "base/err.h"
+#include "base/executor.h"
 
 #define RQ_SLAB_BYTES ((size_t)2 * 1024 * 1024)
 
 typedef struct rq_slab_pool rq_slab_pool;
 
 RQ_NODISCARD
-rq_err rq_slab_pool_new(size_t slabs_max, rq_slab_pool **ret);
-/* REQUIRES: everything taken was given back. NULL is fine. */
+rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **ret);
+/* Waits for the background. REQUIRES: everything taken was given back. NULL is fine. */
 void rq_slab_pool_free(rq_slab_pool *p);
 /* NULL when memory is out. The bytes are not zeroed. `p` may be NULL: straight from the kernel. */
 void *rq_slab_take(rq_slab_pool *p);

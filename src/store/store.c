@@ -25,6 +25,7 @@ static rq_store_version *version_alloc(const rq_store *s, size_t snapshot_room, 
         calloc(1, sizeof *v + snapshot_room * sizeof *v->snapshots + file_room * sizeof *v->files);
     if (v == NULL) return NULL;
     atomic_init(&v->refs, 1);
+    v->executor = s->env.executor;
     v->alive = s->versions_alive;
     if (v->alive != NULL) atomic_fetch_add(v->alive, 1);
     v->files = (rq_store_file *)(v + 1);
@@ -68,9 +69,21 @@ void rq_store_version_unref(const rq_store_version *v)
         version_free(writable(v));
 }
 
+static void run_release(rq_task *task)
+{
+    rq_store_version_unref(RQ_CONTAINER_OF(task, rq_store_version, release));
+}
+
+/* On whichever thread collects, mostly a loop. */
 static void release_retired(rq_epoch_node *node)
 {
-    rq_store_version_unref(RQ_CONTAINER_OF(node, rq_store_version, retired));
+    rq_store_version *v = RQ_CONTAINER_OF(node, rq_store_version, retired);
+    if (v->alive == NULL) {
+        rq_store_version_unref(v);
+        return;
+    }
+    v->release.run = run_release;
+    v->executor->submit(v->executor, RQ_POOL_COMPACT, &v->release);
 }
 
 static void publish(rq_store *s, rq_store_version *v)
@@ -237,12 +250,12 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
 {
     rq_store *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    s->env = *o->env;
     s->versions_alive = o->versions_alive;
     rq_store_version *v = version_alloc(s, 0, file_count);
     char *dir = strdup(o->dir);
     rq_err rc = RQ_E_NO_MEMORY;
     if (v == NULL || dir == NULL) goto failed;
-    s->env = *o->env;
     s->cache = o->cache;
     s->slabs = o->slabs;
     s->table = rq_table_schema_ref(o->table);

@@ -43,8 +43,10 @@ typedef struct rq_store_version {
     _Atomic unsigned refs;
     rq_epoch_node retired;
     _Atomic uint64_t *alive; /* rq_store_options.versions_alive */
-    rq_segment *active;      /* the one segment that still grows */
-    rq_segment **snapshots;  /* being flushed, newest first */
+    rq_executor *executor;
+    rq_task release;
+    rq_segment *active;     /* the one segment that still grows */
+    rq_segment **snapshots; /* being flushed, newest first */
     size_t snapshot_count;
     rq_store_file *files; /* oldest first, by max_seqid */
     size_t file_count;
@@ -70,7 +72,9 @@ typedef struct rq_store_options {
     rq_table_schema *table;         /* a reference is taken */
     const rq_family_schema *family; /* of `table` */
     const char *dir;                /* the family's folder; copied */
-    /* Counts the versions not freed yet; the block cache must outlive them. May be NULL. */
+    /* Counts the versions not freed yet; cache, slabs and executor must outlive them. Retired ones
+     * are then freed on RQ_POOL_COMPACT, for closing files and giving back memory takes longer than
+     * a loop has. NULL: not counted, freed by whoever collects. */
     _Atomic uint64_t *versions_alive;
 } rq_store_options;
 
