@@ -60,6 +60,7 @@ static rq_err lay_out_table(rq_catalog *c, rq__system_table which, const rq_regi
     /* HBASE: MasterRegion.create takes the folder for whole only with this mark. */
     if (rc == RQ_OK && which == RQ__STORE)
         rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/data/master/store/.initialized", why);
+    if (rc == RQ_OK && which == RQ__STORE) rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/WALs", why);
     if (rc == RQ_OK) rc = rq_region_create(c->engine, info, schema, why);
     rq_table_schema_unref(schema);
     return rc;
@@ -474,12 +475,42 @@ static rq_err write_namespaces(boot *b, rq_error *why)
     return rc;
 }
 
+typedef struct servers {
+    rq_arena *arena;
+    const rq_server_name *self;
+    rq__batch *batch;
+} servers;
+
+static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
+{
+    servers *s = ctx;
+    (void)why;
+    bool here = false;
+    for (size_t i = 0; i < count; i++)
+        here |= rq_slice_eq(rq_cell_family(&cells[i]), RQ_SLICE_LIT("rs"));
+    if (!here || rq_slice_eq(rq_cell_row(&cells[0]), rq_slice_cstr(s->self->text))) return RQ_OK;
+    rq_slice row = rq_arena_copy(s->arena, rq_cell_row(&cells[0]));
+    return row.ptr == NULL ? RQ_E_NO_MEMORY : rq__batch_delete_family(s->batch, row, "rs");
+}
+
+/* The servers that live, in the store's family rs: this one alone. An HBase that takes the folder
+ * over finds in it whose regions it has to assign anew. HBASE: MasterRegionServerList. */
+static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    servers s = {&b->arena, &c->server, batch};
+    RQ_TRY(rq__region_each_row(c->store, forget_server, &s, why));
+    return rq__batch_put(batch, rq_slice_cstr(c->server.text), "rs", RQ_SLICE_LIT("state"),
+                         RQ_SLICE_LIT("ONLINE"));
+}
+
 /* Where regions are from now on: this server, with this start code. */
 static rq_err write_places(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
     rq__batch batch;
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
+    RQ_TRY(put_servers(b, &batch, why));
     /* HBASE: the master's local region holds meta's own place. */
     RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, &c->server,
                                b->meta.node->pub.open_seqnum));
