@@ -24,7 +24,8 @@ struct rq_block_cache;
 struct rq_config;
 struct rq_wal;
 
-/* What the process may use, as set or by the machine's size. Rooms above take their shares of it. */
+/* What the process may use, as set or by the machine's size. Rooms above take their shares of it.
+ */
 uint64_t rq_engine_memory_budget(const struct rq_config *config);
 
 typedef struct rq_engine_options {
@@ -90,8 +91,8 @@ typedef struct rq_engine_stats {
 } rq_engine_stats;
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret);
 
-/* HBASE: CompactSplit.switchCompaction. While off every request for a compaction is ignored; one that
- * runs is finished. Any thread. */
+/* HBASE: CompactSplit.switchCompaction. While off every request for a compaction is ignored; one
+ * that runs is finished. Any thread. */
 void rq_engine_compactions_enable(rq_engine *e, bool on);
 
 #endif

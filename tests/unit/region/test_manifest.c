@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest's bytes: what was written is read, what cannot be right is refused with its place. */
+/* The manifest's bytes: what was written is read, what cannot be right is refused with its place.
+ */
 #include "base/random.h"
 #include "region/manifest.h"
 #include "region/nonces.h"
