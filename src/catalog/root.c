@@ -7,6 +7,7 @@
  *   .rorqual/version newer                   refused, untouched
  *   hbase.version there, no .rorqual         an HBase folder: refused, untouched
  *   neither, nothing of a database there     a new folder: laid out by the catalog, then _seal
+ *   files in WALs/ or MasterData/WALs/       an HBase worked on it: refused, untouched
  *   .rorqual there without its version       an interrupted first start: what it left is removed,
  *                                            if and only if no table of a user can be in it
  */
@@ -204,6 +205,31 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     return rq_vfs_sync_dir(v, "", why);
 }
 
+/* HBase's logs: <folder>/<server name>/<file>. This server writes none there, so a file means that
+ * an HBase worked on the folder, and edits may stand in it that are in no HFile. */
+static rq_err check_foreign_logs(rq_vfs *v, rq_arena *a, rq_error *why)
+{
+    static const char *const dirs[] = {"WALs", "MasterData/WALs"};
+    for (size_t d = 0; d < RQ_ARRAY_LEN(dirs); d++) {
+        rq_dir_entry *servers;
+        size_t count;
+        if (rq_vfs_list(v, dirs[d], a, &servers, &count, NULL) != RQ_OK) continue;
+        for (size_t i = 0; i < count; i++) {
+            char *path = rq_arena_printf(a, "%s/%s", dirs[d], servers[i].name);
+            if (path == NULL) return RQ_E_NO_MEMORY;
+            rq_dir_entry *files;
+            size_t n = 1;
+            if (servers[i].is_dir) RQ_TRY(rq_vfs_list(v, path, a, &files, &n, why));
+            if (n > 0)
+                return rq_fail(why, RQ_E_STATE,
+                               "%s is the log of an Apache HBase that worked on this folder; this "
+                               "version cannot take its edits over, nothing was touched",
+                               path);
+        }
+    }
+    return RQ_OK;
+}
+
 static rq_err check_newer(long version, rq_error *why)
 {
     if (version <= RQ_ROOT_FORMAT_VERSION) return RQ_OK;
@@ -252,6 +278,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
         if (rc == RQ_OK) rc = rq_vfs_defer(v, true, why);
     } else {
         rc = check_hbase_version(v, &a, why);
+        if (rc == RQ_OK) rc = check_foreign_logs(v, &a, why);
         if (rc == RQ_OK) rc = read_cluster_id(root, &a, why);
     }
 out:

@@ -22,7 +22,7 @@ typedef struct rq_root rq_root;
 
 /*
  * Takes the lock and looks at the versions, before anything else is touched. Blocking.
- * RQ_E_LOCKED: another server runs on it. RQ_E_VERSION: newer than we know. RQ_E_UNSUPPORTED: a
+ * RQ_E_STATE: an HBase worked on it and left logs. RQ_E_LOCKED: another server runs on it. RQ_E_VERSION: newer than we know. RQ_E_UNSUPPORTED: a
  * folder with foreign content. Each with one clear line in `why`, the folder as it was.
  */
 RQ_NODISCARD
