@@ -35,6 +35,10 @@ MASKS = [
     # How often it polled is a matter of speed.
     (r"^(Updating all regions|\d+/\d+ regions updated\.|Done\.)\n", ""),
     (r"^1 active master, .*$", "1 active master, …"),
+    # Wanted differences of docs/compatibility.md: the descriptor is not spelled out behind an unknown
+    # family, and an illegal namespace is refused for good instead of retried.
+    (r"(Column family \S+ does not exist in region \S+ in table '\w+'), \{.*$", r"\1"),
+    (r"^ERROR: \S+Exception: (Illegal character .* Namespaces may only contain)", r"ERROR: \1"),
 ]
 
 
@@ -76,7 +80,7 @@ def sections(text):
 
 
 def compare(report, got):
-    expected, got = sections(EXPECTED.read_text()), sections(got)
+    expected, got = sections(masked(EXPECTED.read_text())), sections(got)
     for name, lines in expected.items():
         if name not in got:
             report.outcome(f"shell/{name}", "the session did not get here")
