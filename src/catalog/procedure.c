@@ -759,8 +759,9 @@ void rq__procedures_clear(rq_catalog *c)
 static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
 {
     const char *step = "";
-    if (p->step < RQ__STEPS_MAX && p->ops->steps[p->step].name != NULL)
-        step = p->ops->steps[p->step].name;
+    unsigned number = p->step;
+    if (number < RQ__STEPS_MAX && p->ops->steps[number].name != NULL)
+        step = p->ops->steps[number].name;
     *ret = (rq_procedure){
         .id = p->id,
         .kind = p->ops->kind,
@@ -779,7 +780,7 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
     if (p->finished && p->rc != RQ_OK)
         ret->message = rq_arena_cstr(a, rq_slice_cstr(p->why.message));
     return ret->ns.ptr != NULL && ret->qualifier.ptr != NULL && ret->user.ptr != NULL &&
-           (p->rc == RQ_OK || !p->finished || ret->message != NULL);
+           (ret->rc == RQ_OK || ret->message != NULL);
 }
 
 bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret)

@@ -26,6 +26,7 @@
 #include "catalog/view.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 typedef struct rq__proc rq__proc;
 
@@ -80,11 +81,11 @@ struct rq__proc {
     rq_table_schema *schema;   /* what `descriptor` says; a reference */
     struct rq__opened *opened; /* malloc'ed; regions opened and not yet in a view */
     size_t opened_count;
-    unsigned step;
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
-    bool ended; /* rc and why are final */
-    /* --- under the procedures' lock */
+    bool ended;            /* rc and why are final */
+    _Atomic unsigned step; /* others look at it while it runs */
+    /* --- under the procedures' lock; rc, why and updated_ms are the run's until `finished` */
     bool running; /* holds its lock */
     bool finished;
     rq_err rc;

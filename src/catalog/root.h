@@ -2,11 +2,11 @@
 /*
  * The data folder as a whole: who owns it, who wrote it, what it is called.
  *
- *   hbase.version     "PBUF" + HBaseVersionFileContent{version = "8"}     (HBASE:
- * FSUtils.setVersion) hbase.id          "PBUF" + ClusterId{uuid}                            (HBASE:
- * FSUtils.setClusterId) .rorqual/lock     held by the running server .rorqual/version  our own
- * format's number, decimal, newline; written last on a first start: a folder that has it is laid
- * out, one that has not is laid out again
+ *  - hbase.version: "PBUF" and HBaseVersionFileContent{version = "8"} (HBASE: FSUtils.setVersion)
+ *  - hbase.id: "PBUF" and ClusterId{uuid} (HBASE: FSUtils.setClusterId)
+ *  - .rorqual/lock: held by the running server
+ *  - .rorqual/version: our own format's number, decimal, newline. Written last on a first start: a
+ *    folder that has it is laid out, one that has not is laid out again.
  */
 #ifndef RQ_CATALOG_ROOT_H
 #define RQ_CATALOG_ROOT_H
@@ -22,8 +22,9 @@ typedef struct rq_root rq_root;
 
 /*
  * Takes the lock and looks at the versions, before anything else is touched. Blocking.
- * RQ_E_STATE: an HBase worked on it and left logs. RQ_E_LOCKED: another server runs on it. RQ_E_VERSION: newer than we know. RQ_E_UNSUPPORTED: a
- * folder with foreign content. Each with one clear line in `why`, the folder as it was.
+ * RQ_E_LOCKED: another server runs on it. RQ_E_VERSION: newer than we know. RQ_E_UNSUPPORTED: a
+ * folder with foreign content. RQ_E_STATE: an HBase worked on it and left logs. Each with one clear
+ * line in `why`, the folder as it was.
  */
 RQ_NODISCARD
 rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why);

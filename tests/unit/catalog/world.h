@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A catalog on the simulated environment, with short verbs for DDL. Everything runs on this thread;
- * verbs wait until the procedure has finished. */
+/* A catalog with short verbs for DDL; they wait until the procedure has finished. On the simulated
+ * environment everything runs on this thread; on a real one each thread works on a copy of its own
+ * of the world, which shares what is open. */
 #ifndef RQ_TESTS_CATALOG_WORLD_H
 #define RQ_TESTS_CATALOG_WORLD_H
 
@@ -18,7 +19,7 @@ typedef struct world_pending {
 } world_pending;
 
 typedef struct world {
-    rq_sim *sim;
+    rq_sim *sim; /* NULL: a real environment */
     rq_env *env;
     rq_root *root;
     rq_engine *engine;
@@ -33,6 +34,8 @@ typedef struct world {
 
 /* `options` may be NULL. */
 void world_init(world *w, uint64_t seed, const rq_sim_options *options);
+/* On files, threads, the clock; borrowed until world_clear. */
+void world_init_real(world *w, rq_env *env);
 /* Opens root, engine and catalog. On an error nothing is open. */
 rq_err world_open(world *w);
 /* Closes what is open; `clean` as at SIGTERM. */

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes, rows and look-ups at once, on real threads and files. Each changer owns a table and all
+ * share one more; readers and writers take whatever they find. Rows acknowledged in a table that is
+ * altered, disabled and enabled but never emptied are there in the end, and after a restart. Under
+ * TSan this is the test of the locking rules.
+ *
+ * SEED=s draws the same changes; STEPS=n says how many per changer.
+ */
+#include "world.h"
+
+#include "../region/fixture.h"
+
+#include "base/random.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define CHANGERS 3
+#define CLIENTS 2
+#define ROWS 64 /* per client */
+
+typedef struct stage {
+    world *w;
+    atomic_bool over;
+    atomic_uint faults; /* outcomes that may not be */
+} stage;
+
+typedef struct actor {
+    stage *s;
+    world w; /* its own verbs' outcomes */
+    rq_random random;
+    pthread_t thread;
+    int number, steps;
+    char table[16];
+    bool acked[ROWS]; /* clients: rows of the table "kept" */
+} actor;
+
+static void fault(actor *a, const char *what, rq_err rc)
+{
+    atomic_fetch_add(&a->s->faults, 1);
+    fprintf(stderr, "%s of %d: %s (%s)\n", what, a->number, rq_err_name(rc), a->w.why.message);
+}
+
+static bool one_of(rq_err rc, const rq_err *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rc == list[i]) return true;
+    return false;
+}
+
+static int below(actor *a, int bound)
+{
+    return (int)rq_random_below(&a->random, (uint64_t)bound);
+}
+
+/* --- changers --------------------------------------------------------------------------------- */
+
+static rq_err change(actor *a, const char *table)
+{
+    static const char *const splits[] = {NULL, "m", "c t"};
+    switch (below(a, 9)) {
+    case 0:
+    case 1:
+        return world_create(&a->w, table, "f g", splits[below(a, 3)]);
+    case 2:
+        return world_table(&a->w, RQ_DDL_DISABLE_TABLE, table);
+    case 3:
+        return world_table(&a->w, RQ_DDL_ENABLE_TABLE, table);
+    case 4:
+        return world_truncate(&a->w, table, below(a, 2) == 0);
+    case 5:
+        return world_table(&a->w, RQ_DDL_DELETE_TABLE, table);
+    case 6:
+        return world_family(&a->w, RQ_DDL_MODIFY_FAMILY, table,
+                            below(a, 2) == 0 ? "f:VERSIONS=3" : "f:VERSIONS=5");
+    case 7:
+        return below(a, 2) == 0 ? world_family(&a->w, RQ_DDL_ADD_FAMILY, table, "h")
+                                : world_family(&a->w, RQ_DDL_DELETE_FAMILY, table, "h");
+    default:
+        return world_table(&a->w, RQ_DDL_FLUSH_TABLE, table);
+    }
+}
+
+/* Changes that keep the rows of f. */
+static rq_err gentle_change(actor *a)
+{
+    switch (below(a, 4)) {
+    case 0: {
+        rq_err rc = world_table(&a->w, RQ_DDL_DISABLE_TABLE, "kept");
+        if (rc != RQ_OK) return rc;
+        return world_table(&a->w, RQ_DDL_ENABLE_TABLE, "kept");
+    }
+    case 1:
+        return world_family(&a->w, RQ_DDL_MODIFY_FAMILY, "kept",
+                            below(a, 2) == 0 ? "f:VERSIONS=3" : "f:COMPRESSION=GZ");
+    case 2:
+        return below(a, 2) == 0 ? world_family(&a->w, RQ_DDL_ADD_FAMILY, "kept", "h")
+                                : world_family(&a->w, RQ_DDL_DELETE_FAMILY, "kept", "h");
+    default:
+        return world_table(&a->w, RQ_DDL_FLUSH_TABLE, "kept");
+    }
+}
+
+static void *changer(void *arg)
+{
+    static const rq_err allowed[] = {
+        RQ_OK,
+        RQ_E_TABLE_EXISTS,
+        RQ_E_TABLE_NOT_FOUND,
+        RQ_E_TABLE_NOT_DISABLED,
+        RQ_E_TABLE_NOT_ENABLED,
+        RQ_E_INVALID_FAMILY_OP,
+        RQ_E_NAMESPACE_NOT_FOUND,
+    };
+    actor *a = arg;
+    for (int i = 0; i < a->steps; i++) {
+        int which = below(a, 4);
+        rq_err rc = which == 0   ? gentle_change(a)
+                    : which == 1 ? change(a, "shared")
+                                 : change(a, a->table);
+        if (!one_of(rc, allowed, RQ_ARRAY_LEN(allowed))) fault(a, "change", rc);
+    }
+    return NULL;
+}
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+static void look_around(actor *a)
+{
+    rq_epoch_member m = {0};
+    rq_arena arena;
+    rq_arena_init(&arena);
+    rq_epoch_pin(a->w.env->epoch, &m);
+    const rq_catalog_region *const *online;
+    const rq_catalog_table *const *tables;
+    size_t n, k;
+    rq_catalog_online(a->w.catalog, &online, &n);
+    for (size_t i = 0; i < n; i++) {
+        rq_region *r = NULL;
+        rq_error why = {0};
+        rq_err rc = rq_catalog_region_by_encoded(a->w.catalog,
+                                                 rq_slice_cstr(online[i]->info->encoded), &r, &why);
+        /* A newer view may have it elsewhere; in the same one it is there. */
+        if (rc != RQ_OK && rc != RQ_E_NOT_SERVING_REGION && rc != RQ_E_REGION_OPENING)
+            fault(a, "look-up", rc);
+    }
+    rq_catalog_tables(a->w.catalog, &tables, &k);
+    for (size_t i = 0; i < k; i++) {
+        uint32_t open, all;
+        rq_error why = {0};
+        rq_slice name = tables[i]->schema->name;
+        const rq_slice end = {0};
+        for (size_t r = 0; r < tables[i]->region_count; r++) {
+            const rq_region_info *info = tables[i]->regions[r]->info;
+            const rq_slice *after = r + 1 == tables[i]->region_count
+                                        ? &end
+                                        : &tables[i]->regions[r + 1]->info->start_key;
+            if (!rq_slice_eq(info->end_key, *after)) fault(a, "a hole in a table", RQ_E_STATE);
+        }
+        rq_err rc = rq_catalog_alter_status(a->w.catalog, name, &open, &all, &why);
+        if (rc != RQ_OK && rc != RQ_E_TABLE_NOT_FOUND) fault(a, "status", rc);
+    }
+    rq_epoch_unpin(a->w.env->epoch, &m);
+    rq_procedure *list;
+    size_t count;
+    rq_err rc = rq_catalog_procedures(a->w.catalog, &arena, &list, &count);
+    if (rc != RQ_OK) fault(a, "procedures", rc);
+    rq_arena_clear(&arena);
+}
+
+static void *client(void *arg)
+{
+    static const char *const tables[] = {"shared", "own0", "own1", "own2"};
+    static const rq_err allowed[] = {
+        RQ_OK,
+        RQ_E_NOT_FOUND,
+        RQ_E_TABLE_NOT_FOUND,
+        RQ_E_NOT_SERVING_REGION,
+        RQ_E_REGION_OPENING,
+        RQ_E_NO_SUCH_FAMILY,
+        RQ_E_REGION_TOO_BUSY,
+    };
+    actor *a = arg;
+    for (int i = 0; !atomic_load(&a->s->over); i++) {
+        char row[16];
+        int n = below(a, ROWS);
+        snprintf(row, sizeof row, "%c%d", "adnuz"[n % 5], a -> number *ROWS + n);
+        rq_err rc = world_put(&a->w, "kept", row, "f");
+        if (rc == RQ_OK) a->acked[n] = true;
+        if (!one_of(rc, allowed, RQ_ARRAY_LEN(allowed)) || rc == RQ_E_TABLE_NOT_FOUND)
+            fault(a, "put", rc);
+        n = below(a, ROWS);
+        snprintf(row, sizeof row, "%c%d", "adnuz"[n % 5], a -> number *ROWS + n);
+        rc = world_get(&a->w, "kept", row, "f");
+        if ((rc == RQ_E_NOT_FOUND && a->acked[n]) || !one_of(rc, allowed, RQ_ARRAY_LEN(allowed)))
+            fault(a, "get", rc);
+        const char *other = tables[below(a, (int)RQ_ARRAY_LEN(tables))];
+        rc = below(a, 2) == 0 ? world_put(&a->w, other, row, below(a, 2) == 0 ? "f" : "h")
+                              : world_get(&a->w, other, row, below(a, 2) == 0 ? "f" : "h");
+        if (!one_of(rc, allowed, RQ_ARRAY_LEN(allowed))) fault(a, "row", rc);
+        if (i % 16 == 0) look_around(a);
+    }
+    return NULL;
+}
+
+/* --- together --------------------------------------------------------------------------------- */
+
+static void check_rows(world *w, const actor *clients)
+{
+    for (int c = 0; c < CLIENTS; c++)
+        for (int n = 0; n < ROWS; n++) {
+            char row[16];
+            snprintf(row, sizeof row, "%c%d", "adnuz"[n % 5], clients[c].number * ROWS + n);
+            rq_err rc = world_get(w, "kept", row, "f");
+            if (rc != RQ_OK && (clients[c].acked[n] || rc != RQ_E_NOT_FOUND))
+                fail_msg("row %s: %s", row, rq_err_name(rc));
+        }
+}
+
+static void changes_rows_and_look_ups_at_once_agree(void **state)
+{
+    (void)state;
+    uint64_t seed = unit_seed();
+    const char *steps = getenv("STEPS");
+    real_env e;
+    world w;
+    real_env_open(&e);
+    world_init_real(&w, &e.env);
+    assert_ok(rq_config_set(w.config, "hbase.hregion.memstore.flush.size", "65536", NULL));
+    if (world_open(&w) != RQ_OK) fail_msg("open: %s", w.why.message);
+    assert_ok(world_create(&w, "kept", "f g", "c m t"));
+    stage s = {.w = &w};
+    actor changers[CHANGERS] = {0}, clients[CLIENTS] = {0};
+    for (int i = 0; i < CHANGERS + CLIENTS; i++) {
+        bool changes = i < CHANGERS;
+        actor *a = changes ? &changers[i] : &clients[i - CHANGERS];
+        a->s = &s;
+        a->w = w;
+        a->number = changes ? i : i - CHANGERS;
+        a->steps = steps == NULL ? 25 : atoi(steps);
+        rq_random_seed(&a->random, seed + (uint64_t)i);
+        snprintf(a->table, sizeof a->table, "own%d", i);
+        assert_int_equal(pthread_create(&a->thread, NULL, changes ? changer : client, a), 0);
+    }
+    for (int i = 0; i < CHANGERS; i++)
+        pthread_join(changers[i].thread, NULL);
+    atomic_store(&s.over, true);
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(clients[i].thread, NULL);
+    assert_int_equal(atomic_load(&s.faults), 0);
+
+    rq_err rc = world_table(&w, RQ_DDL_ENABLE_TABLE, "kept");
+    assert_true(rc == RQ_OK || rc == RQ_E_TABLE_NOT_DISABLED);
+    for (int round = 0; round < 3; round++) {
+        char *faults = world_check(&w), *before = world_describe(&w);
+        assert_string_equal(faults, "");
+        check_rows(&w, clients);
+        if (world_close(&w, round == 0) != RQ_OK && round == 0)
+            fail_msg("clean stop: %s", w.why.message);
+        if (world_open(&w) != RQ_OK) fail_msg("open: %s", w.why.message);
+        char *after = world_describe(&w);
+        assert_string_equal(before, after);
+        free(faults);
+        free(before);
+        free(after);
+    }
+    assert_ok(world_close(&w, true));
+    world_clear(&w);
+    real_env_close(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_rows_and_look_ups_at_once_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
