@@ -50,14 +50,14 @@ static void helper_run(rq_task *task)
     job_unref(j);
 }
 
-rq_err rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx)
+void rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx)
 {
-    if (count <= 1) {
-        if (count == 1) fn(ctx, 0);
-        return RQ_OK;
+    job *j = count < 2 ? NULL : calloc(1, sizeof *j);
+    if (j == NULL) {
+        for (size_t i = 0; i < count; i++)
+            fn(ctx, i);
+        return;
     }
-    job *j = calloc(1, sizeof *j);
-    if (j == NULL) return RQ_E_NO_MEMORY;
     size_t helpers = count - 1 < HELPERS_MAX ? count - 1 : HELPERS_MAX;
     *j = (job){.count = count, .fn = fn, .ctx = ctx, .executor = c->env->executor};
     atomic_init(&j->refs, (unsigned)helpers + 1);
@@ -68,9 +68,8 @@ rq_err rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i)
         j->executor->submit(j->executor, RQ_POOL_WORK, &j->helpers[i].task);
     }
     job_work(j);
-    rq_err rc = j->executor->latch_wait(&j->all_done);
+    (void)j->executor->latch_wait(&j->all_done); /* always opened with RQ_OK */
     job_unref(j);
-    return rc;
 }
 
 void rq__region_abandon(rq_catalog *c, rq_region *r)
@@ -122,17 +121,23 @@ void rq__opened_clear(rq__opened *list, size_t count)
     }
 }
 
-rq_err rq__open_regions(rq_catalog *c, rq__opened *list, size_t count, rq_error *why)
+void rq__opened_abandon(rq_catalog *c, rq__opened *list, size_t count)
 {
-    opening o = {c, list};
-    rq_err rc = rq__parallel(c, count, open_one, &o);
-    for (size_t i = 0; i < count && rc == RQ_OK; i++)
-        if (list[i].node == NULL) rc = RQ_E_NO_MEMORY;
-    if (rc == RQ_OK) return RQ_OK;
     for (size_t i = 0; i < count; i++)
         if (list[i].node != NULL && list[i].node->pub.region != NULL)
             rq__region_abandon(c, list[i].node->pub.region);
     rq__opened_clear(list, count);
+}
+
+rq_err rq__open_regions(rq_catalog *c, rq__opened *list, size_t count, rq_error *why)
+{
+    opening o = {c, list};
+    rq_err rc = RQ_OK;
+    rq__parallel(c, count, open_one, &o);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++)
+        if (list[i].node == NULL) rc = RQ_E_NO_MEMORY;
+    if (rc == RQ_OK) return RQ_OK;
+    rq__opened_abandon(c, list, count);
     return rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
@@ -173,9 +178,8 @@ rq_err rq__close_regions(rq_catalog *c, rq_region **regions, size_t count, bool 
 {
     closing cl = {.catalog = c, .regions = regions, .abort = abort};
     pthread_mutex_init(&cl.lock, NULL);
-    rq_err rc = rq__parallel(c, count, close_one, &cl);
+    rq__parallel(c, count, close_one, &cl);
     pthread_mutex_destroy(&cl.lock);
-    if (rc != RQ_OK) return rc;
     if (cl.rc != RQ_OK) return rq_fail(why, cl.rc, "%s", cl.why.message);
     return RQ_OK;
 }

@@ -90,7 +90,7 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
     RQ_TRY(rq_region_info_meta(&b->arena, &l.info[RQ__META]));
     RQ_TRY(rq_region_info_make(&b->arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("namespace"), none,
                                none, rq__catalog_now_ms(b->catalog), 0, &l.info[RQ__NAMESPACE]));
-    RQ_TRY(rq__parallel(b->catalog, RQ_ARRAY_LEN(l.rc), lay_out_one, &l));
+    rq__parallel(b->catalog, RQ_ARRAY_LEN(l.rc), lay_out_one, &l);
     for (size_t i = 0; i < RQ_ARRAY_LEN(l.rc); i++)
         if (l.rc[i] != RQ_OK) return rq_fail(why, l.rc[i], "%s", l.why[i].message);
     *ret_namespace = l.info[RQ__NAMESPACE];
@@ -107,6 +107,7 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
     rq_error reason = {0};
     rq_err rc = rq__tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, &reason);
     if (rc == RQ_OK) return RQ_OK;
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", reason.message);
     rq_log_warn(c->env->log, "catalog", "a new descriptor of %s:%s is written: %s", ns, q,
                 reason.message);
     RQ_TRY(rq__system_schema(which, ret, why));
@@ -211,6 +212,14 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     boot *b = ctx;
     (void)why;
     rq__catalog_saw_ms(b->catalog, row->newest_ms);
+    if (row->malformed != NULL) {
+        char name[256];
+        rq_bytes_to_string(row->row, name, sizeof name);
+        rq_log_error(b->catalog->env->log, "catalog",
+                     "hbase:meta: malformed %s in row %s, which is passed over", row->malformed,
+                     name);
+        return RQ_OK;
+    }
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK; /* always enabled */
     if (row->is_table) {
         known_table *t = table_of(b, row->row);
@@ -265,7 +274,15 @@ static rq_err read_descriptors(boot *b, rq_error *why)
             t->state = RQ_TABLE_ENABLED; /* HBASE: TableStateManager.fixTableStates */
         rq_slice ns, qualifier;
         rq_error reason = {0};
-        RQ_TRY(rq_table_name_parse(t->name, &ns, &qualifier, why));
+        if (rq_table_name_parse(t->name, &ns, &qualifier, &reason) != RQ_OK) {
+            rq_log_error(c->env->log, "catalog", "a row of hbase:meta names no table: %s",
+                         reason.message);
+            free(t->regions);
+            b->table_count--;
+            memmove(t, t + 1, (b->table_count - i) * sizeof *t);
+            i--;
+            continue;
+        }
         rq_err rc = rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
         if (rc == RQ_E_NO_MEMORY) return rc;
         if (rc == RQ_OK) continue;
@@ -377,8 +394,16 @@ static rq_err take_namespace(void *ctx, const rq_cell *cells, size_t count, rq_e
             n->list = more;
             n->cap = cap;
         }
-        RQ_TRY(rq__namespace_node_new(rq_cell_value(&cells[i]), &n->list[n->count], why));
-        n->count++;
+        rq_err rc = rq__namespace_node_new(rq_cell_value(&cells[i]), &n->list[n->count], why);
+        if (rc == RQ_E_NO_MEMORY) return rc;
+        if (rc == RQ_OK) {
+            n->count++;
+            continue;
+        }
+        char name[256]; /* any client may write there */
+        rq_bytes_to_string(rq_cell_row(&cells[i]), name, sizeof name);
+        rq_log_error(n->catalog->env->log, "catalog",
+                     "hbase:namespace: malformed info:d in row %s, which is passed over", name);
     }
     return RQ_OK;
 }
@@ -409,10 +434,10 @@ static rq_region *namespace_region(rq_catalog *c)
 
 /* The names of a namespace whose row cannot be read because hbase:namespace is closed: from their
  * tables, so that those can be used. */
-static rq_err put_of_tables(boot *b, rq__edit *e)
+static rq_err put_of_tables(rq__edit *e)
 {
-    for (size_t i = 0; i < b->table_count; i++) {
-        rq_slice ns = b->tables[i].schema->ns;
+    for (size_t i = 0; i < e->table_count; i++) {
+        rq_slice ns = e->tables[i]->pub.schema->ns;
         char name[30];
         if (ns.len >= sizeof name) continue;
         memcpy(name, ns.ptr, ns.len);
@@ -422,33 +447,22 @@ static rq_err put_of_tables(boot *b, rq__edit *e)
     return RQ_OK;
 }
 
-static rq_err publish_namespaces(boot *b, const namespaces *n, bool from_tables)
+rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
 {
     rq__edit e;
-    RQ_TRY(rq__edit_begin(&b->catalog->views, &e));
+    RQ_TRY(rq__edit_begin(&c->views, &e));
+    namespaces n = {.catalog = c};
     rq_err rc = put_builtin(&e, "default");
     if (rc == RQ_OK) rc = put_builtin(&e, "hbase");
-    if (rc == RQ_OK && from_tables) rc = put_of_tables(b, &e);
-    for (size_t i = 0; i < n->count && rc == RQ_OK; i++)
-        rc = rq__edit_put_namespace(&e, rq__namespace_node_ref(n->list[i]));
-    if (rc == RQ_OK) return rq__edit_commit(&e);
-    rq__edit_abort(&e);
-    return rc;
-}
-
-static rq_err read_namespaces(boot *b, rq_error *why)
-{
-    rq_region *r = namespace_region(b->catalog);
-    namespaces n = {.catalog = b->catalog};
-    rq_err rc = RQ_OK;
-    if (r != NULL) {
-        rc = rq__region_each_row(r, take_namespace, &n, why);
-        rq_region_unref(r);
-    }
-    if (rc == RQ_OK) rc = publish_namespaces(b, &n, r == NULL);
+    if (rc == RQ_OK)
+        rc = r == NULL ? put_of_tables(&e) : rq__region_each_row(r, take_namespace, &n, why);
+    for (size_t i = 0; i < n.count && rc == RQ_OK; i++)
+        rc = rq__edit_put_namespace(&e, rq__namespace_node_ref(n.list[i]));
     for (size_t i = 0; i < n.count; i++)
         rq__namespace_node_unref(n.list[i]);
     free(n.list);
+    if (rc == RQ_OK) return rq__edit_commit(&e);
+    rq__edit_abort(&e);
     return rc;
 }
 
@@ -537,10 +551,17 @@ static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
     rq_epoch_pin(c->env->epoch, &m);
     bool known = rq_catalog_region_find(c, rq_slice_cstr(left->encoded)) != NULL;
     rq_epoch_unpin(c->env->epoch, &m);
-    if (!known)
-        rq_log_info(c->env->log, "catalog", "%llu records of dropped region %s leave the log",
-                    (unsigned long long)left->records, left->encoded);
-    return known ? RQ_LEFTOVER_KEEP : RQ_LEFTOVER_DROP;
+    if (known) return RQ_LEFTOVER_KEEP;
+    if (left->has_manifest) {
+        /* Its row in meta was lost, or a drop is about to be finished and takes them along. */
+        rq_log_warn(c->env->log, "catalog",
+                    "region %s is not in hbase:meta: its %llu records stay in the log",
+                    left->encoded, (unsigned long long)left->records);
+        return RQ_LEFTOVER_KEEP;
+    }
+    rq_log_info(c->env->log, "catalog", "%llu records of dropped region %s leave the log",
+                (unsigned long long)left->records, left->encoded);
+    return RQ_LEFTOVER_DROP;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
@@ -566,7 +587,10 @@ static rq_err run(boot *b, rq_error *why)
     RQ_TRY(publish_tables(b, why));
     RQ_TRY(write_places(b, why));
     if (fresh) RQ_TRY(write_namespaces(b, why));
-    RQ_TRY(read_namespaces(b, why));
+    rq_region *namespaces_at = namespace_region(c);
+    rc = rq__namespaces_read(c, namespaces_at, why);
+    rq_region_unref(namespaces_at);
+    RQ_TRY(rc);
     if (!fresh) (void)rq_engine_recovered(c->engine, decide, c);
     for (size_t i = 0; i < b->table_count; i++)
         rq__reopen_failed(c, b->tables[i].regions, b->tables[i].region_count);
@@ -582,10 +606,7 @@ rq_err rq__bootstrap(rq_catalog *c, rq_error *why)
     if (rc != RQ_OK && !b.published) {
         /* Regions that are open but in no view yet. */
         for (size_t i = 0; i < b.table_count; i++)
-            for (size_t r = 0; r < b.tables[i].region_count; r++) {
-                const rq__region_node *n = b.tables[i].regions[r].node;
-                if (n != NULL && n->pub.region != NULL) rq__region_abandon(c, n->pub.region);
-            }
+            rq__opened_abandon(c, b.tables[i].regions, b.tables[i].region_count);
     }
     for (size_t i = 0; i < b.table_count; i++) {
         rq__opened_clear(b.tables[i].regions, b.tables[i].region_count);
@@ -593,6 +614,8 @@ rq_err rq__bootstrap(rq_catalog *c, rq_error *why)
         rq_table_schema_unref(b.tables[i].schema);
     }
     free(b.tables);
+    if (rq__views_now(&c->views)->online_count == 0) /* meta is the first that would be there */
+        rq__opened_abandon(c, &b.meta, 1);
     rq__opened_clear(&b.meta, 1);
     rq_table_schema_unref(b.meta_schema);
     rq_arena_clear(&b.arena);

@@ -308,17 +308,25 @@ static bool in_class(const rq_table_schema *s, close_class class)
 static rq_err close_class_of(rq_catalog *c, close_class class, bool clean, rq_error *why)
 {
     const rq__view *v = rq__views_now(&c->views);
-    rq_region **list = calloc(v->online_count + 1, sizeof(rq_region *));
-    if (list == NULL) return RQ_E_NO_MEMORY;
+    /* Without memory for a list they are closed one after another. */
+    rq_region *one, **list = calloc(v->online_count + 1, sizeof(rq_region *));
     size_t n = 0;
+    rq_err rc = RQ_OK, more;
     /* Nobody else edits any more: the view stays where it is. */
     for (size_t t = 0; t < v->table_count; t++) {
         if (!in_class(v->tables[t]->schema, class)) continue;
-        for (size_t r = 0; r < v->tables[t]->region_count; r++)
-            if (v->tables[t]->regions[r]->region != NULL)
-                list[n++] = v->tables[t]->regions[r]->region;
+        for (size_t r = 0; r < v->tables[t]->region_count; r++) {
+            one = v->tables[t]->regions[r]->region;
+            if (one == NULL) continue;
+            if (list != NULL) {
+                list[n++] = one;
+                continue;
+            }
+            more = rq__close_regions(c, &one, 1, !clean, why);
+            if (rc == RQ_OK) rc = more;
+        }
     }
-    rq_err rc = rq__close_regions(c, list, n, !clean, why);
+    if (list != NULL) rc = rq__close_regions(c, list, n, !clean, why);
     free(list);
     return rc;
 }

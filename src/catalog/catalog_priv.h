@@ -64,9 +64,9 @@ rq_err rq__catalog_table_ref(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_
 
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
 /* Runs fn(ctx, i) for i < count: on this thread and, as far as it is free, on RQ_POOL_WORK.
- * Returns when all are done; never waits for a pool thread that has not begun. */
-RQ_NODISCARD
-rq_err rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
+ * Returns when all are done; never waits for a pool thread that has not begun; out of memory it
+ * does all of it itself. */
+void rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
 
 /* What became of each region of an opening. */
 typedef struct rq__opened {
@@ -83,6 +83,8 @@ RQ_NODISCARD
 rq_err rq__open_regions(rq_catalog *c, rq__opened *list, size_t count, rq_error *why);
 /* Releases the nodes. */
 void rq__opened_clear(rq__opened *list, size_t count);
+/* Of regions that are in no view: gives them up and releases the nodes. */
+void rq__opened_abandon(rq_catalog *c, rq__opened *list, size_t count);
 /* Closes with a flush; one that cannot be flushed is closed all the same, its records stay in the
  * log. `regions` are references of the caller's. Logs what goes wrong; the first error is returned.
  */
@@ -95,6 +97,10 @@ void rq__region_abandon(rq_catalog *c, rq_region *r);
 /* --- bootstrap.c: the first start and every start --------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__bootstrap(rq_catalog *c, rq_error *why);
+/* Brings the rows of hbase:namespace into the view. `r` is its region; NULL: it is closed, and the
+ * tables name the namespaces as far as they go. */
+RQ_NODISCARD
+rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why);
 
 /* --- cleaner.c -------------------------------------------------------------------------------- */
 void rq__cleaner_start(rq_catalog *c);

@@ -110,6 +110,7 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
     rq_err rc = rq__open_regions(c, list, to - from, why);
     if (rc == RQ_OK) {
         rc = rq__publish_nodes(c, p, list, to - from, RQ_TABLE_ENABLED, why);
+        if (rc != RQ_OK) rq__opened_abandon(c, list, to - from);
         rq__batch b;
         rq__batch_init(&b, &a, rq__catalog_now_ms(c));
         if (rc == RQ_OK) rc = rq__batch_opened(c, &b, list, to - from);

@@ -89,9 +89,8 @@ static rq_err disk_all(rq_catalog *c, const rq_region_info *list, size_t count,
 {
     disk_work w = {.catalog = c, .list = list, .schema = schema};
     pthread_mutex_init(&w.lock, NULL);
-    rq_err rc = rq__parallel(c, count, disk_one, &w);
+    rq__parallel(c, count, disk_one, &w);
     pthread_mutex_destroy(&w.lock);
-    if (rc != RQ_OK) return rc;
     return w.rc == RQ_OK ? RQ_OK : rq_fail(why, w.rc, "%s", w.why.message);
 }
 

@@ -135,10 +135,7 @@ rq_err rq__create_open(rq_catalog *c, rq__proc *p, rq_error *why)
         if (p->opened[i].rc == RQ_OK) continue;
         (void)rq_fail(why, p->opened[i].rc, "%s", p->opened[i].why.message);
         rq_err rc = p->opened[i].rc;
-        for (size_t k = 0; k < p->opened_count; k++)
-            if (p->opened[k].node->pub.region != NULL)
-                rq__region_abandon(c, p->opened[k].node->pub.region);
-        rq__opened_clear(p->opened, p->opened_count);
+        rq__opened_abandon(c, p->opened, p->opened_count);
         return rc;
     }
     return RQ_OK;

@@ -117,7 +117,8 @@ rq_err rq__disable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    if (p->resumed) {
+    bool brought = p->opened_count > 0 && p->opened[0].node == NULL; /* this is a repetition */
+    if (p->resumed && !brought) {
         /* The crash left edits in the log. They are brought into files now, as the disabling would
          * have done, so that the log does not keep them for ever. */
         RQ_TRY(open_table(c, p, why));
@@ -215,10 +216,9 @@ rq_err rq__flush_run(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     flushing f = {.p = p, .table = t};
     pthread_mutex_init(&f.lock, NULL);
-    rq_err rc = rq__parallel(c, t->pub.region_count, flush_one, &f);
+    rq__parallel(c, t->pub.region_count, flush_one, &f);
     pthread_mutex_destroy(&f.lock);
     rq__table_node_unref(t);
-    if (rc != RQ_OK) return rc;
     return f.rc == RQ_OK ? RQ_OK : rq_fail(why, f.rc, "%s", f.why.message);
 }
 
@@ -276,7 +276,12 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
         rq__unref_regions(open, count);
         rc = rq__open_regions(c, &o, 1, why);
     }
-    if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, RQ_TABLE_ENABLED, why);
+    if (rc == RQ_OK) {
+        if (o.rc == RQ_OK && rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:namespace")))
+            rc = rq__namespaces_read(c, o.node->pub.region, why); /* the start could not */
+        if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, RQ_TABLE_ENABLED, why);
+        if (rc != RQ_OK) rq__opened_abandon(c, &o, 1);
+    }
     if (rc == RQ_OK && !t->pub.schema->is_meta) {
         rq_arena a;
         rq_arena_init(&a);

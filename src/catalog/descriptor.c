@@ -317,9 +317,9 @@ static rq_err check_family(const rq_family_schema *f, rq_error *why)
             name);
     a = rq_attributes_find(&f->attributes, "DFS_REPLICATION");
     if (a != NULL && a->value.len > 0 && a->value.ptr[0] == '-')
-        return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "HFile Replication for column family %.*s  must be greater than zero." BYPASS,
-                       n, name);
+        return rq_fail(
+            why, RQ_E_DO_NOT_RETRY,
+            "HFile Replication for column family %.*s  must be greater than zero." BYPASS, n, name);
     static const char *const compacting[] = {"NONE", "BASIC", "EAGER", "ADAPTIVE"};
     a = rq_attributes_find(&f->attributes, "IN_MEMORY_COMPACTION");
     if (a != NULL && !one_of(a->value, compacting, RQ_ARRAY_LEN(compacting)))

@@ -8,6 +8,7 @@
 #include "hfile/read_ctx.h"
 #include "proto/hbase.pb-c.h"
 #include "region/region_scanner.h"
+#include "store/pb_arena.h"
 
 static const char *const state_names[] = {
     [RQ_REGION_OFFLINE] = "OFFLINE", [RQ_REGION_OPENING] = "OPENING",
@@ -230,22 +231,27 @@ static bool cell_is(const rq_cell *c, const char *family, const char *qualifier)
            rq_slice_eq(rq_cell_qualifier(c), rq_slice_cstr(qualifier));
 }
 
-static rq_err bad_row(const rq_cell *c, const char *what, rq_error *why)
+static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row)
 {
-    char row[256];
-    rq_bytes_to_string(rq_cell_row(c), row, sizeof row);
-    return rq_fail(why, RQ_E_CORRUPT, "hbase:meta: malformed %s in row %s", what, row);
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, s->arena);
+    Pb__TableState *m = pb__table_state__unpack(&memory.allocator, c->value_len, c->value);
+    if (m == NULL && memory.exhausted) return RQ_E_NO_MEMORY;
+    row->is_table = true;
+    if (m == NULL || (unsigned)m->state > RQ_TABLE_ENABLING)
+        row->malformed = "table:state";
+    else
+        row->table_state = (rq_table_state)m->state;
+    return RQ_OK;
 }
 
-static rq_err parse_table_state(const rq_cell *c, rq_table_state *ret, rq_error *why)
+static rq_err take_region_info(meta_scan *s, const rq_cell *c, rq__meta_row *row)
 {
-    Pb__TableState *m = pb__table_state__unpack(NULL, c->value_len, c->value);
-    if (m == NULL || (unsigned)m->state > RQ_TABLE_ENABLING) {
-        if (m != NULL) pb__table_state__free_unpacked(m, NULL);
-        return bad_row(c, "table:state", why);
-    }
-    *ret = (rq_table_state)m->state;
-    pb__table_state__free_unpacked(m, NULL);
+    rq_err rc = rq_region_info_parse(rq_cell_value(c), s->arena, &row->info, NULL);
+    if (rc == RQ_E_NO_MEMORY) return rc;
+    /* In the row of another region it would be opened twice. */
+    if (rc != RQ_OK || !rq_slice_eq(row->info.name, rq_cell_row(c)))
+        row->malformed = "info:regioninfo";
     return RQ_OK;
 }
 
@@ -268,11 +274,9 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
         if (c->timestamp > row.newest_ms && c->timestamp != RQ_TIMESTAMP_LATEST)
             row.newest_ms = c->timestamp;
         if (cell_is(c, "table", "state")) {
-            RQ_TRY(parse_table_state(c, &row.table_state, why));
-            row.is_table = true;
+            RQ_TRY(take_table_state(s, c, &row));
         } else if (cell_is(c, "info", "regioninfo")) {
-            if (rq_region_info_parse(rq_cell_value(c), s->arena, &row.info, NULL) != RQ_OK)
-                return bad_row(c, "info:regioninfo", why);
+            RQ_TRY(take_region_info(s, c, &row));
             has_region = true;
         } else if (cell_is(c, "info", "state")) {
             row.state = parse_region_state(rq_cell_value(c));

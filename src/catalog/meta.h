@@ -54,8 +54,9 @@ const char *rq__region_state_name(rq_region_state s);
 
 /* What a row of meta says. */
 typedef struct rq__meta_row {
-    bool is_table; /* then `row` is the table's name and `table_state` counts */
     rq_slice row;
+    const char *malformed; /* the column that is; nothing below counts then */
+    bool is_table;         /* then `row` is the table's name and `table_state` counts */
     rq_table_state table_state;
     rq_region_info info;
     rq_region_state state;
@@ -64,7 +65,8 @@ typedef struct rq__meta_row {
 } rq__meta_row;
 
 /* Calls for each row, in order; slices live in the arena. Rows that hold neither a region nor a
- * table state are passed over as HBase does; a malformed one is RQ_E_CORRUPT and names the row. */
+ * table state are passed over as HBase does. Any client may write to hbase:meta: a malformed row is
+ * handed on as such. */
 RQ_NODISCARD
 rq_err rq__meta_scan(rq_region *meta, rq_arena *arena,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "proto/procedure.pb-c.h"
+#include "store/pb_arena.h"
 
 #define RECORD_FORMAT 1
 #define LIST_MAX 1000000
@@ -217,7 +218,10 @@ static rq_err err_of_class(const char *java_class)
 
 rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why)
 {
-    Pb__Procedure *m = pb__procedure__unpack(NULL, bytes.len, bytes.ptr);
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, &p->arena);
+    Pb__Procedure *m = pb__procedure__unpack(&memory.allocator, bytes.len, bytes.ptr);
+    if (m == NULL && memory.exhausted) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     if (m == NULL) return bad(why, "no Procedure message");
     p->id = m->proc_id;
     p->submitted_ms = (int64_t)m->submitted_time;
@@ -239,6 +243,5 @@ rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why)
         p->rc = err_of_class(g->class_name == NULL ? "" : g->class_name);
         (void)rq_fail(&p->why, p->rc, "%s", g->message == NULL ? "" : g->message);
     }
-    pb__procedure__free_unpacked(m, NULL);
     return rc;
 }

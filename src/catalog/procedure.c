@@ -35,11 +35,7 @@ static rq__proc *proc_alloc(rq_catalog *c)
 /* Regions it opened that never came into a view: nobody wrote to them. */
 static void abandon_opened(rq__proc *p)
 {
-    if (p->opened == NULL) return;
-    for (size_t i = 0; i < p->opened_count; i++)
-        if (p->opened[i].node != NULL && p->opened[i].node->pub.region != NULL)
-            rq__region_abandon(p->catalog, p->opened[i].node->pub.region);
-    rq__opened_clear(p->opened, p->opened_count);
+    if (p->opened != NULL) rq__opened_abandon(p->catalog, p->opened, p->opened_count);
 }
 
 /* What a result needs no more: region names, descriptors. */

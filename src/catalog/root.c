@@ -32,10 +32,14 @@ struct rq_root {
     char cluster_id[37];
 };
 
-static bool exists(rq_vfs *v, const char *path)
+/* What cannot be looked at does not count as missing: on that a folder would be laid out anew. */
+static rq_err exists(rq_vfs *v, const char *path, bool *ret, rq_error *why)
 {
     rq_stat st;
-    return rq_vfs_stat(v, path, &st, NULL) == RQ_OK;
+    rq_error reason = {0};
+    rq_err rc = rq_vfs_stat(v, path, &st, &reason);
+    *ret = rc == RQ_OK;
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", reason.message);
 }
 
 /* RQ_OK with *ret = 0 when the file is not there. */
@@ -124,14 +128,17 @@ static void make_cluster_id(rq_root *root)
 /* Names a new folder may hold: nothing of ours, and nothing that looks like a database. */
 static rq_err check_foreign(rq_vfs *v, rq_error *why)
 {
-    if (exists(v, "hbase.version"))
+    bool is_there;
+    RQ_TRY(exists(v, "hbase.version", &is_there, why));
+    if (is_there)
         return rq_fail(why, RQ_E_UNSUPPORTED,
                        "the data folder was written by Apache HBase (it has hbase.version but no "
                        "%s); this version does not take such folders over",
                        VERSION_NAME);
     static const char *const names[] = {"data", "MasterData", "WALs", "hbase.id"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++) {
-        if (exists(v, names[i]))
+        RQ_TRY(exists(v, names[i], &is_there, why));
+        if (is_there)
             return rq_fail(why, RQ_E_UNSUPPORTED,
                            "the data folder holds %s but no %s: not a folder of this server",
                            names[i], VERSION_NAME);
@@ -165,7 +172,9 @@ static rq_err check_only_system(rq_vfs *v, rq_arena *a, rq_error *why)
     rq_dir_entry *entries;
     size_t count;
     rq_err rc = rq_vfs_list(v, "data/default", a, &entries, &count, NULL);
-    if (rc == RQ_OK && count > 0)
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(why, rc, "data/default: cannot be listed");
+    if (count > 0)
         return rq_fail(why, RQ_E_CORRUPT,
                        "%s is missing, but data/default/%s exists: the folder is damaged, nothing "
                        "was touched",
@@ -180,8 +189,8 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     RQ_TRY(rq_vfs_list(v, DIR_NAME, a, &entries, &count, why));
     bool begun = count > 1;
     static const char *const parts[] = {"data", "MasterData", "hbase.version", "hbase.id"};
-    for (size_t i = 0; i < RQ_ARRAY_LEN(parts); i++)
-        begun = begun || exists(v, parts[i]);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(parts) && !begun; i++)
+        RQ_TRY(exists(v, parts[i], &begun, why));
     if (!begun) return RQ_OK;
     RQ_TRY(check_only_system(v, a, why));
     RQ_TRY(rq_vfs_remove_tree(v, "data", why));
@@ -213,7 +222,9 @@ static rq_err check_foreign_logs(rq_vfs *v, rq_arena *a, rq_error *why)
     for (size_t d = 0; d < RQ_ARRAY_LEN(dirs); d++) {
         rq_dir_entry *servers;
         size_t count;
-        if (rq_vfs_list(v, dirs[d], a, &servers, &count, NULL) != RQ_OK) continue;
+        rq_err rc = rq_vfs_list(v, dirs[d], a, &servers, &count, NULL);
+        if (rc == RQ_E_NOT_FOUND) continue;
+        if (rc != RQ_OK) return rq_fail(why, rc, "%s: cannot be listed", dirs[d]);
         for (size_t i = 0; i < count; i++) {
             char *path = rq_arena_printf(a, "%s/%s", dirs[d], servers[i].name);
             if (path == NULL) return RQ_E_NO_MEMORY;
@@ -253,7 +264,10 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     rq_err rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc != RQ_OK) goto out;
-    if (!exists(v, DIR_NAME)) {
+    bool ours;
+    rc = exists(v, DIR_NAME, &ours, why);
+    if (rc != RQ_OK) goto out;
+    if (!ours) {
         rc = check_foreign(v, why);
         if (rc == RQ_OK) rc = rq_vfs_mkdir(v, DIR_NAME, why);
         if (rc == RQ_E_EXISTS) { /* another server is starting: the lock decides */

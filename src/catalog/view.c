@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "proto/hbase.pb-c.h"
+#include "store/pb_arena.h"
 
 /* --- region nodes ----------------------------------------------------------------------------- */
 
@@ -139,17 +140,22 @@ static rq_err namespace_fill(rq__namespace_node *n, const Pb__NamespaceDescripto
 
 rq_err rq__namespace_node_new(rq_slice pb, rq__namespace_node **ret, rq_error *why)
 {
-    Pb__NamespaceDescriptor *m = pb__namespace_descriptor__unpack(NULL, pb.len, pb.ptr);
-    if (m == NULL) return rq_fail(why, RQ_E_CORRUPT, "malformed NamespaceDescriptor");
-    rq_err rc = RQ_E_NO_MEMORY;
     rq__namespace_node *n = calloc(1, sizeof *n);
-    if (n != NULL) {
-        rq_arena_init(&n->arena);
-        atomic_init(&n->refs, 1);
-        n->pb = rq_arena_copy(&n->arena, pb);
-        rc = n->pb.ptr == NULL ? RQ_E_NO_MEMORY : namespace_fill(n, m);
-    }
-    pb__namespace_descriptor__free_unpacked(m, NULL);
+    if (n == NULL) return RQ_E_NO_MEMORY;
+    rq_arena_init(&n->arena);
+    atomic_init(&n->refs, 1);
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, &n->arena);
+    Pb__NamespaceDescriptor *m =
+        pb__namespace_descriptor__unpack(&memory.allocator, pb.len, pb.ptr);
+    n->pb = rq_arena_copy(&n->arena, pb);
+    rq_err rc = RQ_OK;
+    if (n->pb.ptr == NULL || (m == NULL && memory.exhausted))
+        rc = RQ_E_NO_MEMORY;
+    else if (m == NULL)
+        rc = rq_fail(why, RQ_E_CORRUPT, "malformed NamespaceDescriptor");
+    else
+        rc = namespace_fill(n, m);
     if (rc != RQ_OK) {
         rq__namespace_node_unref(n);
         return rc;

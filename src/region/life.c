@@ -419,7 +419,7 @@ static rq_err open_region(rq_region *r, rq_error *why)
         rc = rq_wal_region_open(r->engine->wal, r->info.encoded, r->info.table, r, &r->log);
     if (rc != RQ_OK) {
         /* What was taken from the log must be there for the next attempt. */
-        if (rq__recovery_reread(r->engine, r->info.encoded) != RQ_OK) rc = RQ_E_NO_MEMORY;
+        rq__recovery_reread(r->engine, r->info.encoded);
         return rc;
     }
     rq_wal_region_flushed(r->log, flushed_of_all(r));
@@ -534,7 +534,7 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
         RQ_TRY(rq__region_flush(r, RQ__FLUSH_ALL, (rq_slice){0}, NULL, why));
         RQ_TRY(save(r, why));
     } else {
-        RQ_TRY(rq__recovery_reread(r->engine, r->info.encoded));
+        rq__recovery_reread(r->engine, r->info.encoded);
     }
     atomic_store(&r->state, RQ__REGION_CLOSED);
     rq__engine_remove(r->engine, r);

@@ -209,7 +209,10 @@ rq_err rq__recovery_take(rq_engine *e, const char *encoded,
                          rq_error *why)
 {
     rq__bucket *b = detach(&e->recovery, encoded);
-    if (b == NULL) return RQ_OK;
+    if (b == NULL)
+        return atomic_load(&e->recovery.reread_all)
+                   ? rq_wal_replay_region(e->wal, encoded, callback, ctx, why)
+                   : RQ_OK;
     rq_err rc = b->by_index ? rq_wal_replay_region(e->wal, encoded, callback, ctx, why)
                             : deliver_bucket(b, callback, ctx);
     if (rc == RQ_OK)
@@ -219,17 +222,19 @@ rq_err rq__recovery_take(rq_engine *e, const char *encoded,
     return rc;
 }
 
-rq_err rq__recovery_reread(rq_engine *e, const char *encoded)
+void rq__recovery_reread(rq_engine *e, const char *encoded)
 {
-    rq__bucket *b = calloc(1, sizeof *b);
-    if (b == NULL) return RQ_E_NO_MEMORY;
+    rq__bucket *old = detach(&e->recovery, encoded);
+    rq__bucket *b = old != NULL ? old : calloc(1, sizeof *b);
+    if (b == NULL) {
+        atomic_store(&e->recovery.reread_all, true);
+        return;
+    }
+    rq_buf_clear(&b->records);
     memcpy(b->encoded, encoded, strlen(encoded));
     b->by_index = true;
     b->has_manifest = true;
-    rq__bucket *old = detach(&e->recovery, encoded);
-    if (old != NULL) bucket_free(old);
     attach(&e->recovery, b);
-    return RQ_OK;
 }
 
 void rq__recovery_drop(rq_engine *e, const char *encoded)

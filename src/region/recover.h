@@ -15,6 +15,7 @@
 #include "region/region.h"
 #include "wal/wal.h"
 
+#include <stdatomic.h>
 #include <pthread.h>
 
 typedef struct rq__bucket {
@@ -37,6 +38,8 @@ typedef struct rq__recovery {
     size_t bytes RQ_GUARDED_BY(lock); /* of all records */
     size_t bytes_max;
     uint64_t recovered RQ_GUARDED_BY(lock); /* records found that were needed */
+    /* There was no memory to note a reread: every region without a bucket reads the log. */
+    atomic_bool reread_all;
 } rq__recovery;
 
 void rq__recovery_init(rq__recovery *v, size_t bytes_max);
@@ -49,9 +52,9 @@ RQ_NODISCARD
 rq_err rq__recovery_take(rq_engine *e, const char *encoded,
                          rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
                          rq_error *why);
-/* The region's memstore was thrown away: its next opening needs the log again. */
-RQ_NODISCARD
-rq_err rq__recovery_reread(rq_engine *e, const char *encoded);
+/* The region's memstore was thrown away: its next opening needs the log again. Cannot fail: a
+ * region that is being given up must get away. */
+void rq__recovery_reread(rq_engine *e, const char *encoded);
 /* The region is gone for good. */
 void rq__recovery_drop(rq_engine *e, const char *encoded);
 

@@ -7,6 +7,7 @@
 
 #include "cell/cell.h"
 #include "proto/hbase.pb-c.h"
+#include "store/pb_arena.h"
 
 #include <md5.h>
 #include <stdio.h>
@@ -146,17 +147,6 @@ rq_err rq_region_info_serialize_delimited(const rq_region_info *r, rq_arena *are
     return serialize(r, true, arena, ret);
 }
 
-static void *pb_alloc(void *arena, size_t size)
-{
-    return rq_arena_alloc(arena, size);
-}
-
-static void pb_free(void *arena, void *p)
-{
-    (void)arena;
-    (void)p;
-}
-
 static rq_slice from_pb(ProtobufCBinaryData b)
 {
     return rq_slice_of(b.data, b.len);
@@ -166,9 +156,11 @@ rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret
 {
     if (bytes.len < sizeof pb_magic || memcmp(bytes.ptr, pb_magic, sizeof pb_magic) != 0)
         return rq_fail(why, RQ_E_CORRUPT, "PB encoded RegionInfo expected");
-    ProtobufCAllocator allocator = {pb_alloc, pb_free, arena};
-    Pb__RegionInfo *m = pb__region_info__unpack(&allocator, bytes.len - sizeof pb_magic,
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, arena);
+    Pb__RegionInfo *m = pb__region_info__unpack(&memory.allocator, bytes.len - sizeof pb_magic,
                                                 bytes.ptr + sizeof pb_magic);
+    if (m == NULL && memory.exhausted) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     if (m == NULL || m->table_name->qualifier.len == 0 || m->start_key.len > RQ_ROW_LEN_MAX ||
         m->end_key.len > RQ_ROW_LEN_MAX || m->replica_id < 0 || m->replica_id > UINT16_MAX)
         return rq_fail(why, RQ_E_CORRUPT, "malformed RegionInfo of %zu bytes", bytes.len);

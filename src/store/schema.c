@@ -14,6 +14,7 @@
 #include "store/schema.h"
 
 #include "proto/hbase.pb-c.h"
+#include "store/pb_arena.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -374,17 +375,6 @@ static rq_err check_family_name(rq_slice name, rq_error *why)
 
 /* --- from protobuf ---------------------------------------------------------------------------- */
 
-static void *pb_alloc(void *arena, size_t size)
-{
-    return rq_arena_alloc(arena, size);
-}
-
-static void pb_free(void *arena, void *p)
-{
-    (void)arena;
-    (void)p;
-}
-
 static rq_slice pb_bytes(ProtobufCBinaryData b)
 {
     return rq_slice_of(b.data, b.len);
@@ -557,10 +547,13 @@ rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
     holder *h = calloc(1, sizeof *h);
     if (h == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     atomic_init(&h->refs, 1);
-    ProtobufCAllocator allocator = {pb_alloc, pb_free, &h->arena};
-    Pb__TableSchema *m = pb__table_schema__unpack(&allocator, pb.len, pb.ptr);
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, &h->arena);
+    Pb__TableSchema *m = pb__table_schema__unpack(&memory.allocator, pb.len, pb.ptr);
     rq_err rc;
-    if (m == NULL)
+    if (m == NULL && memory.exhausted)
+        rc = RQ_E_NO_MEMORY;
+    else if (m == NULL)
         rc = rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "table descriptor is no TableSchema message");
     else
         rc = take_table(&h->arena, m, &h->schema, why);

@@ -24,6 +24,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+/* The fiber itself stands at the end of its stack: allocations that are made to fail are others. */
+#define FIBER_USABLE (FIBER_STACK - (sizeof(fiber) + 63) / 64 * 64)
 #define CLOCK_START_MS 1767225600000 /* 2026-01-01 */
 
 typedef struct queue {
@@ -166,18 +168,18 @@ static void fiber_main(unsigned high, unsigned low)
 
 static fiber *fiber_new(sim_executor *ex)
 {
-    fiber *f = calloc(1, sizeof *f);
-    RQ_ASSERT(f != NULL);
+    uint8_t *stack = mmap(NULL, FIBER_STACK, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    RQ_ASSERT(stack != MAP_FAILED);
+    fiber *f = (fiber *)(void *)(stack + FIBER_USABLE);
     f->ex = ex;
-    f->stack = mmap(NULL, FIBER_STACK, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    RQ_ASSERT(f->stack != MAP_FAILED);
+    f->stack = stack;
     int rc = mprotect(f->stack, 4096, PROT_NONE); /* an overflow stops here */
     RQ_ASSERT(rc == 0);
     rc = getcontext(&f->context);
     RQ_ASSERT(rc == 0);
     f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = FIBER_STACK;
+    f->context.uc_stack.ss_size = FIBER_USABLE;
     uintptr_t self = (uintptr_t)f;
     makecontext(&f->context, (void (*)(void))fiber_main, 2, (unsigned)(self >> 32), (unsigned)self);
 #if defined(__SANITIZE_THREAD__)
@@ -192,7 +194,6 @@ static void fiber_free(fiber *f)
     __tsan_destroy_fiber(f->tsan);
 #endif
     munmap(f->stack, FIBER_STACK);
-    free(f);
 }
 
 /* Runs a fiber until its task ends or waits. */
@@ -204,7 +205,7 @@ static void fiber_enter(fiber *f)
 #if defined(__SANITIZE_THREAD__)
     ex->main_tsan = __tsan_get_current_fiber();
 #endif
-    switch_begin(&ex->main_fake_stack, f->stack, FIBER_STACK, f->tsan);
+    switch_begin(&ex->main_fake_stack, f->stack, FIBER_USABLE, f->tsan);
     swapcontext(&ex->main, &f->context);
     switch_end(ex->main_fake_stack, NULL, NULL);
     ex->current = NULL;

@@ -200,6 +200,7 @@ static rq_err submit(world *w, rq_ddl *d)
     p->ddl.nonce_group = w->nonce == 0 ? 0 : 7;
     p->ddl.wait_finished = true;
     p->ddl.submitted = submitted;
+    if (w->at_work != NULL) w->at_work(true);
     rq_catalog_submit(w->catalog, &p->ddl);
     while (!p->done) {
         if (rq_sim_step(w->sim)) continue;
@@ -210,6 +211,7 @@ static rq_err submit(world *w, rq_ddl *d)
         }
         rq_sim_advance(w->sim, 10000000);
     }
+    if (w->at_work != NULL) w->at_work(false);
     rq_err rc = p->ddl.rc;
     w->why = p->ddl.why;
     w->proc = p->ddl.proc_id;
@@ -311,31 +313,55 @@ static rq_err region_of(world *w, const char *table, const char *row, rq_region 
     return rc;
 }
 
-rq_err world_put(world *w, const char *table, const char *row, const char *family)
+static rq_err write_one(world *w, const char *table, rq_mutation_type type, rq_cell *cell)
 {
     rq_region *r;
+    char row[256];
+    snprintf(row, sizeof row, "%.*s", (int)cell->row_len, (const char *)cell->row);
     rq_err rc = region_of(w, table, row, &r);
     if (rc != RQ_OK) return rc;
-    rq_cell cell = {
-        .row = (const uint8_t *)row,
-        .row_len = (uint16_t)strlen(row),
-        .family = (const uint8_t *)family,
-        .family_len = (uint8_t)strlen(family),
-        .qualifier = (const uint8_t *)"q",
-        .qualifier_len = 1,
-        .value = (const uint8_t *)"value",
-        .value_len = 5,
-        .timestamp = RQ_TIMESTAMP_LATEST,
-        .type = RQ_TYPE_PUT,
-    };
-    rq_mutation m = {.type = RQ_MUTATE_PUT, .row = rq_slice_cstr(row), .cells = &cell};
-    m.cell_count = 1;
+    rq_mutation m = {.type = type, .row = rq_cell_row(cell), .cells = cell, .cell_count = 1};
     m.time_range = RQ_TIME_RANGE_ALL;
     rq_row_op op = {.mutations = &m, .mutation_count = 1};
     rc = rq_region_write_sync(r, &op, 1, &w->why);
     rq_cellblock_clear(&op.result);
     rq_region_unref(r);
     return rc;
+}
+
+static rq_cell cell_at(const char *row, const char *family)
+{
+    return (rq_cell){
+        .row = (const uint8_t *)row,
+        .row_len = (uint16_t)strlen(row),
+        .family = (const uint8_t *)family,
+        .family_len = (uint8_t)strlen(family),
+        .timestamp = RQ_TIMESTAMP_LATEST,
+    };
+}
+
+rq_err world_put_cell(world *w, const char *table, const char *row, const char *family,
+                      const char *qualifier, rq_slice value)
+{
+    rq_cell cell = cell_at(row, family);
+    cell.qualifier = (const uint8_t *)qualifier;
+    cell.qualifier_len = (uint32_t)strlen(qualifier);
+    cell.value = value.ptr;
+    cell.value_len = (uint32_t)value.len;
+    cell.type = RQ_TYPE_PUT;
+    return write_one(w, table, RQ_MUTATE_PUT, &cell);
+}
+
+rq_err world_put(world *w, const char *table, const char *row, const char *family)
+{
+    return world_put_cell(w, table, row, family, "q", RQ_SLICE_LIT("value"));
+}
+
+rq_err world_delete(world *w, const char *table, const char *row, const char *family)
+{
+    rq_cell cell = cell_at(row, family);
+    cell.type = RQ_TYPE_DELETE_FAMILY;
+    return write_one(w, table, RQ_MUTATE_DELETE, &cell);
 }
 
 rq_err world_get(world *w, const char *table, const char *row, const char *family)
@@ -454,7 +480,9 @@ static rq_err check_row(void *ctx, const rq__meta_row *row, rq_error *why)
     (void)why;
     rq_epoch_member m = {0};
     rq_epoch_pin(c->w->env->epoch, &m);
-    if (row->is_table) {
+    if (row->malformed != NULL) {
+        (void)!rq_buf_printf(c->out, "meta: malformed %s\n", row->malformed);
+    } else if (row->is_table) {
         const rq_catalog_table *t = rq_catalog_table_find(c->w->catalog, row->row);
         c->tables++;
         if (t == NULL)

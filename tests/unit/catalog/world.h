@@ -30,6 +30,7 @@ typedef struct world {
     uint64_t nonce; /* of the next verb; 0: none; kept */
     int64_t start_code;
     world_pending *pending;
+    void (*at_work)(bool begins); /* around the catalog's part of a change; may be NULL */
 } world;
 
 /* `options` may be NULL. */
@@ -60,6 +61,10 @@ rq_slice world_schema(rq_arena *a, const char *table, const char *families);
 
 /* Rows: a put of f:q = value, and whether it is there. */
 rq_err world_put(world *w, const char *table, const char *row, const char *family);
+rq_err world_put_cell(world *w, const char *table, const char *row, const char *family,
+                      const char *qualifier, rq_slice value);
+/* Deletes the row's family. */
+rq_err world_delete(world *w, const char *table, const char *row, const char *family);
 /* RQ_OK, RQ_E_NOT_FOUND, or why it cannot be read. */
 rq_err world_get(world *w, const char *table, const char *row, const char *family);
 

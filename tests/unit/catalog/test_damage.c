@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A start that finds something wrong: what clients wrote into the system tables, descriptors that
+ * cannot be read, rows of meta that are gone, calls that fail. What is sound is served, nothing is
+ * lost, and what was only a failing call is made good.
+ */
+#include "world.h"
+
+#include "catalog/tableinfo.h"
+
+static void setup(world *w)
+{
+    world_init(w, unit_seed(), NULL);
+    w->env->log->level = RQ_LOG_ERROR + 1; /* damage is reported */
+    assert_int_equal(world_open(w), RQ_OK);
+}
+
+static void restart(world *w, bool clean)
+{
+    if (world_close(w, clean) != RQ_OK && clean) fail_msg("clean stop: %s", w->why.message);
+    if (world_open(w) != RQ_OK) fail_msg("open: %s", w->why.message);
+    assert_true(world_settle(w));
+}
+
+/* The name of the table's region at a row; malloc'ed. */
+static char *region_name(world *w, const char *table, const char *row)
+{
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_epoch_pin(w->env->epoch, &m);
+    assert_int_equal(
+        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, NULL), RQ_OK);
+    char *name = strndup((const char *)r->info->name.ptr, r->info->name.len);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return name;
+}
+
+static void junk_in_system_tables_is_passed_over(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    const rq_slice junk = RQ_SLICE_LIT("\xff junk"), empty = RQ_SLICE_LIT("");
+    assert_int_equal(world_namespace(&w, RQ_DDL_CREATE_NAMESPACE, "n", "a=b"), RQ_OK);
+    assert_int_equal(world_create(&w, "n:t", "f", "m"), RQ_OK);
+    assert_int_equal(world_put(&w, "n:t", "a", "f"), RQ_OK);
+    char *before = world_describe(&w);
+    static const char *const rows[] = {"no table!", "n:u", "..", "x,y,z", "../..:x"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++) {
+        assert_int_equal(world_put_cell(&w, "hbase:meta", rows[i], "table", "state", junk), RQ_OK);
+        assert_int_equal(world_put_cell(&w, "hbase:meta", rows[i], "info", "regioninfo", junk),
+                         RQ_OK);
+    }
+    assert_int_equal(world_put_cell(&w, "hbase:meta", "none", "info", "regioninfo", empty), RQ_OK);
+    /* A sound state (ENABLED) under a name that no table may have. */
+    assert_int_equal(
+        world_put_cell(&w, "hbase:meta", "a b", "table", "state", rq_slice_of("\x08\x00", 2)),
+        RQ_OK);
+    assert_int_equal(world_put_cell(&w, "hbase:namespace", "x", "info", "d", junk), RQ_OK);
+    for (int i = 0; i < 3; i++) {
+        restart(&w, i == 0);
+        char *after = world_describe(&w);
+        assert_string_equal(before, after);
+        assert_int_equal(world_get(&w, "n:t", "a", "f"), RQ_OK);
+        free(after);
+    }
+    free(before);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+/* A copy of a region's cell in another row does not open the region twice. */
+static void a_region_in_the_row_of_another_is_passed_over(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_slice info;
+    rq_epoch_pin(w.env->epoch, &m);
+    assert_int_equal(rq_catalog_locate(w.catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"), &r, NULL),
+                     RQ_OK);
+    assert_int_equal(rq_region_info_serialize(r->info, &a, &info), RQ_OK);
+    rq_epoch_unpin(w.env->epoch, &m);
+    assert_int_equal(world_put_cell(&w, "hbase:meta", "t,,1.copy.", "info", "regioninfo", info),
+                     RQ_OK);
+    char *before = world_describe(&w);
+    restart(&w, false);
+    char *after = world_describe(&w);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    rq_arena_clear(&a);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+/* Records of a region whose row was lost stay until the row is back. */
+static void a_lost_row_of_meta_costs_no_records(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    assert_int_equal(world_put(&w, "t", "a", "f"), RQ_OK);
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    rq_slice info;
+    rq_epoch_pin(w.env->epoch, &m);
+    assert_int_equal(rq_catalog_locate(w.catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("a"), &r, NULL),
+                     RQ_OK);
+    assert_int_equal(rq_region_info_serialize(r->info, &a, &info), RQ_OK);
+    rq_epoch_unpin(w.env->epoch, &m);
+    char *row = region_name(&w, "t", "a");
+    rq_sim_advance(w.sim, 1000000000); /* the delete is younger than the row */
+    assert_int_equal(world_delete(&w, "hbase:meta", row, "info"), RQ_OK);
+    restart(&w, false);
+    assert_int_not_equal(world_get(&w, "t", "a", "f"), RQ_OK);
+    assert_int_not_equal(world_close(&w, true), RQ_OK); /* says that the log is kept */
+    assert_int_equal(world_open(&w), RQ_OK);
+    restart(&w, false);
+    rq_sim_advance(w.sim, 1000000000);
+    assert_int_equal(world_put_cell(&w, "hbase:meta", row, "info", "regioninfo", info), RQ_OK);
+    restart(&w, false);
+    assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
+    char *faults = world_check(&w);
+    assert_string_equal(faults, "");
+    free(faults);
+    free(row);
+    rq_arena_clear(&a);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+/* The path of the table's descriptor. */
+static char *descriptor_path(world *w, rq_arena *a, const char *table)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    char *dir = rq_arena_printf(a, "data/default/%s/.tabledesc", table);
+    assert_int_equal(rq_vfs_list(w->env->vfs, dir, a, &entries, &count, NULL), RQ_OK);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(entries[i].name, ".tableinfo.", 11) == 0)
+            return rq_arena_printf(a, "%s/%s", dir, entries[i].name);
+    fail_msg("no descriptor of %s", table);
+    return NULL;
+}
+
+static void a_damaged_descriptor_closes_its_table_alone(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    rq_arena a;
+    rq_arena_init(&a);
+    assert_int_equal(world_create(&w, "t", "f", "m"), RQ_OK);
+    assert_int_equal(world_create(&w, "u", "f", NULL), RQ_OK);
+    assert_int_equal(world_put(&w, "t", "a", "f"), RQ_OK);
+    assert_int_equal(world_put(&w, "u", "a", "f"), RQ_OK);
+    char *path = descriptor_path(&w, &a, "t");
+    (void)world_close(&w, false);
+    assert_true(rq_sim_flip_bit(w.sim, path, 0, 3));
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_true(world_settle(&w));
+    assert_int_equal(world_get(&w, "u", "a", "f"), RQ_OK);
+    assert_int_not_equal(world_get(&w, "t", "a", "f"), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_E_TABLE_EXISTS);
+    assert_int_not_equal(world_close(&w, true), RQ_OK); /* says that the log is kept */
+    assert_true(rq_sim_flip_bit(w.sim, path, 0, 3));    /* mended */
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
+    rq_arena_clear(&a);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+/* One call of a start fails. The start may be refused; a region that could not be opened is opened
+ * by itself; a table whose descriptor could not be read comes back with the next start. */
+static void a_call_that_fails_at_start_is_made_good(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    assert_int_equal(world_namespace(&w, RQ_DDL_CREATE_NAMESPACE, "n", "a=b"), RQ_OK);
+    assert_int_equal(world_namespace(&w, RQ_DDL_CREATE_NAMESPACE, "empty", "c=d"), RQ_OK);
+    assert_int_equal(world_create(&w, "n:t", "f g", "c m"), RQ_OK);
+    assert_int_equal(world_create(&w, "u", "f", NULL), RQ_OK);
+    assert_int_equal(world_put(&w, "u", "a", "f"), RQ_OK);
+    assert_int_equal(world_put(&w, "n:t", "d", "g"), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "u"), RQ_OK);
+    char *before = world_describe(&w);
+    uint64_t refused = 0, restarted = 0, k = 0;
+    for (bool reached = true; reached;) {
+        k++;
+        (void)world_close(&w, k % 2 == 0);
+        uint64_t first = rq_sim_calls(w.sim);
+        rq_sim_fail_at(w.sim, first + k, RQ_E_IO);
+        rq_err rc = world_open(&w);
+        if (rc != RQ_OK) {
+            refused++;
+            if ((rc = world_open(&w)) != RQ_OK)
+                fail_msg("call %llu failed, and the start after it: %s", (unsigned long long)k,
+                         w.why.message);
+        }
+        reached = rq_sim_calls(w.sim) >= first + k;
+        while (rq_sim_calls(w.sim) < first + k)
+            rc = rq_vfs_sync_dir(w.env->vfs, "data", NULL);
+        if (!world_settle(&w)) fail_msg("call %llu: it never settles", (unsigned long long)k);
+        char *after = world_describe(&w);
+        if (strcmp(before, after) != 0) {
+            free(after);
+            restarted++;
+            restart(&w, k % 3 == 0);
+            after = world_describe(&w);
+        }
+        if (strcmp(before, after) != 0) {
+            fprintf(stderr, "%s\n%s", before, after);
+            fail_msg("call %llu failed at start", (unsigned long long)k);
+        }
+        assert_int_equal(world_get(&w, "n:t", "d", "g"), RQ_OK);
+        char *faults = world_check(&w);
+        assert_string_equal(faults, "");
+        free(faults);
+        free(after);
+    }
+    printf("%llu calls, %llu starts refused, %llu served less\n", (unsigned long long)k,
+           (unsigned long long)refused, (unsigned long long)restarted);
+    assert_true(restarted <= 12); /* only the descriptors' own calls: two tables, hbase:namespace */
+    assert_true(refused + restarted < k);
+    free(before);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(junk_in_system_tables_is_passed_over),
+        cmocka_unit_test(a_region_in_the_row_of_another_is_passed_over),
+        cmocka_unit_test(a_lost_row_of_meta_costs_no_records),
+        cmocka_unit_test(a_damaged_descriptor_closes_its_table_alone),
+        cmocka_unit_test(a_call_that_fails_at_start_is_made_good),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

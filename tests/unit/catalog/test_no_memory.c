@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each allocation of a history of changes fails once: a change may be refused, but then it left
+ * nothing behind; one that was done is whole; and the catalog agrees with meta and the disk, at
+ * once and after a restart.
+ *
+ * Everything runs on this thread (the simulated environment), so a number names an allocation.
+ * STRIDE=n tries every n-th (from a drawn beginning), 1 all of them; AT=n that one alone.
+ */
+#include "world.h"
+
+static bool armed, counting;
+static uint64_t left; /* allocations until the failing one; 0: it has failed */
+
+static bool fails(void)
+{
+    return armed && counting && left > 0 && --left == 0;
+}
+
+static void at_work(bool begins)
+{
+    counting = begins;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    return fails() ? NULL : __real_realloc(p, size);
+}
+
+/* --- the history ------------------------------------------------------------------------------ */
+
+static rq_err create(world *w)
+{
+    return world_create(w, "n:t", "f:VERSIONS=2 g", "c m");
+}
+
+static rq_err modify(world *w)
+{
+    return world_modify(w, "n:t", "f:VERSIONS=4 g h @MAX_FILESIZE=100000000");
+}
+
+static rq_err delete_family(world *w)
+{
+    return world_family(w, RQ_DDL_DELETE_FAMILY, "n:t", "g");
+}
+
+static rq_err flush(world *w)
+{
+    return world_table(w, RQ_DDL_FLUSH_TABLE, "n:t");
+}
+
+static rq_err disable(world *w)
+{
+    return world_table(w, RQ_DDL_DISABLE_TABLE, "n:t");
+}
+
+static rq_err enable(world *w)
+{
+    return world_table(w, RQ_DDL_ENABLE_TABLE, "n:t");
+}
+
+static rq_err truncate_table(world *w)
+{
+    return world_truncate(w, "n:t", true);
+}
+
+static rq_err drop(world *w)
+{
+    return world_table(w, RQ_DDL_DELETE_TABLE, "n:t");
+}
+
+static rq_err create_namespace(world *w)
+{
+    return world_namespace(w, RQ_DDL_CREATE_NAMESPACE, "n", "a=b");
+}
+
+static rq_err modify_namespace(world *w)
+{
+    return world_namespace(w, RQ_DDL_MODIFY_NAMESPACE, "n", "a=c");
+}
+
+static rq_err delete_namespace(world *w)
+{
+    return world_namespace(w, RQ_DDL_DELETE_NAMESPACE, "n", NULL);
+}
+
+static rq_err restart(world *w)
+{
+    at_work(true);
+    rq_err rc = world_close(w, true), opened = world_open(w);
+    at_work(false);
+    return rc != RQ_OK ? rc : opened;
+}
+
+typedef struct deed {
+    const char *name;
+    rq_err (*run)(world *w);
+} deed;
+
+/* In an order in which each may happen. */
+static const deed history[] = {
+    {"create namespace", create_namespace},
+    {"modify namespace", modify_namespace},
+    {"create", create},
+    {"flush", flush},
+    {"modify", modify},
+    {"delete family", delete_family},
+    {"disable", disable},
+    {"enable", enable},
+    {"restart", restart},
+    {"disable", disable},
+    {"truncate", truncate_table},
+    {"disable", disable},
+    {"delete", drop},
+    {"delete namespace", delete_namespace},
+};
+
+#define ACTS RQ_ARRAY_LEN(history)
+
+static void check(world *w, uint64_t n, const char *name, const char *when)
+{
+    char *faults = world_check(w);
+    if (faults[0] != '\0')
+        fail_msg("allocation %llu, %s, %s: %s", (unsigned long long)n, name, when, faults);
+    free(faults);
+}
+
+static void same(const char *a, const char *b, uint64_t n, const char *name, const char *when)
+{
+    if (strcmp(a, b) == 0) return;
+    fprintf(stderr, "%s\n%s", a, b); /* too long for a message */
+    fail_msg("allocation %llu, %s: %s", (unsigned long long)n, name, when);
+}
+
+static void start(world *w)
+{
+    if (w->root == NULL && world_open(w) != RQ_OK) fail_msg("open: %s", w->why.message);
+}
+
+/* The n-th allocation of the change fails. False: it has fewer. */
+static bool one(size_t act, uint64_t n)
+{
+    const char *name = history[act].name;
+    world w;
+    world_init(&w, 7, NULL);
+    w.env->log->level = RQ_LOG_ERROR + 1;
+    w.at_work = at_work;
+    start(&w);
+    for (size_t i = 0; i < act; i++)
+        if (history[i].run(&w) != RQ_OK) fail_msg("%s: %s", history[i].name, w.why.message);
+    char *before = world_describe(&w);
+    left = n;
+    armed = true;
+    rq_err rc = history[act].run(&w);
+    armed = false;
+    bool reached = left == 0;
+    if (!reached && rc != RQ_OK) fail_msg("%s: %s (%s)", name, rq_err_name(rc), w.why.message);
+    start(&w);
+    if (!world_settle(&w)) fail_msg("allocation %llu, %s never ends", (unsigned long long)n, name);
+    char *after = world_describe(&w);
+    if (rc != RQ_OK) same(before, after, n, name, "refused, and done");
+    check(&w, n, name, "at once");
+    (void)world_close(&w, n % 2 == 0);
+    start(&w);
+    assert_true(world_settle(&w));
+    char *later = world_describe(&w);
+    same(after, later, n, name, "after a restart");
+    check(&w, n, name, "after a restart");
+    if (rc != RQ_OK && (rc = history[act].run(&w)) != RQ_OK)
+        fail_msg("allocation %llu: %s again: %s", (unsigned long long)n, name, w.why.message);
+    free(before);
+    free(after);
+    free(later);
+    world_clear(&w);
+    return reached;
+}
+
+static uint64_t number_of(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text == NULL ? otherwise : strtoull(text, NULL, 10);
+}
+
+static void changes_survive_every_failing_allocation(void **state)
+{
+    (void)state;
+    uint64_t seed = unit_seed(), stride = number_of("STRIDE", 23), at = number_of("AT", 0);
+    uint64_t from = number_of("ACT", 0), to = number_of("ACT", ACTS - 1);
+    for (size_t act = from; act <= to; act++) {
+        uint64_t n = at != 0 ? at : 1 + (seed + act) % stride;
+        while (one(act, n) && at == 0)
+            n += stride;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_survive_every_failing_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
