@@ -131,7 +131,7 @@ static long drive(const struct sockaddr_in *address, double duration)
     return done;
 }
 
-/* ---- clients with work of their own ----------------------------------------------------------- */
+/* ---- clients with work of their own ---------------------------------------------------------- */
 
 typedef struct client {
     pthread_t thread;
@@ -195,8 +195,7 @@ static long drive_busy(const struct sockaddr_in *address, double duration)
 
 int main(int argc, char **argv)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
     pthread_t server;
     if (argc != 5 && argc != 6) {

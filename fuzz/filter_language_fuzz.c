@@ -12,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rq_slice java_class;
     rq_slice message;
     rq_filter *f;
-    if (rq_filter_language_compile(rq_slice_of(data, size), &arena, &java_class, &message,
-                                   &why) == RQ_OK)
+    if (rq_filter_language_compile(rq_slice_of(data, size), &arena, &java_class, &message, &why) ==
+        RQ_OK)
         RQ_ASSERT(rq_filter_parse(java_class, message, &arena, &f, &why) == RQ_OK);
     rq_arena_clear(&arena);
     return 0;

@@ -5,7 +5,8 @@
  *
  * Order (HBase CellComparatorImpl): row, family, qualifier ascending as unsigned bytes; timestamp
  * descending; type descending (deletes before puts of the same timestamp); sequence id descending.
- * hbase:meta orders rows by their table, start key and region id parts instead (MetaCellComparator).
+ * hbase:meta orders rows by their table, start key and region id parts instead
+ * (MetaCellComparator).
  */
 #ifndef RQ_CELL_CELL_H
 #define RQ_CELL_CELL_H
@@ -51,11 +52,26 @@ typedef enum rq_cell_order {
     RQ_ORDER_META, /* hbase:meta's rows */
 } rq_cell_order;
 
-static inline rq_slice rq_cell_row(const rq_cell *c) { return rq_slice_of(c->row, c->row_len); }
-static inline rq_slice rq_cell_family(const rq_cell *c) { return rq_slice_of(c->family, c->family_len); }
-static inline rq_slice rq_cell_qualifier(const rq_cell *c) { return rq_slice_of(c->qualifier, c->qualifier_len); }
-static inline rq_slice rq_cell_value(const rq_cell *c) { return rq_slice_of(c->value, c->value_len); }
-static inline bool rq_cell_is_delete(const rq_cell *c) { return c->type >= RQ_TYPE_DELETE && c->type <= RQ_TYPE_DELETE_FAMILY; }
+static inline rq_slice rq_cell_row(const rq_cell *c)
+{
+    return rq_slice_of(c->row, c->row_len);
+}
+static inline rq_slice rq_cell_family(const rq_cell *c)
+{
+    return rq_slice_of(c->family, c->family_len);
+}
+static inline rq_slice rq_cell_qualifier(const rq_cell *c)
+{
+    return rq_slice_of(c->qualifier, c->qualifier_len);
+}
+static inline rq_slice rq_cell_value(const rq_cell *c)
+{
+    return rq_slice_of(c->value, c->value_len);
+}
+static inline bool rq_cell_is_delete(const rq_cell *c)
+{
+    return c->type >= RQ_TYPE_DELETE && c->type <= RQ_TYPE_DELETE_FAMILY;
+}
 
 int rq_row_compare(rq_cell_order order, rq_slice a, rq_slice b);
 /* The whole order, sequence id included. */

@@ -40,7 +40,7 @@ typedef struct rq_scan {
     bool load_families_on_demand;
     const rq_scan_family *families; /* ascending by name */
     size_t family_count;            /* 0: all families */
-    int32_t max_versions;           /* >= 1; INT32_MAX: all (still bounded by the family's VERSIONS) */
+    int32_t max_versions; /* >= 1; INT32_MAX: all (still bounded by the family's VERSIONS) */
     rq_time_range time_range;
     int32_t store_limit;  /* cells per row and family; -1: none */
     int32_t store_offset; /* cells skipped per row and family */
@@ -50,9 +50,9 @@ typedef struct rq_scan {
 
 /* Where a read must stop; checked between cells. 0 = no limit. */
 typedef struct rq_scan_limits {
-    uint32_t cells;       /* per next(): the batch */
-    uint64_t bytes;       /* rq_result_bytes of `out` in all */
-    uint64_t deadline_ns; /* executor's monotonic clock */
+    uint32_t cells;           /* per next(): the batch */
+    uint64_t bytes;           /* rq_result_bytes of `out` in all */
+    uint64_t deadline_ns;     /* executor's monotonic clock */
     bool may_stop_inside_row; /* else bytes and time are looked at between rows only */
     /* RQ_E_AGAIN without a need (ctx->need.reader is NULL) once the clock has passed it: the loop's
      * time slice is spent, the same call goes on later. Anywhere, also inside a row. */
@@ -68,12 +68,12 @@ static inline uint64_t rq_result_bytes(const rq_cellblock *b)
 
 /* HBASE: ScannerContext.NextState */
 typedef enum rq_scan_state {
-    RQ_SCAN_MORE,              /* a whole row (or its last part) was delivered, more may follow */
-    RQ_SCAN_DONE,              /* the region has no more for this scan */
-    RQ_SCAN_BATCH_REACHED,     /* cells limit, inside a row */
-    RQ_SCAN_BYTES_REACHED,     /* between rows */
+    RQ_SCAN_MORE,          /* a whole row (or its last part) was delivered, more may follow */
+    RQ_SCAN_DONE,          /* the region has no more for this scan */
+    RQ_SCAN_BATCH_REACHED, /* cells limit, inside a row */
+    RQ_SCAN_BYTES_REACHED, /* between rows */
     RQ_SCAN_BYTES_REACHED_MID_ROW,
-    RQ_SCAN_TIME_REACHED,      /* between rows (possibly with nothing delivered: heartbeat) */
+    RQ_SCAN_TIME_REACHED, /* between rows (possibly with nothing delivered: heartbeat) */
     RQ_SCAN_TIME_REACHED_MID_ROW,
 } rq_scan_state;
 

@@ -18,8 +18,8 @@
  */
 /*
  * Between suspend and the next call the scanner holds no segment, file or block: only where it
- * stands, and what it counted and saw in the row at hand. Everything lives in the arena; close gives
- * up what is held and may be called more than once.
+ * stands, and what it counted and saw in the row at hand. Everything lives in the arena; close
+ * gives up what is held and may be called more than once.
  */
 typedef struct rq_store_scanner rq_store_scanner;
 
@@ -74,12 +74,12 @@ typedef struct rq_rewrite_options {
     size_t segment_count;
     const rq_store_file *files;
     size_t file_count;
-    bool is_flush;       /* versions are trimmed, all delete markers kept */
-    bool major;          /* all files of the store take part: markers may go */
+    bool is_flush;                /* versions are trimmed, all delete markers kept */
+    bool major;                   /* all files of the store take part: markers may go */
     uint64_t smallest_read_point; /* nothing visible at or above it may be dropped */
     uint64_t max_seqid_inclusive; /* flush: all cells are at or below (assert) */
     int64_t now_ms;
-    int64_t keep_seqid_period_ms; /* HBASE: hbase.hstore.compaction.keep.seqId.period */
+    int64_t keep_seqid_period_ms;     /* HBASE: hbase.hstore.compaction.keep.seqId.period */
     int64_t time_to_purge_deletes_ms; /* HBASE: hbase.hstore.time.to.purge.deletes */
 } rq_rewrite_options;
 

@@ -7,9 +7,9 @@
  * Files. What a program sees is the *current* state; beside it stands what the disk holds. sync
  * copies a file's bytes and size, sync_dir a folder's names; from time to time a sector is written
  * back on its own, as an operating system does. After a power cut rq_sim_restart decides by chance,
- * for each 512-byte sector that was not synced, whether the disk has the old or the new one; for each
- * file which of its unsynced sizes holds (missing bytes are zeros); and for each unsynced name of
- * each folder, independently, whether it is as before or as after.
+ * for each 512-byte sector that was not synced, whether the disk has the old or the new one; for
+ * each file which of its unsynced sizes holds (missing bytes are zeros); and for each unsynced name
+ * of each folder, independently, whether it is as before or as after.
  *
  * A test of power cuts:
  *
@@ -37,8 +37,9 @@ typedef struct rq_sim rq_sim;
 typedef struct rq_sim_options {
     bool ignore_sync;       /* sync and sync_dir answer RQ_OK and do nothing: tests must notice */
     unsigned again_percent; /* how often try_read answers RQ_E_AGAIN */
-    unsigned writeback_percent; /* chance per call that a random unsynced sector reaches the disk; 0: 5 */
-    int log_fd;             /* of the env's log; 0: none */
+    unsigned writeback_percent; /* chance per call that a random unsynced sector reaches the disk;
+                                   0: 5 */
+    int log_fd;                 /* of the env's log; 0: none */
 } rq_sim_options;
 
 /* options may be NULL. */
@@ -50,7 +51,8 @@ rq_env *rq_sim_env(rq_sim *sim);
 /* The test's own chance, reproducible but apart from the simulation's. */
 uint64_t rq_sim_random(rq_sim *sim);
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------
+ */
 /* vfs calls made so far. Each verb of struct rq_vfs but close, size and try_read counts as one. */
 uint64_t rq_sim_calls(const rq_sim *sim);
 /* The power goes at that call (numbers start at 1; the call itself may or may not have begun to
@@ -67,8 +69,8 @@ void rq_sim_fail_writes(rq_sim *sim, rq_err rc);
 /* Applies the losses and lets calls through again. Without a cut before, it is one. Open files of
  * before fail for ever; locks are free. REQUIRES: no task is queued (armed timers are dropped). */
 void rq_sim_restart(rq_sim *sim);
-/* Like restart, but only the process died: everything it wrote is there, synced or not, and may still
- * be lost by a later power cut. */
+/* Like restart, but only the process died: everything it wrote is there, synced or not, and may
+ * still be lost by a later power cut. */
 void rq_sim_restart_process(rq_sim *sim);
 /* Flips one bit, in memory and on disk. False if there is no such byte. */
 bool rq_sim_flip_bit(rq_sim *sim, const char *path, uint64_t offset, unsigned bit);
@@ -77,7 +79,8 @@ char *rq_sim_tree(rq_sim *sim);
 /* Prints each counted vfs call to stderr. */
 void rq_sim_trace(rq_sim *sim, bool on);
 
-/* --- executor ------------------------------------------------------------------------------------ */
+/* --- executor ------------------------------------------------------------------------------------
+ */
 /* A lane for tests that stand in for an event loop; freed by env->executor->lane_free. */
 RQ_NODISCARD rq_err rq_sim_lane_new(rq_sim *sim, rq_lane **ret);
 /* Runs one task, chosen by chance among those that can run. False when there is none. */

@@ -25,10 +25,10 @@ typedef struct rq_file rq_file;
 
 enum {
     RQ_OPEN_READ = 0,
-    RQ_OPEN_WRITE = 1,   /* read and write */
-    RQ_OPEN_CREATE = 2,  /* with WRITE; existing files are opened as they are */
-    RQ_OPEN_EXCL = 4,    /* with CREATE: RQ_E_EXISTS if there */
-    RQ_OPEN_RANDOM = 8,  /* advice: no read-ahead */
+    RQ_OPEN_WRITE = 1,  /* read and write */
+    RQ_OPEN_CREATE = 2, /* with WRITE; existing files are opened as they are */
+    RQ_OPEN_EXCL = 4,   /* with CREATE: RQ_E_EXISTS if there */
+    RQ_OPEN_RANDOM = 8, /* advice: no read-ahead */
 };
 
 typedef struct rq_stat {
@@ -56,8 +56,8 @@ struct rq_vfs {
     rq_err (*truncate)(rq_file *f, uint64_t size, rq_error *why);
     rq_err (*size)(rq_file *f, uint64_t *ret, rq_error *why);
     rq_err (*stat)(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
-    rq_err (*list)(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret, size_t *ret_count,
-                   rq_error *why);
+    rq_err (*list)(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
+                   size_t *ret_count, rq_error *why);
     rq_err (*mkdir)(rq_vfs *v, const char *path, rq_error *why);
     rq_err (*remove)(rq_vfs *v, const char *path, rq_error *why);
     rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
@@ -106,8 +106,8 @@ RQ_NODISCARD rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_e
 /*
  * Laying out a new root takes a hundred syncs that nobody waits for one by one. Between on and off
  * every sync of a file or folder is only remembered; `off` performs them, files first, and returns
- * when all is durable: nothing in between is, in no particular order. For a root that is thrown away
- * unless it is finished. Off without on is fine.
+ * when all is durable: nothing in between is, in no particular order. For a root that is thrown
+ * away unless it is finished. Off without on is fine.
  */
 RQ_NODISCARD
 rq_err rq_vfs_defer(rq_vfs *v, bool on, rq_error *why);

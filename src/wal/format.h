@@ -2,9 +2,9 @@
 /*
  * The log's bytes. All integers are big-endian, all checksums CRC-32C.
  *
- * The log is one unbroken sequence of frames; a frame's place in it is its LSN, counted in bytes. It
- * is cut into segments, each in a file of its own that is used again and again (NNNNNN.wal; the name
- * says nothing about order, the header does).
+ * The log is one unbroken sequence of frames; a frame's place in it is its LSN, counted in bytes.
+ * It is cut into segments, each in a file of its own that is used again and again (NNNNNN.wal; the
+ * name says nothing about order, the header does).
  *
  *   segment:  0 header copy | 512 header copy | 4096 frames … | after sealing: index
  *
@@ -42,10 +42,10 @@
  *  3. Only the older (or invalid) header copy is overwritten, then synced, then the other: a power
  *     cut leaves the file as what it was or as what it becomes. Two broken copies are corruption,
  *     unless the second is all zeros: then the file was never begun.
- *  4. The live chain is the newest header's segment and, following the predecessors, all down to the
- *     one it names as oldest. Other files are free.
- *  5. A frame that is bad ends the log if nothing proves it was durable; proof is a successor's first
- *     LSN above it, or a later frame's "known durable" above it.
+ *  4. The live chain is the newest header's segment and, following the predecessors, all down to
+ * the one it names as oldest. Other files are free.
+ *  5. A frame that is bad ends the log if nothing proves it was durable; proof is a successor's
+ * first LSN above it, or a later frame's "known durable" above it.
  */
 #ifndef RQ_WAL_FORMAT_H
 #define RQ_WAL_FORMAT_H
@@ -60,7 +60,7 @@
 #define RQ_WAL_FRAME_MAGIC 0x52516631u /* "RQf1" */
 #define RQ_WAL_FRAME_HEADER_LEN 40
 #define RQ_WAL_ALIGN 8
-#define RQ_WAL_MARK 0 /* in the place of a record's kind */
+#define RQ_WAL_MARK 0      /* in the place of a record's kind */
 #define RQ_WAL_FIRST_LSN 8 /* of a new log; 0 is before everything */
 
 #define RQ_WAL_INDEX_MAGIC 0x52516978u /* "RQix" */

@@ -24,8 +24,8 @@ typedef struct rq_wal_segment_info {
     uint64_t oldest_number; /* the oldest segment still needed when this one was begun */
     uint64_t prev_number;   /* its predecessor's, 0: none */
     int64_t created_ms;
-    uint32_t prev_crc;      /* of its predecessor's last frame */
-    bool clean;             /* begun by a clean close: nothing before it is needed */
+    uint32_t prev_crc; /* of its predecessor's last frame */
+    bool clean;        /* begun by a clean close: nothing before it is needed */
 } rq_wal_segment_info;
 
 /* RQ_E_NOT_FOUND: no header was ever finished (an unused file). RQ_E_CORRUPT, RQ_E_VERSION. */
@@ -49,7 +49,8 @@ uint64_t rq_wal_reader_lsn(const rq_wal_reader *r);
 uint64_t rq_wal_reader_offset(const rq_wal_reader *r);
 uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r);
 
-/* --- a sealed segment's index ---------------------------------------------------------------------- */
+/* --- a sealed segment's index
+ * ---------------------------------------------------------------------- */
 #define RQ_WAL_CHUNKS 64 /* a segment counts as this many equal parts */
 
 typedef struct rq_wal_index_entry {

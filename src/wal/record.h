@@ -8,8 +8,8 @@
 
 /* On disk: DO NOT CHANGE; append. */
 typedef enum rq_wal_kind {
-    RQ_WAL_EDIT = 1,     /* payload: cells, as cell/cellblock.h writes them, with tags */
-    RQ_WAL_FLUSH = 2,    /* this and the following kinds: payload defined by the region */
+    RQ_WAL_EDIT = 1,  /* payload: cells, as cell/cellblock.h writes them, with tags */
+    RQ_WAL_FLUSH = 2, /* this and the following kinds: payload defined by the region */
     RQ_WAL_COMPACTION = 3,
     RQ_WAL_BULK_LOAD = 4,
     RQ_WAL_REGION_OPEN = 5,
@@ -24,15 +24,15 @@ typedef enum rq_wal_kind {
 
 typedef struct rq_wal_record {
     rq_wal_kind kind;
-    rq_slice region;   /* encoded name */
-    rq_slice table;    /* "namespace:qualifier" as HBase's TableName prints it */
+    rq_slice region; /* encoded name */
+    rq_slice table;  /* "namespace:qualifier" as HBase's TableName prints it */
     uint64_t sequence_id;
     int64_t write_time_ms;
     uint64_t nonce_group, nonce; /* 0: none */
     rq_slice cluster_ids; /* UUIDs, RQ_WAL_CLUSTER_ID_LEN bytes each: who has seen it already */
     rq_slice scopes;      /* replicated families: u8 length, family, be32 scope, and so on */
     rq_slice payload;
-    uint64_t lsn;         /* set by readers: the position behind the record */
+    uint64_t lsn; /* set by readers: the position behind the record */
 } rq_wal_record;
 
 /* Only EDITs are needed for recovery and hold their segment; the rest is told for replication. */

@@ -2,9 +2,8 @@
 /*
  * The write-ahead log: one per server, shared by all regions.
  *
- *   region ── stage ──► ring of staged bytes ── push (leader) ──► segment file ── log's lane ──► disk
- *                                                    │ written                      │ synced
- *                                              HANDOVER waiters                SYNC waiters
+ *   region ── stage ──► ring of staged bytes ── push (leader) ──► segment file ── log's lane ──►
+ * disk │ written                      │ synced HANDOVER waiters                SYNC waiters
  *
  *  1. A region's writer *stages* a record: a short critical section copies it into the ring and
  *     gives it the next log position (rq_lsn). Staging order is the log's order.
@@ -12,8 +11,9 @@
  *     bytes with one write; who finds it taken goes on, the leader takes his bytes along.
  *  3. The log's own lane syncs once for all that is written and starts again at once while somebody
  *     waits. Then each lane with waiters is woken once.
- *  4. Nothing is acknowledged above a hole, and bytes whose write or sync failed are appended again,
- *     with the same positions, to a new segment; when that fails too, the log has failed for good.
+ *  4. Nothing is acknowledged above a hole, and bytes whose write or sync failed are appended
+ * again, with the same positions, to a new segment; when that fails too, the log has failed for
+ * good.
  *  5. Segments are recycled oldest first once no region needs a record in them.
  *
  * The format stands in wal/format.h.
@@ -73,11 +73,12 @@ RQ_NODISCARD rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options
  * and call rq_wal_region_flushed, or rq_wal_forget). `callback` may be NULL; an error from it ends
  * the replay and is returned. Slices of the record are valid during the callback.
  */
-RQ_NODISCARD rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_record *r),
-                                  void *ctx, rq_error *why);
+RQ_NODISCARD rq_err rq_wal_replay(rq_wal *wal,
+                                  rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
+                                  rq_error *why);
 /* One region's records alone, at any time after replay: those staged before the call. Blocking, any
- * pool thread; reads only the parts of segments in which the region has records. Records need not be
- * synced yet; unpushed ones are pushed first. */
+ * pool thread; reads only the parts of segments in which the region has records. Records need not
+ * be synced yet; unpushed ones are pushed first. */
 RQ_NODISCARD rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
                                          rq_err (*callback)(void *ctx, const rq_wal_record *r),
                                          void *ctx, rq_error *why);
@@ -89,15 +90,15 @@ RQ_NODISCARD rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
  */
 rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
 
-/* --- appending ---------------------------------------------------------------------------------- */
+/* --- appending ----------------------------------------------------------------------------------
+ */
 /*
  * Any thread, never waits for a device. r->sequence_id must be above 0 and above all former ones of
- * the region; region and table are the handle's (those of *r are ignored); the payload is r->payload
- * followed by the pieces in `more`. All bytes are copied. On success *ret is to be waited for.
- *  RQ_E_REGION_TOO_BUSY   the ring is at its ceiling: wait for an older record and try again
- *  RQ_E_REQUEST_TOO_BIG   longer than a record may be
- *  RQ_E_NO_SPACE          the disk is full; what is in the log is safe. May be tried again
- *  RQ_E_NO_MEMORY         the ring could not grow
+ * the region; region and table are the handle's (those of *r are ignored); the payload is
+ * r->payload followed by the pieces in `more`. All bytes are copied. On success *ret is to be
+ * waited for. RQ_E_REGION_TOO_BUSY   the ring is at its ceiling: wait for an older record and try
+ * again RQ_E_REQUEST_TOO_BIG   longer than a record may be RQ_E_NO_SPACE          the disk is full;
+ * what is in the log is safe. May be tried again RQ_E_NO_MEMORY         the ring could not grow
  *  other                  the log has failed
  * On failure nothing was staged.
  */
@@ -131,11 +132,12 @@ void rq_wal_wait(rq_wal_member *m, rq_wal_waiter *w, rq_lsn upto, bool synced);
 /* For pool threads: pushes, and returns once `upto` is acknowledged as above. */
 RQ_NODISCARD rq_err rq_wal_wait_blocking(rq_wal *wal, rq_lsn upto, bool synced);
 
-/* --- regions and what they still need ------------------------------------------------------------ */
-/* Names are copied. The encoded name is at most RQ_WAL_REGION_NAME_MAX bytes, one handle per name at
- * a time (RQ_E_EXISTS). What replay found for the name is the handle's from now on. */
-RQ_NODISCARD rq_err rq_wal_region_open(rq_wal *wal, const char *encoded, rq_slice table, void *owner,
-                                       rq_wal_region **ret);
+/* --- regions and what they still need ------------------------------------------------------------
+ */
+/* Names are copied. The encoded name is at most RQ_WAL_REGION_NAME_MAX bytes, one handle per name
+ * at a time (RQ_E_EXISTS). What replay found for the name is the handle's from now on. */
+RQ_NODISCARD rq_err rq_wal_region_open(rq_wal *wal, const char *encoded, rq_slice table,
+                                       void *owner, rq_wal_region **ret);
 /* Records not flushed go on holding their segments. NULL is fine. After return no on_pressure call
  * for it runs. */
 void rq_wal_region_close(rq_wal_region *r);
@@ -145,11 +147,12 @@ const char *rq_wal_region_name(const rq_wal_region *r);
 void rq_wal_region_flushed(rq_wal_region *r, uint64_t sequence_id);
 /* The same for all records of a region that is not open (dropped for good). */
 void rq_wal_forget(rq_wal *wal, const char *encoded);
-/* Regions with needed records that are not open: asks for each whether to forget it (under the log's
- * region lock: no rq_wal call from within; NULL: never). Returns how many are left. */
+/* Regions with needed records that are not open: asks for each whether to forget it (under the
+ * log's region lock: no rq_wal call from within; NULL: never). Returns how many are left. */
 size_t rq_wal_unclaimed(rq_wal *wal, bool (*forget)(void *ctx, const char *encoded), void *ctx);
 
-/* --- state -------------------------------------------------------------------------------------- */
+/* --- state --------------------------------------------------------------------------------------
+ */
 bool rq_wal_failed(const rq_wal *wal);
 /* Highest sequence id replay found for the region, 0 for none (of all kinds). */
 uint64_t rq_wal_found_sequence_id(rq_wal *wal, const char *encoded);
@@ -157,7 +160,7 @@ uint64_t rq_wal_found_sequence_id(rq_wal *wal, const char *encoded);
 void rq_wal_roll(rq_wal *wal);
 
 typedef struct rq_wal_stats {
-    uint64_t segments, log_bytes;  /* live ones */
+    uint64_t segments, log_bytes;   /* live ones */
     uint64_t records, record_bytes; /* staged since open */
     uint64_t writes, syncs, sync_ns, sync_ns_max;
     uint64_t rolls, recycled, reappends;

@@ -31,8 +31,8 @@
 #define RQ_WAL_PATH_MAX 512
 #define RQ_WAL_BUCKETS 1024
 #define RQ_WAL_BACKGROUND_SYNC_BYTES (4u << 20) /* HANDOVER: unsynced bytes that start a sync */
-#define RQ_WAL_IDLE_NS 1000000000u   /* bytes nobody waits for are synced after it */
-#define RQ_WAL_RETRY_NS 100000000u   /* between attempts when the disk is full */
+#define RQ_WAL_IDLE_NS 1000000000u              /* bytes nobody waits for are synced after it */
+#define RQ_WAL_RETRY_NS 100000000u              /* between attempts when the disk is full */
 #define RQ_WAL_REPAIR_TRIES 2
 
 typedef struct segment segment;
@@ -42,11 +42,11 @@ typedef struct note note;
 typedef struct slot {
     struct slot *next; /* in wal->free_slots */
     rq_file *file;
-    unsigned id;        /* NNNNNN.wal */
-    int older;          /* the header copy to overwrite next */
-    uint64_t number;    /* of the segment its header names, 0: none */
+    unsigned id;         /* NNNNNN.wal */
+    int older;           /* the header copy to overwrite next */
+    uint64_t number;     /* of the segment its header names, 0: none */
     uint64_t prewritten; /* the file has real bytes up to here */
-    bool bad;           /* a sync failed: never written again */
+    bool bad;            /* a sync failed: never written again */
 } slot;
 
 /* A live piece of the log. By mutex, but for what only the pen's holder uses. */
@@ -56,10 +56,10 @@ struct segment {
     uint64_t number;
     uint64_t prev_number;
     rq_lsn first_lsn;
-    rq_lsn end_lsn;      /* once sealed */
+    rq_lsn end_lsn; /* once sealed */
     bool sealed;
-    bool indexed;        /* chunks below and in the notes are exact */
-    uint32_t holders;    /* regions with an EDIT not flushed */
+    bool indexed;     /* chunks below and in the notes are exact */
+    uint32_t holders; /* regions with an EDIT not flushed */
     uint32_t chunk_first[RQ_WAL_CHUNKS];
 };
 
@@ -76,11 +76,11 @@ struct rq_wal_region {
     rq_wal *wal;
     rq_wal_region *next; /* in its bucket */
     void *owner;
-    bool open;           /* these by regions_mutex */
-    note *notes;         /* oldest segment first; by mutex */
+    bool open;   /* these by regions_mutex */
+    note *notes; /* oldest segment first; by mutex */
     size_t note_count, note_cap;
     uint64_t flushed;
-    uint64_t found;      /* highest sequence id of replay */
+    uint64_t found; /* highest sequence id of replay */
     uint16_t table_len;
     char encoded[RQ_WAL_REGION_NAME_MAX + 1];
     uint8_t table[];
@@ -89,12 +89,12 @@ struct rq_wal_region {
 struct rq_wal_member {
     rq_wal *wal;
     rq_wal_member *next;
-    rq_lane *lane;  /* NULL: the log's own, whose waiters run where they are completed */
+    rq_lane *lane; /* NULL: the log's own, whose waiters run where they are completed */
     rq_task task;
     pthread_mutex_t mutex;
     struct waiter_list {
         rq_wal_waiter *head, *last;
-    } waiting[2];   /* [1]: until synced. By mutex, as the following */
+    } waiting[2]; /* [1]: until synced. By mutex, as the following */
     bool posted;
     bool left;
     _Atomic uint32_t count; /* of both lists: a hint that spares the mutex */
@@ -113,7 +113,8 @@ struct rq_wal {
     rq_timer timer;
 
     pthread_mutex_t regions_mutex;
-    rq_wal_region **buckets; /* RQ_WAL_BUCKETS; by regions_mutex and mutex to change, either to read */
+    rq_wal_region *
+        *buckets; /* RQ_WAL_BUCKETS; by regions_mutex and mutex to change, either to read */
 
     pthread_mutex_t mutex; /* guards what follows up to the members */
     uint8_t *ring;         /* ring_cap bytes, a power of two; position lsn & (ring_cap - 1) */
@@ -121,47 +122,49 @@ struct rq_wal {
     rq_lsn ring_from;      /* what is below was left behind when the ring grew */
     uint8_t *ring_retired; /* the pen's holder may still read it */
     rq_lsn staged, written, synced;
-    rq_lsn attested;       /* the newest frame says that much is durable */
-    rq_lsn mark_end;       /* behind the last mark: no reason to sync */
+    rq_lsn attested;                              /* the newest frame says that much is durable */
+    rq_lsn mark_end;                              /* behind the last mark: no reason to sync */
     uint32_t staged_crc, written_crc, synced_crc; /* of the frame that ends there */
     rq_lsn sync_wanted;
     segment *oldest, *newest; /* the live chain; staging notes the newest */
     segment *write_segment;   /* older than newest only while the lane rolls or repairs */
     slot *free_slots;
-    slot *spare;           /* ready for the next roll; the lane's */
+    slot *spare; /* ready for the next roll; the lane's */
     uint64_t next_number;
     unsigned next_slot;
     pen pen;
-    bool push_wanted;      /* somebody found the pen taken */
+    bool push_wanted; /* somebody found the pen taken */
     bool lane_wants_pen;
     bool lane_posted, lane_running;
     bool roll_wanted;
-    bool prewriting;       /* the lane fills behind write_segment's prewritten */
-    bool timed_out;        /* the idle timer fired */
+    bool prewriting; /* the lane fills behind write_segment's prewritten */
+    bool timed_out;  /* the idle timer fired */
     bool timer_armed;
-    bool no_space;         /* stage refuses what does not fit into what is there */
-    uint64_t retry_at_ns;  /* 0: nothing to try again */
-    rq_err broken;         /* a write or sync failed; the lane repairs */
+    bool no_space;        /* stage refuses what does not fit into what is there */
+    uint64_t retry_at_ns; /* 0: nothing to try again */
+    rq_err broken;        /* a write or sync failed; the lane repairs */
     bool broken_by_sync;
     uint64_t pressed_oldest, pressed_newest; /* the chain when on_pressure was last called */
     bool replayed;
-    bool closing;          /* no more waiting for disk space */
+    bool closing; /* no more waiting for disk space */
     rq_wal_stats stats;
 
     _Atomic(rq_lsn) staged_mark, written_mark, synced_mark; /* copies, for who holds no lock */
-    _Atomic(int) failed; /* rq_err */
+    _Atomic(int) failed;                                    /* rq_err */
 
     pthread_mutex_t members_mutex; /* held alone, or before a member's */
     rq_wal_member *members;
     rq_wal_member *direct; /* blocking waiters */
 };
 
-/* --- wal.c -------------------------------------------------------------------------------------- */
+/* --- wal.c --------------------------------------------------------------------------------------
+ */
 void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX]);
 /* Closes; the file stays. */
 void rq__wal_slot_free(slot *s);
 
-/* --- append.c ----------------------------------------------------------------------------------- */
+/* --- append.c -----------------------------------------------------------------------------------
+ */
 RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);
 /* REQUIRES: mutex. All bytes from there on are still in the ring. */
 bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from);
@@ -176,7 +179,8 @@ void rq__wal_stage_mark(rq_wal *wal);
  * writes. On failure wal->broken or no_space is set. */
 void rq__wal_write_staged(rq_wal *wal);
 
-/* --- lane.c ------------------------------------------------------------------------------------- */
+/* --- lane.c -------------------------------------------------------------------------------------
+ */
 void rq__wal_lane_run(rq_task *task);
 void rq__wal_timer_run(rq_task *task);
 /* REQUIRES: mutex. */
@@ -188,7 +192,8 @@ RQ_NODISCARD rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why);
 /* REQUIRES: mutex. Sees to it that what nobody waits for is synced, attested or retried later. */
 void rq__wal_arm_timer(rq_wal *wal);
 
-/* --- wait.c ------------------------------------------------------------------------------------- */
+/* --- wait.c -------------------------------------------------------------------------------------
+ */
 RQ_NODISCARD rq_err rq__wal_member_new(rq_wal *wal, rq_lane *lane, rq_wal_member **ret);
 void rq__wal_member_free(rq_wal_member *m);
 /* After a mark moved or the log failed; no lock held. `self` is left to its caller. */
@@ -196,7 +201,8 @@ void rq__wal_complete(rq_wal *wal, rq_wal_member *self);
 /* Runs what is done. On the member's lane, no lock held. */
 void rq__wal_member_run_done(rq_wal_member *m);
 
-/* --- holders.c ---------------------------------------------------------------------------------- */
+/* --- holders.c ----------------------------------------------------------------------------------
+ */
 rq_wal_region *rq__wal_region_find(const rq_wal *wal, rq_slice encoded);
 /* At close: one of the regions that need records; NULL: none does. */
 const rq_wal_region *rq__wal_holder(const rq_wal *wal);
@@ -206,8 +212,8 @@ void rq__wal_region_free(rq_wal_region *r);
 /* REQUIRES: mutex. Room for one more note, so that noting cannot fail afterwards. */
 RQ_NODISCARD rq_err rq__wal_note_reserve(rq_wal_region *r);
 /* REQUIRES: mutex, reserved. A frame of the region begins at `lsn` of the segment. */
-void rq__wal_note(rq_wal_region *r, segment *s, uint64_t chunk_width, rq_lsn lsn, uint64_t sequence_id,
-                  rq_wal_kind kind);
+void rq__wal_note(rq_wal_region *r, segment *s, uint64_t chunk_width, rq_lsn lsn,
+                  uint64_t sequence_id, rq_wal_kind kind);
 /* REQUIRES: mutex. Whatever `from` notes, `to` may hold as well. */
 RQ_NODISCARD rq_err rq__wal_notes_inherit(rq_wal *wal, const segment *from, segment *to);
 /* REQUIRES: mutex. Segments at the old end that nobody needs become free slots. */

@@ -45,15 +45,15 @@ struct history {
     uint64_t flushed[REGIONS];
     staged **records; /* all that were staged and not lost, in order */
     size_t count, cap;
-    size_t next_found; /* during replay */
-    rq_lsn last_lsn[2];    /* of the last waiter told, by what it waited for */
-    int pending;           /* waiters not told yet */
+    size_t next_found;  /* during replay */
+    rq_lsn last_lsn[2]; /* of the last waiter told, by what it waited for */
+    int pending;        /* waiters not told yet */
     bool out_of_order;
     char fault[512]; /* the first thing found wrong; empty: none */
     uint64_t corrupt_places;
-    size_t lost;   /* records the last open did not find */
-    bool tolerant; /* gaps are no fault */
-    bool killed;   /* only the process died: everything acknowledged is there */
+    size_t lost;    /* records the last open did not find */
+    bool tolerant;  /* gaps are no fault */
+    bool killed;    /* only the process died: everything acknowledged is there */
     int failures;   /* of the log, for good */
     int pressed[2]; /* for tests that listen to on_pressure */
 };
