@@ -6,6 +6,7 @@
 #   make tsan      C tests under ThreadSanitizer
 #   make fuzz      each fuzz target for FUZZ_SECONDS (default 60)
 #   make bench     the comparison with a real HBase, into docs/benchmarks.md
+#   make bench-engine   the engine alone against RocksDB, likewise
 #   make crash     kill -9 rounds (ROUNDS, default 50)     make sim   power-cut seeds (SEEDS, default 500)
 #   make format    clang-format over all C sources
 
@@ -17,7 +18,7 @@ ROUNDS ?= 50
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup run test unit asan tsan fuzz bench crash sim format format-check clean
+.PHONY: all setup run test unit asan tsan fuzz bench bench-engine crash sim format format-check clean
 all: build/rorqual
 
 setup:
@@ -64,6 +65,11 @@ fuzz:
 bench: build/rorqual
 	@tools/setup test
 	@bench/run
+
+bench-engine: build/rorqual
+	@tools/setup bench
+	@meson setup --reconfigure build >/dev/null
+	@bench/engine/run
 
 crash: build/rorqual
 	@tools/setup test

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine benchmark asks of a database: Rorqual's region (ours.c) or RocksDB (rocksdb.c).
+ * Rows have ROW_BYTES, one column each; a worker is one thread's own state.
+ */
+#ifndef BENCH_ENGINE_H
+#define BENCH_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROW_BYTES 32
+
+typedef struct settings {
+    const char *folder;
+    uint64_t cache_bytes;  /* of the block cache */
+    uint64_t buffer_bytes; /* a memstore or write buffer is flushed above it */
+    uint32_t block_bytes;
+    bool leveled; /* RocksDB: leveled instead of universal compaction */
+} settings;
+
+typedef struct entry {
+    uint8_t row[ROW_BYTES];
+    const uint8_t *value;
+    uint32_t value_len;
+} entry;
+
+typedef struct database database;
+typedef struct worker worker;
+
+/* Every verb ends the program with a line on stderr when it fails: a benchmark of errors is none.
+ */
+database *database_open(const settings *s);
+void database_close(database *db);
+/* As kill -9 would leave it: the log is all there is of what was not flushed. Ends the program. */
+_Noreturn void database_drop(database *db);
+worker *worker_new(database *db);
+void worker_free(worker *w);
+/* One batch, atomic per row, in the log but not synced. Returns when it is readable. */
+void worker_write(worker *w, const entry *entries, size_t count);
+/* The value's length, or -1. Reads every byte of it. */
+long worker_get(worker *w, const uint8_t row[ROW_BYTES]);
+/* Rows from `start` on, at most `limit`; returns how many. Reads every value. */
+size_t worker_scan(worker *w, const uint8_t start[ROW_BYTES], size_t limit);
+/* Columns of one wide row (ours only: RocksDB has no rows): writes `count` qualifiers from `first`
+ * on; reads one, the first n, or all, and returns how many cells there were. */
+void worker_wide_write(worker *w, uint64_t first, size_t count);
+size_t worker_wide_read(worker *w, uint64_t qualifier, size_t limit);
+void database_flush(database *db);
+void database_compact(database *db); /* everything into one file or sorted run; waits */
+/* The sum of what was read, so that no compiler leaves reading out. */
+extern _Thread_local uint64_t bytes_read;
+
+static inline void touch(const uint8_t *p, size_t len)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < len; i += 64)
+        sum += p[i];
+    bytes_read += len + (sum & 1);
+}
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine benchmark on Rorqual: one region with one family, embedded, through the calls the
+ * service makes. A worker is a lane of its own with a membership in the log, like an event loop. */
+#include "engine.h"
+
+#include "base/config.h"
+#include "proto/hbase.pb-c.h"
+#include "region/engine.h"
+#include "region/region_scanner.h"
+#include "vfs/vfs.h"
+#include "wal/wal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BATCH_MAX 1000
+#define WIDE_ROW "wide-row-wide-row-wide-row-wide-"
+
+_Thread_local uint64_t bytes_read;
+
+struct database {
+    rq_log log;
+    rq_env env;
+    rq_config *config;
+    rq_engine *engine;
+    rq_region *region;
+    rq_table_schema *schema;
+    rq_arena arena;
+};
+
+/* Its tasks run on the worker's thread, whoever posts them. */
+typedef struct own_lane {
+    rq_lane base;
+    pthread_mutex_t lock;
+    pthread_cond_t posted;
+    rq_task *first;
+    rq_task **end;
+} own_lane;
+
+struct worker {
+    database *db;
+    own_lane lane;
+    rq_wal_member *member;
+    rq_epoch_member epoch;
+    rq_arena arena;
+    rq_cellblock out;
+    rq_read_ctx read;
+    rq_write write;
+    bool written;
+    rq_row_op ops[BATCH_MAX];
+    rq_mutation mutations[BATCH_MAX];
+    rq_cell cells[BATCH_MAX];
+    uint8_t qualifiers[BATCH_MAX][8];
+};
+
+static void check(rq_err rc, const char *what, const rq_error *why)
+{
+    if (rc == RQ_OK) return;
+    fprintf(stderr, "rorqual: %s: %s %s\n", what, rq_err_text(rc), why == NULL ? "" : why->message);
+    exit(1);
+}
+
+static void post(rq_lane *lane, rq_task *task)
+{
+    own_lane *l = RQ_CONTAINER_OF(lane, own_lane, base);
+    pthread_mutex_lock(&l->lock);
+    task->next = NULL;
+    *l->end = task;
+    l->end = &task->next;
+    pthread_cond_signal(&l->posted);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void run_lane(own_lane *l)
+{
+    pthread_mutex_lock(&l->lock);
+    while (l->first == NULL)
+        pthread_cond_wait(&l->posted, &l->lock);
+    rq_task *t = l->first;
+    l->first = NULL;
+    l->end = &l->first;
+    pthread_mutex_unlock(&l->lock);
+    while (t != NULL) {
+        rq_task *next = t->next;
+        t->run(t);
+        t = next;
+    }
+}
+
+static rq_table_schema *make_schema(const settings *s)
+{
+    char size[16];
+    snprintf(size, sizeof size, "%u", s->block_bytes);
+    Pb__BytesBytesPair block = PB__BYTES_BYTES_PAIR__INIT;
+    block.first = (ProtobufCBinaryData){9, (uint8_t *)(uintptr_t) "BLOCKSIZE"};
+    block.second = (ProtobufCBinaryData){strlen(size), (uint8_t *)size};
+    Pb__BytesBytesPair *attributes[] = {&block};
+    Pb__ColumnFamilySchema f = PB__COLUMN_FAMILY_SCHEMA__INIT;
+    f.name = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "f"};
+    f.attributes = attributes;
+    f.n_attributes = 1;
+    Pb__ColumnFamilySchema *families[] = {&f};
+    Pb__TableName name = PB__TABLE_NAME__INIT;
+    name.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
+    name.qualifier = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "t"};
+    Pb__TableSchema t = PB__TABLE_SCHEMA__INIT;
+    t.table_name = &name;
+    t.column_families = families;
+    t.n_column_families = 1;
+    uint8_t bytes[512];
+    rq_table_schema *ret;
+    rq_error why = {0};
+    check(rq_table_schema_parse(rq_slice_of(bytes, pb__table_schema__pack(&t, bytes)), &ret, &why),
+          "schema", &why);
+    return ret;
+}
+
+static void set(database *db, const char *key, const char *format, double value)
+{
+    char text[32];
+    rq_error why = {0};
+    snprintf(text, sizeof text, format, value);
+    check(rq_config_set(db->config, key, text, &why), key, &why);
+}
+
+database *database_open(const settings *s)
+{
+    static const unsigned threads[RQ_POOL_COUNT] = {2, 1, 1, 1};
+    database *db = calloc(1, sizeof *db);
+    rq_region_info info;
+    rq_error why = {0};
+    mkdir(s->folder, 0777);
+    db->log = (rq_log){.fd = 2, .level = RQ_LOG_ERROR};
+    db->env.log = &db->log;
+    check(rq_vfs_posix_new(s->folder, &db->env.vfs, &why), s->folder, &why);
+    check(rq_thread_executor_new(threads, &db->env.executor), "executor", NULL);
+    check(rq_epoch_new(&db->env.epoch), "epoch", NULL);
+    check(rq_config_new(&db->config), "config", NULL);
+    /* A budget of which the block cache is what was asked for, the rest memstores: as many write
+     * buffers as the peer has. */
+    double memstores = 4.0 * (double)s->buffer_bytes;
+    double budget = ((double)s->cache_bytes + memstores) / 0.9;
+    check(rq_config_set(db->config, "rorqual.wal.sync", "handover", &why), "sync", &why);
+    set(db, "rorqual.memory", "%.0f", budget);
+    set(db, "hfile.block.cache.size", "%.6f", (double)s->cache_bytes / budget);
+    set(db, "hbase.regionserver.global.memstore.size", "%.6f", memstores / budget);
+    set(db, "hbase.hregion.memstore.flush.size", "%.0f", (double)s->buffer_bytes);
+    rq_engine_options o = {.config = db->config};
+    check(rq_engine_open(&db->env, &o, &db->engine, &why), "open", &why);
+    db->schema = make_schema(s);
+    check(rq_region_info_make(&db->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"), (rq_slice){0},
+                              (rq_slice){0}, 1700000000000, 0, &info),
+          "info", NULL);
+    check(rq_region_create(db->engine, &info, db->schema, &why), "create", &why);
+    check(rq_region_open(db->engine, &info, db->schema, &db->region, &why), "region", &why);
+    return db;
+}
+
+void database_close(database *db)
+{
+    rq_error why = {0};
+    check(rq_region_close(db->region, false, &why), "close", &why);
+    rq_region_unref(db->region);
+    check(rq_engine_close(db->engine, true, &why), "close", &why);
+    rq_table_schema_unref(db->schema);
+    rq_config_free(db->config);
+    rq_arena_clear(&db->arena);
+    rq_thread_executor_free(db->env.executor);
+    rq_epoch_free(db->env.epoch);
+    rq_vfs_free(db->env.vfs);
+    free(db);
+}
+
+_Noreturn void database_drop(database *db)
+{
+    (void)db;
+    fflush(stdout);
+    _exit(0);
+}
+
+worker *worker_new(database *db)
+{
+    worker *w = calloc(1, sizeof *w);
+    w->db = db;
+    w->lane.base.post = post;
+    pthread_mutex_init(&w->lane.lock, NULL);
+    pthread_cond_init(&w->lane.posted, NULL);
+    w->lane.end = &w->lane.first;
+    check(rq_wal_join(rq_engine_wal(db->engine), &w->lane.base, &w->member), "join", NULL);
+    rq_epoch_join(db->env.epoch, &w->epoch);
+    rq_arena_init(&w->arena);
+    w->read.may_block = true;
+    return w;
+}
+
+void worker_free(worker *w)
+{
+    rq_epoch_leave(w->db->env.epoch, &w->epoch);
+    rq_wal_leave(w->member);
+    rq_arena_clear(&w->arena);
+    rq_cellblock_clear(&w->out);
+    rq_read_ctx_clear(&w->read);
+    pthread_cond_destroy(&w->lane.posted);
+    pthread_mutex_destroy(&w->lane.lock);
+    free(w);
+}
+
+static void on_written(rq_write *write)
+{
+    RQ_CONTAINER_OF(write, worker, write)->written = true;
+}
+
+static void submit(worker *w, size_t count)
+{
+    w->written = false;
+    w->write = (rq_write){.ops = w->ops,
+                          .op_count = count,
+                          .lane = &w->lane.base,
+                          .member = w->member,
+                          .done = on_written};
+    rq_epoch_enter(w->db->env.epoch, &w->epoch);
+    rq_region_write(w->db->region, &w->write);
+    rq_wal_push(rq_engine_wal(w->db->engine), w->member);
+    rq_epoch_exit(w->db->env.epoch, &w->epoch);
+    rq_epoch_collect(w->db->env.epoch);
+    while (!w->written)
+        run_lane(&w->lane);
+    for (size_t i = 0; i < count; i++)
+        check(w->ops[i].rc, "write", &w->ops[i].why);
+}
+
+void worker_write(worker *w, const entry *entries, size_t count)
+{
+    if (count > BATCH_MAX) check(RQ_E_ILLEGAL_ARGUMENT, "batch", NULL);
+    for (size_t i = 0; i < count; i++) {
+        const entry *e = &entries[i];
+        w->cells[i] = (rq_cell){.family = (const uint8_t *)"f",
+                                .family_len = 1,
+                                .timestamp = RQ_TIMESTAMP_LATEST,
+                                .type = RQ_TYPE_PUT,
+                                .value = e->value,
+                                .value_len = e->value_len};
+        w->mutations[i] = (rq_mutation){.type = RQ_MUTATE_PUT,
+                                        .row = rq_slice_of(e->row, ROW_BYTES),
+                                        .cells = &w->cells[i],
+                                        .cell_count = 1};
+        w->ops[i] = (rq_row_op){.mutations = &w->mutations[i], .mutation_count = 1};
+    }
+    submit(w, count);
+}
+
+/* Cells of the scan, at most `limit`; 0: all. */
+static size_t read_cells(worker *w, const rq_scan *scan, size_t limit)
+{
+    rq_error why = {0};
+    rq_region_scanner *scanner = NULL;
+    rq_scan_state state = RQ_SCAN_MORE;
+    size_t cells = 0;
+    rq_epoch_enter(w->db->env.epoch, &w->epoch);
+    check(rq_region_scanner_open(w->db->region, scan, 0, &w->arena, &scanner, &why), "scan", &why);
+    while (state != RQ_SCAN_DONE && (limit == 0 || cells < limit)) {
+        rq_scan_limits limits = {0};
+        rq_cellblock_reset(&w->out);
+        rq_err rc = rq_region_scanner_next(scanner, &limits, &w->read, &w->out, &state, &why);
+        check(rc, "next", &why);
+        touch(w->out.bytes.ptr, w->out.bytes.len);
+        cells += w->out.count;
+        if (scan->is_get) break;
+    }
+    rq_region_scanner_close(scanner);
+    rq_read_ctx_clear(&w->read);
+    rq_arena_reset(&w->arena);
+    rq_epoch_exit(w->db->env.epoch, &w->epoch);
+    rq_epoch_collect(w->db->env.epoch);
+    return cells;
+}
+
+static rq_scan scan_of(rq_slice row, bool is_get)
+{
+    return (rq_scan){.start_row = row,
+                     .stop_row = is_get ? row : (rq_slice){0},
+                     .include_start = true,
+                     .include_stop = is_get,
+                     .is_get = is_get,
+                     .cache_blocks = true,
+                     .max_versions = 1,
+                     .time_range = RQ_TIME_RANGE_ALL,
+                     .store_limit = -1};
+}
+
+long worker_get(worker *w, const uint8_t row[ROW_BYTES])
+{
+    rq_scan scan = scan_of(rq_slice_of(row, ROW_BYTES), true);
+    return read_cells(w, &scan, 1) == 0 ? -1 : (long)w->out.bytes.len;
+}
+
+size_t worker_scan(worker *w, const uint8_t start[ROW_BYTES], size_t limit)
+{
+    rq_scan scan = scan_of(rq_slice_of(start, ROW_BYTES), false);
+    return read_cells(w, &scan, limit);
+}
+
+static void qualifier_of(uint64_t n, uint8_t bytes[8])
+{
+    for (int i = 7; i >= 0; i--, n >>= 8)
+        bytes[i] = (uint8_t)n;
+}
+
+void worker_wide_write(worker *w, uint64_t first, size_t count)
+{
+    static const uint8_t value[100];
+    for (size_t i = 0; i < count; i++) {
+        qualifier_of(first + i, w->qualifiers[i]);
+        w->cells[i] = (rq_cell){.family = (const uint8_t *)"f",
+                                .family_len = 1,
+                                .qualifier = w->qualifiers[i],
+                                .qualifier_len = 8,
+                                .timestamp = RQ_TIMESTAMP_LATEST,
+                                .type = RQ_TYPE_PUT,
+                                .value = value,
+                                .value_len = sizeof value};
+    }
+    w->mutations[0] = (rq_mutation){.type = RQ_MUTATE_PUT,
+                                    .row = RQ_SLICE_LIT(WIDE_ROW),
+                                    .cells = w->cells,
+                                    .cell_count = count};
+    w->ops[0] = (rq_row_op){.mutations = w->mutations, .mutation_count = 1};
+    submit(w, 1);
+}
+
+size_t worker_wide_read(worker *w, uint64_t qualifier, size_t limit)
+{
+    uint8_t bytes[8];
+    qualifier_of(qualifier, bytes);
+    rq_slice q = rq_slice_of(bytes, sizeof bytes);
+    rq_scan_family f = {.family = RQ_SLICE_LIT("f"), .qualifiers = &q, .qualifier_count = 1};
+    rq_scan scan = scan_of(RQ_SLICE_LIT(WIDE_ROW), true);
+    if (limit == 1) {
+        scan.families = &f;
+        scan.family_count = 1;
+    } else if (limit > 0) {
+        scan.store_limit = (int32_t)limit;
+    }
+    return read_cells(w, &scan, limit);
+}
+
+void database_flush(database *db)
+{
+    rq_error why = {0};
+    bool flushed;
+    check(rq_region_flush(db->region, (rq_slice){0}, &flushed, &why), "flush", &why);
+}
+
+void database_compact(database *db)
+{
+    rq_error why = {0};
+    rq_region_load load;
+    check(rq_region_compact(db->region, (rq_slice){0}, true, &why), "compact", &why);
+    do {
+        usleep(20000);
+        rq_region_get_load(db->region, &load);
+    } while (rq_region_compaction_state(db->region) != 0 || load.storefiles > 1);
+}
