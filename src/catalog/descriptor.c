@@ -2,6 +2,8 @@
 /* Edits are made on the protobuf form, so that attributes nobody here knows survive. */
 #include "catalog/descriptor.h"
 
+#include "catalog/coprocessors.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,7 +203,7 @@ static rq_err check_sizes(const rq_table_schema *s, rq_error *why)
     return RQ_OK;
 }
 
-/* Split policies and coprocessors HBase brings along; others are Java classes we cannot load. */
+/* Split policies HBase brings along; others are Java classes we cannot load. */
 static rq_err check_classes(const rq_table_schema *s, rq_error *why)
 {
     static const char *const policies[] = {
@@ -229,25 +231,7 @@ static rq_err check_classes(const rq_table_schema *s, rq_error *why)
                 shown(a->value), (const char *)a->value.ptr, shown(s->name),
                 (const char *)s->name.ptr);
     }
-    for (size_t i = 0; i < s->attributes.count; i++) {
-        const rq_attribute *c = &s->attributes.items[i];
-        if (c->key.len < 12 || strncasecmp((const char *)c->key.ptr, "coprocessor$", 12) != 0)
-            continue;
-        /* path | class | priority | arguments */
-        const uint8_t *bar = memchr(c->value.ptr, '|', c->value.len);
-        rq_slice class = c->value;
-        if (bar != NULL) {
-            class.ptr = bar + 1;
-            class.len = c->value.len - (size_t)(bar + 1 - c->value.ptr);
-            const uint8_t *end = memchr(class.ptr, '|', class.len);
-            if (end != NULL) class.len = (size_t)(end - class.ptr);
-        }
-        const char *const served = "org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint";
-        if (!rq_slice_eq(class, rq_slice_cstr(served)))
-            return rq_fail(why, RQ_E_DO_NOT_RETRY, "Class %.*s cannot be loaded" BYPASS,
-                           shown(class), (const char *)class.ptr);
-    }
-    return RQ_OK;
+    return rq__coprocessors_check(s, why);
 }
 
 static rq_err check_compression(const rq_family_schema *f, rq_error *why)

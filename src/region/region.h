@@ -64,6 +64,8 @@ typedef struct rq_condition {
     rq_comparator *comparator; /* filter room; NULL with `filter` */
     rq_filter *filter;
     rq_time_range time_range;
+    /* MultiRowMutationService: an empty comparator asks for no value, whatever the operator. */
+    bool null_ignores_op;
 } rq_condition;
 
 /* One action of a batch: a mutation, or several on one row that are atomic (RowMutations), or on

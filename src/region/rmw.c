@@ -92,7 +92,7 @@ static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_c
 
 /* --- conditions ------------------------------------------------------------------------------- */
 
-/* HBASE: HRegion.checkAndMutateInternal. */
+/* HBASE: HRegion.checkAndMutateInternal; MultiRowMutationEndpoint.matches. */
 static rq_err value_matches(const rq_condition *c, const rq_cell *cells, size_t count, bool *ret,
                             rq_error *why)
 {
@@ -100,7 +100,7 @@ static rq_err value_matches(const rq_condition *c, const rq_cell *cells, size_t 
     *ret = false;
     if (wants_null) {
         bool is_null = count == 0 || cells[0].value_len == 0;
-        *ret = is_null == (c->op != RQ_NOT_EQUAL);
+        *ret = is_null == (c->null_ignores_op || c->op != RQ_NOT_EQUAL);
         return RQ_OK;
     }
     if (count != 1) return RQ_OK;

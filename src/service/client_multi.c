@@ -20,6 +20,7 @@
 #include "service/client_priv.h"
 
 #include "service/encode.h"
+#include "service/endpoint.h"
 
 #include <stdio.h>
 
@@ -126,10 +127,60 @@ static rq_err add_exception(multi_job *m, uint32_t index, rq_err code, const rq_
     return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
+/* --- coprocessor endpoints
+ * ------------------------------------------------------------------------- */
+
+static void walk(multi_job *m);
+static void fail_call(multi_job *m, rq_err rc);
+
+static rq_err answer_service(multi_job *m, const rq__endpoint *e)
+{
+    rq_arena *arena = &m->job.call->arena;
+    uint32_t index = region_action(m)->action[m->action_at]->index;
+    if (e->rc != RQ_OK) return add_exception(m, index, e->rc, &e->why);
+    Pb__ResultOrException *r = add_outcome(m, region_answer(m), index);
+    Pb__CoprocessorServiceResult *result = rq_arena_alloc(arena, sizeof *result);
+    Pb__NameBytesPair *value = rq_arena_alloc(arena, sizeof *value);
+    if (r == NULL || result == NULL || value == NULL) return RQ_E_NO_MEMORY;
+    pb__coprocessor_service_result__init(result);
+    pb__name_bytes_pair__init(value);
+    value->name = (char *)e->response_class;
+    value->has_value = 1;
+    value->value = (ProtobufCBinaryData){e->response.len, (uint8_t *)e->response.ptr};
+    result->value = value;
+    r->service_result = result;
+    return RQ_OK;
+}
+
+/* The walk waited for it. */
+static void service_done(rq__endpoint *e)
+{
+    multi_job *m = e->user;
+    rq_err rc = answer_service(m, e);
+    if (rc != RQ_OK) {
+        fail_call(m, rc);
+        return;
+    }
+    m->action_at++;
+    walk(m);
+}
+
+static rq_err begin_service(multi_job *m, const Pb__Action *action)
+{
+    rq__endpoint *e = rq_arena_alloc(&m->job.call->arena, sizeof *e);
+    if (e == NULL) return RQ_E_NO_MEMORY;
+    e->service = m->job.service;
+    e->call = m->job.call;
+    e->region = m->region;
+    e->done = service_done;
+    e->user = m;
+    rq__endpoint_start(e, action->service_call);
+    return RQ_OK;
+}
+
 /* --- batches
  * ----------------------------------------------------------------------------------------- */
 
-static void walk(multi_job *m);
 static void finish_if_done(multi_job *m);
 static void batch_done(rq_write *w);
 
@@ -532,7 +583,8 @@ static rq_err refuse_more(multi_job *m, const Pb__Action *action)
     return add_exception(m, action->index, rc, &why);
 }
 
-/* Works off one action. *ret_wait: a batch was handed over that must be done before the next. */
+/* Works off one action. *ret_wait: a batch or a service call was handed over that must be done
+ * before the next. */
 static rq_err work_action(multi_job *m, const Pb__Action *action, bool *ret_wait)
 {
     rq_error why = {.code = RQ_OK};
@@ -545,12 +597,15 @@ static rq_err work_action(multi_job *m, const Pb__Action *action, bool *ret_wait
     else if (action->mutation != NULL)
         rc = collect(m, action, &flush, &why);
     else if (action->service_call != NULL)
-        rc = rq_fail(&why, RQ_E_UNKNOWN_PROTOCOL, "No registered coprocessor service found for %s",
-                     action->service_call->service_name);
+        rc = begin_service(m, action);
     else
         rc = rq_fail(&why, RQ_E_IOEXCEPTION, "Unexpected Action type");
     if (rc != RQ_OK) return add_exception(m, action->index, rc, &why);
     if (action->get != NULL) return go_on_get(m, action);
+    if (action->mutation == NULL) {
+        *ret_wait = true;
+        return RQ_OK;
+    }
     if (flush) {
         batch *b = m->collecting;
         m->collecting = NULL;
@@ -612,7 +667,7 @@ static void walk(multi_job *m)
             continue;
         }
         if (walk_region(m, &rc)) continue;
-        if (rc == RQ_OK) return; /* an awaited batch walks on */
+        if (rc == RQ_OK) return; /* an awaited batch or service call walks on */
         break;
     }
     if (rc == RQ_E_AGAIN) {

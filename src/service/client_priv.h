@@ -34,6 +34,8 @@ struct rq_client_service {
     uint64_t rpc_timeout_ms;
     uint64_t rows_warning;
     bool rows_reject;
+    unsigned coprocessors;      /* rq_coprocessor: every table's, */
+    unsigned user_coprocessors; /* and every user's table's */
 };
 
 static inline struct rq_wal_member *rq__member(const rq_client_service *s, const rq_call *call)
@@ -73,6 +75,8 @@ void rq__handle_get(void *ctx, rq_call *call);
 void rq__handle_mutate(void *ctx, rq_call *call);
 void rq__handle_multi(void *ctx, rq_call *call);
 void rq__handle_scan(void *ctx, rq_call *call);
+void rq__handle_exec_service(void *ctx, rq_call *call);
+void rq__handle_exec_server_service(void *ctx, rq_call *call);
 
 /* --- scanners' leases (leases.c) -----------------------------------------------------------------
  */

@@ -8,6 +8,7 @@
  */
 #include "service/client_priv.h"
 
+#include "catalog/coprocessors.h"
 #include "service/encode.h"
 #include "wal/wal.h"
 
@@ -196,34 +197,6 @@ void rq__handle_get(void *ctx, rq_call *call)
 /* --- what is not served here -------------------------------------------------------------------
  */
 
-/* HBASE: HRegion.execService: no coprocessor endpoint of that name is registered. */
-static void handle_exec_service(void *ctx, rq_call *call)
-{
-    rq_client_service *s = ctx;
-    const Pb__CoprocessorServiceRequest *request =
-        (const Pb__CoprocessorServiceRequest *)call->param;
-    rq_error why = {.code = RQ_OK};
-    rq_region *region;
-    rq_err rc = rq__find_region(s, request->region, &region, &why);
-    if (rc == RQ_OK) {
-        char name[512];
-        rq_bytes_to_string(rq_region_get_info(region)->name, name, sizeof name);
-        rc = rq_fail(&why, RQ_E_UNKNOWN_PROTOCOL,
-                     "No registered coprocessor service found for %s in region %s",
-                     request->call->service_name, name);
-    }
-    rq_call_fail_why(call, rc, &why);
-}
-
-static void handle_exec_server_service(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    const Pb__CoprocessorServiceRequest *request =
-        (const Pb__CoprocessorServiceRequest *)call->param;
-    rq_call_fail(call, RQ_E_UNKNOWN_PROTOCOL, "No registered coprocessor service found for %s",
-                 request->call->service_name);
-}
-
 static void handle_bulk_load(void *ctx, rq_call *call)
 {
     (void)ctx;
@@ -235,9 +208,9 @@ static const rq_rpc_method methods[] = {
     {"Mutate", &pb__mutate_request__descriptor, rq__handle_mutate},
     {"Multi", &pb__multi_request__descriptor, rq__handle_multi},
     {"Scan", &pb__scan_request__descriptor, rq__handle_scan},
-    {"ExecService", &pb__coprocessor_service_request__descriptor, handle_exec_service},
+    {"ExecService", &pb__coprocessor_service_request__descriptor, rq__handle_exec_service},
     {"ExecRegionServerService", &pb__coprocessor_service_request__descriptor,
-     handle_exec_server_service},
+     rq__handle_exec_server_service},
     {"BulkLoadHFile", &pb__bulk_load_hfile_request__descriptor, handle_bulk_load},
     {"PrepareBulkLoad", &pb__prepare_bulk_load_request__descriptor, handle_bulk_load},
     {"CleanupBulkLoad", &pb__cleanup_bulk_load_request__descriptor, handle_bulk_load},
@@ -302,7 +275,13 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->rpc_timeout_ms = (uint64_t)rq_config_int(o->config, RQ_SET_RPC_TIMEOUT);
     s->rows_warning = (uint64_t)rq_config_int(o->config, RQ_SET_ROWS_WARNING);
     s->rows_reject = rq_config_int(o->config, RQ_SET_ROWS_REJECT) != 0;
-    rq_err rc = join_loops(s);
+    rq_err rc =
+        rq_coprocessors_of_settings(o->config, &s->coprocessors, &s->user_coprocessors, why);
+    if (rc != RQ_OK) {
+        rq_client_service_free(s);
+        return rc;
+    }
+    rc = join_loops(s);
     if (rc == RQ_OK)
         rc = rq__leases_new(&s->env, s->lease_ms, rq_loop_lane(rq_loops_get(s->loops, 0)),
                             &s->leases);

@@ -31,9 +31,9 @@ resolve() { # resolve NAME ARTIFACT… : a class path file from Maven, made once
     || mvn -q -B -f "$cache/$name/pom.xml" $goal -Dmdep.outputFile="$cache/$name/cp" >&2
 }
 server_cp() { local g=org.apache.hbase v=2.6.1
-  resolve server $g:hbase-server:$v $g:hbase-server:$v:test-jar $g:hbase-mapreduce:$v $g:hbase-mapreduce:$v:test-jar \
+  resolve server-2 $g:hbase-server:$v $g:hbase-server:$v:test-jar $g:hbase-mapreduce:$v $g:hbase-mapreduce:$v:test-jar \
     $g:hbase-it:$v:test-jar $g:hbase-common:$v:test-jar $g:hbase-client:$v:test-jar $g:hbase-zookeeper:$v:test-jar \
-    $g:hbase-thrift:$v $g:hbase-rest:$v $g:hbase-compression-aircompressor:$v junit:junit:4.13.2; cat "$cache/server/cp"; }
+    $g:hbase-thrift:$v $g:hbase-rest:$v $g:hbase-endpoint:$v $g:hbase-compression-aircompressor:$v junit:junit:4.13.2; cat "$cache/server-2/cp"; }
 shell_cp() { resolve shell org.apache.hbase:hbase-shell:2.4.17; cat "$cache/shell/cp"
   [ -d "$cache/shell/jar" ] || unzip -q "$(tr ':' '\n' <"$cache/shell/cp" | grep '/hbase-shell-')" -d "$cache/shell/jar"; }
 property() { echo "<property><name>$1</name><value>$2</value></property>"; }

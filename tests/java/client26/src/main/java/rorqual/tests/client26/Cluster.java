@@ -55,6 +55,8 @@ public final class Cluster implements AutoCloseable {
 
     public static Configuration configuration(String zookeeper) {
         Configuration conf = HBaseConfiguration.create();
+        // The default of 2.x, not of 3.0.
+        conf.set("hbase.client.registry.impl", "org.apache.hadoop.hbase.client.ZKConnectionRegistry");
         int colon = zookeeper.lastIndexOf(':');
         conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
         conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));

@@ -10,6 +10,7 @@ import rorqual.tests.client26.apps.TimeSeries;
 import rorqual.tests.client26.apps.WebTable;
 import rorqual.tests.client26.apps.Weibo;
 import rorqual.tests.client26.suite.Connections;
+import rorqual.tests.client26.suite.Endpoints;
 import rorqual.tests.client26.suite.Families;
 import rorqual.tests.client26.suite.Filters;
 import rorqual.tests.client26.suite.Histories;
@@ -56,6 +57,7 @@ public final class Main {
             new Maintenance(cluster),
             new Limits(cluster),
             new Meta(cluster),
+            new Endpoints(cluster),
             new Connections(cluster));
     }
 }

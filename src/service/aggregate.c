@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * AggregateService: counts, sums, extremes and what averages, deviations and medians are made of,
+ * over one region; AggregationClient adds the regions up. HBASE: AggregateImplementation.
+ *
+ * A scan like any other, but its rows stay here: one row at a time is collected, added up and
+ * dropped. It yields its loop as a scan does. What HBase does that one may not expect is done here
+ * too, because the clients' arithmetic is built on it:
+ *   - a row count with columns looks at the family without its first column; with one column that
+ * is the whole family;
+ *   - the number of rows that an average divides by counts the last, empty step of a filtered scan;
+ *   - a weighted median adds up both columns for the values and for the weights.
+ */
+#include "service/endpoint.h"
+#include "service/interpreter.h"
+
+#include "proto/endpoints.pb-c.h"
+
+#define RESPONSE "org.apache.hadoop.hbase.protobuf.generated.AggregateProtos$AggregateResponse"
+#define FIRST_KEY_ONLY "org.apache.hadoop.hbase.filter.FirstKeyOnlyFilter"
+
+/* Fields of AggregateResponse. */
+enum { TAG_FIRST_PART = 0x0a, TAG_SECOND_PART = 0x12 };
+
+typedef struct aggregate aggregate;
+
+/* What one method does with a row, and with the end. */
+typedef struct aggregate_kind {
+    rq_err (*add_row)(aggregate *a);
+    rq_err (*answer)(aggregate *a, rq_buf *out);
+} aggregate_kind;
+
+struct aggregate {
+    rq__read_job job;
+    rq__endpoint *endpoint;
+    const aggregate_kind *kind;
+    rq__interpreter interpreter;
+    rq_scan scan;
+    rq__scan_extra extra;
+    rq_region_scanner *scanner;
+    rq_cellblock row; /* the row at hand */
+    uint64_t rows;    /* steps of the scanner */
+    uint64_t rows_with_cells;
+    bool weighted;
+    rq__number result; /* maximum, minimum, sum */
+    rq__number other;  /* sum of squares, or of weights */
+    rq__number value, of_row, scratch;
+};
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static rq_err next_value(aggregate *a, rq_cursor *cursor)
+{
+    rq_cell cell;
+    RQ_TRY(rq_cellblock_next(cursor, &cell, &a->job.why));
+    return rq__number_read(a->interpreter, &cell, &a->value, &a->job.why);
+}
+
+/* The extreme value so far; `wanted` is the sign of value compared with it that replaces it. */
+static rq_err keep_extreme(aggregate *a, int wanted)
+{
+    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&a->row.bytes));
+    for (uint32_t i = 0; i < a->row.count; i++) {
+        RQ_TRY(next_value(a, &cursor));
+        if (!a->value.present) continue;
+        if (!a->result.present ||
+            rq__number_compare(a->interpreter, &a->value, &a->result) * wanted > 0)
+            rq__number_swap(&a->value, &a->result);
+    }
+    return RQ_OK;
+}
+
+static rq_err keep_maximum(aggregate *a)
+{
+    return keep_extreme(a, 1);
+}
+
+static rq_err keep_minimum(aggregate *a)
+{
+    return keep_extreme(a, -1);
+}
+
+/* The sum of the row's values, in of_row. */
+static rq_err add_up_row(aggregate *a)
+{
+    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&a->row.bytes));
+    a->of_row.present = false;
+    for (uint32_t i = 0; i < a->row.count; i++) {
+        RQ_TRY(next_value(a, &cursor));
+        RQ_TRY(rq__number_add(a->interpreter, &a->of_row, &a->value));
+    }
+    return RQ_OK;
+}
+
+/* Cell by cell: the sum of doubles depends on the order. */
+static rq_err add_to_sum(aggregate *a)
+{
+    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&a->row.bytes));
+    for (uint32_t i = 0; i < a->row.count; i++) {
+        RQ_TRY(next_value(a, &cursor));
+        RQ_TRY(rq__number_add(a->interpreter, &a->result, &a->value));
+    }
+    return RQ_OK;
+}
+
+static rq_err add_squares(aggregate *a)
+{
+    RQ_TRY(add_up_row(a));
+    RQ_TRY(rq__number_add(a->interpreter, &a->result, &a->of_row));
+    return rq__number_add_square(a->interpreter, &a->other, &a->of_row, &a->scratch);
+}
+
+static rq_err add_weights(aggregate *a)
+{
+    RQ_TRY(add_up_row(a));
+    RQ_TRY(rq__number_add(a->interpreter, &a->result, &a->of_row));
+    return a->weighted ? rq__number_add(a->interpreter, &a->other, &a->of_row) : RQ_OK;
+}
+
+static rq_err count_only(aggregate *a)
+{
+    (void)a;
+    return RQ_OK;
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static rq_err append_part(rq_buf *out, rq_slice bytes)
+{
+    RQ_TRY(rq_buf_append_u8(out, TAG_FIRST_PART));
+    RQ_TRY(rq_buf_append_varint(out, bytes.len));
+    return rq_buf_append(out, bytes.ptr, bytes.len);
+}
+
+static rq_err append_number(aggregate *a, const rq__number *n, rq_buf *out)
+{
+    rq_buf message = {0};
+    rq_err rc = rq__number_write(a->interpreter, n, &message);
+    if (rc == RQ_OK) rc = append_part(out, rq_buf_slice(&message));
+    rq_buf_clear(&message);
+    return rc;
+}
+
+static rq_err append_smallest(aggregate *a, rq_buf *out)
+{
+    rq_buf message = {0};
+    rq_err rc = rq__number_write_min(a->interpreter, &message);
+    if (rc == RQ_OK) rc = append_part(out, rq_buf_slice(&message));
+    rq_buf_clear(&message);
+    return rc;
+}
+
+static rq_err append_rows(rq_buf *out, uint64_t rows)
+{
+    RQ_TRY(rq_buf_append_u8(out, TAG_SECOND_PART));
+    RQ_TRY(rq_buf_append_u8(out, 8));
+    return rq_buf_append_be64(out, rows);
+}
+
+/* Without a value the message is empty. */
+static rq_err answer_result(aggregate *a, rq_buf *out)
+{
+    return a->result.present ? append_number(a, &a->result, out) : RQ_OK;
+}
+
+static rq_err answer_row_count(aggregate *a, rq_buf *out)
+{
+    RQ_TRY(rq_buf_append_u8(out, TAG_FIRST_PART));
+    RQ_TRY(rq_buf_append_u8(out, 8));
+    return rq_buf_append_be64(out, a->rows_with_cells);
+}
+
+static rq_err answer_average(aggregate *a, rq_buf *out)
+{
+    if (!a->result.present) return RQ_OK;
+    RQ_TRY(append_number(a, &a->result, out));
+    return append_rows(out, a->rows);
+}
+
+static rq_err answer_deviation(aggregate *a, rq_buf *out)
+{
+    if (!a->result.present) return RQ_OK;
+    RQ_TRY(append_number(a, &a->result, out));
+    RQ_TRY(append_number(a, &a->other, out));
+    return append_rows(out, a->rows);
+}
+
+static rq_err answer_median(aggregate *a, rq_buf *out)
+{
+    /* HBase falls over its own null here too, and its client has no answer for a region without
+     * values. */
+    if (!a->result.present)
+        return rq_fail(
+            &a->job.why, RQ_E_NULL_POINTER,
+            "java.lang.NullPointerException: the region has no value to find a median of");
+    RQ_TRY(append_number(a, &a->result, out));
+    return a->other.present ? append_number(a, &a->other, out) : append_smallest(a, out);
+}
+
+static void finish(aggregate *a)
+{
+    rq_buf out = {0};
+    rq_err rc = a->kind->answer(a, &out);
+    rq_slice copy = {0};
+    if (rc == RQ_OK) {
+        copy = rq_arena_copy(&a->job.call->arena, rq_buf_slice(&out));
+        if (copy.ptr == NULL) rc = RQ_E_NO_MEMORY;
+    }
+    rq_buf_clear(&out);
+    if (rc == RQ_OK) {
+        rq__endpoint_end(a->endpoint, copy);
+        return;
+    }
+    a->endpoint->why = a->job.why;
+    rq__endpoint_fail(a->endpoint, rc);
+}
+
+/* --- the scan --------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(const aggregate *a)
+{
+    rq_executor *executor = a->job.service->env.executor;
+    return executor->now_ns(executor);
+}
+
+/* RQ_E_AGAIN: the slice is over, or a block is needed. */
+static rq_err read_slice(aggregate *a)
+{
+    rq_scan_limits limits = {.cells = a->scan.batch > 0 ? (uint32_t)a->scan.batch : 0,
+                             .yield_ns = now_ns(a) + RQ__SLICE_NS};
+    rq_scan_state state = RQ_SCAN_MORE;
+    while (state != RQ_SCAN_DONE) {
+        RQ_TRY(
+            rq_region_scanner_next(a->scanner, &limits, &a->job.ctx, &a->row, &state, &a->job.why));
+        a->rows++;
+        if (a->row.count > 0) a->rows_with_cells++;
+        RQ_TRY(a->kind->add_row(a));
+        rq_cellblock_reset(&a->row);
+        if (state != RQ_SCAN_DONE && now_ns(a) >= limits.yield_ns) return RQ_E_AGAIN;
+    }
+    return RQ_OK;
+}
+
+static void step(rq__read_job *job)
+{
+    aggregate *a = RQ_CONTAINER_OF(job, aggregate, job);
+    rq_err rc = job->fetch_rc;
+    if (rc == RQ_OK && rq_region_is_closing(a->endpoint->region))
+        rc = rq_fail(&job->why, RQ_E_NOT_SERVING_REGION, "region is closing");
+    if (rc == RQ_OK && rq_call_disconnected(job->call)) rc = RQ_E_CALLER_DISCONNECTED;
+    if (rc == RQ_OK) rc = read_slice(a);
+    if (rc == RQ_OK || rc == RQ_E_AGAIN) rq_region_scanner_suspend(a->scanner);
+    if (rc == RQ_E_AGAIN) {
+        rq__read_job_wait(job);
+    } else if (rc != RQ_OK) {
+        a->endpoint->why = job->why;
+        rq__endpoint_fail(a->endpoint, rc);
+    } else {
+        rq_read_ctx_clear(&job->ctx);
+        finish(a);
+    }
+}
+
+static void release(void *thing)
+{
+    aggregate *a = thing;
+    rq_region_scanner_close(a->scanner);
+    rq_cellblock_clear(&a->row);
+    rq__number_clear(&a->result);
+    rq__number_clear(&a->other);
+    rq__number_clear(&a->value);
+    rq__number_clear(&a->of_row);
+    rq__number_clear(&a->scratch);
+}
+
+/* A row count's scan: without filter and columns one cell of each row is enough. */
+static rq_err prepare_count(aggregate *a)
+{
+    rq_scan *s = &a->scan;
+    bool has_column = s->family_count > 0 && s->families[0].qualifier_count > 0;
+    if (!has_column) {
+        if (s->filter != NULL) return RQ_OK;
+        return rq_filter_parse(rq_slice_cstr(FIRST_KEY_ONLY), (rq_slice){0}, &a->job.call->arena,
+                               &s->filter, &a->job.why);
+    }
+    rq_scan_family *families =
+        rq_arena_alloc(&a->job.call->arena, s->family_count * sizeof *families);
+    if (families == NULL) return RQ_E_NO_MEMORY;
+    memcpy(families, s->families, s->family_count * sizeof *families);
+    families[0].qualifiers++;
+    families[0].qualifier_count--;
+    s->families = families;
+    return RQ_OK;
+}
+
+static rq_err prepare(aggregate *a, const Pb__AggregateRequest *r)
+{
+    rq_arena *arena = &a->job.call->arena;
+    bool counts = a->kind->add_row == count_only;
+    if (!counts && !rq__interpreter_find(r->interpreter_class_name, &a->interpreter))
+        return rq_fail(&a->job.why, RQ_E_DO_NOT_RETRY, "java.lang.ClassNotFoundException: %s",
+                       r->interpreter_class_name);
+    RQ_TRY(rq__decode_scan(r->scan, a->endpoint->region, arena, &a->scan, &a->extra, &a->job.why));
+    if (counts) {
+        RQ_TRY(prepare_count(a));
+    } else if (r->scan->n_column == 0) {
+        return rq_fail(&a->job.why, RQ_E_NULL_POINTER,
+                       "java.lang.NullPointerException: the scan names no family");
+    } else {
+        a->weighted = a->scan.families[0].qualifier_count > 1;
+    }
+    return rq_region_scanner_open(a->endpoint->region, &a->scan, a->extra.mvcc_read_point, arena,
+                                  &a->scanner, &a->job.why);
+}
+
+static void start(rq__endpoint *e, const ProtobufCMessage *request, const aggregate_kind *kind)
+{
+    aggregate *a = rq_arena_calloc(&e->call->arena, 1, sizeof *a);
+    rq_err rc = a == NULL ? RQ_E_NO_MEMORY : rq__read_job_init(&a->job, e->service, e->call, step);
+    if (rc == RQ_OK) rc = rq_arena_link(&e->call->arena, release, a);
+    if (rc != RQ_OK) {
+        rq__endpoint_fail(e, rc);
+        return;
+    }
+    a->endpoint = e;
+    a->kind = kind;
+    a->job.own = &a->row;
+    rc = prepare(a, (const Pb__AggregateRequest *)request);
+    if (rc != RQ_OK) {
+        e->why = a->job.why;
+        rq__endpoint_fail(e, rc);
+        return;
+    }
+    step(&a->job);
+}
+
+/* --- the methods ------------------------------------------------------------------------------ */
+
+#define METHOD(name, add, result)                                                                  \
+    static void name(rq__endpoint *e, const ProtobufCMessage *request)                             \
+    {                                                                                              \
+        static const aggregate_kind kind = {add, result};                                          \
+        start(e, request, &kind);                                                                  \
+    }
+METHOD(get_max, keep_maximum, answer_result)
+METHOD(get_min, keep_minimum, answer_result)
+METHOD(get_sum, add_to_sum, answer_result)
+METHOD(get_row_num, count_only, answer_row_count)
+METHOD(get_avg, add_to_sum, answer_average)
+METHOD(get_std, add_squares, answer_deviation)
+METHOD(get_median, add_weights, answer_median)
+#undef METHOD
+
+const rq__endpoint_method rq__aggregate_methods[] = {
+    {"GetMax", &pb__aggregate_request__descriptor, RESPONSE, get_max},
+    {"GetMin", &pb__aggregate_request__descriptor, RESPONSE, get_min},
+    {"GetSum", &pb__aggregate_request__descriptor, RESPONSE, get_sum},
+    {"GetRowNum", &pb__aggregate_request__descriptor, RESPONSE, get_row_num},
+    {"GetAvg", &pb__aggregate_request__descriptor, RESPONSE, get_avg},
+    {"GetStd", &pb__aggregate_request__descriptor, RESPONSE, get_std},
+    {"GetMedian", &pb__aggregate_request__descriptor, RESPONSE, get_median},
+};
+const size_t rq__aggregate_method_count = RQ_ARRAY_LEN(rq__aggregate_methods);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which endpoint a call means, and ClientService's ExecService; see endpoint.h. */
+#include "service/endpoint.h"
+
+#include "catalog/coprocessors.h"
+
+static void run_done(rq_task *task)
+{
+    rq__endpoint *e = RQ_CONTAINER_OF(task, rq__endpoint, task);
+    e->done(e);
+}
+
+/* Posted, not called: a Multi of many service calls would go deeper with each. */
+static void post_done(rq__endpoint *e)
+{
+    e->task.run = run_done;
+    rq_call_post(e->call, &e->task);
+}
+
+void rq__endpoint_end(rq__endpoint *e, rq_slice response)
+{
+    e->rc = RQ_OK;
+    e->response = response;
+    post_done(e);
+}
+
+void rq__endpoint_fail(rq__endpoint *e, rq_err rc)
+{
+    e->rc = rc;
+    post_done(e);
+}
+
+/* --- dispatch --------------------------------------------------------------------------------- */
+
+typedef struct endpoint_service {
+    const char *name; /* HBASE: CoprocessorRpcUtils.getServiceName: without its package, hbase.pb */
+    unsigned coprocessor;
+    const rq__endpoint_method *methods;
+    const size_t *method_count;
+} endpoint_service;
+
+static const endpoint_service services[] = {
+    {"AggregateService", RQ_COPROCESSOR_AGGREGATE, rq__aggregate_methods,
+     &rq__aggregate_method_count},
+    {"MultiRowMutationService", RQ_COPROCESSOR_MULTI_ROW, rq__multi_row_methods,
+     &rq__multi_row_method_count},
+};
+
+static unsigned coprocessors_of(const rq__endpoint *e)
+{
+    const rq_client_service *s = e->service;
+    rq_table_schema *schema = rq_region_schema(e->region);
+    unsigned set = rq_coprocessors_of_table(schema) | s->coprocessors;
+    if (!rq_slice_eq(schema->ns, rq_slice_cstr("hbase"))) set |= s->user_coprocessors;
+    rq_table_schema_unref(schema);
+    return set;
+}
+
+static const endpoint_service *find_service(const rq__endpoint *e, const char *name)
+{
+    unsigned set = coprocessors_of(e);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(services); i++)
+        if (strcmp(services[i].name, name) == 0 && (set & services[i].coprocessor) != 0)
+            return &services[i];
+    return NULL;
+}
+
+static rq_err find_method(rq__endpoint *e, const Pb__CoprocessorServiceCall *c,
+                          const rq__endpoint_method **ret)
+{
+    const endpoint_service *service = find_service(e, c->service_name);
+    if (service == NULL) {
+        char name[512];
+        rq_bytes_to_string(rq_region_get_info(e->region)->name, name, sizeof name);
+        return rq_fail(&e->why, RQ_E_UNKNOWN_PROTOCOL,
+                       "No registered coprocessor service found for %s in region %s",
+                       c->service_name, name);
+    }
+    for (size_t i = 0; i < *service->method_count; i++) {
+        if (strcmp(service->methods[i].name, c->method_name) != 0) continue;
+        *ret = &service->methods[i];
+        return RQ_OK;
+    }
+    return rq_fail(&e->why, RQ_E_UNKNOWN_PROTOCOL,
+                   "Unknown method %s called on service hbase.pb.%s", c->method_name,
+                   c->service_name);
+}
+
+void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *c)
+{
+    const rq__endpoint_method *method;
+    e->rc = RQ_OK;
+    e->why.code = RQ_OK;
+    rq_err rc = find_method(e, c, &method);
+    if (rc != RQ_OK) {
+        rq__endpoint_fail(e, rc);
+        return;
+    }
+    e->response_class = method->response_class;
+    ProtobufCAllocator allocator = rq_rpc_allocator(&e->call->arena);
+    ProtobufCMessage *request =
+        protobuf_c_message_unpack(method->request, &allocator, c->request.len, c->request.data);
+    if (request == NULL) {
+        rq__endpoint_fail(e, rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is no %s",
+                                     c->service_name, c->method_name, method->request->short_name));
+        return;
+    }
+    method->run(e, request);
+}
+
+/* --- ExecService ------------------------------------------------------------------------------ */
+
+static void reply_exec(rq__endpoint *e)
+{
+    Pb__CoprocessorServiceResponse response = PB__COPROCESSOR_SERVICE_RESPONSE__INIT;
+    Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
+    Pb__NameBytesPair value = PB__NAME_BYTES_PAIR__INIT;
+    rq_slice name = rq_region_get_info(e->region)->name;
+    region.type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
+    region.value = (ProtobufCBinaryData){name.len, (uint8_t *)name.ptr};
+    value.name = (char *)e->response_class;
+    value.has_value = 1;
+    value.value = (ProtobufCBinaryData){e->response.len, (uint8_t *)e->response.ptr};
+    response.region = &region;
+    response.value = &value;
+    rq_call_reply(e->call, &response.base);
+}
+
+static void exec_done(rq__endpoint *e)
+{
+    rq_region *region = e->region;
+    if (e->rc != RQ_OK)
+        rq_call_fail_why(e->call, e->rc, &e->why);
+    else
+        reply_exec(e);
+    rq_region_unref(region);
+}
+
+void rq__handle_exec_service(void *ctx, rq_call *call)
+{
+    const Pb__CoprocessorServiceRequest *request =
+        (const Pb__CoprocessorServiceRequest *)call->param;
+    rq_client_service *s = ctx;
+    rq_error why = {.code = RQ_OK};
+    rq_region *region;
+    rq__endpoint *e = rq_arena_alloc(&call->arena, sizeof *e);
+    rq_err rc = e == NULL ? RQ_E_NO_MEMORY : rq__find_region(s, request->region, &region, &why);
+    if (rc != RQ_OK) {
+        rq_call_fail_why(call, rc, &why);
+        return;
+    }
+    e->service = s;
+    e->call = call;
+    e->region = rq_region_ref(region);
+    e->done = exec_done;
+    rq__endpoint_start(e, request->call);
+}
+
+/* HBASE: HRegionServer.execRegionServerService: no endpoint of the server itself is known. */
+void rq__handle_exec_server_service(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    const Pb__CoprocessorServiceRequest *request =
+        (const Pb__CoprocessorServiceRequest *)call->param;
+    rq_call_fail(call, RQ_E_UNKNOWN_PROTOCOL,
+                 "No registered coprocessor executorService found for %s",
+                 request->call->service_name);
+}

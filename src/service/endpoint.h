@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Coprocessor endpoints: services that a table has because its descriptor (or a setting) names
+ * their class. One run is one call of one method on one region, for ExecService and for the service
+ * calls inside a Multi alike. HBASE: HRegion.execService.
+ *
+ *   ExecService ─► rq__endpoint_start ─► aggregate.c │ multi_row.c ─► rq__endpoint_end ─► done()
+ */
+#ifndef RQ_SERVICE_ENDPOINT_H
+#define RQ_SERVICE_ENDPOINT_H
+
+#include "service/client_priv.h"
+
+/* Lives in the call's arena, and stays until done() runs. */
+typedef struct rq__endpoint {
+    rq_client_service *service;
+    rq_call *call;
+    rq_region *region; /* the starter's, referenced until done() */
+    void (*done)(struct rq__endpoint *e);
+    void *user; /* the starter's */
+    /* Valid when done() runs. The response is serialized, in the arena. */
+    rq_err rc;
+    rq_error why;
+    const char *response_class; /* as HBase's generated code names it */
+    rq_slice response;
+    rq_task task;
+} rq__endpoint;
+
+/* done() runs once, on the call's loop, never before this returns. */
+void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *service_call);
+
+/* --- for the endpoints --------------------------------------------------------------------------
+ */
+/* Loop's thread, exactly once. `response` is in the arena. */
+void rq__endpoint_end(rq__endpoint *e, rq_slice response);
+/* With e->why's message, if there is one. */
+void rq__endpoint_fail(rq__endpoint *e, rq_err rc);
+
+/* The methods of one service; `request` is the message's type. */
+typedef struct rq__endpoint_method {
+    const char *name;
+    const ProtobufCMessageDescriptor *request;
+    const char *response_class;
+    void (*run)(rq__endpoint *e, const ProtobufCMessage *request);
+} rq__endpoint_method;
+
+extern const rq__endpoint_method rq__aggregate_methods[];
+extern const size_t rq__aggregate_method_count;
+extern const rq__endpoint_method rq__multi_row_methods[];
+extern const size_t rq__multi_row_method_count;
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MultiRowMutationService: puts and deletes of several rows of one region, all or nothing, behind
+ * conditions on any of its rows. One op of the region (`multi_row`), so nobody comes between the
+ * conditions and the writes. HBASE: MultiRowMutationEndpoint.mutateRows.
+ */
+#include "service/endpoint.h"
+
+#include "proto/endpoints.pb-c.h"
+
+#define RESPONSE                                                                                   \
+    "org.apache.hadoop.hbase.protobuf.generated.MultiRowMutationProtos$MutateRowsResponse"
+
+typedef struct mutate_rows {
+    rq__endpoint *endpoint;
+    rq_write write;
+    rq_row_op op;
+} mutate_rows;
+
+static void reply(rq__endpoint *e, bool processed)
+{
+    /* MutateRowsResponse{processed}: field 1, a varint. */
+    uint8_t *p = rq_arena_alloc(&e->call->arena, 2);
+    if (p == NULL) {
+        rq__endpoint_fail(e, RQ_E_NO_MEMORY);
+        return;
+    }
+    p[0] = 0x08;
+    p[1] = processed;
+    rq__endpoint_end(e, rq_slice_of(p, 2));
+}
+
+static void written(rq_write *w)
+{
+    mutate_rows *m = RQ_CONTAINER_OF(w, mutate_rows, write);
+    rq__endpoint *e = m->endpoint;
+    if (m->op.rc == RQ_OK) {
+        reply(e, m->op.processed);
+        return;
+    }
+    e->why = m->op.why;
+    rq__endpoint_fail(e, m->op.rc);
+}
+
+static void release_result(void *thing)
+{
+    rq_cellblock_clear(thing);
+}
+
+/* The first row may be outside because the region has changed: the client looks it up again. A
+ * later one cannot come to lie in the same region. */
+static rq_err check_rows(rq__endpoint *e, const rq_mutation *mutations, size_t count)
+{
+    const rq_region_info *info = rq_region_get_info(e->region);
+    for (size_t i = 0; i < count; i++) {
+        if (rq_region_info_contains(info, mutations[i].row)) continue;
+        char row[256];
+        rq_bytes_to_string(mutations[i].row, row, sizeof row);
+        return rq_fail(&e->why, i == 0 ? RQ_E_WRONG_REGION : RQ_E_DO_NOT_RETRY,
+                       "Requested row out of range '%s'", row);
+    }
+    return RQ_OK;
+}
+
+static rq_err decode_mutations(rq__endpoint *e, const Pb__MutateRowsRequest *r, rq_row_op *op)
+{
+    rq_arena *arena = &e->call->arena;
+    rq_cursor no_cells = rq_cursor_of((rq_slice){0}); /* they are in the message */
+    op->mutations = rq_arena_alloc(arena, (r->n_mutation_request + 1) * sizeof *op->mutations);
+    if (op->mutations == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < r->n_mutation_request; i++) {
+        uint64_t nonce;
+        RQ_TRY(rq__decode_mutation(r->mutation_request[i], e->region, &no_cells,
+                                   e->service->cell_bytes_max, arena, &op->mutations[i], &nonce,
+                                   &e->why));
+    }
+    op->mutation_count = r->n_mutation_request;
+    return check_rows(e, op->mutations, op->mutation_count);
+}
+
+/* HBASE: HRegion.checkRow, called by getRowLock. */
+static rq_err check_condition_row(rq__endpoint *e, rq_slice condition_row)
+{
+    const rq_region_info *info = rq_region_get_info(e->region);
+    if (rq_region_info_contains(info, condition_row)) return RQ_OK;
+    char name[512];
+    char start[256];
+    char end[256];
+    char row[256];
+    rq_bytes_to_string(info->name, name, sizeof name);
+    rq_bytes_to_string(info->start_key, start, sizeof start);
+    rq_bytes_to_string(info->end_key, end, sizeof end);
+    rq_bytes_to_string(condition_row, row, sizeof row);
+    return rq_fail(&e->why, RQ_E_WRONG_REGION,
+                   "Requested row out of range for row lock on HRegion %s, startKey='%s', "
+                   "getEndKey()='%s', row='%s'",
+                   name, start, end, row);
+}
+
+static rq_err decode_conditions(rq__endpoint *e, const Pb__MutateRowsRequest *r, rq_row_op *op)
+{
+    rq_condition *list = rq_arena_alloc(&e->call->arena, (r->n_condition + 1) * sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < r->n_condition; i++) {
+        RQ_TRY(rq__decode_condition(r->condition[i], &e->call->arena, &list[i], &e->why));
+        RQ_TRY(check_condition_row(e, list[i].row));
+        list[i].null_ignores_op = true;
+    }
+    op->conditions = list;
+    op->condition_count = r->n_condition;
+    return RQ_OK;
+}
+
+static rq_err begin(rq__endpoint *e, const Pb__MutateRowsRequest *r, mutate_rows *m)
+{
+    rq_row_op *op = &m->op;
+    m->endpoint = e;
+    op->multi_row = true;
+    op->nonce_group = r->has_nonce_group ? r->nonce_group : 0;
+    op->nonce = r->has_nonce ? r->nonce : 0;
+    op->rc = RQ_OK;
+    op->why.code = RQ_OK;
+    op->processed = false;
+    op->result = (rq_cellblock){0};
+    RQ_TRY(decode_mutations(e, r, op));
+    RQ_TRY(decode_conditions(e, r, op));
+    return rq_arena_link(&e->call->arena, release_result, &op->result);
+}
+
+static void mutate(rq__endpoint *e, const ProtobufCMessage *request)
+{
+    mutate_rows *m = rq_arena_alloc(&e->call->arena, sizeof *m);
+    rq_err rc = m == NULL ? RQ_E_NO_MEMORY : begin(e, (const Pb__MutateRowsRequest *)request, m);
+    if (rc != RQ_OK) {
+        rq__endpoint_fail(e, rc);
+        return;
+    }
+    m->write = (rq_write){.ops = &m->op,
+                          .op_count = 1,
+                          .lane = rq_loop_lane(e->call->loop),
+                          .member = rq__member(e->service, e->call),
+                          .done = written};
+    rq_region_write(e->region, &m->write);
+}
+
+const rq__endpoint_method rq__multi_row_methods[] = {
+    {"MutateRows", &pb__mutate_rows_request__descriptor, RESPONSE, mutate},
+};
+const size_t rq__multi_row_method_count = RQ_ARRAY_LEN(rq__multi_row_methods);
