@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
+import rorqual.tests.support.Program;
 import rorqual.tests.support.Runner;
 
 /** The programs on the HBase 1.2 client; {@code ZK} and {@code RUN} as for the 2.6 client. */
@@ -21,7 +22,10 @@ public final class Main {
             run = "r" + ThreadLocalRandom.current().nextInt(100_000, 1_000_000);
         }
         Configuration conf = configuration(zookeeper);
-        System.exit(Runner.run(List.of(new Weibo12(conf, run), new OldCalls(conf, run)), args));
+        // Tight12 needs a server with settings that the others could not bear.
+        List<Program> programs = "1".equals(System.getenv("TIGHT")) ? List.of(new Tight12(conf, run))
+            : List.of(new Weibo12(conf, run), new OldCalls(conf, run));
+        System.exit(Runner.run(programs, args));
     }
 
     private static Configuration configuration(String zookeeper) {

@@ -20,6 +20,7 @@ import rorqual.tests.client26.suite.Meta;
 import rorqual.tests.client26.suite.Namespaces;
 import rorqual.tests.client26.suite.Reads;
 import rorqual.tests.client26.suite.Tables;
+import rorqual.tests.client26.suite.Tight;
 import rorqual.tests.client26.suite.Writes;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Runner;
@@ -38,6 +39,10 @@ public final class Main {
     }
 
     private static List<Program> programs(Cluster cluster) throws Exception {
+        if ("1".equals(System.getenv("TIGHT"))) {
+            // The server has the settings that this one needs, and no other could bear.
+            return List.of(new Tight(cluster));
+        }
         // The longest first, so that it does not run alone at the end.
         return List.of(
             new Histories(cluster),

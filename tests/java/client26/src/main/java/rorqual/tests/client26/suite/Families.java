@@ -14,20 +14,28 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.KeepDeletedCells;
+import org.apache.hadoop.hbase.client.Append;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Get;
+import org.apache.hadoop.hbase.client.Increment;
 import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.RowMutations;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptor;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.filter.BinaryComparator;
+import org.apache.hadoop.hbase.filter.ValueFilter;
 import rorqual.tests.client26.Cluster;
+import rorqual.tests.support.Await;
 import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
+import rorqual.tests.support.Ticks;
 
 /** Attributes of families and tables: kept, returned, and honoured. */
 public final class Families implements Program {
@@ -62,6 +70,7 @@ public final class Families implements Program {
         stored(steps);
         versions(steps);
         timeToLive(steps);
+        cellTimeToLive(steps);
         keepDeleted(steps);
     }
 
@@ -255,6 +264,61 @@ public final class Families implements Program {
             steps.run("TTL: expired cells leave the files", () -> Expect.equal("", untimed(t,
                 new Scan().withStartRow(b("old")).withStopRow(b("old"), true).addFamily(b("ttl")).setRaw(true).readAllVersions()),
                     "raw scan"));
+        }
+    }
+
+    /** A time to live of single cells: shorter than the family's counts, longer does not. */
+    private void cellTimeToLive(Steps steps) throws Exception {
+        steps.must("cell TTL: create", () -> cluster.create("fam_cellttl",
+            ColumnFamilyDescriptorBuilder.newBuilder(b("f")).setMaxVersions(3).build(),
+            ColumnFamilyDescriptorBuilder.newBuilder(b("short")).setTimeToLive(1_000).build()).close());
+        try (Table t = cluster.table("fam_cellttl")) {
+            long now = System.currentTimeMillis();
+            steps.must("cell TTL: put", () -> {
+                // Times of their own again; the server's clock is the client's.
+                t.put(new Put(b("a")).addColumn(b("f"), b("q"), now - 600_000, b("ended")).setTTL(300_000));
+                t.put(new Put(b("b")).addColumn(b("f"), b("q"), now - 600_000, b("lives")).setTTL(3_600_000));
+                t.put(new Put(b("c")).addColumn(b("f"), b("q"), now - 700_000, b("below")));
+                t.put(new Put(b("c")).addColumn(b("f"), b("q"), now - 600_000, b("ended")).setTTL(300_000));
+                t.put(new Put(b("d")).addColumn(b("short"), b("q"), now - 1_500_000, b("the family's")).setTTL(36_000_000));
+                t.put(List.of(new Put(b("e")).addColumn(b("f"), b("q"), now - 600_000, b("ended")).setTTL(300_000),
+                    new Put(b("f")).addColumn(b("f"), b("q"), now - 600_000, b("plain"))));
+                t.mutateRow(RowMutations.of(List.of(
+                    new Put(b("g")).addColumn(b("f"), b("ended"), now - 600_000, b("1")).setTTL(300_000),
+                    new Put(b("g")).addColumn(b("f"), b("lives"), now - 600_000, b("2")))));
+                t.increment(new Increment(b("h")).addColumn(b("f"), b("n"), 7).setTTL(3_600_000));
+                t.append(new Append(b("h")).addColumn(b("f"), b("t"), b("text")).setTTL(3_600_000));
+            });
+            for (String state : List.of("memstore", "flushed", "compacted")) {
+                steps.run("cell TTL: " + state, () -> {
+                    switch (state) {
+                        case "flushed" -> cluster.flush("fam_cellttl");
+                        case "compacted" -> cluster.flushAndMajorCompact("fam_cellttl");
+                        default -> { }
+                    }
+                    Expect.equal("b/f:q=lives c/f:q=below f/f:q=plain g/f:lives=2 h/f:n=\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x07 h/f:t=text",
+                        untimed(t, new Scan()), "scan");
+                    Expect.that(!t.exists(get("a")) && t.exists(get("b")) && !t.exists(get("d")), "gets");
+                    Expect.equal("f:q=below", untimed(t.get(get("c").readAllVersions())), "versions");
+                });
+            }
+            steps.run("cell TTL: ended cells leave the files", () -> Expect.equal("c/f:q=below", untimed(t,
+                new Scan().withStartRow(b("a")).withStopRow(b("e"), true).setRaw(true).readAllVersions()
+                    .setFilter(new ValueFilter(CompareOperator.NOT_EQUAL, new BinaryComparator(b("lives"))))), "raw scan"));
+            for (String state : List.of("memstore", "flushed")) {
+                steps.run("cell TTL: ends while one looks, " + state, () -> {
+                    t.put(put("soon", "f:q=kept", "f:r=kept"));
+                    Ticks.next();
+                    t.put(put("soon", "f:q=briefly").setTTL(1_500));
+                    Expect.equal("f:q=briefly f:r=kept", untimed(t.get(get("soon"))), "before");
+                    if (state.equals("flushed")) {
+                        cluster.flush("fam_cellttl");
+                    }
+                    Await.until("the cell before it is seen again", () -> untimed(t.get(get("soon"))).equals("f:q=kept f:r=kept"));
+                    t.delete(delete("soon"));
+                    Ticks.next();
+                });
+            }
         }
     }
 

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.client26.suite;
+
+import static rorqual.tests.client26.Text.b;
+import static rorqual.tests.client26.Text.get;
+import static rorqual.tests.client26.Text.put;
+import static rorqual.tests.client26.Text.s;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.CompareOperator;
+import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.UnknownScannerException;
+import org.apache.hadoop.hbase.client.ClusterConnection;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.RegionLocator;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException;
+import org.apache.hadoop.hbase.exceptions.RequestTooBigException;
+import org.apache.hadoop.hbase.filter.Filter;
+import org.apache.hadoop.hbase.filter.FilterList;
+import org.apache.hadoop.hbase.filter.SubstringComparator;
+import org.apache.hadoop.hbase.filter.ValueFilter;
+import org.apache.hadoop.hbase.ipc.CallTimeoutException;
+import org.apache.hadoop.hbase.shaded.protobuf.ProtobufUtil;
+import org.apache.hadoop.hbase.shaded.protobuf.RequestConverter;
+import org.apache.hadoop.hbase.shaded.protobuf.generated.ClientProtos.ClientService;
+import org.apache.hadoop.hbase.shaded.protobuf.generated.ClientProtos.ScanRequest;
+import org.apache.hadoop.hbase.shaded.protobuf.generated.ClientProtos.ScanResponse;
+import org.apache.hbase.thirdparty.com.google.protobuf.ServiceException;
+import rorqual.tests.client26.Cluster;
+import rorqual.tests.support.Expect;
+import rorqual.tests.support.Program;
+import rorqual.tests.support.Steps;
+
+/**
+ * Limits that a server reaches only with tight settings, those of {@code tests/e2e/tight.py}: requests of at most
+ * {@link #FRAME} bytes, scanners that live for {@link #LEASE_MS} between two calls. And calls that take longer than their
+ * clients wait.
+ */
+public final class Tight implements Program {
+    private static final int FRAME = 1 << 20;
+    private static final long LEASE_MS = 2_000;
+    /** HBase looks at its leases every ten seconds when it had none. */
+    private static final long LATE_MS = "hbase".equals(System.getenv("PEER")) ? 10_000 : 0;
+    private static final int ROWS = 40;
+
+    /** So many filters look at each of so many values: a million times a text is searched for another. */
+    private static final int SLOW_CELLS = 4_000;
+    private static final int SLOW_FILTERS = 300;
+    private static final int SHORT_TIMEOUT_MS = 100;
+
+    private final Cluster cluster;
+
+    public Tight(Cluster cluster) {
+        this.cluster = cluster;
+    }
+
+    @Override
+    public void write(Steps steps) throws Exception {
+        steps.must("create", () -> {
+            try (Table t = cluster.create("tight", Cluster.family("f"))) {
+                List<Put> puts = new ArrayList<>();
+                for (int i = 0; i < ROWS; i++) {
+                    puts.add(put(row(i), "f:q=" + i));
+                }
+                t.put(puts);
+            }
+        });
+        frames(steps);
+        sequence(steps);
+        leases(steps);
+        timeouts(steps);
+    }
+
+    private static String row(int i) {
+        return String.format("r%03d", i);
+    }
+
+    // ---- the largest request
+
+    private static Put valueOf(int length, String row) {
+        byte[] value = new byte[length];
+        Arrays.fill(value, (byte) 'v');
+        return new Put(b(row)).addColumn(b("f"), b("big"), value);
+    }
+
+    private void frames(Steps steps) {
+        steps.run("the largest request", () -> {
+            try (Connection own = ConnectionFactory.createConnection(Cluster.configuration(Cluster.zookeeper()));
+                 Table t = own.getTable(cluster.name("tight"))) {
+                // Call ids of two bytes from here on, so that all of the requests to come have headers of one size.
+                for (int i = 0; i < 140; i++) {
+                    t.exists(get("none"));
+                }
+                RequestTooBigException refused = Expect.fails(RequestTooBigException.class, "RPC data length of",
+                    () -> t.put(valueOf(FRAME, "big")));
+                Matcher told = Pattern.compile("RPC data length of (\\d+) received from \\S+ is greater than max allowed (\\d+)")
+                    .matcher(refused.getMessage());
+                Expect.that(told.find(), "the message names both lengths: " + refused.getMessage());
+                Expect.equal(FRAME, Integer.parseInt(told.group(2)), "the limit");
+                int overhead = Integer.parseInt(told.group(1)) - FRAME;
+                for (int length : new int[] {FRAME - 1, FRAME}) {
+                    t.put(valueOf(length - overhead, "big"));
+                    Expect.equal(length - overhead, t.get(get("big")).value().length, "bytes of the value back");
+                }
+                Expect.fails(RequestTooBigException.class, "RPC data length of " + (FRAME + 1) + " received from",
+                    () -> t.put(valueOf(FRAME + 1 - overhead, "big")));
+                Expect.equal(FRAME - overhead, t.get(get("big")).value().length, "the value is still the one before");
+            }
+        });
+        steps.run("what is refused for its size does not disturb others", () -> {
+            try (Table t = cluster.table("tight")) {
+                for (int i = 0; i < 5; i++) {
+                    Expect.fails(RequestTooBigException.class, "is greater than max allowed", () -> t.put(valueOf(FRAME, "big")));
+                    Expect.that(t.exists(get(row(i))), row(i));
+                }
+            }
+        });
+    }
+
+    // ---- scanners, call by call
+
+    /** What ClientScanner sends, one call at a time, without its retries. */
+    private final class Calls {
+        private final ClientService.BlockingInterface server;
+        private final byte[] region;
+
+        Calls() throws IOException {
+            try (RegionLocator locator = cluster.connection.getRegionLocator(cluster.name("tight"))) {
+                HRegionLocation location = locator.getRegionLocation(b("r"));
+                server = ((ClusterConnection) cluster.connection).getClient(location.getServerName());
+                region = location.getRegion().getRegionName();
+            }
+        }
+
+        private ScanResponse call(ScanRequest request) throws IOException {
+            try {
+                return server.scan(null, request);
+            } catch (ServiceException e) {
+                throw ProtobufUtil.handleRemoteException(e);
+            }
+        }
+
+        ScanResponse open(Scan scan, int rows) throws IOException {
+            return call(RequestConverter.buildScanRequest(region, scan, rows, false));
+        }
+
+        ScanResponse next(long scanner, int rows, long sequence) throws IOException {
+            return call(RequestConverter.buildScanRequest(scanner, rows, false, sequence, false, false, 0));
+        }
+
+        ScanResponse renew(long scanner, long sequence) throws IOException {
+            return call(RequestConverter.buildScanRequest(scanner, 0, false, sequence, false, true, 0));
+        }
+
+        ScanResponse close(long scanner) throws IOException {
+            return call(RequestConverter.buildScanRequest(scanner, 0, true, false));
+        }
+    }
+
+    private static int rows(ScanResponse response) {
+        return response.getCellsPerResultCount();
+    }
+
+    private void sequence(Steps steps) {
+        steps.run("calls of a scanner out of order", () -> {
+            Calls calls = new Calls();
+            long scanner = calls.open(new Scan().withStartRow(b("r")), 0).getScannerId();
+            Expect.equal(2, rows(calls.next(scanner, 2, 0)), "rows of call 0");
+            Expect.fails(OutOfOrderScannerNextException.class, "Expected nextCallSeq: 1 But the nextCallSeq got from client: 0",
+                () -> calls.next(scanner, 2, 0));
+            Expect.fails(OutOfOrderScannerNextException.class, "Expected nextCallSeq: 1 But the nextCallSeq got from client: 7",
+                () -> calls.next(scanner, 2, 7));
+            // The scanner is where it was.
+            Expect.equal(3, rows(calls.next(scanner, 3, 1)), "rows of call 1");
+            Expect.fails(OutOfOrderScannerNextException.class, "Expected nextCallSeq: 2 But the nextCallSeq got from client: 1",
+                () -> calls.renew(scanner, 1));
+            calls.close(scanner);
+            Expect.fails(UnknownScannerException.class, "", () -> calls.next(scanner + 1_000_000, 1, 0));
+        });
+    }
+
+    private static void pass(double leases) throws InterruptedException {
+        Thread.sleep((long) (leases * LEASE_MS));
+    }
+
+    private void leases(Steps steps) {
+        steps.run("a lease that is renewed and one that is not", () -> {
+            Calls calls = new Calls();
+            ScanResponse opened = calls.open(new Scan().withStartRow(b("r")), 1);
+            Expect.equal(LEASE_MS, (long) opened.getTtl(), "the lease the client is told");
+            long renewed = opened.getScannerId();
+            long left = calls.open(new Scan().withStartRow(b("r")), 1).getScannerId();
+            long sequence = 0;
+            // Time itself is tested: six half leases, so the one that nobody renews has long ended.
+            for (int i = 0; i < 6 + 2 * LATE_MS / LEASE_MS; i++) {
+                pass(0.5);
+                calls.renew(renewed, sequence++);
+            }
+            Expect.equal(2, rows(calls.next(renewed, 2, sequence)), "rows of the renewed one");
+            Expect.fails(UnknownScannerException.class, "Unknown scanner '" + left + "'. This can happen due to any of the "
+                + "following reasons: a) Scanner id given is wrong, b) Scanner lease expired", () -> calls.next(left, 2, 0));
+            Expect.fails(UnknownScannerException.class, "Unknown scanner '" + left, () -> calls.renew(left, 0));
+            calls.close(renewed);
+        });
+        steps.run("a client goes on behind the row it has seen", () -> {
+            try (Table t = cluster.table("tight"); ResultScanner scanner = t.getScanner(
+                new Scan().withStartRow(b("r")).setCaching(3).setScanMetricsEnabled(true))) {
+                List<String> seen = new ArrayList<>();
+                for (int i = 0; i < 3; i++) {
+                    seen.add(s(scanner.next().getRow()));
+                }
+                pass(2);
+                Thread.sleep(LATE_MS);
+                Expect.that(!scanner.renewLease(), "there is nothing to renew");
+                for (Result r = scanner.next(); r != null; r = scanner.next()) {
+                    seen.add(s(r.getRow()));
+                }
+                List<String> all = new ArrayList<>();
+                for (int i = 0; i < ROWS; i++) {
+                    all.add(row(i));
+                }
+                Expect.equalLists(all, seen, "rows");
+            }
+        });
+    }
+
+    // ---- calls that take longer than their client waits
+
+    /** Lets every tenth of the values through, after a while. */
+    private static FilterList slow() {
+        List<Filter> list = new ArrayList<>();
+        for (int i = 0; i < SLOW_FILTERS; i++) {
+            list.add(new ValueFilter(CompareOperator.EQUAL, new SubstringComparator("absent" + i)));
+        }
+        list.add(new ValueFilter(CompareOperator.EQUAL, new SubstringComparator("9.")));
+        return new FilterList(FilterList.Operator.MUST_PASS_ONE, list);
+    }
+
+    private void timeouts(Steps steps) throws Exception {
+        steps.must("time-outs: create and put", () -> {
+            try (Table t = cluster.create("tight_slow", Cluster.family("f"))) {
+                List<Put> puts = new ArrayList<>();
+                Put wide = new Put(b("wide"));
+                for (int i = 0; i < SLOW_CELLS; i++) {
+                    byte[] value = b("a".repeat(100) + i + ".");
+                    puts.add(new Put(b(String.format("n%04d", i))).addColumn(b("f"), b("q"), value));
+                    wide.addColumn(b("f"), b(String.format("q%04d", i)), value);
+                }
+                t.put(puts);
+                t.put(wide);
+            }
+        });
+        Configuration conf = Cluster.configuration(Cluster.zookeeper());
+        conf.setInt("hbase.client.retries.number", 0);
+        try (Connection own = ConnectionFactory.createConnection(conf);
+             Table warm = own.getTable(cluster.name("tight_slow"));
+             Table t = own.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(SHORT_TIMEOUT_MS)
+                 .setReadRpcTimeout(SHORT_TIMEOUT_MS).setOperationTimeout(60_000).build()) {
+            steps.must("time-outs: a connection", () -> Expect.that(warm.exists(get("wide")), "the wide row"));
+            steps.run("a get that takes longer than the client waits", () -> {
+                long begin = System.nanoTime();
+                Expect.equal(SLOW_CELLS / 10, warm.get(get("wide").setFilter(slow())).size(), "cells, for one who waits");
+                long tookMs = (System.nanoTime() - begin) / 1_000_000;
+                Expect.that(tookMs > 2 * SHORT_TIMEOUT_MS, "it takes but " + tookMs + " ms, which tests nothing");
+                String causes = Failures.causes(() -> t.get(get("wide").setFilter(slow())));
+                Expect.that(causes.contains(CallTimeoutException.class.getName()), "a time-out: " + causes);
+                // Its late answer, or none, disturbs nobody on the connection.
+                for (int i = 0; i < 50; i++) {
+                    Expect.that(warm.exists(get("n0007")), "an answer");
+                }
+            });
+            steps.run("a scan that takes longer than the client waits is kept alive", () -> {
+                long begin = System.nanoTime();
+                try (ResultScanner scanner = t.getScanner(new Scan().setScanMetricsEnabled(true).withStopRow(b("o")).setFilter(slow()))) {
+                    int rows = 0;
+                    for (Result r = scanner.next(); r != null; r = scanner.next()) {
+                        rows++;
+                    }
+                    long tookMs = (System.nanoTime() - begin) / 1_000_000;
+                    Expect.equal(SLOW_CELLS / 10, rows, "rows");
+                    Expect.that(tookMs > 2 * SHORT_TIMEOUT_MS, "it took but " + tookMs + " ms, which tests nothing");
+                    Expect.that(scanner.getScanMetrics().countOfRPCcalls.get() >= 3,
+                        "calls: " + scanner.getScanMetrics().countOfRPCcalls.get());
+                }
+            });
+        }
+    }
+
+    @Override
+    public void drop(Steps steps) {
+        steps.run("drop", () -> cluster.drop("tight", "tight_slow"));
+    }
+}
