@@ -25,7 +25,7 @@ setup:
 	@tools/setup build
 
 build/build.ninja: | setup
-	@meson setup build >build.log 2>&1 || { cat build.log; exit 1; }
+	@meson setup build -Dlto=true >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 
 .PHONY: build/rorqual
@@ -68,7 +68,7 @@ bench: build/rorqual
 
 bench-engine: build/rorqual
 	@tools/setup bench
-	@meson setup --reconfigure build >/dev/null
+	@meson setup --reconfigure -Dlto=true build >/dev/null
 	@bench/engine/run
 
 crash: build/rorqual
