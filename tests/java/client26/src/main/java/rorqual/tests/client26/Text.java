@@ -4,6 +4,7 @@ package rorqual.tests.client26;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
@@ -29,6 +30,19 @@ public final class Text {
 
     public static String s(byte[] bytes) {
         return bytes == null ? null : Bytes.toStringBinary(bytes);
+    }
+
+    /** A scan of the rows that begin so; the client's own call for it has another name in each version. */
+    public static Scan prefix(byte[] prefix) {
+        int length = prefix.length;
+        while (length > 0 && prefix[length - 1] == (byte) 0xff) {
+            length--;
+        }
+        byte[] stop = Arrays.copyOf(prefix, length);
+        if (length > 0) {
+            stop[length - 1]++;
+        }
+        return new Scan().withStartRow(prefix).withStopRow(stop);
     }
 
     /** Split keys from text. */

@@ -139,9 +139,9 @@ public final class Blog implements Program {
             });
             steps.run(state + ": the ten newest", () ->
                 Expect.equalLists(new ArrayList<>(posts.keySet()).subList(0, 10),
-                    Text.rows(table, new Scan().setStartStopRowForPrefixScan(b("123_")).setLimit(10)), "rows"));
+                    Text.rows(table, Text.prefix(b("123_")).setLimit(10)), "rows"));
             steps.run(state + ": others do not leak in", () ->
-                expect(posts, table, new Scan().setStartStopRowForPrefixScan(b("123_"))));
+                expect(posts, table, Text.prefix(b("123_"))));
             // '_' sorts after the digits: 1234_ before 123_ before 12_.
             steps.run(state + ": order of bloggers", () -> {
                 List<String> rows = Text.rows(table, new Scan().setCaching(5_000));

@@ -118,7 +118,7 @@ public final class RowKeys implements Program {
         steps.run(state + ": rows of one reversed entity stay together", () -> {
             try (Table table = cluster.table("rk_reversed")) {
                 Expect.equal(reversed(1234), s(Text.results(table,
-                    new Scan().setStartStopRowForPrefixScan(b(reversed(1234)))).get(0).getRow()), "row");
+                    Text.prefix(b(reversed(1234)))).get(0).getRow()), "row");
             }
         });
         steps.run(state + ": a range over salted keys is one scan per bucket, merged", this::mergedScan);
@@ -141,7 +141,7 @@ public final class RowKeys implements Program {
         steps.run(state + ": longs compare as unsigned bytes", () -> {
             try (Table table = cluster.table("rk_numbers")) {
                 List<Long> longs = new ArrayList<>();
-                for (Result result : Text.results(table, new Scan().setStartStopRowForPrefixScan(b("l")))) {
+                for (Result result : Text.results(table, Text.prefix(b("l")))) {
                     longs.add(Bytes.toLong(result.getRow(), 1));
                 }
                 Expect.equal(List.of(0L, 1L, 9L, 10L, Long.MAX_VALUE, Long.MIN_VALUE, -10L, -1L), longs, "order");
@@ -230,7 +230,7 @@ public final class RowKeys implements Program {
 
     private String numbers(String prefix) throws IOException {
         try (Table table = cluster.table("rk_numbers")) {
-            return Text.rowLine(table, new Scan().setStartStopRowForPrefixScan(b(prefix)));
+            return Text.rowLine(table, Text.prefix(b(prefix)));
         }
     }
 
@@ -288,7 +288,7 @@ public final class RowKeys implements Program {
                 List<String> wanted = new ArrayList<>(allPlaces().subMap(prefix, prefix + "~").keySet());
                 Expect.that(!wanted.isEmpty(), "there should be some");
                 try (Table table = cluster.table("rk_places")) {
-                    Expect.equalLists(wanted, Text.rows(table, new Scan().setStartStopRowForPrefixScan(b(prefix))), "rows");
+                    Expect.equalLists(wanted, Text.rows(table, Text.prefix(b(prefix))), "rows");
                 }
             });
         }

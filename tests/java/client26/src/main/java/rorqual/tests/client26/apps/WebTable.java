@@ -25,6 +25,7 @@ import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.filter.TimestampsFilter;
 import org.apache.hadoop.hbase.util.Bytes;
 import rorqual.tests.client26.Cluster;
+import rorqual.tests.client26.Text;
 import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
@@ -302,9 +303,9 @@ public final class WebTable implements Program {
             steps.run("fragments: the deprecated call refuses none", () ->
                 Expect.fails(IOException.class, "versions must be positive", () -> get("row1").setMaxVersions(0)));
             steps.run("fragments: a prefix scan's borders", () -> {
-                Scan scan = new Scan().setStartStopRowForPrefixScan(b("row"));
+                Scan scan = Text.prefix(b("row"));
                 Expect.equal("row rox", s(scan.getStartRow()) + " " + s(scan.getStopRow()), "borders");
-                Scan open = new Scan().setStartStopRowForPrefixScan(new byte[] {(byte) 0xff, (byte) 0xff});
+                Scan open = Text.prefix(new byte[] {(byte) 0xff, (byte) 0xff});
                 Expect.equal(0, open.getStopRow().length, "stop row of a prefix of only 0xFF");
                 Expect.equal("", rowLine(table, open), "rows above 0xFF 0xFF");
             });

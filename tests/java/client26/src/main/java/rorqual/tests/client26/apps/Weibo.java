@@ -211,8 +211,8 @@ public final class Weibo implements Program {
             String mails = untimed(cluster.connection.getTable(weibo.mailbox), new Scan().withStartRow(b("0003")));
             Expect.that(mails.matches("0003/cf:10008=10008_\\d+ 0003/cf:zoe=zoe_\\d+"), mails);
             try (Table table = cluster.connection.getTable(weibo.content)) {
-                Expect.equal("", Text.rowLine(table, new Scan().setStartStopRowForPrefixScan(b("0008_"))), "prefix scan of 0008_");
-                Expect.equal("", Text.rowLine(table, new Scan().setStartStopRowForPrefixScan(b("ZOE_"))), "prefix scan of ZOE_");
+                Expect.equal("", Text.rowLine(table, Text.prefix(b("0008_"))), "prefix scan of 0008_");
+                Expect.equal("", Text.rowLine(table, Text.prefix(b("ZOE_"))), "prefix scan of ZOE_");
             }
         });
         steps.run("4: two posts of one millisecond are one row, the later wins", () -> {
@@ -222,7 +222,7 @@ public final class Weibo implements Program {
             sameMillisecond = 0;
             try (Table table = cluster.connection.getTable(weibo.content)) {
                 Expect.equal(post("0004", 777) + "second",
-                    timed(table, new Scan().setStartStopRowForPrefixScan(b("0004")).readAllVersions()), "content");
+                    timed(table, Text.prefix(b("0004")).readAllVersions()), "content");
             }
         });
         steps.run("5: a deleted post is skipped on reading, none takes its place", () -> {

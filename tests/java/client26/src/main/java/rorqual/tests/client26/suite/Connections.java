@@ -26,12 +26,15 @@ import org.apache.hadoop.hbase.client.AsyncConnection;
 import org.apache.hadoop.hbase.client.AsyncTable;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.HTableMultiplexer;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.filter.RowFilter;
 import org.apache.hadoop.hbase.filter.SubstringComparator;
 import rorqual.tests.client26.Cluster;
+import rorqual.tests.client26.Text;
+import rorqual.tests.support.Await;
 import rorqual.tests.support.Expect;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Steps;
@@ -54,6 +57,7 @@ public final class Connections implements Program {
         codecs(steps);
         manyCallsAtOnce(steps);
         async(steps);
+        multiplexer(steps);
         steps.run("cluster metrics", () -> {
             ClusterMetrics metrics = cluster.admin.getClusterMetrics();
             Expect.that(metrics.getClusterId() != null && metrics.getClusterId().length() > 10, "cluster id " + metrics.getClusterId());
@@ -159,6 +163,23 @@ public final class Connections implements Program {
         });
     }
 
+    @SuppressWarnings("deprecation")
+    private void multiplexer(Steps steps) {
+        steps.run("HTableMultiplexer", () -> {
+            HTableMultiplexer multiplexer = new HTableMultiplexer(cluster.configuration, 1000);
+            try (Table t = cluster.table("conn")) {
+                for (int i = 0; i < 300; i++) {
+                    Expect.that(multiplexer.put(t.getName(), put((i % 2 == 0 ? "a" : "z") + "multi" + i, "f:q=" + i), 3), "queued");
+                }
+                Await.until("all are written", () -> rowLine(t, new Scan().setFilter(
+                    new RowFilter(CompareOperator.EQUAL, new SubstringComparator("multi")))).split(" ").length == 300);
+                Expect.equal("f:q=299", untimed(t.get(get("zmulti299"))), "the last");
+            } finally {
+                multiplexer.close();
+            }
+        });
+    }
+
     private void async(Steps steps) {
         steps.run("the asynchronous client", () -> {
             try (AsyncConnection connection = ConnectionFactory.createAsyncConnection(Cluster.configuration(Cluster.zookeeper()))
@@ -169,7 +190,7 @@ public final class Connections implements Program {
                     puts.add(t.put(put(String.format("async%03d", i), "f:q=" + i)));
                 }
                 CompletableFuture.allOf(puts.toArray(new CompletableFuture<?>[0])).get(60, TimeUnit.SECONDS);
-                List<Result> results = t.scanAll(new Scan().setStartStopRowForPrefixScan(b("async")).setCaching(70)).get(60,
+                List<Result> results = t.scanAll(Text.prefix(b("async")).setCaching(70)).get(60,
                     TimeUnit.SECONDS);
                 Expect.equal(500, results.size(), "rows");
                 Expect.equal("f:q=499", untimed(results.get(499)), "the last");

@@ -161,7 +161,7 @@ public final class Reads implements Program {
                 "(cc, a]");
             Expect.equal("c b a", rowLine(t, new Scan().setReversed(true).withStartRow(b("cb"))), "from between rows");
         });
-        steps.run("scan: prefix", () -> Expect.equal("c cc", rowLine(t, new Scan().setStartStopRowForPrefixScan(b("c"))), "c…"));
+        steps.run("scan: prefix", () -> Expect.equal("c cc", rowLine(t, Text.prefix(b("c"))), "c…"));
         steps.run("scan: family", () -> Expect.equal("a/g:x@4=4 b/g:z@5=5 cc/g:x@1=1", timed(t, new Scan().addFamily(b("g"))), "g"));
         steps.run("scan: column", () -> Expect.equal("a/f:y@1=1 d/f:y@9=9", timed(t, new Scan().addColumn(b("f"), b("y"))), "f:y"));
         steps.run("scan: versions", () -> Expect.equal("a/f:x@3=3 a/f:x@1=1 b/f:x@2=2 b/f:x@1=1 c/f:x@1=1",

@@ -97,7 +97,7 @@ public final class Writes implements Program {
     }
 
     private static int count(Table t, String prefix) throws Exception {
-        return Text.rows(t, new Scan().setStartStopRowForPrefixScan(b(prefix))).size();
+        return Text.rows(t, Text.prefix(b(prefix))).size();
     }
 
     private void puts(Steps steps, Table t) throws Exception {
@@ -142,7 +142,7 @@ public final class Writes implements Program {
             Expect.equal(1, e.getNumExceptions(), "failures");
             Expect.equal("spoil2", s(e.getRow(0).getRow()), "the failed row");
             Expect.equal(NoSuchColumnFamilyException.class, e.getCause(0).getClass(), "its cause");
-            Expect.equal("spoil1 spoil3", rowLine(t, new Scan().setStartStopRowForPrefixScan(b("spoil"))), "rows there");
+            Expect.equal("spoil1 spoil3", rowLine(t, Text.prefix(b("spoil"))), "rows there");
             Expect.that(t.exists(get("zspoil")), "the other region's");
         });
         steps.run("put: BufferedMutator", () -> {
@@ -167,7 +167,7 @@ public final class Writes implements Program {
         steps.run("delete: a list", () -> {
             t.put(List.of(put("del1", "f:q=1"), put("del2", "f:q=1"), put("del3", "f:q=1"), put("zdel", "f:q=1")));
             t.delete(new ArrayList<>(List.of(delete("del1"), delete("zdel"), delete("absent"))));
-            Expect.equal("del2 del3", rowLine(t, new Scan().setStartStopRowForPrefixScan(b("del"))), "rows");
+            Expect.equal("del2 del3", rowLine(t, Text.prefix(b("del"))), "rows");
             Expect.that(!t.exists(get("zdel")), "the other region's");
         });
         steps.run("delete: a column of two families at once", () -> {
