@@ -32,6 +32,8 @@
 struct rq_server {
     rq_log log;
     rq_vfs *vfs;
+    rq_vfs *machine; /* all of the machine's files: sources of bulk loads */
+    char *data_path; /* absolute, no symbolic links */
     rq_executor *executor;
     rq_epoch *epoch;
     rq_env env;
@@ -154,6 +156,10 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
     };
     RQ_TRY(make_folder(o->data, why));
     RQ_TRY(rq_vfs_posix_new(o->data, &s->vfs, why));
+    RQ_TRY(rq_vfs_posix_new("/", &s->machine, why));
+    s->data_path = realpath(o->data, NULL);
+    if (s->data_path == NULL)
+        return rq_fail(why, RQ_E_IO, "data folder %s: %s", o->data, strerror(errno));
     if (rq_thread_executor_new(threads, &s->executor) != RQ_OK || rq_epoch_new(&s->epoch) != RQ_OK)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     s->env = (rq_env){.vfs = s->vfs, .executor = s->executor, .epoch = s->epoch, .log = &s->log};
@@ -203,7 +209,9 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                         .engine = s->engine,
                                         .catalog = s->catalog,
                                         .config = o->config,
-                                        .loops = s->loops};
+                                        .loops = s->loops,
+                                        .machine = s->machine,
+                                        .data_path = s->data_path};
     RQ_TRY(rq_client_service_new(&client, &s->client, why));
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,
@@ -275,11 +283,9 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
         rq_server_close(s, NULL);
         return rc;
     }
-    char *full = realpath(o->data, NULL);
     snprintf(s->address, sizeof s->address,
              "zookeeper %s:%u, master %s:%u, regionserver %s:%u, data %s", host, p.zk, host,
-             p.master, host, p.rs, full == NULL ? o->data : full);
-    free(full);
+             p.master, host, p.rs, s->data_path);
     *ret = s;
     return RQ_OK;
 }
@@ -324,6 +330,8 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);
     rq_vfs_free(s->vfs);
+    rq_vfs_free(s->machine);
+    free(s->data_path);
     free(s);
     return first;
 }

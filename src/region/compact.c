@@ -137,6 +137,16 @@ static rq_err run(compaction *c, rq_error *why)
     return rc;
 }
 
+/* What a read that began before a bulk load may not see must stay in its own file, where that is
+ * known (rq_store_file.visible_from). A later look finds those reads gone. */
+static bool all_see(const compaction *c)
+{
+    uint64_t oldest = rq__region_smallest_read_point(c->store->region);
+    for (size_t i = 0; i < c->choice.count; i++)
+        if (c->version->files[c->choice.first + i].visible_from > oldest) return false;
+    return true;
+}
+
 /* One round. True: there may be more to do. */
 static bool compact_once(rq__region_store *s, bool wants_major)
 {
@@ -147,6 +157,10 @@ static bool compact_once(rq__region_store *s, bool wants_major)
                                     r->env.executor->now_ms(r->env.executor));
     rq_err rc = RQ_OK;
     rq_error why = {0};
+    if (!all_see(&c)) {
+        atomic_store(&s->postponed, wants_major ? 2 : 1);
+        c.choice.count = 0;
+    }
     if (c.choice.count > 0) {
         atomic_store(&s->running, c.choice.major ? 2 : 1);
         rc = run(&c, &why);

@@ -66,6 +66,8 @@ static void take_settings(rq_engine *e, const rq_config *c)
     e->cell_bytes_max = (uint64_t)rq_config_int(c, RQ_SET_CELL_MAX);
     e->timestamp_slop_ms = rq_config_int(c, RQ_SET_TIMESTAMP_SLOP);
     e->busy_wait_ns = (uint64_t)rq_config_int(c, RQ_SET_BUSY_WAIT) * 1000000;
+    e->bulk_verify = rq_config_int(c, RQ_SET_BULK_VERIFY) != 0;
+    e->bulk_compact = rq_config_int(c, RQ_SET_BULK_COMPACT) != 0;
     e->nonces_enabled = rq_config_int(c, RQ_SET_NONCES) != 0;
     e->blocking_files_wait_ms = (uint64_t)rq_config_int(c, RQ_SET_BLOCKING_WAIT);
     e->compaction = (rq_compaction_settings){
@@ -202,8 +204,10 @@ static void look_at_region(rq_region *r, int64_t now_ms)
     if (rq_region_is_closing(r)) return;
     int64_t since = atomic_load_explicit(&r->oldest_write_ms, memory_order_relaxed);
     if (since != 0 && now_ms - since > MEMSTORE_AGE_MAX_MS) rq__region_request_full_flush(r);
-    for (size_t i = 0; i < r->store_count; i++)
-        rq__store_request_compaction(&r->stores[i], 1);
+    for (size_t i = 0; i < r->store_count; i++) {
+        int postponed = atomic_exchange(&r->stores[i].postponed, 0);
+        rq__store_request_compaction(&r->stores[i], postponed == 0 ? 1 : postponed);
+    }
 }
 
 static void look_at_regions(rq_engine *e)

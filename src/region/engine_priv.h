@@ -26,6 +26,7 @@ struct rq_engine {
     int64_t timestamp_slop_ms; /* INT64_MAX: not checked */
     uint64_t busy_wait_ns;
     bool nonces_enabled;
+    bool bulk_verify, bulk_compact;
     rq_compaction_settings compaction;
     uint64_t blocking_files_wait_ms;
 

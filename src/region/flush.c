@@ -101,13 +101,13 @@ static void begin(rq_region *r, void *arg)
 
 /* --- the manifest ----------------------------------------------------------------------------- */
 
-static rq_err add_family(rq_arena *arena, rq__manifest *m, const rq__region_store *s)
+static rq_err add_family(rq_arena *arena, rq__manifest *m, const rq__region_store *s, size_t more)
 {
     const rq_store_version *v = rq_store_version_now(s->store);
     rq__manifest_family *f = &m->families[m->family_count++];
     f->name = rq_store_schema(s->store)->name;
     f->flushed = s->flushed;
-    f->files = rq_arena_calloc(arena, v->file_count + 1, sizeof *f->files);
+    f->files = rq_arena_calloc(arena, v->file_count + more, sizeof *f->files);
     if (f->files == NULL) return RQ_E_NO_MEMORY;
     for (; f->file_count < v->file_count; f->file_count++) {
         f->files[f->file_count] = rq_arena_copy(arena, rq_slice_cstr(v->files[f->file_count].name));
@@ -150,7 +150,7 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
     rq_epoch_pin(r->env.epoch, &pin);
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
-        rc = add_family(arena, m, &r->stores[i]);
+        rc = add_family(arena, m, &r->stores[i], change_count + 1);
         for (size_t j = 0; j < change_count && rc == RQ_OK; j++)
             if (changes[j].store == &r->stores[i]) change_files(&m->families[i], &changes[j]);
     }

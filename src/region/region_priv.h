@@ -69,6 +69,7 @@ typedef struct rq__region_store {
     rq_compaction_settings compaction; /* const */
     _Atomic bool compacting;           /* a task is queued or runs */
     _Atomic int wanted;  /* 0 nothing, 1 look for a minor one, 2 a major one on request */
+    _Atomic int postponed; /* as wanted, until open reads see all files */
     _Atomic int running; /* 0 none, 1 minor, 2 major: the Admin API's answer */
     rq_task task;
     rq_region *region;
@@ -230,7 +231,7 @@ typedef enum rq__flush_what {
 } rq__flush_what;
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why);
-/* What a commit changes in one store. */
+/* What a commit changes in one store; there may be several for a store. */
 typedef struct rq__store_change {
     rq__region_store *store;
     const rq_store_file *removed;

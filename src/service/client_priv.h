@@ -24,6 +24,8 @@ struct rq_client_service {
     rq_engine *engine;
     rq_catalog *catalog;
     rq_loops *loops;
+    rq_vfs *machine;       /* see rq_client_service_options */
+    const char *data_path; /* borrowed */
     rq__loop_state *loop_states; /* one per loop */
     rq__leases *leases;
     /* settings */
@@ -77,6 +79,9 @@ void rq__handle_multi(void *ctx, rq_call *call);
 void rq__handle_scan(void *ctx, rq_call *call);
 void rq__handle_exec_service(void *ctx, rq_call *call);
 void rq__handle_exec_server_service(void *ctx, rq_call *call);
+void rq__handle_prepare_bulk_load(void *ctx, rq_call *call);
+void rq__handle_bulk_load(void *ctx, rq_call *call);
+void rq__handle_cleanup_bulk_load(void *ctx, rq_call *call);
 
 /* --- scanners' leases (leases.c) -----------------------------------------------------------------
  */

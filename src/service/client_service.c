@@ -194,14 +194,8 @@ void rq__handle_get(void *ctx, rq_call *call)
     step_get(&g->job);
 }
 
-/* --- what is not served here -------------------------------------------------------------------
+/* --- the table ------------------------------------------------------------------------------
  */
-
-static void handle_bulk_load(void *ctx, rq_call *call)
-{
-    (void)ctx;
-    rq_call_fail(call, RQ_E_UNSUPPORTED, "bulk load is not served");
-}
 
 static const rq_rpc_method methods[] = {
     {"Get", &pb__get_request__descriptor, rq__handle_get},
@@ -211,9 +205,9 @@ static const rq_rpc_method methods[] = {
     {"ExecService", &pb__coprocessor_service_request__descriptor, rq__handle_exec_service},
     {"ExecRegionServerService", &pb__coprocessor_service_request__descriptor,
      rq__handle_exec_server_service},
-    {"BulkLoadHFile", &pb__bulk_load_hfile_request__descriptor, handle_bulk_load},
-    {"PrepareBulkLoad", &pb__prepare_bulk_load_request__descriptor, handle_bulk_load},
-    {"CleanupBulkLoad", &pb__cleanup_bulk_load_request__descriptor, handle_bulk_load},
+    {"BulkLoadHFile", &pb__bulk_load_hfile_request__descriptor, rq__handle_bulk_load},
+    {"PrepareBulkLoad", &pb__prepare_bulk_load_request__descriptor, rq__handle_prepare_bulk_load},
+    {"CleanupBulkLoad", &pb__cleanup_bulk_load_request__descriptor, rq__handle_cleanup_bulk_load},
 };
 
 rq_rpc_service rq_client_service_methods(rq_client_service *s)
@@ -269,6 +263,8 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->engine = o->engine;
     s->catalog = o->catalog;
     s->loops = o->loops;
+    s->machine = o->machine;
+    s->data_path = o->data_path;
     s->cell_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_CELL_MAX);
     take_result_limits(s, o->config);
     s->lease_ms = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNER_LEASE);

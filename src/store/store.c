@@ -92,14 +92,19 @@ static void publish(rq_store *s, rq_store_version *v)
     if (old != NULL) rq_epoch_retire(s->env.epoch, &old->retired, release_retired);
 }
 
-rq_err rq_store_version_prepare(const rq_store *s, rq_store_version **ret)
+rq_err rq_store_version_prepare_for(const rq_store *s, size_t more, rq_store_version **ret)
 {
     const rq_store_version *now = rq_store_version_now(s);
     /* A flush may begin meanwhile: one snapshot more than now. */
-    rq_store_version *v = version_alloc(s, now->snapshot_count + 1, now->file_count + 1);
+    rq_store_version *v = version_alloc(s, now->snapshot_count + 1, now->file_count + more);
     if (v == NULL) return RQ_E_NO_MEMORY;
     *ret = v;
     return RQ_OK;
+}
+
+rq_err rq_store_version_prepare(const rq_store *s, rq_store_version **ret)
+{
+    return rq_store_version_prepare_for(s, 1, ret);
 }
 
 void rq_store_version_discard(rq_store_version *v)
@@ -131,9 +136,9 @@ static int compare_files(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
-                      size_t flushed_count, const rq_store_file *removed, size_t removed_count,
-                      const rq_store_file *added)
+static void publish_changed(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
+                            size_t flushed_count, const rq_store_file *removed,
+                            size_t removed_count, const rq_store_file *added, size_t added_count)
 {
     const rq_store_version *now = rq_store_version_now(s);
     v->active = rq_segment_ref(now->active);
@@ -146,9 +151,24 @@ void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flush
         *f = now->files[i];
         rq_hfile_reader_ref(f->reader);
     }
-    if (added != NULL) v->files[v->file_count++] = *added;
+    for (size_t i = 0; i < added_count; i++)
+        v->files[v->file_count++] = added[i];
     qsort(v->files, v->file_count, sizeof *v->files, compare_files);
     publish(s, v);
+}
+
+void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
+                      size_t flushed_count, const rq_store_file *removed, size_t removed_count,
+                      const rq_store_file *added)
+{
+    publish_changed(s, v, flushed, flushed_count, removed, removed_count, added,
+                    added == NULL ? 0 : 1);
+}
+
+void rq_store_publish_added(rq_store *s, rq_store_version *v, const rq_store_file *added,
+                            size_t added_count)
+{
+    publish_changed(s, v, NULL, 0, NULL, 0, added, added_count);
 }
 
 rq_segment *rq_store_active(const rq_store *s)

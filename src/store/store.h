@@ -37,6 +37,9 @@ typedef struct rq_store_file {
     int64_t min_ts, max_ts;
     bool major; /* MAJOR_COMPACTION_KEY */
     bool bulk_loaded;
+    /* Reads below this point do not see the file: it was loaded after they began, though its cells
+     * may count as older (region/bulk_load.h). 0 once the region was opened anew. */
+    uint64_t visible_from;
 } rq_store_file;
 
 typedef struct rq_store_version {
@@ -102,6 +105,9 @@ rq_err rq_store_begin_flush(rq_store *s);
  * file more than now; between prepare and publish no other files may be published. */
 RQ_NODISCARD
 rq_err rq_store_version_prepare(const rq_store *s, rq_store_version **ret);
+/* The same with room for `more` files. */
+RQ_NODISCARD
+rq_err rq_store_version_prepare_for(const rq_store *s, size_t more, rq_store_version **ret);
 void rq_store_version_discard(rq_store_version *v); /* NULL is fine */
 /*
  * Publishes `v`: the version now, without the `segment_count` snapshots given and without the files
@@ -110,5 +116,8 @@ void rq_store_version_discard(rq_store_version *v); /* NULL is fine */
 void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
                       size_t flushed_count, const rq_store_file *removed, size_t removed_count,
                       const rq_store_file *added);
+/* Publishes `v`: the version now and these files, whose reader references pass to it. */
+void rq_store_publish_added(rq_store *s, rq_store_version *v, const rq_store_file *added,
+                            size_t added_count);
 
 #endif

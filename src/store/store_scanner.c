@@ -136,7 +136,7 @@ static bool overlaps_rows(const rq_store_scanner *s, const rq_hfile_info *info)
 static bool file_may_matter(const rq_store_scanner *s, const rq_store_file *f)
 {
     const rq_hfile_info *info = rq_hfile_reader_info(f->reader);
-    if (info->entry_count == 0) return false;
+    if (info->entry_count == 0 || f->visible_from > s->read_point) return false;
     if (f->min_ts <= f->max_ts) {
         if (f->max_ts < s->oldest) return false;
         if (!s->matcher.all_time &&

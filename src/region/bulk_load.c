@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bulk load; contract in bulk_load.h. HBASE: HRegion.bulkLoadHFiles, HStore.assertBulkLoadHFileOk.
+ *
+ *   1. look at every file: readable, its family's, in the region's key range
+ *   2. mark the manifest IN_USE: a file it does not name is from here on a leftover
+ *   3. take the number n, under the token
+ *   4. link the files into the families' folders under their final names (where that cannot be
+ *      done: copy), make bytes and names durable, open them
+ *   5. commit the manifest with all of them: the point of no return
+ *   6. publish the stores' versions, under the token, with one more number m as `visible_from`
+ *   7. raise the read point to m once all that was staged before is durable: the load is visible
+ *   8. remove the sources that were linked
+ *
+ * HBase flushes before step 3, so that the files' order by number is also the order of the cells in
+ * them. Ours need not: cells keep the numbers they were written with, in files too, and a replay
+ * starts from what the manifest says was flushed, never from a file's number. A crash before 5
+ * leaves links that the next opening puts aside, and the sources; one after it leaves sources that
+ * are loaded, as a crash of HBase's client would.
+ */
+#include "region/bulk_load.h"
+
+#include "hfile/reader.h"
+#include "region/engine_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COPY_BYTES ((size_t)1 << 20)
+
+/* One file on its way. */
+typedef struct part {
+    const rq_bulk_file *source;
+    rq__region_store *store;
+    rq_store_file file; /* opened in its new place */
+    char name[RQ_STORE_FILE_NAME_MAX + 1];
+    const char *path; /* of the new place; NULL: nothing is there yet */
+    bool linked, opened;
+} part;
+
+/* A store that gets files. */
+typedef struct target {
+    rq__region_store *store;
+    rq_store_file *files;
+    size_t count;
+    rq_store_version *next;
+} target;
+
+typedef struct loading {
+    rq_region *region;
+    const rq_bulk_load *what;
+    rq_arena arena;
+    part *parts; /* one per file */
+    target *targets;
+    size_t target_count;
+    uint64_t number;     /* n */
+    uint64_t visible_at; /* m */
+    rq_lsn lsn;
+} loading;
+
+static rq_err no_memory(rq_error *why)
+{
+    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+}
+
+/* --- 1: what may be loaded -------------------------------------------------------------------- */
+
+static rq_err family_differs(const part *p, rq_slice found, rq_error *why)
+{
+    rq_slice family = rq_store_schema(p->store->store)->name;
+    return rq_fail(why, RQ_E_INVALID_HFILE, "%s holds cells of family %.*s, not %.*s",
+                   p->source->name, (int)found.len, (const char *)found.ptr, (int)family.len,
+                   (const char *)family.ptr);
+}
+
+static rq_err check_cell(const part *p, const rq_cell *c, rq_buf *last_row, rq_error *why)
+{
+    rq_slice family = rq_store_schema(p->store->store)->name;
+    if (!rq_slice_eq(rq_cell_family(c), family)) return family_differs(p, rq_cell_family(c), why);
+    if (rq_slice_compare(rq_buf_slice(last_row), rq_cell_row(c)) > 0)
+        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its rows do not rise", p->source->name);
+    rq_buf_reset(last_row);
+    return rq_buf_append(last_row, c->row, c->row_len);
+}
+
+/* The first block is read in any case: an encoding we do not know shows there. */
+static rq_err check_cells(const part *p, rq_hfile_reader *reader, bool all, rq_error *why)
+{
+    rq_hfile_scanner s;
+    rq_read_ctx ctx = {.may_block = true};
+    rq_buf last_row = {0};
+    rq_hfile_scanner_init(&s, reader);
+    rq_err rc = rq_hfile_scanner_seek_first(&s, &ctx, why);
+    while (rc == RQ_OK) {
+        rc = check_cell(p, rq_hfile_scanner_cell(&s), &last_row, why);
+        if (rc == RQ_OK && !all) break;
+        if (rc == RQ_OK) rc = rq_hfile_scanner_next(&s, &ctx, why);
+    }
+    rq_hfile_scanner_clear(&s);
+    rq_read_ctx_clear(&ctx);
+    rq_buf_clear(&last_row);
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+static bool in_region(const rq_region_info *info, const rq_cell *first, const rq_cell *last)
+{
+    if (rq_slice_compare(rq_cell_row(first), info->start_key) < 0) return false;
+    return info->end_key.len == 0 || rq_slice_compare(rq_cell_row(last), info->end_key) < 0;
+}
+
+static rq_err check_open(const loading *l, const part *p, rq_hfile_reader *reader, bool *ret_fits,
+                         rq_error *why)
+{
+    const rq_hfile_info *info = rq_hfile_reader_info(reader);
+    rq_cell first;
+    rq_cell last;
+    if (info->entry_count == 0)
+        return rq_fail(why, RQ_E_IOEXCEPTION, "First key can not be null"); /* HBase's words */
+    if (info->order != rq_store_order(p->store->store))
+        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its cells are ordered in another way than %s",
+                       p->source->name, "those of the table");
+    RQ_TRY(rq_cell_parse_key(info->first_key, &first, why));
+    RQ_TRY(rq_cell_parse_key(info->last_key, &last, why));
+    if (!rq_slice_eq(rq_cell_family(&first), rq_cell_family(&last)))
+        return family_differs(p, rq_cell_family(&last), why);
+    *ret_fits = in_region(&l->region->info, &first, &last);
+    return *ret_fits ? check_cells(p, reader, l->region->engine->bulk_verify, why) : RQ_OK;
+}
+
+static rq_err check_file(const loading *l, part *p, bool *ret_fits, rq_error *why)
+{
+    size_t hint = 0;
+    p->store = rq__region_store_of(l->region, p->source->family, &hint);
+    if (p->store == NULL) {
+        char family[256];
+        rq_bytes_to_string(p->source->family, family, sizeof family);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "No such column family %s", family);
+    }
+    rq_hfile_reader *reader;
+    rq_error own = {0};
+    rq_err rc = rq_hfile_reader_open(l->what->source, p->source->path, NULL, false, &reader, &own);
+    if (rc == RQ_OK) {
+        rc = check_open(l, p, reader, ret_fits, &own);
+        rq_hfile_reader_unref(reader);
+    }
+    return rc == RQ_OK ? RQ_OK
+                       : rq_fail(why, rc, "%s: %s", p->source->name,
+                                 own.message[0] == '\0' ? rq_err_text(rc) : own.message);
+}
+
+static rq_err check_files(const loading *l, bool *ret_fits, rq_error *why)
+{
+    *ret_fits = true;
+    for (size_t i = 0; i < l->what->file_count; i++) {
+        bool fits = true;
+        RQ_TRY(check_file(l, &l->parts[i], &fits, why));
+        if (!fits)
+            rq_log_info(l->region->env.log, "region",
+                        "%s: bulk load: %s does not fit into the region", l->region->info.encoded,
+                        l->parts[i].source->name);
+        *ret_fits = *ret_fits && fits;
+    }
+    return RQ_OK;
+}
+
+/* --- 3, 4: into the families' folders --------------------------------------------------------- */
+
+/* token */
+static void take_number(rq_region *r, void *arg)
+{
+    loading *l = arg;
+    l->number = ++r->staged_seqid;
+}
+
+static rq_err copy_bytes(rq_file *from, rq_file *to, uint8_t *buf, const _Atomic bool *stop,
+                         rq_error *why)
+{
+    for (uint64_t at = 0;;) {
+        size_t n;
+        if (atomic_load(stop)) return rq_fail(why, RQ_E_CANCELLED, "the region is closing");
+        RQ_TRY(rq_file_read(from, buf, COPY_BYTES, at, &n, why));
+        if (n == 0) return RQ_OK;
+        RQ_TRY(rq_file_write(to, buf, n, at, why));
+        at += n;
+    }
+}
+
+static rq_err copy_file(const loading *l, const part *p, rq_error *why)
+{
+    rq_file *from = NULL;
+    rq_file *to = NULL;
+    uint8_t *buf = malloc(COPY_BYTES);
+    rq_err rc = buf == NULL ? no_memory(why) : RQ_OK;
+    if (rc == RQ_OK) rc = rq_vfs_open(l->what->source, p->source->path, RQ_OPEN_READ, &from, why);
+    if (rc == RQ_OK)
+        rc = rq_vfs_open(l->region->env.vfs, p->path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL,
+                         &to, why);
+    if (rc == RQ_OK) rc = copy_bytes(from, to, buf, &l->region->stop, why);
+    if (rc == RQ_OK) rc = rq_file_sync(to, why);
+    (void)rq_file_close(from); /* only read */
+    rq_err closed = rq_file_close(to);
+    free(buf);
+    return rc == RQ_OK ? closed : rc;
+}
+
+/* Whoever wrote the file need not have synced it. One that is not ours to write is refused, as by
+ * HBase. */
+static rq_err sync_linked(const loading *l, const part *p, rq_error *why)
+{
+    rq_file *f;
+    RQ_TRY(rq_vfs_open(l->region->env.vfs, p->path, RQ_OPEN_WRITE, &f, why));
+    rq_err rc = rq_file_sync(f, why);
+    rq_err closed = rq_file_close(f);
+    return rc == RQ_OK ? closed : rc;
+}
+
+/* True when the file is in its place by a link; what prevents one (another file system, another
+ * owner) does not prevent a copy. */
+static bool link_file(loading *l, const part *p)
+{
+    if (l->what->copy) return false;
+    const char *to = p->path;
+    if (l->what->root != NULL) {
+        if (strcmp(l->what->root, "-") == 0) return false;
+        to = rq_arena_printf(&l->arena, "%s/%s", l->what->root, p->path);
+    }
+    return to != NULL && rq_vfs_link(l->what->source, p->source->path, to, NULL) == RQ_OK;
+}
+
+static rq_err bring(loading *l, part *p, rq_error *why)
+{
+    rq_store *s = p->store->store;
+    rq_store_new_file_name(s, p->name);
+    size_t len = strlen(p->name);
+    if (l->what->assign_seqid)
+        snprintf(p->name + len, sizeof p->name - len, "_SeqId_%llu_",
+                 (unsigned long long)l->number);
+    p->path = rq_arena_printf(&l->arena, "%s/%s", rq_store_dir(s), p->name);
+    if (p->path == NULL) return no_memory(why);
+    p->linked = link_file(l, p);
+    RQ_TRY(p->linked ? sync_linked(l, p, why) : copy_file(l, p, why));
+    RQ_TRY(rq_store_file_open(s, p->name, &p->file, why));
+    p->opened = true;
+    return RQ_OK;
+}
+
+static target *target_of(loading *l, rq__region_store *s)
+{
+    for (size_t i = 0; i < l->target_count; i++)
+        if (l->targets[i].store == s) return &l->targets[i];
+    target *t = &l->targets[l->target_count++];
+    t->store = s;
+    return t;
+}
+
+static rq_err bring_all(loading *l, rq_error *why)
+{
+    size_t n = l->what->file_count;
+    for (size_t i = 0; i < n; i++) {
+        part *p = &l->parts[i];
+        RQ_TRY(bring(l, p, why));
+        target *t = target_of(l, p->store);
+        if (t->files == NULL) t->files = rq_arena_calloc(&l->arena, n, sizeof *t->files);
+        if (t->files == NULL) return no_memory(why);
+        t->files[t->count++] = p->file;
+    }
+    for (size_t i = 0; i < l->target_count; i++)
+        RQ_TRY(rq_vfs_sync_dir(l->region->env.vfs, rq_store_dir(l->targets[i].store->store), why));
+    return RQ_OK;
+}
+
+/* Best effort: what stays is in no manifest. */
+static void take_back(loading *l)
+{
+    for (size_t i = 0; i < l->target_count; i++)
+        rq_store_version_discard(l->targets[i].next);
+    for (size_t i = 0; i < l->what->file_count; i++) {
+        part *p = &l->parts[i];
+        if (p->opened) {
+            rq_store_file_discard(p->store->store, &p->file);
+        } else if (p->path != NULL) {
+            rq_err rc = rq_vfs_remove(l->region->env.vfs, p->path, NULL);
+            (void)rc;
+        }
+    }
+}
+
+/* --- 5, 6: commit ----------------------------------------------------------------------------- */
+
+/* token */
+static void publish(rq_region *r, void *arg)
+{
+    loading *l = arg;
+    /* Without a number of their own the cells keep those they were written with, wherever that
+     * was; later writes are above them. */
+    for (size_t i = 0; i < l->what->file_count; i++) {
+        const rq_store_file *f = &l->parts[i].file;
+        uint64_t highest = rq_hfile_reader_info(f->reader)->max_memstore_ts;
+        if (f->bulk_loaded || f->max_seqid > highest) highest = f->max_seqid;
+        if (highest > r->staged_seqid) r->staged_seqid = highest;
+    }
+    l->visible_at = ++r->staged_seqid;
+    l->lsn = r->staged_lsn;
+    for (size_t i = 0; i < l->target_count; i++) {
+        target *t = &l->targets[i];
+        for (size_t j = 0; j < t->count; j++)
+            t->files[j].visible_from = l->visible_at;
+        rq_store_publish_added(t->store->store, t->next, t->files, t->count);
+        t->next = NULL;
+    }
+}
+
+static rq_err prepare_versions(loading *l)
+{
+    rq_err rc = RQ_OK;
+    rq_epoch_member pin;
+    rq_epoch_pin(l->region->env.epoch, &pin);
+    for (size_t i = 0; i < l->target_count && rc == RQ_OK; i++)
+        rc = rq_store_version_prepare_for(l->targets[i].store->store, l->targets[i].count,
+                                          &l->targets[i].next);
+    rq_epoch_unpin(l->region->env.epoch, &pin);
+    return rc;
+}
+
+static rq_err commit(loading *l, rq_error *why)
+{
+    rq_region *r = l->region;
+    size_t n = l->what->file_count;
+    rq__store_change *changes = rq_arena_calloc(&l->arena, n, sizeof *changes);
+    if (changes == NULL) return no_memory(why);
+    for (size_t i = 0; i < n; i++)
+        changes[i] = (rq__store_change){.store = l->parts[i].store, .added = &l->parts[i].file};
+    rq__gate_enter(&r->commit_gate, r->env.executor);
+    rq_err rc = prepare_versions(l);
+    if (rc == RQ_OK) rc = rq__region_commit(r, changes, n, why);
+    if (rc == RQ_OK) rq__region_with_token(r, publish, l);
+    rq__gate_leave(&r->commit_gate, r->env.executor);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+/* --- 7, 8: afterwards ------------------------------------------------------------------------- */
+
+static void remove_sources(const loading *l)
+{
+    for (size_t i = 0; i < l->what->file_count; i++) {
+        rq_error own = {0};
+        /* HBase, too, copies from another file system and leaves the source there. */
+        if (l->parts[i].linked &&
+            rq_vfs_remove(l->what->source, l->parts[i].source->path, &own) != RQ_OK)
+            rq_log_warn(l->region->env.log, "region", "%s: %s is loaded and stays: %s",
+                        l->region->info.encoded, l->parts[i].source->name, own.message);
+    }
+}
+
+static rq_err make_visible(const loading *l, rq_error *why)
+{
+    rq_region *r = l->region;
+    if (l->lsn != 0) {
+        rq_err rc = rq_wal_wait_blocking(r->engine->wal, l->lsn, true);
+        if (rc != RQ_OK) return rq_fail(why, rc, "the log failed: %s", rq_err_text(rc));
+    }
+    rq__region_raise_read_point(r, l->visible_at);
+    return RQ_OK;
+}
+
+static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
+{
+    rq_region *r = l->region;
+    bool fits;
+    RQ_TRY(check_files(l, &fits, why));
+    *ret_loaded = fits;
+    if (!fits || l->what->file_count == 0) return RQ_OK;
+    RQ_TRY(rq__region_mark_in_use(r, why));
+    if (l->what->assign_seqid) rq__region_with_token(r, take_number, l);
+    rq_err rc = bring_all(l, why);
+    if (rc == RQ_OK) rc = commit(l, why);
+    if (rc != RQ_OK) {
+        take_back(l);
+        return rc;
+    }
+    remove_sources(l);
+    for (size_t i = 0; i < l->target_count && r->engine->bulk_compact; i++)
+        rq__store_request_compaction(l->targets[i].store, 1);
+    /* A log that fails now takes the region with it; the files are loaded all the same. */
+    return make_visible(l, why);
+}
+
+rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loaded, rq_error *why)
+{
+    *ret_loaded = false;
+    if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
+    loading l = {.region = r, .what = what};
+    l.parts = rq_arena_calloc(&l.arena, what->file_count + 1, sizeof *l.parts);
+    l.targets = rq_arena_calloc(&l.arena, what->file_count + 1, sizeof *l.targets);
+    rq_err rc = l.parts == NULL || l.targets == NULL ? no_memory(why) : RQ_OK;
+    for (size_t i = 0; i < what->file_count && rc == RQ_OK; i++)
+        l.parts[i].source = &what->files[i];
+    if (rc == RQ_OK) rc = run(&l, ret_loaded, why);
+    if (rc != RQ_OK) *ret_loaded = false;
+    atomic_fetch_add_explicit(&r->write_requests, 1, memory_order_relaxed);
+    rq_arena_clear(&l.arena);
+    rq__region_leave(r);
+    return rc;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.rootdir;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+
+/**
+ * The Java half of tests/compat/rootdir/run: commands on standard input, so that one JVM does it all. Each answers
+ * any number of lines "PASS name" and "FAIL name: reason", then "ok" or "failed: reason".
+ *
+ * <pre>
+ *   bulk ZK-PORT FOLDER          HBase's bulk load tools against the server (BulkLoads)
+ *   fill ZK-PORT ROUND FOLDER    tables of every kind, random histories (Contents); later rounds add to them
+ *   dump ZK-PORT FILE            all that a client can see, as text
+ * </pre>
+ */
+public final class Main {
+  private Main() {
+  }
+
+  static Configuration configuration(String zkPort) {
+    Configuration conf = HBaseConfiguration.create();
+    conf.set("hbase.zookeeper.quorum", "127.0.0.1");
+    conf.set("hbase.zookeeper.property.clientPort", zkPort);
+    conf.set("hbase.client.rpc.codec", "org.apache.hadoop.hbase.codec.KeyValueCodecWithTags");
+    conf.setInt("hbase.client.retries.number", 8);
+    conf.setInt("hbase.bulkload.retries.number", 3);
+    conf.setBoolean("hbase.table.sanity.checks", true);
+    for (String c : new String[] {"Snappy", "Lz4", "Zstd"}) {
+      conf.set("hbase.io.compress." + c.toLowerCase() + ".codec",
+        "org.apache.hadoop.hbase.io.compress.aircompressor." + c + "Codec");
+    }
+    return conf;
+  }
+
+  private static void run(String[] words) throws Exception {
+    try (Connection connection = ConnectionFactory.createConnection(configuration(words[1]))) {
+      Path path = Paths.get(words[words.length - 1]);
+      switch (words[0]) {
+        case "bulk":
+          new BulkLoads(connection, path).run();
+          break;
+        default:
+          throw new IllegalArgumentException(words[0]);
+      }
+    }
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      String answer = "ok";
+      try {
+        run(line.split(" "));
+      } catch (Exception | AssertionError e) {
+        e.printStackTrace();
+        answer = "failed: " + e.toString().replace('\n', ' ');
+      }
+      System.out.println(answer);
+      System.out.flush();
+    }
+    System.exit(0);
+  }
+}

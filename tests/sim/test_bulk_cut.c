@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bulk loads under power cuts and failing calls: at every file call of some histories, at random
+ * ones of many. Between other writes, loads of three files over two families are made; afterwards
+ * each is there whole or not at all, whole if it was acknowledged, and the sources of one that is
+ * not there are where they were. All the rest of the history holds as without loads
+ * (engine_history.h).
+ *
+ * RQ_SEEDS=n runs n random seeds; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th file call.
+ */
+#include "engine_history.h"
+
+#include "hfile/writer.h"
+#include "region/bulk_load.h"
+#include "region/region_scanner.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define LOADS 3
+#define ROWS 40 /* of a load */
+#define STEPS 12
+
+/* Load k: rows l<k>-00 … in a:v and b:v (b in two files). */
+static const char families[] = {'a', 'b', 'b'};
+#define FILES RQ_ARRAY_LEN(families)
+
+typedef enum fate { NOT_TRIED, WRITTEN, TRIED, ACKED } fate;
+
+typedef struct world {
+    history h;
+    fate fates[LOADS];
+    char text[1200];
+} world;
+
+static bool excused(const world *w)
+{
+    return w->h.faults || rq_sim_is_cut(w->h.sim);
+}
+
+static void note(world *w, const char *what, const char *detail)
+{
+    if (w->text[0] == '\0') snprintf(w->text, sizeof w->text, "%s: %s", what, detail);
+}
+
+static void source_path(char out[64], unsigned load, size_t file)
+{
+    snprintf(out, 64, "incoming/%u-%zu", load, file);
+}
+
+/* --- making and loading ----------------------------------------------------------------------- */
+
+static rq_err write_source(world *w, unsigned load, size_t file, rq_error *why)
+{
+    char path[64];
+    source_path(path, load, file);
+    rq_hfile_options o = rq_hfile_options_default();
+    o.include_mvcc = false;
+    o.block_bytes = 300;
+    rq_hfile_writer *out;
+    RQ_TRY(rq_hfile_writer_open(w->h.env->vfs, path, &o, &out, why));
+    rq_err rc = RQ_OK;
+    for (unsigned i = 0; i < ROWS && rc == RQ_OK; i++) {
+        char row[16];
+        char value[16];
+        if (file > 0 && i % 2 != file - 1) continue; /* b: every second row in each file */
+        snprintf(row, sizeof row, "l%u-%02u", load, i);
+        snprintf(value, sizeof value, "%u.%u", load, i);
+        rq_cell c = {.row = (uint8_t *)row,
+                     .row_len = (uint16_t)strlen(row),
+                     .family = (const uint8_t *)&families[file],
+                     .family_len = 1,
+                     .qualifier = (const uint8_t *)"v",
+                     .qualifier_len = 1,
+                     .timestamp = 5,
+                     .type = RQ_TYPE_PUT,
+                     .value = (uint8_t *)value,
+                     .value_len = (uint32_t)strlen(value)};
+        rc = rq_hfile_writer_append(out, &c, why);
+    }
+    if (rc == RQ_OK) rc = rq_hfile_writer_finish(out, NULL, why);
+    rq_hfile_writer_close(out);
+    return rc;
+}
+
+static void load(world *w, unsigned k)
+{
+    rq_error why = {0};
+    rq_err rc = rq_vfs_mkdirs(w->h.env->vfs, "incoming", &why);
+    for (size_t i = 0; i < FILES && rc == RQ_OK; i++)
+        rc = write_source(w, k, i, &why);
+    if (rc != RQ_OK && !excused(w)) note(w, "source", why.message);
+    if (rc != RQ_OK) return;
+    w->fates[k] = WRITTEN;
+    char paths[FILES][64];
+    rq_bulk_file files[FILES];
+    for (size_t i = 0; i < FILES; i++) {
+        source_path(paths[i], k, i);
+        files[i] = (rq_bulk_file){rq_slice_of(&families[i], 1), paths[i], paths[i]};
+    }
+    rq_bulk_load what = {.source = w->h.env->vfs,
+                         .root = k == 1 ? "-" : NULL, /* the second is copied */
+                         .files = files,
+                         .file_count = FILES,
+                         .assign_seqid = true};
+    bool loaded = false;
+    if (w->h.region == NULL) return;
+    w->fates[k] = TRIED;
+    rc = rq_region_bulk_load(w->h.region, &what, &loaded, &why);
+    if (rc == RQ_OK && loaded) w->fates[k] = ACKED;
+    if (rc == RQ_OK && !loaded) note(w, "load", "refused");
+    if (rc != RQ_OK && !excused(w)) note(w, "load", why.message);
+}
+
+/* --- checking --------------------------------------------------------------------------------- */
+
+/* How many of its cells are there: a's, b's. */
+static bool count_cells(world *w, unsigned k, unsigned ret[2])
+{
+    char start[8];
+    char stop[8];
+    snprintf(start, sizeof start, "l%u-", k);
+    snprintf(stop, sizeof stop, "l%u.", k);
+    rq_scan scan = {.start_row = rq_slice_cstr(start),
+                    .stop_row = rq_slice_cstr(stop),
+                    .include_start = true,
+                    .max_versions = 9,
+                    .time_range = RQ_TIME_RANGE_ALL,
+                    .store_limit = -1};
+    rq_arena arena = {0};
+    rq_cellblock out = {0};
+    rq_read_ctx ctx = {.may_block = true};
+    rq_region_scanner *s = NULL;
+    rq_scan_limits none = {0};
+    rq_scan_state state;
+    rq_error why = {0};
+    rq_epoch_member pin;
+    ret[0] = ret[1] = 0;
+    rq_epoch_pin(w->h.env->epoch, &pin);
+    rq_err rc = rq_region_scanner_open(w->h.region, &scan, 0, &arena, &s, &why);
+    if (rc == RQ_OK) {
+        do
+            rc = rq_region_scanner_next(s, &none, &ctx, &out, &state, &why);
+        while (rc == RQ_OK && state != RQ_SCAN_DONE);
+    }
+    rq_region_scanner_close(s);
+    rq_epoch_unpin(w->h.env->epoch, &pin);
+    rq_cursor at = rq_cursor_of(rq_buf_slice(&out.bytes));
+    rq_cell c;
+    while (rc == RQ_OK && rq_cellblock_next(&at, &c, NULL) == RQ_OK)
+        ret[c.family[0] - 'a']++;
+    rq_read_ctx_clear(&ctx);
+    rq_cellblock_clear(&out);
+    rq_arena_clear(&arena);
+    if (rc != RQ_OK && !excused(w)) note(w, "read", why.message);
+    return rc == RQ_OK;
+}
+
+static void check_load(world *w, unsigned k)
+{
+    unsigned seen[2];
+    char text[80];
+    if (!count_cells(w, k, seen)) return;
+    bool whole = seen[0] == ROWS && seen[1] == ROWS;
+    snprintf(text, sizeof text, "%u cells in a, %u in b, fate %d", seen[0], seen[1],
+             (int)w->fates[k]);
+    if (!whole && seen[0] + seen[1] > 0) note(w, "a torn load", text);
+    if (!whole && w->fates[k] == ACKED) note(w, "an acknowledged load is lost", text);
+    if (whole && w->fates[k] < TRIED) note(w, "a load that was never made", text);
+    for (size_t i = 0; i < FILES && !whole && w->fates[k] >= WRITTEN; i++) {
+        char path[64];
+        rq_stat st;
+        source_path(path, k, i);
+        if (rq_vfs_stat(w->h.env->vfs, path, &st, NULL) != RQ_OK) note(w, "no source", path);
+    }
+}
+
+static void check(world *w)
+{
+    history_check(&w->h);
+    for (unsigned k = 0; k < LOADS; k++)
+        check_load(w, k);
+}
+
+/* --- histories -------------------------------------------------------------------------------- */
+
+static void run(world *w)
+{
+    for (unsigned k = 0; k < LOADS; k++) {
+        history_steps(&w->h, STEPS);
+        if (!rq_sim_is_cut(w->h.sim) && w->h.region != NULL) load(w, k);
+    }
+    history_steps(&w->h, STEPS);
+}
+
+typedef struct outcome {
+    uint64_t calls;
+    char text[1300];
+} outcome;
+
+static void take_faults(outcome *o, const world *w, const char *when)
+{
+    const char *what = w->text[0] != '\0' ? w->text : w->h.fault;
+    if (o->text[0] == '\0' && what[0] != '\0')
+        snprintf(o->text, sizeof o->text, "%s: %s", when, what);
+}
+
+/* `fail`: the call k fails instead of being the last. */
+static outcome once(uint64_t seed, uint64_t k, bool fail)
+{
+    outcome o = {0};
+    rq_sim_options options = {.again_percent = seed % 4 * 20};
+    rq_sim *sim;
+    world w = {0};
+    assert_int_equal(rq_sim_new(seed, &options, &sim), RQ_OK);
+    history_init(&w.h, sim, seed);
+    if (fail) {
+        w.h.faults = true;
+        rq_sim_fail_at(sim, k, seed % 2 == 0 ? RQ_E_IO : RQ_E_NO_SPACE);
+    } else {
+        rq_sim_cut_at(sim, k);
+    }
+    if (history_open(&w.h)) {
+        run(&w);
+        if (k == 0) check(&w);
+        history_close(&w.h, false);
+    }
+    o.calls = rq_sim_calls(sim);
+    take_faults(&o, &w, "at first");
+    w.h.faults = false;
+    rq_sim_cut_at(sim, 0);
+    rq_sim_restart(sim);
+    for (int round = 0; round < 2 && o.text[0] == '\0'; round++) {
+        if (history_open(&w.h)) {
+            check(&w);
+            history_close(&w.h, true);
+        }
+        take_faults(&o, &w, round == 0 ? "after the restart" : "after the clean stop");
+    }
+    history_clear(&w.h);
+    rq_sim_free(sim);
+    return o;
+}
+
+static uint64_t number_from(const char *name, uint64_t fallback)
+{
+    const char *text = getenv(name);
+    return text == NULL ? fallback : strtoull(text, NULL, 10);
+}
+
+static void every_load_survives_a_random_power_cut(void **state)
+{
+    (void)state;
+    uint64_t only = number_from("RQ_SEED", 0);
+    uint64_t first = only != 0 ? only : 1;
+    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", 40);
+    for (uint64_t seed = first; seed <= last; seed++) {
+        outcome whole = once(seed, 0, false);
+        if (whole.text[0] != '\0') fail_msg("seed %" PRIu64 ": %s", seed, whole.text);
+        uint64_t k = number_from("RQ_CUT", 1 + seed * 2654435761u % whole.calls);
+        outcome o = once(seed, k, false);
+        if (o.text[0] != '\0')
+            fail_msg("seed %" PRIu64 " cut at call %" PRIu64 ": %s", seed, k, o.text);
+    }
+}
+
+static void a_power_cut_at_every_call_is_survived(void **state)
+{
+    (void)state;
+    outcome whole = once(2001, 0, false);
+    for (uint64_t k = 1; k <= whole.calls; k++) {
+        outcome o = once(2001, k, false);
+        if (o.text[0] != '\0') fail_msg("seed 2001 cut at call %" PRIu64 ": %s", k, o.text);
+    }
+}
+
+static void every_call_may_fail_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 3001; seed <= 3001; seed++) {
+        outcome whole = once(seed, 0, false);
+        for (uint64_t k = 1; k <= whole.calls; k++) {
+            outcome o = once(seed, k, true);
+            if (o.text[0] != '\0')
+                fail_msg("seed %" PRIu64 ", call %" PRIu64 " fails: %s", seed, k, o.text);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_load_survives_a_random_power_cut),
+        cmocka_unit_test(a_power_cut_at_every_call_is_survived),
+        cmocka_unit_test(every_call_may_fail_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
