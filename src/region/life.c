@@ -245,11 +245,41 @@ static rq_err find_first_number(rq_region *r, const rq__manifest *m, rq_error *w
 
 /* --- replay ----------------------------------------------------------------------------------- */
 
+/* A log holds cells in no order; a list of them is sorted and linked at a time, since an insert
+ * into a large skip list costs most where its neighbours were not just looked at. */
+#define REPLAY_FIRST 1024 /* until the segment knows what its rows have in common */
+#define REPLAY_LIST 131072
+
+typedef struct replay_list {
+    rq_segment *segment;
+    rq_segment_fresh *fresh; /* NULL: no memory for it, cells are linked one by one */
+    size_t count;
+    size_t full; /* linked when the count has reached it */
+} replay_list;
+
 typedef struct replay {
     rq_region *region;
     rq_error *why;
     uint64_t cells;
+    replay_list *lists; /* one for each store */
 } replay;
+
+static void replay_link(replay_list *l)
+{
+    rq_segment_link_all(l->segment, l->fresh, l->count);
+    l->count = 0;
+    l->full = REPLAY_LIST;
+}
+
+static rq_err replay_cell(replay_list *l, const rq_cell *cell)
+{
+    if (l->fresh == NULL) return rq_segment_add(l->segment, cell);
+    rq_segment_fresh *f = &l->fresh[l->count];
+    RQ_TRY(rq_segment_prepare(l->segment, cell, &f->node));
+    f->seqid = cell->seqid;
+    if (++l->count == l->full) replay_link(l);
+    return RQ_OK;
+}
 
 static rq_err replay_record(void *ctx, const rq_wal_record *rec)
 {
@@ -267,7 +297,7 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
         /* Of a family that was removed: its files are gone too. */
         if (s == NULL || rec->sequence_id <= s->flushed) continue;
         cell.seqid = rec->sequence_id;
-        RQ_TRY(rq_segment_add(rq_store_active(s->store), &cell));
+        RQ_TRY(replay_cell(&p->lists[s - r->stores], &cell));
         p->cells++;
     }
     raise(&r->staged_seqid, rec->sequence_id);
@@ -282,7 +312,18 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
 static rq_err take_replay(rq_region *r, rq_error *why)
 {
     replay p = {.region = r, .why = why};
+    p.lists = calloc(r->store_count, sizeof *p.lists);
+    if (p.lists == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < r->store_count; i++)
+        p.lists[i] = (replay_list){.segment = rq_store_active(r->stores[i].store),
+                                   .fresh = malloc(REPLAY_LIST * sizeof(rq_segment_fresh)),
+                                   .full = REPLAY_FIRST};
     rq_err rc = rq__recovery_take(r->engine, r->info.encoded, replay_record, &p, why);
+    for (size_t i = 0; i < r->store_count; i++) {
+        if (p.lists[i].count > 0) replay_link(&p.lists[i]);
+        free(p.lists[i].fresh);
+    }
+    free(p.lists);
     if (rc != RQ_OK) return rq_fail(why, rc, "replay: %s", rq_err_text(rc));
     if (p.cells > 0)
         rq_log_info(r->env.log, "region", "%s: %llu cells replayed", r->info.encoded,

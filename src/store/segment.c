@@ -13,8 +13,9 @@
  * So a link carries its target's *rank*, a number that orders rows mostly without their bytes, and
  * only nodes that lie before the key are visited. The rank is made of the eight bytes behind the
  * part that the segment's rows have in common ("row-000…"): 0 for rows before that part, the
- * highest number for rows behind it, else 1 + those bytes / 2. Different ranks order two rows,
- * equal ones leave it to the bytes. The common part is found when the segment has 64 and again when
+ * highest number for rows behind it, else 1 + those bytes / 2; where they are decimal digits, as in
+ * many padded keys, fifteen of them fit. Different ranks order two rows, equal ones leave it to the
+ * bytes. The common part is found when the segment has 64 and again when
  * it has 1,024 cells; then all ranks are computed anew. hbase:meta's rows have an order of their
  * own: rank 0.
  *
@@ -47,11 +48,15 @@
 #define CACHE_LINE 64
 /* Nodes of at least this size begin on a cache line; the lost bytes are under 6 %. */
 #define ALIGN_FROM ((size_t)512)
+#define PREFETCH 8 /* nodes ahead when many are linked in order */
+#define NEAR_TRY 3 /* levels climbed from the last node when the key before it was not near */
 #define RANK_MAX UINT64_MAX
 #define RANK_FIRST_AT 64 /* cells */
 #define RANK_AGAIN_AT 1024
 /* Bytes of the common part that still go into the rank: rows grow at their end ("0999", "1000"). */
 #define RANK_SLACK 2
+#define RANK_SLACK_DIGITS 4
+#define RANK_DIGITS 15 /* of 4 bits */
 
 typedef struct link {
     _Atomic uint64_t rank; /* RANK_MAX when there is no next node */
@@ -77,6 +82,7 @@ typedef struct slab {
 typedef struct ranking {
     const uint8_t *common; /* of a row in the segment */
     size_t len;
+    bool digits; /* what follows is made of them, mostly */
 } ranking;
 
 struct rq_segment {
@@ -90,6 +96,7 @@ struct rq_segment {
     uint64_t random;
     rq_segment_node *path[HEIGHT_MAX]; /* where the last link went in; NULL: never */
     rq_segment_node *last;
+    bool in_order; /* the last key was found from the one before it */
     /* written by the writer alone, read by anybody */
     _Atomic unsigned height;
     _Atomic size_t cells;
@@ -132,6 +139,19 @@ static uint64_t eight_bytes(const uint8_t *p, size_t len)
     return v;
 }
 
+/* Four bits a byte: 0 the row's end or a byte before '0', 1 to 10 a digit, 11 a byte behind '9';
+ * what follows one that is no digit does not count. */
+static uint64_t digits_rank(const uint8_t *p, size_t len)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < RANK_DIGITS; i++) {
+        uint64_t d = i >= len || p[i] < '0' ? 0 : p[i] > '9' ? 11 : (uint64_t)p[i] - '0' + 1;
+        v |= d << (4 * (RANK_DIGITS - 1 - i));
+        if (d == 0 || d == 11) break;
+    }
+    return v;
+}
+
 static uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
 {
     if (s->order == RQ_ORDER_META) return 0;
@@ -143,6 +163,7 @@ static uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
         if (c > 0) return RANK_MAX;
         if (c < 0 || len < skip) return 0;
     }
+    if (r != NULL && r->digits) return 1 + digits_rank(row + skip, len - skip);
     return 1 + (eight_bytes(row + skip, len - skip) >> 1);
 }
 
@@ -214,12 +235,12 @@ static inline bool leads_on(const rq_segment *s, const link *l, const probe *key
     }
 }
 
-/* The last node before the key; with `path` that node on every level of the list. */
-static rq_segment_node *find_before(const rq_segment *s, const probe *key, rq_segment_node **path)
+/* The last node before the key, going down from `at`, which is before it, below `level`; with
+ * `path` that node on each of these levels. `behind`: known not to be before the key, seen one
+ * level above; may be NULL. */
+static rq_segment_node *descend(const rq_segment *s, rq_segment_node *at, unsigned level,
+                                rq_segment_node *behind, const probe *key, rq_segment_node **path)
 {
-    rq_segment_node *at = head_of(s);
-    rq_segment_node *behind = NULL; /* known not to be before the key: seen one level above */
-    unsigned level = atomic_load_explicit(&s->height, memory_order_relaxed);
     while (level-- > 0) {
         for (;;) {
             rq_segment_node *next = next_of(at, level);
@@ -233,6 +254,13 @@ static rq_segment_node *find_before(const rq_segment *s, const probe *key, rq_se
         if (path != NULL) path[level] = at;
     }
     return at;
+}
+
+/* The last node before the key; with `path` that node on every level of the list. */
+static rq_segment_node *find_before(const rq_segment *s, const probe *key, rq_segment_node **path)
+{
+    unsigned level = atomic_load_explicit(&s->height, memory_order_relaxed);
+    return descend(s, head_of(s), level, NULL, key, path);
 }
 
 /* A reader's search: again when ranks changed meanwhile, by bytes alone while they change. */
@@ -463,6 +491,15 @@ static void change_ends(rq_segment *s)
     atomic_fetch_add_explicit(&s->epoch, 1, memory_order_release);
 }
 
+/* Whether a rank of eight bytes would miss digits that two rows may differ in. */
+static bool goes_on_in_digits(const rq_cell *c, size_t at)
+{
+    size_t end = c->row_len < at + 9 ? c->row_len : at + 9;
+    for (size_t i = at; i < end; i++)
+        if (c->row[i] < '0' || c->row[i] > '9') return false;
+    return end > at;
+}
+
 /* What the first and the last row have in common, all have. */
 static void rank_again(rq_segment *s)
 {
@@ -473,10 +510,12 @@ static void rank_again(rq_segment *s)
     node_cell(next_of(head_of(s), 0), &first);
     node_cell(last_of(s), &last);
     size_t len = common_length(&first, &last);
-    len = len < RANK_SLACK ? 0 : len - RANK_SLACK;
+    bool digits = goes_on_in_digits(&first, len) && goes_on_in_digits(&last, len);
+    size_t slack = digits ? RANK_SLACK_DIGITS : RANK_SLACK;
+    len = len < slack ? 0 : len - slack;
     const ranking *now = atomic_load_explicit(&s->ranking, memory_order_relaxed);
-    if (len == (now == NULL ? 0 : now->len)) return;
-    *r = (ranking){first.row, len};
+    if (len == (now == NULL ? 0 : now->len) && digits == (now != NULL && now->digits)) return;
+    *r = (ranking){first.row, len, digits};
     change_begins(s);
     atomic_store_explicit(&s->ranking, r, memory_order_release);
     for (rq_segment_node *n = next_of(head_of(s), 0); n != NULL; n = next_of(n, 0)) {
@@ -499,23 +538,38 @@ static void rank_again(rq_segment *s)
 /* --- linking */
 
 /*
- * Fills s->path for the key. Keys often come in order (one batch, time series): when the key
- * belongs right behind the node linked last, the path of then still holds, with that node on its
- * levels.
+ * Fills s->path for the key. Keys often come in order (one batch, time series, a sorted replay):
+ * then the key belongs not far behind the node linked last. The path of then still holds, with that
+ * node on its levels; from it the search climbs until a level leads past the key, and descends
+ * there: a step for each doubling of the distance, over nodes that were just looked at. (Pugh's
+ * search finger.) Keys in no order pay for a try at the lowest levels only.
  */
-static void find_path(rq_segment *s, const probe *key)
+static bool find_near(rq_segment *s, const probe *key)
 {
     rq_segment_node *last = s->last;
-    rq_segment_node *next;
-    if (last != NULL && last->rank <= key->rank &&
-        (last->rank < key->rank || node_compare(s, last, key) < 0) &&
-        !leads_on(s, link_of(last, 0), key, &next)) {
-        unsigned height = atomic_load_explicit(&s->height, memory_order_relaxed);
-        for (unsigned i = 0; i < last->height && i < height; i++)
-            s->path[i] = last;
-        return;
+    rq_segment_node *at = last;
+    rq_segment_node *next = NULL;
+    unsigned height = atomic_load_explicit(&s->height, memory_order_relaxed);
+    unsigned limit = s->in_order ? height : NEAR_TRY;
+    unsigned level = 0;
+    if (last == NULL || last->rank > key->rank ||
+        (last->rank == key->rank && node_compare(s, last, key) >= 0))
+        return false;
+    for (;; level++) {
+        if (level == limit || level == height) return false;
+        at = level < last->height ? last : s->path[level];
+        if (!leads_on(s, link_of(at, level), key, &next)) break;
     }
-    find_before(s, key, s->path);
+    for (unsigned i = level; i < last->height && i < height; i++)
+        s->path[i] = last;
+    descend(s, at, level, next, key, s->path);
+    return true;
+}
+
+static void find_path(rq_segment *s, const probe *key)
+{
+    s->in_order = find_near(s, key);
+    if (!s->in_order) find_before(s, key, s->path);
 }
 
 static void copy_link(link *to, const link *from)
@@ -575,6 +629,40 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     s->last = n;
     note(s, &cell, rq_get_be32(n->bytes));
     if (s->rank_at != 0 && rq_segment_cell_count(s) >= s->rank_at) rank_again(s);
+}
+
+/* Equal cells in the order given: the later one replaces the earlier. */
+static int fresh_compare(const void *a, const void *b, void *order)
+{
+    const rq_segment_fresh *x = (const rq_segment_fresh *)a;
+    const rq_segment_fresh *y = (const rq_segment_fresh *)b;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    rq_cell cx, cy;
+    node_cell(x->node, &cx);
+    node_cell(y->node, &cy);
+    int c = rq_cell_compare(*(const rq_cell_order *)order, &cx, &cy);
+    if (c != 0) return c;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+void rq_segment_link_all(rq_segment *s, rq_segment_fresh *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        rq_cell cell;
+        node_cell(list[i].node, &cell);
+        list[i].rank = rank_of(s, cell.row, cell.row_len);
+        list[i].node->seqid = list[i].seqid;
+        list[i].place = i;
+    }
+    qsort_r(list, count, sizeof *list, fresh_compare, &s->order);
+    for (size_t i = 0; i < count; i++) {
+        if (i + PREFETCH < count) {
+            const char *soon = (const char *)list[i + PREFETCH].node;
+            __builtin_prefetch(soon);
+            __builtin_prefetch(soon + CACHE_LINE);
+        }
+        rq_segment_link(s, list[i].node, list[i].seqid);
+    }
 }
 
 rq_err rq_segment_add(rq_segment *s, const rq_cell *cell)

@@ -41,6 +41,15 @@ rq_err rq_segment_prepare(rq_segment *s, const rq_cell *cell, rq_segment_node **
 rq_slice rq_segment_node_bytes(const rq_segment_node *n);
 /* Readable from here on. Prepared nodes may be linked in any order. */
 void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid);
+/* Many at once: puts the list into key order and links it, which takes a fraction of the time that
+ * as many links in no order take. Equal cells: the later in the list wins, as by single links. */
+typedef struct rq_segment_fresh {
+    rq_segment_node *node;
+    uint64_t seqid;
+    uint64_t rank; /* the segment's, like the next */
+    size_t place;
+} rq_segment_fresh;
+void rq_segment_link_all(rq_segment *s, rq_segment_fresh *list, size_t count);
 /* Gives back `n` and everything prepared after it. REQUIRES: none of it was linked. */
 void rq_segment_rollback(rq_segment *s, rq_segment_node *n);
 

@@ -24,6 +24,7 @@ typedef struct model_cell {
 typedef struct model {
     rq_random random;
     rq_cell_order order;
+    bool decimal;       /* rows are padded numbers, mostly */
     model_cell **cells; /* in order, unique by key and seqid */
     size_t count;
 } model;
@@ -36,8 +37,13 @@ static void fill(model *m, model_cell *c)
     unsigned n = (unsigned)rq_random_below(&m->random, 200);
     if (m->order == RQ_ORDER_META)
         snprintf(c->row, sizeof c->row, meta_rows[n % 4], n);
+    else if (m->decimal)
+        snprintf(c->row, sizeof c->row, "id-%018u", n * 7919u);
     else
         snprintf(c->row, sizeof c->row, "%.*s%u", (int)(n % 12), "common-prefix", n);
+    /* Once the ranks count on digits: rows that are cut, or hold the bytes around '0' and '9'. */
+    if (m->decimal && m->count > 1100 && n % 5 == 0)
+        c->row[rq_random_below(&m->random, 21)] = "/:\x01~\0"[rq_random_below(&m->random, 5)];
     snprintf(c->qualifier, sizeof c->qualifier, "q%u", (unsigned)rq_random_below(&m->random, 3));
     size_t len = rq_random_below(&m->random, 10) == 0 ? 399 : 8;
     snprintf(c->value, sizeof c->value, "%0*" PRIu64, (int)len,
@@ -93,10 +99,26 @@ static void assert_same(const model *m, size_t i, const rq_segment_cursor *c, ui
         fail_msg("seed %" PRIu64 ": cell %zu differs", seed, i);
 }
 
-static void check_against_model(uint64_t seed, rq_cell_order order)
+/* Some cells at once, in no order, one of them twice. */
+static void add_many(rq_segment *s, model *m)
+{
+    rq_segment_fresh list[40];
+    size_t count = 1 + rq_random_below(&m->random, RQ_ARRAY_LEN(list) - 1);
+    for (size_t i = 0; i < count; i++) {
+        model_cell *fresh = calloc(1, sizeof *fresh);
+        fill(m, fresh);
+        assert_int_equal(rq_segment_prepare(s, &fresh->cell, &list[i].node), RQ_OK);
+        list[i].seqid = fresh->cell.seqid;
+        model_add(m, fresh);
+    }
+    rq_segment_link_all(s, list, count);
+}
+
+static void check_against_model(uint64_t seed, rq_cell_order order, bool decimal)
 {
     enum { ADDS = 1600 }; /* past both renewals of the ranks */
-    model m = {.order = order, .cells = calloc(ADDS + 1, sizeof(model_cell *))};
+    model m = {.order = order, .decimal = decimal};
+    m.cells = calloc(ADDS * 5, sizeof(model_cell *));
     rq_segment *s;
     rq_segment_cursor c;
     rq_random_seed(&m.random, seed);
@@ -115,6 +137,7 @@ static void check_against_model(uint64_t seed, rq_cell_order order)
         }
         assert_int_equal(rq_segment_add(s, &fresh->cell), RQ_OK);
         model_add(&m, fresh);
+        if (rq_random_below(&m.random, 16) == 0) add_many(s, &m);
         model_cell probe;
         fill(&m, &probe);
         size_t at = model_seek(&m, &probe.cell);
@@ -143,7 +166,7 @@ static void a_segment_holds_what_a_sorted_array_would(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++)
-        check_against_model(seed, seed % 4 == 0 ? RQ_ORDER_META : RQ_ORDER_DEFAULT);
+        check_against_model(seed, seed % 4 == 0 ? RQ_ORDER_META : RQ_ORDER_DEFAULT, seed % 2 == 1);
 }
 
 static rq_cell numbered(char row[16], unsigned n, uint64_t seqid)
