@@ -213,9 +213,10 @@ static rq_err fill_response(scan_job *s, Pb__ScanResponse *response)
         response->heartbeat_message = 1;
         if (h->extra.need_cursor) RQ_TRY(add_cursor(s, response));
     }
+    /* HBASE-18000: in every answer, for asynchbase. */
+    response->has_scanner_id = 1;
+    response->scanner_id = h->id;
     if (s->opened) {
-        response->has_scanner_id = 1;
-        response->scanner_id = h->id;
         response->has_mvcc_read_point = 1;
         response->mvcc_read_point = rq_region_scanner_read_point(h->scanner);
         response->has_ttl = 1;
@@ -537,7 +538,10 @@ static rq_err begin_scan(scan_job *s, rq_error *why)
 
 static void reply_empty(rq_call *call)
 {
+    const Pb__ScanRequest *request = (const Pb__ScanRequest *)call->param;
     Pb__ScanResponse response = PB__SCAN_RESPONSE__INIT;
+    response.has_scanner_id = request->has_scanner_id;
+    response.scanner_id = request->scanner_id;
     rq_call_reply(call, &response.base);
 }
 

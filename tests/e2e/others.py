@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that are not HBase's own: gohbase (plain, and with snappy cell blocks) and asynchbase.
+
+    others.py                  starts build/rorqual (or RORQUAL) on a temporary folder
+    ZK=host:port others.py     tests a server that runs already; PEER=hbase leaves snappy out, which a real
+                               HBase without Hadoop's native library does not speak
+
+gohbase needs Go (Debian: golang-go) and, once, the Go module proxy. Ends with 'N passed, N failed'.
+"""
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from rorqual import BINARY, JAVA, ROOT, Report, Server, build_java, fail_hard, java
+
+GO = ROOT / "tests/go"
+
+
+def gohbase(report, zk, folder):
+    if not shutil.which("go"):
+        print("SKIP gohbase: there is no go on the PATH (Debian's package is golang-go)", flush=True)
+        return
+    binary = folder / "gohbase"
+    built = subprocess.run(["go", "build", "-o", str(binary), "."], cwd=GO, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if built.returncode:
+        report.outcome("gohbase/builds", built.stdout.strip()[-500:])
+        return
+    for snappy in ("", "1") if os.environ.get("PEER") != "hbase" else ("",):
+        ran = subprocess.run([str(binary)], stdout=subprocess.PIPE, text=True, check=False, timeout=600,
+                             env={**os.environ, "ZK": zk, "SNAPPY": snappy})
+        for line in ran.stdout.splitlines():
+            if line.startswith(("PASS", "FAIL")):
+                report.line(line.replace("gohbase/", "gohbase with snappy/") if snappy else line)
+        if ran.returncode not in (0, 1):
+            report.outcome("gohbase/ends", f"code {ran.returncode}")
+
+
+def asynchbase(report, zk, folder):
+    """asynchbase makes no tables: HBase's client does."""
+    run = f"o{random.randrange(10**6):06}"
+    tool = [str(JAVA), "class", "26", "rorqual.tests.client26.TableTool"]
+    with open(folder / "tool.log", "ab") as log:
+        for arguments in (["create", f"async_{run}", "f,g", "row0300,row0700"], None, ["drop", f"async_{run}"]):
+            if arguments is None:
+                java(report, "asynchbase", "write", zk, run, folder / "asynchbase.log")
+                continue
+            ran = subprocess.run(tool + arguments, env={**os.environ, "ZK": zk}, stderr=log, check=False)
+            report.outcome(f"asynchbase/{arguments[0]} table", f"code {ran.returncode}" if ran.returncode else None)
+
+
+def main():
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="rorqual-others-") as name:
+        folder = pathlib.Path(name)
+        build_java()
+        server = None
+        zk = os.environ.get("ZK")
+        if not zk:
+            if not os.path.exists(BINARY):
+                fail_hard(f"no server at {BINARY}")
+            server = Server(folder / "data", folder / "server.log")
+            zk = server.zk
+        gohbase(report, zk, folder)
+        asynchbase(report, zk, folder)
+        if server:
+            report.outcome("server/stops cleanly", server.stop())
+    return report.finish()
+
+
+sys.exit(main())

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.client26;
+
+import java.util.Arrays;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
+import org.apache.hadoop.hbase.regionserver.BloomType;
+
+/** Tables for clients that make none: {@code create NAME FAMILY,… [SPLIT,…]}, {@code drop NAME}. */
+public final class TableTool {
+    private TableTool() {}
+
+    public static void main(String[] args) throws Exception {
+        try (Cluster cluster = Cluster.fromEnvironment()) {
+            TableName name = TableName.valueOf(args[1]);
+            if (args[0].equals("drop")) {
+                cluster.drop(name);
+            } else {
+                TableDescriptorBuilder builder = TableDescriptorBuilder.newBuilder(name);
+                Arrays.stream(args[2].split(",")).forEach(family -> builder.setColumnFamily(family(family)));
+                byte[][] splits = args.length > 3 ? Text.keys(args[3].split(",")) : null;
+                cluster.admin.createTable(builder.build(), splits);
+            }
+        }
+        System.exit(0);
+    }
+
+    /** As OpenTSDB's script makes them. */
+    private static ColumnFamilyDescriptor family(String name) {
+        return ColumnFamilyDescriptorBuilder.newBuilder(Text.b(name)).setBloomFilterType(BloomType.ROW)
+            .setDataBlockEncoding(DataBlockEncoding.DIFF).setMaxVersions(1).build();
+    }
+}
