@@ -94,6 +94,7 @@ static rq_err value_table(const rq__znodes *z, rq_slice name, rq_arena *arena, r
 {
     const rq_catalog_table *table = rq_catalog_table_find(z->catalog, name);
     if (table == NULL) return RQ_E_NOT_FOUND;
+    ret->changes = true;
     Pb__DeprecatedTableState m = PB__DEPRECATED_TABLE_STATE__INIT;
     m.state = (Pb__DeprecatedTableState__State)table->state;
     return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
@@ -102,7 +103,7 @@ static rq_err value_table(const rq__znodes *z, rq_slice name, rq_arena *arena, r
 static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
     (void)arena;
-    (void)ret;
+    ret->changes = true;
     return rq_catalog_namespace_find(z->catalog, name) == NULL ? RQ_E_NOT_FOUND : RQ_OK;
 }
 
@@ -128,6 +129,7 @@ static rq_err list_tables(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
     for (size_t i = 0; i < count; i++)
         ret->children[i] = tables[i]->schema->name;
     ret->child_count = count;
+    ret->changes = true;
     return RQ_OK;
 }
 
@@ -141,6 +143,7 @@ static rq_err list_namespaces(const rq__znodes *z, rq_arena *arena, rq__znode *r
     for (size_t i = 0; i < count; i++)
         ret->children[i] = namespaces[i]->name;
     ret->child_count = count;
+    ret->changes = true;
     return RQ_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct rq__znode {
     rq_slice *children; /* names; only when asked for */
     size_t child_count;
     bool ephemeral;
+    bool changes; /* with the catalog's view; the others are as they were at the start */
 } rq__znode;
 
 /* The protobuf form of a server's name; its strings are s's. */

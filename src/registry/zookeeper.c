@@ -12,8 +12,10 @@
  * watch set again after one fires.
  *
  * Watches: each connection keeps its own with what the node looked like (a hash of data and
- * children). While it has one on something that can change, a timer compares when the catalog's
- * view number has moved.
+ * children). They are compared when the catalog's view number has moved: before a request is
+ * answered, so that nobody sees a new state before the event that tells of it, and by a timer. As
+ * in a real server, exists and getData make the same kind of watch, and who watches data and
+ * children of a node learns of its end once.
  *
  * Everything of a connection is used on its loop's thread only.
  */
@@ -31,7 +33,8 @@
 #define TIMEOUT_MIN_MS 4000
 #define TIMEOUT_MAX_MS 90000 /* HBASE: zookeeper.session.timeout */
 #define WATCH_PERIOD_NS 100000000
-#define WATCHES_MAX 10000 /* of a connection */
+#define WATCHES_MAX 10000               /* of a connection */
+#define UNREAD_MAX ((size_t)256 * 1024) /* answers; with more, no request is read */
 
 struct rq_registry {
     rq_env env;
@@ -42,7 +45,7 @@ struct rq_registry {
     int64_t zxid_start;
 };
 
-typedef enum watch_kind { WATCH_DATA, WATCH_EXIST, WATCH_CHILD } watch_kind;
+typedef enum watch_kind { WATCH_DATA, WATCH_CHILD } watch_kind;
 
 typedef struct watch {
     struct watch *next;
@@ -63,13 +66,18 @@ typedef struct connection {
     rq_arena arena; /* of the request at hand */
     watch *watches;
     size_t watch_count;
-    uint64_t view_seen;
+    uint64_t view_seen; /* what the watches were compared with, and the answer at hand is of */
     rq_loop_timer timer;
 } connection;
 
+static int64_t zxid_of(const rq_registry *r, uint64_t view)
+{
+    return r->zxid_start + (int64_t)view;
+}
+
 static int64_t zxid_now(const rq_registry *r)
 {
-    return r->zxid_start + (int64_t)(rq_catalog_view_number(r->catalog) & 0xffff);
+    return zxid_of(r, rq_catalog_view_number(r->catalog));
 }
 
 /* --- nodes
@@ -81,17 +89,17 @@ static rq_err read_node(connection *c, rq_slice path, rq__znode *ret, rq__zk_sta
     const rq_registry *r = c->registry;
     RQ_TRY(rq__znode_get(&r->znodes, path, &c->arena, ret));
     int64_t started = rq_catalog_server(r->catalog)->start_code;
-    bool changes = ret->child_count > 0;
+    int64_t changed = ret->changes ? zxid_now(r) : r->zxid_start;
     *ret_stat = (rq__zk_stat){
         .czxid = r->zxid_start,
-        .mzxid = r->zxid_start,
+        .mzxid = changed,
         .ctime = started,
         .mtime = started,
         .cversion = (int32_t)ret->child_count,
         .ephemeral_owner = ret->ephemeral ? started : 0,
         .data_length = (int32_t)ret->data.len,
         .child_count = (int32_t)ret->child_count,
-        .pzxid = changes ? zxid_now(r) : r->zxid_start,
+        .pzxid = changed,
     };
     return RQ_OK;
 }
@@ -125,7 +133,6 @@ static rq_err add_watch(connection *c, watch_kind kind, rq_slice path, const rq_
         w->children_crc = children_crc(node);
     }
     if (c->watches == NULL) {
-        c->view_seen = rq_catalog_view_number(c->registry->catalog);
         c->timer.run = check_watches;
         rq_loop_timer_arm(rq_stream_loop(c->stream), &c->timer, WATCH_PERIOD_NS);
     }
@@ -159,6 +166,25 @@ static int event_of(const watch *w, const rq__znode *node)
                                                                        : RQ__ZK_NODE_DATA_CHANGED;
 }
 
+static void drop_watch(connection *c, watch **p)
+{
+    watch *w = *p;
+    *p = w->next;
+    c->watch_count--;
+    free(w);
+}
+
+/* Drops the path's watches from *p on. */
+static void drop_watches_on(connection *c, watch **p, rq_slice path)
+{
+    while (*p != NULL) {
+        if (rq_slice_eq(rq_slice_of((*p)->path, (*p)->path_len), path))
+            drop_watch(c, p);
+        else
+            p = &(*p)->next;
+    }
+}
+
 static rq_err fire_watches(connection *c)
 {
     for (watch **p = &c->watches; *p != NULL;) {
@@ -172,27 +198,30 @@ static rq_err fire_watches(connection *c)
             p = &w->next;
             continue;
         }
-        *p = w->next;
-        c->watch_count--;
-        rc = send_event(c, (enum rq__zk_event)event, path);
-        free(w);
-        if (rc != RQ_OK) return rc;
+        RQ_TRY(send_event(c, (enum rq__zk_event)event, path));
+        if (event == RQ__ZK_NODE_DELETED) drop_watches_on(c, &w->next, path);
+        drop_watch(c, p);
     }
     rq_arena_reset(&c->arena);
     return RQ_OK;
 }
 
+/* Compares when something may have changed since the last time. */
+static rq_err look_at_watches(connection *c)
+{
+    uint64_t view = rq_catalog_view_number(c->registry->catalog);
+    if (view == c->view_seen) return RQ_OK;
+    c->view_seen = view;
+    return fire_watches(c);
+}
+
 static void check_watches(rq_loop_timer *timer)
 {
     connection *c = RQ_CONTAINER_OF(timer, connection, timer);
-    uint64_t view = rq_catalog_view_number(c->registry->catalog);
-    if (view != c->view_seen) {
-        c->view_seen = view;
-        rq_err rc = fire_watches(c);
-        if (rc != RQ_OK) {
-            rq_stream_close(c->stream, rc);
-            return;
-        }
+    rq_err rc = look_at_watches(c);
+    if (rc != RQ_OK) {
+        rq_stream_close(c->stream, rc);
+        return;
     }
     if (c->watches != NULL)
         rq_loop_timer_arm(rq_stream_loop(c->stream), &c->timer, WATCH_PERIOD_NS);
@@ -228,7 +257,7 @@ static rq_err do_exists(connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
     RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
     if (*err == RQ__ZK_MARSHALLING) return RQ_OK;
     bool there = *err == RQ__ZK_OK;
-    if (watched) RQ_TRY(add_watch(c, WATCH_EXIST, path, there ? &node : NULL));
+    if (watched) RQ_TRY(add_watch(c, WATCH_DATA, path, there ? &node : NULL));
     return there ? rq__zk_write_stat(out, &stat) : RQ_OK;
 }
 
@@ -312,9 +341,12 @@ static rq_err refuse_write(connection *c, rq_cursor *in, rq_buf *out, int32_t *e
     return RQ_OK;
 }
 
-/* One list of setWatches: `since` is the last zxid the client has seen; what changed after it fires
- * at once, the rest is watched again. */
-static rq_err set_watches_of(connection *c, rq_cursor *in, watch_kind kind, int64_t since,
+/* The three lists of setWatches, in their order. `exist` holds what was not there. */
+typedef enum watch_list { LIST_DATA, LIST_EXIST, LIST_CHILD } watch_list;
+
+/* One list: `since` is the last zxid the client has seen; what changed after it fires at once, the
+ * rest is watched again. A node of a table counts as changed when any table has. */
+static rq_err set_watches_of(connection *c, rq_cursor *in, watch_list list, int64_t since,
                              int32_t *err)
 {
     int32_t count;
@@ -334,13 +366,14 @@ static rq_err set_watches_of(connection *c, rq_cursor *in, watch_kind kind, int6
         if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
         int event = 0;
         if (rc != RQ_OK)
-            event = kind == WATCH_EXIST ? 0 : RQ__ZK_NODE_DELETED;
-        else if (kind == WATCH_EXIST)
+            event = list == LIST_EXIST ? 0 : RQ__ZK_NODE_DELETED;
+        else if (list == LIST_EXIST)
             event = RQ__ZK_NODE_CREATED;
-        else if (kind == WATCH_DATA && stat.mzxid > since)
+        else if (list == LIST_DATA && stat.mzxid > since)
             event = RQ__ZK_NODE_DATA_CHANGED;
-        else if (kind == WATCH_CHILD && stat.pzxid > since)
+        else if (list == LIST_CHILD && stat.pzxid > since)
             event = RQ__ZK_NODE_CHILDREN_CHANGED;
+        watch_kind kind = list == LIST_CHILD ? WATCH_CHILD : WATCH_DATA;
         if (event != 0)
             RQ_TRY(send_event(c, (enum rq__zk_event)event, path));
         else
@@ -351,15 +384,14 @@ static rq_err set_watches_of(connection *c, rq_cursor *in, watch_kind kind, int6
 
 static rq_err do_set_watches(connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
 {
-    static const watch_kind kinds[] = {WATCH_DATA, WATCH_EXIST, WATCH_CHILD};
     int64_t since;
     (void)out;
     if (!rq__zk_read_i64(in, &since)) {
         *err = RQ__ZK_MARSHALLING;
         return RQ_OK;
     }
-    for (size_t i = 0; i < RQ_ARRAY_LEN(kinds) && *err == RQ__ZK_OK; i++)
-        RQ_TRY(set_watches_of(c, in, kinds[i], since, err));
+    for (watch_list list = LIST_DATA; list <= LIST_CHILD && *err == RQ__ZK_OK; list++)
+        RQ_TRY(set_watches_of(c, in, list, since, err));
     return RQ_OK;
 }
 
@@ -397,7 +429,7 @@ static rq_err answer(connection *c, int32_t xid, int32_t err, const rq_buf *body
     size_t at;
     rq_buf *out = rq_stream_out(c->stream);
     RQ_TRY(rq__zk_frame_begin(out, &at));
-    RQ_TRY(rq__zk_reply_header(out, xid, zxid_now(c->registry), err));
+    RQ_TRY(rq__zk_reply_header(out, xid, zxid_of(c->registry, c->view_seen), err));
     if (err == RQ__ZK_OK) RQ_TRY(rq_buf_append(out, body->ptr, body->len));
     rq__zk_frame_end(out, at);
     rq_stream_written(c->stream);
@@ -411,7 +443,8 @@ static rq_err handle_request(connection *c, rq_slice frame)
     int32_t xid, op, err = RQ__ZK_OK;
     if (!rq__zk_read_i32(&in, &xid) || !rq__zk_read_i32(&in, &op)) return RQ_E_CORRUPT;
     request_fn *run = find_request(op);
-    rq_err rc = RQ_OK;
+    rq_err rc = look_at_watches(c);
+    if (rc != RQ_OK) return rc;
     if (run == NULL)
         err = RQ__ZK_UNIMPLEMENTED;
     else
@@ -556,6 +589,10 @@ static size_t on_data(rq_stream *stream, rq_slice bytes)
     size_t total = 0;
     while (!rq_stream_closing(stream)) {
         size_t used;
+        if (rq_stream_out_pending(stream) > UNREAD_MAX) {
+            rq_stream_pause(stream);
+            break;
+        }
         rq_err rc = take_frame(c, rq_slice_of(bytes.ptr + total, bytes.len - total), &used);
         if (rc != RQ_OK) {
             rq_stream_close(stream, rc);
@@ -566,6 +603,14 @@ static size_t on_data(rq_stream *stream, rq_slice bytes)
     }
     set_deadline(c);
     return rq_stream_closing(stream) ? bytes.len : total;
+}
+
+/* The client takes its answers: its next requests are read. */
+static void on_drain(rq_stream *stream)
+{
+    if (!rq_stream_paused(stream) || rq_stream_out_pending(stream) > UNREAD_MAX) return;
+    set_deadline(rq_stream_user(stream));
+    rq_stream_resume(stream);
 }
 
 /* Nothing was heard for the session's timeout. */
@@ -591,6 +636,7 @@ static void on_close(rq_stream *stream, rq_err why)
 static const rq_stream_events events = {
     .on_open = on_open,
     .on_data = on_data,
+    .on_drain = on_drain,
     .on_deadline = on_deadline,
     .on_close = on_close,
 };

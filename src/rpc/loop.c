@@ -423,6 +423,7 @@ size_t rq_stream_out_pending(const rq_stream *s)
 }
 
 static void flush(rq_stream *s);
+static void deliver_rest(rq_stream *s);
 static void sweep_arm(rq_loop *loop);
 
 static void on_written(uv_write_t *req, int status)
@@ -490,7 +491,10 @@ static void flush(rq_stream *s)
     }
     if (s->out.pending == 0) rq_out_queue_drop(&s->out, &s->loop->pool); /* an empty segment */
     shut_if_finished(s);
-    if (!s->closing && s->events->on_drain != NULL) s->events->on_drain(s);
+    if (s->closing || s->events->on_drain == NULL) return;
+    bool was_paused = s->paused;
+    s->events->on_drain(s);
+    if (was_paused && !s->paused && s->in.len > 0) deliver_rest(s);
 }
 
 static void flush_dirty(rq_loop *loop)
@@ -524,16 +528,9 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
     *ret = uv_buf_init(p, p == NULL ? 0 : (unsigned)len);
 }
 
-static void deliver_data(rq_stream *s, const uint8_t *bytes, size_t len)
+/* Everything that is there, in `data`, which may be s->in; what is not consumed is kept there. */
+static void offer_data(rq_stream *s, rq_slice data)
 {
-    rq_slice data = {bytes, len};
-    if (s->in.len > 0) {
-        if (rq_buf_append(&s->in, bytes, len) != RQ_OK) {
-            rq_stream_close(s, RQ_E_NO_MEMORY);
-            return;
-        }
-        data = rq_buf_slice(&s->in);
-    }
     size_t used = s->events->on_data(s, data);
     RQ_ASSERT(used <= data.len);
     size_t left = data.len - used;
@@ -545,6 +542,27 @@ static void deliver_data(rq_stream *s, const uint8_t *bytes, size_t len)
     } else if (rq_buf_append(&s->in, data.ptr + used, left) != RQ_OK) {
         rq_stream_close(s, RQ_E_NO_MEMORY);
     }
+}
+
+static void deliver_data(rq_stream *s, const uint8_t *bytes, size_t len)
+{
+    rq_slice data = {bytes, len};
+    if (s->in.len > 0) {
+        if (rq_buf_append(&s->in, bytes, len) != RQ_OK) {
+            rq_stream_close(s, RQ_E_NO_MEMORY);
+            return;
+        }
+        data = rq_buf_slice(&s->in);
+    }
+    offer_data(s, data);
+}
+
+/* Of a stream that goes on after a pause: no further byte may come before these are answered. */
+static void deliver_rest(rq_stream *s)
+{
+    if (s->closing || s->finishing || s->close_wanted) return;
+    enter(s->loop);
+    offer_data(s, rq_buf_slice(&s->in));
 }
 
 static void on_read(uv_stream_t *h, ssize_t nread, const uv_buf_t *buf)

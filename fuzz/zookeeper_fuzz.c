@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes from a ZooKeeper client: handshake, requests, watches, four letters, on a stream made of
+ * memory and a catalog of two tables that changes while the client talks.
+ *
+ * Input: byte 0 chooses the size of the reads and, with bit 7, a good handshake before the rest.
+ */
+#include "registry/registry.h"
+#include "rpc/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- the catalog; it grows and shrinks with its view's number */
+
+struct rq_root {
+    int unused;
+};
+
+struct rq_catalog {
+    struct rq_root root;
+    rq_server_name server;
+    uint64_t view;
+    rq_table_schema schemas[2];
+    rq_catalog_table tables[2];
+    const rq_catalog_table *list[2];
+    rq_namespace space;
+    const rq_namespace *spaces[1];
+};
+
+static void change(rq_catalog *c)
+{
+    c->view++;
+    c->tables[0].state = c->view % 2 == 0 ? RQ_TABLE_ENABLED : RQ_TABLE_DISABLED;
+}
+
+const rq_server_name *rq_catalog_server(const rq_catalog *c)
+{
+    return &c->server;
+}
+
+const rq_server_name *rq_catalog_master(const rq_catalog *c)
+{
+    return &c->server;
+}
+
+rq_root *rq_catalog_root(const rq_catalog *c)
+{
+    return (rq_root *)&c->root;
+}
+
+const char *rq_root_cluster_id(const rq_root *r)
+{
+    (void)r;
+    return "6f1c2a3e-0000-4000-8000-000000000000";
+}
+
+uint64_t rq_catalog_view_number(const rq_catalog *c)
+{
+    return c->view;
+}
+
+void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret, size_t *ret_count)
+{
+    *ret = c->list;
+    *ret_count = c->view % 3 == 0 ? 1 : 2;
+}
+
+const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table)
+{
+    size_t count = c->view % 3 == 0 ? 1 : 2;
+    for (size_t i = 0; i < count; i++)
+        if (rq_slice_eq(c->tables[i].schema->name, table)) return &c->tables[i];
+    return NULL;
+}
+
+void rq_catalog_namespaces(const rq_catalog *c, const rq_namespace *const **ret, size_t *ret_count)
+{
+    *ret = c->spaces;
+    *ret_count = 1;
+}
+
+const rq_namespace *rq_catalog_namespace_find(const rq_catalog *c, rq_slice name)
+{
+    return rq_slice_eq(c->space.name, name) ? &c->space : NULL;
+}
+
+/* ---- the loop and the stream */
+
+struct rq_loop {
+    rq_loop_timer *timer; /* armed */
+};
+
+struct rq_loops {
+    rq_loop loop;
+    rq_listener *listener; /* the registry keeps it to itself */
+};
+
+struct rq_listener {
+    const rq_stream_events *events;
+    void *ctx;
+};
+
+struct rq_stream {
+    rq_loop *loop;
+    const rq_stream_events *events;
+    void *user;
+    rq_buf out;
+    bool paused, closing;
+};
+
+uint64_t rq_loop_now_ns(const rq_loop *loop)
+{
+    (void)loop;
+    return 0;
+}
+
+void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
+{
+    (void)delay_ns;
+    loop->timer = timer;
+}
+
+void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
+{
+    if (loop->timer == timer) loop->timer = NULL;
+}
+
+rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
+                        rq_error *why)
+{
+    (void)why;
+    rq_listener *l = malloc(sizeof *l);
+    if (l == NULL) abort();
+    *l = (rq_listener){options->events, options->ctx};
+    *ret = loops->listener = l;
+    return RQ_OK;
+}
+
+uint16_t rq_listener_port(const rq_listener *l)
+{
+    (void)l;
+    return 2181;
+}
+
+unsigned rq_listener_connections(const rq_listener *l)
+{
+    (void)l;
+    return 1;
+}
+
+void rq_listener_close(rq_listener *l)
+{
+    free(l);
+}
+
+void rq_stream_set_user(rq_stream *s, void *user)
+{
+    s->user = user;
+}
+
+void *rq_stream_user(const rq_stream *s)
+{
+    return s->user;
+}
+
+rq_loop *rq_stream_loop(const rq_stream *s)
+{
+    return s->loop;
+}
+
+rq_buf *rq_stream_out(rq_stream *s)
+{
+    return &s->out;
+}
+
+void rq_stream_written(rq_stream *s)
+{
+    (void)s;
+}
+
+rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len)
+{
+    return rq_buf_append(&s->out, bytes, len);
+}
+
+size_t rq_stream_out_pending(const rq_stream *s)
+{
+    return s->out.len;
+}
+
+void rq_stream_pause(rq_stream *s)
+{
+    s->paused = true;
+}
+
+void rq_stream_resume(rq_stream *s)
+{
+    s->paused = false;
+}
+
+bool rq_stream_paused(const rq_stream *s)
+{
+    return s->paused;
+}
+
+void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
+{
+    (void)s;
+    (void)due_ns;
+}
+
+void rq_stream_finish(rq_stream *s)
+{
+    s->closing = true;
+}
+
+void rq_stream_close(rq_stream *s, rq_err why)
+{
+    (void)why;
+    s->closing = true;
+}
+
+bool rq_stream_closing(const rq_stream *s)
+{
+    return s->closing;
+}
+
+/* ---- feeding */
+
+/* Version, last zxid, time-out 30 s, session 0, a password of 16 zeroes, not read-only. */
+static const uint8_t hello[49] = {[3] = 45, [18] = 0x75, [19] = 0x30, [31] = 16};
+
+static void feed(rq_stream *s, rq_catalog *catalog, const uint8_t *bytes, size_t len, size_t step)
+{
+    rq_buf in = {0}; /* exactly what has come and was not consumed */
+    while (len > 0 && !s->closing) {
+        size_t n = len < step ? len : step;
+        if (rq_buf_append(&in, bytes, n) != RQ_OK) abort();
+        bytes += n;
+        len -= n;
+        do {
+            s->paused = false;
+            size_t used = s->events->on_data(s, rq_buf_slice(&in));
+            if (used > in.len) abort();
+            memmove(in.ptr, in.ptr + used, in.len - used);
+            in.len -= used;
+            bool waits = s->paused; /* the client takes its answers */
+            rq_buf_reset(&s->out);
+            if (!s->closing) s->events->on_drain(s);
+            if (waits && s->paused) abort(); /* nobody would go on */
+            if (!waits) break;
+        } while (in.len > 0 && !s->closing);
+        change(catalog);
+        if (s->closing || s->loop->timer == NULL || len % 2 == 0) continue;
+        rq_loop_timer *timer = s->loop->timer;
+        s->loop->timer = NULL;
+        timer->run(timer);
+    }
+    rq_buf_clear(&in);
+}
+
+static void run_connection(rq_loops *loops, rq_catalog *catalog, const uint8_t *data, size_t size)
+{
+    static const size_t steps[] = {1 << 20, 1, 13, 64};
+    rq_listener *l = loops->listener;
+    rq_stream s = {.loop = &loops->loop, .events = l->events};
+    if (s.events->on_open(l->ctx, &s) != RQ_OK) abort();
+    if ((data[0] & 0x80) != 0) feed(&s, catalog, hello, sizeof hello, sizeof hello);
+    feed(&s, catalog, data + 1, size - 1, steps[data[0] & 3]);
+    s.events->on_close(&s, RQ_OK);
+    if (loops->loop.timer != NULL) abort(); /* it would run without its connection */
+    rq_buf_clear(&s.out);
+}
+
+static uint64_t random_number(rq_executor *e)
+{
+    (void)e;
+    return 4711;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) return 0;
+    rq_executor executor = {.random = random_number};
+    rq_env env = {.executor = &executor};
+    rq_loops loops = {0};
+    rq_catalog c = {.server = {.text = "localhost,16020,1", .host = "localhost", .port = 16020}};
+    c.server.start_code = 1700000000000;
+    c.schemas[0].name = RQ_SLICE_LIT("t");
+    c.schemas[1].name = RQ_SLICE_LIT("ns:u");
+    c.space.name = RQ_SLICE_LIT("ns");
+    c.spaces[0] = &c.space;
+    for (size_t i = 0; i < 2; i++) {
+        c.tables[i].schema = &c.schemas[i];
+        c.list[i] = &c.tables[i];
+    }
+    rq_registry_options o = {.env = &env, .loops = &loops, .catalog = &c};
+    rq_registry *registry;
+    if (rq_registry_open(&o, &registry, NULL) != RQ_OK) abort();
+    run_connection(&loops, &c, data, size);
+    rq_registry_close(registry);
+    return 0;
+}
