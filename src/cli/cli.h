@@ -6,5 +6,6 @@
 
 int rq_cmd_server(int argc, char **argv);
 int rq_cmd_hfile(int argc, char **argv);
+int rq_cmd_bench(int argc, char **argv);
 
 #endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rorqual bench: a load on an HBase cluster, ours or a real one. This file reads the arguments and
+ * writes the reports; the load is src/load, the protocol src/client.
+ *
+ * Exit code: 0 all well; 1 operations failed, values were wrong, or the run could not be made; 2
+ * the arguments make no sense.
+ */
+#include "cli/cli.h"
+
+#include "load/load.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct bench_args {
+    rq_load_options o;
+    const char *json;
+    const char *csv;
+    const char *plot;
+    bool quiet;
+    bool help;
+    bool bad;
+} bench_args;
+
+static void usage(FILE *out)
+{
+    fputs(
+        "usage: rorqual bench [OPTION ...] WORKLOAD\n"
+        "\n"
+        "where\n"
+        "  --zk HOST:PORT          the cluster's ZooKeeper (default 127.0.0.1:2181); or\n"
+        "  --bootstrap HOST:PORT   a master or region server, without ZooKeeper\n"
+        "  --zk-root PATH          /hbase\n"
+        "  --table NAME            rorqual_bench; made anew and dropped after the run\n"
+        "  --existing              take table and rows as they are\n"
+        "  --keep                  leave the table behind\n"
+        "the table\n"
+        "  --records N             rows (100000), or users of the applications (1000)\n"
+        "  --regions N             pre-split (1)\n"
+        "  --families N --columns N  of a row (1, 1)\n"
+        "  --key-bytes N           16; also A-B, exp:MEAN\n"
+        "  --value-bytes N         1000; also A-B, exp:MEAN\n"
+        "  --keys sorted|hashed    how numbers become rows (the workload's)\n"
+        "  --compression C --encoding E --bloom B --block-bytes N   as HBase names them\n"
+        "  --flush                 after loading, so that reads come from files\n"
+        "operations\n"
+        "  --connections N         to each server (1)\n"
+        "  --depth N               in flight on each (1)\n"
+        "  --draw uniform|zipfian|latest|sequential|hot   which key (the workload's)\n"
+        "  --theta X               of zipfian and latest (0.99)\n"
+        "  --batch N               rows of a multi (50)\n"
+        "  --scan-rows N           rows of a short scan (1-100)\n"
+        "  --caching N --scan-bytes N   rows and bytes of a scan's answer (no limit, 2 MiB)\n"
+        "  --followers N --posts N --events N --newest N   of the applications (20, 5, 100, 10)\n"
+        "time\n"
+        "  --seconds S             measured (10)\n"
+        "  --operations N          ends earlier, after so many\n"
+        "  --rate R                operations a second, latencies from when they were due;\n"
+        "                          0: as fast as possible\n"
+        "  --ramp S --warm S       before it: growing load, full load, not counted (0, 0)\n"
+        "  --interval S            of the series (a sixtieth of the time)\n"
+        "  --retries N --pause MS --timeout MS   of an operation (7, 100, 60000)\n"
+        "  --give-up S             end when nothing succeeds for so long (15)\n"
+        "  --seed N                of all chance (1)\n"
+        "what comes out\n"
+        "  --verify                check every value read, and the whole table afterwards\n"
+        "  --server-pid PID        CPU and memory of the server, when it is on this machine\n"
+        "  --json FILE --csv FILE --plot FILE.svg   ('-': standard output instead of the text)\n"
+        "  --quiet                 no live line\n"
+        "\n"
+        "workloads\n",
+        out);
+    for (const rq_load_workload_line *w = rq_load_workloads(); w->name != NULL; w++)
+        fprintf(out, "  %-15s %s\n", w->name, w->help);
+}
+
+/* --- values of options ------------------------------------------------------------------------ */
+
+static void bad_value(bench_args *a, const char *text)
+{
+    if (!a->bad) fprintf(stderr, "rorqual bench: '%s' makes no sense here\n", text);
+    a->bad = true;
+}
+
+static uint64_t take_u64(bench_args *a, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (errno != 0 || end == text || *end != 0 || *text == '-') bad_value(a, text);
+    return v;
+}
+
+static unsigned take_u32(bench_args *a, const char *text)
+{
+    uint64_t v = take_u64(a, text);
+    if (v > INT32_MAX) bad_value(a, text);
+    return (unsigned)v;
+}
+
+static double take_double(bench_args *a, const char *text)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *end != 0 || !(v >= 0) || v > 1e12) bad_value(a, text);
+    return v;
+}
+
+static void take_sizes(bench_args *a, const char *text, rq_sizes *ret)
+{
+    if (!rq_sizes_parse(text, ret)) bad_value(a, text);
+}
+
+static int take_name(bench_args *a, const char *text, const char *const *names)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], text) == 0) return i;
+    bad_value(a, text);
+    return 0;
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+/* X(name on the command line, takes a value, what it does with `text`) */
+#define OPTIONS                                                                                    \
+    X("zk", 1, o->client.zookeeper = text)                                                         \
+    X("bootstrap", 1, o->client.bootstrap = text)                                                  \
+    X("zk-root", 1, o->client.zk_root = text)                                                      \
+    X("table", 1, o->table = text)                                                                 \
+    X("existing", 0, o->existing = true)                                                           \
+    X("keep", 0, o->keep = true)                                                                   \
+    X("records", 1, (o->records = take_u64(a, text), o->records_set = true))                       \
+    X("regions", 1, o->regions = take_u32(a, text))                                                \
+    X("families", 1, o->families = take_u32(a, text))                                              \
+    X("columns", 1, o->columns = take_u32(a, text))                                                \
+    X("key-bytes", 1, take_sizes(a, text, &o->key_len))                                            \
+    X("value-bytes", 1, take_sizes(a, text, &o->value_len))                                        \
+    X("keys", 1, o->sorted = take_name(a, text, orders))                                           \
+    X("compression", 1, o->compression = text)                                                     \
+    X("encoding", 1, o->encoding = text)                                                           \
+    X("bloom", 1, o->bloom = text)                                                                 \
+    X("block-bytes", 1, o->block_bytes = take_u32(a, text))                                        \
+    X("flush", 0, o->flush = true)                                                                 \
+    X("connections", 1, o->client.lanes = take_u32(a, text))                                       \
+    X("depth", 1, o->depth = take_u32(a, text))                                                    \
+    X("draw", 1, o->draw = take_name(a, text, draws))                                              \
+    X("theta", 1, o->theta = take_double(a, text))                                                 \
+    X("batch", 1, o->batch = take_u32(a, text))                                                    \
+    X("scan-rows", 1, take_sizes(a, text, &o->scan_rows))                                          \
+    X("caching", 1, o->caching = take_u32(a, text))                                                \
+    X("scan-bytes", 1, o->scan_bytes = take_u64(a, text))                                          \
+    X("followers", 1, o->followers = take_u32(a, text))                                            \
+    X("posts", 1, o->posts = take_u32(a, text))                                                    \
+    X("events", 1, o->events = take_u32(a, text))                                                  \
+    X("newest", 1, o->newest = take_u32(a, text))                                                  \
+    X("seconds", 1, o->seconds = take_double(a, text))                                             \
+    X("operations", 1, o->operations = take_u64(a, text))                                          \
+    X("rate", 1, o->rate = take_double(a, text))                                                   \
+    X("ramp", 1, o->ramp_s = take_double(a, text))                                                 \
+    X("warm", 1, o->warm_s = take_double(a, text))                                                 \
+    X("interval", 1, o->interval_s = take_double(a, text))                                         \
+    X("retries", 1, o->client.retries = take_u32(a, text))                                         \
+    X("pause", 1, o->client.pause_ms = take_u32(a, text))                                          \
+    X("timeout", 1, o->client.rpc_timeout_ms = take_u32(a, text))                                  \
+    X("give-up", 1, o->give_up_s = take_double(a, text))                                           \
+    X("seed", 1, o->seed = take_u64(a, text))                                                      \
+    X("verify", 0, o->verify = true)                                                               \
+    X("server-pid", 1, o->server_pid = (int)take_u32(a, text))                                     \
+    X("json", 1, a->json = text)                                                                   \
+    X("csv", 1, a->csv = text)                                                                     \
+    X("plot", 1, a->plot = text)                                                                   \
+    X("quiet", 0, a->quiet = true)                                                                 \
+    X("help", 0, a->help = true)
+
+static const struct option long_options[] = {
+#define X(name, value, action) {name, value, NULL, 0},
+    OPTIONS
+#undef X
+    {0},
+};
+
+static void take_option(bench_args *a, int index, const char *text)
+{
+    static const char *const orders[] = {"hashed", "sorted", NULL};
+    static const char *const draws[] = {"uniform", "zipfian", "latest", "sequential", "hot", NULL};
+    rq_load_options *o = &a->o;
+    const char *name = long_options[index].name;
+#define X(option, value, action)                                                                   \
+    if (strcmp(name, option) == 0) action;
+    OPTIONS
+#undef X
+}
+
+static bool take_args(bench_args *a, int argc, char **argv)
+{
+    int index;
+    int c;
+    optind = 0; /* another subcommand may have used getopt before */
+    rq_load_options_init(&a->o);
+    while ((c = getopt_long(argc, argv, "h", long_options, &index)) != -1) {
+        if (c == 'h')
+            a->help = true;
+        else if (c == 0)
+            take_option(a, index, optarg);
+        else
+            return false;
+    }
+    if (a->help) return true;
+    if (optind != argc - 1) {
+        fprintf(stderr, "rorqual bench: name one workload (--help lists them)\n");
+        return false;
+    }
+    a->o.workload = argv[optind];
+    if (a->o.client.zookeeper != NULL && a->o.client.bootstrap != NULL) {
+        fprintf(stderr, "rorqual bench: --zk or --bootstrap, not both\n");
+        return false;
+    }
+    if (a->o.client.bootstrap == NULL && a->o.client.zookeeper == NULL)
+        a->o.client.zookeeper = "127.0.0.1:2181";
+    if (a->o.theta <= 0 || a->o.seconds <= 0 || a->o.client.lanes == 0)
+        bad_value(a, "0");
+    return !a->bad;
+}
+
+/* --- reports ---------------------------------------------------------------------------------- */
+
+typedef enum report_kind { JSON, CSV, PLOT } report_kind;
+
+static void print_as(report_kind kind, const rq_load_options *o, const rq_load_report *r, FILE *f)
+{
+    if (kind == JSON)
+        rq_load_print_json(o, r, f);
+    else if (kind == CSV)
+        rq_load_print_csv(r, f);
+    else
+        rq_load_plot(o, r, f);
+}
+
+/* False: the file could not be written. */
+static bool write_report(report_kind kind, const char *path, const rq_load_options *o,
+                         const rq_load_report *r)
+{
+    if (path == NULL) return true;
+    bool to_stdout = strcmp(path, "-") == 0;
+    FILE *f = to_stdout ? stdout : fopen(path, "we");
+    bool good = f != NULL;
+    if (good) {
+        print_as(kind, o, r, f);
+        good = fflush(f) == 0 && ferror(f) == 0;
+        if (!to_stdout) good = (fclose(f) == 0) && good;
+    }
+    if (!good) fprintf(stderr, "rorqual bench: cannot write %s: %s\n", path, strerror(errno));
+    return good;
+}
+
+static bool is_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+/* Set by Ctrl-C: the run ends and reports what it has. A second one kills. The only state of a
+ * file's scope, as signals leave no other way. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    interrupted = 1;
+    signal(signal_number, SIG_DFL);
+}
+
+int rq_cmd_bench(int argc, char **argv)
+{
+    bench_args a = {0};
+    rq_load_report r = {0};
+    rq_error why = {0};
+    if (!take_args(&a, argc, argv)) return 2;
+    if (a.help) {
+        usage(stdout);
+        return 0;
+    }
+    signal(SIGINT, on_interrupt);
+    a.o.stop = &interrupted;
+    if (!a.quiet && isatty(STDERR_FILENO)) a.o.live = stderr;
+    rq_err rc = rq_load_run(&a.o, &r, &why);
+    if (rc != RQ_OK) fprintf(stderr, "rorqual bench: %s\n", why.message);
+    bool good = rc == RQ_OK && r.failed == 0 && r.wrong == 0 && !r.gave_up;
+    if (r.latency.counts != NULL && r.seconds > 0) {
+        if (!is_stdout(a.json) && !is_stdout(a.csv) && !is_stdout(a.plot))
+            rq_load_print(&a.o, &r, stdout);
+        good &= write_report(JSON, a.json, &a.o, &r);
+        good &= write_report(CSV, a.csv, &a.o, &r);
+        good &= write_report(PLOT, a.plot, &a.o, &r);
+    }
+    rq_load_report_clear(&r);
+    if (rc == RQ_E_INVALID) return 2;
+    return good ? 0 : 1;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables made, dropped, flushed: a call to the master, then its procedure is asked after until it
+ * is done. HBASE: RawAsyncHBaseAdmin. */
+#include "client/client_priv.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define PROCEDURE_PERIOD_NS 20000000
+#define PROCEDURE_ATTEMPTS 6000
+#define PROCEDURE_RUNNING 1
+
+static rq_err master(rq_client *c, rq__conn **ret, rq_error *why)
+{
+    if (c->master == NULL &&
+        rq__client_conn(c, &c->found.master, "MasterService", &c->master) != RQ_OK)
+        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    *ret = c->master;
+    return RQ_OK;
+}
+
+/* TableName { namespace 1, qualifier 2 } as a field. */
+static rq_err put_table(rq_buf *b, uint32_t field, const char *name)
+{
+    size_t at;
+    const char *colon = strchr(name, ':');
+    rq_slice ns = colon != NULL ? rq_slice_of(name, (size_t)(colon - name)) : RQ_SLICE_LIT("default");
+    RQ_TRY(rq_put_nested_begin(b, field, &at));
+    RQ_TRY(rq_put_bytes(b, 1, ns));
+    RQ_TRY(rq_put_bytes(b, 2, rq_slice_cstr(colon != NULL ? colon + 1 : name)));
+    return rq_put_nested_end(b, at);
+}
+
+/* A ForeignExceptionMessage's message, or nothing: { source 1, generic_exception 2 { class 1,
+ * message 2 } } */
+static rq_slice exception_text(rq_slice foreign)
+{
+    rq_cursor c = rq_cursor_of(foreign);
+    rq_pb_field f;
+    while (rq_pb_next(&c, &f) == RQ_OK) {
+        if (f.number != 2 || f.wire != 2) continue;
+        rq_cursor inner = rq_cursor_of(f.bytes);
+        while (rq_pb_next(&inner, &f) == RQ_OK)
+            if (f.number == 2 && f.wire == 2) return f.bytes;
+    }
+    return RQ_SLICE_LIT("failed");
+}
+
+/* GetProcedureResultResponse { state 1, exception 5 } */
+static rq_err wait_procedure(rq_client *c, rq__conn *conn, uint64_t id, const char *what,
+                             rq_error *why)
+{
+    rq_buf request = {0};
+    rq_buf answer = {0};
+    rq_err rc = rq_put_number(&request, 1, id);
+    for (int i = 0; rc == RQ_OK; i++) {
+        uint64_t state = 0;
+        rq_slice failure = {0};
+        rq_pb_field f;
+        rc = rq__client_call(c, conn, "getProcedureResult", rq_buf_slice(&request), &answer, why);
+        rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
+        while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK) {
+            if (f.number == 1 && f.wire == 0) state = f.value;
+            if (f.number == 5 && f.wire == 2) failure = f.bytes;
+        }
+        if (rc == RQ_OK && failure.len > 0) {
+            rq_slice text = exception_text(failure);
+            rc = rq_fail(why, RQ_E_IOEXCEPTION, "%s: %.*s", what,
+                         (int)(text.len > 600 ? 600 : text.len), (const char *)text.ptr);
+        }
+        if (rc != RQ_OK || state != PROCEDURE_RUNNING) break;
+        if (i == PROCEDURE_ATTEMPTS) rc = rq_fail(why, RQ_E_TIMEOUT, "%s takes too long", what);
+        struct timespec t = {0, PROCEDURE_PERIOD_NS};
+        nanosleep(&t, NULL);
+    }
+    rq_buf_clear(&request);
+    rq_buf_clear(&answer);
+    return rc;
+}
+
+/* Calls the master and waits for the procedure the answer names (field 1). */
+static rq_err run_procedure(rq_client *c, const char *method, const rq_buf *request, rq_error *why)
+{
+    rq__conn *conn = NULL;
+    rq_buf answer = {0};
+    rq_pb_field f;
+    RQ_TRY(master(c, &conn, why));
+    rq_err rc = rq__client_call(c, conn, method, rq_buf_slice(request), &answer, why);
+    uint64_t id = 0;
+    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
+    while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK)
+        if (f.number == 1 && f.wire == 0) id = f.value;
+    if (rc == RQ_OK && id != 0) rc = wait_procedure(c, conn, id, method, why);
+    rq_buf_clear(&answer);
+    return rc;
+}
+
+static rq_err put_attribute(rq_buf *b, const char *name, const char *value)
+{
+    size_t at;
+    RQ_TRY(rq_put_nested_begin(b, 2, &at));
+    RQ_TRY(rq_put_bytes(b, 1, rq_slice_cstr(name)));
+    RQ_TRY(rq_put_bytes(b, 2, rq_slice_cstr(value)));
+    return rq_put_nested_end(b, at);
+}
+
+static rq_err put_attribute_number(rq_buf *b, const char *name, unsigned value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", value);
+    return put_attribute(b, name, text);
+}
+
+static rq_err put_family(rq_buf *b, const rq_client_family *f)
+{
+    size_t at;
+    RQ_TRY(rq_put_nested_begin(b, 3, &at));
+    RQ_TRY(rq_put_bytes(b, 1, rq_slice_cstr(f->name)));
+    RQ_TRY(put_attribute_number(b, "VERSIONS", f->versions > 0 ? f->versions : 1));
+    RQ_TRY(put_attribute(b, "COMPRESSION", f->compression != NULL ? f->compression : "NONE"));
+    RQ_TRY(put_attribute(b, "DATA_BLOCK_ENCODING", f->encoding != NULL ? f->encoding : "NONE"));
+    RQ_TRY(put_attribute(b, "BLOOMFILTER", f->bloom != NULL ? f->bloom : "ROW"));
+    RQ_TRY(put_attribute_number(b, "BLOCKSIZE", f->block_bytes > 0 ? f->block_bytes : 65536));
+    return rq_put_nested_end(b, at);
+}
+
+static rq_err put_create(rq_buf *b, const char *name, const rq_client_family *families,
+                         size_t family_count, const rq_slice *splits, size_t split_count)
+{
+    size_t at;
+    RQ_TRY(rq_put_nested_begin(b, 1, &at));
+    RQ_TRY(put_table(b, 1, name));
+    for (size_t i = 0; i < family_count; i++)
+        RQ_TRY(put_family(b, &families[i]));
+    RQ_TRY(rq_put_nested_end(b, at));
+    for (size_t i = 0; i < split_count; i++)
+        RQ_TRY(rq_put_bytes(b, 2, splits[i]));
+    return RQ_OK;
+}
+
+rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_family *families,
+                              size_t family_count, const rq_slice *splits, size_t split_count,
+                              rq_error *why)
+{
+    rq_buf b = {0};
+    rq_err rc = put_create(&b, name, families, family_count, splits, split_count);
+    if (rc == RQ_OK) rc = run_procedure(c, "CreateTable", &b, why);
+    rq_buf_clear(&b);
+    return rc;
+}
+
+rq_err rq_client_drop_table(rq_client *c, const char *name, rq_error *why)
+{
+    rq_error first = {0};
+    rq_buf b = {0};
+    rq_err rc = put_table(&b, 1, name);
+    if (rc == RQ_OK) rc = run_procedure(c, "DisableTable", &b, &first);
+    if (rc == RQ_OK || rc == RQ_E_TABLE_NOT_ENABLED)
+        rc = run_procedure(c, "DeleteTable", &b, why);
+    else
+        rc = rq_fail(why, rc, "%s", first.message);
+    rq_buf_clear(&b);
+    return rc;
+}
+
+rq_err rq_client_flush_table(rq_client *c, const char *name, rq_error *why)
+{
+    rq_buf b = {0};
+    rq_err rc = put_table(&b, 1, name);
+    if (rc == RQ_OK) rc = run_procedure(c, "FlushTable", &b, why);
+    rq_buf_clear(&b);
+    return rc;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The client object: servers and connections, and the loop that every operation runs in. An
+ * iteration waits for sockets, lets connections end their calls, begins attempts whose pause is
+ * over, and writes what all of these queued.
+ */
+#include "client/client_priv.h"
+
+#include "base/random.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RPC_TIMEOUT_MS 60000
+#define PAUSE_MS 100
+#define EVENTS 64
+#define TIMEOUT_PERIOD_NS 100000000
+
+rq_err rq_client_open(const rq_client_options *o, rq_client **ret, rq_error *why)
+{
+    rq_client *c = calloc(1, sizeof *c);
+    if (c == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    c->options = *o;
+    if (c->options.lanes == 0) c->options.lanes = 1;
+    if (c->options.rpc_timeout_ms == 0) c->options.rpc_timeout_ms = RPC_TIMEOUT_MS;
+    if (c->options.pause_ms == 0) c->options.pause_ms = PAUSE_MS;
+    if (c->options.user == NULL) c->options.user = "rorqual";
+    c->timeout_ns = (int64_t)c->options.rpc_timeout_ms * 1000000;
+    rq_random r;
+    rq_random_seed(&r, (uint64_t)rq_client_now_ns() ^ (uint64_t)getpid() << 32);
+    c->nonce_group = rq_random_next(&r) | 1;
+    c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    rq_err rc = c->epoll >= 0 ? RQ_OK : rq_fail(why, RQ_E_IO, "epoll: %s", strerror(errno));
+    if (rc == RQ_OK) rc = rq__registry_ask(&c->options, c->timeout_ns, &c->found, why);
+    if (rc != RQ_OK) {
+        rq_client_close(c);
+        return rc;
+    }
+    *ret = c;
+    return RQ_OK;
+}
+
+static void table_free(rq_client_table *t)
+{
+    rq_arena_clear(&t->arena);
+    rq_arena_clear(&t->next_arena);
+    rq_buf_clear(&t->request);
+    free(t->regions);
+    free(t->next_regions);
+    free(t->name);
+    free(t);
+}
+
+void rq_client_close(rq_client *c)
+{
+    if (c == NULL) return;
+    while (c->tables != NULL) {
+        rq_client_table *t = c->tables;
+        c->tables = t->next;
+        table_free(t);
+    }
+    for (size_t i = 0; i < c->server_count; i++)
+        free(c->servers[i].lanes);
+    free(c->servers);
+    for (size_t i = 0; i < c->all_count; i++)
+        rq__conn_free(c->all[i]);
+    free(c->all);
+    if (c->epoll >= 0) close(c->epoll);
+    free(c);
+}
+
+uint64_t rq_client_connects(const rq_client *c)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < c->all_count; i++)
+        sum += rq__conn_connects(c->all[i]);
+    return sum;
+}
+
+const char *rq_client_cluster_id(const rq_client *c)
+{
+    return c->found.cluster_id;
+}
+
+/* --- connections ------------------------------------------------------------------------------ */
+
+rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, rq__conn **ret)
+{
+    if (c->all_count == c->all_cap) {
+        size_t cap = c->all_cap == 0 ? 16 : c->all_cap * 2;
+        rq__conn **all = realloc(c->all, cap * sizeof *all);
+        if (all == NULL) return RQ_E_NO_MEMORY;
+        c->all = all;
+        c->all_cap = cap;
+    }
+    rq__conn_options o = {
+        .epoll = c->epoll,
+        .dirty = &c->dirty,
+        .host = at->host,
+        .port = at->port,
+        .service = service,
+        .user = c->options.user,
+        .timeout_ns = c->timeout_ns,
+    };
+    RQ_TRY(rq__conn_new(&o, ret));
+    c->all[c->all_count++] = *ret;
+    return RQ_OK;
+}
+
+rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret)
+{
+    for (size_t i = 0; i < c->server_count; i++)
+        if (c->servers[i].at.port == at->port && strcmp(c->servers[i].at.host, at->host) == 0) {
+            *ret = (uint32_t)i;
+            return RQ_OK;
+        }
+    rq__server *servers = realloc(c->servers, (c->server_count + 1) * sizeof *servers);
+    if (servers == NULL) return RQ_E_NO_MEMORY;
+    c->servers = servers;
+    rq__conn **lanes = calloc(c->options.lanes, sizeof *lanes);
+    if (lanes == NULL) return RQ_E_NO_MEMORY;
+    servers[c->server_count] = (rq__server){.at = *at, .lanes = lanes};
+    *ret = (uint32_t)c->server_count++;
+    return RQ_OK;
+}
+
+rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret)
+{
+    rq__server *s = &c->servers[server];
+    lane %= c->options.lanes;
+    if (s->lanes[lane] == NULL)
+        RQ_TRY(rq__client_conn(c, &s->at, "ClientService", &s->lanes[lane]));
+    *ret = s->lanes[lane];
+    return RQ_OK;
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void rq_client_poll(rq_client *c, int64_t timeout_ns)
+{
+    struct epoll_event events[EVENTS];
+    int64_t due = c->waiting != NULL ? rq__ops_wake(c, rq_client_now_ns()) : INT64_MAX;
+    rq__conn_flush_all(&c->dirty);
+    int64_t wait = timeout_ns;
+    if (due != INT64_MAX) wait = min64(wait, due - rq_client_now_ns());
+    wait = min64(wait, TIMEOUT_PERIOD_NS);
+    if (wait < 0) wait = 0;
+    struct timespec t = {wait / 1000000000, wait % 1000000000};
+    int n = epoll_pwait2(c->epoll, events, EVENTS, &t, NULL);
+    for (int i = 0; i < n; i++)
+        rq__conn_ready(events[i].data.ptr, events[i].events);
+    int64_t now = rq_client_now_ns();
+    if (now - c->timeouts_checked_ns >= TIMEOUT_PERIOD_NS) {
+        c->timeouts_checked_ns = now;
+        for (size_t i = 0; i < c->all_count; i++)
+            rq__conn_check_timeouts(c->all[i], now);
+    }
+    if (c->waiting != NULL) rq__ops_wake(c, now);
+    rq__conn_flush_all(&c->dirty);
+}
+
+/* --- a blocking call -------------------------------------------------------------------------- */
+
+typedef struct waiter {
+    bool done;
+    rq_err err;
+    rq_buf *ret;
+    rq_error *why;
+    const char *method;
+} waiter;
+
+static void take_answer(void *ctx, const rq_reply *r)
+{
+    waiter *w = ctx;
+    w->done = true;
+    w->err = r->err;
+    if (r->err != RQ_OK)
+        w->err = rq_fail(w->why, r->err, "%s: %.*s: %.*s", w->method, (int)r->kind.len,
+                         (const char *)r->kind.ptr, (int)(r->text.len > 600 ? 600 : r->text.len),
+                         r->text.len > 0 ? (const char *)r->text.ptr : "");
+    else
+        w->err = rq_buf_append(w->ret, r->message.ptr, r->message.len);
+}
+
+rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slice message,
+                       rq_buf *ret, rq_error *why)
+{
+    waiter w = {.ret = ret, .why = why, .method = method};
+    rq_buf_reset(ret);
+    rq_err rc = rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_answer, &w);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s: cannot connect", method);
+    while (!w.done)
+        rq_client_poll(c, 10000000);
+    return w.err;
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **ret, rq_error *why)
+{
+    rq_client_table *t = calloc(1, sizeof *t);
+    if (t == NULL || (t->name = strdup(name)) == NULL) {
+        free(t);
+        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    }
+    t->client = c;
+    t->next = c->tables;
+    c->tables = t;
+    for (unsigned attempt = 0;; attempt++) {
+        rq__map_refresh(t);
+        while (t->refreshing)
+            rq_client_poll(c, 10000000);
+        if (t->refresh_err == RQ_OK && t->region_count > 0) break;
+        rq_err rc = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
+        if (attempt >= 3)
+            return rq_fail(why, rc, "table %s: %s", name,
+                           t->refresh_err != RQ_OK ? t->refresh_text : "hbase:meta has no region of it");
+        struct timespec pause = {0, (long)c->options.pause_ms % 1000 * 1000000};
+        nanosleep(&pause, NULL);
+    }
+    *ret = t;
+    return RQ_OK;
+}
+
+size_t rq_client_table_regions(const rq_client_table *t)
+{
+    return t->region_count;
+}
+
+size_t rq_client_table_servers(const rq_client_table *t)
+{
+    return t->client->server_count;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the client share: servers with their connections, the registry's answer, the
+ * region map, the list of operations that wait for their next attempt. */
+#ifndef RQ_CLIENT_CLIENT_PRIV_H
+#define RQ_CLIENT_CLIENT_PRIV_H
+
+#include "client/client.h"
+#include "client/conn.h"
+
+#include "base/arena.h"
+
+#define RQ__HOST_MAX 256
+#define RQ__PRIORITY_META 200 /* HBASE: HConstants.HIGH_QOS; meta reads are never queued behind data */
+
+typedef struct rq__address {
+    char host[RQ__HOST_MAX];
+    uint16_t port;
+} rq__address;
+
+typedef struct rq__server {
+    rq__address at;
+    rq__conn **lanes; /* made when first used */
+} rq__server;
+
+/* What a client asks first. */
+typedef struct rq__registry_answer {
+    rq__address meta;
+    rq__address master;
+    char cluster_id[64];
+} rq__registry_answer;
+
+typedef struct rq__region {
+    rq_slice start;
+    rq_slice end;
+    rq_slice specifier; /* field 1 of a request: rq_put_region */
+    uint32_t server;
+} rq__region;
+
+struct rq_client_table {
+    rq_client *client;
+    rq_client_table *next;
+    char *name;
+    rq_arena arena; /* of the map in use */
+    rq__region *regions;
+    size_t region_count;
+    uint64_t version; /* of the map */
+    /* The map that is being read. */
+    bool refreshing;
+    rq_err refresh_err;
+    char refresh_text[512];
+    rq_arena next_arena;
+    rq__region *next_regions;
+    size_t next_count;
+    size_t next_cap;
+    rq_buf request;
+    uint64_t scanner;
+    uint64_t sequence;
+};
+
+struct rq_client {
+    rq_client_options options;
+    int epoll;
+    int64_t timeout_ns;
+    rq__registry_answer found;
+    bool meta_lost; /* the last look into meta failed: ask the registry first */
+    rq__conn *meta;
+    rq__conn *master;
+    rq__server *servers;
+    size_t server_count;
+    rq_client_table *tables;
+    rq_op *waiting; /* by no order */
+    uint64_t nonce_group;
+    int64_t timeouts_checked_ns;
+    rq__conn *dirty;
+    rq__conn **all; /* every connection, for time-outs */
+    size_t all_count;
+    size_t all_cap;
+};
+
+/* registry.c; blocking. */
+RQ_NODISCARD
+rq_err rq__registry_ask(const rq_client_options *o, int64_t timeout_ns, rq__registry_answer *ret,
+                        rq_error *why);
+bool rq__address_parse(rq_slice text, rq__address *ret);
+
+/* client.c */
+RQ_NODISCARD
+rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, rq__conn **ret);
+RQ_NODISCARD
+rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
+/* The number of the server at the address, added when new. */
+RQ_NODISCARD
+rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret);
+/* Blocking: one call; the answer's message is copied. */
+RQ_NODISCARD
+rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slice message,
+                       rq_buf *ret, rq_error *why);
+
+/* region_map.c */
+const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
+/* The region in front of the one that begins with `start`; empty: the last one. */
+const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start);
+/* Begins to read the map again, unless that is under way. */
+void rq__map_refresh(rq_client_table *t);
+
+/* operation.c */
+/* Begins the next attempt of the operations whose pause is over; returns when the next one is due
+ * (INT64_MAX: none). */
+int64_t rq__ops_wake(rq_client *c, int64_t now_ns);
+
+#endif

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client's connection. A call's id is its place in the table of calls, so an answer finds it
+ * without a search; a place is reused only after its answer came or the connection was lost.
+ */
+#include "client/conn.h"
+
+#include "client/request.h"
+
+#include "base/macros.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CODEC "org.apache.hadoop.hbase.codec.KeyValueCodec"
+#define READ_ROOM (128 * 1024)
+#define FRAME_MAX (256U << 20)
+#define NO_PLACE UINT32_MAX
+
+typedef enum conn_state { IDLE, CONNECTING, OPEN } conn_state;
+
+typedef struct pending {
+    rq_reply_fn done; /* NULL: free, or (abandoned) timed out */
+    void *ctx;
+    int64_t deadline_ns;
+    uint32_t next_free;
+    bool abandoned;
+} pending;
+
+struct rq__conn {
+    int epoll;
+    int fd;
+    conn_state state;
+    bool wants_write;
+    bool is_dirty;
+    rq__conn **dirty;
+    rq__conn *next_dirty;
+    char *host;
+    char *service;
+    char *user;
+    uint16_t port;
+    unsigned address; /* of the host's, how many were tried */
+    int64_t timeout_ns;
+    rq_buf out;
+    size_t out_sent;
+    rq_buf in;
+    size_t in_start;
+    pending *calls;
+    uint32_t call_cap;
+    uint32_t free_head;
+    size_t in_flight;
+    uint64_t connects;
+};
+
+int64_t rq_client_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
+{
+    rq__conn *c = calloc(1, sizeof *c);
+    if (c == NULL) return RQ_E_NO_MEMORY;
+    c->epoll = o->epoll;
+    c->dirty = o->dirty;
+    c->fd = -1;
+    c->host = strdup(o->host);
+    c->service = strdup(o->service);
+    c->user = strdup(o->user);
+    c->port = o->port;
+    c->timeout_ns = o->timeout_ns;
+    c->free_head = NO_PLACE;
+    if (c->host == NULL || c->service == NULL || c->user == NULL) {
+        rq__conn_free(c);
+        return RQ_E_NO_MEMORY;
+    }
+    *ret = c;
+    return RQ_OK;
+}
+
+void rq__conn_free(rq__conn *c)
+{
+    if (c == NULL) return;
+    if (c->fd >= 0) close(c->fd);
+    rq_buf_clear(&c->out);
+    rq_buf_clear(&c->in);
+    free(c->calls);
+    free(c->host);
+    free(c->service);
+    free(c->user);
+    free(c);
+}
+
+size_t rq__conn_in_flight(const rq__conn *c)
+{
+    return c->in_flight;
+}
+
+uint64_t rq__conn_connects(const rq__conn *c)
+{
+    return c->connects;
+}
+
+/* --- the table of calls ----------------------------------------------------------------------- */
+
+static rq_err take_place(rq__conn *c, uint32_t *ret)
+{
+    if (c->free_head == NO_PLACE) {
+        uint32_t cap = c->call_cap == 0 ? 16 : c->call_cap * 2;
+        pending *calls = realloc(c->calls, cap * sizeof *calls);
+        if (calls == NULL) return RQ_E_NO_MEMORY;
+        for (uint32_t i = c->call_cap; i < cap; i++)
+            calls[i] = (pending){.next_free = i + 1 < cap ? i + 1 : NO_PLACE};
+        c->calls = calls;
+        c->free_head = c->call_cap;
+        c->call_cap = cap;
+    }
+    *ret = c->free_head;
+    c->free_head = c->calls[*ret].next_free;
+    return RQ_OK;
+}
+
+static void give_place(rq__conn *c, uint32_t id)
+{
+    c->calls[id] = (pending){.next_free = c->free_head};
+    c->free_head = id;
+}
+
+/* --- losing it -------------------------------------------------------------------------------- */
+
+static void lose(rq__conn *c, const char *why)
+{
+    pending *calls = c->calls;
+    uint32_t cap = c->call_cap;
+    rq_reply reply = {
+        .err = RQ_E_IO, .retry = true, .kind = RQ_SLICE_LIT("ConnectionLost"), .text = rq_slice_cstr(why)};
+    if (c->fd >= 0) close(c->fd); /* leaves the epoll by itself */
+    c->fd = -1;
+    c->state = IDLE;
+    c->wants_write = false;
+    rq_buf_reset(&c->out);
+    rq_buf_reset(&c->in);
+    c->out_sent = c->in_start = 0;
+    c->calls = NULL;
+    c->call_cap = 0;
+    c->free_head = NO_PLACE;
+    c->in_flight = 0;
+    for (uint32_t i = 0; i < cap; i++)
+        if (calls[i].done != NULL) calls[i].done(calls[i].ctx, &reply);
+    free(calls);
+}
+
+static void lose_errno(rq__conn *c, const char *what, int error)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%s %s:%u: %s", what, c->host, c->port, strerror(error));
+    lose(c, text);
+}
+
+/* --- connecting ------------------------------------------------------------------------------- */
+
+/* HBASE: ConnectionHeader as RpcConnection sends it; a version tells the server what we understand.
+ */
+static rq_err put_preamble(rq__conn *c)
+{
+    static const uint8_t preamble[] = {'H', 'B', 'a', 's', 0, 0x50};
+    size_t head_at;
+    size_t at;
+    RQ_TRY(rq_buf_append(&c->out, preamble, sizeof preamble));
+    size_t length_at = c->out.len;
+    RQ_TRY(rq_buf_append_be32(&c->out, 0));
+    head_at = c->out.len;
+    RQ_TRY(rq_put_nested_begin(&c->out, 1, &at));
+    RQ_TRY(rq_put_bytes(&c->out, 1, rq_slice_cstr(c->user)));
+    RQ_TRY(rq_put_nested_end(&c->out, at));
+    RQ_TRY(rq_put_bytes(&c->out, 2, rq_slice_cstr(c->service)));
+    RQ_TRY(rq_put_bytes(&c->out, 3, RQ_SLICE_LIT(CODEC)));
+    RQ_TRY(rq_put_nested_begin(&c->out, 5, &at));
+    RQ_TRY(rq_put_bytes(&c->out, 1, RQ_SLICE_LIT("2.6.1")));
+    for (uint32_t field = 2; field <= 6; field++)
+        RQ_TRY(rq_put_bytes(&c->out, field, RQ_SLICE_LIT("")));
+    RQ_TRY(rq_put_number(&c->out, 7, 2));
+    RQ_TRY(rq_put_number(&c->out, 8, 6));
+    RQ_TRY(rq_put_nested_end(&c->out, at));
+    rq_put_be32(c->out.ptr + length_at, (uint32_t)(c->out.len - head_at));
+    return RQ_OK;
+}
+
+/* Begins to connect to the first of the host's addresses, `c->address` of them left out, that does
+ * not refuse at once. */
+static rq_err open_socket(rq__conn *c)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char port[8];
+    int one = 1;
+    unsigned skip = c->address;
+    rq_err rc = RQ_E_IO;
+    snprintf(port, sizeof port, "%u", c->port);
+    if (getaddrinfo(c->host, port, &hints, &found) != 0) return RQ_E_IO;
+    for (struct addrinfo *a = found; a != NULL && rc != RQ_OK; a = a->ai_next) {
+        if (skip > 0) {
+            skip--;
+            continue;
+        }
+        c->address++;
+        int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (fd < 0) continue;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT, .data.ptr = c};
+        if ((connect(fd, a->ai_addr, a->ai_addrlen) == 0 || errno == EINPROGRESS) &&
+            epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) == 0) {
+            c->fd = fd;
+            rc = RQ_OK;
+        } else {
+            close(fd);
+        }
+    }
+    freeaddrinfo(found);
+    return rc;
+}
+
+static rq_err begin_connect(rq__conn *c)
+{
+    c->address = 0;
+    RQ_TRY(open_socket(c));
+    c->state = CONNECTING;
+    c->wants_write = true;
+    c->connects++;
+    rq_err rc = put_preamble(c);
+    if (rc != RQ_OK) lose(c, "out of memory");
+    return rc;
+}
+
+/* An address refused: the next one, with what is queued already. */
+static void connect_failed(rq__conn *c, int error)
+{
+    close(c->fd);
+    c->fd = -1;
+    if (open_socket(c) != RQ_OK) lose_errno(c, "cannot connect to", error);
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static size_t varint_len(uint64_t v)
+{
+    size_t n = 1;
+    for (; v >= 0x80; v >>= 7)
+        n++;
+    return n;
+}
+
+/* RequestHeader { call_id 1, method_name 3, request_param 4, cell_block_meta 5 { length 1 },
+ * priority 6, timeout 7 } */
+static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t priority,
+                          rq_slice region, rq_slice message, rq_slice cells)
+{
+    uint8_t head[160];
+    uint8_t *h = head;
+    size_t method_len = strlen(method);
+    RQ_ASSERT(method_len < 64);
+    *h++ = 1 << 3;
+    h += rq_put_varint(h, id);
+    *h++ = 3 << 3 | 2;
+    *h++ = (uint8_t)method_len;
+    memcpy(h, method, method_len);
+    h += method_len;
+    *h++ = 4 << 3;
+    *h++ = 1;
+    if (cells.len > 0) {
+        *h++ = 5 << 3 | 2;
+        *h++ = (uint8_t)(1 + varint_len(cells.len));
+        *h++ = 1 << 3;
+        h += rq_put_varint(h, cells.len);
+    }
+    if (priority > 0) {
+        *h++ = 6 << 3;
+        h += rq_put_varint(h, priority);
+    }
+    *h++ = 7 << 3;
+    h += rq_put_varint(h, (uint64_t)(c->timeout_ns / 1000000));
+    size_t head_len = (size_t)(h - head);
+    size_t param = region.len + message.len;
+    size_t total = varint_len(head_len) + head_len + varint_len(param) + param + cells.len;
+    if (total > FRAME_MAX) return RQ_E_REQUEST_TOO_BIG;
+    RQ_TRY(rq_buf_reserve(&c->out, 4 + total));
+    uint8_t *p = c->out.ptr + c->out.len;
+    rq_put_be32(p, (uint32_t)total);
+    p += 4;
+    p += rq_put_varint(p, head_len);
+    memcpy(p, head, head_len);
+    p += head_len;
+    p += rq_put_varint(p, param);
+    if (region.len > 0) memcpy(p, region.ptr, region.len);
+    p += region.len;
+    if (message.len > 0) memcpy(p, message.ptr, message.len);
+    p += message.len;
+    if (cells.len > 0) memcpy(p, cells.ptr, cells.len);
+    c->out.len += 4 + total;
+    return RQ_OK;
+}
+
+rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
+                     rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx)
+{
+    uint32_t id;
+    if (c->state == IDLE) RQ_TRY(begin_connect(c));
+    RQ_TRY(take_place(c, &id));
+    rq_err rc = put_request(c, id, method, priority, region_prefix, message, cells);
+    if (rc != RQ_OK) {
+        give_place(c, id);
+        return rc;
+    }
+    c->calls[id] = (pending){.done = done, .ctx = ctx};
+    c->calls[id].deadline_ns = rq_client_now_ns() + c->timeout_ns;
+    c->in_flight++;
+    if (!c->is_dirty) {
+        c->is_dirty = true;
+        c->next_dirty = *c->dirty;
+        *c->dirty = c;
+    }
+    return RQ_OK;
+}
+
+static void want_write(rq__conn *c, bool wanted)
+{
+    if (c->wants_write == wanted) return;
+    struct epoll_event ev = {.events = wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = c};
+    if (epoll_ctl(c->epoll, EPOLL_CTL_MOD, c->fd, &ev) != 0)
+        lose_errno(c, "cannot watch", errno);
+    else
+        c->wants_write = wanted;
+}
+
+static void flush(rq__conn *c)
+{
+    if (c->state != OPEN) return;
+    while (c->out_sent < c->out.len) {
+        ssize_t n = send(c->fd, c->out.ptr + c->out_sent, c->out.len - c->out_sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            want_write(c, true);
+            return;
+        }
+        if (n < 0) {
+            lose_errno(c, "cannot write to", errno);
+            return;
+        }
+        c->out_sent += (size_t)n;
+    }
+    rq_buf_reset(&c->out);
+    c->out_sent = 0;
+    want_write(c, false);
+}
+
+void rq__conn_flush_all(rq__conn **dirty)
+{
+    while (*dirty != NULL) {
+        rq__conn *c = *dirty;
+        *dirty = c->next_dirty;
+        c->is_dirty = false;
+        flush(c);
+    }
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+/* The class without its package. */
+static rq_slice simple_name(rq_slice java_class)
+{
+    for (size_t i = java_class.len; i > 0; i--)
+        if (java_class.ptr[i - 1] == '.')
+            return rq_slice_of(java_class.ptr + i, java_class.len - i);
+    return java_class;
+}
+
+/* False: the connection is lost. */
+static bool take_frame(rq__conn *c, rq_slice frame)
+{
+    rq_response_view v;
+    char text[256];
+    if (rq_response_parse(frame, &v) != RQ_OK || !v.has_call_id) {
+        lose(c, "the server's bytes make no sense");
+        return false;
+    }
+    if (v.call_id >= c->call_cap) {
+        /* HBASE: id -1 is what a server says before it closes. */
+        snprintf(text, sizeof text, "%.*s", (int)(v.exception.text.len < 250 ? v.exception.text.len : 250),
+                 v.exception.text.len > 0 ? (const char *)v.exception.text.ptr : "");
+        lose(c, text[0] != 0 ? text : "an answer to no call");
+        return false;
+    }
+    pending call = c->calls[v.call_id];
+    if (call.done == NULL && !call.abandoned) {
+        lose(c, "an answer to no call");
+        return false;
+    }
+    give_place(c, v.call_id);
+    if (call.done == NULL) return true;
+    c->in_flight--;
+    rq_reply reply = {.message = v.message, .cells = v.cells};
+    if (v.exception.java_class.len > 0) {
+        reply.err = rq_err_of_class(v.exception.java_class);
+        reply.retry = !v.exception.do_not_retry;
+        reply.kind = simple_name(v.exception.java_class);
+        reply.text = v.exception.text;
+    }
+    call.done(call.ctx, &reply);
+    return c->state == OPEN;
+}
+
+/* The frames that are whole. False: the connection is lost. */
+static bool take_frames(rq__conn *c)
+{
+    for (;;) {
+        size_t have = c->in.len - c->in_start;
+        uint8_t *p = c->in.ptr + c->in_start;
+        if (have < 4) break;
+        uint32_t len = rq_get_be32(p);
+        if (len > FRAME_MAX) {
+            lose(c, "an answer too long to be one");
+            return false;
+        }
+        if (have < 4 + (size_t)len) {
+            if (rq_buf_reserve(&c->in, 4 + (size_t)len - have) == RQ_OK) break;
+            lose(c, "out of memory for an answer");
+            return false;
+        }
+        c->in_start += 4 + (size_t)len;
+        if (!take_frame(c, rq_slice_of(p + 4, len))) return false;
+    }
+    if (c->in_start == c->in.len) {
+        rq_buf_reset(&c->in);
+        c->in_start = 0;
+    } else if (c->in_start > READ_ROOM) {
+        memmove(c->in.ptr, c->in.ptr + c->in_start, c->in.len - c->in_start);
+        c->in.len -= c->in_start;
+        c->in_start = 0;
+    }
+    return true;
+}
+
+static void take_input(rq__conn *c)
+{
+    for (;;) {
+        if (rq_buf_reserve(&c->in, READ_ROOM) != RQ_OK) {
+            lose(c, "out of memory for an answer");
+            return;
+        }
+        size_t room = c->in.cap - c->in.len;
+        ssize_t n = recv(c->fd, c->in.ptr + c->in.len, room, 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+        if (n < 0) {
+            lose_errno(c, "cannot read from", errno);
+            return;
+        }
+        if (n == 0) {
+            lose(c, "the server closed the connection");
+            return;
+        }
+        c->in.len += (size_t)n;
+        if (!take_frames(c)) return;
+        if ((size_t)n < room) return;
+    }
+}
+
+void rq__conn_ready(rq__conn *c, uint32_t events)
+{
+    if (c->state == CONNECTING) {
+        int error = 0;
+        socklen_t len = sizeof error;
+        getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+        if (error != 0) {
+            connect_failed(c, error);
+            return;
+        }
+        if ((events & EPOLLOUT) == 0) return;
+        c->state = OPEN;
+    }
+    if (c->state == OPEN && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) take_input(c);
+    flush(c);
+}
+
+void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns)
+{
+    static const rq_reply reply = {
+        .err = RQ_E_CALL_TIMEOUT,
+        .retry = true,
+        .kind = {(const uint8_t *)"CallTimeout", 11},
+    };
+    for (uint32_t i = 0; i < c->call_cap; i++) {
+        pending *p = &c->calls[i];
+        if (p->done == NULL || p->deadline_ns > now_ns) continue;
+        rq_reply_fn done = p->done;
+        void *ctx = p->ctx;
+        p->done = NULL;
+        p->abandoned = true;
+        c->in_flight--;
+        done(ctx, &reply);
+    }
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection of a client: HBase's framing on a non-blocking socket, any number of calls in
+ * flight. Belongs to one client and its thread.
+ *
+ *   idle ──call──► connecting ──► open ──lost──► idle        (the next call connects again)
+ *
+ * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids.
+ * A call that takes longer than its time ends with RQ_E_CALL_TIMEOUT; its answer is thrown away
+ * should it come. Bytes are written by rq__conn_flush_all, so that calls made together leave together.
+ */
+#ifndef RQ_CLIENT_CONN_H
+#define RQ_CLIENT_CONN_H
+
+#include "client/client.h"
+#include "client/response.h"
+
+#include "base/buf.h"
+
+typedef struct rq__conn rq__conn;
+
+/* How a call ended. Everything it points to lives during the callback only. */
+typedef struct rq_reply {
+    rq_err err;       /* RQ_OK: message and cells hold the answer */
+    bool retry;       /* whether the failure may pass */
+    rq_slice kind;    /* the failure's name: the Java class without its package, or ours */
+    rq_slice text;    /* what the server said */
+    rq_slice message;
+    rq_slice cells;
+} rq_reply;
+
+/* May make further calls, on this connection as well; must not close it. */
+typedef void (*rq_reply_fn)(void *ctx, const rq_reply *reply);
+
+typedef struct rq__conn_options {
+    int epoll; /* events carry the connection as their pointer */
+    rq__conn **dirty; /* head of the list of those with something to write; the client's */
+    const char *host;
+    uint16_t port;
+    const char *service;
+    const char *user;
+    int64_t timeout_ns; /* of a call */
+} rq__conn_options;
+
+/* Does not connect yet. The strings are copied. */
+RQ_NODISCARD
+rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret);
+/* Calls in flight are forgotten without a word. NULL is fine. */
+void rq__conn_free(rq__conn *c);
+
+/* Queues a call. On an error nothing is queued and the callback will not come. */
+RQ_NODISCARD
+rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
+                     rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx);
+/* Writes what the connections of the list have queued, as far as their sockets take it. */
+void rq__conn_flush_all(rq__conn **dirty);
+/* epoll's events; ends calls by their callbacks. */
+void rq__conn_ready(rq__conn *c, uint32_t events);
+void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);
+/* Calls whose callbacks have not come yet. */
+size_t rq__conn_in_flight(const rq__conn *c);
+/* Times it was connected. */
+uint64_t rq__conn_connects(const rq__conn *c);
+
+#endif

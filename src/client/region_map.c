@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table's regions, from hbase:meta. The map is an array by start key; it is read beside whatever
+ * else goes on, by a scan of meta from `table,,` to `table ,,` (HBASE: MetaTableAccessor), and
+ * takes the old one's place when it is whole. A reading that fails leaves the old one.
+ *
+ *   row <region name>: info:regioninfo = "PBUF" + RegionInfo, info:server = host:port
+ *
+ * Parents of a split and regions without a server are left out; a row that falls into such a gap
+ * has no region for now, which is a reason to try again.
+ */
+#include "client/client_priv.h"
+
+#include "cell/cellblock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define META_REGION "hbase:meta,,1"
+#define ROWS_PER_ANSWER 1000
+
+/* --- looking up ------------------------------------------------------------------------------- */
+
+/* The number of regions whose start is not behind the row. */
+static size_t regions_up_to(const rq_client_table *t, rq_slice row)
+{
+    size_t low = 0;
+    size_t high = t->region_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (rq_slice_compare(t->regions[middle].start, row) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row)
+{
+    size_t n = regions_up_to(t, row);
+    if (n == 0) return NULL;
+    const rq__region *r = &t->regions[n - 1];
+    return r->end.len == 0 || rq_slice_compare(row, r->end) < 0 ? r : NULL;
+}
+
+const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start)
+{
+    size_t n = start.len == 0 ? t->region_count : regions_up_to(t, start);
+    if (start.len > 0 && n > 0 && rq_slice_eq(t->regions[n - 1].start, start)) n--;
+    if (n == 0) return NULL;
+    const rq__region *r = &t->regions[n - 1];
+    return r->end.len == 0 || (start.len > 0 && rq_slice_compare(start, r->end) <= 0) ? r : NULL;
+}
+
+/* --- rows of meta ----------------------------------------------------------------------------- */
+
+typedef struct meta_row {
+    rq_slice row;
+    rq_slice info;
+    rq_slice server;
+} meta_row;
+
+/* RegionInfo { region_id 1, table_name 2, start_key 3, end_key 4, offline 5, split 6, replica 7 } */
+static rq_err parse_region_info(rq_slice value, rq_slice *start, rq_slice *end, bool *ret_counts)
+{
+    rq_pb_field f;
+    rq_err rc;
+    *start = *end = (rq_slice){0};
+    *ret_counts = true;
+    if (value.len < 4 || memcmp(value.ptr, "PBUF", 4) != 0) return RQ_E_CORRUPT;
+    rq_cursor c = rq_cursor_of(rq_slice_of(value.ptr + 4, value.len - 4));
+    while ((rc = rq_pb_next(&c, &f)) == RQ_OK) {
+        if (f.number == 3 && f.wire == 2) *start = f.bytes;
+        if (f.number == 4 && f.wire == 2) *end = f.bytes;
+        if (f.number >= 5 && f.number <= 7 && f.wire == 0 && f.value != 0) *ret_counts = false;
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+static rq_err add_region(rq_client_table *t, const meta_row *m)
+{
+    rq_slice start;
+    rq_slice end;
+    bool counts;
+    rq__address at;
+    if (m->info.len == 0 || m->server.len == 0) return RQ_OK; /* not assigned, or the table's row */
+    RQ_TRY(parse_region_info(m->info, &start, &end, &counts));
+    if (!counts) return RQ_OK;
+    if (!rq__address_parse(m->server, &at)) return RQ_E_CORRUPT;
+    if (t->next_count == t->next_cap) {
+        size_t cap = t->next_cap == 0 ? 16 : t->next_cap * 2;
+        rq__region *regions = realloc(t->next_regions, cap * sizeof *regions);
+        if (regions == NULL) return RQ_E_NO_MEMORY;
+        t->next_regions = regions;
+        t->next_cap = cap;
+    }
+    rq__region *r = &t->next_regions[t->next_count];
+    RQ_TRY(rq__client_server(t->client, &at, &r->server));
+    r->start = rq_arena_copy(&t->next_arena, start);
+    r->end = rq_arena_copy(&t->next_arena, end);
+    rq_buf_reset(&t->request);
+    RQ_TRY(rq_put_region(&t->request, m->row));
+    r->specifier = rq_arena_copy(&t->next_arena, rq_buf_slice(&t->request));
+    if (r->start.ptr == NULL || r->end.ptr == NULL || r->specifier.ptr == NULL)
+        return RQ_E_NO_MEMORY;
+    t->next_count++;
+    return RQ_OK;
+}
+
+static rq_err take_row(rq_client_table *t, rq_result_view *row, rq_cursor *cells)
+{
+    meta_row m = {0};
+    rq_cell c;
+    rq_err rc;
+    while ((rc = rq_result_next(row, cells, &c)) == RQ_OK) {
+        m.row = rq_cell_row(&c);
+        if (rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT("regioninfo")))
+            m.info = rq_cell_value(&c);
+        if (rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT("server"))) m.server = rq_cell_value(&c);
+    }
+    return rc == RQ_E_END ? add_region(t, &m) : rc;
+}
+
+/* --- reading meta ----------------------------------------------------------------------------- */
+
+static int by_start(const void *a, const void *b)
+{
+    return rq_slice_compare(((const rq__region *)a)->start, ((const rq__region *)b)->start);
+}
+
+static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
+{
+    t->refreshing = false;
+    t->refresh_err = err;
+    snprintf(t->refresh_text, sizeof t->refresh_text, "%.*s", (int)(text.len > 400 ? 400 : text.len),
+             text.len > 0 ? (const char *)text.ptr : "");
+    if (err == RQ_OK) {
+        rq_arena arena = t->arena;
+        rq__region *regions = t->regions;
+        if (t->next_count > 0)
+            qsort(t->next_regions, t->next_count, sizeof *t->next_regions, by_start);
+        t->arena = t->next_arena;
+        t->regions = t->next_regions;
+        t->region_count = t->next_count;
+        t->version++;
+        t->next_arena = arena;
+        t->next_regions = regions;
+        t->next_cap = 0; /* the old array's size is not kept */
+        free(t->next_regions);
+        t->next_regions = NULL;
+    } else {
+        t->client->meta_lost = true;
+    }
+    rq_arena_clear(&t->next_arena);
+    t->next_count = 0;
+}
+
+static void ask(rq_client_table *t, bool open);
+
+static void take_answer(void *ctx, const rq_reply *reply)
+{
+    rq_client_table *t = ctx;
+    rq_scan_view v;
+    rq_scan_rows rows;
+    rq_result_view row;
+    if (reply->err != RQ_OK) {
+        end_refresh(t, reply->err, reply->text.len > 0 ? reply->text : reply->kind);
+        return;
+    }
+    rq_err rc = rq_scan_response_parse(reply->message, &v);
+    if (rc == RQ_OK) {
+        rq_cursor cells = rq_cursor_of(reply->cells);
+        rq_scan_rows_begin(&v, &rows);
+        while ((rc = rq_scan_rows_next(&rows, &row)) == RQ_OK && rc == RQ_OK)
+            if ((rc = take_row(t, &row, &cells)) != RQ_OK) break;
+        if (rc == RQ_E_END) rc = RQ_OK;
+    }
+    if (rc != RQ_OK) {
+        end_refresh(t, rc, RQ_SLICE_LIT("hbase:meta makes no sense"));
+    } else if (v.more_results && v.more_results_in_region) {
+        if (v.has_scanner) t->scanner = v.scanner;
+        ask(t, false);
+    } else {
+        end_refresh(t, RQ_OK, RQ_SLICE_LIT(""));
+    }
+}
+
+static rq_err put_open(rq_client_table *t)
+{
+    rq_buf names = {0};
+    rq_scan scan = {.family = RQ_SLICE_LIT("info")};
+    rq_err rc = rq_buf_printf(&names, "%s,,%s ,,", t->name, t->name);
+    size_t start_len = strlen(t->name) + 2;
+    if (rc == RQ_OK) {
+        scan.start = rq_slice_of(names.ptr, start_len);
+        scan.stop = rq_slice_of(names.ptr + start_len, start_len + 1);
+        rc = rq_put_region(&t->request, RQ_SLICE_LIT(META_REGION));
+    }
+    if (rc == RQ_OK)
+        rc = rq_put_scan_open(&t->request, &scan, scan.start, true, ROWS_PER_ANSWER, 0);
+    rq_buf_clear(&names);
+    return rc;
+}
+
+static void ask(rq_client_table *t, bool open)
+{
+    rq_client *c = t->client;
+    rq_buf_reset(&t->request);
+    t->sequence = open ? 0 : t->sequence + 1;
+    rq_err rc = open ? put_open(t)
+                     : rq_put_scan_next(&t->request, t->scanner, t->sequence, ROWS_PER_ANSWER, 0,
+                                        false);
+    if (rc == RQ_OK)
+        rc = rq__conn_call(c->meta, "Scan", RQ__PRIORITY_META, (rq_slice){0},
+                           rq_buf_slice(&t->request), (rq_slice){0}, take_answer, t);
+    if (rc != RQ_OK) end_refresh(t, rc, RQ_SLICE_LIT("cannot ask hbase:meta"));
+}
+
+/* Where meta is now. Blocks for a moment: without meta nothing goes on anyway. */
+static rq_err find_meta(rq_client *c, rq_error *why)
+{
+    rq__registry_answer found;
+    RQ_TRY(rq__registry_ask(&c->options, 2000000000, &found, why));
+    bool moved = found.meta.port != c->found.meta.port ||
+                 strcmp(found.meta.host, c->found.meta.host) != 0;
+    if (found.master.port != c->found.master.port ||
+        strcmp(found.master.host, c->found.master.host) != 0)
+        c->master = NULL; /* stays in the list of all until the end */
+    c->found = found;
+    if (moved) c->meta = NULL;
+    return RQ_OK;
+}
+
+void rq__map_refresh(rq_client_table *t)
+{
+    rq_client *c = t->client;
+    rq_error why = {0};
+    rq_err rc = RQ_OK;
+    if (t->refreshing) return;
+    t->refreshing = true;
+    if (c->meta_lost) {
+        rc = find_meta(c, &why);
+        c->meta_lost = rc != RQ_OK;
+    }
+    if (rc == RQ_OK && c->meta == NULL)
+        rc = rq__client_conn(c, &c->found.meta, "ClientService", &c->meta);
+    if (rc == RQ_OK)
+        ask(t, true);
+    else
+        end_refresh(t, rc, rq_slice_cstr(why.message));
+}

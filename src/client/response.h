@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a server answers, read in place. Untrusted bytes: every reader checks and answers
+ * RQ_E_CORRUPT; nothing is allocated and everything points into the given bytes.
+ */
+#ifndef RQ_CLIENT_RESPONSE_H
+#define RQ_CLIENT_RESPONSE_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "cell/cell.h"
+
+typedef struct rq_exception_view {
+    rq_slice java_class; /* empty: no exception */
+    rq_slice text;       /* the stack trace */
+    bool do_not_retry;
+} rq_exception_view;
+
+/* A response frame without its length. */
+typedef struct rq_response_view {
+    uint32_t call_id;
+    bool has_call_id;
+    rq_exception_view exception;
+    rq_slice message;
+    rq_slice cells; /* the cell block */
+} rq_response_view;
+
+/* The cells of a row: the first `count` of a cell block (advanced as they are read), and those that
+ * stand in the message. */
+typedef struct rq_result_view {
+    bool present;
+    bool exists;
+    bool partial;
+    uint32_t count;  /* in the block */
+    rq_slice inline_cells; /* the Result's bytes, whose field 1 they are */
+} rq_result_view;
+
+typedef struct rq_action_result {
+    uint32_t index;
+    rq_result_view result;
+    rq_exception_view exception;
+} rq_action_result;
+
+/* One region's answers of a Multi. */
+typedef struct rq_region_result {
+    rq_slice actions; /* for rq_action_result_next */
+    rq_exception_view exception;
+} rq_region_result;
+
+typedef struct rq_scan_view {
+    rq_slice cells_per_result; /* packed or not: rq_scan_view_next_count */
+    bool has_scanner;
+    uint64_t scanner;
+    bool more_results;           /* in the table */
+    bool more_results_in_region; /* true when not said */
+    bool heartbeat;
+    rq_slice message;
+} rq_scan_view;
+
+RQ_NODISCARD
+rq_err rq_response_parse(rq_slice frame, rq_response_view *ret);
+RQ_NODISCARD
+rq_err rq_get_response_parse(rq_slice message, rq_result_view *ret);
+RQ_NODISCARD
+rq_err rq_mutate_response_parse(rq_slice message, rq_result_view *ret, bool *ret_processed);
+/* The next region's results; RQ_E_END after the last. They stand in the request's order. */
+RQ_NODISCARD
+rq_err rq_multi_response_next(rq_cursor *message, rq_region_result *ret);
+/* The next action's result; RQ_E_END after the last. */
+RQ_NODISCARD
+rq_err rq_action_result_next(rq_cursor *actions, rq_action_result *ret);
+RQ_NODISCARD
+rq_err rq_scan_response_parse(rq_slice message, rq_scan_view *ret);
+/* The rows of a scan's answer: cells of the block for each, then the rows in the message. */
+typedef struct rq_scan_rows {
+    rq_cursor message;
+    rq_cursor packed;
+} rq_scan_rows;
+void rq_scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret);
+RQ_NODISCARD
+rq_err rq_scan_rows_next(rq_scan_rows *r, rq_result_view *ret);
+
+/* The result's next cell, from the block or from the message; RQ_E_END after the last. A result
+ * whose cells are not all read leaves the block's cursor in front of them. */
+RQ_NODISCARD
+rq_err rq_result_next(rq_result_view *r, rq_cursor *block, rq_cell *ret);
+
+/* One field of a message. RQ_E_END at its end. */
+typedef struct rq_pb_field {
+    uint32_t number;
+    uint8_t wire; /* 0 number, 1 and 5 fixed, 2 bytes */
+    uint64_t value;
+    rq_slice bytes;
+} rq_pb_field;
+RQ_NODISCARD
+rq_err rq_pb_next(rq_cursor *message, rq_pb_field *ret);
+
+/* The error a Java class stands for; RQ_E_IOEXCEPTION for one we do not know. */
+rq_err rq_err_of_class(rq_slice java_class);
+
+#endif

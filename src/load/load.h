@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A load on a cluster: what to do, how fast, for how long; and what came out of it. One thread, any
+ * number of connections, `depth` operations in flight on each.
+ *
+ *   create the table ──► load its rows ──► [flush] ──► ramp-up ──► warm-up ──► measure ──► verify
+ *
+ * With a rate, operations have times at which they are due, evenly spaced, and their latency counts
+ * from then, whether or not the generator or the server could keep up (no coordinated omission).
+ * Without one each place in flight begins its next operation when its last one is done.
+ */
+#ifndef RQ_LOAD_LOAD_H
+#define RQ_LOAD_LOAD_H
+
+#include "load/draw.h"
+#include "load/histogram.h"
+
+#include "client/client.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+/* What one operation of a workload does; each has latencies of its own in the report. */
+typedef enum rq_load_step {
+#define X(id, name, start) RQ_LOAD_##id,
+#include "load/steps.def"
+#undef X
+    RQ_LOAD_STEPS
+} rq_load_step;
+
+typedef struct rq_load_options {
+    rq_client_options client; /* lanes: connections; on_retry is set here */
+    const char *workload;     /* of rq_load_workloads */
+    const char *table;
+    bool existing; /* take the table and its rows as they are */
+    bool keep;     /* leave the table behind */
+    bool flush;    /* after loading */
+    bool verify;
+    /* the table */
+    uint64_t records;
+    bool records_set;
+    unsigned regions;
+    unsigned families;
+    unsigned columns; /* of a row */
+    const char *compression;
+    const char *encoding;
+    const char *bloom;
+    unsigned block_bytes;
+    rq_sizes key_len;
+    rq_sizes value_len;
+    int sorted; /* 1 keys in order, 0 hashed, -1 as the workload wants */
+    /* operations */
+    int draw; /* rq_key_draw, -1: as the workload wants */
+    double theta;
+    unsigned depth;
+    unsigned batch;
+    rq_sizes scan_rows;
+    unsigned caching;
+    uint64_t scan_bytes;
+    unsigned followers;
+    unsigned posts;
+    unsigned events;
+    unsigned newest;
+    /* time */
+    double rate; /* operations per second; 0: as fast as possible */
+    double ramp_s;
+    double warm_s;
+    double seconds;
+    uint64_t operations; /* 0: time alone ends it */
+    double interval_s;   /* of the series; 0: a sixtieth of the time */
+    double give_up_s;    /* no operation succeeds for so long: end */
+    uint64_t seed;
+    int server_pid; /* 0: not on this machine */
+    FILE *live;     /* a terminal, or NULL */
+    const volatile sig_atomic_t *stop;
+} rq_load_options;
+
+#define RQ_LOAD_ERROR_KINDS 32
+
+typedef struct rq_load_error {
+    char kind[64];
+    uint64_t retried; /* attempts that were repeated */
+    uint64_t failed;  /* operations that failed for good */
+    char text[200];   /* of the first */
+} rq_load_error;
+
+/* One interval of the run, ramp-up and warm-up included. */
+typedef struct rq_load_point {
+    double at_s; /* its end, from the begin of the measurement (before it: negative) */
+    double rate;
+    uint64_t p50_ns, p99_ns, p999_ns, max_ns;
+    uint64_t errors;
+} rq_load_point;
+
+typedef struct rq_load_report {
+    double seconds; /* measured */
+    double load_seconds;
+    uint64_t loaded;
+    uint64_t operations; /* that succeeded in the measured time */
+    uint64_t failed;
+    uint64_t rows_read, rows_written, cells_read, bytes_read, bytes_written;
+    uint64_t misses;  /* rows asked for that were not there */
+    uint64_t checked; /* rows and values that were verified */
+    uint64_t wrong;
+    char wrong_text[256]; /* the first */
+    bool gave_up;
+    bool stopped;
+    rq_histogram latency;
+    rq_histogram steps[RQ_LOAD_STEPS]; /* counts NULL: none of it */
+    rq_load_point *points;
+    size_t point_count;
+    rq_load_error errors[RQ_LOAD_ERROR_KINDS];
+    size_t error_count;
+    /* processes; negative: not known */
+    double server_cpu_s;
+    double own_cpu_s;
+    int64_t server_rss, server_peak_rss;
+    size_t regions, servers;
+    uint64_t connects;
+    char cluster_id[64];
+} rq_load_report;
+
+typedef struct rq_load_workload_line {
+    const char *name;
+    const char *help;
+} rq_load_workload_line;
+
+/* Ends with a name NULL. */
+const rq_load_workload_line *rq_load_workloads(void);
+const char *rq_load_step_name(rq_load_step step);
+
+void rq_load_options_init(rq_load_options *o);
+/* An error: the run could not be made (the report is empty). Operations that failed or values that
+ * were wrong are in the report of a run that was. */
+RQ_NODISCARD
+rq_err rq_load_run(const rq_load_options *o, rq_load_report *ret, rq_error *why);
+void rq_load_report_clear(rq_load_report *r);
+
+/* --- report.c, plot.c ------------------------------------------------------------------------- */
+void rq_load_print(const rq_load_options *o, const rq_load_report *r, FILE *out);
+void rq_load_print_json(const rq_load_options *o, const rq_load_report *r, FILE *out);
+/* The series, one line an interval. */
+void rq_load_print_csv(const rq_load_report *r, FILE *out);
+void rq_load_plot(const rq_load_options *o, const rq_load_report *r, FILE *out);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands in the table: the bytes of key number i and of its values. Both are functions, so
+ * that whatever is read can be checked without having been kept.
+ *
+ *   row    16 hex digits, then letters up to the key's length. Sorted: the digits are i; hashed:
+ *          a bijection of i, so that keys spread and the number can be read back from the row.
+ *   value  be64 version, then bytes drawn from (key, column, version); its length is drawn from the
+ *          same. A value shorter than 8 bytes is the version's last ones.
+ *
+ * With *history* each key remembers the newest version that was sent and that was acknowledged, for
+ * puts and deletes. Versions are timestamps then, so the highest wins whatever the order in which
+ * two writers' puts arrive, and a read must find one that is not older than the newest put
+ * acknowledged before it began, and not newer than the newest sent.
+ */
+#ifndef RQ_LOAD_ROWS_H
+#define RQ_LOAD_ROWS_H
+
+#include "load/draw.h"
+
+#include "base/buf.h"
+#include "client/client.h"
+
+#define RQ_ROW_DIGITS 16
+#define RQ_COLUMNS_MAX 1024
+
+typedef struct rq_row_history {
+    uint32_t put_sent;
+    uint32_t put_acked;
+    uint32_t delete_sent;
+    uint32_t delete_acked;
+} rq_row_history;
+
+typedef struct rq_rows {
+    bool hashed;
+    rq_sizes key_len;
+    rq_sizes value_len;
+    unsigned families;
+    unsigned columns; /* of a row: column j is in family j % families */
+    uint64_t base;    /* version 0's timestamp */
+    rq_row_history *history; /* NULL: not kept */
+    uint64_t history_cap;
+    char family_names[16][8];
+    char qualifier_names[RQ_COLUMNS_MAX][8];
+} rq_rows;
+
+/* What a read may find, taken when it begins. */
+typedef struct rq_row_bounds {
+    uint32_t put_acked;
+    uint32_t delete_acked;
+} rq_row_bounds;
+
+/* families 1 … 16, columns 1 … RQ_COLUMNS_MAX, both set; names them. */
+void rq_rows_name(rq_rows *r);
+RQ_NODISCARD
+rq_err rq_rows_history(rq_rows *r, uint64_t keys); /* grows it; new keys have none */
+void rq_rows_clear(rq_rows *r);
+
+/* Appends the row of key i. */
+RQ_NODISCARD
+rq_err rq_rows_key(const rq_rows *r, uint64_t i, rq_buf *out);
+/* The first 16 bytes of key i's row, for splits and scans. */
+void rq_rows_digits(const rq_rows *r, uint64_t i, char out[RQ_ROW_DIGITS + 1]);
+/* False: not a row of ours. */
+bool rq_rows_number(const rq_rows *r, rq_slice row, uint64_t *ret);
+/* Appends the value. */
+RQ_NODISCARD
+rq_err rq_rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t version,
+                     rq_buf *out);
+/* Whether it is the value of that key and column; says of which version. False: it is not. */
+bool rq_rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_slice value,
+                         uint64_t *ret_version);
+
+rq_row_bounds rq_rows_bounds(const rq_rows *r, uint64_t key);
+/* Reads a row's cells and says what is wrong with them, or NULL: a static text. Without a history
+ * only what values say of themselves is held against them. */
+const char *rq_rows_check(const rq_rows *r, uint64_t key, rq_row_bounds bounds, rq_op_result *row,
+                          uint64_t *ret_cells, uint64_t *ret_bytes);
+
+#endif
