@@ -28,52 +28,51 @@ typedef struct bench_args {
 
 static void usage(FILE *out)
 {
-    fputs(
-        "usage: rorqual bench [OPTION ...] WORKLOAD\n"
-        "\n"
-        "where\n"
-        "  --zk HOST:PORT          the cluster's ZooKeeper (default 127.0.0.1:2181); or\n"
-        "  --bootstrap HOST:PORT   a master or region server, without ZooKeeper\n"
-        "  --zk-root PATH          /hbase\n"
-        "  --table NAME            rorqual_bench; made anew and dropped after the run\n"
-        "  --existing              take table and rows as they are\n"
-        "  --keep                  leave the table behind\n"
-        "the table\n"
-        "  --records N             rows (100000), or users of the applications (1000)\n"
-        "  --regions N             pre-split (1)\n"
-        "  --families N --columns N  of a row (1, 1)\n"
-        "  --key-bytes N           16; also A-B, exp:MEAN\n"
-        "  --value-bytes N         1000; also A-B, exp:MEAN\n"
-        "  --keys sorted|hashed    how numbers become rows (the workload's)\n"
-        "  --compression C --encoding E --bloom B --block-bytes N   as HBase names them\n"
-        "  --flush                 after loading, so that reads come from files\n"
-        "operations\n"
-        "  --connections N         to each server (1)\n"
-        "  --depth N               in flight on each (1)\n"
-        "  --draw uniform|zipfian|latest|sequential|hot   which key (the workload's)\n"
-        "  --theta X               of zipfian and latest (0.99)\n"
-        "  --batch N               rows of a multi (50)\n"
-        "  --scan-rows N           rows of a short scan (1-100)\n"
-        "  --caching N --scan-bytes N   rows and bytes of a scan's answer (no limit, 2 MiB)\n"
-        "  --followers N --posts N --events N --newest N   of the applications (20, 5, 100, 10)\n"
-        "time\n"
-        "  --seconds S             measured (10)\n"
-        "  --operations N          ends earlier, after so many\n"
-        "  --rate R                operations a second, latencies from when they were due;\n"
-        "                          0: as fast as possible\n"
-        "  --ramp S --warm S       before it: growing load, full load, not counted (0, 0)\n"
-        "  --interval S            of the series (a sixtieth of the time)\n"
-        "  --retries N --pause MS --timeout MS   of an operation (7, 100, 60000)\n"
-        "  --give-up S             end when nothing succeeds for so long (15)\n"
-        "  --seed N                of all chance (1)\n"
-        "what comes out\n"
-        "  --verify                check every value read, and the whole table afterwards\n"
-        "  --server-pid PID        CPU and memory of the server, when it is on this machine\n"
-        "  --json FILE --csv FILE --plot FILE.svg   ('-': standard output instead of the text)\n"
-        "  --quiet                 no live line\n"
-        "\n"
-        "workloads\n",
-        out);
+    fputs("usage: rorqual bench [OPTION ...] WORKLOAD\n"
+          "\n"
+          "where\n"
+          "  --zk HOST:PORT          the cluster's ZooKeeper (default 127.0.0.1:2181); or\n"
+          "  --bootstrap HOST:PORT   a master or region server, without ZooKeeper\n"
+          "  --zk-root PATH          /hbase\n"
+          "  --table NAME            rorqual_bench; made anew and dropped after the run\n"
+          "  --existing              take table and rows as they are\n"
+          "  --keep                  leave the table behind\n"
+          "the table\n"
+          "  --records N             rows (100000), or users of the applications (1000)\n"
+          "  --regions N             pre-split (1)\n"
+          "  --families N --columns N  of a row (1, 1)\n"
+          "  --key-bytes N           16; also A-B, exp:MEAN\n"
+          "  --value-bytes N         1000; also A-B, exp:MEAN\n"
+          "  --keys sorted|hashed    how numbers become rows (the workload's)\n"
+          "  --compression C --encoding E --bloom B --block-bytes N   as HBase names them\n"
+          "  --flush                 after loading, so that reads come from files\n"
+          "operations\n"
+          "  --connections N         to each server (1)\n"
+          "  --depth N               in flight on each (1)\n"
+          "  --draw uniform|zipfian|latest|sequential|hot   which key (the workload's)\n"
+          "  --theta X               of zipfian and latest (0.99)\n"
+          "  --batch N               rows of a multi (50)\n"
+          "  --scan-rows N           rows of a short scan (1-100)\n"
+          "  --caching N --scan-bytes N   rows and bytes of a scan's answer (no limit, 2 MiB)\n"
+          "  --followers N --posts N --events N --newest N   of the applications (20, 5, 100, 10)\n"
+          "time\n"
+          "  --seconds S             measured (10)\n"
+          "  --operations N          ends earlier, after so many\n"
+          "  --rate R                operations a second, latencies from when they were due;\n"
+          "                          0: as fast as possible\n"
+          "  --ramp S --warm S       before it: growing load, full load, not counted (0, 0)\n"
+          "  --interval S            of the series (a sixtieth of the time)\n"
+          "  --retries N --pause MS --timeout MS   of an operation (7, 100, 60000)\n"
+          "  --give-up S             end when nothing succeeds for so long (15)\n"
+          "  --seed N                of all chance (1)\n"
+          "what comes out\n"
+          "  --verify                check every value read, and the whole table afterwards\n"
+          "  --server-pid PID        CPU and memory of the server, when it is on this machine\n"
+          "  --json FILE --csv FILE --plot FILE.svg   ('-': standard output instead of the text)\n"
+          "  --quiet                 no live line\n"
+          "\n"
+          "workloads\n",
+          out);
     for (const rq_load_workload_line *w = rq_load_workloads(); w->name != NULL; w++)
         fprintf(out, "  %-15s %s\n", w->name, w->help);
 }
@@ -221,8 +220,7 @@ static bool take_args(bench_args *a, int argc, char **argv)
     }
     if (a->o.client.bootstrap == NULL && a->o.client.zookeeper == NULL)
         a->o.client.zookeeper = "127.0.0.1:2181";
-    if (a->o.theta <= 0 || a->o.seconds <= 0 || a->o.client.lanes == 0)
-        bad_value(a, "0");
+    if (a->o.theta <= 0 || a->o.seconds <= 0 || a->o.client.lanes == 0) bad_value(a, "0");
     return !a->bad;
 }
 

@@ -24,7 +24,8 @@ static rq_err put_table(rq_buf *b, uint32_t field, const char *name)
 {
     size_t at;
     const char *colon = strchr(name, ':');
-    rq_slice ns = colon != NULL ? rq_slice_of(name, (size_t)(colon - name)) : RQ_SLICE_LIT("default");
+    rq_slice ns =
+        colon != NULL ? rq_slice_of(name, (size_t)(colon - name)) : RQ_SLICE_LIT("default");
     RQ_TRY(rq_put_nested_begin(b, field, &at));
     RQ_TRY(rq_put_bytes(b, 1, ns));
     RQ_TRY(rq_put_bytes(b, 2, rq_slice_cstr(colon != NULL ? colon + 1 : name)));

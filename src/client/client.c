@@ -196,7 +196,8 @@ rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slic
 {
     waiter w = {.ret = ret, .why = why, .method = method};
     rq_buf_reset(ret);
-    rq_err rc = rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_answer, &w);
+    rq_err rc =
+        rq__conn_call(conn, method, 0, (rq_slice){0}, message, (rq_slice){0}, take_answer, &w);
     if (rc != RQ_OK) return rq_fail(why, rc, "%s: cannot connect", method);
     while (!w.done)
         rq_client_poll(c, 10000000);
@@ -223,7 +224,8 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
         rq_err rc = t->refresh_err != RQ_OK ? t->refresh_err : RQ_E_TABLE_NOT_FOUND;
         if (attempt >= 3)
             return rq_fail(why, rc, "table %s: %s", name,
-                           t->refresh_err != RQ_OK ? t->refresh_text : "hbase:meta has no region of it");
+                           t->refresh_err != RQ_OK ? t->refresh_text
+                                                   : "hbase:meta has no region of it");
         struct timespec pause = {0, (long)c->options.pause_ms % 1000 * 1000000};
         nanosleep(&pause, NULL);
     }

@@ -26,11 +26,11 @@ typedef struct rq_client_table rq_client_table;
 typedef struct rq_op rq_op;
 
 typedef struct rq_client_options {
-    const char *zookeeper; /* host:port; or */
-    const char *bootstrap; /* host:port of a master or region server */
-    const char *zk_root;   /* NULL: /hbase */
-    const char *user;      /* NULL: rorqual */
-    unsigned lanes;        /* connections to each region server; 0: 1 */
+    const char *zookeeper;   /* host:port; or */
+    const char *bootstrap;   /* host:port of a master or region server */
+    const char *zk_root;     /* NULL: /hbase */
+    const char *user;        /* NULL: rorqual */
+    unsigned lanes;          /* connections to each region server; 0: 1 */
     unsigned rpc_timeout_ms; /* 0: 60,000 */
     unsigned pause_ms;       /* before the first repetition; 0: 100 */
     unsigned retries;

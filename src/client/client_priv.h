@@ -10,7 +10,8 @@
 #include "base/arena.h"
 
 #define RQ__HOST_MAX 256
-#define RQ__PRIORITY_META 200 /* HBASE: HConstants.HIGH_QOS; meta reads are never queued behind data */
+#define RQ__PRIORITY_META                                                                          \
+    200 /* HBASE: HConstants.HIGH_QOS; meta reads are never queued behind data */
 
 typedef struct rq__address {
     char host[RQ__HOST_MAX];

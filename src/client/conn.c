@@ -142,8 +142,10 @@ static void lose(rq__conn *c, const char *why)
 {
     pending *calls = c->calls;
     uint32_t cap = c->call_cap;
-    rq_reply reply = {
-        .err = RQ_E_IO, .retry = true, .kind = RQ_SLICE_LIT("ConnectionLost"), .text = rq_slice_cstr(why)};
+    rq_reply reply = {.err = RQ_E_IO,
+                      .retry = true,
+                      .kind = RQ_SLICE_LIT("ConnectionLost"),
+                      .text = rq_slice_cstr(why)};
     if (c->fd >= 0) close(c->fd); /* leaves the epoll by itself */
     c->fd = -1;
     c->state = IDLE;
@@ -395,7 +397,8 @@ static bool take_frame(rq__conn *c, rq_slice frame)
     }
     if (v.call_id >= c->call_cap) {
         /* HBASE: id -1 is what a server says before it closes. */
-        snprintf(text, sizeof text, "%.*s", (int)(v.exception.text.len < 250 ? v.exception.text.len : 250),
+        snprintf(text, sizeof text, "%.*s",
+                 (int)(v.exception.text.len < 250 ? v.exception.text.len : 250),
                  v.exception.text.len > 0 ? (const char *)v.exception.text.ptr : "");
         lose(c, text[0] != 0 ? text : "an answer to no call");
         return false;

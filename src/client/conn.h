@@ -7,7 +7,8 @@
  *
  * When the connection is lost every call in flight ends with RQ_E_IO, in the order of their ids.
  * A call that takes longer than its time ends with RQ_E_CALL_TIMEOUT; its answer is thrown away
- * should it come. Bytes are written by rq__conn_flush_all, so that calls made together leave together.
+ * should it come. Bytes are written by rq__conn_flush_all, so that calls made together leave
+ * together.
  */
 #ifndef RQ_CLIENT_CONN_H
 #define RQ_CLIENT_CONN_H
@@ -21,10 +22,10 @@ typedef struct rq__conn rq__conn;
 
 /* How a call ended. Everything it points to lives during the callback only. */
 typedef struct rq_reply {
-    rq_err err;       /* RQ_OK: message and cells hold the answer */
-    bool retry;       /* whether the failure may pass */
-    rq_slice kind;    /* the failure's name: the Java class without its package, or ours */
-    rq_slice text;    /* what the server said */
+    rq_err err;    /* RQ_OK: message and cells hold the answer */
+    bool retry;    /* whether the failure may pass */
+    rq_slice kind; /* the failure's name: the Java class without its package, or ours */
+    rq_slice text; /* what the server said */
     rq_slice message;
     rq_slice cells;
 } rq_reply;
@@ -33,7 +34,7 @@ typedef struct rq_reply {
 typedef void (*rq_reply_fn)(void *ctx, const rq_reply *reply);
 
 typedef struct rq__conn_options {
-    int epoll; /* events carry the connection as their pointer */
+    int epoll;        /* events carry the connection as their pointer */
     rq__conn **dirty; /* head of the list of those with something to write; the client's */
     const char *host;
     uint16_t port;

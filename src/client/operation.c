@@ -25,9 +25,9 @@ typedef struct span {
 } span;
 
 typedef struct action {
-    span row;   /* in rows */
-    span bytes; /* in body */
-    span cells; /* in cells */
+    span row;                 /* in rows */
+    span bytes;               /* in body */
+    span cells;               /* in cells */
     const rq__region *region; /* of this attempt, while it is planned and sent */
     size_t group;             /* the same as a number, for when the map has changed */
     bool done;
@@ -286,9 +286,8 @@ static rq_err add_action(rq_op *op, rq_slice row, action **ret)
         op->action_cap = cap;
     }
     action *a = &op->actions[op->action_count];
-    *a = (action){.row = {op->row.len, row.len},
-                  .bytes = {op->body.len, 0},
-                  .cells = {op->cells.len, 0}};
+    *a = (action){
+        .row = {op->row.len, row.len}, .bytes = {op->body.len, 0}, .cells = {op->cells.len, 0}};
     *ret = a;
     return rq_buf_append(&op->row, row.ptr, row.len);
 }
@@ -478,7 +477,8 @@ static rq_err send_part(rq_op *op, part *p)
             const action *a = &op->actions[op->order[k]];
             RQ_TRY(rq_buf_append(&op->scratch, op->body.ptr + a->bytes.at, a->bytes.len));
             if (a->cells.len > 0)
-                RQ_TRY(rq_buf_append(&op->scratch_cells, op->cells.ptr + a->cells.at, a->cells.len));
+                RQ_TRY(
+                    rq_buf_append(&op->scratch_cells, op->cells.ptr + a->cells.at, a->cells.len));
         }
         RQ_TRY(rq_put_nested_end(&op->scratch, at));
     }
@@ -506,7 +506,8 @@ static rq_err plan_batch(rq_op *op, size_t *ret_parts)
     qsort_r(op->order, op->ordered, sizeof *op->order, by_place, op->actions);
     for (size_t i = 0; i < op->ordered; i++) {
         uint32_t server = op->actions[op->order[i]].region->server;
-        if (parts == 0 || op->actions[op->order[op->parts[parts - 1].begin]].region->server != server) {
+        if (parts == 0 ||
+            op->actions[op->order[op->parts[parts - 1].begin]].region->server != server) {
             if (parts == op->part_cap) {
                 part *bigger = realloc(op->parts, (op->part_cap + 4) * sizeof *bigger);
                 if (bigger == NULL) return RQ_E_NO_MEMORY;
@@ -591,8 +592,7 @@ static const rq__region *scan_region(const rq_op *op)
 {
     rq_slice start = rq_buf_slice(&op->row);
     bool before = op->scan.reversed && (!op->include_start || start.len == 0);
-    return before ? rq__map_locate_before(op->table, start)
-                  : rq__map_locate(op->table, start);
+    return before ? rq__map_locate_before(op->table, start) : rq__map_locate(op->table, start);
 }
 
 static void take_scan(void *ctx, const rq_reply *reply);
@@ -695,7 +695,8 @@ static void take_scan(void *ctx, const rq_reply *reply)
     op->attempts = 0;
     op->scanner_open = v.more_results && v.more_results_in_region;
     bool enough = op->scan.limit > 0 && op->rows >= op->scan.limit;
-    if (enough && op->scanner_open && go_on(op, true) != RQ_OK) enough = true; /* its lease ends it */
+    if (enough && op->scanner_open && go_on(op, true) != RQ_OK)
+        enough = true; /* its lease ends it */
     if (enough || !v.more_results || (!v.more_results_in_region && op->region_is_last))
         finish(op, &well);
     else if (!v.more_results_in_region)

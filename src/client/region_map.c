@@ -61,7 +61,8 @@ typedef struct meta_row {
     rq_slice server;
 } meta_row;
 
-/* RegionInfo { region_id 1, table_name 2, start_key 3, end_key 4, offline 5, split 6, replica 7 } */
+/* RegionInfo { region_id 1, table_name 2, start_key 3, end_key 4, offline 5, split 6, replica 7 }
+ */
 static rq_err parse_region_info(rq_slice value, rq_slice *start, rq_slice *end, bool *ret_counts)
 {
     rq_pb_field f;
@@ -117,7 +118,8 @@ static rq_err take_row(rq_client_table *t, rq_result_view *row, rq_cursor *cells
         m.row = rq_cell_row(&c);
         if (rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT("regioninfo")))
             m.info = rq_cell_value(&c);
-        if (rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT("server"))) m.server = rq_cell_value(&c);
+        if (rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT("server")))
+            m.server = rq_cell_value(&c);
     }
     return rc == RQ_E_END ? add_region(t, &m) : rc;
 }
@@ -133,8 +135,8 @@ static void end_refresh(rq_client_table *t, rq_err err, rq_slice text)
 {
     t->refreshing = false;
     t->refresh_err = err;
-    snprintf(t->refresh_text, sizeof t->refresh_text, "%.*s", (int)(text.len > 400 ? 400 : text.len),
-             text.len > 0 ? (const char *)text.ptr : "");
+    snprintf(t->refresh_text, sizeof t->refresh_text, "%.*s",
+             (int)(text.len > 400 ? 400 : text.len), text.len > 0 ? (const char *)text.ptr : "");
     if (err == RQ_OK) {
         rq_arena arena = t->arena;
         rq__region *regions = t->regions;
@@ -208,9 +210,9 @@ static void ask(rq_client_table *t, bool open)
     rq_client *c = t->client;
     rq_buf_reset(&t->request);
     t->sequence = open ? 0 : t->sequence + 1;
-    rq_err rc = open ? put_open(t)
-                     : rq_put_scan_next(&t->request, t->scanner, t->sequence, ROWS_PER_ANSWER, 0,
-                                        false);
+    rq_err rc =
+        open ? put_open(t)
+             : rq_put_scan_next(&t->request, t->scanner, t->sequence, ROWS_PER_ANSWER, 0, false);
     if (rc == RQ_OK)
         rc = rq__conn_call(c->meta, "Scan", RQ__PRIORITY_META, (rq_slice){0},
                            rq_buf_slice(&t->request), (rq_slice){0}, take_answer, t);
@@ -222,8 +224,8 @@ static rq_err find_meta(rq_client *c, rq_error *why)
 {
     rq__registry_answer found;
     RQ_TRY(rq__registry_ask(&c->options, 2000000000, &found, why));
-    bool moved = found.meta.port != c->found.meta.port ||
-                 strcmp(found.meta.host, c->found.meta.host) != 0;
+    bool moved =
+        found.meta.port != c->found.meta.port || strcmp(found.meta.host, c->found.meta.host) != 0;
     if (found.master.port != c->found.master.port ||
         strcmp(found.master.host, c->found.master.host) != 0)
         c->master = NULL; /* stays in the list of all until the end */

@@ -64,8 +64,7 @@ static rq_err wire_open(wire *w, const rq__address *at, int64_t timeout_ns)
     w->at = *at;
     snprintf(port, sizeof port, "%u", at->port);
     int rc = getaddrinfo(at->host, port, &hints, &found);
-    if (rc != 0)
-        return rq_fail(w->why, RQ_E_IO, "cannot find %s: %s", at->host, gai_strerror(rc));
+    if (rc != 0) return rq_fail(w->why, RQ_E_IO, "cannot find %s: %s", at->host, gai_strerror(rc));
     for (struct addrinfo *a = found; a != NULL && w->fd < 0; a = a->ai_next) {
         w->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (w->fd < 0) continue;

@@ -31,7 +31,7 @@ typedef struct rq_result_view {
     bool present;
     bool exists;
     bool partial;
-    uint32_t count;  /* in the block */
+    uint32_t count;        /* in the block */
     rq_slice inline_cells; /* the Result's bytes, whose field 1 they are */
 } rq_result_view;
 

@@ -111,8 +111,8 @@ static rq_err make_post(rq__slot *s, uint64_t user, uint64_t number, char row[PO
                         rq_cell *ret)
 {
     rq_buf_reset(&s->values);
-    RQ_TRY(rq_rows_value(&s->bench->rows, item_key(user, number), 0,
-                         (uint64_t)EPOCH_MS + number, &s->values));
+    RQ_TRY(rq_rows_value(&s->bench->rows, item_key(user, number), 0, (uint64_t)EPOCH_MS + number,
+                         &s->values));
     put_post_row(row, user, number);
     *ret = make_cell(rq_slice_of(row, POST_ROW_LEN), family, RQ_SLICE_LIT("content"),
                      rq_buf_slice(&s->values), RQ_TIMESTAMP_LATEST);
@@ -393,9 +393,8 @@ rq_err rq__begin_newest_columns(rq__slot *s)
 {
     char uid[UID_LEN];
     draw_user(s, uid);
-    rq_get g = {.row = rq_slice_of(uid, UID_LEN),
-                .family = family,
-                .column_limit = s->bench->o->newest};
+    rq_get g = {
+        .row = rq_slice_of(uid, UID_LEN), .family = family, .column_limit = s->bench->o->newest};
     return rq_op_get(s->op, s->bench->table, &g, event_columns);
 }
 

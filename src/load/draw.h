@@ -52,7 +52,8 @@ void rq_keys_init(rq_keys *k, rq_key_draw kind, uint64_t n, double theta);
 /* One of n keys, n ≥ 1. With zipfian, of the first n that were named at the start. */
 uint64_t rq_keys_draw(rq_keys *k, uint64_t n, rq_random *r);
 
-/* A length in bytes: "100", "50-200" (uniform), "exp:100" (exponential, at most 10 times the mean). */
+/* A length in bytes: "100", "50-200" (uniform), "exp:100" (exponential, at most 10 times the mean).
+ */
 typedef struct rq_sizes {
     enum { RQ_SIZES_FIXED, RQ_SIZES_UNIFORM, RQ_SIZES_EXPONENTIAL } kind;
     uint32_t low;

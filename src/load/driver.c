@@ -152,7 +152,8 @@ void rq__slot_end(rq__slot *s, rq_err err, rq_slice kind, rq_slice text)
         if (!b->loading && !b->sweeping) rq_histogram_add(&b->interval, took);
         if (s->counts) add_latency(b, s->step, took);
     } else {
-        rq_load_error *e = error_of(b->report, kind.len > 0 ? kind : rq_slice_cstr(rq_err_name(err)));
+        rq_load_error *e =
+            error_of(b->report, kind.len > 0 ? kind : rq_slice_cstr(rq_err_name(err)));
         if (e->failed++ == 0 && text.len > 0)
             snprintf(e->text, sizeof e->text, "%.*s", (int)(text.len > 190 ? 190 : text.len),
                      (const char *)text.ptr);
@@ -234,8 +235,8 @@ static void live_line(const rq__bench *b, const char *what, double share, double
 
 static bool gives_up(rq__bench *b, int64_t now)
 {
-    bool up = b->failures_total > 0 &&
-              (double)(now - b->last_success_ns) > b->o->give_up_s * SECOND_NS;
+    bool up =
+        b->failures_total > 0 && (double)(now - b->last_success_ns) > b->o->give_up_s * SECOND_NS;
     b->report->gave_up |= up;
     return up;
 }
@@ -476,7 +477,8 @@ static rq_err remember(rq__bench *b)
         b->counters_sent = calloc(o->records, sizeof *b->counters_sent);
         return b->counters != NULL && b->counters_sent != NULL ? RQ_OK : RQ_E_NO_MEMORY;
     }
-    return (o->verify && !o->existing) || conditions ? rq_rows_history(&b->rows, o->records) : RQ_OK;
+    return (o->verify && !o->existing) || conditions ? rq_rows_history(&b->rows, o->records)
+                                                     : RQ_OK;
 }
 
 static rq_err open_bench(rq__bench *b, rq_error *why)
@@ -623,12 +625,13 @@ static rq_err load(rq__bench *b, rq_error *why)
     int64_t begun = rq_client_now_ns();
     if (b->workload->kind == RQ__LOAD_TIMELINE) part = 1 + LOAD_BATCH / (o->followers + 1);
     b->loading = true;
-    bool whole = run_range(b, "loading", items, part,
-                           is_app(b) ? rq__begin_load_app : rq__begin_load_rows);
+    bool whole =
+        run_range(b, "loading", items, part, is_app(b) ? rq__begin_load_app : rq__begin_load_rows);
     b->loading = false;
     b->report->load_seconds = (double)(rq_client_now_ns() - begun) / SECOND_NS;
     b->report->loaded = items;
-    if (o->stop != NULL && *o->stop != 0) return rq_fail(why, RQ_E_CANCELLED, "stopped while loading");
+    if (o->stop != NULL && *o->stop != 0)
+        return rq_fail(why, RQ_E_CANCELLED, "stopped while loading");
     if (!whole) return rq_fail(why, RQ_E_IO, "loading failed: %s", first_failure(b->report));
     if (b->posts != NULL)
         for (uint64_t i = 0; i < o->records; i++)
@@ -679,7 +682,8 @@ static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_
         return rq_fail(why, RQ_E_INVALID, "verified values have 8 bytes at least");
     if (w->kind == RQ__LOAD_TIMELINE &&
         (o->followers == 0 || o->followers >= o->records || o->posts == 0))
-        return rq_fail(why, RQ_E_INVALID, "followers: 1 to the number of users less one; posts: from 1");
+        return rq_fail(why, RQ_E_INVALID,
+                       "followers: 1 to the number of users less one; posts: from 1");
     if (w->kind >= RQ__LOAD_TIMELINE && (o->records > 99999999 || o->events == 0 || o->newest == 0))
         return rq_fail(why, RQ_E_INVALID, "users: up to 99999999; events and newest: from 1");
     if (o->existing && (o->verify || w->shares[0].step == RQ_LOAD_CHECK_AND_PUT ||
@@ -696,7 +700,8 @@ rq_err rq_load_run(const rq_load_options *given, rq_load_report *ret, rq_error *
 {
     rq_load_options o = *given;
     const rq__workload *w = find_workload(o.workload);
-    if (w != NULL && w->kind >= RQ__LOAD_TIMELINE && !o.records_set) o.records = APP_RECORDS_DEFAULT;
+    if (w != NULL && w->kind >= RQ__LOAD_TIMELINE && !o.records_set)
+        o.records = APP_RECORDS_DEFAULT;
     *ret = (rq_load_report){.server_cpu_s = -1, .own_cpu_s = -1, .server_rss = -1};
     ret->server_peak_rss = -1;
     RQ_TRY(check_options(&o, w, why));

@@ -43,8 +43,8 @@ typedef struct rq__slot {
     rq_op *op;
     struct rq__slot *next_free;
     rq_load_step step;
-    bool counts;       /* due in the measured time */
-    int64_t due_ns;    /* what its latency counts from */
+    bool counts;    /* due in the measured time */
+    int64_t due_ns; /* what its latency counts from */
     int64_t not_before_ns;
     uint64_t key;
     uint32_t version;
@@ -69,7 +69,7 @@ struct rq__bench {
     rq_load_report *report;
     rq_client *client;
     rq_client_table *table;
-    rq_client_table *content;   /* timeline */
+    rq_client_table *content; /* timeline */
     rq_client_table *relations;
     rq_rows rows;
     rq_keys keys;
@@ -83,7 +83,7 @@ struct rq__bench {
     size_t busy;
     bool loading;
     bool sweeping;
-    bool fatal; /* out of memory: the run ends */
+    bool fatal;         /* out of memory: the run ends */
     uint32_t *counters; /* increments and appends acknowledged, by key */
     uint32_t *counters_sent;
     uint32_t *posts; /* by user, how many were published and acknowledged */

@@ -34,13 +34,14 @@ static double clamp(double v, double low, double high)
 static double y_of(const axis *a, double microseconds)
 {
     double l = log10(microseconds > 0.001 ? microseconds : 0.001);
-    return a->bottom - (clamp(l, a->low, a->high) - a->low) / (a->high - a->low) * (a->bottom - a->top);
+    return a->bottom -
+           (clamp(l, a->low, a->high) - a->low) / (a->high - a->low) * (a->bottom - a->top);
 }
 
 static axis make_axis(double low_us, double high_us, double top, double bottom)
 {
-    axis a = {floor(log10(low_us > 0.1 ? low_us : 0.1)), ceil(log10(high_us > 1 ? high_us : 1)), top,
-              bottom};
+    axis a = {floor(log10(low_us > 0.1 ? low_us : 0.1)), ceil(log10(high_us > 1 ? high_us : 1)),
+              top, bottom};
     if (a.high <= a.low) a.high = a.low + 1;
     return a;
 }
@@ -98,8 +99,7 @@ static void percentile_panel(FILE *out, const rq_histogram *h)
     static const struct {
         double percent;
         const char *label;
-    } marks[] = {{0, "0"},      {50, "50"},     {90, "90"},
-                 {99, "99"},    {99.9, "99.9"}, {99.99, "99.99 %"}};
+    } marks[] = {{0, "0"}, {50, "50"}, {90, "90"}, {99, "99"}, {99.9, "99.9"}, {99.99, "99.99 %"}};
     double low = h->total > 0 ? (double)h->min / 1e3 : 1;
     double high = h->total > 0 ? (double)h->max / 1e3 : 10;
     axis a = make_axis(low, high, UPPER_TOP, UPPER_BOTTOM);
@@ -142,13 +142,13 @@ static void rate_curve(FILE *out, const rq_load_report *r, double first, double 
     char label[32];
     curve_begin(out, "#999999");
     for (size_t i = 0; i < r->point_count; i++)
-        fprintf(out, "%.1f,%.1f ",
-                LEFT + (r->points[i].at_s - first) / span * (RIGHT - LEFT),
+        fprintf(out, "%.1f,%.1f ", LEFT + (r->points[i].at_s - first) / span * (RIGHT - LEFT),
                 LOWER_BOTTOM - r->points[i].rate / most * (LOWER_BOTTOM - LOWER_TOP));
     curve_end(out);
     for (int i = 0; i <= 2; i++) {
         snprintf(label, sizeof label, "%.3g/s", most * i / 2);
-        text(out, RIGHT + 8, LOWER_BOTTOM - (LOWER_BOTTOM - LOWER_TOP) * i / 2.0 + 4, "start", label);
+        text(out, RIGHT + 8, LOWER_BOTTOM - (LOWER_BOTTOM - LOWER_TOP) * i / 2.0 + 4, "start",
+             label);
     }
 }
 
@@ -157,7 +157,9 @@ static void legend(FILE *out)
     static const struct {
         const char *name;
         const char *colour;
-    } entries[] = {{"p50", "#2a8a4a"}, {"p99", "#d07a12"}, {"max", "#b3261e"},
+    } entries[] = {{"p50", "#2a8a4a"},
+                   {"p99", "#d07a12"},
+                   {"max", "#b3261e"},
                    {"operations/s (right)", "#999999"}};
     double x = RIGHT - 300;
     for (size_t i = 0; i < RQ_ARRAY_LEN(entries); i++) {

@@ -11,8 +11,8 @@ static const struct {
     const char *name;
     double percent;
 } percentiles[] = {
-    {"p50", 50},     {"p75", 75},     {"p90", 90},       {"p95", 95},
-    {"p99", 99},     {"p99.9", 99.9}, {"p99.99", 99.99},
+    {"p50", 50}, {"p75", 75},     {"p90", 90},       {"p95", 95},
+    {"p99", 99}, {"p99.9", 99.9}, {"p99.99", 99.99},
 };
 
 static double per(double a, double b)
@@ -67,7 +67,8 @@ static void print_process(const rq_load_options *o, const rq_load_report *r, FIL
         fprintf(out, "server: no process %d here\n", o->server_pid);
         return;
     }
-    fprintf(out, "server: %.2f us CPU an operation (%.0f operations per CPU second), %.0f %% of a core",
+    fprintf(out,
+            "server: %.2f us CPU an operation (%.0f operations per CPU second), %.0f %% of a core",
             per(r->server_cpu_s * 1e6, ops), per(ops, r->server_cpu_s),
             100 * per(r->server_cpu_s, r->seconds));
     if (r->server_rss >= 0)
@@ -84,8 +85,8 @@ void rq_load_print(const rq_load_options *o, const rq_load_report *r, FILE *out)
             lanes == 1 ? "" : "s", o->depth);
     if (o->rate > 0) fprintf(out, ", %.0f/s wanted", o->rate);
     if (r->loaded > 0) fprintf(out, "; %" PRIu64 " loaded in %.1f s", r->loaded, r->load_seconds);
-    fprintf(out, "\n%.0f operations/s (%" PRIu64 " in %.2f s)", per((double)r->operations, r->seconds),
-            r->operations, r->seconds);
+    fprintf(out, "\n%.0f operations/s (%" PRIu64 " in %.2f s)",
+            per((double)r->operations, r->seconds), r->operations, r->seconds);
     if (r->rows_read > 0)
         fprintf(out, "; read %.0f rows/s, %.1f MB/s", per((double)r->rows_read, r->seconds),
                 per((double)r->bytes_read / 1e6, r->seconds));
@@ -106,8 +107,7 @@ void rq_load_print(const rq_load_options *o, const rq_load_report *r, FILE *out)
     if (o->verify)
         fprintf(out, "verified: %" PRIu64 " rows and values, %" PRIu64 " wrong%s%s\n", r->checked,
                 r->wrong, r->wrong > 0 ? "; the first: " : "", r->wrong_text);
-    if (r->gave_up)
-        fprintf(out, "given up: no operation succeeded for %.0f s\n", o->give_up_s);
+    if (r->gave_up) fprintf(out, "given up: no operation succeeded for %.0f s\n", o->give_up_s);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -140,8 +140,9 @@ static void json_series(const rq_load_report *r, FILE *out)
 {
     for (size_t i = 0; i < r->point_count; i++) {
         const rq_load_point *p = &r->points[i];
-        fprintf(out, "%s{\"at_s\": %.3f, \"rate\": %.1f, \"p50\": %.2f, \"p99\": %.2f, "
-                     "\"p99.9\": %.2f, \"max\": %.2f, \"errors\": %" PRIu64 "}",
+        fprintf(out,
+                "%s{\"at_s\": %.3f, \"rate\": %.1f, \"p50\": %.2f, \"p99\": %.2f, "
+                "\"p99.9\": %.2f, \"max\": %.2f, \"errors\": %" PRIu64 "}",
                 i == 0 ? "" : ", ", p->at_s, p->rate, us(p->p50_ns), us(p->p99_ns), us(p->p999_ns),
                 us(p->max_ns), p->errors);
     }
@@ -155,17 +156,21 @@ void rq_load_print_json(const rq_load_options *o, const rq_load_report *r, FILE 
     json_text(o->workload, out);
     fprintf(out, ", \"cluster\": ");
     json_text(r->cluster_id, out);
-    fprintf(out, ", \"connections\": %u, \"depth\": %u, \"records\": %" PRIu64 ", \"seed\": %" PRIu64
-                 ", \"regions\": %zu, \"servers\": %zu, \"rate_wanted\": %.1f, ",
+    fprintf(out,
+            ", \"connections\": %u, \"depth\": %u, \"records\": %" PRIu64 ", \"seed\": %" PRIu64
+            ", \"regions\": %zu, \"servers\": %zu, \"rate_wanted\": %.1f, ",
             o->client.lanes, o->depth, o->records, o->seed, r->regions, r->servers, o->rate);
-    fprintf(out, "\"seconds\": %.4f, \"load_seconds\": %.4f, \"operations\": %" PRIu64
-                 ", \"rate\": %.2f, \"failed\": %" PRIu64 ", ",
+    fprintf(out,
+            "\"seconds\": %.4f, \"load_seconds\": %.4f, \"operations\": %" PRIu64
+            ", \"rate\": %.2f, \"failed\": %" PRIu64 ", ",
             r->seconds, r->load_seconds, r->operations, per(ops, r->seconds), r->failed);
-    fprintf(out, "\"rows_read\": %" PRIu64 ", \"rows_written\": %" PRIu64 ", \"cells_read\": %" PRIu64
-                 ", \"bytes_read\": %" PRIu64 ", \"bytes_written\": %" PRIu64 ", \"misses\": %" PRIu64
-                 ", ",
-            r->rows_read, r->rows_written, r->cells_read, r->bytes_read, r->bytes_written, r->misses);
-    fprintf(out, "\"verify\": %s, \"checked\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"wrong_text\": ",
+    fprintf(
+        out,
+        "\"rows_read\": %" PRIu64 ", \"rows_written\": %" PRIu64 ", \"cells_read\": %" PRIu64
+        ", \"bytes_read\": %" PRIu64 ", \"bytes_written\": %" PRIu64 ", \"misses\": %" PRIu64 ", ",
+        r->rows_read, r->rows_written, r->cells_read, r->bytes_read, r->bytes_written, r->misses);
+    fprintf(out,
+            "\"verify\": %s, \"checked\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"wrong_text\": ",
             o->verify ? "true" : "false", r->checked, r->wrong);
     json_text(r->wrong_text, out);
     fprintf(out, ", \"gave_up\": %s, \"connects\": %" PRIu64 ", ", r->gave_up ? "true" : "false",
@@ -174,8 +179,8 @@ void rq_load_print_json(const rq_load_options *o, const rq_load_report *r, FILE 
         fprintf(out, "\"server_cpu_s\": %.6f, \"server_cpu_us_per_op\": %.4f, ", r->server_cpu_s,
                 per(r->server_cpu_s * 1e6, ops));
     if (r->server_rss >= 0)
-        fprintf(out, "\"server_rss\": %" PRId64 ", \"server_peak_rss\": %" PRId64 ", ", r->server_rss,
-                r->server_peak_rss);
+        fprintf(out, "\"server_rss\": %" PRId64 ", \"server_peak_rss\": %" PRId64 ", ",
+                r->server_rss, r->server_peak_rss);
     fprintf(out, "\"own_cpu_s\": %.6f, \"latency_us\": {\"all\": ", r->own_cpu_s);
     json_latency(&r->latency, out);
     for (int i = 0; i < RQ_LOAD_STEPS; i++) {

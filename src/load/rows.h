@@ -36,8 +36,8 @@ typedef struct rq_rows {
     rq_sizes key_len;
     rq_sizes value_len;
     unsigned families;
-    unsigned columns; /* of a row: column j is in family j % families */
-    uint64_t base;    /* version 0's timestamp */
+    unsigned columns;        /* of a row: column j is in family j % families */
+    uint64_t base;           /* version 0's timestamp */
     rq_row_history *history; /* NULL: not kept */
     uint64_t history_cap;
     char family_names[16][8];

@@ -475,8 +475,8 @@ static void appended(rq_op *op, void *ctx, const rq_op_result *r)
         rq_cell c = {0};
         char digits[RQ_ROW_DIGITS + 1];
         rq_rows_digits(&s->bench->rows, s->key, digits);
-        bool good = rq_result_next(&copy.row, &copy.cells, &c) == RQ_OK &&
-                    c.value_len % RQ_ROW_DIGITS == 0;
+        bool good =
+            rq_result_next(&copy.row, &copy.cells, &c) == RQ_OK && c.value_len % RQ_ROW_DIGITS == 0;
         for (size_t at = 0; good && at < c.value_len; at += RQ_ROW_DIGITS)
             good = memcmp(c.value + at, digits, RQ_ROW_DIGITS) == 0;
         if (good)
@@ -602,10 +602,10 @@ static void swept_counter(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     (void)op;
     if (r->err != RQ_OK) return;
     if (rq_result_next(&r->row, &r->cells, &c) == RQ_OK)
-        count = rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT(COUNTER_QUALIFIER)) &&
-                        c.value_len == 8
-                    ? rq_get_be64(c.value)
-                    : c.value_len / RQ_ROW_DIGITS;
+        count =
+            rq_slice_eq(rq_cell_qualifier(&c), RQ_SLICE_LIT(COUNTER_QUALIFIER)) && c.value_len == 8
+                ? rq_get_be64(c.value)
+                : c.value_len / RQ_ROW_DIGITS;
     b->report->checked++;
     if (count < b->counters[key] || count > b->counters_sent[key])
         rq__note_wrong(b, key, "a counter does not hold what was acknowledged");

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`rorqual bench` against a started server: every workload for a moment with every value verified,
+rates, reports and the picture, and what it says when the server dies or the arguments are wrong.
+
+PEER=HOST:PORT (a ZooKeeper) runs the workloads against that cluster instead, a real HBase for one;
+SECONDS (0.3) is the measured time of each.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import rorqual  # pylint: disable=wrong-import-position
+
+SECONDS = os.environ.get("SECONDS", "0.3")
+PEER = os.environ.get("PEER")
+SMALL = ["--seconds", SECONDS, "--records", "1500", "--value-bytes", "20-200", "--connections", "2",
+         "--depth", "3", "--regions", "3"]
+USERS = ["--seconds", SECONDS, "--records", "60", "--value-bytes", "20-200", "--connections", "2",
+         "--depth", "3", "--regions", "2"]
+
+
+def bench(*arguments, timeout=120):
+    return subprocess.run([rorqual.BINARY, "bench", *map(str, arguments)], capture_output=True,
+                          text=True, timeout=timeout, check=False)
+
+
+def measured(*arguments):
+    """A run that must go well, as its JSON."""
+    done = bench(*arguments, "--json", "-")
+    assert done.returncode == 0, f"code {done.returncode}: {done.stderr.strip()} {done.stdout[:600]}"
+    return json.loads(done.stdout)
+
+
+def workloads():
+    lines = bench("--help").stdout.split("\nworkloads\n")[1].splitlines()
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def verified(where, name, *more):
+    users = name in ("timeline", "publish", "weibo", "newest-rows", "newest-columns")
+    r = measured(*where, *(USERS if users else SMALL), "--verify", *more, name)
+    assert r["operations"] > 0, "no operation"
+    assert r["checked"] > 0, "nothing was checked"
+    assert r["wrong"] == 0 and r["failed"] == 0, r
+    assert r["latency_us"]["all"]["p50"] <= r["latency_us"]["all"]["p99.99"] <= \
+        r["latency_us"]["all"]["max"], r["latency_us"]
+    return r
+
+
+def several_columns_and_families(where):
+    for name in ("put", "scan-short", "delete", "check-and-put"):
+        verified(where, name, "--families", "2", "--columns", "5")
+
+
+def a_rate_is_kept_and_ends_after_so_many(where):
+    r = measured(*where, *SMALL, "--rate", "400", "--operations", "100", "--seconds", "20", "get")
+    assert 100 <= r["operations"] <= 110, r["operations"]
+    assert r["rate"] < 480, r["rate"]
+
+
+def ramp_and_warm_up_are_not_counted(where):
+    r = measured(*where, *SMALL, "--rate", "500", "--ramp", "0.3", "--warm", "0.2", "--seconds",
+                 "0.4", "--interval", "0.1", "put")
+    assert r["operations"] <= 210, r["operations"]
+    assert any(p["at_s"] < 0 for p in r["series"]), r["series"]
+
+
+def one_seed_draws_the_same_rows(where):
+    wanted = [*where, *SMALL, "--connections", "1", "--depth", "1", "--seconds", "20",
+              "--operations", "200", "--seed", "5", "--value-bytes", "10-500", "get"]
+    first, second = measured(*wanted), measured(*wanted)
+    assert first["rows_read"] == second["rows_read"] == 200, (first, second)
+
+
+def reports_and_picture_are_well_formed(where):
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        done = bench(*where, *SMALL, "--json", folder / "r.json", "--csv", folder / "r.csv", "--plot",
+                     folder / "r.svg", "mixed")
+        assert done.returncode == 0, done.stderr
+        assert "operations/s" in done.stdout and "p99.99" in done.stdout, done.stdout
+        report = json.loads((folder / "r.json").read_text())
+        assert {"get", "put"} <= set(report["latency_us"]), report["latency_us"]
+        rows = (folder / "r.csv").read_text().splitlines()
+        assert len(rows) == len(report["series"]) + 1 and rows[0].startswith("at_s,"), rows
+        picture = xml.etree.ElementTree.parse(folder / "r.svg").getroot()
+        curves = picture.findall("{http://www.w3.org/2000/svg}polyline")
+        assert len(curves) >= 1, "no curve"
+
+
+def existing_rows_are_read_again(where):
+    table = ["--table", "bench_kept"]
+    measured(*where, *SMALL, *table, "--keep", "put")
+    r = measured(*where, *SMALL, *table, "--existing", "get")
+    assert r["misses"] == 0 and r["rows_read"] == r["operations"], r
+    measured(*where, *SMALL, *table, "get")
+
+
+def wrong_arguments_are_refused(where):
+    for arguments in (["nonsense"], [], ["--depth", "0", "get"], ["--depth", "x", "get"],
+                      ["--records", "-1", "get"], ["--columns", "2", "--families", "3", "get"],
+                      ["--verify", "--value-bytes", "3", "get"], ["--zk", "nowhere", "get"],
+                      ["--existing", "--verify", "delete"]):
+        done = bench(*(where if "--zk" not in arguments else []), *arguments)
+        assert done.returncode == 2, (arguments, done.returncode, done.stderr)
+        assert done.stderr.startswith("rorqual bench: ") or not arguments, done.stderr
+        assert not done.stdout, done.stdout
+
+
+def a_missing_table_is_named(where):
+    done = bench(*where, "--table", "bench_absent", "--existing", "get")
+    assert done.returncode == 1 and "bench_absent" in done.stderr, done.stderr
+
+
+# ---- with a server of one's own
+
+
+def server_costs_are_told(server):
+    r = measured("--zk", server.zk, *SMALL, "--server-pid", server.process.pid, "get")
+    assert r["server_cpu_us_per_op"] > 0 and r["server_rss"] > 1e6, r
+
+
+def nobody_listens(tmp):
+    server = rorqual.Server(tmp / "gone", tmp / "gone.log")
+    zk, rs = server.zk, server.regionserver
+    assert server.stop() is None
+    for where in (["--zk", zk], ["--bootstrap", rs]):
+        done = bench(*where, "--timeout", "2000", "get")
+        assert done.returncode == 1 and "cannot connect to 127.0.0.1" in done.stderr, done.stderr
+
+
+def wait_for_load(server, deadline=30):
+    """Until the server has worked for half a second of CPU: the load is on."""
+    end = time.monotonic() + deadline
+    while time.monotonic() < end:
+        fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        if int(fields[11]) + int(fields[12]) > os.sysconf("SC_CLK_TCK") // 2:
+            return
+        time.sleep(0.02)
+    raise AssertionError("no load came")
+
+
+def a_server_that_dies_is_named_and_ends_the_run(tmp):
+    server = rorqual.Server(tmp / "dying", tmp / "dying.log")
+    with subprocess.Popen([rorqual.BINARY, "bench", "--zk", server.zk, "--seconds", "60", "--records",
+                           "1000", "--depth", "8", "--retries", "1", "--pause", "20", "--give-up", "1",
+                           "mixed"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        wait_for_load(server)
+        server.kill()
+        out, err = run.communicate(timeout=60)
+    assert run.returncode == 1, run.returncode
+    assert "given up: no operation succeeded" in out, out + err
+    assert "ConnectionLost" in out and "failed" in out, out
+
+
+def ctrl_c_ends_with_a_report(tmp):
+    server = rorqual.Server(tmp / "ctrlc", tmp / "ctrlc.log")
+    with subprocess.Popen([rorqual.BINARY, "bench", "--zk", server.zk, "--seconds", "60", "--records",
+                           "1000", "mixed"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as run:
+        wait_for_load(server)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    assert run.returncode == 0, (run.returncode, err)
+    assert "operations/s" in out, out
+    assert server.stop() is None
+
+
+def main():
+    report = rorqual.Report()
+
+    def attempt(name, run, *arguments):
+        problem = None
+        try:
+            run(*arguments)
+        except (AssertionError, OSError, ValueError, KeyError, RuntimeError,
+                subprocess.TimeoutExpired) as failure:
+            problem = f"{type(failure).__name__}: {str(failure)[:800]}"
+        report.outcome(name, problem)
+
+    with tempfile.TemporaryDirectory(prefix="rorqual-e2e-bench-") as tmp:
+        tmp = pathlib.Path(tmp)
+        server = None if PEER else rorqual.Server(tmp / "data", tmp / "log", "-D",
+                                                  "rorqual.wal.sync=handover")
+        where = ["--zk", PEER or server.zk]
+        for name in workloads():
+            attempt(f"bench {name}, verified", verified, where, name)
+        for run in (several_columns_and_families, a_rate_is_kept_and_ends_after_so_many,
+                    ramp_and_warm_up_are_not_counted, one_seed_draws_the_same_rows,
+                    reports_and_picture_are_well_formed, existing_rows_are_read_again,
+                    wrong_arguments_are_refused, a_missing_table_is_named):
+            attempt(run.__name__, run, where)
+        if server:
+            attempt("found without ZooKeeper", verified, ["--bootstrap", server.regionserver], "mixed")
+            attempt("found by the master", verified, ["--bootstrap", server.master], "mixed")
+            attempt(server_costs_are_told.__name__, server_costs_are_told, server)
+            for run in (nobody_listens, a_server_that_dies_is_named_and_ends_the_run,
+                        ctrl_c_ends_with_a_report):
+                attempt(run.__name__, run, tmp)
+            report.outcome("server stops in order", server.stop())
+    return report.finish()
+
+
+sys.exit(main())
