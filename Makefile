@@ -5,7 +5,8 @@
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
 #   make fuzz      each fuzz target for FUZZ_SECONDS (default 60)
-#   make bench     the comparison with a real HBase, into docs/benchmarks.md
+#   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
+#                  generator, redis, floors) and make bench-java (HBase's PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make crash     kill -9 rounds (ROUNDS, default 50)     make sim   power-cut seeds (SEEDS, default 500)
 #   make format    clang-format over all C sources
@@ -18,7 +19,7 @@ ROUNDS ?= 50
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup run test unit asan tsan fuzz bench bench-engine crash sim format format-check clean
+.PHONY: all setup run test unit asan tsan fuzz bench bench-rpc bench-java bench-engine crash sim format format-check clean
 all: build/rorqual
 
 setup:
@@ -62,7 +63,13 @@ fuzz:
 	@ninja -C build-fuzz -j $(JOBS) --quiet
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz build-fuzz
 
-bench: build/rorqual
+bench: bench-rpc bench-java
+
+bench-rpc: build/rorqual
+	@tools/setup bench
+	@bench/rpc
+
+bench-java: build/rorqual
 	@tools/setup test
 	@bench/run
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor of a request: a bare epoll echo. `echo REQUEST RESPONSE CONNECTIONS SECONDS [BUSY]`
- * starts a server thread that answers every REQUEST bytes with RESPONSE bytes over loopback, and
- * clients that keep one request in flight on each connection; prints requests per second and the
- * server thread's CPU time per request in microseconds.
+ * The floor of a request: a bare epoll echo. `echo REQUEST RESPONSE CONNECTIONS SECONDS [BUSY
+ * [DEPTH [CORE CORE]]]` starts a server thread that answers every REQUEST bytes with RESPONSE bytes
+ * over loopback, and clients that keep DEPTH requests (1) in flight on each connection; prints
+ * requests per second and the server thread's CPU time per request in microseconds. What one read
+ * brings is answered with one write, on both sides. CORE: where client and server are pinned.
  *
  * Without BUSY one client thread asks again at once, so the server finds several requests each time
  * it looks and never sleeps. With it there is a thread for each connection that works BUSY
@@ -15,6 +16,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@
 #define FRAME_MAX (1 << 20)
 
 static size_t request_len, response_len;
-static int listener, connections;
+static int listener, connections, depth = 1, server_core = -1;
 static atomic_bool stop, served; /* for clients; for the server, after them */
 static double server_cpu_s;
 
@@ -57,6 +59,25 @@ static void write_all(int fd, const char *p, size_t len)
     }
 }
 
+/* n frames of `len` bytes, as few writes as the buffer allows. */
+static void write_frames(int fd, const char *bytes, size_t len, size_t n)
+{
+    size_t most = FRAME_MAX / len;
+    for (size_t part; n > 0; n -= part) {
+        part = n < most ? n : most;
+        write_all(fd, bytes, part * len);
+    }
+}
+
+static void pin(int core)
+{
+    cpu_set_t set;
+    if (core < 0) return;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)core, &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0) die("sched_setaffinity");
+}
+
 static void *serve(void *arg)
 {
     static char in[FRAME_MAX], out[FRAME_MAX];
@@ -64,6 +85,7 @@ static void *serve(void *arg)
     int ep = epoll_create1(0), one = 1;
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = listener}, events[64];
     (void)arg;
+    pin(server_core);
     epoll_ctl(ep, EPOLL_CTL_ADD, listener, &ev);
     double start = seconds(CLOCK_THREAD_CPUTIME_ID);
     while (!atomic_load(&served)) {
@@ -84,8 +106,9 @@ static void *serve(void *arg)
                 close(fd);
                 continue;
             }
-            for (got[fd] += (size_t)r; got[fd] >= request_len; got[fd] -= request_len)
-                write_all(fd, out, response_len);
+            got[fd] += (size_t)r;
+            write_frames(fd, out, response_len, got[fd] / request_len);
+            got[fd] %= request_len;
         }
     }
     server_cpu_s = seconds(CLOCK_THREAD_CPUTIME_ID) - start;
@@ -112,7 +135,7 @@ static long drive(const struct sockaddr_in *address, double duration)
         int fd = connect_to(address);
         struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
         epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev);
-        write_all(fd, bytes, request_len);
+        write_frames(fd, bytes, request_len, (size_t)depth);
     }
     double end = seconds(CLOCK_MONOTONIC) + duration;
     while (seconds(CLOCK_MONOTONIC) < end) {
@@ -122,10 +145,10 @@ static long drive(const struct sockaddr_in *address, double duration)
             ssize_t r = read(fd, bytes, sizeof bytes);
             if (r <= 0) die("read");
             got[fd] += (size_t)r;
-            if (got[fd] < response_len) continue;
-            got[fd] -= response_len;
-            done++;
-            write_all(fd, bytes, request_len);
+            size_t answers = got[fd] / response_len;
+            got[fd] %= response_len;
+            done += (long)answers;
+            write_frames(fd, bytes, request_len, answers);
         }
     }
     return done;
@@ -198,13 +221,19 @@ int main(int argc, char **argv)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
     pthread_t server;
-    if (argc != 5 && argc != 6) {
-        fprintf(stderr, "usage: echo REQUEST RESPONSE CONNECTIONS SECONDS [BUSY]\n");
+    if (argc < 5 || argc > 9 || argc == 8) {
+        fprintf(stderr,
+                "usage: echo REQUEST RESPONSE CONNECTIONS SECONDS [BUSY [DEPTH [CORE CORE]]]\n");
         return 2;
     }
     request_len = strtoul(argv[1], NULL, 10);
     response_len = strtoul(argv[2], NULL, 10);
     connections = atoi(argv[3]);
+    if (argc > 6) depth = atoi(argv[6]);
+    if (argc > 8) server_core = atoi(argv[8]);
+    if (depth < 1 ||
+        (size_t)depth * (request_len > response_len ? request_len : response_len) > FRAME_MAX)
+        return 2;
     if (request_len == 0 || request_len > FRAME_MAX || response_len == 0 ||
         response_len > FRAME_MAX || connections < 1 || connections > CONNECTIONS_MAX)
         return 2;
@@ -215,7 +244,8 @@ int main(int argc, char **argv)
     getsockname(listener, (struct sockaddr *)&address, &len);
     pthread_create(&server, NULL, serve, NULL);
     double duration = atof(argv[4]);
-    busy_s = argc == 6 ? atof(argv[5]) / 1e6 : 0;
+    busy_s = argc > 5 ? atof(argv[5]) / 1e6 : 0;
+    if (argc > 8) pin(atoi(argv[7]));
     long done = busy_s > 0 ? drive_busy(&address, duration) : drive(&address, duration);
     atomic_store(&served, true);
     pthread_join(server, NULL);

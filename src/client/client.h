@@ -49,6 +49,8 @@ void rq_client_poll(rq_client *c, int64_t timeout_ns);
 int64_t rq_client_now_ns(void); /* CLOCK_MONOTONIC */
 /* Connections made so far, all servers. */
 uint64_t rq_client_connects(const rq_client *c);
+/* Bytes sent and received so far, all connections. */
+void rq_client_bytes(const rq_client *c, uint64_t *ret_out, uint64_t *ret_in);
 const char *rq_client_cluster_id(const rq_client *c); /* empty when the registry does not say */
 
 /* Blocking: reads the table's regions. Belongs to the client. */

@@ -58,6 +58,8 @@ struct rq__conn {
     uint32_t free_head;
     size_t in_flight;
     uint64_t connects;
+    uint64_t bytes_out;
+    uint64_t bytes_in;
 };
 
 int64_t rq_client_now_ns(void)
@@ -104,6 +106,12 @@ void rq__conn_free(rq__conn *c)
 size_t rq__conn_in_flight(const rq__conn *c)
 {
     return c->in_flight;
+}
+
+void rq__conn_bytes(const rq__conn *c, uint64_t *ret_out, uint64_t *ret_in)
+{
+    *ret_out = c->bytes_out;
+    *ret_in = c->bytes_in;
 }
 
 uint64_t rq__conn_connects(const rq__conn *c)
@@ -359,6 +367,7 @@ static void flush(rq__conn *c)
             return;
         }
         c->out_sent += (size_t)n;
+        c->bytes_out += (uint64_t)n;
     }
     rq_buf_reset(&c->out);
     c->out_sent = 0;
@@ -473,6 +482,7 @@ static void take_input(rq__conn *c)
             return;
         }
         c->in.len += (size_t)n;
+        c->bytes_in += (uint64_t)n;
         if (!take_frames(c)) return;
         if ((size_t)n < room) return;
     }

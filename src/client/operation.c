@@ -625,7 +625,7 @@ static rq_err go_on(rq_op *op, bool close)
     rq__conn *conn = NULL;
     RQ_TRY(rq__client_lane(op->client, op->server, op->lane, &conn));
     rq_buf_reset(&op->body);
-    RQ_TRY(rq_put_scan_next(&op->body, op->scanner, ++op->sequence, rows_wanted(op), rows_left(op),
+    RQ_TRY(rq_put_scan_next(&op->body, op->scanner, op->sequence++, rows_wanted(op), rows_left(op),
                             close));
     return rq__conn_call(conn, "Scan", 0, (rq_slice){0}, rq_buf_slice(&op->body), (rq_slice){0},
                          close ? ignore_answer : take_scan, op);

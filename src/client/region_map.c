@@ -209,10 +209,10 @@ static void ask(rq_client_table *t, bool open)
 {
     rq_client *c = t->client;
     rq_buf_reset(&t->request);
-    t->sequence = open ? 0 : t->sequence + 1;
+    if (open) t->sequence = 0;
     rq_err rc =
         open ? put_open(t)
-             : rq_put_scan_next(&t->request, t->scanner, t->sequence, ROWS_PER_ANSWER, 0, false);
+             : rq_put_scan_next(&t->request, t->scanner, t->sequence++, ROWS_PER_ANSWER, 0, false);
     if (rc == RQ_OK)
         rc = rq__conn_call(c->meta, "Scan", RQ__PRIORITY_META, (rq_slice){0},
                            rq_buf_slice(&t->request), (rq_slice){0}, take_answer, t);

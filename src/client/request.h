@@ -71,7 +71,8 @@ rq_err rq_put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq
 RQ_NODISCARD
 rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
                         uint32_t rows, uint32_t limit);
-/* The whole ScanRequest that goes on (or, `close`, ends). */
+/* The whole ScanRequest that goes on (or, `close`, ends). `sequence` counts from 0 behind the one
+ * that opened the scanner. */
 RQ_NODISCARD
 rq_err rq_put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
                         uint32_t limit, bool close);

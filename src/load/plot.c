@@ -146,7 +146,11 @@ static void rate_curve(FILE *out, const rq_load_report *r, double first, double 
                 LOWER_BOTTOM - r->points[i].rate / most * (LOWER_BOTTOM - LOWER_TOP));
     curve_end(out);
     for (int i = 0; i <= 2; i++) {
-        snprintf(label, sizeof label, "%.3g/s", most * i / 2);
+        double rate = most * i / 2;
+        if (rate >= 1e4)
+            snprintf(label, sizeof label, "%.0f k/s", rate / 1e3);
+        else
+            snprintf(label, sizeof label, "%.0f/s", rate);
         text(out, RIGHT + 8, LOWER_BOTTOM - (LOWER_BOTTOM - LOWER_TOP) * i / 2.0 + 4, "start",
              label);
     }
@@ -190,7 +194,7 @@ static void time_panel(FILE *out, const rq_load_report *r)
     double span = r->points[r->point_count - 1].at_s - first;
     if (span <= 0) return;
     for (int i = 0; i <= 5; i++) {
-        snprintf(label, sizeof label, "%.3g s", first + span * i / 5);
+        snprintf(label, sizeof label, "%.1f s", first + span * i / 5);
         text(out, LEFT + (RIGHT - LEFT) * i / 5.0, LOWER_BOTTOM + 18, "middle", label);
     }
     /* A line where measuring begins, when something went before. */
@@ -213,7 +217,7 @@ void rq_load_plot(const rq_load_options *o, const rq_load_report *r, FILE *out)
             WIDTH, HEIGHT, WIDTH, HEIGHT);
     /* The workload's name is one of ours: nothing to escape. */
     fprintf(out,
-            "<text x=\"%d\" y=\"30\" font-size=\"16\">%s, %u connections × %u deep: %.0f "
+            "<text x=\"%d\" y=\"30\" font-size=\"16\">%s, %u × %u in flight: %.0f "
             "operations/s</text>\n",
             LEFT, o->workload, o->client.lanes, o->depth,
             r->seconds > 0 ? (double)r->operations / r->seconds : 0);

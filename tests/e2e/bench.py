@@ -60,6 +60,12 @@ def several_columns_and_families(where):
         verified(where, name, "--families", "2", "--columns", "5")
 
 
+def scans_of_many_answers(where):
+    for name in ("scan-long", "scan-reverse"):
+        verified(where, name, "--caching", "7", "--scan-rows", "60")
+    verified(where, "scan-short", "--scan-bytes", "2000", "--scan-rows", "60")
+
+
 def a_rate_is_kept_and_ends_after_so_many(where):
     r = measured(*where, *SMALL, "--rate", "400", "--operations", "100", "--seconds", "20", "get")
     assert 100 <= r["operations"] <= 110, r["operations"]
@@ -193,7 +199,7 @@ def main():
         where = ["--zk", PEER or server.zk]
         for name in workloads():
             attempt(f"bench {name}, verified", verified, where, name)
-        for run in (several_columns_and_families, a_rate_is_kept_and_ends_after_so_many,
+        for run in (several_columns_and_families, scans_of_many_answers, a_rate_is_kept_and_ends_after_so_many,
                     ramp_and_warm_up_are_not_counted, one_seed_draws_the_same_rows,
                     reports_and_picture_are_well_formed, existing_rows_are_read_again,
                     wrong_arguments_are_refused, a_missing_table_is_named):
