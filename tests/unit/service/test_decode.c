@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests as no client library sends them: rows, times and versions out of range, and cell blocks
+ * with fewer or other cells than the message announces. */
+#include "../base/unit.h"
+
+#include "service/decode.h"
+
+#include <string.h>
+
+typedef struct made {
+    rq_cellblock block;
+    rq_cursor cells;
+    rq_arena arena;
+    rq_mutation mutation;
+    rq_error why;
+} made;
+
+static void add_cell(made *m, const char *row, uint32_t value_len)
+{
+    static const uint8_t zeros[4096];
+    rq_cell c = {.row = (const uint8_t *)row,
+                 .row_len = (uint16_t)strlen(row),
+                 .family = (const uint8_t *)"f",
+                 .family_len = 1,
+                 .qualifier = (const uint8_t *)"q",
+                 .qualifier_len = 1,
+                 .timestamp = 1,
+                 .type = RQ_TYPE_PUT,
+                 .value = zeros,
+                 .value_len = value_len};
+    assert_int_equal(rq_cellblock_append(&m->block, &c), RQ_OK);
+}
+
+static void start(made *m)
+{
+    *m = (made){0};
+    rq_arena_init(&m->arena);
+}
+
+static void clear(made *m)
+{
+    rq_cellblock_clear(&m->block);
+    rq_arena_clear(&m->arena);
+}
+
+/* A Put on `row` (NULL: that of its cells) of so many cells of the block. */
+static rq_err take(made *m, const char *row, int32_t count, uint64_t cell_max)
+{
+    Pb__MutationProto p = PB__MUTATION_PROTO__INIT;
+    uint64_t nonce;
+    p.has_mutate_type = 1;
+    p.mutate_type = PB__MUTATION_PROTO__MUTATION_TYPE__PUT;
+    p.has_row = row != NULL;
+    if (row != NULL) p.row = (ProtobufCBinaryData){strlen(row), (uint8_t *)row};
+    p.has_associated_cell_count = 1;
+    p.associated_cell_count = count;
+    m->why = (rq_error){.code = RQ_OK};
+    return rq__decode_mutation(&p, NULL, &m->cells, cell_max, &m->arena, &m->mutation, &nonce,
+                               &m->why);
+}
+
+static void cells_are_taken_in_order(void **state)
+{
+    (void)state;
+    made m;
+    start(&m);
+    for (uint32_t i = 0; i < 4; i++)
+        add_cell(&m, i < 3 ? "a" : "b", i);
+    m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
+    assert_int_equal(take(&m, "a", 2, 0), RQ_OK);
+    assert_int_equal(m.mutation.cell_count, 2);
+    assert_int_equal(m.mutation.cells[1].value_len, 1);
+    assert_int_equal(take(&m, NULL, 1, 0), RQ_OK);
+    assert_int_equal(m.mutation.cells[0].value_len, 2);
+    assert_int_equal(take(&m, NULL, 1, 0), RQ_OK);
+    assert_memory_equal(m.mutation.row.ptr, "b", 1);
+    assert_int_equal(rq_cursor_left(&m.cells), 0);
+    clear(&m);
+}
+
+static void too_few_cells_are_an_error(void **state)
+{
+    (void)state;
+    static const int32_t counts[] = {3, 4, 1000, INT32_MAX};
+    made m;
+    start(&m);
+    add_cell(&m, "a", 0);
+    add_cell(&m, "a", 0);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(counts); i++) {
+        m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
+        assert_int_equal(take(&m, "a", counts[i], 0), RQ_E_DO_NOT_RETRY);
+    }
+    m.cells = rq_cursor_of(rq_slice_of("", 0));
+    assert_int_equal(take(&m, "a", 1, 0), RQ_E_DO_NOT_RETRY);
+    assert_string_equal(m.why.message, "Cell count of 1 but no cellScanner");
+    clear(&m);
+}
+
+static void a_cell_of_another_row_spoils_only_its_mutation(void **state)
+{
+    (void)state;
+    made m;
+    start(&m);
+    add_cell(&m, "a", 0);
+    add_cell(&m, "x", 0);
+    add_cell(&m, "b", 7);
+    m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
+    assert_int_equal(take(&m, "a", 2, 0), RQ_E_WRONG_ROW);
+    assert_int_equal(take(&m, "b", 1, 0), RQ_OK); /* the next one finds its own */
+    assert_int_equal(m.mutation.cells[0].value_len, 7);
+    clear(&m);
+}
+
+static void the_size_of_a_cell_counts_to_the_byte(void **state)
+{
+    (void)state;
+    made m;
+    start(&m);
+    add_cell(&m, "a", 1000);
+    size_t size = m.block.bytes.len;
+    for (int more = -1; more <= 1; more++) {
+        m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
+        assert_int_equal(take(&m, "a", 1, size - (size_t)more),
+                         more > 0 ? RQ_E_DO_NOT_RETRY : RQ_OK);
+    }
+    clear(&m);
+}
+
+static rq_err get(made *m, const Pb__Get *g)
+{
+    rq_scan scan;
+    m->why = (rq_error){.code = RQ_OK};
+    return rq__decode_get(g, NULL, &m->arena, &scan, &m->why);
+}
+
+static void rows_versions_and_times_of_a_get(void **state)
+{
+    (void)state;
+    static uint8_t row[40000];
+    made m;
+    Pb__TimeRange time = PB__TIME_RANGE__INIT;
+    start(&m);
+    Pb__Get g = PB__GET__INIT;
+    assert_int_equal(get(&m, &g), RQ_E_IOEXCEPTION);
+    assert_string_equal(m.why.message, "Row length is 0");
+    g.row = (ProtobufCBinaryData){RQ_ROW_LEN_MAX, row};
+    assert_int_equal(get(&m, &g), RQ_OK);
+    g.row.len++;
+    assert_int_equal(get(&m, &g), RQ_E_IOEXCEPTION);
+    g.row.len = 1;
+    g.has_max_versions = 1;
+    for (uint32_t versions = 0; versions < 2; versions++) {
+        g.max_versions = versions == 0 ? 0 : UINT32_MAX;
+        assert_int_equal(get(&m, &g), RQ_E_IOEXCEPTION);
+    }
+    g.max_versions = INT32_MAX;
+    assert_int_equal(get(&m, &g), RQ_OK);
+    g.time_range = &time;
+    assert_int_equal(get(&m, &g), RQ_OK);
+    time.has_from = time.has_to = 1;
+    time.from = 2;
+    time.to = 1;
+    assert_int_equal(get(&m, &g), RQ_E_IOEXCEPTION);
+    assert_string_equal(m.why.message, "maxStamp is smaller than minStamp");
+    time.to = UINT64_MAX; /* -1 */
+    assert_int_equal(get(&m, &g), RQ_E_IOEXCEPTION);
+    clear(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cells_are_taken_in_order),
+        cmocka_unit_test(too_few_cells_are_an_error),
+        cmocka_unit_test(a_cell_of_another_row_spoils_only_its_mutation),
+        cmocka_unit_test(the_size_of_a_cell_counts_to_the_byte),
+        cmocka_unit_test(rows_versions_and_times_of_a_get),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
