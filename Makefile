@@ -8,6 +8,7 @@
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
 #                  generator, redis, floors) and make bench-java (HBase's PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
+#   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make crash     kill -9 rounds (ROUNDS, default 50)     make sim   power-cut seeds (SEEDS, default 500)
 #   make format    clang-format over all C sources
 
@@ -19,7 +20,7 @@ ROUNDS ?= 50
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup run test unit asan tsan fuzz bench bench-rpc bench-java bench-engine crash sim format format-check clean
+.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine crash sim format format-check clean
 all: build/rorqual
 
 setup:
@@ -77,6 +78,10 @@ bench-engine: build/rorqual
 	@tools/setup bench
 	@meson setup --reconfigure -Dlto=true build >/dev/null
 	@bench/engine/run
+
+tools-tests: build/rorqual
+	@tools/setup test
+	@tests/e2e/tools.py
 
 crash: build/rorqual
 	@tools/setup test

@@ -4,12 +4,14 @@
 #include "cli/cli.h"
 #include "cli/server.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -122,6 +124,20 @@ static void block_signals(sigset_t *set)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Each connection and each store file is an open file, and a login shell's soft limit is 1,024.
+ * What the hard limit allows may be had for the asking; where even that is little, accepting waits.
+ */
+static void raise_open_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        fprintf(stderr, "rorqual: no more than %llu open files: %s\n", (unsigned long long)before,
+                strerror(errno));
+}
+
 static int serve(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
@@ -129,6 +145,7 @@ static int serve(const arguments *a)
     sigset_t signals;
     int signal_number;
     block_signals(&signals);
+    raise_open_files();
     if (rq_server_open(&a->options, &server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
         return 1;

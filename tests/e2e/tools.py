@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""HBase's own load tools, to their end without an error: make tools-tests.
+
+    tools.py                  starts build/rorqual (or RORQUAL) on a temporary folder
+    ZK=host:port tools.py     tests a server that runs already (a real HBase, say)
+    COMMANDS='scan append'    only these commands of PerformanceEvaluation ('' for none); ROWS (2000)
+    KEYS=0                    without LoadTestTool; else so many keys (3000)
+
+PerformanceEvaluation runs each of its commands; LoadTestTool writes, updates and reads back, and
+verifies every value. An exception in what a tool prints is an error too. Ends with 'N passed, N failed'.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from rorqual import BINARY, ROOT, Report, Server, fail_hard
+
+PEER = ROOT / "tests/peers/hbase.sh"
+PACKAGE = "org.apache.hadoop.hbase."
+# In an order in which each finds what it reads.
+ALL = """sequentialWrite sequentialRead randomRead randomWrite randomSeekScan scan reverseScan filterScan
+scanRange10 scanRange100 scanRange1000 scanRange10000 asyncSequentialWrite asyncSequentialRead
+asyncRandomWrite asyncRandomRead asyncScan increment append checkAndMutate checkAndPut checkAndDelete
+randomDelete sequentialDelete metaWrite metaRandomRead cleanMeta"""
+COMMANDS = os.environ.get("COMMANDS", ALL).split()
+ROWS = os.environ.get("ROWS", "2000")
+KEYS = int(os.environ.get("KEYS", "3000"))
+# Options of interest, each with commands that it means something to.
+VARIANTS = [["--multiPut=50", "--valueSize=200", "--writeToWAL=false", "--presplit=4", "sequentialWrite"],
+            ["--multiGet=20", "randomRead"], ["--inmemory=true", "--bloomFilter=ROWCOL", "--columns=3", "--families=2",
+                                              "randomWrite"],
+            ["--usetags=true", "--numoftags=2", "sequentialWrite"], ["--caching=7", "--asyncPrefetch=true", "scan"],
+            ["--replicas=1", "--addColumns=false", "randomRead"], ["--oneCon=true", "--autoFlush=true", "randomWrite"]]
+BAD = re.compile(r"^(?!.*(?:SLF4J|NativeCodeLoader)).*(?:Exception|\bERROR\b|FATAL).*", re.M)
+
+
+def run_tool(report, name, zk, folder, arguments):
+    """A tool reads the folder's hbase-site.xml; its port is all that matters there."""
+    environment = {**os.environ, "ZK_PORT": zk.rsplit(":", 1)[1], "HEAP": "1g"}
+    try:
+        ran = subprocess.run([str(PEER), "run", str(folder), *arguments], env=environment, text=True, check=False,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
+    except subprocess.TimeoutExpired as late:
+        report.outcome(name, f"no end after {late.timeout} s")
+        return
+    bad = BAD.search(ran.stdout)
+    problem = None
+    if ran.returncode:
+        problem = f"ended with {ran.returncode}: " + " | ".join(ran.stdout.splitlines()[-4:])
+    elif bad:
+        problem = bad[0].strip()
+    report.outcome(name, problem)
+
+
+def run_all(report, zk, folder):
+    for command in COMMANDS:
+        run_tool(report, f"pe {command}", zk, folder,
+                 [PACKAGE + "PerformanceEvaluation", "--nomapred", f"--rows={ROWS}", command, "2"])
+    if COMMANDS == ALL.split():
+        for variant in VARIANTS:
+            run_tool(report, "pe " + " ".join(variant), zk, folder,
+                     [PACKAGE + "PerformanceEvaluation", "--nomapred", f"--rows={ROWS}", "--table=Variants", *variant, "2"])
+    if KEYS:
+        for name, options in (("writes, updates, reads", ["-write", "3:200:4", "-update", "20:4", "-read", "100:4"]),
+                              ("by batches", ["-multiput", "-batchupdate", "-write", "3:100:4", "-update", "20:4",
+                                              "-read", "100:4", "-multiget_batchsize", "10"]),
+                              ("blooms and compression", ["-bloom", "ROWCOL", "-compression", "GZ", "-write",
+                                                          "3:100:4", "-read", "100:4"])):
+            table = "Load_" + re.sub(r"\W+", "_", name)
+            run_tool(report, f"ltt {name}", zk, folder,
+                     [PACKAGE + "util.LoadTestTool", "-tn", table, "-zk", zk, "-num_keys", str(KEYS),
+                      "-num_regions_per_server", "3", *options])
+
+
+def main():
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="rorqual-tools-") as name:
+        folder = pathlib.Path(name)
+        zk = os.environ.get("ZK")
+        server = None
+        if not zk:
+            if not os.path.exists(BINARY):
+                fail_hard(f"no server at {BINARY}")
+            server = Server(folder / "data", folder / "server.log")
+            zk = server.zk
+        run_all(report, zk, folder / "tool")
+        if server:
+            report.outcome("server/stops cleanly", server.stop())
+    return report.finish()
+
+
+sys.exit(main())
