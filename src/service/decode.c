@@ -465,13 +465,28 @@ out:
     return rc;
 }
 
+/* Numbers no enum knows count as absent, as in Java's protobuf; protobuf-c hands them on. */
+static rq_durability durability_of(const Pb__MutationProto *m)
+{
+    bool known = m->has_durability && (int)m->durability >= RQ_USE_DEFAULT &&
+                 (int)m->durability <= RQ_FSYNC_WAL;
+    return known ? (rq_durability)m->durability : RQ_USE_DEFAULT;
+}
+
+static rq_compare_op compare_op_of(const Pb__Condition *c)
+{
+    bool known =
+        c->has_compare_type && (int)c->compare_type >= RQ_LESS && (int)c->compare_type <= RQ_NO_OP;
+    return known ? (rq_compare_op)c->compare_type : RQ_LESS;
+}
+
 rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, rq_cursor *cells,
                            uint64_t cell_max, rq_arena *arena, rq_mutation *ret,
                            uint64_t *ret_nonce, rq_error *why)
 {
     *ret = (rq_mutation){
         .type = mutation_type(m->mutate_type),
-        .durability = m->has_durability ? (rq_durability)m->durability : RQ_USE_DEFAULT,
+        .durability = durability_of(m),
         .time_range = RQ_TIME_RANGE_ALL,
     };
     *ret_nonce = m->has_nonce ? m->nonce : 0;
@@ -535,7 +550,7 @@ rq_err rq__decode_condition(const Pb__Condition *c, rq_arena *arena, rq_conditio
     *ret = (rq_condition){.row = rq__pb_slice(c->row),
                           .family = rq__pb_slice(c->family),
                           .qualifier = rq__pb_slice(c->qualifier),
-                          .op = c->has_compare_type ? (rq_compare_op)c->compare_type : RQ_LESS,
+                          .op = compare_op_of(c),
                           .time_range = RQ_TIME_RANGE_ALL};
     RQ_TRY(check_row(ret->row, why));
     if (c->time_range != NULL) RQ_TRY(decode_time_range(c->time_range, &ret->time_range, why));
