@@ -8,15 +8,13 @@
 
 #include <inttypes.h>
 
-/* Checks the block's structure too, where it is known: not the meta index's, nor that of data in an
- * encoding we do not read. */
+/* Checks the block's structure too, where it is known: not the meta index's. */
 static rq_err load_any(rq_hfile_reader *r, rq_buf *scratch, uint64_t offset,
                        const rq__block_header *h, rq_error *why)
 {
     rq_hfile_block *b;
     bool as_it_is = h->kind == RQ_BLOCK_ROOT_INDEX && offset != r->root.offset;
     rq_block_kind kind = h->kind == RQ_BLOCK_ENCODED_DATA ? RQ_BLOCK_DATA : h->kind;
-    if (kind == RQ_BLOCK_DATA && !rq__encoding_is_supported(r->info.encoding)) as_it_is = true;
     RQ_TRY(as_it_is ? rq__reader_load_raw(r, scratch, true, offset, h->on_disk_len, kind, &b, why)
                     : rq__reader_load(r, scratch, true, offset, h->on_disk_len, kind, &b, why));
     rq_hfile_block_unref(b);

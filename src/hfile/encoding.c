@@ -3,18 +3,19 @@
  * the master's store are written so. */
 #include "hfile/encoding.h"
 
+#include "hfile/delta.h"
+
 typedef struct encoding_row {
     const char *name;
     rq_block_encoding id;
-    bool supported;
 } encoding_row;
 
 static const encoding_row encodings[] = {
-    {"NONE", RQ_ENCODING_NONE, true},
-    {"PREFIX", RQ_ENCODING_PREFIX, false},
-    {"DIFF", RQ_ENCODING_DIFF, false},
-    {"FAST_DIFF", RQ_ENCODING_FAST_DIFF, false},
-    {"ROW_INDEX_V1", RQ_ENCODING_ROW_INDEX_V1, true},
+    {"NONE", RQ_ENCODING_NONE},
+    {"PREFIX", RQ_ENCODING_PREFIX},
+    {"DIFF", RQ_ENCODING_DIFF},
+    {"FAST_DIFF", RQ_ENCODING_FAST_DIFF},
+    {"ROW_INDEX_V1", RQ_ENCODING_ROW_INDEX_V1},
 };
 
 const char *rq__encoding_name(rq_block_encoding e)
@@ -34,18 +35,16 @@ bool rq__encoding_parse(rq_slice name, rq_block_encoding *ret)
     return false;
 }
 
-bool rq__encoding_is_supported(rq_block_encoding e)
-{
-    for (size_t i = 0; i < RQ_ARRAY_LEN(encodings); i++)
-        if (encodings[i].id == e) return encodings[i].supported;
-    return false;
-}
-
 rq_err rq__encoding_decode(rq_block_encoding e, rq_slice payload, rq_slice *ret)
 {
-    if (!rq__encoding_is_supported(e)) return RQ_E_UNSUPPORTED;
     if (e == RQ_ENCODING_NONE) {
         *ret = payload;
+        return RQ_OK;
+    }
+    if (rq__encoding_is_delta(e)) {
+        if (payload.len < RQ__DELTA_HEADER_LEN || rq_get_be16(payload.ptr) != (uint16_t)e)
+            return RQ_E_CORRUPT;
+        *ret = rq_slice_of(payload.ptr + RQ__DELTA_HEADER_LEN, payload.len - RQ__DELTA_HEADER_LEN);
         return RQ_OK;
     }
     if (payload.len < 2 + 4 + 4 || rq_get_be16(payload.ptr) != (uint16_t)e) return RQ_E_CORRUPT;
@@ -58,10 +57,9 @@ rq_err rq__encoding_decode(rq_block_encoding e, rq_slice payload, rq_slice *ret)
     return RQ_OK;
 }
 
-rq_err rq__encoding_encode(rq_block_encoding e, rq_slice cells, rq_slice rows, rq_buf *out)
+rq_err rq__encoding_put_row_index(rq_slice cells, rq_slice rows, rq_buf *out)
 {
-    if (e != RQ_ENCODING_ROW_INDEX_V1) return RQ_E_UNSUPPORTED;
-    RQ_TRY(rq_buf_append_be16(out, (uint16_t)e));
+    RQ_TRY(rq_buf_append_be16(out, RQ_ENCODING_ROW_INDEX_V1));
     RQ_TRY(rq_buf_append(out, cells.ptr, cells.len));
     RQ_TRY(rq_buf_append_be32(out, (uint32_t)(rows.len / 4)));
     RQ_TRY(rq_buf_append(out, rows.ptr, rows.len));

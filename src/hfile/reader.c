@@ -180,8 +180,9 @@ static rq_err form_bloom_meta(rq_hfile_reader *r, const rq_hfile_block *raw, rq_
     return RQ_OK;
 }
 
-/* From here on it is a block of plain cells. */
-static rq_err decode_cells(rq_hfile_reader *r, rq_hfile_block *b, rq_error *why)
+/* From here on it is a block of cells alone, plain ones or (delta.h) differences; `form` gets them
+ * when they do not stand so in the file. */
+static rq_err decode_cells(rq_hfile_reader *r, rq_hfile_block *b, rq_buf *form, rq_error *why)
 {
     rq_slice cells;
     rq_err rc =
@@ -190,7 +191,9 @@ static rq_err decode_cells(rq_hfile_reader *r, rq_hfile_block *b, rq_error *why)
     b->payload = cells.ptr;
     b->payload_len = cells.len;
     b->kind = RQ_BLOCK_DATA;
-    return RQ_OK;
+    if (!r->unpacks_tags) return RQ_OK;
+    rc = rq__delta_unpack_tags(rq__reader_delta_shape(r), cells, form);
+    return rc == RQ_E_CORRUPT ? rq__fail_block(why, r, b, "malformed encoding") : rc;
 }
 
 rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
@@ -218,7 +221,7 @@ rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint
         rc = form_bloom_meta(r, raw, &form, why);
         break;
     case RQ_BLOCK_ENCODED_DATA:
-        rc = decode_cells(r, raw, why);
+        rc = decode_cells(r, raw, &form, why);
         break;
     case RQ_BLOCK_BLOOM_CHUNK:
     case RQ_BLOCK_DATA:
@@ -395,6 +398,10 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
     if (rq__file_info_get(&r->file_info, RQ__INFO_DATA_BLOCK_ENCODING, &v)) {
         if (!rq__encoding_parse(v, &info->encoding)) bad = "DATA_BLOCK_ENCODING";
     }
+    uint32_t max_tags_len;
+    r->unpacks_tags = rq__encoding_is_delta(info->encoding) && info->has_tags &&
+                      info_bool(r, RQ__INFO_TAGS_COMPRESSED) &&
+                      (!info_be32(r, RQ__INFO_MAX_TAGS_LEN, &max_tags_len) || max_tags_len > 0);
     if (bad != NULL)
         return rq_fail(why, RQ_E_CORRUPT, "%s: block at offset %" PRIu64 " (FILE_INFO): bad %s",
                        r->path, t->file_info_offset, bad);

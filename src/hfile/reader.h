@@ -18,8 +18,7 @@
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-/* Blocking. A file whose data blocks have an encoding we do not read opens; its scanners answer
- * RQ_E_UNSUPPORTED. `cache` may be NULL (tools): every block is then read from the file.
+/* Blocking. `cache` may be NULL (tools): every block is then read from the file.
  * `in_memory`: the family's IN_MEMORY attribute. The vfs and the cache outlive the reader. A new
  * reference. */
 RQ_NODISCARD
@@ -82,6 +81,9 @@ typedef struct rq_hfile_scanner {
     uint32_t pos;                             /* of the cell in the block's payload */
     uint32_t next_pos;                        /* behind it */
     rq_cell cell;
+    struct rq__delta
+        *walk; /* delta-encoded files: the cell's key and how to go on; NULL: not yet */
+    struct rq__delta *spare; /* where a move looks before it is sure */
 } rq_hfile_scanner;
 
 /* Takes a reference to the reader; not positioned. */
@@ -114,16 +116,13 @@ static inline bool rq_hfile_scanner_is_positioned(const rq_hfile_scanner *s)
     return s->block != NULL;
 }
 
-/* A view on the pinned block, valid until the scanner's next call that succeeds or fails with
- * anything but RQ_E_AGAIN. NULL when not positioned. */
+/* A view on the pinned block and the scanner's own memory, valid until the scanner's next call that
+ * succeeds or fails with anything but RQ_E_AGAIN. NULL when not positioned. */
 static inline const rq_cell *rq_hfile_scanner_cell(const rq_hfile_scanner *s)
 {
     return s->block != NULL ? &s->cell : NULL;
 }
 
-/* Keeps the current cell's block alive longer than the scanner stays on it: a new reference, to be
- * given back with rq_hfile_block_unref (an arena link). NULL when not positioned. */
-rq_hfile_block *rq_hfile_scanner_hold(const rq_hfile_scanner *s);
 void rq_hfile_block_unref(rq_hfile_block *b); /* NULL is fine */
 
 #endif

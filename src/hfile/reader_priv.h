@@ -4,6 +4,7 @@
 #define RQ_HFILE_READER_PRIV_H
 
 #include "hfile/block.h"
+#include "hfile/delta.h"
 #include "hfile/index.h"
 #include "hfile/reader.h"
 #include "hfile/trailer.h"
@@ -30,13 +31,15 @@ struct rq_hfile_reader {
     _Atomic bool bloom_damaged;  /* a read of a bloom has failed: it is asked no more */
     bool counts_delete_families; /* DELETE_FAMILY_COUNT is there */
     uint32_t bloom_prefix_len;   /* ROWPREFIX_FIXED_LENGTH */
+    bool unpacks_tags;           /* data blocks come with a dictionary of tags */
     uint8_t *first_key;
 };
 
 /* --- blocks in memory ------------------------------------------------------------------------- */
 /*
  * What a block's payload is once it is loaded:
- *   data            as on disk; cells are checked one by one as they are parsed
+ *   data            plain cells, or differences (delta.h) without a header and with tags as they
+ *                   are; cells are checked one by one as they are parsed
  *   index, any      the non-root form (index.h), checked; a root has its mid key behind it
  *   bloom chunk     the bits, not empty
  *   bloom meta      rq__bloom_meta, then the non-root form
@@ -53,6 +56,11 @@ typedef struct rq__bloom_meta {
 static inline rq__index_view rq__bloom_meta_index(const rq_hfile_block *b)
 {
     return rq__index_view_of(b->payload + sizeof(rq__bloom_meta));
+}
+
+static inline rq__delta_shape rq__reader_delta_shape(const rq_hfile_reader *r)
+{
+    return (rq__delta_shape){r->info.encoding, r->info.has_tags, r->info.has_mvcc};
 }
 
 /* A new reference to the block: pinned, cached or read. RQ_E_AGAIN fills ctx->need. */

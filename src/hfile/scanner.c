@@ -24,14 +24,6 @@
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-/* HBASE: KeyValue.Type; the numbers below 16 as bits. */
-#define TYPE_BITS 0x5511u
-
-static inline bool is_type(uint8_t type)
-{
-    return type < 16 ? (TYPE_BITS >> type & 1) != 0 : type == RQ_TYPE_MAXIMUM;
-}
-
 /* Parses the cell at `pos`; false when it does not fit the payload or itself. */
 static inline bool parse_cell(const rq_hfile_block *b, bool has_tags, bool has_mvcc, size_t pos,
                               rq_cell *ret, size_t *ret_next)
@@ -51,7 +43,7 @@ static inline bool parse_cell(const rq_hfile_block *b, bool has_tags, bool has_m
     const uint8_t *family = p + 2 + row_len;
     size_t family_len = family[0];
     if (family_len > key_len - RQ_KEY_FIXED_LEN - row_len || row_len > RQ_ROW_LEN_MAX ||
-        !is_type(tail[8]))
+        !rq__is_cell_type(tail[8]))
         return false;
     ret->row = p + 2;
     ret->row_len = (uint16_t)row_len;
@@ -174,20 +166,45 @@ static rq_err list_cells(const rq_hfile_scanner *s, const rq_hfile_block *b, uin
     return RQ_OK;
 }
 
+static rq_err make_plain_sidecar(const rq_hfile_scanner *s, rq_hfile_block *b, rq__sidecar **ret,
+                                 rq_error *why)
+{
+    uint32_t *at;
+    uint32_t count;
+    RQ_TRY(list_cells(s, b, &at, &count, why));
+    block_parser parser = {s, b, why};
+    rq_err rc =
+        rq__sidecar_new(b->slab, at, count, s->reader->info.order, parse_for_sidecar, &parser, ret);
+    free(at);
+    return rc;
+}
+
+static inline rq_slice payload_of(const rq_hfile_block *b)
+{
+    return rq_slice_of(b->payload, b->payload_len);
+}
+
+static inline bool is_delta(const rq_hfile_scanner *s)
+{
+    return rq__encoding_is_delta(s->reader->info.encoding);
+}
+
 /* Builds and publishes the block's sidecar; without memory there is none, which is no error. */
 static rq_err build_sidecar(const rq_hfile_scanner *s, rq_hfile_block *b, rq__sidecar **ret,
                             rq_error *why)
 {
-    uint32_t *at;
-    uint32_t count;
-    rq__sidecar *side;
+    rq__sidecar *side = NULL;
     *ret = NULL;
-    rq_err rc = list_cells(s, b, &at, &count, why);
-    if (rc != RQ_OK) return rc == RQ_E_NO_MEMORY ? RQ_OK : rc;
-    block_parser parser = {s, b, why};
-    rc = rq__sidecar_new(b->slab, at, count, s->reader->info.order, parse_for_sidecar, &parser,
-                         &side);
-    free(at);
+    rq_err rc;
+    if (is_delta(s)) {
+        rc =
+            rq__delta_checkpoints(b->slab, rq__reader_delta_shape(s->reader), payload_of(b), &side);
+        if (rc == RQ_E_CORRUPT)
+            rc = rq__fail_block(why, s->reader, b, "malformed differences between its cells");
+    } else {
+        rc = make_plain_sidecar(s, b, &side, why);
+    }
+    if (rc == RQ_E_NO_MEMORY) return RQ_OK;
     if (rc != RQ_OK || side == NULL) return rc;
     rq__sidecar *there = NULL;
     if (atomic_compare_exchange_strong_explicit(&b->sidecar, &there, side, memory_order_acq_rel,
@@ -235,11 +252,117 @@ static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const r
     return RQ_OK;
 }
 
-/* Moves the target to the first cell of its block at or behind the key, from `from` (a cell's
- * place, with none behind the key before it) on; *ret_found is false when there is none. */
-static rq_err find_at_or_behind(const rq_hfile_scanner *s, target *t, size_t from,
-                                const rq_cell *key, bool *ret_found, rq_error *why)
+/* --- the same over differences -----------------------------------------------------------------
+ */
+/*
+ * Where a move of a delta-encoded file ends is in `spare`, key and all; `walk` stays what the
+ * scanner's cell points into until the move is settled, and the two change places.
+ */
+
+static rq_err delta_ready(rq_hfile_scanner *s)
 {
+    if (RQ_LIKELY(s->spare != NULL)) return RQ_OK;
+    rq__delta *both = calloc(2, sizeof(*both));
+    if (both == NULL) return RQ_E_NO_MEMORY;
+    s->walk = both;
+    s->spare = both + 1;
+    return RQ_OK;
+}
+
+static rq_err delta_next(const rq_hfile_scanner *s, const rq_hfile_block *b, rq__delta *d,
+                         rq_error *why)
+{
+    rq_err rc = rq__delta_next(d, rq__reader_delta_shape(s->reader), payload_of(b));
+    return RQ_UNLIKELY(rc == RQ_E_CORRUPT) ? bad_cell(s, b, d->pos, why) : rc;
+}
+
+/* The target's cell is where the spare stands. */
+static void delta_arrive(const rq_hfile_scanner *s, target *t)
+{
+    t->pos = s->spare->pos;
+    t->next_pos = s->spare->next_pos;
+    t->cell = s->spare->cell;
+}
+
+static rq_err delta_first(rq_hfile_scanner *s, target *t, rq_error *why)
+{
+    RQ_TRY(delta_ready(s));
+    rq__delta_rewind(s->spare);
+    RQ_TRY(delta_next(s, t->block, s->spare, why));
+    delta_arrive(s, t);
+    return RQ_OK;
+}
+
+/* With `from_here` the block is the scanner's own and no cell up to its current one matters. */
+static rq_err delta_find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here,
+                                      const rq_cell *key, bool *ret_found, rq_error *why)
+{
+    rq_hfile_block *b = t->block;
+    rq__sidecar *side;
+    RQ_TRY(delta_ready(s));
+    RQ_TRY(sidecar_of(s, b, false, &side, why));
+    int64_t at = side == NULL ? -1 : rq__delta_checkpoint_before(side, s->reader->info.order, key);
+    if (from_here && (at < 0 || rq__delta_checkpoint_pos(side, (uint32_t)at) <= s->pos))
+        RQ_TRY(rq__delta_copy(s->spare, s->walk));
+    else if (at >= 0)
+        RQ_TRY(rq__delta_restore(s->spare, side, (uint32_t)at, payload_of(b)));
+    else
+        rq__delta_rewind(s->spare);
+    *ret_found = false;
+    while (s->spare->next_pos < b->payload_len) {
+        RQ_TRY(delta_next(s, b, s->spare, why));
+        if (rq_cell_compare_key(s->reader->info.order, &s->spare->cell, key) < 0) continue;
+        delta_arrive(s, t);
+        *ret_found = true;
+        return RQ_OK;
+    }
+    return RQ_OK;
+}
+
+static rq_err delta_find_last_before(rq_hfile_scanner *s, target *t, const rq_cell *key,
+                                     bool *ret_found, rq_error *why)
+{
+    rq_hfile_block *b = t->block;
+    rq__sidecar *side;
+    RQ_TRY(delta_ready(s));
+    RQ_TRY(sidecar_of(s, b, true, &side, why));
+    if (side == NULL) return RQ_E_NO_MEMORY;
+    int64_t at = (int64_t)side->count - 1;
+    if (key != NULL) at = rq__delta_checkpoint_before(side, s->reader->info.order, key);
+    *ret_found = at >= 0;
+    if (at < 0) return RQ_OK;
+    /* Once to see how far it goes, and once to go there: a place cannot step back. */
+    RQ_TRY(rq__delta_restore(s->spare, side, (uint32_t)at, payload_of(b)));
+    uint32_t steps = 0;
+    for (; s->spare->next_pos < b->payload_len; steps++) {
+        RQ_TRY(delta_next(s, b, s->spare, why));
+        if (key != NULL && rq_cell_compare_key(s->reader->info.order, &s->spare->cell, key) >= 0)
+            break;
+    }
+    RQ_TRY(rq__delta_restore(s->spare, side, (uint32_t)at, payload_of(b)));
+    for (; steps > 0; steps--)
+        RQ_TRY(delta_next(s, b, s->spare, why));
+    delta_arrive(s, t);
+    return RQ_OK;
+}
+
+/* --- in either kind of block -------------------------------------------------------------------
+ */
+
+/* Moves the target to its block's first cell. */
+static rq_err find_first(rq_hfile_scanner *s, target *t, rq_error *why)
+{
+    if (is_delta(s)) return delta_first(s, t, why);
+    t->pos = 0;
+    return cell_at(s, t->block, 0, &t->cell, &t->next_pos, why);
+}
+
+/* Moves the target to the first cell of its block at or behind the key; with `from_here` the block
+ * is the scanner's own and its cell is before the key. *ret_found is false when there is none. */
+static rq_err find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here, const rq_cell *key,
+                                bool *ret_found, rq_error *why)
+{
+    if (is_delta(s)) return delta_find_at_or_behind(s, t, from_here, key, ret_found, why);
     rq_hfile_block *b = t->block;
     rq__sidecar *side;
     RQ_TRY(sidecar_of(s, b, false, &side, why));
@@ -251,7 +374,7 @@ static rq_err find_at_or_behind(const rq_hfile_scanner *s, target *t, size_t fro
         t->pos = rq__sidecar_at(side)[i];
         return cell_at(s, b, t->pos, &t->cell, &t->next_pos, why);
     }
-    for (size_t pos = from; pos < b->payload_len; pos = t->next_pos) {
+    for (size_t pos = from_here ? s->next_pos : 0; pos < b->payload_len; pos = t->next_pos) {
         RQ_TRY(cell_at(s, b, pos, &t->cell, &t->next_pos, why));
         if (rq_cell_compare_key(s->reader->info.order, &t->cell, key) >= 0) {
             t->pos = pos;
@@ -264,9 +387,10 @@ static rq_err find_at_or_behind(const rq_hfile_scanner *s, target *t, size_t fro
 }
 
 /* Moves the target to the last cell of its block before the key, or at all when key is NULL. */
-static rq_err find_last_before(const rq_hfile_scanner *s, target *t, const rq_cell *key,
-                               bool *ret_found, rq_error *why)
+static rq_err find_last_before(rq_hfile_scanner *s, target *t, const rq_cell *key, bool *ret_found,
+                               rq_error *why)
 {
+    if (is_delta(s)) return delta_find_last_before(s, t, key, ret_found, why);
     rq_hfile_block *b = t->block;
     rq__sidecar *side;
     RQ_TRY(sidecar_of(s, b, true, &side, why));
@@ -345,9 +469,6 @@ static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_hfile_block *b, 
 static rq_err descend_from_root(rq_hfile_scanner *s, rq_read_ctx *ctx, choice c, target *t,
                                 rq_error *why)
 {
-    if (!rq__encoding_is_supported(s->reader->info.encoding))
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: data block encoding %s is not supported",
-                       s->reader->path, rq__encoding_name(s->reader->info.encoding));
     if (s->reader->info.entry_count == 0) return RQ_E_END;
     rq_hfile_block *root;
     RQ_TRY(rq__reader_root(s->reader, ctx, &root, why));
@@ -411,6 +532,9 @@ static inline void set_position(rq_hfile_scanner *s, const target *t)
     s->pos = (uint32_t)t->pos;
     s->next_pos = (uint32_t)t->next_pos;
     s->cell = t->cell;
+    rq__delta *was = s->walk; /* NULL, both, but in delta-encoded files */
+    s->walk = s->spare;
+    s->spare = was;
 }
 
 void rq_hfile_scanner_release(rq_hfile_scanner *s)
@@ -461,13 +585,18 @@ void rq_hfile_scanner_clear(rq_hfile_scanner *s)
     rq_hfile_scanner_release(s);
     rq_hfile_reader_unref(s->reader);
     s->reader = NULL;
+    if (s->walk == NULL) return;
+    rq__delta_clear(s->walk);
+    rq__delta_clear(s->spare);
+    free(s->walk < s->spare ? s->walk : s->spare); /* one allocation */
+    s->walk = s->spare = NULL;
 }
 
 rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     target t = {0};
     rq_err rc = descend_from_root(s, ctx, (choice){.edge = EDGE_FIRST}, &t, why);
-    if (rc == RQ_OK) rc = cell_at(s, t.block, 0, &t.cell, &t.next_pos, why);
+    if (rc == RQ_OK) rc = find_first(s, &t, why);
     return settle(s, &t, rc);
 }
 
@@ -477,12 +606,11 @@ rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cel
     target t = {0};
     bool found = true;
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key}, &t, why);
-    if (rc == RQ_OK) rc = find_at_or_behind(s, &t, 0, key, &found, why);
+    if (rc == RQ_OK) rc = find_at_or_behind(s, &t, false, key, &found, why);
     if (rc == RQ_OK && !found) {
         /* The next block's first cell: its index key, and so the cell, is behind the key. */
         rc = step_target(s, ctx, EDGE_FIRST, &t, why);
-        t.pos = 0;
-        if (rc == RQ_OK) rc = cell_at(s, t.block, 0, &t.cell, &t.next_pos, why);
+        if (rc == RQ_OK) rc = find_first(s, &t, why);
     }
     return settle(s, &t, rc);
 }
@@ -503,7 +631,7 @@ rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_c
             return rq_hfile_scanner_seek(s, ctx, key, why);
         target t = {.block = s->block};
         bool found;
-        rq_err rc = find_at_or_behind(s, &t, s->next_pos, key, &found, why);
+        rq_err rc = find_at_or_behind(s, &t, true, key, &found, why);
         if (rc == RQ_OK && found) {
             set_position(s, &t);
             return RQ_OK;
@@ -535,8 +663,22 @@ static rq_err next_block(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     target t = {0};
     rq_err rc = step(s, ctx, s->leaf, s->path, EDGE_FIRST, &t, why);
-    if (rc == RQ_OK) rc = cell_at(s, t.block, 0, &t.cell, &t.next_pos, why);
+    if (rc == RQ_OK) rc = find_first(s, &t, why);
     return settle(s, &t, rc);
+}
+
+/* In place: nothing can be missing, and the cell before is not needed any more. */
+static rq_err next_delta(rq_hfile_scanner *s, rq_error *why)
+{
+    rq_err rc = delta_next(s, s->block, s->walk, why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) {
+        rq_hfile_scanner_release(s);
+        return rc;
+    }
+    s->pos = s->walk->pos;
+    s->next_pos = s->walk->next_pos;
+    s->cell = s->walk->cell;
+    return RQ_OK;
 }
 
 rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
@@ -545,6 +687,7 @@ rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *wh
     size_t pos = s->next_pos;
     if (RQ_UNLIKELY(pos >= s->block->payload_len)) return next_block(s, ctx, why);
     const rq_hfile_info *info = &s->reader->info;
+    if (is_delta(s)) return next_delta(s, why);
     size_t next;
     if (RQ_UNLIKELY(!parse_cell(s->block, info->has_tags, info->has_mvcc, pos, &s->cell, &next))) {
         rq_err rc = bad_cell(s, s->block, pos, why);
@@ -554,11 +697,6 @@ rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *wh
     s->pos = (uint32_t)pos;
     s->next_pos = (uint32_t)next;
     return RQ_OK;
-}
-
-rq_hfile_block *rq_hfile_scanner_hold(const rq_hfile_scanner *s)
-{
-    return s->block == NULL ? NULL : rq__block_ref(s->block);
 }
 
 /* --- the middle of the file --------------------------------------------------------------------

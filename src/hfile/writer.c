@@ -18,6 +18,7 @@
 
 #include "hfile/block_codec.h"
 #include "hfile/bloom_writer.h"
+#include "hfile/delta.h"
 #include "hfile/encoding.h"
 #include "hfile/index.h"
 #include "hfile/trailer.h"
@@ -40,13 +41,14 @@ struct rq_hfile_writer {
     uint64_t prev_offset[RQ_BLOCK_KIND_COUNT];
     uint64_t uncompressed_len; /* HBase's totalUncompressedBytes: payloads and headers */
 
-    rq_buf block;           /* payload of the open data block */
-    rq_buf rows;            /* ROW_INDEX_V1: be32 offset of each row in block */
-    rq_buf encoded;         /* scratch: payload of an encoded block */
-    size_t block_first_len; /* length of the first cell's key in it */
-    rq_cell last;           /* the last cell: a view on block or, between blocks, on prev_key */
-    rq_buf prev_key;        /* last key of the block before this one, serialized */
-    bool has_prev;          /* prev_key is set */
+    rq_buf block;   /* payload of the open data block */
+    rq_buf rows;    /* ROW_INDEX_V1: be32 offset of each row in block */
+    rq_buf encoded; /* payload of an encoded block; a delta encoding's grows with `block` */
+    rq__tag_dictionary tags; /* of the open block */
+    size_t block_first_len;  /* length of the first cell's key in it */
+    rq_cell last;            /* the last cell: a view on block or, between blocks, on prev_key */
+    rq_buf prev_key;         /* last key of the block before this one, serialized */
+    bool has_prev;           /* prev_key is set */
     bool has_last;
     uint64_t first_data_offset, last_data_offset;
 
@@ -80,6 +82,7 @@ rq_hfile_options rq_hfile_options_default(void)
     return (rq_hfile_options){
         .compression = RQ_COMPRESSION_NONE,
         .encoding = RQ_ENCODING_NONE,
+        .compress_tags = true,
         .block_bytes = 64 * 1024,
         .bloom = RQ_BLOOM_ROW,
         .bloom_error_rate = 0.01,
@@ -96,7 +99,7 @@ rq_hfile_options rq_hfile_options_default(void)
 
 static rq_err check_options(const rq_hfile_options *o, rq_error *why)
 {
-    if (!rq__encoding_is_supported(o->encoding))
+    if (rq__encoding_name(o->encoding) == NULL)
         return rq_fail(why, RQ_E_UNSUPPORTED, "data block encoding %d is not written", o->encoding);
     if (!rq_compression_is_supported(o->compression))
         return rq_fail(why, RQ_E_UNSUPPORTED, "compression %d is not written", o->compression);
@@ -248,11 +251,14 @@ static rq_err put_data_block(rq_hfile_writer *w, rq_error *why)
     if (w->options.encoding == RQ_ENCODING_NONE) {
         RQ_TRY(put_block(w, RQ_BLOCK_DATA, rq_buf_slice(&w->block), &offset, &size, why));
     } else {
-        rq_buf_reset(&w->encoded);
-        RQ_TRY(rq__encoding_encode(w->options.encoding, rq_buf_slice(&w->block),
-                                   rq_buf_slice(&w->rows), &w->encoded));
+        if (rq__encoding_is_delta(w->options.encoding))
+            rq_put_be32(w->encoded.ptr + 2, (uint32_t)w->block.len);
+        else
+            RQ_TRY(rq__encoding_put_row_index(rq_buf_slice(&w->block), rq_buf_slice(&w->rows),
+                                              &w->encoded));
         RQ_TRY(put_block(w, RQ_BLOCK_ENCODED_DATA, rq_buf_slice(&w->encoded), &offset, &size, why));
         rq_buf_reset(&w->rows);
+        rq_buf_reset(&w->encoded);
     }
     if (w->first_data_offset == UINT64_MAX) w->first_data_offset = offset;
     w->last_data_offset = offset;
@@ -313,8 +319,24 @@ static inline uint8_t *put_bytes(uint8_t *out, const void *bytes, size_t len)
     return out + len;
 }
 
+/* Appends the cell to the encoded block that is written in the end; `block` is still filled, as
+ * what `last` looks at and what the block's size is judged by. */
+static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell)
+{
+    bool first = w->block.len == 0;
+    rq__delta_shape shape = {w->options.encoding, w->options.include_tags, w->options.include_mvcc};
+    if (first) {
+        RQ_TRY(rq_buf_append_be16(&w->encoded, (uint16_t)shape.encoding));
+        RQ_TRY(rq_buf_append_be32(&w->encoded, 0)); /* put_data_block fills it in */
+        rq__tag_dictionary_reset(&w->tags);
+    }
+    return rq__delta_encode(shape, cell, first ? NULL : &w->last,
+                            w->options.compress_tags ? &w->tags : NULL, &w->encoded);
+}
+
 static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell)
 {
+    if (rq__encoding_is_delta(w->options.encoding)) RQ_TRY(put_difference(w, cell));
     if (w->options.encoding == RQ_ENCODING_ROW_INDEX_V1 &&
         (w->block.len == 0 || !rq_cell_same_row(cell, &w->last)))
         RQ_TRY(rq_buf_append_be32(&w->rows, (uint32_t)w->block.len));
@@ -337,6 +359,7 @@ static rq_err put_cell(rq_hfile_writer *w, const rq_cell *cell)
     w->last.row = row;
     w->last.family = row + cell->row_len + 1;
     w->last.qualifier = w->last.family + cell->family_len;
+    w->last.value = begin + 8 + key_len;
     w->has_last = true;
     return RQ_OK;
 }
@@ -382,6 +405,10 @@ static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, bool *re
         return rq_fail(why, RQ_E_INVALID, "%s: a cell's length is out of range", w->path);
     *ret_same_key = false;
     if (!w->has_last) return RQ_OK;
+    /* The differences leave the family out. */
+    if (rq__encoding_is_delta(w->options.encoding) &&
+        !rq_slice_eq(rq_cell_family(cell), rq_cell_family(&w->last)))
+        return rq_fail(why, RQ_E_INVALID, "%s: cells of two families in one encoded file", w->path);
     int c = rq_cell_compare_key(w->options.order, cell, &w->last);
     if (c < 0) {
         char row[96];
@@ -396,12 +423,18 @@ static rq_err check_cell(const rq_hfile_writer *w, const rq_cell *cell, bool *re
     return RQ_OK;
 }
 
+static size_t encoded_cells_len(const rq_hfile_writer *w)
+{
+    return w->encoded.len == 0 ? 0 : w->encoded.len - RQ__DELTA_HEADER_LEN;
+}
+
 static rq_err append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
 {
     bool same_key;
     RQ_TRY(check_cell(w, cell, &same_key, why));
     RQ_TRY(add_to_blooms(w, cell));
-    if (!same_key && w->block.len + w->rows.len >= w->options.block_bytes) {
+    if (!same_key && (w->block.len + w->rows.len >= w->options.block_bytes ||
+                      encoded_cells_len(w) >= w->options.block_bytes)) {
         RQ_TRY(put_data_block(w, why));
         RQ_TRY(put_inline_blocks(w, false, why));
     }
@@ -516,7 +549,8 @@ static rq_err fill_file_info(rq_hfile_writer *w)
     }
     if (w->options.include_tags) {
         RQ_TRY(set_be32(w, RQ__INFO_MAX_TAGS_LEN, w->max_tags_len));
-        RQ_TRY(set_bool(w, RQ__INFO_TAGS_COMPRESSED, false));
+        RQ_TRY(set_bool(w, RQ__INFO_TAGS_COMPRESSED,
+                        w->options.compress_tags && w->options.encoding != RQ_ENCODING_NONE));
     }
     return RQ_OK;
 }
@@ -700,7 +734,7 @@ rq_err rq_hfile_writer_finish(rq_hfile_writer *w, rq_hfile_info *info, rq_error 
 
 uint64_t rq_hfile_writer_bytes(const rq_hfile_writer *w)
 {
-    return position(w) + w->block.len;
+    return position(w) + (w->encoded.len > 0 ? w->encoded.len : w->block.len);
 }
 
 uint64_t rq_hfile_writer_entry_count(const rq_hfile_writer *w)
@@ -721,6 +755,7 @@ void rq_hfile_writer_close(rq_hfile_writer *w)
     rq_buf_clear(&w->block);
     rq_buf_clear(&w->rows);
     rq_buf_clear(&w->encoded);
+    rq__tag_dictionary_clear(&w->tags);
     rq_buf_clear(&w->prev_key);
     rq_buf_clear(&w->delete_row);
     rq_buf_clear(&w->key);

@@ -16,7 +16,8 @@ typedef struct rq_hfile_writer rq_hfile_writer;
 typedef struct rq_hfile_options {
     rq_compression compression;
     int compression_level;       /* 0: the algorithm's default */
-    rq_block_encoding encoding;  /* NONE or ROW_INDEX_V1; others are RQ_E_UNSUPPORTED */
+    rq_block_encoding encoding;  /* PREFIX, DIFF, FAST_DIFF: all cells are of one family */
+    bool compress_tags;          /* COMPRESS_TAGS; without a delta encoding it changes nothing */
     uint32_t block_bytes;        /* BLOCKSIZE */
     rq_bloom_type bloom;         /* NONE, ROW or ROWCOL */
     double bloom_error_rate;     /* io.storefile.bloom.error.rate */

@@ -34,9 +34,9 @@ static rq_hfile_options options_of(const rq_rewrite *w)
     rq_hfile_options o = rq_hfile_options_default();
     o.compression = f->compression;
     o.block_bytes = f->block_bytes;
-    /* Row-prefix blooms and block encodings are kept as attributes; files do without them. */
     o.bloom = f->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH ? RQ_BLOOM_NONE : f->bloom;
-    o.encoding = RQ_ENCODING_NONE;
+    o.encoding = f->encoding;
+    o.compress_tags = f->compress_tags;
     o.order = rq_store_order(w->scan.store);
     o.include_mvcc = any_mvcc(&w->scan);
     o.include_tags = any_tags(&w->scan);

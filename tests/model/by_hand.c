@@ -191,6 +191,8 @@ static rq_hfile_options file_options(const rq_store *s)
     o.index_chunk_bytes = 256;
     o.index_entries_min = 2;
     o.bloom = s->schema.bloom;
+    o.encoding = s->schema.encoding;
+    o.compress_tags = s->schema.compress_tags;
     o.order = s->order;
     o.create_time_ms = s->world->now_ms;
     return o;

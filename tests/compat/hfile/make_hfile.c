@@ -118,6 +118,24 @@ typedef struct plan {
     uint64_t seqid;
 } plan;
 
+static bool take_encoding(rq_slice name, rq_block_encoding *ret)
+{
+    static const struct {
+        const char *name;
+        rq_block_encoding encoding;
+    } all[] = {{"NONE", RQ_ENCODING_NONE},
+               {"PREFIX", RQ_ENCODING_PREFIX},
+               {"DIFF", RQ_ENCODING_DIFF},
+               {"FAST_DIFF", RQ_ENCODING_FAST_DIFF},
+               {"ROW_INDEX_V1", RQ_ENCODING_ROW_INDEX_V1}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++)
+        if (rq_slice_eq(name, rq_slice_cstr(all[i].name))) {
+            *ret = all[i].encoding;
+            return true;
+        }
+    return false;
+}
+
 static bool take_option(plan *p, const char *name, const char *value)
 {
     rq_slice v = rq_slice_cstr(value);
@@ -125,8 +143,9 @@ static bool take_option(plan *p, const char *name, const char *value)
     if (strcmp(name, "compression") == 0) return rq_compression_parse(v, &p->options.compression);
     if (strcmp(name, "bloom") == 0) return rq_bloom_type_parse(v, &p->options.bloom);
     if (strcmp(name, "encoding") == 0)
-        p->options.encoding =
-            strcmp(value, "ROW_INDEX_V1") == 0 ? RQ_ENCODING_ROW_INDEX_V1 : RQ_ENCODING_NONE;
+        return take_encoding(v, &p->options.encoding);
+    else if (strcmp(name, "compress_tags") == 0)
+        p->options.compress_tags = n != 0;
     else if (strcmp(name, "checksum") == 0)
         p->options.checksum = strcmp(value, "CRC32C") == 0  ? RQ_CHECKSUM_CRC32C
                               : strcmp(value, "CRC32") == 0 ? RQ_CHECKSUM_CRC32

@@ -69,6 +69,8 @@ static rq_cell random_cell(cell_list *list, rq_random *random, const cell_shape 
     c.qualifier = qualifier.ptr;
     c.qualifier_len = (uint32_t)qualifier.len;
     c.timestamp = (int64_t)rq_random_below(random, 5) + 1700000000000;
+    if (rq_random_below(random, 10) == 0)
+        c.timestamp = (int64_t)(rq_random_next(random) >> (1 + rq_random_below(random, 62)));
     c.seqid = rq_random_below(random, 3) == 0 ? 0 : rq_random_below(random, 1u << 20);
     if (c.type == RQ_TYPE_PUT) {
         uint8_t value[4096];
@@ -78,9 +80,13 @@ static rq_cell random_cell(cell_list *list, rq_random *random, const cell_shape 
         c.value = rq_arena_copy(&list->arena, rq_slice_of(value, c.value_len)).ptr;
     }
     if (shape->tags && rq_random_below(random, 3) == 0) {
-        uint8_t tags[] = {0, 4, RQ_TAG_TTL, 'x', 'y', (uint8_t)rq_random_next(random)};
-        c.tags_len = sizeof(tags);
-        c.tags = rq_arena_copy(&list->arena, rq_slice_of(tags, sizeof(tags))).ptr;
+        uint8_t tags[] = {0,          4,
+                          RQ_TAG_TTL, 'x',
+                          'y',        (uint8_t)rq_random_next(random),
+                          0,          2,
+                          70,         (uint8_t)rq_random_below(random, 3)};
+        c.tags_len = rq_random_below(random, 3) == 0 ? sizeof(tags) : 6;
+        c.tags = rq_arena_copy(&list->arena, rq_slice_of(tags, c.tags_len)).ptr;
     }
     return c;
 }

@@ -107,7 +107,11 @@ static void world_begin(world *w, uint64_t seed)
     w->options.order = w->shape.order;
     w->options.include_mvcc = pick(w, 4) != 0;
     w->options.include_tags = pick(w, 2);
-    w->options.encoding = pick(w, 4) == 0 ? RQ_ENCODING_ROW_INDEX_V1 : RQ_ENCODING_NONE;
+    static const rq_block_encoding encodings[] = {RQ_ENCODING_NONE,         RQ_ENCODING_NONE,
+                                                  RQ_ENCODING_ROW_INDEX_V1, RQ_ENCODING_PREFIX,
+                                                  RQ_ENCODING_DIFF,         RQ_ENCODING_FAST_DIFF};
+    w->options.encoding = encodings[pick(w, 6)];
+    w->options.compress_tags = pick(w, 2);
     w->options.create_time_ms = 1234567;
     world_write(w);
     uint64_t bytes = cache_bytes[pick(w, 4)];

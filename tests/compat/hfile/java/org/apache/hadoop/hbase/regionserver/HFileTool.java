@@ -106,6 +106,7 @@ public class HFileTool {
       .withBytesPerCheckSum(Integer.parseInt(o.getOrDefault("per_checksum", "16384")))
       .withIncludesMvcc(!o.getOrDefault("mvcc", "1").equals("0"))
       .withIncludesTags(!o.getOrDefault("tags", "1").equals("0"))
+      .withCompressTags(!o.getOrDefault("compress_tags", "1").equals("0"))
       .withDataBlockEncoding(DataBlockEncoding.valueOf(o.getOrDefault("encoding", "NONE")))
       .withCreateTime(Long.parseLong(o.getOrDefault("created", "0")))
       .withCellComparator(o.getOrDefault("order", "").equals("META") ? MetaCellComparator.META_COMPARATOR

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PREFIX, DIFF and FAST_DIFF (delta.h). */
+#include "hfile/delta.h"
+
+#include "hfile/block_codec.h"
+#include "hfile/encoding.h"
+
+#include <stdlib.h>
+
+/* On disk: DO NOT CHANGE. */
+#define DIFF_SAME_KEY_LEN 0x01u
+#define DIFF_SAME_VALUE_LEN 0x02u
+#define DIFF_SAME_TYPE 0x04u
+#define DIFF_TIME_IS_DIFFERENCE 0x08u
+#define DIFF_TIME_LEN_SHIFT 4 /* bytes less one, in three bits */
+#define DIFF_TIME_IS_NEGATIVE 0x80u
+
+#define FAST_TIME_SHARED 0x07u /* how many bytes */
+#define FAST_SAME_KEY_LEN 0x08u
+#define FAST_SAME_VALUE_LEN 0x10u
+#define FAST_SAME_TYPE 0x20u
+#define FAST_SAME_VALUE 0x40u
+
+#define TIME_AND_TYPE_LEN 9
+#define ROW_LEN_LEN 2
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+static size_t shared_bytes(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
+{
+    size_t n = a_len < b_len ? a_len : b_len;
+    size_t i = 0;
+    while (i < n && a[i] == b[i])
+        i++;
+    return i;
+}
+
+static size_t shared_be64(uint64_t a, uint64_t b)
+{
+    return a == b ? 8 : (size_t)__builtin_clzll(a ^ b) / 8;
+}
+
+/* Bytes the two flat keys have in common at their beginning, timestamp and type only if asked. One
+ * file has one family: it is not compared. */
+static size_t shared_key(const rq_cell *a, const rq_cell *b, bool with_time)
+{
+    if (a->row_len != b->row_len) return a->row_len >> 8 == b->row_len >> 8 ? 1 : 0;
+    size_t row = shared_bytes(a->row, a->row_len, b->row, b->row_len);
+    size_t n = ROW_LEN_LEN + row;
+    if (row != a->row_len) return n;
+    n += 1 + (size_t)a->family_len;
+    n += shared_bytes(a->qualifier, a->qualifier_len, b->qualifier, b->qualifier_len);
+    size_t whole = ROW_LEN_LEN + (size_t)a->row_len + 1 + a->family_len;
+    size_t longer = a->qualifier_len > b->qualifier_len ? a->qualifier_len : b->qualifier_len;
+    if (!with_time || n != whole + longer) return n;
+    size_t time = shared_be64((uint64_t)a->timestamp, (uint64_t)b->timestamp);
+    n += time;
+    return time == 8 && a->type == b->type ? n + 1 : n;
+}
+
+static rq_err put_flat_key(const rq_cell *cell, size_t from, rq_buf *out)
+{
+    size_t len = rq_cell_key_len(cell);
+    RQ_TRY(rq_buf_reserve(out, len));
+    uint8_t *p = out->ptr + out->len;
+    rq_cell_serialize_key(cell, p);
+    if (from > 0) memmove(p, p + from, len - from);
+    out->len += len - from;
+    return RQ_OK;
+}
+
+/* Row and qualifier behind the shared bytes; the family is known. */
+static rq_err put_row_and_qualifier(const rq_cell *cell, size_t shared, rq_buf *out)
+{
+    size_t row_end = ROW_LEN_LEN + (size_t)cell->row_len;
+    if (shared >= row_end) {
+        size_t skip = shared - row_end - 1 - cell->family_len;
+        return rq_buf_append(out, cell->qualifier + skip, cell->qualifier_len - skip);
+    }
+    uint8_t len[ROW_LEN_LEN];
+    rq_put_be16(len, cell->row_len);
+    size_t skip = 0;
+    if (shared < ROW_LEN_LEN)
+        RQ_TRY(rq_buf_append(out, len + shared, ROW_LEN_LEN - shared));
+    else
+        skip = shared - ROW_LEN_LEN;
+    RQ_TRY(rq_buf_append(out, cell->row + skip, cell->row_len - skip));
+    return rq_buf_append(out, cell->qualifier, cell->qualifier_len);
+}
+
+static rq_err encode_prefix(const rq_cell *cell, const rq_cell *last, rq_buf *out)
+{
+    size_t shared = last == NULL ? 0 : shared_key(cell, last, true);
+    RQ_TRY(rq_buf_append_varint(out, rq_cell_key_len(cell) - shared));
+    RQ_TRY(rq_buf_append_varint(out, cell->value_len));
+    RQ_TRY(rq_buf_append_varint(out, shared));
+    RQ_TRY(put_flat_key(cell, shared, out));
+    return rq_buf_append(out, cell->value, cell->value_len);
+}
+
+/* HBASE: ByteBufferUtils.longFitsIn: a negative number takes all eight. */
+static unsigned bytes_of(uint64_t v)
+{
+    return v == 0 ? 1 : 8 - (unsigned)__builtin_clzll(v) / 8;
+}
+
+static rq_err put_little_endian(uint64_t v, unsigned len, rq_buf *out)
+{
+    uint8_t bytes[8];
+    for (unsigned i = 0; i < len; i++)
+        bytes[i] = (uint8_t)(v >> 8 * i);
+    return rq_buf_append(out, bytes, len);
+}
+
+static rq_err encode_diff(const rq_cell *cell, const rq_cell *last, rq_buf *out)
+{
+    unsigned flags = 0;
+    size_t shared = 0;
+    uint64_t time = (uint64_t)cell->timestamp;
+    bool negative = cell->timestamp < 0;
+    if (negative) time = 0 - time;
+    unsigned len = bytes_of(time);
+    if (last == NULL) {
+        RQ_TRY(rq_buf_append_u8(out, cell->family_len));
+        RQ_TRY(rq_buf_append(out, cell->family, cell->family_len));
+    } else {
+        shared = shared_key(cell, last, false);
+        if (rq_cell_key_len(cell) == rq_cell_key_len(last)) flags |= DIFF_SAME_KEY_LEN;
+        if (cell->value_len == last->value_len) flags |= DIFF_SAME_VALUE_LEN;
+        if (cell->type == last->type) flags |= DIFF_SAME_TYPE;
+        uint64_t difference = (uint64_t)last->timestamp - (uint64_t)cell->timestamp;
+        bool difference_negative = (int64_t)difference < 0;
+        if (difference_negative) difference = 0 - difference;
+        unsigned difference_len = bytes_of(difference);
+        if (difference_len < len) {
+            flags |= DIFF_TIME_IS_DIFFERENCE;
+            time = difference;
+            len = difference_len;
+            negative = difference_negative;
+        }
+    }
+    flags |= (len - 1) << DIFF_TIME_LEN_SHIFT;
+    if (negative) flags |= DIFF_TIME_IS_NEGATIVE;
+    RQ_TRY(rq_buf_append_u8(out, (uint8_t)flags));
+    if ((flags & DIFF_SAME_KEY_LEN) == 0) RQ_TRY(rq_buf_append_varint(out, rq_cell_key_len(cell)));
+    if ((flags & DIFF_SAME_VALUE_LEN) == 0) RQ_TRY(rq_buf_append_varint(out, cell->value_len));
+    RQ_TRY(rq_buf_append_varint(out, shared));
+    RQ_TRY(put_row_and_qualifier(cell, shared, out));
+    RQ_TRY(put_little_endian(time, len, out));
+    if ((flags & DIFF_SAME_TYPE) == 0) RQ_TRY(rq_buf_append_u8(out, cell->type));
+    return rq_buf_append(out, cell->value, cell->value_len);
+}
+
+static rq_err encode_fast_diff(const rq_cell *cell, const rq_cell *last, rq_buf *out)
+{
+    if (last == NULL) {
+        RQ_TRY(rq_buf_append_u8(out, 0));
+        return encode_prefix(cell, NULL, out);
+    }
+    size_t shared = shared_key(cell, last, false);
+    size_t time_shared = shared_be64((uint64_t)cell->timestamp, (uint64_t)last->timestamp);
+    if (time_shared > 7) time_shared = 7;
+    unsigned flags = (unsigned)time_shared;
+    if (rq_cell_key_len(cell) == rq_cell_key_len(last)) flags |= FAST_SAME_KEY_LEN;
+    if (cell->value_len == last->value_len) flags |= FAST_SAME_VALUE_LEN;
+    if (cell->type == last->type) flags |= FAST_SAME_TYPE;
+    if (rq_slice_eq(rq_cell_value(cell), rq_cell_value(last))) flags |= FAST_SAME_VALUE;
+    RQ_TRY(rq_buf_append_u8(out, (uint8_t)flags));
+    if ((flags & FAST_SAME_KEY_LEN) == 0) RQ_TRY(rq_buf_append_varint(out, rq_cell_key_len(cell)));
+    if ((flags & FAST_SAME_VALUE_LEN) == 0) RQ_TRY(rq_buf_append_varint(out, cell->value_len));
+    RQ_TRY(rq_buf_append_varint(out, shared));
+    RQ_TRY(put_row_and_qualifier(cell, shared, out));
+    uint8_t time[8];
+    rq_put_be64(time, (uint64_t)cell->timestamp);
+    RQ_TRY(rq_buf_append(out, time + time_shared, 8 - time_shared));
+    if ((flags & FAST_SAME_TYPE) == 0) RQ_TRY(rq_buf_append_u8(out, cell->type));
+    return (flags & FAST_SAME_VALUE) != 0 ? RQ_OK
+                                          : rq_buf_append(out, cell->value, cell->value_len);
+}
+
+rq_err rq__delta_encode(rq__delta_shape shape, const rq_cell *cell, const rq_cell *last,
+                        rq__tag_dictionary *dictionary, rq_buf *out)
+{
+    RQ_TRY(shape.encoding == RQ_ENCODING_PREFIX ? encode_prefix(cell, last, out)
+           : shape.encoding == RQ_ENCODING_DIFF ? encode_diff(cell, last, out)
+                                                : encode_fast_diff(cell, last, out));
+    if (shape.has_tags) {
+        rq_slice tags = rq_slice_of(cell->tags, cell->tags_len);
+        RQ_TRY(rq_buf_append_varint(out, tags.len));
+        RQ_TRY(dictionary != NULL ? rq__tag_dictionary_pack(dictionary, tags, out)
+                                  : rq_buf_append(out, tags.ptr, tags.len));
+    }
+    return shape.has_mvcc ? rq_buf_append_vlong(out, (int64_t)cell->seqid) : RQ_OK;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+void rq__delta_clear(rq__delta *d)
+{
+    free(d->key);
+    *d = (rq__delta){0};
+}
+
+static rq_err grow(rq__delta *d, size_t len)
+{
+    if (RQ_LIKELY(len <= d->room)) return RQ_OK;
+    size_t room = len < 256 ? 256 : len + len / 2;
+    uint8_t *key = realloc(d->key, room);
+    if (key == NULL) return RQ_E_NO_MEMORY;
+    d->key = key;
+    d->room = (uint32_t)room;
+    return RQ_OK;
+}
+
+/* Row, family and qualifier of a key whose lengths have been checked. */
+static inline void point_into_key(rq__delta *d, size_t row_len, size_t family_len)
+{
+    rq_cell *c = &d->cell;
+    c->row = d->key + ROW_LEN_LEN;
+    c->row_len = (uint16_t)row_len;
+    c->family = c->row + row_len + 1;
+    c->family_len = (uint8_t)family_len;
+    c->qualifier = c->family + family_len;
+    c->qualifier_len = (uint32_t)(d->key_len - RQ_KEY_FIXED_LEN - row_len - family_len);
+}
+
+rq_err rq__delta_copy(rq__delta *to, const rq__delta *from)
+{
+    RQ_TRY(grow(to, from->key_len));
+    uint8_t *key = to->key;
+    uint32_t room = to->room;
+    *to = *from;
+    to->key = key;
+    to->room = room;
+    if (from->key_len == 0) return RQ_OK;
+    memcpy(key, from->key, from->key_len);
+    point_into_key(to, from->cell.row_len, from->cell.family_len);
+    return RQ_OK;
+}
+
+/* A varint below 2^31; most are one byte. */
+static inline bool take_number(rq_cursor *c, size_t *ret)
+{
+    if (RQ_LIKELY(c->ptr < c->end && *c->ptr < 0x80)) {
+        *ret = *c->ptr++;
+        return true;
+    }
+    uint64_t n;
+    if (!rq_cursor_varint(c, &n) || n > INT32_MAX) return false;
+    *ret = (size_t)n;
+    return true;
+}
+
+static inline bool take_bytes(rq_cursor *c, uint8_t *out, size_t len)
+{
+    if (len > rq_cursor_left(c)) return false;
+    memcpy(out, c->ptr, len);
+    c->ptr += len;
+    return true;
+}
+
+static inline bool take_value(rq__delta *d, rq_cursor *c, size_t len)
+{
+    if (len > rq_cursor_left(c)) return false;
+    d->cell.value = c->ptr;
+    d->cell.value_len = (uint32_t)len;
+    c->ptr += len;
+    return true;
+}
+
+/* d->key holds a whole key of d->key_len bytes that nobody has looked at. */
+static bool adopt_key(rq__delta *d)
+{
+    size_t len = d->key_len;
+    if (len < RQ_KEY_FIXED_LEN) return false;
+    size_t row_len = rq_get_be16(d->key);
+    if (row_len > len - RQ_KEY_FIXED_LEN || row_len > RQ_ROW_LEN_MAX) return false;
+    size_t family_len = d->key[ROW_LEN_LEN + row_len];
+    if (family_len > len - RQ_KEY_FIXED_LEN - row_len) return false;
+    const uint8_t *tail = d->key + len - TIME_AND_TYPE_LEN;
+    if (!rq__is_cell_type(tail[8])) return false;
+    d->cell.timestamp = (int64_t)rq_get_be64(tail);
+    d->cell.type = tail[8];
+    point_into_key(d, row_len, family_len);
+    return true;
+}
+
+static rq_err next_prefix(rq__delta *d, rq_cursor *c)
+{
+    size_t rest;
+    size_t value_len;
+    size_t shared;
+    if (!take_number(c, &rest) || !take_number(c, &value_len) || !take_number(c, &shared) ||
+        shared > d->key_len || rest > rq_cursor_left(c))
+        return RQ_E_CORRUPT;
+    RQ_TRY(grow(d, shared + rest));
+    if (!take_bytes(c, d->key + shared, rest)) return RQ_E_CORRUPT;
+    d->key_len = (uint32_t)(shared + rest);
+    return adopt_key(d) && take_value(d, c, value_len) ? RQ_OK : RQ_E_CORRUPT;
+}
+
+/* What DIFF and FAST_DIFF do alike: row, family and qualifier of a key of `key_len` bytes. */
+static rq_err take_row_and_qualifier(rq__delta *d, rq_cursor *c, const uint8_t *family,
+                                     size_t key_len, size_t shared)
+{
+    size_t family_len = family[0];
+    size_t row_len = d->cell.row_len;
+    size_t row_end = ROW_LEN_LEN + row_len;
+    size_t left = rq_cursor_left(c);
+    if (key_len < RQ_KEY_FIXED_LEN + family_len) return RQ_E_CORRUPT;
+    if (d->key_len > 0 && shared >= row_end) {
+        /* Only the end of the qualifier is new. */
+        size_t keep = row_end + 1 + family_len;
+        size_t end = key_len - TIME_AND_TYPE_LEN;
+        if (shared < keep || shared > d->key_len - TIME_AND_TYPE_LEN || shared > end ||
+            end - shared > left)
+            return RQ_E_CORRUPT;
+        RQ_TRY(grow(d, key_len));
+        if (!take_bytes(c, d->key + shared, end - shared)) return RQ_E_CORRUPT;
+    } else {
+        if (d->key_len == 0 && shared != 0) return RQ_E_CORRUPT;
+        /* The key is as long as what is read and what was there, so no length is believed
+         * without bytes behind it. */
+        if (key_len > left + d->key_len + RQ_KEY_FIXED_LEN + family_len) return RQ_E_CORRUPT;
+        RQ_TRY(grow(d, key_len));
+        if (shared < ROW_LEN_LEN) {
+            if (!take_bytes(c, d->key + shared, ROW_LEN_LEN - shared)) return RQ_E_CORRUPT;
+            row_len = rq_get_be16(d->key);
+            shared = ROW_LEN_LEN;
+        }
+        if (row_len > RQ_ROW_LEN_MAX || row_len + family_len + RQ_KEY_FIXED_LEN > key_len)
+            return RQ_E_CORRUPT;
+        row_end = ROW_LEN_LEN + row_len;
+        if (!take_bytes(c, d->key + shared, row_end - shared)) return RQ_E_CORRUPT;
+        if (d->key_len == 0 || row_len != d->cell.row_len)
+            memcpy(d->key + row_end, family, 1 + family_len);
+        size_t qualifier = row_end + 1 + family_len;
+        if (!take_bytes(c, d->key + qualifier, key_len - TIME_AND_TYPE_LEN - qualifier))
+            return RQ_E_CORRUPT;
+    }
+    d->key_len = (uint32_t)key_len;
+    point_into_key(d, row_len, family_len);
+    return RQ_OK;
+}
+
+static inline void put_time_and_type(rq__delta *d)
+{
+    uint8_t *tail = d->key + d->key_len - TIME_AND_TYPE_LEN;
+    rq_put_be64(tail, (uint64_t)d->cell.timestamp);
+    tail[8] = d->cell.type;
+}
+
+static rq_err next_diff(rq__delta *d, rq_cursor *c, rq_slice payload)
+{
+    bool first = d->key_len == 0;
+    if (first) {
+        rq_slice family;
+        uint8_t len;
+        d->family_at = (uint32_t)(c->ptr - payload.ptr);
+        if (!rq_cursor_u8(c, &len) || !rq_cursor_bytes(c, len, &family)) return RQ_E_CORRUPT;
+    }
+    uint8_t flags;
+    size_t key_len = d->key_len;
+    size_t value_len = d->cell.value_len;
+    size_t shared;
+    if (!rq_cursor_u8(c, &flags)) return RQ_E_CORRUPT;
+    if (first && (flags & (DIFF_SAME_KEY_LEN | DIFF_SAME_VALUE_LEN | DIFF_SAME_TYPE |
+                           DIFF_TIME_IS_DIFFERENCE)) != 0)
+        return RQ_E_CORRUPT;
+    if (((flags & DIFF_SAME_KEY_LEN) == 0 && !take_number(c, &key_len)) ||
+        ((flags & DIFF_SAME_VALUE_LEN) == 0 && !take_number(c, &value_len)) ||
+        !take_number(c, &shared))
+        return RQ_E_CORRUPT;
+    RQ_TRY(take_row_and_qualifier(d, c, payload.ptr + d->family_at, key_len, shared));
+    unsigned len = (flags >> DIFF_TIME_LEN_SHIFT & 7u) + 1;
+    if (len > rq_cursor_left(c)) return RQ_E_CORRUPT;
+    uint64_t time = 0;
+    for (unsigned i = 0; i < len; i++)
+        time |= (uint64_t)c->ptr[i] << 8 * i;
+    c->ptr += len;
+    if ((flags & DIFF_TIME_IS_NEGATIVE) != 0) time = 0 - time;
+    if ((flags & DIFF_TIME_IS_DIFFERENCE) != 0) time = (uint64_t)d->cell.timestamp - time;
+    d->cell.timestamp = (int64_t)time;
+    if ((flags & DIFF_SAME_TYPE) == 0 &&
+        (!rq_cursor_u8(c, &d->cell.type) || !rq__is_cell_type(d->cell.type)))
+        return RQ_E_CORRUPT;
+    put_time_and_type(d);
+    return take_value(d, c, value_len) ? RQ_OK : RQ_E_CORRUPT;
+}
+
+static rq_err first_fast_diff(rq__delta *d, rq_cursor *c, rq_slice payload)
+{
+    uint8_t flags;
+    size_t key_len;
+    size_t value_len;
+    size_t shared;
+    if (!rq_cursor_u8(c, &flags) || flags != 0 || !take_number(c, &key_len) ||
+        !take_number(c, &value_len) || !take_number(c, &shared) || shared != 0 ||
+        key_len > rq_cursor_left(c))
+        return RQ_E_CORRUPT;
+    RQ_TRY(grow(d, key_len));
+    uint32_t at = (uint32_t)(c->ptr - payload.ptr);
+    if (!take_bytes(c, d->key, key_len)) return RQ_E_CORRUPT;
+    d->key_len = (uint32_t)key_len;
+    if (!adopt_key(d)) return RQ_E_CORRUPT;
+    d->family_at = at + ROW_LEN_LEN + d->cell.row_len;
+    return take_value(d, c, value_len) ? RQ_OK : RQ_E_CORRUPT;
+}
+
+static rq_err next_fast_diff(rq__delta *d, rq_cursor *c, rq_slice payload)
+{
+    if (d->key_len == 0) return first_fast_diff(d, c, payload);
+    uint8_t flags;
+    size_t key_len = d->key_len;
+    size_t value_len = d->cell.value_len;
+    size_t shared;
+    if (!rq_cursor_u8(c, &flags) ||
+        ((flags & FAST_SAME_KEY_LEN) == 0 && !take_number(c, &key_len)) ||
+        ((flags & FAST_SAME_VALUE_LEN) == 0 && !take_number(c, &value_len)) ||
+        !take_number(c, &shared))
+        return RQ_E_CORRUPT;
+    RQ_TRY(take_row_and_qualifier(d, c, payload.ptr + d->family_at, key_len, shared));
+    unsigned len = 8 - (flags & FAST_TIME_SHARED);
+    if (len > rq_cursor_left(c)) return RQ_E_CORRUPT;
+    uint64_t time = 0;
+    for (unsigned i = 0; i < len; i++)
+        time = time << 8 | c->ptr[i];
+    c->ptr += len;
+    if (len < 8) time |= (uint64_t)d->cell.timestamp >> 8 * len << 8 * len;
+    d->cell.timestamp = (int64_t)time;
+    if ((flags & FAST_SAME_TYPE) == 0 &&
+        (!rq_cursor_u8(c, &d->cell.type) || !rq__is_cell_type(d->cell.type)))
+        return RQ_E_CORRUPT;
+    put_time_and_type(d);
+    if ((flags & FAST_SAME_VALUE) == 0) return take_value(d, c, value_len) ? RQ_OK : RQ_E_CORRUPT;
+    return value_len == d->cell.value_len ? RQ_OK : RQ_E_CORRUPT;
+}
+
+/* Everything up to the tags. */
+static inline rq_err next_key_and_value(rq__delta *d, rq_block_encoding e, rq_cursor *c,
+                                        rq_slice payload)
+{
+    switch (e) {
+    case RQ_ENCODING_PREFIX:
+        return next_prefix(d, c);
+    case RQ_ENCODING_DIFF:
+        return next_diff(d, c, payload);
+    default:
+        return next_fast_diff(d, c, payload);
+    }
+}
+
+static inline bool take_seqid(rq_cursor *c, uint64_t *ret)
+{
+    if (RQ_LIKELY(c->ptr < c->end && *c->ptr < 0x80)) {
+        *ret = *c->ptr++;
+        return true;
+    }
+    int64_t seqid;
+    if (!rq_cursor_vlong(c, &seqid) || seqid < 0) return false;
+    *ret = (uint64_t)seqid;
+    return true;
+}
+
+rq_err rq__delta_next(rq__delta *d, rq__delta_shape shape, rq_slice payload)
+{
+    rq_cursor c = {payload.ptr + d->next_pos, payload.ptr + payload.len};
+    d->pos = d->next_pos;
+    RQ_TRY(next_key_and_value(d, shape.encoding, &c, payload));
+    d->cell.tags = NULL;
+    d->cell.tags_len = 0;
+    if (shape.has_tags) {
+        size_t len;
+        if (!take_number(&c, &len) || len > UINT16_MAX || len > rq_cursor_left(&c))
+            return RQ_E_CORRUPT;
+        if (len > 0) d->cell.tags = c.ptr;
+        d->cell.tags_len = (uint16_t)len;
+        c.ptr += len;
+    }
+    d->cell.seqid = 0;
+    if (shape.has_mvcc && !take_seqid(&c, &d->cell.seqid)) return RQ_E_CORRUPT;
+    d->next_pos = (uint32_t)(c.ptr - payload.ptr);
+    return RQ_OK;
+}
+
+static rq_err unpack_cell(rq__delta *d, rq__tag_dictionary *dictionary, rq__delta_shape shape,
+                          rq_slice payload, rq_buf *out)
+{
+    rq_cursor c = {payload.ptr + d->next_pos, payload.ptr + payload.len};
+    const uint8_t *begin = c.ptr;
+    size_t len;
+    RQ_TRY(next_key_and_value(d, shape.encoding, &c, payload));
+    if (!take_number(&c, &len) || len > UINT16_MAX) return RQ_E_CORRUPT;
+    RQ_TRY(rq_buf_append(out, begin, (size_t)(c.ptr - begin)));
+    RQ_TRY(rq__tag_dictionary_unpack(dictionary, &c, len, out));
+    const uint8_t *tail = c.ptr;
+    if (shape.has_mvcc && !take_seqid(&c, &d->cell.seqid)) return RQ_E_CORRUPT;
+    d->next_pos = (uint32_t)(c.ptr - payload.ptr);
+    return rq_buf_append(out, tail, (size_t)(c.ptr - tail));
+}
+
+rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *out)
+{
+    rq__tag_dictionary dictionary = {0};
+    rq__delta d = {0};
+    rq_err rc = rq_buf_reserve(out, payload.len);
+    while (rc == RQ_OK && d.next_pos < payload.len) {
+        rc = unpack_cell(&d, &dictionary, shape, payload, out);
+        /* A byte may stand for a tag of 64 KiB. */
+        if (rc == RQ_OK && out->len > RQ_HFILE_BLOCK_LEN_MAX) rc = RQ_E_CORRUPT;
+    }
+    rq__delta_clear(&d);
+    rq__tag_dictionary_clear(&dictionary);
+    return rc;
+}
+
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+/* What a checkpoint is, in front of its key's bytes. */
+typedef struct checkpoint {
+    uint64_t seqid;
+    uint32_t pos, next_pos;
+    uint32_t key_len, family_at;
+    uint32_t value_at, value_len;
+    uint32_t tags_at;
+    uint32_t tags_len;
+} checkpoint;
+
+/* words: of each checkpoint where it begins behind them, in words; then the checkpoints. */
+static inline const uint8_t *record_of(const rq__sidecar *s, uint32_t i)
+{
+    return (const uint8_t *)(s->words + s->count + s->words[i]);
+}
+
+static rq_err add_checkpoint(const rq__delta *d, rq_slice payload, rq_buf *places, rq_buf *records)
+{
+    uint32_t at = (uint32_t)(records->len / sizeof(uint32_t));
+    checkpoint p = {
+        .seqid = d->cell.seqid,
+        .pos = d->pos,
+        .next_pos = d->next_pos,
+        .key_len = d->key_len,
+        .family_at = d->family_at,
+        .value_at = (uint32_t)(d->cell.value - payload.ptr),
+        .value_len = d->cell.value_len,
+        .tags_at = d->cell.tags_len == 0 ? 0 : (uint32_t)(d->cell.tags - payload.ptr),
+        .tags_len = d->cell.tags_len,
+    };
+    RQ_TRY(rq_buf_append(places, &at, sizeof(at)));
+    RQ_TRY(rq_buf_append(records, &p, sizeof(p)));
+    RQ_TRY(rq_buf_append(records, d->key, d->key_len));
+    static const uint8_t zeros[sizeof(uint32_t)];
+    return rq_buf_append(records, zeros, -records->len % sizeof(uint32_t));
+}
+
+rq_err rq__delta_checkpoints(rq__slab *slab, rq__delta_shape shape, rq_slice payload,
+                             rq__sidecar **ret)
+{
+    rq_buf places = {0};
+    rq_buf records = {0};
+    rq__delta d = {0};
+    rq_err rc = RQ_OK;
+    *ret = NULL;
+    for (uint32_t i = 0; rc == RQ_OK && d.next_pos < payload.len; i++) {
+        rc = rq__delta_next(&d, shape, payload);
+        if (rc == RQ_OK && i % RQ__DELTA_CELLS_PER_CHECKPOINT == 0)
+            rc = add_checkpoint(&d, payload, &places, &records);
+    }
+    if (rc == RQ_OK) {
+        size_t heap_len;
+        rq__sidecar *s = rq__slab_take(slab, sizeof(*s) + places.len + records.len, &heap_len);
+        if (s == NULL) {
+            rc = RQ_E_NO_MEMORY;
+        } else {
+            *s = (rq__sidecar){.heap_len = heap_len,
+                               .count = (uint32_t)(places.len / sizeof(uint32_t))};
+            memcpy(s->words, places.ptr, places.len);
+            memcpy((uint8_t *)s->words + places.len, records.ptr, records.len);
+            *ret = s;
+        }
+    }
+    rq__delta_clear(&d);
+    rq_buf_clear(&records);
+    rq_buf_clear(&places);
+    return rc;
+}
+
+/* The key of a checkpoint: it was checked when it was made. */
+static rq_cell key_of(const uint8_t *record)
+{
+    checkpoint p;
+    memcpy(&p, record, sizeof(p));
+    const uint8_t *key = record + sizeof(p);
+    const uint8_t *tail = key + p.key_len - TIME_AND_TYPE_LEN;
+    size_t row_len = rq_get_be16(key);
+    const uint8_t *family = key + ROW_LEN_LEN + row_len;
+    return (rq_cell){
+        .row = key + ROW_LEN_LEN,
+        .row_len = (uint16_t)row_len,
+        .family = family + 1,
+        .family_len = family[0],
+        .qualifier = family + 1 + family[0],
+        .qualifier_len = (uint32_t)(p.key_len - RQ_KEY_FIXED_LEN - row_len - family[0]),
+        .timestamp = (int64_t)rq_get_be64(tail),
+        .type = tail[8],
+    };
+}
+
+int64_t rq__delta_checkpoint_before(const rq__sidecar *s, rq_cell_order order, const rq_cell *key)
+{
+    uint32_t low = 0;
+    uint32_t high = s->count;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        rq_cell cell = key_of(record_of(s, mid));
+        if (rq_cell_compare_key(order, &cell, key) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return (int64_t)low - 1;
+}
+
+uint32_t rq__delta_checkpoint_pos(const rq__sidecar *s, uint32_t i)
+{
+    checkpoint p;
+    memcpy(&p, record_of(s, i), sizeof(p));
+    return p.pos;
+}
+
+rq_err rq__delta_restore(rq__delta *d, const rq__sidecar *s, uint32_t i, rq_slice payload)
+{
+    const uint8_t *record = record_of(s, i);
+    checkpoint p;
+    memcpy(&p, record, sizeof(p));
+    RQ_TRY(grow(d, p.key_len));
+    memcpy(d->key, record + sizeof(p), p.key_len);
+    d->cell = key_of(record);
+    d->key_len = p.key_len;
+    point_into_key(d, d->cell.row_len, d->cell.family_len);
+    d->cell.value = payload.ptr + p.value_at;
+    d->cell.value_len = p.value_len;
+    d->cell.tags = p.tags_len == 0 ? NULL : payload.ptr + p.tags_at;
+    d->cell.tags_len = (uint16_t)p.tags_len;
+    d->cell.seqid = p.seqid;
+    d->pos = p.pos;
+    d->next_pos = p.next_pos;
+    d->family_at = p.family_at;
+    return RQ_OK;
+}

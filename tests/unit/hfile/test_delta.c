@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Delta encodings alone: random sorted cells, encoded and walked, and every checkpoint gone on
+ * from, against the plain list; blocks cut short anywhere and with changed bytes never lead
+ * outside. HFILE_SEED replays a failure.
+ */
+#include "cells.h"
+#include "hfile/delta.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+typedef struct block {
+    uint64_t seed;
+    rq_random random;
+    rq__delta_shape shape;
+    bool packs_tags;
+    cell_list list;
+    rq_buf encoded;
+    rq_buf plain; /* as in memory */
+} block;
+
+#define CHECK(b, cond)                                                                             \
+    do {                                                                                           \
+        if (!(cond))                                                                               \
+            fail_msg("seed %llu, line %d: %s", (unsigned long long)(b)->seed, __LINE__, #cond);    \
+    } while (0)
+
+static unsigned pick(block *b, unsigned n)
+{
+    return (unsigned)rq_random_below(&b->random, n);
+}
+
+/* Timestamps of every sign and size, values that repeat, deep differences between neighbours. */
+static void disturb(block *b)
+{
+    for (size_t i = 0; i < b->list.count; i++) {
+        rq_cell *c = &b->list.cells[i];
+        if (pick(b, 4) == 0) c->timestamp = (int64_t)(rq_random_next(&b->random) >> pick(b, 64));
+        if (pick(b, 20) == 0) c->timestamp = pick(b, 2) ? INT64_MIN : INT64_MAX;
+        if (i > 0 && pick(b, 3) == 0) {
+            c->value = c[-1].value;
+            c->value_len = c[-1].value_len;
+        }
+        if (pick(b, 10) == 0) c->seqid = rq_random_next(&b->random) >> 1;
+    }
+}
+
+static void block_begin(block *b, uint64_t seed)
+{
+    static const rq_block_encoding encodings[] = {RQ_ENCODING_PREFIX, RQ_ENCODING_DIFF,
+                                                  RQ_ENCODING_FAST_DIFF};
+    *b = (block){.seed = seed};
+    rq_random_seed(&b->random, seed);
+    b->shape.encoding = encodings[pick(b, 3)];
+    b->shape.has_tags = pick(b, 3) != 0;
+    b->shape.has_mvcc = pick(b, 3) != 0;
+    b->packs_tags = b->shape.has_tags && pick(b, 2);
+    cell_shape shape = {
+        .count = 1 + pick(b, 800),
+        .row_space = 1 + pick(b, 500),
+        .column_space = 1 + pick(b, 40),
+        .value_max = pick(b, 3) == 0 ? 1000 : 6,
+        .tags = true,
+        .deletes = pick(b, 2),
+    };
+    cell_list_make(&b->list, &b->random, &shape);
+    disturb(b);
+    rq__tag_dictionary tags = {0};
+    for (size_t i = 0; i < b->list.count; i++) {
+        const rq_cell *c = &b->list.cells[i];
+        CHECK(b, rq__delta_encode(b->shape, c, i == 0 ? NULL : c - 1, b->packs_tags ? &tags : NULL,
+                                  &b->encoded) == RQ_OK);
+    }
+    rq__tag_dictionary_clear(&tags);
+    if (b->packs_tags)
+        CHECK(b, rq__delta_unpack_tags(b->shape, rq_buf_slice(&b->encoded), &b->plain) == RQ_OK);
+    else
+        CHECK(b, rq_buf_append(&b->plain, b->encoded.ptr, b->encoded.len) == RQ_OK);
+}
+
+static void block_end(block *b)
+{
+    rq_buf_clear(&b->plain);
+    rq_buf_clear(&b->encoded);
+    cell_list_clear(&b->list);
+}
+
+static void expect_cell(const block *b, const rq_cell *got, const rq_cell *model)
+{
+    CHECK(b, rq_slice_eq(rq_cell_row(got), rq_cell_row(model)));
+    CHECK(b, rq_slice_eq(rq_cell_family(got), rq_cell_family(model)));
+    CHECK(b, rq_slice_eq(rq_cell_qualifier(got), rq_cell_qualifier(model)));
+    CHECK(b, got->timestamp == model->timestamp && got->type == model->type);
+    CHECK(b, rq_slice_eq(rq_cell_value(got), rq_cell_value(model)));
+    CHECK(b, got->seqid == (b->shape.has_mvcc ? model->seqid : 0));
+    CHECK(b, rq_slice_eq(rq_slice_of(got->tags, got->tags_len),
+                         rq_slice_of(model->tags, b->shape.has_tags ? model->tags_len : 0)));
+}
+
+/* From where `d` stands, cell `i`, to the end. */
+static void expect_rest(const block *b, rq__delta *d, size_t i)
+{
+    for (; d->next_pos < b->plain.len; i++) {
+        CHECK(b, rq__delta_next(d, b->shape, rq_buf_slice(&b->plain)) == RQ_OK);
+        CHECK(b, i < b->list.count);
+        expect_cell(b, &d->cell, &b->list.cells[i]);
+    }
+    CHECK(b, i == b->list.count);
+}
+
+static uint64_t first_seed(void)
+{
+    const char *s = getenv("HFILE_SEED");
+    return s != NULL ? strtoull(s, NULL, 0) : 20261121;
+}
+
+static void cells_come_back_as_they_were(void **state)
+{
+    (void)state;
+    for (uint64_t seed = first_seed(); seed < first_seed() + 300; seed++) {
+        block b;
+        block_begin(&b, seed);
+        rq__delta d = {0};
+        expect_rest(&b, &d, 0);
+        rq__delta_rewind(&d);
+        expect_rest(&b, &d, 0);
+        rq__delta_clear(&d);
+        block_end(&b);
+    }
+}
+
+static void reading_goes_on_from_checkpoints_and_copies(void **state)
+{
+    (void)state;
+    for (uint64_t seed = first_seed(); seed < first_seed() + 100; seed++) {
+        block b;
+        block_begin(&b, seed);
+        rq__sidecar *s;
+        rq_slice payload = rq_buf_slice(&b.plain);
+        CHECK(&b, rq__delta_checkpoints(NULL, b.shape, payload, &s) == RQ_OK);
+        size_t n = RQ__DELTA_CELLS_PER_CHECKPOINT;
+        CHECK(&b, s->count == (b.list.count + n - 1) / n);
+        rq__delta d = {0};
+        rq__delta copy = {0};
+        for (uint32_t i = 0; i < s->count; i++) {
+            CHECK(&b, rq__delta_restore(&d, s, i, payload) == RQ_OK);
+            expect_cell(&b, &d.cell, &b.list.cells[i * n]);
+            CHECK(&b, d.pos == rq__delta_checkpoint_pos(s, i));
+            CHECK(&b, rq__delta_copy(&copy, &d) == RQ_OK);
+            expect_cell(&b, &copy.cell, &b.list.cells[i * n]);
+            expect_rest(&b, &d, i * n + 1);
+            expect_rest(&b, &copy, i * n + 1);
+        }
+        rq__delta_clear(&copy);
+        rq__delta_clear(&d);
+        rq__sidecar_free(NULL, s);
+        block_end(&b);
+    }
+}
+
+static void damaged_blocks_never_lead_outside(void **state)
+{
+    (void)state;
+    for (uint64_t seed = first_seed(); seed < first_seed() + 300; seed++) {
+        block b;
+        block_begin(&b, seed);
+        for (int round = 0; round < 5; round++) {
+            size_t len = pick(&b, (unsigned)b.encoded.len) + 1;
+            uint8_t *bytes = malloc(len); /* exactly: the sanitizer sees one byte beyond */
+            assert_non_null(bytes);
+            memcpy(bytes, b.encoded.ptr, len);
+            for (unsigned i = pick(&b, 4); i > 0; i--)
+                bytes[pick(&b, (unsigned)len)] = (uint8_t)rq_random_next(&b.random);
+            rq_buf out = {0};
+            rq_slice payload = rq_slice_of(bytes, len);
+            if (b.packs_tags && rq__delta_unpack_tags(b.shape, payload, &out) == RQ_OK)
+                payload = rq_buf_slice(&out);
+            rq__delta d = {0};
+            uint64_t sum = 0;
+            while (d.next_pos < payload.len && rq__delta_next(&d, b.shape, payload) == RQ_OK) {
+                for (uint32_t i = 0; i < d.cell.value_len; i++)
+                    sum += d.cell.value[i];
+                for (uint32_t i = 0; i < d.cell.tags_len; i++)
+                    sum += d.cell.tags[i];
+                for (uint32_t i = 0; i < d.key_len; i++)
+                    sum += d.key[i];
+            }
+            CHECK(&b, sum != UINT64_MAX);
+            rq__delta_clear(&d);
+            rq_buf_clear(&out);
+            free(bytes);
+        }
+        block_end(&b);
+    }
+}
+
+static void tags_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    rq__tag_dictionary tags = {0};
+    rq_buf out = {0};
+    assert_int_equal(rq__tag_dictionary_pack(&tags, RQ_SLICE_LIT("\0\5ab"), &out), RQ_E_INVALID);
+    rq__tag_dictionary_clear(&tags);
+    rq_buf_clear(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cells_come_back_as_they_were),
+        cmocka_unit_test(reading_goes_on_from_checkpoints_and_copies),
+        cmocka_unit_test(damaged_blocks_never_lead_outside),
+        cmocka_unit_test(tags_that_are_none_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
