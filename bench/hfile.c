@@ -5,6 +5,9 @@
  * count only through caches and memory bandwidth.
  *
  *   bench_hfile FOLDER [CELLS [VALUE_BYTES [COMPRESSION]]]
+ *
+ * Behind that a line for each data block encoding, the same cells in a file of it: time to write
+ * and scan a cell and for a point read, from the cache, each also relative to NONE.
  */
 #include "base/checksum.h"
 #include "base/random.h"
@@ -52,7 +55,7 @@ static rq_cell key_of(char row[13], size_t i)
     return rq_cell_first_on_column(rq_slice_of(row, 13), RQ_SLICE_LIT("f"), RQ_SLICE_LIT("q"));
 }
 
-static void bench_write(bench *b)
+static void write_cells(bench *b, uint64_t *ret_bytes)
 {
     char row[13];
     uint8_t *value = malloc(b->value_len + 1);
@@ -63,7 +66,6 @@ static void bench_write(bench *b)
         value[i] = (uint8_t)(rq_random_next(&random) & 0x3f);
     rq_hfile_writer *w;
     uint64_t bytes = 0;
-    double begin = now();
     must(b, rq_hfile_writer_open(b->vfs, NAME, &b->options, &w, &b->why));
     for (size_t i = 0; i < b->cells; i++) {
         rq_cell c = key_of(row, i);
@@ -76,8 +78,17 @@ static void bench_write(bench *b)
         must(b, rq_hfile_writer_append(w, &c, &b->why));
     }
     must(b, rq_hfile_writer_finish(w, NULL, &b->why));
-    double spent = now() - begin;
     rq_hfile_writer_close(w);
+    free(value);
+    *ret_bytes = bytes;
+}
+
+static void bench_write(bench *b)
+{
+    uint64_t bytes;
+    double begin = now();
+    write_cells(b, &bytes);
+    double spent = now() - begin;
     printf("write      %8.0f MB/s  %7.1f ns a cell\n", (double)bytes / 1e6 / spent,
            spent / (double)b->cells * 1e9);
     uint8_t *block = calloc(1, 65536);
@@ -91,7 +102,6 @@ static void bench_write(bench *b)
     printf("  floor    %8.0f MB/s  CRC-32C alone (%08x)\n", (double)bytes / 1e6 / (now() - begin),
            sum);
     free(block);
-    free(value);
 }
 
 static rq_err resume(bench *b, rq_hfile_scanner *s, const rq_cell *key, bool first)
@@ -104,7 +114,8 @@ static rq_err resume(bench *b, rq_hfile_scanner *s, const rq_cell *key, bool fir
     return rc;
 }
 
-static void bench_scan(bench *b, const char *name)
+/* Nanoseconds a cell; `name` NULL: nothing is printed. */
+static double bench_scan(bench *b, const char *name)
 {
     rq_hfile_scanner s;
     rq_hfile_scanner_init(&s, b->reader);
@@ -119,12 +130,14 @@ static void bench_scan(bench *b, const char *name)
     }
     double spent = now() - begin;
     if (rc != RQ_E_END) must(b, rc);
-    printf("%s %8.1f M cells/s  %5.1f ns a cell (%" PRIu64 ")\n", name, (double)count / 1e6 / spent,
-           spent / (double)count * 1e9, sum);
+    double each = spent / (double)count * 1e9;
+    if (name != NULL)
+        printf("%s %8.1f M cells/s  %5.1f ns a cell (%" PRIu64 ")\n", name, 1e3 / each, each, sum);
     rq_hfile_scanner_clear(&s);
+    return each;
 }
 
-static void bench_gets(bench *b, const char *name)
+static double bench_gets(bench *b, const char *name)
 {
     rq_hfile_scanner s;
     char row[13];
@@ -137,8 +150,10 @@ static void bench_gets(bench *b, const char *name)
         must(b, resume(b, &s, &key, false));
         rq_hfile_scanner_release(&s);
     }
-    printf("%s %8.0f ns\n", name, (now() - begin) / READS * 1e9);
+    double each = (now() - begin) / READS * 1e9;
+    if (name != NULL) printf("%s %8.0f ns\n", name, each);
     rq_hfile_scanner_clear(&s);
+    return each;
 }
 
 static void bench_bloom(bench *b)
@@ -159,6 +174,47 @@ static void bench_bloom(bench *b)
         passed += may;
     }
     printf("bloom      %8.0f ns (%d)\n", (now() - begin) / READS * 1e9, passed);
+}
+
+static void bench_encodings(bench *b)
+{
+    static const struct {
+        const char *name;
+        rq_block_encoding encoding;
+    } all[] = {{"NONE", RQ_ENCODING_NONE},
+               {"ROW_INDEX_V1", RQ_ENCODING_ROW_INDEX_V1},
+               {"PREFIX", RQ_ENCODING_PREFIX},
+               {"DIFF", RQ_ENCODING_DIFF},
+               {"FAST_DIFF", RQ_ENCODING_FAST_DIFF}};
+    double base[3] = {0};
+    printf("encoding       file MB  cache MB   write ns          scan ns          get ns\n");
+    for (size_t i = 0; i < RQ_ARRAY_LEN(all); i++) {
+        rq_block_cache *cache;
+        rq_block_cache_stats stats;
+        uint64_t bytes;
+        b->options.encoding = all[i].encoding;
+        double begin = now();
+        write_cells(b, &bytes);
+        double figures[3] = {(now() - begin) / (double)b->cells * 1e9};
+        must(b, rq_block_cache_new((uint64_t)4 << 30, &cache));
+        must(b, rq_hfile_reader_open(b->vfs, NAME, cache, false, &b->reader, &b->why));
+        (void)bench_scan(b, NULL);
+        figures[1] = bench_scan(b, NULL);
+        (void)bench_gets(b, NULL);
+        figures[2] = bench_gets(b, NULL);
+        rq_block_cache_get_stats(cache, &stats);
+        if (i == 0) memcpy(base, figures, sizeof(base));
+        printf("%-12s %9.1f %9.1f", all[i].name,
+               (double)rq_hfile_reader_info(b->reader)->size_bytes / 1e6,
+               (double)stats.used_bytes / 1e6);
+        for (int k = 0; k < 3; k++)
+            printf("  %8.1f (%4.2f)", figures[k], figures[k] / base[k]);
+        putchar('\n');
+        rq_read_ctx_clear(&b->ctx);
+        rq_hfile_reader_unref(b->reader);
+        rq_block_cache_free(cache);
+        must(b, rq_vfs_remove(b->vfs, NAME, &b->why));
+    }
 }
 
 /* One load after another, each from where the last one pointed, over as much memory. */
@@ -200,10 +256,10 @@ int main(int argc, char **argv)
     rq_block_cache_stats stats;
     must(&b, rq_block_cache_new((uint64_t)4 << 30, &cache));
     must(&b, rq_hfile_reader_open(b.vfs, NAME, cache, false, &b.reader, &b.why));
-    bench_scan(&b, "scan, cold");
-    bench_scan(&b, "scan      ");
-    bench_gets(&b, "get, 1st  ");
-    bench_gets(&b, "get       ");
+    (void)bench_scan(&b, "scan, cold");
+    (void)bench_scan(&b, "scan      ");
+    (void)bench_gets(&b, "get, 1st  ");
+    (void)bench_gets(&b, "get       ");
     bench_bloom(&b);
     rq_block_cache_get_stats(cache, &stats);
     load_floor(stats.used_bytes);
@@ -211,6 +267,7 @@ int main(int argc, char **argv)
     rq_hfile_reader_unref(b.reader);
     rq_block_cache_free(cache);
     must(&b, rq_vfs_remove(b.vfs, NAME, &b.why));
+    bench_encodings(&b);
     rq_vfs_free(b.vfs);
     return 0;
 }

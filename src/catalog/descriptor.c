@@ -274,10 +274,7 @@ static rq_err check_family(const rq_family_schema *f, rq_error *why)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Cipher %.*s is unavailable" BYPASS, shown(a->value),
                        (const char *)a->value.ptr);
     if (f->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH) {
-        static const char key[] = "RowPrefixBloomFilter.prefix_length";
-        const rq_attribute *p = rq_attributes_find(&f->configuration, key);
-        if (p == NULL) p = rq_attributes_find(&f->attributes, key);
-        if (p == NULL)
+        if (f->bloom_prefix_len == 0)
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Failed to get bloom filter param" BYPASS);
     }
     if (f->scope < 0 || f->scope > 1)

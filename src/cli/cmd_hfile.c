@@ -2,8 +2,10 @@
 /*
  * rorqual hfile: what stands in an HFile, ours or HBase's, for people and for the tests. `cells`
  * prints what HBase's HFilePrettyPrinter -p prints, so that the two can be compared line by line.
+ * With --json every line is an object; bytes are strings, those that are no text as \xNN.
  */
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 #include "hfile/check.h"
 
@@ -12,12 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct hfile_args {
     const char *verb;
     const char *row; /* cells: of this row only */
     uint64_t limit;  /* cells: at most so many */
     bool values;     /* cells: values and tags too */
+    bool json;
     char **files;
     int file_count;
 } hfile_args;
@@ -33,6 +37,41 @@ static void print_bytes(rq_slice s)
         s.ptr += part.len;
         s.len -= part.len;
     }
+}
+
+/* The same as a JSON string. */
+static void print_json_bytes(rq_slice s)
+{
+    char text[1024];
+    putchar('"');
+    while (s.len > 0) {
+        rq_slice part = {s.ptr, s.len < 200 ? s.len : 200};
+        rq_bytes_to_string(part, text, sizeof(text));
+        for (const char *c = text; *c != '\0'; c++) {
+            if (*c == '"' || *c == '\\') putchar('\\');
+            putchar(*c);
+        }
+        s.ptr += part.len;
+        s.len -= part.len;
+    }
+    putchar('"');
+}
+
+/* `before` opens the object or goes on in it: "{" or ",". */
+static void print_json_number(const char *before, const char *name, int64_t v)
+{
+    printf("%s\"%s\":%" PRId64, before, name, v);
+}
+
+static void print_json_text(const char *before, const char *name, rq_slice v)
+{
+    printf("%s\"%s\":", before, name);
+    print_json_bytes(v);
+}
+
+static void step(void *progress, uint64_t done, uint64_t total)
+{
+    rq_progress_step(progress, done, total);
 }
 
 /* HBASE: KeyValue.Type's names. */
@@ -98,15 +137,19 @@ static void print_number(const char *name, uint64_t v)
     printf("    %s = %" PRIu64 "\n", name, v);
 }
 
+static bool is_key_value(rq_slice name)
+{
+    return rq_slice_eq(name, RQ_SLICE_LIT("hfile.LASTKEY")) ||
+           rq_slice_eq(name, RQ_SLICE_LIT("hfile.KEY_OF_BIGGEST_CELL"));
+}
+
 static void print_info_value(rq_slice key, rq_slice value)
 {
     rq_cell c;
     if (rq_slice_eq(key, RQ_SLICE_LIT("TIMERANGE")) && value.len == 16)
         printf("%" PRId64 "....%" PRId64, (int64_t)rq_get_be64(value.ptr),
                (int64_t)rq_get_be64(value.ptr + 8));
-    else if ((rq_slice_eq(key, RQ_SLICE_LIT("hfile.LASTKEY")) ||
-              rq_slice_eq(key, RQ_SLICE_LIT("hfile.KEY_OF_BIGGEST_CELL"))) &&
-             rq_cell_parse_key(value, &c, NULL) == RQ_OK)
+    else if (is_key_value(key) && rq_cell_parse_key(value, &c, NULL) == RQ_OK)
         print_key(&c);
     else if (value.len == 8)
         printf("%" PRId64, (int64_t)rq_get_be64(value.ptr));
@@ -118,9 +161,55 @@ static void print_info_value(rq_slice key, rq_slice value)
         print_bytes(value);
 }
 
+static void print_json_info_value(rq_slice key, rq_slice v)
+{
+    rq_cell c;
+    if (rq_slice_eq(key, RQ_SLICE_LIT("TIMERANGE")) && v.len == 16)
+        printf("[%" PRId64 ",%" PRId64 "]", (int64_t)rq_get_be64(v.ptr),
+               (int64_t)rq_get_be64(v.ptr + 8));
+    else if (is_key_value(key) && rq_cell_parse_key(v, &c, NULL) == RQ_OK)
+        print_json_bytes(rq_cell_row(&c));
+    else if (v.len == 8)
+        printf("%" PRId64, (int64_t)rq_get_be64(v.ptr));
+    else if (v.len == 4 && v.ptr[0] == 0)
+        printf("%u", rq_get_be32(v.ptr));
+    else if (v.len == 1)
+        fputs(v.ptr[0] != 0 ? "true" : "false", stdout);
+    else
+        print_json_bytes(v);
+}
+
+static rq_err print_json_meta(rq_hfile_reader *r)
+{
+    const rq_hfile_info *info = rq_hfile_reader_info(r);
+    rq_slice key;
+    rq_slice value;
+    rq_cell c;
+    print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+    print_json_number(",", "size", (int64_t)info->size_bytes);
+    print_json_number(",", "entryCount", (int64_t)info->entry_count);
+    print_json_number(",", "totalUncompressedBytes", (int64_t)info->uncompressed_bytes);
+    print_json_number(",", "numDataIndexLevels", info->data_index_levels);
+    print_json_text(",", "compressionCodec", rq_slice_cstr(rq_compression_name(info->compression)));
+    print_json_text(",", "comparator",
+                    rq_slice_cstr(info->order == RQ_ORDER_META ? "meta" : "default"));
+    if (rq_cell_parse_key(info->first_key, &c, NULL) == RQ_OK)
+        print_json_text(",", "firstRow", rq_cell_row(&c));
+    if (rq_cell_parse_key(info->last_key, &c, NULL) == RQ_OK)
+        print_json_text(",", "lastRow", rq_cell_row(&c));
+    for (size_t i = 0; rq_hfile_reader_file_info_at(r, i, &key, &value); i++) {
+        fputs(i == 0 ? ",\"fileInfo\":{" : ",", stdout);
+        print_json_bytes(key);
+        putchar(':');
+        print_json_info_value(key, value);
+    }
+    puts("}}"); /* no file is without file info */
+    return RQ_OK;
+}
+
 static rq_err print_meta(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
 {
-    (void)args;
+    if (args->json) return print_json_meta(r);
     const rq_hfile_info *info = rq_hfile_reader_info(r);
     rq_slice key;
     rq_slice value;
@@ -166,7 +255,18 @@ static rq_err print_meta(rq_hfile_reader *r, const hfile_args *args, rq_error *w
 static rq_err print_block(void *arg, const rq_hfile_block_line *line)
 {
     static const char *const checksums[] = {"NONE", "CRC32", "CRC32C"};
-    (void)arg;
+    const hfile_args *args = arg;
+    if (args->json) {
+        print_json_number("{", "offset", (int64_t)line->offset);
+        print_json_text(",", "kind", rq_slice_cstr(rq_block_kind_name(line->kind)));
+        print_json_number(",", "onDisk", line->on_disk_len);
+        print_json_number(",", "raw", line->raw_len);
+        print_json_number(",", "previous", (int64_t)line->prev_offset);
+        print_json_text(",", "checksum", rq_slice_cstr(checksums[line->checksum_type]));
+        print_json_number(",", "bytesPerChecksum", line->bytes_per_checksum);
+        puts("}");
+        return RQ_OK;
+    }
     printf("%12" PRIu64 "  %-24s on disk %8u  raw %8u  previous %10" PRId64 "  %s/%u\n",
            line->offset, rq_block_kind_name(line->kind), line->on_disk_len, line->raw_len,
            (int64_t)line->prev_offset, checksums[line->checksum_type], line->bytes_per_checksum);
@@ -175,12 +275,39 @@ static rq_err print_block(void *arg, const rq_hfile_block_line *line)
 
 static rq_err print_blocks(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
 {
-    (void)args;
-    return rq_hfile_walk_blocks(r, print_block, NULL, why);
+    return rq_hfile_walk_blocks(r, print_block, (void *)(uintptr_t)args, why);
 }
 
 /* --- cells -------------------------------------------------------------------------------------
  */
+
+static void print_cell(const rq_cell *c, const hfile_args *args)
+{
+    if (!args->json) {
+        printf("K: ");
+        print_key(c);
+        printf("/vlen=%u/seqid=%" PRIu64, c->value_len, c->seqid);
+        if (args->values) {
+            printf(" V: ");
+            print_bytes(rq_cell_value(c));
+            print_tags(c);
+        }
+        putchar('\n');
+        return;
+    }
+    print_json_text("{", "row", rq_cell_row(c));
+    print_json_text(",", "family", rq_cell_family(c));
+    print_json_text(",", "qualifier", rq_cell_qualifier(c));
+    print_json_number(",", "timestamp", c->timestamp);
+    print_json_text(",", "type", rq_slice_cstr(type_name(c->type)));
+    print_json_number(",", "valueLength", c->value_len);
+    print_json_number(",", "seqid", (int64_t)c->seqid);
+    if (args->values) {
+        print_json_text(",", "value", rq_cell_value(c));
+        print_json_text(",", "tags", rq_slice_of(c->tags, c->tags_len));
+    }
+    puts("}");
+}
 
 static rq_err print_cells(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
 {
@@ -191,20 +318,18 @@ static rq_err print_cells(rq_hfile_reader *r, const hfile_args *args, rq_error *
     rq_cell first = rq_cell_first_on_row(row);
     rq_err rc = args->row != NULL ? rq_hfile_scanner_seek(&s, &ctx, &first, why)
                                   : rq_hfile_scanner_seek_first(&s, &ctx, why);
+    rq_progress progress;
+    rq_progress_begin(&progress, "cells");
+    /* On a terminal the cells themselves are what moves. */
+    if (isatty(STDOUT_FILENO)) progress.is_terminal = false;
     for (uint64_t n = 0; rc == RQ_OK && n < args->limit; n++) {
+        if (n % 1024 == 0) rq_progress_step(&progress, n, rq_hfile_reader_info(r)->entry_count);
         const rq_cell *c = rq_hfile_scanner_cell(&s);
         if (args->row != NULL && !rq_slice_eq(rq_cell_row(c), row)) break;
-        printf("K: ");
-        print_key(c);
-        printf("/vlen=%u/seqid=%" PRIu64, c->value_len, c->seqid);
-        if (args->values) {
-            printf(" V: ");
-            print_bytes(rq_cell_value(c));
-            print_tags(c);
-        }
-        putchar('\n');
+        print_cell(c, args);
         rc = rq_hfile_scanner_next(&s, &ctx, why);
     }
+    rq_progress_end(&progress);
     rq_hfile_scanner_clear(&s);
     rq_read_ctx_clear(&ctx);
     return rc == RQ_E_END ? RQ_OK : rc;
@@ -213,11 +338,42 @@ static rq_err print_cells(rq_hfile_reader *r, const hfile_args *args, rq_error *
 /* --- statistics, check -------------------------------------------------------------------------
  */
 
+static rq_err check_with_bar(rq_hfile_reader *r, rq_hfile_report *ret, rq_error *why)
+{
+    rq_progress progress;
+    rq_progress_begin(&progress, rq_hfile_reader_path(r));
+    rq_err rc = rq_hfile_check_watched(r, &(rq_hfile_watch){step, &progress}, ret, why);
+    rq_progress_end(&progress);
+    return rc;
+}
+
+static rq_err print_json_statistics(const rq_hfile_reader *r, const rq_hfile_report *report)
+{
+    const rq_hfile_info *info = rq_hfile_reader_info(r);
+    print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+    print_json_number(",", "cells", (int64_t)report->cells);
+    print_json_number(",", "rows", (int64_t)report->rows);
+    print_json_number(",", "tombstones", (int64_t)report->tombstones);
+    print_json_number(",", "keyBytes", (int64_t)report->key_bytes);
+    print_json_number(",", "valueBytes", (int64_t)report->value_bytes);
+    print_json_number(",", "size", (int64_t)info->size_bytes);
+    print_json_number(",", "uncompressed", (int64_t)info->uncompressed_bytes);
+    fputs(",\"blocks\":", stdout);
+    const char *before = "{";
+    for (int k = 0; k < RQ_BLOCK_KIND_COUNT; k++) {
+        if (report->blocks[k] == 0) continue;
+        print_json_number(before, rq_block_kind_name((rq_block_kind)k), (int64_t)report->blocks[k]);
+        before = ",";
+    }
+    puts("}}"); /* no file is without blocks */
+    return RQ_OK;
+}
+
 static rq_err print_statistics(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
 {
-    (void)args;
     rq_hfile_report report;
-    RQ_TRY(rq_hfile_check(r, &report, why));
+    RQ_TRY(check_with_bar(r, &report, why));
+    if (args->json) return print_json_statistics(r, &report);
     const rq_hfile_info *info = rq_hfile_reader_info(r);
     double cells = report.cells == 0 ? 1 : (double)report.cells;
     double rows = report.rows == 0 ? 1 : (double)report.rows;
@@ -238,9 +394,14 @@ static rq_err print_statistics(rq_hfile_reader *r, const hfile_args *args, rq_er
 
 static rq_err check(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
 {
-    (void)args;
     rq_hfile_report report;
-    RQ_TRY(rq_hfile_check(r, &report, why));
+    RQ_TRY(check_with_bar(r, &report, why));
+    if (args->json) {
+        print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+        print_json_number(",", "cells", (int64_t)report.cells);
+        puts(",\"fine\":true}");
+        return RQ_OK;
+    }
     printf("%s: fine, %" PRIu64 " cells\n", rq_hfile_reader_path(r), report.cells);
     return RQ_OK;
 }
@@ -262,10 +423,12 @@ static const struct {
 
 static void usage(FILE *out)
 {
-    fprintf(out, "usage: rorqual hfile VERB [--values] [--row ROW] [--limit N] FILE...\n\n");
+    fprintf(out,
+            "usage: rorqual hfile VERB [--json] [--values] [--row ROW] [--limit N] FILE...\n\n");
     for (size_t i = 0; i < RQ_ARRAY_LEN(verbs); i++)
         fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
-    fprintf(out, "\n  --values   cells: values and tags too\n"
+    fprintf(out, "\n  --json     a JSON object a line, for machines\n"
+                 "  --values   cells: values and tags too\n"
                  "  --row ROW  cells: of this row only\n"
                  "  --limit N  cells: at most N\n");
 }
@@ -298,7 +461,9 @@ static bool parse_args(int argc, char **argv, hfile_args *args)
     args->verb = argv[1];
     int i = 2;
     for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
-        if (strcmp(argv[i], "--values") == 0) {
+        if (strcmp(argv[i], "--json") == 0) {
+            args->json = true;
+        } else if (strcmp(argv[i], "--values") == 0) {
             args->values = true;
         } else if (strcmp(argv[i], "--row") == 0 && i + 1 < argc) {
             args->row = argv[++i];
@@ -334,9 +499,14 @@ int rq_cmd_hfile(int argc, char **argv)
             rq_error why = {0};
             rq_err rc = run_on_file(args.files[i], &args, verbs[v].run, &why);
             if (rc == RQ_OK) continue;
+            const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
+            if (args.json) {
+                print_json_text("{", "file", rq_slice_cstr(args.files[i]));
+                print_json_text(",\"fine\":false,", "error", rq_slice_cstr(text));
+                puts("}");
+            }
             fflush(stdout);
-            fprintf(stderr, "rorqual hfile %s: %s: %s\n", args.verb, args.files[i],
-                    why.message[0] != '\0' ? why.message : rq_err_text(rc));
+            fprintf(stderr, "rorqual hfile %s: %s: %s\n", args.verb, args.files[i], text);
             status = 1;
         }
         return fflush(stdout) == 0 ? status : 1;

@@ -8,7 +8,8 @@
 
 /*
  * The most a compressed byte can stand for: deflate's 258-byte match in two bits, lz4's length
- * bytes of 255, snappy's 64-byte copy in three bytes, zstd's 128 KiB run-length block in four.
+ * bytes of 255, snappy's 64-byte copy in three bytes, zstd's 128 KiB run-length block in four,
+ * lzo's length bytes of 255, bzip2's 46 MB of one byte in a block of some forty.
  */
 static uint64_t ratio_max(rq_compression c)
 {
@@ -21,6 +22,10 @@ static uint64_t ratio_max(rq_compression c)
         return 256;
     case RQ_COMPRESSION_ZSTD:
         return 64 * 1024;
+    case RQ_COMPRESSION_LZO:
+        return 256;
+    case RQ_COMPRESSION_BZIP2:
+        return 1 << 21;
     default:
         return 1;
     }

@@ -101,6 +101,17 @@ rq_err rq_hfile_may_contain_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice r
     }
 }
 
+rq_err rq_hfile_may_contain_prefix(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice prefix, bool *ret,
+                                   rq_error *why)
+{
+    *ret = true;
+    if (r->info.bloom != RQ_BLOOM_ROWPREFIX_FIXED_LENGTH || prefix.len < r->bloom_prefix_len ||
+        !has_bloom(r, r->bloom))
+        return RQ_OK;
+    prefix.len = r->bloom_prefix_len;
+    return contains_row(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, prefix, ret, why);
+}
+
 /* Keys of up to this many bytes are serialized on the stack. */
 #define KEY_BYTES_INLINE 512
 

@@ -57,8 +57,15 @@ rq_err rq_hfile_walk_blocks(rq_hfile_reader *r,
 
 /* --- the check -------------------------------------------------------------------------------- */
 
+/* The blocks are the first half of the way, the cells the second. */
+static void tell(const rq_hfile_watch *w, int half, uint64_t done, uint64_t total)
+{
+    if (w != NULL) w->step(w->arg, half == 0 ? done : total + done, 2 * total);
+}
+
 typedef struct block_pass {
     rq_hfile_reader *r;
+    const rq_hfile_watch *watch;
     rq_error *why;
     rq_hfile_report *report;
     uint64_t prev_offset[RQ_BLOCK_KIND_COUNT];
@@ -69,6 +76,7 @@ typedef struct block_pass {
 static rq_err check_block(void *arg, const rq_hfile_block_line *line)
 {
     block_pass *p = arg;
+    tell(p->watch, 0, line->offset, p->r->data_end);
     if (line->prev_offset != p->prev_offset[line->kind])
         return rq_fail(p->why, RQ_E_CORRUPT,
                        "%s: block at offset %" PRIu64 " (%s): names offset %" PRId64
@@ -94,10 +102,15 @@ static rq_err differs(const rq_hfile_reader *r, const char *what, int64_t told, 
                    what, told, found);
 }
 
-static rq_err check_blocks(rq_hfile_reader *r, rq_hfile_report *report, rq_error *why)
+static rq_err check_blocks(rq_hfile_reader *r, const rq_hfile_watch *watch, rq_hfile_report *report,
+                           rq_error *why)
 {
-    block_pass p = {
-        .r = r, .why = why, .report = report, .first_data = UINT64_MAX, .last_data = UINT64_MAX};
+    block_pass p = {.r = r,
+                    .watch = watch,
+                    .why = why,
+                    .report = report,
+                    .first_data = UINT64_MAX,
+                    .last_data = UINT64_MAX};
     const rq__trailer *t = &r->trailer;
     for (int i = 0; i < RQ_BLOCK_KIND_COUNT; i++)
         p.prev_offset[i] = UINT64_MAX;
@@ -120,6 +133,7 @@ static rq_err check_blocks(rq_hfile_reader *r, rq_hfile_report *report, rq_error
 
 typedef struct cell_pass {
     rq_hfile_reader *r;
+    const rq_hfile_watch *watch;
     rq_error *why;
     rq_hfile_report *report;
     rq_read_ctx ctx;
@@ -235,6 +249,7 @@ static rq_err check_cells(cell_pass *p)
     rq_err rc = rq_hfile_scanner_seek_first(&p->scanner, &p->ctx, p->why);
     while (rc == RQ_OK) {
         RQ_TRY(check_cell(p, p->scanner.block != block || p->scanner.pos == 0));
+        if (block != p->scanner.block) tell(p->watch, 1, p->report->cells, p->r->info.entry_count);
         block = p->scanner.block;
         rc = rq_hfile_scanner_next(&p->scanner, &p->ctx, p->why);
     }
@@ -243,10 +258,17 @@ static rq_err check_cells(cell_pass *p)
 
 rq_err rq_hfile_check(rq_hfile_reader *r, rq_hfile_report *ret, rq_error *why)
 {
+    return rq_hfile_check_watched(r, NULL, ret, why);
+}
+
+rq_err rq_hfile_check_watched(rq_hfile_reader *r, const rq_hfile_watch *watch, rq_hfile_report *ret,
+                              rq_error *why)
+{
     rq_hfile_report report = {0};
-    RQ_TRY(check_blocks(r, &report, why));
+    RQ_TRY(check_blocks(r, watch, &report, why));
     cell_pass p = {
         .r = r,
+        .watch = watch,
         .why = why,
         .report = &report,
         .ctx = {.may_block = true, .dont_cache = true},

@@ -39,4 +39,13 @@ typedef struct rq_hfile_report {
 RQ_NODISCARD
 rq_err rq_hfile_check(rq_hfile_reader *r, rq_hfile_report *ret, rq_error *why);
 
+/* The same for someone who waits: `step` is told now and then how far it is. */
+typedef struct rq_hfile_watch {
+    void (*step)(void *arg, uint64_t done, uint64_t total);
+    void *arg;
+} rq_hfile_watch;
+RQ_NODISCARD
+rq_err rq_hfile_check_watched(rq_hfile_reader *r, const rq_hfile_watch *watch, rq_hfile_report *ret,
+                              rq_error *why);
+
 #endif

@@ -8,13 +8,17 @@
  */
 #include "hfile/compression.h"
 
+#include <bzlib.h>
 #include <lz4.h>
+#include <lzo/lzo1x.h>
 #include <snappy-c.h>
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #define CHUNK (192 * 1024)
+/* aircompressor's LzoCodec holds 64 KiB. */
+#define LZO_CHUNK (48 * 1024)
 
 /* A bare zstd frame starts with this; as a raw length it would be 683 MB. */
 static const uint8_t zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
@@ -28,12 +32,16 @@ struct rq_codec {
     z_stream inflate;
     ZSTD_CCtx *zstd_out;
     ZSTD_DCtx *zstd_in;
+    bool zstd_bare;
     void *lz4_state;
+    void *lzo_state;
 };
 
 rq_err rq_codec_new(rq_compression c, int level, rq_codec **ret)
 {
     if (!rq_compression_is_supported(c)) return RQ_E_UNSUPPORTED;
+    /* Checks that the library was built as the header says; keeps nothing. */
+    if (c == RQ_COMPRESSION_LZO && lzo_init() != LZO_E_OK) return RQ_E_UNSUPPORTED;
     rq_codec *codec = calloc(1, sizeof(*codec));
     if (codec == NULL) return RQ_E_NO_MEMORY;
     codec->kind = c;
@@ -50,7 +58,13 @@ void rq_codec_free(rq_codec *codec)
     (void)ZSTD_freeCCtx(codec->zstd_out);
     (void)ZSTD_freeDCtx(codec->zstd_in);
     free(codec->lz4_state);
+    free(codec->lzo_state);
     free(codec);
+}
+
+void rq_codec_write_bare_zstd(rq_codec *codec)
+{
+    codec->zstd_bare = true;
 }
 
 /* --- gzip ------------------------------------------------------------------------------------ */
@@ -102,6 +116,51 @@ static rq_err gz_decompress(rq_codec *c, rq_slice packed, uint8_t *out, size_t r
     return RQ_OK;
 }
 
+/* --- bzip2 ----------------------------------------------------------------------------------- */
+
+#define BZIP2_BLOCK_BYTES 100000
+
+static rq_err bzip2_compress(rq_slice raw, rq_buf *out)
+{
+    if (raw.len > INT32_MAX) return RQ_E_INVALID;
+    /* The library's own bound: a hundredth more and 600 bytes. */
+    size_t bound = raw.len + raw.len / 100 + 1000;
+    RQ_TRY(rq_buf_reserve(out, bound));
+    /* A block no larger than what goes in spares both sides memory. */
+    size_t blocks = (raw.len + BZIP2_BLOCK_BYTES - 1) / BZIP2_BLOCK_BYTES;
+    int size = blocks < 1 ? 1 : blocks > 9 ? 9 : (int)blocks;
+    unsigned len = (unsigned)bound;
+    char nothing = 0;
+    char *in = raw.len == 0 ? &nothing : (char *)(uintptr_t)raw.ptr;
+    int rc = BZ2_bzBuffToBuffCompress((char *)out->ptr + out->len, &len, in, (unsigned)raw.len,
+                                      size, 0, 0);
+    if (rc == BZ_MEM_ERROR) return RQ_E_NO_MEMORY;
+    RQ_ASSERT(rc == BZ_OK);
+    out->len += len;
+    return RQ_OK;
+}
+
+static rq_err bzip2_decompress(rq_slice packed, uint8_t *out, size_t raw_len)
+{
+    if (packed.len > INT32_MAX || raw_len > INT32_MAX) return RQ_E_CORRUPT;
+    bz_stream s = {0};
+    int rc = BZ2_bzDecompressInit(&s, 0, 0);
+    if (rc != BZ_OK) return RQ_E_NO_MEMORY;
+    char nothing = 0;
+    s.next_in = (char *)(uintptr_t)packed.ptr;
+    s.avail_in = (unsigned)packed.len;
+    s.next_out = raw_len == 0 ? &nothing : (char *)out;
+    s.avail_out = (unsigned)raw_len;
+    rc = BZ2_bzDecompress(&s);
+    /* Whole, and nothing behind it: the end comes in the same call as the last byte or, when that
+     * filled the room, in the next. */
+    if (rc == BZ_OK && s.avail_out == 0) rc = BZ2_bzDecompress(&s);
+    bool exact = rc == BZ_STREAM_END && s.avail_out == 0 && s.avail_in == 0;
+    (void)BZ2_bzDecompressEnd(&s);
+    if (rc == BZ_MEM_ERROR) return RQ_E_NO_MEMORY;
+    return exact ? RQ_OK : RQ_E_CORRUPT;
+}
+
 /* --- one chunk of the block-framed ones ------------------------------------------------------ */
 
 static size_t chunk_bound(const rq_codec *c, size_t len)
@@ -111,6 +170,8 @@ static size_t chunk_bound(const rq_codec *c, size_t len)
         return snappy_max_compressed_length(len);
     case RQ_COMPRESSION_LZ4:
         return (size_t)LZ4_compressBound((int)len);
+    case RQ_COMPRESSION_LZO:
+        return len + len / 16 + 64 + 3; /* what its documentation says */
     default:
         return ZSTD_compressBound(len);
     }
@@ -134,6 +195,15 @@ static rq_err chunk_compress(rq_codec *c, const uint8_t *raw, size_t len, uint8_
                                            (int)room, 1);
         RQ_ASSERT(n > 0); /* room is LZ4_compressBound */
         *ret_len = (size_t)n;
+        return RQ_OK;
+    }
+    case RQ_COMPRESSION_LZO: {
+        if (c->lzo_state == NULL && (c->lzo_state = malloc(LZO1X_1_MEM_COMPRESS)) == NULL)
+            return RQ_E_NO_MEMORY;
+        lzo_uint n = room;
+        int rc = lzo1x_1_compress(raw, len, out, &n, c->lzo_state);
+        RQ_ASSERT(rc == LZO_E_OK); /* its documentation: it cannot fail */
+        *ret_len = n;
         return RQ_OK;
     }
     default: {
@@ -169,6 +239,13 @@ static rq_err chunk_decompress(rq_codec *c, rq_slice packed, uint8_t *out, size_
         *ret_len = (size_t)n;
         return RQ_OK;
     }
+    case RQ_COMPRESSION_LZO: {
+        lzo_uint n = room;
+        if (lzo1x_decompress_safe(packed.ptr, packed.len, out, &n, NULL) != LZO_E_OK)
+            return RQ_E_CORRUPT;
+        *ret_len = n;
+        return RQ_OK;
+    }
     default: {
         if (c->zstd_in == NULL && (c->zstd_in = ZSTD_createDCtx()) == NULL) return RQ_E_NO_MEMORY;
         size_t n = ZSTD_decompressDCtx(c->zstd_in, out, room, packed.ptr, packed.len);
@@ -185,8 +262,9 @@ static rq_err framed_compress(rq_codec *c, rq_slice raw, rq_buf *out)
 {
     if (raw.len > INT32_MAX) return RQ_E_INVALID;
     if (raw.len == 0) return rq_buf_append_be32(out, 0);
+    size_t chunk = c->kind == RQ_COMPRESSION_LZO ? LZO_CHUNK : CHUNK;
     for (size_t done = 0; done < raw.len;) {
-        size_t len = raw.len - done < CHUNK ? raw.len - done : CHUNK;
+        size_t len = raw.len - done < chunk ? raw.len - done : chunk;
         size_t bound = chunk_bound(c, len);
         RQ_TRY(rq_buf_reserve(out, 8 + bound));
         size_t packed_len;
@@ -222,6 +300,16 @@ static rq_err framed_decompress(rq_codec *c, rq_slice packed, uint8_t *out, size
     return RQ_OK;
 }
 
+static rq_err bare_zstd_compress(rq_codec *c, rq_slice raw, rq_buf *out)
+{
+    size_t bound = chunk_bound(c, raw.len);
+    size_t len;
+    RQ_TRY(rq_buf_reserve(out, bound));
+    RQ_TRY(chunk_compress(c, raw.ptr, raw.len, out->ptr + out->len, bound, &len));
+    out->len += len;
+    return RQ_OK;
+}
+
 static rq_err zstd_decompress(rq_codec *c, rq_slice packed, uint8_t *out, size_t raw_len)
 {
     if (packed.len < sizeof(zstd_magic) || memcmp(packed.ptr, zstd_magic, sizeof(zstd_magic)) != 0)
@@ -240,7 +328,11 @@ rq_err rq_codec_compress(rq_codec *codec, rq_slice raw, rq_buf *out)
         return rq_buf_append(out, raw.ptr, raw.len);
     case RQ_COMPRESSION_GZ:
         return gz_compress(codec, raw, out);
+    case RQ_COMPRESSION_BZIP2:
+        return bzip2_compress(raw, out);
     default:
+        if (codec->zstd_bare && codec->kind == RQ_COMPRESSION_ZSTD)
+            return bare_zstd_compress(codec, raw, out);
         return framed_compress(codec, raw, out);
     }
 }
@@ -254,6 +346,8 @@ rq_err rq_codec_decompress(rq_codec *codec, rq_slice packed, uint8_t *out, size_
         return RQ_OK;
     case RQ_COMPRESSION_GZ:
         return gz_decompress(codec, packed, out, raw_len);
+    case RQ_COMPRESSION_BZIP2:
+        return bzip2_decompress(packed, out, raw_len);
     case RQ_COMPRESSION_ZSTD:
         return zstd_decompress(codec, packed, out, raw_len);
     default:

@@ -5,8 +5,10 @@
  *  GZ            one gzip stream per block
  *  SNAPPY, LZ4   Hadoop block framing: be32 raw length, then (be32 compressed length, bytes) until
  *                the raw length is reached; repeated
- *  ZSTD          written in Hadoop block framing (HBASE: hbase-compression-zstd, -aircompressor);
- *                read in that form and as bare frames (HBASE: Hadoop's ZStandardCodec)
+ *  LZO           the same around LZO1X (HBASE: aircompressor's LzoCodec, hadoop-lzo's LzoCodec)
+ *  BZIP2         one bzip2 stream per block (HBASE: Hadoop's BZip2Codec)
+ *  ZSTD          Hadoop block framing (HBASE: hbase-compression-zstd, -aircompressor) or bare
+ * frames (HBASE: Hadoop's ZStandardCodec); both are read, which is written is asked for
  *
  * A codec keeps its work memory between blocks; one thread at a time.
  */
@@ -44,6 +46,8 @@ typedef struct rq_codec rq_codec;
 RQ_NODISCARD
 rq_err rq_codec_new(rq_compression c, int level, rq_codec **ret);
 void rq_codec_free(rq_codec *codec); /* NULL is fine */
+/* ZSTD is written as bare frames from here on; nothing else changes. */
+void rq_codec_write_bare_zstd(rq_codec *codec);
 
 /* Appends the compressed form of `raw` to `out`. */
 RQ_NODISCARD

@@ -77,9 +77,9 @@ typedef struct compression_row {
 } compression_row;
 
 static const compression_row compressions[RQ_COMPRESSION_COUNT] = {
-    [RQ_COMPRESSION_LZO] = {"LZO", false},       [RQ_COMPRESSION_GZ] = {"GZ", true},
+    [RQ_COMPRESSION_LZO] = {"LZO", true},        [RQ_COMPRESSION_GZ] = {"GZ", true},
     [RQ_COMPRESSION_NONE] = {"NONE", true},      [RQ_COMPRESSION_SNAPPY] = {"SNAPPY", true},
-    [RQ_COMPRESSION_LZ4] = {"LZ4", true},        [RQ_COMPRESSION_BZIP2] = {"BZIP2", false},
+    [RQ_COMPRESSION_LZ4] = {"LZ4", true},        [RQ_COMPRESSION_BZIP2] = {"BZIP2", true},
     [RQ_COMPRESSION_ZSTD] = {"ZSTD", true},      [RQ_COMPRESSION_LZMA] = {"LZMA", false},
     [RQ_COMPRESSION_BROTLI] = {"BROTLI", false},
 };

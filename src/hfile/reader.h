@@ -47,6 +47,11 @@ bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_sli
 RQ_NODISCARD
 rq_err rq_hfile_may_contain_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row, bool *ret,
                                 rq_error *why);
+/* Whether rows that begin with these bytes may be in the file. ROWPREFIX_FIXED_LENGTH, where the
+ * prefix is not shorter than the bloom's; others answer true. */
+RQ_NODISCARD
+rq_err rq_hfile_may_contain_prefix(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice prefix, bool *ret,
+                                   rq_error *why);
 /* Whether the column, or a family delete of its row, may be in the file. ROWCOL bloom, else ROW. */
 RQ_NODISCARD
 rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,

@@ -103,15 +103,13 @@ static rq_err check_options(const rq_hfile_options *o, rq_error *why)
         return rq_fail(why, RQ_E_UNSUPPORTED, "data block encoding %d is not written", o->encoding);
     if (!rq_compression_is_supported(o->compression))
         return rq_fail(why, RQ_E_UNSUPPORTED, "compression %d is not written", o->compression);
-    if (o->bloom != RQ_BLOOM_NONE && o->bloom != RQ_BLOOM_ROW && o->bloom != RQ_BLOOM_ROWCOL)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "bloom type %s is not written",
-                       rq_bloom_type_name(o->bloom));
     if (o->block_bytes == 0 || o->block_bytes > RQ_HFILE_BLOCK_LEN_MAX / 2 ||
         o->bytes_per_checksum < RQ_HFILE_HEADER_LEN || o->bytes_per_checksum > INT32_MAX ||
         o->checksum > RQ_CHECKSUM_CRC32C || o->index_chunk_bytes == 0 ||
         o->index_chunk_bytes > RQ_HFILE_BLOCK_LEN_MAX / 2 || o->index_entries_min < 2 ||
         o->bloom_chunk_bytes == 0 || o->bloom_chunk_bytes > (1u << 27) ||
-        !(o->bloom_error_rate > 0 && o->bloom_error_rate < 1))
+        !(o->bloom_error_rate > 0 && o->bloom_error_rate < 1) ||
+        (o->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH && o->bloom_prefix_len == 0))
         return rq_fail(why, RQ_E_INVALID, "HFile options are out of range");
     return RQ_OK;
 }
@@ -140,6 +138,7 @@ rq_err rq_hfile_writer_open(rq_vfs *vfs, const char *path, const rq_hfile_option
     rq_err rc = RQ_E_NO_MEMORY;
     w->path = strdup(path);
     if (w->path != NULL) rc = rq_codec_new(o->compression, o->compression_level, &w->codec);
+    if (rc == RQ_OK && o->zstd_bare) rq_codec_write_bare_zstd(w->codec);
     if (rc == RQ_OK) rc = rq_buf_reserve(&w->out, OUT_BYTES + o->block_bytes);
     if (rc == RQ_OK) rc = rq_buf_reserve(&w->block, o->block_bytes);
     if (rc == RQ_OK)
@@ -275,9 +274,21 @@ static rq_err put_data_block(rq_hfile_writer *w, rq_error *why)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
+static rq_slice row_prefix(const rq_hfile_writer *w, const rq_cell *cell)
+{
+    rq_slice row = rq_cell_row(cell);
+    if (row.len > w->options.bloom_prefix_len) row.len = w->options.bloom_prefix_len;
+    return row;
+}
+
 static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell)
 {
     rq_slice row = rq_cell_row(cell);
+    if (w->options.bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH) {
+        rq_slice prefix = row_prefix(w, cell);
+        if (!w->has_last || !rq_slice_eq(prefix, row_prefix(w, &w->last)))
+            RQ_TRY(rq__bloom_writer_add(&w->bloom, prefix, prefix));
+    }
     if (w->options.bloom == RQ_BLOOM_ROW) {
         if (!w->has_last || !rq_cell_same_row(cell, &w->last))
             RQ_TRY(rq__bloom_writer_add(&w->bloom, row, row));
@@ -524,6 +535,9 @@ static rq_err fill_file_info(rq_hfile_writer *w)
             RQ_TRY(rq_buf_reserve(&w->key, rq_cell_key_len(&key)));
             rq_cell_serialize_key(&key, w->key.ptr);
             last = rq_slice_of(w->key.ptr, rq_cell_key_len(&key));
+        } else if (w->options.bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH) {
+            last = row_prefix(w, &w->last);
+            RQ_TRY(set_be32(w, RQ__INFO_BLOOM_PARAM, w->options.bloom_prefix_len));
         }
         RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_BLOOM_TYPE, name));
         RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_LAST_BLOOM_KEY, last));

@@ -15,11 +15,13 @@ typedef struct rq_hfile_writer rq_hfile_writer;
 
 typedef struct rq_hfile_options {
     rq_compression compression;
-    int compression_level;       /* 0: the algorithm's default */
-    rq_block_encoding encoding;  /* PREFIX, DIFF, FAST_DIFF: all cells are of one family */
-    bool compress_tags;          /* COMPRESS_TAGS; without a delta encoding it changes nothing */
-    uint32_t block_bytes;        /* BLOCKSIZE */
-    rq_bloom_type bloom;         /* NONE, ROW or ROWCOL */
+    int compression_level;      /* 0: the algorithm's default */
+    bool zstd_bare;             /* ZSTD without Hadoop's block framing */
+    rq_block_encoding encoding; /* PREFIX, DIFF, FAST_DIFF: all cells are of one family */
+    bool compress_tags;         /* COMPRESS_TAGS; without a delta encoding it changes nothing */
+    uint32_t block_bytes;       /* BLOCKSIZE */
+    rq_bloom_type bloom;
+    uint32_t bloom_prefix_len;   /* ROWPREFIX_FIXED_LENGTH; not 0 then */
     double bloom_error_rate;     /* io.storefile.bloom.error.rate */
     uint32_t bloom_chunk_bytes;  /* io.storefile.bloom.block.size */
     uint32_t index_chunk_bytes;  /* hfile.index.block.max.size */

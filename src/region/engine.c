@@ -9,6 +9,8 @@
  */
 #include "region/engine_priv.h"
 
+#include "store/file_options.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -82,6 +84,14 @@ static void take_settings(rq_engine *e, const rq_config *c)
         .keep_seqid_period_ms = rq_config_int(c, RQ_SET_KEEP_SEQID) * DAY_MS,
         .time_to_purge_deletes_ms = rq_config_int(c, RQ_SET_PURGE_DELETES),
     };
+    e->files = rq_hfile_options_default();
+    for (size_t i = 0; rq_file_property(i) != NULL; i++) {
+        const char *text = rq_config_by_name(c, rq_file_property(i));
+        if (text != NULL && text[0] != '\0' &&
+            !rq_file_options_take(&e->files, rq_file_property(i), rq_slice_cstr(text)))
+            rq_log_warn(e->env.log, "region", "%s cannot be '%s': the default is taken",
+                        rq_file_property(i), text);
+    }
     /* One file is no compaction; HBase enforces the same floor. */
     if (e->compaction.min_files < 2) e->compaction.min_files = 2;
     if (e->compaction.max_files < e->compaction.min_files)

@@ -4,6 +4,7 @@
 #define RQ_REGION_ENGINE_PRIV_H
 
 #include "base/config.h"
+#include "hfile/writer.h"
 #include "region/recover.h"
 #include "region/region_priv.h"
 #include "store/slab_pool.h"
@@ -28,6 +29,7 @@ struct rq_engine {
     bool nonces_enabled;
     bool bulk_verify, bulk_compact;
     rq_compaction_settings compaction;
+    rq_hfile_options files; /* how store files are written */
     uint64_t blocking_files_wait_ms;
 
     rq_lane *lane;  /* the engine's own: the tick */

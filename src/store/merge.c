@@ -127,6 +127,8 @@ static void pop(rq__merge *m)
 static rq_err ask_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, bool *ret,
                         rq_error *why)
 {
+    if (m->bloom_is_prefix)
+        return rq_hfile_may_contain_prefix(s->meta->reader, ctx, m->bloom_row, ret, why);
     if (m->has_bloom_column)
         return rq_hfile_may_contain_column(s->meta->reader, ctx, m->bloom_row, m->bloom_column, ret,
                                            why);

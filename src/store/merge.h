@@ -74,6 +74,7 @@ typedef struct rq__merge {
     bool use_bloom;
     bool has_bloom_column;
     rq_slice bloom_row;
+    bool bloom_is_prefix; /* bloom_row is what all rows of the scan begin with */
     rq_slice bloom_column;
     /* Where files without family deletes may start; NULL: nowhere else. */
     const rq_cell *start_without_markers;

@@ -4,6 +4,7 @@
  * Flush and compaction differ only in their inputs. HBASE: DefaultStoreFlusher, DefaultCompactor.
  */
 #include "store/compaction.h"
+#include "store/file_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +31,10 @@ static bool any_mvcc(const rq_rewrite_options *o)
 
 static rq_hfile_options options_of(const rq_rewrite *w)
 {
-    const rq_family_schema *f = rq_store_schema(w->scan.store);
-    rq_hfile_options o = rq_hfile_options_default();
-    o.compression = f->compression;
-    o.block_bytes = f->block_bytes;
-    o.bloom = f->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH ? RQ_BLOOM_NONE : f->bloom;
-    o.encoding = f->encoding;
-    o.compress_tags = f->compress_tags;
-    o.order = rq_store_order(w->scan.store);
+    const rq_store *s = w->scan.store;
+    rq_hfile_options o =
+        rq_file_options_of(rq_store_file_options(s), rq_store_table(s), rq_store_schema(s));
+    o.order = rq_store_order(s);
     o.include_mvcc = any_mvcc(&w->scan);
     o.include_tags = any_tags(&w->scan);
     o.create_time_ms = w->scan.now_ms;

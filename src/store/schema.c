@@ -285,6 +285,15 @@ static rq_err encoding_attribute(rq_family_schema *f, rq_error *why)
     return RQ_OK;
 }
 
+static uint32_t bloom_prefix_len(const rq_family_schema *f)
+{
+    static const char key[] = "RowPrefixBloomFilter.prefix_length";
+    const rq_attribute *a = rq_attributes_find(&f->configuration, key);
+    if (a == NULL) a = rq_attributes_find(&f->attributes, key);
+    int64_t n;
+    return a != NULL && parse_long(a->value, &n) && n > 0 && n <= RQ_ROW_LEN_MAX ? (uint32_t)n : 0;
+}
+
 static rq_err parse_family_values(rq_arena *arena, rq_family_schema *f, rq_error *why)
 {
     int64_t n;
@@ -307,6 +316,7 @@ static rq_err parse_family_values(rq_arena *arena, rq_family_schema *f, rq_error
     RQ_TRY(enum_attribute(&f->attributes, "BLOOMFILTER", "regionserver.BloomType", bloom_names,
                           RQ_ARRAY_LEN(bloom_names), RQ_BLOOM_ROW, &e, why));
     f->bloom = (rq_bloom_type)e;
+    f->bloom_prefix_len = bloom_prefix_len(f);
     RQ_TRY(enum_attribute(&f->attributes, "KEEP_DELETED_CELLS", "KeepDeletedCells",
                           keep_deleted_names, RQ_ARRAY_LEN(keep_deleted_names),
                           RQ_KEEP_DELETED_FALSE, &e, why));

@@ -48,6 +48,7 @@ typedef struct rq_family_schema {
     bool cache_on_write; /* CACHE_DATA_ON_WRITE */
     int32_t scope;       /* REPLICATION_SCOPE: 0 local, 1 global */
     rq_block_encoding encoding;
+    uint32_t bloom_prefix_len; /* RowPrefixBloomFilter.prefix_length; 0: none, or none possible */
 } rq_family_schema;
 
 typedef struct rq_table_schema {

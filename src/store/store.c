@@ -2,6 +2,8 @@
 /* The store's versions and files; contract in store.h. */
 #include "store/store.h"
 
+#include "hfile/writer.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@ struct rq_store {
     rq_table_schema *table;
     const rq_family_schema *family;
     char *dir;
+    rq_hfile_options file_options;
     _Atomic uint64_t *versions_alive;
     _Atomic(rq_store_version *) version;
 };
@@ -281,6 +284,7 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     s->table = rq_table_schema_ref(o->table);
     s->family = o->family;
     s->dir = dir;
+    s->file_options = o->files != NULL ? *o->files : rq_hfile_options_default();
     rc = open_files(s, files, file_count, v, why);
     if (rc != RQ_OK) goto failed;
     atomic_init(&s->version, v);
@@ -326,4 +330,9 @@ const rq_env *rq_store_env(const rq_store *s)
 const char *rq_store_dir(const rq_store *s)
 {
     return s->dir;
+}
+
+const rq_hfile_options *rq_store_file_options(const rq_store *s)
+{
+    return &s->file_options;
 }

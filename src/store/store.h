@@ -65,6 +65,8 @@ const rq_table_schema *rq_store_table(const rq_store *s);
 rq_cell_order rq_store_order(const rq_store *s);
 const rq_env *rq_store_env(const rq_store *s);
 const char *rq_store_dir(const rq_store *s);
+/* The server's, as given at open. */
+const struct rq_hfile_options *rq_store_file_options(const rq_store *s);
 
 /* --- life (the region's) ------------------------------------------------------------------------
  */
@@ -75,6 +77,7 @@ typedef struct rq_store_options {
     rq_table_schema *table;         /* a reference is taken */
     const rq_family_schema *family; /* of `table` */
     const char *dir;                /* the family's folder; copied */
+    const struct rq_hfile_options *files; /* the server's; copied. NULL: HBase's defaults */
     /* Counts the versions not freed yet; cache, slabs and executor must outlive them. Retired ones
      * are then freed on RQ_POOL_COMPACT, for closing files and giving back memory takes longer than
      * a loop has. NULL: not counted, freed by whoever collects. */

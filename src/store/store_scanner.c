@@ -66,6 +66,24 @@ struct rq_store_scanner {
     uint32_t clock_left;
 };
 
+/*
+ * The longest prefix all rows of the scan have. HBase takes what start and stop row share; when the
+ * stop row is the first one behind a prefix of the start row ("ab" to "ac", as clients make a
+ * prefix scan), that prefix holds for all rows in between as well.
+ */
+static rq_slice shared_prefix(const rq_scan *scan)
+{
+    rq_slice low = scan->reversed ? scan->stop_row : scan->start_row;
+    rq_slice high = scan->reversed ? scan->start_row : scan->stop_row;
+    size_t n = low.len < high.len ? low.len : high.len;
+    size_t i = 0;
+    while (i < n && low.ptr[i] == high.ptr[i])
+        i++;
+    bool high_is_in = scan->reversed || scan->include_stop;
+    if (i < n && i + 1 == high.len && high.ptr[i] == low.ptr[i] + 1 && !high_is_in) i++;
+    return rq_slice_of(low.ptr, i);
+}
+
 rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
                             const rq_scan_family *family, uint64_t read_point, int64_t now_ms,
                             rq_arena *arena, rq_store_scanner **ret, rq_error *why)
@@ -97,6 +115,12 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     m->reversed = scan->reversed;
     bool has_columns = rq__column_tracker_is_explicit(&s->matcher.columns);
     m->lazy = has_columns && !scan->reversed;
+    if (!s->is_get && s->order == RQ_ORDER_DEFAULT) {
+        m->bloom_row = shared_prefix(scan);
+        m->bloom_is_prefix = true;
+        m->log = rq_store_env(store)->log;
+        m->use_bloom = schema->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH && m->bloom_row.len > 0;
+    }
     if (s->is_get) {
         m->use_bloom = true;
         m->log = rq_store_env(store)->log;

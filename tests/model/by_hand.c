@@ -191,6 +191,7 @@ static rq_hfile_options file_options(const rq_store *s)
     o.index_chunk_bytes = 256;
     o.index_entries_min = 2;
     o.bloom = s->schema.bloom;
+    o.bloom_prefix_len = s->schema.bloom_prefix_len;
     o.encoding = s->schema.encoding;
     o.compress_tags = s->schema.compress_tags;
     o.order = s->order;

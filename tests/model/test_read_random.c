@@ -102,8 +102,10 @@ static void make_families(run *r)
             .bloom = (rq_bloom_type)below(r, 3),
             .encoding = encoding_of(r->seed, i),
             .compress_tags = r->seed % 2 == 0,
+            .bloom_prefix_len = 1 + (uint32_t)(r->seed % 3),
             .keep_deleted = (rq_keep_deleted)below(r, 3),
         };
+        if (r->seed % 4 == 1) f->bloom = RQ_BLOOM_ROWPREFIX_FIXED_LENGTH;
         if (r->lossless) {
             f->max_versions = INT32_MAX;
             f->min_versions = 0;

@@ -152,6 +152,8 @@ static bool take_option(plan *p, const char *name, const char *value)
                                                             : RQ_CHECKSUM_NONE;
     else if (strcmp(name, "order") == 0)
         p->options.order = strcmp(value, "META") == 0 ? RQ_ORDER_META : RQ_ORDER_DEFAULT;
+    else if (strcmp(name, "bloom_prefix") == 0)
+        p->options.bloom_prefix_len = (uint32_t)n;
     else if (strcmp(name, "block") == 0)
         p->options.block_bytes = (uint32_t)n;
     else if (strcmp(name, "per_checksum") == 0)

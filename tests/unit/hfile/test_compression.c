@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-static const rq_compression kinds[] = {RQ_COMPRESSION_NONE, RQ_COMPRESSION_GZ,
-                                       RQ_COMPRESSION_SNAPPY, RQ_COMPRESSION_LZ4,
-                                       RQ_COMPRESSION_ZSTD};
+static const rq_compression kinds[] = {
+    RQ_COMPRESSION_NONE, RQ_COMPRESSION_GZ,  RQ_COMPRESSION_SNAPPY, RQ_COMPRESSION_LZ4,
+    RQ_COMPRESSION_ZSTD, RQ_COMPRESSION_LZO, RQ_COMPRESSION_BZIP2};
 
 static void fill(rq_buf *b, rq_random *random, size_t len)
 {
@@ -120,6 +120,31 @@ static void bare_zstd_frames_are_read(void **state)
     rq_buf_clear(&raw);
 }
 
+static void bare_zstd_frames_are_written_when_asked_for(void **state)
+{
+    (void)state;
+    rq_random random;
+    rq_random_seed(&random, 5);
+    rq_buf raw = {0};
+    rq_buf packed = {0};
+    uint8_t out[70000];
+    static const size_t lens[] = {0, 1, 70000};
+    rq_codec *c;
+    assert_int_equal(rq_codec_new(RQ_COMPRESSION_ZSTD, 0, &c), RQ_OK);
+    rq_codec_write_bare_zstd(c);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
+        fill(&raw, &random, lens[i]);
+        rq_buf_reset(&packed);
+        assert_int_equal(rq_codec_compress(c, rq_buf_slice(&raw), &packed), RQ_OK);
+        assert_int_equal(ZSTD_getFrameContentSize(packed.ptr, packed.len), raw.len);
+        assert_int_equal(rq_codec_decompress(c, rq_buf_slice(&packed), out, raw.len), RQ_OK);
+        assert_memory_equal(out, raw.ptr, raw.len);
+    }
+    rq_codec_free(c);
+    rq_buf_clear(&packed);
+    rq_buf_clear(&raw);
+}
+
 /* HBASE: BlockCompressorStream gives a large write one raw length over many chunks, and an empty
  * frame behind it. */
 static void many_chunks_under_one_length_are_read(void **state)
@@ -160,7 +185,7 @@ static void names_are_hbases(void **state)
     assert_true(rq_compression_parse(RQ_SLICE_LIT("gz"), &c));
     assert_int_equal(c, RQ_COMPRESSION_GZ);
     assert_string_equal(rq_compression_name(RQ_COMPRESSION_ZSTD), "ZSTD");
-    assert_true(rq_compression_parse(RQ_SLICE_LIT("LZO"), &c));
+    assert_true(rq_compression_parse(RQ_SLICE_LIT("BROTLI"), &c));
     assert_false(rq_compression_is_supported(c));
     assert_int_equal(rq_codec_new(c, 0, &codec), RQ_E_UNSUPPORTED);
     assert_false(rq_compression_parse(RQ_SLICE_LIT("ZIP"), &c));
@@ -173,6 +198,7 @@ int main(void)
         cmocka_unit_test(what_goes_in_comes_out),
         cmocka_unit_test(damaged_bytes_are_an_error_or_other_bytes_but_never_outside),
         cmocka_unit_test(bare_zstd_frames_are_read),
+        cmocka_unit_test(bare_zstd_frames_are_written_when_asked_for),
         cmocka_unit_test(many_chunks_under_one_length_are_read),
         cmocka_unit_test(names_are_hbases),
     };

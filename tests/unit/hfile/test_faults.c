@@ -220,7 +220,7 @@ static void reserved_keys_and_bad_options_are_refused(void **state)
     bad.encoding = (rq_block_encoding)5; /* HBase had one of this number, and gave it up */
     assert_int_equal(rq_hfile_writer_open(&b.vfs.base, "f", &bad, &w, &why), RQ_E_UNSUPPORTED);
     bad = b.options;
-    bad.compression = RQ_COMPRESSION_LZO;
+    bad.compression = RQ_COMPRESSION_BROTLI;
     assert_int_equal(rq_hfile_writer_open(&b.vfs.base, "f", &bad, &w, NULL), RQ_E_UNSUPPORTED);
     bad = b.options;
     bad.block_bytes = 0;

@@ -77,9 +77,9 @@ static void world_write(world *w)
 
 static void world_begin(world *w, uint64_t seed)
 {
-    static const rq_compression kinds[] = {RQ_COMPRESSION_NONE, RQ_COMPRESSION_GZ,
-                                           RQ_COMPRESSION_SNAPPY, RQ_COMPRESSION_LZ4,
-                                           RQ_COMPRESSION_ZSTD};
+    static const rq_compression kinds[] = {
+        RQ_COMPRESSION_NONE, RQ_COMPRESSION_GZ,  RQ_COMPRESSION_SNAPPY, RQ_COMPRESSION_LZ4,
+        RQ_COMPRESSION_ZSTD, RQ_COMPRESSION_LZO, RQ_COMPRESSION_BZIP2};
     static const uint32_t block_bytes[] = {1, 200, 1000, 8192, 65536};
     static const uint64_t cache_bytes[] = {0, 3000, 100 * 1024, 64 << 20};
     *w = (world){.seed = seed};
@@ -96,9 +96,11 @@ static void world_begin(world *w, uint64_t seed)
     };
     cell_list_make(&w->list, &w->random, &w->shape);
     w->options = rq_hfile_options_default();
-    w->options.compression = kinds[pick(w, 5)];
+    w->options.compression = kinds[pick(w, RQ_ARRAY_LEN(kinds))];
     w->options.block_bytes = block_bytes[pick(w, 5)];
-    w->options.bloom = (rq_bloom_type)pick(w, 3);
+    w->options.zstd_bare = pick(w, 2);
+    w->options.bloom = (rq_bloom_type)pick(w, 4);
+    w->options.bloom_prefix_len = 1 + pick(w, 8);
     w->options.bloom_chunk_bytes = pick(w, 2) ? 128 : 128 * 1024;
     w->options.index_chunk_bytes = pick(w, 2) ? 100 + pick(w, 500) : 128 * 1024;
     w->options.index_entries_min = 2 + pick(w, 16);
@@ -250,6 +252,10 @@ static void blooms_never_deny(world *w)
         rq_slice row = rq_cell_row(c);
         CHECK(w, RESUME(w, rq_hfile_may_contain_row(w->reader, &w->ctx, row, &may, &w->why)));
         assert_true(may);
+        row.len = pick(w, (unsigned)row.len + 1);
+        CHECK(w, RESUME(w, rq_hfile_may_contain_prefix(w->reader, &w->ctx, row, &may, &w->why)));
+        assert_true(may);
+        row = rq_cell_row(c);
         CHECK(w, RESUME(w, rq_hfile_may_contain_column(w->reader, &w->ctx, row,
                                                        rq_cell_qualifier(c), &may, &w->why)));
         assert_true(may);

@@ -3,6 +3,7 @@
  * and crashes. */
 #include "fixture.h"
 
+#include "hfile/check.h"
 #include "vfs/vfs.h"
 
 #include <unistd.h>
@@ -144,6 +145,77 @@ static void a_major_compaction_leaves_one_file_and_archives_the_rest(void **stat
     fixture_close(&f);
 }
 
+static rq_err expect_crc32(void *arg, const rq_hfile_block_line *line)
+{
+    (void)arg;
+    assert_int_equal(line->checksum_type, RQ_CHECKSUM_CRC32);
+    return RQ_OK;
+}
+
+/* Every file of family a is written so. */
+static void expect_files(fixture *f, rq_block_encoding encoding, rq_compression compression,
+                         rq_bloom_type bloom)
+{
+    const char *dir = rq_arena_printf(&f->arena, "data/default/t/%s/a", f->info.encoded);
+    rq_dir_entry *entries;
+    size_t count;
+    assert_ok(rq_vfs_list(f->env->vfs, dir, &f->arena, &entries, &count, NULL));
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        rq_hfile_reader *r;
+        const char *path = rq_arena_printf(&f->arena, "%s/%s", dir, entries[i].name);
+        assert_ok(rq_hfile_reader_open(f->env->vfs, path, NULL, false, &r, NULL));
+        const rq_hfile_info *info = rq_hfile_reader_info(r);
+        assert_int_equal(info->encoding, encoding);
+        assert_int_equal(info->compression, compression);
+        assert_int_equal(info->bloom, bloom);
+        assert_ok(rq_hfile_walk_blocks(r, expect_crc32, NULL, NULL));
+        rq_hfile_report report;
+        assert_ok(rq_hfile_check(r, &report, NULL));
+        rq_hfile_reader_unref(r);
+    }
+}
+
+static void put_rows(fixture *f, int from)
+{
+    for (int i = from; i < 100; i += 2) {
+        char row[16];
+        snprintf(row, sizeof(row), "row%05d", i);
+        assert_ok(put(f, row, "a", "q", 5, "v"));
+    }
+    assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
+}
+
+static void files_are_as_family_and_settings_say_and_an_alter_changes_them(void **state)
+{
+    static const family_def before[] = {
+        {"a",
+         {"DATA_BLOCK_ENCODING", "FAST_DIFF", "COMPRESSION", "LZO", "BLOOMFILTER",
+          "ROWPREFIX_FIXED_LENGTH", "RowPrefixBloomFilter.prefix_length", "6", NULL}}};
+    static const family_def after[] = {
+        {"a", {"DATA_BLOCK_ENCODING", "DIFF", "COMPRESSION", "BZIP2", NULL}}};
+    static const char *const settings[] = {"hbase.hstore.checksum.algorithm=CRC32", NULL};
+    fixture f;
+    fixture_open_with(&f, env_of(state), before, 1, settings);
+    put_rows(&f, 0);
+    expect_files(&f, RQ_ENCODING_FAST_DIFF, RQ_COMPRESSION_LZO, RQ_BLOOM_ROWPREFIX_FIXED_LENGTH);
+    assert_string_equal(get(&f, "row00042", "a", "q"), "v");
+    assert_null(get(&f, "row00041", "a", "q"));
+    fixture_stop(&f, true);
+    rq_table_schema_unref(f.schema);
+    f.schema = make_schema("default", "t", after, 1);
+    fixture_start(&f);
+    put_rows(&f, 1);
+    assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
+    wait_for_files(&f, 1);
+    assert_string_equal(get(&f, "row00041", "a", "q"), "v");
+    assert_string_equal(get(&f, "row00042", "a", "q"), "v");
+    fixture_stop(&f, true);
+    expect_files(&f, RQ_ENCODING_DIFF, RQ_COMPRESSION_BZIP2, RQ_BLOOM_ROW);
+    fixture_start(&f);
+    fixture_close(&f);
+}
+
 static void many_flushes_are_compacted_by_themselves(void **state)
 {
     static const family_def one[] = {{"a", {NULL}}};
@@ -197,6 +269,7 @@ int main(void)
         T(a_flush_moves_cells_to_files_and_reads_go_on),
         T(one_family_flushes_alone_and_the_other_is_replayed),
         T(a_major_compaction_leaves_one_file_and_archives_the_rest),
+        T(files_are_as_family_and_settings_say_and_an_alter_changes_them),
         T(many_flushes_are_compacted_by_themselves),
         T(a_destroyed_region_leaves_nothing_but_the_archive),
     };

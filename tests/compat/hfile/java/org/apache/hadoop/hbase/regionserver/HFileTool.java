@@ -95,6 +95,7 @@ public class HFileTool {
     Map<String, String> o = new HashMap<>();
     for (int i = 3; i < a.length; i++) o.put(a[i].substring(0, a[i].indexOf('=')), a[i].substring(a[i].indexOf('=') + 1));
     Configuration c = new Configuration(conf);
+    if (o.containsKey("bloom_prefix")) c.set("RowPrefixBloomFilter.prefix_length", o.get("bloom_prefix"));
     if (o.containsKey("index_chunk")) c.set("hfile.index.block.max.size", o.get("index_chunk"));
     if (o.containsKey("index_min")) c.set("hfile.index.block.min.entries", o.get("index_min"));
     if (o.containsKey("bloom_chunk")) c.set("io.storefile.bloom.block.size", o.get("bloom_chunk"));
@@ -170,7 +171,9 @@ public class HFileTool {
       if (family && !reader.passesDeleteFamilyBloomFilter(row, 0, row.length)) return "failed: delete family bloom denies " + kv;
       if (last != null && Bytes.equals(last, row)) continue;
       last = row;
-      byte[] absent = Bytes.add(row, Bytes.toBytes("\u0001-absent"));
+      byte[] absent = type == BloomType.ROWPREFIX_FIXED_LENGTH
+        ? Bytes.add(Bytes.toBytes(new StringBuilder(String.format("%08x", Bytes.hashCode(row))).reverse().toString()), row)
+        : Bytes.add(row, Bytes.toBytes("\u0001-absent"));
       asked++;
       if (reader.passesBloomFilter(new Scan(new Get(absent)), columns)) wrong++;
     }

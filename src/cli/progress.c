@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bar (progress.h). */
+#include "cli/progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_NS 1000000000
+#define EACH_NS 100000000
+#define WIDTH 40
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void rq_progress_begin(rq_progress *p, const char *what)
+{
+    *p = (rq_progress){.what = what, .begin_ns = now_ns(), .is_terminal = isatty(STDERR_FILENO)};
+}
+
+void rq_progress_step(rq_progress *p, uint64_t done, uint64_t total)
+{
+    if (!p->is_terminal || total == 0) return;
+    int64_t now = now_ns();
+    if (now - p->begin_ns < FIRST_NS || now - p->drawn_ns < EACH_NS) return;
+    double share = done >= total ? 1 : (double)done / (double)total;
+    double left = share > 0 ? (double)(now - p->begin_ns) * (1 - share) / share / 1e9 : 0;
+    int filled = (int)(share * WIDTH);
+    static const char full[] = "########################################";
+    static const char empty[] = "                                        ";
+    fprintf(stderr, "\r%.30s [%.*s%.*s] %3.0f %%, %.0f s left ", p->what, filled, full,
+            WIDTH - filled, empty, share * 100, left);
+    fflush(stderr);
+    p->drawn_ns = now;
+    p->is_drawn = true;
+}
+
+void rq_progress_end(rq_progress *p)
+{
+    if (p->is_drawn) fputs("\r\033[K", stderr);
+    p->is_drawn = false;
+}

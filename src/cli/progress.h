@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bar on the standard error for what takes longer than a second; nothing when that is no
+ * terminal. One thread. All zero bytes but the fields below are a fresh one.
+ */
+#ifndef RQ_CLI_PROGRESS_H
+#define RQ_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct rq_progress {
+    const char *what; /* in front of the bar; borrowed */
+    int64_t begin_ns, drawn_ns;
+    bool is_terminal;
+    bool is_drawn;
+} rq_progress;
+
+void rq_progress_begin(rq_progress *p, const char *what);
+/* Often and cheap: draws at most ten times a second. */
+void rq_progress_step(rq_progress *p, uint64_t done, uint64_t total);
+/* Wipes the bar. */
+void rq_progress_end(rq_progress *p);
+
+#endif
