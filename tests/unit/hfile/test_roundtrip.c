@@ -77,9 +77,9 @@ static void world_write(world *w)
 
 static void world_begin(world *w, uint64_t seed)
 {
-    static const rq_compression kinds[] = {
-        RQ_COMPRESSION_NONE, RQ_COMPRESSION_GZ,  RQ_COMPRESSION_SNAPPY, RQ_COMPRESSION_LZ4,
-        RQ_COMPRESSION_ZSTD, RQ_COMPRESSION_LZO, RQ_COMPRESSION_BZIP2};
+    static const rq_compression kinds[] = {RQ_COMPRESSION_NONE,   RQ_COMPRESSION_GZ,
+                                           RQ_COMPRESSION_SNAPPY, RQ_COMPRESSION_LZ4,
+                                           RQ_COMPRESSION_ZSTD,   RQ_COMPRESSION_LZO};
     static const uint32_t block_bytes[] = {1, 200, 1000, 8192, 65536};
     static const uint64_t cache_bytes[] = {0, 3000, 100 * 1024, 64 << 20};
     *w = (world){.seed = seed};
@@ -97,6 +97,8 @@ static void world_begin(world *w, uint64_t seed)
     cell_list_make(&w->list, &w->random, &w->shape);
     w->options = rq_hfile_options_default();
     w->options.compression = kinds[pick(w, RQ_ARRAY_LEN(kinds))];
+    /* Slow enough to be rare. */
+    if (pick(w, 30) == 0) w->options.compression = RQ_COMPRESSION_BZIP2;
     w->options.block_bytes = block_bytes[pick(w, 5)];
     w->options.zstd_bare = pick(w, 2);
     w->options.bloom = (rq_bloom_type)pick(w, 4);
