@@ -17,6 +17,7 @@
 
 #include <stdlib.h>
 
+#include "catalog/adopt.h"
 #include "catalog/root_priv.h"
 #include "catalog/system_tables.h"
 #include "catalog/tableinfo.h"
@@ -573,6 +574,7 @@ static rq_err run(boot *b, rq_error *why)
     rq_region_info namespace_info;
     if (fresh) RQ_TRY(lay_out(b, &namespace_info, why));
     RQ_TRY(open_store(b, why));
+    if (rq__root_adopts(c->root)) RQ_TRY(rq__adopt_store(c, why));
     RQ_TRY(open_meta(b, why));
     if (fresh) RQ_TRY(add_namespace_table(b, &namespace_info, why));
     rq_region *meta;
@@ -595,7 +597,9 @@ static rq_err run(boot *b, rq_error *why)
     for (size_t i = 0; i < b->table_count; i++)
         rq__reopen_failed(c, b->tables[i].regions, b->tables[i].region_count);
     if (fresh) RQ_TRY(rq__root_seal(c->root, why));
-    return RQ_OK;
+    if (!rq__root_adopts(c->root)) return RQ_OK;
+    rq_log_info(c->env->log, "catalog", "a folder that Apache HBase used is taken over");
+    return rq__root_adopted(c->root, why);
 }
 
 rq_err rq__bootstrap(rq_catalog *c, rq_error *why)

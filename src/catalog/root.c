@@ -5,13 +5,16 @@
  *
  *   .rorqual/version there, ours or older    go on (the lock decides who runs)
  *   .rorqual/version newer                   refused, untouched
- *   hbase.version there, no .rorqual         an HBase folder: refused, untouched
+ *   hbase.version there, no .rorqual         an HBase folder: taken over if nothing in it waits for
+ *                                            HBase (adopt.c), else refused, untouched
  *   neither, nothing of a database there     a new folder: laid out by the catalog, then _seal
- *   files in WALs/ or MasterData/WALs/       an HBase worked on it: refused, untouched
- *   .rorqual there without its version       an interrupted first start: what it left is removed,
- *                                            if and only if no table of a user can be in it
+ *   traces in WALs/ or MasterData/WALs/      an HBase worked on it since: the same; but refused
+ * when this server had not stopped cleanly before .rorqual there without its version       an
+ * interrupted first start: what it left is removed, if and only if no table of a user can be in it
  */
 #include "catalog/root_priv.h"
+
+#include "catalog/adopt.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -22,6 +25,7 @@
 #define DIR_NAME ".rorqual"
 #define LOCK_NAME DIR_NAME "/lock"
 #define VERSION_NAME DIR_NAME "/version"
+#define OPEN_NAME DIR_NAME "/open"
 #define SMALL_FILE_MAX 4096
 
 struct rq_root {
@@ -29,6 +33,8 @@ struct rq_root {
     rq_executor *executor;
     rq_file *lock;
     bool is_new;
+    bool adopts;     /* an HBase ran on it last */
+    uint32_t traces; /* rq__adopt_look */
     char cluster_id[37];
 };
 
@@ -129,12 +135,6 @@ static void make_cluster_id(rq_root *root)
 static rq_err check_foreign(rq_vfs *v, rq_error *why)
 {
     bool is_there;
-    RQ_TRY(exists(v, "hbase.version", &is_there, why));
-    if (is_there)
-        return rq_fail(why, RQ_E_UNSUPPORTED,
-                       "the data folder was written by Apache HBase (it has hbase.version but no "
-                       "%s); this version does not take such folders over",
-                       VERSION_NAME);
     static const char *const names[] = {"data", "MasterData", "WALs", "hbase.id"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++) {
         RQ_TRY(exists(v, names[i], &is_there, why));
@@ -214,31 +214,35 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     return rq_vfs_sync_dir(v, "", why);
 }
 
-/* HBase's logs: <folder>/<server name>/<file>. This server writes none there, so a file means that
- * an HBase worked on the folder, and edits may stand in it that are in no HFile. */
-static rq_err check_foreign_logs(rq_vfs *v, rq_arena *a, rq_error *why)
+/* .rorqual/open stands while a server runs and after it died. What it holds tells which traces of
+ * HBase's it had met: others mean that an HBase ran on what our log still knew better. */
+static rq_err check_open_mark(rq_vfs *v, rq_arena *a, uint32_t stamp, rq_error *why)
 {
-    static const char *const dirs[] = {"WALs", "MasterData/WALs"};
-    for (size_t d = 0; d < RQ_ARRAY_LEN(dirs); d++) {
-        rq_dir_entry *servers;
-        size_t count;
-        rq_err rc = rq_vfs_list(v, dirs[d], a, &servers, &count, NULL);
-        if (rc == RQ_E_NOT_FOUND) continue;
-        if (rc != RQ_OK) return rq_fail(why, rc, "%s: cannot be listed", dirs[d]);
-        for (size_t i = 0; i < count; i++) {
-            char *path = rq_arena_printf(a, "%s/%s", dirs[d], servers[i].name);
-            if (path == NULL) return RQ_E_NO_MEMORY;
-            rq_dir_entry *files;
-            size_t n = 1;
-            if (servers[i].is_dir) RQ_TRY(rq_vfs_list(v, path, a, &files, &n, why));
-            if (n > 0)
-                return rq_fail(why, RQ_E_STATE,
-                               "%s is the log of an Apache HBase that worked on this folder; this "
-                               "version cannot take its edits over, nothing was touched",
-                               path);
-        }
-    }
-    return RQ_OK;
+    rq_slice bytes;
+    rq_error own = {0};
+    rq_err rc = rq_vfs_read_file(v, OPEN_NAME, SMALL_FILE_MAX, a, &bytes, &own);
+    if (rc == RQ_E_NOT_FOUND || stamp == 0) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
+    char *text = rq_arena_cstr(a, bytes);
+    if (text == NULL) return RQ_E_NO_MEMORY;
+    if (strtoul(text, NULL, 16) == stamp) return RQ_OK;
+    return rq_fail(
+        why, RQ_E_STATE,
+        "an Apache HBase worked on this folder after this server had not stopped cleanly: "
+        "what its log (%s/wal) holds and what HBase wrote may contradict each other; "
+        "nothing was touched",
+        DIR_NAME);
+}
+
+/* What HBase left, if it ran here last: looked at, nothing is written. */
+static rq_err look_at_traces(rq_root *root, rq_arena *a, bool is_hbases, rq_error *why)
+{
+    RQ_TRY(check_hbase_version(root->vfs, a, why));
+    RQ_TRY(rq__adopt_look(root->vfs, &root->traces, why));
+    root->adopts = is_hbases || root->traces != 0;
+    if (!root->adopts) return RQ_OK;
+    RQ_TRY(check_open_mark(root->vfs, a, root->traces, why));
+    return rq__adopt_check(root->vfs, why);
 }
 
 static rq_err check_newer(long version, rq_error *why)
@@ -248,6 +252,26 @@ static rq_err check_newer(long version, rq_error *why)
                    "the data folder has format version %ld, this server knows up to %d: it was "
                    "written by a newer version",
                    version, RQ_ROOT_FORMAT_VERSION);
+}
+
+/* Creates the file with its bytes synced; its name is durable after the caller's sync_dir. */
+static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
+{
+    rq_file *f;
+    RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, why));
+    rq_err rc = rq_file_truncate(f, 0, why);
+    if (rc == RQ_OK) rc = rq_file_write(f, bytes.ptr, bytes.len, 0, why);
+    if (rc == RQ_OK) rc = rq_file_sync(f, why);
+    rq_err closed = rq_file_close(f);
+    return rc != RQ_OK ? rc : closed;
+}
+
+static rq_err write_open_mark(rq_root *root, rq_error *why)
+{
+    char text[16];
+    int len = snprintf(text, sizeof text, "%08x\n", root->traces);
+    RQ_TRY(write_file(root->vfs, OPEN_NAME, rq_slice_of(text, (size_t)len), why));
+    return rq_vfs_sync_dir(root->vfs, DIR_NAME, why);
 }
 
 rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
@@ -265,10 +289,13 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc != RQ_OK) goto out;
     bool ours;
+    bool hbases;
     rc = exists(v, DIR_NAME, &ours, why);
+    if (rc == RQ_OK) rc = exists(v, "hbase.version", &hbases, why);
     if (rc != RQ_OK) goto out;
     if (!ours) {
-        rc = check_foreign(v, why);
+        rc = hbases ? look_at_traces(root, &a, true, why) : check_foreign(v, why);
+        if (rc == RQ_OK && hbases) rc = read_cluster_id(root, &a, why);
         if (rc == RQ_OK) rc = rq_vfs_mkdir(v, DIR_NAME, why);
         if (rc == RQ_E_EXISTS) { /* another server is starting: the lock decides */
             if (why != NULL) why->code = RQ_OK;
@@ -283,17 +310,23 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     /* Under the lock once more: a server that just stopped may have sealed the folder. */
     rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
+    if (rc == RQ_OK && version == 0 && ours && hbases) {
+        /* Ours, begun; or HBase's, whose taking over was begun: a first start leaves no traces. */
+        rc = rq__adopt_look(v, &root->traces, why);
+        hbases = root->traces != 0;
+    }
     if (rc != RQ_OK) goto out;
-    root->is_new = version == 0;
+    root->is_new = version == 0 && !hbases;
     if (root->is_new) {
         make_cluster_id(root);
         rc = remove_interrupted(v, &a, why);
         /* Until it is sealed the folder is thrown away anyway. */
         if (rc == RQ_OK) rc = rq_vfs_defer(v, true, why);
     } else {
-        rc = check_hbase_version(v, &a, why);
-        if (rc == RQ_OK) rc = check_foreign_logs(v, &a, why);
+        rc = look_at_traces(root, &a, version == 0, why);
         if (rc == RQ_OK) rc = read_cluster_id(root, &a, why);
+        if (rc == RQ_OK) rc = write_open_mark(root, why);
+        if (rc == RQ_OK && version == 0) rc = rq__root_seal(root, why);
     }
 out:
     rq_arena_clear(&a);
@@ -324,16 +357,23 @@ const char *rq_root_cluster_id(const rq_root *root)
     return root->cluster_id;
 }
 
-/* Creates the file with its bytes synced; its name is durable after the caller's sync_dir. */
-static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
+bool rq__root_adopts(const rq_root *root)
 {
-    rq_file *f;
-    RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, why));
-    rq_err rc = rq_file_truncate(f, 0, why);
-    if (rc == RQ_OK) rc = rq_file_write(f, bytes.ptr, bytes.len, 0, why);
-    if (rc == RQ_OK) rc = rq_file_sync(f, why);
-    rq_err closed = rq_file_close(f);
-    return rc != RQ_OK ? rc : closed;
+    return root->adopts;
+}
+
+rq_err rq__root_adopted(rq_root *root, rq_error *why)
+{
+    RQ_TRY(rq__adopt_logs(root->vfs, why));
+    root->adopts = false;
+    return RQ_OK;
+}
+
+void rq_root_stopped_cleanly(rq_root *root)
+{
+    /* Should it stay, the next start only trusts HBase less. */
+    rq_err rc = rq_vfs_remove(root->vfs, OPEN_NAME, NULL);
+    (void)rc;
 }
 
 rq_err rq__root_write_identity(rq_root *root, rq_error *why)
@@ -358,7 +398,7 @@ rq_err rq__root_seal(rq_root *root, rq_error *why)
     int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
     RQ_TRY(rq_vfs_defer(root->vfs, false, why));
     RQ_TRY(write_file(root->vfs, VERSION_NAME, rq_slice_of(text, (size_t)len), why));
-    RQ_TRY(rq_vfs_sync_dir(root->vfs, DIR_NAME, why));
+    RQ_TRY(write_open_mark(root, why));
     root->is_new = false;
     return RQ_OK;
 }

@@ -5,6 +5,7 @@
  *  - hbase.version: "PBUF" and HBaseVersionFileContent{version = "8"} (HBASE: FSUtils.setVersion)
  *  - hbase.id: "PBUF" and ClusterId{uuid} (HBASE: FSUtils.setClusterId)
  *  - .rorqual/lock: held by the running server
+ *  - .rorqual/open: there from a start to the next clean stop
  *  - .rorqual/version: our own format's number, decimal, newline. Written last on a first start: a
  *    folder that has it is laid out, one that has not is laid out again.
  */
@@ -23,13 +24,18 @@ typedef struct rq_root rq_root;
 /*
  * Takes the lock and looks at the versions, before anything else is touched. Blocking.
  * RQ_E_LOCKED: another server runs on it. RQ_E_VERSION: newer than we know. RQ_E_UNSUPPORTED: a
- * folder with foreign content. RQ_E_STATE: an HBase worked on it and left logs. Each with one clear
+ * folder with foreign content. RQ_E_STATE: an HBase worked on it and left
+ * edits in its logs, or an unfinished procedure. Each with one clear
  * line in `why`, the folder as it was.
  */
 RQ_NODISCARD
 rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why);
 /* Releases the lock. NULL is fine. */
 void rq_root_close(rq_root *root);
+
+/* The catalog and the engine were closed cleanly: the log holds nothing, and HBase may use the folder.
+ * Without it a folder on which HBase ran meanwhile is refused. Best effort. */
+void rq_root_stopped_cleanly(rq_root *root);
 
 /* True until the catalog has laid out a new folder. */
 bool rq_root_is_new(const rq_root *root);

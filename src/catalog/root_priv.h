@@ -12,4 +12,9 @@ rq_err rq__root_write_identity(rq_root *root, rq_error *why);
 RQ_NODISCARD
 rq_err rq__root_seal(rq_root *root, rq_error *why);
 
+/* An HBase ran on the folder last: the start puts in order what it left, then says so. */
+bool rq__root_adopts(const rq_root *root);
+RQ_NODISCARD
+rq_err rq__root_adopted(rq_root *root, rq_error *why);
+
 #endif

@@ -321,6 +321,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     if (s->engine != NULL) {
         rq_err rc = rq_engine_close(s->engine, first == RQ_OK, why);
         if (first == RQ_OK) first = rc;
+        if (first == RQ_OK && s->catalog != NULL) rq_root_stopped_cleanly(s->root);
     }
     rq_root_close(s->root);
     if (s->loops != NULL) rq_loops_free(s->loops);

@@ -125,7 +125,11 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     if (has_manifest && m->in_use)
         return files_by_manifest(r, f == NULL ? &none : f, family, dir, &folder, arena, ret, why);
     *ret = folder;
-    return RQ_OK;
+    bool same = f != NULL && f->file_count == folder.count;
+    for (size_t i = 0; i < folder.count && same; i++)
+        same = names_file(f, folder.items[i]);
+    return same ? RQ_OK
+                : rq__drop_compacted(r, family, dir, arena, ret->items, &ret->count, why);
 }
 
 /* --- stores ----------------------------------------------------------------------------------- */

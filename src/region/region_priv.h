@@ -257,6 +257,11 @@ void rq__region_compact_task(rq_task *task);
 rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,
                         rq_error *why);
 
+/* --- compacted.c ------------------------------------------------------------------------------ */
+/* Of the files of a family's folder those go that another one replaced (HBase's compactions). */
+rq_err rq__drop_compacted(rq_region *r, rq_slice family, const char *dir, rq_arena *arena,
+                          const char **names, size_t *count, rq_error *why);
+
 /* --- layout.c --------------------------------------------------------------------------------- */
 /* Paths; in the arena, NULL when memory is out. */
 const char *rq__region_dir(rq_arena *arena, const rq_region_info *info);

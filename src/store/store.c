@@ -243,6 +243,14 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
         f.bulk_loaded = true;
         if (loaded_as > f.max_seqid) f.max_seqid = loaded_as;
     }
+    /* HBASE: HStoreFile.open: a file of a MOB compaction; its cells keep their numbers. */
+    rq_slice keep;
+    if (f.bulk_loaded &&
+        rq_hfile_reader_file_info(reader, RQ_SLICE_LIT("SKIP_RESET_SEQ_ID"), &keep) &&
+        keep.len == 1 && keep.ptr[0] != 0) {
+        f.bulk_loaded = false;
+        f.max_seqid++;
+    }
     *ret = f;
     return RQ_OK;
 }

@@ -2,6 +2,9 @@
 /* Which folders are taken, which are refused, and that a refused one stays as it was. */
 #include "world.h"
 
+#include "cell/cellblock.h"
+#include "proto/wal.pb-c.h"
+
 /* Opening fails with this error, its line says this, and not a byte has changed. */
 static void refused(world *w, rq_err error, const char *part)
 {
@@ -85,13 +88,15 @@ static void a_folder_of_another_hbase_version_is_refused(void **state)
     end(w);
 }
 
-static void a_folder_of_hbase_is_refused(void **state)
+static void a_damaged_folder_of_hbase_is_refused(void **state)
 {
     (void)state;
     world *w = empty();
     put_file(w, "hbase.version", "PBUF\n\0018");
     put_file(w, "data/default/t/.tabledesc/.tableinfo.0000000001.5", "hello");
-    refused(w, RQ_E_UNSUPPORTED, "Apache HBase");
+    refused(w, RQ_E_NOT_FOUND, "hbase.id"); /* it would be taken over, were it whole */
+    put_file(w, "MasterData/WALs/h,1,2/x", "no log");
+    refused(w, RQ_E_CORRUPT, "MasterData/WALs/h,1,2/x");
     end(w);
 }
 
@@ -104,19 +109,92 @@ static void a_folder_with_something_else_in_it_is_refused(void **state)
     end(w);
 }
 
+/* A log as HBase writes it, of one put into f of table t. */
+static void put_log(world *w, const char *path, const char *region, uint64_t seqid, bool compressed)
+{
+    uint8_t bytes[600] = "PWAL";
+    Pb__WALHeader header = PB__WALHEADER__INIT;
+    header.has_has_compression = header.has_compression = compressed;
+    size_t n = 4 + rq_put_varint(bytes + 4, pb__walheader__get_packed_size(&header));
+    n += pb__walheader__pack(&header, bytes + n);
+    Pb__WALKey key = PB__WALKEY__INIT;
+    key.encoded_region_name = (ProtobufCBinaryData){strlen(region), (uint8_t *)(uintptr_t)region};
+    key.table_name = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "t"};
+    key.log_sequence_number = seqid;
+    key.has_following_kv_count = true;
+    key.following_kv_count = 1;
+    n += rq_put_varint(bytes + n, pb__walkey__get_packed_size(&key));
+    n += pb__walkey__pack(&key, bytes + n);
+    rq_cell cell = {.row = (const uint8_t *)"r",
+                    .row_len = 1,
+                    .family = (const uint8_t *)"f",
+                    .family_len = 1,
+                    .timestamp = 1,
+                    .type = RQ_TYPE_PUT};
+    rq_cellblock cells = {.with_tags = true};
+    assert_int_equal(rq_cellblock_append(&cells, &cell), RQ_OK);
+    memcpy(bytes + n, cells.bytes.ptr, cells.bytes.len);
+    n += cells.bytes.len;
+    rq_cellblock_clear(&cells);
+    memcpy(bytes + n, "\0\0\0\0LAWP", 8);
+    n += 8;
+    char dir[100];
+    rq_error why = {0};
+    snprintf(dir, sizeof dir, "%.*s", (int)(strrchr(path, '/') - path), path);
+    assert_int_equal(rq_vfs_mkdirs(w->env->vfs, dir, &why), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(w->env->vfs, path, rq_slice_of(bytes, n), &why), RQ_OK);
+}
+
+/* The one region of t. */
+static void region_of_t(world *w, char ret[64])
+{
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    assert_int_equal(rq_vfs_list(w->env->vfs, "data/default/t", &a, &entries, &count, NULL), RQ_OK);
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].name[0] != '.') snprintf(ret, 64, "%s", entries[i].name);
+    rq_arena_clear(&a);
+}
+
 static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **state)
 {
     (void)state;
     static const char *const files[] = {"WALs/h,1,2/h%2C1%2C2.3", "MasterData/WALs/h,1,2/x"};
     for (size_t i = 0; i < RQ_ARRAY_LEN(files); i++) {
+        char region[64];
         world *w = with_a_table();
         put_file(w, files[i], "edits");
-        refused(w, RQ_E_STATE, "Apache HBase");
+        refused(w, RQ_E_CORRUPT, files[i]);
+        end(w);
+        w = with_a_table();
+        region_of_t(w, region);
+        put_log(w, files[i], region, 7, false);
+        refused(w, RQ_E_STATE, files[i]);
+        end(w);
+        w = with_a_table();
+        put_log(w, files[i], region, 7, true);
+        refused(w, RQ_E_UNSUPPORTED, "compressed");
         end(w);
     }
-    world *w = with_a_table(); /* empty folders are what a clean stop leaves */
+    world *w = with_a_table(); /* empty folders and logs of nothing are what a clean stop leaves */
     assert_int_equal(rq_vfs_mkdirs(w->env->vfs, "WALs/h,1,2-splitting", NULL), RQ_OK);
+    put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     assert_int_equal(world_open(w), RQ_OK);
+    rq_stat st;
+    assert_int_equal(rq_vfs_stat(w->env->vfs, "MasterData/WALs/h,1,2", &st, NULL), RQ_E_NOT_FOUND);
+    assert_int_equal(rq_vfs_stat(w->env->vfs, "MasterData/oldWALs/x", &st, NULL), RQ_OK);
+    end(w);
+}
+
+static void what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log(void **state)
+{
+    (void)state;
+    world *w = with_a_table();
+    assert_int_equal(world_open(w), RQ_OK);
+    assert_int_equal(world_close(w, false), RQ_OK);
+    put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
+    refused(w, RQ_E_STATE, "had not stopped cleanly");
     end(w);
 }
 
@@ -159,9 +237,10 @@ int main(void)
         cmocka_unit_test(a_running_server_keeps_others_out),
         cmocka_unit_test(a_newer_folder_is_refused),
         cmocka_unit_test(a_folder_of_another_hbase_version_is_refused),
-        cmocka_unit_test(a_folder_of_hbase_is_refused),
+        cmocka_unit_test(a_damaged_folder_of_hbase_is_refused),
         cmocka_unit_test(a_folder_with_something_else_in_it_is_refused),
         cmocka_unit_test(logs_of_an_hbase_that_ran_in_between_are_not_passed_over),
+        cmocka_unit_test(what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log),
         cmocka_unit_test(a_lost_version_file_does_not_cost_a_table),
         cmocka_unit_test(the_cluster_keeps_its_id),
     };

@@ -64,6 +64,7 @@ rq_err world_close(world *w, bool clean)
     rq_error why = {0};
     rq_err rc = rq_catalog_close(w->catalog, clean, &why);
     rq_err more = rq_engine_close(w->engine, clean && rc == RQ_OK, &why);
+    if (clean && rc == RQ_OK && more == RQ_OK) rq_root_stopped_cleanly(w->root);
     rq_root_close(w->root);
     w->catalog = NULL;
     w->engine = NULL;

@@ -19,6 +19,7 @@ import org.apache.hadoop.hbase.client.ConnectionFactory;
  *   bulk ZK-PORT FOLDER          HBase's bulk load tools against the server (BulkLoads)
  *   fill ZK-PORT ROUND FOLDER    tables of every kind, random histories (Contents); later rounds add to them
  *   dump ZK-PORT FILE            all that a client can see, as text
+ *   dumpoff ZK-PORT FILE         the table that fill leaves disabled
  * </pre>
  */
 public final class Main {
@@ -46,6 +47,15 @@ public final class Main {
       switch (words[0]) {
         case "bulk":
           new BulkLoads(connection, path).run();
+          break;
+        case "fill":
+          new Contents(connection).fill(Integer.parseInt(words[2]), path);
+          break;
+        case "dump":
+          new Contents(connection).dump(path);
+          break;
+        case "dumpoff":
+          new Contents(connection).dumpOff(path);
           break;
         default:
           throw new IllegalArgumentException(words[0]);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that HBase compacted and did not archive before it stopped. The file a compaction wrote
+ * names its inputs (COMPACTION_EVENT_KEY: "PBUF", CompactionEventTracker); inputs that still lie in
+ * the folder hold cells which the compaction dropped, deleted ones among them. HBase passes them
+ * over at an opening (HBASE: StoreEngine.refreshStoreFilesInternal,
+ * HStoreFile.getCompactedStoreFiles); so do we where the folder is believed, and put them aside.
+ */
+#include "region/engine_priv.h"
+
+#include "proto/files.pb-c.h"
+#include "store/pb_arena.h"
+
+static rq_err read_inputs(rq_slice event, const char *path, rq_arena *arena, rq_slice **ret,
+                          size_t *ret_count, rq_error *why)
+{
+    if (event.len < 4 || memcmp(event.ptr, "PBUF", 4) != 0)
+        return rq_fail(why, RQ_E_CORRUPT, "%s: COMPACTION_EVENT_KEY without its magic", path);
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, arena);
+    Pb__CompactionEventTracker *m =
+        pb__compaction_event_tracker__unpack(&memory.allocator, event.len - 4, event.ptr + 4);
+    if (m == NULL)
+        return rq_fail(why, memory.exhausted ? RQ_E_NO_MEMORY : RQ_E_CORRUPT,
+                       "%s: malformed COMPACTION_EVENT_KEY", path);
+    size_t n = m->n_compacted_store_file;
+    rq_slice *list = rq_arena_calloc(arena, n + 1, sizeof *list);
+    if (list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        list[i] = rq_slice_of(m->compacted_store_file[i].data, m->compacted_store_file[i].len);
+    *ret = list;
+    *ret_count = n;
+    return RQ_OK;
+}
+
+/* Which of `names` any file of the folder replaced. */
+static rq_err find_replaced(rq_vfs *vfs, const char *dir, const char *const *names, size_t count,
+                            rq_arena *arena, bool *replaced, rq_error *why)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *path = rq_arena_printf(arena, "%s/%s", dir, names[i]);
+        rq_hfile_reader *reader;
+        rq_slice event;
+        rq_slice *inputs = NULL;
+        size_t n = 0;
+        if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        RQ_TRY(rq_hfile_reader_open(vfs, path, NULL, false, &reader, why));
+        rq_err rc = RQ_OK;
+        if (rq_hfile_reader_file_info(reader, RQ_SLICE_LIT("COMPACTION_EVENT_KEY"), &event))
+            rc = read_inputs(event, path, arena, &inputs, &n, why);
+        rq_hfile_reader_unref(reader);
+        if (rc != RQ_OK) return rc;
+        for (size_t k = 0; k < count; k++)
+            for (size_t j = 0; j < n; j++)
+                if (k != i && rq_slice_eq(inputs[j], rq_slice_cstr(names[k]))) replaced[k] = true;
+    }
+    return RQ_OK;
+}
+
+rq_err rq__drop_compacted(rq_region *r, rq_slice family, const char *dir, rq_arena *arena,
+                          const char **names, size_t *count, rq_error *why)
+{
+    if (*count < 2) return RQ_OK;
+    bool *replaced = rq_arena_calloc(arena, *count, sizeof *replaced);
+    if (replaced == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    RQ_TRY(find_replaced(r->env.vfs, dir, names, *count, arena, replaced, why));
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++) {
+        if (!replaced[i]) {
+            names[kept++] = names[i];
+            continue;
+        }
+        rq_log_info(r->env.log, "region", "%s/%s was compacted, moved to archive/", dir, names[i]);
+        RQ_TRY(rq__archive_file(r->env.vfs, &r->info, family, names[i], why));
+    }
+    *count = kept;
+    return RQ_OK;
+}
