@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define CONNECTIONS_MAX 256
-#define FRAME_MAX (1 << 20)
+#define FRAME_MAX (64 << 20)
 
 static size_t request_len, response_len;
 static int listener, connections, depth = 1, server_core = -1;

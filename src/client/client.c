@@ -81,16 +81,16 @@ uint64_t rq_client_connects(const rq_client *c)
     return sum;
 }
 
-void rq_client_bytes(const rq_client *c, uint64_t *ret_out, uint64_t *ret_in)
+rq_client_traffic rq_client_traffic_now(const rq_client *c)
 {
-    *ret_out = *ret_in = 0;
+    rq_client_traffic sum = {0};
     for (size_t i = 0; i < c->all_count; i++) {
-        uint64_t out;
-        uint64_t in;
-        rq__conn_bytes(c->all[i], &out, &in);
-        *ret_out += out;
-        *ret_in += in;
+        rq_client_traffic t = rq__conn_traffic(c->all[i]);
+        sum.calls += t.calls;
+        sum.sent += t.sent;
+        sum.received += t.received;
     }
+    return sum;
 }
 
 const char *rq_client_cluster_id(const rq_client *c)

@@ -49,8 +49,13 @@ void rq_client_poll(rq_client *c, int64_t timeout_ns);
 int64_t rq_client_now_ns(void); /* CLOCK_MONOTONIC */
 /* Connections made so far, all servers. */
 uint64_t rq_client_connects(const rq_client *c);
-/* Bytes sent and received so far, all connections. */
-void rq_client_bytes(const rq_client *c, uint64_t *ret_out, uint64_t *ret_in);
+/* What went over the wire so far, all connections. */
+typedef struct rq_client_traffic {
+    uint64_t calls;
+    uint64_t sent; /* bytes */
+    uint64_t received;
+} rq_client_traffic;
+rq_client_traffic rq_client_traffic_now(const rq_client *c);
 const char *rq_client_cluster_id(const rq_client *c); /* empty when the registry does not say */
 
 /* Blocking: reads the table's regions. Belongs to the client. */

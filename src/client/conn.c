@@ -58,8 +58,7 @@ struct rq__conn {
     uint32_t free_head;
     size_t in_flight;
     uint64_t connects;
-    uint64_t bytes_out;
-    uint64_t bytes_in;
+    rq_client_traffic traffic;
 };
 
 int64_t rq_client_now_ns(void)
@@ -108,10 +107,9 @@ size_t rq__conn_in_flight(const rq__conn *c)
     return c->in_flight;
 }
 
-void rq__conn_bytes(const rq__conn *c, uint64_t *ret_out, uint64_t *ret_in)
+rq_client_traffic rq__conn_traffic(const rq__conn *c)
 {
-    *ret_out = c->bytes_out;
-    *ret_in = c->bytes_in;
+    return c->traffic;
 }
 
 uint64_t rq__conn_connects(const rq__conn *c)
@@ -334,6 +332,7 @@ rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slic
     c->calls[id] = (pending){.done = done, .ctx = ctx};
     c->calls[id].deadline_ns = rq_client_now_ns() + c->timeout_ns;
     c->in_flight++;
+    c->traffic.calls++;
     if (!c->is_dirty) {
         c->is_dirty = true;
         c->next_dirty = *c->dirty;
@@ -367,7 +366,7 @@ static void flush(rq__conn *c)
             return;
         }
         c->out_sent += (size_t)n;
-        c->bytes_out += (uint64_t)n;
+        c->traffic.sent += (uint64_t)n;
     }
     rq_buf_reset(&c->out);
     c->out_sent = 0;
@@ -482,7 +481,7 @@ static void take_input(rq__conn *c)
             return;
         }
         c->in.len += (size_t)n;
-        c->bytes_in += (uint64_t)n;
+        c->traffic.received += (uint64_t)n;
         if (!take_frames(c)) return;
         if ((size_t)n < room) return;
     }

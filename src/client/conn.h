@@ -60,8 +60,8 @@ void rq__conn_ready(rq__conn *c, uint32_t events);
 void rq__conn_check_timeouts(rq__conn *c, int64_t now_ns);
 /* Calls whose callbacks have not come yet. */
 size_t rq__conn_in_flight(const rq__conn *c);
-/* Bytes written and read, all its life. */
-void rq__conn_bytes(const rq__conn *c, uint64_t *ret_out, uint64_t *ret_in);
+/* All its life. */
+rq_client_traffic rq__conn_traffic(const rq__conn *c);
 /* Times it was connected. */
 uint64_t rq__conn_connects(const rq__conn *c);
 

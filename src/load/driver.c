@@ -377,8 +377,7 @@ static void measure(rq__bench *b)
     schedule s = {rq_client_now_ns(), o->rate, o->ramp_s, 0};
     usage before = {-1, -1};
     bool begun = false;
-    uint64_t sent = 0;
-    uint64_t received = 0;
+    rq_client_traffic earlier = {0};
     int64_t now = s.start_ns;
     b->begin_ns = s.start_ns + (int64_t)((o->ramp_s + o->warm_s) * SECOND_NS);
     b->end_ns = b->begin_ns + (int64_t)(o->seconds * SECOND_NS);
@@ -390,7 +389,7 @@ static void measure(rq__bench *b)
         if (!begun && now >= b->begin_ns) {
             begun = true;
             before = usage_now(o);
-            rq_client_bytes(b->client, &sent, &received);
+            earlier = rq_client_traffic_now(b->client);
         }
         if ((double)(now - b->interval_begin_ns) >= interval_s * SECOND_NS) {
             add_point(b, now);
@@ -402,9 +401,10 @@ static void measure(rq__bench *b)
     if (begun && before.server_s >= 0 && after.server_s >= 0)
         r->server_cpu_s = after.server_s - before.server_s;
     if (begun) r->own_cpu_s = after.own_s - before.own_s;
-    rq_client_bytes(b->client, &r->sent, &r->received);
-    r->sent -= sent;
-    r->received -= received;
+    r->traffic = rq_client_traffic_now(b->client);
+    r->traffic.calls -= earlier.calls;
+    r->traffic.sent -= earlier.sent;
+    r->traffic.received -= earlier.received;
     if (b->interval.total > 0) add_point(b, now);
     rq__process_memory(o->server_pid, &r->server_rss, &r->server_peak_rss);
     r->stopped = o->stop != NULL && *o->stop != 0;

@@ -99,9 +99,9 @@ typedef struct rq_load_report {
     uint64_t operations; /* that succeeded in the measured time */
     uint64_t failed;
     uint64_t rows_read, rows_written, cells_read, bytes_read, bytes_written;
-    uint64_t sent, received; /* on the wire in the measured time */
-    uint64_t misses;         /* rows asked for that were not there */
-    uint64_t checked;        /* rows and values that were verified */
+    rq_client_traffic traffic; /* in the measured time */
+    uint64_t misses;           /* rows asked for that were not there */
+    uint64_t checked;          /* rows and values that were verified */
     uint64_t wrong;
     char wrong_text[256]; /* the first */
     bool gave_up;

@@ -169,7 +169,8 @@ void rq_load_print_json(const rq_load_options *o, const rq_load_report *r, FILE 
         "\"rows_read\": %" PRIu64 ", \"rows_written\": %" PRIu64 ", \"cells_read\": %" PRIu64
         ", \"bytes_read\": %" PRIu64 ", \"bytes_written\": %" PRIu64 ", \"misses\": %" PRIu64 ", ",
         r->rows_read, r->rows_written, r->cells_read, r->bytes_read, r->bytes_written, r->misses);
-    fprintf(out, "\"sent\": %" PRIu64 ", \"received\": %" PRIu64 ", ", r->sent, r->received);
+    fprintf(out, "\"calls\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"received\": %" PRIu64 ", ",
+            r->traffic.calls, r->traffic.sent, r->traffic.received);
     fprintf(out,
             "\"verify\": %s, \"checked\": %" PRIu64 ", \"wrong\": %" PRIu64 ", \"wrong_text\": ",
             o->verify ? "true" : "false", r->checked, r->wrong);
