@@ -169,6 +169,29 @@ def a_server_that_dies_is_named_and_ends_the_run(tmp):
     assert "ConnectionLost" in out and "failed" in out, out
 
 
+def a_server_that_comes_back_has_everything(tmp):
+    """kill -9 under load and a start on the same ports: operations are repeated, none fails, and
+    everything acknowledged is there."""
+    server = rorqual.Server(tmp / "back", tmp / "back.log")
+    ports = [option for name, address in (("zk", server.zk), ("master", server.master),
+                                          ("rs", server.regionserver))
+             for option in (f"--{name}-port", address.rsplit(":", 1)[1])]
+    with subprocess.Popen([rorqual.BINARY, "bench", "--zk", server.zk, "--seconds", "60", "--operations",
+                           "60000", "--records", "2000", "--regions", "3", "--depth", "16", "--pause", "50",
+                           "--retries", "30", "--give-up", "50", "--verify", "--json", "-", "mixed"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        wait_for_load(server)
+        server.kill()
+        server = rorqual.Server(tmp / "back", tmp / "back.log", *ports)
+        out, err = run.communicate(timeout=120)
+    assert run.returncode == 0, (run.returncode, err, out[:1500])
+    report = json.loads(out)
+    lost = [e for e in report["errors"] if e["kind"] == "ConnectionLost"]
+    assert lost and lost[0]["repeated"] > 0, report["errors"]
+    assert report["failed"] == 0 and report["wrong"] == 0, report
+    assert server.stop() is None
+
+
 def ctrl_c_ends_with_a_report(tmp):
     server = rorqual.Server(tmp / "ctrlc", tmp / "ctrlc.log")
     with subprocess.Popen([rorqual.BINARY, "bench", "--zk", server.zk, "--seconds", "60", "--records",
@@ -211,7 +234,7 @@ def main():
             attempt("found by the master", verified, ["--bootstrap", server.master], "mixed")
             attempt(server_costs_are_told.__name__, server_costs_are_told, server)
             for run in (nobody_listens, a_server_that_dies_is_named_and_ends_the_run,
-                        ctrl_c_ends_with_a_report):
+                        a_server_that_comes_back_has_everything, ctrl_c_ends_with_a_report):
                 attempt(run.__name__, run, tmp)
             report.outcome("server stops in order", server.stop())
     return report.finish()
