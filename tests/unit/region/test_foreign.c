@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that others made: bulk loads into a region, and what HBase leaves in a family's folder. */
+#include "fixture.h"
+
+#include "hfile/writer.h"
+#include "region/bulk_load.h"
+#include "vfs/vfs.h"
+
+static int setup(void **state)
+{
+    real_env *e = calloc(1, sizeof *e);
+    real_env_open(e);
+    *state = e;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    real_env_close(*state);
+    free(*state);
+    return 0;
+}
+
+static rq_env *env_of(void **state)
+{
+    return &((real_env *)*state)->env;
+}
+
+/* A file of one put; with `replaced` (may be NULL) as a compaction would write it. */
+static void write_file(fixture *f, const char *path, const char *row, const char *family,
+                       int64_t ts, uint64_t seqid, const char *value, const char *replaced)
+{
+    rq_hfile_options o = rq_hfile_options_default();
+    rq_hfile_writer *w;
+    o.include_mvcc = seqid != 0;
+    rq_cell c = cell_of(family, "q", ts, RQ_TYPE_PUT, value);
+    c.row = (const uint8_t *)row;
+    c.row_len = (uint16_t)strlen(row);
+    c.seqid = seqid;
+    assert_ok(rq_hfile_writer_open(f->env->vfs, path, &o, &w, NULL));
+    assert_ok(rq_hfile_writer_append(w, &c, NULL));
+    rq_slice name = rq_slice_cstr(replaced == NULL ? "" : replaced);
+    if (replaced != NULL)
+        assert_ok(rq_hfile_writer_set_store_info(w, seqid, true, &name, 1, NULL));
+    assert_ok(rq_hfile_writer_finish(w, NULL, NULL));
+    rq_hfile_writer_close(w);
+}
+
+static rq_err load(fixture *f, const char *family, const char *path, bool assign, bool *ret_loaded)
+{
+    rq_bulk_file file = {rq_slice_cstr(family), path, path};
+    rq_bulk_load what = {
+        .source = f->env->vfs, .files = &file, .file_count = 1, .assign_seqid = assign};
+    return rq_region_bulk_load(f->region, &what, ret_loaded, NULL);
+}
+
+static void a_load_stands_between_the_writes_around_it(void **state)
+{
+    fixture f;
+    bool loaded;
+    fixture_open(&f, env_of(state), NULL, 0);
+    assert_ok(put(&f, "r", "a", "q", 5, "before"));
+    write_file(&f, "one", "r", "a", 5, 0, "loaded", NULL);
+    assert_ok(load(&f, "a", "one", true, &loaded));
+    assert_true(loaded);
+    assert_string_equal(get(&f, "r", "a", "q"), "loaded");
+    assert_ok(put(&f, "r", "a", "q", 5, "after"));
+    for (int round = 0; round < 3; round++) {
+        assert_string_equal(get(&f, "r", "a", "q"), "after");
+        fixture_stop(&f, round == 0);
+        fixture_start(&f);
+    }
+    fixture_close(&f);
+}
+
+/* Its cells carry numbers of another region's, far above ours. */
+static void a_load_without_a_number_of_its_own_can_be_overwritten(void **state)
+{
+    fixture f;
+    bool loaded;
+    fixture_open(&f, env_of(state), NULL, 0);
+    write_file(&f, "one", "r", "a", 5, 1000000, "loaded", NULL);
+    assert_ok(load(&f, "a", "one", false, &loaded));
+    assert_true(loaded);
+    assert_string_equal(get(&f, "r", "a", "q"), "loaded");
+    assert_ok(put(&f, "r", "a", "q", 5, "after"));
+    assert_string_equal(get(&f, "r", "a", "q"), "after");
+    fixture_stop(&f, true);
+    fixture_start(&f);
+    assert_string_equal(get(&f, "r", "a", "q"), "after");
+    fixture_close(&f);
+}
+
+static void what_does_not_belong_is_not_loaded(void **state)
+{
+    fixture f;
+    bool loaded = true;
+    rq_stat st;
+    fixture_open(&f, env_of(state), NULL, 0);
+    write_file(&f, "one", "r", "a", 5, 0, "v", NULL);
+    assert_err(load(&f, "none", "one", true, &loaded), RQ_E_DO_NOT_RETRY);
+    assert_false(loaded);
+    assert_err(load(&f, "b", "one", true, &loaded), RQ_E_INVALID_HFILE);
+    assert_err(load(&f, "a", "absent", true, &loaded), RQ_E_NOT_FOUND);
+    assert_ok(rq_vfs_stat(f.env->vfs, "one", &st, NULL));
+    assert_string_equal(read_text(&f, "", 0, true), "");
+    fixture_close(&f);
+}
+
+/* What HBase compacted and had no time to archive would bring deleted cells back. */
+static void inputs_of_a_compaction_that_still_lie_there_are_passed_over(void **state)
+{
+    static const family_def one[] = {{"a", {NULL}}};
+    fixture f;
+    rq_stat st;
+    fixture_open(&f, env_of(state), one, 1);
+    fixture_stop(&f, true);
+    const char *dir = rq_arena_printf(&f.arena, "data/default/t/%s/a", f.info.encoded);
+    const char *input = rq_arena_printf(&f.arena, "%s/0000000000000000000000000000000a", dir);
+    const char *output = rq_arena_printf(&f.arena, "%s/0000000000000000000000000000000b", dir);
+    write_file(&f, input, "deleted", "a", 5, 3, "v", "none");
+    write_file(&f, output, "r", "a", 5, 3, "v", "0000000000000000000000000000000a");
+    fixture_start(&f);
+    assert_string_equal(read_text(&f, "", 0, true), "r/a:q/5/Put=v\n");
+    assert_err(rq_vfs_stat(f.env->vfs, input, &st, NULL), RQ_E_NOT_FOUND);
+    const char *archived = rq_arena_printf(&f.arena, "archive/%s", input);
+    assert_ok(rq_vfs_stat(f.env->vfs, archived, &st, NULL));
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        T(a_load_stands_between_the_writes_around_it),
+        T(a_load_without_a_number_of_its_own_can_be_overwritten),
+        T(what_does_not_belong_is_not_loaded),
+        T(inputs_of_a_compaction_that_still_lie_there_are_passed_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
