@@ -5,7 +5,7 @@
  *   - no log in WALs/, MasterData/WALs/ or a recovered.edits/ holds an edit above what its family's
  *     files hold (the largest MAX_SEQ_ID_KEY): HBase would replay it, this server could not
  *   - no procedure in master:store is unfinished, but crashes of servers and what stands under them
- *   - every table keeps its files by the DEFAULT tracker
+ *   - every table keeps its files by the DEFAULT tracker, and none of them refers to another
  *
  * A log of a region or family whose folder is gone is of something dropped. HBASE: WALSplitter,
  * HRegion.replayRecoveredEditsIfAny, RegionProcedureStore.
@@ -217,6 +217,33 @@ static rq_err check_recovered(check *k, const char *region, rq_error *why)
     return RQ_OK;
 }
 
+/* Halves of a split or merge ("<file>.<region>") and links into other tables ("<table>=<region>-…")
+ * are files this version does not read. */
+static rq_err check_files(check *k, const char *region, rq_error *why)
+{
+    rq_dir_entry *families;
+    size_t count;
+    RQ_TRY(list(k->vfs, region, &k->arena, &families, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        rq_dir_entry *files;
+        size_t n;
+        if (!families[i].is_dir || families[i].name[0] == '.') continue;
+        if (strcmp(families[i].name, "recovered.edits") == 0) continue;
+        char *dir = rq_arena_printf(&k->arena, "%s/%s", region, families[i].name);
+        if (dir == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(list(k->vfs, dir, &k->arena, &files, &n, why));
+        for (size_t f = 0; f < n; f++)
+            if (files[f].name[0] != '.' && strpbrk(files[f].name, ".=") != NULL)
+                return rq_fail(
+                    why, RQ_E_UNSUPPORTED,
+                    "%s/%s refers to another file (of a split, a merge, a clone), which "
+                    "this version does not read: let HBase compact the table, major, and "
+                    "stop it cleanly; nothing was touched",
+                    dir, files[f].name);
+    }
+    return RQ_OK;
+}
+
 #define TRACKER RQ_SLICE_LIT("hbase.store.file-tracker.impl")
 
 /* The descriptor says it as a pair of strings: key, 0x12, length, value. */
@@ -259,6 +286,7 @@ static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_er
         char *region = rq_arena_printf(&k->arena, "%s/%s", dir, regions[i].name);
         if (region == NULL) return RQ_E_NO_MEMORY;
         RQ_TRY(check_recovered(k, region, why));
+        RQ_TRY(check_files(k, region, why));
     }
     return RQ_OK;
 }

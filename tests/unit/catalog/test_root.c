@@ -177,7 +177,16 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
         refused(w, RQ_E_UNSUPPORTED, "compressed");
         end(w);
     }
-    world *w = with_a_table(); /* empty folders and logs of nothing are what a clean stop leaves */
+    world *w = with_a_table();
+    char path[200];
+    char region[64];
+    region_of_t(w, region);
+    snprintf(path, sizeof path, "data/default/t/%s/f/%032d.%s", region, 1, region);
+    put_file(w, path, "half");
+    put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
+    refused(w, RQ_E_UNSUPPORTED, "refers to another file");
+    end(w);
+    w = with_a_table(); /* empty folders and logs of nothing are what a clean stop leaves */
     assert_int_equal(rq_vfs_mkdirs(w->env->vfs, "WALs/h,1,2-splitting", NULL), RQ_OK);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     assert_int_equal(world_open(w), RQ_OK);
