@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cell-block compression with zlib, snappy, lz4 and zstd; contract in compressor.h. */
+/* Cell-block compression with zlib, bzip2, snappy, lz4 and zstd; contract in compressor.h. */
 #include "rpc/compressor.h"
 
+#include <bzlib.h>
 #include <lz4.h>
 #include <snappy-c.h>
 #include <zlib.h>
@@ -87,6 +88,57 @@ static rq_err zlib_unpack(const rq_compressor *c, rq_slice packed, size_t raw_ma
     if (inflateInit2(&z, c->window) != Z_OK) return RQ_E_NO_MEMORY;
     rq_err rc = inflate_all(&z, c->window == WINDOW_GZIP, raw_max, out);
     inflateEnd(&z);
+    return rc;
+}
+
+/* ---- bzip2 streams --------------------------------------------------------------------------- */
+
+enum { BZIP2_BLOCK_100K = 9 }; /* as Hadoop's */
+
+static rq_err bzip2_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
+{
+    (void)c;
+    if (raw.len > INT32_MAX) return RQ_E_RESULT_TOO_LARGE;
+    /* The library's own bound for what does not shrink. */
+    size_t bound = raw.len + raw.len / 100 + 600;
+    RQ_TRY(rq_buf_reserve(out, bound));
+    unsigned len = (unsigned)bound;
+    int rc = BZ2_bzBuffToBuffCompress((char *)out->ptr + out->len, &len, (char *)raw.ptr,
+                                      (unsigned)raw.len, BZIP2_BLOCK_100K, 0, 0);
+    if (rc != BZ_OK) return rc == BZ_MEM_ERROR ? RQ_E_NO_MEMORY : RQ_E_IO;
+    out->len += len;
+    return RQ_OK;
+}
+
+static rq_err bunzip(bz_stream *z, size_t raw_max, rq_buf *out)
+{
+    size_t start = out->len;
+    int rc = BZ_OK;
+    while (rc != BZ_STREAM_END) {
+        size_t room;
+        RQ_TRY(step_room(out, start, raw_max, &room));
+        unsigned in_before = z->avail_in;
+        z->next_out = (char *)out->ptr + out->len;
+        z->avail_out = (unsigned)room;
+        rc = BZ2_bzDecompress(z);
+        size_t made = room - z->avail_out;
+        out->len += made;
+        if (rc == BZ_MEM_ERROR) return RQ_E_NO_MEMORY;
+        if (rc != BZ_OK && rc != BZ_STREAM_END) return RQ_E_CORRUPT;
+        /* Cut off: nothing goes in, nothing comes out. */
+        if (rc == BZ_OK && made == 0 && z->avail_in == in_before) return RQ_E_CORRUPT;
+    }
+    if (z->avail_in > 0) return RQ_E_CORRUPT;
+    return out->len - start > raw_max ? RQ_E_RESULT_TOO_LARGE : RQ_OK;
+}
+
+static rq_err bzip2_unpack(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out)
+{
+    (void)c;
+    bz_stream z = {.next_in = (char *)packed.ptr, .avail_in = (unsigned)packed.len};
+    if (BZ2_bzDecompressInit(&z, 0, 0) != BZ_OK) return RQ_E_NO_MEMORY;
+    rq_err rc = bunzip(&z, raw_max, out);
+    BZ2_bzDecompressEnd(&z);
     return rc;
 }
 
@@ -247,6 +299,7 @@ static const rq_compressor compressors[] = {
     BLOCKS(HADOOP "Lz4Codec", lz4, lz4_bound),
     BLOCKS(HBASE "aircompressor.Lz4Codec", lz4, lz4_bound),
     BLOCKS(HBASE "lz4.Lz4Codec", lz4, lz4_bound),
+    {HADOOP "BZip2Codec", 0, bzip2_pack, bzip2_unpack, NULL, NULL, NULL},
     {HADOOP "ZStandardCodec", 0, zstd_pack, zstd_unpack, NULL, NULL, NULL},
     BLOCKS(HBASE "aircompressor.ZstdCodec", zstd, ZSTD_compressBound),
     BLOCKS(HBASE "zstd.ZstdCodec", zstd, ZSTD_compressBound),

@@ -2,7 +2,8 @@
 /*
  * Compression of whole cell blocks, by the Java class a connection header names.
  *
- * Hadoop's codecs frame in two ways: as one stream of the library's own format (zlib, gzip, zstd),
+ * Hadoop's codecs frame in two ways: as one stream of the library's own format (zlib, gzip, bzip2,
+ * zstd),
  * or in blocks: be32 raw length, then (be32 compressed length, bytes) until the raw length is
  * reached, repeated to the end (snappy, lz4, and HBase's own zstd).
  */

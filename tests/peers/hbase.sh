@@ -34,6 +34,8 @@ server_cp() { local g=org.apache.hbase v=2.6.1
   resolve server-2 $g:hbase-server:$v $g:hbase-server:$v:test-jar $g:hbase-mapreduce:$v $g:hbase-mapreduce:$v:test-jar \
     $g:hbase-it:$v:test-jar $g:hbase-common:$v:test-jar $g:hbase-client:$v:test-jar $g:hbase-zookeeper:$v:test-jar \
     $g:hbase-thrift:$v $g:hbase-rest:$v $g:hbase-endpoint:$v $g:hbase-compression-aircompressor:$v junit:junit:4.13.2; cat "$cache/server-2/cp"; }
+# What LoadTestTool needs and the test jars do not bring.
+tools_cp() { local l=org.apache.logging.log4j v=2.17.2; resolve tools $l:log4j-api:$v $l:log4j-core:$v; cat "$cache/tools/cp"; }
 shell_cp() { resolve shell org.apache.hbase:hbase-shell:2.4.17; cat "$cache/shell/cp"
   [ -d "$cache/shell/jar" ] || unzip -q "$(tr ':' '\n' <"$cache/shell/cp" | grep '/hbase-shell-')" -d "$cache/shell/jar"; }
 property() { echo "<property><name>$1</name><value>$2</value></property>"; }
@@ -67,7 +69,7 @@ start)
   tail -n 20 "$dir/log" >&2; exit 1 ;;
 stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/null
   for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.2; done; kill -9 "$pid" 2>/dev/null && echo 'killed after 60 s' >&2; rm -f "$dir/pid" ;;
-run) cp=$(server_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
+run) cp=$(server_cp):$(tools_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
 shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"
   exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;
 *) echo "unknown verb: $verb" >&2; exit 2 ;;

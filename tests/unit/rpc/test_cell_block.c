@@ -79,6 +79,7 @@ static const char *const compressors[] = {
     "org.apache.hadoop.io.compress.Lz4Codec",
     "org.apache.hadoop.io.compress.ZStandardCodec",
     "org.apache.hadoop.hbase.io.compress.zstd.ZstdCodec",
+    "org.apache.hadoop.io.compress.BZip2Codec",
 };
 
 static void check_round_trip(const rq_compressor *c, const uint8_t *raw, size_t len)

@@ -10,14 +10,17 @@ import static rorqual.tests.client26.Text.rowLine;
 import static rorqual.tests.client26.Text.untimed;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.ClusterMetrics;
 import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.ServerName;
@@ -27,6 +30,7 @@ import org.apache.hadoop.hbase.client.AsyncTable;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
 import org.apache.hadoop.hbase.client.HTableMultiplexer;
+import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
@@ -43,6 +47,8 @@ import rorqual.tests.support.Ticks;
 /** Ways to find the server and to speak to it: registries, codecs, compression, many calls in flight. */
 public final class Connections implements Program {
     private static final String RPC_REGISTRY = "org.apache.hadoop.hbase.client.RpcConnectionRegistry";
+
+    private static final String AIRCOMPRESSOR = "org.apache.hadoop.hbase.io.compress.aircompressor.";
 
     private final Cluster cluster;
 
@@ -112,7 +118,27 @@ public final class Connections implements Program {
                 new RowFilter(CompareOperator.EQUAL, new SubstringComparator("use")))), "scan");
             t.delete(new ArrayList<>(List.of(delete("use1"), delete("zuse"))));
             Ticks.next();
+            large(t);
         }
+    }
+
+    /** Answers and requests of many blocks of a compressor: some that shrink well, some not at all. */
+    private static void large(Table t) throws Exception {
+        byte[] random = new byte[300_000];
+        new Random(1).nextBytes(random);
+        List<Put> puts = new ArrayList<>();
+        for (int i = 0; i < 6; i++) {
+            puts.add(new Put(b("large" + i)).addColumn(b("f"), b("q"), i % 2 == 0 ? random : new byte[200_000 + i]));
+        }
+        t.put(puts);
+        int found = 0;
+        for (Result result : Text.results(t, Text.prefix(b("large")))) {
+            Expect.that(Arrays.equals(CellUtil.cloneValue(puts.get(found).get(b("f"), b("q")).get(0)), result.value()), "large" + found);
+            found++;
+        }
+        Expect.equal(6, found, "large rows");
+        t.delete(new ArrayList<>(List.of(delete("large0"), delete("large1"), delete("large2"), delete("large3"), delete("large4"), delete("large5"))));
+        Ticks.next();
     }
 
     private void codecs(Steps steps) {
@@ -120,7 +146,11 @@ public final class Connections implements Program {
             {"cell blocks with tags", "hbase.client.rpc.codec", "org.apache.hadoop.hbase.codec.KeyValueCodecWithTags"},
             {"cell blocks of CellCodec", "hbase.client.rpc.codec", "org.apache.hadoop.hbase.codec.CellCodec"},
             {"cell blocks compressed", "hbase.client.rpc.compressor", "org.apache.hadoop.io.compress.GzipCodec"},
-            {"cell blocks compressed by DefaultCodec", "hbase.client.rpc.compressor", "org.apache.hadoop.io.compress.DefaultCodec"}};
+            {"cell blocks compressed by DefaultCodec", "hbase.client.rpc.compressor", "org.apache.hadoop.io.compress.DefaultCodec"},
+            {"cell blocks compressed by BZip2Codec", "hbase.client.rpc.compressor", "org.apache.hadoop.io.compress.BZip2Codec"},
+            {"cell blocks compressed by Snappy", "hbase.client.rpc.compressor", AIRCOMPRESSOR + "SnappyCodec"},
+            {"cell blocks compressed by LZ4", "hbase.client.rpc.compressor", AIRCOMPRESSOR + "Lz4Codec"},
+            {"cell blocks compressed by Zstd", "hbase.client.rpc.compressor", AIRCOMPRESSOR + "ZstdCodec"}};
         for (String[] line : settings) {
             steps.run(line[0], () -> {
                 Configuration conf = Cluster.configuration(Cluster.zookeeper());
