@@ -10,6 +10,7 @@
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make crash     kill -9 rounds (ROUNDS, default 50)     make sim   power-cut seeds (SEEDS, default 500)
+#   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
 
 SHELL := /bin/sh
@@ -20,7 +21,7 @@ ROUNDS ?= 50
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine crash sim format format-check clean
+.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine crash sim oracle format format-check clean
 all: build/rorqual
 
 setup:
@@ -90,6 +91,10 @@ crash: build/rorqual
 sim: build/rorqual
 	@ninja -C build -j $(JOBS) --quiet
 	@SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
+
+oracle: build/rorqual
+	@tools/setup test
+	@SEEDS=$(if $(filter command environment,$(origin SEEDS)),$(SEEDS),100) tests/e2e/oracle.py
 
 format:
 	@tools/setup all

@@ -230,6 +230,12 @@ void rq__store_request_compaction(rq__region_store *s, int wanted)
     r->env.executor->submit(r->env.executor, RQ_POOL_COMPACT, &s->task);
 }
 
+void rq_region_compact_if_due(rq_region *r)
+{
+    for (size_t i = 0; i < r->store_count; i++)
+        rq__store_request_compaction(&r->stores[i], 1);
+}
+
 rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *why)
 {
     size_t hint = 0;

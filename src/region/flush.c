@@ -349,8 +349,6 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
     if (rc != RQ_OK) remove_written(&f);
     rq__gate_leave(&r->flush_gate, r->env.executor);
     if (rc == RQ_OK && ret_flushed != NULL) *ret_flushed = f.count > 0;
-    for (size_t i = 0; i < f.count && rc == RQ_OK; i++)
-        rq__store_request_compaction(f.parts[i].store, 1);
     clear(&f);
     if (rc == RQ_OK) rq__engine_poke_held(r->engine);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
@@ -432,6 +430,8 @@ static void flush_in_background(rq_region *r)
                                  NULL, &why);
     if (rc != RQ_OK)
         rq_log_warn(r->env.log, "region", "%s: flush failed: %s", r->info.encoded, why.message);
+    else
+        rq_region_compact_if_due(r);
 }
 
 void rq__region_flush_task(rq_task *task)

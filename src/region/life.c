@@ -147,17 +147,43 @@ static void override_u32(const rq_table_schema *t, const rq_family_schema *f, co
     if (v > 0) *value = v;
 }
 
-static void override_period(const rq_table_schema *t, const rq_family_schema *f, int64_t *value)
+/* A setting as a C string; false if there is none or it is longer than a number is. */
+static bool setting_text(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                         char text[static 24])
 {
-    rq_slice text;
-    char digits[24];
-    if (!rq_schema_setting(t, f, "hbase.hregion.majorcompaction", &text)) return;
-    if (text.len == 0 || text.len >= sizeof digits) return;
-    memcpy(digits, text.ptr, text.len);
-    digits[text.len] = '\0';
+    rq_slice given;
+    if (!rq_schema_setting(t, f, property, &given) || given.len == 0 || given.len >= 24)
+        return false;
+    memcpy(text, given.ptr, given.len);
+    text[given.len] = '\0';
+    return true;
+}
+
+static void override_i64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                         int64_t *value)
+{
+    char text[24];
     char *end;
-    long long v = strtoll(digits, &end, 10);
+    if (!setting_text(t, f, property, text)) return;
+    long long v = strtoll(text, &end, 10);
     if (*end == '\0' && v >= 0) *value = v;
+}
+
+static void override_u64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                         uint64_t *value)
+{
+    int64_t v = -1;
+    override_i64(t, f, property, &v);
+    if (v >= 0) *value = (uint64_t)v;
+}
+
+static void override_ratio(const rq_table_schema *t, const rq_family_schema *f, double *value)
+{
+    char text[24];
+    char *end;
+    if (!setting_text(t, f, "hbase.hstore.compaction.ratio", text)) return;
+    double v = strtod(text, &end);
+    if (*end == '\0' && v > 0 && v < 1e9) *value = v;
 }
 
 /* HBASE: a table or family may carry compaction settings of its own. */
@@ -168,7 +194,10 @@ static void settle_compaction(rq__region_store *s, const rq_engine *e, const rq_
     override_u32(t, f, "hbase.hstore.compaction.min", &s->compaction.min_files);
     override_u32(t, f, "hbase.hstore.compaction.max", &s->compaction.max_files);
     override_u32(t, f, "hbase.hstore.blockingStoreFiles", &s->compaction.blocking_files);
-    override_period(t, f, &s->compaction.major_period_ms);
+    override_u64(t, f, "hbase.hstore.compaction.min.size", &s->compaction.min_bytes);
+    override_u64(t, f, "hbase.hstore.compaction.max.size", &s->compaction.max_bytes);
+    override_ratio(t, f, &s->compaction.ratio);
+    override_i64(t, f, "hbase.hregion.majorcompaction", &s->compaction.major_period_ms);
     if (s->compaction.min_files < 2) s->compaction.min_files = 2;
 }
 
@@ -374,6 +403,8 @@ static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_sche
     r->schema = rq_table_schema_ref(schema);
     r->flush_bytes = schema->flush_bytes != 0 ? schema->flush_bytes : e->flush_bytes;
     r->blocking_bytes = r->flush_bytes * e->block_multiplier;
+    r->cell_bytes_max = e->cell_bytes_max;
+    override_u64(schema, NULL, "hbase.server.keyvalue.maxsize", &r->cell_bytes_max);
     r->stores = rq_arena_calloc(&r->arena, schema->family_count + 1, sizeof *r->stores);
     r->dir = rq__region_dir(&r->arena, info);
     rq_err rc = rq_region_info_make(&r->arena, info->ns, info->qualifier, info->start_key,

@@ -26,6 +26,11 @@ rq_engine *rq_region_engine(const rq_region *r)
     return r->engine;
 }
 
+uint64_t rq_region_cell_bytes_max(const rq_region *r)
+{
+    return r->cell_bytes_max;
+}
+
 uint64_t rq_region_open_seqid(const rq_region *r)
 {
     return r->open_seqid;

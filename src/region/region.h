@@ -111,6 +111,9 @@ const rq_region_info *rq_region_get_info(const rq_region *r);
 /* A new reference to the schema it was opened with. */
 rq_table_schema *rq_region_schema(const rq_region *r);
 rq_engine *rq_region_engine(const rq_region *r);
+/* The largest cell it takes (hbase.server.keyvalue.maxsize, the table's or the server's); 0: any.
+ */
+uint64_t rq_region_cell_bytes_max(const rq_region *r);
 /* The first number given after opening: meta's info:seqnumDuringOpen. */
 uint64_t rq_region_open_seqid(const rq_region *r);
 /* The newest visible sequence id. */
@@ -154,6 +157,9 @@ rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slic
 /* Flushes (all families when family.len == 0) and waits. */
 RQ_NODISCARD
 rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
+/* Asks for a compaction of each store that has enough files, as the background flush does after
+ * itself; a flush on request does not (HBASE: FlushRegionCallable). Returns at once. */
+void rq_region_compact_if_due(rq_region *r);
 /* Asks for a compaction and returns at once. */
 RQ_NODISCARD
 rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *why);

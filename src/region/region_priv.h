@@ -112,6 +112,7 @@ struct rq_region {
     uint64_t open_seqid;      /* const: the first number after opening */
     uint64_t flush_bytes;     /* const */
     uint64_t blocking_bytes;  /* const */
+    uint64_t cell_bytes_max;  /* const; 0: no limit */
     rq_wal_region *log;       /* const until closed */
     rq_region *next;          /* the engine's list and lock */
     rq_region **link;

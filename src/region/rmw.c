@@ -348,7 +348,7 @@ static rq_err reckon(run *u, const rq_mutation *m, const rq_cell *d, const rq_ce
     } else if (ret->timestamp == RQ_TIMESTAMP_LATEST) {
         ret->timestamp = u->now_ms;
     }
-    uint64_t limit = u->region->engine->cell_bytes_max;
+    uint64_t limit = u->region->cell_bytes_max;
     size_t size = rq_cell_serialized_len(ret, true) + 4;
     if (limit > 0 && size > limit)
         return rq_fail(u->why, RQ_E_DO_NOT_RETRY,
@@ -378,7 +378,10 @@ static rq_err run_deltas(run *u, const rq_mutation *m)
         rq_cell fresh;
         RQ_TRY(reckon(u, m, d, found ? &old[at] : NULL, &fresh));
         RQ_TRY(add_cell(u, m, fresh));
-        if (m->return_results) RQ_TRY(rq_cellblock_append(&u->op->result, &fresh));
+        if (!m->return_results) continue;
+        /* HBase shows the tags of a new column to nobody, not even to a codec with tags. */
+        if (!found) fresh.tags_len = 0;
+        RQ_TRY(rq_cellblock_append(&u->op->result, &fresh));
     }
     return RQ_OK;
 }
@@ -422,14 +425,25 @@ static rq_err run_mutation(run *u, const rq_mutation *m)
 static rq_err check_mutations(const run *u)
 {
     const rq_row_op *op = u->op;
-    bool atomic = op->condition_count > 0 || op->mutation_count > 1 || op->multi_row;
+    bool atomic = op->mutation_count > 1 || op->multi_row;
     for (size_t i = 0; i < op->condition_count; i++) {
         rq_mutation row_only = {.type = RQ_MUTATE_PUT, .row = op->conditions[i].row};
         RQ_TRY(rq__mutation_check(u->region, &row_only, true, u->now_ms, u->why));
     }
+    if (op->condition_count > 0) return check_rows(u);
     for (size_t i = 0; i < op->mutation_count; i++)
         RQ_TRY(rq__mutation_check(u->region, &op->mutations[i], atomic, u->now_ms, u->why));
-    return check_rows(u);
+    return RQ_OK;
+}
+
+/* HBASE: HRegion.checkAndMutateInternal: what a mutation is made of is looked at when it is done.
+ */
+static rq_err check_conditional_mutations(const run *u)
+{
+    const rq_row_op *op = u->op;
+    for (size_t i = 0; i < op->mutation_count && op->condition_count > 0; i++)
+        RQ_TRY(rq__mutation_check(u->region, &op->mutations[i], true, u->now_ms, u->why));
+    return RQ_OK;
 }
 
 static rq_err find_duplicate(run *u)
@@ -453,6 +467,7 @@ static rq_err run_op(run *u)
     RQ_TRY(find_duplicate(u));
     RQ_TRY(check_conditions(u, &op->processed));
     if (!op->processed) return RQ_OK;
+    RQ_TRY(check_conditional_mutations(u));
     for (size_t i = 0; i < op->mutation_count; i++)
         RQ_TRY(run_mutation(u, &op->mutations[i]));
     RQ_TRY(rq__group_commit(r, u->now_ms, u->remembers ? op->nonce_group : 0,

@@ -295,14 +295,14 @@ static rq_err check_cell(const rq_region *r, const rq_mutation *m, const rq_cell
     if (c->timestamp < 0)
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Timestamp cannot be negative. ts=%lld",
                        (long long)c->timestamp);
-    if (e->cell_bytes_max > 0) {
+    if (r->cell_bytes_max > 0) {
         rq_cell whole = *c;
         whole.row_len = (uint16_t)m->row.len;
         size_t size =
             rq_cell_serialized_len(&whole, true) + 4; /* HBASE: estimatedSerializedSizeOf */
-        if (size > e->cell_bytes_max)
+        if (size > r->cell_bytes_max)
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Cell with size %zu exceeds limit of %llu bytes",
-                           size, (unsigned long long)e->cell_bytes_max);
+                           size, (unsigned long long)r->cell_bytes_max);
     }
     if (m->type == RQ_MUTATE_PUT && e->timestamp_slop_ms != INT64_MAX &&
         c->timestamp != RQ_TIMESTAMP_LATEST && c->timestamp > now_ms + e->timestamp_slop_ms)

@@ -155,7 +155,9 @@ static void unref_region(void *thing)
 static rq_err flush_work(rq__blocking *b)
 {
     flush_job *f = RQ_CONTAINER_OF(b, flush_job, blocking);
-    return rq_region_flush(f->region, f->family, &f->flushed, &b->why);
+    rq_err rc = rq_region_flush(f->region, f->family, &f->flushed, &b->why);
+    if (rc == RQ_OK) rq_region_compact_if_due(f->region); /* HBASE: RSRpcServices.flushRegion */
+    return rc;
 }
 
 static void flush_answer(rq__blocking *b)

@@ -336,7 +336,7 @@ static rq_err decode_atomic(multi_job *m, const Pb__RegionAction *ra, rq_mutatio
         if (ra->action[i]->mutation == NULL)
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Atomic put and/or delete only");
         RQ_TRY(rq__decode_mutation(ra->action[i]->mutation, m->region, &m->cells,
-                                   m->job.service->cell_bytes_max, &m->job.call->arena,
+                                   rq_region_cell_bytes_max(m->region), &m->job.call->arena,
                                    &mutations[i], &nonce, why));
         if (nonce != 0) *ret_nonce = nonce;
     }
@@ -469,11 +469,18 @@ static rq_err collect(multi_job *m, const Pb__Action *action, bool *ret_flush, r
     uint64_t nonce = 0;
     bool reads = is_read_modify_write(proto);
     if (mutation == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc = rq__decode_mutation(proto, m->region, &m->cells, m->job.service->cell_bytes_max,
-                                    arena, mutation, &nonce, why);
+    rq_err rc =
+        rq__decode_mutation(proto, m->region, &m->cells, rq_region_cell_bytes_max(m->region), arena,
+                            mutation, &nonce, why);
     m->cells = before;
     rq__skip_cells(proto, &m->cells);
     if (rc != RQ_OK && reads) return rc;
+    /* What spoils puts and deletes leaves the next append or increment alone. */
+    if (reads && m->collecting != NULL && m->collecting->spoilt != RQ_OK) {
+        batch *spoilt = m->collecting;
+        m->collecting = NULL;
+        batch_submit(m, spoilt, false);
+    }
     batch *b = collecting_batch(m);
     if (b == NULL) return RQ_E_NO_MEMORY;
     if (rc != RQ_OK && b->spoilt == RQ_OK) {

@@ -29,7 +29,6 @@ struct rq_client_service {
     rq__loop_state *loop_states; /* one per loop */
     rq__leases *leases;
     /* settings */
-    uint64_t cell_bytes_max;
     uint64_t result_bytes_max; /* of a scan or multi answer */
     uint64_t block_bytes_max;  /* that a multi reads */
     uint64_t lease_ms;

@@ -265,7 +265,6 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->loops = o->loops;
     s->machine = o->machine;
     s->data_path = o->data_path;
-    s->cell_bytes_max = (uint64_t)rq_config_int(o->config, RQ_SET_CELL_MAX);
     take_result_limits(s, o->config);
     s->lease_ms = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNER_LEASE);
     s->rpc_timeout_ms = (uint64_t)rq_config_int(o->config, RQ_SET_RPC_TIMEOUT);

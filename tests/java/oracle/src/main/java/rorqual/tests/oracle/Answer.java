@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.oracle;
+
+import java.lang.reflect.UndeclaredThrowableException;
+import java.util.Iterator;
+import java.util.concurrent.ExecutionException;
+import java.util.regex.Pattern;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.CellUtil;
+import org.apache.hadoop.hbase.PrivateCellUtil;
+import org.apache.hadoop.hbase.Tag;
+import org.apache.hadoop.hbase.client.CheckAndMutateResult;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.RetriesExhaustedException;
+import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
+import org.apache.hadoop.hbase.util.Bytes;
+import org.apache.hadoop.ipc.RemoteException;
+
+/** What a server answered, as lines of text in which nothing is left that differs between two right servers. */
+final class Answer {
+    private static final Pattern[] OWN = {
+        // Region names carry the moment of the table's creation; hosts, ports and call numbers are the peer's own.
+        Pattern.compile("\\d{13}\\.[0-9a-f]{32}\\.?"), Pattern.compile("\\b[0-9a-f]{32}\\b"),
+        Pattern.compile("(localhost|127\\.0\\.0\\.1)[:/,0-9.a-z]*"), Pattern.compile("\\b\\d{19}\\b")};
+    private final Place place;
+    private final StringBuilder text = new StringBuilder();
+    private byte[] partsOf;
+
+    Answer(Place place) {
+        this.place = place;
+    }
+
+    String text() {
+        return text.toString();
+    }
+
+    void say(Object something) {
+        text.append(something).append('\n');
+    }
+
+    void thing(Object thing) {
+        if (thing == null) {
+            say("null");
+        } else if (thing instanceof Result result) {
+            result(result);
+        } else if (thing instanceof CheckAndMutateResult checked) {
+            say(checked.isSuccess() ? "done" : "not done");
+            if (checked.getResult() != null) {
+                result(checked.getResult());
+            }
+        } else if (thing instanceof Throwable failed) {
+            failure(failed);
+        } else {
+            say(thing);
+        }
+    }
+
+    void result(Result result) {
+        text.append("Result");
+        if (result.getExists() != null) {
+            text.append(" exists=").append(result.getExists());
+        }
+        if (result.isStale()) {
+            text.append(" stale");
+        }
+        text.append('\n');
+        cells(result);
+    }
+
+    /** Where a limit in bytes cuts a row depends on the sizes of Java's objects: the parts of a row are put together again. */
+    void part(Result result) {
+        if (!Bytes.equals(result.getRow(), partsOf)) {
+            result(result);
+            partsOf = result.getRow();
+        } else {
+            cells(result);
+        }
+    }
+
+    private void cells(Result result) {
+        if (result.rawCells() != null) {
+            for (Cell cell : result.rawCells()) {
+                cell(cell);
+            }
+        }
+    }
+
+    private void cell(Cell cell) {
+        byte[] value = CellUtil.cloneValue(cell);
+        text.append("  ").append(Bytes.toStringBinary(CellUtil.cloneRow(cell))).append('/').append(Bytes.toString(CellUtil.cloneFamily(cell)))
+            .append(':').append(Bytes.toStringBinary(CellUtil.cloneQualifier(cell))).append(" @").append(place.time(cell.getTimestamp()))
+            .append(' ').append(cell.getType()).append(' ')
+            .append(value.length <= 40 ? Bytes.toStringBinary(value) : value.length + " bytes, hash " + Bytes.hashCode(value));
+        for (Iterator<Tag> tags = PrivateCellUtil.tagsIterator(cell); tags.hasNext();) {
+            Tag tag = tags.next();
+            text.append(" tag").append(tag.getType()).append('=').append(Bytes.toStringBinary(Tag.cloneValue(tag)));
+        }
+        text.append('\n');
+    }
+
+    void failure(Throwable thrown) {
+        Throwable e = thrown;
+        while (true) {
+            if (e instanceof RetriesExhaustedWithDetailsException details) {
+                text.append("thrown for single actions:\n");
+                details.getCauses().stream().map(this::described).sorted().forEach(this::say);
+                return;
+            }
+            boolean wrapper = e instanceof RetriesExhaustedException || e instanceof java.io.UncheckedIOException
+                || e instanceof ExecutionException || e instanceof UndeclaredThrowableException
+                || e.getClass() == RuntimeException.class;
+            if (!wrapper || e.getCause() == null) {
+                break;
+            }
+            e = e.getCause();
+        }
+        say((thrown instanceof RetriesExhaustedException ? "thrown after a retry " : "thrown ") + described(e));
+    }
+
+    /** Class and first line. */
+    private String described(Throwable thrown) {
+        Throwable e = thrown;
+        // A scanner's own exception around the server's.
+        while (e.getCause() != null && (e.getCause() instanceof RemoteException || e.getMessage() == null)) {
+            e = e.getCause();
+        }
+        if (e instanceof RemoteException remote) {
+            e = remote.unwrapRemoteException();
+        }
+        String name = e instanceof RemoteException remote ? remote.getClassName() : e.getClass().getName();
+        String message = String.valueOf(e.getMessage());
+        int end = message.indexOf('\n');
+        message = end < 0 ? message : message.substring(0, end);
+        while (message.startsWith(name + ": ")) {
+            message = message.substring(name.length() + 2);
+        }
+        // Here the class of an exception within a filter is in the text; HBase has it in the stack behind.
+        if (name.equals("java.io.IOException")) {
+            message = message.replaceFirst("^java\\.lang\\.(IllegalArgument|Runtime)Exception: ", "");
+        }
+        // An exception of Java without a text arrives as an IOException with none.
+        if (name.equals(message) || message.matches("java\\.lang\\.NullPointerException|Cannot \\w+ .* because .* is null")) {
+            message = "";
+        }
+        // Rorqual does not spell the table's whole descriptor out behind it.
+        message = message.replaceFirst("( in table '[^']*').*", "$1");
+        for (Pattern own : OWN) {
+            message = own.matcher(message).replaceAll("#");
+        }
+        return name.replaceFirst("org\\.apache\\.hadoop\\.hbase\\.", "") + ": " + message;
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.oracle;
+
+/** One step of a history. */
+final class Operation {
+    interface Action {
+        void run(Place place, Answer answer) throws Exception;
+    }
+
+    /** What it does, for people. */
+    final String text;
+    /** Does it change anything? What does not can be left out of a shrunken history. */
+    final boolean writes;
+    /** Does the server choose a timestamp in it? */
+    final boolean stamped;
+    final Action action;
+
+    private Operation(String text, boolean writes, boolean stamped, Action action) {
+        this.text = text;
+        this.writes = writes;
+        this.stamped = stamped;
+        this.action = action;
+    }
+
+    static Operation read(String text, Action action) {
+        return new Operation(text, false, false, action);
+    }
+
+    static Operation write(String text, Action action) {
+        return new Operation(text, true, false, action);
+    }
+
+    /** A write in which the server chooses a timestamp. */
+    static Operation stamped(String text, Action action) {
+        return new Operation(text, true, true, action);
+    }
+
+    /** The operation of that number in the world's history. It is made anew for each server: clients keep state in requests. */
+    static Operation make(World world, int number) {
+        Dice dice = new Dice(world.seed, number);
+        if (number == 0) {
+            return new Upkeep(world, dice).bulk();
+        }
+        // A history has moods: mostly writing, then mostly reading.
+        int writes = number % 60 < 25 ? 75 : 15;
+        int kind = dice.below(100);
+        if (kind < 4) {
+            return new Upkeep(world, dice).any();
+        }
+        return kind < writes ? new Writes(world, dice).any() : new Reads(world, dice).any();
+    }
+}

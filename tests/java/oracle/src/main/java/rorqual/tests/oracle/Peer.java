@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.oracle;
+
+import java.io.IOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.codec.KeyValueCodecWithTags;
+
+/** One of the two servers. */
+final class Peer implements AutoCloseable {
+    final String name;
+    final Admin admin;
+    private final Connection plain;
+    private final Connection tags;
+
+    Peer(String name, String zookeeper) throws IOException {
+        this.name = name;
+        plain = ConnectionFactory.createConnection(configuration(zookeeper));
+        Configuration withTags = configuration(zookeeper);
+        withTags.set("hbase.client.rpc.codec", KeyValueCodecWithTags.class.getName());
+        tags = ConnectionFactory.createConnection(withTags);
+        admin = plain.getAdmin();
+    }
+
+    private static Configuration configuration(String zookeeper) {
+        Configuration conf = HBaseConfiguration.create();
+        int colon = zookeeper.lastIndexOf(':');
+        conf.set("hbase.zookeeper.quorum", zookeeper.substring(0, colon));
+        conf.set("hbase.zookeeper.property.clientPort", zookeeper.substring(colon + 1));
+        // An exception that clients may retry is an answer too: it is not to be hidden for long.
+        conf.setInt("hbase.client.retries.number", 1);
+        conf.setInt("hbase.client.pause", 3);
+        conf.setInt("hbase.rpc.timeout", 120_000);
+        conf.setInt("hbase.client.operation.timeout", 240_000);
+        conf.setInt("hbase.client.meta.operation.timeout", 240_000);
+        conf.setInt("hbase.client.scanner.timeout.period", 120_000);
+        // The size of a cell is for the server to judge.
+        conf.setInt("hbase.client.keyvalue.maxsize", 0);
+        return conf;
+    }
+
+    Connection connection(boolean withTags) {
+        return withTags ? tags : plain;
+    }
+
+    void drop(TableName table) throws IOException {
+        if (admin.isTableEnabled(table)) {
+            admin.disableTable(table);
+        }
+        admin.deleteTable(table);
+    }
+
+    @Override
+    public void close() throws IOException {
+        admin.close();
+        plain.close();
+        tags.close();
+    }
+}

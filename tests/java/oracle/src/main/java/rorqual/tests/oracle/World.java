@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.oracle;
+
+import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.hbase.HConstants;
+import org.apache.hadoop.hbase.KeepDeletedCells;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.TableDescriptor;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.compress.Compression;
+import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
+import org.apache.hadoop.hbase.regionserver.BloomType;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * What a seed's history is about: the table with its random family settings, and few rows, columns and timestamps, so that
+ * everything collides with everything.
+ *
+ * <p>Explicit timestamps are small numbers, or so many seconds before {@link #origin}, the start of the history. Times to live
+ * lie in the middle between two of the latter, so that nothing expires while a history runs, and what is to have expired has so
+ * from the beginning.
+ */
+final class World {
+    static final long STEP = 400_000;
+    static final long[] LIVES = {600_000, 1_400_000};
+    static final int MAX_CELL = 3000;
+    private static final String[] ALL_ROWS = {"a", "a\0", "aa", "ab", "abc", "b", "b\u00ff", "ba", "c", "ca", "cb", "d", "e", "\u00ff"};
+
+    final long seed;
+    final long origin;
+    final List<byte[]> families = new ArrayList<>();
+    final List<byte[]> rows = new ArrayList<>();
+    final List<byte[]> qualifiers = new ArrayList<>();
+    final List<Long> times = new ArrayList<>();
+    /** At the empty qualifier the seek hints of filters do other things than elsewhere (docs/compatibility.md). */
+    final boolean emptyQualifier;
+    /** All values have eight bytes: LongComparator and BinaryComponentComparator are defined on nothing shorter. */
+    final boolean longs;
+    final boolean tags;
+    private final List<ColumnFamilyDescriptor> descriptors = new ArrayList<>();
+    private final byte[][] splits;
+
+    World(long seed, long origin) {
+        this.seed = seed;
+        this.origin = origin;
+        Dice dice = new Dice(seed, -1);
+        boolean lives = dice.chance(50);
+        for (String name : new String[] {"f", "g", "h"}) {
+            if (families.isEmpty() || dice.chance(75)) {
+                families.add(bytes(name));
+                descriptors.add(family(name, lives, dice));
+            }
+        }
+        for (String row : ALL_ROWS) {
+            if (rows.isEmpty() || dice.chance(75)) {
+                rows.add(row.getBytes(StandardCharsets.ISO_8859_1));
+            }
+        }
+        emptyQualifier = dice.chance(20);
+        for (String qualifier : new String[] {"", "a", "aa", "ab", "b", "c"}) {
+            if (qualifier.isEmpty() ? emptyQualifier : dice.chance(80) || qualifiers.isEmpty()) {
+                qualifiers.add(bytes(qualifier));
+            }
+        }
+        for (long time = 1; time <= 7; time++) {
+            times.add(time);
+        }
+        if (lives) {
+            for (int i = 0; i < 5; i++) {
+                times.add(origin - i * STEP);
+                times.add(origin - i * STEP);
+            }
+            times.add(origin + 1_000 * STEP);
+        }
+        tags = dice.chance(50);
+        longs = dice.chance(25);
+        splits = dice.of(new byte[0][], new byte[][] {bytes("b")}, new byte[][] {bytes("aa"), bytes("c")});
+    }
+
+    private static ColumnFamilyDescriptor family(String name, boolean lives, Dice dice) {
+        ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(bytes(name));
+        int versions = dice.of(1, 1, 2, 3, 5, Integer.MAX_VALUE);
+        family.setMaxVersions(versions);
+        family.setNewVersionBehavior(dice.chance(12));
+        // A major compaction of HBase counts kept markers as versions if NEW_VERSION_BEHAVIOR is set, and drops live cells.
+        family.setKeepDeletedCells(family.build().isNewVersionBehavior() ? KeepDeletedCells.FALSE
+            : dice.of(KeepDeletedCells.FALSE, KeepDeletedCells.FALSE, KeepDeletedCells.TRUE, KeepDeletedCells.TTL));
+        if (lives && dice.chance(60)) {
+            family.setTimeToLive((int) (dice.of(LIVES[0], LIVES[1]) / 1000));
+        }
+        if (dice.chance(40)) {
+            family.setMinVersions(Math.min(versions, dice.between(1, 3)));
+        }
+        family.setBloomFilterType(dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL, BloomType.ROWPREFIX_FIXED_LENGTH));
+        if (family.build().getBloomFilterType() == BloomType.ROWPREFIX_FIXED_LENGTH) {
+            family.setConfiguration("RowPrefixBloomFilter.prefix_length", "1");
+        }
+        family.setDataBlockEncoding(dice.of(DataBlockEncoding.NONE, DataBlockEncoding.PREFIX, DataBlockEncoding.DIFF,
+            DataBlockEncoding.FAST_DIFF, DataBlockEncoding.ROW_INDEX_V1));
+        family.setCompressionType(dice.of(Compression.Algorithm.NONE, Compression.Algorithm.GZ, Compression.Algorithm.SNAPPY,
+            Compression.Algorithm.LZ4, Compression.Algorithm.ZSTD));
+        family.setBlocksize(dice.of(1024, 1024, 4096, 65536));
+        family.setInMemory(dice.chance(30));
+        // Nothing is compacted but by the history. Where it asks for a minor compaction, both servers have to choose the same
+        // files: all that are small, whatever their exact sizes.
+        family.setConfiguration("hbase.hstore.compaction.min", "2");
+        family.setConfiguration("hbase.hstore.compaction.max", "100");
+        family.setConfiguration("hbase.hstore.compaction.max.size", "50000");
+        family.setConfiguration("hbase.hstore.blockingStoreFiles", "1000");
+        return family.build();
+    }
+
+    TableDescriptor table(TableName name) {
+        TableDescriptorBuilder table = TableDescriptorBuilder.newBuilder(name);
+        descriptors.forEach(table::setColumnFamily);
+        table.setValue("hbase.server.keyvalue.maxsize", String.valueOf(MAX_CELL));
+        return table.build();
+    }
+
+    byte[][] splits() {
+        return splits;
+    }
+
+    // ---- one of each -------------------------------------------------------------------------------------------------
+
+    byte[] row(Dice dice) {
+        return dice.of(rows);
+    }
+
+    /** Mostly one that exists. */
+    byte[] rowLike(Dice dice) {
+        return dice.chance(75) ? row(dice) : dice.letters("abc\0\u00ff", 1, 3);
+    }
+
+    byte[] family(Dice dice) {
+        return dice.of(families);
+    }
+
+    byte[] qualifier(Dice dice) {
+        return dice.of(qualifiers);
+    }
+
+    byte[] qualifierLike(Dice dice) {
+        return dice.chance(75) ? qualifier(dice) : dice.letters("abc", emptyQualifier ? 0 : 1, 3);
+    }
+
+    long time(Dice dice) {
+        return dice.of(times);
+    }
+
+    byte[] value(Dice dice) {
+        return switch (longs ? 0 : dice.below(8)) {
+            case 0 -> Bytes.toBytes((long) dice.below(5) - 2);
+            case 1 -> Bytes.toBytes(new BigDecimal(dice.below(300) - 150).movePointLeft(dice.below(3)));
+            case 2 -> dice.letters("abAB1", 30, 400);
+            default -> dice.letters("abAB1", 0, 5);
+        };
+    }
+
+    static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    @Override
+    public String toString() {
+        StringBuilder text = new StringBuilder("seed " + seed + ", " + (splits.length + 1) + " regions" + (tags ? ", tags" : "") + (longs ? ", longs" : ""));
+        for (ColumnFamilyDescriptor family : descriptors) {
+            text.append("\n  ").append(family.toStringCustomizedValues().replaceAll(", CONFIGURATION => .*", ""))
+                .append(family.getTimeToLive() == HConstants.FOREVER ? "" : ", ttl " + family.getTimeToLive());
+        }
+        return text.toString();
+    }
+}
