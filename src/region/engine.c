@@ -16,7 +16,7 @@
 
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
 #define TICK_NS ((uint64_t)100 * 1000 * 1000)
-#define TICKS_BETWEEN_LOOKS 600 /* a minute: age of memstores, due major compactions */
+#define TICKS_BETWEEN_LOOKS 600 /* a minute: age of memstores */
 /* HBASE: hbase.regionserver.optionalcacheflushinterval */
 #define MEMSTORE_AGE_MAX_MS ((int64_t)3600 * 1000)
 #define RELIEF_INTERVAL_NS ((uint64_t)1000 * 1000)
@@ -92,6 +92,9 @@ static void take_settings(rq_engine *e, const rq_config *c)
             rq_log_warn(e->env.log, "region", "%s cannot be '%s': the default is taken",
                         rq_file_property(i), text);
     }
+    e->ticks_between_compaction_looks =
+        (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_CHECK) / (TICK_NS / 1000000);
+    if (e->ticks_between_compaction_looks == 0) e->ticks_between_compaction_looks = 1;
     /* One file is no compaction; HBase enforces the same floor. */
     if (e->compaction.min_files < 2) e->compaction.min_files = 2;
     if (e->compaction.max_files < e->compaction.min_files)
@@ -209,18 +212,21 @@ void rq__engine_poke_held(rq_engine *e)
 
 /* --- the tick --------------------------------------------------------------------------------- */
 
-static void look_at_region(rq_region *r, int64_t now_ms)
+static void look_at_age(rq_region *r, int64_t now_ms)
 {
-    if (rq_region_is_closing(r)) return;
     int64_t since = atomic_load_explicit(&r->oldest_write_ms, memory_order_relaxed);
     if (since != 0 && now_ms - since > MEMSTORE_AGE_MAX_MS) rq__region_request_full_flush(r);
+}
+
+static void look_at_compactions(rq_region *r)
+{
     for (size_t i = 0; i < r->store_count; i++) {
         int postponed = atomic_exchange(&r->stores[i].postponed, 0);
         rq__store_request_compaction(&r->stores[i], postponed == 0 ? 1 : postponed);
     }
 }
 
-static void look_at_regions(rq_engine *e)
+static void look_at_regions(rq_engine *e, bool age, bool compactions)
 {
     rq_arena arena = {0};
     rq_region **list;
@@ -228,7 +234,10 @@ static void look_at_regions(rq_engine *e)
     int64_t now_ms = e->env.executor->now_ms(e->env.executor);
     if (rq_engine_regions(e, &arena, &list, &count) == RQ_OK) {
         for (size_t i = 0; i < count; i++) {
-            look_at_region(list[i], now_ms);
+            if (!rq_region_is_closing(list[i])) {
+                if (age) look_at_age(list[i], now_ms);
+                if (compactions) look_at_compactions(list[i]);
+            }
             rq_region_unref(list[i]);
         }
     }
@@ -259,10 +268,10 @@ static void run_tick(rq_task *task)
     rq__engine_poke_held(e);
     rq__engine_relieve(e);
     if (e->ticks % 10 == 0) resume_flushes(e);
-    if (e->ticks % TICKS_BETWEEN_LOOKS == 0) {
-        look_at_regions(e);
-        rq_slab_pool_trim(e->slabs);
-    }
+    bool age = e->ticks % TICKS_BETWEEN_LOOKS == 0;
+    bool compactions = e->ticks % e->ticks_between_compaction_looks == 0;
+    if (age || compactions) look_at_regions(e, age, compactions);
+    if (age) rq_slab_pool_trim(e->slabs);
     arm_tick(e);
 }
 

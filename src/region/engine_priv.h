@@ -35,6 +35,7 @@ struct rq_engine {
     rq_lane *lane;  /* the engine's own: the tick */
     rq_timer tick;  /* on the lane */
     uint64_t ticks; /* the lane's */
+    uint64_t ticks_between_compaction_looks;
     _Atomic bool stopping;
     rq_latch stopped; /* opened by the last tick */
 

@@ -71,8 +71,8 @@ static rq_err decode_mutations(rq__endpoint *e, const Pb__MutateRowsRequest *r, 
     for (size_t i = 0; i < r->n_mutation_request; i++) {
         uint64_t nonce;
         RQ_TRY(rq__decode_mutation(r->mutation_request[i], e->region, &no_cells,
-                                   e->service->cell_bytes_max, arena, &op->mutations[i], &nonce,
-                                   &e->why));
+                                   rq_region_cell_bytes_max(e->region), arena, &op->mutations[i],
+                                   &nonce, &e->why));
     }
     op->mutation_count = r->n_mutation_request;
     return check_rows(e, op->mutations, op->mutation_count);

@@ -29,9 +29,11 @@ from rorqual import BINARY, JAVA, ROOT, Server, build_java, fail_hard
 HBASE = ROOT / "tests/peers/hbase.sh"
 # Nothing is compacted unless the history says so; buffers per region are not worth their memory here.
 LEASE = 4000
+NEVER = "1000000000"
 SETTINGS = {"hbase.client.scanner.timeout.period": str(LEASE), "hbase.server.thread.wakefrequency": "100",
             "hbase.hregion.majorcompaction": "0", "hbase.hregion.memstore.mslab.enabled": "false",
-            "hbase.regionserver.optionalcacheflushinterval": "0"}
+            "hbase.regionserver.optionalcacheflushinterval": "0",
+            "hbase.regionserver.compaction.check.period": NEVER}
 
 
 def free_ports(count):
@@ -63,7 +65,8 @@ def main():
         hbase = os.environ.get("HBASE") or start_hbase(folder / "hbase")
         rorqual = os.environ.get("RORQUAL_ZK")
         if rorqual is None:
-            server = Server(folder / "data", folder / "server.log")
+            server = Server(folder / "data", folder / "server.log",
+                            "-D", f"hbase.regionserver.compaction.check.period={NEVER}")
             rorqual = server.zk
         with open(folder / "java.log", "wb") as log, \
                 subprocess.Popen([str(JAVA), "oracle"], stdout=subprocess.PIPE, stderr=log, text=True,
