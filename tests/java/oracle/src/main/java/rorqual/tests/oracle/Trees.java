@@ -11,7 +11,6 @@ import java.util.TreeSet;
 import org.apache.hadoop.hbase.CompareOperator;
 import org.apache.hadoop.hbase.filter.BigDecimalComparator;
 import org.apache.hadoop.hbase.filter.BinaryComparator;
-import org.apache.hadoop.hbase.filter.BinaryComponentComparator;
 import org.apache.hadoop.hbase.filter.BinaryPrefixComparator;
 import org.apache.hadoop.hbase.filter.BitComparator;
 import org.apache.hadoop.hbase.filter.ByteArrayComparable;
@@ -102,7 +101,7 @@ final class Trees {
             case 3: return new InclusiveStopFilter(world.rowLike(dice));
             case 4: return new RowFilter(operator(), comparator(world.rowLike(dice)));
             case 5: return new FamilyFilter(operator(), comparator(world.family(dice)));
-            case 6: return new QualifierFilter(operator(), comparator(world.qualifierLike(dice), !world.emptyQualifier));
+            case 6: return new QualifierFilter(operator(), comparator(world.qualifierLike(dice)));
             case 7:
             case 8: return new ValueFilter(operator(), valueComparator());
             case 9:
@@ -172,19 +171,13 @@ final class Trees {
     }
 
     private ByteArrayComparable comparator(byte[] like) {
-        return comparator(like, true);
-    }
-
-    /** On anything that has a byte at least. */
-    private ByteArrayComparable comparator(byte[] like, boolean bytes) {
-        return switch (dice.below(bytes ? 11 : 9)) {
+        return switch (dice.below(9)) {
             case 0, 1, 2 -> new BinaryComparator(like);
-            case 3, 4 -> new BinaryPrefixComparator(Arrays.copyOf(like, Math.min(like.length, dice.between(1, 3))));
-            case 5 -> new SubstringComparator(text("abAB1", 0, 2));
-            case 6 -> new RegexStringComparator(dice.of("a", "^a", "b$", "a.*b", "[ab]+", "(a|b)c?", "^$", "A|1", "(?i)aB", "b{2}", "\\d"));
-            case 7 -> new BitComparator(like, dice.of(BitComparator.BitwiseOp.values()));
-            case 8 -> new NullComparator();
-            case 9 -> new BinaryComponentComparator(like.length == 0 ? like : Arrays.copyOf(like, 1), 0);
+            case 3 -> new BinaryPrefixComparator(Arrays.copyOf(like, Math.min(like.length, dice.between(1, 3))));
+            case 4 -> new SubstringComparator(text("abAB1", 0, 2));
+            case 5 -> new RegexStringComparator(dice.of("a", "^a", "b$", "a.*b", "[ab]+", "(a|b)c?", "^$", "A|1", "(?i)aB", "b{2}", "\\d"));
+            case 6 -> new BitComparator(like, dice.of(BitComparator.BitwiseOp.values()));
+            case 7 -> new NullComparator();
             default -> new BinaryComparator(dice.letters("ab", 0, 3));
         };
     }
@@ -196,7 +189,7 @@ final class Trees {
         if (dice.chance(6) && (world.longs || !inScan)) {
             return new BigDecimalComparator(new BigDecimal(dice.below(300) - 150).movePointLeft(dice.below(3)));
         }
-        return comparator(world.value(dice), world.longs);
+        return comparator(world.value(dice));
     }
 
     private List<Pair<byte[], byte[]>> fuzzy() {

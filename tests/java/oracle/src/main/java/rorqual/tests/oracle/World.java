@@ -39,7 +39,7 @@ final class World {
     final List<Long> times = new ArrayList<>();
     /** At the empty qualifier the seek hints of filters do other things than elsewhere (docs/compatibility.md). */
     final boolean emptyQualifier;
-    /** All values have eight bytes: LongComparator and BinaryComponentComparator are defined on nothing shorter. */
+    /** All values have eight bytes: LongComparator is defined on nothing shorter. */
     final boolean longs;
     final boolean tags;
     private final List<ColumnFamilyDescriptor> descriptors = new ArrayList<>();
@@ -50,10 +50,11 @@ final class World {
         this.origin = origin;
         Dice dice = new Dice(seed, -1);
         boolean lives = dice.chance(50);
+        emptyQualifier = dice.chance(20);
         for (String name : new String[] {"f", "g", "h"}) {
             if (families.isEmpty() || dice.chance(75)) {
                 families.add(bytes(name));
-                descriptors.add(family(name, lives, dice));
+                descriptors.add(family(name, lives, !emptyQualifier, dice));
             }
         }
         for (String row : ALL_ROWS) {
@@ -61,7 +62,6 @@ final class World {
                 rows.add(row.getBytes(StandardCharsets.ISO_8859_1));
             }
         }
-        emptyQualifier = dice.chance(20);
         for (String qualifier : new String[] {"", "a", "aa", "ab", "b", "c"}) {
             if (qualifier.isEmpty() ? emptyQualifier : dice.chance(80) || qualifiers.isEmpty()) {
                 qualifiers.add(bytes(qualifier));
@@ -82,11 +82,12 @@ final class World {
         splits = dice.of(new byte[0][], new byte[][] {bytes("b")}, new byte[][] {bytes("aa"), bytes("c")});
     }
 
-    private static ColumnFamilyDescriptor family(String name, boolean lives, Dice dice) {
+    private static ColumnFamilyDescriptor family(String name, boolean lives, boolean newVersions, Dice dice) {
         ColumnFamilyDescriptorBuilder family = ColumnFamilyDescriptorBuilder.newBuilder(bytes(name));
         int versions = dice.of(1, 1, 2, 3, 5, Integer.MAX_VALUE);
         family.setMaxVersions(versions);
-        family.setNewVersionBehavior(dice.chance(12));
+        // With it, HBase shows puts at the empty qualifier that a family marker deleted.
+        family.setNewVersionBehavior(newVersions && dice.chance(12));
         // A major compaction of HBase counts kept markers as versions if NEW_VERSION_BEHAVIOR is set, and drops live cells.
         family.setKeepDeletedCells(family.build().isNewVersionBehavior() ? KeepDeletedCells.FALSE
             : dice.of(KeepDeletedCells.FALSE, KeepDeletedCells.FALSE, KeepDeletedCells.TRUE, KeepDeletedCells.TTL));
