@@ -106,6 +106,8 @@ static rq_err value_matches(const rq_condition *c, const rq_cell *cells, size_t 
     if (count != 1) return RQ_OK;
     int compared;
     RQ_TRY(rq_comparator_compare(c->comparator, rq_cell_value(&cells[0]), &compared, why));
+    if (c->op == RQ_NO_OP) /* HBASE: HRegion.matches */
+        return rq_fail(why, RQ_E_IOEXCEPTION, "Unknown Compare op NO_OP");
     *ret = rq_compare_op_check(c->op, compared);
     return RQ_OK;
 }

@@ -201,7 +201,7 @@ final class Reads {
         if (dice.chance(20) && (scan.getFilter() == null || !scan.getFilter().hasFilterRow())) {
             scan.setBatch(dice.between(1, 5));
         }
-        if (dice.chance(20)) {
+        if (dice.chance(20) && scan.getBatch() <= 0) {
             scan.setLimit(dice.between(1, 5));
         }
         if (dice.chance(30)) {

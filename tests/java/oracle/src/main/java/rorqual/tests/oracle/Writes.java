@@ -257,7 +257,8 @@ final class Writes {
         CheckAndMutate.Builder builder = CheckAndMutate.newBuilder(row);
         byte[] family = dice.below(100) == 0 ? NO_FAMILY : world.family(dice);
         byte[] qualifier = world.qualifier(dice);
-        Trees trees = new Trees(world, dice);
+        // What is no IOException fails all of HBase's call: nothing may throw that stands in a list.
+        Trees trees = new Trees(world, dice, true);
         switch (dice.below(4)) {
             case 0 -> builder.ifNotExists(family, qualifier);
             case 1 -> builder.ifMatches(family, qualifier, trees.operator(), world.value(dice));
