@@ -300,6 +300,51 @@ static void a_condition_looks_at_its_time_range(void **state)
     assert_true(check_and_put(f, "r", RQ_EQUAL, "old", (rq_time_range){0, 9}));
 }
 
+/* An op that puts `family`:q if a:q of row r compares so with "m". */
+static rq_err put_if(fixture *f, rq_compare_op cmp, const char *family, bool *ret_processed,
+                     rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_comparator *comparator;
+    assert_ok(rq_comparator_new_binary(RQ_SLICE_LIT("m"), &arena, &comparator));
+    rq_condition condition = {.row = RQ_SLICE_LIT("r"),
+                              .family = RQ_SLICE_LIT("a"),
+                              .qualifier = RQ_SLICE_LIT("q"),
+                              .op = cmp,
+                              .comparator = comparator,
+                              .time_range = RQ_TIME_RANGE_ALL};
+    rq_cell c = cell_of(family, "q", 1, RQ_TYPE_PUT, "v");
+    rq_mutation m = {.type = RQ_MUTATE_PUT, .row = RQ_SLICE_LIT("r"), .cells = &c, .cell_count = 1};
+    rq_row_op op = {
+        .mutations = &m, .mutation_count = 1, .conditions = &condition, .condition_count = 1};
+    rq_err rc = rq_region_write_sync(f->region, &op, 1, why);
+    *ret_processed = op.processed;
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+static void what_a_condition_guards_is_judged_only_when_it_holds(void **state)
+{
+    fixture *f = of(state);
+    bool processed = true;
+    assert_ok(put(f, "r", "a", "q", 1, "x"));
+    assert_ok(put_if(f, RQ_EQUAL, "none", &processed, NULL));
+    assert_false(processed);
+    assert_err(put_if(f, RQ_NOT_EQUAL, "none", &processed, NULL), RQ_E_NO_SUCH_FAMILY);
+}
+
+static void no_op_is_no_condition_where_there_is_a_value(void **state)
+{
+    fixture *f = of(state);
+    bool processed = true;
+    rq_error why = {0};
+    assert_ok(put_if(f, RQ_NO_OP, "a", &processed, &why));
+    assert_false(processed);
+    assert_ok(put(f, "r", "a", "q", 1, "x"));
+    assert_err(put_if(f, RQ_NO_OP, "a", &processed, &why), RQ_E_IOEXCEPTION);
+    assert_string_equal(why.message, "Unknown Compare op NO_OP");
+}
+
 static void a_condition_and_its_mutation_must_name_the_same_row(void **state)
 {
     fixture *f = of(state);
@@ -501,6 +546,8 @@ int main(void)
         T(an_empty_value_counts_as_null),
         T(a_condition_compares_the_given_value_with_the_stored),
         T(a_condition_looks_at_its_time_range),
+        T(what_a_condition_guards_is_judged_only_when_it_holds),
+        T(no_op_is_no_condition_where_there_is_a_value),
         T(a_condition_and_its_mutation_must_name_the_same_row),
         T(row_mutations_with_an_increment_read_the_state_before_them),
         T(an_op_of_a_batch_fails_alone),
