@@ -567,6 +567,7 @@ void rq_hfile_reader_unref(rq_hfile_reader *r)
     (void)rq_file_close(r->file);
     rq__file_info_clear(&r->file_info);
     free(r->first_key);
+    free(r->half);
     free(r->path);
     free(r);
 }

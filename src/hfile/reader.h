@@ -24,6 +24,20 @@
 RQ_NODISCARD
 rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
                             rq_hfile_reader **ret, rq_error *why);
+
+/* What a reference of a split region stands for: the cells of a file in rows before `row`, or from
+ * it on (`top`). HBASE: Reference, HalfStoreFileReader. */
+typedef struct rq_hfile_half {
+    rq_slice row;
+    bool top;
+} rq_hfile_half;
+
+/* The same for one half, whose scanners see its cells alone. What the file says of itself (counts,
+ * blooms, keys, times) is of the whole: true of the half as an upper bound. */
+RQ_NODISCARD
+rq_err rq_hfile_reader_open_half(rq_vfs *vfs, const char *path, rq_block_cache *cache,
+                                 bool in_memory, const rq_hfile_half *half, rq_hfile_reader **ret,
+                                 rq_error *why);
 rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r);
 /* The last one closes the file and evicts its blocks. NULL is fine. */
 void rq_hfile_reader_unref(rq_hfile_reader *r);
@@ -61,8 +75,9 @@ RQ_NODISCARD
 rq_err rq_hfile_may_contain_delete_family(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slice row,
                                           bool *ret, rq_error *why);
 
-/* The key in the middle of the data index: where a region splits. RQ_E_END on an empty file. The
- * bytes are appended to `out`; a serialized key. */
+/* The key in the middle of the data index: where a region splits. RQ_E_END on an empty file, and on
+ * a half, which is not divided again (HBASE: HalfStoreFileReader.midKey). The bytes are appended to
+ * `out`; a serialized key. */
 RQ_NODISCARD
 rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_error *why);
 

@@ -33,7 +33,20 @@ struct rq_hfile_reader {
     uint32_t bloom_prefix_len;   /* ROWPREFIX_FIXED_LENGTH */
     bool unpacks_tags;           /* data blocks come with a dictionary of tags */
     uint8_t *first_key;
+    struct rq__half *half; /* NULL: the whole file */
 };
+
+/* --- one half of a file (half.c) ----------------------------------------------------------------
+ */
+typedef struct rq__half {
+    rq_cell key; /* the first there can be in the dividing row, which stands behind the struct */
+    bool top;    /* what is at or behind it; else what is before it */
+} rq__half;
+
+/* A scanner of a half has moved: it stays where it is when that is inside, else it is nowhere and
+ * the answer is RQ_E_END. */
+RQ_NODISCARD
+rq_err rq__half_check(rq_hfile_scanner *s);
 
 /* --- blocks in memory ------------------------------------------------------------------------- */
 /*

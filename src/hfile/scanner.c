@@ -560,7 +560,17 @@ static rq_err settle(rq_hfile_scanner *s, target *t, rq_err rc)
     s->block = t->block;
     memcpy(s->path, t->path, s->reader->trailer.data_index_levels * sizeof(s->path[0]));
     set_position(s, t);
-    return RQ_OK;
+    return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
+}
+
+/* The key to seek in a half: none before its first row, when going forward, and none behind its
+ * last. */
+static inline const rq_cell *within_half(const rq_hfile_reader *r, const rq_cell *key, bool forward)
+{
+    const rq__half *h = r->half;
+    if (RQ_LIKELY(h == NULL) || h->top != forward) return key;
+    int c = rq_cell_compare_key(r->info.order, key, &h->key);
+    return (forward ? c < 0 : c > 0) ? &h->key : key;
 }
 
 /* The block beside the target's, in its place. */
@@ -595,6 +605,8 @@ void rq_hfile_scanner_clear(rq_hfile_scanner *s)
 rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     target t = {0};
+    if (RQ_UNLIKELY(s->reader->half != NULL) && s->reader->half->top)
+        return rq_hfile_scanner_seek(s, ctx, &s->reader->half->key, why);
     rq_err rc = descend_from_root(s, ctx, (choice){.edge = EDGE_FIRST}, &t, why);
     if (rc == RQ_OK) rc = find_first(s, &t, why);
     return settle(s, &t, rc);
@@ -605,6 +617,7 @@ rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cel
 {
     target t = {0};
     bool found = true;
+    key = within_half(s->reader, key, true);
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key}, &t, why);
     if (rc == RQ_OK) rc = find_at_or_behind(s, &t, false, key, &found, why);
     if (rc == RQ_OK && !found) {
@@ -634,7 +647,7 @@ rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_c
         rq_err rc = find_at_or_behind(s, &t, true, key, &found, why);
         if (rc == RQ_OK && found) {
             set_position(s, &t);
-            return RQ_OK;
+            return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
         }
         if (rc != RQ_OK) {
             rq_hfile_scanner_release(s);
@@ -649,6 +662,7 @@ rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const
 {
     target t = {0};
     bool found = true;
+    key = within_half(s->reader, key, false);
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key, .before = true}, &t, why);
     if (rc == RQ_OK) rc = find_last_before(s, &t, key, &found, why);
     if (rc == RQ_OK && !found) {
@@ -696,7 +710,7 @@ rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *wh
     }
     s->pos = (uint32_t)pos;
     s->next_pos = (uint32_t)next;
-    return RQ_OK;
+    return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
 }
 
 /* --- the middle of the file --------------------------------------------------------------------
@@ -704,7 +718,7 @@ rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *wh
 
 rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_error *why)
 {
-    if (r->info.entry_count == 0) return RQ_E_END;
+    if (r->info.entry_count == 0 || r->half != NULL) return RQ_E_END;
     rq_hfile_block *root;
     RQ_TRY(rq__reader_root(r, ctx, &root, why));
     rq__index_view v = rq__index_view_of(root->payload);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One half of a file. A region that is split leaves its files where they are; each daughter reads
+ * the part of them that lies in its rows, until a compaction has written that part anew.
+ *
+ * The scanner is the whole file's (scanner.c): a seek is first brought into the half, and where a
+ * move ends outside of it, there is no cell. Halves are divided between rows, so in the order of
+ * keys each is one piece.
+ */
+#include "hfile/reader_priv.h"
+
+#include <stdlib.h>
+
+rq_err rq__half_check(rq_hfile_scanner *s)
+{
+    const rq_hfile_reader *r = s->reader;
+    int c = rq_row_compare(r->info.order, rq_cell_row(&s->cell), rq_cell_row(&r->half->key));
+    if (r->half->top ? c >= 0 : c < 0) return RQ_OK;
+    rq_hfile_scanner_release(s);
+    return RQ_E_END;
+}
+
+rq_err rq_hfile_reader_open_half(rq_vfs *vfs, const char *path, rq_block_cache *cache,
+                                 bool in_memory, const rq_hfile_half *half, rq_hfile_reader **ret,
+                                 rq_error *why)
+{
+    if (half->row.len > RQ_ROW_LEN_MAX)
+        return rq_fail(why, RQ_E_CORRUPT, "%s: divided at a row of %zu bytes", path, half->row.len);
+    rq__half *h = malloc(sizeof *h + half->row.len);
+    if (h == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    rq_hfile_reader *r;
+    rq_err rc = rq_hfile_reader_open(vfs, path, cache, in_memory, &r, why);
+    if (rc != RQ_OK) {
+        free(h);
+        return rc;
+    }
+    uint8_t *row = (uint8_t *)(h + 1);
+    if (half->row.len > 0) memcpy(row, half->row.ptr, half->row.len);
+    h->key = rq_cell_first_on_row(rq_slice_of(row, half->row.len));
+    h->top = half->top;
+    r->half = h;
+    *ret = r;
+    return RQ_OK;
+}
