@@ -99,19 +99,29 @@ static bool major_is_due(const rq_compaction_settings *s, const rq_family_schema
 
 /* --- the choice ------------------------------------------------------------------------------- */
 
+/* After a split or merge the store is written anew, so that the other regions' files can go.
+ * HBASE: SortedCompactionPolicy.selectCompaction, isAfterSplit. */
+static bool has_reference(const rq_store_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (files[i].is_reference) return true;
+    return false;
+}
+
 rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
                                           const rq_family_schema *family,
                                           const rq_store_file *files, size_t count,
                                           bool wants_major, int64_t now_ms)
 {
     size_t skip = 0;
-    if (!wants_major)
+    bool after_split = has_reference(files, count);
+    if (!wants_major && !after_split)
         while (skip < count && files[skip].size_bytes > s->max_bytes)
             skip++;
     const rq_store_file *rest = files + skip;
     size_t left = count - skip;
-    bool major =
-        wants_major || (left < s->max_files && major_is_due(s, family, rest, left, now_ms));
+    bool major = wants_major || after_split ||
+                 (left < s->max_files && major_is_due(s, family, rest, left, now_ms));
     rq_compaction_choice c = {.first = skip};
     if (major) {
         c.count = left;
@@ -129,5 +139,6 @@ rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
 bool rq_compaction_is_worth_a_look(const rq_compaction_settings *s, const rq_store_file *files,
                                    size_t count, const rq_family_schema *family, int64_t now_ms)
 {
-    return count >= s->min_files || major_is_due(s, family, files, count, now_ms);
+    return count >= s->min_files || has_reference(files, count) ||
+           major_is_due(s, family, files, count, now_ms);
 }

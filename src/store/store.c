@@ -3,6 +3,7 @@
 #include "store/store.h"
 
 #include "hfile/writer.h"
+#include "store/reference.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -222,8 +223,13 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
     if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     snprintf(path, size, "%s/%s", s->dir, name);
     rq_hfile_reader *reader;
-    rq_err rc =
-        rq_hfile_reader_open(s->env.vfs, path, s->cache, s->family->in_memory, &reader, why);
+    rq_store_name parts;
+    rq_store_name_parse(rq_slice_cstr(name), &parts);
+    bool elsewhere = parts.is_reference || parts.is_link;
+    rq_err rc = elsewhere ? rq__store_open_elsewhere(s->env.vfs, s->dir, path, &parts, s->cache,
+                                                     s->family->in_memory, &reader, why)
+                          : rq_hfile_reader_open(s->env.vfs, path, s->cache, s->family->in_memory,
+                                                 &reader, why);
     free(path);
     if (rc != RQ_OK) return rc;
     const rq_hfile_info *info = rq_hfile_reader_info(reader);
@@ -238,6 +244,14 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
         .bulk_loaded = info->bulk_loaded,
     };
     memcpy(f.name, name, strlen(name) + 1);
+    if (parts.is_reference) {
+        /* HBASE: StoreFileInfo, StoreFileReader: half of the file, and never one of a major
+         * compaction. */
+        f.is_reference = true;
+        f.size_bytes /= 2;
+        f.entry_count = (f.entry_count + 1) / 2;
+        f.major = false;
+    }
     uint64_t loaded_as;
     if (seqid_of_name(name, &loaded_as)) {
         f.bulk_loaded = true;
