@@ -180,7 +180,10 @@ void rq__region_compact_task(rq_task *task)
     rq_engine *e = r->engine;
     int wanted;
     while ((wanted = atomic_exchange(&s->wanted, 0)) != 0 && !atomic_load(&r->stop)) {
-        if (compact_once(s, wanted == 2)) rq__store_want(s, 1);
+        if (compact_once(s, wanted == 2)) {
+            rq__store_want(s, 1);
+            rq__engine_grown(e, r);
+        }
         rq__region_resume_flush(r);
     }
     atomic_fetch_sub_explicit(&e->compaction_queue, 1, memory_order_relaxed);

@@ -174,6 +174,12 @@ void rq__engine_remove(rq_engine *e, rq_region *r)
     r->memstore_heap = 0;
 }
 
+void rq__engine_grown(rq_engine *e, rq_region *r)
+{
+    if (e->region_grown != NULL && rq__region_state_now(r) == RQ__REGION_OPEN)
+        e->region_grown(e->context, r);
+}
+
 rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count)
 {
     rq_err rc = RQ_OK;
@@ -368,6 +374,7 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
     if (e == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     e->env = *env;
     e->region_failed = options->region_failed;
+    e->region_grown = options->region_grown;
     e->context = options->context;
     pthread_mutex_init(&e->lock, NULL);
     rq_config *defaults = NULL;

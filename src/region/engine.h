@@ -35,6 +35,9 @@ typedef struct rq_engine_options {
      * with NotServingRegionException; the catalog closes it with abort and opens it again. Any
      * thread, once per region, never with a lock held. May be NULL. */
     void (*region_failed)(void *context, rq_region *r, const rq_error *why);
+    /* The region's files changed by a flush of its own accord or a compaction: it may be large
+     * enough to be split. A pool's thread, which may block. May be NULL. */
+    void (*region_grown)(void *context, rq_region *r);
     void *context;
 } rq_engine_options;
 

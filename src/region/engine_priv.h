@@ -15,6 +15,7 @@ struct rq_engine {
     struct rq_block_cache *cache;                                            /* const */
     rq_slab_pool *slabs;                                                     /* const */
     void (*region_failed)(void *context, rq_region *r, const rq_error *why); /* const */
+    void (*region_grown)(void *context, rq_region *r);                       /* const */
     void *context;                                                           /* const */
 
     /* settings, const */
@@ -58,6 +59,8 @@ struct rq_engine {
 
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);
+/* The region's files changed. A pool's thread. */
+void rq__engine_grown(rq_engine *e, rq_region *r);
 /* The memstores of a region grew or shrank. Any thread. */
 void rq__engine_memstore(rq_engine *e, int64_t delta);
 /* Asks the regions with the largest memstores for a flush while the sum is above the low mark. */

@@ -430,8 +430,9 @@ static void flush_in_background(rq_region *r)
                                  NULL, &why);
     if (rc != RQ_OK)
         rq_log_warn(r->env.log, "region", "%s: flush failed: %s", r->info.encoded, why.message);
-    else
-        rq_region_compact_if_due(r);
+    if (rc != RQ_OK) return;
+    rq_region_compact_if_due(r);
+    rq__engine_grown(r->engine, r);
 }
 
 void rq__region_flush_task(rq_task *task)

@@ -12,6 +12,7 @@
  * MasterRegionFactory).
  */
 #include "region/engine_priv.h"
+#include "store/reference.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,22 +85,28 @@ static rq_err make_region_dir(rq_vfs *vfs, rq_arena *arena, const char *dir, rq_
     return rq_vfs_sync_dir(vfs, parent, why);
 }
 
-rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
-                        rq_error *why)
+rq_err rq__region_lay_out(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
+                          const rq_table_schema *schema, rq_error *why)
 {
-    rq_vfs *vfs = e->env.vfs;
-    rq_arena arena = {0};
-    const char *dir = rq__region_dir(&arena, info);
-    rq_err rc = dir == NULL ? no_memory(why) : make_region_dir(vfs, &arena, dir, why);
+    const char *dir = rq__region_dir(arena, info);
+    rq_err rc = dir == NULL ? no_memory(why) : make_region_dir(vfs, arena, dir, why);
     for (size_t i = 0; i < schema->family_count && rc == RQ_OK; i++) {
-        const char *family = rq__family_dir(&arena, info, schema->families[i].name);
+        const char *family = rq__family_dir(arena, info, schema->families[i].name);
         rc = family == NULL ? no_memory(why) : rq_vfs_mkdir(vfs, family, why);
         if (rc != RQ_E_EXISTS) continue;
         if (why != NULL) why->code = RQ_OK;
         rc = RQ_OK;
     }
     /* Syncs the folder, and with it the families' names. */
-    if (rc == RQ_OK) rc = write_region_info(vfs, &arena, dir, info, why);
+    return rc == RQ_OK ? write_region_info(vfs, arena, dir, info, why) : rc;
+}
+
+rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
+                        rq_error *why)
+{
+    rq_vfs *vfs = e->env.vfs;
+    rq_arena arena = {0};
+    rq_err rc = rq__region_lay_out(vfs, &arena, info, schema, why);
     if (rc == RQ_OK) rc = create_manifest(vfs, &arena, info, schema, why);
     rq_arena_clear(&arena);
     return rc;
@@ -190,6 +197,13 @@ rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family
     rq_arena arena = {0};
     const char *dir = rq__family_dir(&arena, info, family);
     const char *from = dir == NULL ? NULL : rq_arena_printf(&arena, "%s/%s", dir, name);
+    rq_store_name parts;
+    rq_store_name_parse(rq_slice_cstr(name), &parts);
+    if (parts.is_reference || parts.is_link) { /* only says where a file is */
+        rq_err gone = from == NULL ? no_memory(why) : rq_vfs_remove(vfs, from, why);
+        rq_arena_clear(&arena);
+        return gone;
+    }
     const char *to_dir = dir == NULL ? NULL : rq_arena_printf(&arena, "archive/%s", dir);
     const char *to = to_dir == NULL ? NULL : rq_arena_printf(&arena, "%s/%s", to_dir, name);
     rq_err rc = from == NULL || to == NULL ? no_memory(why) : rq_vfs_mkdirs(vfs, to_dir, why);

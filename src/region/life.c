@@ -16,6 +16,7 @@
  * and memstore timestamps, HBase's .seqid file, the log (the design's decision 4).
  */
 #include "region/engine_priv.h"
+#include "store/reference.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +45,7 @@ static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *
     if (ret->items == NULL) return no_memory(why);
     for (size_t i = 0; i < count; i++) {
         if (entries[i].is_dir || entries[i].name[0] == '.') continue;
-        /* HBase's links to files of other tables have such names; to pass one over would be to
-         * lose its cells. */
+        /* To pass one over would be to lose its cells. */
         if (!rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
             return rq_fail(why, RQ_E_UNSUPPORTED, "%s/%s is no store file this version can read",
                            dir, entries[i].name);
@@ -75,6 +75,12 @@ static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const ch
 {
     const char *path = rq_arena_printf(arena, "%s/%s", dir, name);
     if (path == NULL) return no_memory(why);
+    rq_store_name parts;
+    rq_store_name_parse(rq_slice_cstr(name), &parts);
+    if (parts.is_reference || parts.is_link) { /* what it stood for was rewritten */
+        RQ_TRY(rq__archive_file(r->env.vfs, &r->info, family, name, why));
+        return rq_vfs_sync_dir(r->env.vfs, dir, why);
+    }
     rq_hfile_reader *reader;
     rq_error broken = {0};
     rq_err rc = rq_hfile_reader_open(r->env.vfs, path, NULL, false, &reader, &broken);

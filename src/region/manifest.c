@@ -14,7 +14,7 @@ bool rq__store_file_name_ok(rq_slice name)
     for (size_t i = 0; i < name.len; i++) {
         uint8_t c = name.ptr[i];
         bool ok = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  c == '_' || c == '.' || c == '-';
+                  c == '_' || c == '.' || c == '-' || c == '=';
         if (!ok) return false;
     }
     return true;

@@ -65,7 +65,7 @@ RQ_NODISCARD
 rq_err rq__manifest_remove(rq_vfs *vfs, const char *encoded, rq_error *why);
 /* NULL when the manifest does not name the family. */
 const rq__manifest_family *rq__manifest_family_of(const rq__manifest *m, rq_slice name);
-/* A name a store file may have: letters, digits, '_', '.', '-'; not starting with '.'. */
+/* A name a store file may have: letters, digits, '_', '.', '-', '='; not starting with '.'. */
 bool rq__store_file_name_ok(rq_slice name);
 
 #endif

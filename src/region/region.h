@@ -153,6 +153,32 @@ RQ_NODISCARD
 rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slice family,
                                rq_error *why);
 
+/* --- split and merge (split.c; blocking) --------------------------------------------------------
+ */
+/* A store refers to files of another region: then this one is neither split nor merged. */
+bool rq_region_has_references(rq_region *r);
+/* Removes references that a compaction has rewritten and could not remove. Blocking. */
+RQ_NODISCARD
+rq_err rq_region_drop_stale_references(rq_region *r, rq_error *why);
+uint64_t rq_region_largest_store_bytes(rq_region *r);
+/* The row that divides it: the middle of the largest file of the largest store. ret->len 0: there
+ * is none. HBASE: RegionSplitPolicy.getSplitPoint. */
+RQ_NODISCARD
+rq_err rq_region_split_point(rq_region *r, rq_arena *arena, rq_slice *ret, rq_error *why);
+/* Lays out a region whose files are references to those of closed regions of the same table: to
+ * all of them, or with `split_row` to what is before it, or (`top`) from it on. Its numbers begin
+ * above theirs. An earlier attempt's remains are cleared away first, so it must not have been
+ * opened yet. */
+RQ_NODISCARD
+rq_err rq_region_create_from(rq_engine *e, const rq_region_info *info,
+                             const rq_table_schema *schema, const rq_region_info *parents,
+                             size_t parent_count, const rq_slice *split_row, bool top,
+                             rq_error *why);
+/* Whether a reference lies in the region's folder, open or not. No folder: none. */
+RQ_NODISCARD
+rq_err rq_region_folder_has_references(rq_engine *e, const rq_region_info *info, bool *ret,
+                                       rq_error *why);
+
 /* --- background work -------------------------------------------------------------------------- */
 /* Flushes (all families when family.len == 0) and waits. */
 RQ_NODISCARD

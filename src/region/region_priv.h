@@ -254,7 +254,8 @@ void rq__store_request_compaction(rq__region_store *s, int wanted);
 /* Only notes the wish: for the task that is running. */
 void rq__store_want(rq__region_store *s, int wanted);
 void rq__region_compact_task(rq_task *task);
-/* Moves the files to archive/. Best effort: what stays is found at the next open. */
+/* Moves a file to archive/; a reference or link is removed. What stays is found at the next open.
+ */
 rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,
                         rq_error *why);
 
@@ -267,6 +268,9 @@ rq_err rq__drop_compacted(rq_region *r, rq_slice family, const char *dir, rq_are
 /* Paths; in the arena, NULL when memory is out. */
 const char *rq__region_dir(rq_arena *arena, const rq_region_info *info);
 const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice family);
+/* Folders and .regioninfo, durable; no manifest. What is there already is fine. */
+rq_err rq__region_lay_out(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
+                          const rq_table_schema *schema, rq_error *why);
 /* HBase's recovered.edits/<n>.seqid: the highest number used before; 0 when there is none. Refuses
  * (RQ_E_STATE) edits of HBase that were never replayed. */
 rq_err rq__seqid_file_read(rq_vfs *vfs, const rq_region_info *info, uint64_t *ret, rq_error *why);

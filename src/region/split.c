@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Split and merge, as far as they are a region's business: where a region would be divided, and a
+ * new region that consists of references to the files of closed ones (store/reference.h). When and
+ * why, and what makes the new region the one that counts, is the catalog's.
+ *
+ * A region made here starts above its parents' numbers: its manifest and HBase's seqid file say so.
+ * Nothing of the parents is changed; their files stay theirs until no reference is left.
+ */
+#include "region/engine_priv.h"
+
+#include <stdlib.h>
+
+#include "store/reference.h"
+
+static rq_err no_memory(rq_error *why)
+{
+    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+}
+
+/* --- where a region is divided ---------------------------------------------------------------- */
+
+static const rq_store_version *referenced_version(rq_region *r, size_t i)
+{
+    rq_epoch_member pin;
+    rq_epoch_pin(r->env.epoch, &pin);
+    const rq_store_version *v = rq_store_version_ref(rq_store_version_now(r->stores[i].store));
+    rq_epoch_unpin(r->env.epoch, &pin);
+    return v;
+}
+
+static bool version_has_reference(const rq_store_version *v)
+{
+    for (size_t i = 0; i < v->file_count; i++)
+        if (v->files[i].is_reference) return true;
+    return false;
+}
+
+bool rq_region_has_references(rq_region *r)
+{
+    bool has = false;
+    for (size_t i = 0; i < r->store_count && !has; i++) {
+        const rq_store_version *v = referenced_version(r, i);
+        has = version_has_reference(v);
+        rq_store_version_unref(v);
+    }
+    return has;
+}
+
+uint64_t rq_region_largest_store_bytes(rq_region *r)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < r->store_count; i++) {
+        const rq_store_version *v = referenced_version(r, i);
+        uint64_t bytes = 0;
+        for (size_t k = 0; k < v->file_count; k++)
+            bytes += v->files[k].size_bytes;
+        if (bytes > most) most = bytes;
+        rq_store_version_unref(v);
+    }
+    return most;
+}
+
+static bool is_live(const rq_store_version *v, const char *name)
+{
+    for (size_t i = 0; i < v->file_count; i++)
+        if (strcmp(v->files[i].name, name) == 0) return true;
+    return false;
+}
+
+/* An open region never gets new ones: what its version does not name was rewritten. */
+static rq_err drop_stale(rq_region *r, const rq_store *s, const rq_store_version *v,
+                         rq_arena *arena, rq_error *why)
+{
+    rq_dir_entry *files;
+    size_t count;
+    RQ_TRY(rq_vfs_list(r->env.vfs, rq_store_dir(s), arena, &files, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        rq_store_name parts;
+        rq_store_name_parse(rq_slice_cstr(files[i].name), &parts);
+        if (files[i].is_dir || !parts.is_reference || is_live(v, files[i].name)) continue;
+        RQ_TRY(
+            rq__archive_file(r->env.vfs, &r->info, rq_store_schema(s)->name, files[i].name, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq_region_drop_stale_references(rq_region *r, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_err rc = RQ_OK;
+    if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
+    for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
+        const rq_store_version *v = referenced_version(r, i);
+        rc = drop_stale(r, r->stores[i].store, v, &arena, why);
+        rq_store_version_unref(v);
+    }
+    rq__region_leave(r);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* The row in the middle of the largest file, if it divides. HBASE: StoreUtils.getSplitPoint. */
+static rq_err point_of_store(const rq_store_version *v, rq_arena *arena, rq_slice *ret,
+                             uint64_t *ret_bytes, rq_error *why)
+{
+    const rq_store_file *largest = NULL;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < v->file_count; i++) {
+        bytes += v->files[i].size_bytes;
+        if (largest == NULL || v->files[i].size_bytes > largest->size_bytes) largest = &v->files[i];
+    }
+    *ret_bytes = bytes;
+    if (largest == NULL || version_has_reference(v)) return RQ_OK;
+    const rq_hfile_info *info = rq_hfile_reader_info(largest->reader);
+    rq_read_ctx ctx = {.may_block = true};
+    rq_buf key = {0};
+    rq_cell middle, first, last;
+    rq_err rc = rq_hfile_midkey(largest->reader, &ctx, &key, why);
+    if (rc == RQ_OK) rc = rq_cell_parse_key(rq_buf_slice(&key), &middle, why);
+    if (rc == RQ_OK) rc = rq_cell_parse_key(info->first_key, &first, why);
+    if (rc == RQ_OK) rc = rq_cell_parse_key(info->last_key, &last, why);
+    if (rc == RQ_OK && !rq_slice_eq(rq_cell_row(&middle), rq_cell_row(&first)) &&
+        !rq_slice_eq(rq_cell_row(&middle), rq_cell_row(&last))) {
+        *ret = rq_arena_copy(arena, rq_cell_row(&middle));
+        if (ret->ptr == NULL) rc = no_memory(why);
+    }
+    rq_buf_clear(&key);
+    rq_read_ctx_clear(&ctx);
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+rq_err rq_region_split_point(rq_region *r, rq_arena *arena, rq_slice *ret, rq_error *why)
+{
+    uint64_t most = 0;
+    *ret = (rq_slice){NULL, 0};
+    for (size_t i = 0; i < r->store_count; i++) {
+        const rq_store_version *v = referenced_version(r, i);
+        rq_slice point = {NULL, 0};
+        uint64_t bytes;
+        rq_err rc = point_of_store(v, arena, &point, &bytes, why);
+        rq_store_version_unref(v);
+        RQ_TRY(rc);
+        if (point.len == 0 || bytes <= most) continue;
+        most = bytes;
+        *ret = point;
+    }
+    return RQ_OK;
+}
+
+/* --- a region made of references -------------------------------------------------------------- */
+
+typedef struct making {
+    rq_engine *engine;
+    rq_arena *arena;
+    const rq_region_info *info; /* of the new one */
+    const rq_region_info *parent;
+    const rq_hfile_half *half;
+    rq_error *why;
+} making;
+
+/* Whether the half holds a cell of the file. HBASE: HRegionFileSystem.splitStoreFile. */
+static rq_err holds_any(const making *m, const char *parent_dir, const char *name, bool *ret)
+{
+    rq_hfile_reader *reader;
+    rq_store_name parts;
+    const char *path = rq_arena_printf(m->arena, "%s/%s", parent_dir, name);
+    if (path == NULL) return no_memory(m->why);
+    rq_store_name_parse(rq_slice_cstr(name), &parts);
+    rq_vfs *vfs = m->engine->env.vfs;
+    RQ_TRY(
+        parts.is_link || parts.is_reference
+            ? rq__store_open_elsewhere(vfs, parent_dir, path, &parts, NULL, false, &reader, m->why)
+            : rq_hfile_reader_open(vfs, path, NULL, false, &reader, m->why));
+    const rq_hfile_info *info = rq_hfile_reader_info(reader);
+    rq_cell first, last;
+    *ret = info->entry_count > 0;
+    rq_err rc = RQ_OK;
+    if (*ret) rc = rq_cell_parse_key(info->first_key, &first, m->why);
+    if (*ret && rc == RQ_OK) rc = rq_cell_parse_key(info->last_key, &last, m->why);
+    if (*ret && rc == RQ_OK)
+        *ret = m->half->top ? rq_slice_compare(rq_cell_row(&last), m->half->row) >= 0
+                            : rq_slice_compare(rq_cell_row(&first), m->half->row) < 0;
+    rq_hfile_reader_unref(reader);
+    return rc;
+}
+
+static rq_err refer(const making *m, rq_slice family, rq_slice file, rq__manifest_family *to)
+{
+    const char *parent_dir = rq__family_dir(m->arena, m->parent, family);
+    const char *dir = rq__family_dir(m->arena, m->info, family);
+    const char *old = rq_arena_cstr(m->arena, file);
+    char *name = rq_arena_printf(m->arena, "%.*s.%s", (int)file.len, (const char *)file.ptr,
+                                 m->parent->encoded);
+    char *path = dir == NULL || name == NULL ? NULL : rq_arena_printf(m->arena, "%s/%s", dir, name);
+    if (parent_dir == NULL || old == NULL || path == NULL) return no_memory(m->why);
+    bool any = false;
+    RQ_TRY(holds_any(m, parent_dir, old, &any));
+    if (!any) return RQ_OK;
+    if (strlen(name) > RQ_STORE_FILE_NAME_MAX)
+        return rq_fail(m->why, RQ_E_UNSUPPORTED, "%s: the name of a reference to it is too long",
+                       old);
+    rq_buf bytes = {0};
+    rq_err rc = rq_reference_encode(m->half, &bytes);
+    if (rc == RQ_OK)
+        rc = rq_vfs_write_new_file(m->engine->env.vfs, path, rq_buf_slice(&bytes), m->why);
+    rq_buf_clear(&bytes);
+    if (rc == RQ_OK) to->files[to->file_count++] = rq_slice_cstr(name);
+    return rc;
+}
+
+/* The parent's files of each family the table has, added to the manifest. */
+static rq_err refer_all(const making *m, rq__manifest *to)
+{
+    rq__manifest from;
+    uint64_t generation;
+    RQ_TRY(rq__manifest_read(m->engine->env.vfs, m->parent->encoded, m->arena, &from, &generation,
+                             m->why));
+    if (from.in_use)
+        return rq_fail(m->why, RQ_E_STATE, "region %s was not closed", m->parent->encoded);
+    if (from.next_seqid > to->next_seqid) to->next_seqid = from.next_seqid;
+    for (size_t i = 0; i < to->family_count; i++) {
+        rq__manifest_family *f = &to->families[i];
+        const rq__manifest_family *old = rq__manifest_family_of(&from, f->name);
+        if (old == NULL || old->file_count == 0) continue;
+        rq_slice *files = rq_arena_calloc(m->arena, f->file_count + old->file_count, sizeof *files);
+        if (files == NULL) return no_memory(m->why);
+        if (f->file_count > 0) memcpy(files, f->files, f->file_count * sizeof *files);
+        f->files = files;
+        for (size_t k = 0; k < old->file_count; k++)
+            RQ_TRY(refer(m, f->name, old->files[k], f));
+    }
+    return RQ_OK;
+}
+
+static int name_order(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+static rq_err make(making *m, const rq_table_schema *schema, const rq_region_info *parents,
+                   size_t parent_count)
+{
+    rq_vfs *vfs = m->engine->env.vfs;
+    /* What an attempt before a crash has left; nobody has seen it. */
+    RQ_TRY(rq_region_destroy(m->engine, m->info, m->why));
+    RQ_TRY(rq__region_lay_out(vfs, m->arena, m->info, schema, m->why));
+    rq__manifest to = {.next_seqid = 1};
+    to.families = rq_arena_calloc(m->arena, schema->family_count + 1, sizeof *to.families);
+    if (to.families == NULL) return no_memory(m->why);
+    for (; to.family_count < schema->family_count; to.family_count++)
+        to.families[to.family_count].name = schema->families[to.family_count].name;
+    for (size_t i = 0; i < parent_count; i++) {
+        m->parent = &parents[i];
+        RQ_TRY(refer_all(m, &to));
+    }
+    for (size_t i = 0; i < to.family_count; i++) {
+        rq__manifest_family *f = &to.families[i];
+        f->flushed = to.next_seqid - 1;
+        if (f->file_count > 1) qsort(f->files, f->file_count, sizeof *f->files, name_order);
+    }
+    RQ_TRY(rq__seqid_file_write(vfs, m->info, to.next_seqid - 1, m->why));
+    uint64_t generation = 0;
+    return rq__manifest_write(vfs, m->info->encoded, &to, &generation, m->why);
+}
+
+rq_err rq_region_create_from(rq_engine *e, const rq_region_info *info,
+                             const rq_table_schema *schema, const rq_region_info *parents,
+                             size_t parent_count, const rq_slice *split_row, bool top,
+                             rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_hfile_half half = {.row = info->start_key, .top = true};
+    if (split_row != NULL) half = (rq_hfile_half){.row = *split_row, .top = top};
+    making m = {.engine = e, .arena = &arena, .info = info, .half = &half, .why = why};
+    rq_err rc = make(&m, schema, parents, parent_count);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* --- what is left of a split or merge --------------------------------------------------------- */
+
+static rq_err look_for_references(rq_vfs *vfs, rq_arena *arena, const char *dir, bool *ret,
+                                  rq_error *why)
+{
+    rq_dir_entry *families;
+    size_t count;
+    rq_err rc = rq_vfs_list(vfs, dir, arena, &families, &count, NULL);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
+    for (size_t i = 0; i < count && !*ret; i++) {
+        if (!families[i].is_dir || strcmp(families[i].name, "recovered.edits") == 0) continue;
+        rq_dir_entry *files;
+        size_t n;
+        const char *family = rq_arena_printf(arena, "%s/%s", dir, families[i].name);
+        if (family == NULL) return no_memory(why);
+        RQ_TRY(rq_vfs_list(vfs, family, arena, &files, &n, why));
+        for (size_t k = 0; k < n && !*ret; k++) {
+            rq_store_name parts;
+            rq_store_name_parse(rq_slice_cstr(files[k].name), &parts);
+            *ret = !files[k].is_dir && files[k].name[0] != '.' && parts.is_reference;
+        }
+    }
+    return RQ_OK;
+}
+
+rq_err rq_region_folder_has_references(rq_engine *e, const rq_region_info *info, bool *ret,
+                                       rq_error *why)
+{
+    rq_arena arena = {0};
+    const char *dir = rq__region_dir(&arena, info);
+    *ret = false;
+    rq_err rc =
+        dir == NULL ? no_memory(why) : look_for_references(e->env.vfs, &arena, dir, ret, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
