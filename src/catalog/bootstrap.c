@@ -296,10 +296,10 @@ static rq_err read_descriptors(boot *b, rq_error *why)
 
 /* --- 4: regions ------------------------------------------------------------------------------- */
 
-static bool to_be_opened(rq_catalog *c, const known_table *t)
+static bool to_be_opened(rq_catalog *c, const known_table *t, size_t region)
 {
     return t->broken == NULL && t->state == RQ_TABLE_ENABLED &&
-           !rq__procedures_own(c, t->schema->ns, t->schema->qualifier);
+           !rq__procedures_own(c, t->regions[region].info);
 }
 
 /* One list over all tables, so that they are opened side by side. */
@@ -314,7 +314,8 @@ static rq_err open_tables(boot *b, rq_error *why)
     size_t n = 0;
     for (size_t i = 0; i < b->table_count; i++) {
         known_table *t = &b->tables[i];
-        for (size_t r = 0; r < t->region_count && to_be_opened(c, t); r++) {
+        for (size_t r = 0; r < t->region_count; r++) {
+            if (!to_be_opened(c, t, r)) continue;
             t->regions[r].schema = t->schema;
             all[n++] = t->regions[r];
         }
@@ -323,8 +324,8 @@ static rq_err open_tables(boot *b, rq_error *why)
     n = 0;
     for (size_t i = 0; i < b->table_count && rc == RQ_OK; i++) {
         known_table *t = &b->tables[i];
-        for (size_t r = 0; r < t->region_count && to_be_opened(c, t); r++)
-            t->regions[r] = all[n++];
+        for (size_t r = 0; r < t->region_count; r++)
+            if (to_be_opened(c, t, r)) t->regions[r] = all[n++];
     }
     free(all);
     return rc;

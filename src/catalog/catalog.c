@@ -276,6 +276,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     c->config = options->config;
     pthread_mutex_init(&c->store_lock, NULL);
     c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
+    c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
     for (int i = 0; i < RQ_SWITCH_COUNT; i++)
         atomic_init(&c->switches[i], true);
@@ -289,6 +290,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     }
     rq__procedures_resume(c);
     rq__cleaner_start(c);
+    rq__janitor_start(c);
     *ret = c;
     return RQ_OK;
 }

@@ -65,6 +65,9 @@ typedef enum rq_region_state {
     RQ_REGION_CLOSING,
     RQ_REGION_CLOSED,
     RQ_REGION_FAILED_OPEN, /* `failure` says why; closed until an operator acts */
+    RQ_REGION_SPLITTING,
+    RQ_REGION_SPLIT, /* never in a view: daughters are in its place */
+    RQ_REGION_MERGING,
 } rq_region_state;
 
 /* Immutable, part of a view. */
@@ -161,6 +164,9 @@ typedef enum rq_ddl_kind {
     RQ_DDL_DELETE_NAMESPACE = 12,
     RQ_DDL_FLUSH_TABLE = 13,
     RQ_DDL_REOPEN_REGION = 14, /* internal */
+    RQ_DDL_SPLIT_REGION = 15,
+    RQ_DDL_MERGE_REGIONS = 16,
+    RQ_DDL_CLEAN_PARENTS = 17, /* internal: the janitor's */
 } rq_ddl_kind;
 
 /*
@@ -174,12 +180,15 @@ typedef struct rq_ddl {
     /* CREATE_TABLE, MODIFY_TABLE: TableSchema. ADD/MODIFY_FAMILY: ColumnFamilySchema.
      * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. */
     rq_slice descriptor;
-    rq_slice family; /* DELETE_FAMILY */
-    /* CREATE_TABLE: split keys, in any order. FLUSH_TABLE: families, none for all. */
+    rq_slice family; /* DELETE_FAMILY; SPLIT_REGION: the region's encoded name */
+    /* CREATE_TABLE: split keys, in any order. FLUSH_TABLE: families, none for all. SPLIT_REGION:
+     * the row, empty or none for the middle; behind it the region's name for messages.
+     * MERGE_REGIONS: encoded names. */
     const rq_slice *split_keys;
     size_t split_key_count;
     bool preserve_splits;        /* TRUNCATE_TABLE */
     bool no_reopen;              /* MODIFY_TABLE with reopen_regions = false */
+    bool forcible;               /* MERGE_REGIONS that do not touch */
     uint64_t nonce_group, nonce; /* nonce 0: none */
     rq_slice user;
     /* When submitted() runs. Otherwise: as HBase's RPC returns, which is once the first checks have
@@ -243,6 +252,20 @@ rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why);
  * Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why);
+
+/* Archives regions that were split or merged and that nobody refers to any more; how many.
+ * Blocking.
+ */
+RQ_NODISCARD
+rq_err rq_catalog_clean_parents(rq_catalog *c, uint64_t *ret_count, rq_error *why);
+/* By its table's policy, and having no references itself. HBASE: HRegion.isSplittable. */
+bool rq_catalog_region_is_splittable(rq_catalog *c, rq_region *r);
+/* Where it would be split, in the arena; ret->len 0: nowhere. Blocking, may flush. */
+RQ_NODISCARD
+rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_slice *ret,
+                              rq_error *why);
+/* For rq_engine_options.region_grown: splits the region when its table's policy says so. */
+void rq_catalog_region_grown(rq_catalog *c, rq_region *r);
 
 /* --- switches --------------------------------------------------------------------------------- */
 typedef enum rq_switch {

@@ -25,6 +25,14 @@ typedef struct rq__cleaner {
     size_t count;
 } rq__cleaner;
 
+/* janitor.c */
+typedef struct rq__janitor {
+    rq_timer timer;
+    rq_task task;
+    int64_t interval_ms;
+    _Atomic uint64_t cleaned; /* regions, since the start */
+} rq__janitor;
+
 struct rq_catalog {
     rq_engine *engine;
     const rq_env *env;
@@ -40,6 +48,7 @@ struct rq_catalog {
     rq_region *store RQ_GUARDED_BY(store_lock);
     rq__procedures procedures;
     rq__cleaner cleaner;
+    rq__janitor janitor;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool stopping;
@@ -105,6 +114,9 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why);
 /* --- cleaner.c -------------------------------------------------------------------------------- */
 void rq__cleaner_start(rq_catalog *c);
 void rq__cleaner_clear(rq_catalog *c);
+
+/* --- janitor.c -------------------------------------------------------------------------------- */
+void rq__janitor_start(rq_catalog *c);
 
 /* --- switches.c ------------------------------------------------------------------------------- */
 RQ_NODISCARD

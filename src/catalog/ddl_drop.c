@@ -34,7 +34,7 @@ rq_err rq__delete_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(check_modifiable(c, p, &t, why));
     rq_err rc = rq__copy_infos(p, t, &p->old_regions, &p->old_region_count);
     rq__table_node_unref(t);
-    return rc;
+    return rc == RQ_OK ? rq__add_parents(c, p, why) : rc;
 }
 
 rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -101,7 +101,8 @@ rq_err rq__truncate_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     size_t n = 0;
     for (size_t i = 0; i < p->old_region_count && p->preserve_splits; i++)
         if (p->old_regions[i].start_key.len > 0) keys[n++] = p->old_regions[i].start_key;
-    return rq__make_regions(c, p, keys, n, why);
+    RQ_TRY(rq__make_regions(c, p, keys, n, why));
+    return rq__add_parents(c, p, why);
 }
 
 rq_err rq__truncate_layout(rq_catalog *c, rq__proc *p, rq_error *why)

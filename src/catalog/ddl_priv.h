@@ -22,6 +22,17 @@ rq__step_fn rq__disable_precheck, rq__disable_prepare, rq__disable_mark, rq__dis
     rq__disable_finish;
 rq__step_fn rq__flush_prepare, rq__flush_run;
 rq__step_fn rq__reopen_prepare, rq__reopen_run;
+/* ddl_regions.c */
+rq__step_fn rq__split_prepare, rq__split_check, rq__merge_prepare, rq__merge_check;
+rq__step_fn rq__regions_close, rq__regions_layout, rq__regions_commit, rq__regions_open;
+void rq__regions_undo(rq_catalog *c, rq__proc *p);
+rq__step_fn rq__clean_prepare, rq__clean_run;
+/* Adds to p->old_regions what meta has of regions of the table that were split or merged. */
+rq__step_fn rq__add_parents;
+/* The tables that have such regions: {namespace, qualifier}, in the arena. */
+RQ_NODISCARD
+rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[2],
+                               size_t *ret_count, rq_error *why);
 /* ddl_alter.c */
 rq__step_fn rq__alter_prepare, rq__alter_commit, rq__alter_reopen;
 /* ddl_namespace.c */

@@ -4,6 +4,8 @@
 
 #define JAVA "org.apache.hadoop.hbase.master.procedure."
 
+#define ASSIGN "org.apache.hadoop.hbase.master.assignment."
+
 #define ALTER(k)                                                                                   \
     {                                                                                              \
         .kind = k, .java_class = JAVA "ModifyTableProcedure", .prepare = rq__alter_prepare,        \
@@ -101,8 +103,42 @@ static const rq__proc_kind kinds[] = {
         .transient = true,
     },
     {
+        .kind = RQ_DDL_SPLIT_REGION,
+        .java_class = ASSIGN "SplitTableRegionProcedure",
+        .prepare = rq__split_prepare,
+        .steps = {{"SPLIT_TABLE_REGION_PREPARE", rq__split_check},
+                  {"SPLIT_TABLE_REGION_CLOSE_PARENT_REGION", rq__regions_close},
+                  {"SPLIT_TABLE_REGION_CREATE_DAUGHTER_REGIONS", rq__regions_layout},
+                  {"SPLIT_TABLE_REGION_UPDATE_META", rq__regions_commit},
+                  {"SPLIT_TABLE_REGION_OPEN_CHILD_REGIONS", rq__regions_open}},
+        .commit = 3,
+        .undo = rq__regions_undo,
+        .on_regions = true,
+    },
+    {
+        .kind = RQ_DDL_MERGE_REGIONS,
+        .java_class = ASSIGN "MergeTableRegionsProcedure",
+        .prepare = rq__merge_prepare,
+        .steps = {{"MERGE_TABLE_REGIONS_PREPARE", rq__merge_check},
+                  {"MERGE_TABLE_REGIONS_CLOSE_REGIONS", rq__regions_close},
+                  {"MERGE_TABLE_REGIONS_CREATE_MERGED_REGION", rq__regions_layout},
+                  {"MERGE_TABLE_REGIONS_UPDATE_META", rq__regions_commit},
+                  {"MERGE_TABLE_REGIONS_OPEN_MERGED_REGION", rq__regions_open}},
+        .commit = 3,
+        .undo = rq__regions_undo,
+        .on_regions = true,
+    },
+    {
+        .kind = RQ_DDL_CLEAN_PARENTS,
+        .java_class = ASSIGN "GCRegionProcedure",
+        .prepare = rq__clean_prepare,
+        .steps = {{"GC_REGION_PREPARE", rq__clean_run}},
+        .transient = true,
+        .on_regions = true,
+    },
+    {
         .kind = RQ_DDL_REOPEN_REGION,
-        .java_class = "org.apache.hadoop.hbase.master.assignment.TransitRegionStateProcedure",
+        .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__reopen_prepare,
         .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
         .transient = true,

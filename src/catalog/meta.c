@@ -14,6 +14,8 @@ static const char *const state_names[] = {
     [RQ_REGION_OFFLINE] = "OFFLINE", [RQ_REGION_OPENING] = "OPENING",
     [RQ_REGION_OPEN] = "OPEN",       [RQ_REGION_CLOSING] = "CLOSING",
     [RQ_REGION_CLOSED] = "CLOSED",   [RQ_REGION_FAILED_OPEN] = "FAILED_OPEN",
+    [RQ_REGION_SPLIT] = "SPLIT",     [RQ_REGION_SPLITTING] = "SPLITTING",
+    [RQ_REGION_MERGING] = "MERGING",
 };
 
 const char *rq__region_state_name(rq_region_state s)
@@ -133,6 +135,57 @@ rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_s
 rq_err rq__meta_delete_region(rq__batch *b, const rq_region_info *info)
 {
     return rq__batch_delete_family(b, info->name, "info");
+}
+
+static rq_err put_info(rq__batch *b, rq_slice row, const char *qualifier,
+                       const rq_region_info *info)
+{
+    rq_slice bytes;
+    RQ_TRY(rq_region_info_serialize(info, b->arena, &bytes));
+    return rq__batch_put(b, row, "info", rq_slice_cstr(qualifier), bytes);
+}
+
+/* info:state stays CLOSED, as HBase leaves it (AssignmentManager.markRegionAsSplit): the flags in
+ * info:regioninfo say more. */
+rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent,
+                                 const rq_region_info *a, const rq_region_info *z)
+{
+    rq_region_info offline = *parent;
+    offline.offline = offline.split = true;
+    RQ_TRY(rq__meta_put_region(b, &offline, RQ_REGION_CLOSED, NULL, -1));
+    RQ_TRY(put_info(b, parent->name, "splitA", a));
+    return put_info(b, parent->name, "splitB", z);
+}
+
+rq_err rq__meta_put_seqnum(rq__batch *b, const rq_region_info *info, uint64_t seqnum)
+{
+    rq_slice value = arena_be64(b->arena, seqnum);
+    if (value.ptr == NULL) return RQ_E_NO_MEMORY;
+    return rq__batch_put(b, info->name, "info", RQ_SLICE_LIT("seqnumDuringOpen"), value);
+}
+
+rq_err rq__meta_put_merge_parents(rq__batch *b, const rq_region_info *merged,
+                                  const rq_region_info *parents, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *qualifier = rq_arena_printf(b->arena, "merge%04zu", i);
+        if (qualifier == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(put_info(b, merged->name, qualifier, &parents[i]));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__meta_delete_merge_parents(rq__batch *b, const rq_region_info *merged, size_t count)
+{
+    rq_mutation *m;
+    RQ_TRY(batch_mutation(b, RQ_MUTATE_DELETE, merged->name, count, &m));
+    for (size_t i = 0; i < count; i++) {
+        const char *qualifier = rq_arena_printf(b->arena, "merge%04zu", i);
+        if (qualifier == NULL) return RQ_E_NO_MEMORY;
+        add_cell(b, m, RQ_TYPE_DELETE_COLUMN, "info", rq_slice_cstr(qualifier),
+                 (rq_slice){NULL, 0});
+    }
+    return RQ_OK;
 }
 
 rq_err rq__meta_put_table_state(rq__batch *b, rq_slice table, rq_table_state state)
@@ -255,6 +308,31 @@ static rq_err take_region_info(meta_scan *s, const rq_cell *c, rq__meta_row *row
     return RQ_OK;
 }
 
+/* Of columns that are not there for the region itself; a malformed one is malformed meta. */
+static rq_err take_relative(meta_scan *s, const rq_cell *c, rq__meta_row *row, rq_region_info *ret,
+                            size_t *count)
+{
+    rq_err rc = rq_region_info_parse(rq_cell_value(c), s->arena, ret, NULL);
+    if (rc == RQ_E_NO_MEMORY) return rc;
+    if (rc != RQ_OK)
+        row->malformed = "info:splitA, splitB or merge…";
+    else
+        (*count)++;
+    return RQ_OK;
+}
+
+static rq_err take_merged(meta_scan *s, const rq_cell *c, rq__meta_row *row)
+{
+    size_t n = row->merged_count;
+    if ((n & (n - 1)) == 0) { /* full at each power of two */
+        rq_region_info *more = rq_arena_calloc(s->arena, n == 0 ? 1 : n * 2, sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        if (n > 0) memcpy(more, row->merged, n * sizeof *more);
+        row->merged = more;
+    }
+    return take_relative(s, c, row, &row->merged[n], &row->merged_count);
+}
+
 /* An unknown state (written by something newer or older) counts as closed: the region is opened
  * when its table is enabled. */
 static rq_region_state parse_region_state(rq_slice text)
@@ -280,6 +358,13 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
             has_region = true;
         } else if (cell_is(c, "info", "state")) {
             row.state = parse_region_state(rq_cell_value(c));
+        } else if (cell_is(c, "info", "splitA") || cell_is(c, "info", "splitB")) {
+            if (row.daughter_count < 2 && c->value_len > 0)
+                RQ_TRY(take_relative(s, c, &row, &row.daughters[row.daughter_count],
+                                     &row.daughter_count));
+        } else if (rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("info")) &&
+                   rq_slice_starts_with(rq_cell_qualifier(c), RQ_SLICE_LIT("merge"))) {
+            RQ_TRY(take_merged(s, c, &row));
         } else if (cell_is(c, "info", "seqnumDuringOpen") && c->value_len == 8) {
             row.open_seqnum = (int64_t)rq_get_be64(c->value);
         }

@@ -8,6 +8,8 @@
  *                       info:seqnumDuringOpen  be64
  *                       info:sn                host,port,startcode
  *                       info:state             OPENING, OPEN, CLOSED …
+ *                       info:splitA, splitB    a split parent's daughters: RegionInfo as above
+ *                       info:merge0000 …       a merged region's parents
  *   row <table name>    table:state            TableState
  *
  * A *batch* collects mutations of many rows and is committed as one atomic operation of the region:
@@ -45,6 +47,18 @@ rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_s
                            const rq_server_name *server, int64_t open_seqnum);
 RQ_NODISCARD
 rq_err rq__meta_delete_region(rq__batch *b, const rq_region_info *info);
+/* A parent's row at the commit of its split: offline, split, and its daughters. */
+RQ_NODISCARD
+rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent,
+                                 const rq_region_info *a, const rq_region_info *z);
+RQ_NODISCARD
+rq_err rq__meta_put_seqnum(rq__batch *b, const rq_region_info *info, uint64_t seqnum);
+/* At most 10,000. */
+RQ_NODISCARD
+rq_err rq__meta_put_merge_parents(rq__batch *b, const rq_region_info *merged,
+                                  const rq_region_info *parents, size_t count);
+RQ_NODISCARD
+rq_err rq__meta_delete_merge_parents(rq__batch *b, const rq_region_info *merged, size_t count);
 RQ_NODISCARD
 rq_err rq__meta_put_table_state(rq__batch *b, rq_slice table, rq_table_state state);
 RQ_NODISCARD
@@ -61,7 +75,11 @@ typedef struct rq__meta_row {
     rq_region_info info;
     rq_region_state state;
     int64_t open_seqnum;
-    int64_t newest_ms; /* highest cell timestamp */
+    int64_t newest_ms;           /* highest cell timestamp */
+    rq_region_info daughters[2]; /* of a split parent */
+    size_t daughter_count;
+    rq_region_info *merged; /* the parents of a merged region */
+    size_t merged_count;
 } rq__meta_row;
 
 /* Calls for each row, in order; slices live in the arena. Rows that hold neither a region nor a

@@ -100,6 +100,7 @@ static rq_err proc_from_ddl(rq__proc *p, const rq_ddl *d)
     p->nonce = d->nonce;
     p->preserve_splits = d->preserve_splits;
     p->no_reopen = d->no_reopen;
+    p->forcible = d->forcible;
     p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
     return RQ_OK;
 }
@@ -656,15 +657,35 @@ rq_err rq__procedures_load(rq_catalog *c, rq_error *why)
     return rc;
 }
 
-bool rq__procedures_own(rq_catalog *c, rq_slice ns, rq_slice qualifier)
+static bool names_region(const rq_region_info *list, size_t count, const rq_region_info *info)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].encoded, info->encoded) == 0) return true;
+    return false;
+}
+
+bool rq__procedures_own(rq_catalog *c, const rq_region_info *info)
 {
     bool own = false;
     pthread_mutex_lock(&c->procedures.lock);
     for (const rq__proc *p = c->procedures.active; p != NULL && !own; p = p->next)
-        own = p->prepared && !p->ops->on_namespace && rq_slice_eq(p->ns, ns) &&
-              rq_slice_eq(p->qualifier, qualifier);
+        own = p->prepared && !p->ops->on_namespace && rq_slice_eq(p->ns, info->ns) &&
+              rq_slice_eq(p->qualifier, info->qualifier) &&
+              (!p->ops->on_regions || names_region(p->regions, p->region_count, info) ||
+               names_region(p->old_regions, p->old_region_count, info));
     pthread_mutex_unlock(&c->procedures.lock);
     return own;
+}
+
+bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info)
+{
+    bool found = false;
+    pthread_mutex_lock(&c->procedures.lock);
+    for (const rq__proc *p = c->procedures.active; p != NULL && !found; p = p->next)
+        found = p->ops->kind == RQ_DDL_SPLIT_REGION &&
+                rq_slice_eq(p->family, rq_slice_cstr(info->encoded));
+    pthread_mutex_unlock(&c->procedures.lock);
+    return found;
 }
 
 void rq__procedures_resume(rq_catalog *c)
@@ -685,6 +706,7 @@ void rq__procedures_stop(rq_catalog *c)
     for (rq__proc *p = ps->active; p != NULL; p = p->next)
         if (p->timer.task.run != NULL) (void)ex->timer_cancel(ex, &p->timer);
     if (c->cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->cleaner.timer);
+    if (c->janitor.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->janitor.timer);
     pthread_mutex_unlock(&ps->lock);
     /* The rc is always RQ_OK: nobody opens it with another. */
     if (wait) (void)ex->latch_wait(&idle);

@@ -51,6 +51,7 @@ typedef struct rq__proc_kind {
     void (*undo)(rq_catalog *c, rq__proc *p);
     bool transient;     /* not recorded: forgotten by a crash */
     bool on_namespace;  /* locks the namespace */
+    bool on_regions;    /* concerns the regions it names alone, not the table's others */
     bool answer_at_end; /* HBase's RPC returns when all is done */
 } rq__proc_kind;
 
@@ -69,6 +70,7 @@ struct rq__proc {
     size_t split_key_count;
     uint64_t nonce_group, nonce;
     bool preserve_splits, no_reopen;
+    bool forcible; /* only until the checks are done */
     int64_t submitted_ms;
     /* --- filled by prepare, in the record */
     rq_region_info *regions; /* to be made */
@@ -113,9 +115,11 @@ rq_err rq__procedures_init(rq_catalog *c, rq_error *why);
 /* Reads the records: finished ones are kept as results, the others wait for _resume. */
 RQ_NODISCARD
 rq_err rq__procedures_load(rq_catalog *c, rq_error *why);
-/* True when an unfinished procedure has begun to work on the table: its regions are that
+/* True when an unfinished procedure has begun to work on the region or its table: it is that
  * procedure's business. One that was only accepted may yet be refused. */
-bool rq__procedures_own(rq_catalog *c, rq_slice ns, rq_slice qualifier);
+bool rq__procedures_own(rq_catalog *c, const rq_region_info *info);
+/* A split of the region was asked for and is not done. */
+bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info);
 void rq__procedures_resume(rq_catalog *c);
 /* Accepts nothing more and returns when no step runs. What waits, or waits to be repeated, stays as
  * recorded. */

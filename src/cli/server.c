@@ -40,6 +40,7 @@ struct rq_server {
     rq_root *root;
     rq_engine *engine;
     rq_catalog *catalog;
+    _Atomic bool has_catalog; /* what compactions, begun while it opens, may look at */
     rq_loops *loops;
     rq_rpc_budget *budget;
     rq_rpc_budget *answers;
@@ -173,12 +174,19 @@ static void region_failed(void *context, rq_region *r, const rq_error *why)
     if (s->catalog != NULL) rq_catalog_region_failed(s->catalog, r, why);
 }
 
+static void region_grown(void *context, rq_region *r)
+{
+    rq_server *s = context;
+    if (atomic_load(&s->has_catalog)) rq_catalog_region_grown(s->catalog, r);
+}
+
 static rq_err open_data(rq_server *s, const rq_server_options *o, const ports *p, const char *host,
                         rq_error *why)
 {
     rq_engine_options engine = {
         .config = o->config,
         .region_failed = region_failed,
+        .region_grown = region_grown,
         .context = s,
     };
     int64_t now = s->executor->now_ms(s->executor);
@@ -188,7 +196,9 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const ports *p
         .config = o->config,
     };
     RQ_TRY(rq_engine_open(&s->env, &engine, &s->engine, why));
-    return rq_catalog_open(s->engine, s->root, &catalog, &s->catalog, why);
+    RQ_TRY(rq_catalog_open(s->engine, s->root, &catalog, &s->catalog, why));
+    atomic_store(&s->has_catalog, true);
+    return RQ_OK;
 }
 
 static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)

@@ -7,6 +7,7 @@
  * HStoreFile.getCompactedStoreFiles); so do we where the folder is believed, and put them aside.
  */
 #include "region/engine_priv.h"
+#include "store/reference.h"
 
 #include "proto/files.pb-c.h"
 #include "store/pb_arena.h"
@@ -43,6 +44,10 @@ static rq_err find_replaced(rq_vfs *vfs, const char *dir, const char *const *nam
         rq_slice event;
         rq_slice *inputs = NULL;
         size_t n = 0;
+        rq_store_name parts;
+        rq_store_name_parse(rq_slice_cstr(names[i]), &parts);
+        /* What they stand for was compacted in another region's folder, if ever. */
+        if (parts.is_reference || parts.is_link) continue;
         if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
         RQ_TRY(rq_hfile_reader_open(vfs, path, NULL, false, &reader, why));
         rq_err rc = RQ_OK;

@@ -6,6 +6,8 @@
  * descriptors and the view must agree, rows acknowledged before must be there, and the rest of the
  * script must go through.
  *
+ * Two programs: one of tables, namespaces and families, one of regions that are split and merged.
+ *
  * Each run takes every STRIDE-th call (default 9; 1: all of them), from a random first one.
  * SEEDS=n runs n seeds instead of one; SEED=s says which is the first, CUT=k cuts there alone.
  */
@@ -22,6 +24,20 @@ typedef struct change {
     {                                                                                              \
         return expr;                                                                               \
     }
+
+#define C(name)                                                                                    \
+    {                                                                                              \
+#name, name                                                                                \
+    }
+#define STEPS RQ_ARRAY_LEN(script)
+
+/* Rows that must be there after `done` changes, where their table can be read. */
+typedef struct row {
+    const char *table, *row, *family;
+    size_t from, to; /* there after the changes [from, to) */
+} row;
+
+#ifndef RQ_CUT_REGIONS
 
 CHANGE(create_t, world_create(w, "t", "f g:VERSIONS=3", "m"))
 CHANGE(put_t_a, world_put(w, "t", "a", "f"))
@@ -45,28 +61,60 @@ CHANGE(truncate_t, world_truncate(w, "t", true))
 CHANGE(put_t_q, world_put(w, "t", "q", "f"))
 CHANGE(create_v, world_create(w, "v", "f", NULL))
 
-#define C(name)                                                                                    \
-    {                                                                                              \
-#name, name                                                                                \
-    }
 static const change script[] = {
     C(create_t),   C(put_t_a), C(create_ns),   C(create_nu), C(put_nu),    C(add_h),
     C(put_t_z),    C(flush_t), C(modify_f),    C(delete_g),  C(modify_ns), C(disable_nu),
     C(enable_nu),  C(put_nu2), C(disable_nu2), C(delete_nu), C(delete_ns), C(disable_t),
     C(truncate_t), C(put_t_q), C(create_v),
 };
-#define STEPS RQ_ARRAY_LEN(script)
-
-/* Rows that must be there after `done` changes, where their table can be read. */
-typedef struct row {
-    const char *table, *row, *family;
-    size_t from, to; /* there after the changes [from, to) */
-} row;
 
 static const row rows[] = {
     {"t", "a", "f", 2, 18},    {"n:u", "b", "f", 5, 14},       {"t", "z", "h", 7, 18},
     {"n:u", "c", "f", 14, 14}, {"t", "q", "f", 20, STEPS + 1},
 };
+
+#else /* split, merge, and what is left of them */
+
+CHANGE(create_t, world_create(w, "t", "f g", NULL))
+CHANGE(put_a, world_put(w, "t", "a", "f"))
+CHANGE(put_c, world_put(w, "t", "c", "g"))
+CHANGE(flush_t, world_table(w, RQ_DDL_FLUSH_TABLE, "t"))
+CHANGE(put_m, world_put(w, "t", "m", "f"))
+CHANGE(put_z, world_put(w, "t", "z", "f"))
+CHANGE(split_k, world_split(w, "t", "a", "k"))
+CHANGE(put_b, world_put(w, "t", "b", "f"))
+CHANGE(put_p, world_put(w, "t", "p", "f"))
+CHANGE(compact_t, world_compact(w, "t"))
+CHANGE(clean_t, world_clean(w, "t"))
+CHANGE(split_p, world_split(w, "t", "z", "p"))
+CHANGE(put_q, world_put(w, "t", "q", "f"))
+CHANGE(merge_ak, world_merge(w, "t", "a k", false))
+CHANGE(put_d, world_put(w, "t", "d", "f"))
+CHANGE(merge_all, world_merge(w, "t", "z a", false))
+CHANGE(put_x, world_put(w, "t", "x", "f"))
+CHANGE(disable_t, world_table(w, RQ_DDL_DISABLE_TABLE, "t"))
+CHANGE(enable_t, world_table(w, RQ_DDL_ENABLE_TABLE, "t"))
+CHANGE(truncate_t, world_truncate(w, "t", false))
+CHANGE(put_e, world_put(w, "t", "e", "f"))
+CHANGE(split_m, world_split(w, "t", "a", "d"))
+CHANGE(delete_t, world_table(w, RQ_DDL_DELETE_TABLE, "t"))
+
+static const change script[] = {
+    C(create_t),  C(put_a),     C(put_c),     C(flush_t),   C(put_m),     C(put_z),
+    C(split_k),   C(put_b),     C(put_p),     C(compact_t), C(clean_t),   C(split_p),
+    C(put_q),     C(compact_t), C(merge_ak),  C(put_d),     C(compact_t), C(clean_t),
+    C(merge_all), C(put_x),     C(disable_t), C(enable_t),  C(disable_t), C(truncate_t),
+    C(put_e),     C(flush_t),   C(split_m),   C(disable_t), C(delete_t),
+};
+
+static const row rows[] = {
+    {"t", "a", "f", 2, 23},  {"t", "c", "g", 3, 23},  {"t", "m", "f", 5, 23},
+    {"t", "z", "f", 6, 23},  {"t", "b", "f", 8, 23},  {"t", "p", "f", 9, 23},
+    {"t", "q", "f", 13, 23}, {"t", "d", "f", 16, 23}, {"t", "x", "f", 20, 23},
+    {"t", "e", "f", 25, 28},
+};
+
+#endif
 
 typedef struct reference {
     char *after[STEPS + 1]; /* the catalog after so many changes */
@@ -139,6 +187,11 @@ static void check_rows(world *w, size_t done, verdict *v)
         if (rc == RQ_E_NOT_SERVING_REGION) continue; /* disabled at this point */
         if (rc != RQ_OK) wrong(v, "row %s of %s: %s", rows[i].row, rows[i].table, rq_err_name(rc));
     }
+    /* And none twice, or of nowhere: each row was written at most once since the last truncate. */
+    char *all = world_rows(w, "t");
+    for (char *at = all; *at != '\0'; at = strchr(at, ' ') + 1)
+        if (at > all && at[-2] >= at[0]) wrong(v, "rows, region by region: %s", all);
+    free(all);
 }
 
 static void check_agreement(world *w, const char *when, verdict *v)

@@ -30,12 +30,23 @@ static void region_failed(void *context, rq_region *r, const rq_error *why)
     if (w->catalog != NULL) rq_catalog_region_failed(w->catalog, r, why);
 }
 
+static void region_grown(void *context, rq_region *r)
+{
+    world *w = context;
+    if (w->has_catalog) rq_catalog_region_grown(w->catalog, r);
+}
+
 rq_err world_open(world *w)
 {
     w->why = (rq_error){0};
     rq_err rc = rq_root_open(w->env, &w->root, &w->why);
     if (rc != RQ_OK) return rc;
-    rq_engine_options engine = {.config = w->config, .region_failed = region_failed, .context = w};
+    rq_engine_options engine = {
+        .config = w->config,
+        .region_failed = region_failed,
+        .region_grown = region_grown,
+        .context = w,
+    };
     rc = rq_engine_open(w->env, &engine, &w->engine, &w->why);
     if (rc == RQ_OK) {
         w->start_code++;
@@ -45,6 +56,7 @@ rq_err world_open(world *w)
             .config = w->config,
         };
         rc = rq_catalog_open(w->engine, w->root, &options, &w->catalog, &w->why);
+        w->has_catalog = rc == RQ_OK;
         if (rc != RQ_OK) {
             w->catalog = NULL;
             (void)rq_engine_close(w->engine, false, NULL);
@@ -63,6 +75,7 @@ rq_err world_close(world *w, bool clean)
     if (w->root == NULL) return RQ_OK;
     rq_error why = {0};
     rq_err rc = rq_catalog_close(w->catalog, clean, &why);
+    w->has_catalog = false;
     rq_err more = rq_engine_close(w->engine, clean && rc == RQ_OK, &why);
     if (clean && rc == RQ_OK && more == RQ_OK) rq_root_stopped_cleanly(w->root);
     rq_root_close(w->root);
@@ -262,6 +275,92 @@ rq_err world_truncate(world *w, const char *table, bool preserve)
     return submit(w, &d);
 }
 
+static bool encoded_of(world *w, const char *table, const char *row,
+                       char ret[RQ_ENCODED_NAME_LEN + 1])
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_region *r;
+    w->why = (rq_error){0};
+    rq_err rc =
+        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, &w->why);
+    if (rc == RQ_OK) memcpy(ret, r->info->encoded, RQ_ENCODED_NAME_LEN + 1);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return rc == RQ_OK;
+}
+
+rq_err world_split(world *w, const char *table, const char *row, const char *at)
+{
+    /* Outlives a submission the power cut off. */
+    static char encoded[RQ_ENCODED_NAME_LEN + 1];
+    if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
+    rq_slice key = at == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(at);
+    rq_ddl d = {.kind = RQ_DDL_SPLIT_REGION,
+                .family = rq_slice_cstr(encoded),
+                .split_keys = &key,
+                .split_key_count = 1};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
+rq_err world_merge(world *w, const char *table, const char *rows, bool forcible)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    char encoded[16][RQ_ENCODED_NAME_LEN + 1];
+    rq_slice names[16];
+    rq_ddl d = {.kind = RQ_DDL_MERGE_REGIONS, .split_keys = names, .forcible = forcible};
+    split_name(table, &d.ns, &d.qualifier);
+    char *text = rq_arena_cstr(&a, rq_slice_cstr(rows)), *save;
+    rq_err rc = RQ_OK;
+    for (char *t = strtok_r(text, " ", &save); t != NULL; t = strtok_r(NULL, " ", &save)) {
+        if (!encoded_of(w, table, t, encoded[d.split_key_count])) rc = RQ_E_TABLE_NOT_FOUND;
+        names[d.split_key_count] = rq_slice_cstr(encoded[d.split_key_count]);
+        d.split_key_count++;
+    }
+    if (rc == RQ_OK) rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err world_clean(world *w, const char *table)
+{
+    rq_ddl d = {.kind = RQ_DDL_CLEAN_PARENTS};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
+/* Is a compaction of a region of the table wanted or at work? */
+static bool compacts(world *w, const char *table, bool ask, bool *ret_refers)
+{
+    bool busy = *ret_refers = false;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
+    for (size_t i = 0; t != NULL && i < t->region_count; i++) {
+        rq_region *r = t->regions[i]->region;
+        if (r == NULL) continue;
+        if (ask) (void)!rq_region_compact(r, (rq_slice){NULL, 0}, true, NULL);
+        busy |= rq_region_compaction_state(r) != 0;
+        *ret_refers |= rq_region_has_references(r);
+    }
+    rq_epoch_unpin(w->env->epoch, &m);
+    return busy;
+}
+
+rq_err world_compact(world *w, const char *table)
+{
+    bool refers;
+    compacts(w, table, true, &refers);
+    while (compacts(w, table, false, &refers)) {
+        if (rq_sim_step(w->sim)) continue;
+        if (rq_sim_is_cut(w->sim)) return RQ_E_IO;
+        rq_sim_advance(w->sim, 10000000);
+    }
+    /* A compaction that failed tells nobody. */
+    return rq_sim_is_cut(w->sim) ? RQ_E_IO : refers ? RQ_E_STATE : RQ_OK;
+}
+
 rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *family)
 {
     rq_arena a;
@@ -365,6 +464,43 @@ rq_err world_delete(world *w, const char *table, const char *row, const char *fa
     return write_one(w, table, RQ_MUTATE_DELETE, &cell);
 }
 
+/* Reads the region; each row's cells are handed to `take`. */
+static rq_err scan_region(world *w, rq_region *r, const rq_scan *scan,
+                          void (*take)(void *ctx, const rq_cellblock *row), void *ctx)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_cellblock out = {0};
+    rq_read_ctx read = {.may_block = true};
+    rq_scan_limits limits = {0};
+    rq_scan_state state = RQ_SCAN_MORE;
+    rq_region_scanner *s = NULL;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    rq_err rc = rq_region_scanner_open(r, scan, 0, &a, &s, &w->why);
+    while (rc == RQ_OK && state != RQ_SCAN_DONE) {
+        rq_cellblock_reset(&out);
+        rc = rq_region_scanner_next(s, &limits, &read, &out, &state, &w->why);
+        if (rc == RQ_E_AGAIN) {
+            rc = rq_read_ctx_fulfil(&read, &w->why);
+            continue;
+        }
+        if (rc == RQ_OK && out.count > 0) take(ctx, &out);
+    }
+    rq_region_scanner_close(s);
+    rq_read_ctx_clear(&read);
+    rq_epoch_unpin(w->env->epoch, &m);
+    rq_arena_clear(&a);
+    rq_cellblock_clear(&out);
+    return rc;
+}
+
+static void count_row(void *ctx, const rq_cellblock *row)
+{
+    (void)row;
+    ++*(size_t *)ctx;
+}
+
 rq_err world_get(world *w, const char *table, const char *row, const char *family)
 {
     rq_region *r;
@@ -383,29 +519,44 @@ rq_err world_get(world *w, const char *table, const char *row, const char *famil
         .time_range = RQ_TIME_RANGE_ALL,
         .store_limit = -1,
     };
-    rq_arena a;
-    rq_arena_init(&a);
-    rq_cellblock out = {0};
-    rq_read_ctx ctx = {.may_block = true};
-    rq_scan_limits limits = {0};
-    rq_scan_state state;
-    rq_region_scanner *s = NULL;
+    size_t found = 0;
+    rc = scan_region(w, r, &scan, count_row, &found);
+    rq_region_unref(r);
+    return rc == RQ_OK && found == 0 ? RQ_E_NOT_FOUND : rc;
+}
+
+static void note_row(void *ctx, const rq_cellblock *row)
+{
+    rq_cell cell;
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&row->bytes));
+    assert_int_equal(rq_cellblock_next(&c, &cell, NULL), RQ_OK);
+    (void)!rq_buf_printf(ctx, "%.*s ", (int)cell.row_len, (const char *)cell.row);
+}
+
+char *world_rows(world *w, const char *table)
+{
+    rq_region *list[64];
+    size_t count = 0;
+    rq_buf out = {0};
     rq_epoch_member m = {0};
     rq_epoch_pin(w->env->epoch, &m);
-    rc = rq_region_scanner_open(r, &scan, 0, &a, &s, &w->why);
-    while (rc == RQ_OK) {
-        rc = rq_region_scanner_next(s, &limits, &ctx, &out, &state, &w->why);
-        if (rc != RQ_E_AGAIN) break;
-        rc = rq_read_ctx_fulfil(&ctx, &w->why);
-    }
-    rq_region_scanner_close(s);
-    rq_read_ctx_clear(&ctx);
+    const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
+    for (size_t i = 0; t != NULL && i < t->region_count && i < 64; i++)
+        if (t->regions[i]->region != NULL) list[count++] = rq_region_ref(t->regions[i]->region);
     rq_epoch_unpin(w->env->epoch, &m);
-    rq_arena_clear(&a);
-    if (rc == RQ_OK && out.count == 0) rc = RQ_E_NOT_FOUND;
-    rq_cellblock_clear(&out);
-    rq_region_unref(r);
-    return rc;
+    rq_scan scan = {
+        .include_start = true,
+        .max_versions = 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+    };
+    for (size_t i = 0; i < count; i++) {
+        if (scan_region(w, list[i], &scan, note_row, &out) != RQ_OK) rq_buf_reset(&out);
+        rq_region_unref(list[i]);
+    }
+    char *text = strndup(out.len == 0 ? "" : (const char *)out.ptr, out.len);
+    rq_buf_clear(&out);
+    return text;
 }
 
 /* --- what there is ---------------------------------------------------------------------------- */
@@ -473,7 +624,26 @@ typedef struct checking {
     world *w;
     rq_buf *out;
     size_t tables, regions;
+    rq_buf parents; /* encoded names of regions that were split or merged and are still kept */
 } checking;
+
+static rq_err note_parents(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    checking *c = ctx;
+    (void)why;
+    if (row->malformed != NULL || row->is_table) return RQ_OK;
+    if (row->info.split) (void)!rq_buf_printf(&c->parents, "%s ", row->info.encoded);
+    for (size_t i = 0; i < row->merged_count; i++)
+        (void)!rq_buf_printf(&c->parents, "%s ", row->merged[i].encoded);
+    return RQ_OK;
+}
+
+static bool is_known(const checking *c, const char *encoded)
+{
+    if (rq_catalog_region_find(c->w->catalog, rq_slice_cstr(encoded)) != NULL) return true;
+    return c->parents.len > 0 &&
+           memmem(c->parents.ptr, c->parents.len, encoded, strlen(encoded)) != NULL;
+}
 
 static rq_err check_row(void *ctx, const rq__meta_row *row, rq_error *why)
 {
@@ -493,7 +663,7 @@ static rq_err check_row(void *ctx, const rq__meta_row *row, rq_error *why)
             (void)!rq_buf_printf(c->out, "%.*s: meta says state %d, the view %d\n",
                                  (int)row->row.len, (const char *)row->row.ptr, row->table_state,
                                  t->state);
-    } else {
+    } else if (!row->info.split) {
         const rq_catalog_region *r =
             rq_catalog_region_find(c->w->catalog, rq_slice_cstr(row->info.encoded));
         c->regions++;
@@ -508,8 +678,10 @@ static rq_err check_row(void *ctx, const rq__meta_row *row, rq_error *why)
     return RQ_OK;
 }
 
-static void check_disk(world *w, rq_buf *out, const rq_catalog_table *t)
+static void check_disk(const checking *c, const rq_catalog_table *t)
 {
+    world *w = c->w;
+    rq_buf *out = c->out;
     rq_table_schema *s = NULL;
     rq_error why = {0};
     if (rq__tableinfo_read(w->env->vfs, t->schema->ns, t->schema->qualifier, &s, &why) != RQ_OK)
@@ -526,8 +698,30 @@ static void check_disk(world *w, rq_buf *out, const rq_catalog_table *t)
     if (rq_vfs_list(w->env->vfs, dir, &a, &entries, &count, &why) != RQ_OK) count = 0;
     for (size_t i = 0; i < count; i++) { /* no folder without a region */
         if (entries[i].name[0] == '.') continue;
-        if (rq_catalog_region_find(w->catalog, rq_slice_cstr(entries[i].name)) == NULL)
+        if (!is_known(c, entries[i].name))
             (void)!rq_buf_printf(out, "%s/%s belongs to no region\n", dir, entries[i].name);
+    }
+    rq_arena_clear(&a);
+}
+
+/* No manifest without a region. */
+static void check_manifests(const checking *c)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_dir_entry *entries;
+    size_t count;
+    if (rq_vfs_list(c->w->env->vfs, ".rorqual/regions", &a, &entries, &count, NULL) != RQ_OK)
+        count = 0;
+    char *store = rq_arena_cstr(&a, rq_slice_cstr(""));
+    for (size_t i = 0; i < count; i++) {
+        char encoded[RQ_ENCODED_NAME_LEN + 1];
+        snprintf(encoded, sizeof encoded, "%.*s", (int)strcspn(entries[i].name, "."),
+                 entries[i].name);
+        if (is_known(c, encoded)) continue;
+        if (store[0] == '\0') store = rq_arena_cstr(&a, rq_slice_cstr(encoded)); /* master:store */
+        if (strcmp(store, encoded) != 0)
+            (void)!rq_buf_printf(c->out, "manifest %s belongs to no region\n", entries[i].name);
     }
     rq_arena_clear(&a);
 }
@@ -549,10 +743,18 @@ char *world_check(world *w)
     rq_catalog_tables(w->catalog, &tables, &n);
     for (size_t i = 0; i < n; i++) {
         if (!tables[i]->schema->is_meta) regions += tables[i]->region_count;
-        check_disk(w, &out, tables[i]);
     }
     rq_epoch_unpin(w->env->epoch, &m);
+    if (rc == RQ_OK) rc = rq__meta_scan(meta, &a, note_parents, &c, &why);
+    m = (rq_epoch_member){0};
+    rq_epoch_pin(w->env->epoch, &m);
+    rq_catalog_tables(w->catalog, &tables, &n);
+    for (size_t i = 0; i < n; i++)
+        check_disk(&c, tables[i]);
+    check_manifests(&c);
+    rq_epoch_unpin(w->env->epoch, &m);
     if (rc == RQ_OK) rc = rq__meta_scan(meta, &a, check_row, &c, &why);
+    rq_buf_clear(&c.parents);
     if (rc != RQ_OK) (void)!rq_buf_printf(&out, "meta cannot be read: %s\n", why.message);
     if (meta != NULL) rq_region_unref(meta);
     if (rc == RQ_OK && (c.tables + 1 != n || c.regions != regions))

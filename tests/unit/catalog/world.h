@@ -24,6 +24,7 @@ typedef struct world {
     rq_root *root;
     rq_engine *engine;
     rq_catalog *catalog;
+    _Atomic bool has_catalog; /* for other threads */
     rq_config *config;
     rq_error why;   /* of the last verb */
     uint64_t proc;  /* its id */
@@ -51,6 +52,15 @@ rq_err world_create(world *w, const char *table, const char *families, const cha
 rq_err world_modify(world *w, const char *table, const char *families);
 rq_err world_table(world *w, rq_ddl_kind kind, const char *table);
 rq_err world_truncate(world *w, const char *table, bool preserve);
+/* The region that holds `row` at `at`; NULL: its middle. */
+rq_err world_split(world *w, const char *table, const char *row, const char *at);
+/* The regions that hold the rows, separated by blanks. */
+rq_err world_merge(world *w, const char *table, const char *rows, bool forcible);
+/* A major compaction of every region of the table, waited for; on the simulated environment.
+ * RQ_E_STATE: a region still refers to its parents' files. */
+rq_err world_compact(world *w, const char *table);
+/* The janitor's round. */
+rq_err world_clean(world *w, const char *table);
 /* ADD, MODIFY: "f:VERSIONS=3"; DELETE: "f". */
 rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *family);
 /* "key=value" may be NULL. */
@@ -67,6 +77,10 @@ rq_err world_put_cell(world *w, const char *table, const char *row, const char *
 rq_err world_delete(world *w, const char *table, const char *row, const char *family);
 /* RQ_OK, RQ_E_NOT_FOUND, or why it cannot be read. */
 rq_err world_get(world *w, const char *table, const char *row, const char *family);
+
+/* The rows of the table, region by region, each with a blank behind it; malloc'ed. "" when a region
+ * cannot be read, or there is no such table. */
+char *world_rows(world *w, const char *table);
 
 /* All tables with state, families, regions and whether they are open, and all namespaces, as text;
  * malloc'ed. The same text before and after a restart means the same catalog. */

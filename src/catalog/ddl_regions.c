@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Split a region, merge regions, and clear away what they were made of.
+ *
+ *   check ─ parents closed (flushed) ─ new regions laid out: references to the parents' files ─
+ *   meta (commit) ─ new regions opened ─ … their compactions … ─ parents archived (CLEAN_PARENTS)
+ *
+ * In meta, as HBase writes it: the row of a split parent stays, offline and split, with
+ * info:splitA and info:splitB; the rows of merged parents go, and the merged region's names them in
+ * info:merge0000, …; both until no reference to the parents' files is left.
+ *
+ * Whether the commit has happened is seen in the view: the parents are in it or not. A run after a
+ * crash passes over the steps before the commit then, for the new regions may have been written to.
+ * HBASE: SplitTableRegionProcedure, MergeTableRegionsProcedure, CatalogJanitor, GCRegionProcedure.
+ */
+#include "catalog/ddl_priv.h"
+
+#include <stdlib.h>
+
+#include "catalog/split_policy.h"
+
+static rq_err no_memory(rq_error *why)
+{
+    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+}
+
+static size_t index_of(const rq__table_node *t, rq_slice encoded)
+{
+    size_t at = 0;
+    while (at < t->pub.region_count &&
+           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), encoded))
+        at++;
+    return at;
+}
+
+static rq_err copy_info(rq__proc *p, const rq_region_info *from, rq_region_info *ret)
+{
+    return rq_region_info_make(&p->arena, from->ns, from->qualifier, from->start_key, from->end_key,
+                               from->region_id, from->replica_id, ret);
+}
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+/* HBASE: preflightChecks(env, true). */
+static rq_err check_table(const rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    if (t->pub.schema->is_meta)
+        return rq_fail(why, RQ_E_IOEXCEPTION, "Can't modify catalog tables");
+    if (t->pub.state != RQ_TABLE_ENABLED && t->pub.state != RQ_TABLE_ENABLING)
+        return rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
+    return RQ_OK;
+}
+
+typedef struct lookup {
+    rq_slice encoded;
+    bool is_parent;
+} lookup;
+
+static rq_err look_for_parent(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    lookup *l = ctx;
+    (void)why;
+    if (row->malformed == NULL && !row->is_table && row->info.split &&
+        rq_slice_eq(rq_slice_cstr(row->info.encoded), l->encoded))
+        l->is_parent = true;
+    return RQ_OK;
+}
+
+/* HBASE: AbstractStateMachineTableProcedure.checkOnline, RegionStateNode.checkOnline. */
+static rq_err check_online(rq_catalog *c, const rq__table_node *t, rq_slice encoded, rq_err code,
+                           size_t *ret_at, rq_error *why)
+{
+    char name[128];
+    rq_bytes_to_string(encoded, name, sizeof name);
+    size_t at = index_of(t, encoded);
+    if (at < t->pub.region_count) {
+        const rq_catalog_region *r = t->pub.regions[at];
+        *ret_at = at;
+        if (r->state == RQ_REGION_OPEN && r->region != NULL) return RQ_OK;
+        return rq_fail(why, code, "%s is not OPEN; state=%s", name,
+                       rq__region_state_name(r->state));
+    }
+    lookup l = {.encoded = encoded};
+    rq_region *meta;
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_err rc = rq__meta_ref(c, &meta, why);
+    if (rc == RQ_OK) {
+        rc = rq__meta_scan(meta, &a, look_for_parent, &l, why);
+        rq_region_unref(meta);
+    }
+    rq_arena_clear(&a);
+    RQ_TRY(rc);
+    if (l.is_parent) return rq_fail(why, code, "%s is not OPEN; state=SPLIT", name);
+    return rq_fail(why, code == RQ_E_MERGE_REGION ? code : RQ_E_UNKNOWN_REGION,
+                   "No RegionState found for %s", name);
+}
+
+/* --- split ------------------------------------------------------------------------------------ */
+
+/* "T,start,id.encoded." would be the whole; HBase's log form is the encoded name. */
+static rq_err check_split_row(const rq_region_info *info, rq_slice row, rq_error *why)
+{
+    char text[256], name[512];
+    if (row.len == 0)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "Region not splittable because bestSplitPoint = null, maybe table is too "
+                       "small for auto split. For force split, try specifying split row");
+    rq_bytes_to_string(row, text, sizeof text);
+    if (rq_slice_eq(info->start_key, row))
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split row is equal to startkey: %s", text);
+    if (rq_region_info_contains(info, row) && row.len <= RQ_ROW_LEN_MAX) return RQ_OK;
+    rq_bytes_to_string(info->name, name, sizeof name);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "Split row is not inside region key range splitKey:%s region: %s", text, name);
+}
+
+/* The row as given, or where the region has its middle. HBASE: checkSplittable,
+ * RSRpcServices.getRegionInfo. */
+static rq_err find_split_row(rq_catalog *c, rq__proc *p, rq_region *r, rq_slice *ret, rq_error *why)
+{
+    const rq_table_schema *schema = p->schema;
+    if (!rq__region_is_splittable(c, r))
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s NOT splittable", rq_region_get_info(r)->encoded);
+    if (p->split_key_count > 0 && p->split_keys[0].len > 0) {
+        *ret = rq__split_restrict(schema, p->split_keys[0]);
+        return RQ_OK;
+    }
+    return rq__split_point(c, r, true, &p->arena, ret, why);
+}
+
+static rq_err take_schema(rq__proc *p, const rq__table_node *t)
+{
+    rq_table_schema_unref(p->schema);
+    p->schema = rq_table_schema_ref(t->pub.schema);
+    p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(t->pub.schema));
+    return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    size_t at;
+    RQ_TRY(check_table(p, t, why));
+    RQ_TRY(check_online(c, t, p->family, RQ_E_DO_NOT_RETRY_REGION, &at, why));
+    const rq_catalog_region *r = t->pub.regions[at];
+    rq_slice row;
+    RQ_TRY(take_schema(p, t));
+    RQ_TRY(find_split_row(c, p, r->region, &row, why));
+    RQ_TRY(check_split_row(r->info, row, why));
+    p->old_regions = rq_arena_calloc(&p->arena, 1, sizeof *p->old_regions);
+    p->regions = rq_arena_calloc(&p->arena, 2, sizeof *p->regions);
+    if (p->old_regions == NULL || p->regions == NULL) return no_memory(why);
+    RQ_TRY(copy_info(p, r->info, &p->old_regions[0]));
+    /* Above the parent's: the daughters' rows stand behind its row in meta. */
+    int64_t id = rq__catalog_now_ms(c);
+    if (id <= r->info->region_id) id = r->info->region_id + 1;
+    RQ_TRY(rq_region_info_make(&p->arena, p->ns, p->qualifier, r->info->start_key, row, id, 0,
+                               &p->regions[0]));
+    RQ_TRY(rq_region_info_make(&p->arena, p->ns, p->qualifier, row, r->info->end_key, id, 0,
+                               &p->regions[1]));
+    p->old_region_count = 1;
+    p->region_count = 2;
+    return RQ_OK;
+}
+
+rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT)) {
+        char name[512];
+        rq_bytes_to_string(p->split_key_count > 1 ? p->split_keys[1] : p->family, name,
+                           sizeof name);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split region %s failed due to split switch off",
+                       name);
+    }
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_err rc = split_prepare(c, p, t, why);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* What HBase finds out when the procedure runs. */
+rq_err rq__split_check(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->resumed) return RQ_OK;
+    RQ_TRY(rq__need_schema(p, why));
+    char name[512];
+    rq_bytes_to_string(p->old_regions[0].name, name, sizeof name);
+    if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT))
+        return rq_fail(why, RQ_E_IOEXCEPTION, "Split region %s failed due to split switch off",
+                       name);
+    if (!rq__schema_allows(p->schema, "SPLIT_ENABLED"))
+        return rq_fail(why, RQ_E_IOEXCEPTION,
+                       "Split region %s failed as region split is disabled for the table", name);
+    return RQ_OK;
+}
+
+/* --- merge ------------------------------------------------------------------------------------ */
+
+static int info_order(const void *a, const void *b)
+{
+    const rq_region_info *x = a, *y = b;
+    int c = rq_slice_compare(x->start_key, y->start_key);
+    if (c != 0) return c;
+    return (x->region_id > y->region_id) - (x->region_id < y->region_id);
+}
+
+/* HBASE: RegionInfo.isAdjacent, isOverlap. */
+static bool touch(const rq_region_info *a, const rq_region_info *b)
+{
+    const rq_region_info *low = info_order(a, b) <= 0 ? a : b, *high = low == a ? b : a;
+    return low->end_key.len == 0 || rq_slice_compare(low->end_key, high->start_key) >= 0;
+}
+
+/* HBASE: checkRegionsToMerge. The encoded names come in split_keys. */
+static rq_err check_merge(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    size_t unique = 0;
+    for (size_t i = 0; i < p->split_key_count; i++) {
+        bool seen = false;
+        for (size_t k = 0; k < i && !seen; k++)
+            seen = rq_slice_eq(p->split_keys[i], p->split_keys[k]);
+        unique += !seen;
+    }
+    if (unique != p->split_key_count)
+        return rq_fail(why, RQ_E_MERGE_REGION,
+                       "Duplicate regions specified; cannot merge a region to itself. Passed in "
+                       "%zu but only %zu unique.",
+                       p->split_key_count, unique);
+    if (unique < 2)
+        return rq_fail(why, RQ_E_MERGE_REGION, "Need two Regions at least to run a Merge");
+    const rq_region_info *previous = NULL;
+    for (size_t i = 0; i < p->split_key_count; i++) {
+        size_t at = index_of(t, p->split_keys[i]);
+        const rq_region_info *info = at < t->pub.region_count ? t->pub.regions[at]->info : NULL;
+        if (previous != NULL && info != NULL && !p->forcible && !touch(previous, info))
+            return rq_fail(why, RQ_E_MERGE_REGION,
+                           "Unable to merge non-adjacent or non-overlapping regions '%s', '%s' "
+                           "when force=false",
+                           previous->encoded, info->encoded);
+        RQ_TRY(check_online(c, t, p->split_keys[i], RQ_E_MERGE_REGION, &at, why));
+        RQ_TRY(copy_info(p, info, &p->old_regions[p->old_region_count++]));
+        previous = info;
+    }
+    return RQ_OK;
+}
+
+static rq_err merge_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    p->old_regions = rq_arena_calloc(&p->arena, p->split_key_count + 1, sizeof *p->old_regions);
+    p->regions = rq_arena_calloc(&p->arena, 1, sizeof *p->regions);
+    if (p->old_regions == NULL || p->regions == NULL) return no_memory(why);
+    RQ_TRY(check_merge(c, p, t, why));
+    RQ_TRY(check_table(p, t, why));
+    RQ_TRY(take_schema(p, t));
+    qsort(p->old_regions, p->old_region_count, sizeof *p->old_regions, info_order);
+    rq_slice end = p->old_regions[0].end_key;
+    int64_t id = 0;
+    for (size_t i = 0; i < p->old_region_count; i++) {
+        const rq_region_info *r = &p->old_regions[i];
+        if (end.len > 0 && (r->end_key.len == 0 || rq_slice_compare(r->end_key, end) > 0))
+            end = r->end_key;
+        if (r->region_id > id) id = r->region_id;
+    }
+    p->region_count = 1;
+    rq__catalog_saw_ms(c, id + 1);
+    return rq_region_info_make(&p->arena, p->ns, p->qualifier, p->old_regions[0].start_key, end,
+                               id + 1, 0, &p->regions[0]);
+}
+
+rq_err rq__merge_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    if (!rq_catalog_switch_get(c, RQ_SWITCH_MERGE))
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "Merge of regions of %.*s failed because merge "
+                       "switch is off",
+                       (int)p->table.len, (const char *)p->table.ptr);
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_err rc = merge_prepare(c, p, t, why);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* "a, b": RegionInfo.getShortNameToLog of a list. */
+static const char *short_names(rq__proc *p)
+{
+    const char *text = "";
+    for (size_t i = 0; i < p->old_region_count && text != NULL; i++)
+        text = rq_arena_printf(&p->arena, "%s%s%s", text, i == 0 ? "" : ", ",
+                               p->old_regions[i].encoded);
+    return text == NULL ? "" : text;
+}
+
+typedef struct merged_rows {
+    rq__proc *p;
+    const rq_region_info *found; /* a parent that was merged itself a short while ago */
+} merged_rows;
+
+static rq_err look_for_merged(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    merged_rows *m = ctx;
+    (void)why;
+    if (row->malformed != NULL || row->is_table || row->merged_count == 0) return RQ_OK;
+    for (size_t i = 0; i < m->p->old_region_count; i++)
+        if (strcmp(m->p->old_regions[i].encoded, row->info.encoded) == 0)
+            m->found = &m->p->old_regions[i];
+    return RQ_OK;
+}
+
+/* HBASE: prepareMergeRegion. */
+rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->resumed) return RQ_OK;
+    RQ_TRY(rq__need_schema(p, why));
+    const char *names = short_names(p);
+    if (!rq_catalog_switch_get(c, RQ_SWITCH_MERGE))
+        return rq_fail(why, RQ_E_IOEXCEPTION, "Merge of %s failed because merge switch is off",
+                       names);
+    if (!rq__schema_allows(p->schema, "MERGE_ENABLED"))
+        return rq_fail(why, RQ_E_IOEXCEPTION,
+                       "Merge of %s failed as region merge is disabled for the table", names);
+    merged_rows m = {.p = p};
+    rq_region *meta;
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__meta_scan(meta, &p->arena, look_for_merged, &m, why);
+    rq_region_unref(meta);
+    RQ_TRY(rc);
+    if (m.found != NULL)
+        return rq_fail(why, RQ_E_MERGE_REGION,
+                       "Skip merging %s, because a parent, %s, has a merge qualifier (if a 'merge "
+                       "column' in parent, it was recently merged but still has outstanding "
+                       "references to its parents that must be cleared before it can participate "
+                       "in merge -- major compact it to hurry clearing of its references)",
+                       names, m.found->encoded);
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++) {
+        size_t at = index_of(t, rq_slice_cstr(p->old_regions[i].encoded));
+        rq_region *r = at < t->pub.region_count ? t->pub.regions[at]->region : NULL;
+        if (r == NULL)
+            rc = rq_fail(why, RQ_E_MERGE_REGION, "Unable to merge regions that are NOT online: %s",
+                         p->old_regions[i].encoded);
+        else if (rq_region_has_references(r))
+            rc = rq_fail(why, RQ_E_MERGE_REGION,
+                         "Skip merging %s, because a parent, %s, is not mergeable", names,
+                         p->old_regions[i].encoded);
+    }
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* --- both: the parents closed ----------------------------------------------------------------- */
+
+/* The old regions are in no view any more. */
+static bool is_committed(const rq__table_node *t, const rq__proc *p)
+{
+    return index_of(t, rq_slice_cstr(p->old_regions[0].encoded)) == t->pub.region_count;
+}
+
+/* Not open since the start, or since an attempt that failed: opened for what the log holds. */
+static rq_err bring_into_files(rq_catalog *c, const rq_region_info *info, rq_table_schema *schema,
+                               rq_error *why)
+{
+    rq_region *r;
+    RQ_TRY(rq_region_open(c->engine, info, schema, &r, why));
+    rq_err rc = rq_region_close(r, false, why);
+    if (rc != RQ_OK) rq__region_abandon(c, r);
+    rq_region_unref(r);
+    return rc;
+}
+
+static rq_err close_parent(rq_catalog *c, rq__proc *p, const rq_region_info *info, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    size_t at = index_of(t, rq_slice_cstr(info->encoded)), count = 0;
+    rq_region **open = NULL;
+    rq_err rc = RQ_OK;
+    rq_region_state state =
+        p->ops->kind == RQ_DDL_SPLIT_REGION ? RQ_REGION_SPLITTING : RQ_REGION_MERGING;
+    bool is_open = at < t->pub.region_count && t->pub.regions[at]->region != NULL;
+    /* Most of the memstore goes while the region still serves. */
+    if (is_open) rc = rq_region_flush(t->pub.regions[at]->region, (rq_slice){NULL, 0}, NULL, why);
+    if (rc == RQ_OK && at < t->pub.region_count)
+        rc = rq__publish_closed(c, p, at, at + 1, state, &open, &count, why);
+    if (rc == RQ_OK)
+        rc = count > 0 ? rq__close_regions(c, open, count, false, why)
+                       : bring_into_files(c, info, t->pub.schema, why);
+    if (open != NULL) rq__unref_regions(open, count);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+rq_err rq__regions_close(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    bool done = is_committed(t, p);
+    rq__table_node_unref(t);
+    for (size_t i = 0; i < p->old_region_count && !done; i++)
+        RQ_TRY(close_parent(c, p, &p->old_regions[i], why));
+    return RQ_OK;
+}
+
+/* --- both: the new regions laid out ----------------------------------------------------------- */
+
+rq_err rq__regions_layout(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__need_schema(p, why));
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    bool done = is_committed(t, p);
+    rq__table_node_unref(t);
+    bool split = p->ops->kind == RQ_DDL_SPLIT_REGION;
+    for (size_t i = 0; i < p->region_count && !done; i++)
+        RQ_TRY(rq_region_create_from(c->engine, &p->regions[i], p->schema, p->old_regions,
+                                     p->old_region_count, split ? &p->regions[1].start_key : NULL,
+                                     i == 1, why));
+    return RQ_OK;
+}
+
+/* --- both: the commit ------------------------------------------------------------------------- */
+
+/* HBASE: MetaTableAccessor.splitRegion. */
+static rq_err split_rows(rq__batch *b, const rq__proc *p)
+{
+    RQ_TRY(rq__meta_put_split_parent(b, &p->old_regions[0], &p->regions[0], &p->regions[1]));
+    for (size_t i = 0; i < 2; i++) {
+        RQ_TRY(rq__meta_put_region(b, &p->regions[i], RQ_REGION_CLOSED, NULL, -1));
+        RQ_TRY(rq__meta_put_seqnum(b, &p->regions[i], 1));
+    }
+    return RQ_OK;
+}
+
+/* HBASE: MetaTableAccessor.mergeRegions. */
+static rq_err merge_rows(rq__batch *b, const rq__proc *p, const rq_server_name *server)
+{
+    for (size_t i = 0; i < p->old_region_count; i++)
+        RQ_TRY(rq__meta_delete_region(b, &p->old_regions[i]));
+    RQ_TRY(rq__meta_put_region(b, &p->regions[0], RQ_REGION_CLOSED, server, 1));
+    return rq__meta_put_merge_parents(b, &p->regions[0], p->old_regions, p->old_region_count);
+}
+
+/* The view with the new regions in the old ones' place, not open yet. */
+static rq_err publish_replaced(rq_catalog *c, const rq__proc *p, const rq__table_node *t,
+                               rq_error *why)
+{
+    rq__region_node **list =
+        calloc(t->pub.region_count + p->region_count + 1, sizeof(rq__region_node *));
+    if (list == NULL) return no_memory(why);
+    size_t n = 0, made = 0;
+    int64_t now = c->env->executor->now_ms(c->env->executor);
+    rq_err rc = RQ_OK;
+    for (; made < p->region_count && rc == RQ_OK; made++) {
+        list[made] = rq__region_node_new(&p->regions[made], RQ_REGION_OPENING, NULL, 1, now, NULL);
+        if (list[made] == NULL) rc = no_memory(why);
+    }
+    n = made;
+    for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++) {
+        bool old = false;
+        for (size_t k = 0; k < p->old_region_count && !old; k++)
+            old = strcmp(p->old_regions[k].encoded, t->pub.regions[i]->info->encoded) == 0;
+        if (!old) list[n++] = rq__table_region(t, i);
+    }
+    if (rc == RQ_OK) rc = rq__publish_table(c, t->pub.schema, t->pub.state, list, n, why);
+    for (size_t i = 0; i < made; i++)
+        rq__region_node_unref(list[i]);
+    free(list);
+    return rc;
+}
+
+rq_err rq__regions_commit(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_err rc = RQ_OK;
+    if (!is_committed(t, p)) {
+        rq_arena a;
+        rq_arena_init(&a);
+        rq__batch b;
+        rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+        rc =
+            p->ops->kind == RQ_DDL_SPLIT_REGION ? split_rows(&b, p) : merge_rows(&b, p, &c->server);
+        if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+        rq_arena_clear(&a);
+        if (rc == RQ_OK) rc = publish_replaced(c, p, t, why);
+    }
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* --- both: the new regions opened ------------------------------------------------------------- */
+
+rq_err rq__regions_open(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
+    if (p->opened == NULL) return no_memory(why);
+    p->opened_count = p->region_count;
+    if (p->opened[0].node == NULL) /* not when this is a repetition */
+        RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    if (rc == RQ_OK)
+        rc = rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_ENABLED, why);
+    if (rc == RQ_OK) rq__reopen_failed(c, p->opened, p->opened_count);
+    if (rc == RQ_OK) rq__opened_clear(p->opened, p->opened_count);
+    return rc;
+}
+
+/* --- both: taken back before the commit ------------------------------------------------------- */
+
+static rq_err reopen_parents(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++) {
+        size_t at = index_of(t, rq_slice_cstr(p->old_regions[i].encoded));
+        if (at == t->pub.region_count || t->pub.regions[at]->region != NULL) continue;
+        rq__opened o = {.info = t->pub.regions[at]->info, .schema = t->pub.schema};
+        rc = rq__open_regions(c, &o, 1, why);
+        if (rc != RQ_OK) break;
+        rq_arena a;
+        rq_arena_init(&a);
+        rq__batch b;
+        rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+        rc = rq__batch_opened(c, &b, &o, 1);
+        if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
+        rq_arena_clear(&a);
+        if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, t->pub.state, why);
+        if (rc == RQ_OK)
+            rq__reopen_failed(c, &o, 1);
+        else
+            rq__opened_abandon(c, &o, 1);
+        rq__opened_clear(&o, 1);
+    }
+    rq__table_node_unref(t);
+    return rc;
+}
+
+void rq__regions_undo(rq_catalog *c, rq__proc *p)
+{
+    rq_error why = {0};
+    if (p->step > 1 && /* laid out, or begun to be */
+        rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "left over from a failed split or merge: %s",
+                    why.message);
+    why = (rq_error){0};
+    if (reopen_parents(c, p, &why) == RQ_OK) return;
+    rq_log_error(c->env->log, "catalog", "regions of %.*s are opened again later: %s",
+                 (int)p->table.len, (const char *)p->table.ptr, why.message);
+    for (size_t i = 0; i < p->old_region_count; i++)
+        rq__procedures_reopen(c, &p->old_regions[i]);
+}
+
+/* --- what is left of them --------------------------------------------------------------------- */
+
+/* A split parent with its daughters, or a merged region with its parents. */
+typedef struct remains {
+    const rq_region_info *parents, *children;
+    size_t parent_count, child_count;
+    bool split;
+} remains;
+
+typedef struct search {
+    const rq__proc *p; /* NULL: every table */
+    rq_arena *arena;
+    remains *list;
+    size_t count, cap;
+} search;
+
+static rq_err take_remains(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    search *s = ctx;
+    if (row->malformed != NULL || row->is_table) return RQ_OK;
+    if (s->p != NULL && !rq_slice_eq(row->info.table, s->p->table)) return RQ_OK;
+    bool split = row->info.split && row->info.offline;
+    if (!split && row->merged_count == 0) return RQ_OK;
+    if (s->count + 2 > s->cap) {
+        size_t cap = s->cap == 0 ? 8 : s->cap * 2;
+        remains *more = rq_arena_calloc(s->arena, cap, sizeof *more);
+        if (more == NULL) return no_memory(why);
+        if (s->count > 0) memcpy(more, s->list, s->count * sizeof *more);
+        s->list = more;
+        s->cap = cap;
+    }
+    rq_region_info *own = rq_arena_calloc(s->arena, 3, sizeof *own); /* the row is gone soon */
+    if (own == NULL) return no_memory(why);
+    own[0] = row->info;
+    memcpy(own + 1, row->daughters, sizeof row->daughters);
+    if (row->merged_count > 0)
+        s->list[s->count++] = (remains){.parents = row->merged,
+                                        .parent_count = row->merged_count,
+                                        .children = own,
+                                        .child_count = 1};
+    if (split)
+        s->list[s->count++] = (remains){.parents = own,
+                                        .parent_count = 1,
+                                        .children = own + 1,
+                                        .child_count = row->daughter_count,
+                                        .split = true};
+    return RQ_OK;
+}
+
+static rq_err find_remains(rq_catalog *c, search *s, rq_error *why)
+{
+    rq_region *meta;
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__meta_scan(meta, s->arena, take_remains, s, why);
+    rq_region_unref(meta);
+    return rc;
+}
+
+rq_err rq__add_parents(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    search s = {.p = p, .arena = &p->arena};
+    RQ_TRY(find_remains(c, &s, why));
+    size_t more = 0;
+    for (size_t i = 0; i < s.count; i++)
+        more += s.list[i].parent_count;
+    if (more == 0) return RQ_OK;
+    rq_region_info *all = rq_arena_calloc(&p->arena, p->old_region_count + more, sizeof *all);
+    if (all == NULL) return no_memory(why);
+    if (p->old_region_count > 0) memcpy(all, p->old_regions, p->old_region_count * sizeof *all);
+    for (size_t i = 0; i < s.count; i++)
+        for (size_t k = 0; k < s.list[i].parent_count; k++)
+            all[p->old_region_count++] = s.list[i].parents[k];
+    p->old_regions = all;
+    return RQ_OK;
+}
+
+/* Whether a file of the region's still refers to its parents. */
+static rq_err refers(rq_catalog *c, const rq_region_info *info, bool *ret, rq_error *why)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq_catalog_region *node = rq_catalog_region_find(c, rq_slice_cstr(info->encoded));
+    rq_region *r = node != NULL && node->region != NULL ? rq_region_ref(node->region) : NULL;
+    rq_epoch_unpin(c->env->epoch, &m);
+    rq_err rc = r == NULL ? RQ_OK : rq_region_drop_stale_references(r, why);
+    rq_region_unref(r);
+    return rc == RQ_OK ? rq_region_folder_has_references(c->engine, info, ret, why) : rc;
+}
+
+/* Folders first: while meta names the parents the next round finds them again. */
+static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
+{
+    for (size_t i = 0; i < r->child_count; i++) {
+        bool has;
+        RQ_TRY(refers(c, &r->children[i], &has, why));
+        if (has) return RQ_OK;
+    }
+    RQ_TRY(rq__destroy_regions(c, r->parents, r->parent_count, why));
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = r->split ? rq__meta_delete_region(&b, &r->parents[0])
+                         : rq__meta_delete_merge_parents(&b, &r->children[0], r->parent_count);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    if (rc != RQ_OK) return rc;
+    atomic_fetch_add(&c->janitor.cleaned, r->split ? 1 : r->parent_count);
+    for (size_t i = 0; i < r->parent_count; i++)
+        rq_log_info(c->env->log, "catalog", "region %s, which was %s, is archived",
+                    r->parents[i].encoded, r->split ? "split" : "merged");
+    return RQ_OK;
+}
+
+rq_err rq__clean_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq__table_node_unref(t);
+    return RQ_OK;
+}
+
+rq_err rq__clean_run(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    search s = {.p = p, .arena = &p->arena};
+    RQ_TRY(find_remains(c, &s, why));
+    for (size_t i = 0; i < s.count; i++)
+        RQ_TRY(clean_one(c, &s.list[i], why));
+    return RQ_OK;
+}
+
+rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[2],
+                               size_t *ret_count, rq_error *why)
+{
+    search s = {.arena = arena};
+    RQ_TRY(find_remains(c, &s, why));
+    rq_slice(*list)[2] = rq_arena_calloc(arena, s.count + 1, sizeof *list);
+    if (list == NULL) return no_memory(why);
+    size_t n = 0;
+    for (size_t i = 0; i < s.count; i++) {
+        const rq_region_info *info = &s.list[i].parents[0];
+        bool again = n > 0 && rq_slice_eq(list[n - 1][0], info->ns) &&
+                     rq_slice_eq(list[n - 1][1], info->qualifier);
+        if (again) continue; /* a table's rows stand together */
+        list[n][0] = info->ns;
+        list[n++][1] = info->qualifier;
+    }
+    *ret = list;
+    *ret_count = n;
+    return RQ_OK;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The janitor: regions that were split or merged stay on disk while the new ones refer to their
+ * files. A round looks through meta for them and begins, for each table that has some, a procedure
+ * that archives those nobody refers to any more (ddl_regions.c). HBASE: CatalogJanitor.
+ */
+#include "catalog/ddl_priv.h"
+
+#include <stdlib.h>
+
+typedef struct round_table {
+    rq_ddl ddl;
+    rq_arena arena;
+} round_table;
+
+static void round_done(rq_ddl *d)
+{
+    round_table *r = RQ_CONTAINER_OF(d, round_table, ddl);
+    rq_arena_clear(&r->arena);
+    free(r);
+}
+
+/* In the background; the next round finds what this one did not do. */
+static rq_err begin_clean(rq_catalog *c, const rq_slice table[2])
+{
+    round_table *r = calloc(1, sizeof *r);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    rq_arena_init(&r->arena);
+    r->ddl = (rq_ddl){
+        .kind = RQ_DDL_CLEAN_PARENTS,
+        .ns = rq_arena_copy(&r->arena, table[0]),
+        .qualifier = rq_arena_copy(&r->arena, table[1]),
+        .submitted = round_done,
+    };
+    if (r->ddl.ns.ptr == NULL || r->ddl.qualifier.ptr == NULL) {
+        round_done(&r->ddl);
+        return RQ_E_NO_MEMORY;
+    }
+    rq_catalog_submit(c, &r->ddl);
+    return RQ_OK;
+}
+
+static rq_err run_round(rq_catalog *c, bool wait, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_slice(*tables)[2];
+    size_t count;
+    rq_err rc = rq__tables_with_remains(c, &a, &tables, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        if (!wait) {
+            rc = begin_clean(c, tables[i]);
+            continue;
+        }
+        rq_ddl d = {.kind = RQ_DDL_CLEAN_PARENTS, .ns = tables[i][0], .qualifier = tables[i][1]};
+        rc = rq_catalog_ddl_sync(c, &d, why);
+        if (rc == RQ_E_TABLE_NOT_FOUND) { /* dropped meanwhile, and its parents with it */
+            if (why != NULL) why->code = RQ_OK;
+            rc = RQ_OK;
+        }
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq_catalog_clean_parents(rq_catalog *c, uint64_t *ret_count, rq_error *why)
+{
+    uint64_t before = atomic_load(&c->janitor.cleaned);
+    RQ_TRY(run_round(c, true, why));
+    *ret_count = atomic_load(&c->janitor.cleaned) - before;
+    return RQ_OK;
+}
+
+/* --- on its own ------------------------------------------------------------------------------- */
+
+static void arm(rq_catalog *c)
+{
+    rq_executor *ex = c->env->executor;
+    if (c->janitor.interval_ms > 0)
+        ex->timer_arm(ex, &c->janitor.timer, c->procedures.lane,
+                      (uint64_t)c->janitor.interval_ms * 1000000);
+}
+
+static void work(rq_task *task)
+{
+    rq_catalog *c = RQ_CONTAINER_OF(task, rq_catalog, janitor.task);
+    rq_error why = {0};
+    if (rq_catalog_switch_get(c, RQ_SWITCH_CATALOG_JANITOR) && run_round(c, false, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "regions that were split or merged stay: %s",
+                    why.message);
+    rq__procedures_task_end(c, arm);
+}
+
+static void due(rq_task *task)
+{
+    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
+    rq_catalog *c = RQ_CONTAINER_OF(timer, rq_catalog, janitor.timer);
+    if (!rq__procedures_task_begin(c)) return;
+    c->janitor.task = (rq_task){.run = work};
+    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &c->janitor.task);
+}
+
+void rq__janitor_start(rq_catalog *c)
+{
+    c->janitor.timer.task.run = due;
+    arm(c);
+}

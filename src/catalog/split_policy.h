@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When a region is split, and where. The policy is the table's SPLIT_POLICY (a class name of
+ * HBase's), else the server's hbase.regionserver.region.split.policy:
+ *
+ *   SteppingSplitPolicy                       the table's only region: 2 × flush size; else max
+ *   IncreasingToUpperBoundRegionSplitPolicy   regions³ × 2 × flush size, at most max
+ *   ConstantSizeRegionSplitPolicy             max
+ *   DisabledRegionSplitPolicy                 never, not even when asked to
+ *   KeyPrefix…, DelimitedKeyPrefix…           as IncreasingToUpperBound; the row is cut to a prefix
+ *
+ * max: MAX_FILESIZE of the table or hbase.hregion.max.filesize, with a jitter per region. It is
+ * held against the largest store, or the sum of all (hbase.hregion.split.overallfiles). HBASE:
+ * RegionSplitPolicy and its subclasses, RegionSplitRestriction.
+ */
+#ifndef RQ_CATALOG_SPLIT_POLICY_H
+#define RQ_CATALOG_SPLIT_POLICY_H
+
+#include "catalog/catalog_priv.h"
+
+/* HBASE: RegionSplitPolicy.canSplit. */
+bool rq__region_is_splittable(rq_catalog *c, rq_region *r);
+/* Blocking. Where it would be divided; ret->len 0: nowhere. `flush`: when there is no file to
+ * divide it is flushed and looked at again. */
+RQ_NODISCARD
+rq_err rq__split_point(rq_catalog *c, rq_region *r, bool flush, rq_arena *arena, rq_slice *ret,
+                       rq_error *why);
+/* A row as the table's restriction has it: a part of the slice given. */
+rq_slice rq__split_restrict(const rq_table_schema *schema, rq_slice row);
+/* SPLIT_ENABLED, MERGE_ENABLED: not "false". */
+bool rq__schema_allows(const rq_table_schema *schema, const char *attribute);
+
+#endif

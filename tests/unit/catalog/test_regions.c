@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Split and merge: what is refused and how, numbers, by policy, and what is left behind. That a
+ * power cut leaves the old or the new regions is in tests/sim. */
+#include "world.h"
+
+#include <string.h>
+
+static void put_rows(world *w, const char *table, const char *rows)
+{
+    char one[2] = {0};
+    for (; *rows != '\0'; rows++) {
+        one[0] = *rows;
+        assert_int_equal(world_put(w, table, one, "f"), RQ_OK);
+    }
+}
+
+static size_t regions_of(world *w, const char *table, int64_t *ret_lowest_seqnum)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
+    size_t n = t->region_count;
+    if (ret_lowest_seqnum != NULL) *ret_lowest_seqnum = INT64_MAX;
+    for (size_t i = 0; i < n && ret_lowest_seqnum != NULL; i++)
+        if (t->regions[i]->open_seqnum < *ret_lowest_seqnum)
+            *ret_lowest_seqnum = t->regions[i]->open_seqnum;
+    rq_epoch_unpin(w->env->epoch, &m);
+    return n;
+}
+
+static void expect_rows(world *w, const char *table, const char *rows)
+{
+    char *text = world_rows(w, table);
+    assert_string_equal(text, rows);
+    free(text);
+}
+
+static void expect_sound(world *w)
+{
+    char *faults = world_check(w);
+    assert_string_equal(faults, "");
+    free(faults);
+}
+
+static void expect_refused(const world *w, rq_err rc, rq_err code, const char *text)
+{
+    if (rc != code || strstr(w->why.message, text) == NULL)
+        fail_msg("%s: %s, expected %s: %s", rq_err_name(rc), w->why.message, rq_err_name(code),
+                 text);
+}
+
+static void what_cannot_be_is_refused_with_hbases_words(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f", "g n"), RQ_OK);
+    expect_refused(&w, world_split(&w, "t", "h", "g"), RQ_E_DO_NOT_RETRY,
+                   "Split row is equal to startkey: g");
+    expect_refused(&w, world_split(&w, "t", "h", "p"), RQ_E_DO_NOT_RETRY,
+                   "Split row is not inside region key range splitKey:p");
+    expect_refused(&w, world_split(&w, "t", "h", NULL), RQ_E_DO_NOT_RETRY,
+                   "Region not splittable because bestSplitPoint = null");
+    expect_refused(&w, world_merge(&w, "t", "a z", false), RQ_E_MERGE_REGION,
+                   "Unable to merge non-adjacent or non-overlapping regions");
+    expect_refused(&w, world_merge(&w, "t", "a a", false), RQ_E_MERGE_REGION,
+                   "Duplicate regions specified");
+    expect_refused(&w, world_merge(&w, "t", "a", false), RQ_E_MERGE_REGION,
+                   "Need two Regions at least");
+    bool before;
+    assert_int_equal(rq_catalog_switch_set(w.catalog, RQ_SWITCH_SPLIT, false, &before, NULL),
+                     RQ_OK);
+    expect_refused(&w, world_split(&w, "t", "a", "c"), RQ_E_DO_NOT_RETRY,
+                   "failed due to split switch off");
+    assert_int_equal(rq_catalog_switch_set(w.catalog, RQ_SWITCH_SPLIT, true, &before, NULL), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
+    expect_refused(&w, world_split(&w, "t", "a", "c"), RQ_E_TABLE_NOT_ENABLED, "t");
+    assert_int_equal(world_create(&w, "fixed", "@SPLIT_ENABLED=false @MERGE_ENABLED=FALSE f", "m"),
+                     RQ_OK);
+    expect_refused(&w, world_split(&w, "fixed", "a", "c"), RQ_E_IOEXCEPTION,
+                   "region split is disabled for the table");
+    expect_refused(&w, world_merge(&w, "fixed", "a z", false), RQ_E_IOEXCEPTION,
+                   "region merge is disabled for the table");
+    assert_int_equal(
+        world_create(&w, "never",
+                     "@SPLIT_POLICY=org.apache.hadoop.hbase.regionserver.DisabledRegionSplitPolicy "
+                     "f",
+                     NULL),
+        RQ_OK);
+    expect_refused(&w, world_split(&w, "never", "a", "c"), RQ_E_DO_NOT_RETRY, "NOT splittable");
+    expect_sound(&w);
+    world_clear(&w);
+}
+
+static void rows_and_numbers_go_on_in_the_new_regions(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f g", NULL), RQ_OK);
+    put_rows(&w, "t", "achkmz");
+    assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, "t"), RQ_OK);
+    put_rows(&w, "t", "abn"); /* a second version, and rows of the memstore */
+    int64_t before, after;
+    (void)regions_of(&w, "t", &before);
+    assert_int_equal(world_split(&w, "t", "a", "k"), RQ_OK);
+    assert_int_equal(regions_of(&w, "t", &after), 2);
+    assert_true(after >= before + 9); /* above every number given */
+    expect_rows(&w, "t", "a b c h k m n z ");
+    expect_sound(&w);
+    /* While a reference is left it is neither split nor merged. */
+    if (world_split(&w, "t", "a", "c") == RQ_OK) fail_msg("split twice");
+    assert_int_equal(world_compact(&w, "t"), RQ_OK);
+    assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
+    expect_rows(&w, "t", "a b c h k m n z ");
+    assert_int_equal(world_compact(&w, "t"), RQ_OK);
+    assert_int_equal(world_merge(&w, "t", "z a c", false), RQ_OK);
+    assert_int_equal(regions_of(&w, "t", &before), 1);
+    assert_true(before > after);
+    expect_rows(&w, "t", "a b c h k m n z ");
+    expect_sound(&w);
+    /* And after a restart. */
+    put_rows(&w, "t", "x");
+    assert_int_equal(world_close(&w, false), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    expect_rows(&w, "t", "a b c h k m n x z ");
+    expect_sound(&w);
+    world_clear(&w);
+}
+
+static size_t count_files(world *w, const char *dir)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_dir_entry *entries;
+    size_t count, n = 0;
+    if (rq_vfs_list(w->env->vfs, dir, &a, &entries, &count, NULL) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++) {
+        char *path = rq_arena_printf(&a, "%s/%s", dir, entries[i].name);
+        n += entries[i].is_dir ? count_files(w, path) : entries[i].name[0] != '.';
+    }
+    rq_arena_clear(&a);
+    return n;
+}
+
+static void parents_stay_until_nobody_refers_to_them(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    put_rows(&w, "t", "abcxyz");
+    rq_engine_compactions_enable(w.engine, false);
+    assert_int_equal(world_split(&w, "t", "a", "m"), RQ_OK);
+    /* Over a restart, with references that nobody has rewritten. */
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    expect_rows(&w, "t", "a b c x y z ");
+    assert_int_equal(world_compact(&w, "t"), RQ_OK);
+    expect_sound(&w);
+    /* The parent's file, two daughters' files, and sequence numbers. */
+    size_t before = count_files(&w, "data/default/t");
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    assert_true(count_files(&w, "data/default/t") < before);
+    assert_int_equal(count_files(&w, "archive/data/default/t"), 1);
+    expect_rows(&w, "t", "a b c x y z ");
+    expect_sound(&w);
+    /* Dropped with parents that were never cleared away. */
+    assert_int_equal(world_merge(&w, "t", "a z", false), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_DELETE_TABLE, "t"), RQ_OK);
+    expect_sound(&w);
+    world_clear(&w);
+}
+
+static void a_region_that_grows_is_split_by_its_policy(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy;
+        bool splits;
+    } cases[] = {{"ConstantSize", true}, {"Disabled", false}, {"KeyPrefix", true}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        world w;
+        world_init(&w, unit_seed(), NULL);
+        assert_int_equal(world_open(&w), RQ_OK);
+        char schema[400];
+        snprintf(schema, sizeof schema,
+                 "@hbase.table.sanity.checks=false @MEMSTORE_FLUSHSIZE=40000 @MAX_FILESIZE=20000 "
+                 "@KeyPrefixRegionSplitPolicy.prefix_length=2 "
+                 "@SPLIT_POLICY=org.apache.hadoop.hbase.regionserver.%sRegionSplitPolicy "
+                 "f:BLOCKSIZE=2048",
+                 cases[i].policy);
+        assert_int_equal(world_create(&w, "t", schema, NULL), RQ_OK);
+        static uint8_t value[1000];
+        for (int k = 0; k < 200; k++) {
+            char row[16];
+            rq_err rc;
+            snprintf(row, sizeof row, "r%03d", k);
+            for (;;) { /* as a client does while the region is on its way */
+                rc = world_put_cell(&w, "t", row, "f", "q", rq_slice_of(value, sizeof value));
+                if (rc == RQ_OK) break;
+                assert_true(rc == RQ_E_NOT_SERVING_REGION);
+                rq_sim_advance(w.sim, 10000000);
+                rq_sim_run(w.sim);
+            }
+            rq_sim_run(w.sim);
+        }
+        assert_true(world_settle(&w));
+        assert_true((regions_of(&w, "t", NULL) > 1) == cases[i].splits);
+        char *rows = world_rows(&w, "t");
+        assert_int_equal(strlen(rows), 200 * 5);
+        free(rows);
+        if (strcmp(cases[i].policy, "KeyPrefix") == 0) {
+            char *text = world_describe(&w);
+            const char *bracket = strstr(text, ", r");
+            assert_non_null(bracket);
+            assert_int_equal(strcspn(bracket + 2, ")"), 2); /* divided at a prefix */
+            free(text);
+        }
+        expect_sound(&w);
+        world_clear(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_is_refused_with_hbases_words),
+        cmocka_unit_test(rows_and_numbers_go_on_in_the_new_regions),
+        cmocka_unit_test(parents_stay_until_nobody_refers_to_them),
+        cmocka_unit_test(a_region_that_grows_is_split_by_its_policy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
