@@ -13,6 +13,9 @@ struct rq_admin_services {
     rq_loops *loops;
 };
 
+/* master_ddl.c: for AdminService, as clients of 1.x ask. */
+void rq__split_region_1x(void *ctx, rq_call *call);
+
 /*
  * A call that blocks: `work` runs on RQ_POOL_WORK and returns an error or RQ_OK, then `answer` runs
  * on the call's loop when there was none. Embedded in something in the call's arena.

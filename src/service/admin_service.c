@@ -64,29 +64,72 @@ static rq_err find_region(const rq_admin_services *s, const Pb__RegionSpecifier 
     return rq_catalog_region_by_name(s->catalog, name, ret, why);
 }
 
-static void get_region_info(void *ctx, rq_call *call)
+static rq_err reply_region_info(rq_admin_services *s, rq_call *call, rq_region *region,
+                                rq_slice split_row)
 {
     const Pb__GetRegionInfoRequest *request = (const Pb__GetRegionInfoRequest *)call->param;
     Pb__GetRegionInfoResponse response = PB__GET_REGION_INFO_RESPONSE__INIT;
-    rq_error why = {.code = RQ_OK};
-    rq_region *region;
-    rq_err rc = find_region(ctx, request->region, &region, &why);
-    if (rc == RQ_OK) {
-        response.region_info = rq__region_info_message(&call->arena, rq_region_get_info(region));
-        if (response.region_info == NULL) rc = RQ_E_NO_MEMORY;
-    }
-    if (rc != RQ_OK) {
-        rq_call_fail_why(call, rc, &why);
-        return;
-    }
+    response.region_info = rq__region_info_message(&call->arena, rq_region_get_info(region));
+    if (response.region_info == NULL) return RQ_E_NO_MEMORY;
     if (request->has_compaction_state && request->compaction_state) {
         response.has_compaction_state = 1;
         response.compaction_state =
             (Pb__GetRegionInfoResponse__CompactionState)rq_region_compaction_state(region);
     }
-    /* Regions are not split or merged here yet. */
     response.has_splittable = response.has_mergeable = 1;
+    response.splittable = rq_catalog_region_is_splittable(s->catalog, region);
+    response.mergeable = !rq_region_is_closing(region) && !rq_region_has_references(region);
+    if (split_row.len > 0) {
+        response.has_best_split_row = 1;
+        response.best_split_row =
+            (ProtobufCBinaryData){split_row.len, (uint8_t *)(uintptr_t)split_row.ptr};
+    }
     rq_call_reply(call, &response.base);
+    return RQ_OK;
+}
+
+typedef struct split_row_job {
+    rq__blocking blocking;
+    rq_region *region; /* a reference */
+    rq_slice row;
+} split_row_job;
+
+static rq_err split_row_work(rq__blocking *b)
+{
+    split_row_job *j = RQ_CONTAINER_OF(b, split_row_job, blocking);
+    rq_err rc =
+        rq_catalog_split_point(b->services->catalog, j->region, &b->call->arena, &j->row, &b->why);
+    if (rc != RQ_OK) rq_region_unref(j->region);
+    return rc;
+}
+
+static void split_row_answer(rq__blocking *b)
+{
+    split_row_job *j = RQ_CONTAINER_OF(b, split_row_job, blocking);
+    rq_region *region = j->region;
+    rq_call *call = b->call;
+    if (reply_region_info(b->services, call, region, j->row) != RQ_OK)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    rq_region_unref(region);
+}
+
+static void get_region_info(void *ctx, rq_call *call)
+{
+    const Pb__GetRegionInfoRequest *request = (const Pb__GetRegionInfoRequest *)call->param;
+    rq_error why = {.code = RQ_OK};
+    rq_region *region;
+    rq_err rc = find_region(ctx, request->region, &region, &why);
+    if (rc == RQ_OK && request->has_best_split_row && request->best_split_row) {
+        split_row_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+        if (j != NULL) {
+            j->region = rq_region_ref(region);
+            rq__blocking_start(&j->blocking, ctx, call, split_row_work, split_row_answer);
+            return;
+        }
+        rc = RQ_E_NO_MEMORY;
+    }
+    if (rc == RQ_OK) rc = reply_region_info(ctx, call, region, (rq_slice){NULL, 0});
+    if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }
 
 static void get_online_region(void *ctx, rq_call *call)
@@ -387,6 +430,7 @@ static void get_cached_files(void *ctx, rq_call *call)
 
 static const rq_rpc_method methods[] = {
     {"GetRegionInfo", &pb__get_region_info_request__descriptor, get_region_info},
+    {"SplitRegion", &pb__split_region_request__descriptor, rq__split_region_1x},
     {"GetOnlineRegion", &pb__get_online_region_request__descriptor, get_online_region},
     {"GetRegionLoad", &pb__get_region_load_request__descriptor, get_region_load},
     {"FlushRegion", &pb__flush_region_request__descriptor, flush_region},

@@ -139,6 +139,9 @@ static const Pb__RegionState__State wire_states[] = {
     [RQ_REGION_CLOSING] = PB__REGION_STATE__STATE__CLOSING,
     [RQ_REGION_CLOSED] = PB__REGION_STATE__STATE__CLOSED,
     [RQ_REGION_FAILED_OPEN] = PB__REGION_STATE__STATE__FAILED_OPEN,
+    [RQ_REGION_SPLITTING] = PB__REGION_STATE__STATE__SPLITTING,
+    [RQ_REGION_SPLIT] = PB__REGION_STATE__STATE__SPLIT,
+    [RQ_REGION_MERGING] = PB__REGION_STATE__STATE__MERGING,
 };
 
 static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_region *r)

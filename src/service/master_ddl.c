@@ -7,6 +7,7 @@
 #include "service/master_priv.h"
 #include "service/messages.h"
 
+#include "proto/admin.pb-c.h"
 #include "proto/master.pb-c.h"
 
 typedef struct ddl_job {
@@ -206,6 +207,149 @@ void rq__flush_table(void *ctx, rq_call *call)
     j->ddl.split_keys = families;
     j->ddl.early = true;
     submit(ctx, j);
+}
+
+/* --- regions: split, merge -------------------------------------------------------------------- */
+
+/* HBASE: HMaster.splitRegion. The row may be empty: the region's middle. */
+static void split_at(rq_admin_services *s, rq_call *call, const rq_region_info *info, rq_slice row,
+                     uint64_t nonce_group, uint64_t nonce, void (*submitted)(rq_ddl *))
+{
+    ddl_job *j = ddl_new(call, RQ_DDL_SPLIT_REGION, nonce_group, nonce);
+    rq_slice *keys = rq_arena_alloc(&call->arena, 2 * sizeof *keys);
+    if (j == NULL) return;
+    if (keys == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    keys[0] = row;
+    keys[1] = info->name;
+    j->ddl.ns = info->ns;
+    j->ddl.qualifier = info->qualifier;
+    j->ddl.family = rq_slice_cstr(info->encoded);
+    j->ddl.split_keys = keys;
+    j->ddl.split_key_count = 2;
+    j->ddl.submitted = submitted;
+    submit(s, j);
+}
+
+void rq__split_region(void *ctx, rq_call *call)
+{
+    const Pb__SplitTableRegionRequest *r = (const Pb__SplitTableRegionRequest *)call->param;
+    const Pb__RegionInfo *m = r->region_info;
+    rq_region_info *info = rq_arena_calloc(&call->arena, 1, sizeof *info);
+    if (info == NULL || rq_region_info_make(&call->arena, slice_of(m->table_name->namespace_),
+                                            slice_of(m->table_name->qualifier),
+                                            slice_of(m->start_key), slice_of(m->end_key),
+                                            (int64_t)m->region_id, m->replica_id, info) != RQ_OK) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    if (m->replica_id != 0) {
+        rq_call_fail(call, RQ_E_ILLEGAL_ARGUMENT,
+                     "Can't invoke split on non-default regions directly");
+        return;
+    }
+    split_at(ctx, call, info, slice_of(r->split_row), r->nonce_group, r->nonce, ddl_submitted);
+}
+
+/* The encoded part of a region's name, or the encoded name itself. */
+static rq_slice encoded_of(const Pb__RegionSpecifier *spec)
+{
+    rq_slice name = slice_of(spec->value);
+    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME &&
+        name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')
+        return rq_slice_of(name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN);
+    return name;
+}
+
+/* HBASE: MasterRpcServices.mergeTableRegions, MergeTableRegionsProcedure.checkRegionsToMerge. */
+static rq_err begin_merge(rq_admin_services *s, rq_call *call, Pb__RegionSpecifier *const *specs,
+                          size_t count, ddl_job *j, rq_error *why)
+{
+    const rq_region_info *first = NULL;
+    rq_slice *names = rq_arena_alloc(&call->arena, (count + 1) * sizeof *names);
+    if (names == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        names[i] = encoded_of(specs[i]);
+        const rq_catalog_region *r = rq_catalog_region_find(s->catalog, names[i]);
+        if (r == NULL) {
+            char name[256];
+            rq_bytes_to_string(names[i], name, sizeof name);
+            return rq_fail(why, RQ_E_UNKNOWN_REGION, "%s", name);
+        }
+        if (first != NULL && !rq_slice_eq(r->info->table, first->table))
+            return rq_fail(why, RQ_E_MERGE_REGION,
+                           "Can't merge regions from different tables: %s, %s", first->encoded,
+                           r->info->encoded);
+        first = r->info;
+    }
+    if (first == NULL)
+        return rq_fail(why, RQ_E_MERGE_REGION, "Need two Regions at least to run a Merge");
+    j->ddl.ns = rq_arena_copy(&call->arena, first->ns);
+    j->ddl.qualifier = rq_arena_copy(&call->arena, first->qualifier);
+    if (j->ddl.ns.ptr == NULL || j->ddl.qualifier.ptr == NULL) return RQ_E_NO_MEMORY;
+    j->ddl.split_keys = names;
+    j->ddl.split_key_count = count;
+    submit(s, j);
+    return RQ_OK;
+}
+
+void rq__merge_regions(void *ctx, rq_call *call)
+{
+    const Pb__MergeTableRegionsRequest *r = (const Pb__MergeTableRegionsRequest *)call->param;
+    ddl_job *j = ddl_new(call, RQ_DDL_MERGE_REGIONS, r->nonce_group, r->nonce);
+    rq_error why = {.code = RQ_OK};
+    if (j == NULL) return;
+    j->ddl.forcible = r->forcible;
+    rq_err rc = begin_merge(ctx, call, r->region, r->n_region, j, &why);
+    if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
+}
+
+/* Clients of 1.x are told nothing but that it has begun. */
+static void begun(rq_ddl *ddl)
+{
+    ddl_job *j = RQ_CONTAINER_OF(ddl, ddl_job, ddl);
+    if (ddl->rc != RQ_OK)
+        rq_call_fail_why(j->call, ddl->rc, &ddl->why);
+    else
+        rq_call_reply_packed(j->call, rq_slice_of("", 0));
+}
+
+/* AdminService.SplitRegion of 1.x. */
+void rq__split_region_1x(void *ctx, rq_call *call)
+{
+    rq_admin_services *s = ctx;
+    const Pb__SplitRegionRequest *r = (const Pb__SplitRegionRequest *)call->param;
+    rq_error why = {.code = RQ_OK};
+    rq_region *region;
+    rq_err rc = rq_catalog_region_by_encoded(s->catalog, encoded_of(r->region), &region, &why);
+    rq_region_info *info = rq_arena_calloc(&call->arena, 1, sizeof *info);
+    if (rc == RQ_OK && info == NULL) rc = RQ_E_NO_MEMORY;
+    if (rc == RQ_OK) {
+        const rq_region_info *of = rq_region_get_info(region);
+        rc = rq_region_info_make(&call->arena, of->ns, of->qualifier, of->start_key, of->end_key,
+                                 of->region_id, of->replica_id, info);
+    }
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &why);
+    else
+        split_at(s, call, info, slice_of(r->split_point), 0, 0, begun);
+}
+
+/* MasterService.DispatchMergingRegions of 1.x. */
+void rq__dispatch_merging_regions(void *ctx, rq_call *call)
+{
+    const Pb__DispatchMergingRegionsRequest *r =
+        (const Pb__DispatchMergingRegionsRequest *)call->param;
+    ddl_job *j = ddl_new(call, RQ_DDL_MERGE_REGIONS, 0, 0);
+    rq_error why = {.code = RQ_OK};
+    if (j == NULL) return;
+    j->ddl.forcible = r->forcible;
+    j->ddl.submitted = begun;
+    Pb__RegionSpecifier *const both[] = {r->region_a, r->region_b};
+    rq_err rc = begin_merge(ctx, call, both, 2, j, &why);
+    if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }
 
 /* --- namespaces

@@ -171,7 +171,7 @@ static void is_split_or_merge(void *ctx, rq_call *call)
     reply_switch(ctx, call, switch_of(r->switch_type));
 }
 
-/* --- chores: with one server they have nothing to do, and did it
+/* --- chores: but for the janitor they have nothing to do with one server, and did it
  * ------------------------------------ */
 
 static void balance(void *ctx, rq_call *call)
@@ -191,12 +191,34 @@ static void normalize(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-static void run_catalog_scan(void *ctx, rq_call *call)
+typedef struct scan_job {
+    rq__blocking blocking;
+    uint64_t cleaned;
+} scan_job;
+
+static rq_err scan_work(rq__blocking *b)
 {
-    (void)ctx;
+    scan_job *j = RQ_CONTAINER_OF(b, scan_job, blocking);
+    return rq_catalog_clean_parents(b->services->catalog, &j->cleaned, &b->why);
+}
+
+static void scan_answer(rq__blocking *b)
+{
+    scan_job *j = RQ_CONTAINER_OF(b, scan_job, blocking);
     Pb__RunCatalogScanResponse response = PB__RUN_CATALOG_SCAN_RESPONSE__INIT;
     response.has_scan_result = 1;
-    rq_call_reply(call, &response.base);
+    response.scan_result = (int32_t)j->cleaned;
+    rq_call_reply(b->call, &response.base);
+}
+
+/* HBASE: CatalogJanitor.scan: how many regions were cleared away. */
+static void run_catalog_scan(void *ctx, rq_call *call)
+{
+    scan_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    if (j == NULL)
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+    else
+        rq__blocking_start(&j->blocking, ctx, call, scan_work, scan_answer);
 }
 
 /* --- questions about the cluster
@@ -249,6 +271,10 @@ static const rq_rpc_method methods[] = {
     {"ModifyColumn", &pb__modify_column_request__descriptor, rq__modify_column},
     {"DeleteColumn", &pb__delete_column_request__descriptor, rq__delete_column},
     {"FlushTable", &pb__flush_table_request__descriptor, rq__flush_table},
+    {"SplitRegion", &pb__split_table_region_request__descriptor, rq__split_region},
+    {"MergeTableRegions", &pb__merge_table_regions_request__descriptor, rq__merge_regions},
+    {"DispatchMergingRegions", &pb__dispatch_merging_regions_request__descriptor,
+     rq__dispatch_merging_regions},
     {"GetTableDescriptors", &pb__get_table_descriptors_request__descriptor,
      rq__get_table_descriptors},
     {"GetTableNames", &pb__get_table_names_request__descriptor, rq__get_table_names},
@@ -351,8 +377,6 @@ static const rq_rpc_method methods[] = {
     {"MoveRegion", &pb__move_region_request__descriptor, rq__move_region},
     {"AssignRegion", &pb__assign_region_request__descriptor, rq__assign_region},
     {"UnassignRegion", &pb__unassign_region_request__descriptor, NULL},
-    {"SplitRegion", &pb__split_table_region_request__descriptor, NULL},
-    {"MergeTableRegions", &pb__merge_table_regions_request__descriptor, NULL},
     {"TruncateRegion", &pb__truncate_region_request__descriptor, NULL},
     {"SetQuota", &pb__set_quota_request__descriptor, rq__set_quota},
     {"Shutdown", &pb__shutdown_request__descriptor, NULL},

@@ -12,7 +12,7 @@ def section(name)
 end
 
 # What an earlier session may have left.
-%w[shell_one shell_two shell_split shell_alter shell_clone shellns:t].each do |t|
+%w[shell_one shell_two shell_split shell_alter shell_clone shell_regions shellns:t].each do |t|
   begin
     disable t if is_enabled t
     drop t
@@ -177,6 +177,55 @@ section('truncate') do
   puts get_splits('shell_split').inspect
 end
 section('truncate, unknown table') { truncate 'shell_none' }
+
+# The shell's split does not wait for the end.
+def splits_become(table, count)
+  300.times do
+    break if get_splits(table).length == count
+    sleep 0.1
+  end
+  puts get_splits(table).inspect
+end
+
+def encoded_names(table)
+  conf = org.apache.hadoop.hbase.HBaseConfiguration.create
+  connection = org.apache.hadoop.hbase.client.ConnectionFactory.createConnection(conf)
+  connection.getAdmin.getRegions(org.apache.hadoop.hbase.TableName.valueOf(table)).map { |r| r.getEncodedName }
+ensure
+  connection.close
+end
+
+section('regions to split') do
+  create 'shell_regions', 'cf', SPLITS => %w[t]
+  %w[a h p z].each { |r| put 'shell_regions', r, 'cf:q', r, 1 }
+end
+section('split') do
+  split 'shell_regions', 'j'
+  splits_become 'shell_regions', 2
+end
+section('scan after split') { scan 'shell_regions' }
+section('split at a start key') { split 'shell_regions', 'j' }
+section('split, unknown table') { split 'shell_none', 'j' }
+section('merge_region, twice the same') { merge_region(*([encoded_names('shell_regions').last] * 2)) }
+section('merge_region, unknown') { merge_region encoded_names('shell_regions').last, '00112233445566778899aabbccddeeff' }
+section('splitormerge_switch') do
+  splitormerge_switch 'SPLIT', false
+  splitormerge_enabled 'SPLIT'
+  splitormerge_switch 'SPLIT', true
+  splitormerge_enabled 'MERGE'
+end
+section('merge_region') do
+  truncate_preserve 'shell_regions'
+  %w[a h p z].each { |r| put 'shell_regions', r, 'cf:q', r, 1 }
+  names = encoded_names('shell_regions')
+  merge_region names[0], names[1]
+  puts get_splits('shell_regions').inspect
+end
+section('scan after merge') { scan 'shell_regions' }
+section('drop after them') do
+  disable 'shell_regions'
+  drop 'shell_regions'
+end
 
 section('drop_namespace, not empty') { drop_namespace 'shellns' }
 section('drop a table of a namespace') do

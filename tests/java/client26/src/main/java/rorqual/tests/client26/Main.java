@@ -19,6 +19,7 @@ import rorqual.tests.client26.suite.Maintenance;
 import rorqual.tests.client26.suite.Meta;
 import rorqual.tests.client26.suite.Namespaces;
 import rorqual.tests.client26.suite.Reads;
+import rorqual.tests.client26.suite.Regions;
 import rorqual.tests.client26.suite.Tables;
 import rorqual.tests.client26.suite.Tight;
 import rorqual.tests.client26.suite.Writes;
@@ -60,6 +61,7 @@ public final class Main {
             new Filters(cluster),
             new Families(cluster),
             new Maintenance(cluster),
+            new Regions(cluster),
             new Limits(cluster),
             new Meta(cluster),
             new Endpoints(cluster),
