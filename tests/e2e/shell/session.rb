@@ -178,21 +178,21 @@ section('truncate') do
 end
 section('truncate, unknown table') { truncate 'shell_none' }
 
-# The shell's split does not wait for the end.
-def splits_become(table, count)
-  300.times do
-    break if get_splits(table).length == count
-    sleep 0.1
-  end
-  puts get_splits(table).inspect
-end
-
 def encoded_names(table)
   conf = org.apache.hadoop.hbase.HBaseConfiguration.create
   connection = org.apache.hadoop.hbase.client.ConnectionFactory.createConnection(conf)
   connection.getAdmin.getRegions(org.apache.hadoop.hbase.TableName.valueOf(table)).map { |r| r.getEncodedName }
 ensure
   connection.close
+end
+
+# The shell's split does not wait for the end.
+def splits_become(table, count)
+  600.times do
+    break if encoded_names(table).length == count + 1
+    sleep 0.1
+  end
+  get_splits table
 end
 
 section('regions to split') do
@@ -219,7 +219,7 @@ section('merge_region') do
   %w[a h p z].each { |r| put 'shell_regions', r, 'cf:q', r, 1 }
   names = encoded_names('shell_regions')
   merge_region names[0], names[1]
-  puts get_splits('shell_regions').inspect
+  get_splits 'shell_regions'
 end
 section('scan after merge') { scan 'shell_regions' }
 section('drop after them') do
