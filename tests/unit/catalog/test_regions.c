@@ -119,9 +119,9 @@ static void rows_and_numbers_go_on_in_the_new_regions(void **state)
     assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
     expect_rows(&w, "t", "a b c h k m n z ");
     assert_int_equal(world_compact(&w, "t"), RQ_OK);
-    assert_int_equal(world_merge(&w, "t", "z a c", false), RQ_OK);
+    assert_int_equal(world_merge(&w, "t", "z c a", false), RQ_OK);
     assert_int_equal(regions_of(&w, "t", &before), 1);
-    assert_true(before > after);
+    assert_true(before >= after);
     expect_rows(&w, "t", "a b c h k m n z ");
     expect_sound(&w);
     /* And after a restart. */
