@@ -692,7 +692,7 @@ static rq_err next_delta(rq_hfile_scanner *s, rq_error *why)
     s->pos = s->walk->pos;
     s->next_pos = s->walk->next_pos;
     s->cell = s->walk->cell;
-    return RQ_OK;
+    return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
 }
 
 rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)

@@ -63,7 +63,10 @@ static void write_file(world *w)
     o.index_chunk_bytes = pick(w, 2) ? 100 + pick(w, 500) : 128 * 1024;
     o.index_entries_min = 2 + pick(w, 16);
     o.include_mvcc = true;
-    o.encoding = pick(w, 3) == 0 ? RQ_ENCODING_ROW_INDEX_V1 : RQ_ENCODING_NONE;
+    static const rq_block_encoding encodings[] = {RQ_ENCODING_NONE, RQ_ENCODING_PREFIX,
+                                                  RQ_ENCODING_DIFF, RQ_ENCODING_FAST_DIFF,
+                                                  RQ_ENCODING_ROW_INDEX_V1};
+    o.encoding = encodings[pick(w, 5)];
     rq_hfile_writer *writer;
     CHECK(w, rq_hfile_writer_open(&w->vfs.base, "dir/f", &o, &writer, &w->why));
     for (size_t i = 0; i < w->list.count; i++)
