@@ -428,9 +428,10 @@ static void flush_in_background(rq_region *r)
     rq_error why = {0};
     rq_err rc = rq__region_flush(r, everything ? RQ__FLUSH_ALL : RQ__FLUSH_BY_POLICY, (rq_slice){0},
                                  NULL, &why);
-    if (rc != RQ_OK)
+    if (rc != RQ_OK) {
         rq_log_warn(r->env.log, "region", "%s: flush failed: %s", r->info.encoded, why.message);
-    if (rc != RQ_OK) return;
+        return;
+    }
     rq_region_compact_if_due(r);
     rq__engine_grown(r->engine, r);
 }
