@@ -3,6 +3,8 @@
 #include "world.h"
 
 #include "cell/cellblock.h"
+#include "hfile/writer.h"
+#include "proto/procedure.pb-c.h"
 #include "proto/wal.pb-c.h"
 
 /* Opening fails with this error, its line says this, and not a byte has changed. */
@@ -196,6 +198,68 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     end(w);
 }
 
+/* A file of HBase's procedure store with one record. */
+static void put_procedure(world *w, uint64_t id, const char *java_class, uint64_t parent,
+                          Pb__ProcedureState state)
+{
+    static const char dir[] = "MasterData/data/master/store/1595e783b53d99cd5eef43b6debb2682/proc";
+    uint8_t row[8];
+    uint8_t value[200];
+    char path[200];
+    Pb__Procedure m = PB__PROCEDURE__INIT;
+    m.class_name = (char *)(uintptr_t)java_class;
+    m.proc_id = id;
+    m.has_parent_id = parent != 0;
+    m.parent_id = parent;
+    m.state = state;
+    rq_put_be64(row, id);
+    rq_cell cell = {.row = row,
+                    .row_len = 8,
+                    .family = (const uint8_t *)"proc",
+                    .family_len = 4,
+                    .qualifier = (const uint8_t *)"d",
+                    .qualifier_len = 1,
+                    .timestamp = 1,
+                    .seqid = 1,
+                    .type = RQ_TYPE_PUT,
+                    .value = value,
+                    .value_len = (uint32_t)pb__procedure__pack(&m, value)};
+    rq_hfile_options o = rq_hfile_options_default();
+    rq_hfile_writer *out;
+    snprintf(path, sizeof path, "%s/%032llx", dir, (unsigned long long)id);
+    assert_int_equal(rq_vfs_mkdirs(w->env->vfs, dir, NULL), RQ_OK);
+    assert_int_equal(rq_hfile_writer_open(w->env->vfs, path, &o, &out, NULL), RQ_OK);
+    assert_int_equal(rq_hfile_writer_append(out, &cell, NULL), RQ_OK);
+    assert_int_equal(rq_hfile_writer_set_store_info(out, 1, false, NULL, 0, NULL), RQ_OK);
+    assert_int_equal(rq_hfile_writer_finish(out, NULL, NULL), RQ_OK);
+    rq_hfile_writer_close(out);
+}
+
+static void only_procedures_of_a_crash_may_be_unfinished(void **state)
+{
+    (void)state;
+    static const char log[] = "MasterData/WALs/h,1,2/x";
+    static const char nowhere[] = "0123456789abcdef0123456789abcdef";
+    world *w = with_a_table();
+    put_log(w, log, nowhere, 7, false);
+    put_procedure(w, 900, "o.a.h.hbase.master.procedure.CreateTableProcedure", 0,
+                  PB__PROCEDURE_STATE__RUNNABLE);
+    refused(w, RQ_E_STATE, "procedure 900");
+    end(w);
+    w = with_a_table();
+    put_log(w, log, nowhere, 7, false);
+    put_procedure(w, 900, "o.a.h.hbase.master.procedure.CreateTableProcedure", 0,
+                  PB__PROCEDURE_STATE__SUCCESS);
+    put_procedure(w, 901, "o.a.h.hbase.master.procedure.ServerCrashProcedure", 0,
+                  PB__PROCEDURE_STATE__WAITING);
+    put_procedure(w, 902, "o.a.h.hbase.master.assignment.TransitRegionStateProcedure", 901,
+                  PB__PROCEDURE_STATE__RUNNABLE);
+    assert_int_equal(world_open(w), RQ_OK);
+    assert_int_equal(world_close(w, true), RQ_OK);
+    assert_int_equal(world_open(w), RQ_OK);
+    end(w);
+}
+
 static void what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log(void **state)
 {
     (void)state;
@@ -249,6 +313,7 @@ int main(void)
         cmocka_unit_test(a_damaged_folder_of_hbase_is_refused),
         cmocka_unit_test(a_folder_with_something_else_in_it_is_refused),
         cmocka_unit_test(logs_of_an_hbase_that_ran_in_between_are_not_passed_over),
+        cmocka_unit_test(only_procedures_of_a_crash_may_be_unfinished),
         cmocka_unit_test(what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log),
         cmocka_unit_test(a_lost_version_file_does_not_cost_a_table),
         cmocka_unit_test(the_cluster_keeps_its_id),
