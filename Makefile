@@ -5,6 +5,7 @@
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
 #   make fuzz      each fuzz target for FUZZ_SECONDS (default 60)
+#   make hbase-tests  HBase's own JUnit classes against build/rorqual
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
 #                  generator, redis, floors) and make bench-java (HBase's PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
@@ -21,7 +22,7 @@ ROUNDS ?= 50
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine crash sim oracle format format-check clean
+.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine hbase-tests crash sim oracle format format-check clean
 all: build/rorqual
 
 setup:
@@ -64,6 +65,10 @@ fuzz:
 	@[ -e build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true >/dev/null
 	@ninja -C build-fuzz -j $(JOBS) --quiet
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz build-fuzz
+
+hbase-tests: build/rorqual
+	@tools/setup test
+	@tests/hbase-tests/run
 
 bench: bench-rpc bench-java
 

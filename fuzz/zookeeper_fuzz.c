@@ -28,12 +28,21 @@ struct rq_catalog {
     const rq_catalog_table *list[2];
     rq_namespace space;
     const rq_namespace *spaces[1];
+    void (*changed)(void *ctx);
+    void *changed_ctx;
 };
 
 static void change(rq_catalog *c)
 {
     c->view++;
     c->tables[0].state = c->view % 2 == 0 ? RQ_TABLE_ENABLED : RQ_TABLE_DISABLED;
+    if (c->changed != NULL) c->changed(c->changed_ctx);
+}
+
+void rq_catalog_on_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx)
+{
+    c->changed = changed;
+    c->changed_ctx = ctx;
 }
 
 const rq_server_name *rq_catalog_server(const rq_catalog *c)
@@ -90,7 +99,8 @@ const rq_namespace *rq_catalog_namespace_find(const rq_catalog *c, rq_slice name
 /* ---- the loop and the stream */
 
 struct rq_loop {
-    rq_loop_timer *timer; /* armed */
+    rq_lane lane;
+    rq_task *posted; /* one at most: there is one registry */
 };
 
 struct rq_loops {
@@ -117,15 +127,41 @@ uint64_t rq_loop_now_ns(const rq_loop *loop)
     return 0;
 }
 
-void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
+static void post(rq_lane *lane, rq_task *task)
 {
-    (void)delay_ns;
-    loop->timer = timer;
+    rq_loop *loop = RQ_CONTAINER_OF(lane, rq_loop, lane);
+    if (loop->posted != NULL) abort(); /* a task is posted once until it runs */
+    loop->posted = task;
 }
 
-void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer)
+static void run_posted(rq_loop *loop)
 {
-    if (loop->timer == timer) loop->timer = NULL;
+    rq_task *task = loop->posted;
+    loop->posted = NULL;
+    if (task != NULL) task->run(task);
+}
+
+unsigned rq_loops_count(const rq_loops *loops)
+{
+    (void)loops;
+    return 1;
+}
+
+rq_loop *rq_loops_get(rq_loops *loops, unsigned index)
+{
+    (void)index;
+    return &loops->loop;
+}
+
+rq_lane *rq_loop_lane(rq_loop *loop)
+{
+    return &loop->lane;
+}
+
+unsigned rq_loop_index(const rq_loop *loop)
+{
+    (void)loop;
+    return 0;
 }
 
 rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
@@ -254,10 +290,7 @@ static void feed(rq_stream *s, rq_catalog *catalog, const uint8_t *bytes, size_t
             if (!waits) break;
         } while (in.len > 0 && !s->closing);
         change(catalog);
-        if (s->closing || s->loop->timer == NULL || len % 2 == 0) continue;
-        rq_loop_timer *timer = s->loop->timer;
-        s->loop->timer = NULL;
-        timer->run(timer);
+        if (!s->closing && len % 2 != 0) run_posted(s->loop);
     }
     rq_buf_clear(&in);
 }
@@ -271,7 +304,7 @@ static void run_connection(rq_loops *loops, rq_catalog *catalog, const uint8_t *
     if ((data[0] & 0x80) != 0) feed(&s, catalog, hello, sizeof hello, sizeof hello);
     feed(&s, catalog, data + 1, size - 1, steps[data[0] & 3]);
     s.events->on_close(&s, RQ_OK);
-    if (loops->loop.timer != NULL) abort(); /* it would run without its connection */
+    run_posted(&loops->loop); /* without its connection, which it must not touch any more */
     rq_buf_clear(&s.out);
 }
 
@@ -286,7 +319,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) return 0;
     rq_executor executor = {.random = random_number};
     rq_env env = {.executor = &executor};
-    rq_loops loops = {0};
+    rq_loops loops = {.loop = {.lane = {.post = post}}};
     rq_catalog c = {.server = {.text = "localhost,16020,1", .host = "localhost", .port = 16020}};
     c.server.start_code = 1700000000000;
     c.schemas[0].name = RQ_SLICE_LIT("t");

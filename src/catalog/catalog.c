@@ -34,6 +34,14 @@ uint64_t rq_catalog_view_number(const rq_catalog *c)
     return rq__views_now(&c->views)->number;
 }
 
+void rq_catalog_on_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&c->views.edit_lock);
+    c->views.changed = changed;
+    c->views.changed_ctx = ctx;
+    pthread_mutex_unlock(&c->views.edit_lock);
+}
+
 /* HBASE: HRegionServer.getRegionByEncodedName; `shown` is what the client called the region. */
 static rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice shown, rq_region **ret,
                             rq_error *why)

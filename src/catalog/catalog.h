@@ -122,6 +122,10 @@ void rq_catalog_online(const rq_catalog *c, const rq_catalog_region *const **ret
                        size_t *ret_count);
 /* Grows with every published view: whoever caches something derived can tell. */
 uint64_t rq_catalog_view_number(const rq_catalog *c);
+/* `changed` is called once for each later view, after it is published, by the thread that did it;
+ * it must not block. NULL: no longer; when that returns, no call is under way. One listener at a
+ * time. */
+void rq_catalog_on_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx);
 
 /* --- namespaces: read section ----------------------------------------------------------------- */
 typedef struct rq_namespace {
@@ -167,6 +171,8 @@ typedef enum rq_ddl_kind {
     RQ_DDL_SPLIT_REGION = 15,
     RQ_DDL_MERGE_REGIONS = 16,
     RQ_DDL_CLEAN_PARENTS = 17, /* internal: the janitor's */
+    RQ_DDL_ASSIGN_REGION = 20,
+    RQ_DDL_UNASSIGN_REGION = 21,
 } rq_ddl_kind;
 
 /*
@@ -180,7 +186,7 @@ typedef struct rq_ddl {
     /* CREATE_TABLE, MODIFY_TABLE: TableSchema. ADD/MODIFY_FAMILY: ColumnFamilySchema.
      * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. */
     rq_slice descriptor;
-    rq_slice family; /* DELETE_FAMILY; SPLIT_REGION: the region's encoded name */
+    rq_slice family; /* DELETE_FAMILY; SPLIT/ASSIGN/UNASSIGN_REGION: the encoded name */
     /* CREATE_TABLE: split keys, in any order. FLUSH_TABLE: families, none for all. SPLIT_REGION:
      * the row, empty or none for the middle; behind it the region's name for messages.
      * MERGE_REGIONS: encoded names. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Enable, disable, flush a table; reopen a region that was given up.
- * HBASE: EnableTableProcedure, DisableTableProcedure, FlushTableProcedure.
+ * Enable, disable, flush a table; close, open, reopen a single region.
+ * HBASE: EnableTableProcedure, DisableTableProcedure, FlushTableProcedure,
+ * TransitRegionStateProcedure.
  */
 #include "catalog/ddl_priv.h"
 
@@ -250,17 +251,23 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-/* p->family is the encoded name. */
+/* Where in the table the region p->family (its encoded name) stands; region_count: nowhere. */
+static size_t region_at(const rq__proc *p, const rq__table_node *t)
+{
+    size_t at = 0;
+    while (at < t->pub.region_count &&
+           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
+        at++;
+    return at;
+}
+
 rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     if (rq_slice_eq(p->ns, RQ_SLICE_LIT("master"))) return reopen_store(c, why);
     rq__table_node *t;
     if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
         return RQ_OK; /* dropped */
-    size_t at = 0;
-    while (at < t->pub.region_count &&
-           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
-        at++;
+    size_t at = region_at(p, t);
     if (at == t->pub.region_count || t->pub.state != RQ_TABLE_ENABLED ||
         t->pub.schema->family_count == 0) {
         rq__table_node_unref(t);
@@ -295,6 +302,83 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
     bool hopeless = o.rc == RQ_E_CORRUPT || o.rc == RQ_E_VERSION;
     if (rc == RQ_OK && o.rc != RQ_OK && !hopeless) rc = rq_fail(why, o.rc, "%s", o.why.message);
     rq__opened_clear(&o, 1);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* --- a region closed and opened by hand ------------------------------------------------------- */
+
+/* HBASE: AssignmentManager.preTransitCheck, STATES_EXPECTED_ON_ASSIGN and …_ON_UNASSIGN_OR_MOVE. */
+static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    size_t at = region_at(p, t);
+    rq_err rc = RQ_OK;
+    if (at == t->pub.region_count) {
+        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->family.len,
+                     (const char *)p->family.ptr);
+    } else {
+        rq_region_state state = t->pub.regions[at]->state;
+        if ((state == RQ_REGION_OPEN) != opened)
+            rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION,
+                         "Unexpected state for state=%s, location=%s, table=%.*s, region=%.*s",
+                         rq__region_state_name(state), c->server.text, (int)p->table.len,
+                         (const char *)p->table.ptr, (int)p->family.len,
+                         (const char *)p->family.ptr);
+        else if (t->pub.state != RQ_TABLE_ENABLED)
+            rc =
+                rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s is disabled for state=%s, region=%.*s",
+                        (int)p->table.len, (const char *)p->table.ptr, rq__region_state_name(state),
+                        (int)p->family.len, (const char *)p->family.ptr);
+    }
+    rq__table_node_unref(t);
+    return rc;
+}
+
+rq_err rq__assign_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    return transit_check(c, p, false, why);
+}
+
+rq_err rq__unassign_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "hbase:meta stays open on this server");
+    return transit_check(c, p, true, why);
+}
+
+static rq_err put_closed(rq_catalog *c, const rq_region_info *info, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__meta_put_region(&b, info, RQ_REGION_CLOSED, NULL, -1);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* No record is kept: after a crash or a stop the start opens all regions of an enabled table. */
+rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    size_t at = region_at(p, t), count;
+    rq_region **list;
+    rq_err rc = rq__publish_closed(c, p, at, at + 1, RQ_REGION_CLOSING, &list, &count, why);
+    if (rc == RQ_OK) {
+        /* As when a table is disabled: closed in any case, what could not be flushed is in the log.
+         */
+        (void)rq__close_regions(c, list, count, false, NULL);
+        rq__unref_regions(list, count);
+        rc = put_closed(c, t->pub.regions[at]->info, why);
+        rq_err shown = rq__publish_closed(c, p, at, at + 1, RQ_REGION_CLOSED, &list, &count,
+                                          rc == RQ_OK ? why : NULL);
+        if (shown == RQ_OK) rq__unref_regions(list, count); /* none was open any more */
+        if (rc == RQ_OK) rc = shown;
+    }
     rq__table_node_unref(t);
     return rc;
 }

@@ -143,6 +143,20 @@ static const rq__proc_kind kinds[] = {
         .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
         .transient = true,
     },
+    {
+        .kind = RQ_DDL_ASSIGN_REGION,
+        .java_class = "org.apache.hadoop.hbase.master.assignment.TransitRegionStateProcedure",
+        .prepare = rq__assign_prepare,
+        .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
+        .transient = true,
+    },
+    {
+        .kind = RQ_DDL_UNASSIGN_REGION,
+        .java_class = "org.apache.hadoop.hbase.master.assignment.TransitRegionStateProcedure",
+        .prepare = rq__unassign_prepare,
+        .steps = {{"CLOSE", rq__unassign_run}},
+        .transient = true,
+    },
 };
 
 const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind)

@@ -410,6 +410,7 @@ rq_err rq__edit_commit(rq__edit *e)
     atomic_store_explicit(&views->now, v, memory_order_release);
     atomic_fetch_add_explicit(&views->retired, 1, memory_order_relaxed);
     rq_epoch_retire(views->epoch, &old->retired, view_release);
+    if (views->changed != NULL) views->changed(views->changed_ctx);
     rq__edit_abort(e);
     rq__views_collect(views);
     return RQ_OK;

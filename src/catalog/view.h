@@ -79,8 +79,10 @@ typedef struct rq__view {
 typedef struct rq__views {
     rq_epoch *epoch;
     _Atomic(rq__view *) now;
-    pthread_mutex_t edit_lock; /* taken by one edit at a time; never held across I/O */
-    _Atomic unsigned retired;  /* views that wait for the epoch */
+    pthread_mutex_t edit_lock;  /* taken by one edit at a time; never held across I/O */
+    _Atomic unsigned retired;   /* views that wait for the epoch */
+    void (*changed)(void *ctx); /* NULL: nobody asks; under edit_lock */
+    void *changed_ctx;
 } rq__views;
 
 RQ_NODISCARD

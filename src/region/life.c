@@ -394,6 +394,17 @@ static rq_err log_scopes(rq_region *r)
     return RQ_OK;
 }
 
+/* HBASE: HRegion reads its limits from the table's values laid over the server's settings. */
+static void settle_limits(rq_region *r)
+{
+    int64_t cell_max = (int64_t)r->engine->cell_bytes_max;
+    override_i64(r->schema, NULL, "hbase.server.keyvalue.maxsize", &cell_max);
+    r->cell_bytes_max = (uint64_t)cell_max;
+    r->timestamp_slop_ms = r->engine->timestamp_slop_ms;
+    override_i64(r->schema, NULL, "hbase.hregion.keyvalue.timestamp.slop.millisecs",
+                 &r->timestamp_slop_ms);
+}
+
 static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
                          rq_region **ret)
 {
@@ -409,8 +420,7 @@ static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_sche
     r->schema = rq_table_schema_ref(schema);
     r->flush_bytes = schema->flush_bytes != 0 ? schema->flush_bytes : e->flush_bytes;
     r->blocking_bytes = r->flush_bytes * e->block_multiplier;
-    r->cell_bytes_max = e->cell_bytes_max;
-    override_u64(schema, NULL, "hbase.server.keyvalue.maxsize", &r->cell_bytes_max);
+    settle_limits(r);
     r->stores = rq_arena_calloc(&r->arena, schema->family_count + 1, sizeof *r->stores);
     r->dir = rq__region_dir(&r->arena, info);
     rq_err rc = rq_region_info_make(&r->arena, info->ns, info->qualifier, info->start_key,

@@ -180,7 +180,8 @@ rq_err rq_region_folder_has_references(rq_engine *e, const rq_region_info *info,
                                        rq_error *why);
 
 /* --- background work -------------------------------------------------------------------------- */
-/* Flushes (all families when family.len == 0) and waits. */
+/* Flushes (all families when family.len == 0) and waits. Unlike a flush for memory's sake it starts
+ * no compaction (HBASE: FlushRegionCallable), so a table keeps the files its owner asked for. */
 RQ_NODISCARD
 rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
 /* Asks for a compaction of each store that has enough files, as the background flush does after

@@ -100,21 +100,22 @@ typedef struct rq__group {
 } rq__group;
 
 struct rq_region {
-    rq_engine *engine;        /* const */
-    rq_env env;               /* const */
-    rq_arena arena;           /* const: info, dir, scopes */
-    rq_region_info info;      /* const */
-    rq_table_schema *schema;  /* const */
-    const char *dir;          /* const: data/<ns>/<table>/<encoded> */
-    rq__region_store *stores; /* const */
-    size_t store_count;       /* const */
-    rq_slice log_scopes;      /* const: rq_wal_record.scopes */
-    uint64_t open_seqid;      /* const: the first number after opening */
-    uint64_t flush_bytes;     /* const */
-    uint64_t blocking_bytes;  /* const */
-    uint64_t cell_bytes_max;  /* const; 0: no limit */
-    rq_wal_region *log;       /* const until closed */
-    rq_region *next;          /* the engine's list and lock */
+    rq_engine *engine;         /* const */
+    rq_env env;                /* const */
+    rq_arena arena;            /* const: info, dir, scopes */
+    rq_region_info info;       /* const */
+    rq_table_schema *schema;   /* const */
+    const char *dir;           /* const: data/<ns>/<table>/<encoded> */
+    rq__region_store *stores;  /* const */
+    size_t store_count;        /* const */
+    rq_slice log_scopes;       /* const: rq_wal_record.scopes */
+    uint64_t open_seqid;       /* const: the first number after opening */
+    uint64_t flush_bytes;      /* const */
+    uint64_t cell_bytes_max;   /* const; 0: no limit */
+    int64_t timestamp_slop_ms; /* const; INT64_MAX: not checked */
+    uint64_t blocking_bytes;   /* const */
+    rq_wal_region *log;        /* const until closed */
+    rq_region *next;           /* the engine's list and lock */
     rq_region **link;
 
     _Atomic unsigned refs;

@@ -291,7 +291,6 @@ static rq_err wrong_row(const rq_region *r, rq_slice row, bool atomic, rq_error 
 static rq_err check_cell(const rq_region *r, const rq_mutation *m, const rq_cell *c, int64_t now_ms,
                          rq_error *why)
 {
-    const rq_engine *e = r->engine;
     if (c->timestamp < 0)
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Timestamp cannot be negative. ts=%lld",
                        (long long)c->timestamp);
@@ -304,10 +303,10 @@ static rq_err check_cell(const rq_region *r, const rq_mutation *m, const rq_cell
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Cell with size %zu exceeds limit of %llu bytes",
                            size, (unsigned long long)r->cell_bytes_max);
     }
-    if (m->type == RQ_MUTATE_PUT && e->timestamp_slop_ms != INT64_MAX &&
-        c->timestamp != RQ_TIMESTAMP_LATEST && c->timestamp > now_ms + e->timestamp_slop_ms)
+    if (m->type == RQ_MUTATE_PUT && r->timestamp_slop_ms != INT64_MAX &&
+        c->timestamp != RQ_TIMESTAMP_LATEST && c->timestamp > now_ms + r->timestamp_slop_ms)
         return rq_fail(why, RQ_E_SANITY_CHECK, "Timestamp for KV out of range %lld (too.new=%lld)",
-                       (long long)c->timestamp, (long long)e->timestamp_slop_ms);
+                       (long long)c->timestamp, (long long)r->timestamp_slop_ms);
     return RQ_OK;
 }
 

@@ -13,20 +13,20 @@
 /* HBASE: HConstants.RPC_CURRENT_VERSION in znodes */
 #define RPC_VERSION 0
 
-/* The message behind HBase's header. */
-static rq_err wrap(const ProtobufCMessage *message, const rq_server_name *id, rq_arena *arena,
-                   rq_slice *ret)
+/* The message behind HBase's header; `magic` as ProtobufUtil.prependPBMagic, which not all have. */
+static rq_err wrap(const ProtobufCMessage *message, bool magic, const rq_server_name *id,
+                   rq_arena *arena, rq_slice *ret)
 {
-    size_t id_len = strlen(id->text);
+    size_t id_len = strlen(id->text), magic_len = magic ? 4 : 0;
     size_t body = protobuf_c_message_get_packed_size(message);
-    uint8_t *p = rq_arena_alloc(arena, 1 + 4 + id_len + 4 + body);
+    uint8_t *p = rq_arena_alloc(arena, 1 + 4 + id_len + magic_len + body);
     if (p == NULL) return RQ_E_NO_MEMORY;
     p[0] = 0xFF;
     rq_put_be32(p + 1, (uint32_t)id_len);
     memcpy(p + 5, id->text, id_len);
-    memcpy(p + 5 + id_len, "PBUF", 4);
-    protobuf_c_message_pack(message, p + 9 + id_len);
-    *ret = rq_slice_of(p, 9 + id_len + body);
+    memcpy(p + 5 + id_len, "PBUF", magic_len);
+    protobuf_c_message_pack(message, p + 5 + id_len + magic_len);
+    *ret = rq_slice_of(p, 5 + id_len + magic_len + body);
     return RQ_OK;
 }
 
@@ -38,7 +38,7 @@ static rq_err value_hbaseid(const rq__znodes *z, rq_slice name, rq_arena *arena,
     (void)name;
     Pb__ClusterId m = PB__CLUSTER_ID__INIT;
     m.cluster_id = (char *)rq_root_cluster_id(rq_catalog_root(z->catalog));
-    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_master(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -52,7 +52,7 @@ static rq_err value_master(const rq__znodes *z, rq_slice name, rq_arena *arena, 
     m.has_info_port = 1;
     m.info_port = 0;
     ret->ephemeral = true;
-    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_meta(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -65,7 +65,7 @@ static rq_err value_meta(const rq__znodes *z, rq_slice name, rq_arena *arena, rq
     m.rpc_version = RPC_VERSION;
     m.has_state = 1;
     m.state = PB__REGION_STATE__STATE__OPEN;
-    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_running(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -78,7 +78,7 @@ static rq_err value_running(const rq__znodes *z, rq_slice name, rq_arena *arena,
     strftime(text, sizeof text, "%a %b %d %H:%M:%S UTC %Y", &utc);
     Pb__ClusterUp m = PB__CLUSTER_UP__INIT;
     m.start_date = text;
-    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_server(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -87,7 +87,7 @@ static rq_err value_server(const rq__znodes *z, rq_slice name, rq_arena *arena, 
     if (!rq_slice_eq(name, rq_slice_cstr(server->text))) return RQ_E_NOT_FOUND;
     Pb__RegionServerInfo m = PB__REGION_SERVER_INFO__INIT;
     ret->ephemeral = true;
-    return wrap(&m.base, server, arena, &ret->data);
+    return wrap(&m.base, true, server, arena, &ret->data);
 }
 
 static rq_err value_table(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
@@ -97,14 +97,30 @@ static rq_err value_table(const rq__znodes *z, rq_slice name, rq_arena *arena, r
     ret->changes = true;
     Pb__DeprecatedTableState m = PB__DEPRECATED_TABLE_STATE__INIT;
     m.state = (Pb__DeprecatedTableState__State)table->state;
-    return wrap(&m.base, rq_catalog_master(z->catalog), arena, &ret->data);
+    return wrap(&m.base, true, rq_catalog_master(z->catalog), arena, &ret->data);
 }
 
 static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {
-    (void)arena;
     ret->changes = true;
-    return rq_catalog_namespace_find(z->catalog, name) == NULL ? RQ_E_NOT_FOUND : RQ_OK;
+    const rq_namespace *ns = rq_catalog_namespace_find(z->catalog, name);
+    if (ns == NULL) return RQ_E_NOT_FOUND;
+    size_t count = ns->configuration.count;
+    Pb__NamespaceDescriptor m = PB__NAMESPACE_DESCRIPTOR__INIT;
+    Pb__NameStringPair *pairs = rq_arena_calloc(arena, count + 1, sizeof *pairs);
+    m.configuration = rq_arena_calloc(arena, count + 1, sizeof *m.configuration);
+    if (pairs == NULL || m.configuration == NULL) return RQ_E_NO_MEMORY;
+    m.name.data = (uint8_t *)ns->name.ptr;
+    m.name.len = ns->name.len;
+    m.n_configuration = count;
+    for (size_t i = 0; i < count; i++) {
+        pb__name_string_pair__init(&pairs[i]);
+        pairs[i].name = rq_arena_cstr(arena, ns->configuration.items[i].key);
+        pairs[i].value = rq_arena_cstr(arena, ns->configuration.items[i].value);
+        if (pairs[i].name == NULL || pairs[i].value == NULL) return RQ_E_NO_MEMORY;
+        m.configuration[i] = &pairs[i];
+    }
+    return wrap(&m.base, false, rq_catalog_master(z->catalog), arena, &ret->data);
 }
 
 /* --- children

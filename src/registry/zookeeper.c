@@ -13,7 +13,8 @@
  *
  * Watches: each connection keeps its own with what the node looked like (a hash of data and
  * children). They are compared when the catalog's view number has moved: before a request is
- * answered, so that nobody sees a new state before the event that tells of it, and by a timer. As
+ * answered, so that nobody sees a new state before the event that tells of it, and by a task that
+ * each change posts to the loops with watching connections. As
  * in a real server, exists and getData make the same kind of watch, and who watches data and
  * children of a node learns of its end once.
  *
@@ -31,18 +32,29 @@
 #include <stdlib.h>
 
 #define TIMEOUT_MIN_MS 4000
-#define TIMEOUT_MAX_MS 90000 /* HBASE: zookeeper.session.timeout */
-#define WATCH_PERIOD_NS 100000000
+#define TIMEOUT_MAX_MS 90000            /* HBASE: zookeeper.session.timeout */
 #define WATCHES_MAX 10000               /* of a connection */
 #define UNREAD_MAX ((size_t)256 * 1024) /* answers; with more, no request is read */
+
+/* Connections of one loop that wait for a change; all but `posted` and `count` is the loop's. */
+typedef struct watchers {
+    rq_task task;
+    struct rq_registry *registry;
+    rq_lane *lane;
+    struct connection *first;
+    _Atomic size_t count;
+    atomic_bool posted;
+} watchers;
 
 struct rq_registry {
     rq_env env;
     rq_catalog *catalog;
     rq__znodes znodes;
+    rq_loops *loops;
     rq_listener *listener;
     char *root;
     int64_t zxid_start;
+    watchers *watchers; /* one per loop */
 };
 
 typedef enum watch_kind { WATCH_DATA, WATCH_CHILD } watch_kind;
@@ -67,7 +79,8 @@ typedef struct connection {
     watch *watches;
     size_t watch_count;
     uint64_t view_seen; /* what the watches were compared with, and the answer at hand is of */
-    rq_loop_timer timer;
+    bool watching;      /* is in its loop's list */
+    struct connection *next_watching, *previous_watching;
 } connection;
 
 static int64_t zxid_of(const rq_registry *r, uint64_t view)
@@ -117,7 +130,35 @@ static uint32_t children_crc(const rq__znode *n)
 /* --- watches
  * --------------------------------------------------------------------------------------- */
 
-static void check_watches(rq_loop_timer *timer);
+static watchers *watchers_of(const connection *c)
+{
+    return &c->registry->watchers[rq_loop_index(rq_stream_loop(c->stream))];
+}
+
+static void begin_watching(connection *c)
+{
+    watchers *all = watchers_of(c);
+    c->watching = true;
+    c->previous_watching = NULL;
+    c->next_watching = all->first;
+    if (all->first != NULL) all->first->previous_watching = c;
+    all->first = c;
+    atomic_fetch_add(&all->count, 1);
+    /* A change between the look that the watch is about and this line passed the loop over. */
+    if (!atomic_exchange(&all->posted, true)) rq_lane_post(all->lane, &all->task);
+}
+
+static void end_watching(connection *c)
+{
+    watchers *all = watchers_of(c);
+    c->watching = false;
+    if (c->next_watching != NULL) c->next_watching->previous_watching = c->previous_watching;
+    if (c->previous_watching != NULL)
+        c->previous_watching->next_watching = c->next_watching;
+    else
+        all->first = c->next_watching;
+    atomic_fetch_sub(&all->count, 1);
+}
 
 static rq_err add_watch(connection *c, watch_kind kind, rq_slice path, const rq__znode *node)
 {
@@ -132,10 +173,7 @@ static rq_err add_watch(connection *c, watch_kind kind, rq_slice path, const rq_
         w->data_crc = rq_crc32c(0, node->data.ptr, node->data.len);
         w->children_crc = children_crc(node);
     }
-    if (c->watches == NULL) {
-        c->timer.run = check_watches;
-        rq_loop_timer_arm(rq_stream_loop(c->stream), &c->timer, WATCH_PERIOD_NS);
-    }
+    if (!c->watching) begin_watching(c);
     c->watches = w;
     c->watch_count++;
     return RQ_OK;
@@ -212,19 +250,33 @@ static rq_err look_at_watches(connection *c)
     uint64_t view = rq_catalog_view_number(c->registry->catalog);
     if (view == c->view_seen) return RQ_OK;
     c->view_seen = view;
-    return fire_watches(c);
+    rq_err rc = fire_watches(c);
+    if (c->watches == NULL && c->watching) end_watching(c);
+    return rc;
 }
 
-static void check_watches(rq_loop_timer *timer)
+static void check_watches(rq_task *task)
 {
-    connection *c = RQ_CONTAINER_OF(timer, connection, timer);
-    rq_err rc = look_at_watches(c);
-    if (rc != RQ_OK) {
-        rq_stream_close(c->stream, rc);
-        return;
+    watchers *all = RQ_CONTAINER_OF(task, watchers, task);
+    atomic_store(&all->posted, false); /* before the look: what changes from here on posts again */
+    connection *next;
+    for (connection *c = all->first; c != NULL; c = next) {
+        next = c->next_watching;
+        rq_err rc = look_at_watches(c);
+        if (rc != RQ_OK) rq_stream_close(c->stream, rc);
     }
-    if (c->watches != NULL)
-        rq_loop_timer_arm(rq_stream_loop(c->stream), &c->timer, WATCH_PERIOD_NS);
+}
+
+/* The catalog's view changed; any thread. */
+static void on_change(void *ctx)
+{
+    rq_registry *r = ctx;
+    atomic_thread_fence(memory_order_seq_cst); /* the view is out before the counts are read */
+    for (unsigned i = 0; i < rq_loops_count(r->loops); i++) {
+        watchers *all = &r->watchers[i];
+        if (atomic_load(&all->count) > 0 && !atomic_exchange(&all->posted, true))
+            rq_lane_post(all->lane, &all->task);
+    }
 }
 
 /* --- requests
@@ -623,7 +675,7 @@ static void on_close(rq_stream *stream, rq_err why)
 {
     connection *c = rq_stream_user(stream);
     (void)why;
-    rq_loop_timer_cancel(rq_stream_loop(stream), &c->timer);
+    if (c->watching) end_watching(c);
     watch *next;
     for (watch *w = c->watches; w != NULL; w = next) {
         next = w->next;
@@ -654,14 +706,23 @@ rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_erro
     r->zxid_start = rq_catalog_server(o->catalog)->start_code << 16;
     r->root = strdup(o->zk_root == NULL ? "/hbase" : o->zk_root);
     r->znodes = (rq__znodes){o->catalog, r->root};
+    r->loops = o->loops;
+    r->watchers = calloc(rq_loops_count(o->loops), sizeof *r->watchers);
+    for (unsigned i = 0; r->watchers != NULL && i < rq_loops_count(o->loops); i++) {
+        watchers *all = &r->watchers[i];
+        *all = (watchers){.task = {.run = check_watches}, .registry = r};
+        all->lane = rq_loop_lane(rq_loops_get(o->loops, i));
+    }
     rq_listener_options listen = {
         .address = o->address, .port = o->zk_port, .events = &events, .ctx = r};
-    rq_err rc = r->root == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
-                                : rq_listener_open(o->loops, &listen, &r->listener, why);
+    rq_err rc = r->root == NULL || r->watchers == NULL
+                    ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
+                    : rq_listener_open(o->loops, &listen, &r->listener, why);
     if (rc != RQ_OK) {
         rq_registry_close(r);
         return rc;
     }
+    rq_catalog_on_change(o->catalog, on_change, r);
     *ret = r;
     return RQ_OK;
 }
@@ -674,7 +735,11 @@ uint16_t rq_registry_port(const rq_registry *r)
 void rq_registry_close(rq_registry *r)
 {
     if (r == NULL) return;
-    if (r->listener != NULL) rq_listener_close(r->listener);
+    if (r->listener != NULL) {
+        rq_catalog_on_change(r->catalog, NULL, NULL);
+        rq_listener_close(r->listener); /* runs what was posted to the loops before it returns */
+    }
+    free(r->watchers);
     free(r->root);
     free(r);
 }

@@ -47,6 +47,7 @@ void rq__last_major_compaction_for_region(void *ctx, rq_call *call);
 /* master_regions.c */
 void rq__move_region(void *ctx, rq_call *call);
 void rq__assign_region(void *ctx, rq_call *call);
+void rq__unassign_region(void *ctx, rq_call *call);
 void rq__get_locks(void *ctx, rq_call *call);
 void rq__run_cleaner(void *ctx, rq_call *call);
 

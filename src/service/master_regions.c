@@ -49,23 +49,79 @@ void rq__move_region(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-void rq__assign_region(void *ctx, rq_call *call)
+typedef struct transit {
+    rq_ddl ddl;
+    rq_call *call;
+} transit;
+
+/* Assigning and unassigning answer nothing: one empty message stands for both. */
+static void transit_done(rq_ddl *ddl)
 {
-    const rq_admin_services *a = ctx;
-    const Pb__AssignRegionRequest *r = (const Pb__AssignRegionRequest *)call->param;
-    rq_slice encoded = encoded_of(r->region);
-    if (rq_catalog_region_find(a->catalog, encoded) == NULL) {
-        unknown_region(call, r->region);
-        return;
-    }
-    rq_error why = {.code = RQ_OK};
-    rq_err rc = rq_catalog_assign(a->catalog, encoded, &why);
-    if (rc != RQ_OK) {
-        rq_call_fail_why(call, rc, &why);
+    transit *t = RQ_CONTAINER_OF(ddl, transit, ddl);
+    if (ddl->rc != RQ_OK) {
+        rq_call_fail_why(t->call, ddl->rc, &ddl->why);
         return;
     }
     Pb__AssignRegionResponse response = PB__ASSIGN_REGION_RESPONSE__INIT;
-    rq_call_reply(call, &response.base);
+    rq_call_reply(t->call, &response.base);
+}
+
+/* HBASE: AssignmentManager.assign and unassign wait for the end of the procedure. */
+static void submit_transit(rq_admin_services *a, rq_call *call, rq_ddl_kind kind,
+                           const rq_region_info *info)
+{
+    transit *t = rq_arena_calloc(&call->arena, 1, sizeof *t);
+    char *ns = t == NULL ? NULL : rq_arena_cstr(&call->arena, info->ns);
+    char *qualifier = t == NULL ? NULL : rq_arena_cstr(&call->arena, info->qualifier);
+    char *encoded = t == NULL ? NULL : rq_arena_cstr(&call->arena, rq_slice_cstr(info->encoded));
+    if (ns == NULL || qualifier == NULL || encoded == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    t->call = call;
+    t->ddl = (rq_ddl){
+        .kind = kind,
+        .ns = rq_slice_cstr(ns),
+        .qualifier = rq_slice_cstr(qualifier),
+        .family = rq_slice_cstr(encoded),
+        .user = rq_slice_cstr(call->client->user),
+        .wait_finished = true,
+        .lane = rq_loop_lane(call->loop),
+        .submitted = transit_done,
+    };
+    rq_catalog_submit(a->catalog, &t->ddl);
+}
+
+void rq__assign_region(void *ctx, rq_call *call)
+{
+    rq_admin_services *a = ctx;
+    const Pb__AssignRegionRequest *r = (const Pb__AssignRegionRequest *)call->param;
+    rq_slice encoded = encoded_of(r->region);
+    const rq_catalog_region *region = rq_catalog_region_find(a->catalog, encoded);
+    if (region == NULL) {
+        unknown_region(call, r->region);
+    } else if (region->state == RQ_REGION_FAILED_OPEN) {
+        rq_error why = {.code = RQ_OK};
+        rq_err rc = rq_catalog_assign(a->catalog, encoded, &why);
+        Pb__AssignRegionResponse response = PB__ASSIGN_REGION_RESPONSE__INIT;
+        if (rc != RQ_OK)
+            rq_call_fail_why(call, rc, &why);
+        else
+            rq_call_reply(call, &response.base);
+    } else {
+        submit_transit(a, call, RQ_DDL_ASSIGN_REGION, region->info);
+    }
+}
+
+void rq__unassign_region(void *ctx, rq_call *call)
+{
+    const Pb__UnassignRegionRequest *r = (const Pb__UnassignRegionRequest *)call->param;
+    rq_admin_services *a = ctx;
+    const rq_catalog_region *region = rq_catalog_region_find(a->catalog, encoded_of(r->region));
+    if (region == NULL)
+        unknown_region(call, r->region);
+    else
+        submit_transit(a, call, RQ_DDL_UNASSIGN_REGION, region->info);
 }
 
 /* --- locks ------------------------------------------------------------------------------------ */

@@ -376,7 +376,7 @@ static const rq_rpc_method methods[] = {
     {"RestoreSnapshot", &pb__restore_snapshot_request__descriptor, rq__restore_snapshot},
     {"MoveRegion", &pb__move_region_request__descriptor, rq__move_region},
     {"AssignRegion", &pb__assign_region_request__descriptor, rq__assign_region},
-    {"UnassignRegion", &pb__unassign_region_request__descriptor, NULL},
+    {"UnassignRegion", &pb__unassign_region_request__descriptor, rq__unassign_region},
     {"TruncateRegion", &pb__truncate_region_request__descriptor, NULL},
     {"SetQuota", &pb__set_quota_request__descriptor, rq__set_quota},
     {"Shutdown", &pb__shutdown_request__descriptor, NULL},

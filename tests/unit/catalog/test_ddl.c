@@ -391,6 +391,46 @@ static void lookups_answer_as_a_region_server(void **state)
     teardown(w);
 }
 
+static void a_region_is_closed_and_opened_by_hand(void **state)
+{
+    (void)state;
+    world *w = setup();
+    OK(world_create(w, "t", "f", "m"));
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_put(w, "t", "x", "f"));
+    const rq_catalog_region *r;
+    OK(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("x"), &r, &w->why));
+    char name[RQ_ENCODED_NAME_LEN + 1], expected[300];
+    snprintf(name, sizeof name, "%s", r->info->encoded);
+    snprintf(expected, sizeof expected,
+             "Unexpected state for state=OPEN, location=localhost,16020,%lld, table=t, region=%s",
+             (long long)w->start_code, name);
+    REFUSED(world_family(w, RQ_DDL_ASSIGN_REGION, "t", name), RQ_E_DO_NOT_RETRY_REGION, expected);
+    for (int i = 0; i < 2; i++) {
+        OK(world_family(w, RQ_DDL_UNASSIGN_REGION, "t", name));
+        assert_int_equal(world_get(w, "t", "x", "f"), RQ_E_NOT_SERVING_REGION);
+        OK(world_get(w, "t", "a", "f"));
+        OK(rq_catalog_locate(w->catalog, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("x"), &r, &w->why));
+        assert_int_equal(r->state, RQ_REGION_CLOSED);
+        assert_int_not_equal(world_family(w, RQ_DDL_UNASSIGN_REGION, "t", name), RQ_OK);
+        OK(world_family(w, RQ_DDL_ASSIGN_REGION, "t", name));
+        OK(world_get(w, "t", "x", "f"));
+    }
+    /* A start opens every region of an enabled table, after a crash as well. */
+    OK(world_family(w, RQ_DDL_UNASSIGN_REGION, "t", name));
+    OK(world_close(w, false));
+    OK(world_open(w));
+    OK(world_get(w, "t", "x", "f"));
+    /* A disabled table's are left alone; one that is closed does not stand in the way. */
+    OK(world_family(w, RQ_DDL_UNASSIGN_REGION, "t", name));
+    OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+    assert_int_equal(world_family(w, RQ_DDL_ASSIGN_REGION, "t", name), RQ_E_DO_NOT_RETRY);
+    OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
+    OK(world_get(w, "t", "x", "f"));
+    REFUSED(world_family(w, RQ_DDL_UNASSIGN_REGION, "t", "none"), RQ_E_UNKNOWN_REGION, "none");
+    teardown(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +447,7 @@ int main(void)
         cmocka_unit_test(results_are_kept_until_they_are_old),
         cmocka_unit_test(switches_are_remembered_as_hbase_remembers_them),
         cmocka_unit_test(lookups_answer_as_a_region_server),
+        cmocka_unit_test(a_region_is_closed_and_opened_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -367,7 +367,8 @@ rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *f
     rq_arena_init(&a);
     rq_ddl d = {.kind = kind};
     split_name(table, &d.ns, &d.qualifier);
-    if (kind == RQ_DDL_DELETE_FAMILY)
+    if (kind == RQ_DDL_DELETE_FAMILY || kind == RQ_DDL_ASSIGN_REGION ||
+        kind == RQ_DDL_UNASSIGN_REGION)
         d.family = rq_slice_cstr(family);
     else
         d.descriptor = pack(&a, &family_of(&a, rq_arena_cstr(&a, rq_slice_cstr(family)))->base);

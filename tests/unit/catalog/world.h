@@ -61,7 +61,7 @@ rq_err world_merge(world *w, const char *table, const char *rows, bool forcible)
 rq_err world_compact(world *w, const char *table);
 /* The janitor's round. */
 rq_err world_clean(world *w, const char *table);
-/* ADD, MODIFY: "f:VERSIONS=3"; DELETE: "f". */
+/* ADD, MODIFY: "f:VERSIONS=3"; DELETE: "f"; ASSIGN, UNASSIGN: a region's encoded name. */
 rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *family);
 /* "key=value" may be NULL. */
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota);

@@ -80,6 +80,33 @@ rq_table_schema *make_schema(const char *ns, const char *qualifier, const family
     return s;
 }
 
+rq_table_schema *schema_with(rq_table_schema *old, const char *key, const char *value)
+{
+    Pb__BytesBytesPair pair = PB__BYTES_BYTES_PAIR__INIT;
+    pair.first = pb(key);
+    pair.second = pb(value);
+    Pb__BytesBytesPair *pairs[] = {&pair};
+    Pb__TableName name = PB__TABLE_NAME__INIT;
+    name.namespace_ = pb("default");
+    name.qualifier = pb("t");
+    Pb__TableSchema t = PB__TABLE_SCHEMA__INIT;
+    t.table_name = &name;
+    t.attributes = pairs;
+    t.n_attributes = 1;
+    /* Two messages one behind the other are one, with both lists. */
+    rq_slice before = rq_table_schema_pb(old);
+    uint8_t bytes[4096];
+    assert_true(before.len + pb__table_schema__get_packed_size(&t) <= sizeof bytes);
+    memcpy(bytes, before.ptr, before.len);
+    size_t len = before.len + pb__table_schema__pack(&t, bytes + before.len);
+    rq_table_schema *s;
+    rq_error why = {0};
+    if (rq_table_schema_parse(rq_slice_of(bytes, len), &s, &why) != RQ_OK)
+        fail_msg("schema: %s", why.message);
+    rq_table_schema_unref(old);
+    return s;
+}
+
 /* --- the fixture ------------------------------------------------------------------------------ */
 
 void fixture_start(fixture *f)

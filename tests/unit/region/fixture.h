@@ -46,6 +46,9 @@ typedef struct family_def {
 rq_table_schema *make_schema(const char *ns, const char *qualifier, const family_def *families,
                              size_t count);
 
+/* `old` with one more attribute of the table; the reference on `old` is taken over. */
+rq_table_schema *schema_with(rq_table_schema *old, const char *key, const char *value);
+
 /* --- the fixture ------------------------------------------------------------------------------ */
 /* Two families a and b unless `families` is given. Creates the region and opens it. */
 void fixture_open(fixture *f, rq_env *env, const family_def *families, size_t count);

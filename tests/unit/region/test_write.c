@@ -484,6 +484,31 @@ static void the_cell_size_limit_counts_as_hbase_counts(void **state)
     free(big);
 }
 
+static void a_table_may_have_a_cell_limit_of_its_own(void **state)
+{
+    fixture *f = of(state);
+    char kilobyte[1001] = {0}, text[2500] = {0};
+    memset(kilobyte, 'x', 1000);
+    memset(text, 'x', 2499);
+    const char *const limits[] = {"1100", "0", "5000000000"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(limits); i++) {
+        bool limited = i == 0;
+        fixture_stop(f, true);
+        f->schema = schema_with(f->schema, "hbase.server.keyvalue.maxsize", limits[i]);
+        fixture_start(f);
+        assert_ok(put(f, "r", "a", "q", 1 + (int64_t)i, kilobyte));
+        assert_err(put(f, "r", "a", "q", 1 + (int64_t)i, text),
+                   limited ? RQ_E_DO_NOT_RETRY : RQ_OK);
+        rq_cell more = cell_of("a", "q", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, kilobyte);
+        rq_mutation m = {
+            .type = RQ_MUTATE_APPEND, .row = RQ_SLICE_LIT("r"), .cells = &more, .cell_count = 1};
+        rq_row_op op = {.mutations = &m, .mutation_count = 1};
+        rq_error why = {0};
+        assert_err(rq_region_write_sync(f->region, &op, 1, &why),
+                   limited ? RQ_E_DO_NOT_RETRY : RQ_OK);
+    }
+}
+
 static void a_negative_timestamp_is_refused(void **state)
 {
     assert_err(put(of(state), "r", "a", "q", -1, "v"), RQ_E_ILLEGAL_ARGUMENT);
@@ -554,6 +579,7 @@ int main(void)
         T(row_mutations_fail_as_a_whole),
         T(the_later_put_of_a_batch_wins),
         T(the_cell_size_limit_counts_as_hbase_counts),
+        T(a_table_may_have_a_cell_limit_of_its_own),
         T(a_negative_timestamp_is_refused),
         T(every_durability_is_readable_at_once),
         T(a_closed_region_refuses_writes),
