@@ -55,9 +55,10 @@ public final class Tight implements Program {
     private static final long LATE_MS = "hbase".equals(System.getenv("PEER")) ? 10_000 : 0;
     private static final int ROWS = 40;
 
-    /** So many filters look at each of so many values: a million times a text is searched for another. */
+    /** So many values, at each of which as many filters look as make a get take SLOW_MS: three times as long as
+     *  a scan goes on without a heartbeat, which is half a lease. */
     private static final int SLOW_CELLS = 4_000;
-    private static final int SLOW_FILTERS = 300;
+    private static final long SLOW_MS = 3 * LEASE_MS / 2;
     private static final int SHORT_TIMEOUT_MS = 100;
 
     private final Cluster cluster;
@@ -239,13 +240,27 @@ public final class Tight implements Program {
     // ---- calls that take longer than their client waits
 
     /** Lets every tenth of the values through, after a while. */
-    private static FilterList slow() {
+    private static FilterList slow(int filters) {
         List<Filter> list = new ArrayList<>();
-        for (int i = 0; i < SLOW_FILTERS; i++) {
+        for (int i = 0; i < filters; i++) {
             list.add(new ValueFilter(CompareOperator.EQUAL, new SubstringComparator("absent" + i)));
         }
         list.add(new ValueFilter(CompareOperator.EQUAL, new SubstringComparator("9.")));
         return new FilterList(FilterList.Operator.MUST_PASS_ONE, list);
+    }
+
+    /** How many filters it takes on this machine. */
+    private static int slowFilters(Table t) throws Exception {
+        int filters = 50;
+        for (;;) {
+            long begin = System.nanoTime();
+            t.get(get("wide").setFilter(slow(filters)));
+            long tookMs = (System.nanoTime() - begin) / 1_000_000;
+            if (tookMs >= SLOW_MS) {
+                return filters;
+            }
+            filters *= tookMs * 4 < SLOW_MS ? 4 : 2;
+        }
     }
 
     private void timeouts(Steps steps) throws Exception {
@@ -269,12 +284,13 @@ public final class Tight implements Program {
              Table t = own.getTableBuilder(cluster.name("tight_slow"), null).setRpcTimeout(SHORT_TIMEOUT_MS)
                  .setReadRpcTimeout(SHORT_TIMEOUT_MS).setOperationTimeout(60_000).build()) {
             steps.must("time-outs: a connection", () -> Expect.that(warm.exists(get("wide")), "the wide row"));
+            int filters = slowFilters(warm);
             steps.run("a get that takes longer than the client waits", () -> {
                 long begin = System.nanoTime();
-                Expect.equal(SLOW_CELLS / 10, warm.get(get("wide").setFilter(slow())).size(), "cells, for one who waits");
+                Expect.equal(SLOW_CELLS / 10, warm.get(get("wide").setFilter(slow(filters))).size(), "cells, for one who waits");
                 long tookMs = (System.nanoTime() - begin) / 1_000_000;
                 Expect.that(tookMs > 2 * SHORT_TIMEOUT_MS, "it takes but " + tookMs + " ms, which tests nothing");
-                String causes = Failures.causes(() -> t.get(get("wide").setFilter(slow())));
+                String causes = Failures.causes(() -> t.get(get("wide").setFilter(slow(filters))));
                 Expect.that(causes.contains(CallTimeoutException.class.getName()), "a time-out: " + causes);
                 // Its late answer, or none, disturbs nobody on the connection.
                 for (int i = 0; i < 50; i++) {
@@ -283,7 +299,7 @@ public final class Tight implements Program {
             });
             steps.run("a scan that takes longer than the client waits is kept alive", () -> {
                 long begin = System.nanoTime();
-                try (ResultScanner scanner = t.getScanner(new Scan().setScanMetricsEnabled(true).withStopRow(b("o")).setFilter(slow()))) {
+                try (ResultScanner scanner = t.getScanner(new Scan().setScanMetricsEnabled(true).withStopRow(b("o")).setFilter(slow(filters)))) {
                     int rows = 0;
                     for (Result r = scanner.next(); r != null; r = scanner.next()) {
                         rows++;
