@@ -266,15 +266,18 @@ public final class Tight implements Program {
     private void timeouts(Steps steps) throws Exception {
         steps.must("time-outs: create and put", () -> {
             try (Table t = cluster.create("tight_slow", Cluster.family("f"))) {
-                List<Put> puts = new ArrayList<>();
-                Put wide = new Put(b("wide"));
-                for (int i = 0; i < SLOW_CELLS; i++) {
-                    byte[] value = b("a".repeat(100) + i + ".");
-                    puts.add(new Put(b(String.format("n%04d", i))).addColumn(b("f"), b("q"), value));
-                    wide.addColumn(b("f"), b(String.format("q%04d", i)), value);
+                String filling = "a".repeat(1_000);
+                for (int i = 0; i < SLOW_CELLS;) {
+                    List<Put> puts = new ArrayList<>();
+                    Put wide = new Put(b("wide"));
+                    for (int end = i + 400; i < end; i++) { // below the limit of a request
+                        byte[] value = b(filling + i + ".");
+                        puts.add(new Put(b(String.format("n%04d", i))).addColumn(b("f"), b("q"), value));
+                        wide.addColumn(b("f"), b(String.format("q%04d", i)), value);
+                    }
+                    t.put(puts);
+                    t.put(wide);
                 }
-                t.put(puts);
-                t.put(wide);
             }
         });
         Configuration conf = Cluster.configuration(Cluster.zookeeper());
