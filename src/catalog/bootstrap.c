@@ -586,6 +586,7 @@ static rq_err run(boot *b, rq_error *why)
     RQ_TRY(read_descriptors(b, why));
     RQ_TRY(rq__procedures_load(c, why));
     RQ_TRY(rq__switches_load(c, why));
+    if (!fresh) RQ_TRY(rq__root_mark_open(c->root, why)); /* what is refused is refused by now */
     RQ_TRY(open_tables(b, why));
     RQ_TRY(publish_tables(b, why));
     RQ_TRY(write_places(b, why));

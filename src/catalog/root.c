@@ -214,7 +214,8 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     return rq_vfs_sync_dir(v, "", why);
 }
 
-/* .rorqual/open stands while a server runs and after it died. What it holds tells which traces of
+/* .rorqual/open stands while a server works and after it died (a start that is refused before it
+ * wrote anything leaves none). What it holds tells which traces of
  * HBase's it had met: others mean that an HBase ran on what our log still knew better. */
 static rq_err check_open_mark(rq_vfs *v, rq_arena *a, uint32_t stamp, rq_error *why)
 {
@@ -266,7 +267,7 @@ static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *
     return rc != RQ_OK ? rc : closed;
 }
 
-static rq_err write_open_mark(rq_root *root, rq_error *why)
+rq_err rq__root_mark_open(rq_root *root, rq_error *why)
 {
     char text[16];
     int len = snprintf(text, sizeof text, "%08x\n", root->traces);
@@ -325,7 +326,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     } else {
         rc = look_at_traces(root, &a, version == 0, why);
         if (rc == RQ_OK) rc = read_cluster_id(root, &a, why);
-        if (rc == RQ_OK) rc = write_open_mark(root, why);
+        if (rc == RQ_OK && root->adopts) rc = rq__root_mark_open(root, why);
         if (rc == RQ_OK && version == 0) rc = rq__root_seal(root, why);
     }
 out:
@@ -398,7 +399,7 @@ rq_err rq__root_seal(rq_root *root, rq_error *why)
     int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
     RQ_TRY(rq_vfs_defer(root->vfs, false, why));
     RQ_TRY(write_file(root->vfs, VERSION_NAME, rq_slice_of(text, (size_t)len), why));
-    RQ_TRY(write_open_mark(root, why));
+    RQ_TRY(rq__root_mark_open(root, why));
     root->is_new = false;
     return RQ_OK;
 }

@@ -11,6 +11,9 @@ rq_err rq__root_write_identity(rq_root *root, rq_error *why);
 /* .rorqual/version: from here on the folder is laid out. REQUIRES: all else is durable. */
 RQ_NODISCARD
 rq_err rq__root_seal(rq_root *root, rq_error *why);
+/* .rorqual/open: before a start writes anything to a folder that was laid out. */
+RQ_NODISCARD
+rq_err rq__root_mark_open(rq_root *root, rq_error *why);
 
 /* An HBase ran on the folder last: the start puts in order what it left, then says so. */
 bool rq__root_adopts(const rq_root *root);

@@ -119,7 +119,7 @@ def blocks(path):
 
 
 def block_of(path, kind, index=0):
-    found = [b for b in blocks(path) if b[1] == kind]
+    found = [b for b in blocks(path) if b[1] in (kind, f"ENCODED_{kind}")]
     assert len(found) > index, f"{path} has {len(found)} blocks of kind {kind}"
     return found[index]
 
