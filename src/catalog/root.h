@@ -33,8 +33,8 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why);
 /* Releases the lock. NULL is fine. */
 void rq_root_close(rq_root *root);
 
-/* The catalog and the engine were closed cleanly: the log holds nothing, and HBase may use the folder.
- * Without it a folder on which HBase ran meanwhile is refused. Best effort. */
+/* The catalog and the engine were closed cleanly: the log holds nothing, and HBase may use the
+ * folder. Without it a folder on which HBase ran meanwhile is refused. Best effort. */
 void rq_root_stopped_cleanly(rq_root *root);
 
 /* True until the catalog has laid out a new folder. */

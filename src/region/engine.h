@@ -6,8 +6,9 @@
  * Start of a server:
  *   1. rq_engine_open        reads the log; its records wait, bucketed by region
  *   2. rq_region_open        each region takes what waits for it (meta first, then what meta lists)
- *   3. rq_engine_recovered   says what is left over; the catalog decides, nothing is skipped
- * silently Stop: rq_region_close for each region, then rq_engine_close.
+ *   3. rq_engine_recovered   says what is left over; the catalog decides, nothing is lost unsaid
+ *
+ * Stop: rq_region_close for each region, then rq_engine_close.
  *
  * Memory (the design's decision 5): memstores and block cache share one budget. A region asks for a
  * flush at its flush size; above the low mark of the global ceiling the engine flushes the largest

@@ -7,10 +7,11 @@
  * an empty region is open after a few reads.
  *
  * Which is believed, manifest or folder (manifest.h, IN_USE):
- *   no manifest            the folder (HBase made it)
- *   IN_USE                 the manifest; other files are leftovers of a crash: whole HFiles go to
- * the archive, parts of one are removed not IN_USE, the same   both not IN_USE, different  the
- * folder: somebody else worked on it after our clean close
+ *   - no manifest: the folder (HBase made it)
+ *   - IN_USE: the manifest; other files are leftovers of a crash: whole HFiles go to the archive,
+ *     parts of one are removed
+ *   - not IN_USE, the same: both
+ *   - not IN_USE, different: the folder; somebody else worked on it after our clean close
  *
  * The first number is above everything ever used: the manifest's, the files' largest sequence ids
  * and memstore timestamps, HBase's .seqid file, the log (the design's decision 4).
@@ -134,8 +135,7 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     bool same = f != NULL && f->file_count == folder.count;
     for (size_t i = 0; i < folder.count && same; i++)
         same = names_file(f, folder.items[i]);
-    return same ? RQ_OK
-                : rq__drop_compacted(r, family, dir, arena, ret->items, &ret->count, why);
+    return same ? RQ_OK : rq__drop_compacted(r, family, dir, arena, ret->items, &ret->count, why);
 }
 
 /* --- stores ----------------------------------------------------------------------------------- */

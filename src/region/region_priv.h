@@ -68,9 +68,9 @@ typedef struct rq__region_store {
     uint64_t flushed;                  /* commit gate: every cell at or below is in a file */
     rq_compaction_settings compaction; /* const */
     _Atomic bool compacting;           /* a task is queued or runs */
-    _Atomic int wanted;  /* 0 nothing, 1 look for a minor one, 2 a major one on request */
+    _Atomic int wanted;    /* 0 nothing, 1 look for a minor one, 2 a major one on request */
     _Atomic int postponed; /* as wanted, until open reads see all files */
-    _Atomic int running; /* 0 none, 1 minor, 2 major: the Admin API's answer */
+    _Atomic int running;   /* 0 none, 1 minor, 2 major: the Admin API's answer */
     rq_task task;
     rq_region *region;
 } rq__region_store;

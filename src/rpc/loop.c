@@ -8,10 +8,11 @@
  *      time once. iteration_end() closes it, from the check handle (after sockets) and from the
  *      prepare handle (after timers and close callbacks). A loop that sleeps is in no section.
  *  (2) While a uv_write is under way (`writing`), what it writes stays in the output queue
- * untouched and nothing else is written; before that, uv_try_write gives the kernel what it wants
- * in one call. (3) A stream's memory is freed in its uv_close callback, right after on_close. (4)
- * Whoever posts from another thread pushes on a stack and wakes the loop only when nobody has done
- * so since the loop last looked (`signalled`).
+ *      untouched and nothing else is written; before that, uv_try_write gives the kernel what it
+ *      wants in one call.
+ *  (3) A stream's memory is freed in its uv_close callback, right after on_close.
+ *  (4) Whoever posts from another thread pushes on a stack and wakes the loop only when nobody has
+ *      done so since the loop last looked (`signalled`).
  */
 #include "rpc/stream.h"
 

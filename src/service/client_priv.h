@@ -24,8 +24,8 @@ struct rq_client_service {
     rq_engine *engine;
     rq_catalog *catalog;
     rq_loops *loops;
-    rq_vfs *machine;       /* see rq_client_service_options */
-    const char *data_path; /* borrowed */
+    rq_vfs *machine;             /* see rq_client_service_options */
+    const char *data_path;       /* borrowed */
     rq__loop_state *loop_states; /* one per loop */
     rq__leases *leases;
     /* settings */

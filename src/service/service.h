@@ -22,14 +22,14 @@ typedef struct rq_client_service_options {
     rq_catalog *catalog;
     const rq_config *config;
     rq_loops *loops; /* created, not started: the service adds its hook to each */
-    /* For bulk loads: the machine's files, with its root as root, and the data folder in it, absolute
-     * and without symbolic links. NULL: bulk load is not served. */
+    /* For bulk loads: the machine's files, with its root as root, and the data folder in it,
+     * absolute and without symbolic links. NULL: bulk load is not served. */
     rq_vfs *machine;
     const char *data_path;
 } rq_client_service_options;
 
-/* ClientService: get, mutate, multi, scan, the scanners' leases, and bulk load. Everything in the options
- * outlives it. */
+/* ClientService: get, mutate, multi, scan, the scanners' leases, and bulk load. Everything in the
+ * options outlives it. */
 RQ_NODISCARD
 rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
                              rq_error *why);

@@ -27,9 +27,9 @@
  *  4. Links of a level are a subsequence of the level below, in cell order.
  *  5. A link's rank may for a moment belong to another node than its target, but never to one that
  *     orders before the target: going in is stored target first, taking out rank first. A reader
- * who means to pass a link looks at the target again after the rank.
+ *     who means to pass a link looks at the target again after the rank.
  *  6. `epoch` is odd while ranks are computed anew; readers then compare bytes, and search again
- * when it changed under them.
+ *     when it changed under them.
  *
  * Slabs grow from 4 kB (an empty region costs nothing before its first cell) to 2 MiB, which are
  * huge pages taken from and given back to a pool (slab_pool.h).

@@ -40,8 +40,7 @@ static void write_file(fixture *f, const char *path, const char *row, const char
     assert_ok(rq_hfile_writer_open(f->env->vfs, path, &o, &w, NULL));
     assert_ok(rq_hfile_writer_append(w, &c, NULL));
     rq_slice name = rq_slice_cstr(replaced == NULL ? "" : replaced);
-    if (replaced != NULL)
-        assert_ok(rq_hfile_writer_set_store_info(w, seqid, true, &name, 1, NULL));
+    if (replaced != NULL) assert_ok(rq_hfile_writer_set_store_info(w, seqid, true, &name, 1, NULL));
     assert_ok(rq_hfile_writer_finish(w, NULL, NULL));
     rq_hfile_writer_close(w);
 }
