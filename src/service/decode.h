@@ -8,6 +8,7 @@
 #define RQ_SERVICE_DECODE_H
 
 #include "region/region.h"
+#include "service/messages.h"
 
 #include "proto/client.pb-c.h"
 
@@ -41,10 +42,5 @@ rq_err rq__decode_condition(const Pb__Condition *c, rq_arena *arena, rq_conditio
 /* The mutation behind a condition is on the condition's row. */
 RQ_NODISCARD
 rq_err rq__check_condition_row(const rq_condition *c, rq_slice row, rq_error *why);
-
-static inline rq_slice rq__pb_slice(ProtobufCBinaryData b)
-{
-    return rq_slice_of(b.data, b.len);
-}
 
 #endif

@@ -29,11 +29,6 @@ static void ddl_submitted(rq_ddl *ddl)
     rq_call_reply(j->call, &response.base);
 }
 
-static rq_slice slice_of(ProtobufCBinaryData b)
-{
-    return rq_slice_of(b.data, b.len);
-}
-
 static rq_slice pack(rq_arena *arena, const ProtobufCMessage *m)
 {
     size_t len = protobuf_c_message_get_packed_size(m);
@@ -66,8 +61,8 @@ static ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableName *
 {
     ddl_job *j = ddl_new(call, kind, nonce_group, nonce);
     if (j == NULL) return NULL;
-    j->ddl.ns = slice_of(table->namespace_);
-    j->ddl.qualifier = slice_of(table->qualifier);
+    j->ddl.ns = rq__pb_slice(table->namespace_);
+    j->ddl.qualifier = rq__pb_slice(table->qualifier);
     return j;
 }
 
@@ -120,7 +115,7 @@ void rq__create_table(void *ctx, rq_call *call)
         return;
     }
     for (size_t i = 0; i < r->n_split_keys; i++)
-        keys[i] = slice_of(r->split_keys[i]);
+        keys[i] = rq__pb_slice(r->split_keys[i]);
     j->ddl.split_keys = keys;
     j->ddl.split_key_count = r->n_split_keys;
     submit_descriptor(ctx, j, &r->table_schema->base);
@@ -187,7 +182,7 @@ void rq__delete_column(void *ctx, rq_call *call)
     const Pb__DeleteColumnRequest *r = (const Pb__DeleteColumnRequest *)call->param;
     ddl_job *j = table_ddl(call, RQ_DDL_DELETE_FAMILY, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    j->ddl.family = slice_of(r->column_name);
+    j->ddl.family = rq__pb_slice(r->column_name);
     submit(ctx, j);
 }
 
@@ -203,7 +198,7 @@ void rq__flush_table(void *ctx, rq_call *call)
     }
     for (size_t i = 0; i < r->n_column_family; i++)
         if (r->column_family[i].len > 0)
-            families[j->ddl.split_key_count++] = slice_of(r->column_family[i]);
+            families[j->ddl.split_key_count++] = rq__pb_slice(r->column_family[i]);
     j->ddl.split_keys = families;
     j->ddl.early = true;
     submit(ctx, j);
@@ -238,9 +233,9 @@ void rq__split_region(void *ctx, rq_call *call)
     const Pb__SplitTableRegionRequest *r = (const Pb__SplitTableRegionRequest *)call->param;
     const Pb__RegionInfo *m = r->region_info;
     rq_region_info *info = rq_arena_calloc(&call->arena, 1, sizeof *info);
-    if (info == NULL || rq_region_info_make(&call->arena, slice_of(m->table_name->namespace_),
-                                            slice_of(m->table_name->qualifier),
-                                            slice_of(m->start_key), slice_of(m->end_key),
+    if (info == NULL || rq_region_info_make(&call->arena, rq__pb_slice(m->table_name->namespace_),
+                                            rq__pb_slice(m->table_name->qualifier),
+                                            rq__pb_slice(m->start_key), rq__pb_slice(m->end_key),
                                             (int64_t)m->region_id, m->replica_id, info) != RQ_OK) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
@@ -250,17 +245,7 @@ void rq__split_region(void *ctx, rq_call *call)
                      "Can't invoke split on non-default regions directly");
         return;
     }
-    split_at(ctx, call, info, slice_of(r->split_row), r->nonce_group, r->nonce, ddl_submitted);
-}
-
-/* The encoded part of a region's name, or the encoded name itself. */
-static rq_slice encoded_of(const Pb__RegionSpecifier *spec)
-{
-    rq_slice name = slice_of(spec->value);
-    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME &&
-        name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')
-        return rq_slice_of(name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN);
-    return name;
+    split_at(ctx, call, info, rq__pb_slice(r->split_row), r->nonce_group, r->nonce, ddl_submitted);
 }
 
 /* HBASE: MasterRpcServices.mergeTableRegions, MergeTableRegionsProcedure.checkRegionsToMerge. */
@@ -271,7 +256,7 @@ static rq_err begin_merge(rq_admin_services *s, rq_call *call, Pb__RegionSpecifi
     rq_slice *names = rq_arena_alloc(&call->arena, (count + 1) * sizeof *names);
     if (names == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
-        names[i] = encoded_of(specs[i]);
+        names[i] = rq__encoded_of(specs[i]);
         const rq_catalog_region *r = rq_catalog_region_find(s->catalog, names[i]);
         if (r == NULL) {
             char name[256];
@@ -323,7 +308,7 @@ void rq__split_region_1x(void *ctx, rq_call *call)
     const Pb__SplitRegionRequest *r = (const Pb__SplitRegionRequest *)call->param;
     rq_error why = {.code = RQ_OK};
     rq_region *region;
-    rq_err rc = rq_catalog_region_by_encoded(s->catalog, encoded_of(r->region), &region, &why);
+    rq_err rc = rq_catalog_region_by_encoded(s->catalog, rq__encoded_of(r->region), &region, &why);
     rq_region_info *info = rq_arena_calloc(&call->arena, 1, sizeof *info);
     if (rc == RQ_OK && info == NULL) rc = RQ_E_NO_MEMORY;
     if (rc == RQ_OK) {
@@ -334,7 +319,7 @@ void rq__split_region_1x(void *ctx, rq_call *call)
     if (rc != RQ_OK)
         rq_call_fail_why(call, rc, &why);
     else
-        split_at(s, call, info, slice_of(r->split_point), 0, 0, begun);
+        split_at(s, call, info, rq__pb_slice(r->split_point), 0, 0, begun);
 }
 
 /* MasterService.DispatchMergingRegions of 1.x. */
@@ -360,7 +345,7 @@ void rq__create_namespace(void *ctx, rq_call *call)
     const Pb__CreateNamespaceRequest *r = (const Pb__CreateNamespaceRequest *)call->param;
     ddl_job *j = ddl_new(call, RQ_DDL_CREATE_NAMESPACE, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    j->ddl.ns = slice_of(r->namespacedescriptor->name);
+    j->ddl.ns = rq__pb_slice(r->namespacedescriptor->name);
     submit_descriptor(ctx, j, &r->namespacedescriptor->base);
 }
 
@@ -369,7 +354,7 @@ void rq__modify_namespace(void *ctx, rq_call *call)
     const Pb__ModifyNamespaceRequest *r = (const Pb__ModifyNamespaceRequest *)call->param;
     ddl_job *j = ddl_new(call, RQ_DDL_MODIFY_NAMESPACE, r->nonce_group, r->nonce);
     if (j == NULL) return;
-    j->ddl.ns = slice_of(r->namespacedescriptor->name);
+    j->ddl.ns = rq__pb_slice(r->namespacedescriptor->name);
     submit_descriptor(ctx, j, &r->namespacedescriptor->base);
 }
 

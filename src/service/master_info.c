@@ -12,11 +12,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-static rq_slice slice_of(ProtobufCBinaryData b)
-{
-    return rq_slice_of(b.data, b.len);
-}
-
 /* --- which tables -------------------------------------------------------------------------------
  */
 
@@ -159,8 +154,9 @@ void rq__get_table_descriptors(void *ctx, rq_call *call)
         rq_arena_alloc(&call->arena, r->n_table_names * sizeof *tables);
     size_t count = 0;
     for (size_t i = 0; tables != NULL && i < r->n_table_names; i++) {
-        rq_slice name = rq_table_name_join(&call->arena, slice_of(r->table_names[i]->namespace_),
-                                           slice_of(r->table_names[i]->qualifier));
+        rq_slice name =
+            rq_table_name_join(&call->arena, rq__pb_slice(r->table_names[i]->namespace_),
+                               rq__pb_slice(r->table_names[i]->qualifier));
         const rq_catalog_table *t =
             name.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, name);
         if (t != NULL) tables[count++] = t;
@@ -223,8 +219,8 @@ void rq__list_table_names_by_namespace(void *ctx, rq_call *call)
 static const rq_catalog_table *find_table(const rq_admin_services *a, rq_call *call,
                                           const Pb__TableName *name)
 {
-    rq_slice joined =
-        rq_table_name_join(&call->arena, slice_of(name->namespace_), slice_of(name->qualifier));
+    rq_slice joined = rq_table_name_join(&call->arena, rq__pb_slice(name->namespace_),
+                                         rq__pb_slice(name->qualifier));
     const rq_catalog_table *t =
         joined.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, joined);
     if (t == NULL)
@@ -250,8 +246,8 @@ void rq__get_schema_alter_status(void *ctx, rq_call *call)
     const Pb__GetSchemaAlterStatusRequest *r = (const Pb__GetSchemaAlterStatusRequest *)call->param;
     Pb__GetSchemaAlterStatusResponse response = PB__GET_SCHEMA_ALTER_STATUS_RESPONSE__INIT;
     rq_error why = {.code = RQ_OK};
-    rq_slice name = rq_table_name_join(&call->arena, slice_of(r->table_name->namespace_),
-                                       slice_of(r->table_name->qualifier));
+    rq_slice name = rq_table_name_join(&call->arena, rq__pb_slice(r->table_name->namespace_),
+                                       rq__pb_slice(r->table_name->qualifier));
     rq_err rc = name.ptr == NULL
                     ? RQ_E_NO_MEMORY
                     : rq_catalog_alter_status(a->catalog, name, &response.yet_to_update_regions,
@@ -272,8 +268,8 @@ void rq__last_major_compaction(void *ctx, rq_call *call)
     const Pb__MajorCompactionTimestampRequest *r =
         (const Pb__MajorCompactionTimestampRequest *)call->param;
     Pb__MajorCompactionTimestampResponse response = PB__MAJOR_COMPACTION_TIMESTAMP_RESPONSE__INIT;
-    rq_slice name = rq_table_name_join(&call->arena, slice_of(r->table_name->namespace_),
-                                       slice_of(r->table_name->qualifier));
+    rq_slice name = rq_table_name_join(&call->arena, rq__pb_slice(r->table_name->namespace_),
+                                       rq__pb_slice(r->table_name->qualifier));
     const rq_catalog_table *t = name.ptr == NULL ? NULL : rq_catalog_table_find(a->catalog, name);
     int64_t oldest = INT64_MAX;
     for (size_t i = 0; t != NULL && i < t->region_count; i++) {
@@ -294,7 +290,8 @@ void rq__last_major_compaction_for_region(void *ctx, rq_call *call)
     rq_region *region;
     rq_region_load load;
     rq_error why = {.code = RQ_OK};
-    rq_err rc = rq_catalog_region_by_name(a->catalog, slice_of(r->region->value), &region, &why);
+    rq_err rc =
+        rq_catalog_region_by_name(a->catalog, rq__pb_slice(r->region->value), &region, &why);
     if (rc == RQ_OK) {
         rq_region_get_load(region, &load);
         response.compaction_timestamp = load.last_major_compaction_ms;

@@ -6,6 +6,8 @@
 
 #include "service/admin_priv.h"
 
+#include "proto/hbase.pb-c.h"
+
 /* master_ddl.c */
 void rq__create_table(void *ctx, rq_call *call);
 void rq__delete_table(void *ctx, rq_call *call);
@@ -45,6 +47,8 @@ void rq__last_major_compaction(void *ctx, rq_call *call);
 void rq__last_major_compaction_for_region(void *ctx, rq_call *call);
 
 /* master_regions.c */
+/* The encoded name, whichever of a region's names the client sent; points into the message. */
+rq_slice rq__encoded_of(const Pb__RegionSpecifier *spec);
 void rq__move_region(void *ctx, rq_call *call);
 void rq__assign_region(void *ctx, rq_call *call);
 void rq__unassign_region(void *ctx, rq_call *call);

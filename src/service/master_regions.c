@@ -12,7 +12,7 @@
 #include "proto/procedure.pb-c.h"
 
 /* The encoded name of a specifier of either kind. */
-static rq_slice encoded_of(const Pb__RegionSpecifier *spec)
+rq_slice rq__encoded_of(const Pb__RegionSpecifier *spec)
 {
     rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
     if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME &&
@@ -36,7 +36,7 @@ void rq__move_region(void *ctx, rq_call *call)
     const Pb__MoveRegionRequest *r = (const Pb__MoveRegionRequest *)call->param;
     const rq_server_name *self = rq_catalog_server(a->catalog);
     const Pb__ServerName *to = r->dest_server_name;
-    if (rq_catalog_region_find(a->catalog, encoded_of(r->region)) == NULL) {
+    if (rq_catalog_region_find(a->catalog, rq__encoded_of(r->region)) == NULL) {
         unknown_region(call, r->region);
         return;
     }
@@ -96,7 +96,7 @@ void rq__assign_region(void *ctx, rq_call *call)
 {
     rq_admin_services *a = ctx;
     const Pb__AssignRegionRequest *r = (const Pb__AssignRegionRequest *)call->param;
-    rq_slice encoded = encoded_of(r->region);
+    rq_slice encoded = rq__encoded_of(r->region);
     const rq_catalog_region *region = rq_catalog_region_find(a->catalog, encoded);
     if (region == NULL) {
         unknown_region(call, r->region);
@@ -117,7 +117,7 @@ void rq__unassign_region(void *ctx, rq_call *call)
 {
     const Pb__UnassignRegionRequest *r = (const Pb__UnassignRegionRequest *)call->param;
     rq_admin_services *a = ctx;
-    const rq_catalog_region *region = rq_catalog_region_find(a->catalog, encoded_of(r->region));
+    const rq_catalog_region *region = rq_catalog_region_find(a->catalog, rq__encoded_of(r->region));
     if (region == NULL)
         unknown_region(call, r->region);
     else

@@ -14,6 +14,11 @@ static inline ProtobufCBinaryData rq__pb_binary(rq_slice s)
     return (ProtobufCBinaryData){s.len, (uint8_t *)s.ptr};
 }
 
+static inline rq_slice rq__pb_slice(ProtobufCBinaryData b)
+{
+    return rq_slice_of(b.data, b.len);
+}
+
 /* NULL: memory is out. */
 Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s);
 Pb__TableName *rq__table_name_message(rq_arena *arena, rq_slice ns, rq_slice qualifier);
