@@ -30,6 +30,8 @@ static rq_err take(void *ctx, const rq__pwal_edit *e, rq_error *why)
     return RQ_OK;
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     seen s = {.all = rq_slice_of(data, size)};

@@ -294,7 +294,7 @@ typedef struct replay_list {
     rq_segment *segment;
     rq_segment_fresh *fresh; /* NULL: no memory for it, cells are linked one by one */
     size_t count;
-    size_t full; /* linked when the count has reached it */
+    size_t full; /* linked when the count has reached it; 0: no cell was seen yet */
 } replay_list;
 
 typedef struct replay {
@@ -313,6 +313,10 @@ static void replay_link(replay_list *l)
 
 static rq_err replay_cell(replay_list *l, const rq_cell *cell)
 {
+    if (l->full == 0) { /* most openings have nothing to replay */
+        l->fresh = malloc(REPLAY_LIST * sizeof *l->fresh);
+        l->full = REPLAY_FIRST;
+    }
     if (l->fresh == NULL) return rq_segment_add(l->segment, cell);
     rq_segment_fresh *f = &l->fresh[l->count];
     RQ_TRY(rq_segment_prepare(l->segment, cell, &f->node));
@@ -355,9 +359,7 @@ static rq_err take_replay(rq_region *r, rq_error *why)
     p.lists = calloc(r->store_count, sizeof *p.lists);
     if (p.lists == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < r->store_count; i++)
-        p.lists[i] = (replay_list){.segment = rq_store_active(r->stores[i].store),
-                                   .fresh = malloc(REPLAY_LIST * sizeof(rq_segment_fresh)),
-                                   .full = REPLAY_FIRST};
+        p.lists[i].segment = rq_store_active(r->stores[i].store);
     rq_err rc = rq__recovery_take(r->engine, r->info.encoded, replay_record, &p, why);
     for (size_t i = 0; i < r->store_count; i++) {
         if (p.lists[i].count > 0) replay_link(&p.lists[i]);
