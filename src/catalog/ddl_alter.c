@@ -66,6 +66,7 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK && !rq_slice_eq(p->schema->name, old->name))
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the descriptor is of another table");
     if (rc == RQ_OK) rc = rq__descriptor_check(c->config, p->schema, why);
+    if (rc == RQ_OK) rc = rq__descriptor_check_tracker(old, p->schema, why);
     if (rc == RQ_OK) rc = removed_families(p, old);
     if (rc == RQ_OK) rc = check_no_reopen(p, old, why);
     rq__table_node_unref(t);

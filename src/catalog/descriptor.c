@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "hfile/compression.h"
 #include "proto/hbase.pb-c.h"
@@ -311,6 +312,43 @@ static rq_err check_family(const rq_family_schema *f, rq_error *why)
     return RQ_OK;
 }
 
+static bool same_word(rq_slice a, rq_slice b)
+{
+    return a.len == b.len && strncasecmp((const char *)a.ptr, (const char *)b.ptr, a.len) == 0;
+}
+
+rq_slice rq__descriptor_tracker(const rq_table_schema *s, const rq_family_schema *f)
+{
+    rq_slice t;
+    return rq_schema_setting(s, f, TRACKER, &t) ? t : RQ_SLICE_LIT("DEFAULT");
+}
+
+bool rq__descriptor_tracker_served(const rq_table_schema *s, const rq_family_schema *f)
+{
+    rq_slice t = rq__descriptor_tracker(s, f);
+    return same_word(t, RQ_SLICE_LIT("DEFAULT")) || same_word(t, RQ_SLICE_LIT("FILE"));
+}
+
+/* HBASE: StoreFileTrackerValidationUtils.checkForModifyTable. */
+rq_err rq__descriptor_check_tracker(const rq_table_schema *old, const rq_table_schema *s,
+                                    rq_error *why)
+{
+    for (size_t i = 0; i < s->family_count; i++) {
+        const rq_family_schema *f = &s->families[i];
+        const rq_family_schema *was = rq_table_schema_family(old, f->name);
+        if (was == NULL) continue;
+        rq_slice from = rq__descriptor_tracker(old, was);
+        rq_slice to = rq__descriptor_tracker(s, f);
+        if (same_word(from, to)) continue;
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "Should change to MIGRATION first when migrating from %.*s for family %.*s "
+                       "of table %.*s (and MIGRATION is not supported)",
+                       shown(from), (const char *)from.ptr, shown(f->name),
+                       (const char *)f->name.ptr, shown(s->name), (const char *)s->name.ptr);
+    }
+    return RQ_OK;
+}
+
 /* What we do not serve yet is refused whatever the sanity switch says: a table must not pretend. */
 static rq_err check_served(const rq_table_schema *s, rq_error *why)
 {
@@ -319,12 +357,12 @@ static rq_err check_served(const rq_table_schema *s, rq_error *why)
                        "REGION_REPLICATION %d is not supported: this server has one copy of each "
                        "region",
                        s->region_replication);
-    const rq_attribute *t = rq_attributes_find(&s->attributes, TRACKER);
-    if (t != NULL && !rq_slice_eq(t->value, RQ_SLICE_LIT("DEFAULT")))
-        return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "the store file tracker %.*s is not supported, only DEFAULT is",
-                       shown(t->value), (const char *)t->value.ptr);
     for (size_t i = 0; i < s->family_count; i++) {
+        rq_slice t = rq__descriptor_tracker(s, &s->families[i]);
+        if (!rq__descriptor_tracker_served(s, &s->families[i]))
+            return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                           "the store file tracker %.*s is not supported, DEFAULT and FILE are",
+                           shown(t), (const char *)t.ptr);
         const rq_attribute *mob = rq_attributes_find(&s->families[i].attributes, "IS_MOB");
         if (mob != NULL && one_of(mob->value, (const char *const[]){"true"}, 1))
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "IS_MOB families are not supported");

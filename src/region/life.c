@@ -12,11 +12,13 @@
  *     parts of one are removed
  *   - not IN_USE, the same: both
  *   - not IN_USE, different: the folder; somebody else worked on it after our clean close
+ * Where the FILE tracker keeps a list (filelist.h), the list stands for the folder.
  *
  * The first number is above everything ever used: the manifest's, the files' largest sequence ids
  * and memstore timestamps, HBase's .seqid file, the log (the design's decision 4).
  */
 #include "region/engine_priv.h"
+#include "region/filelist.h"
 #include "store/reference.h"
 
 #include <stdio.h>
@@ -112,9 +114,36 @@ static rq_err files_by_manifest(rq_region *r, const rq__manifest_family *f, rq_s
     return RQ_OK;
 }
 
-static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_manifest,
-                              rq_slice family, rq_arena *arena, names *ret, rq_error *why)
+/* Leaves what the FILE tracker's list names. Without a list a folder that only HBase knew has no
+ * files (HBASE: FileBasedStoreFileTracker); one of ours has what it has. */
+static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const char *dir,
+                          bool has_manifest, rq_arena *arena, names *folder, rq_error *why)
 {
+    rq__filelist list = {0};
+    if (!rq__filelist_wanted(r->schema, schema)) return RQ_OK;
+    rq_err rc = rq__filelist_read(r->env.vfs, dir, arena, &list, why);
+    if (rc == RQ_E_NOT_FOUND && has_manifest) return RQ_OK;
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
+    names listed = {rq_arena_calloc(arena, list.count + 1, sizeof *listed.items), 0};
+    if (listed.items == NULL) return no_memory(why);
+    for (size_t i = 0; i < list.count; i++) {
+        rq_slice name = list.files[i].name;
+        if (!has(folder, name))
+            return rq_fail(why, RQ_E_CORRUPT,
+                           "%s/%.*s is in the list of files but not in the folder", dir,
+                           (int)name.len, (const char *)name.ptr);
+        listed.items[listed.count] = rq_arena_cstr(arena, name);
+        if (listed.items[listed.count++] == NULL) return no_memory(why);
+    }
+    *folder = listed;
+    return RQ_OK;
+}
+
+static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_manifest,
+                              const rq_family_schema *schema, rq_arena *arena, names *ret,
+                              rq_error *why)
+{
+    rq_slice family = schema->name;
     const char *dir = rq__family_dir(arena, &r->info, family);
     names folder = {0};
     if (dir == NULL) return no_memory(why);
@@ -131,6 +160,7 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     static const rq__manifest_family none;
     if (has_manifest && m->in_use)
         return files_by_manifest(r, f == NULL ? &none : f, family, dir, &folder, arena, ret, why);
+    RQ_TRY(by_filelist(r, schema, dir, has_manifest, arena, &folder, why));
     *ret = folder;
     bool same = f != NULL && f->file_count == folder.count;
     for (size_t i = 0; i < folder.count && same; i++)
@@ -217,7 +247,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     const rq_family_schema *f = &r->schema->families[i];
     rq__region_store *s = &r->stores[i];
     names files = {0};
-    RQ_TRY(files_of_family(r, m, has_manifest, f->name, arena, &files, why));
+    RQ_TRY(files_of_family(r, m, has_manifest, f, arena, &files, why));
     rq_store_options o = {
         .env = &r->env,
         .cache = r->engine->cache,
@@ -601,10 +631,32 @@ static rq_err sweep(rq_region *r, rq_error *why)
     return rc;
 }
 
+/* HBase's lists of files, for the families that have them. */
+static rq_err write_filelists(rq_region *r, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    rq_arena arena = {0};
+    for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
+        rq_store *s = r->stores[i].store;
+        if (!rq__filelist_wanted(r->schema, rq_store_schema(s))) continue;
+        const rq_store_version *v = rq_store_version_now(s); /* nobody publishes any more */
+        const char **live = rq_arena_calloc(&arena, v->file_count + 1, sizeof *live);
+        if (live == NULL) rc = no_memory(why);
+        for (size_t k = 0; k < v->file_count && rc == RQ_OK; k++)
+            live[k] = v->files[k].name;
+        if (rc == RQ_OK)
+            rc = rq__filelist_write(r->env.vfs, rq_store_dir(s), live, v->file_count,
+                                    r->env.executor->now_ms(r->env.executor), why);
+    }
+    rq_arena_clear(&arena);
+    return rc;
+}
+
 static rq_err save(rq_region *r, rq_error *why)
 {
     rq__gate_enter(&r->commit_gate, r->env.executor);
     rq_err rc = r->manifest.in_use ? sweep(r, why) : RQ_OK;
+    if (rc == RQ_OK) rc = write_filelists(r, why);
     if (rc == RQ_OK) rc = rq__seqid_file_write(r->env.vfs, &r->info, r->staged_seqid, why);
     if (rc == RQ_OK) {
         bool was = r->manifest.in_use;

@@ -4,6 +4,7 @@
 
 #include "hfile/writer.h"
 #include "region/bulk_load.h"
+#include "region/filelist.h"
 #include "vfs/vfs.h"
 
 static int setup(void **state)
@@ -127,6 +128,76 @@ static void inputs_of_a_compaction_that_still_lie_there_are_passed_over(void **s
     fixture_close(&f);
 }
 
+static const family_def listed[] = {{"a", {"hbase.store.file-tracker.impl", "FILE", NULL}}};
+
+static rq__filelist read_list(fixture *f)
+{
+    rq__filelist l;
+    const char *dir = rq_arena_printf(&f->arena, "data/default/t/%s/a", f->info.encoded);
+    assert_ok(rq__filelist_read(f->env->vfs, dir, &f->arena, &l, NULL));
+    return l;
+}
+
+static void a_clean_stop_writes_the_list_of_the_file_tracker(void **state)
+{
+    fixture f;
+    fixture_open(&f, env_of(state), listed, 1);
+    for (int round = 0; round < 3; round++) {
+        assert_ok(put(&f, "r", "a", "q", round + 1, "v"));
+        fixture_stop(&f, true);
+        rq__filelist l = read_list(&f);
+        assert_int_equal(l.count, round + 1);
+        assert_true(l.files[0].size > 0);
+        rq_dir_entry *entries;
+        size_t count;
+        const char *dir =
+            rq_arena_printf(&f.arena, "data/default/t/%s/a/.filelist", f.info.encoded);
+        assert_ok(rq_vfs_list(f.env->vfs, dir, &f.arena, &entries, &count, NULL));
+        assert_int_equal(count, 1);
+        fixture_start(&f);
+    }
+    fixture_stop(&f, true);
+    assert_int_equal(read_list(&f).count, 3); /* nothing new: the same list */
+    fixture_start(&f);
+    fixture_close(&f);
+}
+
+/* HBase's way with this tracker: files are written where they stay, and count once listed. */
+static void of_hbases_files_those_on_the_list_count(void **state)
+{
+    fixture f;
+    fixture_open(&f, env_of(state), listed, 1);
+    assert_ok(put(&f, "r", "a", "q", 1, "ours"));
+    fixture_stop(&f, true);
+    const char *dir = rq_arena_printf(&f.arena, "data/default/t/%s/a", f.info.encoded);
+    const char *one = rq_arena_printf(&f.arena, "%s/0000000000000000000000000000000a", dir);
+    const char *two = rq_arena_printf(&f.arena, "%s/0000000000000000000000000000000b", dir);
+    write_file(&f, one, "s", "a", 5, 30, "listed", NULL);
+    write_file(&f, two, "t", "a", 5, 31, "not listed", NULL);
+    const char *names[] = {NULL, "0000000000000000000000000000000a"};
+    names[0] = rq_arena_cstr(&f.arena, read_list(&f).files[0].name);
+    assert_ok(rq__filelist_write(f.env->vfs, dir, names, 2, 1, NULL));
+    fixture_start(&f);
+    assert_string_equal(read_text(&f, "", 0, true), "r/a:q/1/Put=ours\ns/a:q/5/Put=listed\n");
+    /* Now it is ours again: a crash changes nothing, the stop writes what is there. */
+    assert_ok(put(&f, "u", "a", "q", 1, "later"));
+    fixture_stop(&f, true);
+    assert_int_equal(read_list(&f).count, 3);
+    rq_stat st;
+    assert_err(rq_vfs_stat(f.env->vfs, two, &st, NULL), RQ_E_NOT_FOUND);
+    /* A newer list that was being written counts for nothing, a damaged one is told. */
+    const char *torn = rq_arena_printf(&f.arena, "%s/.filelist/f2.99999999999999", dir);
+    assert_ok(rq_vfs_write_new_file(f.env->vfs, torn, rq_slice_of("\0\0\0\x10x", 5), NULL));
+    assert_int_equal(read_list(&f).count, 3);
+    rq__filelist l;
+    assert_ok(rq_vfs_remove(f.env->vfs, torn, NULL));
+    assert_ok(rq_vfs_write_new_file(f.env->vfs, torn, rq_slice_of("\0\0\0\1xxxxx", 9), NULL));
+    assert_err(rq__filelist_read(f.env->vfs, dir, &f.arena, &l, NULL), RQ_E_CORRUPT);
+    assert_ok(rq_vfs_remove(f.env->vfs, torn, NULL));
+    fixture_start(&f);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +206,8 @@ int main(void)
         T(a_load_without_a_number_of_its_own_can_be_overwritten),
         T(what_does_not_belong_is_not_loaded),
         T(inputs_of_a_compaction_that_still_lie_there_are_passed_over),
+        T(a_clean_stop_writes_the_list_of_the_file_tracker),
+        T(of_hbases_files_those_on_the_list_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
