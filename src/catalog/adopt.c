@@ -2,10 +2,13 @@
 /*
  * Contract in adopt.h. What must be so before a folder of HBase's is taken over:
  *
- *   - no log in WALs/, MasterData/WALs/ or a recovered.edits/ holds an edit above what its family's
- *     files hold (the largest MAX_SEQ_ID_KEY): HBase would replay it, this server could not
+ *   - no log is in a server's folder of WALs/: a clean stop moves them to oldWALs/, a killed HBase
+ *     leaves them. They are read to say what they hold, but one that seems to hold nothing is no
+ *     proof: what was acknowledged may never have left that process's buffers
+ *   - no log in MasterData/WALs/ or a recovered.edits/ holds an edit above what its family's files
+ *     hold (the largest MAX_SEQ_ID_KEY): HBase would replay it, this server could not
  *   - no procedure in master:store is unfinished, but crashes of servers and what stands under them
- *   - every table keeps its files by the DEFAULT tracker, and none of them refers to another
+ *   - every family keeps its files by the tracker DEFAULT or FILE
  *
  * A log of a region or family whose folder is gone is of something dropped. HBASE: WALSplitter,
  * HRegion.replayRecoveredEditsIfAny, RegionProcedureStore.
@@ -14,6 +17,7 @@
 
 #include "base/checksum.h"
 #include "catalog/catalog_priv.h"
+#include "catalog/descriptor.h"
 #include "catalog/pwal.h"
 #include "catalog/tableinfo.h"
 #include "hfile/reader.h"
@@ -21,6 +25,7 @@
 #include "region/region_info.h"
 #include "store/pb_arena.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define LOG_BYTES_MAX ((size_t)1 << 30)
@@ -162,35 +167,57 @@ static rq_err find_flushed(check *k, const rq__pwal_edit *e, const flushed **ret
     return RQ_OK;
 }
 
-static rq_err check_edit(void *ctx, const rq__pwal_edit *e, rq_error *why)
+/* What a log holds that is in no file. */
+typedef struct lost_edits {
+    check *check;
+    uint64_t count;
+    char first[512]; /* in words */
+} lost_edits;
+
+static rq_err count_edit(void *ctx, const rq__pwal_edit *e, rq_error *why)
 {
-    check *k = ctx;
+    lost_edits *l = ctx;
     const flushed *f = NULL;
-    RQ_TRY(find_flushed(k, e, &f, why));
+    RQ_TRY(find_flushed(l->check, e, &f, why));
     if (!f->is_there || e->seqid <= f->seqid) return RQ_OK;
-    return rq_fail(
-        why, RQ_E_STATE,
-        "it holds edits of %.*s, region %.*s, that are in no file (number %llu, files go "
-        "up to %llu): start HBase on the folder once more and stop it cleanly",
-        (int)e->table.len, (const char *)e->table.ptr, (int)e->region.len,
-        (const char *)e->region.ptr, (unsigned long long)e->seqid, (unsigned long long)f->seqid);
+    if (l->count++ > 0) return RQ_OK;
+    snprintf(l->first, sizeof l->first,
+             "the first of %.*s, region %.*s, number %llu, where files go up to %llu",
+             e->table.len > 200 ? 200 : (int)e->table.len, (const char *)e->table.ptr,
+             e->region.len > 64 ? 64 : (int)e->region.len, (const char *)e->region.ptr,
+             (unsigned long long)e->seqid, (unsigned long long)f->seqid);
+    return RQ_OK;
 }
+
+#define ADVICE "start HBase on the folder once more and stop it cleanly; nothing was touched"
 
 static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
 {
-    check *k = ctx;
+    lost_edits l = {.check = ctx};
     if (is_dir) return RQ_OK;
+    bool of_regions = strncmp(path, "WALs/", 5) == 0;
     rq_slice bytes;
     rq_arena a = {0};
     rq_error own = {0};
-    rq_err rc = rq_vfs_read_file(k->vfs, path, LOG_BYTES_MAX, &a, &bytes, &own);
-    if (rc == RQ_OK) rc = rq__pwal_read(bytes, check_edit, k, &own);
+    rq_err rc = rq_vfs_read_file(l.check->vfs, path, LOG_BYTES_MAX, &a, &bytes, &own);
+    if (rc == RQ_OK) rc = rq__pwal_read(bytes, count_edit, &l, &own);
     rq_arena_clear(&a);
-    if (rc == RQ_OK) return RQ_OK;
-    return rq_fail(why, rc,
-                   "%s is a log of an Apache HBase that worked on this folder: %s; nothing "
-                   "was touched",
-                   path, own.message[0] == '\0' ? rq_err_text(rc) : own.message);
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s: %s", path, own.message);
+    if (rc != RQ_OK)
+        return rq_fail(why, rc,
+                       "%s is a log of an Apache HBase that worked on this folder, and cannot be "
+                       "read (%s): " ADVICE,
+                       path, own.message[0] == '\0' ? rq_err_text(rc) : own.message);
+    if (l.count > 0)
+        return rq_fail(why, RQ_E_STATE,
+                       "%s is a log of an Apache HBase that was not stopped: %llu cells in it are "
+                       "in no file (%s): " ADVICE,
+                       path, (unsigned long long)l.count, l.first);
+    if (!of_regions) return RQ_OK;
+    return rq_fail(why, RQ_E_STATE,
+                   "%s is a log of an Apache HBase that was not stopped (a clean stop leaves none "
+                   "there): " ADVICE,
+                   path);
 }
 
 /* --- regions and tables ----------------------------------------------------------------------- */
@@ -217,49 +244,6 @@ static rq_err check_recovered(check *k, const char *region, rq_error *why)
     return RQ_OK;
 }
 
-/* Halves of a split or merge ("<file>.<region>") and links into other tables ("<table>=<region>-…")
- * are files this version does not read. */
-static rq_err check_files(check *k, const char *region, rq_error *why)
-{
-    rq_dir_entry *families;
-    size_t count;
-    RQ_TRY(list(k->vfs, region, &k->arena, &families, &count, why));
-    for (size_t i = 0; i < count; i++) {
-        rq_dir_entry *files;
-        size_t n;
-        if (!families[i].is_dir || families[i].name[0] == '.') continue;
-        if (strcmp(families[i].name, "recovered.edits") == 0) continue;
-        char *dir = rq_arena_printf(&k->arena, "%s/%s", region, families[i].name);
-        if (dir == NULL) return RQ_E_NO_MEMORY;
-        RQ_TRY(list(k->vfs, dir, &k->arena, &files, &n, why));
-        for (size_t f = 0; f < n; f++)
-            if (files[f].name[0] != '.' && strpbrk(files[f].name, ".=") != NULL)
-                return rq_fail(
-                    why, RQ_E_UNSUPPORTED,
-                    "%s/%s refers to another file (of a split, a merge, a clone), which "
-                    "this version does not read: let HBase compact the table, major, and "
-                    "stop it cleanly; nothing was touched",
-                    dir, files[f].name);
-    }
-    return RQ_OK;
-}
-
-#define TRACKER RQ_SLICE_LIT("hbase.store.file-tracker.impl")
-
-/* The descriptor says it as a pair of strings: key, 0x12, length, value. */
-static bool has_other_tracker(rq_slice pb)
-{
-    rq_slice key = TRACKER;
-    for (size_t i = 0; i + key.len + 2 <= pb.len; i++) {
-        if (memcmp(pb.ptr + i, key.ptr, key.len) != 0) continue;
-        const uint8_t *value = pb.ptr + i + key.len;
-        size_t left = pb.len - i - key.len;
-        if (value[0] != 0x12 || left < 2u + value[1]) continue;
-        if (!rq_slice_eq(rq_slice_of(value + 2, value[1]), RQ_SLICE_LIT("DEFAULT"))) return true;
-    }
-    return false;
-}
-
 static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_error *why)
 {
     rq_table_schema *s;
@@ -267,14 +251,15 @@ static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_er
     rq_err rc = rq__tableinfo_read(k->vfs, rq_slice_cstr(ns), rq_slice_cstr(qualifier), &s, &own);
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc == RQ_OK) { /* one that cannot be read is shown as broken by the start */
-        bool other = has_other_tracker(rq_table_schema_pb(s));
+        for (size_t i = 0; i < s->family_count && rc == RQ_OK; i++)
+            if (!rq__descriptor_tracker_served(s, &s->families[i]))
+                rc = rq_fail(
+                    why, RQ_E_UNSUPPORTED,
+                    "table %s:%s keeps its files by another store-file tracker than DEFAULT and "
+                    "FILE: let HBase finish its migration; nothing was touched",
+                    ns, qualifier);
         rq_table_schema_unref(s);
-        if (other)
-            return rq_fail(
-                why, RQ_E_UNSUPPORTED,
-                "table %s:%s keeps its files by another store-file tracker than DEFAULT; "
-                "nothing was touched",
-                ns, qualifier);
+        RQ_TRY(rc);
     }
     rq_dir_entry *regions;
     size_t count;
@@ -286,7 +271,6 @@ static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_er
         char *region = rq_arena_printf(&k->arena, "%s/%s", dir, regions[i].name);
         if (region == NULL) return RQ_E_NO_MEMORY;
         RQ_TRY(check_recovered(k, region, why));
-        RQ_TRY(check_files(k, region, why));
     }
     return RQ_OK;
 }

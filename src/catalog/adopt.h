@@ -19,8 +19,9 @@ struct rq_catalog;
 RQ_NODISCARD
 rq_err rq__adopt_look(rq_vfs *v, uint32_t *ret_stamp, rq_error *why);
 /*
- * Reads only. RQ_E_STATE names the log that holds edits which are in no file, or the procedure that
- * was not finished; RQ_E_UNSUPPORTED what this version cannot take over.
+ * Reads only. RQ_E_STATE names the log of an HBase that was not stopped, the one that holds edits
+ * which are in no file, or the procedure that was not finished; RQ_E_UNSUPPORTED what this version
+ * cannot take over.
  */
 RQ_NODISCARD
 rq_err rq__adopt_check(rq_vfs *v, rq_error *why);

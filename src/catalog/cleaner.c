@@ -2,7 +2,11 @@
 /*
  * The archive's cleaner: files of dropped tables and the inputs of compactions wait in archive/ for
  * a while (somebody may want one back) and are then removed, with the folders they leave empty.
- * HBASE: HFileCleaner, TimeToLiveHFileCleaner.
+ * HBASE: HFileCleaner, TimeToLiveHFileCleaner, HFileLinkCleaner, SnapshotHFileCleaner.
+ *
+ * What a link of a cloned table stands for stays: beside it lies .links-<file>/ with an entry
+ * <region>.<table> for each link, which counts while the link is there. Where HBase left snapshots
+ * nothing is removed, since their manifests name files of the archive.
  *
  * A file's own times say when it was written, not when it was archived. So a round notes the files
  * it sees, and one is removed when a round finds it noted longer ago than its time to live. What
@@ -13,6 +17,8 @@
 #include <stdlib.h>
 
 #define ARCHIVE "archive"
+#define SNAPSHOTS ".hbase-snapshot"
+#define LINKS ".links-"
 #define DEPTH_MAX 16
 
 typedef struct round_state {
@@ -59,6 +65,72 @@ static rq_err note(round_state *r, uint64_t hash, int64_t first_ms)
     return RQ_OK;
 }
 
+static bool is_there(rq_vfs *v, const char *path)
+{
+    rq_stat st;
+    /* What cannot be looked at is taken to be there. */
+    return rq_vfs_stat(v, path, &st, NULL) != RQ_E_NOT_FOUND;
+}
+
+/* The parts of archive/data/<ns>/<table>/<region>/<family>/.links-<file>. */
+enum { PART_NS = 2, PART_TABLE, PART_REGION, PART_FAMILY, PART_LINKS, PARTS };
+
+static bool split_path(char *path, char *parts[PARTS])
+{
+    size_t n = 0;
+    for (char *p = path; p != NULL && n <= PARTS; n++) {
+        if (n < PARTS) parts[n] = p;
+        p = strchr(p, '/');
+        if (p != NULL) *p++ = '\0';
+    }
+    return n == PARTS && strncmp(parts[PART_LINKS], LINKS, sizeof LINKS - 1) == 0;
+}
+
+/* Whether the link that an entry of .links-<file>/ tells of is there. HBASE: HFileLink.
+ * getHFileFromBackReference: <region>.<table> or <region>.<ns>=<table>. */
+static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool *ret)
+{
+    rq_arena a = {0};
+    char *parts[PARTS];
+    char *dir = rq_arena_printf(&a, "%s", links_dir);
+    char *region = rq_arena_printf(&a, "%s", entry);
+    rq_err rc = dir == NULL || region == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    *ret = false;
+    char *table = rc == RQ_OK ? strchr(region, '.') : NULL;
+    if (table != NULL && split_path(dir, parts)) {
+        *table++ = '\0';
+        char *ns = table;
+        char *equals = strchr(table, '=');
+        if (equals != NULL) *equals = '\0';
+        bool in_default = strcmp(parts[PART_NS], "default") == 0;
+        const char *path = rq_arena_printf(
+            &a, "data/%s/%s/%s/%s/%s%s%s=%s-%s", equals == NULL ? "default" : ns,
+            equals == NULL ? table : equals + 1, region, parts[PART_FAMILY],
+            in_default ? "" : parts[PART_NS], in_default ? "" : "=", parts[PART_TABLE],
+            parts[PART_REGION], parts[PART_LINKS] + sizeof LINKS - 1);
+        if (path == NULL)
+            rc = RQ_E_NO_MEMORY;
+        else
+            *ret = is_there(v, path);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* Somebody refers to the file, or it tells who does. */
+static rq_err is_held(round_state *r, const char *dir, const char *name, bool *ret)
+{
+    rq_vfs *v = r->catalog->env->vfs;
+    const char *last = strrchr(dir, '/');
+    if (last != NULL && strncmp(last + 1, LINKS, sizeof LINKS - 1) == 0)
+        return has_link(v, dir, name, ret);
+    rq_arena a = {0};
+    const char *links = rq_arena_printf(&a, "%s/" LINKS "%s", dir, name);
+    if (links != NULL) *ret = is_there(v, links);
+    rq_arena_clear(&a);
+    return links == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
 /* *ret_empty: nothing is left in the folder. */
 static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *ret_empty,
                         rq_error *why)
@@ -81,10 +153,14 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
         } else {
             uint64_t hash = path_hash(path);
             int64_t first = first_seen(&r->catalog->cleaner, hash, r->now_ms);
-            if (r->now_ms - first >= r->ttl_ms) gone = rq_vfs_remove(v, path, NULL) == RQ_OK;
+            bool held = false;
+            if (r->now_ms - first >= r->ttl_ms) {
+                rc = is_held(r, dir, entries[i].name, &held);
+                gone = rc == RQ_OK && !held && rq_vfs_remove(v, path, NULL) == RQ_OK;
+            }
             if (gone)
                 r->removed++;
-            else
+            else if (rc == RQ_OK)
                 rc = note(r, hash, first);
         }
         left += !gone;
@@ -92,6 +168,22 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
     rq_arena_clear(&a);
     *ret_empty = rc == RQ_OK && left == 0;
     return rc;
+}
+
+/* Any but those that were being made. */
+static rq_err holds_snapshots(rq_vfs *v, bool *ret, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count = 0;
+    rq_error own = {0};
+    *ret = false;
+    rq_err rc = rq_vfs_list(v, SNAPSHOTS, &a, &entries, &count, &own);
+    for (size_t i = 0; rc == RQ_OK && i < count; i++)
+        *ret |= entries[i].is_dir && entries[i].name[0] != '.';
+    rq_arena_clear(&a);
+    if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) return RQ_OK;
+    return rq_fail(why, rc, "%s", own.message);
 }
 
 /* One round at a time: `busy` is the caller's. */
@@ -102,8 +194,9 @@ static rq_err run_round(rq_catalog *c, rq_error *why)
     r.now_ms = c->env->executor->now_ms(c->env->executor);
     rq_stat st;
     bool empty;
-    rq_err rc = RQ_OK;
-    if (rq_vfs_stat(c->env->vfs, ARCHIVE, &st, NULL) == RQ_OK)
+    bool snapshots;
+    rq_err rc = holds_snapshots(c->env->vfs, &snapshots, why);
+    if (rc == RQ_OK && !snapshots && rq_vfs_stat(c->env->vfs, ARCHIVE, &st, NULL) == RQ_OK)
         rc = clean_dir(&r, ARCHIVE, 0, &empty, why);
     if (r.removed > 0)
         rq_log_info(c->env->log, "catalog", "%zu files left archive/, %zu remain", r.removed,

@@ -18,6 +18,7 @@ import org.apache.hadoop.hbase.client.ConnectionFactory;
  * <pre>
  *   bulk ZK-PORT FOLDER          HBase's bulk load tools against the server (BulkLoads)
  *   fill ZK-PORT ROUND FOLDER    tables of every kind, random histories (Contents); later rounds add to them
+ *   shapes ZK-PORT ROUND         tables whose files are halves, links and lists (Shapes); later rounds add to them
  *   dump ZK-PORT FILE            all that a client can see, as text
  *   dumpoff ZK-PORT FILE         the table that fill leaves disabled
  * </pre>
@@ -50,6 +51,9 @@ public final class Main {
           break;
         case "fill":
           new Contents(connection).fill(Integer.parseInt(words[2]), path);
+          break;
+        case "shapes":
+          new Shapes(connection).fill(Integer.parseInt(words[2]));
           break;
         case "dump":
           new Contents(connection).dump(path);

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+package rorqual.tests.rootdir;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.Future;
+import org.apache.hadoop.hbase.NamespaceDescriptor;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.Delete;
+import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.compress.Compression;
+import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * Tables whose files are not simply there: halves after a split, parts after a merge, links of cloned snapshots (of a
+ * table that lives, of one that is gone, and halves of links), lists of files (the FILE tracker); and every encoding
+ * with every compression. None is ever compacted, so all of it is still there after a stop.
+ */
+final class Shapes {
+  private static final TableName SPLIT = TableName.valueOf("shape_split");
+  private static final TableName MERGED = TableName.valueOf("shape_merged");
+  private static final TableName ORIGIN = TableName.valueOf("shape_origin");
+  private static final TableName CLONED = TableName.valueOf("shapes", "cloned");
+  private static final TableName GONE = TableName.valueOf("shape.gone");
+  private static final TableName ORPHAN = TableName.valueOf("shapes", "orphan");
+  private static final TableName LISTED = TableName.valueOf("shape_listed");
+  private static final TableName CODED = TableName.valueOf("shape_coded");
+  private static final TableName[] ALL = {SPLIT, MERGED, ORIGIN, CLONED, ORPHAN, LISTED, CODED};
+
+  private static final Compression.Algorithm[] COMPRESSIONS = {Compression.Algorithm.NONE, Compression.Algorithm.GZ,
+    Compression.Algorithm.SNAPPY, Compression.Algorithm.LZ4, Compression.Algorithm.ZSTD};
+
+  private final Connection connection;
+  private final Admin admin;
+
+  Shapes(Connection connection) throws IOException {
+    this.connection = connection;
+    this.admin = connection.getAdmin();
+  }
+
+  private static TableDescriptorBuilder table(TableName name) {
+    return TableDescriptorBuilder.newBuilder(name).setCompactionEnabled(false);
+  }
+
+  private static ColumnFamilyDescriptor family(String name, DataBlockEncoding encoding, Compression.Algorithm c) {
+    return ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(name)).setBlocksize(1024).setMaxVersions(3)
+      .setDataBlockEncoding(encoding).setCompressionType(c).build();
+  }
+
+  private void create(TableDescriptorBuilder builder, int regions) throws IOException {
+    builder.setColumnFamily(family("p", DataBlockEncoding.FAST_DIFF, Compression.Algorithm.GZ))
+      .setColumnFamily(family("q", DataBlockEncoding.NONE, Compression.Algorithm.NONE));
+    byte[][] splits = new byte[regions - 1][];
+    for (int i = 1; i < regions; i++) {
+      splits[i - 1] = row(i * 90 / regions);
+    }
+    admin.createTable(builder.build(), splits.length == 0 ? null : splits);
+  }
+
+  private static byte[] row(int i) {
+    return Bytes.toBytes(String.format("r%03d", i));
+  }
+
+  /** Two flushes of puts and some markers. */
+  private void write(TableName name, int round) throws IOException {
+    Random random = new Random(name.hashCode() * 31L + round);
+    long base = 1700000000000L + round * 1000;
+    try (Table table = connection.getTable(name)) {
+      ColumnFamilyDescriptor[] families = table.getDescriptor().getColumnFamilies();
+      for (int part = 0; part < 2; part++) {
+        for (int i = 0; i < 90; i++) {
+          byte[] family = families[random.nextInt(families.length)].getName();
+          byte[] value = new byte[random.nextInt(120)];
+          random.nextBytes(value);
+          if (random.nextInt(8) == 0) {
+            table.delete(new Delete(row(random.nextInt(90))).addFamily(family, base + random.nextInt(30)));
+          }
+          table.put(new Put(row(i)).addColumn(family, Bytes.toBytes("q" + i % 3), base + random.nextInt(40), value));
+        }
+        admin.flush(name);
+      }
+    }
+  }
+
+  private RegionInfo region(TableName name, int index) throws IOException {
+    List<RegionInfo> regions = admin.getRegions(name);
+    regions.sort(RegionInfo.COMPARATOR);
+    return regions.get(index < 0 ? regions.size() + index : index);
+  }
+
+  private Future<Void> split(TableName name, int index, int at) throws IOException {
+    return admin.splitRegionAsync(region(name, index).getRegionName(), row(at));
+  }
+
+  private Future<Void> merge(TableName name) throws IOException {
+    return admin.mergeRegionsAsync(new byte[][] {region(name, 0).getEncodedNameAsBytes(),
+      region(name, 1).getEncodedNameAsBytes()}, false);
+  }
+
+  @SafeVarargs
+  private static void all(Future<Void>... changes) throws Exception {
+    for (Future<Void> change : changes) {
+      change.get();
+    }
+  }
+
+  private void create() throws Exception {
+    admin.createNamespace(NamespaceDescriptor.create("shapes").build());
+    create(table(SPLIT), 1);
+    create(table(MERGED), 3);
+    create(table(ORIGIN), 2);
+    create(table(GONE), 1);
+    create(table(LISTED).setValue("hbase.store.file-tracker.impl", "FILE"), 2);
+    TableDescriptorBuilder coded = table(CODED);
+    int n = 0;
+    for (DataBlockEncoding encoding : DataBlockEncoding.values()) {
+      for (int i = 0; i < 2; i++, n++) {
+        coded.setColumnFamily(family("f" + n, encoding, COMPRESSIONS[(n + n / 5) % COMPRESSIONS.length]));
+      }
+    }
+    admin.createTable(coded.build());
+  }
+
+  /** Round 0 is HBase's: it alone makes snapshots here. */
+  void fill(int round) throws Exception {
+    if (round == 0) {
+      create();
+      write(ORIGIN, 100);
+      write(GONE, 100);
+      admin.snapshot("of_origin", ORIGIN);
+      admin.cloneSnapshot("of_origin", CLONED);
+      admin.snapshot("of_gone", GONE);
+      admin.cloneSnapshot("of_gone", ORPHAN);
+      admin.disableTable(GONE);
+      admin.deleteTable(GONE);
+      admin.deleteSnapshot("of_gone");
+      admin.deleteSnapshot("of_origin");
+    }
+    for (TableName name : ALL) {
+      write(name, round);
+    }
+    if (round == 0) {
+      all(split(SPLIT, 0, 45), merge(MERGED), split(CLONED, 0, 20), split(LISTED, 0, 30));
+    } else if (round == 1) {
+      all(split(MERGED, -1, 75), split(CLONED, -1, 70), split(LISTED, -1, 80));
+      admin.majorCompact(ORIGIN);
+    }
+  }
+}
