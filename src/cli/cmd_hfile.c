@@ -5,6 +5,7 @@
  * With --json every line is an object; bytes are strings, those that are no text as \xNN.
  */
 #include "cli/cli.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 
 #include "hfile/check.h"
@@ -26,89 +27,9 @@ typedef struct hfile_args {
     int file_count;
 } hfile_args;
 
-/* Escaped bytes can be four times as long as they were. */
-static void print_bytes(rq_slice s)
-{
-    char text[1024];
-    while (s.len > 0) {
-        rq_slice part = {s.ptr, s.len < 200 ? s.len : 200};
-        rq_bytes_to_string(part, text, sizeof(text));
-        fputs(text, stdout);
-        s.ptr += part.len;
-        s.len -= part.len;
-    }
-}
-
-/* The same as a JSON string. */
-static void print_json_bytes(rq_slice s)
-{
-    char text[1024];
-    putchar('"');
-    while (s.len > 0) {
-        rq_slice part = {s.ptr, s.len < 200 ? s.len : 200};
-        rq_bytes_to_string(part, text, sizeof(text));
-        for (const char *c = text; *c != '\0'; c++) {
-            if (*c == '"' || *c == '\\') putchar('\\');
-            putchar(*c);
-        }
-        s.ptr += part.len;
-        s.len -= part.len;
-    }
-    putchar('"');
-}
-
-/* `before` opens the object or goes on in it: "{" or ",". */
-static void print_json_number(const char *before, const char *name, int64_t v)
-{
-    printf("%s\"%s\":%" PRId64, before, name, v);
-}
-
-static void print_json_text(const char *before, const char *name, rq_slice v)
-{
-    printf("%s\"%s\":", before, name);
-    print_json_bytes(v);
-}
-
 static void step(void *progress, uint64_t done, uint64_t total)
 {
     rq_progress_step(progress, done, total);
-}
-
-/* HBASE: KeyValue.Type's names. */
-static const char *type_name(uint8_t type)
-{
-    switch (type) {
-    case RQ_TYPE_MINIMUM:
-        return "Minimum";
-    case RQ_TYPE_PUT:
-        return "Put";
-    case RQ_TYPE_DELETE:
-        return "Delete";
-    case RQ_TYPE_DELETE_FAMILY_VERSION:
-        return "DeleteFamilyVersion";
-    case RQ_TYPE_DELETE_COLUMN:
-        return "DeleteColumn";
-    case RQ_TYPE_DELETE_FAMILY:
-        return "DeleteFamily";
-    default:
-        return "Maximum";
-    }
-}
-
-static void print_key(const rq_cell *c)
-{
-    print_bytes(rq_cell_row(c));
-    putchar('/');
-    print_bytes(rq_cell_family(c));
-    if (c->family_len > 0) putchar(':');
-    print_bytes(rq_cell_qualifier(c));
-    if (c->timestamp == RQ_TIMESTAMP_LATEST)
-        printf("/LATEST_TIMESTAMP/");
-    else if (c->timestamp == RQ_TIMESTAMP_OLDEST)
-        printf("/OLDEST_TIMESTAMP/");
-    else
-        printf("/%" PRId64 "/", c->timestamp);
-    fputs(type_name(c->type), stdout);
 }
 
 static void print_tags(const rq_cell *c)
@@ -122,7 +43,7 @@ static void print_tags(const rq_cell *c)
             return;
         }
         printf(" T[%d]: [Tag type : %d, value : ", i, (int8_t)p[2]);
-        print_bytes(rq_slice_of(p + 3, len - 1));
+        rq_print_bytes(rq_slice_of(p + 3, len - 1));
         putchar(']');
         p += 2 + len;
         left -= 2 + len;
@@ -150,7 +71,7 @@ static void print_info_value(rq_slice key, rq_slice value)
         printf("%" PRId64 "....%" PRId64, (int64_t)rq_get_be64(value.ptr),
                (int64_t)rq_get_be64(value.ptr + 8));
     else if (is_key_value(key) && rq_cell_parse_key(value, &c, NULL) == RQ_OK)
-        print_key(&c);
+        rq_print_key(&c);
     else if (value.len == 8)
         printf("%" PRId64, (int64_t)rq_get_be64(value.ptr));
     else if (value.len == 4 && value.ptr[0] == 0)
@@ -158,7 +79,7 @@ static void print_info_value(rq_slice key, rq_slice value)
     else if (value.len == 1)
         fputs(value.ptr[0] != 0 ? "true" : "false", stdout);
     else
-        print_bytes(value);
+        rq_print_bytes(value);
 }
 
 static void print_json_info_value(rq_slice key, rq_slice v)
@@ -168,7 +89,7 @@ static void print_json_info_value(rq_slice key, rq_slice v)
         printf("[%" PRId64 ",%" PRId64 "]", (int64_t)rq_get_be64(v.ptr),
                (int64_t)rq_get_be64(v.ptr + 8));
     else if (is_key_value(key) && rq_cell_parse_key(v, &c, NULL) == RQ_OK)
-        print_json_bytes(rq_cell_row(&c));
+        rq_print_json_bytes(rq_cell_row(&c));
     else if (v.len == 8)
         printf("%" PRId64, (int64_t)rq_get_be64(v.ptr));
     else if (v.len == 4 && v.ptr[0] == 0)
@@ -176,7 +97,7 @@ static void print_json_info_value(rq_slice key, rq_slice v)
     else if (v.len == 1)
         fputs(v.ptr[0] != 0 ? "true" : "false", stdout);
     else
-        print_json_bytes(v);
+        rq_print_json_bytes(v);
 }
 
 static rq_err print_json_meta(rq_hfile_reader *r)
@@ -185,21 +106,22 @@ static rq_err print_json_meta(rq_hfile_reader *r)
     rq_slice key;
     rq_slice value;
     rq_cell c;
-    print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
-    print_json_number(",", "size", (int64_t)info->size_bytes);
-    print_json_number(",", "entryCount", (int64_t)info->entry_count);
-    print_json_number(",", "totalUncompressedBytes", (int64_t)info->uncompressed_bytes);
-    print_json_number(",", "numDataIndexLevels", info->data_index_levels);
-    print_json_text(",", "compressionCodec", rq_slice_cstr(rq_compression_name(info->compression)));
-    print_json_text(",", "comparator",
-                    rq_slice_cstr(info->order == RQ_ORDER_META ? "meta" : "default"));
+    rq_print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+    rq_print_json_number(",", "size", (int64_t)info->size_bytes);
+    rq_print_json_number(",", "entryCount", (int64_t)info->entry_count);
+    rq_print_json_number(",", "totalUncompressedBytes", (int64_t)info->uncompressed_bytes);
+    rq_print_json_number(",", "numDataIndexLevels", info->data_index_levels);
+    rq_print_json_text(",", "compressionCodec",
+                       rq_slice_cstr(rq_compression_name(info->compression)));
+    rq_print_json_text(",", "comparator",
+                       rq_slice_cstr(info->order == RQ_ORDER_META ? "meta" : "default"));
     if (rq_cell_parse_key(info->first_key, &c, NULL) == RQ_OK)
-        print_json_text(",", "firstRow", rq_cell_row(&c));
+        rq_print_json_text(",", "firstRow", rq_cell_row(&c));
     if (rq_cell_parse_key(info->last_key, &c, NULL) == RQ_OK)
-        print_json_text(",", "lastRow", rq_cell_row(&c));
+        rq_print_json_text(",", "lastRow", rq_cell_row(&c));
     for (size_t i = 0; rq_hfile_reader_file_info_at(r, i, &key, &value); i++) {
         fputs(i == 0 ? ",\"fileInfo\":{" : ",", stdout);
-        print_json_bytes(key);
+        rq_print_json_bytes(key);
         putchar(':');
         print_json_info_value(key, value);
     }
@@ -224,7 +146,7 @@ static rq_err print_meta(rq_hfile_reader *r, const hfile_args *args, rq_error *w
     printf("Fileinfo:\n");
     for (size_t i = 0; rq_hfile_reader_file_info_at(r, i, &key, &value); i++) {
         printf("    ");
-        print_bytes(key);
+        rq_print_bytes(key);
         printf(" = ");
         print_info_value(key, value);
         putchar('\n');
@@ -235,13 +157,13 @@ static rq_err print_meta(rq_hfile_reader *r, const hfile_args *args, rq_error *w
     rq_err rc = rq_cell_parse_key(info->first_key, &c, why);
     if (rc == RQ_OK) {
         printf("First key: ");
-        print_key(&c);
+        rq_print_key(&c);
         rc = rq_hfile_midkey(r, &ctx, &mid, why);
     }
     if (rc == RQ_OK) rc = rq_cell_parse_key(rq_buf_slice(&mid), &c, why);
     if (rc == RQ_OK) {
         printf("\nMid-key: ");
-        print_key(&c);
+        rq_print_key(&c);
         putchar('\n');
     }
     rq_buf_clear(&mid);
@@ -257,13 +179,13 @@ static rq_err print_block(void *arg, const rq_hfile_block_line *line)
     static const char *const checksums[] = {"NONE", "CRC32", "CRC32C"};
     const hfile_args *args = arg;
     if (args->json) {
-        print_json_number("{", "offset", (int64_t)line->offset);
-        print_json_text(",", "kind", rq_slice_cstr(rq_block_kind_name(line->kind)));
-        print_json_number(",", "onDisk", line->on_disk_len);
-        print_json_number(",", "raw", line->raw_len);
-        print_json_number(",", "previous", (int64_t)line->prev_offset);
-        print_json_text(",", "checksum", rq_slice_cstr(checksums[line->checksum_type]));
-        print_json_number(",", "bytesPerChecksum", line->bytes_per_checksum);
+        rq_print_json_number("{", "offset", (int64_t)line->offset);
+        rq_print_json_text(",", "kind", rq_slice_cstr(rq_block_kind_name(line->kind)));
+        rq_print_json_number(",", "onDisk", line->on_disk_len);
+        rq_print_json_number(",", "raw", line->raw_len);
+        rq_print_json_number(",", "previous", (int64_t)line->prev_offset);
+        rq_print_json_text(",", "checksum", rq_slice_cstr(checksums[line->checksum_type]));
+        rq_print_json_number(",", "bytesPerChecksum", line->bytes_per_checksum);
         puts("}");
         return RQ_OK;
     }
@@ -285,26 +207,26 @@ static void print_cell(const rq_cell *c, const hfile_args *args)
 {
     if (!args->json) {
         printf("K: ");
-        print_key(c);
+        rq_print_key(c);
         printf("/vlen=%u/seqid=%" PRIu64, c->value_len, c->seqid);
         if (args->values) {
             printf(" V: ");
-            print_bytes(rq_cell_value(c));
+            rq_print_bytes(rq_cell_value(c));
             print_tags(c);
         }
         putchar('\n');
         return;
     }
-    print_json_text("{", "row", rq_cell_row(c));
-    print_json_text(",", "family", rq_cell_family(c));
-    print_json_text(",", "qualifier", rq_cell_qualifier(c));
-    print_json_number(",", "timestamp", c->timestamp);
-    print_json_text(",", "type", rq_slice_cstr(type_name(c->type)));
-    print_json_number(",", "valueLength", c->value_len);
-    print_json_number(",", "seqid", (int64_t)c->seqid);
+    rq_print_json_text("{", "row", rq_cell_row(c));
+    rq_print_json_text(",", "family", rq_cell_family(c));
+    rq_print_json_text(",", "qualifier", rq_cell_qualifier(c));
+    rq_print_json_number(",", "timestamp", c->timestamp);
+    rq_print_json_text(",", "type", rq_slice_cstr(rq_type_name(c->type)));
+    rq_print_json_number(",", "valueLength", c->value_len);
+    rq_print_json_number(",", "seqid", (int64_t)c->seqid);
     if (args->values) {
-        print_json_text(",", "value", rq_cell_value(c));
-        print_json_text(",", "tags", rq_slice_of(c->tags, c->tags_len));
+        rq_print_json_text(",", "value", rq_cell_value(c));
+        rq_print_json_text(",", "tags", rq_slice_of(c->tags, c->tags_len));
     }
     puts("}");
 }
@@ -350,19 +272,20 @@ static rq_err check_with_bar(rq_hfile_reader *r, rq_hfile_report *ret, rq_error 
 static rq_err print_json_statistics(const rq_hfile_reader *r, const rq_hfile_report *report)
 {
     const rq_hfile_info *info = rq_hfile_reader_info(r);
-    print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
-    print_json_number(",", "cells", (int64_t)report->cells);
-    print_json_number(",", "rows", (int64_t)report->rows);
-    print_json_number(",", "tombstones", (int64_t)report->tombstones);
-    print_json_number(",", "keyBytes", (int64_t)report->key_bytes);
-    print_json_number(",", "valueBytes", (int64_t)report->value_bytes);
-    print_json_number(",", "size", (int64_t)info->size_bytes);
-    print_json_number(",", "uncompressed", (int64_t)info->uncompressed_bytes);
+    rq_print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+    rq_print_json_number(",", "cells", (int64_t)report->cells);
+    rq_print_json_number(",", "rows", (int64_t)report->rows);
+    rq_print_json_number(",", "tombstones", (int64_t)report->tombstones);
+    rq_print_json_number(",", "keyBytes", (int64_t)report->key_bytes);
+    rq_print_json_number(",", "valueBytes", (int64_t)report->value_bytes);
+    rq_print_json_number(",", "size", (int64_t)info->size_bytes);
+    rq_print_json_number(",", "uncompressed", (int64_t)info->uncompressed_bytes);
     fputs(",\"blocks\":", stdout);
     const char *before = "{";
     for (int k = 0; k < RQ_BLOCK_KIND_COUNT; k++) {
         if (report->blocks[k] == 0) continue;
-        print_json_number(before, rq_block_kind_name((rq_block_kind)k), (int64_t)report->blocks[k]);
+        rq_print_json_number(before, rq_block_kind_name((rq_block_kind)k),
+                             (int64_t)report->blocks[k]);
         before = ",";
     }
     puts("}}"); /* no file is without blocks */
@@ -397,8 +320,8 @@ static rq_err check(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
     rq_hfile_report report;
     RQ_TRY(check_with_bar(r, &report, why));
     if (args->json) {
-        print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
-        print_json_number(",", "cells", (int64_t)report.cells);
+        rq_print_json_text("{", "file", rq_slice_cstr(rq_hfile_reader_path(r)));
+        rq_print_json_number(",", "cells", (int64_t)report.cells);
         puts(",\"fine\":true}");
         return RQ_OK;
     }
@@ -501,8 +424,8 @@ int rq_cmd_hfile(int argc, char **argv)
             if (rc == RQ_OK) continue;
             const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
             if (args.json) {
-                print_json_text("{", "file", rq_slice_cstr(args.files[i]));
-                print_json_text(",\"fine\":false,", "error", rq_slice_cstr(text));
+                rq_print_json_text("{", "file", rq_slice_cstr(args.files[i]));
+                rq_print_json_text(",\"fine\":false,", "error", rq_slice_cstr(text));
                 puts("}");
             }
             fflush(stdout);

@@ -137,6 +137,11 @@ uint64_t rq_wal_reader_offset(const rq_wal_reader *r)
     return offset_of(r, r->lsn);
 }
 
+uint64_t rq_wal_reader_lsn_offset(const rq_wal_reader *r, uint64_t lsn)
+{
+    return offset_of(r, lsn);
+}
+
 uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r)
 {
     return r->prev_crc;

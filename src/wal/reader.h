@@ -47,6 +47,8 @@ void rq_wal_reader_seek(rq_wal_reader *r, uint64_t lsn);
 /* Behind the last frame read: after RQ_E_END the segment's end. */
 uint64_t rq_wal_reader_lsn(const rq_wal_reader *r);
 uint64_t rq_wal_reader_offset(const rq_wal_reader *r);
+/* Where in the file that place is. */
+uint64_t rq_wal_reader_lsn_offset(const rq_wal_reader *r, uint64_t lsn);
 uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r);
 
 /* --- a sealed segment's index

@@ -79,6 +79,23 @@ rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_segment_info *re
     return rq_fail(why, RQ_E_CORRUPT, "%s: offset 0: both copies of the header are damaged", path);
 }
 
+rq_err rq__wal_header_check(rq_file *f, const char *path, rq_error *why)
+{
+    uint8_t bytes[RQ_WAL_HEADER_COPY_AT + RQ_WAL_HEADER_LEN] = {0};
+    rq_wal_segment_info ignored;
+    size_t len = 0;
+    RQ_TRY(rq_file_read(f, bytes, sizeof bytes, 0, &len, why));
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *copy = bytes + copy_at[i];
+        if (i == 1 && all_zero(copy, RQ_WAL_HEADER_LEN)) continue; /* not written yet */
+        if (header_decode(copy, &ignored) == RQ_E_CORRUPT)
+            return rq_fail(why, RQ_E_CORRUPT,
+                           "%s: offset %llu: this copy of the header is damaged, the other serves",
+                           path, (unsigned long long)copy_at[i]);
+    }
+    return RQ_OK;
+}
+
 rq_err rq__wal_header_write(rq_file *f, const rq_wal_segment_info *info, int older, rq_error *why)
 {
     uint8_t bytes[RQ_WAL_HEADER_LEN];

@@ -11,6 +11,8 @@
  * RQ_E_NOT_FOUND it is set too. */
 RQ_NODISCARD rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_segment_info *ret,
                                         int *ret_older, rq_error *why);
+/* RQ_E_CORRUPT: one of the copies is damaged. The other serves a server; a tool tells. */
+RQ_NODISCARD rq_err rq__wal_header_check(rq_file *f, const char *path, rq_error *why);
 /* Writes one copy, syncs, writes the other (to be synced with the first frames). */
 RQ_NODISCARD rq_err rq__wal_header_write(rq_file *f, const rq_wal_segment_info *info, int older,
                                          rq_error *why);

@@ -3,6 +3,7 @@
 #include "history.h"
 
 #include "wal/format.h"
+#include "wal/survey.h"
 
 static const rq_wal_options small = {
     .dir = "wal",
@@ -195,6 +196,86 @@ static void a_missing_segment_is_noticed(void **state)
     }
 }
 
+typedef struct told {
+    size_t records, damages;
+    rq_error first;
+} told;
+
+static rq_err note_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
+                          uint64_t offset, rq_error *why)
+{
+    told *t = ctx;
+    (void)why;
+    assert_true(s->live && r->sequence_id > 0 && offset >= RQ_WAL_FRAMES_AT);
+    t->records++;
+    return RQ_OK;
+}
+
+static void note_damage(void *ctx, const rq_error *what)
+{
+    told *t = ctx;
+    if (t->damages++ == 0) t->first = *what;
+}
+
+static told look(rq_sim *sim)
+{
+    told t = {0};
+    const rq_wal_survey_calls calls = {note_record, note_damage, &t};
+    rq_arena arena = {0};
+    rq_wal_survey v;
+    rq_vfs *vfs = rq_sim_env(sim)->vfs;
+    char *before = rq_sim_tree(sim);
+    assert_int_equal(rq_wal_survey_dir(vfs, "wal", &arena, &calls, &v, NULL), RQ_OK);
+    for (size_t i = 0; i < v.count; i++)
+        if (v.segments[i].live)
+            assert_int_equal(rq_wal_survey_read(vfs, &v.segments[i], &calls, NULL, NULL), RQ_OK);
+    char *after = rq_sim_tree(sim);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    rq_arena_clear(&arena);
+    return t;
+}
+
+/* It tells of everything that would keep a server from starting, of nothing on a whole log, and
+ * delivers what is not damaged. */
+static void a_survey_tells_what_an_open_refuses(void **state)
+{
+    (void)state;
+    uint64_t seed = unit_seed();
+    int named = 0;
+    for (uint64_t i = 0; i < 600; i++) {
+        rq_sim *sim;
+        assert_int_equal(rq_sim_new(seed + i, NULL, &sim), RQ_OK);
+        history h;
+        build(&h, sim, true);
+        told whole = look(sim);
+        assert_int_equal(whole.damages, 0);
+        assert_true(whole.records > 0);
+        char paths[32][32];
+        uint64_t sizes[32];
+        size_t file = rq_sim_random(sim) % segment_count(sim, paths, sizes);
+        uint64_t offset = rq_sim_random(sim) % 8 == 0 ? rq_sim_random(sim) % 700
+                                                      : rq_sim_random(sim) % sizes[file];
+        if (rq_sim_flip_bit(sim, paths[file], offset, (unsigned)(rq_sim_random(sim) % 8))) {
+            told t = look(sim);
+            rq_error why = {0};
+            rq_err rc = try_open(&h, &why);
+            if (t.damages == 0 && rc != RQ_OK)
+                fail_msg("seed %llu: not told: %s", (unsigned long long)(seed + i), why.message);
+            if (t.damages > 0 && (strstr(t.first.message, paths[file]) == NULL ||
+                                  strstr(t.first.message, "offset") == NULL))
+                fail_msg("seed %llu: %s", (unsigned long long)(seed + i), t.first.message);
+            if (t.damages == 0) assert_int_equal(t.records, whole.records);
+            named += t.damages > 0;
+            if (rc == RQ_OK) history_close(&h, false);
+        }
+        history_clear(&h);
+        rq_sim_free(sim);
+    }
+    assert_true(named > 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +283,7 @@ int main(void)
         cmocka_unit_test(salvage_delivers_what_is_whole),
         cmocka_unit_test(garbage_behind_the_end_is_the_tail),
         cmocka_unit_test(a_missing_segment_is_noticed),
+        cmocka_unit_test(a_survey_tells_what_an_open_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

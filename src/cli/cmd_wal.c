@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rorqual wal: what stands in the log of a data folder, or in one of its segments. Only reads, so
+ * it may run beside a server; then the end it sees is a moment's.
+ *
+ *   list     the live segments in order, oldest first
+ *   dump     the records and their cells, by table, region, row and sequence id
+ *   verify   every record read; exit code 1 when one is damaged
+ *
+ * Damage is told on the standard error with file and offset, and what stands behind it is still
+ * read. A last record that was being written when the power went is no damage: it ends the log.
+ */
+#include "cli/cli.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+
+#include "cell/cellblock.h"
+#include "wal/survey.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_DIR ".rorqual/wal"
+
+typedef struct wal_args {
+    const char *verb;
+    const char *table, *region, *row; /* NULL: all */
+    uint64_t lowest, highest;         /* sequence ids */
+    uint64_t limit;
+    bool values, all, json;
+    const char *place;
+} wal_args;
+
+/* What one segment holds, for `list`. */
+typedef struct totals {
+    uint64_t records, cells, bytes;
+    uint64_t lowest, highest; /* sequence ids; 0: no record */
+} totals;
+
+typedef struct wal_run {
+    const wal_args *args;
+    rq_progress progress;
+    uint64_t shown;
+    uint64_t damaged;
+    totals totals;   /* of the segment being read */
+    uint64_t before; /* bytes of the segments before it */
+    uint64_t size;   /* of all */
+} wal_run;
+
+static const char *kind_name(rq_wal_kind kind)
+{
+    static const char *const names[] = {"",          "edit",        "flush",       "compaction",
+                                        "bulk-load", "region-open", "region-close"};
+    return (size_t)kind < RQ_ARRAY_LEN(names) ? names[kind] : "unknown";
+}
+
+static void tell_damage(void *ctx, const rq_error *what)
+{
+    wal_run *run = ctx;
+    run->damaged++;
+    rq_progress_end(&run->progress);
+    fflush(stdout);
+    if (run->args->json) {
+        rq_print_json_text("{", "damage", rq_slice_cstr(what->message));
+        puts("}");
+        fflush(stdout);
+    }
+    fprintf(stderr, "rorqual wal %s: %s\n", run->args->verb, what->message);
+}
+
+/* --- dump ------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const wal_args *a, const rq_wal_record *r)
+{
+    if (r->sequence_id < a->lowest || r->sequence_id > a->highest) return false;
+    if (a->region != NULL && !rq_slice_eq(r->region, rq_slice_cstr(a->region))) return false;
+    if (a->table == NULL) return true;
+    /* "default:t" is written "t". */
+    const char *table = strncmp(a->table, "default:", 8) == 0 ? a->table + 8 : a->table;
+    return rq_slice_eq(r->table, rq_slice_cstr(table));
+}
+
+static bool is_of_row(const wal_args *a, const rq_cell *c)
+{
+    return a->row == NULL || rq_slice_eq(rq_cell_row(c), rq_slice_cstr(a->row));
+}
+
+static bool has_row(const wal_args *a, const rq_wal_record *r)
+{
+    rq_cursor c = rq_cursor_of(r->payload);
+    rq_cell cell;
+    if (a->row == NULL) return true;
+    while (r->kind == RQ_WAL_EDIT && rq_cellblock_next(&c, &cell, NULL) == RQ_OK)
+        if (is_of_row(a, &cell)) return true;
+    return false;
+}
+
+static void print_text_cell(const wal_args *a, const rq_cell *c)
+{
+    printf("    ");
+    rq_print_key(c);
+    printf("/vlen=%u", c->value_len);
+    if (a->values) {
+        printf(" V: ");
+        rq_print_bytes(rq_cell_value(c));
+    }
+    putchar('\n');
+}
+
+static void print_json_cell(const wal_args *a, const rq_cell *c, bool first)
+{
+    rq_print_json_text(first ? "{" : ",{", "row", rq_cell_row(c));
+    rq_print_json_text(",", "family", rq_cell_family(c));
+    rq_print_json_text(",", "qualifier", rq_cell_qualifier(c));
+    rq_print_json_number(",", "timestamp", c->timestamp);
+    rq_print_json_text(",", "type", rq_slice_cstr(rq_type_name(c->type)));
+    rq_print_json_number(",", "valueLength", c->value_len);
+    if (a->values) rq_print_json_text(",", "value", rq_cell_value(c));
+    putchar('}');
+}
+
+static rq_err print_cells(const wal_args *a, const rq_wal_record *r, rq_error *why)
+{
+    rq_cursor c = rq_cursor_of(r->payload);
+    rq_cell cell;
+    bool first = true;
+    rq_err rc = RQ_OK;
+    while (r->kind == RQ_WAL_EDIT && (rc = rq_cellblock_next(&c, &cell, why)) == RQ_OK) {
+        if (!is_of_row(a, &cell)) continue;
+        if (a->json)
+            print_json_cell(a, &cell, first);
+        else
+            print_text_cell(a, &cell);
+        first = false;
+    }
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+static rq_err dump_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
+                          uint64_t offset, rq_error *why)
+{
+    wal_run *run = ctx;
+    const wal_args *a = run->args;
+    if (!is_wanted(a, r) || !has_row(a, r)) return RQ_OK;
+    if (run->shown++ >= a->limit) return RQ_E_END;
+    if (!a->json) {
+        printf("%s:%" PRIu64 "  ", s->path, offset);
+        rq_print_bytes(r->table);
+        putchar(' ');
+        rq_print_bytes(r->region);
+        printf("  seq %" PRIu64 "  %s  at %" PRId64 " ms", r->sequence_id, kind_name(r->kind),
+               r->write_time_ms);
+        if (r->nonce != 0) printf("  nonce %" PRIu64 "/%" PRIu64, r->nonce_group, r->nonce);
+        putchar('\n');
+        return print_cells(a, r, why);
+    }
+    rq_print_json_text("{", "file", rq_slice_cstr(s->path));
+    rq_print_json_number(",", "offset", (int64_t)offset);
+    rq_print_json_text(",", "table", r->table);
+    rq_print_json_text(",", "region", r->region);
+    rq_print_json_number(",", "sequence", (int64_t)r->sequence_id);
+    rq_print_json_text(",", "kind", rq_slice_cstr(kind_name(r->kind)));
+    rq_print_json_number(",", "time", r->write_time_ms);
+    fputs(",\"cells\":[", stdout);
+    RQ_TRY(print_cells(a, r, why));
+    puts("]}");
+    return RQ_OK;
+}
+
+/* --- list, verify ----------------------------------------------------------------------------- */
+
+/* Counts, and parses what only a replay would have parsed. */
+static rq_err count_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
+                           uint64_t offset, rq_error *why)
+{
+    wal_run *run = ctx;
+    totals *t = &run->totals;
+    rq_error inner = {0};
+    rq_cursor c = rq_cursor_of(r->payload);
+    rq_cell cell;
+    rq_err rc = r->kind == RQ_WAL_EDIT ? RQ_OK : RQ_E_END;
+    (void)why;
+    while (rc == RQ_OK) {
+        rc = rq_cellblock_next(&c, &cell, &inner);
+        t->cells += rc == RQ_OK;
+    }
+    if (rc != RQ_E_END) {
+        rq_error what = {0};
+        (void)rq_fail(&what, rc, "%s: offset %" PRIu64 ": %s", s->path, offset, inner.message);
+        tell_damage(run, &what);
+    }
+    t->records++;
+    t->bytes += r->payload.len;
+    if (t->lowest == 0 || r->sequence_id < t->lowest) t->lowest = r->sequence_id;
+    if (r->sequence_id > t->highest) t->highest = r->sequence_id;
+    if (t->records % 256 == 0) rq_progress_step(&run->progress, run->before + offset, run->size);
+    return RQ_OK;
+}
+
+static void print_segment(const wal_run *run, const rq_wal_survey_segment *s, uint64_t end)
+{
+    const totals *t = &run->totals;
+    if (run->args->json) {
+        rq_print_json_text("{", "file", rq_slice_cstr(s->path));
+        rq_print_json_number(",", "number", (int64_t)s->info.number);
+        rq_print_json_number(",", "epoch", (int64_t)s->info.epoch);
+        rq_print_json_number(",", "firstLsn", (int64_t)s->info.first_lsn);
+        rq_print_json_number(",", "created", s->info.created_ms);
+        rq_print_json_number(",", "records", (int64_t)t->records);
+        rq_print_json_number(",", "cells", (int64_t)t->cells);
+        rq_print_json_number(",", "payloadBytes", (int64_t)t->bytes);
+        rq_print_json_number(",", "end", (int64_t)end);
+        printf(",\"live\":%s,\"sealed\":%s,\"clean\":%s}\n", s->live ? "true" : "false",
+               s->sealed ? "true" : "false", s->info.clean ? "true" : "false");
+        return;
+    }
+    printf("%s  segment %" PRIu64 ", epoch %" PRIu64 ", from position %" PRIu64 ": %" PRIu64
+           " records, %" PRIu64 " cells, %" PRIu64 " bytes, to offset %" PRIu64 "%s%s\n",
+           s->path, s->info.number, s->info.epoch, s->info.first_lsn, t->records, t->cells,
+           t->bytes, end, s->sealed ? ", sealed" : "",
+           s->info.clean && t->records == 0 ? ", after a clean stop" : "");
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+typedef enum verb { LIST, DUMP, VERIFY, VERBS } verb;
+
+static const struct {
+    const char *name, *help;
+} verbs[VERBS] = {
+    [LIST] = {"list", "the segments in order, what they hold and where they end"},
+    [DUMP] = {"dump", "the records and their cells"},
+    [VERIFY] = {"verify", "read everything; damaged records are told with their offset"},
+};
+
+static void usage(FILE *out)
+{
+    fprintf(out, "usage: rorqual wal VERB [OPTION ...] FOLDER|SEGMENT\n\n");
+    for (int i = 0; i < VERBS; i++)
+        fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
+    fprintf(out, "\n  FOLDER           a data folder, or its .rorqual/wal\n"
+                 "  --json           a JSON object a line, for machines\n"
+                 "  --all            recycled segments too, with what they held before\n"
+                 "  --table NAME     dump: of this table only\n"
+                 "  --region NAME    dump: of this region only (its encoded name)\n"
+                 "  --row ROW        dump: records with cells of this row, and those cells\n"
+                 "  --sequence N[-M] dump: with these sequence ids\n"
+                 "  --limit N        dump: at most N records\n"
+                 "  --values         dump: the cells' values too\n");
+}
+
+static bool parse_number(const char *text, char **end, uint64_t *ret)
+{
+    errno = 0;
+    *ret = strtoull(text, end, 10);
+    return errno == 0 && *end != text && text[0] != '-';
+}
+
+static bool parse_range(const char *text, wal_args *a)
+{
+    char *end;
+    if (!parse_number(text, &end, &a->lowest)) return false;
+    a->highest = a->lowest;
+    if (*end == '-') {
+        a->highest = UINT64_MAX;
+        if (end[1] == '\0') return true;
+        if (!parse_number(end + 1, &end, &a->highest)) return false;
+    }
+    return *end == '\0';
+}
+
+static bool parse_args(int argc, char **argv, wal_args *a)
+{
+    char *end;
+    *a = (wal_args){.highest = UINT64_MAX, .limit = UINT64_MAX};
+    if (argc < 2) return false;
+    a->verb = argv[1];
+    for (int i = 2; i < argc; i++) {
+        const char *o = argv[i];
+        if (strcmp(o, "--json") == 0)
+            a->json = true;
+        else if (strcmp(o, "--all") == 0)
+            a->all = true;
+        else if (strcmp(o, "--values") == 0)
+            a->values = true;
+        else if (strncmp(o, "--", 2) != 0 && a->place == NULL)
+            a->place = o;
+        else if (i + 1 >= argc)
+            return false;
+        else if (strcmp(o, "--table") == 0)
+            a->table = argv[++i];
+        else if (strcmp(o, "--region") == 0)
+            a->region = argv[++i];
+        else if (strcmp(o, "--row") == 0)
+            a->row = argv[++i];
+        else if (strcmp(o, "--sequence") == 0 && parse_range(argv[i + 1], a))
+            i++;
+        else if (strcmp(o, "--limit") == 0 && parse_number(argv[i + 1], &end, &a->limit) &&
+                 *end == '\0')
+            i++;
+        else
+            return false;
+    }
+    return a->place != NULL;
+}
+
+/* The folder of segments, or one: *ret_file is NULL or its name in the folder. */
+static rq_err open_place(const char *place, rq_arena *arena, rq_vfs **ret, const char **ret_dir,
+                         const char **ret_file, rq_error *why)
+{
+    rq_stat st;
+    rq_error ignored = {0};
+    char *slash;
+    size_t n = strlen(place);
+    *ret_file = NULL;
+    if (n > 4 && strcmp(place + n - 4, ".wal") == 0) {
+        char *dir = rq_arena_printf(arena, "%s", place);
+        if (dir == NULL) return RQ_E_NO_MEMORY;
+        slash = strrchr(dir, '/');
+        *ret_file = slash == NULL ? place : place + (slash - dir) + 1;
+        if (slash != NULL) slash[slash == dir] = '\0';
+        return rq_vfs_posix_new(slash == NULL ? "." : dir, ret, why);
+    }
+    RQ_TRY(rq_vfs_posix_new(place, ret, why));
+    *ret_dir = rq_vfs_stat(*ret, LOG_DIR, &st, &ignored) == RQ_OK ? LOG_DIR : "";
+    return RQ_OK;
+}
+
+static rq_err run_verb(rq_vfs *vfs, const rq_wal_survey *v, verb what, wal_run *run, rq_error *why)
+{
+    const rq_wal_survey_calls calls = {what == DUMP ? dump_record : count_record, tell_damage, run};
+    uint64_t records = 0;
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < v->count; i++)
+        run->size += v->segments[i].size_bytes;
+    rq_progress_begin(&run->progress, what == DUMP ? "records" : "log");
+    if (what == DUMP && isatty(STDOUT_FILENO)) run->progress.is_terminal = false;
+    for (size_t i = 0; i < v->count && rc == RQ_OK; i++) {
+        const rq_wal_survey_segment *s = &v->segments[i];
+        uint64_t end = 0;
+        if (!s->live && !run->args->all) continue;
+        run->totals = (totals){0};
+        rc = rq_wal_survey_read(vfs, s, &calls, &end, why);
+        run->before += s->size_bytes;
+        records += run->totals.records;
+        if (rc == RQ_OK && what == LIST) {
+            rq_progress_end(&run->progress);
+            print_segment(run, s, end);
+        }
+    }
+    rq_progress_end(&run->progress);
+    if (rc == RQ_E_END) rc = RQ_OK; /* the limit */
+    if (rc != RQ_OK || what != VERIFY) return rc;
+    if (run->args->json) {
+        rq_print_json_number("{", "records", (int64_t)records);
+        printf(",\"fine\":%s}\n", run->damaged == 0 ? "true" : "false");
+    } else {
+        printf("%s: %s, %" PRIu64 " records\n", run->args->place,
+               run->damaged == 0 ? "fine" : "DAMAGED", records);
+    }
+    return RQ_OK;
+}
+
+static int run_command(const wal_args *args, verb what)
+{
+    wal_run run = {.args = args};
+    const rq_wal_survey_calls calls = {NULL, tell_damage, &run};
+    rq_arena arena = {0};
+    rq_vfs *vfs = NULL;
+    rq_wal_survey survey = {0};
+    const char *dir = "";
+    const char *file = NULL;
+    rq_error why = {0};
+    rq_err rc = open_place(args->place, &arena, &vfs, &dir, &file, &why);
+    if (rc == RQ_OK)
+        rc = file == NULL ? rq_wal_survey_dir(vfs, dir, &arena, &calls, &survey, &why)
+                          : rq_wal_survey_file(vfs, file, &arena, &calls, &survey, &why);
+    if (rc == RQ_OK && survey.count == 0 && run.damaged == 0)
+        rc = rq_fail(&why, RQ_E_NOT_FOUND, "%s: no log", args->place);
+    if (rc == RQ_OK) rc = run_verb(vfs, &survey, what, &run, &why);
+    if (vfs != NULL) rq_vfs_free(vfs);
+    rq_arena_clear(&arena);
+    if (rc != RQ_OK)
+        fprintf(stderr, "rorqual wal %s: %s\n", args->verb,
+                why.message[0] != '\0' ? why.message : rq_err_text(rc));
+    if (fflush(stdout) != 0 || rc != RQ_OK) return 2;
+    return run.damaged > 0 ? 1 : 0;
+}
+
+int rq_cmd_wal(int argc, char **argv)
+{
+    wal_args args;
+    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
+        usage(stdout);
+        return 0;
+    }
+    bool parsed = parse_args(argc, argv, &args);
+    for (int v = 0; parsed && v < VERBS; v++)
+        if (strcmp(args.verb, verbs[v].name) == 0) return run_command(&args, (verb)v);
+    usage(stderr);
+    return 2;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tools print in common: bytes as text, a cell's key as HBase's tools show it, and the
+ * parts of JSON objects. To the standard output. */
+#ifndef RQ_CLI_PRINT_H
+#define RQ_CLI_PRINT_H
+
+#include "cell/cell.h"
+
+/* What is no text as \xNN. */
+void rq_print_bytes(rq_slice s);
+/* The same as a JSON string. */
+void rq_print_json_bytes(rq_slice s);
+/* `before` opens the object or goes on in it: "{" or ",". */
+void rq_print_json_number(const char *before, const char *name, int64_t v);
+void rq_print_json_text(const char *before, const char *name, rq_slice v);
+
+/* HBASE: KeyValue.Type's names. */
+const char *rq_type_name(uint8_t type);
+/* row/family:qualifier/timestamp/type, as HBase's HFilePrettyPrinter. */
+void rq_print_key(const rq_cell *c);
+
+#endif
