@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memstore alone: what an insert and a seek of a 1 kB cell cost at one million cells, in random
- * and in ascending order. The floor printed beside it is copying the same bytes into the same kind
- * of memory.
+ * The memstore alone: what an insert and a seek of a 1 kB cell cost at CELLS cells (first argument,
+ * a million), in random and in ascending order; then with the core's caches emptied before each, as
+ * a client on the same core leaves them. The floor printed beside it is copying the same bytes into
+ * the same kind of memory.
  */
 #include "base/random.h"
 #include "store/segment.h"
@@ -12,8 +13,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define CELLS 1000000u
 #define SAMPLES 100000u
+#define COLD_SAMPLES 5000u
+#define COLD_BYTES ((size_t)4 << 20) /* twice a usual second-level cache */
 #define VALUE_BYTES 1000
 
 static uint64_t now_ns(void)
@@ -54,7 +56,29 @@ static rq_cell cell(char row[32], uint64_t n, const uint8_t *value)
                      .seqid = 1};
 }
 
-static void run(bool ascending, uint64_t *ns)
+static void empty_caches(uint8_t *other)
+{
+    for (size_t i = 0; i < COLD_BYTES; i += 64)
+        other[i]++;
+}
+
+static void seek(const rq_segment *s, bool ascending, uint32_t cells, rq_random *random,
+                 uint8_t *other, size_t samples, uint64_t *ns)
+{
+    static const uint8_t value[1];
+    char row[32];
+    for (size_t i = 0; i < samples; i++) {
+        uint64_t n = rq_random_next(random);
+        rq_cell c = cell(row, ascending ? n % cells : n, value);
+        rq_segment_cursor at;
+        if (other != NULL) empty_caches(other);
+        uint64_t from = now_ns();
+        rq_segment_seek(&at, s, &c);
+        ns[i] = now_ns() - from;
+    }
+}
+
+static void run(bool ascending, uint32_t cells, uint8_t *other, uint64_t *ns)
 {
     rq_segment *s;
     rq_random random;
@@ -62,22 +86,26 @@ static void run(bool ascending, uint64_t *ns)
     char row[32];
     rq_random_seed(&random, 1);
     if (rq_segment_new(RQ_ORDER_DEFAULT, &s) != RQ_OK) exit(1);
-    for (uint32_t i = 0; i < CELLS + SAMPLES; i++) {
+    for (uint32_t i = 0; i < cells + SAMPLES; i++) {
         rq_cell c = cell(row, ascending ? i : rq_random_next(&random), value);
         uint64_t from = now_ns();
         if (rq_segment_add(s, &c) != RQ_OK) exit(1);
-        if (i >= CELLS) ns[i - CELLS] = now_ns() - from;
+        if (i >= cells) ns[i - cells] = now_ns() - from;
     }
     print(ascending ? "insert, ascending rows" : "insert, random rows", ns, SAMPLES);
-    for (uint32_t i = 0; i < SAMPLES; i++) {
-        uint64_t n = rq_random_next(&random);
-        rq_cell c = cell(row, ascending ? n % CELLS : n, value);
-        rq_segment_cursor at;
+    seek(s, ascending, cells, &random, NULL, SAMPLES, ns);
+    print(ascending ? "seek, ascending rows" : "seek, random rows", ns, SAMPLES);
+    seek(s, ascending, cells, &random, other, COLD_SAMPLES, ns);
+    print(ascending ? "seek, ascending rows, cold" : "seek, random rows, cold", ns, COLD_SAMPLES);
+    for (uint32_t i = 0; i < COLD_SAMPLES; i++) {
+        rq_cell c = cell(row, ascending ? cells + SAMPLES + i : rq_random_next(&random), value);
+        empty_caches(other);
         uint64_t from = now_ns();
-        rq_segment_seek(&at, s, &c);
+        if (rq_segment_add(s, &c) != RQ_OK) exit(1);
         ns[i] = now_ns() - from;
     }
-    print(ascending ? "seek, ascending rows" : "seek, random rows", ns, SAMPLES);
+    print(ascending ? "insert, ascending rows, cold" : "insert, random rows, cold", ns,
+          COLD_SAMPLES);
     printf("%-34s %.1f MB for %.1f MB of cells\n", "memory", (double)rq_segment_heap_bytes(s) / 1e6,
            (double)rq_segment_data_bytes(s) / 1e6);
     rq_segment_unref(s);
@@ -99,13 +127,16 @@ static void floor_copy(uint64_t *ns)
     munmap(p, size);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    uint32_t cells = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000;
     uint64_t *ns = calloc(SAMPLES, sizeof *ns);
-    if (ns == NULL) return 1;
+    uint8_t *other = calloc(1, COLD_BYTES);
+    if (cells == 0 || ns == NULL || other == NULL) return 1;
     floor_copy(ns);
-    run(false, ns);
-    run(true, ns);
+    run(false, cells, other, ns);
+    run(true, cells, other, ns);
+    free(other);
     free(ns);
     return 0;
 }

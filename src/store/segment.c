@@ -28,14 +28,22 @@
  *  5. A link's rank may for a moment belong to another node than its target, but never to one that
  *     orders before the target: going in is stored target first, taking out rank first. A reader
  *     who means to pass a link looks at the target again after the rank.
- *  6. `epoch` is odd while ranks are computed anew; readers then compare bytes, and search again
+ *  6. No search begins at a fence that was replaced: what came in behind it later is not behind it.
+ *  7. `epoch` is odd while ranks are computed anew; readers then compare bytes, and search again
  *     when it changed under them.
+ *
+ * From some thousand cells on a search begins at a *fence* (fences.h): every eighth node, those
+ * that reach FENCE_LEVEL, stands with its rank in an array too. What remains is a few steps instead
+ * of a descent from the head, whose every step is a cache miss. The writer makes new fences when
+ * the list has grown by half, a node at every fourth insert, so that no insert waits for it; what
+ * lies too far behind its fence, or behind the last, is searched from the head.
  *
  * Slabs grow from 4 kB (an empty region costs nothing before its first cell) to 2 MiB, which are
  * huge pages taken from and given back to a pool (slab_pool.h).
  */
 #include "store/segment.h"
 
+#include "store/fences.h"
 #include "store/slab_pool.h"
 
 #include <stdatomic.h>
@@ -57,6 +65,11 @@
 #define RANK_SLACK 2
 #define RANK_SLACK_DIGITS 4
 #define RANK_DIGITS 15 /* of 4 bits */
+#define FENCE_LEVEL 3
+#define FENCE_EVERY 8      /* nodes: those that reach the level */
+#define FENCES_FROM 2048   /* cells; ranks are settled then */
+#define FENCE_STEPS 12     /* along FENCE_LEVEL before a search turns to the head */
+#define FENCE_WORK_EVERY 4 /* inserts */
 
 typedef struct link {
     _Atomic uint64_t rank; /* RANK_MAX when there is no next node */
@@ -94,9 +107,13 @@ struct rq_segment {
     size_t next_slab;
     size_t rank_at; /* cells at which ranks are computed anew; 0: never again */
     uint64_t random;
-    rq_segment_node *path[HEIGHT_MAX]; /* where the last link went in; NULL: never */
+    rq_segment_node *path[HEIGHT_MAX]; /* where the last link went in */
+    unsigned path_levels;              /* on how many levels path is true */
     rq_segment_node *last;
-    bool in_order; /* the last key was found from the one before it */
+    rq_fences *making;      /* the next fences; NULL: none in the making */
+    rq_segment_node *fence; /* the last node in them */
+    size_t fences_at;       /* cells at which the next are begun */
+    bool in_order;          /* the last key was found from the one before it */
     /* written by the writer alone, read by anybody */
     _Atomic unsigned height;
     _Atomic size_t cells;
@@ -108,6 +125,7 @@ struct rq_segment {
     _Atomic uint32_t epoch;
     ranking rankings[2];
     _Atomic(const ranking *) ranking; /* NULL: nothing is known to be common */
+    _Atomic(rq_fences *) fences;      /* NULL: none yet */
     /* the head: a node of full height in front of everything */
     link head_links[HEIGHT_MAX];
     _Alignas(8) uint8_t head_node[sizeof(rq_segment_node)];
@@ -250,6 +268,7 @@ static rq_segment_node *descend(const rq_segment *s, rq_segment_node *at, unsign
                 break;
             }
             at = next;
+            __builtin_prefetch(at); /* its lowest link; the others may stand a line before */
         }
         if (path != NULL) path[level] = at;
     }
@@ -263,6 +282,41 @@ static rq_segment_node *find_before(const rq_segment *s, const probe *key, rq_se
     return descend(s, head_of(s), level, NULL, key, path);
 }
 
+/* The first fence not before the key. */
+static size_t fence_at(const rq_segment *s, const rq_fences *f, const probe *key)
+{
+    size_t from = rq_fences_before(f, key->rank);
+    if (from == rq_fences_count(f) || rq_fences_rank(f, from) != key->rank) return from;
+    size_t to = rq_fences_before(f, key->rank + 1);
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (node_compare(s, rq_fences_node(f, mid), key) < 0)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+/* find_before from a fence, with `path` on the levels up to FENCE_LEVEL; NULL: none is near. */
+static rq_segment_node *find_from_fence(const rq_segment *s, const probe *key,
+                                        rq_segment_node **path)
+{
+    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
+    if (f == NULL) return NULL;
+    size_t i = fence_at(s, f, key);
+    if (i == 0 || i == rq_fences_count(f) || !rq_fences_holds(f, i - 1)) return NULL;
+    rq_segment_node *at = rq_fences_node(f, i - 1);
+    __builtin_prefetch(at);
+    rq_segment_node *next;
+    for (unsigned steps = 0; leads_on(s, link_of(at, FENCE_LEVEL), key, &next); steps++) {
+        if (steps == FENCE_STEPS) return NULL;
+        at = next;
+    }
+    if (path != NULL) path[FENCE_LEVEL] = at;
+    return descend(s, at, FENCE_LEVEL, next, key, path);
+}
+
 /* A reader's search: again when ranks changed meanwhile, by bytes alone while they change. */
 static rq_segment_node *search(const rq_segment *s, const rq_cell *key)
 {
@@ -270,7 +324,8 @@ static rq_segment_node *search(const rq_segment *s, const rq_cell *key)
         uint32_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
         probe p = {.cell = key, .ranked = epoch % 2 == 0};
         if (p.ranked) p.rank = rank_of(s, key->row, key->row_len);
-        rq_segment_node *n = find_before(s, &p, NULL);
+        rq_segment_node *n = p.ranked ? find_from_fence(s, &p, NULL) : NULL;
+        if (n == NULL) n = find_before(s, &p, NULL);
         if (atomic_load_explicit(&s->epoch, memory_order_acquire) == epoch || !p.ranked) return n;
     }
 }
@@ -377,6 +432,7 @@ rq_err rq_segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **r
     s->order = order;
     s->rank_at = order == RQ_ORDER_META ? 0 : RANK_FIRST_AT;
     s->next_slab = SLAB_FIRST;
+    s->fences_at = FENCES_FROM;
     s->random = 0x9e3779b97f4a7c15u; /* the same in each: a simulated run must repeat */
     atomic_init(&s->height, 1);
     atomic_init(&s->heap_bytes, sizeof *s);
@@ -405,6 +461,8 @@ void rq_segment_unref(rq_segment *s)
         older = b->older;
         free_slab(s, b);
     }
+    rq_fences_free(s->making != NULL ? s->making
+                                     : atomic_load_explicit(&s->fences, memory_order_relaxed));
     free(s);
 }
 
@@ -549,27 +607,87 @@ static bool find_near(rq_segment *s, const probe *key)
     rq_segment_node *last = s->last;
     rq_segment_node *at = last;
     rq_segment_node *next = NULL;
-    unsigned height = atomic_load_explicit(&s->height, memory_order_relaxed);
-    unsigned limit = s->in_order ? height : NEAR_TRY;
-    unsigned level = 0;
     if (last == NULL || last->rank > key->rank ||
         (last->rank == key->rank && node_compare(s, last, key) >= 0))
         return false;
+    unsigned known = s->path_levels > last->height ? s->path_levels : last->height;
+    unsigned limit = s->in_order || known < NEAR_TRY ? known : NEAR_TRY;
+    unsigned level = 0;
     for (;; level++) {
-        if (level == limit || level == height) return false;
+        if (level == limit) return false;
         at = level < last->height ? last : s->path[level];
         if (!leads_on(s, link_of(at, level), key, &next)) break;
     }
-    for (unsigned i = level; i < last->height && i < height; i++)
+    for (unsigned i = level; i < last->height; i++)
         s->path[i] = last;
+    s->path_levels = known;
     descend(s, at, level, next, key, s->path);
     return true;
 }
 
-static void find_path(rq_segment *s, const probe *key)
+static void find_whole_path(rq_segment *s, const probe *key)
 {
+    s->path_levels = atomic_load_explicit(&s->height, memory_order_relaxed);
+    find_before(s, key, s->path);
+}
+
+/* Fills s->path on at least `levels` levels, as far as the list has them. */
+static void find_path(rq_segment *s, const probe *key, unsigned levels)
+{
+    unsigned height = atomic_load_explicit(&s->height, memory_order_relaxed);
+    if (levels > height) levels = height;
     s->in_order = find_near(s, key);
-    if (!s->in_order) find_before(s, key, s->path);
+    if (s->in_order && s->path_levels >= levels) return;
+    if (levels <= FENCE_LEVEL + 1 && find_from_fence(s, key, s->path) != NULL)
+        s->path_levels = FENCE_LEVEL + 1;
+    else
+        find_whole_path(s, key);
+}
+
+/* --- fences */
+
+static void fences_begin(rq_segment *s, size_t cells)
+{
+    /* Twice what chance gives: there will be cells more, and a full array ends the making. */
+    s->making = rq_fences_new(2 * cells / FENCE_EVERY,
+                              atomic_load_explicit(&s->fences, memory_order_relaxed));
+    s->fence = head_of(s);
+    s->fences_at = cells + cells / 2;
+}
+
+static void fences_end(rq_segment *s)
+{
+    atomic_store_explicit(&s->heap_bytes,
+                          atomic_load_explicit(&s->heap_bytes, memory_order_relaxed) +
+                              rq_fences_bytes(s->making),
+                          memory_order_relaxed);
+    atomic_store_explicit(&s->fences, s->making, memory_order_release);
+    s->making = NULL;
+}
+
+/* After each insert: one more fence now and then. Without memory for them searches are slower. */
+static void fences_work(rq_segment *s)
+{
+    size_t cells = rq_segment_cell_count(s);
+    if (s->making == NULL) {
+        if (cells >= s->fences_at && s->rank_at == 0 && s->order != RQ_ORDER_META)
+            fences_begin(s, cells);
+        return;
+    }
+    if (cells % FENCE_WORK_EVERY != 0) return;
+    rq_segment_node *next = next_of(s->fence, FENCE_LEVEL);
+    if (next == NULL || !rq_fences_append(s->making, next->rank, next))
+        fences_end(s);
+    else
+        s->fence = next;
+}
+
+static void fences_forget(rq_segment *s, rq_fences *f, const rq_segment_node *node,
+                          const probe *key)
+{
+    if (f == NULL) return;
+    size_t i = fence_at(s, f, key);
+    if (i < rq_fences_count(f) && rq_fences_node(f, i) == node) rq_fences_forget(f, i);
 }
 
 static void copy_link(link *to, const link *from)
@@ -604,13 +722,14 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     node_cell(n, &cell);
     n->rank = rank_of(s, cell.row, cell.row_len);
     probe key = {.cell = &cell, .rank = n->rank, .ranked = true};
-    find_path(s, &key);
+    find_path(s, &key, n->height);
     const link *before = link_of(s->path[0], 0);
     rq_segment_node *old = next_of(s->path[0], 0);
     if (old != NULL && (atomic_load_explicit(&before->rank, memory_order_relaxed) != n->rank ||
                         node_compare(s, old, &key) != 0))
         old = NULL;
     unsigned old_height = old == NULL ? 0 : old->height;
+    if (old_height > s->path_levels) find_whole_path(s, &key);
 
     if (n->height > atomic_load_explicit(&s->height, memory_order_relaxed))
         atomic_store_explicit(&s->height, n->height,
@@ -625,10 +744,16 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     if (old != NULL) {
         take_off(s, old, n->height);
         forget_replaced(s, old);
+        if (old_height > FENCE_LEVEL) {
+            fences_forget(s, s->making, old, &key);
+            fences_forget(s, atomic_load_explicit(&s->fences, memory_order_relaxed), old, &key);
+            if (s->making != NULL && s->fence == old) fences_end(s);
+        }
     }
     s->last = n;
     note(s, &cell, rq_get_be32(n->bytes));
     if (s->rank_at != 0 && rq_segment_cell_count(s) >= s->rank_at) rank_again(s);
+    fences_work(s);
 }
 
 /* Equal cells in the order given: the later one replaces the earlier. */

@@ -218,10 +218,9 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
 {
     if (strlen(name) > RQ_STORE_FILE_NAME_MAX)
         return rq_fail(why, RQ_E_INVALID, "store file name %s is too long", name);
-    size_t size = strlen(s->dir) + 1 + strlen(name) + 1;
-    char *path = malloc(size);
-    if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    snprintf(path, size, "%s/%s", s->dir, name);
+    char *path;
+    if (asprintf(&path, "%s/%s", s->dir, name) < 0)
+        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     rq_hfile_reader *reader;
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);

@@ -225,6 +225,119 @@ static void rolled_back_memory_is_used_again(void **state)
     rq_segment_unref(s);
 }
 
+/* --- many cells: searches begin at fences ------------------------------------------------------
+ */
+
+#define MANY 12000
+
+/* Which row the nth insert gets: several orders of arrival, and rows that ranks cannot tell apart.
+ */
+static unsigned arriving(rq_random *random, unsigned shape, unsigned n)
+{
+    switch (shape) {
+    case 0:
+        return (unsigned)rq_random_below(random, 1000000);
+    case 1:
+        return n; /* ascending */
+    case 2:
+        return MANY - n; /* descending */
+    case 3:
+        return n % 64 == 0 ? (unsigned)rq_random_below(random, 1000000) : 500000 + n;
+    case 4:
+        return (unsigned)rq_random_below(random, MANY / 2); /* every row twice and more */
+    default:
+        return n < MANY / 2 ? 2 * n : 2 * (MANY - n) + 1; /* there and back */
+    }
+}
+
+static rq_cell many_cell(char row[40], unsigned shape, unsigned n)
+{
+    /* Even shapes have digits where ranks look, odd ones hide them behind what ranks do not see. */
+    snprintf(row, 40, shape % 2 == 0 ? "r%07u" : "r%c-same-for-all-%07u",
+             shape % 2 == 0 ? n : 'a' + n / 250000 % 26, n);
+    return (rq_cell){.row = (uint8_t *)row,
+                     .row_len = (uint16_t)strlen(row),
+                     .family = (const uint8_t *)"f",
+                     .family_len = 1,
+                     .timestamp = 1,
+                     .type = RQ_TYPE_PUT,
+                     .seqid = 1};
+}
+
+static unsigned many_number(const rq_cell *c)
+{
+    return (unsigned)strtoul((const char *)c->row + c->row_len - 7, NULL, 10);
+}
+
+/* The walk along the lowest links, which no fence serves, says what seeks must find. */
+static void seeks_find_what_walking_finds(rq_segment *s, rq_random *random, unsigned shape)
+{
+    size_t count = 0;
+    unsigned *walked = calloc(rq_segment_cell_count(s), sizeof *walked);
+    rq_segment_cursor c;
+    rq_cell got;
+    char row[40];
+    for (rq_segment_first(&c, s); rq_segment_cursor_valid(&c); rq_segment_cursor_next(&c)) {
+        rq_segment_cursor_cell(&c, &got);
+        assert_true(count < rq_segment_cell_count(s));
+        walked[count++] = many_number(&got);
+        if (count > 1) assert_true(walked[count - 2] < walked[count - 1]);
+    }
+    assert_int_equal(count, rq_segment_cell_count(s));
+    for (int i = 0; i < 500; i++) {
+        unsigned n = i % 2 == 0 ? walked[rq_random_below(random, count)]
+                                : (unsigned)rq_random_below(random, 1100000);
+        size_t from = 0;
+        for (size_t to = count; from < to;) {
+            size_t mid = (from + to) / 2;
+            if (walked[mid] < n)
+                from = mid + 1;
+            else
+                to = mid;
+        }
+        rq_cell key = many_cell(row, shape, n);
+        rq_segment_seek(&c, s, &key);
+        assert_int_equal(rq_segment_cursor_valid(&c), from < count);
+        if (from < count) {
+            rq_segment_cursor_cell(&c, &got);
+            assert_int_equal(many_number(&got), walked[from]);
+        }
+        rq_segment_seek_before(&c, s, &key);
+        assert_int_equal(rq_segment_cursor_valid(&c), from > 0);
+        if (from > 0) {
+            rq_segment_cursor_cell(&c, &got);
+            assert_int_equal(many_number(&got), walked[from - 1]);
+        }
+    }
+    free(walked);
+}
+
+static void many_cells_are_found_from_fences(void **state)
+{
+    (void)state;
+    static uint8_t seen[1100000];
+    for (unsigned shape = 0; shape < 6; shape++) {
+        rq_segment *s;
+        rq_random random;
+        char row[40];
+        size_t distinct = 0;
+        memset(seen, 0, sizeof seen);
+        rq_random_seed(&random, shape + 1);
+        assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s), RQ_OK);
+        for (unsigned n = 0; n < MANY; n++) {
+            unsigned number = arriving(&random, shape, n);
+            rq_cell c = many_cell(row, shape, number);
+            distinct += !seen[number];
+            seen[number] = 1;
+            assert_int_equal(rq_segment_add(s, &c), RQ_OK);
+            if (n % 3001 == 3000) seeks_find_what_walking_finds(s, &random, shape);
+        }
+        assert_int_equal(rq_segment_cell_count(s), distinct);
+        seeks_find_what_walking_finds(s, &random, shape);
+        rq_segment_unref(s);
+    }
+}
+
 /* --- readers while it grows ------------------------------------------------------------------- */
 
 #define GROWN 40000
@@ -303,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_segment_holds_what_a_sorted_array_would),
         cmocka_unit_test(an_empty_segment_is_small_and_says_so),
         cmocka_unit_test(rolled_back_memory_is_used_again),
+        cmocka_unit_test(many_cells_are_found_from_fences),
         cmocka_unit_test(readers_see_whole_cells_in_order_while_the_writer_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An array with a B-tree's upper levels; contract in fences.h. */
+#include "store/fences.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define BLOCK 16                 /* ranks: two cache lines, fetched side by side */
+#define LEVELS_MAX 8             /* 16^8 nodes */
+#define FORGOTTEN ((uintptr_t)1) /* in an entry; nodes are aligned */
+
+struct rq_fences {
+    rq_fences *older;
+    size_t capacity;
+    unsigned levels;
+    size_t counts[LEVELS_MAX];
+    uint64_t *ranks[LEVELS_MAX]; /* [0]: of every entry, [k]: of the first in each block of [k-1] */
+    _Atomic uintptr_t *nodes;
+};
+
+rq_fences *rq_fences_new(size_t capacity, rq_fences *older)
+{
+    size_t sizes[LEVELS_MAX];
+    size_t total = 0;
+    unsigned levels = 0;
+    for (size_t n = capacity < 1 ? 1 : capacity;; n = (n + BLOCK - 1) / BLOCK) {
+        sizes[levels++] = n;
+        total += n;
+        if (n <= BLOCK || levels == LEVELS_MAX) break;
+    }
+    rq_fences *f = calloc(1, sizeof *f);
+    uint64_t *ranks = malloc(total * sizeof *ranks);
+    _Atomic uintptr_t *nodes = malloc(sizes[0] * sizeof *nodes);
+    if (f == NULL || ranks == NULL || nodes == NULL) {
+        free(f);
+        free(ranks);
+        free(nodes);
+        return NULL;
+    }
+    f->older = older;
+    f->capacity = sizes[0];
+    f->levels = levels;
+    f->nodes = nodes;
+    for (unsigned k = 0; k < levels; k++) {
+        f->ranks[k] = ranks;
+        ranks += sizes[k];
+    }
+    return f;
+}
+
+void rq_fences_free(rq_fences *f)
+{
+    while (f != NULL) {
+        rq_fences *older = f->older;
+        free(f->ranks[0]);
+        free(f->nodes);
+        free(f);
+        f = older;
+    }
+}
+
+size_t rq_fences_bytes(const rq_fences *f)
+{
+    return sizeof *f + f->capacity * (sizeof(uint64_t) + sizeof(void *)) +
+           f->capacity / (BLOCK - 1) * sizeof(uint64_t);
+}
+
+bool rq_fences_append(rq_fences *f, uint64_t rank, void *node)
+{
+    size_t at = f->counts[0];
+    if (at == f->capacity) return false;
+    atomic_init(&f->nodes[at], (uintptr_t)node);
+    for (unsigned k = 0; k < f->levels; k++) {
+        f->ranks[k][f->counts[k]++] = rank;
+        if (at % BLOCK != 0) break;
+        at /= BLOCK;
+    }
+    return true;
+}
+
+size_t rq_fences_count(const rq_fences *f)
+{
+    return f->counts[0];
+}
+
+size_t rq_fences_before(const rq_fences *f, uint64_t rank)
+{
+    size_t at = 0;
+    for (unsigned k = f->levels; k-- > 0;) {
+        const uint64_t *block = f->ranks[k] + at;
+        size_t n = f->counts[k] - at < BLOCK ? f->counts[k] - at : BLOCK;
+        size_t smaller = 0;
+        if (k == 0) {
+            __builtin_prefetch(&f->nodes[at]);
+            __builtin_prefetch(&f->nodes[at + BLOCK / 2]);
+        }
+        for (size_t i = 0; i < n; i++)
+            smaller += block[i] < rank;
+        if (at + smaller == 0) return 0;
+        at += smaller;
+        if (k > 0) at = (at - 1) * BLOCK;
+    }
+    return at;
+}
+
+uint64_t rq_fences_rank(const rq_fences *f, size_t i)
+{
+    return f->ranks[0][i];
+}
+
+void *rq_fences_node(const rq_fences *f, size_t i)
+{
+    return (void *)(atomic_load_explicit(&f->nodes[i], memory_order_acquire) & ~FORGOTTEN);
+}
+
+bool rq_fences_holds(const rq_fences *f, size_t i)
+{
+    return (atomic_load_explicit(&f->nodes[i], memory_order_acquire) & FORGOTTEN) == 0;
+}
+
+void rq_fences_forget(rq_fences *f, size_t i)
+{
+    atomic_fetch_or_explicit(&f->nodes[i], FORGOTTEN, memory_order_release);
+}
