@@ -11,6 +11,17 @@
 #define RQ_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define RQ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define RQ_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+/* gcc says it by a macro, clang by a feature. */
+#if defined(__SANITIZE_ADDRESS__)
+#define RQ_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RQ_ASAN 1
+#endif
+#endif
+#ifndef RQ_ASAN
+#define RQ_ASAN 0
+#endif
 /* Documents which lock guards a field; not checked by gcc. */
 #define RQ_GUARDED_BY(lock)
 

@@ -16,16 +16,7 @@
 #define PIECE_MIN ((size_t)2 * 1024)
 #define PIECE_MAX ((size_t)1 << 20)
 
-#if defined(__SANITIZE_ADDRESS__)
-#define USE_CHUNKS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define USE_CHUNKS 0
-#endif
-#endif
-#ifndef USE_CHUNKS
-#define USE_CHUNKS 1
-#endif
+#define USE_CHUNKS !RQ_ASAN
 
 typedef struct chunk {
     uint8_t *base;

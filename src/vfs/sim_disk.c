@@ -774,7 +774,7 @@ void rq_sim_fail_at(rq_sim *sim, uint64_t call, rq_err rc)
         d->fails[i].rc = rc;
         return;
     }
-    RQ_ASSERT(!"more than 8 pending failures");
+    RQ_ASSERT(false && "more than 8 pending failures");
 }
 
 void rq_sim_fail_writes(rq_sim *sim, rq_err rc)

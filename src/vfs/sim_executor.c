@@ -14,7 +14,7 @@
 
 #include "vfs/sim_priv.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if RQ_ASAN
 #include <sanitizer/common_interface_defs.h>
 #define FIBER_STACK (2u << 20)
 #else
@@ -120,7 +120,7 @@ static rq_task *queue_take(queue *q, size_t index)
 /* The sanitizers are told of each change of stacks. */
 static void switch_begin(void **fake_stack, const void *bottom, size_t len, void *tsan)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if RQ_ASAN
     __sanitizer_start_switch_fiber(fake_stack, bottom, len);
 #else
     (void)fake_stack;
@@ -136,7 +136,7 @@ static void switch_begin(void **fake_stack, const void *bottom, size_t len, void
 
 static void switch_end(void *fake_stack, const void **bottom, size_t *len)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if RQ_ASAN
     __sanitizer_finish_switch_fiber(fake_stack, bottom, len);
 #else
     (void)fake_stack;
@@ -299,7 +299,7 @@ static void runnable_run(sim_executor *ex, size_t pick)
         fiber_enter(f);
         return;
     }
-    RQ_ASSERT(!"nothing to run");
+    RQ_ASSERT(false && "nothing to run");
 }
 
 static bool step(sim_executor *ex)

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops and streams in memory; see memory_loop.h. */
+#include "memory_loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- loops */
+
+static void post(rq_lane *lane, rq_task *task)
+{
+    rq_loop *loop = RQ_CONTAINER_OF(lane, rq_loop, own);
+    task->next = NULL;
+    *loop->end = task;
+    loop->end = &task->next;
+}
+
+static void run_own(rq_loop *loop)
+{
+    while (loop->tasks != NULL) {
+        rq_task *t = loop->tasks;
+        loop->tasks = t->next;
+        if (loop->tasks == NULL) loop->end = &loop->tasks;
+        t->run(t);
+    }
+}
+
+void memory_loops_init(rq_loops *loops, rq_lane *lane, void (*run)(rq_loop *loop))
+{
+    *loops = (rq_loops){.loop = {.own = {post}, .lane = lane, .run = run == NULL ? run_own : run}};
+    loops->loop.end = &loops->loop.tasks;
+    if (lane == NULL) loops->loop.lane = &loops->loop.own;
+}
+
+unsigned rq_loops_count(const rq_loops *loops)
+{
+    (void)loops;
+    return 1;
+}
+
+rq_loop *rq_loops_get(rq_loops *loops, unsigned index)
+{
+    (void)index;
+    return &loops->loop;
+}
+
+void rq_loops_sync(rq_loops *loops)
+{
+    loops->loop.run(&loops->loop);
+}
+
+unsigned rq_loop_index(const rq_loop *loop)
+{
+    (void)loop;
+    return 0;
+}
+
+rq_lane *rq_loop_lane(rq_loop *loop)
+{
+    return loop->lane;
+}
+
+bool rq_loop_is_current(const rq_loop *loop)
+{
+    (void)loop;
+    return true;
+}
+
+uint64_t rq_loop_now_ns(const rq_loop *loop)
+{
+    return loop->now_ns;
+}
+
+void rq_loop_add_hook(rq_loop *loop, rq_loop_hook *hook)
+{
+    hook->next = loop->hooks;
+    loop->hooks = hook;
+}
+
+/* ---- listeners */
+
+struct rq_listener {
+    const rq_stream_events *events;
+    void *ctx;
+};
+
+rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
+                        rq_error *why)
+{
+    (void)loops;
+    (void)why;
+    rq_listener *l = malloc(sizeof *l);
+    if (l == NULL) abort();
+    *l = (rq_listener){options->events, options->ctx};
+    *ret = l;
+    return RQ_OK;
+}
+
+uint16_t rq_listener_port(const rq_listener *l)
+{
+    (void)l;
+    return 16020;
+}
+
+unsigned rq_listener_connections(const rq_listener *l)
+{
+    (void)l;
+    return 0;
+}
+
+void rq_listener_stop(rq_listener *l, bool streams)
+{
+    (void)l;
+    (void)streams;
+}
+
+void rq_listener_close(rq_listener *l)
+{
+    free(l);
+}
+
+/* ---- streams */
+
+void rq_stream_set_user(rq_stream *s, void *user)
+{
+    s->user = user;
+}
+
+void *rq_stream_user(const rq_stream *s)
+{
+    return s->user;
+}
+
+rq_loop *rq_stream_loop(const rq_stream *s)
+{
+    return s->loop;
+}
+
+const rq_peer *rq_stream_peer(const rq_stream *s)
+{
+    return &s->peer;
+}
+
+rq_buf *rq_stream_out(rq_stream *s)
+{
+    return &s->out;
+}
+
+void rq_stream_written(rq_stream *s)
+{
+    (void)s;
+}
+
+rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len)
+{
+    return rq_buf_append(&s->out, bytes, len);
+}
+
+rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b)
+{
+    rq_err rc = rq_buf_append(&s->out, b->ptr, b->len);
+    rq_buf_clear(b);
+    return rc;
+}
+
+void rq_stream_take_spare(rq_stream *s, rq_buf *b)
+{
+    (void)s;
+    *b = (rq_buf){0};
+}
+
+void rq_stream_keep_spare(rq_stream *s, rq_buf *b)
+{
+    (void)s;
+    rq_buf_clear(b);
+}
+
+size_t rq_stream_out_pending(const rq_stream *s)
+{
+    return s->out.len;
+}
+
+void rq_stream_pause(rq_stream *s)
+{
+    s->paused = true;
+}
+
+void rq_stream_resume(rq_stream *s)
+{
+    s->paused = false;
+}
+
+bool rq_stream_paused(const rq_stream *s)
+{
+    return s->paused;
+}
+
+void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
+{
+    (void)s;
+    (void)due_ns;
+}
+
+void rq_stream_finish(rq_stream *s)
+{
+    s->closing = true;
+}
+
+void rq_stream_close(rq_stream *s, rq_err why)
+{
+    (void)why;
+    s->closing = true;
+}
+
+bool rq_stream_closing(const rq_stream *s)
+{
+    return s->closing;
+}
+
+void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t step)
+{
+    while (len > 0 && !s->closing) {
+        if (s->paused) { /* the client takes its answers */
+            rq_buf_reset(&s->out);
+            s->events->on_drain(s);
+            s->loop->run(s->loop);
+            if (s->paused) return;
+        }
+        size_t room = 0;
+        uint8_t *p = s->events->on_buffer(s, &room);
+        if (p == NULL) {
+            s->paused = true;
+            s->loop->run(s->loop);
+            return;
+        }
+        size_t n = len < step ? len : step;
+        if (n > room) n = room;
+        memcpy(p, bytes, n);
+        s->events->on_read(s, n);
+        s->loop->run(s->loop);
+        bytes += n;
+        len -= n;
+    }
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Event loops without sockets, for fuzz targets: one loop on this thread, a listener that accepts
+ * nothing, streams that are fed from memory and whose output is kept. It stands in for
+ * rpc/loop.c at link time; the connections above it do not notice.
+ */
+#ifndef RQ_FUZZ_MEMORY_LOOP_H
+#define RQ_FUZZ_MEMORY_LOOP_H
+
+#include "rpc/loop.h"
+#include "rpc/stream.h"
+
+struct rq_loop {
+    rq_lane own; /* tasks wait here when no other lane is given */
+    rq_task *tasks;
+    rq_task **end;
+    rq_lane *lane; /* what posts to the loop */
+    rq_loop_hook *hooks;
+    uint64_t now_ns; /* 0, long ago: calls with a time-out are expired */
+    void (*run)(struct rq_loop *loop);
+};
+
+struct rq_loops {
+    rq_loop loop;
+};
+
+struct rq_stream {
+    rq_loop *loop;
+    const rq_stream_events *events;
+    void *user;
+    rq_peer peer;
+    rq_buf out;
+    bool paused, closing;
+};
+
+/* `lane` NULL: tasks run on a lane of the loop's own. `run` runs what was posted until nothing is
+ * left; NULL: what does so for the own lane. */
+void memory_loops_init(rq_loops *loops, rq_lane *lane, void (*run)(rq_loop *loop));
+
+/* Gives the connection what it asks for, at most `step` bytes at a time, until the bytes are spent
+ * or it reads no more. Output is thrown away when it stands in the way. */
+void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t step);
+
+#endif
