@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that are not HBase's own: gohbase (plain, and with snappy cell blocks) and asynchbase.
+"""Clients that are not HBase's own: gohbase (plain, and with snappy cell blocks), asynchbase, OpenTSDB.
 
     others.py                  starts build/rorqual (or RORQUAL) on a temporary folder
     ZK=host:port others.py     tests a server that runs already; PEER=hbase leaves snappy out, which a real
                                HBase without Hadoop's native library does not speak
 
-gohbase needs Go (Debian: golang-go) and, once, the Go module proxy. Ends with 'N passed, N failed'.
+ONLY_OTHER=opentsdb (a list) picks some. gohbase needs Go (Debian: golang-go) and, once, the Go module proxy. Ends with 'N passed, N failed'.
 """
 import os
 import pathlib
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+from opentsdb import opentsdb
 from rorqual import BINARY, JAVA, ROOT, Report, Server, build_java, fail_hard, java
 
 GO = ROOT / "tests/go"
@@ -66,8 +67,23 @@ def main():
                 fail_hard(f"no server at {BINARY}")
             server = Server(folder / "data", folder / "server.log")
             zk = server.zk
-        gohbase(report, zk, folder)
-        asynchbase(report, zk, folder)
+
+        def restart():
+            """A server that runs already stays; ours dies and comes back, on other ports."""
+            nonlocal server
+            if not server:
+                return zk
+            report.outcome("server/kill -9", server.kill())
+            server = Server(folder / "data", folder / "server.log")
+            return server.zk
+
+        only = os.environ.get("ONLY_OTHER", "gohbase,asynchbase,opentsdb").split(",")
+        if "gohbase" in only:
+            gohbase(report, zk, folder)
+        if "asynchbase" in only:
+            asynchbase(report, zk, folder)
+        if "opentsdb" in only:
+            opentsdb(report, zk, folder, restart)
         if server:
             report.outcome("server/stops cleanly", server.stop())
     return report.finish()

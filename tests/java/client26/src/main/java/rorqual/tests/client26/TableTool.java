@@ -6,10 +6,11 @@ import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptor;
 import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
+import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
 import org.apache.hadoop.hbase.regionserver.BloomType;
 
-/** Tables for clients that make none: {@code create NAME FAMILY,… [SPLIT,…]}, {@code drop NAME}. */
+/** Tables for clients that make none: {@code create NAME FAMILY[:COMPRESSION],… [SPLIT,…]}, {@code drop NAME}. */
 public final class TableTool {
     private TableTool() {}
 
@@ -29,8 +30,10 @@ public final class TableTool {
     }
 
     /** As OpenTSDB's script makes them. */
-    private static ColumnFamilyDescriptor family(String name) {
-        return ColumnFamilyDescriptorBuilder.newBuilder(Text.b(name)).setBloomFilterType(BloomType.ROW)
+    private static ColumnFamilyDescriptor family(String text) {
+        String[] parts = text.split(":");
+        Compression.Algorithm compression = Compression.Algorithm.valueOf(parts.length > 1 ? parts[1] : "NONE");
+        return ColumnFamilyDescriptorBuilder.newBuilder(Text.b(parts[0])).setCompressionType(compression).setBloomFilterType(BloomType.ROW)
             .setDataBlockEncoding(DataBlockEncoding.DIFF).setMaxVersions(1).build();
     }
 }
