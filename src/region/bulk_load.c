@@ -356,7 +356,10 @@ static rq_err make_visible(const loading *l, rq_error *why)
 {
     rq_region *r = l->region;
     if (l->lsn != 0) {
-        rq_err rc = rq_wal_wait_blocking(r->engine->wal, l->lsn, true);
+        rq_err rc;
+        do /* the files are loaded: to say that they are not would make the client come back */
+            rc = rq_wal_wait_blocking(r->engine->wal, l->lsn, true);
+        while (rc == RQ_E_NO_SPACE && !rq_region_is_closing(r));
         if (rc != RQ_OK) return rq_fail(why, rc, "the log failed: %s", rq_err_text(rc));
     }
     rq__region_raise_read_point(r, l->visible_at);

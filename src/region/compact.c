@@ -10,6 +10,7 @@
  */
 #include "region/engine_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct compaction {
@@ -94,6 +95,18 @@ static rq_err write_file(compaction *c, rq_error *why)
     return RQ_OK;
 }
 
+/* --- the inputs leave ------------------------------------------------------------------------- */
+
+static void note_unarchived(rq__region_store *s, const char *name)
+{
+    rq__name_list *l = &s->unarchived;
+    void *more = realloc(l->names, (l->count + 1) * sizeof *l->names);
+    if (more == NULL) return; /* it stays until the region opens again */
+    l->names = more;
+    snprintf(l->names[l->count++], sizeof l->names[0], "%s", name);
+    atomic_store(&s->has_unarchived, true);
+}
+
 static void archive_inputs(const compaction *c)
 {
     rq_region *r = c->store->region;
@@ -101,10 +114,26 @@ static void archive_inputs(const compaction *c)
     rq_slice family = rq_store_schema(c->store->store)->name;
     for (size_t i = 0; i < c->choice.count; i++) {
         rq_error why = {0};
-        if (rq__archive_file(r->env.vfs, &r->info, family, files[i].name, &why) != RQ_OK)
-            rq_log_warn(r->env.log, "region", "%s: %s stays until the next open: %s",
-                        r->info.encoded, files[i].name, why.message);
+        if (rq__archive_file(r->env.vfs, &r->info, family, files[i].name, &why) == RQ_OK) continue;
+        rq_log_warn(r->env.log, "region", "%s: %s is archived later: %s", r->info.encoded,
+                    files[i].name, why.message);
+        note_unarchived(c->store, files[i].name);
     }
+}
+
+static void archive_again(rq__region_store *s)
+{
+    rq_region *r = s->region;
+    rq__name_list old = s->unarchived;
+    if (old.count == 0) return;
+    s->unarchived = (rq__name_list){0};
+    atomic_store(&s->has_unarchived, false);
+    rq_slice family = rq_store_schema(s->store)->name;
+    for (size_t i = 0; i < old.count; i++) {
+        rq_err rc = rq__archive_file(r->env.vfs, &r->info, family, old.names[i], NULL);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) note_unarchived(s, old.names[i]);
+    }
+    free(old.names);
 }
 
 static void note_done(const compaction *c, uint64_t bytes)
@@ -180,6 +209,7 @@ void rq__region_compact_task(rq_task *task)
     rq_engine *e = r->engine;
     int wanted;
     while ((wanted = atomic_exchange(&s->wanted, 0)) != 0 && !atomic_load(&r->stop)) {
+        archive_again(s);
         if (compact_once(s, wanted == 2)) {
             rq__store_want(s, 1);
             rq__engine_grown(e, r);
@@ -203,6 +233,7 @@ void rq__store_want(rq__region_store *s, int wanted)
 
 static bool is_worth_a_look(rq__region_store *s)
 {
+    if (atomic_load(&s->has_unarchived)) return true;
     const rq_store_version *v = referenced_version(s);
     bool worth = rq_compaction_is_worth_a_look(
         &s->compaction, v->files, v->file_count, rq_store_schema(s->store),

@@ -253,8 +253,10 @@ static void look_at_regions(rq_engine *e, bool age, bool compactions)
 static void resume_flushes(rq_engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    for (rq_region *r = e->regions; r != NULL; r = r->next)
+    for (rq_region *r = e->regions; r != NULL; r = r->next) {
         rq__region_resume_flush(r);
+        rq__region_retry_flush(r);
+    }
     pthread_mutex_unlock(&e->lock);
 }
 

@@ -286,7 +286,7 @@ static rq_err make_durable(flush *f, rq_error *why)
     rq_region *r = f->region;
     if (f->lsn != 0) {
         rq_err rc = rq_wal_wait_blocking(r->engine->wal, f->lsn, true);
-        if (rc != RQ_OK) return rq_fail(why, rc, "the log failed: %s", rq_err_text(rc));
+        if (rc != RQ_OK) return rq_fail(why, rc, "the log: %s", rq_err_text(rc));
     }
     rq__region_raise_read_point(r, f->seqid);
     return RQ_OK;
@@ -336,6 +336,19 @@ static rq_err run(flush *f, rq_error *why)
     return RQ_OK;
 }
 
+/* What failed is in memory and in the log, and would stay there until the next writes: it is tried
+ * again every second, and said once, not each time. */
+static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
+{
+    rq_err before = (rq_err)atomic_exchange(&r->flush_rc, (int)rc);
+    atomic_store(&r->flush_again, rc != RQ_OK);
+    if (rc != RQ_OK && rc != before)
+        rq_log_warn(r->env.log, "region", "%s: flush failed, and is tried again: %s",
+                    r->info.encoded, why->message);
+    if (rc == RQ_OK && before != RQ_OK)
+        rq_log_info(r->env.log, "region", "%s: flushed after all", r->info.encoded);
+}
+
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why)
 {
@@ -350,6 +363,7 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
     rq__gate_leave(&r->flush_gate, r->env.executor);
     if (rc == RQ_OK && ret_flushed != NULL) *ret_flushed = f.count > 0;
     clear(&f);
+    note_outcome(r, rc, &own);
     if (rc == RQ_OK) rq__engine_poke_held(r->engine);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
@@ -370,6 +384,7 @@ rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_erro
 
 void rq__region_request_flush(rq_region *r)
 {
+    if (atomic_load_explicit(&r->flush_again, memory_order_relaxed)) return; /* the tick asks */
     if (atomic_exchange_explicit(&r->flush_requested, true, memory_order_acq_rel)) return;
     rq_region_ref(r);
     if (!rq__region_enter(r)) {
@@ -379,6 +394,11 @@ void rq__region_request_flush(rq_region *r)
     }
     atomic_fetch_add_explicit(&r->engine->flush_queue, 1, memory_order_relaxed);
     r->env.executor->submit(r->env.executor, RQ_POOL_FLUSH, &r->flush_task);
+}
+
+void rq__region_retry_flush(rq_region *r)
+{
+    if (atomic_exchange(&r->flush_again, false)) rq__region_request_full_flush(r);
 }
 
 void rq__region_request_full_flush(rq_region *r)
@@ -425,13 +445,8 @@ void rq__region_resume_flush(rq_region *r)
 static void flush_in_background(rq_region *r)
 {
     bool everything = atomic_exchange(&r->flush_everything, false);
-    rq_error why = {0};
-    rq_err rc = rq__region_flush(r, everything ? RQ__FLUSH_ALL : RQ__FLUSH_BY_POLICY, (rq_slice){0},
-                                 NULL, &why);
-    if (rc != RQ_OK) {
-        rq_log_warn(r->env.log, "region", "%s: flush failed: %s", r->info.encoded, why.message);
-        return;
-    }
+    rq__flush_what what = everything ? RQ__FLUSH_ALL : RQ__FLUSH_BY_POLICY;
+    if (rq__region_flush(r, what, (rq_slice){0}, NULL, NULL) != RQ_OK) return; /* it was said */
     rq_region_compact_if_due(r);
     rq__engine_grown(r->engine, r);
 }

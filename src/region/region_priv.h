@@ -62,6 +62,11 @@ typedef enum rq__region_state {
     RQ__REGION_FAILED, /* log or files failed: nothing more is acknowledged */
 } rq__region_state;
 
+typedef struct rq__name_list {
+    char (*names)[RQ_STORE_FILE_NAME_MAX + 1];
+    size_t count;
+} rq__name_list;
+
 /* A store with what the region keeps about it. */
 typedef struct rq__region_store {
     rq_store *store;                   /* const */
@@ -71,6 +76,10 @@ typedef struct rq__region_store {
     _Atomic int wanted;    /* 0 nothing, 1 look for a minor one, 2 a major one on request */
     _Atomic int postponed; /* as wanted, until open reads see all files */
     _Atomic int running;   /* 0 none, 1 minor, 2 major: the Admin API's answer */
+    /* Inputs that were replaced and could not be archived (a full disk): tried again. The store's
+     * compaction task alone. */
+    rq__name_list unarchived;
+    _Atomic bool has_unarchived;
     rq_task task;
     rq_region *region;
 } rq__region_store;
@@ -138,6 +147,7 @@ struct rq_region {
     rq__nonces nonces;
     struct rq_write *held_first, *held_last; /* writes that wait for memory */
     uint64_t memstore_heap;                  /* as told to the engine */
+    bool log_is_full;                        /* the log had no place for the last record */
 
     /* atomic: */
     _Atomic uint64_t read_point;
@@ -151,6 +161,8 @@ struct rq_region {
     _Atomic bool flush_requested;
     _Atomic bool flush_everything;   /* the next one: all families, not by policy */
     _Atomic bool flush_waits;        /* for a compaction: too many files */
+    _Atomic bool flush_again;        /* the last one failed; the engine's tick asks for the next */
+    _Atomic int flush_rc;            /* rq_err of the last one */
     uint64_t flush_waits_since_ns;   /* the flush task's; 0: it does not */
     _Atomic uint64_t active_bytes;   /* heap of the active segments */
     _Atomic int64_t oldest_write_ms; /* since when the memstore holds cells; 0: it does not */
@@ -250,6 +262,8 @@ rq_err rq__region_commit(rq_region *r, const rq__store_change *changes, size_t c
 rq_err rq__region_mark_in_use(rq_region *r, rq_error *why);
 /* A flush that waits for a compaction looks again. Any thread. */
 void rq__region_resume_flush(rq_region *r);
+/* One that failed is asked for again. Any thread. */
+void rq__region_retry_flush(rq_region *r);
 /* Looks whether the store needs a compaction and queues one. */
 void rq__store_request_compaction(rq__region_store *s, int wanted);
 /* Only notes the wish: for the task that is running. */

@@ -25,6 +25,9 @@
 
 #define GROUP_BYTES_MAX ((size_t)256 * 1024)
 #define GROUP_ROOM_KEPT 1024 /* cells; larger arrays are freed after use */
+/* A full disk is waited for only so long that flushes could have freed log segments: a client waits
+ * no longer than hbase.rpc.timeout, and would never be told why. */
+#define NO_SPACE_WAIT_NS ((uint64_t)5 * 1000 * 1000 * 1000)
 
 /* A batch waiting for a block. */
 typedef struct parked {
@@ -47,7 +50,7 @@ typedef struct batch {
     rq_lsn need_sync;
     rq_latch *latch; /* rq_region_write_sync: waits itself */
     parked *parked;
-    uint64_t held_until_ns; /* 0: was never held */
+    uint64_t held_since_ns; /* 0: was never held */
 } batch;
 
 _Static_assert(sizeof(batch) <= sizeof(((rq_write *)NULL)->state), "rq_write.state is too small");
@@ -107,7 +110,12 @@ static void fail_unacknowledged(rq_write *w, rq_err rc)
         rq_row_op *op = &w->ops[i];
         if (op->rc != RQ_OK) continue;
         op->why.code = RQ_OK;
-        op->rc = rq_fail(&op->why, rc, "the log failed: %s", rq_err_text(rc));
+        /* It may count yet; a client comes back with the same op and nonce. */
+        if (rc == RQ_E_NO_SPACE)
+            op->rc = rq_fail(&op->why, RQ_E_REGION_TOO_BUSY,
+                             "no space left on the server's disk: the log waits for it");
+        else
+            op->rc = rq_fail(&op->why, rc, "the log failed: %s", rq_err_text(rc));
         op->processed = false;
     }
 }
@@ -249,6 +257,7 @@ rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint
     if (g->count == 0) return RQ_OK;
     uint64_t seqid = r->staged_seqid + 1;
     rq_err rc = stage(r, now_ms, nonce_group, nonce, seqid);
+    r->log_is_full = rc == RQ_E_NO_SPACE;
     if (rc != RQ_OK) {
         rq__group_rollback(r, 0);
         return rq_fail(why, rc, "the log refused a record: %s", rq_err_text(rc));
@@ -376,8 +385,20 @@ static bool over_limit(const rq_region *r)
                r->engine->memstore_high;
 }
 
+/* A client comes back after RegionTooBusyException, as after any exception that is none of
+ * DoNotRetryIOException's, and does not ask meta where the region is. HBASE: ClientExceptionsUtil.
+ */
 static rq_err too_busy(const rq_region *r, rq_error *why)
 {
+    if (r->log_is_full)
+        return rq_fail(why, RQ_E_REGION_TOO_BUSY,
+                       "no space left on the server's disk: the log cannot grow, regionName=%s",
+                       r->info.encoded);
+    if (atomic_load_explicit(&r->flush_rc, memory_order_relaxed) == RQ_E_NO_SPACE)
+        return rq_fail(why, RQ_E_REGION_TOO_BUSY,
+                       "no space left on the server's disk: the memstore cannot be flushed, "
+                       "regionName=%s",
+                       r->info.encoded);
     return rq_fail(why, RQ_E_REGION_TOO_BUSY, "Over memstore limit=%.1f M, regionName=%s",
                    (double)r->blocking_bytes / (1 << 20), r->info.encoded);
 }
@@ -386,8 +407,7 @@ static rq_err too_busy(const rq_region *r, rq_error *why)
 static void hold(rq_region *r, batch *b)
 {
     rq_write *w = write_of(b);
-    if (b->held_until_ns == 0)
-        b->held_until_ns = r->env.executor->now_ns(r->env.executor) + r->engine->busy_wait_ns;
+    if (b->held_since_ns == 0) b->held_since_ns = r->env.executor->now_ns(r->env.executor);
     w->next = NULL;
     if (r->held_last != NULL)
         r->held_last->next = w;
@@ -575,18 +595,26 @@ static void run_enqueued(rq_region *r, rq__work *work)
     run_batch(r, RQ_CONTAINER_OF(work, batch, work), false);
 }
 
+static uint64_t longest_wait_ns(const rq_region *r)
+{
+    uint64_t busy = r->engine->busy_wait_ns;
+    bool full = r->log_is_full || atomic_load(&r->flush_rc) == RQ_E_NO_SPACE;
+    return full && busy > NO_SPACE_WAIT_NS ? NO_SPACE_WAIT_NS : busy;
+}
+
 void rq__region_retry_held(rq_region *r)
 {
     rq_write *w = r->held_first;
     r->held_first = r->held_last = NULL;
     uint64_t now = r->env.executor->now_ns(r->env.executor);
+    uint64_t longest = longest_wait_ns(r);
     bool closing = rq__region_state_now(r) != RQ__REGION_OPEN;
     while (w != NULL) {
         rq_write *next = w->next;
         batch *b = batch_of(w);
         atomic_fetch_sub_explicit(&r->held, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&r->engine->held_writes, 1, memory_order_relaxed);
-        if (!closing && now >= b->held_until_ns) {
+        if (!closing && now - b->held_since_ns >= longest) {
             rq_error why = {0};
             rq_err rc = too_busy(r, &why);
             atomic_fetch_add_explicit(&r->engine->refused_writes, 1, memory_order_relaxed);

@@ -66,6 +66,12 @@ void rq_sim_fail_at(rq_sim *sim, uint64_t call, rq_err rc);
 /* Each call that writes, creates or syncs fails with `rc` from now on (with RQ_E_NO_SPACE syncs go
  * on); RQ_OK: no more. */
 void rq_sim_fail_writes(rq_sim *sim, rq_err rc);
+/* From now on all files together may take that many bytes: what would take more stops there with
+ * RQ_E_NO_SPACE, what has its place may be overwritten, synced and removed. Less than what is there
+ * is fine. 0: as many as they like. A restart changes nothing about it. */
+void rq_sim_quota(rq_sim *sim, uint64_t bytes);
+/* Bytes taken, as the quota counts them. */
+uint64_t rq_sim_used(const rq_sim *sim);
 /* Applies the losses and lets calls through again. Without a cut before, it is one. Open files of
  * before fail for ever; locks are free. REQUIRES: no task is queued (armed timers are dropped). */
 void rq_sim_restart(rq_sim *sim);

@@ -61,6 +61,7 @@ struct sim_disk {
     bool cut;
     bool trace;
     rq_err fail_writes;
+    uint64_t quota; /* bytes all files may take together; 0: as many as they like */
     struct {
         uint64_t call;
         rq_err rc;
@@ -164,6 +165,44 @@ static void bytes_touch(sim_disk *d, inode *n, uint64_t off, uint64_t len)
         n->dirty_count++;
         d->dirty_total++;
     }
+}
+
+/* --- space: a sector for each file or folder, and the sectors up to its end. What is inside a
+ * file's size has its place. -------------------------------------------------------------- */
+
+static uint64_t sectors_bytes(uint64_t size)
+{
+    return (size + SECTOR - 1) / SECTOR * SECTOR;
+}
+
+static uint64_t bytes_used(const sim_disk *d)
+{
+    uint64_t used = 0;
+    for (const inode *n = d->inodes; n != NULL; n = n->next)
+        used += SECTOR + sectors_bytes(n->size);
+    return used;
+}
+
+static uint64_t bytes_free(const sim_disk *d)
+{
+    if (d->quota == 0) return UINT64_MAX;
+    uint64_t used = bytes_used(d);
+    return used < d->quota ? d->quota - used : 0;
+}
+
+/* Of a write up to `end`, where it has to stop. */
+static uint64_t end_with_room(const sim_disk *d, const inode *n, uint64_t end)
+{
+    uint64_t placed = sectors_bytes(n->size);
+    if (end <= placed) return end;
+    uint64_t room = bytes_free(d);
+    return end - placed <= room ? end : placed + room / SECTOR * SECTOR;
+}
+
+static rq_err no_space(rq_error *why, const char *verb, const char *path)
+{
+    return rq_fail(why, RQ_E_NO_SPACE, "cannot %s %s: no space left on the simulated disk", verb,
+                   path);
 }
 
 static rq_err bytes_write(sim_disk *d, inode *n, const void *bytes, uint64_t len, uint64_t off)
@@ -384,6 +423,7 @@ static rq_err create(sim_disk *d, const char *path, bool is_dir, inode **ret, rq
     if (parent == NULL) return rq_fail(why, RQ_E_NOT_FOUND, "cannot create %s: no folder", path);
     if (dir_child(parent, name, strlen(name)) != NULL)
         return rq_fail(why, RQ_E_EXISTS, "cannot create %s: it exists", path);
+    if (bytes_free(d) < SECTOR) return no_space(why, "create", path);
     inode *n = inode_new(d, is_dir);
     if (n == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     n->mtime_ms = d->sim->env.executor->now_ms(d->sim->env.executor);
@@ -483,7 +523,14 @@ static rq_err disk_write(rq_file *base, const void *buf, size_t len, uint64_t of
     fate how = file_begin((sim_file *)base, "write", true, &n, &rc, why);
     if (how == FATE_FAIL) return rc;
     n->mtime_ms = d->sim->env.executor->now_ms(d->sim->env.executor);
-    if (how == FATE_RUN) return bytes_write(d, n, buf, len, off);
+    uint64_t end = end_with_room(d, n, off + len);
+    size_t fits = end >= off + len ? len : end > off ? (size_t)(end - off) : 0;
+    if (how == FATE_RUN && fits == len) return bytes_write(d, n, buf, len, off);
+    if (how == FATE_RUN) { /* as far as it goes, like a real one */
+        rq_err some = bytes_write(d, n, buf, fits, off);
+        return some != RQ_OK ? some : no_space(why, "write", ((sim_file *)base)->path);
+    }
+    len = fits;
     rq_err partly = bytes_write(d, n, buf, rq_random_below(&d->random, len + 1), off);
     (void)partly;
     return rc;
@@ -601,6 +648,7 @@ static rq_err link_name(sim_disk *d, const char *from, const char *to, rq_error 
     if (n->is_dir) return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: a folder", from);
     if (dir_child(parent, name, strlen(name)) != NULL)
         return rq_fail(why, RQ_E_EXISTS, "cannot link %s: it exists", to);
+    if (bytes_free(d) < SECTOR) return no_space(why, "link", to); /* its folder may have to grow */
     return entry_set(d, parent, name, n);
 }
 
@@ -780,6 +828,16 @@ void rq_sim_fail_at(rq_sim *sim, uint64_t call, rq_err rc)
 void rq_sim_fail_writes(rq_sim *sim, rq_err rc)
 {
     sim->disk->fail_writes = rc;
+}
+
+void rq_sim_quota(rq_sim *sim, uint64_t bytes)
+{
+    sim->disk->quota = bytes;
+}
+
+uint64_t rq_sim_used(const rq_sim *sim)
+{
+    return bytes_used(sim->disk);
 }
 
 bool rq_sim_flip_bit(rq_sim *sim, const char *path, uint64_t offset, unsigned bit)

@@ -591,6 +591,24 @@ static bool lane_step(rq_wal *wal)
     return false;
 }
 
+/*
+ * Bytes that were staged before the disk was found full stay in the ring and are written some day.
+ * Who waits for them is told after a while that this may take time: a client comes back, and a
+ * closing need not wait for somebody to make room. True: waiters are to be looked through.
+ */
+static bool patience_is_over(rq_wal *wal)
+{
+    bool stuck = !rq__wal_has_failed(wal) && (wal->no_space || wal->broken == RQ_E_NO_SPACE);
+    if (!stuck)
+        wal->stuck_since_ns = 0;
+    else if (wal->stuck_since_ns == 0)
+        wal->stuck_since_ns = now_ns(wal);
+    bool over = stuck && now_ns(wal) - wal->stuck_since_ns >= RQ_WAL_PATIENCE_NS;
+    rq_lsn above = !over ? UINT64_MAX : wal->broken != RQ_OK ? wal->synced : wal->written;
+    atomic_store_explicit(&wal->stuck_above, above, memory_order_release);
+    return over;
+}
+
 static void lane_loop(rq_wal *wal)
 {
     wal->lane_running = true;
@@ -604,6 +622,7 @@ static void lane_loop(rq_wal *wal)
         if (!wal->push_wanted) break;
     }
     wal->lane_running = false;
+    bool tell = patience_is_over(wal);
     rq__wal_arm_timer(wal);
     bool press =
         rq__wal_live_bytes(wal) > wal->options.max_log_bytes &&
@@ -611,6 +630,7 @@ static void lane_loop(rq_wal *wal)
     wal->pressed_oldest = wal->oldest->number;
     wal->pressed_newest = wal->newest->number;
     pthread_mutex_unlock(&wal->mutex);
+    if (tell) rq__wal_complete(wal, NULL);
     if (press) rq__wal_press(wal);
 }
 

@@ -22,6 +22,17 @@ static rq_err failed_of(const rq_wal *wal)
     return (rq_err)atomic_load_explicit(&wal->failed, memory_order_acquire);
 }
 
+/* What a waiter of that level is told if it is given up; RQ_OK: it is not. The failure is looked at
+ * first: what was acknowledged before it is still acknowledged. */
+static rq_err verdict_of(const rq_wal *wal, int level, const rq_wal_waiter *w)
+{
+    rq_err failed = failed_of(wal);
+    if (w->upto <= mark_of(wal, level)) return RQ_OK;
+    if (failed != RQ_OK) return failed;
+    return w->upto > atomic_load_explicit(&wal->stuck_above, memory_order_acquire) ? RQ_E_NO_SPACE
+                                                                                   : RQ_OK;
+}
+
 /* 1: acknowledged only once synced. */
 static int level_of(const rq_wal *wal, bool synced)
 {
@@ -82,37 +93,71 @@ void rq_wal_leave(rq_wal_member *m)
 /* REQUIRES: m->mutex. */
 static bool anything_done(const rq_wal_member *m)
 {
-    if (m->waiting[0].head == NULL && m->waiting[1].head == NULL) return false;
-    if (failed_of(m->wal) != RQ_OK) return true;
     for (int i = 0; i < 2; i++) {
         const rq_wal_waiter *w = m->waiting[i].head;
-        if (w != NULL && w->upto <= mark_of(m->wal, i)) return true;
+        if (w == NULL) continue;
+        /* The last one is the first whom a full disk keeps waiting. */
+        if (w->upto <= mark_of(m->wal, i) || verdict_of(m->wal, i, m->waiting[i].last) != RQ_OK)
+            return true;
     }
     return false;
+}
+
+/* REQUIRES: m->mutex. Takes what is acknowledged from the list's head … */
+static rq_wal_waiter **take_acknowledged(rq_wal_member *m, int level, rq_wal_waiter **tail,
+                                         uint32_t *taken)
+{
+    struct waiter_list *list = &m->waiting[level];
+    rq_lsn mark = mark_of(m->wal, level);
+    while (list->head != NULL && list->head->upto <= mark) {
+        rq_wal_waiter *w = list->head;
+        list->head = w->next;
+        w->next = NULL;
+        *tail = w;
+        tail = &w->next;
+        ++*taken;
+    }
+    if (list->head == NULL) list->last = NULL;
+    return tail;
+}
+
+/* … and what is given up from its end. */
+static rq_wal_waiter **take_given_up(rq_wal_member *m, int level, rq_wal_waiter **tail,
+                                     uint32_t *taken, rq_err *ret_rc)
+{
+    struct waiter_list *list = &m->waiting[level];
+    if (list->last == NULL) return tail;
+    rq_err verdict = verdict_of(m->wal, level, list->last);
+    if (verdict == RQ_OK) return tail;
+    /* It may be taken back meanwhile: who is behind one that is given up is so too. */
+    rq_wal_waiter *before = NULL;
+    rq_wal_waiter **at = &list->head;
+    while (*at != list->last && verdict_of(m->wal, level, *at) == RQ_OK) {
+        before = *at;
+        at = &before->next;
+    }
+    *ret_rc = verdict;
+    for (rq_wal_waiter *w = *at; w != NULL; w = w->next) {
+        *tail = w;
+        tail = &w->next;
+        ++*taken;
+    }
+    *at = NULL;
+    list->last = before;
+    return tail;
 }
 
 void rq__wal_member_run_done(rq_wal_member *m)
 {
     if (atomic_load_explicit(&m->count, memory_order_relaxed) == 0) return;
-    rq_wal_waiter *done[2] = {0}; /* acknowledged, and failed */
+    rq_wal_waiter *done[2] = {0}; /* acknowledged, and given up */
     rq_wal_waiter **tail[2] = {&done[0], &done[1]};
+    rq_err rc = RQ_OK;
     uint32_t taken = 0;
     pthread_mutex_lock(&m->mutex);
-    /* Failure first: what was acknowledged before it is still acknowledged. */
-    rq_err failed = failed_of(m->wal);
     for (int i = 0; i < 2; i++) {
-        rq_lsn mark = mark_of(m->wal, i);
-        struct waiter_list *list = &m->waiting[i];
-        while (list->head != NULL && (list->head->upto <= mark || failed != RQ_OK)) {
-            rq_wal_waiter *w = list->head;
-            int which = w->upto <= mark ? 0 : 1;
-            list->head = w->next;
-            w->next = NULL;
-            *tail[which] = w;
-            tail[which] = &w->next;
-            taken++;
-        }
-        if (list->head == NULL) list->last = NULL;
+        tail[1] = take_given_up(m, i, tail[1], &taken, &rc);
+        tail[0] = take_acknowledged(m, i, tail[0], &taken);
     }
     atomic_fetch_sub_explicit(&m->count, taken, memory_order_relaxed);
     pthread_mutex_unlock(&m->mutex);
@@ -121,7 +166,7 @@ void rq__wal_member_run_done(rq_wal_member *m)
         for (rq_wal_waiter *w = done[which]; w != NULL; w = next) {
             next = w->next;
             w->next = NULL;
-            w->run(w, which == 0 ? RQ_OK : failed);
+            w->run(w, which == 0 ? RQ_OK : rc);
         }
     }
 }

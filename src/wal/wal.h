@@ -115,7 +115,9 @@ void rq_wal_push(rq_wal *wal, rq_wal_member *self);
 typedef struct rq_wal_waiter {
     struct rq_wal_waiter *next;
     rq_lsn upto;
-    /* RQ_OK, or why the record will never be acknowledged. Then the waiter is its owner's again. */
+    /* RQ_OK; RQ_E_NO_SPACE: the disk is full since a while, and the record is written some day, if
+     * the log does not end before; else why it will never be acknowledged. The waiter is its
+     * owner's again. */
     void (*run)(struct rq_wal_waiter *w, rq_err rc);
 } rq_wal_waiter;
 

@@ -32,7 +32,9 @@
 #define RQ_WAL_BUCKETS 1024
 #define RQ_WAL_BACKGROUND_SYNC_BYTES (4u << 20) /* HANDOVER: unsynced bytes that start a sync */
 #define RQ_WAL_IDLE_NS 1000000000u              /* bytes nobody waits for are synced after it */
-#define RQ_WAL_RETRY_NS 100000000u              /* between attempts when the disk is full */
+/* How long a full disk keeps who waits for the log waiting before he is told. */
+#define RQ_WAL_PATIENCE_NS ((uint64_t)5 * 1000 * 1000 * 1000)
+#define RQ_WAL_RETRY_NS 100000000u /* between attempts when the disk is full */
 #define RQ_WAL_REPAIR_TRIES 2
 
 typedef struct segment segment;
@@ -140,9 +142,12 @@ struct rq_wal {
     bool prewriting; /* the lane fills behind write_segment's prewritten */
     bool timed_out;  /* the idle timer fired */
     bool timer_armed;
-    bool no_space;        /* stage refuses what does not fit into what is there */
-    uint64_t retry_at_ns; /* 0: nothing to try again */
-    rq_err broken;        /* a write or sync failed; the lane repairs */
+    bool no_space;           /* stage refuses what does not fit into what is there */
+    uint64_t retry_at_ns;    /* 0: nothing to try again */
+    uint64_t stuck_since_ns; /* the disk is full since then; 0: it is not */
+    /* Waiters above it are told RQ_E_NO_SPACE at the lane's next attempt; UINT64_MAX: nobody is. */
+    _Atomic rq_lsn stuck_above;
+    rq_err broken; /* a write or sync failed; the lane repairs */
     bool broken_by_sync;
     uint64_t pressed_oldest, pressed_newest; /* the chain when on_pressure was last called */
     bool replayed;

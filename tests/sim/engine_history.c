@@ -22,6 +22,20 @@ static bool is_excused(const history *h)
     return h->faults || rq_sim_is_cut(h->sim);
 }
 
+/* What a full disk may do: a client that sees it comes back with the same op. */
+static bool is_refusal(history *h, rq_err rc, const rq_error *why)
+{
+    if (!h->full || rc != RQ_E_REGION_TOO_BUSY || strstr(why->message, "space") == NULL)
+        return false;
+    h->refused++;
+    return true;
+}
+
+static bool is_short_of_space(const history *h, rq_err rc)
+{
+    return h->full && rc == RQ_E_NO_SPACE;
+}
+
 static uint64_t below(history *h, uint64_t bound)
 {
     return rq_sim_random(h->sim) % bound;
@@ -202,7 +216,7 @@ static void on_done(rq_write *w)
         history_row *r = &h->rows[b->row[i]];
         if (b->ops[i].rc == RQ_OK) {
             if (b->number[i] > r->acked) r->acked = b->number[i];
-        } else if (!is_excused(h)) {
+        } else if (!is_excused(h) && !is_refusal(h, b->ops[i].rc, &b->ops[i].why)) {
             h->failed_ops++;
             note_fault(h, "write", b->ops[i].why.message);
         }
@@ -253,7 +267,8 @@ static rq_err increment(history *h, unsigned i, int64_t delta, uint64_t nonce)
                      .return_results = true};
     rq_row_op op = {.mutations = &m, .mutation_count = 1, .nonce_group = 7, .nonce = nonce};
     rq_err rc = rq_region_write_sync(h->region, &op, 1, NULL);
-    if (rc != RQ_OK && !is_excused(h)) note_fault(h, "increment", op.why.message);
+    if (rc != RQ_OK && !is_excused(h) && !is_refusal(h, rc, &op.why))
+        note_fault(h, "increment", op.why.message);
     rq_cellblock_clear(&op.result);
     return rc;
 }
@@ -276,7 +291,8 @@ static void flush(history *h, const char *family)
 {
     rq_error why = {0};
     rq_err rc = rq_region_flush(h->region, rq_slice_cstr(family), NULL, &why);
-    if (rc != RQ_OK && !is_excused(h)) note_fault(h, "flush", why.message);
+    if (rc != RQ_OK && !is_excused(h) && !is_short_of_space(h, rc))
+        note_fault(h, "flush", why.message);
 }
 
 static void compact(history *h, bool major)
@@ -307,7 +323,8 @@ static void reopen(history *h, bool abort)
 
 static void step(history *h)
 {
-    switch (below(h, 40)) {
+    switch (
+        below(h, h->full ? 38 : 40)) { /* one server's life: no opening while there is no space */
     case 38:
         reopen(h, false);
         return;

@@ -50,6 +50,8 @@ typedef struct history {
     unsigned in_flight;
     unsigned failed_ops; /* refused without a cut or a fault: none may be */
     bool faults;         /* calls are made to fail: ops may be refused */
+    bool full;           /* the disk may be full: writes may be refused, and say why; reads go on */
+    unsigned refused;    /* because of it */
     char fault[1100];    /* what is wrong; empty: nothing so far */
 } history;
 

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A disk that is full now and then, in one life of a server: while a random history runs
+ * (engine_history.h), what the disk may hold is taken away and given back at random moments, in the
+ * middle of writes, flushes, compactions and log rolls. Writes may be refused, with
+ * RegionTooBusyException that says why; reads go on; with space again everything goes on without a
+ * restart, nothing acknowledged is lost, and no half of a file stays.
+ *
+ * RQ_SEEDS=n runs n random seeds; RQ_SEED=s runs one.
+ */
+#include "engine_history.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define STEPS 150
+#define SECOND ((uint64_t)1000 * 1000 * 1000)
+
+/* --- space that comes and goes -----------------------------------------------------------------
+ */
+
+typedef struct space {
+    rq_sim *sim;
+    rq_lane *lane;
+    rq_timer timer;
+} space;
+
+/* A quota under, at, or a little above what is taken now, or none. */
+static void change(rq_sim *sim)
+{
+    uint64_t used = rq_sim_used(sim);
+    switch (rq_sim_random(sim) % 8) {
+    case 0:
+        rq_sim_quota(sim, 1);
+        break;
+    case 1:
+        rq_sim_quota(sim, used);
+        break;
+    case 2:
+    case 3:
+    case 4:
+        rq_sim_quota(sim, used + rq_sim_random(sim) % (64 << rq_sim_random(sim) % 12));
+        break;
+    default:
+        rq_sim_quota(sim, 0);
+        break;
+    }
+}
+
+static void arm(space *s)
+{
+    rq_executor *ex = rq_sim_env(s->sim)->executor;
+    /* From between two calls of one flush to some seconds. */
+    uint64_t most = (uint64_t)1 << (12 + rq_sim_random(s->sim) % 21);
+    ex->timer_arm(ex, &s->timer, s->lane, 1 + rq_sim_random(s->sim) % most);
+}
+
+/* Also while something waits for it. */
+static void tick(rq_task *task)
+{
+    space *s = RQ_CONTAINER_OF(task, space, timer.task);
+    change(s->sim);
+    arm(s);
+}
+
+static void begin(space *s, rq_sim *sim)
+{
+    *s = (space){.sim = sim};
+    assert_int_equal(rq_sim_lane_new(sim, &s->lane), RQ_OK);
+    s->timer.task.run = tick;
+    arm(s);
+}
+
+static void end(space *s)
+{
+    rq_executor *ex = rq_sim_env(s->sim)->executor;
+    assert_true(ex->timer_cancel(ex, &s->timer)); /* nothing runs: it is armed */
+    ex->lane_free(ex, s->lane);
+    rq_sim_quota(s->sim, 0);
+}
+
+/* --- a history ----------------------------------------------------------------------------------
+ */
+
+typedef struct outcome {
+    bool good;
+    unsigned refused;
+    char text[1300];
+} outcome;
+
+static void take_fault(outcome *o, const history *h, const char *when)
+{
+    if (!o->good || h->fault[0] == '\0') return;
+    o->good = false;
+    snprintf(o->text, sizeof o->text, "%s: %s", when, h->fault);
+}
+
+/* Files of a family's folder that the region does not know: nothing removes them before it closes.
+ */
+static unsigned count_files(history *h, const char *family)
+{
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    unsigned files = 0;
+    const char *dir = rq_arena_printf(&arena, "data/default/t/%s/%s", h->info.encoded, family);
+    assert_int_equal(rq_vfs_list(h->env->vfs, dir, &arena, &entries, &count, NULL), RQ_OK);
+    for (size_t i = 0; i < count; i++)
+        files += !entries[i].is_dir;
+    rq_arena_clear(&arena);
+    return files;
+}
+
+static outcome run_once(uint64_t seed)
+{
+    outcome o = {.good = true};
+    rq_sim *sim;
+    history h;
+    space s;
+    rq_sim_options options = {.again_percent = seed % 4 * 20};
+    assert_int_equal(rq_sim_new(seed, &options, &sim), RQ_OK);
+    history_init(&h, sim, seed);
+    char wait[64];
+    snprintf(wait, sizeof wait, "hbase.busy.wait.duration=%u", 100 + (unsigned)(seed % 7) * 3000);
+    assert_int_equal(rq_config_set_pair(h.config, wait, NULL), RQ_OK);
+    if (seed % 3 == 1)
+        assert_int_equal(rq_config_set_pair(h.config, "rorqual.wal.sync=handover", NULL), RQ_OK);
+    assert_true(history_open(&h));
+    for (int round = 0; round < 3 && o.good; round++) {
+        h.full = true;
+        begin(&s, sim);
+        for (int i = 0; i < STEPS && h.fault[0] == '\0'; i++) {
+            if (rq_sim_random(sim) % 8 == 0) change(sim);
+            history_steps(&h, 1);
+        }
+        take_fault(&o, &h, "while the disk is full now and then");
+        history_check(&h); /* reads, and increments in flight */
+        take_fault(&o, &h, "read while the disk may be full");
+        end(&s);
+        rq_sim_advance(sim, 20 * SECOND);
+        h.full = false;
+        if (o.good) history_steps(&h, STEPS / 3);
+        take_fault(&o, &h, "with space again");
+        history_check(&h);
+        take_fault(&o, &h, "checked with space again");
+    }
+    /* What failed is tried again without being asked, and no part of a file stays behind. */
+    rq_sim_advance(sim, 300 * SECOND);
+    rq_region_load load;
+    rq_region_get_load(h.region, &load);
+    unsigned files = count_files(&h, "a") + count_files(&h, "b");
+    if (o.good && files != load.storefiles) {
+        o.good = false;
+        snprintf(o.text, sizeof o.text, "%u files in the folders, %u known", files,
+                 (unsigned)load.storefiles);
+    }
+    history_close(&h, true);
+    take_fault(&o, &h, "at the stop");
+    if (o.good && history_open(&h)) {
+        history_check(&h);
+        history_close(&h, true);
+    }
+    take_fault(&o, &h, "after the stop");
+    o.refused = h.refused;
+    history_clear(&h);
+    rq_sim_free(sim);
+    return o;
+}
+
+static uint64_t number_from(const char *name, uint64_t fallback)
+{
+    const char *text = getenv(name);
+    return text == NULL ? fallback : strtoull(text, NULL, 10);
+}
+
+static void a_disk_that_is_full_now_and_then_is_survived(void **state)
+{
+    (void)state;
+    uint64_t only = number_from("RQ_SEED", 0);
+    uint64_t first = only != 0 ? only : 1;
+    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", 200);
+    uint64_t refused = 0;
+    for (uint64_t seed = first; seed <= last; seed++) {
+        outcome o = run_once(seed);
+        refused += o.refused;
+        if (!o.good) fail_msg("seed %" PRIu64 ": %s", seed, o.text);
+    }
+    print_message("%" PRIu64 " writes were refused\n", refused);
+    if (only == 0) assert_true(refused > last);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_disk_that_is_full_now_and_then_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
