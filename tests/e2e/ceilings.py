@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 
+import disk_full
 import hbase
 import rorqual
 
@@ -360,6 +361,7 @@ def main():
         finally:
             problem = tests.server.stop() if tests.server.process.poll() is None else "it had died"
         report.outcome("ceilings: stop", problem)
+    disk_full.run(report)
     return report.finish()
 
 

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A real file system without space: a server on a tmpfs of SIZE_MB is written to until it refuses,
+is read meanwhile, and goes on when a file beside its own is removed; at last it is stopped while the
+disk is full, and started with space. Nothing acknowledged may be lost.
+
+Runs in a mount namespace of its own (unshare -rm), so nothing outside sees the mount and it ends with
+the program. A machine that does not let one mount is told, and no test is counted.
+"""
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import hbase
+import rorqual
+
+SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
+SIZE_MB = 56
+FILLER_MB = 20
+MB = 1 << 20
+ROW_BYTES = 2000
+BATCH = 50
+BUSY = ("RegionTooBusyException", "CallQueueTooBigException", "CallDroppedException")
+DEADLINE = 60
+SETTINGS = ("rorqual.memory=33554432", "rorqual.wal.segment=1048576", "rorqual.wal.max=8388608",
+            "hbase.hregion.memstore.flush.size=2097152", "hbase.hstore.compaction.min.size=1048576")
+
+
+def may_mount():
+    """Why not, or None."""
+    try:
+        done = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
+                              stderr=subprocess.PIPE, text=True, check=False)
+    except OSError as error:
+        return str(error)
+    return done.stderr.strip() or f"status {done.returncode}" if done.returncode else None
+
+
+class Test:
+    def __init__(self, root):
+        self.root = root
+        self.disk = root / "disk"
+        self.disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", self.disk], check=True)
+        self.filler = self.disk / "filler"
+        self.pool = random.Random(SEED).randbytes(4 * MB)
+        self.rows = {}
+        self.next = 0
+        self.lock = threading.Lock()
+        self.fill()
+        self.server = self.start()
+        self.client = hbase.Client(self.server)
+        self.client.create("t", {"f": {}}, [b"m"])
+        self.regions = [name for _, name, _ in self.client.regions("t")]
+
+    def start(self):
+        options = [word for pair in SETTINGS for word in ("-D", pair)]
+        return rorqual.Server(self.disk / "data", self.root / "log", *options)
+
+    def fill(self):
+        with open(self.filler, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, FILLER_MB * MB)
+
+    def value(self, row):
+        at = int(row[1:]) * 7919 % (len(self.pool) - ROW_BYTES)
+        return self.pool[at:at + ROW_BYTES]
+
+    def batch(self, region):
+        with self.lock:
+            first, self.next = self.next, self.next + BATCH
+        return [(b"%c%08d" % (b"az"[region], n), None) for n in range(first, first + BATCH)]
+
+    def write(self, batches):
+        """Both regions at once, a batch at a time, until one is refused. Returns how often each
+        exception came."""
+        refusals = {}
+        end = time.monotonic() + DEADLINE
+
+        def work(region):
+            connection = hbase.Connection(self.server.regionserver)
+            for _ in range(batches):
+                if time.monotonic() > end or refusals:
+                    break
+                rows = [(row, {(b"f", b"q"): self.value(row)}) for row, _ in self.batch(region)]
+                outcomes = connection.put_many(self.regions[region], rows)
+                with self.lock:
+                    for (row, _), problem in zip(rows, outcomes):
+                        if problem is None:
+                            self.rows[row] = region
+                        else:
+                            refusals[problem] = refusals.get(problem, 0) + 1
+            connection.close()
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return refusals
+
+    # ---- the parts
+
+    def is_refused(self):
+        refusals = self.write(1 << 20)
+        if not refusals:
+            return f"{len(self.rows)} rows on a disk of {SIZE_MB} MB and no refusal"
+        if set(refusals) - set(BUSY):
+            return f"refused with {refusals}"
+        for _ in range(20):  # others may still fit into what the log has
+            try:
+                self.client.data.put(self.regions[0], b"again", {(b"f", b"q"): b"x" * ROW_BYTES})
+            except hbase.Refused as refused:
+                if refused.name != BUSY[0] or "no space left" not in refused.trace:
+                    return str(refused)
+                return None
+        return "single puts are still taken"
+
+    def reads_go_on(self):
+        found = {}
+        for region in self.regions:
+            found.update(self.client.data.scan(region))
+        for row in self.rows:
+            if found.get(row, {}).get((b"f", b"q")) != self.value(row):
+                return f"{row!r} is lost or differs ({len(self.rows)} acknowledged, {len(found)} found)"
+        row = random.Random(SEED).choice(sorted(self.rows))
+        got = self.client.data.get(self.regions[self.rows[row]], row)
+        return None if got.get((b"f", b"q")) == self.value(row) else f"get {row!r}: {got!r}"[:200]
+
+    def flush_says_why(self):
+        """The flush may find a place for what it writes; else its error can be retried."""
+        try:
+            self.client.flush(self.regions[0])
+        except hbase.Refused as refused:
+            if "DoNotRetry" in refused.name or "no space" not in refused.trace.lower():
+                return str(refused)
+        return None
+
+    def goes_on(self):
+        self.filler.unlink()
+        end = time.monotonic() + DEADLINE
+        before = len(self.rows)
+        while self.write(10):
+            if time.monotonic() > end:
+                return "still refused with space"
+        if len(self.rows) < before + 20 * BATCH:
+            return "nothing was written"
+        for region in self.regions:
+            self.client.flush(region)
+        return self.reads_go_on()
+
+    def stops_when_full(self):
+        """What cannot be flushed stays in the log; nothing may hang."""
+        self.fill_rest()
+        refusals = self.write(1 << 20)
+        if set(refusals) - set(BUSY) or not refusals:
+            return f"refused with {refusals}"
+        self.client.close()
+        self.server.process.terminate()
+        try:
+            self.server.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            self.server.kill()
+            return f"no end {DEADLINE} s after SIGTERM; {self.server.tail()}"
+        (self.disk / "rest").unlink()
+        self.server = self.start()
+        self.client = hbase.Client(self.server)
+        return self.reads_go_on()
+
+    def fill_rest(self):
+        left = os.statvfs(self.disk)
+        with open(self.disk / "rest", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, max(left.f_bavail * left.f_bsize - 2 * MB, 4096))
+
+
+def inside():
+    report = rorqual.Report()
+    print(f"seed {SEED}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="rorqual-full.") as scratch:
+        test = Test(pathlib.Path(scratch))
+        for name, part in (("writes are refused, with the reason", test.is_refused),
+                           ("what was acknowledged is read", test.reads_go_on),
+                           ("a flush says why it cannot", test.flush_says_why),
+                           ("with space again all goes on", test.goes_on),
+                           ("a stop does not wait for space, and loses nothing", test.stops_when_full)):
+            try:
+                problem = part()
+            except Exception as error:  # pylint: disable=broad-except
+                problem = f"{type(error).__name__}: {str(error)[:300]}; {test.server.tail()}"
+            if not report.outcome(f"disk full: {name}", problem):
+                break
+        problem = test.server.stop() if test.server.process.poll() is None else "it had died"
+        report.outcome("disk full: the server's end", problem)
+        subprocess.run(["umount", "-l", test.disk], check=True)
+    return report.finish()
+
+
+def run(report):
+    """All of it, counted by the report."""
+    reason = may_mount()
+    if reason is not None:
+        print(f"SKIP disk full: no file system of a test's own here: {reason}", flush=True)
+        return
+    with subprocess.Popen(["unshare", "-rm", sys.executable, __file__, "inside"], text=True,
+                          stdout=subprocess.PIPE) as process:
+        for line in process.stdout:
+            if " passed, " not in line:
+                report.line(line.rstrip("\n"))
+    if process.returncode not in (0, 1):
+        report.outcome("disk full", f"the driver ended with {process.returncode}")
+
+
+def main():
+    if sys.argv[1:] == ["inside"]:
+        return inside()
+    report = rorqual.Report()
+    run(report)
+    return report.finish() if report.passed + report.failed > 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
