@@ -95,7 +95,7 @@ crash: build/rorqual
 
 sim: build/rorqual
 	@ninja -C build -j $(JOBS) --quiet
-	@SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
+	@SEEDS=$(SEEDS) RQ_SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
 
 oracle: build/rorqual
 	@tools/setup test
