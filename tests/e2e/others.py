@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that are not HBase's own: gohbase (plain, and with snappy cell blocks), asynchbase, OpenTSDB.
+"""Clients that are not HBase's own: gohbase (plain, and with snappy cell blocks), asynchbase, npm's
+hbase-rpc-client, OpenTSDB.
 
     others.py                  starts build/rorqual (or RORQUAL) on a temporary folder
     ZK=host:port others.py     tests a server that runs already; PEER=hbase leaves snappy out, which a real
                                HBase without Hadoop's native library does not speak
 
-ONLY_OTHER=opentsdb (a list) picks some. gohbase needs Go (Debian: golang-go) and, once, the Go module proxy. Ends with 'N passed, N failed'.
+ONLY_OTHER=opentsdb (a list) picks some. gohbase needs Go (Debian: golang-go) and, once, the Go module proxy;
+hbase-rpc-client Node and npm, and once the npm registry. Ends with 'N passed, N failed'.
 """
 import os
 import pathlib
@@ -20,6 +22,7 @@ from opentsdb import opentsdb
 from rorqual import BINARY, JAVA, ROOT, Report, Server, build_java, fail_hard, java
 
 GO = ROOT / "tests/go"
+NODE = ROOT / "tests/node"
 
 
 def gohbase(report, zk, folder):
@@ -42,17 +45,47 @@ def gohbase(report, zk, folder):
             report.outcome("gohbase/ends", f"code {ran.returncode}")
 
 
-def asynchbase(report, zk, folder):
-    """asynchbase makes no tables: HBase's client does."""
-    run = f"o{random.randrange(10**6):06}"
-    tool = [str(JAVA), "class", "26", "rorqual.tests.client26.TableTool"]
+def table_tool(report, client, zk, folder, *arguments):
+    """HBase's client makes and drops tables for those that cannot."""
     with open(folder / "tool.log", "ab") as log:
-        for arguments in (["create", f"async_{run}", "f,g", "row0300,row0700"], None, ["drop", f"async_{run}"]):
-            if arguments is None:
-                java(report, "asynchbase", "write", zk, run, folder / "asynchbase.log")
-                continue
-            ran = subprocess.run(tool + arguments, env={**os.environ, "ZK": zk}, stderr=log, check=False)
-            report.outcome(f"asynchbase/{arguments[0]} table", f"code {ran.returncode}" if ran.returncode else None)
+        ran = subprocess.run([str(JAVA), "class", "26", "rorqual.tests.client26.TableTool", *arguments],
+                             env={**os.environ, "ZK": zk}, stderr=log, check=False)
+    report.outcome(f"{client}/{arguments[0]} table", f"code {ran.returncode}" if ran.returncode else None)
+
+
+def asynchbase(report, zk, folder):
+    run = f"o{random.randrange(10**6):06}"
+    table_tool(report, "asynchbase", zk, folder, "create", f"async_{run}", "f,g", "row0300,row0700")
+    java(report, "asynchbase", "write", zk, run, folder / "asynchbase.log")
+    table_tool(report, "asynchbase", zk, folder, "drop", f"async_{run}")
+
+
+def node_packages(folder):
+    """What tests/node names, in a folder of its own, from npm's cache if it has it; or why not."""
+    if not shutil.which("npm"):
+        return None, "there is no npm on the PATH (Debian's packages are nodejs and npm)"
+    place = folder / "node"
+    shutil.copytree(NODE, place, ignore=shutil.ignore_patterns("node_modules"))
+    ran = subprocess.run(["npm", "ci", "--prefer-offline", "--no-audit", "--no-fund"], cwd=place, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return (place, None) if ran.returncode == 0 else (None, ran.stdout.strip()[-300:])
+
+
+def node(report, zk, folder):
+    place, problem = node_packages(folder)
+    if problem:
+        print(f"SKIP hbase-rpc-client: {problem}", flush=True)
+        return
+    table = f"node_{random.randrange(10**6):06}"
+    table_tool(report, "hbase-rpc-client", zk, folder, "create", table, "f,g", "row0300,row0700")
+    ran = subprocess.run(["node", "main.js"], cwd=place, stdout=subprocess.PIPE, text=True, check=False, timeout=120,
+                         env={**os.environ, "ZK": zk, "TABLE": table})
+    for line in ran.stdout.splitlines():
+        if line.startswith(("PASS", "FAIL")):
+            report.line(line)
+    if ran.returncode not in (0, 1):
+        report.outcome("hbase-rpc-client/ends", f"code {ran.returncode}")
+    table_tool(report, "hbase-rpc-client", zk, folder, "drop", table)
 
 
 def main():
@@ -77,11 +110,13 @@ def main():
             server = Server(folder / "data", folder / "server.log")
             return server.zk
 
-        only = os.environ.get("ONLY_OTHER", "gohbase,asynchbase,opentsdb").split(",")
+        only = os.environ.get("ONLY_OTHER", "gohbase,asynchbase,node,opentsdb").split(",")
         if "gohbase" in only:
             gohbase(report, zk, folder)
         if "asynchbase" in only:
             asynchbase(report, zk, folder)
+        if "node" in only:
+            node(report, zk, folder)
         if "opentsdb" in only:
             opentsdb(report, zk, folder, restart)
         if server:
