@@ -537,8 +537,7 @@ static rq_err write_places(boot *b, rq_error *why)
         for (size_t r = 0; r < t->region_count; r++) {
             const rq_catalog_region *node = &t->regions[r].node->pub;
             if (node->state == RQ_REGION_OPEN || node->state == RQ_REGION_FAILED_OPEN)
-                RQ_TRY(rq__meta_put_region(&batch, node->info, node->state, &c->server,
-                                           node->state == RQ_REGION_OPEN ? node->open_seqnum : -1));
+                RQ_TRY(rq__batch_opened(c, &batch, &t->regions[r], 1));
         }
     }
     return commit_meta(c, &batch, why);

@@ -43,12 +43,12 @@ void rq_catalog_on_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx)
 }
 
 /* HBASE: HRegionServer.getRegionByEncodedName; `shown` is what the client called the region. */
-static rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice shown, rq_region **ret,
-                            rq_error *why)
+static rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice shown,
+                            const rq_catalog_region **ret, rq_error *why)
 {
     const rq_catalog_region *r = rq__view_region(rq__views_now(&c->views), encoded);
     if (RQ_LIKELY(r != NULL && r->region != NULL)) {
-        *ret = r->region;
+        *ret = r;
         return RQ_OK;
     }
     char name[600];
@@ -59,22 +59,55 @@ static rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice show
     return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on %s", name, c->server.text);
 }
 
-rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_region **ret,
-                                    rq_error *why)
+rq_err rq_catalog_replica_by_encoded(const rq_catalog *c, rq_slice encoded,
+                                     const rq_catalog_region **ret, rq_error *why)
 {
     return region_lookup(c, encoded, encoded, ret, why);
 }
 
-rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice name, rq_region **ret, rq_error *why)
+rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_region **ret,
+                                    rq_error *why)
+{
+    const rq_catalog_region *r;
+    RQ_TRY(region_lookup(c, encoded, encoded, &r, why));
+    *ret = r->region;
+    return RQ_OK;
+}
+
+/* Of hbase:meta and its replicas, whose names do not end in the encoded one. */
+static const rq_catalog_region *meta_region(const rq_catalog *c, rq_slice name)
+{
+    const rq_catalog_table *t =
+        rq__view_table(rq__views_now(&c->views), RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("meta"));
+    if (t == NULL) return NULL;
+    for (size_t i = 0; i < t->region_count; i++)
+        if (rq_slice_eq(t->regions[i]->info->name, name)) return t->regions[i];
+    for (size_t i = 0; i < t->replica_count; i++)
+        if (rq_slice_eq(t->replicas[i]->info->name, name)) return t->replicas[i];
+    return NULL;
+}
+
+rq_err rq_catalog_replica_by_name(const rq_catalog *c, rq_slice name, const rq_catalog_region **ret,
+                                  rq_error *why)
 {
     /* HBASE: RegionInfo.encodeRegionName: what stands between the last two dots; of the old form
      * only hbase:meta,,1 is left. */
     rq_slice encoded = {NULL, 0};
     if (name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')
         encoded = rq_slice_of(name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN);
-    else if (rq_slice_eq(name, RQ_SLICE_LIT("hbase:meta,,1")))
-        encoded = RQ_SLICE_LIT(META_ENCODED);
+    else if (rq_slice_starts_with(name, RQ_SLICE_LIT("hbase:meta,,1"))) {
+        const rq_catalog_region *r = meta_region(c, name);
+        if (r != NULL) encoded = rq_slice_cstr(r->info->encoded);
+    }
     return region_lookup(c, encoded, name, ret, why);
+}
+
+rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice name, rq_region **ret, rq_error *why)
+{
+    const rq_catalog_region *r;
+    RQ_TRY(rq_catalog_replica_by_name(c, name, &r, why));
+    *ret = r->region;
+    return RQ_OK;
 }
 
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded)
@@ -141,7 +174,8 @@ rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_u
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
     const rq_catalog_table *t = rq_catalog_table_find(c, table);
-    if (t != NULL && t->state != RQ_TABLE_DISABLED) {
+    /* An alter of hbase:meta leaves its region open as it is. */
+    if (t != NULL && t->state != RQ_TABLE_DISABLED && !t->schema->is_meta) {
         *ret_total = (uint32_t)t->region_count;
         for (size_t i = 0; i < t->region_count; i++) {
             rq_region *r = t->regions[i]->region;

@@ -56,6 +56,15 @@ rq_engine *rq_catalog_engine(const rq_catalog *c);
  */
 void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
 
+/*
+ * Region replicas. This server is the only one, so a replica is a name and no copy: the region
+ * itself answers under it, read-only, and says that its answer may be stale, as HBase's do. More
+ * than this many are refused.
+ */
+#define RQ_REPLICATION_MAX 64
+/* REGION_REPLICATION, within 1 and that. */
+int rq_catalog_replication(const rq_table_schema *s);
+
 /* --- regions: read section -------------------------------------------------------------------- */
 /* HBASE: RegionState.State; as meta's info:state names them. */
 typedef enum rq_region_state {
@@ -94,6 +103,10 @@ typedef struct rq_catalog_table {
     rq_table_state state;
     const rq_catalog_region *const *regions; /* ascending by start key */
     size_t region_count;
+    /* The other names of the same regions, under REGION_REPLICATION: info has the replica's id and
+     * names, all else is the region's own. By start key, then replica id. */
+    const rq_catalog_region *const *replicas;
+    size_t replica_count;
 } rq_catalog_table;
 
 /*
@@ -107,7 +120,15 @@ rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice region_name, rq_r
 RQ_NODISCARD
 rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_region **ret,
                                     rq_error *why);
-/* Open or not; NULL when the catalog knows none of that encoded name. */
+/* The same, and what it is called: ->info->replica_id above 0 if a replica was named. ->region is
+ * set. */
+RQ_NODISCARD
+rq_err rq_catalog_replica_by_name(const rq_catalog *c, rq_slice region_name,
+                                  const rq_catalog_region **ret, rq_error *why);
+RQ_NODISCARD
+rq_err rq_catalog_replica_by_encoded(const rq_catalog *c, rq_slice encoded,
+                                     const rq_catalog_region **ret, rq_error *why);
+/* Open or not, replicas too; NULL when the catalog knows none of that encoded name. */
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded);
 /* "ns:q" or "q". NULL: no such table. hbase:meta is a table; the procedure store is none. */
 const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table);

@@ -54,23 +54,58 @@ static rq_err check_no_reopen(rq__proc *p, const rq_table_schema *old, rq_error 
     return RQ_OK;
 }
 
+static bool same_attributes(const rq_attributes *a, const rq_attributes *b, const char *but)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        const rq_attribute *one = &a->items[i];
+        if (but != NULL && rq_slice_eq(one->key, rq_slice_cstr(but))) continue;
+        bool found = false;
+        for (size_t k = 0; k < b->count && !found; k++)
+            found = rq_slice_eq(one->key, b->items[k].key) &&
+                    rq_slice_eq(one->value, b->items[k].value);
+        if (!found) return false;
+    }
+    return true;
+}
+
+/* Everything here stands on hbase:meta as it is: only how many replicas it has may change, which
+ * its region need not know. */
+static rq_err check_meta(const rq__proc *p, const rq_table_schema *old, rq_error *why)
+{
+    static const char free_one[] = "REGION_REPLICATION";
+    if (!old->is_meta) return RQ_OK;
+    const rq_table_schema *s = p->schema;
+    bool same = s->is_meta && s->family_count == old->family_count &&
+                same_attributes(&s->attributes, &old->attributes, free_one) &&
+                same_attributes(&old->attributes, &s->attributes, free_one);
+    for (size_t i = 0; same && i < old->family_count; i++) {
+        const rq_attributes *x = &s->families[i].attributes, *y = &old->families[i].attributes;
+        same = rq_slice_eq(s->families[i].name, old->families[i].name) &&
+               same_attributes(x, y, NULL) && same_attributes(y, x, NULL);
+    }
+    return same
+               ? RQ_OK
+               : rq_fail(why, RQ_E_DO_NOT_RETRY,
+                         "hbase:meta cannot be altered on this server, but for REGION_REPLICATION");
+}
+
 rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     rq_table_schema *old = t->pub.schema;
-    rq_err rc = RQ_OK;
-    if (old->is_meta)
-        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "hbase:meta cannot be altered on this server");
-    if (rc == RQ_OK) rc = new_schema(p, old, why);
+    rq_err rc = new_schema(p, old, why);
     if (rc == RQ_OK && !rq_slice_eq(p->schema->name, old->name))
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the descriptor is of another table");
     if (rc == RQ_OK) rc = rq__descriptor_check(c->config, p->schema, why);
     if (rc == RQ_OK) rc = rq__descriptor_check_tracker(old, p->schema, why);
+    if (rc == RQ_OK) rc = check_meta(p, old, why);
     if (rc == RQ_OK) rc = removed_families(p, old);
     if (rc == RQ_OK) rc = check_no_reopen(p, old, why);
+    int replication = rq_catalog_replication(old);
     rq__table_node_unref(t);
     if (rc != RQ_OK) return rc;
+    p->fewer_replicas = rq_catalog_replication(p->schema) < replication;
     p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));
     return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
@@ -124,9 +159,41 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
     return rc;
 }
 
+/* Collects the columns of replicas that the table has no longer. */
+typedef struct excess {
+    rq_slice table;
+    int copies;
+    rq__batch batch;
+} excess;
+
+static rq_err find_excess(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    excess *e = ctx;
+    (void)why;
+    if (row->malformed != NULL || row->is_table || !rq_slice_eq(row->info.table, e->table))
+        return RQ_OK;
+    return rq__meta_delete_replicas(&e->batch, &row->info, e->copies, row->last_replica);
+}
+
+static rq_err remove_excess_replicas(rq_catalog *c, const rq__proc *p, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    excess e = {.table = p->table, .copies = rq_catalog_replication(p->schema)};
+    rq__batch_init(&e.batch, &a, rq__catalog_now_ms(c));
+    rq_region *meta = NULL;
+    rq_err rc = rq__meta_ref(c, &meta, why);
+    if (rc == RQ_OK) rc = rq__meta_scan(meta, &a, find_excess, &e, why);
+    if (rc == RQ_OK) rc = rq__batch_commit(&e.batch, meta, false, why);
+    if (meta != NULL) rq_region_unref(meta);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
+    if (p->schema->is_meta) return RQ_OK; /* nothing changed that its region would have to know */
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     bool enabled = t->pub.state == RQ_TABLE_ENABLED;
@@ -141,5 +208,6 @@ rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
     }
     for (size_t i = 0; i < count && rc == RQ_OK && !enabled; i++)
         rc = remove_families(c, p, &infos[i], why);
+    if (rc == RQ_OK && (p->fewer_replicas || p->resumed)) rc = remove_excess_replicas(c, p, why);
     return rc;
 }

@@ -238,8 +238,10 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
 {
     for (size_t i = 0; i < count; i++) {
         const rq_catalog_region *r = &list[i].node->pub;
-        RQ_TRY(rq__meta_put_region(b, r->info, r->state, &c->server,
-                                   r->state == RQ_REGION_OPEN ? r->open_seqnum : -1));
+        int64_t seqnum = r->state == RQ_REGION_OPEN ? r->open_seqnum : -1;
+        RQ_TRY(rq__meta_put_region(b, r->info, r->state, &c->server, seqnum));
+        RQ_TRY(rq__meta_put_replicas(b, r->info, r->state, &c->server, seqnum,
+                                     rq_catalog_replication(list[i].schema)));
     }
     return RQ_OK;
 }

@@ -2,6 +2,7 @@
 /* Edits are made on the protobuf form, so that attributes nobody here knows survive. */
 #include "catalog/descriptor.h"
 
+#include "catalog/catalog.h"
 #include "catalog/coprocessors.h"
 
 #include <limits.h>
@@ -352,11 +353,10 @@ rq_err rq__descriptor_check_tracker(const rq_table_schema *old, const rq_table_s
 /* What we do not serve yet is refused whatever the sanity switch says: a table must not pretend. */
 static rq_err check_served(const rq_table_schema *s, rq_error *why)
 {
-    if (s->region_replication > 1)
+    if (s->region_replication > RQ_REPLICATION_MAX)
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "REGION_REPLICATION %d is not supported: this server has one copy of each "
-                       "region",
-                       s->region_replication);
+                       "REGION_REPLICATION %d is not supported, only up to %d",
+                       s->region_replication, RQ_REPLICATION_MAX);
     for (size_t i = 0; i < s->family_count; i++) {
         rq_slice t = rq__descriptor_tracker(s, &s->families[i]);
         if (!rq__descriptor_tracker_served(s, &s->families[i]))

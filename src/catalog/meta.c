@@ -109,26 +109,77 @@ static rq_slice arena_be64(rq_arena *a, uint64_t v)
     return rq_slice_of(p, 8);
 }
 
+/* The columns a region, or a replica of it, has of its own. */
+static const char *const place_columns[] = {"server", "serverstartcode", "seqnumDuringOpen", "sn",
+                                            "state"};
+
+/* "state", and "state_0001" of replica 1. HBASE: CatalogFamilyFormat. .ptr NULL: no memory. */
+static rq_slice place_column(rq_arena *a, const char *column, int replica_id)
+{
+    if (replica_id == 0) return rq_slice_cstr(column);
+    const char *name = rq_arena_printf(a, "%s_%04X", column, (unsigned)replica_id);
+    return name == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(name);
+}
+
+static rq_err add_place(const rq__batch *b, rq_mutation *m, rq_region_state state,
+                        const rq_server_name *server, int64_t open_seqnum, int replica_id)
+{
+    rq_slice values[RQ_ARRAY_LEN(place_columns)] = {0};
+    if (server != NULL && open_seqnum >= 0) {
+        char *address = rq_arena_printf(b->arena, "%s:%u", server->host, server->port);
+        values[1] = arena_be64(b->arena, (uint64_t)server->start_code);
+        values[2] = arena_be64(b->arena, (uint64_t)open_seqnum);
+        if (address == NULL || values[1].ptr == NULL || values[2].ptr == NULL)
+            return RQ_E_NO_MEMORY;
+        values[0] = rq_slice_cstr(address);
+    }
+    if (server != NULL) values[3] = rq_slice_cstr(server->text);
+    values[4] = rq_slice_cstr(state_names[state]);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(place_columns); i++) {
+        if (values[i].ptr == NULL) continue;
+        rq_slice column = place_column(b->arena, place_columns[i], replica_id);
+        if (column.ptr == NULL) return RQ_E_NO_MEMORY;
+        add_cell(b, m, RQ_TYPE_PUT, "info", column, values[i]);
+    }
+    return RQ_OK;
+}
+
 rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_state state,
                            const rq_server_name *server, int64_t open_seqnum)
 {
     rq_slice bytes;
     RQ_TRY(rq_region_info_serialize(info, b->arena, &bytes));
     rq_mutation *m;
-    RQ_TRY(batch_mutation(b, RQ_MUTATE_PUT, info->name, 6, &m));
+    RQ_TRY(batch_mutation(b, RQ_MUTATE_PUT, info->name, 1 + RQ_ARRAY_LEN(place_columns), &m));
     add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("regioninfo"), bytes);
-    if (server != NULL && open_seqnum >= 0) {
-        char *address = rq_arena_printf(b->arena, "%s:%u", server->host, server->port);
-        rq_slice code = arena_be64(b->arena, (uint64_t)server->start_code);
-        rq_slice seqnum = arena_be64(b->arena, (uint64_t)open_seqnum);
-        if (address == NULL || code.ptr == NULL || seqnum.ptr == NULL) return RQ_E_NO_MEMORY;
-        add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("server"), rq_slice_cstr(address));
-        add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("serverstartcode"), code);
-        add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("seqnumDuringOpen"), seqnum);
+    return add_place(b, m, state, server, open_seqnum, 0);
+}
+
+rq_err rq__meta_put_replicas(rq__batch *b, const rq_region_info *info, rq_region_state state,
+                             const rq_server_name *server, int64_t open_seqnum, int copies)
+{
+    if (copies < 2) return RQ_OK;
+    rq_mutation *m;
+    RQ_TRY(batch_mutation(b, RQ_MUTATE_PUT, info->name,
+                          (size_t)(copies - 1) * RQ_ARRAY_LEN(place_columns), &m));
+    for (int id = 1; id < copies; id++)
+        RQ_TRY(add_place(b, m, state, server, open_seqnum, id));
+    return RQ_OK;
+}
+
+rq_err rq__meta_delete_replicas(rq__batch *b, const rq_region_info *info, int from, int to)
+{
+    if (from > to) return RQ_OK;
+    rq_mutation *m;
+    RQ_TRY(batch_mutation(b, RQ_MUTATE_DELETE, info->name,
+                          (size_t)(to - from + 1) * RQ_ARRAY_LEN(place_columns), &m));
+    for (int id = from; id <= to; id++) {
+        for (size_t i = 0; i < RQ_ARRAY_LEN(place_columns); i++) {
+            rq_slice column = place_column(b->arena, place_columns[i], id);
+            if (column.ptr == NULL) return RQ_E_NO_MEMORY;
+            add_cell(b, m, RQ_TYPE_DELETE_COLUMN, "info", column, (rq_slice){NULL, 0});
+        }
     }
-    if (server != NULL)
-        add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("sn"), rq_slice_cstr(server->text));
-    add_cell(b, m, RQ_TYPE_PUT, "info", RQ_SLICE_LIT("state"), rq_slice_cstr(state_names[state]));
     return RQ_OK;
 }
 
@@ -333,6 +384,21 @@ static rq_err take_merged(meta_scan *s, const rq_cell *c, rq__meta_row *row)
     return take_relative(s, c, row, &row->merged[n], &row->merged_count);
 }
 
+/* Of "state_0001" and its like; 0: it is none. */
+static int replica_of(rq_slice qualifier)
+{
+    int id = 0;
+    rq_slice prefix = RQ_SLICE_LIT("state_");
+    if (qualifier.len != prefix.len + 4 || !rq_slice_starts_with(qualifier, prefix)) return 0;
+    for (size_t i = prefix.len; i < qualifier.len; i++) {
+        uint8_t c = qualifier.ptr[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
+        if (digit > 15) return 0;
+        id = id * 16 + digit;
+    }
+    return id;
+}
+
 /* An unknown state (written by something newer or older) counts as closed: the region is opened
  * when its table is enabled. */
 static rq_region_state parse_region_state(rq_slice text)
@@ -367,6 +433,9 @@ static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_er
             RQ_TRY(take_merged(s, c, &row));
         } else if (cell_is(c, "info", "seqnumDuringOpen") && c->value_len == 8) {
             row.open_seqnum = (int64_t)rq_get_be64(c->value);
+        } else if (rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("info"))) {
+            int replica = replica_of(rq_cell_qualifier(c));
+            if (replica > row.last_replica) row.last_replica = replica;
         }
     }
     if (!row.is_table && !has_region) return RQ_OK;

@@ -8,6 +8,7 @@
  *                       info:seqnumDuringOpen  be64
  *                       info:sn                host,port,startcode
  *                       info:state             OPENING, OPEN, CLOSED …
+ *                       info:server_0001 …     these five of each replica, by its id in hex
  *                       info:splitA, splitB    a split parent's daughters: RegionInfo as above
  *                       info:merge0000 …       a merged region's parents
  *   row <table name>    table:state            TableState
@@ -45,6 +46,13 @@ rq_err rq__batch_delete_family(rq__batch *b, rq_slice row, const char *family);
 RQ_NODISCARD
 rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_state state,
                            const rq_server_name *server, int64_t open_seqnum);
+/* Where the region's replicas are, which is where it is: ids from 1 below `copies`. */
+RQ_NODISCARD
+rq_err rq__meta_put_replicas(rq__batch *b, const rq_region_info *info, rq_region_state state,
+                             const rq_server_name *server, int64_t open_seqnum, int copies);
+/* Replicas with the ids from, …, to are no more. */
+RQ_NODISCARD
+rq_err rq__meta_delete_replicas(rq__batch *b, const rq_region_info *info, int from, int to);
 RQ_NODISCARD
 rq_err rq__meta_delete_region(rq__batch *b, const rq_region_info *info);
 /* A parent's row at the commit of its split: offline, split, and its daughters. */
@@ -76,6 +84,7 @@ typedef struct rq__meta_row {
     rq_region_state state;
     int64_t open_seqnum;
     int64_t newest_ms;           /* highest cell timestamp */
+    int last_replica;            /* highest id that has a state; 0: none has */
     rq_region_info daughters[2]; /* of a split parent */
     size_t daughter_count;
     rq_region_info *merged; /* the parents of a merged region */

@@ -85,6 +85,7 @@ struct rq__proc {
     size_t opened_count;
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
+    bool fewer_replicas;   /* MODIFY_TABLE; after a restart it may be false in error */
     bool ended;            /* rc and why are final */
     _Atomic unsigned step; /* others look at it while it runs */
     /* --- under the procedures' lock; rc, why and updated_ms are the run's until `finished` */

@@ -69,17 +69,40 @@ static int region_order(const void *a, const void *b)
     const rq_catalog_region *y = *(const rq_catalog_region *const *)b;
     int c = rq_slice_compare(x->info->start_key, y->info->start_key);
     if (c != 0) return c;
-    if (x->info->replica_id != y->info->replica_id)
-        return x->info->replica_id < y->info->replica_id ? -1 : 1;
     return (x->info->region_id > y->info->region_id) - (x->info->region_id < y->info->region_id);
+}
+
+int rq_catalog_replication(const rq_table_schema *s)
+{
+    return s->region_replication < 1                    ? 1
+           : s->region_replication > RQ_REPLICATION_MAX ? RQ_REPLICATION_MAX
+                                                        : s->region_replication;
+}
+
+/* NULL: no memory. */
+static rq__region_node *replica_node(const rq_catalog_region *of, int32_t replica_id)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_region_info info;
+    const rq_region_info *from = of->info;
+    rq__region_node *n = NULL;
+    if (rq_region_info_make(&a, from->ns, from->qualifier, from->start_key, from->end_key,
+                            from->region_id, replica_id, &info) == RQ_OK)
+        n = rq__region_node_new(&info, of->state, of->region, of->open_seqnum, of->changed_ms,
+                                of->failure);
+    rq_arena_clear(&a);
+    return n;
 }
 
 rq__table_node *rq__table_node_new(rq_table_schema *schema, rq_table_state state,
                                    rq__region_node *const *regions, size_t region_count)
 {
-    rq__table_node *n = malloc(sizeof *n + region_count * sizeof(rq_catalog_region *));
+    size_t copies = (size_t)rq_catalog_replication(schema);
+    rq__table_node *n = malloc(sizeof *n + region_count * copies * sizeof(rq_catalog_region *));
     if (n == NULL) return NULL;
     const rq_catalog_region **list = (const rq_catalog_region **)(n + 1);
+    const rq_catalog_region **replicas = list + region_count;
     for (size_t i = 0; i < region_count; i++)
         list[i] = &rq__region_node_ref(regions[i])->pub;
     if (region_count > 1) qsort(list, region_count, sizeof *list, region_order);
@@ -88,8 +111,19 @@ rq__table_node *rq__table_node_new(rq_table_schema *schema, rq_table_state state
         .state = state,
         .regions = list,
         .region_count = region_count,
+        .replicas = replicas,
     };
     atomic_init(&n->refs, 1);
+    for (size_t i = 0; i < region_count; i++) {
+        for (size_t id = 1; id < copies; id++) {
+            rq__region_node *r = replica_node(list[i], (int32_t)id);
+            if (r == NULL) {
+                rq__table_node_unref(n);
+                return NULL;
+            }
+            replicas[n->pub.replica_count++] = &r->pub;
+        }
+    }
     return n;
 }
 
@@ -104,6 +138,8 @@ void rq__table_node_unref(rq__table_node *n)
     if (n == NULL || atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) != 1) return;
     for (size_t i = 0; i < n->pub.region_count; i++)
         rq__region_node_unref(rq__table_region(n, i));
+    for (size_t i = 0; i < n->pub.replica_count; i++)
+        rq__region_node_unref(RQ_CONTAINER_OF(n->pub.replicas[i], rq__region_node, pub));
     rq_table_schema_unref(n->pub.schema);
     free(n);
 }
@@ -299,7 +335,7 @@ static rq_err view_index(rq__view *v)
 {
     size_t regions = 0, online = 0;
     for (size_t t = 0; t < v->table_count; t++) {
-        regions += v->tables[t]->region_count;
+        regions += v->tables[t]->region_count + v->tables[t]->replica_count;
         for (size_t r = 0; r < v->tables[t]->region_count; r++)
             online += v->tables[t]->regions[r]->region != NULL;
     }
@@ -319,6 +355,8 @@ static rq_err view_index(rq__view *v)
                 if (table->regions[r]->region != NULL)
                     v->online[v->online_count++] = table->regions[r];
             }
+            for (size_t r = 0; r < table->replica_count; r++)
+                slot_put(v, table->replicas[r]);
         }
     }
     return RQ_OK;

@@ -45,7 +45,8 @@ rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state
 rq__region_node *rq__region_node_ref(rq__region_node *n);
 void rq__region_node_unref(rq__region_node *n); /* NULL is fine */
 
-/* Takes its own references on schema and regions (sorted here by start key, replica id). */
+/* Takes its own references on schema and regions (sorted here by start key), and makes the nodes of
+ * their replicas. NULL: no memory. */
 rq__table_node *rq__table_node_new(rq_table_schema *schema, rq_table_state state,
                                    rq__region_node *const *regions, size_t region_count);
 rq__table_node *rq__table_node_ref(rq__table_node *n);
@@ -99,7 +100,7 @@ void rq__views_collect(rq__views *v);
 const rq_catalog_table *rq__view_table(const rq__view *v, rq_slice ns, rq_slice qualifier);
 const rq_catalog_region *rq__view_region(const rq__view *v, rq_slice encoded);
 const rq_namespace *rq__view_namespace(const rq__view *v, rq_slice name);
-/* The table's region that holds the row, default replica. */
+/* The table's region that holds the row. */
 const rq_catalog_region *rq__table_locate(const rq_catalog_table *t, rq_slice row);
 
 /* --- edits ------------------------------------------------------------------------------------ */

@@ -44,8 +44,7 @@ static inline uint32_t rotl(uint32_t v, unsigned n)
     return v << n | v >> (32 - n);
 }
 
-/* Bob Jenkins' lookup3, hashlittle. */
-static int32_t jenkins(rq_slice key, int32_t seed)
+int32_t rq_jenkins_hash(rq_slice key, int32_t seed)
 {
     uint32_t a = 0xdeadbeef + (uint32_t)key.len + (uint32_t)seed;
     uint32_t b = a;
@@ -114,7 +113,7 @@ int32_t rq__bloom_hash(rq__hash_type type, rq_slice key, int32_t seed)
 {
     switch (type) {
     case RQ__HASH_JENKINS:
-        return jenkins(key, seed);
+        return rq_jenkins_hash(key, seed);
     case RQ__HASH_MURMUR3:
         return murmur3(key, seed);
     default:

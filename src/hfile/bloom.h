@@ -22,6 +22,9 @@ typedef enum rq__hash_type {
     RQ__HASH_COUNT
 } rq__hash_type;
 
+/* Bob Jenkins' lookup3, hashlittle; the names of meta's regions use it as well. HBASE: JenkinsHash.
+ */
+int32_t rq_jenkins_hash(rq_slice key, int32_t seed);
 int32_t rq__bloom_hash(rq__hash_type type, rq_slice key, int32_t seed);
 
 /* Whether all bits of the key are set. `bits_len` is in bytes and not 0. */

@@ -6,13 +6,12 @@
 #include "region/region_info.h"
 
 #include "cell/cell.h"
+#include "hfile/bloom.h"
 #include "proto/hbase.pb-c.h"
 #include "store/pb_arena.h"
 
 #include <md5.h>
 #include <stdio.h>
-
-static const char meta_encoded[] = "1588230740"; /* of the old name format: a Jenkins hash */
 
 static const uint8_t pb_magic[4] = {'P', 'B', 'U', 'F'};
 
@@ -66,9 +65,11 @@ static rq_err make_name(rq_arena *arena, rq_region_info *r)
     *p++ = ',';
     memcpy(p, id, (size_t)id_len);
     p += id_len;
-    if (is_meta(r->ns, r->qualifier) && r->start_key.len == 0 && r->replica_id == 0) {
-        memcpy(r->encoded, meta_encoded, sizeof meta_encoded);
+    if (is_meta(r->ns, r->qualifier) && r->start_key.len == 0) {
+        /* Of the old format, without the encoded name behind it. HBASE: encodeRegionName. */
         r->name = rq_slice_of(name, plain);
+        int64_t hash = rq_jenkins_hash(r->name, 0);
+        snprintf(r->encoded, sizeof r->encoded, "%lld", (long long)(hash < 0 ? -hash : hash));
         return RQ_OK;
     }
     md5_hex(rq_slice_of(name, plain), r->encoded);

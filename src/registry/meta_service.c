@@ -36,27 +36,35 @@ static void get_masters(void *ctx, rq_call *call)
     rq_call_reply(call, &r.base);
 }
 
-/* hbase:meta is one region, and it is here. */
+/* hbase:meta is one region, and it is here, as its replicas are. */
 static void get_meta_locations(void *ctx, rq_call *call)
 {
     Pb__GetMetaRegionLocationsResponse r = PB__GET_META_REGION_LOCATIONS_RESPONSE__INIT;
     Pb__ServerName server = rq__server_message(rq_catalog_server(ctx));
     Pb__TableName table = PB__TABLE_NAME__INIT;
-    Pb__RegionInfo info = PB__REGION_INFO__INIT;
-    Pb__RegionLocation location = PB__REGION_LOCATION__INIT;
-    Pb__RegionLocation *locations[] = {&location};
+    Pb__RegionInfo infos[RQ_REPLICATION_MAX];
+    Pb__RegionLocation items[RQ_REPLICATION_MAX];
+    Pb__RegionLocation *locations[RQ_REPLICATION_MAX];
+    const rq_catalog_table *meta = rq_catalog_table_find(ctx, RQ_SLICE_LIT("hbase:meta"));
+    int copies = meta == NULL ? 1 : rq_catalog_replication(meta->schema);
     table.namespace_ = (ProtobufCBinaryData){5, (uint8_t *)"hbase"};
     table.qualifier = (ProtobufCBinaryData){4, (uint8_t *)"meta"};
-    info.table_name = &table;
-    info.region_id = 1;
-    info.has_start_key = info.has_end_key = 1;
-    info.has_offline = info.has_split = 1;
-    info.has_replica_id = 1;
-    location.region_info = &info;
-    location.server_name = &server;
-    location.seq_num = -1; /* HBASE: HRegionLocation without a number */
+    for (int i = 0; i < copies; i++) {
+        pb__region_info__init(&infos[i]);
+        infos[i].table_name = &table;
+        infos[i].region_id = 1;
+        infos[i].has_start_key = infos[i].has_end_key = 1;
+        infos[i].has_offline = infos[i].has_split = 1;
+        infos[i].has_replica_id = 1;
+        infos[i].replica_id = i;
+        pb__region_location__init(&items[i]);
+        items[i].region_info = &infos[i];
+        items[i].server_name = &server;
+        items[i].seq_num = -1; /* HBASE: HRegionLocation without a number */
+        locations[i] = &items[i];
+    }
     r.meta_locations = locations;
-    r.n_meta_locations = 1;
+    r.n_meta_locations = (size_t)copies;
     rq_call_reply(call, &r.base);
 }
 

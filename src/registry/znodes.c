@@ -190,13 +190,43 @@ static const struct {
     {"table-lock", NULL, NULL, NULL},
 };
 
-static rq_err root_children(rq_arena *arena, rq__znode *ret)
+/* Each replica of meta has a node: meta-region-server-1 and so on. HBASE: ZNodePaths. */
+#define META_REPLICA "meta-region-server-"
+
+static int meta_copies(const rq__znodes *z)
 {
-    ret->children = rq_arena_alloc(arena, RQ_ARRAY_LEN(nodes) * sizeof *ret->children);
+    const rq_catalog_table *meta = rq_catalog_table_find(z->catalog, RQ_SLICE_LIT("hbase:meta"));
+    return meta == NULL ? 1 : rq_catalog_replication(meta->schema);
+}
+
+/* The replica such a node is for; 0: it is no such node. */
+static int meta_replica(rq_slice name)
+{
+    int id = 0;
+    if (!rq_slice_starts_with(name, RQ_SLICE_LIT(META_REPLICA))) return 0;
+    for (size_t i = strlen(META_REPLICA); i < name.len; i++) {
+        if (name.ptr[i] < '0' || name.ptr[i] > '9' || id >= RQ_REPLICATION_MAX) return 0;
+        id = id * 10 + (name.ptr[i] - '0');
+        if (id == 0) return 0; /* no leading zero */
+    }
+    return id;
+}
+
+static rq_err root_children(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
+{
+    int copies = meta_copies(z);
+    size_t n = RQ_ARRAY_LEN(nodes);
+    ret->children = rq_arena_alloc(arena, (n + (size_t)copies) * sizeof *ret->children);
     if (ret->children == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < RQ_ARRAY_LEN(nodes); i++)
+    for (size_t i = 0; i < n; i++)
         ret->children[i] = rq_slice_cstr(nodes[i].name);
-    ret->child_count = RQ_ARRAY_LEN(nodes);
+    for (int id = 1; id < copies; id++) {
+        const char *name = rq_arena_printf(arena, META_REPLICA "%d", id);
+        if (name == NULL) return RQ_E_NO_MEMORY;
+        ret->children[n++] = rq_slice_cstr(name);
+    }
+    ret->child_count = n;
+    ret->changes = true;
     return RQ_OK;
 }
 
@@ -215,7 +245,7 @@ rq_err rq__znode_get(const rq__znodes *z, rq_slice path, rq_arena *arena, rq__zn
     *ret = (rq__znode){.data = rq_slice_of("", 0)};
     if (path.len == 1 && path.ptr[0] == '/') return one_child(z->root + 1, arena, ret);
     if (!rq_slice_starts_with(path, rq_slice_cstr(z->root))) return RQ_E_NOT_FOUND;
-    if (path.len == root_len) return root_children(arena, ret);
+    if (path.len == root_len) return root_children(z, arena, ret);
     if (path.ptr[root_len] != '/') return RQ_E_NOT_FOUND;
     rq_slice rest = rq_slice_of(path.ptr + root_len + 1, path.len - root_len - 1);
     const uint8_t *slash = memchr(rest.ptr, '/', rest.len);
@@ -230,5 +260,7 @@ rq_err rq__znode_get(const rq__znodes *z, rq_slice path, rq_arena *arena, rq__zn
         if (nodes[i].value != NULL) RQ_TRY(nodes[i].value(z, name, arena, ret));
         return nodes[i].list == NULL ? RQ_OK : nodes[i].list(z, arena, ret);
     }
+    int replica = slash != NULL ? 0 : meta_replica(name);
+    if (replica > 0 && replica < meta_copies(z)) return value_meta(z, name, arena, ret);
     return RQ_E_NOT_FOUND;
 }

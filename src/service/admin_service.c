@@ -55,22 +55,31 @@ void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
 /* --- regions
  * ------------------------------------------------------------------------------------------ */
 
-static rq_err find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
-                          rq_region **ret, rq_error *why)
+static rq_err find_replica(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
+                           const rq_catalog_region **ret, rq_error *why)
 {
     rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
     if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
-        return rq_catalog_region_by_encoded(s->catalog, name, ret, why);
-    return rq_catalog_region_by_name(s->catalog, name, ret, why);
+        return rq_catalog_replica_by_encoded(s->catalog, name, ret, why);
+    return rq_catalog_replica_by_name(s->catalog, name, ret, why);
 }
 
+static rq_err find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
+                          rq_region **ret, rq_error *why)
+{
+    const rq_catalog_region *r;
+    RQ_TRY(find_replica(s, spec, &r, why));
+    *ret = r->region;
+    return RQ_OK;
+}
+
+/* `info` is the region's, or that of the replica it was asked for by. */
 static rq_err reply_region_info(rq_admin_services *s, rq_call *call, rq_region *region,
-                                rq_slice split_row)
+                                Pb__RegionInfo *info, rq_slice split_row)
 {
     const Pb__GetRegionInfoRequest *request = (const Pb__GetRegionInfoRequest *)call->param;
     Pb__GetRegionInfoResponse response = PB__GET_REGION_INFO_RESPONSE__INIT;
-    response.region_info = rq__region_info_message(&call->arena, rq_region_get_info(region));
-    if (response.region_info == NULL) return RQ_E_NO_MEMORY;
+    response.region_info = info;
     if (request->has_compaction_state && request->compaction_state) {
         response.has_compaction_state = 1;
         response.compaction_state =
@@ -91,6 +100,7 @@ static rq_err reply_region_info(rq_admin_services *s, rq_call *call, rq_region *
 typedef struct split_row_job {
     rq__blocking blocking;
     rq_region *region; /* a reference */
+    Pb__RegionInfo *info;
     rq_slice row;
 } split_row_job;
 
@@ -108,7 +118,7 @@ static void split_row_answer(rq__blocking *b)
     split_row_job *j = RQ_CONTAINER_OF(b, split_row_job, blocking);
     rq_region *region = j->region;
     rq_call *call = b->call;
-    if (reply_region_info(b->services, call, region, j->row) != RQ_OK)
+    if (reply_region_info(b->services, call, region, j->info, j->row) != RQ_OK)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     rq_region_unref(region);
 }
@@ -117,35 +127,56 @@ static void get_region_info(void *ctx, rq_call *call)
 {
     const Pb__GetRegionInfoRequest *request = (const Pb__GetRegionInfoRequest *)call->param;
     rq_error why = {.code = RQ_OK};
-    rq_region *region;
-    rq_err rc = find_region(ctx, request->region, &region, &why);
+    const rq_catalog_region *r;
+    Pb__RegionInfo *info = NULL;
+    rq_err rc = find_replica(ctx, request->region, &r, &why);
+    if (rc == RQ_OK) info = rq__region_info_message(&call->arena, r->info);
+    if (rc == RQ_OK && info == NULL) rc = RQ_E_NO_MEMORY;
     if (rc == RQ_OK && request->has_best_split_row && request->best_split_row) {
         split_row_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
         if (j != NULL) {
-            j->region = rq_region_ref(region);
+            j->region = rq_region_ref(r->region);
+            j->info = info;
             rq__blocking_start(&j->blocking, ctx, call, split_row_work, split_row_answer);
             return;
         }
         rc = RQ_E_NO_MEMORY;
     }
-    if (rc == RQ_OK) rc = reply_region_info(ctx, call, region, (rq_slice){NULL, 0});
+    if (rc == RQ_OK) rc = reply_region_info(ctx, call, r->region, info, (rq_slice){NULL, 0});
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
+}
+
+/* The regions that are open, and behind them their replicas. NULL: no memory. */
+static Pb__RegionInfo **online_infos(const rq_admin_services *s, rq_arena *arena, size_t *ret_count)
+{
+    const rq_catalog_region *const *regions;
+    const rq_catalog_table *const *tables;
+    size_t count, table_count, n = 0;
+    rq_catalog_online(s->catalog, &regions, &count);
+    rq_catalog_tables(s->catalog, &tables, &table_count);
+    size_t cap = count + 1;
+    for (size_t t = 0; t < table_count; t++)
+        cap += tables[t]->replica_count;
+    Pb__RegionInfo **list = rq_arena_alloc(arena, cap * sizeof(Pb__RegionInfo *));
+    if (list == NULL) return NULL;
+    for (size_t i = 0; i < count; i++)
+        if ((list[n++] = rq__region_info_message(arena, regions[i]->info)) == NULL) return NULL;
+    for (size_t t = 0; t < table_count; t++) {
+        for (size_t i = 0; i < tables[t]->replica_count; i++) {
+            const rq_catalog_region *r = tables[t]->replicas[i];
+            if (r->region == NULL) continue;
+            if ((list[n++] = rq__region_info_message(arena, r->info)) == NULL) return NULL;
+        }
+    }
+    *ret_count = n;
+    return list;
 }
 
 static void get_online_region(void *ctx, rq_call *call)
 {
-    const rq_admin_services *s = ctx;
     Pb__GetOnlineRegionResponse response = PB__GET_ONLINE_REGION_RESPONSE__INIT;
-    const rq_catalog_region *const *regions;
-    size_t count;
-    rq_catalog_online(s->catalog, &regions, &count);
-    response.region_info = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__RegionInfo *));
-    for (size_t i = 0; response.region_info != NULL && i < count; i++) {
-        response.region_info[i] = rq__region_info_message(&call->arena, regions[i]->info);
-        if (response.region_info[i] == NULL) break;
-        response.n_region_info++;
-    }
-    if (response.n_region_info < count)
+    response.region_info = online_infos(ctx, &call->arena, &response.n_region_info);
+    if (response.region_info == NULL)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else
         rq_call_reply(call, &response.base);

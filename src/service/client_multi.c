@@ -53,6 +53,7 @@ struct multi_job {
     size_t action_at;
     bool in_region;
     rq_region *region; /* a reference while in_region */
+    bool stale;        /* it was named as a replica */
     batch *collecting; /* puts and deletes of this region */
     /* The get under way. */
     rq_scan scan;
@@ -352,7 +353,7 @@ static rq_err begin_atomic(multi_job *m, const Pb__RegionAction *ra, const Pb__C
     rq_cursor before = m->cells;
     uint64_t nonce = 0;
     if (mutations == NULL || b == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc = decode_atomic(m, ra, mutations, &nonce, why);
+    rq_err rc = m->stale ? rq__fail_read_only(why) : decode_atomic(m, ra, mutations, &nonce, why);
     /* Whatever went wrong, the next region action finds its cells. */
     m->cells = before;
     for (size_t i = 0; i < ra->n_action; i++)
@@ -418,7 +419,7 @@ static rq_err enter_region(multi_job *m)
     rq_error why = {.code = RQ_OK};
     rq_region *region;
     RQ_TRY(region_answer_new(m, ra));
-    rq_err rc = rq__find_region(m->job.service, ra->region, &region, &why);
+    rq_err rc = rq__find_region_to_read(m->job.service, ra->region, &region, &m->stale, &why);
     if (rc != RQ_OK) {
         skip_region_cells(m, ra);
         RQ_TRY(fail_region(m, rc, &why));
@@ -469,9 +470,10 @@ static rq_err collect(multi_job *m, const Pb__Action *action, bool *ret_flush, r
     uint64_t nonce = 0;
     bool reads = is_read_modify_write(proto);
     if (mutation == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc =
-        rq__decode_mutation(proto, m->region, &m->cells, rq_region_cell_bytes_max(m->region), arena,
-                            mutation, &nonce, why);
+    rq_err rc = m->stale ? rq__fail_read_only(why)
+                         : rq__decode_mutation(proto, m->region, &m->cells,
+                                               rq_region_cell_bytes_max(m->region), arena, mutation,
+                                               &nonce, why);
     m->cells = before;
     rq__skip_cells(proto, &m->cells);
     if (rc != RQ_OK && reads) return rc;
@@ -526,6 +528,7 @@ static rq_err answer_get(multi_job *m, const Pb__Action *action, rq_cellblock *o
     r->result = new_result(m);
     if (r->result == NULL) return RQ_E_NO_MEMORY;
     r->result->has_stale = 1;
+    r->result->stale = m->stale;
     uint32_t count = out->count - m->get_mark.count;
     rq_slice bytes =
         rq_slice_of(out->bytes.ptr + m->get_mark.len, out->bytes.len - m->get_mark.len);

@@ -71,6 +71,14 @@ void rq__read_job_wait(rq__read_job *job);
 RQ_NODISCARD
 rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
                        rq_error *why);
+/* The same for what only reads: a replica's name will do. *ret_stale: it was one, and Results say
+ * so. rq__find_region refuses replicas. */
+RQ_NODISCARD
+rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpecifier *spec,
+                               rq_region **ret, bool *ret_stale, rq_error *why);
+/* HBASE: HRegion.checkReadOnly. */
+RQ_NODISCARD
+rq_err rq__fail_read_only(rq_error *why);
 
 void rq__handle_get(void *ctx, rq_call *call);
 void rq__handle_mutate(void *ctx, rq_call *call);
@@ -91,6 +99,7 @@ typedef struct rq__scan_holder {
     rq__scan_extra extra;
     rq_region_scanner *scanner;
     rq_region *region; /* a reference */
+    bool stale;        /* it was named as a replica */
     uint64_t next_call_seq;
     rq_slice partial_row; /* row of the last result when that was partial; own memory */
     rq_buf partial_row_bytes;

@@ -119,6 +119,7 @@ static rq_err add_results(scan_job *s, Pb__ScanResponse *response)
         results[i].has_partial = 1;
         results[i].partial = s->results[i].partial;
         results[i].has_stale = 1;
+        results[i].stale = s->holder->stale;
         RQ_TRY(rq__encode_cells(rq_slice_of(start, (size_t)(cursor.ptr - start)),
                                 s->results[i].cells, arena, &results[i]));
         response->results[i] = &results[i];
@@ -200,6 +201,7 @@ static rq_err fill_response(scan_job *s, Pb__ScanResponse *response)
 {
     rq__scan_holder *h = s->holder;
     response->has_stale = 1;
+    response->stale = h->stale;
     RQ_TRY(add_results(s, response));
     response->has_more_results_in_region = 1;
     response->more_results_in_region = s->more_in_region;
@@ -409,9 +411,11 @@ static rq_err open_scanner(scan_job *s, const Pb__ScanRequest *request, rq_error
     rq_region *region;
     if (request->region == NULL)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Missing required input: region");
-    RQ_TRY(rq__find_region(service, request->region, &region, why));
+    bool stale;
+    RQ_TRY(rq__find_region_to_read(service, request->region, &region, &stale, why));
     RQ_TRY(rq__lease_new(service->leases, &s->holder));
     rq__scan_holder *h = s->holder;
+    h->stale = stale;
     h->region = rq_region_ref(region);
     RQ_TRY(rq__decode_scan(request->scan, region, &h->arena, &h->scan, &h->extra, why));
     if (h->scan.filter != NULL && h->scan.batch > 0 && rq_filter_has_filter_row(h->scan.filter))

@@ -14,13 +14,31 @@
 
 #include <stdlib.h>
 
+rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpecifier *spec,
+                               rq_region **ret, bool *ret_stale, rq_error *why)
+{
+    rq_slice name = rq__pb_slice(spec->value);
+    const rq_catalog_region *r;
+    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
+        RQ_TRY(rq_catalog_replica_by_encoded(s->catalog, name, &r, why));
+    else
+        RQ_TRY(rq_catalog_replica_by_name(s->catalog, name, &r, why));
+    *ret = r->region;
+    *ret_stale = r->info->replica_id != 0;
+    return RQ_OK;
+}
+
+rq_err rq__fail_read_only(rq_error *why)
+{
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "region is read only");
+}
+
 rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
                        rq_error *why)
 {
-    rq_slice name = rq__pb_slice(spec->value);
-    if (spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME)
-        return rq_catalog_region_by_encoded(s->catalog, name, ret, why);
-    return rq_catalog_region_by_name(s->catalog, name, ret, why);
+    bool stale;
+    RQ_TRY(rq__find_region_to_read(s, spec, ret, &stale, why));
+    return stale ? rq__fail_read_only(why) : RQ_OK;
 }
 
 /* --- leaving the loop for a block ----------------------------------------------------------------
@@ -90,6 +108,7 @@ typedef struct get_job {
     rq_cellblock own; /* the cells, when they go into the message */
     bool in_message;
     bool query_metrics;
+    bool stale;
 } get_job;
 
 static void release_scanner(void *thing)
@@ -111,6 +130,7 @@ static void reply_get(get_job *g)
     Pb__QueryMetrics metrics = PB__QUERY_METRICS__INIT;
     response.result = &result;
     result.has_stale = 1;
+    result.stale = g->stale;
     if (g->scan.check_existence_only) {
         result.has_exists = 1;
         result.exists = cells->count > 0;
@@ -156,7 +176,7 @@ static rq_err begin_get(rq_client_service *s, rq_call *call, get_job *g, rq_erro
     const Pb__GetRequest *request = (const Pb__GetRequest *)call->param;
     rq_region *region;
     RQ_TRY(rq__read_job_init(&g->job, s, call, step_get));
-    RQ_TRY(rq__find_region(s, request->region, &region, why));
+    RQ_TRY(rq__find_region_to_read(s, request->region, &region, &g->stale, why));
     if (request->get->has_closest_row_before && request->get->closest_row_before)
         /* asynchbase learns from exactly this exception that it must scan meta in reverse. */
         return rq_fail(why, RQ_E_UNKNOWN_PROTOCOL,

@@ -143,8 +143,10 @@ void rq__handle_exec_service(void *ctx, rq_call *call)
     rq_client_service *s = ctx;
     rq_error why = {.code = RQ_OK};
     rq_region *region;
+    bool stale;
     rq__endpoint *e = rq_arena_alloc(&call->arena, sizeof *e);
-    rq_err rc = e == NULL ? RQ_E_NO_MEMORY : rq__find_region(s, request->region, &region, &why);
+    rq_err rc = e == NULL ? RQ_E_NO_MEMORY
+                          : rq__find_region_to_read(s, request->region, &region, &stale, &why);
     if (rc != RQ_OK) {
         rq_call_fail_why(call, rc, &why);
         return;

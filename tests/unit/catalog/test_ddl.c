@@ -119,8 +119,8 @@ static void create_refuses_what_hbase_refuses(void **state)
             "Unable to load configured region split policy 'no.such.Cls' for table 'u'" BYPASS);
     REFUSED(world_create(w, "u", "f @coprocessor$1=|no.such.Cls|1|", NULL), RQ_E_DO_NOT_RETRY,
             "Class no.such.Cls cannot be loaded" BYPASS);
-    REFUSED(world_create(w, "u", "f @REGION_REPLICATION=3", NULL), RQ_E_DO_NOT_RETRY,
-            "REGION_REPLICATION 3 is not supported: this server has one copy of each region");
+    REFUSED(world_create(w, "u", "f @REGION_REPLICATION=65", NULL), RQ_E_DO_NOT_RETRY,
+            "REGION_REPLICATION 65 is not supported, only up to 64");
     REFUSED(world_create(w, "u", "f", "b b"), RQ_E_ILLEGAL_ARGUMENT,
             "All split keys must be unique, found duplicate: b, b");
     REFUSED(world_create(w, "a b", "f", NULL), RQ_E_ILLEGAL_ARGUMENT,

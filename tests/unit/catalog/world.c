@@ -674,6 +674,11 @@ static rq_err check_row(void *ctx, const rq__meta_row *row, rq_error *why)
         else if ((r->state == RQ_REGION_OPEN) != (row->state == RQ_REGION_OPEN))
             (void)!rq_buf_printf(c->out, "%s: meta says region state %d, the view %d\n",
                                  row->info.encoded, row->state, r->state);
+        const rq_catalog_table *t = rq_catalog_table_find(c->w->catalog, row->info.table);
+        int replicas = t == NULL ? 0 : rq_catalog_replication(t->schema) - 1;
+        if (row->state == RQ_REGION_OPEN && row->last_replica != replicas)
+            (void)!rq_buf_printf(c->out, "%s: meta has %d replicas, the view %d\n",
+                                 row->info.encoded, row->last_replica, replicas);
     }
     rq_epoch_unpin(c->w->env->epoch, &m);
     return RQ_OK;

@@ -20,6 +20,7 @@ import rorqual.tests.client26.suite.Meta;
 import rorqual.tests.client26.suite.Namespaces;
 import rorqual.tests.client26.suite.Reads;
 import rorqual.tests.client26.suite.Regions;
+import rorqual.tests.client26.suite.Replicas;
 import rorqual.tests.client26.suite.Tables;
 import rorqual.tests.client26.suite.Tight;
 import rorqual.tests.client26.suite.Writes;
@@ -62,6 +63,7 @@ public final class Main {
             new Families(cluster),
             new Maintenance(cluster),
             new Regions(cluster),
+            new Replicas(cluster),
             new Limits(cluster),
             new Meta(cluster),
             new Endpoints(cluster),

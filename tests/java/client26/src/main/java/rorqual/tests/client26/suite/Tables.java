@@ -134,21 +134,6 @@ public final class Tables implements Program {
                     ColumnFamilyDescriptorBuilder.newBuilder(b("cf")).setValue(line[0], line[1]).build()));
             });
         }
-        if (!"hbase".equals(System.getenv("PEER"))) {
-            // docs/compatibility.md: one process has nowhere to put a replica. HBase serves them.
-            steps.run("region replicas are refused", () -> {
-                String refusal = "is not supported: this server has one copy of each region";
-                for (int replicas : new int[] {2, 3}) {
-                    Expect.fails(DoNotRetryIOException.class, "REGION_REPLICATION " + replicas + " " + refusal,
-                        () -> admin.createTable(nonsense().setRegionReplication(replicas).build()));
-                    Expect.that(!admin.tableExists(nonsense().build().getTableName()), "the table does not exist");
-                }
-                TableDescriptor one = admin.getDescriptor(cluster.name("tab_one"));
-                Expect.fails(DoNotRetryIOException.class, "REGION_REPLICATION 2 " + refusal,
-                    () -> admin.modifyTable(TableDescriptorBuilder.newBuilder(one).setRegionReplication(2).build()));
-                Expect.equal(1, admin.getDescriptor(cluster.name("tab_one")).getRegionReplication(), "copies after all");
-            });
-        }
         steps.run("create with too small a memstore is refused", () -> Expect.fails(DoNotRetryIOException.class,
             "MEMSTORE_FLUSHSIZE for table descriptor or \"hbase.hregion.memstore.flush.size\" (1000) is too small, which might cause very "
             + "frequent flushing.", () -> admin.createTable(nonsense().setMemStoreFlushSize(1_000).build())));
