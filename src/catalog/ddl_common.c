@@ -240,8 +240,9 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
         const rq_catalog_region *r = &list[i].node->pub;
         int64_t seqnum = r->state == RQ_REGION_OPEN ? r->open_seqnum : -1;
         RQ_TRY(rq__meta_put_region(b, r->info, r->state, &c->server, seqnum));
-        RQ_TRY(rq__meta_put_replicas(b, r->info, r->state, &c->server, seqnum,
-                                     rq_catalog_replication(list[i].schema)));
+        /* NULL: the table's descriptor cannot be read. */
+        int copies = list[i].schema == NULL ? 1 : rq_catalog_replication(list[i].schema);
+        RQ_TRY(rq__meta_put_replicas(b, r->info, r->state, &c->server, seqnum, copies));
     }
     return RQ_OK;
 }
