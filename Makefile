@@ -9,6 +9,7 @@
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
 #                  generator, redis, floors) and make bench-java (HBase's PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
+#   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make crash     kill -9 rounds (ROUNDS, default 50)     make sim   power-cut seeds (SEEDS, default 500)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
@@ -22,7 +23,7 @@ ROUNDS ?= 50
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine hbase-tests crash sim oracle format format-check clean
+.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine bench-cache hbase-tests crash sim oracle format format-check clean
 all: build/rorqual
 
 setup:
@@ -84,6 +85,10 @@ bench-engine: build/rorqual
 	@tools/setup bench
 	@meson setup --reconfigure -Dlto=true build >/dev/null
 	@bench/engine/run
+
+bench-cache: build/rorqual
+	@ninja -C build -j $(JOBS) --quiet bench/bench_cache
+	@build/bench/bench_cache
 
 tools-tests: build/rorqual
 	@tools/setup test

@@ -10,37 +10,42 @@
 
 #include "base/err.h"
 #include "hfile/block_cache.h"
+#include "hfile/cache_queue.h"
 #include "hfile/read_ctx.h"
 #include "hfile/sidecar.h"
 #include "hfile/slab.h"
 
 #include <stdatomic.h>
 
+/* Who goes first when room is needed (block_cache.h). */
+typedef enum rq__rank { RQ__RANK_DATA, RQ__RANK_MEMORY, RQ__RANK_META } rq__rank;
+
+struct rq__cache_file;
+
 struct rq_hfile_block {
     /* What a lookup touches, in one cache line. */
     _Atomic uint32_t refs;    /* the cache's is one of them */
     uint8_t kind;             /* rq_block_kind */
-    bool high_priority;       /* index, bloom, IN_MEMORY */
+    uint8_t rank;             /* rq__rank */
     _Atomic uint8_t searches; /* saturates */
-    uint8_t uses;             /* the cache's: counted down when the queue passes by */
     uint64_t file_id;
     uint64_t offset;
     const uint8_t *payload;
     size_t payload_len;
     _Atomic(rq__sidecar *) sidecar;
+    /* The cache's, guarded by its shard's lock. Its charge: bytes accounted, resident or pinned. */
+    rq__cache_node node;
 
     rq__slab *slab;  /* where this allocation and the sidecar's come from */
     size_t heap_len; /* of this allocation */
     uint32_t on_disk_len;
 
-    /* The cache's, guarded by its shard's lock, as uses is. */
+    /* The cache's too. */
     bool resident;
-    uint8_t queue;
-    rq_block_cache *cache; /* NULL: never was in one */
-    size_t charge;         /* bytes accounted to the cache, as resident or as pinned */
-    struct rq_hfile_block *newer, *older; /* queue */
-    struct rq_hfile_block *file_next;     /* blocks of the same file in the shard */
-    struct rq_hfile_block **file_link;    /* what points to this one in that list */
+    rq_block_cache *cache;             /* NULL: never was in one */
+    struct rq__cache_file *file;       /* while resident: a reference */
+    struct rq_hfile_block *file_next;  /* blocks of the same file in the shard */
+    struct rq_hfile_block **file_link; /* what points to this one in that list */
 
     uint8_t bytes[];
 };
@@ -59,21 +64,44 @@ static inline rq_hfile_block *rq__block_ref(rq_hfile_block *b)
 
 #define RQ__CACHE_SHARDS_MAX 16
 
-/* A file's blocks, so that they can be dropped together. Embedded in the reader. */
-typedef struct rq__cache_file {
-    uint64_t id;
-    rq_hfile_block *blocks[RQ__CACHE_SHARDS_MAX]; /* guarded by each shard's lock */
-} rq__cache_file;
+/* A file as the cache knows it. References: of readers and of resident blocks. */
+typedef struct rq__cache_file rq__cache_file;
 
-/* A number no file had before. */
-uint64_t rq__cache_next_file_id(rq_block_cache *c);
+struct rq__cache_file {
+    rq_block_cache *cache;
+    _Atomic uint32_t refs;
+    _Atomic uint32_t readers;
+    _Atomic bool obsolete;   /* nobody will open it again */
+    _Atomic uint64_t bytes;  /* charges of its resident blocks */
+    _Atomic uint64_t id;     /* what its blocks carry; no other file ever had it */
+    rq_cache_family *family; /* a reference, or NULL */
+    struct rq__cache_file *next;
+    uint64_t size;
+    uint32_t tail_crc;
+    rq_hfile_block *blocks[RQ__CACHE_SHARDS_MAX]; /* guarded by each shard's lock */
+    char name[];
+};
+
+/* What identifies a file: the last part of its path (a store file's is random), its size and a
+ * checksum of its end. `family` may be NULL. */
+RQ_NODISCARD
+rq_err rq__cache_file_open(rq_block_cache *c, const char *path, uint64_t size, uint32_t tail_crc,
+                           rq_cache_family *family, rq__cache_file **ret);
+/* The last reader's close evicts the blocks if it says so or the file is obsolete; else they count
+ * as plain data from then on, for nobody may ever come for them. */
+void rq__cache_file_close(rq__cache_file *f, bool evict);
 /* A new reference, or NULL. Counts a hit or miss of `kind`. */
-rq_hfile_block *rq__cache_get(rq_block_cache *c, const rq__cache_file *f, uint64_t offset,
-                              rq_block_kind kind);
+rq_hfile_block *rq__cache_get(rq__cache_file *f, uint64_t offset, rq_block_kind kind);
+/* Whether it is there; counts nothing. */
+bool rq__cache_has(rq__cache_file *f, uint64_t offset);
 /* Offers the block; if another is there already, the caller's reference is exchanged for one to
  * that. A block too large for its shard stays outside. */
-rq_hfile_block *rq__cache_put(rq_block_cache *c, rq__cache_file *f, rq_hfile_block *b);
-void rq__cache_evict_file(rq_block_cache *c, rq__cache_file *f);
+rq_hfile_block *rq__cache_put(rq__cache_file *f, rq_hfile_block *b);
+typedef struct rq__cache_evicted {
+    uint64_t blocks, bytes;
+} rq__cache_evicted;
+rq__cache_evicted rq__cache_evict_file(rq__cache_file *f);
+void rq__cache_demote_file(rq__cache_file *f);
 /* Accounts `more` bytes to a block that grew. */
 void rq__cache_grow(rq_hfile_block *b, size_t more);
 

@@ -1,78 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The block cache (block_cache.h): S3-FIFO in shards.
- *
- *            miss              used twice
- *   block ─────────► SMALL ─────────────────► MAIN ◄──┐ used: goes round again
- *                      │ else                  │ └────┘
- *                      ▼                       ▼ unused
- *                    GHOST (keys only) ─ miss ─► MAIN at once
- *
- * SMALL holds a tenth of the bytes; what a scan brings passes through it. High-priority blocks
- * (index, bloom, IN_MEMORY) start in MAIN and may collect more uses, so they survive more rounds.
- * "S3-FIFO" is by Yang et al., SOSP 2023.
+ * The block cache (block_cache.h): shards, each a hash table and the queues of three ranks. The
+ * files and families it knows are in cache_files.c.
  *
  * Invariants, under a shard's lock:
  * 1. A block is in the table iff it is resident, then it is in one queue and in its file's list,
- * and the cache holds one reference.
+ * and the cache holds one reference to it, it one to the file.
  * 2. used = the sum of the residents' charges <= capacity of the shard, after every call.
  * 3. pinned (cache-wide) = the sum of charges of blocks that were evicted but are still referenced.
  */
-#include "hfile/block.h"
+#include "hfile/cache_priv.h"
 
-#include "base/macros.h"
 #include "hfile/reader.h" /* rq_hfile_block_unref */
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SHARD_BYTES_MIN (8u << 20) /* small caches get fewer shards, so that blocks fit */
-#define USES_MAX 3
-#define USES_MAX_HIGH 7
-#define CODECS_KEPT 16
 #define EVICT_STEP 64
 
-enum { QUEUE_SMALL, QUEUE_MAIN, QUEUE_COUNT };
-
-typedef struct queue {
-    rq_hfile_block *newest, *oldest;
-    uint64_t bytes;
-} queue;
-
-/* A table slot; the hash beside the pointer, so that only the block looked for is touched. */
-typedef struct slot {
-    uint64_t hash;
-    rq_hfile_block *block; /* NULL: empty */
-} slot;
-
-typedef struct shard {
-    pthread_mutex_t lock;
-    slot *table RQ_GUARDED_BY(lock); /* open addressing, at most half full */
-    size_t table_mask;
-    queue queues[QUEUE_COUNT];
-    uint32_t *ghosts; /* fingerprints; a newer key overwrites the one in its slot */
-    size_t ghost_mask;
-    uint64_t blocks;
-    uint64_t used;
-    uint64_t capacity;
-    uint64_t hits[RQ_BLOCK_KIND_COUNT];
-    uint64_t misses[RQ_BLOCK_KIND_COUNT];
-    uint64_t inserted[RQ_BLOCK_KIND_COUNT];
-    uint64_t evicted, evicted_by_file;
-} __attribute__((aligned(128))) shard; /* no two shards share a cache line */
-
-struct rq_block_cache {
-    rq__slab *slab; /* the blocks' memory */
-    shard shards[RQ__CACHE_SHARDS_MAX];
-    unsigned shard_count; /* a power of two */
-    _Atomic uint64_t capacity;
-    _Atomic uint64_t pinned;
-    _Atomic uint64_t next_file_id;
-    pthread_mutex_t codec_lock;
-    rq_codec *codecs[RQ_COMPRESSION_COUNT][CODECS_KEPT] RQ_GUARDED_BY(codec_lock);
-    unsigned codec_count[RQ_COMPRESSION_COUNT];
-};
+typedef rq__cache_shard shard;
+typedef rq__cache_slot slot;
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
@@ -95,7 +43,7 @@ void rq_hfile_block_unref(rq_hfile_block *b)
     if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
     /* Out of the table for good: the cache's own reference is gone. */
     if (b->cache != NULL)
-        atomic_fetch_sub_explicit(&b->cache->pinned, b->charge, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&b->cache->pinned, b->node.charge, memory_order_relaxed);
     rq__sidecar_free(b->slab, atomic_load_explicit(&b->sidecar, memory_order_relaxed));
     rq__slab_give(b->slab, b, b->heap_len);
 }
@@ -114,34 +62,6 @@ static inline uint64_t hash_of(uint64_t file_id, uint64_t offset)
 static inline unsigned shard_of(const rq_block_cache *c, uint64_t hash)
 {
     return (unsigned)(hash >> 56) & (c->shard_count - 1);
-}
-
-static void queue_push(shard *s, unsigned which, rq_hfile_block *b)
-{
-    queue *q = &s->queues[which];
-    b->queue = (uint8_t)which;
-    b->newer = NULL;
-    b->older = q->newest;
-    if (q->newest != NULL)
-        q->newest->newer = b;
-    else
-        q->oldest = b;
-    q->newest = b;
-    q->bytes += b->charge;
-}
-
-static void queue_remove(shard *s, rq_hfile_block *b)
-{
-    queue *q = &s->queues[b->queue];
-    if (b->newer != NULL)
-        b->newer->older = b->older;
-    else
-        q->newest = b->older;
-    if (b->older != NULL)
-        b->older->newer = b->newer;
-    else
-        q->oldest = b->newer;
-    q->bytes -= b->charge;
 }
 
 /* The block's slot, or the empty one where it would go. */
@@ -189,87 +109,117 @@ static bool table_grow(shard *s)
     return true;
 }
 
-/* Takes the block out; its reference goes to `victims` (through `older`), because freeing wants no
- * lock. A resident block's file lives, so its list's head may be written. */
+/* --- order ------------------------------------------------------------------------------------ */
+
+static rq_hfile_block *block_of(rq__cache_node *n)
+{
+    return RQ_CONTAINER_OF(n, rq_hfile_block, node);
+}
+
+/* NULL: plain data, which S3-FIFO orders. */
+static rq__cache_queue *queue_of_rank(shard *s, const rq_hfile_block *b)
+{
+    if (b->rank == RQ__RANK_META) return &s->meta;
+    return b->rank == RQ__RANK_MEMORY ? &s->memory : NULL;
+}
+
+static void enqueue(shard *s, rq_hfile_block *b)
+{
+    rq__cache_queue *q = queue_of_rank(s, b);
+    b->node.uses = 0;
+    if (q != NULL)
+        rq__cache_queue_push(q, &b->node);
+    else
+        rq__s3_fifo_insert(&s->data, &b->node);
+}
+
+static void dequeue(shard *s, rq_hfile_block *b)
+{
+    rq__cache_queue *q = queue_of_rank(s, b);
+    if (q != NULL)
+        rq__cache_queue_remove(q, &b->node);
+    else
+        rq__s3_fifo_remove(&s->data, &b->node);
+}
+
+/* Takes out the oldest that was not used since it came round last. */
+static rq_hfile_block *evict_oldest(rq__cache_queue *q)
+{
+    rq__cache_node *n;
+    for (n = q->oldest; n != NULL; n = q->oldest) {
+        rq__cache_queue_remove(q, n);
+        if (n->uses == 0) break;
+        n->uses--;
+        rq__cache_queue_push(q, n);
+    }
+    return n == NULL ? NULL : block_of(n);
+}
+
+/* Takes the block to give up next out of its queue; the order stands in block_cache.h. */
+static rq_hfile_block *evict_next(shard *s)
+{
+    if (s->meta.bytes > s->capacity / 2) return evict_oldest(&s->meta);
+    if (s->memory.bytes > s->capacity / 4) return evict_oldest(&s->memory);
+    rq__cache_node *n = rq__s3_fifo_evict(&s->data);
+    if (n != NULL) return block_of(n);
+    rq_hfile_block *b = evict_oldest(&s->memory);
+    return b != NULL ? b : evict_oldest(&s->meta);
+}
+
+static rq__family_counters *counters_of(const rq_block_cache *c, const shard *s,
+                                        const rq__cache_file *f)
+{
+    return f->family == NULL ? NULL : &f->family->shards[s - c->shards];
+}
+
+/* Takes out the block, which is in no queue any more; its reference goes to `victims` (through
+ * `older`), because freeing wants no lock. */
 static void remove_block(rq_block_cache *c, shard *s, rq_hfile_block *b, rq_hfile_block **victims)
 {
-    slot *at = table_slot(s, hash_of(b->file_id, b->offset), b->file_id, b->offset);
+    slot *at = table_slot(s, b->node.hash, b->file_id, b->offset);
+    rq__family_counters *n = counters_of(c, s, b->file);
     RQ_ASSERT(at->block == b);
     table_remove(s, at);
-    queue_remove(s, b);
     *b->file_link = b->file_next;
     if (b->file_next != NULL) b->file_next->file_link = b->file_link;
-    s->used -= b->charge;
+    s->used -= b->node.charge;
     s->blocks--;
+    atomic_fetch_sub_explicit(&b->file->bytes, b->node.charge, memory_order_relaxed);
+    if (n != NULL) {
+        rq__count(&n->blocks, -1);
+        rq__count(&n->bytes, -(int64_t)b->node.charge);
+    }
     b->resident = false;
-    atomic_fetch_add_explicit(&c->pinned, b->charge, memory_order_relaxed);
-    b->older = *victims;
+    atomic_fetch_add_explicit(&c->pinned, b->node.charge, memory_order_relaxed);
+    b->node.older = *victims == NULL ? NULL : &(*victims)->node;
     *victims = b;
 }
 
 static void release_victims(rq_hfile_block *victims)
 {
     while (victims != NULL) {
-        rq_hfile_block *next = victims->older;
+        rq_hfile_block *next = victims->node.older == NULL ? NULL : block_of(victims->node.older);
+        rq__cache_file *f = victims->file;
         rq_hfile_block_unref(victims);
+        rq__cache_file_unref(f);
         victims = next;
     }
 }
 
-static void ghost_remember(shard *s, const rq_hfile_block *b)
-{
-    uint64_t hash = hash_of(b->file_id, b->offset);
-    s->ghosts[(hash >> 16) & s->ghost_mask] = (uint32_t)hash | 1; /* 0: empty */
-}
-
-static bool ghost_take(shard *s, uint64_t hash)
-{
-    uint32_t *ghost = &s->ghosts[(hash >> 16) & s->ghost_mask];
-    if (*ghost != ((uint32_t)hash | 1)) return false;
-    *ghost = 0;
-    return true;
-}
-
-/* Makes room until `used` is at most `limit`. Each step takes a use away or a block out, so it
- * ends. */
+/* Makes room until `used` is at most `limit`. */
 static void evict_to(rq_block_cache *c, shard *s, uint64_t limit, rq_hfile_block **victims)
 {
-    queue *small = &s->queues[QUEUE_SMALL];
-    queue *main = &s->queues[QUEUE_MAIN];
     while (s->used > limit) {
-        if (small->oldest != NULL && (small->bytes > s->capacity / 10 || main->oldest == NULL)) {
-            rq_hfile_block *b = small->oldest;
-            if (b->uses > 1) {
-                queue_remove(s, b);
-                b->uses = 0;
-                queue_push(s, QUEUE_MAIN, b);
-                continue;
-            }
-            ghost_remember(s, b);
-            remove_block(c, s, b, victims);
-        } else {
-            rq_hfile_block *b = main->oldest;
-            if (b->uses > 0) {
-                b->uses--;
-                queue_remove(s, b);
-                queue_push(s, QUEUE_MAIN, b);
-                continue;
-            }
-            remove_block(c, s, b, victims);
-        }
+        rq_hfile_block *b = evict_next(s);
+        RQ_ASSERT(b != NULL); /* what is used is in a queue */
+        rq__family_counters *n = counters_of(c, s, b->file);
+        if (n != NULL) rq__count(&n->evicted, 1);
+        remove_block(c, s, b, victims);
         s->evicted++;
     }
 }
 
 /* --- the cache -------------------------------------------------------------------------------- */
-
-static size_t power_of_two(uint64_t n)
-{
-    size_t p = 64;
-    while (p < n)
-        p *= 2;
-    return p;
-}
 
 rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
 {
@@ -283,6 +233,7 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
     atomic_init(&c->capacity, capacity_bytes);
     atomic_init(&c->next_file_id, 1);
     (void)pthread_mutex_init(&c->codec_lock, NULL);
+    (void)pthread_mutex_init(&c->files_lock, NULL);
     rq_err rc = rq__slab_new(&c->slab);
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
@@ -290,11 +241,8 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
         s->capacity = capacity_bytes / c->shard_count;
         s->table_mask = 63;
         s->table = calloc(s->table_mask + 1, sizeof(*s->table));
-        /* About as many ghosts as MAIN has blocks of the default size. */
-        size_t ghosts = power_of_two(s->capacity / (32 * 1024));
-        s->ghost_mask = ghosts - 1;
-        s->ghosts = calloc(ghosts, sizeof(*s->ghosts));
-        if (s->table == NULL || s->ghosts == NULL) rc = RQ_E_NO_MEMORY;
+        if (s->table == NULL) rc = RQ_E_NO_MEMORY;
+        if (rq__s3_fifo_init(&s->data, s->capacity) != RQ_OK) rc = RQ_E_NO_MEMORY;
     }
     if (rc != RQ_OK) {
         rq_block_cache_free(c);
@@ -304,20 +252,35 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
     return RQ_OK;
 }
 
+static void evict_all(rq_block_cache *c, shard *s)
+{
+    rq_hfile_block *victims = NULL;
+    (void)pthread_mutex_lock(&s->lock);
+    for (rq_hfile_block *b = evict_next(s); b != NULL; b = evict_next(s))
+        remove_block(c, s, b, &victims);
+    (void)pthread_mutex_unlock(&s->lock);
+    release_victims(victims);
+}
+
 void rq_block_cache_free(rq_block_cache *c)
 {
     if (c == NULL) return;
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
-        RQ_ASSERT(s->blocks == 0); /* every reader is closed and took its blocks along */
+        evict_all(c, s);
+        RQ_ASSERT(s->blocks == 0);
         free(s->table);
-        free(s->ghosts);
+        rq__s3_fifo_clear(&s->data);
         (void)pthread_mutex_destroy(&s->lock);
     }
+    for (size_t i = 0; i < RQ__CACHE_FILE_BUCKETS; i++)
+        RQ_ASSERT(c->files[i] == NULL); /* every reader is closed */
+    RQ_ASSERT(c->families == NULL);
     for (int k = 0; k < RQ_COMPRESSION_COUNT; k++)
         for (unsigned i = 0; i < c->codec_count[k]; i++)
             rq_codec_free(c->codecs[k][i]);
     (void)pthread_mutex_destroy(&c->codec_lock);
+    (void)pthread_mutex_destroy(&c->files_lock);
     rq__slab_free(c->slab);
     free(c);
 }
@@ -355,62 +318,110 @@ void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
         ret->evicted_by_file += s->evicted_by_file;
         ret->blocks += s->blocks;
         ret->used_bytes += s->used;
+        ret->meta_bytes += s->meta.bytes;
+        ret->memory_bytes += s->memory.bytes;
         (void)pthread_mutex_unlock(&s->lock);
     }
 }
 
-uint64_t rq__cache_next_file_id(rq_block_cache *c)
+bool rq_block_cache_has_room(rq_block_cache *c, uint64_t bytes)
 {
-    return atomic_fetch_add_explicit(&c->next_file_id, 1, memory_order_relaxed);
+    bool has = true;
+    bytes /= c->shard_count;
+    for (unsigned i = 0; has && i < c->shard_count; i++) {
+        shard *s = &c->shards[i];
+        (void)pthread_mutex_lock(&s->lock);
+        has = s->used + bytes <= s->capacity;
+        (void)pthread_mutex_unlock(&s->lock);
+    }
+    return has;
 }
 
-rq_hfile_block *rq__cache_get(rq_block_cache *c, const rq__cache_file *f, uint64_t offset,
-                              rq_block_kind kind)
+/* --- blocks of files -------------------------------------------------------------------------- */
+
+static void count_access(const rq_block_cache *c, shard *s, const rq__cache_file *f,
+                         rq_block_kind kind, bool hit)
 {
-    uint64_t hash = hash_of(f->id, offset);
+    rq__family_counters *n = counters_of(c, s, f);
+    (hit ? s->hits : s->misses)[kind]++;
+    if (n == NULL) return;
+    if (kind == RQ_BLOCK_DATA)
+        rq__count(hit ? &n->data_hits : &n->data_misses, 1);
+    else
+        rq__count(hit ? &n->meta_hits : &n->meta_misses, 1);
+}
+
+rq_hfile_block *rq__cache_get(rq__cache_file *f, uint64_t offset, rq_block_kind kind)
+{
+    rq_block_cache *c = f->cache;
+    uint64_t id = atomic_load_explicit(&f->id, memory_order_relaxed);
+    uint64_t hash = hash_of(id, offset);
     shard *s = &c->shards[shard_of(c, hash)];
     (void)pthread_mutex_lock(&s->lock);
-    rq_hfile_block *b = table_slot(s, hash, f->id, offset)->block;
+    rq_hfile_block *b = table_slot(s, hash, id, offset)->block;
+    count_access(c, s, f, kind, b != NULL);
     if (b != NULL) {
-        s->hits[kind]++;
-        if (b->uses < (b->high_priority ? USES_MAX_HIGH : USES_MAX)) b->uses++;
+        rq__cache_node_use(&b->node);
         (void)rq__block_ref(b);
-    } else {
-        s->misses[kind]++;
     }
     (void)pthread_mutex_unlock(&s->lock);
     return b;
 }
 
-rq_hfile_block *rq__cache_put(rq_block_cache *c, rq__cache_file *f, rq_hfile_block *b)
+bool rq__cache_has(rq__cache_file *f, uint64_t offset)
 {
-    uint64_t hash = hash_of(f->id, b->offset);
+    rq_block_cache *c = f->cache;
+    uint64_t id = atomic_load_explicit(&f->id, memory_order_relaxed);
+    uint64_t hash = hash_of(id, offset);
+    shard *s = &c->shards[shard_of(c, hash)];
+    (void)pthread_mutex_lock(&s->lock);
+    bool has = table_slot(s, hash, id, offset)->block != NULL;
+    (void)pthread_mutex_unlock(&s->lock);
+    return has;
+}
+
+static void add_block(rq_block_cache *c, unsigned which, rq__cache_file *f, rq_hfile_block *b,
+                      rq_hfile_block **victims)
+{
+    shard *s = &c->shards[which];
+    rq__family_counters *n = counters_of(c, s, f);
+    b->node.charge = b->heap_len;
+    evict_to(c, s, s->capacity - b->node.charge, victims);
+    b->cache = c;
+    b->resident = true;
+    b->file = rq__cache_file_ref(f);
+    /* Not the slot that was found: the table may have changed. */
+    *table_slot(s, b->node.hash, b->file_id, b->offset) = (slot){b->node.hash, rq__block_ref(b)};
+    b->file_next = f->blocks[which];
+    b->file_link = &f->blocks[which];
+    if (b->file_next != NULL) b->file_next->file_link = &b->file_next;
+    f->blocks[which] = b;
+    enqueue(s, b);
+    s->used += b->node.charge;
+    s->blocks++;
+    atomic_fetch_add_explicit(&f->bytes, b->node.charge, memory_order_relaxed);
+    s->inserted[b->kind]++;
+    if (n == NULL) return;
+    rq__count(&n->blocks, 1);
+    rq__count(&n->bytes, (int64_t)b->node.charge);
+}
+
+rq_hfile_block *rq__cache_put(rq__cache_file *f, rq_hfile_block *b)
+{
+    rq_block_cache *c = f->cache;
+    uint64_t hash = hash_of(b->file_id, b->offset);
     unsigned which = shard_of(c, hash);
     shard *s = &c->shards[which];
     rq_hfile_block *victims = NULL;
     rq_hfile_block *mine = NULL; /* given back when another was there first */
-    b->file_id = f->id;
     (void)pthread_mutex_lock(&s->lock);
-    slot *at = table_slot(s, hash, f->id, b->offset);
-    if (at->block != NULL) {
+    rq_hfile_block *there = table_slot(s, hash, b->file_id, b->offset)->block;
+    if (there != NULL) {
         mine = b;
-        b = rq__block_ref(at->block);
+        b = rq__block_ref(there);
     } else if (b->heap_len <= s->capacity && table_grow(s)) {
-        b->charge = b->heap_len;
-        evict_to(c, s, s->capacity - b->charge, &victims);
-        b->cache = c;
-        b->resident = true;
-        at = table_slot(s, hash, f->id, b->offset); /* the table may have changed */
-        *at = (slot){hash, rq__block_ref(b)};
-        b->file_next = f->blocks[which];
-        b->file_link = &f->blocks[which];
-        if (b->file_next != NULL) b->file_next->file_link = &b->file_next;
-        f->blocks[which] = b;
-        b->uses = b->high_priority ? 1 : 0;
-        queue_push(s, b->high_priority || ghost_take(s, hash) ? QUEUE_MAIN : QUEUE_SMALL, b);
-        s->used += b->charge;
-        s->blocks++;
-        s->inserted[b->kind]++;
+        b->node.hash = hash;
+        add_block(c, which, f, b, &victims);
     }
     (void)pthread_mutex_unlock(&s->lock);
     release_victims(victims);
@@ -418,8 +429,10 @@ rq_hfile_block *rq__cache_put(rq_block_cache *c, rq__cache_file *f, rq_hfile_blo
     return b;
 }
 
-void rq__cache_evict_file(rq_block_cache *c, rq__cache_file *f)
+rq__cache_evicted rq__cache_evict_file(rq__cache_file *f)
 {
+    rq_block_cache *c = f->cache;
+    rq__cache_evicted sum = {0};
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
         /* A large file's blocks in steps, so that others get the lock in between. */
@@ -427,7 +440,11 @@ void rq__cache_evict_file(rq_block_cache *c, rq__cache_file *f)
             rq_hfile_block *victims = NULL;
             (void)pthread_mutex_lock(&s->lock);
             for (int n = 0; n < EVICT_STEP && f->blocks[i] != NULL; n++) {
-                remove_block(c, s, f->blocks[i], &victims);
+                rq_hfile_block *b = f->blocks[i];
+                sum.blocks++;
+                sum.bytes += b->node.charge;
+                dequeue(s, b);
+                remove_block(c, s, b, &victims);
                 s->evicted_by_file++;
             }
             more = f->blocks[i] != NULL;
@@ -435,21 +452,47 @@ void rq__cache_evict_file(rq_block_cache *c, rq__cache_file *f)
             release_victims(victims);
         }
     }
+    return sum;
+}
+
+void rq__cache_demote_file(rq__cache_file *f)
+{
+    rq_block_cache *c = f->cache;
+    for (unsigned i = 0; i < c->shard_count; i++) {
+        shard *s = &c->shards[i];
+        (void)pthread_mutex_lock(&s->lock);
+        for (rq_hfile_block *b = f->blocks[i]; b != NULL; b = b->file_next) {
+            if (b->rank == RQ__RANK_DATA) continue;
+            dequeue(s, b);
+            b->rank = RQ__RANK_DATA;
+            enqueue(s, b);
+        }
+        (void)pthread_mutex_unlock(&s->lock);
+    }
 }
 
 void rq__cache_grow(rq_hfile_block *b, size_t more)
 {
     rq_block_cache *c = b->cache;
     if (c == NULL) return;
-    shard *s = &c->shards[shard_of(c, hash_of(b->file_id, b->offset))];
+    shard *s = &c->shards[shard_of(c, b->node.hash)];
     rq_hfile_block *victims = NULL;
     (void)pthread_mutex_lock(&s->lock);
-    b->charge += more;
     if (b->resident) {
+        rq__cache_queue *q = queue_of_rank(s, b);
+        rq__family_counters *n = counters_of(c, s, b->file);
+        if (q != NULL) {
+            b->node.charge += more;
+            q->bytes += more;
+        } else {
+            rq__s3_fifo_grow(&s->data, &b->node, more);
+        }
         s->used += more;
-        s->queues[b->queue].bytes += more;
+        atomic_fetch_add_explicit(&b->file->bytes, more, memory_order_relaxed);
+        if (n != NULL) rq__count(&n->bytes, (int64_t)more);
         evict_to(c, s, s->capacity, &victims);
     } else {
+        b->node.charge += more;
         atomic_fetch_add_explicit(&c->pinned, more, memory_order_relaxed);
     }
     (void)pthread_mutex_unlock(&s->lock);
@@ -468,7 +511,7 @@ rq_codec *rq__cache_take_codec(rq_block_cache *c, rq_compression kind)
 void rq__cache_give_codec(rq_block_cache *c, rq_compression kind, rq_codec *codec)
 {
     (void)pthread_mutex_lock(&c->codec_lock);
-    if (c->codec_count[kind] < CODECS_KEPT) {
+    if (c->codec_count[kind] < RQ__CACHE_CODECS_KEPT) {
         c->codecs[kind][c->codec_count[kind]++] = codec;
         codec = NULL;
     }

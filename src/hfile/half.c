@@ -20,25 +20,16 @@ rq_err rq__half_check(rq_hfile_scanner *s)
     return RQ_E_END;
 }
 
-rq_err rq_hfile_reader_open_half(rq_vfs *vfs, const char *path, rq_block_cache *cache,
-                                 bool in_memory, const rq_hfile_half *half, rq_hfile_reader **ret,
-                                 rq_error *why)
+rq_err rq__half_new(const rq_hfile_half *half, const char *path, rq__half **ret, rq_error *why)
 {
     if (half->row.len > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_CORRUPT, "%s: divided at a row of %zu bytes", path, half->row.len);
     rq__half *h = malloc(sizeof *h + half->row.len);
     if (h == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    rq_hfile_reader *r;
-    rq_err rc = rq_hfile_reader_open(vfs, path, cache, in_memory, &r, why);
-    if (rc != RQ_OK) {
-        free(h);
-        return rc;
-    }
     uint8_t *row = (uint8_t *)(h + 1);
     if (half->row.len > 0) memcpy(row, half->row.ptr, half->row.len);
     h->key = rq_cell_first_on_row(rq_slice_of(row, half->row.len));
     h->top = half->top;
-    r->half = h;
-    *ret = r;
+    *ret = h;
     return RQ_OK;
 }

@@ -11,6 +11,7 @@
  */
 #include "hfile/reader.h"
 
+#include "base/checksum.h"
 #include "hfile/block_codec.h"
 #include "hfile/bloom_writer.h"
 #include "hfile/encoding.h"
@@ -108,8 +109,10 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
     b->kind = (uint8_t)h.kind;
     b->offset = offset;
     b->on_disk_len = size;
-    b->file_id = r->cached.id;
-    b->high_priority = r->in_memory || (h.kind != RQ_BLOCK_DATA && h.kind != RQ_BLOCK_ENCODED_DATA);
+    b->file_id = rq__reader_file_id(r);
+    b->rank = h.kind != RQ_BLOCK_DATA && h.kind != RQ_BLOCK_ENCODED_DATA ? RQ__RANK_META
+              : r->in_memory                                             ? RQ__RANK_MEMORY
+                                                                         : RQ__RANK_DATA;
     b->payload = packed ? b->bytes : b->bytes + RQ_HFILE_HEADER_LEN;
     b->payload_len = h.raw_len;
     *ret = b;
@@ -129,7 +132,7 @@ static rq_err with_payload(rq_block_cache *cache, const rq_hfile_block *old, rq_
     b->offset = old->offset;
     b->on_disk_len = old->on_disk_len;
     b->file_id = old->file_id;
-    b->high_priority = old->high_priority;
+    b->rank = old->rank;
     *ret = b;
     return RQ_OK;
 }
@@ -257,11 +260,11 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
 rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
                         rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
-    rq_hfile_block *b = find_pin(ctx, r->cached.id, offset);
+    rq_hfile_block *b = find_pin(ctx, rq__reader_file_id(r), offset);
     if (b != NULL)
         (void)rq__block_ref(b);
-    else if (r->cache != NULL)
-        b = rq__cache_get(r->cache, &r->cached, offset, kind);
+    else if (r->cached != NULL)
+        b = rq__cache_get(r->cached, offset, kind);
     if (b == NULL) {
         rq_err rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
         if (rc == RQ_E_AGAIN) {
@@ -271,8 +274,8 @@ rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, u
         RQ_TRY(rc);
         ctx->blocks_read++;
         ctx->block_bytes_read += size;
-        if (r->cache != NULL && !(ctx->dont_cache && kind == RQ_BLOCK_DATA))
-            b = rq__cache_put(r->cache, &r->cached, b);
+        if (r->cached != NULL && !(ctx->dont_cache && kind == RQ_BLOCK_DATA))
+            b = rq__cache_put(r->cached, b);
     }
     /* The same place may be named twice with different kinds by a file that lies. */
     if (b->kind != kind) {
@@ -511,7 +514,8 @@ static rq_err touch_roots(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
     return r->trailer.entry_count == 0 ? RQ_OK : fill_first_key(r, ctx, why);
 }
 
-static rq_err open_file(rq_hfile_reader *r, rq_vfs *vfs, const char *path, rq_error *why)
+static rq_err open_file(rq_hfile_reader *r, rq_vfs *vfs, const char *path, rq_cache_family *family,
+                        rq_error *why)
 {
     uint64_t file_len;
     RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_READ, &r->file, why));
@@ -525,6 +529,11 @@ static rq_err open_file(rq_hfile_reader *r, rq_vfs *vfs, const char *path, rq_er
         rc = rq__trailer_parse(rq_slice_of(tail.ptr, len), file_len, path, &r->trailer, why);
     if (rc == RQ_OK) {
         r->data_end = file_len - rq__trailer_len(r->trailer.major);
+        if (r->cache != NULL)
+            rc = rq__cache_file_open(r->cache, path, file_len, rq_crc32c(0, tail.ptr, len), family,
+                                     &r->cached);
+    }
+    if (rc == RQ_OK) {
         rc = walk_load_on_open(r, rq_slice_of(tail.ptr, len), file_len - len, &ctx, why);
     }
     if (rc == RQ_OK) rc = fill_info(r, file_len, why);
@@ -534,24 +543,43 @@ static rq_err open_file(rq_hfile_reader *r, rq_vfs *vfs, const char *path, rq_er
     return rc;
 }
 
-rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
-                            rq_hfile_reader **ret, rq_error *why)
+rq_err rq__reader_header(rq_hfile_reader *r, uint64_t offset, rq_block_kind *ret_kind,
+                         uint32_t *ret_size, rq_error *why)
+{
+    uint8_t header[RQ_HFILE_HEADER_LEN];
+    rq__block_header h;
+    RQ_TRY(read_bytes(r, true, header, offset, sizeof(header), why));
+    RQ_TRY(rq__block_header_parse(header, r->trailer.compression, r->path, offset, &h, why));
+    *ret_kind = h.kind == RQ_BLOCK_ENCODED_DATA ? RQ_BLOCK_DATA : h.kind;
+    *ret_size = h.on_disk_len;
+    return RQ_OK;
+}
+
+rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_reader_options *o,
+                                 rq_hfile_reader **ret, rq_error *why)
 {
     rq_hfile_reader *r = calloc(1, sizeof(*r));
     if (r == NULL) return RQ_E_NO_MEMORY;
     atomic_init(&r->refs, 1);
-    r->cache = cache;
-    r->in_memory = in_memory;
-    /* Without a cache only pins carry the number, and they do not outlive the reader. */
-    r->cached.id = cache != NULL ? rq__cache_next_file_id(cache) : (uint64_t)(uintptr_t)r;
+    r->cache = o->cache;
+    r->in_memory = o->in_memory;
+    r->keep_blocks = o->keep_blocks;
     r->path = strdup(path);
-    rq_err rc = r->path == NULL ? RQ_E_NO_MEMORY : open_file(r, vfs, path, why);
+    rq_err rc = r->path == NULL ? RQ_E_NO_MEMORY : open_file(r, vfs, path, o->family, why);
+    if (rc == RQ_OK && o->half != NULL) rc = rq__half_new(o->half, path, &r->half, why);
     if (rc != RQ_OK) {
         rq_hfile_reader_unref(r);
         return rc;
     }
     *ret = r;
     return RQ_OK;
+}
+
+rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
+                            rq_hfile_reader **ret, rq_error *why)
+{
+    rq_hfile_reader_options o = {.cache = cache, .in_memory = in_memory};
+    return rq_hfile_reader_open_with(vfs, path, &o, ret, why);
 }
 
 rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r)
@@ -563,7 +591,7 @@ rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r)
 void rq_hfile_reader_unref(rq_hfile_reader *r)
 {
     if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
-    if (r->cache != NULL) rq__cache_evict_file(r->cache, &r->cached);
+    if (r->cached != NULL) rq__cache_file_close(r->cached, !r->keep_blocks);
     (void)rq_file_close(r->file);
     rq__file_info_clear(&r->file_info);
     free(r->first_key);

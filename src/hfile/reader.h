@@ -18,13 +18,6 @@
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-/* Blocking. `cache` may be NULL (tools): every block is then read from the file.
- * `in_memory`: the family's IN_MEMORY attribute. The vfs and the cache outlive the reader. A new
- * reference. */
-RQ_NODISCARD
-rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
-                            rq_hfile_reader **ret, rq_error *why);
-
 /* What a reference of a split region stands for: the cells of a file in rows before `row`, or from
  * it on (`top`). HBASE: Reference, HalfStoreFileReader. */
 typedef struct rq_hfile_half {
@@ -32,14 +25,27 @@ typedef struct rq_hfile_half {
     bool top;
 } rq_hfile_half;
 
-/* The same for one half, whose scanners see its cells alone. What the file says of itself (counts,
- * blooms, keys, times) is of the whole: true of the half as an upper bound. */
+typedef struct rq_hfile_reader_options {
+    rq_block_cache *cache;   /* NULL (tools): every block is then read from the file */
+    rq_cache_family *family; /* whose counters the file's blocks go to; may be NULL */
+    bool in_memory;          /* the family's IN_MEMORY attribute */
+    bool keep_blocks;        /* they stay in the cache when the file is closed, for who opens it
+                                again; else the last reader takes them along */
+    /* NULL, or one half, whose scanners see its cells alone. What the file says of itself (counts,
+     * blooms, keys, times) is of the whole: true of the half as an upper bound. Copied. */
+    const rq_hfile_half *half;
+} rq_hfile_reader_options;
+
+/* Blocking. The vfs and the cache outlive the reader. A new reference. */
 RQ_NODISCARD
-rq_err rq_hfile_reader_open_half(rq_vfs *vfs, const char *path, rq_block_cache *cache,
-                                 bool in_memory, const rq_hfile_half *half, rq_hfile_reader **ret,
-                                 rq_error *why);
+rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_reader_options *o,
+                                 rq_hfile_reader **ret, rq_error *why);
+/* The same with these options alone. */
+RQ_NODISCARD
+rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
+                            rq_hfile_reader **ret, rq_error *why);
 rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r);
-/* The last one closes the file and evicts its blocks. NULL is fine. */
+/* The last one closes the file. NULL is fine. */
 void rq_hfile_reader_unref(rq_hfile_reader *r);
 
 const char *rq_hfile_reader_path(const rq_hfile_reader *r);
@@ -50,6 +56,26 @@ bool rq_hfile_reader_file_info(const rq_hfile_reader *r, rq_slice key, rq_slice 
 /* All of them, sorted by key: index from 0; false behind the last. */
 bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_slice *ret_key,
                                   rq_slice *ret_value);
+
+/* --- the file's blocks in the cache --------------------------------------------------------------
+ */
+/* Nobody will open the file again: its blocks go with the last reader, kept or not. */
+void rq_hfile_reader_set_obsolete(rq_hfile_reader *r);
+/* Drops what is cached of it now; what is in use stays valid. */
+void rq_hfile_reader_evict(rq_hfile_reader *r, uint64_t *ret_blocks, uint64_t *ret_bytes);
+/* Bytes the cache holds of the file. */
+uint64_t rq_hfile_reader_cached_bytes(const rq_hfile_reader *r);
+
+enum { RQ_WARM_DATA = 1, RQ_WARM_INDEX = 2, RQ_WARM_BLOOMS = 4, RQ_WARM_ALL = 7 };
+
+/* Blocking. Brings blocks of these kinds into the cache, in the file's order, from *position (0:
+ * the beginning) on, until about `bytes_max` bytes were read; *position goes on. RQ_E_END at the
+ * end of the blocks. Without a cache, and for halves, there is nothing to do. */
+RQ_NODISCARD
+rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_max,
+                            uint64_t *position, rq_error *why);
+/* The caller's is the only reference. */
+bool rq_hfile_reader_is_unused(const rq_hfile_reader *r);
 
 /* --- cutting files before they are touched -----------------------------------------------------
  */

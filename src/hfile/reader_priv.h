@@ -17,10 +17,10 @@ typedef struct rq__block_place {
 
 struct rq_hfile_reader {
     _Atomic uint32_t refs;
-    bool in_memory;
-    uint8_t checksum_type; /* of every block */
-    rq_block_cache *cache; /* NULL: tools */
-    rq__cache_file cached;
+    bool in_memory, keep_blocks;
+    uint8_t checksum_type;  /* of every block */
+    rq_block_cache *cache;  /* NULL: tools */
+    rq__cache_file *cached; /* NULL without a cache */
     rq_file *file;
     char *path;
     uint64_t data_end; /* blocks end here: the trailer's offset */
@@ -42,6 +42,9 @@ typedef struct rq__half {
     rq_cell key; /* the first there can be in the dividing row, which stands behind the struct */
     bool top;    /* what is at or behind it; else what is before it */
 } rq__half;
+
+RQ_NODISCARD
+rq_err rq__half_new(const rq_hfile_half *half, const char *path, rq__half **ret, rq_error *why);
 
 /* A scanner of a half has moved: it stays where it is when that is inside, else it is nowhere and
  * the answer is RQ_E_END. */
@@ -71,6 +74,13 @@ static inline rq__index_view rq__bloom_meta_index(const rq_hfile_block *b)
     return rq__index_view_of(b->payload + sizeof(rq__bloom_meta));
 }
 
+/* What its blocks carry. Without a cache only pins do, and they do not outlive the reader. */
+static inline uint64_t rq__reader_file_id(const rq_hfile_reader *r)
+{
+    return r->cached == NULL ? (uint64_t)(uintptr_t)r
+                             : atomic_load_explicit(&r->cached->id, memory_order_relaxed);
+}
+
 static inline rq__delta_shape rq__reader_delta_shape(const rq_hfile_reader *r)
 {
     return (rq__delta_shape){r->info.encoding, r->info.has_tags, r->info.has_mvcc};
@@ -85,6 +95,11 @@ rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, u
 RQ_NODISCARD
 rq_err rq__reader_load(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                        uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
+
+/* A block's header alone; *ret_kind is that of its form in memory. Blocking. */
+RQ_NODISCARD
+rq_err rq__reader_header(rq_hfile_reader *r, uint64_t offset, rq_block_kind *ret_kind,
+                         uint32_t *ret_size, rq_error *why);
 
 /* The same with the payload as it stands in the file: checksum and size checked, no structure. */
 RQ_NODISCARD

@@ -92,6 +92,12 @@ static void take_settings(rq_engine *e, const rq_config *c)
             rq_log_warn(e->env.log, "region", "%s cannot be '%s': the default is taken",
                         rq_file_property(i), text);
     }
+    e->caching = rq_cache_options_default();
+    for (size_t i = 0; rq_cache_property(i) != NULL; i++) {
+        const char *text = rq_config_by_name(c, rq_cache_property(i));
+        if (text != NULL)
+            (void)rq_cache_options_take(&e->caching, rq_cache_property(i), rq_slice_cstr(text));
+    }
     e->ticks_between_compaction_looks =
         (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_CHECK) / (TICK_NS / 1000000);
     if (e->ticks_between_compaction_looks == 0) e->ticks_between_compaction_looks = 1;

@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "hfile/writer.h"
+#include "store/cache_options.h"
 #include "region/recover.h"
 #include "region/region_priv.h"
 #include "store/slab_pool.h"
@@ -30,7 +31,8 @@ struct rq_engine {
     bool nonces_enabled;
     bool bulk_verify, bulk_compact;
     rq_compaction_settings compaction;
-    rq_hfile_options files; /* how store files are written */
+    rq_hfile_options files;   /* how store files are written */
+    rq_cache_options caching; /* what of them is cached, and when */
     uint64_t blocking_files_wait_ms;
 
     rq_lane *lane;  /* the engine's own: the tick */

@@ -256,6 +256,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
         .family = f,
         .dir = rq__family_dir(arena, &r->info, f->name),
         .files = &r->engine->files,
+        .caching = &r->engine->caching,
         .versions_alive = &r->engine->versions_alive,
     };
     if (o.dir == NULL) return no_memory(why);

@@ -204,6 +204,7 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
         ret->storefiles++;
         ret->storefile_bytes += v->files[i].size_bytes;
         ret->storefile_uncompressed_bytes += info->uncompressed_bytes;
+        ret->cached_bytes += rq_hfile_reader_cached_bytes(v->files[i].reader);
         if (v->files[i].major && (ret->last_major_compaction_ms == 0 ||
                                   info->create_time_ms < ret->last_major_compaction_ms))
             ret->last_major_compaction_ms = info->create_time_ms;
@@ -228,6 +229,24 @@ void rq_region_get_load(const rq_region *r, rq_region_load *ret)
     for (size_t i = 0; i < r->store_count; i++)
         add_store_load(rq_store_version_now(r->stores[i].store), ret);
     rq_epoch_unpin(r->env.epoch, &pin);
+}
+
+void rq_region_evict_blocks(const rq_region *r, uint64_t *ret_blocks, uint64_t *ret_bytes)
+{
+    *ret_blocks = *ret_bytes = 0;
+    for (size_t i = 0; i < r->store_count; i++) {
+        rq_epoch_member pin;
+        rq_epoch_pin(r->env.epoch, &pin);
+        const rq_store_version *v = rq_store_version_ref(rq_store_version_now(r->stores[i].store));
+        rq_epoch_unpin(r->env.epoch, &pin);
+        for (size_t f = 0; f < v->file_count; f++) {
+            uint64_t blocks, bytes;
+            rq_hfile_reader_evict(v->files[f].reader, &blocks, &bytes);
+            *ret_blocks += blocks;
+            *ret_bytes += bytes;
+        }
+        rq_store_version_unref(v);
+    }
 }
 
 int rq_region_compaction_state(const rq_region *r)

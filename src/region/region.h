@@ -125,9 +125,13 @@ typedef struct rq_region_load {
     uint64_t memstore_bytes, storefile_bytes, storefile_uncompressed_bytes, max_flushed_seqid;
     uint32_t stores, storefiles;
     uint64_t compacted_cells, compacting_cells;
+    uint64_t cached_bytes; /* of its files' blocks, in memory */
     int64_t last_major_compaction_ms;
 } rq_region_load;
 void rq_region_get_load(const rq_region *r, rq_region_load *ret);
+/* Drops what the block cache has of the region's files. Any thread; not a loop's business, for a
+ * large cache has much to free. */
+void rq_region_evict_blocks(const rq_region *r, uint64_t *ret_blocks, uint64_t *ret_bytes);
 rq_region *rq_region_ref(rq_region *r);
 void rq_region_unref(rq_region *r);
 

@@ -168,10 +168,10 @@ static rq_err holds_any(const making *m, const char *parent_dir, const char *nam
     if (path == NULL) return no_memory(m->why);
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     rq_vfs *vfs = m->engine->env.vfs;
-    RQ_TRY(
-        parts.is_link || parts.is_reference
-            ? rq__store_open_elsewhere(vfs, parent_dir, path, &parts, NULL, false, &reader, m->why)
-            : rq_hfile_reader_open(vfs, path, NULL, false, &reader, m->why));
+    rq_hfile_reader_options plain = {0};
+    RQ_TRY(parts.is_link || parts.is_reference
+               ? rq__store_open_elsewhere(vfs, parent_dir, path, &parts, &plain, &reader, m->why)
+               : rq_hfile_reader_open_with(vfs, path, &plain, &reader, m->why));
     const rq_hfile_info *info = rq_hfile_reader_info(reader);
     rq_cell first, last;
     *ret = info->entry_count > 0;

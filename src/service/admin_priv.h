@@ -5,6 +5,8 @@
 
 #include "service/admin.h"
 
+#include "proto/hbase.pb-c.h"
+
 struct rq_admin_services {
     rq_env env;
     rq_engine *engine;
@@ -15,6 +17,14 @@ struct rq_admin_services {
 
 /* master_ddl.c: for AdminService, as clients of 1.x ask. */
 void rq__split_region_1x(void *ctx, rq_call *call);
+
+/* admin_cache.c */
+void rq__clear_region_block_cache(void *ctx, rq_call *call);
+
+/* By name or encoded name. Borrowed until the end of the loop's iteration. */
+RQ_NODISCARD
+rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
+                             rq_region **ret, rq_error *why);
 
 /*
  * A call that blocks: `work` runs on RQ_POOL_WORK and returns an error or RQ_OK, then `answer` runs

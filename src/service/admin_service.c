@@ -7,7 +7,6 @@
 #include "service/admin_priv.h"
 #include "service/messages.h"
 
-#include "hfile/block_cache.h"
 #include "region/region_scanner.h"
 #include "store/store.h"
 #include "wal/wal.h"
@@ -64,8 +63,8 @@ static rq_err find_replica(const rq_admin_services *s, const Pb__RegionSpecifier
     return rq_catalog_replica_by_name(s->catalog, name, ret, why);
 }
 
-static rq_err find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
-                          rq_region **ret, rq_error *why)
+rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
+                             rq_region **ret, rq_error *why)
 {
     const rq_catalog_region *r;
     RQ_TRY(find_replica(s, spec, &r, why));
@@ -249,7 +248,7 @@ static rq_err begin_flush(rq_admin_services *s, rq_call *call, rq_error *why)
 {
     const Pb__FlushRegionRequest *request = (const Pb__FlushRegionRequest *)call->param;
     rq_region *region;
-    RQ_TRY(find_region(s, request->region, &region, why));
+    RQ_TRY(rq__admin_find_region(s, request->region, &region, why));
     flush_job *f = rq_arena_calloc(&call->arena, 1, sizeof *f);
     if (f == NULL) return RQ_E_NO_MEMORY;
     f->region = rq_region_ref(region);
@@ -296,7 +295,7 @@ static void compact_region(void *ctx, rq_call *call)
     rq_region *region;
     rq_slice family = {0};
     if (request->has_family) family = rq_slice_of(request->family.data, request->family.len);
-    rq_err rc = find_region(s, request->region, &region, &why);
+    rq_err rc = rq__admin_find_region(s, request->region, &region, &why);
     if (rc == RQ_OK && family.len > 0 && !has_family(region, family))
         rc = no_such_family(region, family, &why);
     if (rc == RQ_OK)
@@ -376,7 +375,7 @@ static void get_store_file(void *ctx, rq_call *call)
     Pb__GetStoreFileResponse response = PB__GET_STORE_FILE_RESPONSE__INIT;
     rq_error why = {.code = RQ_OK};
     rq_region *region;
-    rq_err rc = find_region(ctx, request->region, &region, &why);
+    rq_err rc = rq__admin_find_region(ctx, request->region, &region, &why);
     for (size_t i = 0; rc == RQ_OK && i < rq_region_store_count(region); i++) {
         const struct rq_store *store = rq_region_store_at(region, i);
         if (asked_for(request, rq_store_schema(store)->name))
@@ -477,7 +476,8 @@ static const rq_rpc_method methods[] = {
     {"GetStoreFile", &pb__get_store_file_request__descriptor, get_store_file},
     {"ClearSlowLogsResponses", &pb__clear_slow_log_response_request__descriptor, clear_slow_logs},
     {"GetLogEntries", &pb__log_request__descriptor, get_log_entries},
-    {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor, NULL},
+    {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor,
+     rq__clear_region_block_cache},
     {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor, NULL},
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor, NULL},
     {"StopServer", &pb__stop_server_request__descriptor, NULL},

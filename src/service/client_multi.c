@@ -84,21 +84,6 @@ static Pb__RegionActionResult *region_answer(const multi_job *m)
 /* --- parts of the answer
  * -------------------------------------------------------------------------- */
 
-static Pb__NameBytesPair *exception_pair(rq_arena *arena, rq_err code, const rq_error *why)
-{
-    Pb__NameBytesPair *pair = rq_arena_alloc(arena, sizeof *pair);
-    const char *java_class;
-    rq_slice text;
-    const char *message = why != NULL && why->code != RQ_OK ? why->message : NULL;
-    if (pair == NULL) return NULL;
-    if (rq_rpc_exception_text(arena, code, message, &java_class, &text) != RQ_OK) return NULL;
-    pb__name_bytes_pair__init(pair);
-    pair->name = (char *)java_class;
-    pair->has_value = 1;
-    pair->value = (ProtobufCBinaryData){text.len, (uint8_t *)text.ptr};
-    return pair;
-}
-
 /* A slot for one action's outcome; the list was sized for all actions. */
 static Pb__ResultOrException *add_outcome(multi_job *m, Pb__RegionActionResult *answer,
                                           uint32_t index)
@@ -124,7 +109,7 @@ static rq_err add_exception(multi_job *m, uint32_t index, rq_err code, const rq_
     Pb__ResultOrException *r = add_outcome(m, region_answer(m), index);
     if (r == NULL) return RQ_E_NO_MEMORY;
     rq_call_alarm(m->job.call, code, why);
-    r->exception = exception_pair(&m->job.call->arena, code, why);
+    r->exception = rq__exception_pair(&m->job.call->arena, code, why);
     return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
@@ -243,7 +228,7 @@ static rq_err answer_single(batch *b, size_t i)
     Pb__ResultOrException *r = add_outcome(m, b->answer, b->indexes[i]);
     if (r == NULL) return RQ_E_NO_MEMORY;
     if (op->rc != RQ_OK) {
-        r->exception = exception_pair(&m->job.call->arena, op->rc, &op->why);
+        r->exception = rq__exception_pair(&m->job.call->arena, op->rc, &op->why);
         return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     }
     r->result = new_result(m);
@@ -262,7 +247,7 @@ static rq_err answer_atomic(batch *b)
     rq_row_op *op = &b->ops[0];
     rq_arena *arena = &m->job.call->arena;
     if (op->rc != RQ_OK) {
-        b->answer->exception = exception_pair(arena, op->rc, &op->why);
+        b->answer->exception = rq__exception_pair(arena, op->rc, &op->why);
         return b->answer->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     }
     b->answer->has_processed = 1;
@@ -378,7 +363,7 @@ static rq_err begin_atomic(multi_job *m, const Pb__RegionAction *ra, const Pb__C
 static rq_err fail_region(multi_job *m, rq_err code, const rq_error *why)
 {
     Pb__RegionActionResult *answer = region_answer(m);
-    answer->exception = exception_pair(&m->job.call->arena, code, why);
+    answer->exception = rq__exception_pair(&m->job.call->arena, code, why);
     return answer->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 

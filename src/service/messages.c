@@ -2,6 +2,8 @@
 /* Shared parts of answers; see messages.h. */
 #include "service/messages.h"
 
+#include "rpc/call.h"
+
 Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s)
 {
     Pb__ServerName *m = rq_arena_alloc(arena, sizeof *m);
@@ -96,5 +98,25 @@ Pb__RegionLoad *rq__region_load_message(rq_arena *arena, const rq_region *r)
     m->last_major_compaction_ts = (uint64_t)load.last_major_compaction_ms;
     m->has_compaction_state = 1;
     m->compaction_state = (Pb__RegionLoad__CompactionState)rq_region_compaction_state(r);
+    m->has_current_region_cached_ratio = 1;
+    if (load.storefile_bytes > 0)
+        m->current_region_cached_ratio = (float)load.cached_bytes / (float)load.storefile_bytes;
+    /* Blocks are larger in memory than in the file. */
+    if (m->current_region_cached_ratio > 1) m->current_region_cached_ratio = 1;
     return m;
+}
+
+Pb__NameBytesPair *rq__exception_pair(rq_arena *arena, rq_err code, const rq_error *why)
+{
+    Pb__NameBytesPair *pair = rq_arena_alloc(arena, sizeof *pair);
+    const char *java_class;
+    rq_slice text;
+    const char *message = why != NULL && why->code != RQ_OK ? why->message : NULL;
+    if (pair == NULL) return NULL;
+    if (rq_rpc_exception_text(arena, code, message, &java_class, &text) != RQ_OK) return NULL;
+    pb__name_bytes_pair__init(pair);
+    pair->name = (char *)java_class;
+    pair->has_value = 1;
+    pair->value = (ProtobufCBinaryData){text.len, (uint8_t *)text.ptr};
+    return pair;
 }

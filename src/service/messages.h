@@ -26,4 +26,7 @@ Pb__RegionInfo *rq__region_info_message(rq_arena *arena, const rq_region_info *r
 /* HBASE: RegionLoad as RSRpcServices.createRegionLoad fills it. */
 Pb__RegionLoad *rq__region_load_message(rq_arena *arena, const rq_region *r);
 
+/* An error as a client is told it inside an answer; `why` may be NULL. */
+Pb__NameBytesPair *rq__exception_pair(rq_arena *arena, rq_err code, const rq_error *why);
+
 #endif

@@ -133,16 +133,17 @@ static char *place_of(rq_arena *a, const char *dir, const rq_store_name *name)
 }
 
 static rq_err open_part(rq_vfs *vfs, const char *path, const rq_hfile_half *half,
-                        rq_block_cache *cache, bool in_memory, rq_hfile_reader **ret, rq_error *why)
+                        const rq_hfile_reader_options *options, rq_hfile_reader **ret,
+                        rq_error *why)
 {
+    rq_hfile_reader_options o = *options;
     /* From the empty row on it is the whole file: what a merge refers to. */
-    if (half == NULL || (half->top && half->row.len == 0))
-        return rq_hfile_reader_open(vfs, path, cache, in_memory, ret, why);
-    return rq_hfile_reader_open_half(vfs, path, cache, in_memory, half, ret, why);
+    o.half = half == NULL || (half->top && half->row.len == 0) ? NULL : half;
+    return rq_hfile_reader_open_with(vfs, path, &o, ret, why);
 }
 
 rq_err rq__store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
-                                const rq_store_name *name, rq_block_cache *cache, bool in_memory,
+                                const rq_store_name *name, const rq_hfile_reader_options *o,
                                 rq_hfile_reader **ret, rq_error *why)
 {
     rq_arena a;
@@ -160,9 +161,8 @@ rq_err rq__store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
     if (rc == RQ_OK && archived == NULL) rc = rq_fail(&inner, RQ_E_NO_MEMORY, "out of memory");
     if (rc == RQ_OK) {
         const rq_hfile_half *part = name->is_reference ? &half : NULL;
-        rc = open_part(vfs, here, part, cache, in_memory, ret, &inner);
-        if (rc == RQ_E_NOT_FOUND)
-            rc = open_part(vfs, archived, part, cache, in_memory, ret, &inner);
+        rc = open_part(vfs, here, part, o, ret, &inner);
+        if (rc == RQ_E_NOT_FOUND) rc = open_part(vfs, archived, part, o, ret, &inner);
         /* For whoever opens the store it is damage: the folder says that the file is there. */
         if (rc == RQ_E_NOT_FOUND) rc = RQ_E_CORRUPT;
     }

@@ -37,10 +37,11 @@ rq_err rq_reference_encode(const rq_hfile_half *half, rq_buf *out);
 RQ_NODISCARD
 rq_err rq_reference_decode(rq_slice bytes, rq_hfile_half *ret, rq_error *why);
 
-/* Opens what the name stands for; `dir` is the family's folder, `path` the file in it. */
+/* Opens what the name stands for; `dir` is the family's folder, `path` the file in it. Of the
+ * options the half is not looked at. */
 RQ_NODISCARD
 rq_err rq__store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
-                                const rq_store_name *name, rq_block_cache *cache, bool in_memory,
+                                const rq_store_name *name, const rq_hfile_reader_options *o,
                                 rq_hfile_reader **ret, rq_error *why);
 
 #endif

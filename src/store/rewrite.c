@@ -105,6 +105,20 @@ void rq_store_file_discard(const rq_store *s, rq_store_file *f)
     rq_arena_clear(&arena);
 }
 
+/* What the family wants cached as it is written. The file is ready; nobody reads it yet. */
+static rq_err warm(const rq_rewrite *w, rq_hfile_reader *reader, rq_error *why)
+{
+    const rq_rewrite_options *o = &w->scan;
+    uint64_t input_bytes = 0, position = 0;
+    for (size_t i = 0; i < o->file_count; i++)
+        input_bytes += o->files[i].size_bytes;
+    unsigned what =
+        rq_cache_options_on_write(rq_store_cache_options(o->store), o->file_count > 0, input_bytes);
+    if (what == 0) return RQ_OK;
+    rq_err rc = rq_hfile_reader_warm(reader, what, UINT64_MAX, &position, why);
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
 rq_err rq_store_rewrite(const rq_rewrite *w, rq_store_file *ret, bool *ret_empty, rq_error *why)
 {
     const rq_store *s = w->scan.store;
@@ -117,6 +131,9 @@ rq_err rq_store_rewrite(const rq_rewrite *w, rq_store_file *ret, bool *ret_empty
     rq_err rc = write_file(w, path, ret_empty, why);
     if (rc == RQ_OK && !*ret_empty) {
         rc = rq_store_file_open(s, name, ret, why);
+        bool opened = rc == RQ_OK;
+        if (opened) rc = warm(w, ret->reader, why);
+        if (opened && rc != RQ_OK) rq_hfile_reader_unref(ret->reader);
         if (rc != RQ_OK) remove_file(s, path);
     }
     free(path);

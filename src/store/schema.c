@@ -333,6 +333,10 @@ static rq_err parse_family_values(rq_arena *arena, rq_family_schema *f, rq_error
     f->in_memory = bool_attribute(&f->attributes, "IN_MEMORY", false);
     f->compress_tags = bool_attribute(&f->attributes, "COMPRESS_TAGS", true);
     f->cache_on_write = bool_attribute(&f->attributes, "CACHE_DATA_ON_WRITE", false);
+    f->cache_index_on_write = bool_attribute(&f->attributes, "CACHE_INDEX_ON_WRITE", false);
+    f->cache_blooms_on_write = bool_attribute(&f->attributes, "CACHE_BLOOMS_ON_WRITE", false);
+    f->evict_on_close = bool_attribute(&f->attributes, "EVICT_BLOCKS_ON_CLOSE", false);
+    f->prefetch_on_open = bool_attribute(&f->attributes, "PREFETCH_BLOCKS_ON_OPEN", false);
     f->new_version_behavior = bool_attribute(&f->attributes, "NEW_VERSION_BEHAVIOR", false);
     return RQ_OK;
 }

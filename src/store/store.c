@@ -3,6 +3,7 @@
 #include "store/store.h"
 
 #include "hfile/writer.h"
+#include "store/prefetch.h"
 #include "store/reference.h"
 
 #include <inttypes.h>
@@ -17,6 +18,8 @@ struct rq_store {
     const rq_family_schema *family;
     char *dir;
     rq_hfile_options file_options;
+    rq_cache_options caching;
+    rq_cache_family *counters; /* the cache's, of this family; NULL without a cache */
     _Atomic uint64_t *versions_alive;
     _Atomic(rq_store_version *) version;
 };
@@ -150,7 +153,10 @@ static void publish_changed(rq_store *s, rq_store_version *v, rq_segment *const 
         if (!segment_in(now->snapshots[i], flushed, flushed_count))
             v->snapshots[v->snapshot_count++] = rq_segment_ref(now->snapshots[i]);
     for (size_t i = 0; i < now->file_count; i++) {
-        if (file_in(&now->files[i], removed, removed_count)) continue;
+        if (file_in(&now->files[i], removed, removed_count)) {
+            rq_hfile_reader_set_obsolete(now->files[i].reader);
+            continue;
+        }
         rq_store_file *f = &v->files[v->file_count++];
         *f = now->files[i];
         rq_hfile_reader_ref(f->reader);
@@ -225,10 +231,13 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     bool elsewhere = parts.is_reference || parts.is_link;
-    rq_err rc = elsewhere ? rq__store_open_elsewhere(s->env.vfs, s->dir, path, &parts, s->cache,
-                                                     s->family->in_memory, &reader, why)
-                          : rq_hfile_reader_open(s->env.vfs, path, s->cache, s->family->in_memory,
-                                                 &reader, why);
+    rq_hfile_reader_options o = {.cache = s->cache,
+                                 .family = s->counters,
+                                 .in_memory = s->family->in_memory,
+                                 .keep_blocks = !s->caching.evict_on_close};
+    rq_err rc = elsewhere
+                    ? rq__store_open_elsewhere(s->env.vfs, s->dir, path, &parts, &o, &reader, why)
+                    : rq_hfile_reader_open_with(s->env.vfs, path, &o, &reader, why);
     free(path);
     if (rc != RQ_OK) return rc;
     const rq_hfile_info *info = rq_hfile_reader_info(reader);
@@ -243,6 +252,12 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
         .bulk_loaded = info->bulk_loaded,
     };
     memcpy(f.name, name, strlen(name) + 1);
+    if (s->caching.prefetch_on_open && s->cache != NULL && s->versions_alive != NULL)
+        rq_prefetch_start(&(rq_prefetch){.env = &s->env,
+                                         .cache = s->cache,
+                                         .in_memory = s->family->in_memory,
+                                         .alive = s->versions_alive},
+                          reader);
     if (parts.is_reference) {
         /* HBASE: StoreFileInfo, StoreFileReader: half of the file, and never one of a major
          * compaction. */
@@ -306,6 +321,12 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     s->family = o->family;
     s->dir = dir;
     s->file_options = o->files != NULL ? *o->files : rq_hfile_options_default();
+    rq_cache_options caching = o->caching != NULL ? *o->caching : rq_cache_options_default();
+    s->caching = rq_cache_options_of(&caching, o->table, o->family);
+    rc = RQ_OK;
+    if (s->cache != NULL)
+        rc = rq_cache_family_get(s->cache, o->table->name, o->family->name, &s->counters);
+    if (rc != RQ_OK) goto failed;
     rc = open_files(s, files, file_count, v, why);
     if (rc != RQ_OK) goto failed;
     atomic_init(&s->version, v);
@@ -313,6 +334,7 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     return RQ_OK;
 failed:
     if (v != NULL) version_free(v);
+    rq_cache_family_unref(s->counters);
     rq_table_schema_unref(s->table);
     free(dir);
     free(s);
@@ -323,6 +345,7 @@ void rq_store_free(rq_store *s)
 {
     if (s == NULL) return;
     rq_store_version_unref(rq_store_version_now(s));
+    rq_cache_family_unref(s->counters);
     rq_table_schema_unref(s->table);
     free(s->dir);
     free(s);
@@ -356,4 +379,9 @@ const char *rq_store_dir(const rq_store *s)
 const rq_hfile_options *rq_store_file_options(const rq_store *s)
 {
     return &s->file_options;
+}
+
+const rq_cache_options *rq_store_cache_options(const rq_store *s)
+{
+    return &s->caching;
 }

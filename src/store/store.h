@@ -18,6 +18,7 @@
 #include "base/env.h"
 #include "hfile/reader.h"
 #include "hfile/writer.h"
+#include "store/cache_options.h"
 #include "store/schema.h"
 #include "store/segment.h"
 
@@ -69,6 +70,8 @@ const rq_env *rq_store_env(const rq_store *s);
 const char *rq_store_dir(const rq_store *s);
 /* The server's, as given at open. */
 const struct rq_hfile_options *rq_store_file_options(const rq_store *s);
+/* As they are for this family. */
+const rq_cache_options *rq_store_cache_options(const rq_store *s);
 
 /* --- life (the region's) ------------------------------------------------------------------------
  */
@@ -80,6 +83,7 @@ typedef struct rq_store_options {
     const rq_family_schema *family; /* of `table` */
     const char *dir;                /* the family's folder; copied */
     const struct rq_hfile_options *files; /* the server's; copied. NULL: HBase's defaults */
+    const rq_cache_options *caching;      /* likewise */
     /* Counts the versions not freed yet; cache, slabs and executor must outlive them. Retired ones
      * are then freed on RQ_POOL_COMPACT, for closing files and giving back memory takes longer than
      * a loop has. NULL: not counted, freed by whoever collects. */
@@ -92,7 +96,8 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
                      rq_store **ret, rq_error *why);
 /* REQUIRES: no reader any more (the region is freed through the epoch). NULL is fine. */
 void rq_store_free(rq_store *s);
-/* Blocking. Opens one file of the folder; *ret holds the reader's reference. */
+/* Blocking. Opens one file of the folder; *ret holds the reader's reference. With
+ * PREFETCH_BLOCKS_ON_OPEN its blocks are brought into the cache meanwhile (store/prefetch.c). */
 RQ_NODISCARD
 rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *ret, rq_error *why);
 /* A new file's name: 32 random hex digits. */

@@ -103,7 +103,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
         .read_point = read_point,
         .is_get = scan->is_get,
         .first_cell_only = scan->is_get && scan->check_existence_only && scan->filter == NULL,
-        .dont_cache = !scan->cache_blocks || !schema->block_cache,
+        .dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read,
         .clock_left = CLOCK_CELLS,
     };
     RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));

@@ -54,6 +54,7 @@ void by_hand_init(by_hand *w, uint64_t seed, const rq_family_schema *families, s
         rq_store *s = &w->stores[i];
         s->schema = families[i];
         s->order = order;
+        s->caching.data_on_read = families[i].block_cache;
         s->world = w;
         s->version.snapshots = s->snapshots;
         s->version.files = s->files;
@@ -93,6 +94,11 @@ const rq_store_version *rq_store_version_now(const rq_store *s)
 const rq_family_schema *rq_store_schema(const rq_store *s)
 {
     return &s->schema;
+}
+
+const rq_cache_options *rq_store_cache_options(const rq_store *s)
+{
+    return &s->caching;
 }
 
 rq_cell_order rq_store_order(const rq_store *s)

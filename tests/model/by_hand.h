@@ -19,6 +19,7 @@
 
 struct rq_store {
     rq_family_schema schema;
+    rq_cache_options caching;
     rq_cell_order order;
     struct by_hand *world;
     rq_store_version version;

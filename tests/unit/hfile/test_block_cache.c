@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The block cache by itself: what it holds, what it lets go, what it accounts, under threads. */
 #include "base/random.h"
-#include "hfile/block.h"
+#include "hfile/cache_priv.h"
 #include "hfile/reader.h"
 
 #include <pthread.h>
@@ -14,21 +14,35 @@
 
 #define BLOCK_BYTES 4000
 
-static rq_hfile_block *put(rq_block_cache *c, rq__cache_file *f, uint64_t offset,
-                           rq_block_kind kind)
+static rq__cache_file *file(rq_block_cache *c, const char *name)
+{
+    rq__cache_file *f;
+    assert_int_equal(rq__cache_file_open(c, name, 1000, 7, NULL, &f), RQ_OK);
+    return f;
+}
+
+static rq_hfile_block *put_ranked(rq_block_cache *c, rq__cache_file *f, uint64_t offset,
+                                  rq_block_kind kind, rq__rank rank)
 {
     rq_hfile_block *b;
     assert_int_equal(rq__block_new(c, BLOCK_BYTES, &b), RQ_OK);
     b->kind = (uint8_t)kind;
     b->offset = offset;
-    b->high_priority = kind != RQ_BLOCK_DATA;
+    b->file_id = f->id;
+    b->rank = (uint8_t)rank;
     memset(b->bytes, (int)(offset & 0xff), BLOCK_BYTES);
-    return rq__cache_put(c, f, b);
+    return rq__cache_put(f, b);
 }
 
-static bool has(rq_block_cache *c, rq__cache_file *f, uint64_t offset)
+static rq_hfile_block *put(rq_block_cache *c, rq__cache_file *f, uint64_t offset,
+                           rq_block_kind kind)
 {
-    rq_hfile_block *b = rq__cache_get(c, f, offset, RQ_BLOCK_DATA);
+    return put_ranked(c, f, offset, kind, kind == RQ_BLOCK_DATA ? RQ__RANK_DATA : RQ__RANK_META);
+}
+
+static bool has(rq__cache_file *f, uint64_t offset)
+{
+    rq_hfile_block *b = rq__cache_get(f, offset, RQ_BLOCK_DATA);
     rq_hfile_block_unref(b);
     return b != NULL;
 }
@@ -45,17 +59,17 @@ static void a_block_is_found_until_it_is_evicted(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(100 * 1024, &c), RQ_OK);
-    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    rq__cache_file *f = file(c, "f");
     for (uint64_t i = 0; i < 1000; i++) {
-        rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
-        assert_true(has(c, &f, i));
+        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        assert_true(has(f, i));
         assert_true(stats_of(c).used_bytes <= 100 * 1024);
         assert_int_equal(stats_of(c).pinned_bytes, 0);
     }
     assert_true(stats_of(c).blocks >= 18);
     assert_int_equal(stats_of(c).blocks + stats_of(c).evicted, 1000);
     assert_int_equal(stats_of(c).hits[RQ_BLOCK_DATA], 1000);
-    rq__cache_evict_file(c, &f);
+    rq__cache_file_close(f, true);
     rq_block_cache_free(c);
 }
 
@@ -64,20 +78,20 @@ static void a_scan_does_not_push_out_what_is_used(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(400 * 1024, &c), RQ_OK);
-    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    rq__cache_file *f = file(c, "f");
     /* About 60 of 95 that fit are used again and again. */
     for (int round = 0; round < 4; round++)
         for (uint64_t i = 0; i < 60; i++)
-            if (!has(c, &f, i)) rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+            if (!has(f, i)) rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
     for (uint64_t i = 1000; i < 6000; i++) {
-        if (!has(c, &f, i)) rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
-        if (i % 10 == 0) (void)has(c, &f, (i / 10) % 60);
+        if (!has(f, i)) rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        if (i % 10 == 0) (void)has(f, (i / 10) % 60);
     }
     int kept = 0;
     for (uint64_t i = 0; i < 60; i++)
-        kept += has(c, &f, i);
+        kept += has(f, i);
     assert_true(kept >= 55);
-    rq__cache_evict_file(c, &f);
+    rq__cache_file_close(f, true);
     rq_block_cache_free(c);
 }
 
@@ -86,18 +100,18 @@ static void index_blocks_outlive_data_blocks_of_the_same_use(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(400 * 1024, &c), RQ_OK);
-    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    rq__cache_file *f = file(c, "f");
     for (uint64_t i = 0; i < 40; i++)
-        rq_hfile_block_unref(put(c, &f, i, i % 2 ? RQ_BLOCK_LEAF_INDEX : RQ_BLOCK_DATA));
+        rq_hfile_block_unref(put(c, f, i, i % 2 ? RQ_BLOCK_LEAF_INDEX : RQ_BLOCK_DATA));
     for (uint64_t i = 1000; i < 1120; i++)
-        rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
     int index = 0;
     int data = 0;
     for (uint64_t i = 0; i < 40; i++)
-        *(i % 2 ? &index : &data) += has(c, &f, i);
+        *(i % 2 ? &index : &data) += has(f, i);
     assert_int_equal(index, 20);
     assert_true(data < 5);
-    rq__cache_evict_file(c, &f);
+    rq__cache_file_close(f, true);
     rq_block_cache_free(c);
 }
 
@@ -106,20 +120,20 @@ static void a_held_block_stays_whole_and_is_counted_as_pinned(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(50 * 1024, &c), RQ_OK);
-    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
-    rq_hfile_block *held = put(c, &f, 7, RQ_BLOCK_DATA);
+    rq__cache_file *f = file(c, "f");
+    rq_hfile_block *held = put(c, f, 7, RQ_BLOCK_DATA);
     for (uint64_t i = 100; i < 200; i++)
-        rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
-    assert_false(has(c, &f, 7));
-    assert_int_equal(stats_of(c).pinned_bytes, held->charge);
+        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+    assert_false(has(f, 7));
+    assert_int_equal(stats_of(c).pinned_bytes, held->node.charge);
     /* What it grows while it is pinned counts there too. */
     rq__cache_grow(held, 100);
-    assert_int_equal(stats_of(c).pinned_bytes, held->charge);
+    assert_int_equal(stats_of(c).pinned_bytes, held->node.charge);
     for (size_t i = 0; i < BLOCK_BYTES; i++)
         assert_int_equal(held->bytes[i], 7);
     rq_hfile_block_unref(held);
     assert_int_equal(stats_of(c).pinned_bytes, 0);
-    rq__cache_evict_file(c, &f);
+    rq__cache_file_close(f, true);
     rq_block_cache_free(c);
 }
 
@@ -128,14 +142,14 @@ static void the_second_of_two_loaders_gets_the_firsts_block(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
-    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
-    rq_hfile_block *a = put(c, &f, 1, RQ_BLOCK_DATA);
-    rq_hfile_block *b = put(c, &f, 1, RQ_BLOCK_DATA);
+    rq__cache_file *f = file(c, "f");
+    rq_hfile_block *a = put(c, f, 1, RQ_BLOCK_DATA);
+    rq_hfile_block *b = put(c, f, 1, RQ_BLOCK_DATA);
     assert_ptr_equal(a, b);
     rq_hfile_block_unref(a);
     rq_hfile_block_unref(b);
     assert_int_equal(stats_of(c).blocks, 1);
-    rq__cache_evict_file(c, &f);
+    rq__cache_file_close(f, true);
     rq_block_cache_free(c);
 }
 
@@ -144,11 +158,12 @@ static void a_block_that_does_not_fit_stays_outside(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(1000, &c), RQ_OK);
-    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
-    rq_hfile_block *b = put(c, &f, 1, RQ_BLOCK_DATA);
-    assert_false(has(c, &f, 1));
+    rq__cache_file *f = file(c, "f");
+    rq_hfile_block *b = put(c, f, 1, RQ_BLOCK_DATA);
+    assert_false(has(f, 1));
     assert_int_equal(stats_of(c).blocks, 0);
     rq_hfile_block_unref(b);
+    rq__cache_file_close(f, true);
     rq_block_cache_free(c);
 }
 
@@ -157,20 +172,132 @@ static void a_closed_file_takes_its_blocks_along_and_no_others(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(64 << 20, &c), RQ_OK);
-    rq__cache_file a = {.id = rq__cache_next_file_id(c)};
-    rq__cache_file b = {.id = rq__cache_next_file_id(c)};
+    rq__cache_file *a = file(c, "a");
+    rq__cache_file *b = file(c, "b");
     for (uint64_t i = 0; i < 500; i++) {
-        rq_hfile_block_unref(put(c, &a, i * 4096, RQ_BLOCK_DATA));
-        rq_hfile_block_unref(put(c, &b, i * 4096, RQ_BLOCK_DATA));
+        rq_hfile_block_unref(put(c, a, i * 4096, RQ_BLOCK_DATA));
+        rq_hfile_block_unref(put(c, b, i * 4096, RQ_BLOCK_DATA));
     }
-    rq__cache_evict_file(c, &a);
+    (void)rq__cache_file_ref(a); /* to be asked after it is closed */
+    rq__cache_file_close(a, true);
     for (uint64_t i = 0; i < 500; i++) {
-        assert_false(has(c, &a, i * 4096));
-        assert_true(has(c, &b, i * 4096));
+        assert_false(has(a, i * 4096));
+        assert_true(has(b, i * 4096));
     }
     assert_int_equal(stats_of(c).evicted_by_file, 500);
-    rq__cache_evict_file(c, &b);
+    rq__cache_file_unref(a);
+    rq__cache_file_close(b, true);
     assert_int_equal(stats_of(c).used_bytes, 0);
+    rq_block_cache_free(c);
+}
+
+static void data_never_pushes_out_index_and_in_memory_blocks_within_their_shares(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(400 * 1024, &c), RQ_OK);
+    rq__cache_file *f = file(c, "f");
+    /* A block is charged more than 4000 bytes: 90 or so fit. */
+    for (uint64_t i = 0; i < 30; i++)
+        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
+    for (uint64_t i = 100; i < 115; i++)
+        rq_hfile_block_unref(put_ranked(c, f, i, RQ_BLOCK_DATA, RQ__RANK_MEMORY));
+    for (uint64_t i = 1000; i < 3000; i++) {
+        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
+        (void)has(f, i);
+        (void)has(f, i);
+    }
+    for (uint64_t i = 0; i < 30; i++)
+        assert_true(has(f, i));
+    for (uint64_t i = 100; i < 115; i++)
+        assert_true(has(f, i));
+    /* Beyond half of the bytes index blocks push out one another, and leave data its part. */
+    for (uint64_t i = 5000; i < 6000; i++)
+        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_LEAF_INDEX));
+    rq_block_cache_stats s = stats_of(c);
+    assert_true(s.meta_bytes <= 201 * 1024 + 2 * 4096);
+    assert_true(s.memory_bytes > 0);
+    for (uint64_t i = 7000; i < 8000; i++)
+        rq_hfile_block_unref(put_ranked(c, f, i, RQ_BLOCK_DATA, RQ__RANK_MEMORY));
+    s = stats_of(c);
+    assert_true(s.memory_bytes <= 101 * 1024 + 2 * 4096 && s.meta_bytes > 150 * 1024);
+    rq__cache_file_close(f, true);
+    rq_block_cache_free(c);
+}
+
+static void kept_blocks_are_found_by_who_opens_the_same_file_again(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
+    rq__cache_file *f = file(c, "data/f");
+    rq_hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
+    rq_hfile_block_unref(put(c, f, 2, RQ_BLOCK_LEAF_INDEX));
+    rq__cache_file *other;
+    /* The same name, another file. */
+    assert_int_equal(rq__cache_file_open(c, "data/f", 1000, 8, NULL, &other), RQ_OK);
+    assert_false(has(other, 1));
+    rq__cache_file_close(other, false);
+    rq__cache_file_close(f, false);
+    assert_int_equal(stats_of(c).blocks, 2);
+    assert_int_equal(stats_of(c).meta_bytes, 0); /* what nobody has open is not protected */
+    f = file(c, "archive/f");
+    assert_true(has(f, 1));
+    assert_true(has(f, 2));
+    rq__cache_file *second = file(c, "data/f");
+    rq__cache_file_close(f, true);
+    assert_true(has(second, 1)); /* somebody has it open yet */
+    atomic_store(&second->obsolete, true);
+    rq__cache_file_close(second, false);
+    assert_int_equal(stats_of(c).blocks, 0);
+    /* Blocks may outlast everything but the cache. */
+    f = file(c, "g");
+    rq_hfile_block_unref(put(c, f, 1, RQ_BLOCK_DATA));
+    rq__cache_file_close(f, false);
+    rq_block_cache_free(c);
+}
+
+static void add_up(void *ctx, const rq_cache_family_stats *s)
+{
+    rq_cache_family_stats *sum = ctx;
+    if (!rq_slice_eq(s->family, RQ_SLICE_LIT("f"))) return;
+    assert_true(rq_slice_eq(s->table, RQ_SLICE_LIT("t")));
+    *sum = *s;
+}
+
+static void a_familys_counters_are_its_own(void **state)
+{
+    (void)state;
+    rq_block_cache *c;
+    assert_int_equal(rq_block_cache_new(100 * 1024, &c), RQ_OK);
+    rq_cache_family *f, *again, *g;
+    assert_int_equal(rq_cache_family_get(c, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("f"), &f), RQ_OK);
+    assert_int_equal(rq_cache_family_get(c, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("f"), &again), RQ_OK);
+    assert_int_equal(rq_cache_family_get(c, RQ_SLICE_LIT("tf"), RQ_SLICE_LIT(""), &g), RQ_OK);
+    assert_ptr_equal(f, again);
+    assert_ptr_not_equal(f, g);
+    rq_cache_family_unref(again);
+    rq__cache_file *of_f, *of_g;
+    assert_int_equal(rq__cache_file_open(c, "1", 1, 1, f, &of_f), RQ_OK);
+    assert_int_equal(rq__cache_file_open(c, "2", 1, 1, g, &of_g), RQ_OK);
+    rq_cache_family_unref(f);
+    rq_cache_family_unref(g);
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_false(has(of_f, i));
+        rq_hfile_block_unref(put(c, of_f, i, RQ_BLOCK_DATA));
+        assert_true(has(of_f, i));
+    }
+    rq_hfile_block_unref(put(c, of_g, 1, RQ_BLOCK_DATA));
+    rq_cache_family_stats s = {0};
+    rq_block_cache_each_family(c, add_up, &s);
+    assert_int_equal(s.data_hits, 100);
+    assert_int_equal(s.data_misses, 100);
+    assert_int_equal(s.meta_hits, 0);
+    assert_int_equal(s.blocks + s.evicted, 100);
+    assert_int_equal(s.blocks + 1, stats_of(c).blocks);
+    assert_true(s.bytes > 0 && s.bytes < stats_of(c).used_bytes);
+    rq__cache_file_close(of_f, true);
+    rq__cache_file_close(of_g, true);
     rq_block_cache_free(c);
 }
 
@@ -179,18 +306,18 @@ static void shrinking_evicts_at_once(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(64 << 20, &c), RQ_OK);
-    rq__cache_file f = {.id = rq__cache_next_file_id(c)};
+    rq__cache_file *f = file(c, "f");
     for (uint64_t i = 0; i < 2000; i++)
-        rq_hfile_block_unref(put(c, &f, i, RQ_BLOCK_DATA));
+        rq_hfile_block_unref(put(c, f, i, RQ_BLOCK_DATA));
     rq_block_cache_resize(c, 1 << 20);
     assert_true(stats_of(c).used_bytes <= 1 << 20);
-    rq__cache_evict_file(c, &f);
+    rq__cache_file_close(f, true);
     rq_block_cache_free(c);
 }
 
 typedef struct worker {
     rq_block_cache *cache;
-    rq__cache_file *files;
+    rq__cache_file **files;
     uint64_t seed;
     bool broken;
 } worker;
@@ -201,9 +328,9 @@ static void *work(void *arg)
     rq_random random;
     rq_random_seed(&random, w->seed);
     for (int i = 0; i < 20000; i++) {
-        rq__cache_file *f = &w->files[rq_random_below(&random, 3)];
+        rq__cache_file *f = w->files[rq_random_below(&random, 3)];
         uint64_t offset = rq_random_below(&random, 300);
-        rq_hfile_block *b = rq__cache_get(w->cache, f, offset, RQ_BLOCK_DATA);
+        rq_hfile_block *b = rq__cache_get(f, offset, RQ_BLOCK_DATA);
         if (b == NULL) b = put(w->cache, f, offset, RQ_BLOCK_DATA);
         if (b->bytes[0] != (offset & 0xff) || b->bytes[BLOCK_BYTES - 1] != (offset & 0xff))
             w->broken = true;
@@ -220,9 +347,7 @@ static void threads_agree(void **state)
     (void)state;
     rq_block_cache *c;
     assert_int_equal(rq_block_cache_new(1 << 20, &c), RQ_OK);
-    rq__cache_file files[3];
-    for (int i = 0; i < 3; i++)
-        files[i] = (rq__cache_file){.id = rq__cache_next_file_id(c)};
+    rq__cache_file *files[] = {file(c, "a"), file(c, "b"), file(c, "c")};
     pthread_t threads[4];
     worker workers[4];
     for (unsigned i = 0; i < 4; i++) {
@@ -236,7 +361,7 @@ static void threads_agree(void **state)
     assert_true(stats_of(c).used_bytes <= stats_of(c).capacity_bytes);
     assert_int_equal(stats_of(c).pinned_bytes, 0);
     for (int i = 0; i < 3; i++)
-        rq__cache_evict_file(c, &files[i]);
+        rq__cache_file_close(files[i], true);
     assert_int_equal(stats_of(c).used_bytes, 0);
     assert_int_equal(stats_of(c).blocks, 0);
     rq_block_cache_free(c);
@@ -252,6 +377,9 @@ int main(void)
         cmocka_unit_test(the_second_of_two_loaders_gets_the_firsts_block),
         cmocka_unit_test(a_block_that_does_not_fit_stays_outside),
         cmocka_unit_test(a_closed_file_takes_its_blocks_along_and_no_others),
+        cmocka_unit_test(data_never_pushes_out_index_and_in_memory_blocks_within_their_shares),
+        cmocka_unit_test(kept_blocks_are_found_by_who_opens_the_same_file_again),
+        cmocka_unit_test(a_familys_counters_are_its_own),
         cmocka_unit_test(shrinking_evicts_at_once),
         cmocka_unit_test(threads_agree),
     };

@@ -102,8 +102,8 @@ static void begin(world *w, uint64_t seed)
     w->count = w->top ? w->list.count - first : first;
     if (pick(w, 3) > 0) CHECK(w, rq_block_cache_new(pick(w, 2) ? 3000 : 1 << 20, &w->cache));
     rq_hfile_half half = {.row = w->row, .top = w->top};
-    CHECK(w, rq_hfile_reader_open_half(&w->vfs.base, "dir/f", w->cache, false, &half, &w->reader,
-                                       &w->why));
+    rq_hfile_reader_options options = {.cache = w->cache, .half = &half};
+    CHECK(w, rq_hfile_reader_open_with(&w->vfs.base, "dir/f", &options, &w->reader, &w->why));
     w->ctx.may_block = pick(w, 3) == 0;
     w->vfs.again_percent = pick(w, 2) ? 0 : 1 + pick(w, 90);
     rq_hfile_scanner_init(&w->scanner, w->reader);

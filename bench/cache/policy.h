@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the cache benchmark asks of a policy: which blocks stay. The product's is S3-FIFO
+ * (src/hfile/s3_fifo.h); the others are here to be measured beside it.
+ */
+#ifndef BENCH_CACHE_POLICY_H
+#define BENCH_CACHE_POLICY_H
+
+#include "hfile/cache_queue.h"
+
+typedef struct policy {
+    const char *name;
+    /* Ends the program when there is no memory. */
+    void *(*make)(uint64_t capacity);
+    void (*drop)(void *p);
+    void (*use)(void *p, rq__cache_node *n); /* a hit */
+    void (*insert)(void *p, rq__cache_node *n);
+    rq__cache_node *(*evict)(void *p); /* takes one out */
+} policy;
+
+extern const policy s3_fifo, w_tiny_lfu, segmented_lru, plain_lru;
+
+void *allocate(size_t size); /* zeros, or the program's end */
+
+#endif

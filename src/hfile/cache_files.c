@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files and families the block cache knows. A file's entry lives as long as a reader or a
+ * resident block of it, so that who opens the file again finds the blocks that were left.
+ *
+ * Lock: files_lock, for a search of a short list; no other is taken with it. The last reference is
+ * dropped under it, so that a search never finds what is about to be freed.
+ */
+#include "hfile/cache_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- families --------------------------------------------------------------------------------- */
+
+static bool is_family(const rq_cache_family *f, rq_slice table, rq_slice family)
+{
+    return f->table_len == table.len && f->family_len == family.len &&
+           rq_slice_eq(rq_slice_of(f->names, table.len), table) &&
+           rq_slice_eq(rq_slice_of(f->names + table.len, family.len), family);
+}
+
+static rq_cache_family *family_new(rq_block_cache *c, rq_slice table, rq_slice family)
+{
+    rq_cache_family *f = aligned_alloc(64, sizeof(*f));
+    uint8_t *names = malloc(table.len + family.len + 1);
+    if (f == NULL || names == NULL) {
+        free(f);
+        free(names);
+        return NULL;
+    }
+    memset(f, 0, sizeof(*f));
+    if (table.len > 0) memcpy(names, table.ptr, table.len);
+    if (family.len > 0) memcpy(names + table.len, family.ptr, family.len);
+    f->cache = c;
+    f->names = names;
+    f->table_len = table.len;
+    f->family_len = family.len;
+    return f;
+}
+
+rq_err rq_cache_family_get(rq_block_cache *c, rq_slice table, rq_slice family,
+                           rq_cache_family **ret)
+{
+    (void)pthread_mutex_lock(&c->files_lock);
+    rq_cache_family *f = c->families;
+    while (f != NULL && !is_family(f, table, family))
+        f = f->next;
+    if (f == NULL) {
+        f = family_new(c, table, family);
+        if (f != NULL) {
+            f->next = c->families;
+            c->families = f;
+        }
+    }
+    if (f != NULL) f->refs++;
+    (void)pthread_mutex_unlock(&c->files_lock);
+    if (f == NULL) return RQ_E_NO_MEMORY;
+    *ret = f;
+    return RQ_OK;
+}
+
+/* files_lock is held. */
+static void family_unref(rq_cache_family *f)
+{
+    if (f == NULL || --f->refs > 0) return;
+    rq_cache_family **link = &f->cache->families;
+    while (*link != f)
+        link = &(*link)->next;
+    *link = f->next;
+    free(f->names);
+    free(f);
+}
+
+void rq_cache_family_unref(rq_cache_family *f)
+{
+    if (f == NULL) return;
+    rq_block_cache *c = f->cache;
+    (void)pthread_mutex_lock(&c->files_lock);
+    family_unref(f);
+    (void)pthread_mutex_unlock(&c->files_lock);
+}
+
+void rq_block_cache_each_family(rq_block_cache *c,
+                                void (*visit)(void *ctx, const rq_cache_family_stats *stats),
+                                void *ctx)
+{
+    (void)pthread_mutex_lock(&c->files_lock);
+    for (rq_cache_family *f = c->families; f != NULL; f = f->next) {
+        rq_cache_family_stats s = {
+            .table = rq_slice_of(f->names, f->table_len),
+            .family = rq_slice_of(f->names + f->table_len, f->family_len),
+        };
+#define SUM(field) s.field += atomic_load_explicit(&f->shards[i].field, memory_order_relaxed)
+        for (unsigned i = 0; i < c->shard_count; i++) {
+            SUM(data_hits);
+            SUM(data_misses);
+            SUM(meta_hits);
+            SUM(meta_misses);
+            SUM(evicted);
+            SUM(blocks);
+            SUM(bytes);
+        }
+#undef SUM
+        visit(ctx, &s);
+    }
+    (void)pthread_mutex_unlock(&c->files_lock);
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+static rq__cache_file **bucket_of(rq_block_cache *c, const char *name, uint64_t size)
+{
+    uint64_t h = size * 0x9e3779b97f4a7c15u;
+    for (const char *p = name; *p != '\0'; p++)
+        h = (h ^ (uint8_t)*p) * 0x100000001b3u;
+    return &c->files[(h ^ h >> 32) % RQ__CACHE_FILE_BUCKETS];
+}
+
+rq_err rq__cache_file_open(rq_block_cache *c, const char *path, uint64_t size, uint32_t tail_crc,
+                           rq_cache_family *family, rq__cache_file **ret)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    rq__cache_file **bucket = bucket_of(c, name, size);
+    (void)pthread_mutex_lock(&c->files_lock);
+    rq__cache_file *f = *bucket;
+    while (f != NULL && (f->size != size || f->tail_crc != tail_crc || strcmp(f->name, name) != 0))
+        f = f->next;
+    if (f != NULL) {
+        (void)rq__cache_file_ref(f);
+    } else {
+        size_t name_len = strlen(name) + 1;
+        f = calloc(1, sizeof(*f) + name_len);
+        if (f != NULL) {
+            f->cache = c;
+            atomic_init(&f->refs, 1);
+            atomic_init(&f->id,
+                        atomic_fetch_add_explicit(&c->next_file_id, 1, memory_order_relaxed));
+            f->family = family;
+            if (family != NULL) family->refs++;
+            f->size = size;
+            f->tail_crc = tail_crc;
+            memcpy(f->name, name, name_len);
+            f->next = *bucket;
+            *bucket = f;
+        }
+    }
+    if (f != NULL) atomic_fetch_add_explicit(&f->readers, 1, memory_order_relaxed);
+    (void)pthread_mutex_unlock(&c->files_lock);
+    if (f == NULL) return RQ_E_NO_MEMORY;
+    *ret = f;
+    return RQ_OK;
+}
+
+void rq__cache_file_unref(rq__cache_file *f)
+{
+    uint32_t refs = atomic_load_explicit(&f->refs, memory_order_relaxed);
+    while (refs > 1)
+        if (atomic_compare_exchange_weak_explicit(&f->refs, &refs, refs - 1, memory_order_acq_rel,
+                                                  memory_order_relaxed))
+            return;
+    rq_block_cache *c = f->cache;
+    (void)pthread_mutex_lock(&c->files_lock);
+    if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1) {
+        rq__cache_file **link = bucket_of(c, f->name, f->size);
+        while (*link != f)
+            link = &(*link)->next;
+        *link = f->next;
+        family_unref(f->family);
+        free(f);
+    }
+    (void)pthread_mutex_unlock(&c->files_lock);
+}
+
+void rq__cache_file_close(rq__cache_file *f, bool evict)
+{
+    bool last = atomic_fetch_sub_explicit(&f->readers, 1, memory_order_acq_rel) == 1;
+    if (last && (evict || atomic_load_explicit(&f->obsolete, memory_order_relaxed)))
+        (void)rq__cache_evict_file(f);
+    else if (last)
+        rq__cache_demote_file(f);
+    rq__cache_file_unref(f);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What block_cache.c and cache_files.c share. */
+#ifndef RQ_HFILE_CACHE_PRIV_H
+#define RQ_HFILE_CACHE_PRIV_H
+
+#include "hfile/block.h"
+#include "hfile/s3_fifo.h"
+
+#include "base/macros.h"
+
+#include <pthread.h>
+
+#define RQ__CACHE_CODECS_KEPT 16
+#define RQ__CACHE_FILE_BUCKETS 1024
+
+/* A table slot; the hash beside the pointer, so that only the block looked for is touched. */
+typedef struct rq__cache_slot {
+    uint64_t hash;
+    rq_hfile_block *block; /* NULL: empty */
+} rq__cache_slot;
+
+typedef struct rq__cache_shard {
+    pthread_mutex_t lock;
+    rq__cache_slot *table RQ_GUARDED_BY(lock); /* open addressing, at most half full */
+    size_t table_mask;
+    rq__s3_fifo data;
+    rq__cache_queue memory, meta; /* the ranks above */
+    uint64_t blocks;
+    uint64_t used;
+    uint64_t capacity;
+    uint64_t hits[RQ_BLOCK_KIND_COUNT];
+    uint64_t misses[RQ_BLOCK_KIND_COUNT];
+    uint64_t inserted[RQ_BLOCK_KIND_COUNT];
+    uint64_t evicted, evicted_by_file;
+} __attribute__((aligned(128))) rq__cache_shard; /* no two shards share a cache line */
+
+/* A family's counters, one set a shard: written under the shard's lock, read at any time. */
+typedef struct rq__family_counters {
+    _Atomic uint64_t data_hits, data_misses, meta_hits, meta_misses, evicted, blocks, bytes;
+} __attribute__((aligned(64))) rq__family_counters;
+
+struct rq_cache_family {
+    rq_block_cache *cache;
+    uint32_t refs; /* guarded by the cache's files_lock */
+    struct rq_cache_family *next;
+    size_t table_len, family_len;
+    uint8_t *names; /* table, then family */
+    rq__family_counters shards[RQ__CACHE_SHARDS_MAX];
+};
+
+struct rq_block_cache {
+    rq__slab *slab; /* the blocks' memory */
+    rq__cache_shard shards[RQ__CACHE_SHARDS_MAX];
+    unsigned shard_count; /* a power of two */
+    _Atomic uint64_t capacity;
+    _Atomic uint64_t pinned;
+    _Atomic uint64_t next_file_id;
+    pthread_mutex_t codec_lock;
+    rq_codec *codecs[RQ_COMPRESSION_COUNT][RQ__CACHE_CODECS_KEPT] RQ_GUARDED_BY(codec_lock);
+    unsigned codec_count[RQ_COMPRESSION_COUNT];
+    pthread_mutex_t files_lock;
+    rq__cache_file *files[RQ__CACHE_FILE_BUCKETS] RQ_GUARDED_BY(files_lock);
+    rq_cache_family *families RQ_GUARDED_BY(files_lock);
+};
+
+static inline void rq__count(_Atomic uint64_t *n, int64_t by)
+{
+    uint64_t now = atomic_load_explicit(n, memory_order_relaxed);
+    atomic_store_explicit(n, now + (uint64_t)by, memory_order_relaxed);
+}
+
+static inline rq__cache_file *rq__cache_file_ref(rq__cache_file *f)
+{
+    atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+/* No shard's lock is held. */
+void rq__cache_file_unref(rq__cache_file *f);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * S3-FIFO (Yang et al., SOSP 2023): which data block goes when room is needed. Within the room.
+ *
+ *            miss              used twice
+ *   block ─────────► SMALL ─────────────────► MAIN ◄──┐ used: goes round again
+ *                      │ else                  │ └────┘
+ *                      ▼                       ▼ unused
+ *                    GHOST (keys only) ─ miss ─► MAIN at once
+ *
+ * SMALL holds a tenth of the bytes; what a scan brings passes through it. A hit only counts
+ * (rq__cache_node_use), no list changes. Why this one and not W-TinyLFU or LRU: `make bench-cache`,
+ * docs/benchmarks.md. Not thread-safe: the shard's lock guards it.
+ */
+#ifndef RQ_HFILE_S3_FIFO_H
+#define RQ_HFILE_S3_FIFO_H
+
+#include "base/err.h"
+#include "hfile/cache_queue.h"
+
+typedef struct rq__s3_fifo {
+    rq__cache_queue small, main;
+    uint32_t *ghosts; /* fingerprints; a newer key overwrites the one in its slot */
+    size_t ghost_mask;
+} rq__s3_fifo;
+
+/* `capacity`: bytes it will mostly hold; decides how many ghosts it remembers. */
+RQ_NODISCARD
+rq_err rq__s3_fifo_init(rq__s3_fifo *p, uint64_t capacity);
+void rq__s3_fifo_clear(rq__s3_fifo *p);
+
+static inline uint64_t rq__s3_fifo_bytes(const rq__s3_fifo *p)
+{
+    return p->small.bytes + p->main.bytes;
+}
+
+void rq__s3_fifo_insert(rq__s3_fifo *p, rq__cache_node *n);
+void rq__s3_fifo_remove(rq__s3_fifo *p, rq__cache_node *n);
+/* Bytes are added to a node that is in. */
+void rq__s3_fifo_grow(rq__s3_fifo *p, rq__cache_node *n, size_t more);
+/* Takes out the node to give up next; NULL when it holds none. */
+rq__cache_node *rq__s3_fifo_evict(rq__s3_fifo *p);
+
+#endif
