@@ -451,3 +451,11 @@ rq_err rq__meta_scan(rq_region *meta, rq_arena *arena,
     meta_scan s = {arena, callback, ctx};
     return rq__region_each_row(meta, meta_scan_row, &s, why);
 }
+
+rq_err rq__meta_row_read(const rq_cell *cells, size_t count, rq_arena *arena,
+                         rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
+                         void *ctx, rq_error *why)
+{
+    meta_scan s = {arena, callback, ctx};
+    return meta_scan_row(&s, cells, count, why);
+}

@@ -99,6 +99,12 @@ rq_err rq__meta_scan(rq_region *meta, rq_arena *arena,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                      void *ctx, rq_error *why);
 
+/* The same for one row whose newest cells were found in another way. */
+RQ_NODISCARD
+rq_err rq__meta_row_read(const rq_cell *cells, size_t count, rq_arena *arena,
+                         rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
+                         void *ctx, rq_error *why);
+
 /* Every row of a small region: its newest cells. Cells are valid during the callback. Blocking. */
 RQ_NODISCARD
 rq_err rq__region_each_row(rq_region *r,

@@ -339,6 +339,21 @@ out:
     return RQ_OK;
 }
 
+rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_root id = {.vfs = v};
+    long version = 0;
+    rq_err rc = ours ? read_format_version(v, &a, &version, why) : RQ_OK;
+    if (rc == RQ_OK) rc = check_newer(version, why);
+    if (rc == RQ_OK && ours && version == 0)
+        rc = rq_fail(why, RQ_E_CORRUPT, "%s is missing: a first start did not end", VERSION_NAME);
+    if (rc == RQ_OK) rc = check_hbase_version(v, &a, why);
+    if (rc == RQ_OK) rc = read_cluster_id(&id, &a, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 void rq_root_close(rq_root *root)
 {
     if (root == NULL) return;

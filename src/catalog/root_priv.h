@@ -15,6 +15,10 @@ rq_err rq__root_seal(rq_root *root, rq_error *why);
 RQ_NODISCARD
 rq_err rq__root_mark_open(rq_root *root, rq_error *why);
 
+/* Reads only: the versions and the id, for tools. `ours`: .rorqual is there. */
+RQ_NODISCARD
+rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why);
+
 /* An HBase ran on the folder last: the start puts in order what it left, then says so. */
 bool rq__root_adopts(const rq_root *root);
 RQ_NODISCARD

@@ -131,6 +131,15 @@ static void path_of(const char *encoded, char ret[PATH_MAX_LEN])
     snprintf(ret, PATH_MAX_LEN, "%s/%s", RQ__MANIFEST_DIR, encoded);
 }
 
+static rq_err decode_at(const char *path, rq_slice bytes, rq_arena *arena, rq__manifest *ret,
+                        rq_error *why)
+{
+    rq_error inner = {0};
+    rq_err rc = rq__manifest_decode(bytes, arena, ret, &inner);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", path, inner.message);
+    return RQ_OK;
+}
+
 rq_err rq__manifest_read(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
                          uint64_t *ret_generation, rq_error *why)
 {
@@ -138,10 +147,17 @@ rq_err rq__manifest_read(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__
     path_of(encoded, path);
     rq_slice bytes;
     RQ_TRY(rq_vfs_cas_read(vfs, path, arena, &bytes, ret_generation, why));
-    rq_error inner = {0};
-    rq_err rc = rq__manifest_decode(bytes, arena, ret, &inner);
-    if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", path, inner.message);
-    return RQ_OK;
+    return decode_at(path, bytes, arena, ret, why);
+}
+
+rq_err rq__manifest_peek(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
+                         const char **ret_other, rq_error *why)
+{
+    char path[PATH_MAX_LEN];
+    path_of(encoded, path);
+    rq_slice bytes;
+    RQ_TRY(rq_vfs_cas_peek(vfs, path, arena, &bytes, ret_other, why));
+    return decode_at(path, bytes, arena, ret, why);
 }
 
 rq_err rq__manifest_write(rq_vfs *vfs, const char *encoded, const rq__manifest *m,

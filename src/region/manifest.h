@@ -58,6 +58,10 @@ rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, r
 RQ_NODISCARD
 rq_err rq__manifest_read(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
                          uint64_t *ret_generation, rq_error *why);
+/* The same for tools: nothing is written. *ret_other as of rq_vfs_cas_peek. */
+RQ_NODISCARD
+rq_err rq__manifest_peek(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
+                         const char **ret_other, rq_error *why);
 RQ_NODISCARD
 rq_err rq__manifest_write(rq_vfs *vfs, const char *encoded, const rq__manifest *m,
                           uint64_t *generation, rq_error *why);

@@ -132,6 +132,30 @@ static char *place_of(rq_arena *a, const char *dir, const rq_store_name *name)
                            (const char *)name->file.ptr);
 }
 
+rq_err rq_store_file_locate(rq_vfs *vfs, const char *dir, const char *name, rq_arena *arena,
+                            const char **ret, rq_error *why)
+{
+    rq_store_name parts;
+    rq_stat st;
+    rq_store_name_parse(rq_slice_cstr(name), &parts);
+    bool elsewhere = parts.is_reference || parts.is_link;
+    char *places[2] = {0};
+    places[0] =
+        elsewhere ? place_of(arena, dir, &parts) : rq_arena_printf(arena, "%s/%s", dir, name);
+    if (places[0] != NULL) places[1] = rq_arena_printf(arena, "archive/%s", places[0]);
+    if (places[1] == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    for (int i = 0; i < (elsewhere ? 2 : 1); i++) {
+        rq_error inner = {0};
+        rq_err rc = rq_vfs_stat(vfs, places[i], &st, &inner);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", inner.message);
+        if (rc == RQ_E_NOT_FOUND) continue;
+        *ret = places[i];
+        return RQ_OK;
+    }
+    return rq_fail(why, RQ_E_NOT_FOUND, "%s is not there%s", places[0],
+                   elsewhere ? ", nor in archive/" : "");
+}
+
 static rq_err open_part(rq_vfs *vfs, const char *path, const rq_hfile_half *half,
                         const rq_hfile_reader_options *options, rq_hfile_reader **ret,
                         rq_error *why)

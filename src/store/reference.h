@@ -37,6 +37,12 @@ rq_err rq_reference_encode(const rq_hfile_half *half, rq_buf *out);
 RQ_NODISCARD
 rq_err rq_reference_decode(rq_slice bytes, rq_hfile_half *ret, rq_error *why);
 
+/* The HFile that a name in the family's folder stands for, itself when it is one: where it lies
+ * now, in data/ or archive/. RQ_E_NOT_FOUND names it when it is in neither. */
+RQ_NODISCARD
+rq_err rq_store_file_locate(rq_vfs *vfs, const char *dir, const char *name, rq_arena *arena,
+                            const char **ret, rq_error *why);
+
 /* Opens what the name stands for; `dir` is the family's folder, `path` the file in it. Of the
  * options the half is not looked at. */
 RQ_NODISCARD

@@ -209,6 +209,23 @@ rq_err rq_vfs_cas_read(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *r
     return RQ_OK;
 }
 
+rq_err rq_vfs_cas_peek(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *ret,
+                       const char **ret_other, rq_error *why)
+{
+    slot slots[2];
+    int newest;
+    *ret_other = NULL;
+    RQ_TRY(slots_read(v, name, arena, slots, &newest, why));
+    if (newest < 0) return rq_fail(why, RQ_E_NOT_FOUND, "%s does not exist", name);
+    const slot *other = &slots[1 - newest];
+    if (other->exists && !other->valid) {
+        *ret_other = rq_arena_printf(arena, "%s", other->path);
+        if (*ret_other == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    }
+    *ret = slots[newest].bytes;
+    return RQ_OK;
+}
+
 rq_err rq_vfs_cas_remove(rq_vfs *v, const char *name, rq_error *why)
 {
     rq_arena arena = {0};

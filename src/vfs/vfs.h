@@ -132,6 +132,10 @@ RQ_NODISCARD rq_err rq_vfs_cas(rq_vfs *v, const char *name, uint64_t expected, r
 /* RQ_E_NOT_FOUND when neither slot holds a valid object and none was ever committed. */
 RQ_NODISCARD rq_err rq_vfs_cas_read(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *ret,
                                     uint64_t *ret_generation, rq_error *why);
+/* The same without a byte written, for tools: what it shows may not be durable yet. *ret_other: the
+ * slot that does not count, when it is there and damaged; else NULL. */
+RQ_NODISCARD rq_err rq_vfs_cas_peek(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *ret,
+                                    const char **ret_other, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_cas_remove(rq_vfs *v, const char *name, rq_error *why);
 
 void rq_vfs_free(rq_vfs *v);

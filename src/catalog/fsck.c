@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of a look through a folder: who wrote it, the log, the procedures, hbase:meta, then all
+ * that lies on disk, held against meta. What cannot be read is told and passed, so that one run
+ * finds everything. The contract is in fsck.h.
+ */
+#include "catalog/fsck_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "catalog/adopt.h"
+#include "catalog/root_priv.h"
+
+void rq__fsck_tell(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    k->findings.tell(k->findings.ctx, level, place, text);
+}
+
+static void count_and_tell(void *ctx, rq_finding level, const char *place, const char *text)
+{
+    rq__fsck *k = ctx;
+    if (level == RQ_FINDING_PROBLEM)
+        k->totals.problems++;
+    else
+        k->totals.notes++;
+    k->options->findings.tell(k->options->findings.ctx, level, place, text);
+}
+
+static void pass_step(void *ctx, uint64_t bytes)
+{
+    rq__fsck *k = ctx;
+    if (k->options->findings.step != NULL)
+        k->options->findings.step(k->options->findings.ctx, bytes);
+}
+
+rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *ret_count,
+                     rq_error *why)
+{
+    rq_error own = {0};
+    *ret_count = 0;
+    rq_err rc = rq_vfs_list(k->vfs, dir, &k->arena, ret, ret_count, &own);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path)
+{
+    rq__fsck_path *p = rq_arena_calloc(&k->arena, 1, sizeof *p);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    p->path = rq_arena_printf(&k->arena, "%s", path);
+    if (p->path == NULL) return RQ_E_NO_MEMORY;
+    p->next = *list;
+    *list = p;
+    return RQ_OK;
+}
+
+static bool is_known_target(void *ctx, const char *path)
+{
+    rq__fsck *k = ctx;
+    for (const rq__fsck_path *p = k->targets; p != NULL; p = p->next)
+        if (strcmp(p->path, path) == 0) return true;
+    /* Without memory the file is read once more. */
+    rq_err rc = rq__fsck_note_path(k, &k->targets, path);
+    (void)rc;
+    return false;
+}
+
+rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
+                               const rq_table_schema *schema, rq_region_survey *ret, rq_error *why)
+{
+    const rq_region_survey_options o = {.schema = schema, .foreign = k->foreign};
+    RQ_TRY(rq_region_survey_read(k->vfs, info, &o, &k->arena, &k->findings, ret, why));
+    k->totals.regions++;
+    for (size_t i = 0; i < ret->family_count; i++)
+        k->totals.files += ret->families[i].file_count;
+    return rq_region_survey_files(k->vfs, info, ret, k->options->deep, is_known_target, k,
+                                  &k->findings, why);
+}
+
+/* --- who wrote it ----------------------------------------------------------------------------- */
+
+static rq_err is_there(rq__fsck *k, const char *path, bool *ret, rq_error *why)
+{
+    rq_stat st;
+    rq_error own = {0};
+    rq_err rc = rq_vfs_stat(k->vfs, path, &st, &own);
+    *ret = rc == RQ_OK;
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+/* What HBase left since the last adoption, and whether a start would take it over. */
+static rq_err look_at_hbase(rq__fsck *k, rq_error *why)
+{
+    uint32_t stamp;
+    rq_error own = {0};
+    RQ_TRY(rq__adopt_look(k->vfs, &stamp, why));
+    k->foreign = stamp != 0 || !k->ours;
+    if (!k->foreign) return RQ_OK;
+    rq__fsck_tell(k, RQ_FINDING_NOTE, "", "an Apache HBase used the folder last");
+    rq_err rc = rq__adopt_check(k->vfs, &own);
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
+    k->refused = rc != RQ_OK;
+    if (k->refused) rq__fsck_tell(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
+    return RQ_OK;
+}
+
+static rq_err look_at_root(rq__fsck *k, rq_error *why)
+{
+    bool hbase;
+    rq_error own = {0};
+    RQ_TRY(is_there(k, ".rorqual", &k->ours, why));
+    RQ_TRY(is_there(k, "hbase.version", &hbase, why));
+    if (!k->ours && !hbase) return rq_fail(why, RQ_E_NOT_FOUND, "no data folder");
+    rq_err rc = rq__root_look(k->vfs, k->ours, &own);
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
+    if (rc != RQ_OK) rq__fsck_tell(k, RQ_FINDING_PROBLEM, "", "%s", own.message);
+    RQ_TRY(is_there(k, ".rorqual/open", &k->was_open, why));
+    if (k->was_open)
+        rq__fsck_tell(k, RQ_FINDING_NOTE, ".rorqual/open",
+                      "the server was not stopped cleanly: the log counts");
+    return look_at_hbase(k, why);
+}
+
+/* --- everything ------------------------------------------------------------------------------- */
+
+static rq_err look(rq__fsck *k, rq_error *why)
+{
+    RQ_TRY(look_at_root(k, why));
+    RQ_TRY(rq__fsck_log(k, why));
+    RQ_TRY(rq__fsck_procedures(k, why));
+    RQ_TRY(rq__fsck_meta(k, why));
+    RQ_TRY(rq__fsck_tables(k, why));
+    return k->options->repair ? rq__fsck_repair(k, why) : RQ_OK;
+}
+
+/* The lock's file is made by servers: where there is none, none has run. */
+static rq_err take_lock(rq__fsck *k, rq_file **ret, rq_error *why)
+{
+    bool there;
+    RQ_TRY(is_there(k, ".rorqual/lock", &there, why));
+    return there ? rq_vfs_lock(k->vfs, ".rorqual/lock", ret, why) : RQ_OK;
+}
+
+rq_err rq_fsck(rq_vfs *vfs, const rq_fsck_options *options, rq_fsck_totals *ret, rq_error *why)
+{
+    rq__fsck k = {.vfs = vfs, .options = options, .meta_whole = true};
+    k.findings = (rq_findings){count_and_tell, pass_step, &k};
+    rq_file *lock = NULL;
+    rq_err rc = take_lock(&k, &lock, why);
+    if (rc == RQ_OK) rc = look(&k, why);
+    if (lock != NULL) (void)rq_file_close(lock);
+    free(k.meta_log.list);
+    free(k.store_log.list);
+    free(k.regions);
+    free(k.tables);
+    rq_arena_clear(&k.arena);
+    *ret = k.totals;
+    return rc;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two regions everything else stands in, read without an engine: the cells of their files and,
+ * of what the log holds, the edits above what was flushed; the newest of each column that no marker
+ * hides counts. Both are small: all is held in memory.
+ */
+#include "catalog/fsck_priv.h"
+
+#include "cell/cellblock.h"
+#include "hfile/reader.h"
+#include "proto/procedure.pb-c.h"
+#include "store/pb_arena.h"
+
+#include <stdlib.h>
+
+static rq_err add_cell(rq__fsck *k, rq__fsck_cells *to, const rq_cell *c)
+{
+    if (to->count == to->cap) {
+        size_t cap = to->cap == 0 ? 256 : to->cap * 2;
+        rq_cell *more = realloc(to->list, cap * sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        to->list = more;
+        to->cap = cap;
+    }
+    rq_cell copy = *c;
+    copy.row = rq_arena_copy(&k->arena, rq_cell_row(c)).ptr;
+    copy.family = rq_arena_copy(&k->arena, rq_cell_family(c)).ptr;
+    copy.qualifier = rq_arena_copy(&k->arena, rq_cell_qualifier(c)).ptr;
+    copy.value = rq_arena_copy(&k->arena, rq_cell_value(c)).ptr;
+    copy.tags = NULL;
+    copy.tags_len = 0;
+    if (copy.row == NULL || (c->value_len > 0 && copy.value == NULL)) return RQ_E_NO_MEMORY;
+    to->list[to->count++] = copy;
+    return RQ_OK;
+}
+
+/* --- the log ---------------------------------------------------------------------------------- */
+
+static void log_damage(void *ctx, const rq_error *what)
+{
+    rq__fsck *k = ctx;
+    k->log_damaged = true;
+    rq__fsck_tell(k, RQ_FINDING_PROBLEM, ".rorqual/wal", "%s", what->message);
+}
+
+static rq_err take_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
+                          uint64_t offset, rq_error *why)
+{
+    rq__fsck *k = ctx;
+    (void)why;
+    k->totals.log_records++;
+    if (r->kind != RQ_WAL_EDIT) return RQ_OK;
+    rq__fsck_cells *to = NULL;
+    if (rq_slice_eq(r->table, RQ_SLICE_LIT("hbase:meta"))) to = &k->meta_log;
+    if (rq_slice_eq(r->table, RQ_SLICE_LIT("master:store"))) to = &k->store_log;
+    rq_cursor c = rq_cursor_of(r->payload);
+    rq_err rc = RQ_OK;
+    while (rc == RQ_OK) {
+        rq_cell cell;
+        rq_error own = {0};
+        rc = rq_cellblock_next(&c, &cell, &own);
+        if (rc == RQ_E_END) break;
+        if (rc != RQ_OK) {
+            rq_error what = {0};
+            (void)rq_fail(&what, rc, "%s: offset %llu: %s", s->path, (unsigned long long)offset,
+                          own.message);
+            log_damage(k, &what);
+            break;
+        }
+        cell.seqid = r->sequence_id;
+        if (to != NULL) RQ_TRY(add_cell(k, to, &cell));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__fsck_log(rq__fsck *k, rq_error *why)
+{
+    const rq_wal_survey_calls calls = {take_record, log_damage, k};
+    rq_wal_survey v;
+    RQ_TRY(rq_wal_survey_dir(k->vfs, ".rorqual/wal", &k->arena, &calls, &v, why));
+    for (size_t i = 0; i < v.count; i++)
+        if (v.segments[i].live)
+            RQ_TRY(rq_wal_survey_read(k->vfs, &v.segments[i], &calls, NULL, why));
+    return RQ_OK;
+}
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck_cells *to,
+                        rq_error *why)
+{
+    rq_hfile_reader *reader;
+    rq_error own = {0};
+    const char *path = rq_arena_printf(&k->arena, "%s/%s", dir, name);
+    if (path == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = rq_hfile_reader_open(k->vfs, path, NULL, false, &reader, &own);
+    if (rc == RQ_OK) {
+        rq_hfile_scanner s;
+        rq_read_ctx ctx = {.may_block = true};
+        rq_hfile_scanner_init(&s, reader);
+        rc = rq_hfile_scanner_seek_first(&s, &ctx, &own);
+        while (rc == RQ_OK) {
+            rc = add_cell(k, to, rq_hfile_scanner_cell(&s));
+            if (rc == RQ_OK) rc = rq_hfile_scanner_next(&s, &ctx, &own);
+        }
+        rq_hfile_scanner_clear(&s);
+        rq_read_ctx_clear(&ctx);
+        rq_hfile_reader_unref(reader);
+    }
+    if (rc == RQ_E_END || rc == RQ_OK) return RQ_OK;
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
+    k->meta_whole = false;
+    /* What opening it finds was told already; a look into the blocks would tell the rest. */
+    if (!k->options->deep) rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
+    return RQ_OK;
+}
+
+static int order_default(const void *a, const void *b)
+{
+    return rq_cell_compare(RQ_ORDER_DEFAULT, a, b);
+}
+
+static int order_meta(const void *a, const void *b)
+{
+    return rq_cell_compare(RQ_ORDER_META, a, b);
+}
+
+/* All cells of the region that count, markers among them, in order. */
+static rq_err collect(rq__fsck *k, const rq_region_info *info, const rq__fsck_cells *log,
+                      bool is_meta, rq__fsck_cells *ret, rq_error *why)
+{
+    rq_region_survey s;
+    uint64_t before = k->totals.problems;
+    RQ_TRY(rq__fsck_look_at_region(k, info, NULL, &s, why));
+    if (k->totals.problems > before) k->meta_whole = false;
+    for (size_t i = 0; i < s.family_count; i++) {
+        const rq_region_survey_family *f = &s.families[i];
+        for (size_t n = 0; n < f->file_count; n++)
+            RQ_TRY(read_file(k, f->dir, f->files[n], ret, why));
+    }
+    for (size_t i = 0; i < log->count; i++) {
+        uint64_t flushed = 0;
+        for (size_t f = 0; f < s.family_count; f++)
+            if (rq_slice_eq(s.families[f].name, rq_cell_family(&log->list[i])))
+                flushed = s.families[f].flushed;
+        if (log->list[i].seqid > flushed) RQ_TRY(add_cell(k, ret, &log->list[i]));
+    }
+    if (ret->count > 1)
+        qsort(ret->list, ret->count, sizeof *ret->list, is_meta ? order_meta : order_default);
+    return RQ_OK;
+}
+
+/* Whether a marker of the row hides the put; cells [begin, end) are the row's. */
+static bool is_hidden(const rq_cell *list, size_t begin, size_t end, const rq_cell *put)
+{
+    for (size_t i = begin; i < end; i++) {
+        const rq_cell *m = &list[i];
+        if (!rq_cell_is_delete(m) || !rq_slice_eq(rq_cell_family(m), rq_cell_family(put))) continue;
+        bool upto = m->type == RQ_TYPE_DELETE_FAMILY || m->type == RQ_TYPE_DELETE_COLUMN;
+        bool of_family =
+            m->type == RQ_TYPE_DELETE_FAMILY || m->type == RQ_TYPE_DELETE_FAMILY_VERSION;
+        if (!of_family && !rq_cell_same_column(m, put)) continue;
+        if (upto ? put->timestamp <= m->timestamp : put->timestamp == m->timestamp) return true;
+    }
+    return false;
+}
+
+typedef rq_err (*row_call)(rq__fsck *k, const rq_cell *cells, size_t count, rq_error *why);
+
+static rq_err each_row(rq__fsck *k, const rq__fsck_cells *all, row_call call, rq_error *why)
+{
+    rq_cell *newest = malloc((all->count + 1) * sizeof *newest);
+    rq_err rc = newest == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    for (size_t i = 0, end; i < all->count && rc == RQ_OK; i = end) {
+        size_t n = 0;
+        for (end = i + 1; end < all->count; end++)
+            if (!rq_cell_same_row(&all->list[i], &all->list[end])) break;
+        for (size_t c = i; c < end; c++) {
+            const rq_cell *cell = &all->list[c];
+            if (rq_cell_is_delete(cell) || is_hidden(all->list, i, end, cell)) continue;
+            if (n > 0 && rq_cell_same_column(&newest[n - 1], cell)) continue;
+            newest[n++] = *cell;
+        }
+        if (n > 0) rc = call(k, newest, n, why);
+    }
+    free(newest);
+    return rc;
+}
+
+/* --- hbase:meta ------------------------------------------------------------------------------- */
+
+static void *grown(void *list, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap) return list;
+    size_t more = *cap == 0 ? 64 : *cap * 2;
+    void *p = realloc(list, more * size);
+    if (p != NULL) *cap = more;
+    return p;
+}
+
+static rq_err add_table(rq__fsck *k, rq_slice name)
+{
+    for (size_t i = 0; i < k->table_count; i++)
+        if (rq_slice_eq(k->tables[i].name, name)) return RQ_OK;
+    rq__fsck_table *more = grown(k->tables, k->table_count, &k->table_cap, sizeof *more);
+    if (more == NULL) return RQ_E_NO_MEMORY;
+    k->tables = more;
+    k->tables[k->table_count++] = (rq__fsck_table){.name = name};
+    return RQ_OK;
+}
+
+static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    rq__fsck *k = ctx;
+    (void)why;
+    if (row->malformed != NULL) {
+        char text[300];
+        rq_bytes_to_string(rq_slice_of(row->row.ptr, row->row.len > 60 ? 60 : row->row.len), text,
+                           sizeof text);
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "row %s: %s is malformed", text,
+                      row->malformed);
+        k->meta_whole = false;
+        return RQ_OK;
+    }
+    if (row->is_table) return add_table(k, row->row);
+    RQ_TRY(add_table(k, row->info.table));
+    rq__fsck_region *more = grown(k->regions, k->region_count, &k->region_cap, sizeof *more);
+    if (more == NULL) return RQ_E_NO_MEMORY;
+    k->regions = more;
+    k->regions[k->region_count++] = (rq__fsck_region){
+        .info = row->info,
+        .is_parent = row->info.offline && row->info.split,
+        .merged = row->merged,
+        .merged_count = row->merged_count,
+    };
+    return RQ_OK;
+}
+
+static rq_err meta_row(rq__fsck *k, const rq_cell *cells, size_t count, rq_error *why)
+{
+    return rq__meta_row_read(cells, count, &k->arena, take_row, k, why);
+}
+
+rq_err rq__fsck_meta(rq__fsck *k, rq_error *why)
+{
+    rq_region_info info;
+    rq__fsck_cells all = {0};
+    RQ_TRY(rq_region_info_meta(&k->arena, &info));
+    rq_err rc = collect(k, &info, &k->meta_log, true, &all, why);
+    if (rc == RQ_OK) rc = each_row(k, &all, meta_row, why);
+    free(all.list);
+    return rc;
+}
+
+/* --- master:store ----------------------------------------------------------------------------- */
+
+static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, rq_error *why)
+{
+    (void)why;
+    for (size_t i = 0; i < count; i++) {
+        if (!rq_slice_eq(rq_cell_family(&cells[i]), RQ_SLICE_LIT("proc"))) continue;
+        if (cells[i].value_len == 0) continue;
+        rq_pb_arena memory;
+        rq_pb_arena_init(&memory, &k->arena);
+        Pb__Procedure *m =
+            pb__procedure__unpack(&memory.allocator, cells[i].value_len, cells[i].value);
+        if (m == NULL && memory.exhausted) return RQ_E_NO_MEMORY;
+        if (m == NULL) {
+            rq__fsck_tell(k, RQ_FINDING_PROBLEM, "master:store", "a malformed procedure record");
+            k->meta_whole = false;
+            continue;
+        }
+        if (m->state == PB__PROCEDURE_STATE__SUCCESS || m->state == PB__PROCEDURE_STATE__FAILED ||
+            m->state == PB__PROCEDURE_STATE__ROLLEDBACK)
+            continue;
+        k->unfinished++;
+        rq__fsck_tell(k, RQ_FINDING_NOTE, "master:store",
+                      "procedure %llu (%s) is not finished; the next start goes on with it",
+                      (unsigned long long)m->proc_id, m->class_name);
+    }
+    return RQ_OK;
+}
+
+rq_err rq__fsck_procedures(rq__fsck *k, rq_error *why)
+{
+    rq_region_info info;
+    rq__fsck_cells all = {0};
+    rq_slice none = {NULL, 0};
+    RQ_TRY(rq_region_info_make(&k->arena, RQ_SLICE_LIT("master"), RQ_SLICE_LIT("store"), none, none,
+                               1, 0, &info)); /* HBASE: MasterRegion.REGION_INFO */
+    rq_err rc = collect(k, &info, &k->store_log, false, &all, why);
+    if (rc == RQ_OK) rc = each_row(k, &all, procedure_row, why);
+    free(all.list);
+    return rc;
+}

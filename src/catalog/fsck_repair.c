@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What no server reads is moved out of the way, to .rorqual/aside/<n>/ under the path it had: each
+ * file gets its new name, durable, before the old one goes. When it may be done stands in fsck.h.
+ */
+#include "catalog/fsck_priv.h"
+
+#define ASIDE ".rorqual/aside"
+#define DEPTH_MAX 16
+
+/* NULL: it may be done. */
+static const char *why_not(const rq__fsck *k)
+{
+    if (!k->ours || k->foreign) return "an Apache HBase used the folder last";
+    if (k->was_open) return "the server was not stopped cleanly";
+    if (k->log_damaged) return "the log is damaged";
+    if (k->unfinished > 0) return "a procedure is not finished";
+    if (!k->meta_whole) return "hbase:meta or the procedures cannot be read whole";
+    return NULL;
+}
+
+/* Another region's file refers to one in the folder. */
+static bool is_referred_to(const rq__fsck *k, const char *dir)
+{
+    size_t n = strlen(dir);
+    for (const rq__fsck_path *p = k->targets; p != NULL; p = p->next)
+        if (strncmp(p->path, dir, n) == 0 && p->path[n] == '/') return true;
+    return false;
+}
+
+static rq_err move_file(rq__fsck *k, const char *from, const char *to_root, rq_error *why)
+{
+    char *to = rq_arena_printf(&k->arena, "%s/%s", to_root, from);
+    char *dir = rq_arena_printf(&k->arena, "%s/%s", to_root, from);
+    if (to == NULL || dir == NULL) return RQ_E_NO_MEMORY;
+    *strrchr(dir, '/') = '\0';
+    RQ_TRY(rq_vfs_mkdirs(k->vfs, dir, why));
+    RQ_TRY(rq_vfs_link(k->vfs, from, to, why));
+    RQ_TRY(rq_vfs_sync_dir(k->vfs, dir, why));
+    return rq_vfs_remove(k->vfs, from, why);
+}
+
+static rq_err move_tree(rq__fsck *k, const char *from, const char *to_root, unsigned depth,
+                        rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    char *to = rq_arena_printf(&k->arena, "%s/%s", to_root, from);
+    if (to == NULL) return RQ_E_NO_MEMORY;
+    if (depth == DEPTH_MAX) return rq_fail(why, RQ_E_STATE, "%s: too deep", from);
+    RQ_TRY(rq_vfs_mkdirs(k->vfs, to, why));
+    RQ_TRY(rq__fsck_list(k, from, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        const char *path = rq_arena_printf(&k->arena, "%s/%s", from, entries[i].name);
+        if (path == NULL) return RQ_E_NO_MEMORY;
+        if (entries[i].is_dir)
+            RQ_TRY(move_tree(k, path, to_root, depth + 1, why));
+        else
+            RQ_TRY(move_file(k, path, to_root, why));
+    }
+    return rq_vfs_remove(k->vfs, from, why);
+}
+
+/* A number nobody used. */
+static rq_err find_place(rq__fsck *k, const char **ret, rq_error *why)
+{
+    for (unsigned n = 1;; n++) {
+        rq_stat st;
+        rq_error own = {0};
+        *ret = rq_arena_printf(&k->arena, ASIDE "/%u", n);
+        if (*ret == NULL) return RQ_E_NO_MEMORY;
+        rq_err rc = rq_vfs_stat(k->vfs, *ret, &st, &own);
+        if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+        if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
+    }
+}
+
+static rq_err move(rq__fsck *k, const char *path, const char *to_root, rq_error *why)
+{
+    rq_stat st;
+    RQ_TRY(rq_vfs_stat(k->vfs, path, &st, why));
+    rq_err rc = st.is_dir ? move_tree(k, path, to_root, 0, why) : move_file(k, path, to_root, why);
+    if (rc != RQ_OK) return rc;
+    char *parent = rq_arena_printf(&k->arena, "%s", path);
+    if (parent == NULL) return RQ_E_NO_MEMORY;
+    *strrchr(parent, '/') = '\0';
+    RQ_TRY(rq_vfs_sync_dir(k->vfs, parent, why));
+    k->totals.moved++;
+    rq__fsck_tell(k, RQ_FINDING_NOTE, path, "moved to %s/%s", to_root, path);
+    return RQ_OK;
+}
+
+/* A region's manifest goes with its folder. */
+static rq_err move_manifest(rq__fsck *k, const char *path, const char *to_root, rq_error *why)
+{
+    if (strncmp(path, "data/", 5) != 0) return RQ_OK;
+    for (int i = 0; i < 2; i++) {
+        rq_stat st;
+        const char *slot =
+            rq_arena_printf(&k->arena, ".rorqual/regions%s.%d", strrchr(path, '/'), i);
+        if (slot == NULL) return RQ_E_NO_MEMORY;
+        if (rq_vfs_stat(k->vfs, slot, &st, NULL) == RQ_OK) RQ_TRY(move(k, slot, to_root, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__fsck_repair(rq__fsck *k, rq_error *why)
+{
+    const char *to_root;
+    const char *reason = why_not(k);
+    if (k->orphans == NULL) return RQ_OK;
+    if (reason != NULL) {
+        rq__fsck_tell(k, RQ_FINDING_NOTE, "", "nothing is moved: %s", reason);
+        return RQ_OK;
+    }
+    RQ_TRY(find_place(k, &to_root, why));
+    for (const rq__fsck_path *p = k->orphans; p != NULL; p = p->next) {
+        if (is_referred_to(k, p->path)) {
+            rq__fsck_tell(k, RQ_FINDING_NOTE, p->path, "stays: other regions refer to its files");
+            continue;
+        }
+        RQ_TRY(move(k, p->path, to_root, why));
+        RQ_TRY(move_manifest(k, p->path, to_root, why));
+    }
+    return RQ_OK;
+}

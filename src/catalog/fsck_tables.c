@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All that lies under data/, held against hbase:meta: tables and their descriptors, regions and
+ * theirs, manifests; then the chain of each table's regions, which must cover every row once.
+ */
+#include "catalog/fsck_priv.h"
+
+#include <stdlib.h>
+
+#include "catalog/tableinfo.h"
+
+#define REGION_INFO_MAX ((size_t)1024 * 1024)
+#define MANIFESTS ".rorqual/regions"
+
+typedef struct table_look {
+    rq__fsck *k;
+    const char *ns, *qualifier, *dir;
+    rq_slice name;
+    bool is_meta;            /* hbase:meta has no row of itself */
+    rq_table_schema *schema; /* NULL: cannot be read */
+} table_look;
+
+/* --- one region's folder ---------------------------------------------------------------------- */
+
+static rq__fsck_region *region_of(rq__fsck *k, const char *encoded)
+{
+    for (size_t i = 0; i < k->region_count; i++)
+        if (strcmp(k->regions[i].info.encoded, encoded) == 0) return &k->regions[i];
+    return NULL;
+}
+
+static bool was_merged(const rq__fsck *k, const char *encoded)
+{
+    for (size_t i = 0; i < k->region_count; i++)
+        for (size_t n = 0; n < k->regions[i].merged_count; n++)
+            if (strcmp(k->regions[i].merged[n].encoded, encoded) == 0) return true;
+    return false;
+}
+
+/* The folder's own word; false when it has none that can be believed. */
+static rq_err read_info(table_look *t, const char *dir, const char *encoded, rq_region_info *ret,
+                        bool *ret_read, rq_error *why)
+{
+    rq__fsck *k = t->k;
+    rq_slice bytes;
+    rq_error own = {0};
+    *ret_read = false;
+    const char *path = rq_arena_printf(&k->arena, "%s/.regioninfo", dir);
+    if (path == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = rq_vfs_read_file(k->vfs, path, REGION_INFO_MAX, &k->arena, &bytes, &own);
+    if (rc == RQ_OK) rc = rq_region_info_parse_delimited(bytes, &k->arena, ret, &own);
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
+    if (rc != RQ_OK) {
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
+        return RQ_OK;
+    }
+    *ret_read = strcmp(ret->encoded, encoded) == 0 && rq_slice_eq(ret->table, t->name);
+    if (!*ret_read)
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "is of another region (%s)", ret->encoded);
+    return RQ_OK;
+}
+
+/* What hbase:meta says cannot be held against what lies there. */
+static bool is_blind(const rq__fsck *k)
+{
+    return k->refused || k->log_damaged || !k->meta_whole;
+}
+
+static rq_err tell_orphan(rq__fsck *k, const char *dir)
+{
+    if (is_blind(k)) return RQ_OK;
+    if (k->unfinished > 0) {
+        rq__fsck_tell(k, RQ_FINDING_NOTE, dir,
+                      "a region that hbase:meta does not know; a procedure is unfinished");
+        return RQ_OK;
+    }
+    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "a region that hbase:meta does not know");
+    return rq__fsck_note_path(k, &k->orphans, dir);
+}
+
+/* It has no checksum: what a writer would not have written is told. `info`: what it says, or what
+ * it must say. */
+static rq_err compare_info(rq__fsck *k, const char *dir, const rq_region_info *info, rq_error *why)
+{
+    rq_slice bytes, wanted;
+    rq_error own = {0};
+    rq_region_info plain = *info;
+    plain.offline = plain.split = false; /* meta alone tells of a split */
+    const char *path = rq_arena_printf(&k->arena, "%s/.regioninfo", dir);
+    if (path == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq_region_info_serialize_delimited(&plain, &k->arena, &wanted));
+    rq_err rc = rq_vfs_read_file(k->vfs, path, REGION_INFO_MAX, &k->arena, &bytes, &own);
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
+    if (rc != RQ_OK || !rq_slice_eq(bytes, wanted))
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s",
+                      rc != RQ_OK ? own.message : "is not what this region's would be");
+    return RQ_OK;
+}
+
+/* Their folders are not read by name: what they say must be what is known of them. */
+static rq_err look_at_system_region(rq__fsck *k, const char *dir, const char *encoded,
+                                    const rq_region_info *info, rq_error *why)
+{
+    if (strcmp(encoded, info->encoded) == 0) return compare_info(k, dir, info, why);
+    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "there can be no such region");
+    return RQ_OK;
+}
+
+static rq_err look_at_region(table_look *t, const char *encoded, rq_error *why)
+{
+    rq__fsck *k = t->k;
+    rq_region_info info = {0};
+    rq_region_survey s;
+    bool read;
+    const char *dir = rq_arena_printf(&k->arena, "%s/%s", t->dir, encoded);
+    if (dir == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq__fsck_note_path(k, &k->known, encoded));
+    if (t->is_meta) {
+        RQ_TRY(rq_region_info_meta(&k->arena, &info));
+        return look_at_system_region(k, dir, encoded, &info, why);
+    }
+    RQ_TRY(read_info(t, dir, encoded, &info, &read, why));
+    rq__fsck_region *known = region_of(k, encoded);
+    if (known != NULL) {
+        known->on_disk = true;
+        if (read && (!rq_slice_eq(info.start_key, known->info.start_key) ||
+                     !rq_slice_eq(info.end_key, known->info.end_key)))
+            rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir,
+                          ".regioninfo and hbase:meta tell of different keys");
+        else if (read)
+            RQ_TRY(compare_info(k, dir, &known->info, why));
+        info = known->info;
+    } else if (!was_merged(k, encoded)) {
+        RQ_TRY(tell_orphan(k, dir));
+    }
+    if (known == NULL && !read) { /* where it lies is enough to look at it */
+        info =
+            (rq_region_info){.ns = rq_slice_cstr(t->ns), .qualifier = rq_slice_cstr(t->qualifier)};
+        memcpy(info.encoded, encoded, RQ_ENCODED_NAME_LEN + 1);
+    }
+    return rq__fsck_look_at_region(k, &info, t->schema, &s, why);
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+static bool is_encoded_name(const char *name)
+{
+    size_t n = strspn(name, "0123456789abcdef");
+    return name[n] == '\0' && n > 0 && n <= RQ_ENCODED_NAME_LEN;
+}
+
+static rq_err look_at_table_dir(table_look *t, rq_error *why)
+{
+    rq__fsck *k = t->k;
+    rq_dir_entry *entries;
+    size_t count;
+    rq_error own = {0};
+    rq_err rc = rq__tableinfo_read(k->vfs, rq_slice_cstr(t->ns), rq_slice_cstr(t->qualifier),
+                                   &t->schema, &own);
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
+    if (rc != RQ_OK) {
+        t->schema = NULL;
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, t->dir, "no readable descriptor: %s",
+                      own.message[0] != '\0' ? own.message : rq_err_text(rc));
+    }
+    if (t->schema != NULL && !rq_slice_eq(t->schema->name, t->name))
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, t->dir, "its descriptor is of table %.*s",
+                      (int)t->schema->name.len, (const char *)t->schema->name.ptr);
+    rc = rq__fsck_list(k, t->dir, &entries, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++)
+        if (entries[i].is_dir && is_encoded_name(entries[i].name))
+            rc = look_at_region(t, entries[i].name, why);
+    rq_table_schema_unref(t->schema);
+    return rc;
+}
+
+static rq_err look_at_table(rq__fsck *k, const char *ns, const char *qualifier, rq_error *why)
+{
+    bool in_default = strcmp(ns, "default") == 0;
+    table_look t = {.k = k, .ns = ns, .qualifier = qualifier};
+    t.dir = rq_arena_printf(&k->arena, "data/%s/%s", ns, qualifier);
+    char *name = rq_arena_printf(&k->arena, "%s%s%s", in_default ? "" : ns, in_default ? "" : ":",
+                                 qualifier);
+    if (t.dir == NULL || name == NULL) return RQ_E_NO_MEMORY;
+    t.name = rq_slice_cstr(name);
+    t.is_meta = strcmp(name, "hbase:meta") == 0;
+    k->totals.tables++;
+    bool known = t.is_meta;
+    for (size_t i = 0; i < k->table_count; i++) {
+        if (!rq_slice_eq(k->tables[i].name, t.name)) continue;
+        k->tables[i].on_disk = true;
+        known = true;
+    }
+    if (!known && !is_blind(k))
+        rq__fsck_tell(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t.dir,
+                      "a table that hbase:meta does not know");
+    return look_at_table_dir(&t, why);
+}
+
+static rq_err look_at_data(rq__fsck *k, rq_error *why)
+{
+    rq_dir_entry *spaces;
+    size_t count;
+    RQ_TRY(rq__fsck_list(k, "data", &spaces, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        rq_dir_entry *tables;
+        size_t n;
+        if (!spaces[i].is_dir || spaces[i].name[0] == '.') continue;
+        const char *dir = rq_arena_printf(&k->arena, "data/%s", spaces[i].name);
+        if (dir == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(rq__fsck_list(k, dir, &tables, &n, why));
+        for (size_t t = 0; t < n; t++)
+            if (tables[t].is_dir && tables[t].name[0] != '.')
+                RQ_TRY(look_at_table(k, spaces[i].name, tables[t].name, why));
+    }
+    return RQ_OK;
+}
+
+/* --- what meta knows and nobody else ---------------------------------------------------------- */
+
+static void look_for_missing(rq__fsck *k)
+{
+    for (size_t i = 0; i < k->table_count; i++)
+        if (!k->tables[i].on_disk)
+            rq__fsck_tell(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, "hbase:meta",
+                          "table %.*s has no folder", (int)k->tables[i].name.len,
+                          (const char *)k->tables[i].name.ptr);
+    for (size_t i = 0; i < k->region_count; i++) {
+        const rq__fsck_region *r = &k->regions[i];
+        if (r->on_disk) continue;
+        rq__fsck_tell(k, r->is_parent || k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
+                      "hbase:meta", "%sregion %s of table %.*s has no folder",
+                      r->is_parent ? "the split " : "", r->info.encoded, (int)r->info.table.len,
+                      (const char *)r->info.table.ptr);
+    }
+}
+
+/* --- the chain -------------------------------------------------------------------------------- */
+
+static int by_table_and_key(const void *a, const void *b)
+{
+    const rq__fsck_region *x = a, *y = b;
+    int c = rq_slice_compare(x->info.table, y->info.table);
+    if (c == 0) c = rq_slice_compare(x->info.start_key, y->info.start_key);
+    return c != 0 ? c : strcmp(x->info.encoded, y->info.encoded);
+}
+
+static void tell_gap(rq__fsck *k, const char *what, const rq_region_info *before,
+                     const rq_region_info *after)
+{
+    const rq_region_info *any = before != NULL ? before : after;
+    char from[140] = "the first row";
+    char to[140] = "the last row";
+    if (before != NULL)
+        rq_bytes_to_string(
+            rq_slice_of(before->end_key.ptr, before->end_key.len > 32 ? 32 : before->end_key.len),
+            from, sizeof from);
+    if (after != NULL)
+        rq_bytes_to_string(rq_slice_of(after->start_key.ptr,
+                                       after->start_key.len > 32 ? 32 : after->start_key.len),
+                           to, sizeof to);
+    rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "table %.*s: %s between %s (%s) and %s (%s)",
+                  (int)any->table.len, (const char *)any->table.ptr, what, from,
+                  before != NULL ? before->encoded : "begin", to,
+                  after != NULL ? after->encoded : "end");
+}
+
+/* `before` NULL: `r` is the table's first. */
+static void look_at_joint(rq__fsck *k, const rq_region_info *before, const rq_region_info *r)
+{
+    if (before == NULL) {
+        if (r->start_key.len > 0) tell_gap(k, "a hole", NULL, r);
+        return;
+    }
+    /* An empty end key is the end of the table: whatever follows stands inside. */
+    int c = before->end_key.len == 0 ? 1 : rq_slice_compare(before->end_key, r->start_key);
+    if (c < 0) tell_gap(k, "a hole", before, r);
+    if (c > 0) tell_gap(k, "an overlap", before, r);
+}
+
+static bool reaches_further(const rq_region_info *a, const rq_region_info *b)
+{
+    if (a->end_key.len == 0) return true;
+    return b->end_key.len > 0 && rq_slice_compare(a->end_key, b->end_key) > 0;
+}
+
+static void look_at_chain(rq__fsck *k)
+{
+    const rq_region_info *before = NULL;
+    if (k->region_count > 1)
+        qsort(k->regions, k->region_count, sizeof *k->regions, by_table_and_key);
+    for (size_t i = 0; i < k->region_count; i++) {
+        const rq_region_info *r = &k->regions[i].info;
+        if (k->regions[i].is_parent || r->replica_id != 0) continue;
+        if (before != NULL && !rq_slice_eq(before->table, r->table)) {
+            if (before->end_key.len > 0) tell_gap(k, "a hole", before, NULL);
+            before = NULL;
+        }
+        look_at_joint(k, before, r);
+        /* One inside another must not hide a hole behind both. */
+        if (before == NULL || reaches_further(r, before)) before = r;
+    }
+    if (before != NULL && before->end_key.len > 0) tell_gap(k, "a hole", before, NULL);
+}
+
+/* --- manifests -------------------------------------------------------------------------------- */
+
+static bool has_folder(const rq__fsck *k, const char *encoded)
+{
+    for (const rq__fsck_path *p = k->known; p != NULL; p = p->next)
+        if (strcmp(p->path, encoded) == 0) return true;
+    return false;
+}
+
+/* <encoded>.0 and .1; those of regions that have a folder were looked at with them. */
+static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    RQ_TRY(rq__fsck_list(k, MANIFESTS, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        char *encoded = rq_arena_printf(&k->arena, "%s", entries[i].name);
+        const char *path = rq_arena_printf(&k->arena, MANIFESTS "/%s", entries[i].name);
+        if (encoded == NULL || path == NULL) return RQ_E_NO_MEMORY;
+        char *dot = strrchr(encoded, '.');
+        if (dot != NULL) *dot = '\0';
+        if (is_blind(k) || has_folder(k, encoded)) continue;
+        rq__fsck_tell(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, path,
+                      "the manifest of a region that has no folder");
+        if (region_of(k, encoded) == NULL) RQ_TRY(rq__fsck_note_path(k, &k->orphans, path));
+    }
+    return RQ_OK;
+}
+
+static rq_err look_at_store(rq__fsck *k, rq_error *why)
+{
+    static const char dir[] = "MasterData/data/master/store";
+    rq_region_info info;
+    rq_dir_entry *entries;
+    size_t count;
+    rq_slice none = {NULL, 0};
+    RQ_TRY(rq_region_info_make(&k->arena, RQ_SLICE_LIT("master"), RQ_SLICE_LIT("store"), none, none,
+                               1, 0, &info));
+    RQ_TRY(rq__fsck_note_path(k, &k->known, info.encoded));
+    RQ_TRY(rq__fsck_list(k, dir, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        const char *region = rq_arena_printf(&k->arena, "%s/%s", dir, entries[i].name);
+        if (region == NULL) return RQ_E_NO_MEMORY;
+        if (entries[i].is_dir && is_encoded_name(entries[i].name))
+            RQ_TRY(look_at_system_region(k, region, entries[i].name, &info, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__fsck_tables(rq__fsck *k, rq_error *why)
+{
+    RQ_TRY(look_at_store(k, why));
+    RQ_TRY(look_at_data(k, why));
+    if (is_blind(k)) {
+        rq__fsck_tell(k, RQ_FINDING_NOTE, "hbase:meta",
+                      "cannot be read whole, so nothing is held against it");
+    } else {
+        look_for_missing(k);
+        look_at_chain(k);
+    }
+    return look_at_manifests(k, why);
+}

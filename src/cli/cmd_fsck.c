@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rorqual fsck: looks through a stopped data folder (catalog/fsck.h) and prints what it finds, a
+ * line each: PROBLEM or note, where, what. Exit code 0: nothing is wrong; 1: problems; 2: it could
+ * not look (a server runs on the folder, a disk's error, no such folder).
+ */
+#include "cli/cli.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+
+#include "catalog/fsck.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct fsck_run {
+    bool json, quiet;
+    rq_progress progress;
+    uint64_t done, total; /* bytes under data/ */
+} fsck_run;
+
+static void print_finding(void *ctx, rq_finding level, const char *place, const char *text)
+{
+    fsck_run *run = ctx;
+    bool problem = level == RQ_FINDING_PROBLEM;
+    if (run->quiet && !problem) return;
+    rq_progress_end(&run->progress);
+    if (run->json) {
+        rq_print_json_text("{", "level", rq_slice_cstr(problem ? "problem" : "note"));
+        rq_print_json_text(",", "place", rq_slice_cstr(place));
+        rq_print_json_text(",", "text", rq_slice_cstr(text));
+        puts("}");
+    } else {
+        printf("%s  ", problem ? "PROBLEM" : "note   ");
+        rq_print_bytes(rq_slice_cstr(place)); /* names out of a damaged folder may hold anything */
+        if (place[0] != '\0') printf(": ");
+        rq_print_bytes(rq_slice_cstr(text));
+        putchar('\n');
+    }
+    fflush(stdout);
+}
+
+static void step(void *ctx, uint64_t bytes)
+{
+    fsck_run *run = ctx;
+    run->done += bytes;
+    rq_progress_step(&run->progress, run->done, run->total);
+}
+
+/* What a bar needs; what cannot be looked at counts as nothing. */
+static uint64_t bytes_below(rq_vfs *vfs, const char *dir, unsigned depth)
+{
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count = 0;
+    uint64_t sum = 0;
+    if (rq_vfs_list(vfs, dir, &arena, &entries, &count, NULL) != RQ_OK) count = 0;
+    for (size_t i = 0; i < count; i++) {
+        rq_stat st;
+        const char *path = rq_arena_printf(&arena, "%s/%s", dir, entries[i].name);
+        if (path == NULL) break;
+        if (entries[i].is_dir && depth < 8)
+            sum += bytes_below(vfs, path, depth + 1);
+        else if (!entries[i].is_dir && rq_vfs_stat(vfs, path, &st, NULL) == RQ_OK)
+            sum += st.size;
+    }
+    rq_arena_clear(&arena);
+    return sum;
+}
+
+static void print_totals(const fsck_run *run, const char *folder, const rq_fsck_totals *t)
+{
+    if (run->json) {
+        rq_print_json_number("{", "tables", (int64_t)t->tables);
+        rq_print_json_number(",", "regions", (int64_t)t->regions);
+        rq_print_json_number(",", "files", (int64_t)t->files);
+        rq_print_json_number(",", "logRecords", (int64_t)t->log_records);
+        rq_print_json_number(",", "notes", (int64_t)t->notes);
+        rq_print_json_number(",", "moved", (int64_t)t->moved);
+        rq_print_json_number(",", "problems", (int64_t)t->problems);
+        puts("}");
+        return;
+    }
+    printf("%s: %" PRIu64 " tables, %" PRIu64 " regions, %" PRIu64 " files, %" PRIu64
+           " records in the log: ",
+           folder, t->tables, t->regions, t->files, t->log_records);
+    if (t->problems == 0)
+        printf("nothing wrong\n");
+    else
+        printf("%" PRIu64 " problem%s\n", t->problems, t->problems == 1 ? "" : "s");
+    if (t->moved > 0) printf("%" PRIu64 " moved aside; look once more\n", t->moved);
+}
+
+static void usage(FILE *out)
+{
+    fprintf(out,
+            "usage: rorqual fsck [OPTION ...] FOLDER\n\n"
+            "  --blocks   every block and cell of every file too\n"
+            "  --repair   moves aside (never deletes) what no server reads: folders and\n"
+            "             manifests of regions that hbase:meta does not know\n"
+            "  --quiet    problems alone\n"
+            "  --json     a JSON object a line, for machines\n\n"
+            "The folder's server must be stopped. Exit code 0: nothing is wrong, 1: problems,\n"
+            "2: it could not be looked at.\n");
+}
+
+int rq_cmd_fsck(int argc, char **argv)
+{
+    fsck_run run = {0};
+    rq_fsck_options options = {.findings = {print_finding, step, &run}};
+    const char *folder = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--blocks") == 0) {
+            options.deep = true;
+        } else if (strcmp(argv[i], "--repair") == 0) {
+            options.repair = true;
+        } else if (strcmp(argv[i], "--quiet") == 0) {
+            run.quiet = true;
+        } else if (strcmp(argv[i], "--json") == 0) {
+            run.json = true;
+        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "help") == 0) {
+            usage(stdout);
+            return 0;
+        } else if (argv[i][0] != '-' && folder == NULL) {
+            folder = argv[i];
+        } else {
+            folder = NULL;
+            break;
+        }
+    }
+    if (folder == NULL) {
+        usage(stderr);
+        return 2;
+    }
+    rq_vfs *vfs = NULL;
+    rq_fsck_totals totals = {0};
+    rq_error why = {0};
+    rq_err rc = rq_vfs_posix_new(folder, &vfs, &why);
+    if (rc == RQ_OK) {
+        rq_progress_begin(&run.progress, folder);
+        if (run.progress.is_terminal && options.deep) run.total = bytes_below(vfs, "data", 0);
+        rc = rq_fsck(vfs, &options, &totals, &why);
+        rq_progress_end(&run.progress);
+        rq_vfs_free(vfs);
+    }
+    if (rc != RQ_OK) {
+        fprintf(stderr, "rorqual fsck: %s: %s\n", folder,
+                why.message[0] != '\0' ? why.message : rq_err_text(rc));
+        return 2;
+    }
+    print_totals(&run, folder, &totals);
+    if (fflush(stdout) != 0) return 2;
+    return totals.problems > 0 ? 1 : 0;
+}

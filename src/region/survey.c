@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A region looked at by a tool; the contract is in survey.h. */
+#include "region/survey.h"
+
+#include "hfile/check.h"
+#include "region/engine_priv.h"
+#include "region/filelist.h"
+#include "store/reference.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define EDITS "recovered.edits"
+#define REFERENCE_MAX ((size_t)128 * 1024)
+
+void rq_findings_tell(const rq_findings *f, rq_finding level, const char *place, const char *format,
+                      ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    f->tell(f->ctx, level, place, text);
+}
+
+static rq_err no_memory(rq_error *why)
+{
+    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+}
+
+/* --- manifest and folder ---------------------------------------------------------------------- */
+
+typedef struct look {
+    rq_vfs *vfs;
+    const rq_region_info *info;
+    const rq_region_survey_options *options;
+    rq_arena *arena;
+    const rq_findings *findings;
+    rq__manifest manifest;
+    rq_region_survey *out;
+} look;
+
+static rq_err list(rq_vfs *vfs, const char *dir, rq_arena *arena, rq_dir_entry **ret,
+                   size_t *ret_count, rq_error *why)
+{
+    rq_error own = {0};
+    *ret_count = 0;
+    rq_err rc = rq_vfs_list(vfs, dir, arena, ret, ret_count, &own);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+static rq_err read_manifest(look *l, rq_error *why)
+{
+    rq_error own = {0};
+    const char *other = NULL;
+    const char *place = rq_arena_printf(l->arena, RQ__MANIFEST_DIR "/%s", l->info->encoded);
+    if (place == NULL) return no_memory(why);
+    rq_err rc = rq__manifest_peek(l->vfs, l->info->encoded, l->arena, &l->manifest, &other, &own);
+    l->out->has_manifest = rc == RQ_OK;
+    if (rc == RQ_OK) {
+        l->out->in_use = l->manifest.in_use;
+        if (other != NULL)
+            rq_findings_tell(l->findings, RQ_FINDING_NOTE, other,
+                             "a slot of the manifest is damaged; the other one counts");
+        return RQ_OK;
+    }
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_E_CORRUPT && rc != RQ_E_VERSION) return rq_fail(why, rc, "%s", own.message);
+    rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place, "%s", own.message);
+    return RQ_OK;
+}
+
+static rq_err look_at_edits(look *l, const char *dir, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    const char *edits = rq_arena_printf(l->arena, "%s/" EDITS, dir);
+    if (edits == NULL) return no_memory(why);
+    RQ_TRY(list(l->vfs, edits, l->arena, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        const char *name = entries[i].name;
+        if (name[strspn(name, "0123456789")] != '\0') continue;
+        const char *place = rq_arena_printf(l->arena, "%s/%s", edits, name);
+        if (place == NULL) return no_memory(why);
+        rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place,
+                         "edits that HBase has not replayed");
+    }
+    return RQ_OK;
+}
+
+static bool is_among(const char *const *names, size_t count, rq_slice name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rq_slice_eq(rq_slice_cstr(names[i]), name)) return true;
+    return false;
+}
+
+static void tell_file(const look *l, const rq_region_survey_family *f, rq_finding level,
+                      rq_slice name, const char *text)
+{
+    char place[1024];
+    snprintf(place, sizeof place, "%s/%.*s", f->dir, (int)name.len, (const char *)name.ptr);
+    l->findings->tell(l->findings->ctx, level, place, text);
+}
+
+/* The names of `list` count; files of the folder that are not among them are told. */
+static rq_err take_names(look *l, rq_region_survey_family *f, const rq_slice *names, size_t count,
+                         const char *who, rq_finding others, const char *others_text, rq_error *why)
+{
+    const char **folder = f->files;
+    size_t folder_count = f->file_count;
+    f->file_count = 0;
+    f->files = rq_arena_calloc(l->arena, count + 1, sizeof *f->files);
+    if (f->files == NULL) return no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        if (!is_among(folder, folder_count, names[i])) {
+            tell_file(l, f, RQ_FINDING_PROBLEM, names[i], who);
+            continue;
+        }
+        f->files[f->file_count] = rq_arena_cstr(l->arena, names[i]);
+        if (f->files[f->file_count++] == NULL) return no_memory(why);
+    }
+    for (size_t i = 0; i < folder_count; i++)
+        if (!is_among(f->files, f->file_count, rq_slice_cstr(folder[i])))
+            tell_file(l, f, others, rq_slice_cstr(folder[i]), others_text);
+    return RQ_OK;
+}
+
+/* What a clean close wrote must be what is there, unless somebody else worked on it since. */
+static void compare_with_manifest(look *l, rq_region_survey_family *f, const rq__manifest_family *m)
+{
+    for (size_t i = 0; i < m->file_count; i++)
+        if (!is_among(f->files, f->file_count, m->files[i]))
+            tell_file(l, f, RQ_FINDING_PROBLEM, m->files[i],
+                      "is in the manifest of a region that was closed cleanly, but not there");
+    for (size_t i = 0; i < f->file_count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < m->file_count && !known; k++)
+            known = rq_slice_eq(m->files[k], rq_slice_cstr(f->files[i]));
+        if (!known)
+            tell_file(l, f, RQ_FINDING_PROBLEM, rq_slice_cstr(f->files[i]),
+                      "is not in the manifest of a region that was closed cleanly; a start would "
+                      "take it for the region's");
+    }
+}
+
+static rq_err look_at_list(look *l, rq_region_survey_family *f, bool *ret_listed, rq_error *why)
+{
+    rq__filelist fl = {0};
+    rq_error own = {0};
+    *ret_listed = false;
+    rq_err rc = rq__filelist_read(l->vfs, f->dir, l->arena, &fl, &own);
+    if (rc == RQ_E_NOT_FOUND && l->out->has_manifest) return RQ_OK;
+    if (rc == RQ_E_CORRUPT || rc == RQ_E_VERSION) {
+        rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, f->dir, "%s", own.message);
+        return RQ_OK;
+    }
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
+    rq_slice *names = rq_arena_calloc(l->arena, fl.count + 1, sizeof *names);
+    if (names == NULL) return no_memory(why);
+    for (size_t i = 0; i < fl.count; i++)
+        names[i] = fl.files[i].name;
+    *ret_listed = true;
+    return take_names(l, f, names, fl.count, "is in the list of files but not there",
+                      RQ_FINDING_NOTE, "is not in the list of files, and not read", why);
+}
+
+static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    f->dir = rq__family_dir(l->arena, l->info, f->name);
+    if (f->dir == NULL) return no_memory(why);
+    RQ_TRY(list(l->vfs, f->dir, l->arena, &entries, &count, why));
+    f->files = rq_arena_calloc(l->arena, count + 1, sizeof *f->files);
+    if (f->files == NULL) return no_memory(why);
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].is_dir || entries[i].name[0] == '.') continue;
+        if (rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
+            f->files[f->file_count++] = entries[i].name;
+        else
+            tell_file(l, f, RQ_FINDING_PROBLEM, rq_slice_cstr(entries[i].name),
+                      "is no store file; the region cannot be opened");
+    }
+    const rq__manifest_family *m =
+        l->out->has_manifest ? rq__manifest_family_of(&l->manifest, f->name) : NULL;
+    if (m != NULL) f->flushed = m->flushed;
+    if (l->out->in_use)
+        return take_names(l, f, m == NULL ? NULL : m->files, m == NULL ? 0 : m->file_count,
+                          "is in the manifest but not there", RQ_FINDING_NOTE,
+                          "was left behind by a crash; the next start puts it aside", why);
+    const rq_table_schema *schema = l->options->schema;
+    const rq_family_schema *fs = schema == NULL ? NULL : rq_table_schema_family(schema, f->name);
+    bool listed = false;
+    if (fs != NULL && rq__filelist_wanted(schema, fs)) RQ_TRY(look_at_list(l, f, &listed, why));
+    if (m != NULL && !l->options->foreign) compare_with_manifest(l, f, m);
+    return RQ_OK;
+}
+
+static rq_err add_family(look *l, rq_slice name)
+{
+    rq_region_survey *s = l->out;
+    for (size_t i = 0; i < s->family_count; i++)
+        if (rq_slice_eq(s->families[i].name, name)) return RQ_OK;
+    s->families[s->family_count++].name = rq_arena_copy(l->arena, name);
+    return s->families[s->family_count - 1].name.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err look_at_families(look *l, const char *dir, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    RQ_TRY(list(l->vfs, dir, l->arena, &entries, &count, why));
+    l->out->families =
+        rq_arena_calloc(l->arena, count + l->manifest.family_count + 1, sizeof *l->out->families);
+    if (l->out->families == NULL) return no_memory(why);
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].is_dir && entries[i].name[0] != '.' && strcmp(entries[i].name, EDITS) != 0)
+            RQ_TRY(add_family(l, rq_slice_cstr(entries[i].name)));
+    for (size_t i = 0; i < l->manifest.family_count; i++)
+        RQ_TRY(add_family(l, l->manifest.families[i].name));
+    for (size_t i = 0; i < l->out->family_count; i++)
+        RQ_TRY(look_at_family(l, &l->out->families[i], why));
+    return RQ_OK;
+}
+
+rq_err rq_region_survey_read(rq_vfs *vfs, const rq_region_info *info,
+                             const rq_region_survey_options *options, rq_arena *arena,
+                             const rq_findings *findings, rq_region_survey *ret, rq_error *why)
+{
+    look l = {.vfs = vfs,
+              .info = info,
+              .options = options,
+              .arena = arena,
+              .findings = findings,
+              .out = ret};
+    *ret = (rq_region_survey){0};
+    const char *dir = rq__region_dir(arena, info);
+    if (dir == NULL) return no_memory(why);
+    RQ_TRY(read_manifest(&l, why));
+    RQ_TRY(look_at_edits(&l, dir, why));
+    return look_at_families(&l, dir, why);
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+typedef struct file_look {
+    rq_vfs *vfs;
+    const rq_region_info *info;
+    bool deep;
+    bool (*is_known)(void *ctx, const char *path);
+    void *ctx;
+    const rq_findings *findings;
+} file_look;
+
+/* Damage is told, other errors are returned: they say nothing about the folder. */
+static rq_err settle(const file_look *l, const char *place, rq_err rc, const rq_error *own,
+                     rq_error *why)
+{
+    if (rc == RQ_OK) return RQ_OK;
+    if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO || rc == RQ_E_PERMISSION)
+        return rq_fail(why, rc, "%s: %s", place, own->message);
+    rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place, "%s",
+                     own->message[0] != '\0' ? own->message : rq_err_text(rc));
+    return RQ_OK;
+}
+
+/* Rows outside of its region are never read, and a reader of the region beside it misses them. */
+static void look_at_range(const file_look *l, const char *path, const rq_hfile_info *hi)
+{
+    rq_cell first, last;
+    if (hi->order != RQ_ORDER_DEFAULT || rq_cell_parse_key(hi->first_key, &first, NULL) != RQ_OK ||
+        rq_cell_parse_key(hi->last_key, &last, NULL) != RQ_OK)
+        return;
+    bool low = rq_slice_compare(rq_cell_row(&first), l->info->start_key) < 0;
+    bool high =
+        l->info->end_key.len > 0 && rq_slice_compare(rq_cell_row(&last), l->info->end_key) >= 0;
+    if (low || high)
+        rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, path, "holds rows %s the region's range",
+                         low ? "before" : "behind");
+}
+
+static rq_err look_at_hfile(const file_look *l, const char *path, bool own, rq_error *why)
+{
+    rq_hfile_reader *reader;
+    rq_error inner = {0};
+    rq_err rc = rq_hfile_reader_open(l->vfs, path, NULL, false, &reader, &inner);
+    if (rc != RQ_OK) return settle(l, path, rc, &inner, why);
+    const rq_hfile_info *hi = rq_hfile_reader_info(reader);
+    uint64_t size = hi->size_bytes;
+    if (own && hi->entry_count > 0) look_at_range(l, path, hi);
+    if (l->deep) {
+        rq_hfile_report report;
+        rc = rq_hfile_check(reader, &report, &inner);
+    }
+    rq_hfile_reader_unref(reader);
+    if (l->findings->step != NULL) l->findings->step(l->findings->ctx, size);
+    return settle(l, path, rc, &inner, why);
+}
+
+static rq_err look_at_reference(const file_look *l, const char *path, rq_arena *arena,
+                                rq_error *why)
+{
+    rq_slice bytes;
+    rq_hfile_half half;
+    rq_error own = {0};
+    rq_err rc = rq_vfs_read_file(l->vfs, path, REFERENCE_MAX, arena, &bytes, &own);
+    if (rc == RQ_OK) rc = rq_reference_decode(bytes, &half, &own);
+    return settle(l, path, rc, &own, why);
+}
+
+static rq_err look_at_file(const file_look *l, const char *dir, const char *name, rq_arena *arena,
+                           rq_error *why)
+{
+    rq_store_name parts;
+    rq_error own = {0};
+    const char *target;
+    const char *path = rq_arena_printf(arena, "%s/%s", dir, name);
+    if (path == NULL) return no_memory(why);
+    rq_store_name_parse(rq_slice_cstr(name), &parts);
+    if (parts.is_reference) RQ_TRY(look_at_reference(l, path, arena, why));
+    rq_err rc = rq_store_file_locate(l->vfs, dir, name, arena, &target, &own);
+    if (rc != RQ_OK) return settle(l, path, rc, &own, why);
+    bool elsewhere = parts.is_reference || parts.is_link;
+    if (elsewhere && l->is_known != NULL && l->is_known(l->ctx, target)) return RQ_OK;
+    return look_at_hfile(l, target, !elsewhere, why);
+}
+
+rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_region_survey *s,
+                              bool deep, bool (*is_known)(void *ctx, const char *path), void *ctx,
+                              const rq_findings *findings, rq_error *why)
+{
+    const file_look l = {vfs, info, deep, is_known, ctx, findings};
+    rq_arena arena = {0};
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < s->family_count; i++)
+        for (size_t k = 0; k < s->families[i].file_count && rc == RQ_OK; k++) {
+            rq_arena_reset(&arena);
+            rc = look_at_file(&l, s->families[i].dir, s->families[i].files[k], &arena, why);
+        }
+    rq_arena_clear(&arena);
+    return rc;
+}

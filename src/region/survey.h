@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A region as it lies on disk, for tools: what it consists of by the rules of its opening
+ * (manifest.h, filelist.h), and everything about it that is not as it should be. Nothing is
+ * written, the log is not looked at.
+ */
+#ifndef RQ_REGION_SURVEY_H
+#define RQ_REGION_SURVEY_H
+
+#include "region/region_info.h"
+#include "store/schema.h"
+#include "vfs/vfs.h"
+
+typedef enum rq_finding {
+    RQ_FINDING_NOTE,    /* worth knowing; a start copes with it */
+    RQ_FINDING_PROBLEM, /* something is lost, damaged or contradicts something else */
+} rq_finding;
+
+/* Where a tool hears of what it finds; `place`: a path below the root, with an offset where there
+ * is one. */
+typedef struct rq_findings {
+    void (*tell)(void *ctx, rq_finding level, const char *place, const char *text);
+    /* So many bytes more were read through; may be NULL. */
+    void (*step)(void *ctx, uint64_t bytes);
+    void *ctx;
+} rq_findings;
+
+void rq_findings_tell(const rq_findings *f, rq_finding level, const char *place, const char *format,
+                      ...) RQ_PRINTF(4, 5);
+
+typedef struct rq_region_survey_family {
+    rq_slice name;
+    const char *dir;
+    const char **files; /* names; those that count */
+    size_t file_count;
+    uint64_t flushed; /* of the manifest; 0: none */
+} rq_region_survey_family;
+
+typedef struct rq_region_survey {
+    bool has_manifest;
+    bool in_use; /* it was not closed cleanly */
+    rq_region_survey_family *families;
+    size_t family_count;
+} rq_region_survey;
+
+typedef struct rq_region_survey_options {
+    /* NULL: not known; families are then what folder and manifest have. */
+    const rq_table_schema *schema;
+    /* Somebody else (HBase) has worked on the folder since: it may differ from the manifest. */
+    bool foreign;
+} rq_region_survey_options;
+
+/* Manifest against folder. Memory is the arena's. An error is one of reading. */
+RQ_NODISCARD
+rq_err rq_region_survey_read(rq_vfs *vfs, const rq_region_info *info,
+                             const rq_region_survey_options *options, rq_arena *arena,
+                             const rq_findings *findings, rq_region_survey *ret, rq_error *why);
+
+/* Each file: trailer, file info, root index, the rows it may hold; what a reference or link stands
+ * for. With `deep` everything that is in it (hfile/check.h), but of files that `is_known` says were
+ * read already (of several references to one; may be NULL). */
+RQ_NODISCARD
+rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_region_survey *s,
+                              bool deep, bool (*is_known)(void *ctx, const char *path), void *ctx,
+                              const rq_findings *findings, rq_error *why);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a look through a folder tells: nothing of a healthy one, however it was left, and the place
+ * of whatever is missing. Flipped bits are tests/e2e/fsck.py's. */
+#include "world.h"
+
+#include "catalog/fsck.h"
+#include "region/engine.h"
+
+typedef struct told {
+    size_t problems, notes;
+    char first[1200]; /* problem */
+} told;
+
+static void note(void *ctx, rq_finding level, const char *place, const char *text)
+{
+    told *t = ctx;
+    if (level != RQ_FINDING_PROBLEM) {
+        t->notes++;
+    } else if (t->problems++ == 0) {
+        snprintf(t->first, sizeof t->first, "%s: %s", place, text);
+    }
+}
+
+/* Nothing is written. */
+static told look(world *w, rq_fsck_totals *totals)
+{
+    told t = {0};
+    rq_error why = {0};
+    rq_fsck_options o = {.deep = true, .findings = {note, NULL, &t}};
+    char *before = rq_sim_tree(w->sim);
+    if (rq_fsck(w->env->vfs, &o, totals, &why) != RQ_OK) fail_msg("%s", why.message);
+    char *after = rq_sim_tree(w->sim);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    return t;
+}
+
+static void healthy(world *w)
+{
+    rq_fsck_totals totals;
+    told t = look(w, &totals);
+    if (t.problems > 0) fail_msg("%s", t.first);
+    assert_true(totals.tables >= 3);
+}
+
+static void problem(world *w, const char *part)
+{
+    rq_fsck_totals totals;
+    told t = look(w, &totals);
+    assert_true(totals.problems == t.problems && t.problems > 0);
+    if (strstr(t.first, part) == NULL) fail_msg("\"%s\" says nothing of %s", t.first, part);
+}
+
+/* Of the table, data/default/t: the first file of any region whose name is that long. */
+static char *find_file(world *w, rq_arena *a, size_t name_len)
+{
+    rq_dir_entry *regions, *files;
+    size_t count, n;
+    assert_int_equal(rq_vfs_list(w->env->vfs, "data/default/t", a, &regions, &count, NULL), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        char *dir = rq_arena_printf(a, "data/default/t/%s/f", regions[i].name);
+        if (regions[i].name[0] == '.') continue;
+        if (rq_vfs_list(w->env->vfs, dir, a, &files, &n, NULL) != RQ_OK) continue;
+        for (size_t f = 0; f < n; f++)
+            if (strlen(files[f].name) == name_len)
+                return rq_arena_printf(a, "%s/%s", dir, files[f].name);
+    }
+    fail_msg("no such file");
+    return NULL;
+}
+
+/* Without compactions references stay. */
+static void open_again(world *w)
+{
+    assert_int_equal(world_open(w), RQ_OK);
+    rq_engine_compactions_enable(w->engine, false);
+}
+
+static void open_filled(world *w, const char *families)
+{
+    world_init(w, unit_seed(), NULL);
+    open_again(w);
+    assert_int_equal(world_create(w, "t", families, "m"), RQ_OK);
+    assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
+    assert_int_equal(world_put(w, "t", "d", "f"), RQ_OK);
+    assert_int_equal(world_put(w, "t", "x", "f"), RQ_OK);
+}
+
+static void a_healthy_folder_has_no_problems_however_it_was_left(void **state)
+{
+    (void)state;
+    world w;
+    open_filled(&w, "f");
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(world_close(&w, round == 1), RQ_OK);
+        healthy(&w);
+        open_again(&w);
+    }
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    open_again(&w);
+    assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
+    assert_int_equal(world_close(&w, false), RQ_OK);
+    healthy(&w); /* meta knows of it in the log alone */
+    open_again(&w);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    healthy(&w);
+    world_clear(&w);
+}
+
+static void what_is_missing_is_named(void **state)
+{
+    (void)state;
+    world w;
+    rq_arena a = {0};
+    open_filled(&w, "f");
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    open_again(&w);
+    assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    healthy(&w);
+    char *reference = find_file(&w, &a, 65);
+    char *parents = rq_arena_printf(&a, "data/default/t/%s/f/%.32s", strrchr(reference, '.') + 1,
+                                    strrchr(reference, '/') + 1);
+    rq_slice bytes;
+    assert_int_equal(rq_vfs_read_file(w.env->vfs, parents, 1 << 20, &a, &bytes, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_remove(w.env->vfs, parents, NULL), RQ_OK);
+    problem(&w, strrchr(parents, '/') + 1);
+    char *archived = rq_arena_printf(&a, "archive/%s", parents);
+    char *dir = rq_arena_printf(&a, "%.*s", (int)(strrchr(archived, '/') - archived), archived);
+    assert_int_equal(rq_vfs_mkdirs(w.env->vfs, dir, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(w.env->vfs, archived, bytes, NULL), RQ_OK);
+    /* The parent misses it, the halves find it there. */
+    rq_fsck_totals totals;
+    assert_int_equal(look(&w, &totals).problems, 1);
+    assert_int_equal(rq_vfs_write_new_file(w.env->vfs, parents, bytes, NULL), RQ_OK);
+    healthy(&w);
+    char *stray = rq_arena_printf(&a, "%.*s/0123", (int)(strrchr(parents, '/') - parents), parents);
+    assert_int_equal(rq_vfs_write_new_file(w.env->vfs, stray, bytes, NULL), RQ_OK);
+    problem(&w, "0123");
+    assert_int_equal(rq_vfs_remove(w.env->vfs, stray, NULL), RQ_OK);
+    healthy(&w);
+    rq_arena_clear(&a);
+    world_clear(&w);
+}
+
+static void a_repair_moves_what_nobody_reads(void **state)
+{
+    (void)state;
+    world w;
+    rq_arena a = {0};
+    rq_stat st;
+    open_filled(&w, "f");
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    char *file = find_file(&w, &a, 32);
+    rq_slice bytes;
+    assert_int_equal(rq_vfs_read_file(w.env->vfs, file, 1 << 20, &a, &bytes, NULL), RQ_OK);
+    static const char stray[] = "data/default/t/00000000000000000000000000000abc/f";
+    assert_int_equal(rq_vfs_mkdirs(w.env->vfs, stray, NULL), RQ_OK);
+    char *inside = rq_arena_printf(&a, "%s/%s", stray, strrchr(file, '/') + 1);
+    assert_int_equal(rq_vfs_write_new_file(w.env->vfs, inside, bytes, NULL), RQ_OK);
+    static const char manifest[] = ".rorqual/regions/00000000000000000000000000000def.0";
+    assert_int_equal(rq_vfs_write_new_file(w.env->vfs, manifest, bytes, NULL), RQ_OK);
+    problem(&w, "abc");
+    told t = {0};
+    rq_fsck_totals totals;
+    rq_fsck_options o = {.repair = true, .findings = {note, NULL, &t}};
+    /* Not while the log counts. */
+    open_again(&w);
+    assert_int_equal(world_close(&w, false), RQ_OK);
+    assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);
+    assert_int_equal(totals.moved, 0);
+    assert_int_equal(rq_vfs_stat(w.env->vfs, inside, &st, NULL), RQ_OK);
+    open_again(&w);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    rq_err rc = rq_fsck(w.env->vfs, &o, &totals, NULL);
+    assert_int_equal(rc, RQ_OK);
+    assert_true(totals.moved >= 1);
+    char *moved = rq_arena_printf(&a, ".rorqual/aside/1/%s", inside);
+    assert_int_equal(rq_vfs_stat(w.env->vfs, moved, &st, NULL), RQ_OK);
+    healthy(&w);
+    open_again(&w);
+    assert_int_equal(world_get(&w, "t", "a", "f"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    rq_arena_clear(&a);
+    world_clear(&w);
+}
+
+static void a_running_servers_folder_is_not_looked_at(void **state)
+{
+    (void)state;
+    world w;
+    open_filled(&w, "f");
+    told t = {0};
+    rq_fsck_totals totals;
+    const rq_fsck_options o = {.findings = {note, NULL, &t}};
+    assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_E_LOCKED);
+    world_clear(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_healthy_folder_has_no_problems_however_it_was_left),
+        cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(a_repair_moves_what_nobody_reads),
+        cmocka_unit_test(a_running_servers_folder_is_not_looked_at),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
