@@ -113,10 +113,11 @@ rq_err rq_vfs_mkdir(rq_vfs *v, const char *path, rq_error *why)
 }
 
 /* Makes one folder and syncs its name. */
-static rq_err mkdir_durable(rq_vfs *v, const char *path, rq_error *why)
+static rq_err mkdir_durable(rq_vfs *v, const char *path, bool *ret_made, rq_error *why)
 {
     rq_error detail = {0};
     rq_err rc = v->mkdir(v, path, &detail);
+    *ret_made = rc == RQ_OK;
     if (rc == RQ_E_EXISTS) {
         /* Whoever made it may have had no time to sync its name. */
         rq_stat st;
@@ -130,8 +131,19 @@ static rq_err mkdir_durable(rq_vfs *v, const char *path, rq_error *why)
     return v->sync_dir(v, parent, why);
 }
 
+static rq_err sync_name_above(rq_vfs *v, const char *path, rq_error *why)
+{
+    char parent[RQ_PATH_MAX];
+    char above[RQ_PATH_MAX];
+    path_parent(path, parent);
+    if (parent[0] == '\0') return RQ_OK; /* the root has its name from somebody else */
+    path_parent(parent, above);
+    return v->sync_dir(v, above, why);
+}
+
 /* Names are made from the top and each is synced before anything is put below it. So of a path that
- * exists only the last name can be unsynced, and only that is synced again. */
+ * exists only the last name can be unsynced, after a crash or a sync that failed, and only that is
+ * synced again: before anything is put below it, or as the whole of the path. */
 rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
 {
     RQ_TRY(path_check(path, false, why));
@@ -140,7 +152,9 @@ rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
     memcpy(sub, path, len + 1);
     for (;;) { /* up, until a name can be made or is there */
         rq_error detail = {0};
-        rq_err rc = mkdir_durable(v, sub, &detail);
+        bool made;
+        rq_err rc = mkdir_durable(v, sub, &made, &detail);
+        if (rc == RQ_OK && made) rc = sync_name_above(v, sub, &detail);
         if (rc == RQ_OK) break;
         char *slash = strrchr(sub, '/');
         if (rc != RQ_E_NOT_FOUND || slash == NULL) return rq_fail(why, rc, "%s", detail.message);
@@ -150,7 +164,8 @@ rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
     while (len < total) { /* and down again */
         sub[len] = '/';
         len = strlen(sub);
-        RQ_TRY(mkdir_durable(v, sub, why));
+        bool made;
+        RQ_TRY(mkdir_durable(v, sub, &made, why));
     }
     return RQ_OK;
 }

@@ -52,6 +52,30 @@ static void synced_bytes_under_synced_names_survive(void **state)
     }
 }
 
+/* A folder whose name could not be synced is there all the same; whoever comes next must not build
+ * on it. */
+static void folders_made_after_a_failed_sync_survive(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        bool failed = true;
+        for (uint64_t k = 1; failed; k++) {
+            rq_sim *sim = new_sim(seed);
+            rq_vfs *v = rq_sim_env(sim)->vfs;
+            rq_sim_fail_at(sim, rq_sim_calls(sim) + k, RQ_E_IO);
+            failed = rq_vfs_mkdirs(v, "a/b/c", NULL) != RQ_OK;
+            if (failed) {
+                assert_int_equal(rq_vfs_mkdirs(v, "a/b/c", NULL), RQ_OK);
+                assert_int_equal(rq_vfs_write_new_file(v, "a/b/c/f", RQ_SLICE_LIT("x"), NULL),
+                                 RQ_OK);
+                rq_sim_restart(sim);
+                if (!exists(sim, "a/b/c/f")) fail_msg("seed %d, call %d", (int)seed, (int)k);
+            }
+            rq_sim_free(sim);
+        }
+    }
+}
+
 /* Over many seeds, each way to lose must be seen: a rule nobody punishes is not tested. */
 static void unsynced_things_are_lost_each_in_its_own_way(void **state)
 {
@@ -334,6 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(synced_bytes_under_synced_names_survive),
+        cmocka_unit_test(folders_made_after_a_failed_sync_survive),
         cmocka_unit_test(unsynced_things_are_lost_each_in_its_own_way),
         cmocka_unit_test(a_sync_after_a_failed_one_saves_nothing),
         cmocka_unit_test(after_a_cut_every_call_fails_until_restart),
