@@ -11,8 +11,19 @@ static void pin(rq_read_ctx *ctx, rq_hfile_block *b)
     ctx->pin_next = (ctx->pin_next + 1) % RQ_READ_PINS_MAX;
 }
 
+void rq_read_ctx_wait_for(rq_read_ctx *ctx, rq_read_wait *w)
+{
+    if (ctx->wait != NULL) ctx->wait->release(ctx->wait);
+    ctx->wait = w;
+}
+
 rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
 {
+    if (ctx->wait != NULL && !ctx->wait->done) {
+        ctx->wait->bring(ctx->wait);
+        ctx->wait->done = true;
+        if (ctx->need.reader == NULL) return RQ_OK;
+    }
     rq_read_need need = ctx->need;
     RQ_ASSERT(need.reader != NULL);
     ctx->need = (rq_read_need){0};
@@ -40,6 +51,7 @@ void rq_read_ctx_clear(rq_read_ctx *ctx)
         ctx->pins[i] = NULL;
     }
     ctx->pin_next = 0;
+    rq_read_ctx_wait_for(ctx, NULL);
     rq_hfile_reader_unref(ctx->need.reader);
     ctx->need = (rq_read_need){0};
     rq_buf_clear(&ctx->scratch);

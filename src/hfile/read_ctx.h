@@ -31,11 +31,20 @@ typedef struct rq_read_need {
     rq_block_kind kind;
 } rq_read_need;
 
+/* Something else than a block that a read may have to wait for (a MOB file is to be opened). Made by
+ * whoever returns RQ_E_AGAIN, found again by the repeated call; the ctx's until it is cleared. */
+typedef struct rq_read_wait {
+    void (*bring)(struct rq_read_wait *w); /* blocking, on a pool; notes in itself what came of it */
+    void (*release)(struct rq_read_wait *w);
+    bool done;
+} rq_read_wait;
+
 typedef struct rq_read_ctx {
     bool may_block;
     bool dont_cache; /* data blocks that are read do not enter the cache (compaction; a scan that
                         was told so). Index and bloom blocks do. */
     rq_read_need need;
+    rq_read_wait *wait; /* NULL: nothing; else waited for unless it is done */
     /* counters, only ever added to */
     uint64_t blocks_read;      /* from files, not the cache */
     uint64_t block_bytes_read; /* their size on disk */
@@ -47,10 +56,18 @@ typedef struct rq_read_ctx {
     rq_buf scratch;
 } rq_read_ctx;
 
+/* Whether something is missing that fulfil would bring; else RQ_E_AGAIN meant that the time slice is
+ * over. */
+static inline bool rq_read_ctx_needs(const rq_read_ctx *ctx)
+{
+    return ctx->need.reader != NULL || (ctx->wait != NULL && !ctx->wait->done);
+}
 /* Blocking, on a pool: reads the needed block, checks it, pins it in the ctx and offers it to the
- * cache. `need` is empty afterwards, also on failure. */
+ * cache. `need` is empty afterwards, also on failure. REQUIRES: something is needed. */
 RQ_NODISCARD
 rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why);
+/* Gives up what was waited for and takes `w` (may be NULL) in its place. */
+void rq_read_ctx_wait_for(rq_read_ctx *ctx, rq_read_wait *w);
 /* Releases pins, need and scratch; counters and flags stay. Call it when the request (or its time
  * slice's last retry) is over. */
 void rq_read_ctx_clear(rq_read_ctx *ctx);

@@ -492,16 +492,28 @@ static rq_err set_bool(rq_hfile_writer *w, rq_slice key, bool v)
     return rq__file_info_set(&w->info, key, rq_slice_of(v ? "\xff" : "\0", 1));
 }
 
+static rq_err set_origin(rq_hfile_writer *w, uint64_t max_seqid, bool major)
+{
+    w->is_store_file = true;
+    w->major = major;
+    w->store_seqid = max_seqid;
+    RQ_TRY(set_be64(w, RQ__INFO_MAX_SEQ_ID, max_seqid));
+    return set_bool(w, RQ__INFO_MAJOR_COMPACTION, major);
+}
+
+rq_err rq_hfile_writer_set_mob_info(rq_hfile_writer *w, uint64_t max_seqid, bool major,
+                                    uint64_t cell_count)
+{
+    RQ_TRY(set_origin(w, max_seqid, major));
+    return set_be64(w, RQ_SLICE_LIT("MOB_CELLS_COUNT"), cell_count);
+}
+
 rq_err rq_hfile_writer_set_store_info(rq_hfile_writer *w, uint64_t max_seqid, bool major,
                                       const rq_slice *replaced_names, size_t replaced_count,
                                       rq_error *why)
 {
     (void)why;
-    w->is_store_file = true;
-    w->major = major;
-    w->store_seqid = max_seqid;
-    RQ_TRY(set_be64(w, RQ__INFO_MAX_SEQ_ID, max_seqid));
-    RQ_TRY(set_bool(w, RQ__INFO_MAJOR_COMPACTION, major));
+    RQ_TRY(set_origin(w, max_seqid, major));
     rq_buf event = {0}; /* "PBUF", CompactionEventTracker */
     rq_err rc = rq_buf_append(&event, "PBUF", 4);
     for (size_t i = 0; i < replaced_count && rc == RQ_OK; i++) {

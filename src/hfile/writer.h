@@ -61,6 +61,12 @@ rq_err rq_hfile_writer_set_store_info(rq_hfile_writer *w, uint64_t max_seqid, bo
                                       const rq_slice *replaced_names, size_t replaced_count,
                                       rq_error *why);
 
+/* The same for a MOB file (store/mob.h): MOB_CELLS_COUNT in place of the names. HBASE:
+ * StoreFileWriter.appendMetadata. */
+RQ_NODISCARD
+rq_err rq_hfile_writer_set_mob_info(rq_hfile_writer *w, uint64_t max_seqid, bool major,
+                                    uint64_t cell_count);
+
 /* Bytes written so far, the open block included: for splitting output and pacing. */
 uint64_t rq_hfile_writer_bytes(const rq_hfile_writer *w);
 uint64_t rq_hfile_writer_entry_count(const rq_hfile_writer *w);

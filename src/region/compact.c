@@ -19,6 +19,8 @@ typedef struct compaction {
     rq_compaction_choice choice;
     rq_store_file file;
     bool has_file;
+    rq_mob_output mob;
+    bool asked; /* by a client. HBASE: PRIORITY_USER */
     rq_store_version *next;
 } compaction;
 
@@ -88,6 +90,8 @@ static rq_err write_file(compaction *c, rq_error *why)
         .max_seqid = max_seqid_of(c),
         .stop = &r->stop,
         .cells_done = &r->compacted_cells,
+        .mob_output = &c->mob,
+        .rewrites_mob = c->asked && c->choice.all_files,
     };
     bool empty = false;
     RQ_TRY(rq_store_rewrite(&w, &c->file, &empty, why));
@@ -177,10 +181,10 @@ static bool all_see(const compaction *c)
 }
 
 /* One round. True: there may be more to do. */
-static bool compact_once(rq__region_store *s, bool wants_major)
+static bool compact_once(rq__region_store *s, bool wants_major, bool asked)
 {
     rq_region *r = s->region;
-    compaction c = {.store = s, .version = referenced_version(s)};
+    compaction c = {.store = s, .version = referenced_version(s), .asked = asked};
     c.choice = rq_compaction_choose(&s->compaction, rq_store_schema(s->store), c.version->files,
                                     c.version->file_count, wants_major,
                                     r->env.executor->now_ms(r->env.executor));
@@ -188,6 +192,7 @@ static bool compact_once(rq__region_store *s, bool wants_major)
     rq_error why = {0};
     if (!all_see(&c)) {
         atomic_store(&s->postponed, wants_major ? 2 : 1);
+        if (asked) atomic_store(&s->asked, true);
         c.choice.count = 0;
     }
     if (c.choice.count > 0) {
@@ -198,6 +203,7 @@ static bool compact_once(rq__region_store *s, bool wants_major)
             rq_log_warn(r->env.log, "region", "%s: compaction of %s failed: %s", r->info.encoded,
                         rq_store_dir(s->store), why.message);
     }
+    rq_mob_output_end(&c.mob, s->store, false);
     rq_store_version_unref(c.version);
     return c.choice.count > 0 && rc == RQ_OK;
 }
@@ -210,7 +216,7 @@ void rq__region_compact_task(rq_task *task)
     int wanted;
     while ((wanted = atomic_exchange(&s->wanted, 0)) != 0 && !atomic_load(&r->stop)) {
         archive_again(s);
-        if (compact_once(s, wanted == 2)) {
+        if (compact_once(s, wanted == 2, atomic_exchange(&s->asked, false))) {
             rq__store_want(s, 1);
             rq__engine_grown(e, r);
         }
@@ -247,11 +253,12 @@ void rq_engine_compactions_enable(rq_engine *e, bool on)
     atomic_store(&e->compactions_off, !on);
 }
 
-void rq__store_request_compaction(rq__region_store *s, int wanted)
+static void request(rq__region_store *s, int wanted, bool asked)
 {
     rq_region *r = s->region;
     if (atomic_load(&r->engine->compactions_off)) return;
     if (wanted == 1 && (!r->schema->compaction_enabled || !is_worth_a_look(s))) return;
+    if (asked) atomic_store(&s->asked, true);
     rq__store_want(s, wanted);
     if (atomic_load(&s->wanted) == 0 || atomic_exchange(&s->compacting, true)) return;
     rq_region_ref(r);
@@ -262,6 +269,11 @@ void rq__store_request_compaction(rq__region_store *s, int wanted)
     }
     atomic_fetch_add_explicit(&r->engine->compaction_queue, 1, memory_order_relaxed);
     r->env.executor->submit(r->env.executor, RQ_POOL_COMPACT, &s->task);
+}
+
+void rq__store_request_compaction(rq__region_store *s, int wanted)
+{
+    request(s, wanted, false);
 }
 
 void rq_region_compact_if_due(rq_region *r)
@@ -279,7 +291,7 @@ rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *wh
     for (size_t i = 0; i < r->store_count; i++) {
         rq__region_store *s = &r->stores[i];
         if (family.len > 0 && !rq_slice_eq(rq_store_schema(s->store)->name, family)) continue;
-        rq__store_request_compaction(s, major ? 2 : 1);
+        request(s, major ? 2 : 1, true);
     }
     return RQ_OK;
 }

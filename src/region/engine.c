@@ -101,6 +101,13 @@ static void take_settings(rq_engine *e, const rq_config *c)
     e->ticks_between_compaction_looks =
         (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_CHECK) / (TICK_NS / 1000000);
     if (e->ticks_between_compaction_looks == 0) e->ticks_between_compaction_looks = 1;
+    e->mob_open_max = (size_t)rq_config_int(c, RQ_SET_MOB_OPEN_FILES);
+    e->mob_file_bytes_max = (uint64_t)rq_config_int(c, RQ_SET_MOB_FILE_MAX);
+    e->mob_optimized = strcmp(rq_config_text(c, RQ_SET_MOB_TYPE), "optimized") == 0;
+    e->mob_discard_missing = rq_config_int(c, RQ_SET_MOB_DISCARD) != 0;
+    e->ticks_between_mob_trims =
+        (uint64_t)rq_config_int(c, RQ_SET_MOB_TRIM) * (1000000000 / TICK_NS);
+    if (e->ticks_between_mob_trims == 0) e->ticks_between_mob_trims = 1;
     /* One file is no compaction; HBase enforces the same floor. */
     if (e->compaction.min_files < 2) e->compaction.min_files = 2;
     if (e->compaction.max_files < e->compaction.min_files)
@@ -271,6 +278,21 @@ static void arm_tick(rq_engine *e)
     e->env.executor->timer_arm(e->env.executor, &e->tick, e->lane, TICK_NS);
 }
 
+/* Closing files blocks. */
+static void run_mob_trim(rq_task *task)
+{
+    rq_engine *e = RQ_CONTAINER_OF(task, rq_engine, mob_trim);
+    rq_mob_files_trim(e->mob_files);
+    atomic_store(&e->mob_trimming, false);
+}
+
+static void trim_mob_files(rq_engine *e)
+{
+    if (atomic_exchange(&e->mob_trimming, true)) return;
+    e->mob_trim.run = run_mob_trim;
+    e->env.executor->submit(e->env.executor, RQ_POOL_COMPACT, &e->mob_trim);
+}
+
 static void run_tick(rq_task *task)
 {
     rq_engine *e = RQ_CONTAINER_OF(task, rq_engine, tick.task);
@@ -286,6 +308,7 @@ static void run_tick(rq_task *task)
     bool compactions = e->ticks % e->ticks_between_compaction_looks == 0;
     if (age || compactions) look_at_regions(e, age, compactions);
     if (age) rq_slab_pool_trim(e->slabs);
+    if (e->ticks % e->ticks_between_mob_trims == 0) trim_mob_files(e);
     arm_tick(e);
 }
 
@@ -351,6 +374,7 @@ static void engine_free(rq_engine *e)
 {
     if (e->lane != NULL) e->env.executor->lane_free(e->env.executor, e->lane);
     rq__recovery_clear(&e->recovery);
+    rq_mob_files_free(e->mob_files);
     if (e->cache != NULL) rq_block_cache_free(e->cache);
     rq_slab_pool_free(e->slabs);
     pthread_mutex_destroy(&e->lock);
@@ -361,6 +385,7 @@ static rq_err start(rq_engine *e, const rq_config *c, rq_error *why)
 {
     RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
     RQ_TRY(rq_block_cache_new(e->cache_bytes, &e->cache));
+    RQ_TRY(rq_mob_files_new(&e->env, e->cache, e->mob_open_max, &e->mob_files));
     RQ_TRY(rq_slab_pool_new(e->env.executor, e->memstore_high / RQ_SLAB_BYTES, &e->slabs));
     RQ_TRY(e->env.executor->lane_new(e->env.executor, "engine", &e->lane));
     RQ_TRY(open_log(e, c, why));
@@ -431,7 +456,7 @@ static void run_round(rq_task *task)
 static void wait_for_versions(rq_engine *e)
 {
     rq_executor *ex = e->env.executor;
-    while (atomic_load(&e->versions_alive) > 0) {
+    while (atomic_load(&e->versions_alive) > 0 || atomic_load(&e->mob_trimming)) {
         round r = {.task.run = run_round, .executor = ex};
         rq_epoch_collect(e->env.epoch);
         ex->latch_init(ex, &r.latch);
@@ -468,6 +493,11 @@ rq_wal *rq_engine_wal(const rq_engine *e)
 rq_block_cache *rq_engine_block_cache(const rq_engine *e)
 {
     return e->cache;
+}
+
+struct rq_mob_files *rq_engine_mob_files(const rq_engine *e)
+{
+    return e->mob_files;
 }
 
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)

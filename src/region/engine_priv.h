@@ -8,6 +8,7 @@
 #include "store/cache_options.h"
 #include "region/recover.h"
 #include "region/region_priv.h"
+#include "store/mob_files.h"
 #include "store/slab_pool.h"
 
 struct rq_engine {
@@ -15,6 +16,7 @@ struct rq_engine {
     rq_wal *wal;                                                             /* const */
     struct rq_block_cache *cache;                                            /* const */
     rq_slab_pool *slabs;                                                     /* const */
+    rq_mob_files *mob_files;                                                 /* const */
     void (*region_failed)(void *context, rq_region *r, const rq_error *why); /* const */
     void (*region_grown)(void *context, rq_region *r);                       /* const */
     void *context;                                                           /* const */
@@ -34,11 +36,16 @@ struct rq_engine {
     rq_hfile_options files;   /* how store files are written */
     rq_cache_options caching; /* what of them is cached, and when */
     uint64_t blocking_files_wait_ms;
+    size_t mob_open_max;
+    uint64_t mob_file_bytes_max;
+    bool mob_optimized, mob_discard_missing;
 
     rq_lane *lane;  /* the engine's own: the tick */
     rq_timer tick;  /* on the lane */
     uint64_t ticks; /* the lane's */
-    uint64_t ticks_between_compaction_looks;
+    uint64_t ticks_between_compaction_looks, ticks_between_mob_trims;
+    rq_task mob_trim;
+    _Atomic bool mob_trimming; /* mob_trim is queued or runs */
     _Atomic bool stopping;
     rq_latch stopped; /* opened by the last tick */
 

@@ -25,6 +25,7 @@ typedef struct part {
     size_t count;
     rq_store_file file; /* written; not there when `empty` */
     bool has_file;
+    rq_mob_output mob;
     rq_store_version *next;
 } part;
 
@@ -211,6 +212,7 @@ static rq_err write_part(const flush *f, part *p, rq_error *why)
                 .time_to_purge_deletes_ms = p->store->compaction.time_to_purge_deletes_ms,
             },
         .max_seqid = f->seqid,
+        .mob_output = &p->mob,
     };
     bool empty = false;
     RQ_TRY(rq_store_rewrite(&w, &p->file, &empty, why));
@@ -307,6 +309,7 @@ static void clear(flush *f)
         for (size_t j = 0; j < f->parts[i].count; j++)
             rq_segment_unref(f->parts[i].segments[j]);
         free(f->parts[i].segments);
+        rq_mob_output_end(&f->parts[i].mob, f->parts[i].store->store, false);
     }
     free(f->parts);
 }

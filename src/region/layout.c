@@ -191,6 +191,26 @@ rq_err rq__seqid_file_write(rq_vfs *vfs, const rq_region_info *info, uint64_t se
 
 /* --- the archive ------------------------------------------------------------------------------ */
 
+rq_err rq__archive_move(rq_vfs *vfs, const char *dir, const char *to_dir, const char *name,
+                        rq_error *why)
+{
+    rq_arena arena = {0};
+    const char *from = rq_arena_printf(&arena, "%s/%s", dir, name);
+    const char *to = rq_arena_printf(&arena, "%s/%s", to_dir, name);
+    rq_err rc = from == NULL || to == NULL ? no_memory(why) : rq_vfs_mkdirs(vfs, to_dir, why);
+    if (rc == RQ_OK) {
+        rc = rq_vfs_link(vfs, from, to, why);
+        if (rc == RQ_E_EXISTS) { /* a crash came between link and remove */
+            rc = RQ_OK;
+            if (why != NULL) why->code = RQ_OK;
+        }
+    }
+    if (rc == RQ_OK) rc = rq_vfs_sync_dir(vfs, to_dir, why);
+    if (rc == RQ_OK) rc = rq_vfs_remove(vfs, from, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
 rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,
                         rq_error *why)
 {
@@ -205,17 +225,7 @@ rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family
         return gone;
     }
     const char *to_dir = dir == NULL ? NULL : rq_arena_printf(&arena, "archive/%s", dir);
-    const char *to = to_dir == NULL ? NULL : rq_arena_printf(&arena, "%s/%s", to_dir, name);
-    rq_err rc = from == NULL || to == NULL ? no_memory(why) : rq_vfs_mkdirs(vfs, to_dir, why);
-    if (rc == RQ_OK) {
-        rc = rq_vfs_link(vfs, from, to, why);
-        if (rc == RQ_E_EXISTS) { /* a crash came between link and remove */
-            rc = RQ_OK;
-            if (why != NULL) why->code = RQ_OK;
-        }
-    }
-    if (rc == RQ_OK) rc = rq_vfs_sync_dir(vfs, to_dir, why);
-    if (rc == RQ_OK) rc = rq_vfs_remove(vfs, from, why);
+    rq_err rc = to_dir == NULL ? no_memory(why) : rq__archive_move(vfs, dir, to_dir, name, why);
     rq_arena_clear(&arena);
     return rc;
 }

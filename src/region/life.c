@@ -237,6 +237,25 @@ static void settle_compaction(rq__region_store *s, const rq_engine *e, const rq_
     if (s->compaction.min_files < 2) s->compaction.min_files = 2;
 }
 
+/* HBASE: DefaultMobStoreCompactor reads them from the store's configuration. */
+static rq_mob_options mob_options(const rq_region *r, const rq_family_schema *f)
+{
+    const rq_engine *e = r->engine;
+    rq_mob_options o = {.files = e->mob_files,
+                        .start_key = r->info.start_key,
+                        .region = r->info.encoded,
+                        .optimized = e->mob_optimized,
+                        .file_bytes_max = e->mob_file_bytes_max,
+                        .discard_missing = e->mob_discard_missing};
+    rq_slice text;
+    if (rq_schema_setting(r->schema, f, "hbase.mob.compaction.type", &text))
+        o.optimized = rq_slice_eq(text, RQ_SLICE_LIT("optimized"));
+    if (rq_schema_setting(r->schema, f, "hbase.unsafe.mob.discard.miss", &text))
+        o.discard_missing = rq_slice_eq(text, RQ_SLICE_LIT("true"));
+    override_u64(r->schema, f, "hbase.mob.compactions.max.file.size", &o.file_bytes_max);
+    return o;
+}
+
 /* A family the manifest does not have was added by an alter. What the log holds under its name is
  * of a family of that name that was removed before, and is not replayed. */
 #define FLUSHED_OF_NEW_FAMILY UINT64_MAX
@@ -248,6 +267,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     rq__region_store *s = &r->stores[i];
     names files = {0};
     RQ_TRY(files_of_family(r, m, has_manifest, f, arena, &files, why));
+    rq_mob_options mob = mob_options(r, f);
     rq_store_options o = {
         .env = &r->env,
         .cache = r->engine->cache,
@@ -258,6 +278,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
         .files = &r->engine->files,
         .caching = &r->engine->caching,
         .versions_alive = &r->engine->versions_alive,
+        .mob = &mob,
     };
     if (o.dir == NULL) return no_memory(why);
     RQ_TRY(rq_store_open(&o, files.items, files.count, &s->store, why));

@@ -5,12 +5,12 @@
  */
 #include "region/region_info.h"
 
+#include "base/digest.h"
 #include "cell/cell.h"
 #include "hfile/bloom.h"
 #include "proto/hbase.pb-c.h"
 #include "store/pb_arena.h"
 
-#include <md5.h>
 #include <stdio.h>
 
 static const uint8_t pb_magic[4] = {'P', 'B', 'U', 'F'};
@@ -18,17 +18,6 @@ static const uint8_t pb_magic[4] = {'P', 'B', 'U', 'F'};
 static bool is_meta(rq_slice ns, rq_slice qualifier)
 {
     return rq_slice_eq(ns, RQ_SLICE_LIT("hbase")) && rq_slice_eq(qualifier, RQ_SLICE_LIT("meta"));
-}
-
-static void md5_hex(rq_slice bytes, char out[RQ_ENCODED_NAME_LEN + 1])
-{
-    MD5_CTX ctx;
-    uint8_t digest[MD5_DIGEST_LENGTH];
-    MD5Init(&ctx);
-    MD5Update(&ctx, bytes.ptr, bytes.len);
-    MD5Final(digest, &ctx);
-    for (unsigned i = 0; i < sizeof digest; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
 }
 
 static rq_err make_table_name(rq_arena *arena, rq_region_info *r)
@@ -72,7 +61,7 @@ static rq_err make_name(rq_arena *arena, rq_region_info *r)
         snprintf(r->encoded, sizeof r->encoded, "%lld", (long long)(hash < 0 ? -hash : hash));
         return RQ_OK;
     }
-    md5_hex(rq_slice_of(name, plain), r->encoded);
+    rq_md5_hex(rq_slice_of(name, plain), r->encoded);
     *p++ = '.';
     memcpy(p, r->encoded, RQ_ENCODED_NAME_LEN);
     p[RQ_ENCODED_NAME_LEN] = '.';

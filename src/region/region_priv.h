@@ -75,6 +75,7 @@ typedef struct rq__region_store {
     _Atomic bool compacting;           /* a task is queued or runs */
     _Atomic int wanted;    /* 0 nothing, 1 look for a minor one, 2 a major one on request */
     _Atomic int postponed; /* as wanted, until open reads see all files */
+    _Atomic bool asked;    /* a client did, of what is wanted: MOB files are compacted too */
     _Atomic int running;   /* 0 none, 1 minor, 2 major: the Admin API's answer */
     /* Inputs that were replaced and could not be archived (a full disk): tried again. The store's
      * compaction task alone. */
@@ -272,6 +273,9 @@ void rq__region_compact_task(rq_task *task);
 /* Moves a file to archive/; a reference or link is removed. What stays is found at the next open.
  */
 rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family, const char *name,
+                        rq_error *why);
+/* The file of folder `dir` to folder `to_dir`: at no moment it is in neither. */
+rq_err rq__archive_move(rq_vfs *vfs, const char *dir, const char *to_dir, const char *name,
                         rq_error *why);
 
 /* --- compacted.c ------------------------------------------------------------------------------ */

@@ -438,7 +438,7 @@ static void fetch_block(rq_task *task)
     parked *p = RQ_CONTAINER_OF(task, parked, task);
     batch *b = batch_of(p->write);
     rq_region *r = rq_region_ref(b->region);
-    if (p->ctx.need.reader != NULL) p->rc = rq_read_ctx_fulfil(&p->ctx, &p->why);
+    if (rq_read_ctx_needs(&p->ctx)) p->rc = rq_read_ctx_fulfil(&p->ctx, &p->why);
     rq__region_enqueue(r, &b->work);
     rq_wal_push(r->engine->wal, NULL); /* whatever this thread may have staged */
     rq_region_unref(r);

@@ -88,7 +88,7 @@ void rq__read_job_wait(rq__read_job *job)
 {
     job->task.run = run_wait;
     if (!rq_call_may_grow(job->call, bytes_in_sight(job), &job->task)) return;
-    if (job->ctx.need.reader == NULL) {
+    if (!rq_read_ctx_needs(&job->ctx)) {
         job->task.run = run_step;
         rq_call_post(job->call, &job->task);
         return;

@@ -42,11 +42,24 @@ rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
 bool rq_compaction_is_worth_a_look(const rq_compaction_settings *s, const rq_store_file *files,
                                    size_t count, const rq_family_schema *family, int64_t now_ms);
 
+/* The MOB files a rewrite wrote, in the end referred to by its store file. */
+typedef struct rq_mob_written rq_mob_written;
+typedef struct rq_mob_output {
+    rq_mob_written *first;
+} rq_mob_output;
+
+/* Once the store file counts, or never will: from here on the MOB files are like any others. Empty
+ * ones are fine. `remove`: they are not needed. */
+void rq_mob_output_end(rq_mob_output *o, const rq_store *s, bool remove);
+
 typedef struct rq_rewrite {
     rq_rewrite_options scan;      /* `store` and inputs, see store_scanner.h */
     uint64_t max_seqid;           /* MAX_SEQ_ID_KEY of the new file */
     const _Atomic bool *stop;     /* looked at every few hundred cells; may be NULL */
     _Atomic uint64_t *cells_done; /* counts input that came out; may be NULL */
+    /* MOB families: */
+    rq_mob_output *mob_output; /* empty; the caller ends it. Not looked at for other families */
+    bool rewrites_mob;         /* a compaction of MOB files too: of all files, on request */
 } rq_rewrite;
 
 /*

@@ -2,6 +2,8 @@
 /* See query_matcher.h. */
 #include "store/query_matcher.h"
 
+#include "store/mob.h"
+
 int64_t rq__oldest_unexpired(const rq_family_schema *family, int64_t now_ms)
 {
     if (family->ttl_s == RQ_TTL_FOREVER || family->ttl_s < 0) return INT64_MIN + 1;
@@ -31,13 +33,15 @@ rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_fa
     int32_t wanted =
         scan->raw ? scan->max_versions : min32(scan->max_versions, schema->max_versions);
     int32_t checked = wanted;
-    if (scan->filter != NULL) checked = scan->raw ? INT32_MAX : schema->max_versions;
+    bool refs_only = scan->mob_refs_only && schema->is_mob;
+    if (scan->filter != NULL || refs_only) checked = scan->raw ? INT32_MAX : schema->max_versions;
 
     *m = (rq__query_matcher){
         .filter = scan->filter,
         .raw = scan->raw,
         .keep_deleted = schema->keep_deleted != RQ_KEEP_DELETED_FALSE,
         .new_version_behavior = schema->new_version_behavior && !scan->raw,
+        .mob_refs_only = refs_only,
         .time_range =
             family != NULL && family->has_time_range ? family->time_range : scan->time_range,
         .now_ms = now_ms,
@@ -105,11 +109,28 @@ static rq_err count_filtered(rq__query_matcher *m, const rq_cell *cell)
     return RQ_OK;
 }
 
+/* HBASE: HMobStore.createScanner puts a MobReferenceOnlyFilter behind the scan's own. */
+static rq_filter_code without_values(rq_filter_code code, const rq_cell *cell)
+{
+    if (rq_mob_is_reference(cell)) return code;
+    switch (code) {
+    case RQ_FILTER_INCLUDE:
+        return RQ_FILTER_SKIP;
+    case RQ_FILTER_INCLUDE_AND_NEXT_COL:
+        return RQ_FILTER_NEXT_COL;
+    case RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW:
+        return RQ_FILTER_NEXT_ROW;
+    default:
+        return code;
+    }
+}
+
 /* HBASE: UserScanQueryMatcher.mergeFilterResponse. `match` is one of the INCLUDE codes. */
 static rq_err ask_filter(rq__query_matcher *m, const rq_cell *cell, rq__match *match, rq_error *why)
 {
-    rq_filter_code code;
-    RQ_TRY(rq_filter_cell(m->filter, cell, &code, why));
+    rq_filter_code code = RQ_FILTER_INCLUDE;
+    if (m->filter != NULL) RQ_TRY(rq_filter_cell(m->filter, cell, &code, why));
+    if (m->mob_refs_only) code = without_values(code, cell);
     switch (code) {
     case RQ_FILTER_SKIP:
         *match = *match == RQ__MATCH_INCLUDE                   ? RQ__MATCH_SKIP
@@ -165,7 +186,9 @@ static rq_err match_column(rq__query_matcher *m, const rq_cell *cell, rq__match 
         *ret = rq__new_version_tracker_check_versions(m->tracker, cell, false);
     else
         RQ_TRY(rq__column_tracker_check_versions(&m->columns, cell, false, ret));
-    if (*ret == RQ__MATCH_SKIP || *ret == RQ__MATCH_NEXT_COLUMN || m->filter == NULL) return RQ_OK;
+    if (*ret == RQ__MATCH_SKIP || *ret == RQ__MATCH_NEXT_COLUMN ||
+        (m->filter == NULL && !m->mob_refs_only))
+        return RQ_OK;
     return ask_filter(m, cell, ret, why);
 }
 

@@ -29,6 +29,7 @@ typedef struct rq__query_matcher {
     bool keep_deleted; /* KEEP_DELETED_CELLS is TRUE or TTL: a time range may see behind markers */
     bool all_time;
     bool new_version_behavior;
+    bool mob_refs_only; /* as if a filter let MOB references pass alone */
     rq_time_range time_range;
     int64_t now_ms;
     int32_t versions_after_filter;

@@ -5,6 +5,7 @@
  */
 #include "store/compaction.h"
 #include "store/file_options.h"
+#include "store/mob_rewrite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +36,9 @@ static rq_hfile_options options_of(const rq_rewrite *w)
     rq_hfile_options o =
         rq_file_options_of(rq_store_file_options(s), rq_store_table(s), rq_store_schema(s));
     o.order = rq_store_order(s);
-    o.include_mvcc = any_mvcc(&w->scan);
-    o.include_tags = any_tags(&w->scan);
+    bool is_mob = rq_store_mob(s) != NULL; /* HBASE: DefaultMobStoreCompactor.writerFactory */
+    o.include_mvcc = is_mob || any_mvcc(&w->scan);
+    o.include_tags = is_mob || any_tags(&w->scan);
     o.create_time_ms = w->scan.now_ms;
     return o;
 }
@@ -55,14 +57,15 @@ static rq_err set_info(const rq_rewrite *w, rq_hfile_writer *out, rq_error *why)
 }
 
 static rq_err copy_cells(const rq_rewrite *w, rq_rewrite_scanner *in, rq_hfile_writer *out,
-                         rq_error *why)
+                         rq__mob_rewrite *mob, rq_error *why)
 {
     for (unsigned n = 1;; n++) {
         rq_cell cell;
         rq_err rc = rq_rewrite_scanner_next(in, &cell, why);
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
-        RQ_TRY(rq_hfile_writer_append(out, &cell, why));
+        RQ_TRY(mob == NULL ? rq_hfile_writer_append(out, &cell, why)
+                           : rq__mob_rewrite_cell(mob, &cell, why));
         if (n % CELLS_BETWEEN_LOOKS != 0) continue;
         if (w->cells_done != NULL)
             atomic_fetch_add_explicit(w->cells_done, CELLS_BETWEEN_LOOKS, memory_order_relaxed);
@@ -80,10 +83,15 @@ static rq_err write_file(const rq_rewrite *w, const char *path, bool *ret_empty,
     rq_hfile_options options = options_of(w);
     rq_err rc = rq_rewrite_scanner_open(&w->scan, &in, why);
     if (rc == RQ_OK) rc = rq_hfile_writer_open(env->vfs, path, &options, &out, why);
-    if (rc == RQ_OK) rc = copy_cells(w, in, out, why);
+    rq__mob_rewrite mob = {0};
+    bool is_mob = rq_store_mob(w->scan.store) != NULL;
+    if (is_mob) rq__mob_rewrite_init(&mob, w, &options, out);
+    if (rc == RQ_OK) rc = copy_cells(w, in, out, is_mob ? &mob : NULL, why);
     rq_rewrite_scanner_close(in);
     *ret_empty = rc == RQ_OK && rq_hfile_writer_entry_count(out) == 0;
     if (rc == RQ_OK && !*ret_empty) rc = set_info(w, out, why);
+    if (rc == RQ_OK && !*ret_empty && is_mob) rc = rq__mob_rewrite_finish(&mob, why);
+    rq__mob_rewrite_clear(&mob);
     if (rc == RQ_OK && !*ret_empty) rc = rq_hfile_writer_finish(out, NULL, why);
     rq_hfile_writer_close(out); /* removes what was not finished */
     return rc;
@@ -136,6 +144,7 @@ rq_err rq_store_rewrite(const rq_rewrite *w, rq_store_file *ret, bool *ret_empty
         if (opened && rc != RQ_OK) rq_hfile_reader_unref(ret->reader);
         if (rc != RQ_OK) remove_file(s, path);
     }
+    if (rc != RQ_OK && w->mob_output != NULL) rq_mob_output_end(w->mob_output, s, true);
     free(path);
     return rc;
 }

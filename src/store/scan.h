@@ -46,6 +46,11 @@ typedef struct rq_scan {
     int32_t store_offset; /* cells skipped per row and family */
     int32_t batch;        /* cells per result; <= 0: none */
     rq_filter *filter;    /* may be NULL */
+    /* MOB families (store/mob.h); HBASE: attributes of scans and gets */
+    bool mob_raw;           /* hbase.mob.scan.raw: references are shown as they are */
+    bool mob_refs_only;     /* hbase.mob.scan.ref.only: nothing else is shown */
+    bool mob_cache_blocks;  /* hbase.mob.cache.blocks */
+    bool mob_empty_on_miss; /* empty.value.on.mobcell.miss: no error when a MOB file is gone */
 } rq_scan;
 
 /* Where a read must stop; checked between cells. 0 = no limit. */
@@ -54,7 +59,7 @@ typedef struct rq_scan_limits {
     uint64_t bytes;           /* rq_result_bytes of `out` in all */
     uint64_t deadline_ns;     /* executor's monotonic clock */
     bool may_stop_inside_row; /* else bytes and time are looked at between rows only */
-    /* RQ_E_AGAIN without a need (ctx->need.reader is NULL) once the clock has passed it: the loop's
+    /* RQ_E_AGAIN without a need (rq_read_ctx_needs) once the clock has passed it: the loop's
      * time slice is spent, the same call goes on later. Anywhere, also inside a row. */
     uint64_t yield_ns;
 } rq_scan_limits;

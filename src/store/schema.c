@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 /* A descriptor larger than this is not one. */
+#define MOB_THRESHOLD_DEFAULT (100 * 1024) /* HBASE: DEFAULT_MOB_THRESHOLD */
 #define SCHEMA_BYTES_MAX ((size_t)64 * 1024 * 1024)
 
 typedef struct holder {
@@ -322,6 +323,10 @@ static rq_err parse_family_values(rq_arena *arena, rq_family_schema *f, rq_error
                           RQ_KEEP_DELETED_FALSE, &e, why));
     f->keep_deleted = (rq_keep_deleted)e;
     RQ_TRY(encoding_attribute(f, why));
+    RQ_TRY(number_attribute(arena, &f->attributes, "MOB_THRESHOLD", PLAIN, INT64_MIN, INT64_MAX,
+                            MOB_THRESHOLD_DEFAULT, &n, why));
+    f->mob_threshold = n < 0 ? 0 : (uint64_t)n; /* no value is shorter than that */
+    f->is_mob = bool_attribute(&f->attributes, "IS_MOB", false);
     const rq_attribute *c = rq_attributes_find(&f->attributes, "COMPRESSION");
     f->compression = RQ_COMPRESSION_NONE;
     if (c != NULL && !rq_compression_parse(c->value, &f->compression))

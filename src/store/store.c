@@ -3,6 +3,7 @@
 #include "store/store.h"
 
 #include "hfile/writer.h"
+#include "store/mob.h"
 #include "store/prefetch.h"
 #include "store/reference.h"
 
@@ -20,6 +21,8 @@ struct rq_store {
     rq_hfile_options file_options;
     rq_cache_options caching;
     rq_cache_family *counters; /* the cache's, of this family; NULL without a cache */
+    rq_mob_options mob; /* no files: not a MOB family */
+    char *mob_dir;
     _Atomic uint64_t *versions_alive;
     _Atomic(rq_store_version *) version;
 };
@@ -304,6 +307,16 @@ static rq_err open_files(rq_store *s, const char *const *files, size_t file_coun
     return RQ_OK;
 }
 
+static rq_err set_mob(rq_store *s, const rq_mob_options *mob)
+{
+    rq_arena a = {0};
+    const char *dir = rq_mob_family_dir(&a, s->table->name, s->family->name);
+    if (dir != NULL) s->mob_dir = strdup(dir);
+    rq_arena_clear(&a);
+    s->mob = *mob;
+    return s->mob_dir == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
 rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t file_count,
                      rq_store **ret, rq_error *why)
 {
@@ -327,7 +340,8 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     if (s->cache != NULL)
         rc = rq_cache_family_get(s->cache, o->table->name, o->family->name, &s->counters);
     if (rc != RQ_OK) goto failed;
-    rc = open_files(s, files, file_count, v, why);
+    if (o->mob != NULL && o->family->is_mob) rc = set_mob(s, o->mob);
+    if (rc == RQ_OK) rc = open_files(s, files, file_count, v, why);
     if (rc != RQ_OK) goto failed;
     atomic_init(&s->version, v);
     *ret = s;
@@ -336,6 +350,7 @@ failed:
     if (v != NULL) version_free(v);
     rq_cache_family_unref(s->counters);
     rq_table_schema_unref(s->table);
+    free(s->mob_dir);
     free(dir);
     free(s);
     return rq_fail(why, rc, "%s", rq_err_text(rc));
@@ -347,6 +362,7 @@ void rq_store_free(rq_store *s)
     rq_store_version_unref(rq_store_version_now(s));
     rq_cache_family_unref(s->counters);
     rq_table_schema_unref(s->table);
+    free(s->mob_dir);
     free(s->dir);
     free(s);
 }
@@ -384,4 +400,15 @@ const rq_hfile_options *rq_store_file_options(const rq_store *s)
 const rq_cache_options *rq_store_cache_options(const rq_store *s)
 {
     return &s->caching;
+}
+
+const rq_mob_options *rq_store_mob(const rq_store *s)
+{
+    return s->mob.files == NULL ? NULL : &s->mob;
+}
+
+rq_err rq__store_mob_dir(const rq_store *s, const char **ret, rq_error *why)
+{
+    *ret = s->mob_dir;
+    return rq_vfs_mkdirs(s->env.vfs, s->mob_dir, why);
 }

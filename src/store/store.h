@@ -73,6 +73,22 @@ const struct rq_hfile_options *rq_store_file_options(const rq_store *s);
 /* As they are for this family. */
 const rq_cache_options *rq_store_cache_options(const rq_store *s);
 
+/* What a store of a MOB family has beside (store/mob.h). */
+typedef struct rq_mob_options {
+    struct rq_mob_files *files; /* the server's; outlives the store */
+    rq_slice start_key;         /* of the region; outlives the store */
+    const char *region;         /* its encoded name; outlives the store */
+    bool optimized;             /* hbase.mob.compaction.type */
+    uint64_t file_bytes_max;    /* hbase.mob.compactions.max.file.size, then */
+    bool discard_missing;       /* hbase.unsafe.mob.discard.miss */
+} rq_mob_options;
+
+/* NULL: the family is no MOB family. */
+const rq_mob_options *rq_store_mob(const rq_store *s);
+/* The folder of its MOB files, which is there and will be after a power cut. Blocking. */
+RQ_NODISCARD
+rq_err rq__store_mob_dir(const rq_store *s, const char **ret, rq_error *why);
+
 /* --- life (the region's) ------------------------------------------------------------------------
  */
 typedef struct rq_store_options {
@@ -88,6 +104,8 @@ typedef struct rq_store_options {
      * are then freed on RQ_POOL_COMPACT, for closing files and giving back memory takes longer than
      * a loop has. NULL: not counted, freed by whoever collects. */
     _Atomic uint64_t *versions_alive;
+    /* Copied. NULL: values stay in the store files, whatever the family says. */
+    const rq_mob_options *mob;
 } rq_store_options;
 
 /* Blocking. Opens the named files; the memstore is empty. */

@@ -22,6 +22,7 @@
 #include "store/store_scanner.h"
 
 #include "store/merge.h"
+#include "store/mob_files.h"
 #include "store/query_matcher.h"
 
 #define SKIP_STEPS 8
@@ -64,7 +65,20 @@ struct rq_store_scanner {
     rq_slice skip_to; /* a column of the scan's */
     rq__kept_bytes skip_column;
     uint32_t clock_left;
+
+    struct mob_part *mob; /* NULL: values are where their keys are */
 };
+
+/* Of a MOB family: what stands for a value elsewhere is shown as that value. Its file may have to
+ * be waited for after the matcher saw the cell, so what the matcher said is kept. */
+typedef struct mob_part {
+    rq_mob_read read;
+    bool has_match;
+    rq__match match; /* of the cell of the row at hand with: */
+    rq__kept_bytes qualifier;
+    int64_t timestamp;
+    uint8_t type;
+} mob_part;
 
 /*
  * The longest prefix all rows of the scan have. HBase takes what start and stop row share; when the
@@ -82,6 +96,22 @@ static rq_slice shared_prefix(const rq_scan *scan)
     bool high_is_in = scan->reversed || scan->include_stop;
     if (i < n && i + 1 == high.len && high.ptr[i] == low.ptr[i] + 1 && !high_is_in) i++;
     return rq_slice_of(low.ptr, i);
+}
+
+/* HBASE: MobStoreScanner. */
+static rq_err add_mob_part(rq_store_scanner *s)
+{
+    if (s->first_cell_only) return RQ_OK; /* nobody sees the value */
+    s->mob = rq_arena_calloc(s->arena, 1, sizeof *s->mob);
+    if (s->mob == NULL) return RQ_E_NO_MEMORY;
+    s->mob->read = (rq_mob_read){
+        .files = rq_store_mob(s->store)->files,
+        .family = s->family,
+        .read_point = s->read_point,
+        .cache_blocks = s->scan->mob_cache_blocks,
+        .empty_on_miss = s->scan->mob_empty_on_miss,
+    };
+    return RQ_OK;
 }
 
 rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
@@ -106,6 +136,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
         .dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read,
         .clock_left = CLOCK_CELLS,
     };
+    if (rq_store_mob(store) != NULL && !scan->mob_raw) RQ_TRY(add_mob_part(s));
     RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));
     s->time_range = s->matcher.time_range;
     s->oldest =
@@ -205,12 +236,14 @@ static rq_err open_merge(rq_store_scanner *s)
 
 rq_err rq_store_scanner_suspend(rq_store_scanner *s)
 {
+    if (s->mob != NULL) rq_mob_read_release(&s->mob->read);
     return rq__merge_park(&s->merge);
 }
 
 void rq_store_scanner_close(rq_store_scanner *s)
 {
     if (s == NULL) return;
+    if (s->mob != NULL) rq_mob_read_release(&s->mob->read);
     rq__merge_clear(&s->merge);
     s->ended = true;
 }
@@ -390,10 +423,24 @@ static rq_err enter_row(rq_store_scanner *s, const rq_cell *cell)
     return RQ_OK;
 }
 
+static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out, rq_read_ctx *ctx,
+                     rq_error *why)
+{
+    if (RQ_LIKELY(s->mob == NULL) || !rq_mob_is_reference(cell))
+        return rq_cellblock_append(out, cell);
+    rq_cell value;
+    rq_err rc = rq_mob_read_cell(&s->mob->read, cell, ctx, &value, why);
+    if (rc == RQ_OK) rc = rq_cellblock_append(out, &value);
+    /* Nothing is held once a value is copied; a repeated call finds the blocks in the ctx. */
+    rq_mob_read_release(&s->mob->read);
+    return rc;
+}
+
 /* Appends the cell unless it falls under the row's offset. *ret_done: the row's limit is reached.
- * HBASE: the limit is looked at after a cell was added, so a limit of 0 shows one. */
-static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read, bool *ret_done,
-                   rq_error *why)
+ * HBASE: the limit is looked at after a cell was added, so a limit of 0 shows one. RQ_E_AGAIN:
+ * nothing happened. */
+static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read, rq_read_ctx *ctx,
+                   bool *ret_done, rq_error *why)
 {
     const rq_scan *scan = s->scan;
     *ret_done = false;
@@ -402,9 +449,9 @@ static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read
         rq_filter_transform_cell(s->matcher.filter, cell, &transformed);
         cell = &transformed;
     }
+    if (s->shown >= scan->store_offset) RQ_TRY(append(s, cell, read->out, ctx, why));
     s->shown++;
     if (s->shown <= scan->store_offset) return RQ_OK;
-    RQ_TRY(rq_cellblock_append(read->out, cell));
     if (RQ_UNLIKELY(read->out->bytes.len - s->row_from > ROW_BYTES_MAX))
         return rq_fail(why, RQ_E_ROW_TOO_BIG,
                        "Max row size allowed: %zu, but the row is bigger than that", ROW_BYTES_MAX);
@@ -437,6 +484,26 @@ static rq_err look_at_clock(rq_store_scanner *s, const rq_store_read *read, bool
     return !*ret_timed_out && read->yield_ns != 0 && now >= read->yield_ns ? RQ_E_AGAIN : RQ_OK;
 }
 
+/* Between two calls a compaction may have dropped the cell: then it is as good as not seen. */
+static bool was_matched(mob_part *m, const rq_cell *cell)
+{
+    if (!m->has_match) return false;
+    m->has_match = false;
+    return cell->timestamp == m->timestamp && cell->type == m->type &&
+           rq_slice_eq(rq_cell_qualifier(cell), rq__kept_bytes_slice(&m->qualifier));
+}
+
+static rq_err keep_match(rq_store_scanner *s, const rq_cell *cell, rq__match match)
+{
+    mob_part *m = s->mob;
+    RQ_TRY(rq__kept_bytes_set(&m->qualifier, s->arena, cell->qualifier, cell->qualifier_len));
+    m->timestamp = cell->timestamp;
+    m->type = cell->type;
+    m->match = match;
+    m->has_match = true;
+    return RQ_OK;
+}
+
 rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_ctx *ctx,
                              rq_store_state *ret, rq_error *why)
 {
@@ -451,6 +518,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
         }
         if (rc != RQ_OK) return rc;
         if (!s->in_row) {
+            if (RQ_UNLIKELY(s->mob != NULL)) s->mob->has_match = false;
             RQ_TRY(enter_row(s, cell));
         } else if (!same_row(s, cell)) {
             leave_row(s);
@@ -467,13 +535,18 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
         }
 
         rq__match match;
-        RQ_TRY(rq__query_matcher_match(&s->matcher, cell, &match, why));
+        if (RQ_UNLIKELY(s->mob != NULL) && was_matched(s->mob, cell))
+            match = s->mob->match;
+        else
+            RQ_TRY(rq__query_matcher_match(&s->matcher, cell, &match, why));
         bool row_limit = false;
         switch (match) {
         case RQ__MATCH_INCLUDE:
         case RQ__MATCH_INCLUDE_AND_NEXT_COLUMN:
         case RQ__MATCH_INCLUDE_AND_NEXT_ROW:
-            RQ_TRY(show(s, cell, read, &row_limit, why));
+            rc = show(s, cell, read, ctx, &row_limit, why);
+            if (rc == RQ_E_AGAIN) RQ_TRY(keep_match(s, cell, match));
+            if (rc != RQ_OK) return rc;
             if (row_limit || match == RQ__MATCH_INCLUDE_AND_NEXT_ROW) {
                 skip_row(s);
                 if (!row_limit) leave_row(s);

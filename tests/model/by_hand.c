@@ -101,6 +101,12 @@ const rq_cache_options *rq_store_cache_options(const rq_store *s)
     return &s->caching;
 }
 
+const rq_mob_options *rq_store_mob(const rq_store *s)
+{
+    (void)s;
+    return NULL;
+}
+
 rq_cell_order rq_store_order(const rq_store *s)
 {
     return s->order;

@@ -2,7 +2,9 @@
 #include "engine_history.h"
 
 #include "proto/hbase.pb-c.h"
+#include "region/mob_cleaner.h"
 #include "region/region_scanner.h"
+#include "store/mob.h"
 #include "wal/wal.h"
 
 #include <inttypes.h>
@@ -43,19 +45,31 @@ static uint64_t below(history *h, uint64_t bound)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+static Pb__BytesBytesPair pair(const char *key, const char *value)
+{
+    Pb__BytesBytesPair p = PB__BYTES_BYTES_PAIR__INIT;
+    p.first = (ProtobufCBinaryData){strlen(key), (uint8_t *)(uintptr_t)key};
+    p.second = (ProtobufCBinaryData){strlen(value), (uint8_t *)(uintptr_t)value};
+    return p;
+}
+
 static void make_schema(history *h, uint64_t seed)
 {
     static const char *const versions[] = {"1", "3"};
-    Pb__BytesBytesPair kept = PB__BYTES_BYTES_PAIR__INIT;
-    kept.first = (ProtobufCBinaryData){8, (uint8_t *)(uintptr_t) "VERSIONS"};
-    kept.second = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t)versions[seed % 2]};
-    Pb__BytesBytesPair *attributes[] = {&kept};
+    Pb__BytesBytesPair kept = pair("VERSIONS", versions[seed % 2]);
+    Pb__BytesBytesPair is_mob = pair("IS_MOB", "true");
+    Pb__BytesBytesPair from_one = pair("MOB_THRESHOLD", "1");
+    Pb__BytesBytesPair from_zero = pair("MOB_THRESHOLD", "0");
+    Pb__BytesBytesPair *of_a[] = {&is_mob, &from_one};
+    Pb__BytesBytesPair *of_b[] = {&kept, &is_mob, &from_zero};
     Pb__ColumnFamilySchema a = PB__COLUMN_FAMILY_SCHEMA__INIT;
     a.name = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "a"};
+    a.attributes = of_a;
+    a.n_attributes = h->mob ? 2 : 0;
     Pb__ColumnFamilySchema b = a;
     b.name.data = (uint8_t *)(uintptr_t) "b";
-    b.attributes = attributes;
-    b.n_attributes = 1;
+    b.attributes = of_b;
+    b.n_attributes = h->mob ? 3 : 1;
     Pb__ColumnFamilySchema *families[] = {&a, &b};
     Pb__TableName name = PB__TABLE_NAME__INIT;
     name.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
@@ -64,14 +78,14 @@ static void make_schema(history *h, uint64_t seed)
     t.table_name = &name;
     t.column_families = families;
     t.n_column_families = 2;
-    uint8_t bytes[256];
+    uint8_t bytes[512];
     size_t len = pb__table_schema__pack(&t, bytes);
     RQ_ASSERT(rq_table_schema_parse(rq_slice_of(bytes, len), &h->schema, NULL) == RQ_OK);
 }
 
 void history_init(history *h, rq_sim *sim, uint64_t seed)
 {
-    *h = (history){.sim = sim, .env = rq_sim_env(sim)};
+    *h = (history){.sim = sim, .env = rq_sim_env(sim), .seed = seed};
     make_schema(h, seed);
     RQ_ASSERT(rq_config_new(&h->config) == RQ_OK);
     static const char *const settings[] = {
@@ -89,6 +103,14 @@ void history_init(history *h, rq_sim *sim, uint64_t seed)
     RQ_ASSERT(rq_region_info_make(&h->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"),
                                   (rq_slice){0}, (rq_slice){0}, 1700000000000, 0,
                                   &h->info) == RQ_OK);
+}
+
+void history_make_mob(history *h)
+{
+    uint64_t seed = h->seed;
+    rq_table_schema_unref(h->schema);
+    h->mob = true;
+    make_schema(h, seed);
 }
 
 void history_clear(history *h)
@@ -302,6 +324,25 @@ static void compact(history *h, bool major)
     if (rc != RQ_OK && !is_excused(h)) note_fault(h, "compact", why.message);
 }
 
+static void clean_mob(history *h)
+{
+    static const char *const families[] = {"a", "b"};
+    rq_error why = {0};
+    size_t archived;
+    rq_mob_cleaning what = {.tables = &h->schema,
+                            .table_count = 1,
+                            .now_ms = h->env->executor->now_ms(h->env->executor)};
+    rq_err rc = rq_mob_clean(h->engine, &what, &archived, &why);
+    rq_arena a = {0};
+    for (size_t i = 0; rc == RQ_OK && i < RQ_ARRAY_LEN(families); i++) {
+        const char *dir = rq_mob_family_dir(&a, RQ_SLICE_LIT("t"), rq_slice_cstr(families[i]));
+        const char *archive = rq_arena_printf(&a, "archive%s", dir + strlen(RQ_MOB_DIR));
+        rc = rq_vfs_remove_tree(h->env->vfs, archive, &why);
+    }
+    rq_arena_clear(&a);
+    if (rc != RQ_OK && !is_excused(h)) note_fault(h, "clean", why.message);
+}
+
 /* The region closes and opens again while the engine goes on; with `abort` its memstore is lost and
  * comes back from the log. */
 static void reopen(history *h, bool abort)
@@ -333,6 +374,10 @@ static void step(history *h)
         return;
     default:
         break;
+    }
+    if (h->mob && below(h, 12) == 0) {
+        clean_mob(h);
+        return;
     }
     switch (below(h, 20)) {
     case 0:
@@ -474,6 +519,7 @@ static void check_counter(history *h, unsigned i)
 void history_check(history *h)
 {
     if (h->region == NULL) return; /* lost to a fault; the next start brings it back */
+    if (h->mob) clean_mob(h);
     for (unsigned i = 0; i < HISTORY_ROWS; i++)
         check_row(h, i);
     for (unsigned i = 0; i < HISTORY_COUNTERS; i++)

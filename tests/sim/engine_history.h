@@ -35,6 +35,7 @@ typedef struct history_counter {
 
 typedef struct history {
     rq_sim *sim;
+    uint64_t seed;
     rq_env *env;
     rq_config *config;
     rq_arena arena;
@@ -49,6 +50,7 @@ typedef struct history {
     uint64_t nonces;
     unsigned in_flight;
     unsigned failed_ops; /* refused without a cut or a fault: none may be */
+    bool mob;            /* the families are MOB families, and cleaned now and then */
     bool faults;         /* calls are made to fail: ops may be refused */
     bool full;           /* the disk may be full: writes may be refused, and say why; reads go on */
     unsigned refused;    /* because of it */
@@ -56,6 +58,9 @@ typedef struct history {
 } history;
 
 void history_init(history *h, rq_sim *sim, uint64_t seed);
+/* Right after init: values of b and those of two and more digits of a go to MOB files. What the
+ * cleaner archives is thrown away at once, so that a file somebody needs would be missed. */
+void history_make_mob(history *h);
 void history_clear(history *h);
 /* False: could not be opened (a fault is noted when neither cut nor failing calls explain it). */
 bool history_open(history *h);

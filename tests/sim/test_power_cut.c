@@ -20,6 +20,19 @@
 
 #define STEPS 60
 
+/* RQ_CUT_MOB: the same of MOB families, of fewer seeds. */
+#ifdef RQ_CUT_MOB
+#define SEEDS 100
+#define begin_history(h, sim, seed)                                                                \
+    do {                                                                                           \
+        history_init(h, sim, seed);                                                                \
+        history_make_mob(h);                                                                       \
+    } while (0)
+#else
+#define SEEDS 500
+#define begin_history(h, sim, seed) history_init(h, sim, seed)
+#endif
+
 typedef struct outcome {
     bool good;
     uint64_t calls; /* of the first round, when nothing was cut */
@@ -42,7 +55,7 @@ static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
     rq_sim *sim;
     history h;
     assert_int_equal(rq_sim_new(seed, &options, &sim), RQ_OK);
-    history_init(&h, sim, seed);
+    begin_history(&h, sim, seed);
     rq_sim_cut_at(sim, k);
     if (history_open(&h)) {
         history_steps(&h, STEPS);
@@ -84,7 +97,7 @@ static void every_seed_survives_a_random_power_cut(void **state)
     (void)state;
     uint64_t only = number_from("RQ_SEED", 0);
     uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", 500);
+    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", SEEDS);
     for (uint64_t seed = first; seed <= last; seed++) {
         outcome whole = cut_once(seed, 0, false);
         if (!whole.good) fail_msg("seed %" PRIu64 " without a cut: %s", seed, whole.text);
@@ -128,7 +141,7 @@ static outcome fail_once(uint64_t seed, uint64_t k, rq_err rc)
     rq_sim *sim;
     history h;
     assert_int_equal(rq_sim_new(seed, NULL, &sim), RQ_OK);
-    history_init(&h, sim, seed);
+    begin_history(&h, sim, seed);
     h.faults = k != 0;
     if (k != 0) rq_sim_fail_at(sim, k, rc);
     if (history_open(&h)) {

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cleaner of MOB files; contract and order of steps in mob_cleaner.h. */
+#include "region/mob_cleaner.h"
+
+#include "region/engine_priv.h"
+#include "store/mob_files.h"
+
+#include <stdlib.h>
+
+/* A region whose manifest changes this often while it is read waits for the next round. */
+#define TRIES_MAX 8
+
+static rq_err no_memory(rq_error *why)
+{
+    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+}
+
+/* An absent folder has no entries. */
+static rq_err list_dir(rq_vfs *vfs, const char *dir, rq_arena *a, rq_dir_entry **ret,
+                       size_t *ret_count, rq_error *why)
+{
+    *ret_count = 0;
+    rq_error own = {0};
+    rq_err rc = dir == NULL ? no_memory(&own) : rq_vfs_list(vfs, dir, a, ret, ret_count, &own);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+/* --- archiving -------------------------------------------------------------------------------- */
+
+static rq_err archive_one(rq_vfs *vfs, const char *dir, const char *name, rq_error *why)
+{
+    rq_arena a = {0};
+    const char *to = rq_arena_printf(&a, "archive%s", dir + sizeof RQ_MOB_DIR - 1);
+    rq_err rc = to == NULL ? no_memory(why) : rq__archive_move(vfs, dir, to, name, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+static bool is_kept(rq_slice name, const rq_region_info *keep, size_t count)
+{
+    rq_slice region = rq_mob_file_region(name);
+    for (size_t i = 0; i < count; i++)
+        if (rq_slice_eq(region, rq_slice_cstr(keep[i].encoded))) return true;
+    return false;
+}
+
+static rq_err archive_family(rq_vfs *vfs, const char *dir, const rq_region_info *keep,
+                             size_t keep_count, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    size_t left = 0;
+    rq_err rc = list_dir(vfs, dir, &a, &entries, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        rq_slice name = rq_slice_cstr(entries[i].name);
+        bool stays = entries[i].is_dir || is_kept(name, keep, keep_count);
+        left += stays;
+        if (!stays) rc = archive_one(vfs, dir, entries[i].name, why);
+    }
+    rq_arena_clear(&a);
+    return rc == RQ_OK && left == 0 ? rq_vfs_remove_tree(vfs, dir, why) : rc;
+}
+
+/* Empty folders on the way up go too. */
+static void remove_empty(rq_vfs *vfs, rq_arena *a, const char *dir)
+{
+    char *path = rq_arena_cstr(a, rq_slice_cstr(dir));
+    for (int level = 0; level < 2 && path != NULL; level++) { /* the region's and the table's */
+        if (rq_vfs_remove(vfs, path, NULL) != RQ_OK) return;
+        *strrchr(path, '/') = '\0';
+    }
+}
+
+rq_err rq_mob_archive(rq_engine *e, rq_slice table, rq_slice family, const rq_region_info *keep,
+                      size_t keep_count, rq_error *why)
+{
+    rq_vfs *vfs = e->env.vfs;
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count = 0;
+    const char *dir = rq_mob_region_dir(&a, table);
+    rq_err rc = list_dir(vfs, dir, &a, &entries, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        if (!entries[i].is_dir) continue;
+        if (family.len > 0 && !rq_slice_eq(family, rq_slice_cstr(entries[i].name))) continue;
+        const char *path = rq_arena_printf(&a, "%s/%s", dir, entries[i].name);
+        rc = path == NULL ? no_memory(why) : archive_family(vfs, path, keep, keep_count, why);
+    }
+    if (rc == RQ_OK && count > 0) remove_empty(vfs, &a, dir);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+/* --- what may go ------------------------------------------------------------------------------ */
+
+typedef struct candidate {
+    rq_slice table;
+    const char *dir, *name;
+    bool expired; /* whoever refers to it */
+} candidate;
+
+typedef struct cleaning {
+    rq_engine *engine;
+    const rq_mob_cleaning *what;
+    rq_arena arena;
+    candidate *list;
+    size_t count, room;
+    rq_mob_refs refs;
+} cleaning;
+
+static rq_err add_candidate(cleaning *c, const candidate *one)
+{
+    if (c->count == c->room) {
+        size_t room = c->room == 0 ? 64 : 2 * c->room;
+        candidate *list = realloc(c->list, room * sizeof *list);
+        if (list == NULL) return RQ_E_NO_MEMORY;
+        c->list = list;
+        c->room = room;
+    }
+    c->list[c->count++] = *one;
+    return RQ_OK;
+}
+
+/* HBASE: MobFileCleanerChore.handleOneTable: only where no expired version is kept. */
+static bool is_expired(const cleaning *c, const rq_family_schema *f, const char *name)
+{
+    if (f->ttl_s == RQ_TTL_FOREVER || f->min_versions > 0) return false;
+    return rq_mob_file_is_expired(rq_slice_cstr(name), c->what->now_ms - (int64_t)f->ttl_s * 1000);
+}
+
+static rq_err look_at_file(cleaning *c, const rq_table_schema *t, const rq_family_schema *f,
+                           const char *dir, const char *name, rq_error *why)
+{
+    candidate one = {t->name, dir, name, is_expired(c, f, name)};
+    /* A link's name: of a clone, for HBase's bookkeeping. It is no file of this table's. */
+    if (strchr(name, '=') != NULL || name[0] == '.') return RQ_OK;
+    const char *path = rq_arena_printf(&c->arena, "%s/%s", dir, name);
+    if (path == NULL) return no_memory(why);
+    rq_stat st;
+    rq_error own = {0};
+    rq_err rc = rq_vfs_stat(c->engine->env.vfs, path, &st, &own);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", own.message);
+    if (st.mtime_ms > c->what->now_ms - c->what->min_age_ms ||
+        rq_mob_files_is_being_written(c->engine->mob_files, name))
+        return RQ_OK;
+    return add_candidate(c, &one) == RQ_OK ? RQ_OK : no_memory(why);
+}
+
+static rq_err list_candidates(cleaning *c, const rq_table_schema *t, rq_error *why)
+{
+    for (size_t i = 0; i < t->family_count; i++) {
+        const rq_family_schema *f = &t->families[i];
+        if (!f->is_mob) continue;
+        rq_dir_entry *entries;
+        size_t count;
+        const char *dir = rq_mob_family_dir(&c->arena, t->name, f->name);
+        RQ_TRY(list_dir(c->engine->env.vfs, dir, &c->arena, &entries, &count, why));
+        for (size_t j = 0; j < count; j++)
+            if (!entries[j].is_dir) RQ_TRY(look_at_file(c, t, f, dir, entries[j].name, why));
+    }
+    return RQ_OK;
+}
+
+/* --- who refers to what ----------------------------------------------------------------------- */
+
+/* A folder's store files, or while the region is in use the manifest's. */
+static rq_err read_family(cleaning *c, const rq__manifest *m, const char *dir, rq_slice family,
+                          rq_arena *a, rq_error *why)
+{
+    rq_vfs *vfs = c->engine->env.vfs;
+    const rq__manifest_family *f = m->in_use ? rq__manifest_family_of(m, family) : NULL;
+    for (size_t i = 0; f != NULL && i < f->file_count; i++) {
+        const char *name = rq_arena_cstr(a, f->files[i]);
+        if (name == NULL) return no_memory(why);
+        RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, name, &c->refs, why));
+    }
+    if (m->in_use) return RQ_OK;
+    rq_dir_entry *entries;
+    size_t count;
+    RQ_TRY(list_dir(vfs, dir, a, &entries, &count, why));
+    for (size_t i = 0; i < count; i++)
+        if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
+            RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, entries[i].name, &c->refs, why));
+    return RQ_OK;
+}
+
+static rq_err read_manifest(cleaning *c, const char *region, rq_arena *a, rq__manifest *m,
+                            uint64_t *generation, rq_error *why)
+{
+    rq_error own = {0};
+    *m = (rq__manifest){0};
+    *generation = 0;
+    rq_err rc = strlen(region) > RQ_ENCODED_NAME_LEN
+                    ? RQ_E_NOT_FOUND
+                    : rq__manifest_read(c->engine->env.vfs, region, a, m, generation, &own);
+    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+/* *ret_changed: the region did meanwhile, what was read is not all. */
+static rq_err read_region(cleaning *c, const rq_table_schema *t, const char *table_dir,
+                          const char *region, bool *ret_changed, rq_error *why)
+{
+    rq_arena a = {0};
+    rq__manifest m, then;
+    uint64_t before = 0;
+    uint64_t after = 0;
+    rq_error own = {0};
+    rq_err rc = read_manifest(c, region, &a, &m, &before, &own);
+    for (size_t i = 0; i < t->family_count && rc == RQ_OK; i++) {
+        if (!t->families[i].is_mob) continue;
+        rq_slice family = t->families[i].name;
+        const char *dir = rq_arena_printf(&a, "%s/%s/%.*s", table_dir, region, (int)family.len,
+                                          (const char *)family.ptr);
+        rc = dir == NULL ? no_memory(&own) : read_family(c, &m, dir, family, &a, &own);
+    }
+    rq_err again = read_manifest(c, region, &a, &then, &after, why);
+    rq_arena_clear(&a);
+    *ret_changed = again == RQ_OK && before != after;
+    if (again != RQ_OK || *ret_changed) return again;
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+static rq_err read_table(cleaning *c, const rq_table_schema *t, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    const char *dir =
+        rq_arena_printf(&c->arena, "data/%.*s/%.*s", (int)t->ns.len, (const char *)t->ns.ptr,
+                        (int)t->qualifier.len, (const char *)t->qualifier.ptr);
+    RQ_TRY(list_dir(c->engine->env.vfs, dir, &c->arena, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        if (!entries[i].is_dir || entries[i].name[0] == '.') continue;
+        bool changed = true;
+        for (int tries = 0; changed; tries++) {
+            if (tries == TRIES_MAX)
+                return rq_fail(why, RQ_E_STATE, "region %s changes all the time", entries[i].name);
+            RQ_TRY(read_region(c, t, dir, entries[i].name, &changed, why));
+        }
+    }
+    return RQ_OK;
+}
+
+static bool has_mob(const rq_table_schema *t)
+{
+    for (size_t i = 0; i < t->family_count; i++)
+        if (t->families[i].is_mob) return true;
+    return false;
+}
+
+/* --- the round -------------------------------------------------------------------------------- */
+
+static rq_err archive_unreferenced(cleaning *c, size_t *ret_archived, rq_error *why)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        const candidate *one = &c->list[i];
+        if (!one->expired && rq_mob_refs_has(&c->refs, one->table, rq_slice_cstr(one->name)))
+            continue;
+        RQ_TRY(archive_one(c->engine->env.vfs, one->dir, one->name, why));
+        ++*ret_archived;
+    }
+    return RQ_OK;
+}
+
+rq_err rq_mob_clean(rq_engine *e, const rq_mob_cleaning *what, size_t *ret_archived, rq_error *why)
+{
+    cleaning c = {.engine = e, .what = what};
+    rq_err rc = RQ_OK;
+    *ret_archived = 0;
+    for (size_t i = 0; i < what->table_count && rc == RQ_OK; i++)
+        if (has_mob(what->tables[i])) rc = list_candidates(&c, what->tables[i], why);
+    for (size_t i = 0; i < what->table_count && rc == RQ_OK && c.count > 0; i++)
+        if (has_mob(what->tables[i])) rc = read_table(&c, what->tables[i], why);
+    if (rc == RQ_OK) rc = archive_unreferenced(&c, ret_archived, why);
+    rq_mob_refs_clear(&c.refs);
+    rq_arena_clear(&c.arena);
+    free(c.list);
+    return rc;
+}
