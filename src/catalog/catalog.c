@@ -320,6 +320,8 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     c->cleaner.interval_ms = setting(c, RQ_SET_CLEANER_INTERVAL, 600000);
     c->janitor.interval_ms = setting(c, RQ_SET_JANITOR_INTERVAL, 300000);
     c->cleaner.ttl_ms = setting(c, RQ_SET_ARCHIVE_TTL, 300000);
+    c->mob_cleaner.interval_ms = 1000 * setting(c, RQ_SET_MOB_CLEANER, 86400);
+    c->mob_compactor.interval_ms = 1000 * setting(c, RQ_SET_MOB_CHORE, 604800);
     for (int i = 0; i < RQ_SWITCH_COUNT; i++)
         atomic_init(&c->switches[i], true);
     rq_err rc = copy_names(c, options);
@@ -333,6 +335,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     rq__procedures_resume(c);
     rq__cleaner_start(c);
     rq__janitor_start(c);
+    rq__mob_chores_start(c);
     *ret = c;
     return RQ_OK;
 }

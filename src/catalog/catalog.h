@@ -275,6 +275,13 @@ rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_u
  * it succeeds. RQ_E_UNKNOWN_REGION; RQ_E_DO_NOT_RETRY when it is not in that state. Any thread. */
 RQ_NODISCARD
 rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why);
+/* Blocking: MOB files that nobody refers to go to the archive (region/mob_cleaner.h). */
+RQ_NODISCARD
+rq_err rq_catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why);
+/* Asks for a compaction with MOB files of the open regions' MOB families: of one table
+ * (table.len > 0) and family (family.len > 0), or of all. */
+RQ_NODISCARD
+rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq_error *why);
 /* A round of the archive's cleaner; *ret_ran false when it is switched off or at work already.
  * Blocking. */
 RQ_NODISCARD

@@ -33,6 +33,14 @@ typedef struct rq__janitor {
     _Atomic uint64_t cleaned; /* regions, since the start */
 } rq__janitor;
 
+/* mob_chores.c */
+typedef struct rq__mob_chore {
+    rq_catalog *catalog;
+    rq_timer timer;
+    rq_task task;
+    int64_t interval_ms;
+} rq__mob_chore;
+
 struct rq_catalog {
     rq_engine *engine;
     const rq_env *env;
@@ -49,6 +57,7 @@ struct rq_catalog {
     rq__procedures procedures;
     rq__cleaner cleaner;
     rq__janitor janitor;
+    rq__mob_chore mob_cleaner, mob_compactor;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
     _Atomic bool stopping;
@@ -117,6 +126,9 @@ void rq__cleaner_clear(rq_catalog *c);
 
 /* --- janitor.c -------------------------------------------------------------------------------- */
 void rq__janitor_start(rq_catalog *c);
+
+/* --- mob_chores.c ----------------------------------------------------------------------------- */
+void rq__mob_chores_start(rq_catalog *c);
 
 /* --- switches.c ------------------------------------------------------------------------------- */
 RQ_NODISCARD

@@ -11,6 +11,7 @@
 
 #include "catalog/descriptor.h"
 #include "catalog/tableinfo.h"
+#include "region/mob_cleaner.h"
 
 #define REOPEN_AT_ONCE 16
 
@@ -209,5 +210,7 @@ rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
     for (size_t i = 0; i < count && rc == RQ_OK && !enabled; i++)
         rc = remove_families(c, p, &infos[i], why);
     if (rc == RQ_OK && (p->fewer_replicas || p->resumed)) rc = remove_excess_replicas(c, p, why);
+    for (size_t i = 0; i < p->removed_family_count && rc == RQ_OK; i++)
+        rc = rq_mob_archive(c->engine, p->table, p->removed_families[i], NULL, 0, why);
     return rc;
 }

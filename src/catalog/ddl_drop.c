@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "catalog/tableinfo.h"
+#include "region/mob_cleaner.h"
 
 /* HBASE: HMaster.checkTableModifiable. */
 static rq_err check_modifiable(rq_catalog *c, rq__proc *p, rq__table_node **ret, rq_error *why)
@@ -58,6 +59,7 @@ rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__destroy_regions(c, p->old_regions, p->old_region_count, why));
+    RQ_TRY(rq_mob_archive(c->engine, p->table, (rq_slice){0}, NULL, 0, why));
     rq_arena a;
     rq_arena_init(&a);
     char *dir = rq__table_dir(&a, p->ns, p->qualifier);
@@ -151,7 +153,8 @@ rq_err rq__truncate_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__truncate_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    return rq__destroy_regions(c, p->old_regions, p->old_region_count, why);
+    RQ_TRY(rq__destroy_regions(c, p->old_regions, p->old_region_count, why));
+    return rq_mob_archive(c->engine, p->table, (rq_slice){0}, p->regions, p->region_count, why);
 }
 
 rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)

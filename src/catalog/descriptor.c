@@ -363,9 +363,6 @@ static rq_err check_served(const rq_table_schema *s, rq_error *why)
             return rq_fail(why, RQ_E_DO_NOT_RETRY,
                            "the store file tracker %.*s is not supported, DEFAULT and FILE are",
                            shown(t), (const char *)t.ptr);
-        const rq_attribute *mob = rq_attributes_find(&s->families[i].attributes, "IS_MOB");
-        if (mob != NULL && one_of(mob->value, (const char *const[]){"true"}, 1))
-            return rq_fail(why, RQ_E_DO_NOT_RETRY, "IS_MOB families are not supported");
     }
     return RQ_OK;
 }

@@ -239,6 +239,7 @@ static rq_err listen_rpc(rq_server *s, const rq_server_options *o, uint16_t port
     services[count++] = rq_meta_service_methods(s->catalog);
     if (master) {
         services[count++] = rq_master_service_methods(s->admin);
+        services[count++] = rq_master_admin_service_methods(s->admin);
     } else {
         services[count++] = rq_client_service_methods(s->client);
         services[count++] = rq_admin_service_methods(s->admin);

@@ -30,5 +30,7 @@ void rq_admin_services_free(rq_admin_services *s);
  * server's. Valid as long as the services. */
 rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
+/* What of AdminService the master has (admin_mob.c). */
+rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);
 
 #endif

@@ -10,6 +10,11 @@
 #define ATTRIBUTE_RETURN_RESULTS "_rr_"
 #define ATTRIBUTE_RAW "_raw_"
 #define ATTRIBUTE_ISOLATION "_isolationlevel_"
+/* HBASE: MobConstants. */
+#define ATTRIBUTE_MOB_RAW "hbase.mob.scan.raw"
+#define ATTRIBUTE_MOB_REFS_ONLY "hbase.mob.scan.ref.only"
+#define ATTRIBUTE_MOB_CACHE "hbase.mob.cache.blocks"
+#define ATTRIBUTE_MOB_EMPTY "empty.value.on.mobcell.miss"
 
 static const Pb__NameBytesPair *find_attribute(Pb__NameBytesPair *const *list, size_t count,
                                                const char *name)
@@ -184,6 +189,18 @@ static bool is_read_uncommitted(Pb__NameBytesPair *const *attributes, size_t cou
     return a != NULL && a->has_value && a->value.len == 1 && a->value.data[0] == 2;
 }
 
+static void decode_mob(Pb__NameBytesPair *const *list, size_t count, rq_scan *ret)
+{
+    if (count == 0) return;
+    ret->mob_raw = attribute_is_true(find_attribute(list, count, ATTRIBUTE_MOB_RAW), false);
+    ret->mob_refs_only =
+        attribute_is_true(find_attribute(list, count, ATTRIBUTE_MOB_REFS_ONLY), false);
+    ret->mob_cache_blocks =
+        attribute_is_true(find_attribute(list, count, ATTRIBUTE_MOB_CACHE), false);
+    ret->mob_empty_on_miss =
+        attribute_is_true(find_attribute(list, count, ATTRIBUTE_MOB_EMPTY), false);
+}
+
 static rq_err decode_versions(bool has, uint32_t versions, int32_t *ret, rq_error *why)
 {
     *ret = has ? (int32_t)versions : 1;
@@ -211,6 +228,7 @@ rq_err rq__decode_get(const Pb__Get *g, const rq_region *region, rq_arena *arena
         .store_limit = g->has_store_limit ? (int32_t)g->store_limit : -1,
         .store_offset = g->has_store_offset ? (int32_t)g->store_offset : 0,
     };
+    decode_mob(g->attribute, g->n_attribute, ret);
     RQ_TRY(decode_versions(g->has_max_versions, g->max_versions, &ret->max_versions, why));
     if (g->time_range != NULL) RQ_TRY(decode_time_range(g->time_range, &ret->time_range, why));
     RQ_TRY(decode_columns(g->column, g->n_column, arena, false, ret));
@@ -250,6 +268,7 @@ rq_err rq__decode_scan(const Pb__Scan *s, const rq_region *region, rq_arena *are
         .need_cursor = s->has_need_cursor_result && s->need_cursor_result,
         .query_metrics = s->has_query_metrics_enabled && s->query_metrics_enabled,
     };
+    decode_mob(s->attribute, s->n_attribute, ret);
     RQ_TRY(copy_row(&s->start_row, s->has_start_row, arena, &ret->start_row));
     RQ_TRY(copy_row(&s->stop_row, s->has_stop_row, arena, &ret->stop_row));
     if (ret->start_row.len > RQ_ROW_LEN_MAX) return check_row(ret->start_row, why);

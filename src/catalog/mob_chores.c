@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is done for MOB families from time to time: files nobody refers to are archived
+ * (region/mob_cleaner.h), and MOB files are compacted, so that what was deleted or replaced goes
+ * from them. HBASE: MobFileCleanerChore, MobFileCompactionChore.
+ */
+#include "catalog/catalog_priv.h"
+#include "region/mob_cleaner.h"
+
+/* A region that is split, merged or deleted while a round reads it makes the round begin anew. */
+#define ROUNDS_MAX 3
+
+/* References on all tables' schemas, in the arena. */
+static rq_err all_schemas(rq_catalog *c, rq_arena *a, rq_table_schema ***ret, size_t *ret_count)
+{
+    rq_epoch_member pin;
+    rq_epoch_pin(c->env->epoch, &pin);
+    const rq__view *v = rq__views_now(&c->views);
+    rq_table_schema **list = rq_arena_calloc(a, v->table_count + 1, sizeof *list);
+    for (size_t i = 0; list != NULL && i < v->table_count; i++)
+        if (v->tables[i]->schema != NULL)
+            list[(*ret_count)++] = rq_table_schema_ref(v->tables[i]->schema);
+    rq_epoch_unpin(c->env->epoch, &pin);
+    *ret = list;
+    return list == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err clean(rq_catalog *c, size_t *ret_archived, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_table_schema **list;
+    size_t count = 0;
+    rq_err rc = all_schemas(c, &a, &list, &count);
+    rq_mob_cleaning what = {
+        .tables = list,
+        .table_count = count,
+        .min_age_ms = c->config == NULL ? 3600000 : rq_config_int(c->config, RQ_SET_MOB_MIN_AGE),
+        .now_ms = c->env->executor->now_ms(c->env->executor),
+    };
+    if (rc == RQ_OK) rc = rq_mob_clean(c->engine, &what, ret_archived, why);
+    for (size_t i = 0; i < count; i++)
+        rq_table_schema_unref(list[i]);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq_catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why)
+{
+    rq_error own;
+    rq_err rc = RQ_E_STATE;
+    *ret_archived = 0;
+    for (int round = 0; round < ROUNDS_MAX && rc != RQ_OK; round++) {
+        size_t archived = 0;
+        own = (rq_error){0};
+        rc = clean(c, &archived, &own);
+        *ret_archived += archived;
+    }
+    if (*ret_archived > 0)
+        rq_log_info(c->env->log, "catalog", "%zu MOB files moved to archive/", *ret_archived);
+    return rc == RQ_OK ? RQ_OK
+                       : rq_fail(why, rc, "%s", own.code == RQ_OK ? rq_err_text(rc) : own.message);
+}
+
+/* --- compaction ------------------------------------------------------------------------------- */
+
+static rq_err compact_region(rq_region *r, const rq_table_schema *t, rq_slice family, rq_error *why)
+{
+    for (size_t i = 0; i < t->family_count; i++) {
+        const rq_family_schema *f = &t->families[i];
+        if (!f->is_mob || (family.len > 0 && !rq_slice_eq(f->name, family))) continue;
+        RQ_TRY(rq_region_compact(r, f->name, true, why));
+    }
+    return RQ_OK;
+}
+
+rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_region **list;
+    size_t count = 0;
+    rq_err rc = rq_engine_regions(c->engine, &a, &list, &count);
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        rq_table_schema *t = rq_region_schema(list[i]);
+        rq_error own = {0};
+        /* One that is closing is compacted another time. */
+        if ((table.len == 0 || rq_slice_eq(t->name, table)) && !rq_region_is_closing(list[i]) &&
+            compact_region(list[i], t, family, &own) != RQ_OK)
+            rq_log_info(c->env->log, "catalog", "MOB files of %s are not compacted: %s",
+                        rq_region_get_info(list[i])->encoded, own.message);
+        rq_table_schema_unref(t);
+    }
+    for (size_t i = 0; i < count; i++)
+        rq_region_unref(list[i]);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
+/* --- on their own ----------------------------------------------------------------------------- */
+
+static void arm(rq__mob_chore *chore)
+{
+    rq_catalog *c = chore->catalog;
+    rq_executor *ex = c->env->executor;
+    if (chore->interval_ms > 0)
+        ex->timer_arm(ex, &chore->timer, c->procedures.lane,
+                      (uint64_t)chore->interval_ms * 1000000);
+}
+
+static void arm_cleaner(rq_catalog *c)
+{
+    arm(&c->mob_cleaner);
+}
+
+static void arm_compactor(rq_catalog *c)
+{
+    arm(&c->mob_compactor);
+}
+
+static void run_cleaner(rq_task *task)
+{
+    rq_catalog *c = RQ_CONTAINER_OF(task, rq__mob_chore, task)->catalog;
+    size_t archived;
+    rq_error why = {0};
+    if (rq_catalog_clean_mob(c, &archived, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "MOB files nobody refers to stay: %s", why.message);
+    rq__procedures_task_end(c, arm_cleaner);
+}
+
+static void run_compactor(rq_task *task)
+{
+    rq_catalog *c = RQ_CONTAINER_OF(task, rq__mob_chore, task)->catalog;
+    rq_error why = {0};
+    if (rq_catalog_compact_mob(c, (rq_slice){0}, (rq_slice){0}, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "MOB files are not compacted: %s", why.message);
+    rq__procedures_task_end(c, arm_compactor);
+}
+
+static void due(rq_task *task)
+{
+    rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
+    rq__mob_chore *chore = RQ_CONTAINER_OF(timer, rq__mob_chore, timer);
+    rq_catalog *c = chore->catalog;
+    if (!rq__procedures_task_begin(c)) return;
+    chore->task = (rq_task){.run = chore == &c->mob_cleaner ? run_cleaner : run_compactor};
+    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &chore->task);
+}
+
+void rq__mob_chores_start(rq_catalog *c)
+{
+    rq__mob_chore *chores[] = {&c->mob_cleaner, &c->mob_compactor};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(chores); i++) {
+        chores[i]->catalog = c;
+        chores[i]->timer.task.run = due;
+        arm(chores[i]);
+    }
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * AdminService as the master has it: a compaction "of type MOB", and whether one is running, is
+ * asked of the master under the name of a region that is not one (store/mob.h). HBASE:
+ * HBaseAdmin.majorCompact(…, CompactType.MOB), MasterRpcServices.compactRegion and getRegionInfo.
+ * HBase 2.6 itself answers the first with NotServingRegionException since HBASE-23571.
+ */
+#include "service/admin_priv.h"
+#include "service/messages.h"
+
+#include "proto/admin.pb-c.h"
+#include "store/mob.h"
+
+/* The table whose MOB region is meant; false: some other region is. */
+static bool is_mob_region(const Pb__RegionSpecifier *spec, rq_slice *ret_table)
+{
+    rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
+    rq_slice table = name;
+    rq_buf own = {0};
+    char encoded[RQ_MD5_HEX_LEN + 1];
+    for (table.len = 0; table.len < name.len && name.ptr[table.len] != ',';)
+        table.len++;
+    bool is = spec->type == PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME &&
+              rq_mob_region_name(table, &own, encoded) == RQ_OK &&
+              rq_slice_eq(name, rq_buf_slice(&own));
+    rq_buf_clear(&own);
+    *ret_table = table;
+    return is;
+}
+
+static rq_err not_online(const Pb__RegionSpecifier *spec, rq_error *why)
+{
+    char name[600];
+    rq_bytes_to_string(rq_slice_of(spec->value.data, spec->value.len), name, sizeof name);
+    return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is not online on the master", name);
+}
+
+static void compact_region(void *ctx, rq_call *call)
+{
+    const rq_admin_services *s = ctx;
+    const Pb__CompactRegionRequest *request = (const Pb__CompactRegionRequest *)call->param;
+    Pb__CompactRegionResponse response = PB__COMPACT_REGION_RESPONSE__INIT;
+    rq_error why = {.code = RQ_OK};
+    rq_slice table;
+    rq_slice family = {0};
+    if (request->has_family) family = rq_slice_of(request->family.data, request->family.len);
+    rq_err rc = is_mob_region(request->region, &table)
+                    ? rq_catalog_compact_mob(s->catalog, table, family, &why)
+                    : not_online(request->region, &why);
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &why);
+    else
+        rq_call_reply(call, &response.base);
+}
+
+/* MAJOR while any region of the table is being compacted so. */
+static rq_err compaction_state(const rq_admin_services *s, rq_slice table, rq_arena *arena,
+                               int *ret)
+{
+    rq_region **list;
+    size_t count;
+    *ret = 0;
+    RQ_TRY(rq_engine_regions(s->engine, arena, &list, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (rq_slice_eq(rq_region_get_info(list[i])->table, table) &&
+            rq_region_compaction_state(list[i]) >= 2)
+            *ret = 2;
+        rq_region_unref(list[i]);
+    }
+    return RQ_OK;
+}
+
+static rq_err reply_mob_region(const rq_admin_services *s, rq_call *call, rq_slice table)
+{
+    const Pb__GetRegionInfoRequest *request = (const Pb__GetRegionInfoRequest *)call->param;
+    Pb__GetRegionInfoResponse response = PB__GET_REGION_INFO_RESPONSE__INIT;
+    rq_region_info info;
+    rq_slice ns, qualifier;
+    int state;
+    if (!rq_mob_table_parts(table, &ns, &qualifier)) return RQ_E_INVALID;
+    RQ_TRY(rq_region_info_make(&call->arena, ns, qualifier, RQ_SLICE_LIT(".mob"), (rq_slice){0}, 0,
+                               0, &info));
+    response.region_info = rq__region_info_message(&call->arena, &info);
+    if (response.region_info == NULL) return RQ_E_NO_MEMORY;
+    if (request->has_compaction_state && request->compaction_state) {
+        RQ_TRY(compaction_state(s, table, &call->arena, &state));
+        response.has_compaction_state = 1;
+        response.compaction_state = (Pb__GetRegionInfoResponse__CompactionState)state;
+    }
+    rq_call_reply(call, &response.base);
+    return RQ_OK;
+}
+
+static void get_region_info(void *ctx, rq_call *call)
+{
+    const Pb__GetRegionInfoRequest *request = (const Pb__GetRegionInfoRequest *)call->param;
+    rq_error why = {.code = RQ_OK};
+    rq_slice table;
+    rq_err rc = is_mob_region(request->region, &table) ? reply_mob_region(ctx, call, table)
+                                                       : not_online(request->region, &why);
+    if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
+}
+
+static const rq_rpc_method methods[] = {
+    {"GetRegionInfo", &pb__get_region_info_request__descriptor, get_region_info},
+    {"CompactRegion", &pb__compact_region_request__descriptor, compact_region},
+};
+
+rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s)
+{
+    return (rq_rpc_service){.name = "AdminService",
+                            .methods = methods,
+                            .method_count = RQ_ARRAY_LEN(methods),
+                            .ctx = s};
+}
