@@ -13,6 +13,7 @@
  * was noted is forgotten with the server: after a restart the time begins anew.
  */
 #include "catalog/catalog_priv.h"
+#include "store/mob.h"
 
 #include <stdlib.h>
 
@@ -104,14 +105,14 @@ static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool
         if (equals != NULL) *equals = '\0';
         bool in_default = strcmp(parts[PART_NS], "default") == 0;
         const char *path = rq_arena_printf(
-            &a, "data/%s/%s/%s/%s/%s%s%s=%s-%s", equals == NULL ? "default" : ns,
+            &a, RQ_MOB_DIR "/data/%s/%s/%s/%s/%s%s%s=%s-%s", equals == NULL ? "default" : ns,
             equals == NULL ? table : equals + 1, region, parts[PART_FAMILY],
             in_default ? "" : parts[PART_NS], in_default ? "" : "=", parts[PART_TABLE],
             parts[PART_REGION], parts[PART_LINKS] + sizeof LINKS - 1);
         if (path == NULL)
             rc = RQ_E_NO_MEMORY;
-        else
-            *ret = is_there(v, path);
+        else /* of a store file, or of a MOB file */
+            *ret = is_there(v, path + sizeof RQ_MOB_DIR) || is_there(v, path);
     }
     rq_arena_clear(&a);
     return rc;

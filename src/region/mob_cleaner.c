@@ -3,6 +3,7 @@
 #include "region/mob_cleaner.h"
 
 #include "region/engine_priv.h"
+#include "region/filelist.h"
 #include "store/mob_files.h"
 
 #include <stdlib.h>
@@ -27,11 +28,20 @@ static rq_err list_dir(rq_vfs *vfs, const char *dir, rq_arena *a, rq_dir_entry *
 
 /* --- archiving -------------------------------------------------------------------------------- */
 
+/* A link's name: a clone has them for HBase's bookkeeping, nothing is read through them. */
+static bool is_link(const char *name)
+{
+    return strchr(name, '=') != NULL;
+}
+
 static rq_err archive_one(rq_vfs *vfs, const char *dir, const char *name, rq_error *why)
 {
     rq_arena a = {0};
+    const char *from = rq_arena_printf(&a, "%s/%s", dir, name);
     const char *to = rq_arena_printf(&a, "archive%s", dir + sizeof RQ_MOB_DIR - 1);
-    rq_err rc = to == NULL ? no_memory(why) : rq__archive_move(vfs, dir, to, name, why);
+    rq_err rc = from == NULL || to == NULL ? no_memory(why)
+                : is_link(name)            ? rq_vfs_remove(vfs, from, why)
+                                           : rq__archive_move(vfs, dir, to, name, why);
     rq_arena_clear(&a);
     return rc;
 }
@@ -133,8 +143,7 @@ static rq_err look_at_file(cleaning *c, const rq_table_schema *t, const rq_famil
                            const char *dir, const char *name, rq_error *why)
 {
     candidate one = {t->name, dir, name, is_expired(c, f, name)};
-    /* A link's name: of a clone, for HBase's bookkeeping. It is no file of this table's. */
-    if (strchr(name, '=') != NULL || name[0] == '.') return RQ_OK;
+    if (is_link(name) || name[0] == '.') return RQ_OK;
     const char *path = rq_arena_printf(&c->arena, "%s/%s", dir, name);
     if (path == NULL) return no_memory(why);
     rq_stat st;
@@ -165,24 +174,44 @@ static rq_err list_candidates(cleaning *c, const rq_table_schema *t, rq_error *w
 
 /* --- who refers to what ----------------------------------------------------------------------- */
 
-/* A folder's store files, or while the region is in use the manifest's. */
-static rq_err read_family(cleaning *c, const rq__manifest *m, const char *dir, rq_slice family,
-                          rq_arena *a, rq_error *why)
+/* A folder's store files, or what stands for the folder (region/filelist.h). */
+static rq_err read_folder(cleaning *c, const rq_table_schema *t, const rq_family_schema *schema,
+                          const char *dir, rq_arena *a, rq_error *why)
 {
     rq_vfs *vfs = c->engine->env.vfs;
-    const rq__manifest_family *f = m->in_use ? rq__manifest_family_of(m, family) : NULL;
-    for (size_t i = 0; f != NULL && i < f->file_count; i++) {
-        const char *name = rq_arena_cstr(a, f->files[i]);
-        if (name == NULL) return no_memory(why);
-        RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, name, &c->refs, why));
+    rq__filelist list = {0};
+    if (rq__filelist_wanted(t, schema)) {
+        rq_error own = {0};
+        rq_err rc = rq__filelist_read(vfs, dir, a, &list, &own);
+        for (size_t i = 0; rc == RQ_OK && i < list.count; i++) {
+            const char *name = rq_arena_cstr(a, list.files[i].name);
+            if (name == NULL) return no_memory(why);
+            RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, name, &c->refs, why));
+        }
+        if (rc != RQ_E_NOT_FOUND) return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
     }
-    if (m->in_use) return RQ_OK;
     rq_dir_entry *entries;
     size_t count;
     RQ_TRY(list_dir(vfs, dir, a, &entries, &count, why));
     for (size_t i = 0; i < count; i++)
         if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
             RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, entries[i].name, &c->refs, why));
+    return RQ_OK;
+}
+
+/* While the region is in use its manifest alone counts. */
+static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_schema *t,
+                          const rq_family_schema *schema, const char *dir, rq_arena *a,
+                          rq_error *why)
+{
+    rq_vfs *vfs = c->engine->env.vfs;
+    if (!m->in_use) return read_folder(c, t, schema, dir, a, why);
+    const rq__manifest_family *f = rq__manifest_family_of(m, schema->name);
+    for (size_t i = 0; f != NULL && i < f->file_count; i++) {
+        const char *name = rq_arena_cstr(a, f->files[i]);
+        if (name == NULL) return no_memory(why);
+        RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, name, &c->refs, why));
+    }
     return RQ_OK;
 }
 
@@ -213,7 +242,7 @@ static rq_err read_region(cleaning *c, const rq_table_schema *t, const char *tab
         rq_slice family = t->families[i].name;
         const char *dir = rq_arena_printf(&a, "%s/%s/%.*s", table_dir, region, (int)family.len,
                                           (const char *)family.ptr);
-        rc = dir == NULL ? no_memory(&own) : read_family(c, &m, dir, family, &a, &own);
+        rc = dir == NULL ? no_memory(&own) : read_family(c, &m, t, &t->families[i], dir, &a, &own);
     }
     rq_err again = read_manifest(c, region, &a, &then, &after, why);
     rq_arena_clear(&a);
