@@ -49,7 +49,7 @@ typedef struct rq_family_schema {
     bool cache_index_on_write, cache_blooms_on_write, evict_on_close, prefetch_on_open;
     bool is_mob;            /* IS_MOB */
     uint64_t mob_threshold; /* MOB_THRESHOLD: larger values go to MOB files */
-    int32_t scope; /* REPLICATION_SCOPE: 0 local, 1 global */
+    int32_t scope;          /* REPLICATION_SCOPE: 0 local, 1 global */
     rq_block_encoding encoding;
     uint32_t bloom_prefix_len; /* RowPrefixBloomFilter.prefix_length; 0: none, or none possible */
 } rq_family_schema;
