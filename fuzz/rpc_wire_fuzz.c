@@ -8,7 +8,7 @@
  * rest is what the client sends. When bit 7 is set, the rest is one request's frame without its
  * length.
  */
-#include "memory_loop.h"
+#include "../tests/unit/rpc/memory_loop.h"
 
 #include "proto/client.pb-c.h"
 #include "rpc/rpc_priv.h"

@@ -164,8 +164,9 @@ rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier)
     size_t len = ns.len + 1 + qualifier.len;
     uint8_t *p = rq_arena_alloc(a, len);
     if (p == NULL) return (rq_slice){NULL, 0};
-    memcpy(p, ns.ptr, ns.len);
+    /* A damaged record may bring either without bytes. */
+    if (ns.len > 0) memcpy(p, ns.ptr, ns.len);
     p[ns.len] = ':';
-    memcpy(p + ns.len + 1, qualifier.ptr, qualifier.len);
+    if (qualifier.len > 0) memcpy(p + ns.len + 1, qualifier.ptr, qualifier.len);
     return rq_slice_of(p, len);
 }

@@ -254,6 +254,7 @@ static inline bool take_number(rq_cursor *c, size_t *ret)
 static inline bool take_bytes(rq_cursor *c, uint8_t *out, size_t len)
 {
     if (len > rq_cursor_left(c)) return false;
+    if (len == 0) return true; /* then there may be no room at all */
     memcpy(out, c->ptr, len);
     c->ptr += len;
     return true;

@@ -433,17 +433,30 @@ static rq_err enter_region(multi_job *m)
 /* --- single actions
  * ------------------------------------------------------------------------------------- */
 
-static batch *collecting_batch(multi_job *m)
-{
-    if (m->collecting == NULL)
-        m->collecting = batch_new(m, region_action(m)->n_action - m->action_at, false);
-    return m->collecting;
-}
-
 static bool is_read_modify_write(const Pb__MutationProto *m)
 {
     return m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__APPEND ||
            m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT;
+}
+
+/* How many mutations a batch that begins with the present action takes: those up to the next append
+ * or increment, after which it is handed over. */
+static size_t run_length(const multi_job *m)
+{
+    const Pb__RegionAction *ra = region_action(m);
+    size_t count = 0;
+    for (size_t i = m->action_at; i < ra->n_action; i++) {
+        if (ra->action[i]->mutation == NULL) continue;
+        count++;
+        if (is_read_modify_write(ra->action[i]->mutation)) break;
+    }
+    return count;
+}
+
+static batch *collecting_batch(multi_job *m)
+{
+    if (m->collecting == NULL) m->collecting = batch_new(m, run_length(m), false);
+    return m->collecting;
 }
 
 static rq_err collect(multi_job *m, const Pb__Action *action, bool *ret_flush, rq_error *why)
@@ -461,13 +474,14 @@ static rq_err collect(multi_job *m, const Pb__Action *action, bool *ret_flush, r
                                                &nonce, why);
     m->cells = before;
     rq__skip_cells(proto, &m->cells);
-    if (rc != RQ_OK && reads) return rc;
-    /* What spoils puts and deletes leaves the next append or increment alone. */
-    if (reads && m->collecting != NULL && m->collecting->spoilt != RQ_OK) {
-        batch *spoilt = m->collecting;
+    /* What spoils puts and deletes leaves the next append or increment alone; one of those that is
+     * spoilt itself goes nowhere, but what was collected before it does. */
+    if (reads && m->collecting != NULL && (rc != RQ_OK || m->collecting->spoilt != RQ_OK)) {
+        batch *before_it = m->collecting;
         m->collecting = NULL;
-        batch_submit(m, spoilt, false);
+        batch_submit(m, before_it, false);
     }
+    if (rc != RQ_OK && reads) return rc;
     batch *b = collecting_batch(m);
     if (b == NULL) return RQ_E_NO_MEMORY;
     if (rc != RQ_OK && b->spoilt == RQ_OK) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Event loops without sockets, for fuzz targets: one loop on this thread, a listener that accepts
- * nothing, streams that are fed from memory and whose output is kept. It stands in for
+ * Event loops without sockets, for fuzz targets and unit tests: one loop on this thread, a listener
+ * that accepts nothing, streams that are fed from memory and whose output is kept. It stands in for
  * rpc/loop.c at link time; the connections above it do not notice.
  */
-#ifndef RQ_FUZZ_MEMORY_LOOP_H
-#define RQ_FUZZ_MEMORY_LOOP_H
+#ifndef RQ_TESTS_RPC_MEMORY_LOOP_H
+#define RQ_TESTS_RPC_MEMORY_LOOP_H
 
 #include "rpc/loop.h"
 #include "rpc/stream.h"

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ClientService on a simulated catalog, and clients of it; see service_world.h. */
+#include "service_world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void check(bool holds, const char *what)
+{
+    if (holds) return;
+    fprintf(stderr, "service_world: %s\n", what);
+    abort();
+}
+
+/* ---- the world */
+
+/* Tasks and, behind them, what an iteration of a loop ends with; until nothing is left. */
+static void run(rq_loop *loop)
+{
+    service_world *s = RQ_CONTAINER_OF(loop, service_world, loops.loop);
+    rq_sim *sim = s->w.sim;
+    bool worked = true;
+    while (worked) {
+        worked = rq_sim_step(sim);
+        while (rq_sim_step(sim)) {
+        }
+        for (rq_loop_hook *h = loop->hooks; h != NULL; h = h->next)
+            h->run(h, loop);
+        if (rq_sim_step(sim)) worked = true;
+    }
+    loop->now_ns = s->w.env->executor->now_ns(s->w.env->executor);
+    rq_epoch_exit(s->w.env->epoch, &s->section);
+    rq_epoch_collect(s->w.env->epoch);
+    rq_epoch_enter(s->w.env->epoch, &s->section);
+}
+
+static void find_region(service_world *s, const char *table, const char *row, char *ret)
+{
+    const rq_catalog_region *r = NULL;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(s->w.env->epoch, &m);
+    rq_err rc = rq_catalog_locate(s->w.catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, NULL);
+    check(rc == RQ_OK, "a region");
+    memcpy(ret, r->info->encoded, RQ_ENCODED_NAME_LEN + 1);
+    rq_epoch_unpin(s->w.env->epoch, &m);
+}
+
+static void fill(service_world *s)
+{
+    world *w = &s->w;
+    char row[8], value[8];
+    check(world_create(w, "t", "f:VERSIONS=3 g", "m") == RQ_OK, "table t");
+    check(world_create(w, "u",
+                       "f g @coprocessor$1=|org.apache.hadoop.hbase.coprocessor."
+                       "AggregateImplementation|1| @coprocessor$2=|org.apache.hadoop.hbase."
+                       "coprocessor.MultiRowMutationEndpoint|2|",
+                       NULL) == RQ_OK,
+          "table u");
+    for (int i = 0; i < 40; i++) {
+        const char *table = i % 3 == 0 ? "u" : "t";
+        snprintf(row, sizeof row, "%c%d", i % 2 == 0 ? 'a' : 'r', i % 10);
+        rq_put_be64((uint8_t *)value, (uint64_t)i);
+        check(world_put_cell(w, table, row, i % 5 == 0 ? "g" : "f", i % 4 == 0 ? "" : "q",
+                             rq_slice_of(value, sizeof value)) == RQ_OK,
+              "a row");
+        if (i == 30) check(world_table(w, RQ_DDL_FLUSH_TABLE, "t") == RQ_OK, "flush");
+    }
+}
+
+service_world *service_world_new(void)
+{
+    service_world *s = calloc(1, sizeof *s);
+    rq_sim_options options = {.again_percent = 20};
+    rq_error why = {.code = RQ_OK};
+    if (s == NULL) abort();
+    world_init(&s->w, 1, &options);
+    check(world_open(&s->w) == RQ_OK, s->w.why.message);
+    fill(s);
+    find_region(s, "t", "a", s->regions[0]);
+    find_region(s, "t", "z", s->regions[1]);
+    find_region(s, "u", "a", s->regions[2]);
+    check(rq_sim_lane_new(s->w.sim, &s->lane) == RQ_OK, "a lane");
+    memory_loops_init(&s->loops, s->lane, run);
+    rq_client_service_options o = {.env = s->w.env,
+                                   .engine = s->w.engine,
+                                   .catalog = s->w.catalog,
+                                   .config = s->w.config,
+                                   .loops = &s->loops,
+                                   .machine = s->w.env->vfs,
+                                   .data_path = "/rorqual"};
+    check(rq_client_service_new(&o, &s->service, &why) == RQ_OK, why.message);
+    check(rq_rpc_budget_new((size_t)16 << 20, &s->budget) == RQ_OK, "a budget");
+    rq_rpc_service methods = rq_client_service_methods(s->service);
+    rq_rpc_server_options server = {.loops = &s->loops,
+                                    .budget = s->budget,
+                                    .services = &methods,
+                                    .service_count = 1,
+                                    .request_bytes_max = (size_t)4 << 20};
+    check(rq_rpc_server_open(&server, &s->server, &why) == RQ_OK, why.message);
+    rq_epoch_pin(s->w.env->epoch, &s->section);
+    return s;
+}
+
+void service_world_free(service_world *s)
+{
+    run(&s->loops.loop);
+    rq_rpc_server_close(s->server);
+    rq_epoch_unpin(s->w.env->epoch, &s->section);
+    check(rq_rpc_budget_used(s->budget) == 0, "requests' memory was not given back");
+    rq_client_service_free(s->service);
+    rq_rpc_budget_free(s->budget);
+    s->w.env->executor->lane_free(s->w.env->executor, s->lane);
+    world_clear(&s->w);
+    free(s);
+}
+
+/* ---- answers */
+
+static rq_slice delimited(rq_cursor *c)
+{
+    uint64_t len;
+    rq_slice s = {0};
+    check(rq_cursor_varint(c, &len) && rq_cursor_bytes(c, len, &s), "an answer's length");
+    return s;
+}
+
+static void forget_answer(service_client *c)
+{
+    if (c->header != NULL) pb__response_header__free_unpacked(c->header, NULL);
+    c->header = NULL;
+    rq_buf_reset(&c->message);
+    rq_buf_reset(&c->cells);
+}
+
+static void append(rq_buf *b, const void *bytes, size_t len)
+{
+    if (rq_buf_append(b, bytes, len) != RQ_OK) abort();
+}
+
+static void append_delimited(rq_buf *b, rq_slice bytes)
+{
+    uint8_t len[RQ_VARINT_MAX];
+    append(b, len, rq_put_varint(len, bytes.len));
+    append(b, bytes.ptr, bytes.len);
+}
+
+static void take_answer(service_client *c, rq_slice frame)
+{
+    rq_cursor at = rq_cursor_of(frame);
+    rq_slice head = delimited(&at);
+    forget_answer(c);
+    c->header = pb__response_header__unpack(NULL, head.len, head.ptr);
+    check(c->header != NULL && c->header->has_call_id, "a ResponseHeader that is none");
+    c->answers++;
+    if (c->header->exception != NULL) return;
+    rq_slice message = delimited(&at);
+    append(&c->message, message.ptr, message.len);
+    size_t left = rq_cursor_left(&at);
+    check(left == (c->header->cell_block_meta == NULL ? 0 : c->header->cell_block_meta->length),
+          "a cell block's length");
+    append(&c->cells, at.ptr, left);
+    rq_cell cell;
+    rq_err rc;
+    while ((rc = rq_cellblock_next(&at, &cell, NULL)) == RQ_OK) {
+    }
+    check(rc == RQ_E_END, "a cell block that is none");
+}
+
+static void take_answers(service_client *c)
+{
+    rq_buf *out = &c->stream.out;
+    rq_cursor at = rq_cursor_of(rq_buf_slice(out));
+    uint32_t len;
+    rq_slice frame = {0};
+    while (rq_cursor_be32(&at, &len)) {
+        check(rq_cursor_bytes(&at, len, &frame), "half an answer");
+        take_answer(c, frame);
+    }
+    check(rq_cursor_left(&at) == 0, "bytes behind an answer");
+    rq_buf_reset(out);
+    c->stream.events->on_drain(&c->stream);
+}
+
+/* ---- requests */
+
+static void make_header(service_client *c, const char *method, size_t cells, rq_buf *ret)
+{
+    Pb__RequestHeader h = PB__REQUEST_HEADER__INIT;
+    Pb__CellBlockMeta meta = PB__CELL_BLOCK_META__INIT;
+    h.has_call_id = h.has_request_param = 1;
+    h.call_id = c->call_id++;
+    h.request_param = 1;
+    h.method_name = (char *)(uintptr_t)method;
+    meta.has_length = 1;
+    meta.length = (uint32_t)cells;
+    if (cells > 0) h.cell_block_meta = &meta;
+    if (rq_buf_reserve(ret, pb__request_header__get_packed_size(&h)) != RQ_OK) abort();
+    ret->len = pb__request_header__pack(&h, ret->ptr);
+}
+
+/* Until the call's answer is there; time passes where the service waits for it. */
+static void wait_for_answer(service_client *c, unsigned answers)
+{
+    for (int i = 0; i < 200 && c->answers < answers && !c->stream.closing; i++) {
+        take_answers(c);
+        if (c->answers < answers) rq_sim_advance(c->world->w.sim, 50000000);
+        run(c->stream.loop);
+        take_answers(c);
+    }
+    check(c->answers == answers || c->stream.closing, "a call without an answer");
+}
+
+bool service_client_call(service_client *c, const char *method, rq_slice message, rq_slice cells)
+{
+    rq_buf head = {0}, frame = {0};
+    forget_answer(c);
+    make_header(c, method, cells.len, &head);
+    append(&frame, "\0\0\0", 4);
+    append_delimited(&frame, rq_buf_slice(&head));
+    append_delimited(&frame, message);
+    append(&frame, cells.ptr, cells.len);
+    rq_put_be32(frame.ptr, (uint32_t)(frame.len - 4));
+    unsigned answers = c->answers + 1;
+    memory_stream_feed(&c->stream, frame.ptr, frame.len, frame.len);
+    wait_for_answer(c, answers);
+    rq_buf_clear(&head);
+    rq_buf_clear(&frame);
+    return !c->stream.closing;
+}
+
+const char *service_client_exception(const service_client *c)
+{
+    return c->header == NULL || c->header->exception == NULL
+               ? NULL
+               : c->header->exception->exception_class_name;
+}
+
+/* ---- connections */
+
+static const struct {
+    const char *codec;
+    unsigned major, minor; /* 0: a client that tells no version */
+} hellos[] = {
+    {"org.apache.hadoop.hbase.codec.KeyValueCodec", 2, 6},
+    {"org.apache.hadoop.hbase.codec.KeyValueCodecWithTags", 2, 6},
+    {NULL, 2, 6},
+    {"org.apache.hadoop.hbase.codec.KeyValueCodec", 1, 2},
+    {NULL, 0, 0},
+};
+
+static void say_hello(service_client *c, unsigned which)
+{
+    Pb__ConnectionHeader h = PB__CONNECTION_HEADER__INIT;
+    Pb__VersionInfo v = PB__VERSION_INFO__INIT;
+    uint8_t bytes[512] = "HBas\0\x50";
+    v.version = v.url = v.revision = v.user = v.date = v.src_checksum = (char *)(uintptr_t) "x";
+    v.has_version_major = v.has_version_minor = 1;
+    v.version_major = hellos[which].major;
+    v.version_minor = hellos[which].minor;
+    h.service_name = (char *)(uintptr_t) "ClientService";
+    h.cell_block_codec_class = (char *)(uintptr_t)hellos[which].codec;
+    if (hellos[which].major > 0) h.version_info = &v;
+    size_t len = pb__connection_header__pack(&h, bytes + 10);
+    rq_put_be32(bytes + 6, (uint32_t)len);
+    memory_stream_feed(&c->stream, bytes, len + 10, sizeof bytes);
+}
+
+void service_client_open(service_client *c, service_world *w, unsigned hello)
+{
+    *c = (service_client){
+        .world = w,
+        .stream = {.loop = &w->loops.loop, .events = &rq_conn_events, .peer = {"127.0.0.1", 4711}}};
+    check(c->stream.events->on_open(w->server, &c->stream) == RQ_OK, "no connection");
+    say_hello(c, hello);
+}
+
+void service_client_close(service_client *c)
+{
+    c->stream.events->on_close(&c->stream, RQ_OK);
+    run(&c->world->loops.loop);
+    forget_answer(c);
+    rq_buf_clear(&c->message);
+    rq_buf_clear(&c->cells);
+    rq_buf_clear(&c->stream.out);
+}

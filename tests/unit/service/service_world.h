@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ClientService as a whole, for tests and the fuzzer: over a catalog on the simulated environment,
+ * behind connections made of memory (../rpc/memory_loop.h). Everything runs on the caller's thread.
+ *
+ * Two tables with some forty rows, of which a part is in files: t (families f and g, f with three
+ * versions, split at row m) and u (f and g; AggregateService and MultiRowMutationService).
+ *
+ * What must not be stops the process with a message: no answer at all, an answer that a client
+ * could not read, memory of a request that was not given back.
+ */
+#ifndef RQ_TESTS_SERVICE_WORLD_H
+#define RQ_TESTS_SERVICE_WORLD_H
+
+#include "../catalog/world.h"
+#include "../rpc/memory_loop.h"
+
+#include "proto/rpc.pb-c.h"
+#include "rpc/rpc_priv.h"
+#include "service/service.h"
+
+#define SERVICE_REGIONS 3
+
+typedef struct service_world {
+    world w;
+    rq_loops loops;
+    rq_lane *lane;
+    rq_epoch_member section; /* the loop's; open but between two iterations */
+    rq_client_service *service;
+    rq_rpc_budget *budget;
+    rq_rpc_server *server;
+    char regions[SERVICE_REGIONS][RQ_ENCODED_NAME_LEN + 1]; /* t below m, t from m, u */
+} service_world;
+
+service_world *service_world_new(void);
+void service_world_free(service_world *s);
+
+/* What a connection can: codecs with and without tags, none, and clients of other versions. */
+#define SERVICE_HELLOS 5
+
+typedef struct service_client {
+    service_world *world;
+    rq_stream stream;
+    uint32_t call_id;
+    /* The answer to the last call, until the next. */
+    Pb__ResponseHeader *header;
+    rq_buf message;
+    rq_buf cells;
+    unsigned answers;
+} service_client;
+
+void service_client_open(service_client *c, service_world *w, unsigned hello);
+void service_client_close(service_client *c);
+/* Sends the request and lets time pass until it is answered. False: the connection was closed. */
+bool service_client_call(service_client *c, const char *method, rq_slice message, rq_slice cells);
+/* The class of the exception that the last call was answered with; NULL: none. */
+const char *service_client_exception(const service_client *c);
+
+#endif

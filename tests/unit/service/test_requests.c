@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Multi, Scan and checks as no client library sends them, executed: counts that contradict the cell
+ * block, cells in another order, parts that are absent or come twice, positions that are not. */
+#include "service_world.h"
+
+#include "proto/client.pb-c.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+typedef struct fixture {
+    service_world *world;
+    service_client client;
+    rq_arena arena;
+    rq_cellblock cells;
+} fixture;
+
+static int begin(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->world = service_world_new();
+    service_client_open(&f->client, f->world, 0);
+    rq_arena_init(&f->arena);
+    *state = f;
+    return 0;
+}
+
+static int end(void **state)
+{
+    fixture *f = *state;
+    service_client_close(&f->client);
+    service_world_free(f->world);
+    rq_cellblock_clear(&f->cells);
+    rq_arena_clear(&f->arena);
+    free(f);
+    return 0;
+}
+
+/* ---- messages, in the fixture's arena */
+
+static void *made(fixture *f, const ProtobufCMessageDescriptor *type)
+{
+    ProtobufCMessage *m = rq_arena_alloc(&f->arena, type->sizeof_message);
+    assert_non_null(m);
+    protobuf_c_message_init(type, m);
+    return m;
+}
+#define MADE(f, name) made(f, &pb__##name##__descriptor)
+
+static ProtobufCBinaryData bytes(const char *text)
+{
+    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
+}
+
+static Pb__RegionSpecifier *region(fixture *f, size_t which)
+{
+    Pb__RegionSpecifier *r = MADE(f, region_specifier);
+    r->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME;
+    r->value = bytes(f->world->regions[which]);
+    return r;
+}
+
+static const char *send(fixture *f, const char *method, const ProtobufCMessage *m)
+{
+    uint8_t *p = rq_arena_alloc(&f->arena, protobuf_c_message_get_packed_size(m));
+    assert_non_null(p);
+    size_t len = protobuf_c_message_pack(m, p);
+    assert_true(service_client_call(&f->client, method, rq_slice_of(p, len),
+                                    rq_buf_slice(&f->cells.bytes)));
+    rq_cellblock_reset(&f->cells);
+    return service_client_exception(&f->client);
+}
+
+static void add_cell(fixture *f, const char *row, const char *qualifier, const char *value)
+{
+    rq_cell c = {.row = (const uint8_t *)row,
+                 .row_len = (uint16_t)strlen(row),
+                 .family = (const uint8_t *)"f",
+                 .family_len = 1,
+                 .qualifier = (const uint8_t *)qualifier,
+                 .qualifier_len = (uint32_t)strlen(qualifier),
+                 .timestamp = RQ_TIMESTAMP_LATEST,
+                 .type = RQ_TYPE_PUT,
+                 .value = (const uint8_t *)value,
+                 .value_len = (uint32_t)strlen(value)};
+    assert_int_equal(rq_cellblock_append(&f->cells, &c), RQ_OK);
+}
+
+static Pb__Action *action(fixture *f, Pb__RegionAction *ra)
+{
+    Pb__Action *a = MADE(f, action);
+    a->has_index = 1;
+    a->index = (uint32_t)ra->n_action;
+    ra->action[ra->n_action++] = a;
+    return a;
+}
+
+static void add_mutation(fixture *f, Pb__RegionAction *ra, Pb__MutationProto__MutationType type,
+                         const char *row, int32_t count)
+{
+    Pb__MutationProto *m = MADE(f, mutation_proto);
+    m->has_mutate_type = m->has_row = m->has_associated_cell_count = 1;
+    m->mutate_type = type;
+    m->row = bytes(row);
+    m->associated_cell_count = count;
+    action(f, ra)->mutation = m;
+}
+
+static void add_put(fixture *f, Pb__RegionAction *ra, const char *row, int32_t count)
+{
+    add_mutation(f, ra, PB__MUTATION_PROTO__MUTATION_TYPE__PUT, row, count);
+}
+
+static void add_get(fixture *f, Pb__RegionAction *ra, const char *row)
+{
+    Pb__Get *g = MADE(f, get);
+    g->row = bytes(row);
+    action(f, ra)->get = g;
+}
+
+static Pb__RegionAction *on_region(fixture *f, size_t which, size_t actions)
+{
+    Pb__RegionAction *ra = MADE(f, region_action);
+    ra->region = region(f, which);
+    ra->action = rq_arena_calloc(&f->arena, actions, sizeof(Pb__Action *));
+    return ra;
+}
+
+/* The answer, to be freed; NULL: an exception. */
+static Pb__MultiResponse *multi(fixture *f, Pb__RegionAction **list, size_t count)
+{
+    Pb__MultiRequest m = PB__MULTI_REQUEST__INIT;
+    m.regionaction = list;
+    m.n_regionaction = count;
+    if (send(f, "Multi", &m.base) != NULL) return NULL;
+    Pb__MultiResponse *r =
+        pb__multi_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
+    assert_non_null(r);
+    assert_int_equal(r->n_regionactionresult, count);
+    return r;
+}
+
+/* The exception of the action with that index; "" when it has none. */
+static const char *outcome(const Pb__MultiResponse *r, size_t which, uint32_t index)
+{
+    const Pb__RegionActionResult *ra = r->regionactionresult[which];
+    for (size_t i = 0; i < ra->n_resultorexception; i++) {
+        const Pb__ResultOrException *one = ra->resultorexception[i];
+        if (one->index == index) return one->exception == NULL ? "" : one->exception->name;
+    }
+    return "no answer";
+}
+
+static size_t cells_of(fixture *f, const char *row)
+{
+    Pb__GetRequest g = PB__GET_REQUEST__INIT;
+    g.region = region(f, 0);
+    g.get = MADE(f, get);
+    g.get->row = bytes(row);
+    assert_null(send(f, "Get", &g.base));
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&f->client.cells));
+    rq_cell cell;
+    size_t count = 0;
+    while (rq_cellblock_next(&c, &cell, NULL) == RQ_OK)
+        count++;
+    return count;
+}
+
+#define DO_NOT_RETRY "org.apache.hadoop.hbase.DoNotRetryIOException"
+#define WRONG_ROW "org.apache.hadoop.hbase.client.WrongRowIOException"
+
+/* ---- Multi */
+
+static void each_action_takes_its_cells(void **state)
+{
+    fixture *f = *state;
+    Pb__RegionAction *ra = on_region(f, 0, 3);
+    add_put(f, ra, "b1", 2);
+    add_put(f, ra, "b2", 0); /* none: HBase puts nothing and says so */
+    add_put(f, ra, "b3", 1);
+    add_cell(f, "b1", "x", "1");
+    add_cell(f, "b1", "y", "2");
+    add_cell(f, "b3", "x", "3");
+    Pb__MultiResponse *r = multi(f, &ra, 1);
+    assert_non_null(r);
+    pb__multi_response__free_unpacked(r, NULL);
+    assert_int_equal(cells_of(f, "b1"), 2);
+    assert_int_equal(cells_of(f, "b3"), 1);
+}
+
+static void more_cells_than_are_announced_harm_nobody(void **state)
+{
+    fixture *f = *state;
+    Pb__RegionAction *ra = on_region(f, 0, 1);
+    add_put(f, ra, "b1", 1);
+    add_cell(f, "b1", "x", "1");
+    add_cell(f, "b1", "y", "2");
+    Pb__MultiResponse *r = multi(f, &ra, 1);
+    assert_string_equal(outcome(r, 0, 0), "");
+    pb__multi_response__free_unpacked(r, NULL);
+    assert_int_equal(cells_of(f, "b1"), 1);
+}
+
+static void fewer_cells_than_announced_fail_their_action(void **state)
+{
+    fixture *f = *state;
+    for (int32_t announced = 2; announced > 0; announced = announced == 2 ? INT32_MAX : -1) {
+        Pb__RegionAction *ra = on_region(f, 0, 2);
+        add_put(f, ra, "c1", announced);
+        add_get(f, ra, "a0");
+        add_cell(f, "c1", "x", "1");
+        Pb__MultiResponse *r = multi(f, &ra, 1);
+        assert_string_equal(outcome(r, 0, 0), DO_NOT_RETRY);
+        assert_string_equal(outcome(r, 0, 1), "");
+        pb__multi_response__free_unpacked(r, NULL);
+        assert_int_equal(cells_of(f, "c1"), 0);
+    }
+}
+
+static void cells_in_another_order_spoil_only_their_region(void **state)
+{
+    fixture *f = *state;
+    Pb__RegionAction *list[] = {on_region(f, 0, 2), on_region(f, 1, 1)};
+    add_put(f, list[0], "c1", 1);
+    add_put(f, list[0], "c2", 1);
+    add_put(f, list[1], "x1", 1);
+    add_cell(f, "c2", "x", "1");
+    add_cell(f, "c1", "x", "1");
+    add_cell(f, "x1", "x", "1");
+    Pb__MultiResponse *r = multi(f, list, 2);
+    assert_string_equal(outcome(r, 0, 0), WRONG_ROW);
+    assert_string_equal(outcome(r, 0, 1), WRONG_ROW);
+    assert_string_equal(outcome(r, 1, 0), "");
+    pb__multi_response__free_unpacked(r, NULL);
+    assert_int_equal(cells_of(f, "c1") + cells_of(f, "c2"), 0);
+}
+
+static void a_region_that_is_not_here_leaves_the_others_their_cells(void **state)
+{
+    fixture *f = *state;
+    Pb__RegionAction *list[] = {on_region(f, 0, 1), on_region(f, 0, 1)};
+    list[0]->region->value = bytes("0123456789abcdef0123456789abcdef");
+    add_put(f, list[0], "c1", 1);
+    add_put(f, list[1], "c2", 1);
+    add_cell(f, "c1", "x", "1");
+    add_cell(f, "c2", "x", "1");
+    Pb__MultiResponse *r = multi(f, list, 2);
+    assert_non_null(r->regionactionresult[0]->exception);
+    assert_string_equal(outcome(r, 1, 0), "");
+    pb__multi_response__free_unpacked(r, NULL);
+    assert_int_equal(cells_of(f, "c2"), 1);
+}
+
+static void an_action_of_nothing_is_refused_alone(void **state)
+{
+    fixture *f = *state;
+    Pb__RegionAction *ra = on_region(f, 0, 2);
+    (void)action(f, ra);
+    add_get(f, ra, "a0");
+    Pb__MultiResponse *r = multi(f, &ra, 1);
+    assert_string_equal(outcome(r, 0, 0), "java.io.IOException");
+    assert_string_equal(outcome(r, 0, 1), "");
+    pb__multi_response__free_unpacked(r, NULL);
+}
+
+static void a_wrong_increment_parts_what_is_collected(void **state)
+{
+    fixture *f = *state;
+    Pb__RegionAction *ra = on_region(f, 0, 6);
+    add_put(f, ra, "c1", 1);
+    add_mutation(f, ra, PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT, "c1", 1);
+    add_cell(f, "c1", "x", "1");
+    add_cell(f, "c9", "x", "12345678");
+    static const char *rows[] = {"c2", "c3", "c4", "c5"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++) {
+        add_put(f, ra, rows[i], 1);
+        add_cell(f, i == 3 ? "c9" : rows[i], "x", "1"); /* which spoils c2 to c4, not c1 */
+    }
+    Pb__MultiResponse *r = multi(f, &ra, 1);
+    assert_string_equal(outcome(r, 0, 0), "");
+    for (uint32_t i = 1; i < 6; i++)
+        assert_string_equal(outcome(r, 0, i), WRONG_ROW);
+    pb__multi_response__free_unpacked(r, NULL);
+    assert_int_equal(cells_of(f, "c1"), 1);
+    assert_int_equal(cells_of(f, "c2"), 0);
+}
+
+/* Each goes to the region alone: what one needs must not grow with how many follow. A sanitizer's
+ * shadow is larger than the limit set here. */
+static void ten_thousand_increments_fit_a_request(void **state)
+{
+    fixture *f = *state;
+    enum { COUNT = 10000 };
+    Pb__RegionAction *ra = on_region(f, 0, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        rq_cell c = {.row = (const uint8_t *)"an",
+                     .row_len = 2,
+                     .family = (const uint8_t *)"g",
+                     .family_len = 1,
+                     .qualifier = (const uint8_t *)"n",
+                     .qualifier_len = 1,
+                     .timestamp = RQ_TIMESTAMP_LATEST,
+                     .type = RQ_TYPE_PUT,
+                     .value = (const uint8_t *)"\0\0\0\0\0\0\0\1",
+                     .value_len = 8};
+        add_mutation(f, ra, PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT, "an", 1);
+        assert_int_equal(rq_cellblock_append(&f->cells, &c), RQ_OK);
+    }
+#if !RQ_ASAN && !defined(__SANITIZE_THREAD__)
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    limit = (struct rlimit){(rlim_t)2 << 30, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+#endif
+    Pb__MultiResponse *r = multi(f, &ra, 1);
+#if !RQ_ASAN && !defined(__SANITIZE_THREAD__)
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+#endif
+    assert_non_null(r);
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_string_equal(outcome(r, 0, i), "");
+    pb__multi_response__free_unpacked(r, NULL);
+}
+
+/* ---- Scan */
+
+static Pb__ScanResponse *scan(fixture *f, const Pb__ScanRequest *request)
+{
+    if (send(f, "Scan", &request->base) != NULL) return NULL;
+    Pb__ScanResponse *r =
+        pb__scan_response__unpack(NULL, f->client.message.len, f->client.message.ptr);
+    assert_non_null(r);
+    return r;
+}
+
+/* Opens a scanner without reading; 0: refused. */
+static uint64_t open_scanner(fixture *f, Pb__Scan *s)
+{
+    Pb__ScanRequest request = PB__SCAN_REQUEST__INIT;
+    request.region = region(f, 0);
+    request.scan = s;
+    request.has_number_of_rows = 1;
+    Pb__ScanResponse *r = scan(f, &request);
+    if (r == NULL) return 0;
+    uint64_t id = r->scanner_id;
+    assert_int_equal(r->n_cells_per_result, 0);
+    pb__scan_response__free_unpacked(r, NULL);
+    return id;
+}
+
+/* The rows of an answer, and all their cells. */
+static size_t rows_of(fixture *f, uint64_t id, uint32_t rows, uint64_t sequence, size_t *ret_cells)
+{
+    Pb__ScanRequest request = PB__SCAN_REQUEST__INIT;
+    request.has_scanner_id = request.has_number_of_rows = request.has_next_call_seq = 1;
+    request.scanner_id = id;
+    request.number_of_rows = rows;
+    request.next_call_seq = sequence;
+    Pb__ScanResponse *r = scan(f, &request);
+    assert_non_null(r);
+    size_t count = r->n_cells_per_result;
+    for (size_t i = 0; ret_cells != NULL && i < count; i++)
+        *ret_cells += r->cells_per_result[i];
+    pb__scan_response__free_unpacked(r, NULL);
+    return count;
+}
+
+static void rows_of_a_call_to_the_row(void **state)
+{
+    fixture *f = *state;
+    Pb__Scan s = PB__SCAN__INIT;
+    uint64_t id = open_scanner(f, &s);
+    assert_int_not_equal(id, 0);
+    assert_int_equal(rows_of(f, id, 0, 0, NULL), 0);
+    assert_int_equal(rows_of(f, id, 1, 1, NULL), 1);
+    assert_int_equal(rows_of(f, id, 2, 2, NULL), 2);
+}
+
+static void columns_that_come_twice_are_their_union(void **state)
+{
+    fixture *f = *state;
+    Pb__Scan s = PB__SCAN__INIT;
+    Pb__Column one = PB__COLUMN__INIT, other = PB__COLUMN__INIT, all = PB__COLUMN__INIT;
+    Pb__Column *columns[] = {&one, &other, &all};
+    ProtobufCBinaryData q = bytes("q"), empty = bytes("");
+    one.family = other.family = all.family = bytes("f");
+    one.n_qualifier = other.n_qualifier = 1;
+    one.qualifier = &q;
+    other.qualifier = &empty;
+    s.column = columns;
+    size_t cells[4] = {0};
+    for (s.n_column = 0; s.n_column < 4; s.n_column++) {
+        uint64_t id = open_scanner(f, &s);
+        assert_int_not_equal(id, 0);
+        (void)rows_of(f, id, 1000, 0, &cells[s.n_column]);
+    }
+    assert_true(cells[1] < cells[2]);
+    assert_int_equal(cells[2], cells[3]); /* f has no other columns */
+    assert_true(cells[3] < cells[0]);
+}
+
+static void what_is_no_scan_is_refused(void **state)
+{
+    fixture *f = *state;
+    Pb__ScanRequest request = PB__SCAN_REQUEST__INIT;
+    assert_string_equal(send(f, "Scan", &request.base), DO_NOT_RETRY);
+    request.has_scanner_id = 1;
+    request.scanner_id = 12345;
+    assert_string_equal(send(f, "Scan", &request.base),
+                        "org.apache.hadoop.hbase.UnknownScannerException");
+    Pb__Scan s = PB__SCAN__INIT;
+    uint64_t id = open_scanner(f, &s);
+    request.scanner_id = id;
+    request.has_next_call_seq = 1;
+    request.next_call_seq = 1; /* 0 would be the next */
+    assert_string_equal(send(f, "Scan", &request.base),
+                        "org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException");
+    s.has_max_versions = 1;
+    for (uint32_t versions = 0; versions < 2; versions++) {
+        s.max_versions = versions == 0 ? 0 : UINT32_MAX;
+        assert_int_equal(open_scanner(f, &s), 0);
+    }
+    s.max_versions = 1;
+    assert_int_not_equal(open_scanner(f, &s), 0);
+}
+
+static void rows_of_a_scan_have_a_longest(void **state)
+{
+    fixture *f = *state;
+    static uint8_t key[RQ_ROW_LEN_MAX + 1];
+    Pb__Scan s = PB__SCAN__INIT;
+    s.has_stop_row = 1;
+    memset(key, 'b', sizeof key);
+    for (size_t len = RQ_ROW_LEN_MAX - 1; len <= RQ_ROW_LEN_MAX + 1; len++) {
+        s.stop_row = (ProtobufCBinaryData){len, key};
+        uint64_t id = open_scanner(f, &s);
+        assert_true((id != 0) == (len <= RQ_ROW_LEN_MAX));
+    }
+}
+
+/* ---- conditions */
+
+static const char *check_and_put(fixture *f, Pb__Condition *condition, const char *row)
+{
+    Pb__MutateRequest m = PB__MUTATE_REQUEST__INIT;
+    Pb__MutationProto put = PB__MUTATION_PROTO__INIT;
+    m.region = region(f, 0);
+    m.mutation = &put;
+    m.condition = condition;
+    put.has_mutate_type = put.has_row = put.has_associated_cell_count = 1;
+    put.mutate_type = PB__MUTATION_PROTO__MUTATION_TYPE__PUT;
+    put.row = bytes(row);
+    put.associated_cell_count = 1;
+    add_cell(f, row, "x", "1");
+    return send(f, "Mutate", &m.base);
+}
+
+static void a_condition_names_what_it_compares(void **state)
+{
+    fixture *f = *state;
+    static uint8_t inner[] = {0x0a, 0x00}; /* an empty value: the column must be absent */
+    Pb__Condition c = PB__CONDITION__INIT;
+    Pb__Comparator comparator = PB__COMPARATOR__INIT;
+    Pb__TimeRange range = PB__TIME_RANGE__INIT;
+    c.row = bytes("d1");
+    assert_string_equal(check_and_put(f, &c, "d1"), DO_NOT_RETRY);
+    comparator.name = (char *)(uintptr_t) "org.apache.hadoop.hbase.filter.NoComparator";
+    c.comparator = &comparator;
+    assert_string_equal(check_and_put(f, &c, "d1"), "java.io.IOException");
+    comparator.name = (char *)(uintptr_t) "org.apache.hadoop.hbase.filter.BinaryComparator";
+    comparator.has_serialized_comparator = 1;
+    comparator.serialized_comparator = (ProtobufCBinaryData){sizeof inner, inner};
+    c.has_family = c.has_qualifier = c.has_compare_type = 1;
+    c.family = bytes("f");
+    c.qualifier = bytes("x");
+    c.compare_type = PB__COMPARE_TYPE__EQUAL;
+    assert_string_equal(check_and_put(f, &c, "d2"), DO_NOT_RETRY); /* of another row */
+    c.time_range = &range;
+    range.has_from = range.has_to = 1;
+    range.from = 5;
+    range.to = 4;
+    assert_string_equal(check_and_put(f, &c, "d1"), "java.io.IOException");
+    range.to = 5; /* nothing is in it */
+    assert_null(check_and_put(f, &c, "d1"));
+    assert_int_equal(cells_of(f, "d1"), 1);
+    c.row = bytes("");
+    assert_string_equal(check_and_put(f, &c, "d1"), "java.io.IOException");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_action_takes_its_cells),
+        TEST(more_cells_than_are_announced_harm_nobody),
+        TEST(fewer_cells_than_announced_fail_their_action),
+        TEST(cells_in_another_order_spoil_only_their_region),
+        TEST(a_region_that_is_not_here_leaves_the_others_their_cells),
+        TEST(an_action_of_nothing_is_refused_alone),
+        TEST(a_wrong_increment_parts_what_is_collected),
+        TEST(ten_thousand_increments_fit_a_request),
+        TEST(rows_of_a_call_to_the_row),
+        TEST(columns_that_come_twice_are_their_union),
+        TEST(what_is_no_scan_is_refused),
+        TEST(rows_of_a_scan_have_a_longest),
+        TEST(a_condition_names_what_it_compares),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
