@@ -10,6 +10,7 @@
 #                  generator, redis, floors) and make bench-java (HBase's PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make bench-cache    the block cache's policy and others on traces of block accesses
+#   make bench-filters  what filters cost, a real HBase's and ours
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make crash     kill -9 rounds (ROUNDS, default 50)     make sim   power-cut seeds (SEEDS, default 500)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
@@ -23,7 +24,7 @@ ROUNDS ?= 50
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine bench-cache hbase-tests crash sim oracle format format-check clean
+.PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests crash sim oracle format format-check clean
 all: build/rorqual
 
 setup:
@@ -89,6 +90,10 @@ bench-engine: build/rorqual
 bench-cache: build/rorqual
 	@ninja -C build -j $(JOBS) --quiet bench/bench_cache
 	@build/bench/bench_cache
+
+bench-filters: build/rorqual
+	@tools/setup test
+	@bench/filters
 
 tools-tests: build/rorqual
 	@tools/setup test

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers that the benchmarks through Java clients compare: how each is started, stopped and asked for its cost."""
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PEER = ROOT / "tests/peers/hbase.sh"
+HEAP = os.environ.get("HEAP", "2g")
+PE = "org.apache.hadoop.hbase.PerformanceEvaluation"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_mb(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+class Server:
+    """One server under test: how to start it, its process, and a client configuration for it."""
+
+    def __init__(self, name, work):
+        self.name, self.dir = name, work / name.replace(" ", "-")
+        self.dir.mkdir()
+        self.env = dict(os.environ, HEAP=HEAP)
+        self.pid, self.start_ms, self.rss_start = 0, 0.0, 0.0
+
+    def pe(self, *args):
+        """Runs PerformanceEvaluation; returns (operations per second, server CPU µs per op)."""
+        before = cpu_seconds(self.pid)
+        out = subprocess.run([str(PEER), "run", str(self.dir), PE, "--nomapred", *args],
+                             env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True, check=False)
+        used = cpu_seconds(self.pid) - before
+        runs = re.findall(r"Finished .* in (\d+)ms at offset \d+ for (\d+) rows", out.stdout)
+        if not runs:
+            sys.exit(f"PerformanceEvaluation said nothing on {self.name}:\n{out.stdout[-3000:]}")
+        rows = sum(int(r) for _, r in runs)
+        return rows * 1000 / max(int(ms) for ms, _ in runs), used * 1e6 / rows
+
+
+class HBase(Server):
+    def start(self):
+        ports = [free_port() for _ in range(3)]
+        self.env.update(ZK_PORT=str(ports[0]), MASTER_PORT=str(ports[1]), RS_PORT=str(ports[2]))
+        begun = time.monotonic()
+        subprocess.run([str(PEER), "start", str(self.dir)], env=self.env, check=True,
+                       stdout=subprocess.DEVNULL)
+        self.start_ms = (time.monotonic() - begun) * 1000
+        self.pid = int((self.dir / "pid").read_text())
+        self.rss_start = rss_mb(self.pid)
+
+    def stop(self):
+        subprocess.run([str(PEER), "stop", str(self.dir)], env=self.env, check=False)
+
+
+class Rorqual(Server):
+    def __init__(self, name, work, *settings):
+        super().__init__(name, work)
+        self.settings = settings
+
+    def start(self):
+        begun = time.monotonic()
+        self.process = subprocess.Popen(
+            [str(ROOT / "build/rorqual"), "server", "--data", str(self.dir / "data"), "--zk-port",
+             "0", "--master-port", "0", "--rs-port", "0", *self.settings],
+            stdout=subprocess.PIPE, text=True)
+        ready = self.process.stdout.readline()
+        self.start_ms = (time.monotonic() - begun) * 1000
+        found = re.match(r"rorqual ready: zookeeper \S+:(\d+), master \S+:(\d+), regionserver "
+                         r"\S+:(\d+)", ready)
+        if not found:
+            sys.exit(f"rorqual did not get ready: {ready}")
+        self.env.update(ZK_PORT=found[1], MASTER_PORT=found[2], RS_PORT=found[3])
+        self.pid = self.process.pid
+        self.rss_start = rss_mb(self.pid)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(timeout=120) != 0:
+            sys.exit(f"{self.name} did not stop in order")
