@@ -111,7 +111,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memory_loops_init(&loops, NULL, NULL);
     rq_rpc_budget *budget;
     rq_rpc_server *server;
-    rq_rpc_service service = {"ClientService", methods, RQ_ARRAY_LEN(methods), NULL};
+    rq_rpc_service service = {.name = "ClientService",
+                              .methods = methods,
+                              .method_count = RQ_ARRAY_LEN(methods),
+                              .ctx = NULL};
     if (rq_rpc_budget_new((size_t)4 << 20, &budget) != RQ_OK) abort();
     rq_rpc_server_options o = {
         .loops = &loops,

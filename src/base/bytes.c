@@ -41,7 +41,7 @@ bool rq_cursor_bytes(rq_cursor *c, size_t len, rq_slice *ret)
     return true;
 }
 
-bool rq_cursor_varint(rq_cursor *c, uint64_t *ret)
+bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
@@ -76,6 +76,14 @@ bool rq_cursor_vlong(rq_cursor *c, int64_t *ret)
     }
     *ret = (int64_t)(negative ? ~v : v);
     return true;
+}
+
+size_t rq_varint_len(uint64_t v)
+{
+    size_t n = 1;
+    for (; v >= 0x80; v >>= 7)
+        n++;
+    return n;
 }
 
 size_t rq_put_varint(uint8_t *out, uint64_t v)

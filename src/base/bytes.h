@@ -119,7 +119,13 @@ bool rq_cursor_be32(rq_cursor *c, uint32_t *ret);
 bool rq_cursor_be64(rq_cursor *c, uint64_t *ret);
 bool rq_cursor_bytes(rq_cursor *c, size_t len, rq_slice *ret);
 /* Protobuf base-128 varint, at most 10 bytes. */
-bool rq_cursor_varint(rq_cursor *c, uint64_t *ret);
+bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret);
+static inline bool rq_cursor_varint(rq_cursor *c, uint64_t *ret)
+{
+    if (c->ptr == c->end || (*c->ptr & 0x80) != 0) return rq_cursor_varint_long(c, ret);
+    *ret = *c->ptr++;
+    return true;
+}
 /* Hadoop WritableUtils.readVLong: 1 to 9 bytes, sign and length in the first. */
 bool rq_cursor_vlong(rq_cursor *c, int64_t *ret);
 
@@ -127,6 +133,7 @@ bool rq_cursor_vlong(rq_cursor *c, int64_t *ret);
 #define RQ_VARINT_MAX 10
 #define RQ_VLONG_MAX 9
 size_t rq_put_varint(uint8_t *out, uint64_t v);
+size_t rq_varint_len(uint64_t v);
 size_t rq_put_vlong(uint8_t *out, int64_t v);
 size_t rq_vlong_len(int64_t v);
 

@@ -26,10 +26,10 @@ static rq_err put_table(rq_buf *b, uint32_t field, const char *name)
     const char *colon = strchr(name, ':');
     rq_slice ns =
         colon != NULL ? rq_slice_of(name, (size_t)(colon - name)) : RQ_SLICE_LIT("default");
-    RQ_TRY(rq_put_nested_begin(b, field, &at));
-    RQ_TRY(rq_put_bytes(b, 1, ns));
-    RQ_TRY(rq_put_bytes(b, 2, rq_slice_cstr(colon != NULL ? colon + 1 : name)));
-    return rq_put_nested_end(b, at);
+    RQ_TRY(rq_pb_begin(b, field, &at));
+    RQ_TRY(rq_pb_put_bytes(b, 1, ns));
+    RQ_TRY(rq_pb_put_bytes(b, 2, rq_slice_cstr(colon != NULL ? colon + 1 : name)));
+    return rq_pb_end(b, at);
 }
 
 /* A ForeignExceptionMessage's message, or nothing: { source 1, generic_exception 2 { class 1,
@@ -53,7 +53,7 @@ static rq_err wait_procedure(rq_client *c, rq__conn *conn, uint64_t id, const ch
 {
     rq_buf request = {0};
     rq_buf answer = {0};
-    rq_err rc = rq_put_number(&request, 1, id);
+    rq_err rc = rq_pb_put_number(&request, 1, id);
     for (int i = 0; rc == RQ_OK; i++) {
         uint64_t state = 0;
         rq_slice failure = {0};
@@ -99,10 +99,10 @@ static rq_err run_procedure(rq_client *c, const char *method, const rq_buf *requ
 static rq_err put_attribute(rq_buf *b, const char *name, const char *value)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(b, 2, &at));
-    RQ_TRY(rq_put_bytes(b, 1, rq_slice_cstr(name)));
-    RQ_TRY(rq_put_bytes(b, 2, rq_slice_cstr(value)));
-    return rq_put_nested_end(b, at);
+    RQ_TRY(rq_pb_begin(b, 2, &at));
+    RQ_TRY(rq_pb_put_bytes(b, 1, rq_slice_cstr(name)));
+    RQ_TRY(rq_pb_put_bytes(b, 2, rq_slice_cstr(value)));
+    return rq_pb_end(b, at);
 }
 
 static rq_err put_attribute_number(rq_buf *b, const char *name, unsigned value)
@@ -115,27 +115,27 @@ static rq_err put_attribute_number(rq_buf *b, const char *name, unsigned value)
 static rq_err put_family(rq_buf *b, const rq_client_family *f)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(b, 3, &at));
-    RQ_TRY(rq_put_bytes(b, 1, rq_slice_cstr(f->name)));
+    RQ_TRY(rq_pb_begin(b, 3, &at));
+    RQ_TRY(rq_pb_put_bytes(b, 1, rq_slice_cstr(f->name)));
     RQ_TRY(put_attribute_number(b, "VERSIONS", f->versions > 0 ? f->versions : 1));
     RQ_TRY(put_attribute(b, "COMPRESSION", f->compression != NULL ? f->compression : "NONE"));
     RQ_TRY(put_attribute(b, "DATA_BLOCK_ENCODING", f->encoding != NULL ? f->encoding : "NONE"));
     RQ_TRY(put_attribute(b, "BLOOMFILTER", f->bloom != NULL ? f->bloom : "ROW"));
     RQ_TRY(put_attribute_number(b, "BLOCKSIZE", f->block_bytes > 0 ? f->block_bytes : 65536));
-    return rq_put_nested_end(b, at);
+    return rq_pb_end(b, at);
 }
 
 static rq_err put_create(rq_buf *b, const char *name, const rq_client_family *families,
                          size_t family_count, const rq_slice *splits, size_t split_count)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(b, 1, &at));
+    RQ_TRY(rq_pb_begin(b, 1, &at));
     RQ_TRY(put_table(b, 1, name));
     for (size_t i = 0; i < family_count; i++)
         RQ_TRY(put_family(b, &families[i]));
-    RQ_TRY(rq_put_nested_end(b, at));
+    RQ_TRY(rq_pb_end(b, at));
     for (size_t i = 0; i < split_count; i++)
-        RQ_TRY(rq_put_bytes(b, 2, splits[i]));
+        RQ_TRY(rq_pb_put_bytes(b, 2, splits[i]));
     return RQ_OK;
 }
 

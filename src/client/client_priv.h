@@ -8,6 +8,7 @@
 #include "client/conn.h"
 
 #include "base/arena.h"
+#include "base/pb.h"
 
 #define RQ__HOST_MAX 256
 #define RQ__PRIORITY_META                                                                          \

@@ -8,6 +8,7 @@
 #include "client/request.h"
 
 #include "base/macros.h"
+#include "base/pb.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -188,18 +189,18 @@ static rq_err put_preamble(rq__conn *c)
     size_t length_at = c->out.len;
     RQ_TRY(rq_buf_append_be32(&c->out, 0));
     head_at = c->out.len;
-    RQ_TRY(rq_put_nested_begin(&c->out, 1, &at));
-    RQ_TRY(rq_put_bytes(&c->out, 1, rq_slice_cstr(c->user)));
-    RQ_TRY(rq_put_nested_end(&c->out, at));
-    RQ_TRY(rq_put_bytes(&c->out, 2, rq_slice_cstr(c->service)));
-    RQ_TRY(rq_put_bytes(&c->out, 3, RQ_SLICE_LIT(CODEC)));
-    RQ_TRY(rq_put_nested_begin(&c->out, 5, &at));
-    RQ_TRY(rq_put_bytes(&c->out, 1, RQ_SLICE_LIT("2.6.1")));
+    RQ_TRY(rq_pb_begin(&c->out, 1, &at));
+    RQ_TRY(rq_pb_put_bytes(&c->out, 1, rq_slice_cstr(c->user)));
+    RQ_TRY(rq_pb_end(&c->out, at));
+    RQ_TRY(rq_pb_put_bytes(&c->out, 2, rq_slice_cstr(c->service)));
+    RQ_TRY(rq_pb_put_bytes(&c->out, 3, RQ_SLICE_LIT(CODEC)));
+    RQ_TRY(rq_pb_begin(&c->out, 5, &at));
+    RQ_TRY(rq_pb_put_bytes(&c->out, 1, RQ_SLICE_LIT("2.6.1")));
     for (uint32_t field = 2; field <= 6; field++)
-        RQ_TRY(rq_put_bytes(&c->out, field, RQ_SLICE_LIT("")));
-    RQ_TRY(rq_put_number(&c->out, 7, 2));
-    RQ_TRY(rq_put_number(&c->out, 8, 6));
-    RQ_TRY(rq_put_nested_end(&c->out, at));
+        RQ_TRY(rq_pb_put_bytes(&c->out, field, RQ_SLICE_LIT("")));
+    RQ_TRY(rq_pb_put_number(&c->out, 7, 2));
+    RQ_TRY(rq_pb_put_number(&c->out, 8, 6));
+    RQ_TRY(rq_pb_end(&c->out, at));
     rq_put_be32(c->out.ptr + length_at, (uint32_t)(c->out.len - head_at));
     return RQ_OK;
 }
@@ -260,14 +261,6 @@ static void connect_failed(rq__conn *c, int error)
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
-static size_t varint_len(uint64_t v)
-{
-    size_t n = 1;
-    for (; v >= 0x80; v >>= 7)
-        n++;
-    return n;
-}
-
 /* RequestHeader { call_id 1, method_name 3, request_param 4, cell_block_meta 5 { length 1 },
  * priority 6, timeout 7 } */
 static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t priority,
@@ -287,7 +280,7 @@ static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t
     *h++ = 1;
     if (cells.len > 0) {
         *h++ = 5 << 3 | 2;
-        *h++ = (uint8_t)(1 + varint_len(cells.len));
+        *h++ = (uint8_t)(1 + rq_varint_len(cells.len));
         *h++ = 1 << 3;
         h += rq_put_varint(h, cells.len);
     }
@@ -299,7 +292,7 @@ static rq_err put_request(rq__conn *c, uint32_t id, const char *method, uint32_t
     h += rq_put_varint(h, (uint64_t)(c->timeout_ns / 1000000));
     size_t head_len = (size_t)(h - head);
     size_t param = region.len + message.len;
-    size_t total = varint_len(head_len) + head_len + varint_len(param) + param + cells.len;
+    size_t total = rq_varint_len(head_len) + head_len + rq_varint_len(param) + param + cells.len;
     if (total > FRAME_MAX) return RQ_E_REQUEST_TOO_BIG;
     RQ_TRY(rq_buf_reserve(&c->out, 4 + total));
     uint8_t *p = c->out.ptr + c->out.len;

@@ -471,7 +471,7 @@ static rq_err send_part(rq_op *op, part *p)
         size_t at;
         const rq__region *r = op->actions[op->order[i]].region;
         next = region_end(op, i, p->end);
-        RQ_TRY(rq_put_nested_begin(&op->scratch, 1, &at));
+        RQ_TRY(rq_pb_begin(&op->scratch, 1, &at));
         RQ_TRY(rq_buf_append(&op->scratch, r->specifier.ptr, r->specifier.len));
         for (size_t k = i; k < next; k++) {
             const action *a = &op->actions[op->order[k]];
@@ -480,9 +480,9 @@ static rq_err send_part(rq_op *op, part *p)
                 RQ_TRY(
                     rq_buf_append(&op->scratch_cells, op->cells.ptr + a->cells.at, a->cells.len));
         }
-        RQ_TRY(rq_put_nested_end(&op->scratch, at));
+        RQ_TRY(rq_pb_end(&op->scratch, at));
     }
-    RQ_TRY(rq_put_number(&op->scratch, 2, op->client->nonce_group));
+    RQ_TRY(rq_pb_put_number(&op->scratch, 2, op->client->nonce_group));
     uint32_t server = op->actions[op->order[p->begin]].region->server;
     RQ_TRY(rq__client_lane(op->client, server, op->lane, &conn));
     return rq__conn_call(conn, "Multi", 0, (rq_slice){0}, rq_buf_slice(&op->scratch),

@@ -288,10 +288,10 @@ static rq_err rpc_hello(wire *w, const char *user)
     rq_buf b = {0};
     rq_buf head = {0};
     size_t at;
-    rq_err rc = rq_put_nested_begin(&head, 1, &at);
-    if (rc == RQ_OK) rc = rq_put_bytes(&head, 1, rq_slice_cstr(user));
-    if (rc == RQ_OK) rc = rq_put_nested_end(&head, at);
-    if (rc == RQ_OK) rc = rq_put_bytes(&head, 2, RQ_SLICE_LIT("ClientMetaService"));
+    rq_err rc = rq_pb_begin(&head, 1, &at);
+    if (rc == RQ_OK) rc = rq_pb_put_bytes(&head, 1, rq_slice_cstr(user));
+    if (rc == RQ_OK) rc = rq_pb_end(&head, at);
+    if (rc == RQ_OK) rc = rq_pb_put_bytes(&head, 2, RQ_SLICE_LIT("ClientMetaService"));
     if (rc == RQ_OK) rc = rq_buf_append(&b, preamble, sizeof preamble);
     if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)head.len);
     if (rc == RQ_OK) rc = rq_buf_append(&b, head.ptr, head.len);
@@ -305,9 +305,9 @@ static rq_err rpc_ask(wire *w, uint32_t id, const char *method, rq_slice *ret)
 {
     rq_buf b = {0};
     rq_buf head = {0};
-    rq_err rc = rq_put_number(&head, 1, id);
-    if (rc == RQ_OK) rc = rq_put_bytes(&head, 3, rq_slice_cstr(method));
-    if (rc == RQ_OK) rc = rq_put_number(&head, 4, 1);
+    rq_err rc = rq_pb_put_number(&head, 1, id);
+    if (rc == RQ_OK) rc = rq_pb_put_bytes(&head, 3, rq_slice_cstr(method));
+    if (rc == RQ_OK) rc = rq_pb_put_number(&head, 4, 1);
     RQ_ASSERT(head.len < 120); /* lengths of one byte; the parameter is an empty message */
     if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)(1 + head.len + 1));
     if (rc == RQ_OK) rc = rq_buf_append_u8(&b, (uint8_t)head.len);

@@ -1,66 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests as bytes. A nested message's length is written behind it in one byte and moved up in
- * the rare case that it needs more, so nothing is measured beforehand. */
+/* Requests as bytes. */
 #include "client/request.h"
 
 #include "base/macros.h"
+#include "base/pb.h"
 
 #define FILTER_PREFIX "org.apache.hadoop.hbase.filter."
 #define RESULT_BYTES_DEFAULT (2 * 1024 * 1024)
 #define CONDITION_EQUAL 2
 #define REGION_NAME 1
 
-enum { VARINT = 0, BYTES = 2 };
-
-rq_err rq_put_number(rq_buf *out, uint32_t field, uint64_t v)
-{
-    RQ_TRY(rq_buf_reserve(out, (size_t)2 * RQ_VARINT_MAX));
-    uint8_t *p = out->ptr + out->len;
-    p += rq_put_varint(p, (uint64_t)field << 3 | VARINT);
-    p += rq_put_varint(p, v);
-    out->len = (size_t)(p - out->ptr);
-    return RQ_OK;
-}
-
-rq_err rq_put_bytes(rq_buf *out, uint32_t field, rq_slice bytes)
-{
-    RQ_TRY(rq_buf_reserve(out, (size_t)2 * RQ_VARINT_MAX + bytes.len));
-    uint8_t *p = out->ptr + out->len;
-    p += rq_put_varint(p, (uint64_t)field << 3 | BYTES);
-    p += rq_put_varint(p, bytes.len);
-    if (bytes.len > 0) memcpy(p, bytes.ptr, bytes.len);
-    out->len = (size_t)(p - out->ptr) + bytes.len;
-    return RQ_OK;
-}
-
-rq_err rq_put_nested_begin(rq_buf *out, uint32_t field, size_t *ret_at)
-{
-    RQ_TRY(rq_buf_append_varint(out, (uint64_t)field << 3 | BYTES));
-    *ret_at = out->len;
-    return rq_buf_append_u8(out, 0);
-}
-
-rq_err rq_put_nested_end(rq_buf *out, size_t at)
-{
-    uint8_t length[RQ_VARINT_MAX];
-    size_t body = out->len - at - 1;
-    size_t n = rq_put_varint(length, body);
-    if (n > 1) {
-        RQ_TRY(rq_buf_reserve(out, n - 1));
-        memmove(out->ptr + at + n, out->ptr + at + 1, body);
-        out->len += n - 1;
-    }
-    memcpy(out->ptr + at, length, n);
-    return RQ_OK;
-}
-
 rq_err rq_put_region(rq_buf *out, rq_slice region_name)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(out, 1, &at));
-    RQ_TRY(rq_put_number(out, 1, REGION_NAME));
-    RQ_TRY(rq_put_bytes(out, 2, region_name));
-    return rq_put_nested_end(out, at);
+    RQ_TRY(rq_pb_begin(out, 1, &at));
+    RQ_TRY(rq_pb_put_number(out, 1, REGION_NAME));
+    RQ_TRY(rq_pb_put_bytes(out, 2, region_name));
+    return rq_pb_end(out, at);
 }
 
 /* --- Get -------------------------------------------------------------------------------------- */
@@ -70,33 +26,33 @@ static rq_err put_column_limit(rq_buf *out, uint32_t field, uint32_t limit)
 {
     size_t filter;
     size_t inner;
-    RQ_TRY(rq_put_nested_begin(out, field, &filter));
-    RQ_TRY(rq_put_bytes(out, 1, RQ_SLICE_LIT(FILTER_PREFIX "ColumnCountGetFilter")));
-    RQ_TRY(rq_put_nested_begin(out, 2, &inner));
-    RQ_TRY(rq_put_number(out, 1, limit));
-    RQ_TRY(rq_put_nested_end(out, inner));
-    return rq_put_nested_end(out, filter);
+    RQ_TRY(rq_pb_begin(out, field, &filter));
+    RQ_TRY(rq_pb_put_bytes(out, 1, RQ_SLICE_LIT(FILTER_PREFIX "ColumnCountGetFilter")));
+    RQ_TRY(rq_pb_begin(out, 2, &inner));
+    RQ_TRY(rq_pb_put_number(out, 1, limit));
+    RQ_TRY(rq_pb_end(out, inner));
+    return rq_pb_end(out, filter);
 }
 
 static rq_err put_column(rq_buf *out, uint32_t field, rq_slice family, const rq_slice *qualifier)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(out, field, &at));
-    RQ_TRY(rq_put_bytes(out, 1, family));
-    if (qualifier != NULL) RQ_TRY(rq_put_bytes(out, 2, *qualifier));
-    return rq_put_nested_end(out, at);
+    RQ_TRY(rq_pb_begin(out, field, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, family));
+    if (qualifier != NULL) RQ_TRY(rq_pb_put_bytes(out, 2, *qualifier));
+    return rq_pb_end(out, at);
 }
 
 static rq_err put_get(rq_buf *out, uint32_t field, const rq_get *g)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(out, field, &at));
-    RQ_TRY(rq_put_bytes(out, 1, g->row));
+    RQ_TRY(rq_pb_begin(out, field, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, g->row));
     if (g->family.len > 0)
         RQ_TRY(put_column(out, 2, g->family, g->has_qualifier ? &g->qualifier : NULL));
     if (g->column_limit > 0) RQ_TRY(put_column_limit(out, 4, g->column_limit));
-    if (g->max_versions > 1) RQ_TRY(rq_put_number(out, 6, g->max_versions));
-    return rq_put_nested_end(out, at);
+    if (g->max_versions > 1) RQ_TRY(rq_pb_put_number(out, 6, g->max_versions));
+    return rq_pb_end(out, at);
 }
 
 rq_err rq_put_get_body(rq_buf *out, const rq_get *get)
@@ -121,13 +77,13 @@ static rq_err put_mutation(rq_buf *out, rq_buf *cells, uint32_t field, const rq_
     size_t at;
     for (size_t i = 0; i < m->cell_count; i++)
         RQ_TRY(append_cell(cells, &m->cells[i]));
-    RQ_TRY(rq_put_nested_begin(out, field, &at));
-    RQ_TRY(rq_put_bytes(out, 1, m->row));
-    RQ_TRY(rq_put_number(out, 2, m->kind));
-    RQ_TRY(rq_put_number(out, 4, (uint64_t)RQ_TIMESTAMP_LATEST));
-    RQ_TRY(rq_put_number(out, 8, m->cell_count));
-    if (m->nonce != 0) RQ_TRY(rq_put_number(out, 9, m->nonce));
-    return rq_put_nested_end(out, at);
+    RQ_TRY(rq_pb_begin(out, field, &at));
+    RQ_TRY(rq_pb_put_bytes(out, 1, m->row));
+    RQ_TRY(rq_pb_put_number(out, 2, m->kind));
+    RQ_TRY(rq_pb_put_number(out, 4, (uint64_t)RQ_TIMESTAMP_LATEST));
+    RQ_TRY(rq_pb_put_number(out, 8, m->cell_count));
+    if (m->nonce != 0) RQ_TRY(rq_pb_put_number(out, 9, m->nonce));
+    return rq_pb_end(out, at);
 }
 
 static rq_err put_condition(rq_buf *out, uint32_t field, const rq_mutate *m)
@@ -136,27 +92,27 @@ static rq_err put_condition(rq_buf *out, uint32_t field, const rq_mutate *m)
     size_t comparator;
     size_t binary;
     size_t comparable;
-    RQ_TRY(rq_put_nested_begin(out, field, &condition));
-    RQ_TRY(rq_put_bytes(out, 1, m->row));
-    RQ_TRY(rq_put_bytes(out, 2, m->condition_family));
-    RQ_TRY(rq_put_bytes(out, 3, m->condition_qualifier));
-    RQ_TRY(rq_put_number(out, 4, CONDITION_EQUAL));
-    RQ_TRY(rq_put_nested_begin(out, 5, &comparator));
-    RQ_TRY(rq_put_bytes(out, 1, RQ_SLICE_LIT(FILTER_PREFIX "BinaryComparator")));
-    RQ_TRY(rq_put_nested_begin(out, 2, &binary));
-    RQ_TRY(rq_put_nested_begin(out, 1, &comparable));
-    RQ_TRY(rq_put_bytes(out, 1, m->condition_value));
-    RQ_TRY(rq_put_nested_end(out, comparable));
-    RQ_TRY(rq_put_nested_end(out, binary));
-    RQ_TRY(rq_put_nested_end(out, comparator));
-    return rq_put_nested_end(out, condition);
+    RQ_TRY(rq_pb_begin(out, field, &condition));
+    RQ_TRY(rq_pb_put_bytes(out, 1, m->row));
+    RQ_TRY(rq_pb_put_bytes(out, 2, m->condition_family));
+    RQ_TRY(rq_pb_put_bytes(out, 3, m->condition_qualifier));
+    RQ_TRY(rq_pb_put_number(out, 4, CONDITION_EQUAL));
+    RQ_TRY(rq_pb_begin(out, 5, &comparator));
+    RQ_TRY(rq_pb_put_bytes(out, 1, RQ_SLICE_LIT(FILTER_PREFIX "BinaryComparator")));
+    RQ_TRY(rq_pb_begin(out, 2, &binary));
+    RQ_TRY(rq_pb_begin(out, 1, &comparable));
+    RQ_TRY(rq_pb_put_bytes(out, 1, m->condition_value));
+    RQ_TRY(rq_pb_end(out, comparable));
+    RQ_TRY(rq_pb_end(out, binary));
+    RQ_TRY(rq_pb_end(out, comparator));
+    return rq_pb_end(out, condition);
 }
 
 rq_err rq_put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint64_t nonce_group)
 {
     RQ_TRY(put_mutation(out, cells, 2, m));
     if (m->has_condition) RQ_TRY(put_condition(out, 3, m));
-    return m->nonce == 0 ? RQ_OK : rq_put_number(out, 4, nonce_group);
+    return m->nonce == 0 ? RQ_OK : rq_pb_put_number(out, 4, nonce_group);
 }
 
 /* --- actions ---------------------------------------------------------------------------------- */
@@ -164,19 +120,19 @@ rq_err rq_put_mutate_body(rq_buf *out, rq_buf *cells, const rq_mutate *m, uint64
 rq_err rq_put_get_action(rq_buf *out, uint32_t index, const rq_get *get)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(out, 3, &at));
-    RQ_TRY(rq_put_number(out, 1, index));
+    RQ_TRY(rq_pb_begin(out, 3, &at));
+    RQ_TRY(rq_pb_put_number(out, 1, index));
     RQ_TRY(put_get(out, 3, get));
-    return rq_put_nested_end(out, at);
+    return rq_pb_end(out, at);
 }
 
 rq_err rq_put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(out, 3, &at));
-    RQ_TRY(rq_put_number(out, 1, index));
+    RQ_TRY(rq_pb_begin(out, 3, &at));
+    RQ_TRY(rq_pb_put_number(out, 1, index));
     RQ_TRY(put_mutation(out, cells, 2, m));
-    return rq_put_nested_end(out, at);
+    return rq_pb_end(out, at);
 }
 
 /* --- Scan ------------------------------------------------------------------------------------- */
@@ -185,35 +141,35 @@ rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool i
                         uint32_t rows, uint32_t limit)
 {
     size_t at;
-    RQ_TRY(rq_put_nested_begin(out, 2, &at));
+    RQ_TRY(rq_pb_begin(out, 2, &at));
     if (scan->family.len > 0) RQ_TRY(put_column(out, 1, scan->family, NULL));
-    if (start.len > 0) RQ_TRY(rq_put_bytes(out, 3, start));
-    if (scan->stop.len > 0) RQ_TRY(rq_put_bytes(out, 4, scan->stop));
-    if (scan->no_cache_blocks) RQ_TRY(rq_put_number(out, 8, 0));
+    if (start.len > 0) RQ_TRY(rq_pb_put_bytes(out, 3, start));
+    if (scan->stop.len > 0) RQ_TRY(rq_pb_put_bytes(out, 4, scan->stop));
+    if (scan->no_cache_blocks) RQ_TRY(rq_pb_put_number(out, 8, 0));
     RQ_TRY(
-        rq_put_number(out, 10, scan->result_bytes > 0 ? scan->result_bytes : RESULT_BYTES_DEFAULT));
+        rq_pb_put_number(out, 10, scan->result_bytes > 0 ? scan->result_bytes : RESULT_BYTES_DEFAULT));
     if (scan->reversed) {
         /* HBASE: 2.x refuses a reversed scan that loads families on demand with some filters. */
-        RQ_TRY(rq_put_number(out, 13, 0));
-        RQ_TRY(rq_put_number(out, 15, 1));
+        RQ_TRY(rq_pb_put_number(out, 13, 0));
+        RQ_TRY(rq_pb_put_number(out, 15, 1));
     }
-    RQ_TRY(rq_put_number(out, 17, rows));
-    if (!include_start) RQ_TRY(rq_put_number(out, 21, 0));
-    RQ_TRY(rq_put_nested_end(out, at));
-    RQ_TRY(rq_put_number(out, 4, rows));
-    RQ_TRY(rq_put_number(out, 5, 0));
-    RQ_TRY(rq_put_number(out, 8, 1)); /* heartbeats are understood, partial rows not wanted */
-    return limit == 0 ? RQ_OK : rq_put_number(out, 11, limit);
+    RQ_TRY(rq_pb_put_number(out, 17, rows));
+    if (!include_start) RQ_TRY(rq_pb_put_number(out, 21, 0));
+    RQ_TRY(rq_pb_end(out, at));
+    RQ_TRY(rq_pb_put_number(out, 4, rows));
+    RQ_TRY(rq_pb_put_number(out, 5, 0));
+    RQ_TRY(rq_pb_put_number(out, 8, 1)); /* heartbeats are understood, partial rows not wanted */
+    return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 
 rq_err rq_put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
                         uint32_t limit, bool close)
 {
-    RQ_TRY(rq_put_number(out, 3, scanner));
-    RQ_TRY(rq_put_number(out, 4, close ? 0 : rows));
-    RQ_TRY(rq_put_number(out, 5, close));
+    RQ_TRY(rq_pb_put_number(out, 3, scanner));
+    RQ_TRY(rq_pb_put_number(out, 4, close ? 0 : rows));
+    RQ_TRY(rq_pb_put_number(out, 5, close));
     if (close) return RQ_OK;
-    RQ_TRY(rq_put_number(out, 6, sequence));
-    RQ_TRY(rq_put_number(out, 8, 1));
-    return limit == 0 ? RQ_OK : rq_put_number(out, 11, limit);
+    RQ_TRY(rq_pb_put_number(out, 6, sequence));
+    RQ_TRY(rq_pb_put_number(out, 8, 1));
+    return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }

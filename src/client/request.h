@@ -77,15 +77,4 @@ RQ_NODISCARD
 rq_err rq_put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
                         uint32_t limit, bool close);
 
-/* Fields, for those who write other messages. */
-RQ_NODISCARD
-rq_err rq_put_number(rq_buf *out, uint32_t field, uint64_t v);
-RQ_NODISCARD
-rq_err rq_put_bytes(rq_buf *out, uint32_t field, rq_slice bytes);
-/* A message inside a message: begin, its fields, end. */
-RQ_NODISCARD
-rq_err rq_put_nested_begin(rq_buf *out, uint32_t field, size_t *ret_at);
-RQ_NODISCARD
-rq_err rq_put_nested_end(rq_buf *out, size_t at);
-
 #endif

@@ -2,54 +2,23 @@
 /* Answers read in place. Fields we do not know are passed over, as protobuf wants it. */
 #include "client/response.h"
 
+#include "base/pb.h"
 #include "cell/cellblock.h"
-
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-
-rq_err rq_pb_next(rq_cursor *c, rq_pb_field *ret)
-{
-    uint64_t v;
-    if (rq_cursor_left(c) == 0) return RQ_E_END;
-    if (!rq_cursor_varint(c, &v) || v >> 3 == 0 || v >> 3 > UINT32_MAX >> 3) return RQ_E_CORRUPT;
-    *ret = (rq_pb_field){.number = (uint32_t)(v >> 3), .wire = (uint8_t)(v & 7)};
-    switch (ret->wire) {
-    case VARINT:
-        return rq_cursor_varint(c, &ret->value) ? RQ_OK : RQ_E_CORRUPT;
-    case BYTES:
-        return rq_cursor_varint(c, &v) && v <= rq_cursor_left(c) &&
-                       rq_cursor_bytes(c, (size_t)v, &ret->bytes)
-                   ? RQ_OK
-                   : RQ_E_CORRUPT;
-    case FIXED64:
-        return rq_cursor_bytes(c, 8, &ret->bytes) ? RQ_OK : RQ_E_CORRUPT;
-    case FIXED32:
-        return rq_cursor_bytes(c, 4, &ret->bytes) ? RQ_OK : RQ_E_CORRUPT;
-    default:
-        return RQ_E_CORRUPT; /* groups: nobody sends them */
-    }
-}
 
 static bool is_bytes(const rq_pb_field *f, uint32_t number)
 {
-    return f->number == number && f->wire == BYTES;
+    return f->number == number && f->wire == RQ_PB_BYTES;
 }
 
 static bool is_number(const rq_pb_field *f, uint32_t number)
 {
-    return f->number == number && f->wire == VARINT;
+    return f->number == number && f->wire == RQ_PB_VARINT;
 }
 
 /* RQ_E_END is how every message ends well. */
 static rq_err ended(rq_err rc)
 {
     return rc == RQ_E_END ? RQ_OK : rc;
-}
-
-static bool delimited(rq_cursor *c, rq_slice *ret)
-{
-    uint64_t len;
-    return rq_cursor_varint(c, &len) && len <= rq_cursor_left(c) &&
-           rq_cursor_bytes(c, (size_t)len, ret);
 }
 
 static rq_err parse_exception(rq_slice bytes, rq_exception_view *ret)
@@ -89,7 +58,7 @@ rq_err rq_response_parse(rq_slice frame, rq_response_view *ret)
     rq_err rc;
     uint64_t block = 0;
     *ret = (rq_response_view){0};
-    if (!delimited(&c, &head)) return RQ_E_CORRUPT;
+    if (!rq_pb_delimited(&c, &head)) return RQ_E_CORRUPT;
     rq_cursor h = rq_cursor_of(head);
     while ((rc = rq_pb_next(&h, &f)) == RQ_OK) {
         if (is_number(&f, 1)) {
@@ -106,7 +75,7 @@ rq_err rq_response_parse(rq_slice frame, rq_response_view *ret)
     }
     RQ_TRY(ended(rc));
     if (rq_cursor_left(&c) == 0) return block == 0 ? RQ_OK : RQ_E_CORRUPT;
-    if (!delimited(&c, &ret->message) || block != rq_cursor_left(&c)) return RQ_E_CORRUPT;
+    if (!rq_pb_delimited(&c, &ret->message) || block != rq_cursor_left(&c)) return RQ_E_CORRUPT;
     ret->cells = rq_slice_of(c.ptr, rq_cursor_left(&c));
     return RQ_OK;
 }

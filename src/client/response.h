@@ -85,16 +85,6 @@ rq_err rq_scan_rows_next(rq_scan_rows *r, rq_result_view *ret);
 RQ_NODISCARD
 rq_err rq_result_next(rq_result_view *r, rq_cursor *block, rq_cell *ret);
 
-/* One field of a message. RQ_E_END at its end. */
-typedef struct rq_pb_field {
-    uint32_t number;
-    uint8_t wire; /* 0 number, 1 and 5 fixed, 2 bytes */
-    uint64_t value;
-    rq_slice bytes;
-} rq_pb_field;
-RQ_NODISCARD
-rq_err rq_pb_next(rq_cursor *message, rq_pb_field *ret);
-
 /* The error a Java class stands for; RQ_E_IOEXCEPTION for one we do not know. */
 rq_err rq_err_of_class(rq_slice java_class);
 

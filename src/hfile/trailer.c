@@ -4,6 +4,7 @@
 #include "hfile/trailer.h"
 
 #include "base/checksum.h"
+#include "base/pb.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -63,35 +64,20 @@ static uint32_t seal_sum(const uint8_t *trailer, const uint8_t *seal)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-static rq_err put_number(rq_buf *out, uint32_t field, uint64_t v)
-{
-    RQ_TRY(rq_buf_append_varint(out, field << 3 | WIRE_VARINT));
-    return rq_buf_append_varint(out, v);
-}
-
-static rq_err put_bytes(rq_buf *out, uint32_t field, rq_slice s)
-{
-    RQ_TRY(rq_buf_append_varint(out, field << 3 | WIRE_BYTES));
-    RQ_TRY(rq_buf_append_varint(out, s.len));
-    return rq_buf_append(out, s.ptr, s.len);
-}
-
 static rq_err write_message(const rq__trailer *t, rq_buf *out)
 {
-    RQ_TRY(put_number(out, 1, t->file_info_offset));
-    RQ_TRY(put_number(out, 2, t->load_on_open_offset));
-    RQ_TRY(put_number(out, 3, t->uncompressed_index_len));
-    RQ_TRY(put_number(out, 4, t->total_uncompressed_len));
-    RQ_TRY(put_number(out, 5, t->data_index_count));
-    RQ_TRY(put_number(out, 6, t->meta_index_count));
-    RQ_TRY(put_number(out, 7, t->entry_count));
-    RQ_TRY(put_number(out, 8, t->data_index_levels));
-    RQ_TRY(put_number(out, 9, t->first_data_offset));
-    RQ_TRY(put_number(out, 10, t->last_data_offset));
-    RQ_TRY(put_bytes(out, 11, rq_slice_cstr(comparator_name(t->order))));
-    return put_number(out, 12, t->compression);
+    RQ_TRY(rq_pb_put_number(out, 1, t->file_info_offset));
+    RQ_TRY(rq_pb_put_number(out, 2, t->load_on_open_offset));
+    RQ_TRY(rq_pb_put_number(out, 3, t->uncompressed_index_len));
+    RQ_TRY(rq_pb_put_number(out, 4, t->total_uncompressed_len));
+    RQ_TRY(rq_pb_put_number(out, 5, t->data_index_count));
+    RQ_TRY(rq_pb_put_number(out, 6, t->meta_index_count));
+    RQ_TRY(rq_pb_put_number(out, 7, t->entry_count));
+    RQ_TRY(rq_pb_put_number(out, 8, t->data_index_levels));
+    RQ_TRY(rq_pb_put_number(out, 9, t->first_data_offset));
+    RQ_TRY(rq_pb_put_number(out, 10, t->last_data_offset));
+    RQ_TRY(rq_pb_put_bytes(out, 11, rq_slice_cstr(comparator_name(t->order))));
+    return rq_pb_put_number(out, 12, t->compression);
 }
 
 rq_err rq__trailer_write(const rq__trailer *t, rq_buf *out)
@@ -119,40 +105,12 @@ out:
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* One field: its number, and its value as a number or as bytes. */
-typedef struct pb_field {
-    uint32_t number;
-    uint64_t value;
-    rq_slice bytes;
-} pb_field;
-
-static bool next_field(rq_cursor *c, pb_field *ret)
-{
-    uint64_t tag;
-    uint64_t len;
-    if (!rq_cursor_varint(c, &tag) || tag > UINT32_MAX || tag >> 3 == 0) return false;
-    *ret = (pb_field){.number = (uint32_t)(tag >> 3)};
-    switch (tag & 7) {
-    case WIRE_VARINT:
-        return rq_cursor_varint(c, &ret->value);
-    case WIRE_BYTES:
-        return rq_cursor_varint(c, &len) && len <= rq_cursor_left(c) &&
-               rq_cursor_bytes(c, len, &ret->bytes);
-    case WIRE_FIXED64:
-        return rq_cursor_bytes(c, 8, &ret->bytes);
-    case WIRE_FIXED32:
-        return rq_cursor_bytes(c, 4, &ret->bytes);
-    default:
-        return false;
-    }
-}
-
 static bool parse_message(rq_slice message, rq__trailer *t, rq_slice *ret_comparator)
 {
     rq_cursor c = rq_cursor_of(message);
-    pb_field f;
+    rq_pb_field f;
     while (rq_cursor_left(&c) > 0) {
-        if (!next_field(&c, &f)) return false;
+        if (!rq_pb_field_read(&c, &f)) return false;
         switch (f.number) {
         case 1:
             t->file_info_offset = f.value;
@@ -377,30 +335,23 @@ bool rq__file_info_at(const rq__file_info *info, size_t i, rq_slice *ret_key, rq
     return true;
 }
 
-static size_t varint_len(uint64_t v)
-{
-    uint8_t bytes[RQ_VARINT_MAX];
-    return rq_put_varint(bytes, v);
-}
-
-/* Of a BytesBytesPair. */
 static size_t pair_len(const info_entry *e)
 {
-    return 2 + varint_len(e->key_len) + e->key_len + varint_len(e->value_len) + e->value_len;
+    return 2 + rq_varint_len(e->key_len) + e->key_len + rq_varint_len(e->value_len) + e->value_len;
 }
 
 rq_err rq__file_info_write(const rq__file_info *info, rq_buf *out)
 {
     size_t len = 0;
     for (size_t i = 0; i < info->count; i++)
-        len += 1 + varint_len(pair_len(&info->entries[i])) + pair_len(&info->entries[i]);
+        len += 1 + rq_varint_len(pair_len(&info->entries[i])) + pair_len(&info->entries[i]);
     RQ_TRY(rq_buf_append(out, pb_magic, sizeof(pb_magic)));
     RQ_TRY(rq_buf_append_varint(out, len));
     for (size_t i = 0; i < info->count; i++) {
-        RQ_TRY(rq_buf_append_varint(out, 1 << 3 | WIRE_BYTES));
+        RQ_TRY(rq_buf_append_varint(out, 1 << 3 | RQ_PB_BYTES));
         RQ_TRY(rq_buf_append_varint(out, pair_len(&info->entries[i])));
-        RQ_TRY(put_bytes(out, 1, key_of(&info->entries[i])));
-        RQ_TRY(put_bytes(out, 2, value_of(&info->entries[i])));
+        RQ_TRY(rq_pb_put_bytes(out, 1, key_of(&info->entries[i])));
+        RQ_TRY(rq_pb_put_bytes(out, 2, value_of(&info->entries[i])));
     }
     return RQ_OK;
 }
@@ -408,11 +359,11 @@ rq_err rq__file_info_write(const rq__file_info *info, rq_buf *out)
 static rq_err parse_pair(rq_slice pair, rq__file_info *info)
 {
     rq_cursor c = rq_cursor_of(pair);
-    pb_field f;
+    rq_pb_field f;
     rq_slice key = {0};
     rq_slice value = {0};
     while (rq_cursor_left(&c) > 0) {
-        if (!next_field(&c, &f)) return RQ_E_CORRUPT;
+        if (!rq_pb_field_read(&c, &f)) return RQ_E_CORRUPT;
         if (f.number == 1) key = f.bytes;
         if (f.number == 2) value = f.bytes;
     }
@@ -430,9 +381,9 @@ rq_err rq__file_info_parse(rq_slice payload, rq__file_info *ret)
         return RQ_E_CORRUPT;
     rq__file_info info = {0};
     rq_err rc = RQ_OK;
-    pb_field f;
+    rq_pb_field f;
     while (rc == RQ_OK && rq_cursor_left(&c) > 0) {
-        if (!next_field(&c, &f))
+        if (!rq_pb_field_read(&c, &f))
             rc = RQ_E_CORRUPT;
         else if (f.number == 1)
             rc = parse_pair(f.bytes, &info);

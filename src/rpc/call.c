@@ -462,8 +462,12 @@ static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
         return refuse(r, SHADED "InvalidProtocolBufferException", false,
                       "the parameter of %s is cut short", call->method->name);
     ProtobufCAllocator allocator = {charged_alloc, no_free, p};
-    call->param =
-        protobuf_c_message_unpack(call->method->request, &allocator, bytes.len, bytes.ptr);
+    const rq_rpc_service *service = &p->conn->service->service;
+    if (service->unpack != NULL)
+        call->param = service->unpack(call->method->request, &allocator, bytes);
+    if (call->param == NULL && !p->over_budget)
+        call->param =
+            protobuf_c_message_unpack(call->method->request, &allocator, bytes.len, bytes.ptr);
     if (call->param != NULL) return true;
     if (p->over_budget) return refuse_overloaded(p, r);
     return refuse(r, SHADED "InvalidProtocolBufferException", false,

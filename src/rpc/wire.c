@@ -3,10 +3,9 @@
  * because protobuf-c would allocate for each of them, for every call. */
 #include "rpc/wire.h"
 
-#include "proto/rpc.pb-c.h"
+#include "base/pb.h"
 
-/* Protobuf wire types. */
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+#include "proto/rpc.pb-c.h"
 
 /* RequestHeader's fields (proto/rpc.proto). */
 enum {
@@ -18,57 +17,23 @@ enum {
     FIELD_TIMEOUT = 7,
 };
 
-struct field {
-    uint64_t number;
-    unsigned type;
-    uint64_t value;
-    rq_slice bytes;
-};
-
-/* One field; its value is skipped or taken, whatever it is. Groups are not accepted. */
-static bool next_field(rq_cursor *c, struct field *f)
-{
-    uint64_t tag;
-    if (!rq_cursor_varint(c, &tag)) return false;
-    f->number = tag >> 3;
-    f->type = (unsigned)(tag & 7);
-    f->value = 0;
-    f->bytes = (rq_slice){0};
-    rq_slice skipped;
-    switch (f->type) {
-    case VARINT:
-        return rq_cursor_varint(c, &f->value);
-    case FIXED64:
-        return rq_cursor_bytes(c, 8, &skipped);
-    case FIXED32:
-        return rq_cursor_bytes(c, 4, &skipped);
-    case BYTES:
-        return rq_cursor_varint(c, &f->value) && f->value <= rq_cursor_left(c) &&
-               rq_cursor_bytes(c, (size_t)f->value, &f->bytes);
-    default:
-        return false;
-    }
-}
-
 /* CellBlockMeta: its length. */
 static bool cell_block_meta(rq_slice bytes, uint32_t *len)
 {
     rq_cursor c = rq_cursor_of(bytes);
-    struct field f;
+    rq_pb_field f;
     while (rq_cursor_left(&c) > 0) {
-        if (!next_field(&c, &f)) return false;
-        if (f.number == 1 && f.type == VARINT) *len = (uint32_t)f.value;
+        if (!rq_pb_field_read(&c, &f)) return false;
+        if (f.number == 1 && f.wire == RQ_PB_VARINT) *len = (uint32_t)f.value;
     }
     return true;
 }
 
-static bool head_field(const struct field *f, rq_request_head *h)
+static bool head_field(const rq_pb_field *f, rq_request_head *h)
 {
-    bool number = f->type == VARINT;
-    bool bytes = f->type == BYTES;
+    bool number = f->wire == RQ_PB_VARINT;
+    bool bytes = f->wire == RQ_PB_BYTES;
     switch (f->number) {
-    case 0:
-        return false;
     case FIELD_CALL_ID:
         h->call_id = (uint32_t)f->value;
         return number;
@@ -95,32 +60,19 @@ static bool head_field(const struct field *f, rq_request_head *h)
 bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret)
 {
     *ret = (rq_request_head){0};
-    uint64_t len;
-    if (!rq_cursor_varint(frame, &len) || len > rq_cursor_left(frame) ||
-        !rq_cursor_bytes(frame, (size_t)len, &ret->bytes))
-        return false;
+    if (!rq_pb_delimited(frame, &ret->bytes)) return false;
     rq_cursor c = rq_cursor_of(ret->bytes);
-    struct field f;
+    rq_pb_field f;
     while (rq_cursor_left(&c) > 0)
-        if (!next_field(&c, &f) || !head_field(&f, ret)) return false;
+        if (!rq_pb_field_read(&c, &f) || !head_field(&f, ret)) return false;
     return true;
-}
-
-static size_t varint_len(uint64_t v)
-{
-    size_t n = 1;
-    while (v >= 0x80) {
-        v >>= 7;
-        n++;
-    }
-    return n;
 }
 
 rq_err rq_response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len)
 {
-    size_t meta_len = block_len == 0 ? 0 : 1 + varint_len(block_len);
-    size_t head_len = 1 + varint_len(call_id) + (block_len == 0 ? 0 : 2 + meta_len);
-    size_t total = varint_len(head_len) + head_len + varint_len(message_len) + message_len;
+    size_t meta_len = block_len == 0 ? 0 : 1 + rq_varint_len(block_len);
+    size_t head_len = 1 + rq_varint_len(call_id) + (block_len == 0 ? 0 : 2 + meta_len);
+    size_t total = rq_varint_len(head_len) + head_len + rq_varint_len(message_len) + message_len;
     if (message_len > RQ_RESPONSE_BYTES_MAX || block_len > RQ_RESPONSE_BYTES_MAX - total)
         return RQ_E_RESULT_TOO_LARGE;
     RQ_TRY(rq_buf_reserve(out, RQ_FRAME_HEAD + total));
@@ -128,12 +80,12 @@ rq_err rq_response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size
     rq_put_be32(p, (uint32_t)(total + block_len));
     p += RQ_FRAME_HEAD;
     p += rq_put_varint(p, head_len);
-    *p++ = 1 << 3 | VARINT; /* call_id */
+    *p++ = 1 << 3 | RQ_PB_VARINT; /* call_id */
     p += rq_put_varint(p, call_id);
     if (block_len > 0) {
-        *p++ = 3 << 3 | BYTES; /* cell_block_meta */
+        *p++ = 3 << 3 | RQ_PB_BYTES; /* cell_block_meta */
         *p++ = (uint8_t)meta_len;
-        *p++ = 1 << 3 | VARINT; /* length */
+        *p++ = 1 << 3 | RQ_PB_VARINT; /* length */
         p += rq_put_varint(p, block_len);
     }
     p += rq_put_varint(p, message_len);
@@ -147,8 +99,8 @@ static rq_err append_delimited(rq_buf *out, const ProtobufCMessage *head,
 {
     size_t head_len = protobuf_c_message_get_packed_size(head);
     size_t message_len = message == NULL ? 0 : protobuf_c_message_get_packed_size(message);
-    size_t total = varint_len(head_len) + head_len +
-                   (message == NULL ? 0 : varint_len(message_len) + message_len);
+    size_t total = rq_varint_len(head_len) + head_len +
+                   (message == NULL ? 0 : rq_varint_len(message_len) + message_len);
     if (total > RQ_RESPONSE_BYTES_MAX) return RQ_E_RESULT_TOO_LARGE;
     RQ_TRY(rq_buf_reserve(out, RQ_FRAME_HEAD + total));
     uint8_t *p = out->ptr + out->len;

@@ -10,6 +10,7 @@
 
 #include "catalog/coprocessors.h"
 #include "service/encode.h"
+#include "service/unpack.h"
 #include "wal/wal.h"
 
 #include <stdlib.h>
@@ -125,6 +126,11 @@ static void reply_get(get_job *g)
 {
     rq_call *call = g->job.call;
     const rq_cellblock *cells = g->in_message ? &g->own : &call->cells;
+    if (!g->in_message && !g->scan.check_existence_only && !g->query_metrics) {
+        uint8_t message[RQ__COUNTED_RESULT_MAX];
+        rq_call_reply_packed(call, rq__pack_counted_result(cells->count, message));
+        return;
+    }
     Pb__GetResponse response = PB__GET_RESPONSE__INIT;
     Pb__Result result = PB__RESULT__INIT;
     Pb__QueryMetrics metrics = PB__QUERY_METRICS__INIT;
@@ -235,7 +241,8 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
     return (rq_rpc_service){.name = "ClientService",
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s};
+                            .ctx = s,
+                            .unpack = rq__unpack_request};
 }
 
 /* --- life --------------------------------------------------------------------------------------

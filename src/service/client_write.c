@@ -23,13 +23,18 @@ static void release_result(void *thing)
 
 static rq_err reply_mutate(mutate_job *m)
 {
+    bool reads = m->mutation.type == RQ_MUTATE_APPEND || m->mutation.type == RQ_MUTATE_INCREMENT;
+    if (!reads) {
+        uint8_t message[RQ__PROCESSED_LEN];
+        rq_call_reply_packed(m->call, rq__pack_processed(m->op.processed, message));
+        return RQ_OK;
+    }
     Pb__MutateResponse response = PB__MUTATE_RESPONSE__INIT;
     Pb__Result result = PB__RESULT__INIT;
-    bool reads = m->mutation.type == RQ_MUTATE_APPEND || m->mutation.type == RQ_MUTATE_INCREMENT;
     /* HBASE: a plain append or increment answers its result and no `processed`. */
-    response.has_processed = m->op.condition_count > 0 || !reads;
+    response.has_processed = m->op.condition_count > 0;
     response.processed = m->op.processed;
-    if (reads && m->op.processed) {
+    if (m->op.processed) {
         result.has_stale = 1;
         response.result = &result;
         RQ_TRY(rq__encode_result(m->call, &m->op.result, &result));

@@ -19,4 +19,13 @@ rq_err rq__encode_cells(rq_slice bytes, uint32_t count, rq_arena *arena, Pb__Res
 RQ_NODISCARD
 rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *ret);
 
+/* The answers that nearly every get and put receives, packed without protobuf-c; the result points
+ * into `out`. */
+#define RQ__COUNTED_RESULT_MAX (2 + 2 + RQ_VARINT_MAX + 2)
+#define RQ__PROCESSED_LEN 2
+/* GetResponse { result { associated_cell_count, stale = false } } */
+rq_slice rq__pack_counted_result(uint32_t count, uint8_t out[RQ__COUNTED_RESULT_MAX]);
+/* MutateResponse { processed } */
+rq_slice rq__pack_processed(bool processed, uint8_t out[RQ__PROCESSED_LEN]);
+
 #endif

@@ -149,7 +149,10 @@ void toy_start(toy *t, const toy_options *o)
     assert_int_equal(rq_loops_start(t->loops), RQ_OK);
     size_t budget = o->budget_bytes > 0 ? o->budget_bytes : (size_t)1 << 30;
     assert_int_equal(rq_rpc_budget_new(budget, &t->budget), RQ_OK);
-    rq_rpc_service service = {"ClientService", methods, RQ_ARRAY_LEN(methods), t};
+    rq_rpc_service service = {.name = "ClientService",
+                              .methods = methods,
+                              .method_count = RQ_ARRAY_LEN(methods),
+                              .ctx = t};
     rq_rpc_server_options so = {
         .loops = t->loops,
         .budget = t->budget,

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Protobuf's wire format by hand, for what stands in every request, every answer and every file:
+ * there protobuf-c's generic messages, a memory allocation for each field, would cost more than the
+ * work. Everything else uses the messages of proto/.
+ *
+ * A field is a varint (number << 3 | wire type), then a varint, or 8, or 4 bytes, or a length and
+ * as many bytes (protobuf.dev, "Encoding"). Groups are not accepted: HBase sends none.
+ */
+#ifndef RQ_BASE_PB_H
+#define RQ_BASE_PB_H
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+enum { RQ_PB_VARINT = 0, RQ_PB_FIXED64 = 1, RQ_PB_BYTES = 2, RQ_PB_FIXED32 = 5 };
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+typedef struct rq_pb_field {
+    uint32_t number; /* never 0 */
+    uint8_t wire;
+    uint64_t value; /* of a varint, else 0 */
+    rq_slice bytes; /* of all others, in the message; else empty */
+} rq_pb_field;
+
+/* The next field of a message that is not at its end. False: malformed. */
+RQ_NODISCARD
+bool rq_pb_field_read(rq_cursor *message, rq_pb_field *ret);
+
+/* The same, to be called until it says RQ_E_END; RQ_E_CORRUPT: malformed. */
+RQ_NODISCARD
+rq_err rq_pb_next(rq_cursor *message, rq_pb_field *ret);
+
+/* A length and as many bytes, as messages follow each other in a stream. */
+RQ_NODISCARD
+bool rq_pb_delimited(rq_cursor *c, rq_slice *ret);
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+RQ_NODISCARD
+rq_err rq_pb_put_number(rq_buf *out, uint32_t field, uint64_t v);
+RQ_NODISCARD
+rq_err rq_pb_put_bytes(rq_buf *out, uint32_t field, rq_slice bytes);
+/* A message inside a message: begin, its fields, end. */
+RQ_NODISCARD
+rq_err rq_pb_begin(rq_buf *out, uint32_t field, size_t *ret_at);
+RQ_NODISCARD
+rq_err rq_pb_end(rq_buf *out, size_t at);
+
+#endif
