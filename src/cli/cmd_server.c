@@ -3,6 +3,7 @@
  * SIGTERM or Ctrl-C to close it in order. */
 #include "cli/cli.h"
 #include "cli/server.h"
+#include "cli/text_pages.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -146,6 +147,7 @@ static int serve(const arguments *a)
     int signal_number;
     block_signals(&signals);
     raise_open_files();
+    if (rq_config_int(a->config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
     if (rq_server_open(&a->options, &server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
         return 1;
