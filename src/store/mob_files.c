@@ -441,7 +441,7 @@ static rq_err open_store_file(rq_vfs *vfs, const char *dir, const char *name, rq
 static bool may_have_tags(const rq_hfile_reader *reader)
 {
     rq_slice longest;
-    return rq_hfile_reader_file_info(reader, RQ_SLICE_LIT("MAX_TAGS_LEN"), &longest) &&
+    return rq_hfile_reader_file_info(reader, RQ_SLICE_LIT("hfile.MAX_TAGS_LEN"), &longest) &&
            !(longest.len == 4 && rq_get_be32(longest.ptr) == 0);
 }
 

@@ -22,8 +22,9 @@ import org.apache.hadoop.hbase.util.Bytes;
 
 /**
  * Tables whose files are not simply there: halves after a split, parts after a merge, links of cloned snapshots (of a
- * table that lives, of one that is gone, and halves of links), lists of files (the FILE tracker); and every encoding
- * with every compression. None is ever compacted, so all of it is still there after a stop.
+ * table that lives, of one that is gone, and halves of links), lists of files (the FILE tracker); values in MOB files, of
+ * a table and of a clone whose origin is gone; and every encoding with every compression. None is compacted but MOB in
+ * the later rounds, so all of it is still there after a stop.
  */
 final class Shapes {
   private static final TableName SPLIT = TableName.valueOf("shape_split");
@@ -34,7 +35,10 @@ final class Shapes {
   private static final TableName ORPHAN = TableName.valueOf("shapes", "orphan");
   private static final TableName LISTED = TableName.valueOf("shape_listed");
   private static final TableName CODED = TableName.valueOf("shape_coded");
-  private static final TableName[] ALL = {SPLIT, MERGED, ORIGIN, CLONED, ORPHAN, LISTED, CODED};
+  private static final TableName MOB = TableName.valueOf("shape_mob");
+  private static final TableName MOB_GONE = TableName.valueOf("shape.mobgone");
+  private static final TableName MOB_ORPHAN = TableName.valueOf("shapes", "moborphan");
+  private static final TableName[] ALL = {SPLIT, MERGED, ORIGIN, CLONED, ORPHAN, LISTED, CODED, MOB, MOB_ORPHAN};
 
   private static final Compression.Algorithm[] COMPRESSIONS = {Compression.Algorithm.NONE, Compression.Algorithm.GZ,
     Compression.Algorithm.SNAPPY, Compression.Algorithm.LZ4, Compression.Algorithm.ZSTD};
@@ -64,6 +68,17 @@ final class Shapes {
       splits[i - 1] = row(i * 90 / regions);
     }
     admin.createTable(builder.build(), splits.length == 0 ? null : splits);
+  }
+
+  /** Half of the values are above the threshold. */
+  private void createMob(TableName name) throws IOException {
+    ColumnFamilyDescriptor mob = ColumnFamilyDescriptorBuilder
+      .newBuilder(family("p", DataBlockEncoding.FAST_DIFF, Compression.Algorithm.GZ)).setMobEnabled(true)
+      .setMobThreshold(60).build();
+    ColumnFamilyDescriptor all = ColumnFamilyDescriptorBuilder
+      .newBuilder(family("q", DataBlockEncoding.NONE, Compression.Algorithm.NONE)).setMobEnabled(true)
+      .setMobThreshold(0).build();
+    admin.createTable(table(name).setColumnFamily(mob).setColumnFamily(all).build());
   }
 
   private static byte[] row(int i) {
@@ -119,6 +134,8 @@ final class Shapes {
     create(table(MERGED), 3);
     create(table(ORIGIN), 2);
     create(table(GONE), 1);
+    createMob(MOB);
+    createMob(MOB_GONE);
     create(table(LISTED).setValue("hbase.store.file-tracker.impl", "FILE"), 2);
     TableDescriptorBuilder coded = table(CODED);
     int n = 0;
@@ -130,16 +147,32 @@ final class Shapes {
     admin.createTable(coded.build());
   }
 
+  /** The values of the first region are written anew, what the second one's stand for stays as it is. */
+  private void compactMob() throws Exception {
+    byte[] first = region(MOB, 0).getRegionName();
+    long before = admin.getLastMajorCompactionTimestampForRegion(first);
+    admin.majorCompactRegion(first);
+    while (admin.getLastMajorCompactionTimestampForRegion(first) == before) {
+      Thread.sleep(20);
+    }
+  }
+
   /** Round 0 is HBase's: it alone makes snapshots here. */
   void fill(int round) throws Exception {
     if (round == 0) {
       create();
       write(ORIGIN, 100);
       write(GONE, 100);
+      write(MOB_GONE, 100);
       admin.snapshot("of_origin", ORIGIN);
       admin.cloneSnapshot("of_origin", CLONED);
       admin.snapshot("of_gone", GONE);
       admin.cloneSnapshot("of_gone", ORPHAN);
+      admin.snapshot("of_mobgone", MOB_GONE);
+      admin.cloneSnapshot("of_mobgone", MOB_ORPHAN);
+      admin.disableTable(MOB_GONE);
+      admin.deleteTable(MOB_GONE);
+      admin.deleteSnapshot("of_mobgone");
       admin.disableTable(GONE);
       admin.deleteTable(GONE);
       admin.deleteSnapshot("of_gone");
@@ -149,10 +182,11 @@ final class Shapes {
       write(name, round);
     }
     if (round == 0) {
-      all(split(SPLIT, 0, 45), merge(MERGED), split(CLONED, 0, 20), split(LISTED, 0, 30));
+      all(split(SPLIT, 0, 45), merge(MERGED), split(CLONED, 0, 20), split(LISTED, 0, 30), split(MOB, 0, 45));
     } else if (round == 1) {
       all(split(MERGED, -1, 75), split(CLONED, -1, 70), split(LISTED, -1, 80));
       admin.majorCompact(ORIGIN);
+      compactMob();
     }
   }
 }

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MOB families through the changes of a catalog: what is dropped goes to the archive, what regions
+ * made of others still refer to stays. */
+#include "world.h"
+
+#include "region/mob_cleaner.h"
+#include "store/mob.h"
+
+#include <string.h>
+
+#define MOB "f:IS_MOB=true,MOB_THRESHOLD=0"
+
+static void begin(world *w)
+{
+    world_init(w, unit_seed(), NULL);
+    assert_int_equal(rq_config_set_pair(w->config, "hbase.mob.min.age.archive=0", NULL), RQ_OK);
+    assert_int_equal(world_open(w), RQ_OK);
+}
+
+static void end(world *w)
+{
+    assert_int_equal(world_close(w, true), RQ_OK);
+    world_clear(w);
+}
+
+static void put_rows(world *w, const char *table, const char *rows)
+{
+    char one[2] = {0};
+    for (; *rows != '\0'; rows++) {
+        one[0] = *rows;
+        assert_int_equal(world_put(w, table, one, "f"), RQ_OK);
+    }
+}
+
+static void expect_rows(world *w, const char *table, const char *rows)
+{
+    char *text = world_rows(w, table);
+    assert_string_equal(text, rows);
+    free(text);
+}
+
+static void flush(world *w, const char *table)
+{
+    rq_arena a = {0};
+    rq_region **list;
+    size_t count;
+    assert_int_equal(rq_engine_regions(w->engine, &a, &list, &count), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (rq_slice_eq(rq_region_get_info(list[i])->table, rq_slice_cstr(table)))
+            assert_int_equal(rq_region_flush(list[i], (rq_slice){0}, NULL, NULL), RQ_OK);
+        rq_region_unref(list[i]);
+    }
+    rq_arena_clear(&a);
+}
+
+/* How many MOB files the table has below `top`: mobdir or archive. */
+static size_t mob_files(world *w, const char *table, const char *family, const char *top)
+{
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count = 0;
+    const char *dir = rq_mob_family_dir(&a, rq_slice_cstr(table), rq_slice_cstr(family));
+    const char *path = rq_arena_printf(&a, "%s%s", top, dir + strlen(RQ_MOB_DIR));
+    rq_err rc = rq_vfs_list(w->env->vfs, path, &a, &entries, &count, NULL);
+    rq_arena_clear(&a);
+    return rc == RQ_OK ? count : 0;
+}
+
+static size_t clean(world *w)
+{
+    size_t archived = 0;
+    rq_error why = {0};
+    if (rq_catalog_clean_mob(w->catalog, &archived, &why) != RQ_OK) fail_msg("%s", why.message);
+    return archived;
+}
+
+static void throw_archive_away(world *w)
+{
+    assert_int_equal(rq_vfs_remove_tree(w->env->vfs, "archive", NULL), RQ_OK);
+}
+
+static void a_deleted_table_s_files_are_archived(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    assert_int_equal(world_create(&w, "t", MOB, "m"), RQ_OK);
+    put_rows(&w, "t", "az");
+    flush(&w, "t");
+    assert_int_equal(mob_files(&w, "t", "f", RQ_MOB_DIR), 2);
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
+    assert_int_equal(clean(&w), 0); /* a disabled table's regions refer to them all the same */
+    assert_int_equal(world_table(&w, RQ_DDL_DELETE_TABLE, "t"), RQ_OK);
+    assert_int_equal(mob_files(&w, "t", "f", RQ_MOB_DIR), 0);
+    assert_int_equal(mob_files(&w, "t", "f", "archive"), 2);
+    assert_int_equal(world_create(&w, "t", MOB, NULL), RQ_OK);
+    expect_rows(&w, "t", "");
+    end(&w);
+}
+
+static void a_truncated_table_begins_with_no_files(void **state)
+{
+    (void)state;
+    for (int preserve = 0; preserve < 2; preserve++) {
+        world w;
+        begin(&w);
+        assert_int_equal(world_create(&w, "t", MOB, "m"), RQ_OK);
+        put_rows(&w, "t", "az");
+        flush(&w, "t");
+        assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
+        assert_int_equal(world_truncate(&w, "t", preserve), RQ_OK);
+        assert_int_equal(mob_files(&w, "t", "f", RQ_MOB_DIR), 0);
+        assert_int_equal(mob_files(&w, "t", "f", "archive"), 2);
+        throw_archive_away(&w);
+        put_rows(&w, "t", "by");
+        flush(&w, "t");
+        assert_int_equal(clean(&w), 0);
+        expect_rows(&w, "t", "b y ");
+        end(&w);
+    }
+}
+
+static void a_removed_family_s_files_are_archived_and_no_others(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    assert_int_equal(world_create(&w, "t", MOB " g:IS_MOB=true,MOB_THRESHOLD=0", NULL), RQ_OK);
+    put_rows(&w, "t", "a");
+    assert_int_equal(world_put(&w, "t", "a", "g"), RQ_OK);
+    flush(&w, "t");
+    assert_int_equal(world_family(&w, RQ_DDL_DELETE_FAMILY, "t", "g"), RQ_OK);
+    assert_int_equal(mob_files(&w, "t", "g", RQ_MOB_DIR), 0);
+    assert_int_equal(mob_files(&w, "t", "g", "archive"), 1);
+    assert_int_equal(mob_files(&w, "t", "f", RQ_MOB_DIR), 1);
+    throw_archive_away(&w);
+    expect_rows(&w, "t", "a ");
+    end(&w);
+}
+
+static void values_survive_splits_and_merges_and_their_parents(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    assert_int_equal(world_create(&w, "t", MOB, NULL), RQ_OK);
+    put_rows(&w, "t", "abyz");
+    assert_int_equal(world_split(&w, "t", "a", "m"), RQ_OK);
+    assert_int_equal(clean(&w), 0);
+    expect_rows(&w, "t", "a b y z ");
+    assert_int_equal(world_compact(&w, "t"), RQ_OK);
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    clean(&w); /* the parent's file, when both have written its values anew */
+    throw_archive_away(&w);
+    expect_rows(&w, "t", "a b y z ");
+    assert_int_equal(world_merge(&w, "t", "a z", false), RQ_OK);
+    assert_int_equal(clean(&w), 0);
+    assert_int_equal(world_compact(&w, "t"), RQ_OK);
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    clean(&w);
+    throw_archive_away(&w);
+    expect_rows(&w, "t", "a b y z ");
+    assert_int_equal(mob_files(&w, "t", "f", RQ_MOB_DIR), 1);
+    end(&w);
+}
+
+static void nothing_goes_while_a_store_file_does_not_say_what_it_refers_to(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    assert_int_equal(world_create(&w, "t", MOB, NULL), RQ_OK);
+    put_rows(&w, "t", "a");
+    flush(&w, "t");
+    assert_int_equal(world_modify(&w, "t", "f"), RQ_OK);
+    assert_int_equal(world_compact(&w, "t"), RQ_OK); /* a plain family's: it keeps the reference */
+    assert_int_equal(world_modify(&w, "t", MOB), RQ_OK);
+    size_t archived;
+    rq_error why = {0};
+    assert_int_equal(rq_catalog_clean_mob(w.catalog, &archived, &why), RQ_E_STATE);
+    assert_non_null(strstr(why.message, "does not say which MOB files it refers to"));
+    expect_rows(&w, "t", "a ");
+    assert_int_equal(world_compact(&w, "t"), RQ_OK);
+    assert_int_equal(clean(&w), 1); /* the one before */
+    throw_archive_away(&w);
+    expect_rows(&w, "t", "a ");
+    end(&w);
+}
+
+static void the_chores_run_by_themselves(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    static const char *const settings[] = {"hbase.mob.min.age.archive=0",
+                                           "hbase.master.mob.cleaner.period=100",
+                                           "hbase.mob.compaction.chore.period=30"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(settings); i++)
+        assert_int_equal(rq_config_set_pair(w.config, settings[i], NULL), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", MOB, NULL), RQ_OK);
+    put_rows(&w, "t", "a");
+    flush(&w, "t");
+    rq_sim_advance(w.sim, UINT64_C(35) * 1000000000);
+    rq_sim_run(w.sim);
+    assert_int_equal(mob_files(&w, "t", "f", RQ_MOB_DIR), 2);
+    rq_sim_advance(w.sim, UINT64_C(70) * 1000000000);
+    rq_sim_run(w.sim);
+    assert_true(mob_files(&w, "t", "f", "archive") > 0);
+    expect_rows(&w, "t", "a ");
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_deleted_table_s_files_are_archived),
+        cmocka_unit_test(a_truncated_table_begins_with_no_files),
+        cmocka_unit_test(a_removed_family_s_files_are_archived_and_no_others),
+        cmocka_unit_test(values_survive_splits_and_merges_and_their_parents),
+        cmocka_unit_test(nothing_goes_while_a_store_file_does_not_say_what_it_refers_to),
+        cmocka_unit_test(the_chores_run_by_themselves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
