@@ -3,20 +3,13 @@
 #include "catalog/pwal.h"
 
 #include "base/arena.h"
+#include "base/pb.h"
 #include "cell/cellblock.h"
 #include "proto/wal.pb-c.h"
 #include "store/pb_arena.h"
 
 #define MARKS RQ_SLICE_LIT("METAFAMILY") /* HBASE: WALEdit.METAFAMILY */
 #define TRAILER_TAIL 8
-
-/* A message behind its length; false when there is no whole one. */
-static bool delimited(rq_cursor *c, rq_slice *ret)
-{
-    uint64_t len;
-    return rq_cursor_varint(c, &len) && len <= rq_cursor_left(c) &&
-           rq_cursor_bytes(c, (size_t)len, ret);
-}
 
 static rq_err check_header(rq_slice pb, rq_arena *a, rq_error *why)
 {
@@ -38,7 +31,7 @@ static rq_err read_entry(rq_cursor *c, rq_arena *a,
                          void *ctx, rq_error *why)
 {
     rq_slice pb;
-    if (!delimited(c, &pb) || pb.len == 0) return RQ_E_END;
+    if (!rq_pb_delimited(c, &pb) || pb.len == 0) return RQ_E_END;
     rq_pb_arena memory;
     rq_pb_arena_init(&memory, a);
     Pb__WALKey *key = pb__walkey__unpack(&memory.allocator, pb.len, pb.ptr);
@@ -88,7 +81,7 @@ rq_err rq__pwal_read(rq_slice bytes,
     rq_slice pb;
     rq_arena a = {0};
     rq_err rc = RQ_OK;
-    if (delimited(&c, &pb)) {
+    if (rq_pb_delimited(&c, &pb)) {
         rc = check_header(pb, &a, why);
         while (rc == RQ_OK && rq_cursor_left(&c) > 0) {
             rq_arena_reset(&a);

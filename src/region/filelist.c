@@ -3,6 +3,7 @@
 #include "region/filelist.h"
 
 #include "base/checksum.h"
+#include "base/pb.h"
 #include "region/manifest.h"
 #include "store/reference.h"
 
@@ -12,11 +13,9 @@
 #define VERSION 1
 #define BYTES_MAX ((size_t)16 * 1024 * 1024) /* HBASE: StoreFileListFile.MAX_FILE_SIZE */
 
-#define TAG_TIMESTAMP (1 << 3)
-#define TAG_FILE (2 << 3 | 2)
-#define TAG_VERSION (3 << 3)
-#define TAG_NAME (1 << 3 | 2)
-#define TAG_SIZE (2 << 3)
+/* HBASE: StoreFileList { timestamp 1, store_file 2 { name 1, size 2 }, version 3 } */
+enum { LIST_TIMESTAMP = 1, LIST_FILE = 2, LIST_VERSION = 3 };
+enum { FILE_NAME = 1, FILE_SIZE = 2 };
 
 bool rq__filelist_wanted(const rq_table_schema *table, const rq_family_schema *family)
 {
@@ -27,27 +26,31 @@ bool rq__filelist_wanted(const rq_table_schema *table, const rq_family_schema *f
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
-static bool read_part(rq_cursor *c, rq_slice *ret)
+static bool is_bytes(const rq_pb_field *f, uint32_t number)
 {
-    uint64_t n;
-    return rq_cursor_varint(c, &n) && n <= rq_cursor_left(c) && rq_cursor_bytes(c, (size_t)n, ret);
+    return f->number == number && f->wire == RQ_PB_BYTES;
+}
+
+static bool is_number(const rq_pb_field *f, uint32_t number)
+{
+    return f->number == number && f->wire == RQ_PB_VARINT;
 }
 
 /* Fields nobody knows mean a newer HBase, which would not be understood by halves. */
 static rq_err decode_entry(rq_slice pb, rq__filelist_entry *ret, rq_error *why)
 {
     rq_cursor c = rq_cursor_of(pb);
+    rq_pb_field f;
     *ret = (rq__filelist_entry){0};
     while (rq_cursor_left(&c) > 0) {
-        uint64_t tag;
-        bool whole = rq_cursor_varint(&c, &tag);
-        if (whole && tag == TAG_NAME)
-            whole = read_part(&c, &ret->name);
-        else if (whole && tag == TAG_SIZE)
-            whole = rq_cursor_varint(&c, &ret->size);
-        else if (whole)
+        if (!rq_pb_field_read(&c, &f))
+            return rq_fail(why, RQ_E_CORRUPT, "list of files: malformed entry");
+        if (is_bytes(&f, FILE_NAME))
+            ret->name = f.bytes;
+        else if (is_number(&f, FILE_SIZE))
+            ret->size = f.value;
+        else
             return rq_fail(why, RQ_E_VERSION, "list of files: an entry's field is unknown");
-        if (!whole) return rq_fail(why, RQ_E_CORRUPT, "list of files: malformed entry");
     }
     if (!rq__store_file_name_ok(ret->name))
         return rq_fail(why, RQ_E_CORRUPT, "list of files: not the name of a store file");
@@ -63,20 +66,17 @@ static rq_err decode_message(rq_slice pb, rq_arena *arena, rq__filelist *ret, rq
     l.files = rq_arena_calloc(arena, pb.len / 4 + 1, sizeof *l.files);
     if (l.files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     while (rq_cursor_left(&c) > 0) {
-        uint64_t tag;
-        rq_slice part;
-        bool whole = rq_cursor_varint(&c, &tag);
-        if (whole && tag == TAG_TIMESTAMP) {
-            whole = rq_cursor_varint(&c, &l.timestamp);
-        } else if (whole && tag == TAG_FILE) {
-            whole = read_part(&c, &part);
-            if (whole) RQ_TRY(decode_entry(part, &l.files[l.count++], why));
-        } else if (whole && tag == TAG_VERSION) {
-            whole = rq_cursor_varint(&c, &version);
-        } else if (whole) {
+        rq_pb_field f;
+        if (!rq_pb_field_read(&c, &f))
+            return rq_fail(why, RQ_E_CORRUPT, "list of files: malformed");
+        if (is_number(&f, LIST_TIMESTAMP))
+            l.timestamp = f.value;
+        else if (is_bytes(&f, LIST_FILE))
+            RQ_TRY(decode_entry(f.bytes, &l.files[l.count++], why));
+        else if (is_number(&f, LIST_VERSION))
+            version = f.value;
+        else
             return rq_fail(why, RQ_E_VERSION, "list of files: an unknown field");
-        }
-        if (!whole) return rq_fail(why, RQ_E_CORRUPT, "list of files: malformed");
     }
     if (version > VERSION)
         return rq_fail(why, RQ_E_VERSION, "list of files of version %llu, this server knows %d",
@@ -98,33 +98,23 @@ rq_err rq__filelist_decode(rq_slice bytes, rq_arena *arena, rq__filelist *ret, r
     return decode_message(pb, arena, ret, why);
 }
 
-static rq_err put_entry(const rq__filelist_entry *e, rq_buf *scratch, rq_buf *out)
+static rq_err put_entry(const rq__filelist_entry *e, rq_buf *out)
 {
-    rq_buf_reset(scratch);
-    RQ_TRY(rq_buf_append_u8(scratch, TAG_NAME));
-    RQ_TRY(rq_buf_append_varint(scratch, e->name.len));
-    RQ_TRY(rq_buf_append(scratch, e->name.ptr, e->name.len));
-    RQ_TRY(rq_buf_append_u8(scratch, TAG_SIZE));
-    RQ_TRY(rq_buf_append_varint(scratch, e->size));
-    RQ_TRY(rq_buf_append_u8(out, TAG_FILE));
-    RQ_TRY(rq_buf_append_varint(out, scratch->len));
-    return rq_buf_append(out, scratch->ptr, scratch->len);
+    size_t at;
+    RQ_TRY(rq_pb_begin(out, LIST_FILE, &at));
+    RQ_TRY(rq_pb_put_bytes(out, FILE_NAME, e->name));
+    RQ_TRY(rq_pb_put_number(out, FILE_SIZE, e->size));
+    return rq_pb_end(out, at);
 }
 
 rq_err rq__filelist_encode(const rq__filelist *list, rq_buf *out)
 {
     size_t at = out->len;
-    rq_buf scratch = {0};
     RQ_TRY(rq_buf_append_be32(out, 0));
-    RQ_TRY(rq_buf_append_u8(out, TAG_TIMESTAMP));
-    RQ_TRY(rq_buf_append_varint(out, list->timestamp));
-    rq_err rc = RQ_OK;
-    for (size_t i = 0; i < list->count && rc == RQ_OK; i++)
-        rc = put_entry(&list->files[i], &scratch, out);
-    rq_buf_clear(&scratch);
-    RQ_TRY(rc);
-    RQ_TRY(rq_buf_append_u8(out, TAG_VERSION));
-    RQ_TRY(rq_buf_append_varint(out, VERSION));
+    RQ_TRY(rq_pb_put_number(out, LIST_TIMESTAMP, list->timestamp));
+    for (size_t i = 0; i < list->count; i++)
+        RQ_TRY(put_entry(&list->files[i], out));
+    RQ_TRY(rq_pb_put_number(out, LIST_VERSION, VERSION));
     uint8_t *pb = out->ptr + at + 4;
     size_t len = out->len - at - 4;
     rq_put_be32(out->ptr + at, (uint32_t)len);

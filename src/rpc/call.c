@@ -10,6 +10,8 @@
  */
 #include "rpc/rpc_priv.h"
 
+#include "base/pb.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -455,10 +457,8 @@ static bool find_method(rq_call_private *p, const rq_request_head *head, struct 
 static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
 {
     rq_call *call = &p->call;
-    uint64_t len;
     rq_slice bytes;
-    if (!rq_cursor_varint(c, &len) || len > rq_cursor_left(c) ||
-        !rq_cursor_bytes(c, (size_t)len, &bytes))
+    if (!rq_pb_delimited(c, &bytes))
         return refuse(r, SHADED "InvalidProtocolBufferException", false,
                       "the parameter of %s is cut short", call->method->name);
     ProtobufCAllocator allocator = {charged_alloc, no_free, p};
