@@ -26,6 +26,7 @@ void rq__fsck_tell(rq__fsck *k, rq_finding level, const char *place, const char 
 static void count_and_tell(void *ctx, rq_finding level, const char *place, const char *text)
 {
     rq__fsck *k = ctx;
+    if (k->half_made) level = RQ_FINDING_NOTE;
     if (level == RQ_FINDING_PROBLEM)
         k->totals.problems++;
     else
@@ -72,9 +73,10 @@ static bool is_known_target(void *ctx, const char *path)
 }
 
 rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
-                               const rq_table_schema *schema, rq_region_survey *ret, rq_error *why)
+                               const rq_table_schema *schema, bool may_differ,
+                               rq_region_survey *ret, rq_error *why)
 {
-    const rq_region_survey_options o = {.schema = schema, .foreign = k->foreign};
+    const rq_region_survey_options o = {.schema = schema, .foreign = k->foreign || may_differ};
     RQ_TRY(rq_region_survey_read(k->vfs, info, &o, &k->arena, &k->findings, ret, why));
     k->totals.regions++;
     for (size_t i = 0; i < ret->family_count; i++)

@@ -131,7 +131,7 @@ static rq_err collect(rq__fsck *k, const rq_region_info *info, const rq__fsck_ce
 {
     rq_region_survey s;
     uint64_t before = k->totals.problems;
-    RQ_TRY(rq__fsck_look_at_region(k, info, NULL, &s, why));
+    RQ_TRY(rq__fsck_look_at_region(k, info, NULL, false, &s, why));
     if (k->totals.problems > before) k->meta_whole = false;
     for (size_t i = 0; i < s.family_count; i++) {
         const rq_region_survey_family *f = &s.families[i];

@@ -44,6 +44,7 @@ typedef struct rq__fsck {
     bool log_damaged;    /* what it held for the two regions below may be missing */
     bool refused;        /* a start would refuse it: HBase's logs may know more than hbase:meta */
     bool meta_whole;     /* nothing of hbase:meta and the procedures is missing */
+    bool half_made;      /* what is told now is of a region that a procedure is making */
     uint64_t unfinished; /* procedures */
     rq__fsck_cells meta_log, store_log; /* their edits in the log, with sequence ids */
     rq__fsck_region *regions;
@@ -52,7 +53,7 @@ typedef struct rq__fsck {
     size_t table_count, table_cap;
     rq__fsck_path *targets; /* files that references and links stand for */
     rq__fsck_path *orphans; /* what a repair moves */
-    rq__fsck_path *known;   /* encoded names of regions with a folder */
+    rq__fsck_path *known;   /* encoded names of folders that meta has not */
 } rq__fsck;
 
 void rq__fsck_tell(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)
@@ -62,10 +63,12 @@ rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *r
                      rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path);
-/* Manifest, files; counts. */
+/* Manifest, files; counts. `may_differ`: it is being made or cleared away, so its manifest need not
+ * be its folder's. */
 RQ_NODISCARD
 rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
-                               const rq_table_schema *schema, rq_region_survey *ret, rq_error *why);
+                               const rq_table_schema *schema, bool may_differ,
+                               rq_region_survey *ret, rq_error *why);
 
 /* --- fsck_meta.c: hbase:meta and master:store, files and log ------------------------------------
  */

@@ -17,16 +17,25 @@ typedef struct table_look {
     const char *ns, *qualifier, *dir;
     rq_slice name;
     bool is_meta;            /* hbase:meta has no row of itself */
+    bool in_the_making;      /* meta does not know it, and a procedure is unfinished */
     rq_table_schema *schema; /* NULL: cannot be read */
 } table_look;
 
 /* --- one region's folder ---------------------------------------------------------------------- */
 
+static int by_encoded(const void *a, const void *b)
+{
+    const rq__fsck_region *x = a, *y = b;
+    return strcmp(x->info.encoded, y->info.encoded);
+}
+
+/* REQUIRES: the regions are sorted so. */
 static rq__fsck_region *region_of(rq__fsck *k, const char *encoded)
 {
-    for (size_t i = 0; i < k->region_count; i++)
-        if (strcmp(k->regions[i].info.encoded, encoded) == 0) return &k->regions[i];
-    return NULL;
+    rq__fsck_region key = {0};
+    if (k->region_count == 0 || strlen(encoded) > RQ_ENCODED_NAME_LEN) return NULL;
+    strcpy(key.info.encoded, encoded);
+    return bsearch(&key, k->regions, k->region_count, sizeof key, by_encoded);
 }
 
 static bool was_merged(const rq__fsck *k, const char *encoded)
@@ -106,39 +115,60 @@ static rq_err look_at_system_region(rq__fsck *k, const char *dir, const char *en
     return RQ_OK;
 }
 
-static rq_err look_at_region(table_look *t, const char *encoded, rq_error *why)
+/* What the region's folder and meta say of it. *ret: by which it is looked at. */
+static rq_err look_at_identity(table_look *t, const char *dir, const char *encoded,
+                               rq__fsck_region *known, bool is_parent, rq_region_info *ret,
+                               rq_error *why)
 {
     rq__fsck *k = t->k;
-    rq_region_info info = {0};
-    rq_region_survey s;
     bool read;
-    const char *dir = rq_arena_printf(&k->arena, "%s/%s", t->dir, encoded);
-    if (dir == NULL) return RQ_E_NO_MEMORY;
-    RQ_TRY(rq__fsck_note_path(k, &k->known, encoded));
-    if (t->is_meta) {
-        RQ_TRY(rq_region_info_meta(&k->arena, &info));
-        return look_at_system_region(k, dir, encoded, &info, why);
-    }
-    RQ_TRY(read_info(t, dir, encoded, &info, &read, why));
-    rq__fsck_region *known = region_of(k, encoded);
+    *ret = (rq_region_info){0};
+    RQ_TRY(read_info(t, dir, encoded, ret, &read, why));
     if (known != NULL) {
         known->on_disk = true;
-        if (read && (!rq_slice_eq(info.start_key, known->info.start_key) ||
-                     !rq_slice_eq(info.end_key, known->info.end_key)))
+        if (read && (!rq_slice_eq(ret->start_key, known->info.start_key) ||
+                     !rq_slice_eq(ret->end_key, known->info.end_key)))
             rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir,
                           ".regioninfo and hbase:meta tell of different keys");
         else if (read)
             RQ_TRY(compare_info(k, dir, &known->info, why));
-        info = known->info;
-    } else if (!was_merged(k, encoded)) {
-        RQ_TRY(tell_orphan(k, dir));
+        *ret = known->info;
+        return RQ_OK;
     }
-    if (known == NULL && !read) { /* where it lies is enough to look at it */
-        info =
-            (rq_region_info){.ns = rq_slice_cstr(t->ns), .qualifier = rq_slice_cstr(t->qualifier)};
-        memcpy(info.encoded, encoded, RQ_ENCODED_NAME_LEN + 1);
+    RQ_TRY(rq__fsck_note_path(k, &k->known, encoded));
+    if (!is_parent) RQ_TRY(tell_orphan(k, dir));
+    if (read) return RQ_OK;
+    /* Where it lies is enough to look at it. */
+    ret->ns = rq_slice_cstr(t->ns);
+    ret->qualifier = rq_slice_cstr(t->qualifier);
+    memcpy(ret->encoded, encoded, strlen(encoded) + 1);
+    return RQ_OK;
+}
+
+/* The janitor clears parents away file by file; what they still have to have is told by those who
+ * refer to it. */
+static rq_err look_at_region(table_look *t, const char *encoded, rq_error *why)
+{
+    rq__fsck *k = t->k;
+    rq_region_info info;
+    rq_region_survey s;
+    const char *dir = rq_arena_printf(&k->arena, "%s/%s", t->dir, encoded);
+    if (dir == NULL) return RQ_E_NO_MEMORY;
+    if (t->is_meta) {
+        RQ_TRY(rq__fsck_note_path(k, &k->known, encoded));
+        RQ_TRY(rq_region_info_meta(&k->arena, &info));
+        return look_at_system_region(k, dir, encoded, &info, why);
     }
-    return rq__fsck_look_at_region(k, &info, t->schema, &s, why);
+    rq__fsck_region *known = region_of(k, encoded);
+    bool is_parent = known != NULL ? known->is_parent : was_merged(k, encoded);
+    bool is_made = known == NULL && !is_parent && k->unfinished > 0;
+    k->half_made = is_parent || is_made;
+    rq_err rc = look_at_identity(t, dir, encoded, known, is_parent, &info, why);
+    k->half_made = is_made;
+    if (rc == RQ_OK)
+        rc = rq__fsck_look_at_region(k, &info, t->schema, is_parent || is_made, &s, why);
+    k->half_made = false;
+    return rc;
 }
 
 /* --- tables ----------------------------------------------------------------------------------- */
@@ -160,7 +190,8 @@ static rq_err look_at_table_dir(table_look *t, rq_error *why)
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK) {
         t->schema = NULL;
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, t->dir, "no readable descriptor: %s",
+        rq__fsck_tell(k, t->in_the_making ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t->dir,
+                      "no readable descriptor: %s",
                       own.message[0] != '\0' ? own.message : rq_err_text(rc));
     }
     if (t->schema != NULL && !rq_slice_eq(t->schema->name, t->name))
@@ -191,6 +222,7 @@ static rq_err look_at_table(rq__fsck *k, const char *ns, const char *qualifier, 
         k->tables[i].on_disk = true;
         known = true;
     }
+    t.in_the_making = !known && k->unfinished > 0;
     if (!known && !is_blind(k))
         rq__fsck_tell(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, t.dir,
                       "a table that hbase:meta does not know");
@@ -305,8 +337,10 @@ static void look_at_chain(rq__fsck *k)
 
 /* --- manifests -------------------------------------------------------------------------------- */
 
-static bool has_folder(const rq__fsck *k, const char *encoded)
+static bool has_folder(rq__fsck *k, const char *encoded)
 {
+    const rq__fsck_region *r = region_of(k, encoded);
+    if (r != NULL && r->on_disk) return true;
     for (const rq__fsck_path *p = k->known; p != NULL; p = p->next)
         if (strcmp(p->path, encoded) == 0) return true;
     return false;
@@ -325,9 +359,11 @@ static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
         char *dot = strrchr(encoded, '.');
         if (dot != NULL) *dot = '\0';
         if (is_blind(k) || has_folder(k, encoded)) continue;
-        rq__fsck_tell(k, k->unfinished > 0 ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, path,
+        const rq__fsck_region *r = region_of(k, encoded);
+        bool passing = k->unfinished > 0 || (r != NULL && r->is_parent) || was_merged(k, encoded);
+        rq__fsck_tell(k, passing ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, path,
                       "the manifest of a region that has no folder");
-        if (region_of(k, encoded) == NULL) RQ_TRY(rq__fsck_note_path(k, &k->orphans, path));
+        if (r == NULL && !passing) RQ_TRY(rq__fsck_note_path(k, &k->orphans, path));
     }
     return RQ_OK;
 }
@@ -354,6 +390,7 @@ static rq_err look_at_store(rq__fsck *k, rq_error *why)
 
 rq_err rq__fsck_tables(rq__fsck *k, rq_error *why)
 {
+    if (k->region_count > 1) qsort(k->regions, k->region_count, sizeof *k->regions, by_encoded);
     RQ_TRY(look_at_store(k, why));
     RQ_TRY(look_at_data(k, why));
     if (is_blind(k)) {
@@ -361,7 +398,8 @@ rq_err rq__fsck_tables(rq__fsck *k, rq_error *why)
                       "cannot be read whole, so nothing is held against it");
     } else {
         look_for_missing(k);
-        look_at_chain(k);
     }
-    return look_at_manifests(k, why);
+    RQ_TRY(look_at_manifests(k, why));
+    if (!is_blind(k)) look_at_chain(k); /* last: it puts the regions in another order */
+    return RQ_OK;
 }

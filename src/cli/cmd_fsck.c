@@ -139,7 +139,7 @@ int rq_cmd_fsck(int argc, char **argv)
     rq_err rc = rq_vfs_posix_new(folder, &vfs, &why);
     if (rc == RQ_OK) {
         rq_progress_begin(&run.progress, folder);
-        if (run.progress.is_terminal && options.deep) run.total = bytes_below(vfs, "data", 0);
+        if (run.progress.is_terminal) run.total = bytes_below(vfs, "data", 0);
         rc = rq_fsck(vfs, &options, &totals, &why);
         rq_progress_end(&run.progress);
         rq_vfs_free(vfs);

@@ -13,6 +13,8 @@
  */
 #include "world.h"
 
+#include "catalog/fsck.h"
+
 /* One change of the script. `table` is the table it touches. */
 typedef struct change {
     const char *what;
@@ -201,6 +203,27 @@ static void check_agreement(world *w, const char *when, verdict *v)
     free(faults);
 }
 
+static void note_problem(void *ctx, rq_finding level, const char *place, const char *text)
+{
+    if (level == RQ_FINDING_PROBLEM) wrong(ctx, "fsck: %s: %s", place, text);
+}
+
+/* What a cut leaves is nothing a look through the folder complains of. */
+static void check_by_tool(world *w, verdict *v)
+{
+    rq_arena a = {0};
+    rq_slice version;
+    rq_error why = {0};
+    rq_fsck_totals totals;
+    const rq_fsck_options o = {.findings = {note_problem, NULL, v}};
+    rq_err rc = rq_vfs_read_file(w->env->vfs, ".rorqual/version", 64, &a, &version, NULL);
+    /* Until that is there a first start begins anew. */
+    if (rc == RQ_OK && version.len > 0 && version.ptr[0] != 0 &&
+        rq_fsck(w->env->vfs, &o, &totals, &why) != RQ_OK)
+        wrong(v, "fsck: %s", why.message);
+    rq_arena_clear(&a);
+}
+
 /* What is there after the cut: the old state or the new one. */
 static void check_state(world *w, const reference *ref, verdict *v, bool *ret_new)
 {
@@ -243,6 +266,7 @@ static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const refere
     (void)world_close(&w, false);
     rq_sim_run(w.sim);
     rq_sim_restart(w.sim);
+    check_by_tool(&w, v);
     if (world_open(&w) != RQ_OK)
         wrong(v, "not opened again: %s", w.why.message);
     else if (!world_settle(&w))
@@ -252,6 +276,7 @@ static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const refere
     /* Puts and flushes change no description: they are repeated. */
     if (v->good) go_on(&w, v->done + is_new, ref, v);
     if (v->good && world_close(&w, true) != RQ_OK) wrong(v, "clean stop: %s", w.why.message);
+    if (v->good) check_by_tool(&w, v);
     world_clear(&w);
 }
 

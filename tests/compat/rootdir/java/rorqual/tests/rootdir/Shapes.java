@@ -2,6 +2,7 @@
 package rorqual.tests.rootdir;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Future;
@@ -14,6 +15,7 @@ import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.Delete;
 import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.Row;
 import org.apache.hadoop.hbase.client.Table;
 import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.io.compress.Compression;
@@ -85,22 +87,24 @@ final class Shapes {
     return Bytes.toBytes(String.format("r%03d", i));
   }
 
-  /** Two flushes of puts and some markers. */
-  private void write(TableName name, int round) throws IOException {
+  /** Puts and some markers, flushed; twice in the first round. */
+  private void write(TableName name, int round) throws Exception {
     Random random = new Random(name.hashCode() * 31L + round);
     long base = 1700000000000L + round * 1000;
     try (Table table = connection.getTable(name)) {
       ColumnFamilyDescriptor[] families = table.getDescriptor().getColumnFamilies();
-      for (int part = 0; part < 2; part++) {
+      for (int part = 0; part < (round == 0 ? 2 : 1); part++) {
+        List<Row> rows = new ArrayList<>();
         for (int i = 0; i < 90; i++) {
           byte[] family = families[random.nextInt(families.length)].getName();
           byte[] value = new byte[random.nextInt(120)];
           random.nextBytes(value);
           if (random.nextInt(8) == 0) {
-            table.delete(new Delete(row(random.nextInt(90))).addFamily(family, base + random.nextInt(30)));
+            rows.add(new Delete(row(random.nextInt(90))).addFamily(family, base + random.nextInt(30)));
           }
-          table.put(new Put(row(i)).addColumn(family, Bytes.toBytes("q" + i % 3), base + random.nextInt(40), value));
+          rows.add(new Put(row(i)).addColumn(family, Bytes.toBytes("q" + i % 3), base + random.nextInt(40), value));
         }
+        table.batch(rows, new Object[rows.size()]);
         admin.flush(name);
       }
     }
