@@ -94,12 +94,18 @@ void rq__cache_file_close(rq__cache_file *f, bool evict);
 rq_hfile_block *rq__cache_get(rq__cache_file *f, uint64_t offset, rq_block_kind kind);
 /* Whether it is there; counts nothing. */
 bool rq__cache_has(rq__cache_file *f, uint64_t offset);
+/* The block from the second level: it or NULL goes to *ret. RQ_E_AGAIN: it is there, but reading it
+ * would wait. */
+RQ_NODISCARD
+rq_err rq__cache_get_second(rq__cache_file *f, uint64_t offset, bool may_block,
+                            rq_hfile_block **ret);
 /* Offers the block; if another is there already, the caller's reference is exchanged for one to
  * that. A block too large for its shard stays outside. */
 rq_hfile_block *rq__cache_put(rq__cache_file *f, rq_hfile_block *b);
 typedef struct rq__cache_evicted {
     uint64_t blocks, bytes;
 } rq__cache_evicted;
+/* What the second level has of it is given up too. */
 rq__cache_evicted rq__cache_evict_file(rq__cache_file *f);
 void rq__cache_demote_file(rq__cache_file *f);
 /* Accounts `more` bytes to a block that grew. */

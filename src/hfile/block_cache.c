@@ -11,6 +11,7 @@
  */
 #include "hfile/cache_priv.h"
 
+#include "hfile/second_level.h"
 #include "hfile/reader.h" /* rq_hfile_block_unref */
 
 #include <stdlib.h>
@@ -49,14 +50,6 @@ void rq_hfile_block_unref(rq_hfile_block *b)
 }
 
 /* --- shards ---------------------------------------------------------------------------------- */
-
-static inline uint64_t hash_of(uint64_t file_id, uint64_t offset)
-{
-    uint64_t h = (file_id * 0x9e3779b97f4a7c15u) ^ (offset * 0xc2b2ae3d27d4eb4fu);
-    h ^= h >> 32;
-    h *= 0xd6e8feb86659fd93u;
-    return h ^ h >> 32;
-}
 
 /* Shards take the top bits, tables the bottom ones. */
 static inline unsigned shard_of(const rq_block_cache *c, uint64_t hash)
@@ -195,11 +188,15 @@ static void remove_block(rq_block_cache *c, shard *s, rq_hfile_block *b, rq_hfil
     *victims = b;
 }
 
-static void release_victims(rq_hfile_block *victims)
+/* Those that went for room alone are offered to the second level. */
+static void release_victims(rq_block_cache *c, rq_hfile_block *victims, bool for_room)
 {
     while (victims != NULL) {
         rq_hfile_block *next = victims->node.older == NULL ? NULL : block_of(victims->node.older);
         rq__cache_file *f = victims->file;
+        if (for_room && c->second != NULL &&
+            !atomic_load_explicit(&f->obsolete, memory_order_relaxed))
+            rq__second_level_offer(c->second, victims);
         rq_hfile_block_unref(victims);
         rq__cache_file_unref(f);
         victims = next;
@@ -259,12 +256,13 @@ static void evict_all(rq_block_cache *c, shard *s)
     for (rq_hfile_block *b = evict_next(s); b != NULL; b = evict_next(s))
         remove_block(c, s, b, &victims);
     (void)pthread_mutex_unlock(&s->lock);
-    release_victims(victims);
+    release_victims(c, victims, false);
 }
 
 void rq_block_cache_free(rq_block_cache *c)
 {
     if (c == NULL) return;
+    rq__second_level_free(c->second); /* its queue holds blocks */
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
         evict_all(c, s);
@@ -285,24 +283,45 @@ void rq_block_cache_free(rq_block_cache *c)
     free(c);
 }
 
-void rq_block_cache_resize(rq_block_cache *c, uint64_t capacity_bytes)
+static void divide_capacity(rq_block_cache *c)
 {
-    atomic_store(&c->capacity, capacity_bytes);
+    uint64_t capacity = atomic_load(&c->capacity) - atomic_load(&c->reserved);
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
         rq_hfile_block *victims = NULL;
         (void)pthread_mutex_lock(&s->lock);
-        s->capacity = capacity_bytes / c->shard_count;
+        s->capacity = capacity / c->shard_count;
         evict_to(c, s, s->capacity, &victims);
         (void)pthread_mutex_unlock(&s->lock);
-        release_victims(victims);
+        release_victims(c, victims, true);
     }
+}
+
+void rq_block_cache_resize(rq_block_cache *c, uint64_t capacity_bytes)
+{
+    atomic_store(&c->capacity, capacity_bytes);
+    if (atomic_load(&c->reserved) > capacity_bytes / 2)
+        atomic_store(&c->reserved, capacity_bytes / 2);
+    divide_capacity(c);
+}
+
+void rq__cache_reserve(rq_block_cache *c, uint64_t bytes)
+{
+    uint64_t most = atomic_load(&c->capacity) / 2;
+    atomic_store(&c->reserved, bytes < most ? bytes : most);
+    divide_capacity(c);
+}
+
+rq_err rq_block_cache_add_file(rq_block_cache *c, const rq_block_cache_file *o, rq_error *why)
+{
+    RQ_ASSERT(c->second == NULL);
+    return rq__second_level_new(c, o, &c->second, why);
 }
 
 void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
 {
     *ret = (rq_block_cache_stats){
-        .capacity_bytes = atomic_load(&c->capacity),
+        .capacity_bytes = atomic_load(&c->capacity) - atomic_load(&c->reserved),
         .pinned_bytes = atomic_load(&c->pinned),
         .mapped_bytes = rq__slab_mapped(c->slab),
     };
@@ -322,6 +341,7 @@ void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
         ret->memory_bytes += s->memory.bytes;
         (void)pthread_mutex_unlock(&s->lock);
     }
+    if (c->second != NULL) rq__second_level_get_stats(c->second, ret);
 }
 
 bool rq_block_cache_has_room(rq_block_cache *c, uint64_t bytes)
@@ -355,7 +375,7 @@ rq_hfile_block *rq__cache_get(rq__cache_file *f, uint64_t offset, rq_block_kind 
 {
     rq_block_cache *c = f->cache;
     uint64_t id = atomic_load_explicit(&f->id, memory_order_relaxed);
-    uint64_t hash = hash_of(id, offset);
+    uint64_t hash = rq__cache_hash(id, offset);
     shard *s = &c->shards[shard_of(c, hash)];
     (void)pthread_mutex_lock(&s->lock);
     rq_hfile_block *b = table_slot(s, hash, id, offset)->block;
@@ -368,11 +388,21 @@ rq_hfile_block *rq__cache_get(rq__cache_file *f, uint64_t offset, rq_block_kind 
     return b;
 }
 
+rq_err rq__cache_get_second(rq__cache_file *f, uint64_t offset, bool may_block,
+                            rq_hfile_block **ret)
+{
+    *ret = NULL;
+    if (f->cache->second == NULL) return RQ_OK;
+    return rq__second_level_get(f->cache->second,
+                                atomic_load_explicit(&f->id, memory_order_relaxed), offset,
+                                may_block, ret);
+}
+
 bool rq__cache_has(rq__cache_file *f, uint64_t offset)
 {
     rq_block_cache *c = f->cache;
     uint64_t id = atomic_load_explicit(&f->id, memory_order_relaxed);
-    uint64_t hash = hash_of(id, offset);
+    uint64_t hash = rq__cache_hash(id, offset);
     shard *s = &c->shards[shard_of(c, hash)];
     (void)pthread_mutex_lock(&s->lock);
     bool has = table_slot(s, hash, id, offset)->block != NULL;
@@ -409,7 +439,7 @@ static void add_block(rq_block_cache *c, unsigned which, rq__cache_file *f, rq_h
 rq_hfile_block *rq__cache_put(rq__cache_file *f, rq_hfile_block *b)
 {
     rq_block_cache *c = f->cache;
-    uint64_t hash = hash_of(b->file_id, b->offset);
+    uint64_t hash = rq__cache_hash(b->file_id, b->offset);
     unsigned which = shard_of(c, hash);
     shard *s = &c->shards[which];
     rq_hfile_block *victims = NULL;
@@ -424,7 +454,7 @@ rq_hfile_block *rq__cache_put(rq__cache_file *f, rq_hfile_block *b)
         add_block(c, which, f, b, &victims);
     }
     (void)pthread_mutex_unlock(&s->lock);
-    release_victims(victims);
+    release_victims(c, victims, true);
     rq_hfile_block_unref(mine);
     return b;
 }
@@ -433,6 +463,10 @@ rq__cache_evicted rq__cache_evict_file(rq__cache_file *f)
 {
     rq_block_cache *c = f->cache;
     rq__cache_evicted sum = {0};
+    /* Under another number nothing of it is found in the second level. */
+    atomic_store_explicit(&f->id,
+                          atomic_fetch_add_explicit(&c->next_file_id, 1, memory_order_relaxed),
+                          memory_order_relaxed);
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
         /* A large file's blocks in steps, so that others get the lock in between. */
@@ -449,7 +483,7 @@ rq__cache_evicted rq__cache_evict_file(rq__cache_file *f)
             }
             more = f->blocks[i] != NULL;
             (void)pthread_mutex_unlock(&s->lock);
-            release_victims(victims);
+            release_victims(c, victims, false);
         }
     }
     return sum;
@@ -496,7 +530,7 @@ void rq__cache_grow(rq_hfile_block *b, size_t more)
         atomic_fetch_add_explicit(&c->pinned, more, memory_order_relaxed);
     }
     (void)pthread_mutex_unlock(&s->lock);
-    release_victims(victims);
+    release_victims(c, victims, true);
 }
 
 rq_codec *rq__cache_take_codec(rq_block_cache *c, rq_compression kind)

@@ -33,12 +33,17 @@ typedef struct rq_block_cache_stats {
     uint64_t evicted;         /* to make room */
     uint64_t evicted_by_file; /* because their file was closed, or on request */
     uint64_t blocks;
-    uint64_t used_bytes;   /* ≤ capacity */
-    uint64_t meta_bytes;   /* of them: index and bloom blocks */
-    uint64_t memory_bytes; /* of them: data of IN_MEMORY families */
-    uint64_t pinned_bytes; /* evicted, but still referenced */
-    uint64_t mapped_bytes; /* of the cache's own pages: used, pinned and free in between */
-    uint64_t capacity_bytes;
+    uint64_t used_bytes;     /* ≤ capacity */
+    uint64_t meta_bytes;     /* of them: index and bloom blocks */
+    uint64_t memory_bytes;   /* of them: data of IN_MEMORY families */
+    uint64_t pinned_bytes;   /* evicted, but still referenced */
+    uint64_t mapped_bytes;   /* of the cache's own pages: used, pinned and free in between */
+    uint64_t capacity_bytes; /* without what the second level's index takes of it */
+    /* the second level; all 0 without one */
+    bool second_on; /* it works yet */
+    uint64_t second_hits, second_misses;
+    uint64_t second_written, second_dropped; /* blocks; dropped: the writer could not keep up */
+    uint64_t second_index_bytes, second_capacity_bytes;
 } rq_block_cache_stats;
 
 RQ_NODISCARD
@@ -50,6 +55,21 @@ void rq_block_cache_resize(rq_block_cache *c, uint64_t capacity_bytes);
 void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret);
 /* No block has been evicted for room and none would be for this many bytes more. Approximate. */
 bool rq_block_cache_has_room(rq_block_cache *c, uint64_t bytes);
+
+/* --- on disk ---------------------------------------------------------------------------------- */
+/* A second level in a file (second_level.h): what memory gives up goes there, by a writer of its
+ * own, and comes back from there. What is pointed to outlives the cache. */
+typedef struct rq_block_cache_file {
+    struct rq_vfs *vfs;
+    const char *path; /* in the vfs; emptied at start; copied */
+    uint64_t bytes;
+    struct rq_executor *executor;
+    const struct rq_log *log;
+} rq_block_cache_file;
+
+/* Blocking; before the first reader. On failure the cache is as it was. */
+RQ_NODISCARD
+rq_err rq_block_cache_add_file(rq_block_cache *c, const rq_block_cache_file *o, rq_error *why);
 
 /* --- by family -------------------------------------------------------------------------------- */
 /* What one family's reads found. A file counts for the family that opened it first. */

@@ -51,9 +51,11 @@ struct rq_cache_family {
 struct rq_block_cache {
     rq__slab *slab; /* the blocks' memory */
     rq__cache_shard shards[RQ__CACHE_SHARDS_MAX];
-    unsigned shard_count; /* a power of two */
-    _Atomic uint64_t capacity;
+    unsigned shard_count;      /* a power of two */
+    _Atomic uint64_t capacity; /* as set */
+    _Atomic uint64_t reserved; /* of it: not for blocks */
     _Atomic uint64_t pinned;
+    struct rq__second_level *second; /* NULL: none */
     _Atomic uint64_t next_file_id;
     pthread_mutex_t codec_lock;
     rq_codec *codecs[RQ_COMPRESSION_COUNT][RQ__CACHE_CODECS_KEPT] RQ_GUARDED_BY(codec_lock);
@@ -62,6 +64,18 @@ struct rq_block_cache {
     rq__cache_file *files[RQ__CACHE_FILE_BUCKETS] RQ_GUARDED_BY(files_lock);
     rq_cache_family *families RQ_GUARDED_BY(files_lock);
 };
+
+static inline uint64_t rq__cache_hash(uint64_t file_id, uint64_t offset)
+{
+    uint64_t h = (file_id * 0x9e3779b97f4a7c15u) ^ (offset * 0xc2b2ae3d27d4eb4fu);
+    h ^= h >> 32;
+    h *= 0xd6e8feb86659fd93u;
+    return h ^ h >> 32;
+}
+
+/* Takes bytes out of the capacity for something that is no block; replaces what was taken before.
+ * No lock is held. */
+void rq__cache_reserve(rq_block_cache *c, uint64_t bytes);
 
 static inline void rq__count(_Atomic uint64_t *n, int64_t by)
 {

@@ -257,6 +257,30 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
     return NULL;
 }
 
+/* A block that is not in memory: from the cache's file, else from the file itself. What would have
+ * to wait for the one may be in the page cache of the other. */
+static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
+                    rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
+{
+    rq_hfile_block *b = NULL;
+    rq_err rc = RQ_OK;
+    if (r->cached != NULL) rc = rq__cache_get_second(r->cached, offset, ctx->may_block, &b);
+    if (b == NULL) {
+        rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
+        if (rc == RQ_E_AGAIN) {
+            rq_hfile_reader_unref(ctx->need.reader);
+            ctx->need = (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind};
+        }
+        RQ_TRY(rc);
+        ctx->blocks_read++;
+        ctx->block_bytes_read += size;
+    }
+    if (r->cached != NULL && !(ctx->dont_cache && kind == RQ_BLOCK_DATA))
+        b = rq__cache_put(r->cached, b);
+    *ret = b;
+    return RQ_OK;
+}
+
 rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
                         rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
@@ -265,18 +289,7 @@ rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, u
         (void)rq__block_ref(b);
     else if (r->cached != NULL)
         b = rq__cache_get(r->cached, offset, kind);
-    if (b == NULL) {
-        rq_err rc = rq__reader_load(r, &ctx->scratch, ctx->may_block, offset, size, kind, &b, why);
-        if (rc == RQ_E_AGAIN) {
-            rq_hfile_reader_unref(ctx->need.reader);
-            ctx->need = (rq_read_need){rq_hfile_reader_ref(r), offset, size, kind};
-        }
-        RQ_TRY(rc);
-        ctx->blocks_read++;
-        ctx->block_bytes_read += size;
-        if (r->cached != NULL && !(ctx->dont_cache && kind == RQ_BLOCK_DATA))
-            b = rq__cache_put(r->cached, b);
-    }
+    if (b == NULL) RQ_TRY(fetch(r, ctx, offset, size, kind, &b, why));
     /* The same place may be named twice with different kinds by a file that lies. */
     if (b->kind != kind) {
         rq_err rc = rq__fail_block(why, r, b, "named as a block of another kind");

@@ -11,6 +11,7 @@
 
 #include "store/file_options.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -370,12 +371,55 @@ static rq_err open_log(rq_engine *e, const rq_config *c, rq_error *why)
     return rq_wal_open(&e->env, &o, &e->wal, why);
 }
 
+/* What is wrong with the cache's file is said, and costs no more than the file. */
+static void open_cache_file(rq_engine *e, const rq_config *c)
+{
+    const char *engine = rq_config_text(c, RQ_SET_BUCKET_ENGINE);
+    double size = rq_config_real(c, RQ_SET_BUCKET_SIZE);
+    rq_error why = {0};
+    if (engine[0] == '\0') return;
+    if (strncmp(engine, "file:", 5) != 0 || size <= 0) {
+        rq_log_warn(e->env.log, "region",
+                    "hbase.bucketcache.ioengine is '%s', hbase.bucketcache.size %g: only file:PATH "
+                    "with a size is served; there is no second level",
+                    engine, size);
+        return;
+    }
+    char *path = strdup(engine + 5);
+    char *slash = path == NULL ? NULL : strrchr(path, '/');
+    rq_block_cache_file o = {
+        .vfs = e->env.vfs,
+        .path = path,
+        .bytes = size < 1 ? (uint64_t)(size * (double)rq_engine_memory_budget(c))
+                          : (uint64_t)(size * (double)(1 << 20)),
+        .executor = e->env.executor,
+        .log = e->env.log,
+    };
+    rq_err rc = path == NULL ? rq_fail(&why, RQ_E_NO_MEMORY, "out of memory") : RQ_OK;
+    /* A path that is not absolute is one in the data folder. */
+    if (rc == RQ_OK && path[0] == '/') {
+        *slash = '\0';
+        rc = rq_vfs_posix_new(slash == path ? "/" : path, &e->cache_vfs, &why);
+        o.vfs = e->cache_vfs;
+        o.path = slash + 1;
+    }
+    if (rc == RQ_OK) rc = rq_block_cache_add_file(e->cache, &o, &why);
+    if (rc == RQ_OK)
+        rq_log_info(e->env.log, "region", "block cache file %s, %" PRIu64 " MB", engine + 5,
+                    o.bytes >> 20);
+    else
+        rq_log_warn(e->env.log, "region", "block cache file %s: %s; there is no second level",
+                    engine + 5, why.message);
+    free(path);
+}
+
 static void engine_free(rq_engine *e)
 {
     if (e->lane != NULL) e->env.executor->lane_free(e->env.executor, e->lane);
     rq__recovery_clear(&e->recovery);
     rq_mob_files_free(e->mob_files);
     if (e->cache != NULL) rq_block_cache_free(e->cache);
+    if (e->cache_vfs != NULL) rq_vfs_free(e->cache_vfs);
     rq_slab_pool_free(e->slabs);
     pthread_mutex_destroy(&e->lock);
     free(e);
@@ -385,6 +429,7 @@ static rq_err start(rq_engine *e, const rq_config *c, rq_error *why)
 {
     RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
     RQ_TRY(rq_block_cache_new(e->cache_bytes, &e->cache));
+    open_cache_file(e, c);
     RQ_TRY(rq_mob_files_new(&e->env, e->cache, e->mob_open_max, &e->mob_files));
     RQ_TRY(rq_slab_pool_new(e->env.executor, e->memstore_high / RQ_SLAB_BYTES, &e->slabs));
     RQ_TRY(e->env.executor->lane_new(e->env.executor, "engine", &e->lane));

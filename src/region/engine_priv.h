@@ -12,11 +12,12 @@
 #include "store/slab_pool.h"
 
 struct rq_engine {
-    rq_env env;                                                              /* const */
-    rq_wal *wal;                                                             /* const */
-    struct rq_block_cache *cache;                                            /* const */
-    rq_slab_pool *slabs;                                                     /* const */
-    rq_mob_files *mob_files;                                                 /* const */
+    rq_env env;                   /* const */
+    rq_wal *wal;                  /* const */
+    struct rq_block_cache *cache; /* const */
+    struct rq_vfs *cache_vfs;     /* const; of the cache's file, when that is elsewhere */
+    rq_slab_pool *slabs;          /* const */
+    rq_mob_files *mob_files;      /* const */
     void (*region_failed)(void *context, rq_region *r, const rq_error *why); /* const */
     void (*region_grown)(void *context, rq_region *r);                       /* const */
     void *context;                                                           /* const */

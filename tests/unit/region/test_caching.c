@@ -206,6 +206,43 @@ static void nothing_is_kept_of_a_family_without_block_cache(void **state)
     close_world(&w);
 }
 
+static void a_file_takes_what_memory_has_no_room_for(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        /* A path in the data folder; an absolute one; two that cannot be. */
+        char absolute[64] = "hbase.bucketcache.ioengine=file:/tmp/rq-cache-XXXXXX";
+        if (round == 1) close(mkstemp(absolute + strlen("hbase.bucketcache.ioengine=file:")));
+        const char *paths[] = {"hbase.bucketcache.ioengine=file:cache", absolute,
+                               "hbase.bucketcache.ioengine=file:/no/such/folder/cache",
+                               "hbase.bucketcache.ioengine=offheap"};
+        const char *settings[] = {small[0],
+                                  small[1],
+                                  "rorqual.memory=1m",
+                                  "hfile.block.cache.size=0.05",
+                                  paths[round],
+                                  "hbase.bucketcache.size=8",
+                                  NULL};
+        world w;
+        fixture *f = open_with(&w, NULL, NULL, settings);
+        flush(f);
+        char *before = strdup(read_text(f, "", 0, false));
+        /* The writer has its own pace; the test's time-out bounds the wait. */
+        do
+            assert_string_equal(read_text(f, "", 0, false), before);
+        while (round < 2 && stats_of(f).second_hits == 0);
+        rq_block_cache_stats s = stats_of(f);
+        assert_int_equal(s.second_on, round < 2);
+        assert_int_equal(s.second_written > 0, round < 2);
+        assert_int_equal(s.second_hits > 0, round < 2);
+        free(before);
+        close_world(&w);
+        if (round == 1)
+            assert_int_not_equal(
+                access(absolute + strlen("hbase.bucketcache.ioengine=file:"), F_OK), 0);
+    }
+}
+
 static void add_up(void *ctx, const rq_cache_family_stats *s)
 {
     if (rq_slice_eq(s->family, RQ_SLICE_LIT("a"))) *(rq_cache_family_stats *)ctx = *s;
@@ -237,6 +274,7 @@ int main(void)
         cmocka_unit_test(what_a_compaction_replaced_leaves_the_cache),
         cmocka_unit_test(a_regions_blocks_can_be_dropped_and_are_read_again),
         cmocka_unit_test(nothing_is_kept_of_a_family_without_block_cache),
+        cmocka_unit_test(a_file_takes_what_memory_has_no_room_for),
         cmocka_unit_test(a_familys_reads_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
