@@ -66,7 +66,6 @@ static bool check(rq__cache_file *f, uint64_t offset, bool may_block)
     if (b == NULL) return false;
     assert_int_equal(b->kind, RQ_BLOCK_DATA);
     assert_int_equal(b->offset, offset);
-    assert_int_equal(b->file_id, f->id);
     assert_int_equal(b->on_disk_len, 77);
     assert_int_equal(b->payload_len, payload_len(offset));
     for (size_t i = 0; i < b->payload_len; i++)
