@@ -8,6 +8,7 @@
  * request fails. Both engines of HBase (JAVA and JONI) are this one.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include "filter/ascii_text.h"
 #include "filter/filter_priv.h"
 #include "filter/java_regex.h"
 #include "filter/java_text.h"
@@ -31,8 +32,14 @@ static rq_err substring_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_e
     (void)why;
     substring_comparator *s = (substring_comparator *)c;
     rq_slice text;
-    RQ_TRY(rq__java_decode(RQ__UTF_8, bytes, &s->decoded, &text));
     rq_buf_reset(&s->lower);
+    RQ_TRY(rq_buf_reserve(&s->lower, bytes.len + RQ__ASCII_PAD));
+    if (RQ_LIKELY(rq__ascii_lower(bytes, s->lower.ptr))) {
+        /* Lower case of ASCII is ASCII: a needle with other letters is not found either. */
+        *ret = !rq__ascii_find(rq_slice_of(s->lower.ptr, bytes.len), c->value);
+        return RQ_OK;
+    }
+    RQ_TRY(rq__java_decode(RQ__UTF_8, bytes, &s->decoded, &text));
     RQ_TRY(rq__java_append_lower(text, &s->lower));
     bool found = c->value.len == 0 ||
                  (s->lower.len >= c->value.len &&
