@@ -101,6 +101,24 @@ static void checksums_are_the_standard_ones(void **state)
     assert_int_equal(rq_crc32c(0, "123456789", 9), 0xe3069283u);
     assert_int_equal(rq_crc32(0, "123456789", 9), 0xcbf43926u);
     assert_int_equal(rq_crc32c(rq_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+    /* Bit by bit, of all lengths and beginnings. */
+    static uint8_t bytes[10000];
+    rq_random random;
+    rq_random_seed(&random, 1);
+    for (size_t k = 0; k < sizeof bytes; k++)
+        bytes[k] = (uint8_t)rq_random_next(&random);
+    for (int round = 0; round < 300; round++) {
+        size_t from = rq_random_below(&random, 64);
+        size_t len = round < 100 ? (size_t)round * 41 : rq_random_below(&random, sizeof bytes - 64);
+        uint32_t start = (uint32_t)rq_random_next(&random);
+        uint32_t slow = ~start;
+        for (size_t k = 0; k < len; k++) {
+            slow ^= bytes[from + k];
+            for (int bit = 0; bit < 8; bit++)
+                slow = slow >> 1 ^ (slow & 1 ? 0x82f63b78u : 0);
+        }
+        assert_int_equal(rq_crc32c(start, bytes + from, len), ~slow);
+    }
 }
 
 static void buffer_grows_and_keeps_its_bytes(void **state)
