@@ -458,6 +458,15 @@ static void get_cached_files(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
+/* HBASE: HRegionServer.updateConfiguration reads the settings again and tells those who listen to
+ * some. Here nobody does: settings are those of the start (docs/compatibility.md). */
+static void update_configuration(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    Pb__UpdateConfigurationResponse response = PB__UPDATE_CONFIGURATION_RESPONSE__INIT;
+    rq_call_reply(call, &response.base);
+}
+
 static const rq_rpc_method methods[] = {
     {"GetRegionInfo", &pb__get_region_info_request__descriptor, get_region_info},
     {"SplitRegion", &pb__split_region_request__descriptor, rq__split_region_1x},
@@ -479,7 +488,7 @@ static const rq_rpc_method methods[] = {
     {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor,
      rq__clear_region_block_cache},
     {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor, NULL},
-    {"UpdateConfiguration", &pb__update_configuration_request__descriptor, NULL},
+    {"UpdateConfiguration", &pb__update_configuration_request__descriptor, update_configuration},
     {"StopServer", &pb__stop_server_request__descriptor, NULL},
     {"OpenRegion", &pb__open_region_request__descriptor, NULL},
     {"CloseRegion", &pb__close_region_request__descriptor, NULL},

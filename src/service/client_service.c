@@ -66,7 +66,10 @@ static void run_step(rq_task *task)
 static void run_fetch(rq_task *task)
 {
     rq__read_job *job = RQ_CONTAINER_OF(task, rq__read_job, task);
+    rq_executor *executor = job->service->env.executor;
+    uint64_t begun = executor->now_ns(executor);
     job->fetch_rc = rq_read_ctx_fulfil(&job->ctx, &job->why);
+    job->fetch_ns += executor->now_ns(executor) - begun;
     job->task.run = run_step;
     rq_call_post(job->call, &job->task);
 }
