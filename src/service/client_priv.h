@@ -54,7 +54,7 @@ typedef struct rq__read_job {
     rq_call *call;
     rq_read_ctx ctx;
     rq_error why;
-    rq_err fetch_rc; /* what fulfil returned */
+    rq_err fetch_rc;   /* what fulfil returned */
     uint64_t fetch_ns; /* spent in it */
     rq_task task;
     const rq_cellblock *own; /* where the cells gather if not in the call's; may be NULL */

@@ -143,8 +143,9 @@ static rq_err add_metrics(scan_job *s, Pb__ScanResponse *response)
         {"BLOCK_BYTES_SCANNED", s->job.ctx.block_bytes_used},
         {"BYTES_READ_FROM_FS", s->job.ctx.block_bytes_read},
         {"BLOCK_READ_OPS_COUNT", s->job.ctx.blocks_read},
-        /* In milliseconds begun: zero says that no file was read. */
-        {"FS_READ_TIME", (s->job.fetch_ns + 999999) / 1000000},
+        /* In milliseconds begun: zero says that no file was read. What the page cache gives at once
+         * is read on the loop, and not measured. */
+        {"FS_READ_TIME", s->job.ctx.blocks_read == 0 ? 0 : s->job.fetch_ns / 1000000 + 1},
         {"RPC_SCAN_PROCESSING_TIME", (now - call->started_ns) / 1000000},
         {"RPC_SCAN_QUEUE_WAIT_TIME", (call->started_ns - call->received_ns) / 1000000},
     };
