@@ -10,6 +10,7 @@
     SECONDS=60                                 no further seed begins after these
     JOBS=3                                     histories at a time
     FIRST_SEED=57 REPLAY=3,15,40               runs these operations of a seed alone, and shows what both answer
+                                               (STACKS=1: and the stacks of exceptions)
 
 Prints 'PASS seed N', or 'FAIL seed N' with the seed, its table, the shrunken history, and both answers with a mark at each
 line that differs. What is compared and how is in tests/java/oracle/README.md. Ends with 'N passed, N failed'.
@@ -32,7 +33,7 @@ LEASE = 4000
 NEVER = "1000000000"
 SETTINGS = {"hbase.client.scanner.timeout.period": str(LEASE), "hbase.server.thread.wakefrequency": "100",
             "hbase.hregion.majorcompaction": "0", "hbase.hregion.memstore.mslab.enabled": "false",
-            "hbase.regionserver.optionalcacheflushinterval": "0",
+            "hbase.regionserver.optionalcacheflushinterval": "0", "hbase.hfile.compaction.discharger.interval": "100",
             "hbase.regionserver.compaction.check.period": NEVER}
 
 

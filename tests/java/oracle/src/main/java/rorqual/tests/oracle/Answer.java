@@ -22,6 +22,8 @@ final class Answer {
         // Region names carry the moment of the table's creation; hosts, ports and call numbers are the peer's own.
         Pattern.compile("\\d{13}\\.[0-9a-f]{32}\\.?"), Pattern.compile("\\b[0-9a-f]{32}\\b"),
         Pattern.compile("(localhost|127\\.0\\.0\\.1)[:/,0-9.a-z]*"), Pattern.compile("\\b\\d{19}\\b")};
+    /** With REPLAY: where an exception came from, as far as the server told. */
+    private static final boolean STACKS = System.getenv("STACKS") != null;
     private final Place place;
     private final StringBuilder text = new StringBuilder();
     private byte[] partsOf;
@@ -99,6 +101,9 @@ final class Answer {
     }
 
     void failure(Throwable thrown) {
+        if (STACKS) {
+            thrown.printStackTrace(System.out);
+        }
         Throwable e = thrown;
         while (true) {
             if (e instanceof RetriesExhaustedWithDetailsException details) {

@@ -41,6 +41,9 @@ final class Operation {
         if (number == 0) {
             return new Upkeep(world, dice).bulk();
         }
+        if (number % 150 == 149) {
+            return new Upkeep(world, dice).divide();
+        }
         // A history has moods: mostly writing, then mostly reading.
         int writes = number % 60 < 25 ? 75 : 15;
         int kind = dice.below(100);

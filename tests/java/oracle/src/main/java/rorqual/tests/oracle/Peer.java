@@ -38,6 +38,9 @@ final class Peer implements AutoCloseable {
         conf.setInt("hbase.client.operation.timeout", 240_000);
         conf.setInt("hbase.client.meta.operation.timeout", 240_000);
         conf.setInt("hbase.client.scanner.timeout.period", 120_000);
+        // A get that may be stale asks the replicas after this many microseconds, and where there are none, forgets that the region
+        // itself failed before: the exception is lost to whoever answers quickly.
+        conf.setInt("hbase.client.primaryCallTimeout.get", 0);
         // The size of a cell is for the server to judge.
         conf.setInt("hbase.client.keyvalue.maxsize", 0);
         return conf;

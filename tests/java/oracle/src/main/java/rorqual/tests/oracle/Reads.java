@@ -58,7 +58,7 @@ final class Reads {
                 Scan scan = dice.chance(12) ? everything() : scan();
                 // What is left behind is closed, and that is all.
                 int most = scan.getMaxResultSize() < 0 && dice.chance(5) ? dice.between(1, 4) : ENDLESS;
-                boolean bytes = scan.getMaxResultSize() > 0 && (scan.getAllowPartialResults() || scan.getBatch() > 0);
+                boolean bytes = scan.getAllowPartialResults() || scan.getMaxResultSize() > 0 && scan.getBatch() > 0;
                 return Operation.read(text(scan) + (most < ENDLESS ? " (first " + most + ")" : ""), (place, answer) -> {
                     try (ResultScanner scanner = place.table.getScanner(scan)) {
                         int seen = 0;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package rorqual.tests.oracle;
 
+import java.io.IOException;
 import java.util.List;
+import java.util.concurrent.ExecutionException;
 import org.apache.hadoop.hbase.client.CompactionState;
 import org.apache.hadoop.hbase.client.Delete;
 import org.apache.hadoop.hbase.client.Put;
+import org.apache.hadoop.hbase.client.RegionInfo;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /** What changes nothing but the place where cells lie. */
@@ -38,6 +41,55 @@ final class Upkeep {
                 settle(place);
             });
         };
+    }
+
+    /** A region is split at one of the rows, or merged with the next one. Rewritten at once: from then on all depends on cells alone. */
+    Operation divide() {
+        byte[] row = world.row(dice);
+        boolean split = dice.chance(60);
+        return Operation.write((split ? "split at " : "merge at ") + Bytes.toStringBinary(row), (place, answer) -> {
+            // Each server says for a while that its housekeeping of the last time is not done.
+            Change change = () -> {
+                List<RegionInfo> regions = place.admin.getRegions(place.name);
+                int at = 0;
+                while (at + 1 < regions.size() && Bytes.compareTo(regions.get(at + 1).getStartKey(), row) <= 0) {
+                    at++;
+                }
+                RegionInfo region = regions.get(at);
+                if (split && !Bytes.equals(region.getStartKey(), row)) {
+                    place.admin.splitRegionAsync(region.getRegionName(), row).get();
+                } else if (!split && at + 1 < regions.size()) {
+                    place.admin.mergeRegionsAsync(new byte[][] {region.getRegionName(), regions.get(at + 1).getRegionName()}, false).get();
+                }
+            };
+            retry(place, change);
+            place.admin.majorCompact(place.name);
+            settle(place);
+            place.admin.majorCompact(place.name);
+            settle(place);
+            place.table.getRegionLocator().clearRegionLocationCache();
+            place.admin.getRegions(place.name).forEach(region -> answer.say(Bytes.toStringBinary(region.getStartKey())));
+        });
+    }
+
+    private interface Change {
+        void run() throws Exception;
+    }
+
+    private static void retry(Place place, Change change) throws Exception {
+        long end = System.currentTimeMillis() + DEADLINE;
+        while (true) {
+            try {
+                change.run();
+                return;
+            } catch (IOException | ExecutionException e) {
+                if (System.currentTimeMillis() > end) {
+                    throw e;
+                }
+            }
+            place.admin.runCatalogJanitor();
+            Thread.sleep(50);
+        }
     }
 
     /** The server takes the request before the call returns: from then on its state is not NONE until all is done. */
