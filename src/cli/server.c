@@ -242,8 +242,8 @@ static rq_err listen_rpc(rq_server *s, const rq_server_options *o, uint16_t port
         services[count++] = rq_master_admin_service_methods(s->admin);
     } else {
         services[count++] = rq_client_service_methods(s->client);
+        services[count++] = rq_admin_service_methods(s->admin);
     }
-    services[count++] = rq_admin_service_methods(s->admin); /* HBASE: the master is a server too */
     rq_rpc_server_options options = {
         .loops = s->loops,
         .budget = s->budget,

@@ -26,8 +26,8 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
                              rq_error *why);
 /* REQUIRES: no call is in flight. NULL is fine. */
 void rq_admin_services_free(rq_admin_services *s);
-/* The tables to register: "MasterService" on the master's port, "AdminService" on both. Valid as
- * long as the services. */
+/* The tables to register: "MasterService" on the master's port, "AdminService" on the region
+ * server's. Valid as long as the services. */
 rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
 /* What of AdminService the master has (admin_mob.c). */

@@ -104,6 +104,8 @@ static void get_region_info(void *ctx, rq_call *call)
 static const rq_rpc_method methods[] = {
     {"GetRegionInfo", &pb__get_region_info_request__descriptor, get_region_info},
     {"CompactRegion", &pb__compact_region_request__descriptor, compact_region},
+    {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
+     rq__update_configuration},
 };
 
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s)

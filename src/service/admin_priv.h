@@ -43,4 +43,7 @@ typedef struct rq__blocking {
 void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
                         rq_err (*work)(rq__blocking *b), void (*answer)(rq__blocking *b));
 
+/* Of AdminService, on both ports. */
+void rq__update_configuration(void *ctx, rq_call *call);
+
 #endif

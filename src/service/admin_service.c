@@ -460,7 +460,7 @@ static void get_cached_files(void *ctx, rq_call *call)
 
 /* HBASE: HRegionServer.updateConfiguration reads the settings again and tells those who listen to
  * some. Here nobody does: settings are those of the start (docs/compatibility.md). */
-static void update_configuration(void *ctx, rq_call *call)
+void rq__update_configuration(void *ctx, rq_call *call)
 {
     (void)ctx;
     Pb__UpdateConfigurationResponse response = PB__UPDATE_CONFIGURATION_RESPONSE__INIT;
@@ -488,7 +488,8 @@ static const rq_rpc_method methods[] = {
     {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor,
      rq__clear_region_block_cache},
     {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor, NULL},
-    {"UpdateConfiguration", &pb__update_configuration_request__descriptor, update_configuration},
+    {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
+     rq__update_configuration},
     {"StopServer", &pb__stop_server_request__descriptor, NULL},
     {"OpenRegion", &pb__open_region_request__descriptor, NULL},
     {"CloseRegion", &pb__close_region_request__descriptor, NULL},
