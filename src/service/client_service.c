@@ -129,7 +129,7 @@ static void reply_get(get_job *g)
 {
     rq_call *call = g->job.call;
     const rq_cellblock *cells = g->in_message ? &g->own : &call->cells;
-    if (!g->in_message && !g->scan.check_existence_only && !g->query_metrics) {
+    if (!g->in_message && !g->scan.check_existence_only && !g->query_metrics && !g->stale) {
         uint8_t message[RQ__COUNTED_RESULT_MAX];
         rq_call_reply_packed(call, rq__pack_counted_result(cells->count, message));
         return;
