@@ -5,6 +5,7 @@
 #include "hfile/check.h"
 #include "region/engine_priv.h"
 #include "region/filelist.h"
+#include "store/mob.h"
 #include "store/reference.h"
 
 #include <stdarg.h>
@@ -281,22 +282,98 @@ static void look_at_range(const file_look *l, const char *path, const rq_hfile_i
                          low ? "before" : "behind");
 }
 
-static rq_err look_at_hfile(const file_look *l, const char *path, bool own, rq_error *why)
+static rq_err look_inside(const file_look *l, rq_hfile_reader *reader, rq_error *why)
+{
+    rq_hfile_report report;
+    rq_error inner = {0};
+    if (!l->deep) return RQ_OK;
+    rq_err rc = rq_hfile_check(reader, &report, &inner);
+    return settle(l, rq_hfile_reader_path(reader), rc, &inner, why);
+}
+
+static void tell_size(const file_look *l, const rq_hfile_reader *reader)
+{
+    if (l->findings->step != NULL)
+        l->findings->step(l->findings->ctx, rq_hfile_reader_info(reader)->size_bytes);
+}
+
+/* --- MOB files -------------------------------------------------------------------------------- */
+
+typedef struct mob_look {
+    const file_look *l;
+    const char *path; /* of the store file */
+    rq_slice family;
+} mob_look;
+
+/* Where it lives, or in the archive; each is read once. */
+static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_error *why)
+{
+    const mob_look *m = ctx;
+    rq_arena a = {0};
+    rq_stat st;
+    rq_error inner = {0};
+    const char *dir = rq_mob_family_dir(&a, table, m->family);
+    const char *place =
+        dir == NULL ? NULL
+                    : rq_arena_printf(&a, "%s/%.*s", dir, (int)file.len, (const char *)file.ptr);
+    const char *archived =
+        place == NULL ? NULL : rq_arena_printf(&a, "archive%s", place + sizeof RQ_MOB_DIR - 1);
+    rq_err rc = archived == NULL ? no_memory(why) : rq_vfs_stat(m->l->vfs, place, &st, NULL);
+    if (rc == RQ_E_NOT_FOUND) {
+        rc = rq_vfs_stat(m->l->vfs, archived, &st, &inner);
+        if (rc == RQ_E_NOT_FOUND)
+            rq_findings_tell(m->l->findings, RQ_FINDING_PROBLEM, m->path,
+                             "refers to the MOB file %s, which is not there, nor in archive/",
+                             place);
+        place = archived;
+    }
+    if (rc == RQ_OK && (m->l->is_known == NULL || !m->l->is_known(m->l->ctx, place))) {
+        rq_hfile_reader *reader;
+        rc = rq_hfile_reader_open(m->l->vfs, place, NULL, false, &reader, &inner);
+        if (rc == RQ_OK) {
+            rc = look_inside(m->l, reader, why);
+            rq_hfile_reader_unref(reader);
+        } else {
+            rc = settle(m->l, place, rc, &inner, why);
+        }
+    }
+    rq_arena_clear(&a);
+    return rc == RQ_E_NOT_FOUND ? RQ_OK : rc;
+}
+
+static rq_err look_at_mob_refs(const file_look *l, rq_hfile_reader *reader, const char *path,
+                               rq_slice family, rq_error *why)
+{
+    rq_slice value;
+    rq_error inner = {0};
+    rq_mob_refs refs = {0};
+    mob_look m = {l, path, family};
+    if (!rq_hfile_reader_file_info(reader, RQ_SLICE_LIT(RQ_MOB_INFO_REFS), &value)) return RQ_OK;
+    rq_err rc = rq_mob_refs_add_encoded(&refs, value, &inner);
+    if (rc == RQ_OK)
+        rc = rq_mob_refs_each(&refs, look_at_mob_file, &m, why);
+    else
+        rc = settle(l, path, rc, &inner, why);
+    rq_mob_refs_clear(&refs);
+    return rc;
+}
+
+/* --- store files ------------------------------------------------------------------------------ */
+
+static rq_err look_at_hfile(const file_look *l, const char *path, rq_slice family, bool own,
+                            rq_error *why)
 {
     rq_hfile_reader *reader;
     rq_error inner = {0};
     rq_err rc = rq_hfile_reader_open(l->vfs, path, NULL, false, &reader, &inner);
     if (rc != RQ_OK) return settle(l, path, rc, &inner, why);
     const rq_hfile_info *hi = rq_hfile_reader_info(reader);
-    uint64_t size = hi->size_bytes;
     if (own && hi->entry_count > 0) look_at_range(l, path, hi);
-    if (l->deep) {
-        rq_hfile_report report;
-        rc = rq_hfile_check(reader, &report, &inner);
-    }
+    rc = look_inside(l, reader, why);
+    if (rc == RQ_OK) rc = look_at_mob_refs(l, reader, path, family, why);
+    tell_size(l, reader);
     rq_hfile_reader_unref(reader);
-    if (l->findings->step != NULL) l->findings->step(l->findings->ctx, size);
-    return settle(l, path, rc, &inner, why);
+    return rc;
 }
 
 static rq_err look_at_reference(const file_look *l, const char *path, rq_arena *arena,
@@ -310,9 +387,10 @@ static rq_err look_at_reference(const file_look *l, const char *path, rq_arena *
     return settle(l, path, rc, &own, why);
 }
 
-static rq_err look_at_file(const file_look *l, const char *dir, const char *name, rq_arena *arena,
-                           rq_error *why)
+static rq_err look_at_file(const file_look *l, const rq_region_survey_family *f, const char *name,
+                           rq_arena *arena, rq_error *why)
 {
+    const char *dir = f->dir;
     rq_store_name parts;
     rq_error own = {0};
     const char *target;
@@ -324,7 +402,7 @@ static rq_err look_at_file(const file_look *l, const char *dir, const char *name
     if (rc != RQ_OK) return settle(l, path, rc, &own, why);
     bool elsewhere = parts.is_reference || parts.is_link;
     if (elsewhere && l->is_known != NULL && l->is_known(l->ctx, target)) return RQ_OK;
-    return look_at_hfile(l, target, !elsewhere, why);
+    return look_at_hfile(l, target, f->name, !elsewhere, why);
 }
 
 rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_region_survey *s,
@@ -337,7 +415,7 @@ rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_
     for (size_t i = 0; i < s->family_count; i++)
         for (size_t k = 0; k < s->families[i].file_count && rc == RQ_OK; k++) {
             rq_arena_reset(&arena);
-            rc = look_at_file(&l, s->families[i].dir, s->families[i].files[k], &arena, why);
+            rc = look_at_file(&l, &s->families[i], s->families[i].files[k], &arena, why);
         }
     rq_arena_clear(&arena);
     return rc;

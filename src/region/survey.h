@@ -57,8 +57,8 @@ rq_err rq_region_survey_read(rq_vfs *vfs, const rq_region_info *info,
                              const rq_findings *findings, rq_region_survey *ret, rq_error *why);
 
 /* Each file: trailer, file info, root index, the rows it may hold; what a reference or link stands
- * for. With `deep` everything that is in it (hfile/check.h), but of files that `is_known` says were
- * read already (of several references to one; may be NULL). */
+ * for; the MOB files it says it refers to. With `deep` everything that is in them (hfile/check.h),
+ * but of files that `is_known` says were read already (several refer to one; may be NULL). */
 RQ_NODISCARD
 rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_region_survey *s,
                               bool deep, bool (*is_known)(void *ctx, const char *path), void *ctx,

@@ -240,6 +240,16 @@ rq_err rq_mob_refs_encode(const rq_mob_refs *r, rq_buf *out)
     return rc;
 }
 
+rq_err rq_mob_refs_each(const rq_mob_refs *r,
+                        rq_err (*callback)(void *ctx, rq_slice table, rq_slice file, rq_error *why),
+                        void *ctx, rq_error *why)
+{
+    for (size_t i = 0; i < r->room; i++)
+        if (r->slots[i].file.ptr != NULL)
+            RQ_TRY(callback(ctx, r->slots[i].table, r->slots[i].file, why));
+    return RQ_OK;
+}
+
 /* The bytes of `s` before the first `c` or pair of it; *s goes on behind. */
 static rq_slice cut(rq_slice *s, char c, bool pair)
 {

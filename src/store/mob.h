@@ -96,6 +96,11 @@ rq_err rq_mob_refs_encode(const rq_mob_refs *r, rq_buf *out);
 /* Adds what the value names. Untrusted bytes; RQ_E_CORRUPT. */
 RQ_NODISCARD
 rq_err rq_mob_refs_add_encoded(rq_mob_refs *r, rq_slice value, rq_error *why);
+/* Calls for each, in no order; an error ends it and is returned. */
+RQ_NODISCARD
+rq_err rq_mob_refs_each(const rq_mob_refs *r,
+                        rq_err (*callback)(void *ctx, rq_slice table, rq_slice file, rq_error *why),
+                        void *ctx, rq_error *why);
 void rq_mob_refs_clear(rq_mob_refs *r);
 
 #endif

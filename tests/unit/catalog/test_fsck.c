@@ -5,6 +5,7 @@
 
 #include "catalog/fsck.h"
 #include "region/engine.h"
+#include "store/mob.h"
 
 typedef struct told {
     size_t problems, notes;
@@ -143,6 +144,30 @@ static void what_is_missing_is_named(void **state)
     world_clear(&w);
 }
 
+static void the_files_of_mob_values_are_looked_for(void **state)
+{
+    (void)state;
+    world w;
+    rq_arena a = {0};
+    rq_dir_entry *files;
+    size_t count;
+    open_filled(&w, "f:IS_MOB=true,MOB_THRESHOLD=0");
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    healthy(&w);
+    const char *dir = rq_mob_family_dir(&a, RQ_SLICE_LIT("t"), RQ_SLICE_LIT("f"));
+    assert_int_equal(rq_vfs_list(w.env->vfs, dir, &a, &files, &count, NULL), RQ_OK);
+    assert_int_equal(count, 2); /* of two regions */
+    char *path = rq_arena_printf(&a, "%s/%s", dir, files[0].name);
+    rq_stat st;
+    assert_int_equal(rq_vfs_stat(w.env->vfs, path, &st, NULL), RQ_OK);
+    assert_true(rq_sim_flip_bit(w.sim, path, st.size / 20, 3));
+    problem(&w, files[0].name);
+    assert_int_equal(rq_vfs_remove(w.env->vfs, path, NULL), RQ_OK);
+    problem(&w, files[0].name);
+    rq_arena_clear(&a);
+    world_clear(&w);
+}
+
 static void a_repair_moves_what_nobody_reads(void **state)
 {
     (void)state;
@@ -202,6 +227,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_healthy_folder_has_no_problems_however_it_was_left),
         cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(the_files_of_mob_values_are_looked_for),
         cmocka_unit_test(a_repair_moves_what_nobody_reads),
         cmocka_unit_test(a_running_servers_folder_is_not_looked_at),
     };
