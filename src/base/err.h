@@ -26,6 +26,14 @@ typedef struct rq_error {
     char message[1024];
 } rq_error;
 
+/* Where every request passes: only the first byte of the kilobyte is written, which an initializer
+ * would zero. */
+static inline void rq_error_clear(rq_error *why)
+{
+    why->code = RQ_OK;
+    why->message[0] = '\0';
+}
+
 /* Fills `why` (when not NULL and not yet filled) and returns `code`, so that it can be returned. */
 rq_err rq_fail(rq_error *why, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
 

@@ -486,7 +486,8 @@ static outcome commit_plain(rq_region *r, batch *b, size_t end, int64_t now_ms)
     rq__group *g = &r->group;
     if (g->count == 0) return ENDED;
     size_t first = g->first_op;
-    rq_error why = {0};
+    rq_error why;
+    rq_error_clear(&why);
     rq_err rc = rq__group_commit(r, now_ms, 0, 0, &why);
     if (rc == RQ_OK) {
         b->last_seqid = r->staged_seqid;
@@ -572,7 +573,8 @@ static outcome run_ops(rq_region *r, batch *b)
 /* `waited`: it comes from the held list and goes before the others in it. */
 static void run_batch(rq_region *r, batch *b, bool waited)
 {
-    rq_error why = {0};
+    rq_error why;
+    rq_error_clear(&why);
     if (rq__region_state_now(r) != RQ__REGION_OPEN) {
         rq_err rc = rq__region_not_serving(r, &why);
         unpark(b);
@@ -615,7 +617,8 @@ void rq__region_retry_held(rq_region *r)
         atomic_fetch_sub_explicit(&r->held, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&r->engine->held_writes, 1, memory_order_relaxed);
         if (!closing && now - b->held_since_ns >= longest) {
-            rq_error why = {0};
+            rq_error why;
+            rq_error_clear(&why);
             rq_err rc = too_busy(r, &why);
             atomic_fetch_add_explicit(&r->engine->refused_writes, 1, memory_order_relaxed);
             fail_rest(w, rc, &why);

@@ -511,7 +511,8 @@ static bool take_block(rq_call_private *p, const rq_request_head *head, rq_curso
         p->call.cell_block = bytes;
         return true;
     }
-    rq_error why = {0};
+    rq_error why;
+    rq_error_clear(&why);
     rq_err rc = unpack_block(p, bytes, &why);
     if (rc != RQ_OK)
         return refuse(r, "java.io.IOException", false, "%s",
@@ -589,7 +590,9 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, server);
     rq_count(&conn->worker->counters.calls, 1);
-    struct refusal r = {0};
+    struct refusal r;
+    r.exception = (rq_rpc_exception){0};
+    r.message[0] = '\0'; /* the rest is never read */
     char address[RQ_ADDRESS_MAX];
     if (atomic_load_explicit(&server->draining, memory_order_relaxed))
         rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",

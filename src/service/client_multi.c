@@ -205,7 +205,7 @@ static rq_row_op *batch_add(batch *b, rq_mutation *mutations, size_t count, uint
     op->nonce_group = 0;
     op->nonce = 0;
     op->rc = RQ_OK;
-    op->why.code = RQ_OK;
+    rq_error_clear(&op->why);
     op->processed = false;
     op->result = (rq_cellblock){.with_tags = call->client->codec_with_tags};
     return op;
@@ -401,7 +401,8 @@ static rq_err enter_region(multi_job *m)
 {
     const Pb__RegionAction *ra = region_action(m);
     const Pb__MultiRequest *request = request_of(m);
-    rq_error why = {.code = RQ_OK};
+    rq_error why;
+    rq_error_clear(&why);
     rq_region *region;
     RQ_TRY(region_answer_new(m, ra));
     rq_err rc = rq__find_region_to_read(m->job.service, ra->region, &region, &m->stale, &why);
@@ -556,7 +557,8 @@ static rq_err go_on_get(multi_job *m, const Pb__Action *action)
     rq_cellblock *out = m->job.call->client->has_codec ? &m->job.call->cells : &m->get_cells;
     rq_scan_limits limits = {0};
     rq_scan_state state;
-    rq_error why = {.code = RQ_OK};
+    rq_error why;
+    rq_error_clear(&why);
     rq_err rc = m->job.fetch_rc;
     if (rc == RQ_OK)
         rc = rq_region_scanner_next(m->scanner, &limits, &m->job.ctx, out, &state, &why);
@@ -567,7 +569,7 @@ static rq_err go_on_get(multi_job *m, const Pb__Action *action)
         return rc;
     }
     m->job.fetch_rc = RQ_OK;
-    m->job.why.code = RQ_OK;
+    rq_error_clear(&m->job.why);
     drop_scanner(m);
     if (rc == RQ_OK) return answer_get(m, action, out);
     rq_cellblock_truncate(out, m->get_mark);
@@ -584,7 +586,8 @@ static bool too_much(const multi_job *m)
 
 static rq_err refuse_more(multi_job *m, const Pb__Action *action)
 {
-    rq_error why = {.code = RQ_OK};
+    rq_error why;
+    rq_error_clear(&why);
     rq_err rc = rq_fail(
         &why, RQ_E_RESULT_TOO_LARGE, "Max size exceeded CellSize: %llu BlockSize: %llu",
         (unsigned long long)m->result_bytes, (unsigned long long)m->job.ctx.block_bytes_used);
@@ -596,7 +599,8 @@ static rq_err refuse_more(multi_job *m, const Pb__Action *action)
  * before the next. */
 static rq_err work_action(multi_job *m, const Pb__Action *action, bool *ret_wait)
 {
-    rq_error why = {.code = RQ_OK};
+    rq_error why;
+    rq_error_clear(&why);
     bool flush = false;
     rq_err rc;
     *ret_wait = false;
@@ -741,7 +745,8 @@ static rq_err begin_multi(rq_client_service *s, rq_call *call, multi_job *m, rq_
 
 void rq__handle_multi(void *ctx, rq_call *call)
 {
-    rq_error why = {.code = RQ_OK};
+    rq_error why;
+    rq_error_clear(&why);
     multi_job *m = rq_arena_alloc(&call->arena, sizeof *m);
     rq_err rc = m == NULL ? RQ_E_NO_MEMORY : begin_multi(ctx, call, m, &why);
     if (rc != RQ_OK) {

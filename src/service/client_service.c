@@ -53,7 +53,14 @@ static void release_ctx(void *thing)
 rq_err rq__read_job_init(rq__read_job *job, rq_client_service *s, rq_call *call,
                          void (*step)(rq__read_job *job))
 {
-    *job = (rq__read_job){.service = s, .call = call, .step = step};
+    job->service = s;
+    job->call = call;
+    job->ctx = (rq_read_ctx){0};
+    rq_error_clear(&job->why);
+    job->fetch_rc = RQ_OK;
+    job->task = (rq_task){0};
+    job->own = NULL;
+    job->step = step;
     return rq_arena_link(&call->arena, release_ctx, &job->ctx);
 }
 
@@ -209,7 +216,8 @@ static rq_err begin_get(rq_client_service *s, rq_call *call, get_job *g, rq_erro
 
 void rq__handle_get(void *ctx, rq_call *call)
 {
-    rq_error why = {.code = RQ_OK};
+    rq_error why;
+    rq_error_clear(&why);
     get_job *g = rq_arena_alloc(&call->arena, sizeof *g);
     if (g == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);

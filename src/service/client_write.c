@@ -75,7 +75,7 @@ static rq_err begin_mutate(rq_client_service *s, rq_call *call, mutate_job *m, r
     m->op.nonce_group = request->has_nonce_group ? request->nonce_group : 0;
     m->op.nonce = nonce;
     m->op.rc = RQ_OK;
-    m->op.why.code = RQ_OK;
+    rq_error_clear(&m->op.why);
     m->op.processed = false;
     m->op.result = (rq_cellblock){.with_tags = call->client->codec_with_tags};
     RQ_TRY(rq_arena_link(&call->arena, release_result, &m->op.result));
@@ -90,7 +90,8 @@ static rq_err begin_mutate(rq_client_service *s, rq_call *call, mutate_job *m, r
 
 void rq__handle_mutate(void *ctx, rq_call *call)
 {
-    rq_error why = {.code = RQ_OK};
+    rq_error why;
+    rq_error_clear(&why);
     mutate_job *m = rq_arena_alloc(&call->arena, sizeof *m);
     rq_err rc = m == NULL ? RQ_E_NO_MEMORY : begin_mutate(ctx, call, m, &why);
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);

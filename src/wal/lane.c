@@ -70,7 +70,8 @@ static void log_fail(rq_wal *wal, rq_err rc, const rq_error *detail)
     pthread_mutex_unlock(&wal->mutex);
     rq__wal_complete(wal, NULL);
     if (wal->options.on_failed != NULL) {
-        rq_error why = {0};
+        rq_error why;
+        rq_error_clear(&why);
         (void)rq_fail(&why, rc, "the log has failed: %s",
                       detail->code != RQ_OK ? detail->message : rq_err_text(rc));
         wal->options.on_failed(wal->options.ctx, &why);
@@ -470,7 +471,8 @@ static segment *repair_segment(rq_wal *wal, segment *old)
 
 static void repair(rq_wal *wal)
 {
-    rq_error why = {0};
+    rq_error why;
+    rq_error_clear(&why);
     segment *old = wal->write_segment;
     rq_err cause = wal->broken;
     if (!wal->broken_by_sync && wal->written > wal->synced) {
