@@ -21,6 +21,7 @@ typedef struct world {
     fixture f;
     rq_sim *sim;
     uint64_t seed;
+    bool no_raw; /* raw reads show what was compacted, which the families' sizes may decide */
 } world;
 
 static uint64_t below(world *w, uint64_t bound)
@@ -190,7 +191,7 @@ static rq_scan some_scan(world *w)
                  .store_offset = below(w, 6) == 0 ? 1 : 0,
                  .cache_blocks = true,
                  .mob_cache_blocks = below(w, 2) == 0,
-                 .raw = !get && below(w, 4) == 0,
+                 .raw = !get && !w->no_raw && below(w, 4) == 0,
                  .reversed = !get && below(w, 4) == 0,
                  .is_get = get,
                  .include_stop = get};
@@ -291,6 +292,8 @@ static void step(world *w)
         compact(w);
     else if (what < 22)
         reopen(w);
+    else if (what < 23 && w->no_raw)
+        rq_sim_advance(w->sim, UINT64_C(2) * 1000000000);
     else if (what < 24) {
         clean(w, 0);
         throw_archive_away(w);
@@ -311,8 +314,12 @@ static void a_mob_family_answers_as_a_plain_one(void **state)
     uint64_t first = only != 0 ? only : 1;
     uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", 150);
     for (uint64_t seed = first; seed <= last; seed++) {
+        static const char *const eager[] = {
+            "hbase.hstore.compaction.min=2", "hbase.regionserver.compaction.check.period=1000",
+            "hbase.mob.file.cache.size=0", "rorqual.memory=33554432", NULL};
         world w;
-        begin(&w, seed, NULL);
+        begin(&w, seed, seed % 3 == 0 ? eager : NULL);
+        w.no_raw = seed % 3 == 0;
         for (int i = 0; i < STEPS; i++)
             step(&w);
         compact(&w);

@@ -17,6 +17,7 @@ import rorqual.tests.client26.suite.Histories;
 import rorqual.tests.client26.suite.Limits;
 import rorqual.tests.client26.suite.Maintenance;
 import rorqual.tests.client26.suite.Meta;
+import rorqual.tests.client26.suite.Mob;
 import rorqual.tests.client26.suite.Namespaces;
 import rorqual.tests.client26.suite.Reads;
 import rorqual.tests.client26.suite.Regions;
@@ -62,6 +63,7 @@ public final class Main {
             new Filters(cluster),
             new Families(cluster),
             new Maintenance(cluster),
+            new Mob(cluster),
             new Regions(cluster),
             new Replicas(cluster),
             new Limits(cluster),
