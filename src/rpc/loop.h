@@ -10,7 +10,7 @@
  *   5. the epoch's read section ends and what everybody has passed is released.
  * A task that posts itself again runs in the next iteration, after sockets were looked at.
  *
- * libuv stands in loop.c alone.
+ * libuv stands in loop.c, stream.c and listener.c alone.
  */
 #ifndef RQ_RPC_LOOP_H
 #define RQ_RPC_LOOP_H

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listeners on libuv: a port is polled on loop 0, what it accepts goes to the loop with the fewest
+ * connections. Contracts in stream.h, invariants in loop_priv.h. */
+#include "rpc/loop_priv.h"
+
+#include "rpc/socket.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ACCEPT_BATCH 64
+#define ACCEPT_RETRY_NS 100000000ull /* out of file descriptors: look again then */
+
+/* ---- accepting ------------------------------------------------------------------------------- */
+
+static void stream_link(rq_stream *s)
+{
+    rq_loop *loop = s->loop;
+    s->next = loop->streams;
+    if (s->next != NULL) s->next->prev = s;
+    loop->streams = s;
+}
+
+/* A new connection, on the loop that is to own it. The counters were raised by whoever accepted. */
+static void stream_open(rq_loop *loop, rq_listener *l, int fd)
+{
+    rq_stream *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        close(fd);
+        atomic_fetch_sub(&loop->connections, 1);
+        rq__listener_release(l);
+        return;
+    }
+    s->loop = loop;
+    s->listener = l;
+    s->events = l->events;
+    rq_socket_accepted(fd, &s->peer);
+    uv_tcp_init(&loop->uv, &s->tcp);
+    stream_link(s);
+    if (uv_tcp_open(&s->tcp, fd) != 0) {
+        close(fd);
+        rq_stream_close(s, RQ_E_IO);
+        return;
+    }
+    rq_err rc = atomic_load(&loop->stopping) ? RQ_E_CANCELLED : s->events->on_open(l->ctx, s);
+    if (rc != RQ_OK) {
+        rq_stream_close(s, rc);
+        return;
+    }
+    s->opened = true;
+    if (!s->paused) rq__stream_read_start(s);
+}
+
+struct handover {
+    rq_task task;
+    rq_loop *loop;
+    rq_listener *listener;
+    int fd;
+};
+
+static void run_handover(rq_task *task)
+{
+    struct handover *h = RQ_CONTAINER_OF(task, struct handover, task);
+    stream_open(h->loop, h->listener, h->fd);
+    free(h);
+}
+
+static rq_loop *idlest_loop(rq_loops *loops)
+{
+    rq_loop *best = NULL;
+    unsigned least = UINT32_MAX;
+    for (unsigned i = 0; i < loops->count; i++) {
+        rq_loop *loop = &loops->loop[(loops->next + i) % loops->count];
+        unsigned n = atomic_load(&loop->connections);
+        if (n < least) {
+            least = n;
+            best = loop;
+        }
+    }
+    loops->next = (loops->next + 1) % loops->count;
+    return best;
+}
+
+static void accepted(rq_listener *l, int fd)
+{
+    if (l->connections_max > 0 && atomic_load(&l->connections) >= l->connections_max) {
+        close(fd);
+        return;
+    }
+    rq_loop *loop = idlest_loop(l->loops);
+    atomic_fetch_add(&l->connections, 1);
+    atomic_fetch_add(&loop->connections, 1);
+    if (rq_loop_is_current(loop)) {
+        stream_open(loop, l, fd);
+        return;
+    }
+    struct handover *h = malloc(sizeof *h);
+    if (h == NULL) {
+        close(fd);
+        atomic_fetch_sub(&loop->connections, 1);
+        rq__listener_release(l);
+        return;
+    }
+    *h = (struct handover){{NULL, run_handover}, loop, l, fd};
+    rq_lane_post(&loop->lane, &h->task);
+}
+
+static void on_acceptable(uv_poll_t *h, int status, int events);
+
+static void on_accept_retry(rq_loop_timer *t)
+{
+    rq_listener *l = RQ_CONTAINER_OF(t, rq_listener, retry);
+    uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
+}
+
+static void on_acceptable(uv_poll_t *h, int status, int events)
+{
+    (void)events;
+    rq_listener *l = RQ_CONTAINER_OF(h, rq_listener, poll);
+    rq_loop *loop = &l->loops->loop[0];
+    rq__loop_enter(loop);
+    if (status < 0) return;
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            accepted(l, fd);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            /* The connection stays in the backlog and the socket readable: do not spin on it. */
+            if (l->loops->log != NULL)
+                rq_log_warn(l->loops->log, "rpc", "cannot accept on port %u: %s", l->port,
+                            strerror(errno));
+            uv_poll_stop(&l->poll);
+            rq_loop_timer_arm(loop, &l->retry, ACCEPT_RETRY_NS);
+            return;
+        } else if (errno != ECONNABORTED && errno != EINTR) {
+            return;
+        }
+    }
+}
+
+/* ---- listeners ------------------------------------------------------------------------------- */
+
+void rq__listener_release(rq_listener *l)
+{
+    /* Under the lock, so that rq_listener_close cannot free it between the two steps. */
+    pthread_mutex_lock(&l->lock);
+    atomic_fetch_sub(&l->connections, 1);
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void task_done(rq_listener *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->tasks--;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void run_listener_start(rq_task *task)
+{
+    rq_listener *l = RQ_CONTAINER_OF(task, rq_listener, start_task);
+    pthread_mutex_lock(&l->lock);
+    bool start = !l->stopped && !atomic_load(&l->loops->loop[0].stopping);
+    l->polling = start;
+    pthread_mutex_unlock(&l->lock);
+    if (start) {
+        uv_poll_init(&l->loops->loop[0].uv, &l->poll, l->fd);
+        uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
+    }
+    task_done(l);
+}
+
+static void on_poll_closed(uv_handle_t *h)
+{
+    rq_listener *l = RQ_CONTAINER_OF(h, rq_listener, poll);
+    rq__loop_enter(&l->loops->loop[0]);
+    close(l->fd);
+    pthread_mutex_lock(&l->lock);
+    l->fd = -1;
+    l->polling = false;
+    pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* On loop 0. */
+static void listener_stop_here(rq_listener *l)
+{
+    if (l->polling && !uv_is_closing((uv_handle_t *)&l->poll)) {
+        rq_loop_timer_cancel(&l->loops->loop[0], &l->retry);
+        uv_close((uv_handle_t *)&l->poll, on_poll_closed);
+    }
+}
+
+static void run_listener_stop(rq_task *task)
+{
+    rq_listener *l = RQ_CONTAINER_OF(task, rq_listener, stop_task);
+    listener_stop_here(l);
+    task_done(l);
+}
+
+rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
+                        rq_error *why)
+{
+    rq_listener *l = calloc(1, sizeof *l);
+    if (l == NULL) return RQ_E_NO_MEMORY;
+    const char *address = options->address != NULL ? options->address : "127.0.0.1";
+    rq_err rc = rq_socket_listen(address, options->port, &l->fd, &l->port, why);
+    if (rc != RQ_OK) {
+        free(l);
+        return rc;
+    }
+    l->loops = loops;
+    l->events = options->events;
+    l->ctx = options->ctx;
+    l->connections_max = options->connections_max;
+    l->start_task.run = run_listener_start;
+    l->stop_task.run = run_listener_stop;
+    l->retry.run = on_accept_retry;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->changed, NULL);
+    pthread_mutex_lock(&loops->lock);
+    l->next = loops->listeners;
+    loops->listeners = l;
+    if (loops->started) {
+        l->tasks = 1;
+        rq_lane_post(&loops->loop[0].lane, &l->start_task);
+    }
+    pthread_mutex_unlock(&loops->lock);
+    *ret = l;
+    return RQ_OK;
+}
+
+uint16_t rq_listener_port(const rq_listener *l)
+{
+    return l->port;
+}
+
+unsigned rq_listener_connections(const rq_listener *l)
+{
+    return atomic_load(&l->connections);
+}
+
+struct end_streams {
+    rq_task task;
+    rq_loop *loop;
+    rq_listener *listener;
+    bool at_once;
+};
+
+static void run_end_streams(rq_task *task)
+{
+    struct end_streams *e = RQ_CONTAINER_OF(task, struct end_streams, task);
+    for (rq_stream *s = e->loop->streams; s != NULL; s = s->next) {
+        if (s->listener != e->listener) continue;
+        if (e->at_once)
+            rq_stream_close(s, RQ_E_CANCELLED);
+        else
+            rq_stream_finish(s);
+    }
+    task_done(e->listener);
+    free(e);
+}
+
+bool rq__loops_live(rq_loops *loops)
+{
+    pthread_mutex_lock(&loops->lock);
+    bool live = loops->started && !loops->stopped;
+    pthread_mutex_unlock(&loops->lock);
+    return live;
+}
+
+static void end_streams(rq_listener *l, bool at_once)
+{
+    for (unsigned i = 0; i < l->loops->count; i++) {
+        struct end_streams *e = malloc(sizeof *e);
+        RQ_ASSERT(e != NULL); /* 40 bytes at shutdown: nothing sensible is left to do without */
+        *e = (struct end_streams){{NULL, run_end_streams}, &l->loops->loop[i], l, at_once};
+        pthread_mutex_lock(&l->lock);
+        l->tasks++;
+        pthread_mutex_unlock(&l->lock);
+        rq_lane_post(&l->loops->loop[i].lane, &e->task);
+    }
+}
+
+/* Waits until nothing of the loops' refers to the listener but its streams. */
+static void listener_wait_stopped(rq_listener *l)
+{
+    pthread_mutex_lock(&l->lock);
+    while (l->polling || l->tasks > 0)
+        pthread_cond_wait(&l->changed, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void rq_listener_stop(rq_listener *l, bool streams)
+{
+    bool live = rq__loops_live(l->loops);
+    pthread_mutex_lock(&l->lock);
+    bool first = !l->stopped;
+    l->stopped = true;
+    if (first && live) l->tasks++;
+    pthread_mutex_unlock(&l->lock);
+    if (live) {
+        if (first) rq_lane_post(&l->loops->loop[0].lane, &l->stop_task);
+        if (streams) end_streams(l, false);
+        listener_wait_stopped(l);
+    }
+    if (l->fd >= 0) close(l->fd); /* it was never polled */
+    l->fd = -1;
+}
+
+void rq_listener_close(rq_listener *l)
+{
+    if (l == NULL) return;
+    rq_listener_stop(l, false);
+    rq_loops *loops = l->loops;
+    if (rq__loops_live(loops)) end_streams(l, true);
+    pthread_mutex_lock(&l->lock);
+    while (l->tasks > 0 || atomic_load(&l->connections) > 0)
+        pthread_cond_wait(&l->changed, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&loops->lock);
+    rq_listener **p = &loops->listeners;
+    while (*p != l)
+        p = &(*p)->next;
+    *p = l->next;
+    pthread_mutex_unlock(&loops->lock);
+    pthread_mutex_destroy(&l->lock);
+    pthread_cond_destroy(&l->changed);
+    free(l);
+}
