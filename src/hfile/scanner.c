@@ -357,6 +357,57 @@ static rq_err find_first(rq_hfile_scanner *s, target *t, rq_error *why)
     return cell_at(s, t->block, 0, &t->cell, &t->next_pos, why);
 }
 
+static inline bool is_row_before(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
+{
+    size_t len = a_len < b_len ? a_len : b_len;
+    size_t i = 0;
+    for (; i + 8 <= len; i += 8) {
+        uint64_t x = rq_get_be64(a + i), y = rq_get_be64(b + i);
+        if (x != y) return x < y;
+    }
+    for (; i < len; i++)
+        if (a[i] != b[i]) return a[i] < b[i];
+    return a_len < b_len;
+}
+
+/* HBASE: WritableUtils.decodeVIntSize. */
+static inline size_t vlong_len(uint8_t first)
+{
+    int8_t v = (int8_t)first;
+    return v >= -112 ? 1 : (size_t)(v < -120 ? -119 - v : -111 - v);
+}
+
+/* Where the first cell at or behind `pos` begins that is not in a row before the key's. Half of a
+ * block is walked through here when it is searched for the first time, so a cell costs its lengths
+ * and its row; one that is not sound ends the walk, and is found so by who parses it. */
+static size_t skip_rows_before(const rq_hfile_scanner *s, const rq_hfile_block *b, size_t pos,
+                               const rq_cell *key)
+{
+    bool has_tags = s->reader->info.has_tags, has_mvcc = s->reader->info.has_mvcc;
+    for (;;) {
+        const uint8_t *p = b->payload + pos;
+        size_t left = b->payload_len - pos;
+        if (left < 8 + RQ_KEY_FIXED_LEN) return pos;
+        size_t key_len = rq_get_be32(p), value_len = rq_get_be32(p + 4);
+        size_t row_len = rq_get_be16(p + 8);
+        if (key_len < RQ_KEY_FIXED_LEN || key_len > left - 8 || value_len > left - 8 - key_len ||
+            row_len > key_len - RQ_KEY_FIXED_LEN ||
+            !is_row_before(p + 10, row_len, key->row, key->row_len))
+            return pos;
+        size_t len = 8 + key_len + value_len;
+        if (has_tags) {
+            if (left - len < 2) return pos;
+            len += 2 + (size_t)rq_get_be16(p + len);
+        }
+        if (has_mvcc) {
+            if (left <= len) return pos;
+            len += vlong_len(p[len]);
+        }
+        if (left < len) return pos;
+        pos += len;
+    }
+}
+
 /* Moves the target to the first cell of its block at or behind the key; with `from_here` the block
  * is the scanner's own and its cell is before the key. *ret_found is false when there is none. */
 static rq_err find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here, const rq_cell *key,
@@ -374,7 +425,9 @@ static rq_err find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here, 
         t->pos = rq__sidecar_at(side)[i];
         return cell_at(s, b, t->pos, &t->cell, &t->next_pos, why);
     }
-    for (size_t pos = from_here ? s->next_pos : 0; pos < b->payload_len; pos = t->next_pos) {
+    size_t pos = from_here ? s->next_pos : 0;
+    if (s->reader->info.order == RQ_ORDER_DEFAULT) pos = skip_rows_before(s, b, pos, key);
+    for (; pos < b->payload_len; pos = t->next_pos) {
         RQ_TRY(cell_at(s, b, pos, &t->cell, &t->next_pos, why));
         if (rq_cell_compare_key(s->reader->info.order, &t->cell, key) >= 0) {
             t->pos = pos;
