@@ -64,7 +64,8 @@ start)
   cp=$(server_cp); configure "$dir"
   java "${opens[@]}" -Xmx"$HEAP" -cp "$dir/conf:$cp" org.apache.hadoop.hbase.master.HMaster start >"$dir/log" 2>&1 </dev/null &
   echo $! >"$dir/pid"
-  for _ in $(seq 300); do grep -q 'Master has completed initialization' "$dir/log" && { echo "HBase ready: zookeeper 127.0.0.1:$ZK_PORT"; exit 0; }
+  # After a kill -9 it splits logs first; on a busy machine that alone takes a minute.
+  for _ in $(seq 900); do grep -q 'Master has completed initialization' "$dir/log" && { echo "HBase ready: zookeeper 127.0.0.1:$ZK_PORT"; exit 0; }
     kill -0 "$(cat "$dir/pid")" 2>/dev/null || break; sleep 0.2; done
   tail -n 20 "$dir/log" >&2; exit 1 ;;
 stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/null
