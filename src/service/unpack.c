@@ -52,74 +52,119 @@ static bool other(ProtobufCAllocator *a, const rq_pb_field *f,
     return *message != NULL;
 }
 
-/* Room for as many pointers as were counted; none for none. */
-static bool room(ProtobufCAllocator *a, size_t count, void *slot)
+/* One member of a message, into *slot, which is NULL. */
+typedef bool part(ProtobufCAllocator *a, const rq_pb_field *f, void *slot);
+/* One field of a message `m`; repeated members are only counted. */
+typedef bool member(ProtobufCAllocator *a, const rq_pb_field *f, void *m);
+
+static bool each(ProtobufCAllocator *a, rq_slice bytes, member *take_one, void *m)
 {
-    void **list = (void **)slot;
-    *list = count == 0 ? NULL : take(a, count * sizeof(void *));
-    return count == 0 || *list != NULL;
+    rq_cursor c = rq_cursor_of(bytes);
+    rq_pb_field f;
+    while (rq_cursor_left(&c) > 0)
+        if (!rq_pb_field_read(&c, &f) || !take_one(a, &f, m)) return false;
+    return true;
+}
+
+/* The `count` fields `number` of a message that each() went through, as a list of pointers. */
+static bool list(ProtobufCAllocator *a, rq_slice bytes, uint32_t number, part *unpack, size_t count,
+                 void *ret)
+{
+    if (count == 0) return true;
+    void **items = take(a, count * sizeof *items);
+    if (items == NULL) return false;
+    *(void **)ret = items;
+    rq_cursor c = rq_cursor_of(bytes);
+    rq_pb_field f;
+    for (size_t n = 0; n < count;) {
+        if (!rq_pb_field_read(&c, &f)) return false;
+        if (f.number != number) continue;
+        items[n] = NULL;
+        if (!unpack(a, &f, &items[n++])) return false;
+    }
+    return true;
+}
+
+/* A message inside that is ours to decode: its memory, initialized by the caller. NULL: it comes
+ * twice, or is none. */
+static void *begin(ProtobufCAllocator *a, const rq_pb_field *f, size_t size, void *slot)
+{
+    void **m = slot;
+    if (f->wire != RQ_PB_BYTES || *m != NULL) return NULL;
+    *m = take(a, size);
+    return *m;
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-static bool region(ProtobufCAllocator *a, const rq_pb_field *field, Pb__RegionSpecifier **ret)
+static bool attribute(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
 {
-    Pb__RegionSpecifier *m = take(a, sizeof *m);
-    if (m == NULL || field->wire != RQ_PB_BYTES || *ret != NULL) return false;
-    *m = (Pb__RegionSpecifier)PB__REGION_SPECIFIER__INIT;
-    *ret = m;
-    rq_cursor c = rq_cursor_of(field->bytes);
-    rq_pb_field f;
-    bool has_type = false;
-    bool has_value = false;
-    while (rq_cursor_left(&c) > 0) {
-        bool fine = rq_pb_field_read(&c, &f);
-        if (fine && f.number == 1) {
-            m->type = (Pb__RegionSpecifier__RegionSpecifierType)f.value;
-            has_type = fine = f.wire == RQ_PB_VARINT && f.value <= INT32_MAX;
-        } else if (fine && f.number == 2) {
-            has_value = fine = binary(&f, &m->value);
-        } else {
-            fine = false;
-        }
-        if (!fine) return false;
-    }
-    return has_type && has_value;
+    return other(a, f, &pb__name_bytes_pair__descriptor, slot);
 }
 
-static bool column(ProtobufCAllocator *a, const rq_pb_field *field, Pb__Column **ret)
+static bool family_range(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
 {
-    Pb__Column *m = take(a, sizeof *m);
-    if (m == NULL || field->wire != RQ_PB_BYTES) return false;
+    return other(a, f, &pb__column_family_time_range__descriptor, slot);
+}
+
+static bool column_value(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+{
+    return other(a, f, &pb__mutation_proto__column_value__descriptor, slot);
+}
+
+static bool region_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+{
+    Pb__RegionSpecifier *r = m;
+    (void)a;
+    if (f->number == 2) return binary(f, &r->value);
+    r->type = (Pb__RegionSpecifier__RegionSpecifierType)f->value; /* never 0 once it came */
+    return f->number == 1 && f->wire == RQ_PB_VARINT && f->value > 0 && f->value <= INT32_MAX;
+}
+
+static bool region(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+{
+    Pb__RegionSpecifier *m = begin(a, f, sizeof *m, slot);
+    if (m == NULL) return false;
+    *m = (Pb__RegionSpecifier)PB__REGION_SPECIFIER__INIT;
+    m->type = (Pb__RegionSpecifier__RegionSpecifierType)0;
+    if (!each(a, f->bytes, region_member, m)) return false;
+    return m->type != 0 && m->value.len > 0;
+}
+
+static bool column_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+{
+    Pb__Column *c = m;
+    (void)a;
+    if (f->number == 1) return binary(f, &c->family);
+    c->n_qualifier++;
+    return f->number == 2 && f->wire == RQ_PB_BYTES;
+}
+
+static bool column(ProtobufCAllocator *a, const rq_pb_field *field, void *slot)
+{
+    Pb__Column *m = begin(a, field, sizeof *m, slot);
+    if (m == NULL) return false;
     *m = (Pb__Column)PB__COLUMN__INIT;
-    *ret = m;
+    if (!each(a, field->bytes, column_member, m) || m->family.len == 0) return false;
+    if (m->n_qualifier == 0) return true;
+    m->qualifier = take(a, m->n_qualifier * sizeof *m->qualifier);
+    if (m->qualifier == NULL) return false;
     rq_cursor c = rq_cursor_of(field->bytes);
     rq_pb_field f;
-    bool has_family = false;
-    while (rq_cursor_left(&c) > 0) {
-        if (!rq_pb_field_read(&c, &f) || f.wire != RQ_PB_BYTES || f.number > 2) return false;
-        if (f.number == 2)
-            m->n_qualifier++;
-        else
-            has_family = binary(&f, &m->family);
-    }
-    if (m->n_qualifier > 0) m->qualifier = take(a, m->n_qualifier * sizeof *m->qualifier);
-    if (m->n_qualifier > 0 && m->qualifier == NULL) return false;
-    c = rq_cursor_of(field->bytes);
     for (size_t n = 0; n < m->n_qualifier;) {
         if (!rq_pb_field_read(&c, &f)) return false;
         if (f.number == 2 && !binary(&f, &m->qualifier[n++])) return false;
     }
-    return has_family;
+    return true;
 }
 
 /* --- Get -------------------------------------------------------------------------------------- */
 
-static bool get_field(ProtobufCAllocator *a, const rq_pb_field *f, Pb__Get *m, bool *has_row)
+static bool get_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
+    Pb__Get *m = message;
     switch (f->number) {
     case 1:
-        *has_row = true;
         return binary(f, &m->row);
     case 2:
         m->n_column++;
@@ -160,42 +205,22 @@ static bool get_field(ProtobufCAllocator *a, const rq_pb_field *f, Pb__Get *m, b
     }
 }
 
-static bool get(ProtobufCAllocator *a, const rq_pb_field *field, Pb__Get **ret)
+static bool get(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
 {
-    Pb__Get *m = take(a, sizeof *m);
-    if (m == NULL || field->wire != RQ_PB_BYTES || *ret != NULL) return false;
+    Pb__Get *m = begin(a, f, sizeof *m, slot);
+    if (m == NULL) return false;
     *m = (Pb__Get)PB__GET__INIT;
-    *ret = m;
-    rq_cursor c = rq_cursor_of(field->bytes);
-    rq_pb_field f;
-    bool has_row = false;
-    while (rq_cursor_left(&c) > 0)
-        if (!rq_pb_field_read(&c, &f) || !get_field(a, &f, m, &has_row)) return false;
-    if (!has_row || !room(a, m->n_column, &m->column) || !room(a, m->n_attribute, &m->attribute) ||
-        !room(a, m->n_cf_time_range, &m->cf_time_range))
-        return false;
-    size_t left = m->n_column + m->n_attribute + m->n_cf_time_range;
-    size_t columns = 0;
-    size_t attributes = 0;
-    size_t ranges = 0;
-    for (c = rq_cursor_of(field->bytes); left > 0;) {
-        bool fine = rq_pb_field_read(&c, &f);
-        if (!fine) return false;
-        if (f.number != 2 && f.number != 3 && f.number != 13) continue;
-        left--;
-        if (f.number == 2) {
-            fine = column(a, &f, &m->column[columns++]);
-        } else if (f.number == 3) {
-            m->attribute[attributes] = NULL;
-            fine = other(a, &f, &pb__name_bytes_pair__descriptor, &m->attribute[attributes++]);
-        } else {
-            m->cf_time_range[ranges] = NULL;
-            fine = other(a, &f, &pb__column_family_time_range__descriptor,
-                         &m->cf_time_range[ranges++]);
-        }
-        if (!fine) return false;
-    }
-    return true;
+    return each(a, f->bytes, get_member, m) && m->row.len > 0 &&
+           list(a, f->bytes, 2, column, m->n_column, &m->column) &&
+           list(a, f->bytes, 3, attribute, m->n_attribute, &m->attribute) &&
+           list(a, f->bytes, 13, family_range, m->n_cf_time_range, &m->cf_time_range);
+}
+
+static bool get_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+{
+    Pb__GetRequest *m = message;
+    if (f->number == 1) return region(a, f, &m->region);
+    return f->number == 2 && get(a, f, &m->get);
 }
 
 static ProtobufCMessage *get_request(ProtobufCAllocator *a, rq_slice bytes)
@@ -203,22 +228,15 @@ static ProtobufCMessage *get_request(ProtobufCAllocator *a, rq_slice bytes)
     Pb__GetRequest *m = take(a, sizeof *m);
     if (m == NULL) return NULL;
     *m = (Pb__GetRequest)PB__GET_REQUEST__INIT;
-    rq_cursor c = rq_cursor_of(bytes);
-    rq_pb_field f;
-    while (rq_cursor_left(&c) > 0) {
-        if (!rq_pb_field_read(&c, &f)) return NULL;
-        bool fine = f.number == 1   ? region(a, &f, &m->region)
-                    : f.number == 2 ? get(a, &f, &m->get)
-                                    : false;
-        if (!fine) return NULL;
-    }
+    if (!each(a, bytes, get_request_member, m)) return NULL;
     return m->region != NULL && m->get != NULL ? &m->base : NULL;
 }
 
 /* --- Mutate ----------------------------------------------------------------------------------- */
 
-static bool mutation_field(ProtobufCAllocator *a, const rq_pb_field *f, Pb__MutationProto *m)
+static bool mutation_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
+    Pb__MutationProto *m = message;
     switch (f->number) {
     case 1:
         m->has_row = 1;
@@ -252,35 +270,31 @@ static bool mutation_field(ProtobufCAllocator *a, const rq_pb_field *f, Pb__Muta
     }
 }
 
-static bool mutation(ProtobufCAllocator *a, const rq_pb_field *field, Pb__MutationProto **ret)
+static bool mutation(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
 {
-    Pb__MutationProto *m = take(a, sizeof *m);
-    if (m == NULL || field->wire != RQ_PB_BYTES || *ret != NULL) return false;
+    Pb__MutationProto *m = begin(a, f, sizeof *m, slot);
+    if (m == NULL) return false;
     *m = (Pb__MutationProto)PB__MUTATION_PROTO__INIT;
-    *ret = m;
-    rq_cursor c = rq_cursor_of(field->bytes);
-    rq_pb_field f;
-    while (rq_cursor_left(&c) > 0)
-        if (!rq_pb_field_read(&c, &f) || !mutation_field(a, &f, m)) return false;
-    if (!room(a, m->n_column_value, &m->column_value) || !room(a, m->n_attribute, &m->attribute))
+    return each(a, f->bytes, mutation_member, m) &&
+           list(a, f->bytes, 3, column_value, m->n_column_value, &m->column_value) &&
+           list(a, f->bytes, 5, attribute, m->n_attribute, &m->attribute);
+}
+
+static bool mutate_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+{
+    Pb__MutateRequest *m = message;
+    switch (f->number) {
+    case 1:
+        return region(a, f, &m->region);
+    case 2:
+        return mutation(a, f, &m->mutation);
+    case 3:
+        return other(a, f, &pb__condition__descriptor, &m->condition);
+    case 4:
+        return number64(f, &m->has_nonce_group, &m->nonce_group);
+    default:
         return false;
-    size_t columns = 0;
-    size_t attributes = 0;
-    for (c = rq_cursor_of(field->bytes);
-         columns < m->n_column_value || attributes < m->n_attribute;) {
-        if (!rq_pb_field_read(&c, &f)) return false;
-        bool fine = true;
-        if (f.number == 3) {
-            m->column_value[columns] = NULL;
-            fine = other(a, &f, &pb__mutation_proto__column_value__descriptor,
-                         &m->column_value[columns++]);
-        } else if (f.number == 5) {
-            m->attribute[attributes] = NULL;
-            fine = other(a, &f, &pb__name_bytes_pair__descriptor, &m->attribute[attributes++]);
-        }
-        if (!fine) return false;
     }
-    return true;
 }
 
 static ProtobufCMessage *mutate_request(ProtobufCAllocator *a, rq_slice bytes)
@@ -288,70 +302,78 @@ static ProtobufCMessage *mutate_request(ProtobufCAllocator *a, rq_slice bytes)
     Pb__MutateRequest *m = take(a, sizeof *m);
     if (m == NULL) return NULL;
     *m = (Pb__MutateRequest)PB__MUTATE_REQUEST__INIT;
-    rq_cursor c = rq_cursor_of(bytes);
-    rq_pb_field f;
-    while (rq_cursor_left(&c) > 0) {
-        if (!rq_pb_field_read(&c, &f)) return NULL;
-        bool fine = f.number == 1   ? region(a, &f, &m->region)
-                    : f.number == 2 ? mutation(a, &f, &m->mutation)
-                    : f.number == 3 ? other(a, &f, &pb__condition__descriptor, &m->condition)
-                    : f.number == 4 ? number64(&f, &m->has_nonce_group, &m->nonce_group)
-                                    : false;
-        if (!fine) return NULL;
-    }
+    if (!each(a, bytes, mutate_request_member, m)) return NULL;
     return m->region != NULL && m->mutation != NULL ? &m->base : NULL;
 }
 
 /* --- Multi ------------------------------------------------------------------------------------ */
 
-static bool action(ProtobufCAllocator *a, const rq_pb_field *field, Pb__Action **ret)
+static bool action_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
-    Pb__Action *m = take(a, sizeof *m);
-    if (m == NULL || field->wire != RQ_PB_BYTES) return false;
-    *m = (Pb__Action)PB__ACTION__INIT;
-    *ret = m;
-    rq_cursor c = rq_cursor_of(field->bytes);
-    rq_pb_field f;
-    while (rq_cursor_left(&c) > 0) {
-        if (!rq_pb_field_read(&c, &f)) return false;
-        bool fine = f.number == 1   ? number32(&f, &m->has_index, &m->index)
-                    : f.number == 2 ? mutation(a, &f, &m->mutation)
-                    : f.number == 3 ? get(a, &f, &m->get)
-                    : f.number == 4
-                        ? other(a, &f, &pb__coprocessor_service_call__descriptor, &m->service_call)
-                        : false;
-        if (!fine) return false;
+    Pb__Action *m = message;
+    switch (f->number) {
+    case 1:
+        return number32(f, &m->has_index, &m->index);
+    case 2:
+        return mutation(a, f, &m->mutation);
+    case 3:
+        return get(a, f, &m->get);
+    case 4:
+        return other(a, f, &pb__coprocessor_service_call__descriptor, &m->service_call);
+    default:
+        return false;
     }
-    return true;
 }
 
-static bool region_action(ProtobufCAllocator *a, const rq_pb_field *field, Pb__RegionAction **ret)
+static bool action(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
 {
-    Pb__RegionAction *m = take(a, sizeof *m);
-    if (m == NULL || field->wire != RQ_PB_BYTES) return false;
+    Pb__Action *m = begin(a, f, sizeof *m, slot);
+    if (m == NULL) return false;
+    *m = (Pb__Action)PB__ACTION__INIT;
+    return each(a, f->bytes, action_member, m);
+}
+
+static bool region_action_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+{
+    Pb__RegionAction *m = message;
+    switch (f->number) {
+    case 1:
+        return region(a, f, &m->region);
+    case 2:
+        return boolean(f, &m->has_atomic, &m->atomic);
+    case 3:
+        m->n_action++;
+        return true;
+    case 4:
+        return other(a, f, &pb__condition__descriptor, &m->condition);
+    default:
+        return false;
+    }
+}
+
+static bool region_action(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+{
+    Pb__RegionAction *m = begin(a, f, sizeof *m, slot);
+    if (m == NULL) return false;
     *m = (Pb__RegionAction)PB__REGION_ACTION__INIT;
-    *ret = m;
-    rq_cursor c = rq_cursor_of(field->bytes);
-    rq_pb_field f;
-    while (rq_cursor_left(&c) > 0) {
-        if (!rq_pb_field_read(&c, &f)) return false;
-        bool fine = true;
-        if (f.number == 3)
-            m->n_action++;
-        else
-            fine = f.number == 1   ? region(a, &f, &m->region)
-                   : f.number == 2 ? boolean(&f, &m->has_atomic, &m->atomic)
-                   : f.number == 4 ? other(a, &f, &pb__condition__descriptor, &m->condition)
-                                   : false;
-        if (!fine) return false;
+    return each(a, f->bytes, region_action_member, m) && m->region != NULL &&
+           list(a, f->bytes, 3, action, m->n_action, &m->action);
+}
+
+static bool multi_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+{
+    Pb__MultiRequest *m = message;
+    switch (f->number) {
+    case 1:
+        m->n_regionaction++;
+        return true;
+    case 2:
+        return number64(f, &m->has_noncegroup, &m->noncegroup);
+    case 3:
+        return other(a, f, &pb__condition__descriptor, &m->condition);
+    default:
+        return false;
     }
-    if (m->region == NULL || !room(a, m->n_action, &m->action)) return false;
-    c = rq_cursor_of(field->bytes);
-    for (size_t n = 0; n < m->n_action;) {
-        if (!rq_pb_field_read(&c, &f)) return false;
-        if (f.number == 3 && !action(a, &f, &m->action[n++])) return false;
-    }
-    return true;
 }
 
 static ProtobufCMessage *multi_request(ProtobufCAllocator *a, rq_slice bytes)
@@ -359,26 +381,9 @@ static ProtobufCMessage *multi_request(ProtobufCAllocator *a, rq_slice bytes)
     Pb__MultiRequest *m = take(a, sizeof *m);
     if (m == NULL) return NULL;
     *m = (Pb__MultiRequest)PB__MULTI_REQUEST__INIT;
-    rq_cursor c = rq_cursor_of(bytes);
-    rq_pb_field f;
-    while (rq_cursor_left(&c) > 0) {
-        if (!rq_pb_field_read(&c, &f)) return NULL;
-        bool fine = true;
-        if (f.number == 1)
-            m->n_regionaction++;
-        else
-            fine = f.number == 2   ? number64(&f, &m->has_noncegroup, &m->noncegroup)
-                   : f.number == 3 ? other(a, &f, &pb__condition__descriptor, &m->condition)
-                                   : false;
-        if (!fine) return NULL;
-    }
-    if (!room(a, m->n_regionaction, &m->regionaction)) return NULL;
-    c = rq_cursor_of(bytes);
-    for (size_t n = 0; n < m->n_regionaction;) {
-        if (!rq_pb_field_read(&c, &f)) return NULL;
-        if (f.number == 1 && !region_action(a, &f, &m->regionaction[n++])) return NULL;
-    }
-    return &m->base;
+    bool fine = each(a, bytes, multi_request_member, m) &&
+                list(a, bytes, 1, region_action, m->n_regionaction, &m->regionaction);
+    return fine ? &m->base : NULL;
 }
 
 /* --- all -------------------------------------------------------------------------------------- */

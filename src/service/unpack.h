@@ -6,7 +6,8 @@
  * What is returned is what protobuf-c would have returned, only that bytes point into the request
  * instead of a copy. Rare parts (attributes, filters, time ranges, cells inside the message) are
  * left to protobuf-c, and so is the whole request when anything about it is unusual: a field that
- * we do not know, one of another type than ours, a message that comes twice, bytes that end early.
+ * we do not know, one of another type than ours, a message that comes twice, an empty row, bytes
+ * that end early.
  */
 #ifndef RQ_SERVICE_UNPACK_H
 #define RQ_SERVICE_UNPACK_H

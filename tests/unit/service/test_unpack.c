@@ -57,6 +57,7 @@ static void set(rq_random *r, rq_arena *a, const ProtobufCFieldDescriptor *f, vo
                                        INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX};
     uint64_t number = numbers[rq_random_below(r, RQ_ARRAY_LEN(numbers))];
     size_t len = rq_random_below(r, 20) == 0 ? 200 : rq_random_below(r, 4);
+    if (f->label == PROTOBUF_C_LABEL_REQUIRED && len == 0) len = 1; /* empty ones: below */
     char *bytes = rq_arena_calloc(a, len + 1, 1);
     for (size_t i = 0; i < len; i++)
         bytes[i] = (char)('a' + rq_random_below(r, 26));
@@ -192,6 +193,24 @@ static void damaged_messages_are_decoded_alike_or_left(void **state)
     assert_true(taken > 100); /* else nothing was compared */
 }
 
+static void an_empty_row_is_left_to_protobuf_c(void **state)
+{
+    (void)state;
+    rq_arena a = {0};
+    Pb__GetRequest request = PB__GET_REQUEST__INIT;
+    Pb__RegionSpecifier region = PB__REGION_SPECIFIER__INIT;
+    Pb__Get get = PB__GET__INIT;
+    region.value = (ProtobufCBinaryData){1, (uint8_t *)"r"};
+    request.region = &region;
+    request.get = &get;
+    assert_false(same_as_protobuf_c(&a, types[0], packed(&a, &request.base), 0));
+    get.row = region.value;
+    assert_true(same_as_protobuf_c(&a, types[0], packed(&a, &request.base), 0));
+    region.value.len = 0;
+    assert_false(same_as_protobuf_c(&a, types[0], packed(&a, &request.base), 0));
+    rq_arena_clear(&a);
+}
+
 static void other_requests_are_left_to_protobuf_c(void **state)
 {
     (void)state;
@@ -234,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_messages_are_decoded_alike),
         cmocka_unit_test(damaged_messages_are_decoded_alike_or_left),
+        cmocka_unit_test(an_empty_row_is_left_to_protobuf_c),
         cmocka_unit_test(other_requests_are_left_to_protobuf_c),
         cmocka_unit_test(short_answers_are_what_protobuf_c_packs),
     };
