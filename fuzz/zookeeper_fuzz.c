@@ -6,7 +6,8 @@
  * Input: byte 0 chooses the size of the reads and, with bit 7, a good handshake before the rest.
  */
 #include "registry/registry.h"
-#include "rpc/stream.h"
+
+#include "../tests/unit/rpc/memory_loop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,174 +97,6 @@ const rq_namespace *rq_catalog_namespace_find(const rq_catalog *c, rq_slice name
     return rq_slice_eq(c->space.name, name) ? &c->space : NULL;
 }
 
-/* ---- the loop and the stream */
-
-struct rq_loop {
-    rq_lane lane;
-    rq_task *posted; /* one at most: there is one registry */
-};
-
-struct rq_loops {
-    rq_loop loop;
-    rq_listener *listener; /* the registry keeps it to itself */
-};
-
-struct rq_listener {
-    const rq_stream_events *events;
-    void *ctx;
-};
-
-struct rq_stream {
-    rq_loop *loop;
-    const rq_stream_events *events;
-    void *user;
-    rq_buf out;
-    bool paused, closing;
-};
-
-uint64_t rq_loop_now_ns(const rq_loop *loop)
-{
-    (void)loop;
-    return 0;
-}
-
-static void post(rq_lane *lane, rq_task *task)
-{
-    rq_loop *loop = RQ_CONTAINER_OF(lane, rq_loop, lane);
-    if (loop->posted != NULL) abort(); /* a task is posted once until it runs */
-    loop->posted = task;
-}
-
-static void run_posted(rq_loop *loop)
-{
-    rq_task *task = loop->posted;
-    loop->posted = NULL;
-    if (task != NULL) task->run(task);
-}
-
-unsigned rq_loops_count(const rq_loops *loops)
-{
-    (void)loops;
-    return 1;
-}
-
-rq_loop *rq_loops_get(rq_loops *loops, unsigned index)
-{
-    (void)index;
-    return &loops->loop;
-}
-
-rq_lane *rq_loop_lane(rq_loop *loop)
-{
-    return &loop->lane;
-}
-
-unsigned rq_loop_index(const rq_loop *loop)
-{
-    (void)loop;
-    return 0;
-}
-
-rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
-                        rq_error *why)
-{
-    (void)why;
-    rq_listener *l = malloc(sizeof *l);
-    if (l == NULL) abort();
-    *l = (rq_listener){options->events, options->ctx};
-    *ret = loops->listener = l;
-    return RQ_OK;
-}
-
-uint16_t rq_listener_port(const rq_listener *l)
-{
-    (void)l;
-    return 2181;
-}
-
-unsigned rq_listener_connections(const rq_listener *l)
-{
-    (void)l;
-    return 1;
-}
-
-void rq_listener_close(rq_listener *l)
-{
-    free(l);
-}
-
-void rq_stream_set_user(rq_stream *s, void *user)
-{
-    s->user = user;
-}
-
-void *rq_stream_user(const rq_stream *s)
-{
-    return s->user;
-}
-
-rq_loop *rq_stream_loop(const rq_stream *s)
-{
-    return s->loop;
-}
-
-rq_buf *rq_stream_out(rq_stream *s)
-{
-    return &s->out;
-}
-
-void rq_stream_written(rq_stream *s)
-{
-    (void)s;
-}
-
-rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len)
-{
-    return rq_buf_append(&s->out, bytes, len);
-}
-
-size_t rq_stream_out_pending(const rq_stream *s)
-{
-    return s->out.len;
-}
-
-void rq_stream_pause(rq_stream *s)
-{
-    s->paused = true;
-}
-
-void rq_stream_resume(rq_stream *s)
-{
-    s->paused = false;
-}
-
-bool rq_stream_paused(const rq_stream *s)
-{
-    return s->paused;
-}
-
-void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
-{
-    (void)s;
-    (void)due_ns;
-}
-
-void rq_stream_finish(rq_stream *s)
-{
-    s->closing = true;
-}
-
-void rq_stream_close(rq_stream *s, rq_err why)
-{
-    (void)why;
-    s->closing = true;
-}
-
-bool rq_stream_closing(const rq_stream *s)
-{
-    return s->closing;
-}
-
 /* ---- feeding */
 
 /* Version, last zxid, time-out 30 s, session 0, a password of 16 zeroes, not read-only. */
@@ -290,7 +123,7 @@ static void feed(rq_stream *s, rq_catalog *catalog, const uint8_t *bytes, size_t
             if (!waits) break;
         } while (in.len > 0 && !s->closing);
         change(catalog);
-        if (!s->closing && len % 2 != 0) run_posted(s->loop);
+        if (!s->closing && len % 2 != 0) s->loop->run(s->loop);
     }
     rq_buf_clear(&in);
 }
@@ -304,7 +137,7 @@ static void run_connection(rq_loops *loops, rq_catalog *catalog, const uint8_t *
     if ((data[0] & 0x80) != 0) feed(&s, catalog, hello, sizeof hello, sizeof hello);
     feed(&s, catalog, data + 1, size - 1, steps[data[0] & 3]);
     s.events->on_close(&s, RQ_OK);
-    run_posted(&loops->loop); /* without its connection, which it must not touch any more */
+    loops->loop.run(&loops->loop); /* without its connection, which it must not touch any more */
     rq_buf_clear(&s.out);
 }
 
@@ -319,7 +152,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) return 0;
     rq_executor executor = {.random = random_number};
     rq_env env = {.executor = &executor};
-    rq_loops loops = {.loop = {.lane = {.post = post}}};
+    rq_loops loops;
+    memory_loops_init(&loops, NULL, NULL);
     rq_catalog c = {.server = {.text = "localhost,16020,1", .host = "localhost", .port = 16020}};
     c.server.start_code = 1700000000000;
     c.schemas[0].name = RQ_SLICE_LIT("t");

@@ -10,6 +10,8 @@
 static void post(rq_lane *lane, rq_task *task)
 {
     rq_loop *loop = RQ_CONTAINER_OF(lane, rq_loop, own);
+    for (const rq_task *t = loop->tasks; t != NULL; t = t->next)
+        if (t == task) abort(); /* a task is posted once until it runs */
     task->next = NULL;
     *loop->end = task;
     loop->end = &task->next;
@@ -79,20 +81,14 @@ void rq_loop_add_hook(rq_loop *loop, rq_loop_hook *hook)
 
 /* ---- listeners */
 
-struct rq_listener {
-    const rq_stream_events *events;
-    void *ctx;
-};
-
 rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
                         rq_error *why)
 {
-    (void)loops;
     (void)why;
     rq_listener *l = malloc(sizeof *l);
     if (l == NULL) abort();
     *l = (rq_listener){options->events, options->ctx};
-    *ret = l;
+    *ret = loops->listener = l;
     return RQ_OK;
 }
 

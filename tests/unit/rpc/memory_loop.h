@@ -2,7 +2,7 @@
 /*
  * Event loops without sockets, for fuzz targets and unit tests: one loop on this thread, a listener
  * that accepts nothing, streams that are fed from memory and whose output is kept. It stands in for
- * rpc/loop.c at link time; the connections above it do not notice.
+ * rpc/loop.c, stream.c and listener.c at link time; the connections above it do not notice.
  */
 #ifndef RQ_TESTS_RPC_MEMORY_LOOP_H
 #define RQ_TESTS_RPC_MEMORY_LOOP_H
@@ -20,8 +20,14 @@ struct rq_loop {
     void (*run)(struct rq_loop *loop);
 };
 
+struct rq_listener {
+    const rq_stream_events *events;
+    void *ctx;
+};
+
 struct rq_loops {
     rq_loop loop;
+    rq_listener *listener; /* opened last; valid until it is closed */
 };
 
 struct rq_stream {
