@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import org.apache.hadoop.hbase.CacheEvictionStats;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.TableNotFoundException;
 import org.apache.hadoop.hbase.client.Admin;
@@ -86,6 +87,14 @@ public final class Maintenance implements Program {
                     Await.until("region idle", () -> admin.getCompactionStateForRegion(region.getRegionName()) == CompactionState.NONE);
                 }
                 Expect.equal("f:q@8=7 f:q@7=6", timed(t.get(get("all").readAllVersions())), "two versions");
+            });
+            steps.run("the block cache can be cleared, and blocks are read again", () -> {
+                String before = untimed(t, new Scan().readAllVersions());
+                CacheEvictionStats cleared = admin.clearBlockCache(name);
+                Expect.equal(0, cleared.getExceptionCount(), "exceptions");
+                Expect.that(cleared.getEvictedBlocks() > 0, "blocks were evicted: " + cleared);
+                Expect.that(cleared.getMaxCacheSize() > 0, "the cache has a size: " + cleared);
+                Expect.equal(before, untimed(t, new Scan().readAllVersions()), "cells");
             });
             steps.run("compaction: markers and what they hide are gone", () -> {
                 t.put(put("dead", "f:q@5=5"));
