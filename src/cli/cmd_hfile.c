@@ -221,7 +221,7 @@ static void print_cell(const rq_cell *c, const hfile_args *args)
     rq_print_json_text(",", "family", rq_cell_family(c));
     rq_print_json_text(",", "qualifier", rq_cell_qualifier(c));
     rq_print_json_number(",", "timestamp", c->timestamp);
-    rq_print_json_text(",", "type", rq_slice_cstr(rq_type_name(c->type)));
+    rq_print_json_text(",", "type", rq_slice_cstr(rq_cell_type_name(c->type)));
     rq_print_json_number(",", "valueLength", c->value_len);
     rq_print_json_number(",", "seqid", (int64_t)c->seqid);
     if (args->values) {

@@ -117,7 +117,7 @@ static void print_json_cell(const wal_args *a, const rq_cell *c, bool first)
     rq_print_json_text(",", "family", rq_cell_family(c));
     rq_print_json_text(",", "qualifier", rq_cell_qualifier(c));
     rq_print_json_number(",", "timestamp", c->timestamp);
-    rq_print_json_text(",", "type", rq_slice_cstr(rq_type_name(c->type)));
+    rq_print_json_text(",", "type", rq_slice_cstr(rq_cell_type_name(c->type)));
     rq_print_json_number(",", "valueLength", c->value_len);
     if (a->values) rq_print_json_text(",", "value", rq_cell_value(c));
     putchar('}');

@@ -48,27 +48,6 @@ void rq_print_json_text(const char *before, const char *name, rq_slice v)
     rq_print_json_bytes(v);
 }
 
-/* HBASE: KeyValue.Type's names. */
-const char *rq_type_name(uint8_t type)
-{
-    switch (type) {
-    case RQ_TYPE_MINIMUM:
-        return "Minimum";
-    case RQ_TYPE_PUT:
-        return "Put";
-    case RQ_TYPE_DELETE:
-        return "Delete";
-    case RQ_TYPE_DELETE_FAMILY_VERSION:
-        return "DeleteFamilyVersion";
-    case RQ_TYPE_DELETE_COLUMN:
-        return "DeleteColumn";
-    case RQ_TYPE_DELETE_FAMILY:
-        return "DeleteFamily";
-    default:
-        return "Maximum";
-    }
-}
-
 void rq_print_key(const rq_cell *c)
 {
     rq_print_bytes(rq_cell_row(c));
@@ -82,5 +61,5 @@ void rq_print_key(const rq_cell *c)
         printf("/OLDEST_TIMESTAMP/");
     else
         printf("/%" PRId64 "/", c->timestamp);
-    fputs(rq_type_name(c->type), stdout);
+    fputs(rq_cell_type_name(c->type), stdout);
 }

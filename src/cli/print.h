@@ -15,7 +15,6 @@ void rq_print_json_number(const char *before, const char *name, int64_t v);
 void rq_print_json_text(const char *before, const char *name, rq_slice v);
 
 /* HBASE: KeyValue.Type's names. */
-const char *rq_type_name(uint8_t type);
 /* row/family:qualifier/timestamp/type, as HBase's HFilePrettyPrinter. */
 void rq_print_key(const rq_cell *c);
 

@@ -289,25 +289,6 @@ rq_err rq__decode_scan(const Pb__Scan *s, const rq_region *region, rq_arena *are
 /* --- mutations ---------------------------------------------------------------------------------
  */
 
-/* HBASE: KeyValue.Type's names */
-static const char *type_name(uint8_t type)
-{
-    switch (type) {
-    case RQ_TYPE_PUT:
-        return "Put";
-    case RQ_TYPE_DELETE:
-        return "Delete";
-    case RQ_TYPE_DELETE_FAMILY_VERSION:
-        return "DeleteFamilyVersion";
-    case RQ_TYPE_DELETE_COLUMN:
-        return "DeleteColumn";
-    case RQ_TYPE_DELETE_FAMILY:
-        return "DeleteFamily";
-    default:
-        return "Unknown";
-    }
-}
-
 static rq_err cell_too_large(const rq_cell *c, size_t size, uint64_t max, rq_error *why)
 {
     char row[256], family[256], qualifier[256], timestamp[32] = "LATEST_TIMESTAMP";
@@ -318,8 +299,8 @@ static rq_err cell_too_large(const rq_cell *c, size_t size, uint64_t max, rq_err
         snprintf(timestamp, sizeof timestamp, "%lld", (long long)c->timestamp);
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
                    "Cell[%s/%s:%s/%s/%s/vlen=%u/seqid=0] with size %zu exceeds limit of %llu bytes",
-                   row, family, qualifier, timestamp, type_name(c->type), c->value_len, size,
-                   (unsigned long long)max);
+                   row, family, qualifier, timestamp, rq_cell_type_name(c->type), c->value_len,
+                   size, (unsigned long long)max);
 }
 
 static rq_err check_cell(const rq_cell *c, rq_slice row, uint64_t max, rq_error *why)
