@@ -29,6 +29,7 @@
 #include <stdlib.h>
 
 #define LOG_BYTES_MAX ((size_t)1 << 30)
+#define OLD_LOGS "MasterData/oldWALs"
 
 static const char *const log_dirs[] = {"WALs", "MasterData/WALs"};
 
@@ -106,7 +107,7 @@ typedef struct check {
     rq_vfs *vfs;
     rq_arena arena;
     flushed *known;
-    const char *path; /* of the log being read */
+    bool clears; /* recovered.edits that hold nothing any more */
 } check;
 
 static rq_err flushed_of_dir(check *k, const char *dir, flushed *f, rq_error *why)
@@ -229,6 +230,20 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
+/* A region that has any is not opened. All in it is in files: HBase would pass it over too. */
+static rq_err put_recovered_away(check *k, const char *region, const char *name, const char *path,
+                                 rq_error *why)
+{
+    rq_error own = {0};
+    char *to = rq_arena_printf(&k->arena, OLD_LOGS "/%s.%s", strrchr(region, '/') + 1, name);
+    if (to == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq_vfs_mkdirs(k->vfs, OLD_LOGS, why));
+    rq_err rc = rq_vfs_link(k->vfs, path, to, &own);
+    if (rc != RQ_OK && rc != RQ_E_EXISTS) return rq_fail(why, rc, "%s", own.message);
+    RQ_TRY(rq_vfs_sync_dir(k->vfs, OLD_LOGS, why));
+    return rq_vfs_remove(k->vfs, path, why);
+}
+
 static rq_err check_recovered(check *k, const char *region, rq_error *why)
 {
     rq_dir_entry *files;
@@ -239,7 +254,9 @@ static rq_err check_recovered(check *k, const char *region, rq_error *why)
     for (size_t i = 0; i < count; i++) {
         char *path = rq_arena_printf(&k->arena, "%s/%s", dir, files[i].name);
         if (path == NULL) return RQ_E_NO_MEMORY;
-        if (!ends_with(path, ".seqid")) RQ_TRY(check_log(k, path, files[i].is_dir, why));
+        if (ends_with(path, ".seqid") || files[i].is_dir) continue;
+        RQ_TRY(check_log(k, path, false, why));
+        if (k->clears) RQ_TRY(put_recovered_away(k, region, files[i].name, path, why));
     }
     return RQ_OK;
 }
@@ -466,6 +483,14 @@ rq_err rq__adopt_check(rq_vfs *v, rq_error *why)
     return rc;
 }
 
+rq_err rq__adopt_recovered(rq_vfs *v, rq_error *why)
+{
+    check k = {.vfs = v, .clears = true};
+    rq_err rc = check_tables(&k, why);
+    rq_arena_clear(&k.arena);
+    return rc;
+}
+
 /* --- afterwards ------------------------------------------------------------------------------- */
 
 typedef struct old_records {
@@ -528,7 +553,7 @@ static rq_err put_away(void *ctx, const char *path, bool is_dir, rq_error *why)
 {
     rq_vfs *v = ctx;
     if (is_dir) return rq_vfs_remove_tree(v, path, why);
-    static const char to_dir[] = "MasterData/oldWALs";
+    static const char to_dir[] = OLD_LOGS;
     rq_arena a = {0};
     char *to = rq_arena_printf(&a, "%s%s", to_dir, strrchr(path, '/'));
     rq_err rc = to == NULL ? RQ_E_NO_MEMORY : rq_vfs_mkdirs(v, to_dir, why);

@@ -25,6 +25,10 @@ rq_err rq__adopt_look(rq_vfs *v, uint32_t *ret_stamp, rq_error *why);
  */
 RQ_NODISCARD
 rq_err rq__adopt_check(rq_vfs *v, rq_error *why);
+/* The first step: recovered.edits whose edits are all in files go to MasterData/oldWALs. REQUIRES:
+ * the check passed, the lock is held. */
+RQ_NODISCARD
+rq_err rq__adopt_recovered(rq_vfs *v, rq_error *why);
 /* HBase's procedures leave the store: they are finished, or of crashed servers, whose regions this
  * server opens itself. REQUIRES: the store is open, nothing else of it was read. */
 RQ_NODISCARD

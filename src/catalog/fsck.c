@@ -73,10 +73,11 @@ static bool is_known_target(void *ctx, const char *path)
 }
 
 rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
-                               const rq_table_schema *schema, bool may_differ,
+                               const rq_table_schema *schema, bool may_differ, bool closed,
                                rq_region_survey *ret, rq_error *why)
 {
-    const rq_region_survey_options o = {.schema = schema, .foreign = k->foreign || may_differ};
+    const rq_region_survey_options o = {
+        .schema = schema, .foreign = k->foreign || may_differ, .closed_long = closed};
     RQ_TRY(rq_region_survey_read(k->vfs, info, &o, &k->arena, &k->findings, ret, why));
     k->totals.regions++;
     for (size_t i = 0; i < ret->family_count; i++)

@@ -131,7 +131,7 @@ static rq_err collect(rq__fsck *k, const rq_region_info *info, const rq__fsck_ce
 {
     rq_region_survey s;
     uint64_t before = k->totals.problems;
-    RQ_TRY(rq__fsck_look_at_region(k, info, NULL, false, &s, why));
+    RQ_TRY(rq__fsck_look_at_region(k, info, NULL, false, false, &s, why));
     if (k->totals.problems > before) k->meta_whole = false;
     for (size_t i = 0; i < s.family_count; i++) {
         const rq_region_survey_family *f = &s.families[i];
@@ -198,14 +198,17 @@ static void *grown(void *list, size_t count, size_t *cap, size_t size)
     return p;
 }
 
-static rq_err add_table(rq__fsck *k, rq_slice name)
+static rq_err add_table(rq__fsck *k, rq_slice name, bool disabled)
 {
-    for (size_t i = 0; i < k->table_count; i++)
-        if (rq_slice_eq(k->tables[i].name, name)) return RQ_OK;
+    for (size_t i = 0; i < k->table_count; i++) {
+        if (!rq_slice_eq(k->tables[i].name, name)) continue;
+        k->tables[i].disabled |= disabled;
+        return RQ_OK;
+    }
     rq__fsck_table *more = grown(k->tables, k->table_count, &k->table_cap, sizeof *more);
     if (more == NULL) return RQ_E_NO_MEMORY;
     k->tables = more;
-    k->tables[k->table_count++] = (rq__fsck_table){.name = name};
+    k->tables[k->table_count++] = (rq__fsck_table){.name = name, .disabled = disabled};
     return RQ_OK;
 }
 
@@ -222,8 +225,8 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
         k->meta_whole = false;
         return RQ_OK;
     }
-    if (row->is_table) return add_table(k, row->row);
-    RQ_TRY(add_table(k, row->info.table));
+    if (row->is_table) return add_table(k, row->row, row->table_state != RQ_TABLE_ENABLED);
+    RQ_TRY(add_table(k, row->info.table, false));
     rq__fsck_region *more = grown(k->regions, k->region_count, &k->region_cap, sizeof *more);
     if (more == NULL) return RQ_E_NO_MEMORY;
     k->regions = more;

@@ -25,6 +25,7 @@ typedef struct rq__fsck_region {
 typedef struct rq__fsck_table {
     rq_slice name;
     bool on_disk;
+    bool disabled;
 } rq__fsck_table;
 
 typedef struct rq__fsck_path {
@@ -64,10 +65,11 @@ rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *r
 RQ_NODISCARD
 rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path);
 /* Manifest, files; counts. `may_differ`: it is being made or cleared away, so its manifest need not
- * be its folder's. */
+ * be its folder's. Of a disabled table (`closed`) HBase may have changed it before we took the
+ * folder over. */
 RQ_NODISCARD
 rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
-                               const rq_table_schema *schema, bool may_differ,
+                               const rq_table_schema *schema, bool may_differ, bool closed,
                                rq_region_survey *ret, rq_error *why);
 
 /* --- fsck_meta.c: hbase:meta and master:store, files and log ------------------------------------

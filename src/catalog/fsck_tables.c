@@ -16,7 +16,8 @@ typedef struct table_look {
     rq__fsck *k;
     const char *ns, *qualifier, *dir;
     rq_slice name;
-    bool is_meta;            /* hbase:meta has no row of itself */
+    bool is_meta; /* hbase:meta has no row of itself */
+    bool disabled;
     bool in_the_making;      /* meta does not know it, and a procedure is unfinished */
     rq_table_schema *schema; /* NULL: cannot be read */
 } table_look;
@@ -166,7 +167,8 @@ static rq_err look_at_region(table_look *t, const char *encoded, rq_error *why)
     rq_err rc = look_at_identity(t, dir, encoded, known, is_parent, &info, why);
     k->half_made = is_made;
     if (rc == RQ_OK)
-        rc = rq__fsck_look_at_region(k, &info, t->schema, is_parent || is_made, &s, why);
+        rc = rq__fsck_look_at_region(k, &info, t->schema, is_parent || is_made, t->disabled, &s,
+                                     why);
     k->half_made = false;
     return rc;
 }
@@ -220,6 +222,7 @@ static rq_err look_at_table(rq__fsck *k, const char *ns, const char *qualifier, 
     for (size_t i = 0; i < k->table_count; i++) {
         if (!rq_slice_eq(k->tables[i].name, t.name)) continue;
         k->tables[i].on_disk = true;
+        t.disabled = k->tables[i].disabled;
         known = true;
     }
     t.in_the_making = !known && k->unfinished > 0;

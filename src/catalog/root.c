@@ -327,6 +327,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
         rc = look_at_traces(root, &a, version == 0, why);
         if (rc == RQ_OK) rc = read_cluster_id(root, &a, why);
         if (rc == RQ_OK && root->adopts) rc = rq__root_mark_open(root, why);
+        if (rc == RQ_OK && root->adopts) rc = rq__adopt_recovered(v, why);
         if (rc == RQ_OK && version == 0) rc = rq__root_seal(root, why);
     }
 out:

@@ -131,16 +131,17 @@ static rq_err take_names(look *l, rq_region_survey_family *f, const rq_slice *na
 /* What a clean close wrote must be what is there, unless somebody else worked on it since. */
 static void compare_with_manifest(look *l, rq_region_survey_family *f, const rq__manifest_family *m)
 {
+    rq_finding level = l->options->closed_long ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM;
     for (size_t i = 0; i < m->file_count; i++)
         if (!is_among(f->files, f->file_count, m->files[i]))
-            tell_file(l, f, RQ_FINDING_PROBLEM, m->files[i],
+            tell_file(l, f, level, m->files[i],
                       "is in the manifest of a region that was closed cleanly, but not there");
     for (size_t i = 0; i < f->file_count; i++) {
         bool known = false;
         for (size_t k = 0; k < m->file_count && !known; k++)
             known = rq_slice_eq(m->files[k], rq_slice_cstr(f->files[i]));
         if (!known)
-            tell_file(l, f, RQ_FINDING_PROBLEM, rq_slice_cstr(f->files[i]),
+            tell_file(l, f, level, rq_slice_cstr(f->files[i]),
                       "is not in the manifest of a region that was closed cleanly; a start would "
                       "take it for the region's");
     }

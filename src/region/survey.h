@@ -48,6 +48,7 @@ typedef struct rq_region_survey_options {
     const rq_table_schema *schema;
     /* Somebody else (HBase) has worked on the folder since: it may differ from the manifest. */
     bool foreign;
+    bool closed_long; /* nobody may have opened it since: a difference is only a note */
 } rq_region_survey_options;
 
 /* Manifest against folder. Memory is the arena's. An error is one of reading. */

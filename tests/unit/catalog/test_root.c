@@ -188,6 +188,23 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     put_file(w, files[0], "");
     refused(w, RQ_E_STATE, files[0]);
     end(w);
+    /* HBase would pass over what is in files; the region is opened, and the file is out of the way.
+     */
+    w = with_a_table();
+    char region[64];
+    char path[200];
+    region_of_t(w, region);
+    put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
+    snprintf(path, sizeof path, "data/default/t/%s/recovered.edits/0000000000000000007", region);
+    put_log(w, path, "0123456789abcdef0123456789abcdef", 7, false);
+    assert_int_equal(world_open(w), RQ_OK);
+    assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
+    end(w);
+    w = with_a_table();
+    put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
+    put_log(w, path, region, 7, false);
+    refused(w, RQ_E_STATE, "recovered.edits");
+    end(w);
     w = with_a_table(); /* empty folders and logs of nothing are what a clean stop leaves */
     assert_int_equal(rq_vfs_mkdirs(w->env->vfs, "WALs/h,1,2-splitting", NULL), RQ_OK);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
