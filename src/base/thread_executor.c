@@ -156,7 +156,7 @@ static void *worker_main(void *arg)
 {
     pool *p = arg;
     (void)pthread_setspecific(p->ex->worker_key, p);
-    if (p->kind == RQ_POOL_COMPACT) {
+    if (p->kind == RQ_POOL_COMPACT || p->kind == RQ_POOL_COMPACT_LARGE) {
         struct sched_param none = {0};
         (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none); /* a wish only */
     }
@@ -189,6 +189,8 @@ static const char *pool_name(rq_pool kind)
         return "rq-flush";
     case RQ_POOL_COMPACT:
         return "rq-compact";
+    case RQ_POOL_COMPACT_LARGE:
+        return "rq-compact-big";
     case RQ_POOL_WORK:
         return "rq-work";
     case RQ_POOL_COUNT:

@@ -387,5 +387,7 @@ rq_err rq__descriptor_check(const rq_config *config, const rq_table_schema *s, r
     if (s->family_count == 0)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Table %.*s should have at least one column family.",
                        shown(s->name), (const char *)s->name.ptr);
-    return check_served(s, why);
+    RQ_TRY(check_served(s, why));
+    /* HBASE: checkCompactionPolicy throws whatever the switch says. */
+    return rq__descriptor_check_compaction(config, s, why);
 }

@@ -30,6 +30,11 @@ rq_err rq__descriptor_change(const rq_table_schema *old, rq__family_change chang
 RQ_NODISCARD
 rq_err rq__descriptor_check(const rq_config *config, const rq_table_schema *s, rq_error *why);
 
+/* The part of it that is about compaction. */
+RQ_NODISCARD
+rq_err rq__descriptor_check_compaction(const rq_config *config, const rq_table_schema *s,
+                                       rq_error *why);
+
 /* How the family's files are kept track of: DEFAULT where nothing is said. Points into the schema.
  */
 rq_slice rq__descriptor_tracker(const rq_table_schema *s, const rq_family_schema *f);

@@ -149,10 +149,12 @@ static rq_err make_folder(const char *path, rq_error *why)
 static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     unsigned compactions = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS);
+    unsigned large = (unsigned)rq_config_int(o->config, RQ_SET_COMPACTION_THREADS_LARGE);
     const unsigned threads[RQ_POOL_COUNT] = {
         [RQ_POOL_READ] = 4,
         [RQ_POOL_FLUSH] = 2,
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
+        [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
         [RQ_POOL_WORK] = 4,
     };
     RQ_TRY(make_folder(o->data, why));

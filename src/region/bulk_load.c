@@ -305,7 +305,7 @@ static void publish(rq_region *r, void *arg)
         target *t = &l->targets[i];
         for (size_t j = 0; j < t->count; j++)
             t->files[j].visible_from = l->visible_at;
-        rq_store_publish_added(t->store->store, t->next, t->files, t->count);
+        rq_store_publish(t->store->store, t->next, NULL, 0, NULL, 0, t->files, t->count);
         t->next = NULL;
     }
 }

@@ -13,12 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* What one round does: inputs go, files come in their place. */
 typedef struct compaction {
     rq__region_store *store;
     const rq_store_version *version; /* referenced: keeps the inputs open */
     rq_compaction_choice choice;
-    rq_store_file file;
-    bool has_file;
+    const rq_store_file *inputs; /* the choice's, of the version; or `expired` */
+    size_t input_count;
+    rq_store_file *expired; /* copies; their readers are the version's */
+    int64_t *boundaries;
+    rq_store_file *files; /* new; the version's once published */
+    size_t file_count;
     rq_mob_output mob;
     bool asked; /* by a client. HBASE: PRIORITY_USER */
     rq_store_version *next;
@@ -39,64 +44,83 @@ static void publish(rq_region *r, void *arg)
 {
     compaction *c = arg;
     (void)r;
-    rq_store_publish(c->store->store, c->next, NULL, 0, c->version->files + c->choice.first,
-                     c->choice.count, c->has_file ? &c->file : NULL);
+    rq_store_publish(c->store->store, c->next, NULL, 0, c->inputs, c->input_count, c->files,
+                     c->file_count);
     c->next = NULL;
-    c->has_file = false; /* the version's now */
+    c->file_count = 0;
+}
+
+static rq_err prepare(compaction *c)
+{
+    rq_epoch_member pin;
+    rq_epoch *epoch = c->store->region->env.epoch;
+    rq_epoch_pin(epoch, &pin);
+    rq_err rc = rq_store_version_prepare_for(c->store->store, c->file_count, &c->next);
+    rq_epoch_unpin(epoch, &pin);
+    return rc;
 }
 
 static rq_err commit(compaction *c, rq_error *why)
 {
     rq_region *r = c->store->region;
-    rq__store_change change = {.store = c->store,
-                               .removed = c->version->files + c->choice.first,
-                               .removed_count = c->choice.count,
-                               .added = c->has_file ? &c->file : NULL};
+    rq__store_change *changes = calloc(c->file_count + 1, sizeof *changes);
+    if (changes == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    changes[0] = (rq__store_change){
+        .store = c->store, .removed = c->inputs, .removed_count = c->input_count};
+    for (size_t i = 0; i < c->file_count; i++)
+        changes[i + 1] = (rq__store_change){.store = c->store, .added = &c->files[i]};
     rq__gate_enter(&r->commit_gate, r->env.executor);
-    rq_epoch_member pin;
-    rq_epoch_pin(r->env.epoch, &pin);
-    rq_err rc = rq_store_version_prepare(c->store->store, &c->next);
-    rq_epoch_unpin(r->env.epoch, &pin);
-    if (rc == RQ_OK) rc = rq__region_commit(r, &change, 1, why);
+    rq_err rc = prepare(c);
+    if (rc == RQ_OK) rc = rq__region_commit(r, changes, c->file_count + 1, why);
     if (rc == RQ_OK) rq__region_with_token(r, publish, c);
     rq__gate_leave(&r->commit_gate, r->env.executor);
+    free(changes);
     return rc;
 }
 
 static uint64_t max_seqid_of(const compaction *c)
 {
     uint64_t max = 0;
-    const rq_store_file *files = c->version->files + c->choice.first;
-    for (size_t i = 0; i < c->choice.count; i++)
-        if (files[i].max_seqid > max) max = files[i].max_seqid;
+    for (size_t i = 0; i < c->input_count; i++)
+        if (c->inputs[i].max_seqid > max) max = c->inputs[i].max_seqid;
     return max;
 }
 
-static rq_err write_file(compaction *c, rq_error *why)
+static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
 {
     rq_region *r = c->store->region;
+    size_t n;
+    RQ_TRY(rq_compaction_boundaries(&c->store->compaction, &c->choice, c->version->files, now_ms,
+                                    &c->boundaries, &n));
+    c->files = calloc(n, sizeof *c->files);
+    if (c->files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    rq__pacing pacing;
     rq_rewrite w = {
         .scan =
             {
                 .store = c->store->store,
-                .files = c->version->files + c->choice.first,
-                .file_count = c->choice.count,
+                .files = c->inputs,
+                .file_count = c->input_count,
                 .major = c->choice.all_files,
                 .smallest_read_point = rq__region_smallest_read_point(r),
-                .now_ms = r->env.executor->now_ms(r->env.executor),
+                .now_ms = now_ms,
                 .keep_seqid_period_ms = c->store->compaction.keep_seqid_period_ms,
                 .time_to_purge_deletes_ms = c->store->compaction.time_to_purge_deletes_ms,
             },
         .max_seqid = max_seqid_of(c),
+        .boundaries = n > 1 ? c->boundaries : NULL,
+        .boundary_count = n > 1 ? n : 0,
         .stop = &r->stop,
         .cells_done = &r->compacted_cells,
         .mob_output = &c->mob,
         .rewrites_mob = c->asked && c->choice.all_files,
+        .pace = rq__pacing_look,
+        .pace_context = &pacing,
     };
-    bool empty = false;
-    RQ_TRY(rq_store_rewrite(&w, &c->file, &empty, why));
-    c->has_file = !empty;
-    return RQ_OK;
+    rq__pacing_begin(&pacing, r);
+    rq_err rc = rq_store_rewrite(&w, c->files, &c->file_count, why);
+    rq__pacing_end(&pacing);
+    return rc;
 }
 
 /* --- the inputs leave ------------------------------------------------------------------------- */
@@ -114,14 +138,14 @@ static void note_unarchived(rq__region_store *s, const char *name)
 static void archive_inputs(const compaction *c)
 {
     rq_region *r = c->store->region;
-    const rq_store_file *files = c->version->files + c->choice.first;
     rq_slice family = rq_store_schema(c->store->store)->name;
-    for (size_t i = 0; i < c->choice.count; i++) {
+    for (size_t i = 0; i < c->input_count; i++) {
         rq_error why = {0};
-        if (rq__archive_file(r->env.vfs, &r->info, family, files[i].name, &why) == RQ_OK) continue;
-        rq_log_warn(r->env.log, "region", "%s: %s is archived later: %s", r->info.encoded,
-                    files[i].name, why.message);
-        note_unarchived(c->store, files[i].name);
+        const char *name = c->inputs[i].name;
+        if (rq__archive_file(r->env.vfs, &r->info, family, name, &why) == RQ_OK) continue;
+        rq_log_warn(r->env.log, "region", "%s: %s is archived later: %s", r->info.encoded, name,
+                    why.message);
+        note_unarchived(c->store, name);
     }
 }
 
@@ -149,25 +173,38 @@ static void note_done(const compaction *c, uint64_t bytes)
     atomic_fetch_add_explicit(&e->compacted_bytes, bytes, memory_order_relaxed);
 }
 
-static rq_err run(compaction *c, rq_error *why)
+/* With `drop` the inputs go without being read. */
+static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
 {
     rq_region *r = c->store->region;
     uint64_t cells = 0;
-    for (size_t i = 0; i < c->choice.count; i++)
-        cells += c->version->files[c->choice.first + i].entry_count;
+    for (size_t i = 0; i < c->input_count && !drop; i++)
+        cells += c->inputs[i].entry_count;
     atomic_fetch_add_explicit(&r->compacting_cells, cells, memory_order_relaxed);
     rq_err rc = rq__region_mark_in_use(r, why);
-    if (rc == RQ_OK) rc = write_file(c, why);
-    uint64_t bytes = rc == RQ_OK && c->has_file ? c->file.size_bytes : 0;
+    if (rc == RQ_OK && !drop) rc = write_files(c, now_ms, why);
+    uint64_t bytes = 0;
+    for (size_t i = 0; rc == RQ_OK && i < c->file_count; i++)
+        bytes += c->files[i].size_bytes;
     if (rc == RQ_OK) rc = commit(c, why);
     if (rc == RQ_OK) {
         archive_inputs(c);
-        note_done(c, bytes);
+        if (!drop) note_done(c, bytes);
         return RQ_OK;
     }
     rq_store_version_discard(c->next);
-    if (c->has_file) rq_store_file_discard(c->store->store, &c->file);
+    for (size_t i = 0; i < c->file_count; i++)
+        rq_store_file_discard(c->store->store, &c->files[i]);
     return rc;
+}
+
+static void clear(compaction *c)
+{
+    rq_mob_output_end(&c->mob, c->store->store, false);
+    rq_store_version_unref(c->version);
+    free(c->expired);
+    free(c->boundaries);
+    free(c->files);
 }
 
 /* What a read that began before a bulk load may not see must stay in its own file, where that is
@@ -175,54 +212,133 @@ static rq_err run(compaction *c, rq_error *why)
 static bool all_see(const compaction *c)
 {
     uint64_t oldest = rq__region_smallest_read_point(c->store->region);
-    for (size_t i = 0; i < c->choice.count; i++)
-        if (c->version->files[c->choice.first + i].visible_from > oldest) return false;
+    for (size_t i = 0; i < c->input_count; i++)
+        if (c->inputs[i].visible_from > oldest) return false;
     return true;
 }
 
-/* One round. True: there may be more to do. */
-static bool compact_once(rq__region_store *s, bool wants_major, bool asked)
+static void warn(const rq__region_store *s, rq_err rc, const rq_error *why)
+{
+    if (rc != RQ_OK && rc != RQ_E_CANCELLED)
+        rq_log_warn(s->region->env.log, "region", "%s: compaction of %s failed: %s",
+                    s->region->info.encoded, rq_store_dir(s->store), why->message);
+}
+
+/* Before files are chosen. HBASE: HStore.removeUnneededFiles. */
+static void drop_expired(rq__region_store *s)
+{
+    compaction c = {.store = s, .version = referenced_version(s)};
+    const rq_store_version *v = c.version;
+    const rq_family_schema *family = rq_store_schema(s->store);
+    int64_t now_ms = s->region->env.executor->now_ms(s->region->env.executor);
+    c.expired = calloc(v->file_count + 1, sizeof *c.expired);
+    for (size_t i = 0; i < v->file_count && c.expired != NULL; i++)
+        if (rq_compaction_is_expired(&s->compaction, family, v->files, v->file_count, i, now_ms))
+            c.expired[c.input_count++] = v->files[i];
+    c.inputs = c.expired;
+    if (c.input_count > 0) {
+        rq_error why = {0};
+        warn(s, run(&c, true, now_ms, &why), &why);
+    }
+    clear(&c);
+}
+
+typedef enum round_end {
+    ROUND_IDLE, /* nothing to do, or it failed */
+    ROUND_DONE, /* there may be more to do */
+    ROUND_LARGE /* it is for the other pool */
+} round_end;
+
+static uint64_t bytes_of(const compaction *c)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->input_count; i++)
+        bytes += c->inputs[i].size_bytes;
+    return bytes;
+}
+
+/* HBASE: OffPeakHours, HStore.requestCompaction: one compaction of a server at a time may be larger
+ * in off-peak hours. */
+static void choose(compaction *c, bool wants_major, int64_t now_ms)
+{
+    rq__region_store *s = c->store;
+    rq_engine *e = s->region->engine;
+    const rq_store_version *v = c->version;
+    bool offpeak = rq__engine_is_offpeak(e) && !atomic_exchange(&e->offpeak_runs, true);
+    c->choice = rq_compaction_choose(&s->compaction, rq_store_schema(s->store), v->files,
+                                     v->file_count, wants_major, offpeak, now_ms);
+    if (offpeak && !c->choice.offpeak) atomic_store(&e->offpeak_runs, false);
+    c->inputs = v->files + c->choice.first;
+    c->input_count = c->choice.count;
+}
+
+static round_end compact_once(rq__region_store *s, bool wants_major, bool asked)
 {
     rq_region *r = s->region;
     compaction c = {.store = s, .version = referenced_version(s), .asked = asked};
-    c.choice = rq_compaction_choose(&s->compaction, rq_store_schema(s->store), c.version->files,
-                                    c.version->file_count, wants_major,
-                                    r->env.executor->now_ms(r->env.executor));
-    rq_err rc = RQ_OK;
-    rq_error why = {0};
+    int64_t now_ms = r->env.executor->now_ms(r->env.executor);
+    round_end end = ROUND_IDLE;
+    choose(&c, wants_major, now_ms);
     if (!all_see(&c)) {
         atomic_store(&s->postponed, wants_major ? 2 : 1);
         if (asked) atomic_store(&s->asked, true);
-        c.choice.count = 0;
-    }
-    if (c.choice.count > 0) {
+    } else if (c.input_count > 0 && bytes_of(&c) > s->compaction.throttle_bytes &&
+               !atomic_load(&s->is_large)) {
+        end = ROUND_LARGE;
+        if (asked) atomic_store(&s->asked, true);
+    } else if (c.input_count > 0) {
+        rq_error why = {0};
         atomic_store(&s->running, c.choice.major ? 2 : 1);
-        rc = run(&c, &why);
+        rq_err rc = run(&c, false, now_ms, &why);
         atomic_store(&s->running, 0);
-        if (rc != RQ_OK && rc != RQ_E_CANCELLED)
-            rq_log_warn(r->env.log, "region", "%s: compaction of %s failed: %s", r->info.encoded,
-                        rq_store_dir(s->store), why.message);
+        warn(s, rc, &why);
+        end = rc == RQ_OK ? ROUND_DONE : ROUND_IDLE;
     }
-    rq_mob_output_end(&c.mob, s->store, false);
-    rq_store_version_unref(c.version);
-    return c.choice.count > 0 && rc == RQ_OK;
+    if (c.choice.offpeak) atomic_store(&r->engine->offpeak_runs, false);
+    clear(&c);
+    return end;
+}
+
+static void submit(rq__region_store *s, bool large)
+{
+    rq_executor *ex = s->region->env.executor;
+    atomic_store(&s->is_large, large);
+    ex->submit(ex, large ? RQ_POOL_COMPACT_LARGE : RQ_POOL_COMPACT, &s->task);
+}
+
+/* True: the task is in the other pool's queue. Large compactions have a pool of their own, so that
+ * small ones, of which reads profit most, do not wait behind them; what a large one leaves to do is
+ * looked at from the small one's. HBASE: CompactSplit, SortedCompactionPolicy.throttleCompaction.
+ */
+static bool run_rounds(rq__region_store *s)
+{
+    rq_region *r = s->region;
+    int wanted;
+    while ((wanted = atomic_exchange(&s->wanted, 0)) != 0 && !atomic_load(&r->stop)) {
+        archive_again(s);
+        drop_expired(s);
+        round_end end = compact_once(s, wanted == 2, atomic_exchange(&s->asked, false));
+        if (end == ROUND_LARGE) rq__store_want(s, wanted);
+        if (end == ROUND_DONE) {
+            rq__store_want(s, 1);
+            rq__engine_grown(r->engine, r);
+        }
+        rq__region_resume_flush(r);
+        bool large = end == ROUND_LARGE;
+        if (large != atomic_load(&s->is_large) && atomic_load(&s->wanted) != 0) {
+            submit(s, large);
+            return true;
+        }
+    }
+    return false;
 }
 
 void rq__region_compact_task(rq_task *task)
 {
     rq__region_store *s = RQ_CONTAINER_OF(task, rq__region_store, task);
     rq_region *r = s->region;
-    rq_engine *e = r->engine;
-    int wanted;
-    while ((wanted = atomic_exchange(&s->wanted, 0)) != 0 && !atomic_load(&r->stop)) {
-        archive_again(s);
-        if (compact_once(s, wanted == 2, atomic_exchange(&s->asked, false))) {
-            rq__store_want(s, 1);
-            rq__engine_grown(e, r);
-        }
-        rq__region_resume_flush(r);
-    }
-    atomic_fetch_sub_explicit(&e->compaction_queue, 1, memory_order_relaxed);
+    if (run_rounds(s)) return;
+    atomic_fetch_sub_explicit(&r->engine->compaction_queue, 1, memory_order_relaxed);
     atomic_store(&s->compacting, false);
     /* Wanted between the last look and the line above. */
     if (atomic_load(&s->wanted) != 0) rq__store_request_compaction(s, 0);
@@ -268,7 +384,7 @@ static void request(rq__region_store *s, int wanted, bool asked)
         return;
     }
     atomic_fetch_add_explicit(&r->engine->compaction_queue, 1, memory_order_relaxed);
-    r->env.executor->submit(r->env.executor, RQ_POOL_COMPACT, &s->task);
+    submit(s, false);
 }
 
 void rq__store_request_compaction(rq__region_store *s, int wanted)

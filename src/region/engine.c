@@ -12,10 +12,11 @@
 #include "store/file_options.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-#define DAY_MS ((int64_t)24 * 3600 * 1000)
 #define TICK_NS ((uint64_t)100 * 1000 * 1000)
 #define TICKS_BETWEEN_LOOKS 600 /* a minute: age of memstores */
 /* HBASE: hbase.regionserver.optionalcacheflushinterval */
@@ -56,6 +57,14 @@ static size_t staging_bytes_max(const rq_config *c)
     return (size_t)(share < least ? least : share > most ? most : share);
 }
 
+/* -1: none. */
+static int hour_of(const char *text)
+{
+    char *end;
+    long hour = strtol(text, &end, 10);
+    return end != text && *end == '\0' && hour >= 0 && hour < 24 ? (int)hour : -1;
+}
+
 static void take_settings(rq_engine *e, const rq_config *c)
 {
     uint64_t budget = rq_engine_memory_budget(c);
@@ -73,18 +82,13 @@ static void take_settings(rq_engine *e, const rq_config *c)
     e->bulk_compact = rq_config_int(c, RQ_SET_BULK_COMPACT) != 0;
     e->nonces_enabled = rq_config_int(c, RQ_SET_NONCES) != 0;
     e->blocking_files_wait_ms = (uint64_t)rq_config_int(c, RQ_SET_BLOCKING_WAIT);
-    e->compaction = (rq_compaction_settings){
-        .min_files = (uint32_t)rq_config_int(c, RQ_SET_COMPACTION_MIN),
-        .max_files = (uint32_t)rq_config_int(c, RQ_SET_COMPACTION_MAX),
-        .ratio = rq_config_real(c, RQ_SET_COMPACTION_RATIO),
-        .min_bytes = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_MIN_SIZE),
-        .max_bytes = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_MAX_SIZE),
-        .blocking_files = (uint32_t)rq_config_int(c, RQ_SET_BLOCKING_FILES),
-        .major_period_ms = rq_config_int(c, RQ_SET_MAJOR_PERIOD),
-        .major_jitter = rq_config_real(c, RQ_SET_MAJOR_JITTER),
-        .keep_seqid_period_ms = rq_config_int(c, RQ_SET_KEEP_SEQID) * DAY_MS,
-        .time_to_purge_deletes_ms = rq_config_int(c, RQ_SET_PURGE_DELETES),
-    };
+    e->compaction = rq__compaction_settings_of_site(c);
+    snprintf(e->store_engine, sizeof e->store_engine, "%s", rq_config_text(c, RQ_SET_STORE_ENGINE));
+    snprintf(e->compaction_policy, sizeof e->compaction_policy, "%s",
+             rq_config_text(c, RQ_SET_COMPACTION_POLICY));
+    rq__throughput_init(&e->throughput, c);
+    e->offpeak_start = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_START));
+    e->offpeak_end = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_END));
     e->files = rq_hfile_options_default();
     for (size_t i = 0; rq_file_property(i) != NULL; i++) {
         const char *text = rq_config_by_name(c, rq_file_property(i));
@@ -109,10 +113,6 @@ static void take_settings(rq_engine *e, const rq_config *c)
     e->ticks_between_mob_trims =
         (uint64_t)rq_config_int(c, RQ_SET_MOB_TRIM) * (1000000000 / TICK_NS);
     if (e->ticks_between_mob_trims == 0) e->ticks_between_mob_trims = 1;
-    /* One file is no compaction; HBase enforces the same floor. */
-    if (e->compaction.min_files < 2) e->compaction.min_files = 2;
-    if (e->compaction.max_files < e->compaction.min_files)
-        e->compaction.max_files = e->compaction.min_files;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -230,6 +230,18 @@ void rq__engine_poke_held(rq_engine *e)
     rq_arena_clear(&arena);
 }
 
+bool rq__engine_is_offpeak(const rq_engine *e)
+{
+    int from = e->offpeak_start;
+    int to = e->offpeak_end;
+    if (from < 0 || to < 0 || from == to) return false;
+    time_t now = (time_t)(e->env.executor->now_ms(e->env.executor) / 1000);
+    struct tm local;
+    if (localtime_r(&now, &local) == NULL) return false;
+    int hour = local.tm_hour;
+    return from < to ? hour >= from && hour < to : hour >= from || hour < to;
+}
+
 /* --- the tick --------------------------------------------------------------------------------- */
 
 static void look_at_age(rq_region *r, int64_t now_ms)
@@ -305,6 +317,8 @@ static void run_tick(rq_task *task)
     rq__engine_poke_held(e);
     rq__engine_relieve(e);
     if (e->ticks % 10 == 0) resume_flushes(e);
+    if (e->throughput.is_limited && e->ticks % e->throughput.ticks_between_looks == 0)
+        rq__throughput_tune(e);
     bool age = e->ticks % TICKS_BETWEEN_LOOKS == 0;
     bool compactions = e->ticks % e->ticks_between_compaction_looks == 0;
     if (age || compactions) look_at_regions(e, age, compactions);

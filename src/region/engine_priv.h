@@ -9,6 +9,7 @@
 #include "region/recover.h"
 #include "region/region_priv.h"
 #include "store/mob_files.h"
+#include "region/throughput.h"
 #include "store/slab_pool.h"
 
 struct rq_engine {
@@ -33,9 +34,11 @@ struct rq_engine {
     uint64_t busy_wait_ns;
     bool nonces_enabled;
     bool bulk_verify, bulk_compact;
-    rq_compaction_settings compaction;
-    rq_hfile_options files;   /* how store files are written */
-    rq_cache_options caching; /* what of them is cached, and when */
+    rq_compaction_settings compaction; /* the site's; a store's are settled when it opens */
+    char store_engine[160], compaction_policy[160]; /* the site's classes; empty: HBase's */
+    int offpeak_start, offpeak_end;                 /* hours; -1: never */
+    rq_hfile_options files;                         /* how store files are written */
+    rq_cache_options caching;                       /* what of them is cached, and when */
     uint64_t blocking_files_wait_ms;
     size_t mob_open_max;
     uint64_t mob_file_bytes_max;
@@ -60,6 +63,8 @@ struct rq_engine {
     _Atomic uint64_t dropped_records;
     _Atomic uint64_t versions_alive; /* store versions not freed yet */
     _Atomic bool compactions_off;    /* rq_engine_compactions_enable(e, false) */
+    _Atomic bool offpeak_runs;       /* a compaction with off-peak limits: one at a time */
+    rq__throughput throughput;
 
     rq__recovery recovery;
 
@@ -69,6 +74,8 @@ struct rq_engine {
 
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);
+/* HBASE: OffPeakHours. Local time. */
+bool rq__engine_is_offpeak(const rq_engine *e);
 /* The region's files changed. A pool's thread. */
 void rq__engine_grown(rq_engine *e, rq_region *r);
 /* The memstores of a region grew or shrank. Any thread. */

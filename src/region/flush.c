@@ -214,9 +214,9 @@ static rq_err write_part(const flush *f, part *p, rq_error *why)
         .max_seqid = f->seqid,
         .mob_output = &p->mob,
     };
-    bool empty = false;
-    RQ_TRY(rq_store_rewrite(&w, &p->file, &empty, why));
-    p->has_file = !empty;
+    size_t count;
+    RQ_TRY(rq_store_rewrite(&w, &p->file, &count, why));
+    p->has_file = count > 0;
     return RQ_OK;
 }
 
@@ -233,8 +233,8 @@ static void publish(rq_region *r, void *arg)
     flush *f = arg;
     for (size_t i = 0; i < f->count; i++) {
         part *p = &f->parts[i];
-        rq_store_publish(p->store->store, p->next, p->segments, p->count, NULL, 0,
-                         p->has_file ? &p->file : NULL);
+        rq_store_publish(p->store->store, p->next, p->segments, p->count, NULL, 0, &p->file,
+                         p->has_file ? 1 : 0);
         p->next = NULL;
         p->has_file = false; /* the version's now */
     }

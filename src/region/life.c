@@ -170,73 +170,6 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
 
 /* --- stores ----------------------------------------------------------------------------------- */
 
-static void override_u32(const rq_table_schema *t, const rq_family_schema *f, const char *property,
-                         uint32_t *value)
-{
-    rq_slice text;
-    if (!rq_schema_setting(t, f, property, &text) || text.len == 0 || text.len > 9) return;
-    uint32_t v = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9') return;
-        v = v * 10 + (uint32_t)(text.ptr[i] - '0');
-    }
-    if (v > 0) *value = v;
-}
-
-/* A setting as a C string; false if there is none or it is longer than a number is. */
-static bool setting_text(const rq_table_schema *t, const rq_family_schema *f, const char *property,
-                         char text[static 24])
-{
-    rq_slice given;
-    if (!rq_schema_setting(t, f, property, &given) || given.len == 0 || given.len >= 24)
-        return false;
-    memcpy(text, given.ptr, given.len);
-    text[given.len] = '\0';
-    return true;
-}
-
-static void override_i64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
-                         int64_t *value)
-{
-    char text[24];
-    char *end;
-    if (!setting_text(t, f, property, text)) return;
-    long long v = strtoll(text, &end, 10);
-    if (*end == '\0' && v >= 0) *value = v;
-}
-
-static void override_u64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
-                         uint64_t *value)
-{
-    int64_t v = -1;
-    override_i64(t, f, property, &v);
-    if (v >= 0) *value = (uint64_t)v;
-}
-
-static void override_ratio(const rq_table_schema *t, const rq_family_schema *f, double *value)
-{
-    char text[24];
-    char *end;
-    if (!setting_text(t, f, "hbase.hstore.compaction.ratio", text)) return;
-    double v = strtod(text, &end);
-    if (*end == '\0' && v > 0 && v < 1e9) *value = v;
-}
-
-/* HBASE: a table or family may carry compaction settings of its own. */
-static void settle_compaction(rq__region_store *s, const rq_engine *e, const rq_table_schema *t,
-                              const rq_family_schema *f)
-{
-    s->compaction = e->compaction;
-    override_u32(t, f, "hbase.hstore.compaction.min", &s->compaction.min_files);
-    override_u32(t, f, "hbase.hstore.compaction.max", &s->compaction.max_files);
-    override_u32(t, f, "hbase.hstore.blockingStoreFiles", &s->compaction.blocking_files);
-    override_u64(t, f, "hbase.hstore.compaction.min.size", &s->compaction.min_bytes);
-    override_u64(t, f, "hbase.hstore.compaction.max.size", &s->compaction.max_bytes);
-    override_ratio(t, f, &s->compaction.ratio);
-    override_i64(t, f, "hbase.hregion.majorcompaction", &s->compaction.major_period_ms);
-    if (s->compaction.min_files < 2) s->compaction.min_files = 2;
-}
-
 /* HBASE: DefaultMobStoreCompactor reads them from the store's configuration. */
 static rq_mob_options mob_options(const rq_region *r, const rq_family_schema *f)
 {
@@ -252,7 +185,7 @@ static rq_mob_options mob_options(const rq_region *r, const rq_family_schema *f)
         o.optimized = rq_slice_eq(text, RQ_SLICE_LIT("optimized"));
     if (rq_schema_setting(r->schema, f, "hbase.unsafe.mob.discard.miss", &text))
         o.discard_missing = rq_slice_eq(text, RQ_SLICE_LIT("true"));
-    override_u64(r->schema, f, "hbase.mob.compactions.max.file.size", &o.file_bytes_max);
+    rq__setting_u64(r->schema, f, "hbase.mob.compactions.max.file.size", &o.file_bytes_max);
     return o;
 }
 
@@ -268,6 +201,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     names files = {0};
     RQ_TRY(files_of_family(r, m, has_manifest, f, arena, &files, why));
     rq_mob_options mob = mob_options(r, f);
+    rq__compaction_settle(r, f, &s->compaction);
     rq_store_options o = {
         .env = &r->env,
         .cache = r->engine->cache,
@@ -277,6 +211,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
         .dir = rq__family_dir(arena, &r->info, f->name),
         .files = &r->engine->files,
         .caching = &r->engine->caching,
+        .is_date_tiered = s->compaction.policy == RQ_COMPACT_DATE_TIERED,
         .versions_alive = &r->engine->versions_alive,
         .mob = &mob,
     };
@@ -285,7 +220,6 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     r->store_count = i + 1;
     s->region = r;
     s->task.run = rq__region_compact_task;
-    settle_compaction(s, r->engine, r->schema, f);
     const rq__manifest_family *mf = has_manifest ? rq__manifest_family_of(m, f->name) : NULL;
     s->flushed = mf != NULL ? mf->flushed : has_manifest ? FLUSHED_OF_NEW_FAMILY : 0;
     return RQ_OK;
@@ -452,11 +386,11 @@ static rq_err log_scopes(rq_region *r)
 static void settle_limits(rq_region *r)
 {
     int64_t cell_max = (int64_t)r->engine->cell_bytes_max;
-    override_i64(r->schema, NULL, "hbase.server.keyvalue.maxsize", &cell_max);
+    rq__setting_i64(r->schema, NULL, "hbase.server.keyvalue.maxsize", &cell_max);
     r->cell_bytes_max = (uint64_t)cell_max;
     r->timestamp_slop_ms = r->engine->timestamp_slop_ms;
-    override_i64(r->schema, NULL, "hbase.hregion.keyvalue.timestamp.slop.millisecs",
-                 &r->timestamp_slop_ms);
+    rq__setting_i64(r->schema, NULL, "hbase.hregion.keyvalue.timestamp.slop.millisecs",
+                    &r->timestamp_slop_ms);
 }
 
 static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,

@@ -77,6 +77,7 @@ typedef struct rq__region_store {
     _Atomic int postponed; /* as wanted, until open reads see all files */
     _Atomic bool asked;    /* a client did, of what is wanted: MOB files are compacted too */
     _Atomic int running;   /* 0 none, 1 minor, 2 major: the Admin API's answer */
+    _Atomic bool is_large; /* what is wanted is for the other pool */
     /* Inputs that were replaced and could not be archived (a full disk): tried again. The store's
      * compaction task alone. */
     rq__name_list unarchived;
@@ -265,6 +266,16 @@ rq_err rq__region_mark_in_use(rq_region *r, rq_error *why);
 void rq__region_resume_flush(rq_region *r);
 /* One that failed is asked for again. Any thread. */
 void rq__region_retry_flush(rq_region *r);
+/* What the family (NULL: none) or table sets, if it is a number that is not negative. */
+void rq__setting_i64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                     int64_t *value);
+void rq__setting_u64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                     uint64_t *value);
+/* A store's compaction settings, from family, table and site. `r` has its schema and flush size. */
+void rq__compaction_settle(const rq_region *r, const rq_family_schema *f,
+                           rq_compaction_settings *s);
+struct rq_config;
+rq_compaction_settings rq__compaction_settings_of_site(const struct rq_config *c);
 /* Looks whether the store needs a compaction and queues one. */
 void rq__store_request_compaction(rq__region_store *s, int wanted);
 /* Only notes the wish: for the task that is running. */

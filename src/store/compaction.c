@@ -2,13 +2,21 @@
 /*
  * The choice of files for a compaction; contract in compaction.h.
  *
- * HBase's exploring policy: among all contiguous runs of min_files … max_files files whose sizes
- * are "in ratio" (no file larger than `ratio` times the sum of the others) take the longest, of
- * equally long ones the smallest. When the store is at its blocking count and no run is in ratio,
- * the smallest run is taken all the same; with files in ratio the best files-per-byte wins. HBASE:
+ * What all policies share is here (too large files, major compactions and their period, the limits
+ * of a run), with the two that look at sizes only.
+ *
+ * Exploring: among all contiguous runs of min_files … max_files files whose sizes are "in ratio"
+ * (no file larger than `ratio` times the sum of the others) the longest, of equally long ones the
+ * smallest. When the store is at its blocking count and no run is in ratio, the smallest run is
+ * taken all the same; with files in ratio the best files-per-byte wins. HBASE:
  * ExploringCompactionPolicy, RatioBasedCompactionPolicy, SortedCompactionPolicy.
+ *
+ * HBase also leaves out files whose info says EXCLUDE_FROM_MINOR_COMPACTION; what it takes need
+ * then not be neighbours. We take them like others.
  */
-#include "store/compaction.h"
+#include "store/compaction_priv.h"
+
+#include <math.h>
 
 static uint64_t sum_of(const rq_store_file *files, size_t count)
 {
@@ -27,74 +35,127 @@ static bool in_ratio(const rq_store_file *files, size_t count, double ratio)
     return true;
 }
 
-typedef struct run {
-    size_t first;
-    size_t count;
-    uint64_t bytes;
-} run;
+static double ratio_of(const rq_compaction_settings *s, bool offpeak)
+{
+    return offpeak ? s->offpeak_ratio : s->ratio;
+}
+
+static uint64_t max_bytes_of(const rq_compaction_settings *s, bool offpeak)
+{
+    return offpeak ? s->offpeak_max_bytes : s->max_bytes;
+}
 
 /* HBASE: ExploringCompactionPolicy.isBetterSelection; "replaceIfBetterBy" is 1.05 there. */
-static bool is_better(const run *best, const run *r, bool may_be_stuck)
+static bool is_better(const rq__run *best, const rq__run *r, bool stuck)
 {
-    if (may_be_stuck && best->bytes > 0 && r->bytes > 0)
-        return (double)r->count / (double)r->bytes >
-               (double)best->count * 1.05 / (double)best->bytes;
+    if (stuck && best->bytes > 0 && r->bytes > 0)
+        return (double)best->count / (double)best->bytes * 1.05 <
+               (double)r->count / (double)r->bytes;
     return r->count > best->count || (r->count == best->count && r->bytes < best->bytes);
 }
 
-static run explore(const rq_compaction_settings *s, const rq_store_file *files, size_t count,
-                   bool may_be_stuck)
+rq__run rq__compaction_explore(const rq_compaction_settings *s, const rq_store_file *files,
+                               size_t count, uint32_t min_files, bool offpeak, bool stuck)
 {
-    run best = {0};
-    run smallest = {.bytes = UINT64_MAX};
+    rq__run best = {0};
+    rq__run smallest = {.bytes = UINT64_MAX};
     for (size_t first = 0; first < count; first++) {
-        for (size_t n = s->min_files; n <= s->max_files && first + n <= count; n++) {
-            run r = {first, n, sum_of(files + first, n)};
-            if (may_be_stuck && r.bytes < smallest.bytes) smallest = r;
-            if (r.bytes > s->max_bytes) continue;
-            if (r.bytes >= s->min_bytes && !in_ratio(files + first, n, s->ratio)) continue;
-            if (is_better(&best, &r, may_be_stuck)) best = r;
+        for (size_t n = min_files; n <= s->max_files && first + n <= count; n++) {
+            rq__run r = {first, n, sum_of(files + first, n)};
+            if (stuck && r.bytes < smallest.bytes) smallest = r;
+            if (r.bytes > max_bytes_of(s, offpeak)) continue;
+            if (r.bytes >= s->min_bytes && !in_ratio(files + first, n, ratio_of(s, offpeak)))
+                continue;
+            if (is_better(&best, &r, stuck)) best = r;
         }
     }
-    return best.count == 0 && may_be_stuck ? smallest : best;
+    return best.count == 0 && stuck ? smallest : best;
+}
+
+/* HBASE: RatioBasedCompactionPolicy.applyCompactionPolicy: each file is held against those that
+ * would be compacted with it, which are at most max_files. */
+rq__run rq__compaction_by_ratio(const rq_compaction_settings *s, const rq_store_file *files,
+                                size_t count, uint32_t min_files, bool offpeak)
+{
+    size_t first = 0;
+    while (first < count && count - first >= min_files) {
+        size_t behind = count - first - 1;
+        if (behind >= s->max_files) behind = s->max_files - 1;
+        double others = (double)sum_of(files + first + 1, behind) * ratio_of(s, offpeak);
+        uint64_t most = others >= 9.2e18 ? INT64_MAX : (uint64_t)others;
+        if (most < s->min_bytes) most = s->min_bytes;
+        if (files[first].size_bytes <= most) break;
+        first++;
+    }
+    return (rq__run){first, count - first, sum_of(files + first, count - first)};
 }
 
 /* --- the period of major compactions ---------------------------------------------------------- */
 
-static const rq_hfile_info *info_of(const rq_store_file *f)
+/* java.util.Random.nextDouble after setSeed: HBase draws the jitter so from the first file's name,
+ * and a restart does not change it. */
+static double java_random(int32_t seed)
 {
-    return rq_hfile_reader_info(f->reader);
+    uint64_t mask = ((uint64_t)1 << 48) - 1;
+    uint64_t x = ((uint64_t)(int64_t)seed ^ 0x5DEECE66Du) & mask;
+    x = (x * 0x5DEECE66Du + 0xBu) & mask;
+    uint64_t high = x >> 22;
+    x = (x * 0x5DEECE66Du + 0xBu) & mask;
+    return (double)((high << 27) + (x >> 21)) * 0x1.0p-53;
 }
 
-/* The period with its jitter, drawn from the files' names so that a restart does not change it. */
-static int64_t period_of(const rq_compaction_settings *s, const rq_store_file *files, size_t count)
+/* java.lang.String.hashCode; names are ASCII. */
+static int32_t java_hash(const char *name)
+{
+    uint32_t h = 0;
+    for (; *name != '\0'; name++)
+        h = h * 31 + (uint8_t)*name;
+    return (int32_t)h;
+}
+
+/* HBASE: SortedCompactionPolicy.getNextMajorCompactTime. */
+static int64_t period_of(const rq_compaction_settings *s, const rq_store_file *files)
 {
     if (s->major_period_ms <= 0 || s->major_jitter <= 0) return s->major_period_ms;
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < count; i++)
-        for (const char *p = files[i].name; *p != '\0'; p++)
-            h = (h ^ (uint8_t)*p) * 0x100000001b3u;
-    double part = (double)(h >> 11) / (double)((uint64_t)1 << 53);
-    double jitter = (double)s->major_period_ms * s->major_jitter;
-    return s->major_period_ms + (int64_t)(jitter - 2 * jitter * part);
+    double jitter = floor((double)s->major_period_ms * s->major_jitter + 0.5);
+    double part = java_random(java_hash(files[0].name));
+    return s->major_period_ms + (int64_t)jitter - (int64_t)floor(2 * jitter * part + 0.5);
 }
 
-/* HBASE: RatioBasedCompactionPolicy.shouldPerformMajorCompaction. */
+bool rq__compaction_period_is_over(const rq_compaction_settings *s, const rq_store_file *files,
+                                   size_t count, int64_t now_ms)
+{
+    if (count == 0) return false;
+    int64_t period = period_of(s, files);
+    int64_t oldest = INT64_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (files[i].create_time_ms < oldest) oldest = files[i].create_time_ms;
+    return period > 0 && oldest > 0 && oldest < now_ms - period;
+}
+
+static int64_t ttl_ms_of(const rq_family_schema *f)
+{
+    return f->ttl_s == RQ_TTL_FOREVER ? INT64_MAX : (int64_t)f->ttl_s * 1000;
+}
+
+/* HBASE: RatioBasedCompactionPolicy.shouldPerformMajorCompaction. A single file is worth it only
+ * when something in it has expired. */
+static bool sized_major_is_due(const rq_compaction_settings *s, const rq_family_schema *family,
+                               const rq_store_file *files, size_t count, int64_t now_ms)
+{
+    if (!rq__compaction_period_is_over(s, files, count, now_ms)) return false;
+    if (count > 1) return true;
+    int64_t ttl = ttl_ms_of(family);
+    if (!rq__has_time_range(files) || ttl == INT64_MAX) return false;
+    return now_ms - files[0].min_ts > ttl;
+}
+
 static bool major_is_due(const rq_compaction_settings *s, const rq_family_schema *family,
                          const rq_store_file *files, size_t count, int64_t now_ms)
 {
-    int64_t period = period_of(s, files, count);
-    if (count == 0 || period <= 0) return false;
-    int64_t oldest = INT64_MAX;
-    for (size_t i = 0; i < count; i++)
-        if (info_of(&files[i])->create_time_ms < oldest)
-            oldest = info_of(&files[i])->create_time_ms;
-    if (oldest <= 0 || oldest >= now_ms - period) return false;
-    if (count > 1) return true;
-    if (family->ttl_s == RQ_TTL_FOREVER) return !files[0].major;
-    /* One file: worth it only when something in it has expired. */
-    return files[0].min_ts <= files[0].max_ts && files[0].min_ts >= 0 &&
-           now_ms - files[0].min_ts > (int64_t)family->ttl_s * 1000;
+    return s->policy == RQ_COMPACT_DATE_TIERED
+               ? rq__tiered_major_is_due(s, family, files, count, now_ms)
+               : sized_major_is_due(s, family, files, count, now_ms);
 }
 
 /* --- the choice ------------------------------------------------------------------------------- */
@@ -108,37 +169,111 @@ static bool has_reference(const rq_store_file *files, size_t count)
     return false;
 }
 
+static void choose_minor(const rq_compaction_settings *s, const rq_store_file *files, size_t count,
+                         bool offpeak, bool stuck, int64_t now_ms, rq_compaction_choice *ret)
+{
+    rq__run r;
+    switch (s->policy) {
+    case RQ_COMPACT_DATE_TIERED:
+        rq__tiered_choose_minor(s, files, count, offpeak, stuck, now_ms, ret);
+        return;
+    case RQ_COMPACT_RATIO:
+        r = rq__compaction_by_ratio(s, files, count, s->min_files, offpeak);
+        break;
+    default:
+        r = rq__compaction_explore(s, files, count, s->min_files, offpeak, stuck);
+        break;
+    }
+    ret->first = r.first;
+    ret->count = r.count >= s->min_files ? r.count : 0;
+}
+
 rq_compaction_choice rq_compaction_choose(const rq_compaction_settings *s,
                                           const rq_family_schema *family,
                                           const rq_store_file *files, size_t count,
-                                          bool wants_major, int64_t now_ms)
+                                          bool wants_major, bool may_use_offpeak, int64_t now_ms)
 {
+    rq_compaction_choice c = {0};
+    if (s->policy == RQ_COMPACT_FIFO && !has_reference(files, count)) return c;
     size_t skip = 0;
-    bool after_split = has_reference(files, count);
-    if (!wants_major && !after_split)
-        while (skip < count && files[skip].size_bytes > s->max_bytes)
+    if (!wants_major)
+        while (skip < count && !files[skip].is_reference &&
+               files[skip].size_bytes > max_bytes_of(s, may_use_offpeak))
             skip++;
     const rq_store_file *rest = files + skip;
     size_t left = count - skip;
-    bool major = wants_major || after_split ||
-                 (left < s->max_files && major_is_due(s, family, rest, left, now_ms));
-    rq_compaction_choice c = {.first = skip};
-    if (major) {
+    bool major =
+        wants_major || (left < s->max_files && major_is_due(s, family, rest, left, now_ms));
+    if (major || has_reference(rest, left)) {
         c.count = left;
-        if (!wants_major && c.count > s->max_files) c.count = s->max_files;
+        if (s->policy == RQ_COMPACT_DATE_TIERED) c.tiers = RQ_TIER_ALL;
     } else {
-        run r = explore(s, rest, left, count >= s->blocking_files);
-        c.first = skip + r.first;
-        c.count = r.count;
+        choose_minor(s, rest, left, may_use_offpeak, count >= s->blocking_files, now_ms, &c);
     }
+    c.first += skip;
+    if (!wants_major && c.count > s->max_files) c.count = s->max_files;
     c.all_files = c.count > 0 && c.count == count;
     c.major = major && c.all_files;
+    c.offpeak = c.count > 0 && !c.all_files && may_use_offpeak;
     return c;
+}
+
+bool rq_compaction_is_expired(const rq_compaction_settings *s, const rq_family_schema *family,
+                              const rq_store_file *files, size_t count, size_t i, int64_t now_ms)
+{
+    bool fifo = s->policy == RQ_COMPACT_FIFO && !has_reference(files, count);
+    if (fifo && files[i].entry_count == 0) return true;
+    int64_t ttl = ttl_ms_of(family);
+    if (family->min_versions > 0 || ttl == INT64_MAX) return false;
+    if (!fifo && (!s->drop_expired || i + 1 == count)) return false;
+    return files[i].max_ts < now_ms - ttl;
 }
 
 bool rq_compaction_is_worth_a_look(const rq_compaction_settings *s, const rq_store_file *files,
                                    size_t count, const rq_family_schema *family, int64_t now_ms)
 {
-    return count >= s->min_files || has_reference(files, count) ||
-           major_is_due(s, family, files, count, now_ms);
+    for (size_t i = 0; i < count; i++)
+        if (files[i].is_reference || rq_compaction_is_expired(s, family, files, count, i, now_ms))
+            return true;
+    if (s->policy == RQ_COMPACT_FIFO) return false;
+    if (major_is_due(s, family, files, count, now_ms)) return true;
+    if (s->policy != RQ_COMPACT_DATE_TIERED) return count >= s->min_files;
+    rq_compaction_choice c = {0};
+    rq__tiered_choose_minor(s, files, count, false, true, now_ms, &c);
+    return c.count > 0;
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+#define PACKAGE "org.apache.hadoop.hbase.regionserver."
+
+static bool is_class(rq_slice given, const char *name)
+{
+    return rq_slice_eq(given, rq_slice_cstr(name));
+}
+
+bool rq_compaction_policy_within(rq_slice policy, rq_compaction_policy *ret)
+{
+    if (policy.len == 0 || is_class(policy, PACKAGE "compactions.ExploringCompactionPolicy"))
+        *ret = RQ_COMPACT_EXPLORING;
+    else if (is_class(policy, PACKAGE "compactions.RatioBasedCompactionPolicy"))
+        *ret = RQ_COMPACT_RATIO;
+    else
+        return false;
+    return true;
+}
+
+bool rq_compaction_policy_of(rq_slice engine, rq_slice policy, rq_compaction_policy *ret)
+{
+    if (is_class(engine, PACKAGE "DateTieredStoreEngine")) {
+        *ret = RQ_COMPACT_DATE_TIERED;
+        return policy.len == 0 ||
+               is_class(policy, PACKAGE "compactions.DateTieredCompactionPolicy");
+    }
+    if (engine.len > 0 && !is_class(engine, PACKAGE "DefaultStoreEngine")) return false;
+    if (is_class(policy, PACKAGE "compactions.FIFOCompactionPolicy")) {
+        *ret = RQ_COMPACT_FIFO;
+        return true;
+    }
+    return rq_compaction_policy_within(policy, ret);
 }

@@ -56,45 +56,124 @@ static rq_err set_info(const rq_rewrite *w, rq_hfile_writer *out, rq_error *why)
     return rc;
 }
 
-static rq_err copy_cells(const rq_rewrite *w, rq_rewrite_scanner *in, rq_hfile_writer *out,
-                         rq__mob_rewrite *mob, rq_error *why)
+/* --- outputs: one, or one for each window that has cells ---------------------------------------
+ */
+
+typedef struct output {
+    char name[RQ_STORE_FILE_NAME_MAX + 1];
+    char *path;
+    rq_hfile_writer *writer; /* NULL: no cell so far */
+} output;
+
+static bool has_cells(const output *out)
 {
-    for (unsigned n = 1;; n++) {
-        rq_cell cell;
-        rq_err rc = rq_rewrite_scanner_next(in, &cell, why);
-        if (rc == RQ_E_END) break;
-        if (rc != RQ_OK) return rc;
-        RQ_TRY(mob == NULL ? rq_hfile_writer_append(out, &cell, why)
-                           : rq__mob_rewrite_cell(mob, &cell, why));
-        if (n % CELLS_BETWEEN_LOOKS != 0) continue;
-        if (w->cells_done != NULL)
-            atomic_fetch_add_explicit(w->cells_done, CELLS_BETWEEN_LOOKS, memory_order_relaxed);
-        if (w->stop != NULL && atomic_load_explicit(w->stop, memory_order_relaxed))
-            return rq_fail(why, RQ_E_CANCELLED, "the store is closing");
+    return out->writer != NULL && rq_hfile_writer_entry_count(out->writer) > 0;
+}
+
+typedef struct outputs {
+    const rq_rewrite *rewrite;
+    rq_hfile_options options;
+    output *list;
+    size_t count;
+    size_t current;      /* where the last cell went */
+    rq__mob_rewrite mob; /* of a MOB family, which has one output */
+    bool is_mob;
+} outputs;
+
+static bool is_in(const rq_rewrite *w, size_t i, int64_t ts)
+{
+    return (i == 0 || ts >= w->boundaries[i]) &&
+           (i + 1 >= w->boundary_count || ts < w->boundaries[i + 1]);
+}
+
+static size_t output_for(const outputs *o, int64_t ts)
+{
+    const rq_rewrite *w = o->rewrite;
+    if (is_in(w, o->current, ts)) return o->current;
+    size_t low = 0;
+    size_t high = o->count;
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        *(ts < w->boundaries[mid] ? &high : &low) = mid;
+    }
+    return low;
+}
+
+static rq_err open_output(const outputs *o, output *out, rq_error *why)
+{
+    const rq_store *s = o->rewrite->scan.store;
+    rq_store_new_file_name(s, out->name);
+    size_t size = strlen(rq_store_dir(s)) + 1 + strlen(out->name) + 1;
+    out->path = malloc(size);
+    if (out->path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    snprintf(out->path, size, "%s/%s", rq_store_dir(s), out->name);
+    return rq_hfile_writer_open(rq_store_env(s)->vfs, out->path, &o->options, &out->writer, why);
+}
+
+/* The way to a MOB family's only output leads past its values' files. */
+static rq_err begin_mob(outputs *o, rq_error *why)
+{
+    o->is_mob = rq_store_mob(o->rewrite->scan.store) != NULL;
+    if (!o->is_mob) return RQ_OK;
+    RQ_TRY(open_output(o, &o->list[0], why));
+    rq__mob_rewrite_init(&o->mob, o->rewrite, &o->options, o->list[0].writer);
+    return RQ_OK;
+}
+
+static rq_err append(outputs *o, const rq_cell *cell, rq_error *why)
+{
+    if (o->is_mob) return rq__mob_rewrite_cell(&o->mob, cell, why);
+    o->current = output_for(o, cell->timestamp);
+    output *out = &o->list[o->current];
+    if (out->writer == NULL) RQ_TRY(open_output(o, out, why));
+    return rq_hfile_writer_append(out->writer, cell, why);
+}
+
+static uint64_t bytes_of(const outputs *o)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < o->count; i++)
+        if (o->list[i].writer != NULL) bytes += rq_hfile_writer_bytes(o->list[i].writer);
+    return bytes;
+}
+
+static rq_err finish(outputs *o, rq_error *why)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        rq_hfile_writer *out = o->list[i].writer;
+        if (!has_cells(&o->list[i])) continue;
+        RQ_TRY(set_info(o->rewrite, out, why));
+        if (o->is_mob) RQ_TRY(rq__mob_rewrite_finish(&o->mob, why));
+        RQ_TRY(rq_hfile_writer_finish(out, NULL, why));
     }
     return RQ_OK;
 }
 
-static rq_err write_file(const rq_rewrite *w, const char *path, bool *ret_empty, rq_error *why)
+/* --- copying ------------------------------------------------------------------------------------
+ */
+
+static rq_err look_around(const rq_rewrite *w, const outputs *o, rq_error *why)
 {
-    const rq_env *env = rq_store_env(w->scan.store);
+    if (w->cells_done != NULL)
+        atomic_fetch_add_explicit(w->cells_done, CELLS_BETWEEN_LOOKS, memory_order_relaxed);
+    if (w->pace != NULL) w->pace(w->pace_context, bytes_of(o));
+    if (w->stop != NULL && atomic_load_explicit(w->stop, memory_order_relaxed))
+        return rq_fail(why, RQ_E_CANCELLED, "the store is closing");
+    return RQ_OK;
+}
+
+static rq_err copy_cells(const rq_rewrite *w, outputs *o, rq_error *why)
+{
     rq_rewrite_scanner *in = NULL;
-    rq_hfile_writer *out = NULL;
-    rq_hfile_options options = options_of(w);
     rq_err rc = rq_rewrite_scanner_open(&w->scan, &in, why);
-    if (rc == RQ_OK) rc = rq_hfile_writer_open(env->vfs, path, &options, &out, why);
-    rq__mob_rewrite mob = {0};
-    bool is_mob = rq_store_mob(w->scan.store) != NULL;
-    if (is_mob) rq__mob_rewrite_init(&mob, w, &options, out);
-    if (rc == RQ_OK) rc = copy_cells(w, in, out, is_mob ? &mob : NULL, why);
+    for (unsigned n = 1; rc == RQ_OK; n++) {
+        rq_cell cell;
+        rc = rq_rewrite_scanner_next(in, &cell, why);
+        if (rc == RQ_OK) rc = append(o, &cell, why);
+        if (rc == RQ_OK && n % CELLS_BETWEEN_LOOKS == 0) rc = look_around(w, o, why);
+    }
     rq_rewrite_scanner_close(in);
-    *ret_empty = rc == RQ_OK && rq_hfile_writer_entry_count(out) == 0;
-    if (rc == RQ_OK && !*ret_empty) rc = set_info(w, out, why);
-    if (rc == RQ_OK && !*ret_empty && is_mob) rc = rq__mob_rewrite_finish(&mob, why);
-    rq__mob_rewrite_clear(&mob);
-    if (rc == RQ_OK && !*ret_empty) rc = rq_hfile_writer_finish(out, NULL, why);
-    rq_hfile_writer_close(out); /* removes what was not finished */
-    return rc;
+    return rc == RQ_E_END ? RQ_OK : rc;
 }
 
 /* Best effort: what stays is in no manifest and put aside at the next open. */
@@ -127,24 +206,53 @@ static rq_err warm(const rq_rewrite *w, rq_hfile_reader *reader, rq_error *why)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-rq_err rq_store_rewrite(const rq_rewrite *w, rq_store_file *ret, bool *ret_empty, rq_error *why)
+/* The finished files are opened; if one cannot be, none stays. */
+static rq_err open_files(const outputs *o, rq_store_file *ret, size_t *ret_count, rq_error *why)
 {
-    const rq_store *s = w->scan.store;
-    char name[RQ_STORE_FILE_NAME_MAX + 1];
-    rq_store_new_file_name(s, name);
-    size_t size = strlen(rq_store_dir(s)) + 1 + strlen(name) + 1;
-    char *path = malloc(size);
-    if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    snprintf(path, size, "%s/%s", rq_store_dir(s), name);
-    rq_err rc = write_file(w, path, ret_empty, why);
-    if (rc == RQ_OK && !*ret_empty) {
-        rc = rq_store_file_open(s, name, ret, why);
-        bool opened = rc == RQ_OK;
-        if (opened) rc = warm(w, ret->reader, why);
-        if (opened && rc != RQ_OK) rq_hfile_reader_unref(ret->reader);
-        if (rc != RQ_OK) remove_file(s, path);
+    const rq_store *s = o->rewrite->scan.store;
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < o->count && rc == RQ_OK; i++) {
+        if (!has_cells(&o->list[i])) continue;
+        rc = rq_store_file_open(s, o->list[i].name, &ret[*ret_count], why);
+        if (rc != RQ_OK) break;
+        rc = warm(o->rewrite, ret[(*ret_count)++].reader, why);
     }
-    if (rc != RQ_OK && w->mob_output != NULL) rq_mob_output_end(w->mob_output, s, true);
-    free(path);
+    if (rc == RQ_OK) return RQ_OK;
+    for (size_t i = 0; i < *ret_count; i++)
+        rq_hfile_reader_unref(ret[i].reader);
+    *ret_count = 0;
+    for (size_t i = 0; i < o->count; i++)
+        if (has_cells(&o->list[i])) remove_file(s, o->list[i].path);
+    return rc;
+}
+
+rq_err rq_store_rewrite(const rq_rewrite *w, rq_store_file *ret, size_t *ret_count, rq_error *why)
+{
+    outputs o = {.rewrite = w, .options = options_of(w)};
+    bool finished = false;
+    *ret_count = 0;
+    o.count = w->boundary_count == 0 ? 1 : w->boundary_count;
+    o.list = calloc(o.count, sizeof *o.list);
+    if (o.list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    rq_err rc = begin_mob(&o, why);
+    if (rc == RQ_OK) rc = copy_cells(w, &o, why);
+    if (rc == RQ_OK) rc = finish(&o, why);
+    rq__mob_rewrite_clear(&o.mob);
+    if (rc == RQ_OK) {
+        finished = true;
+        rc = open_files(&o, ret, ret_count, why);
+    }
+    for (size_t i = 0; i < o.count; i++) {
+        /* A writer removes what was not finished; of several some may be. */
+        if (!finished && o.list[i].writer != NULL) {
+            rq_hfile_writer_close(o.list[i].writer);
+            remove_file(w->scan.store, o.list[i].path);
+        } else {
+            rq_hfile_writer_close(o.list[i].writer);
+        }
+        free(o.list[i].path);
+    }
+    free(o.list);
+    if (rc != RQ_OK && w->mob_output != NULL) rq_mob_output_end(w->mob_output, w->scan.store, true);
     return rc;
 }

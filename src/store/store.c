@@ -21,8 +21,9 @@ struct rq_store {
     rq_hfile_options file_options;
     rq_cache_options caching;
     rq_cache_family *counters; /* the cache's, of this family; NULL without a cache */
-    rq_mob_options mob; /* no files: not a MOB family */
+    rq_mob_options mob;        /* no files: not a MOB family */
     char *mob_dir;
+    bool is_date_tiered;
     _Atomic uint64_t *versions_alive;
     _Atomic(rq_store_version *) version;
 };
@@ -136,19 +137,40 @@ static bool file_in(const rq_store_file *f, const rq_store_file *list, size_t co
     return false;
 }
 
-/* HBASE: StoreFileComparators.SEQ_ID: by sequence id, the larger file first, then by name. */
+static int compare_rest(const rq_store_file *x, const rq_store_file *y)
+{
+    if (x->size_bytes != y->size_bytes) return x->size_bytes > y->size_bytes ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* HBASE: StoreFileComparators.SEQ_ID, … */
 static int compare_files(const void *a, const void *b)
 {
     const rq_store_file *x = a;
     const rq_store_file *y = b;
     if (x->max_seqid != y->max_seqid) return x->max_seqid < y->max_seqid ? -1 : 1;
-    if (x->size_bytes != y->size_bytes) return x->size_bytes > y->size_bytes ? -1 : 1;
-    return strcmp(x->name, y->name);
+    return compare_rest(x, y);
 }
 
-static void publish_changed(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
-                            size_t flushed_count, const rq_store_file *removed,
-                            size_t removed_count, const rq_store_file *added, size_t added_count)
+/* … SEQ_ID_MAX_TIMESTAMP: a date-tiered compaction writes several files with one number. */
+static int compare_files_by_time(const void *a, const void *b)
+{
+    const rq_store_file *x = a;
+    const rq_store_file *y = b;
+    if (x->max_seqid != y->max_seqid) return x->max_seqid < y->max_seqid ? -1 : 1;
+    if (x->max_ts != y->max_ts) return x->max_ts < y->max_ts ? -1 : 1;
+    return compare_rest(x, y);
+}
+
+static void sort_files(const rq_store *s, rq_store_version *v)
+{
+    qsort(v->files, v->file_count, sizeof *v->files,
+          s->is_date_tiered ? compare_files_by_time : compare_files);
+}
+
+void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
+                      size_t flushed_count, const rq_store_file *removed, size_t removed_count,
+                      const rq_store_file *added, size_t added_count)
 {
     const rq_store_version *now = rq_store_version_now(s);
     v->active = rq_segment_ref(now->active);
@@ -166,22 +188,8 @@ static void publish_changed(rq_store *s, rq_store_version *v, rq_segment *const 
     }
     for (size_t i = 0; i < added_count; i++)
         v->files[v->file_count++] = added[i];
-    qsort(v->files, v->file_count, sizeof *v->files, compare_files);
+    sort_files(s, v);
     publish(s, v);
-}
-
-void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
-                      size_t flushed_count, const rq_store_file *removed, size_t removed_count,
-                      const rq_store_file *added)
-{
-    publish_changed(s, v, flushed, flushed_count, removed, removed_count, added,
-                    added == NULL ? 0 : 1);
-}
-
-void rq_store_publish_added(rq_store *s, rq_store_version *v, const rq_store_file *added,
-                            size_t added_count)
-{
-    publish_changed(s, v, NULL, 0, NULL, 0, added, added_count);
 }
 
 rq_segment *rq_store_active(const rq_store *s)
@@ -251,6 +259,7 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
         .entry_count = info->entry_count,
         .min_ts = info->has_time_range ? info->min_ts : INT64_MIN,
         .max_ts = info->has_time_range ? info->max_ts : INT64_MAX,
+        .create_time_ms = info->create_time_ms,
         .major = info->major,
         .bulk_loaded = info->bulk_loaded,
     };
@@ -303,7 +312,7 @@ static rq_err open_files(rq_store *s, const char *const *files, size_t file_coun
         RQ_TRY(rq_store_file_open(s, files[i], &v->files[v->file_count], why));
         v->file_count++;
     }
-    qsort(v->files, v->file_count, sizeof *v->files, compare_files);
+    sort_files(s, v);
     return RQ_OK;
 }
 
@@ -334,6 +343,7 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     s->family = o->family;
     s->dir = dir;
     s->file_options = o->files != NULL ? *o->files : rq_hfile_options_default();
+    s->is_date_tiered = o->is_date_tiered;
     rq_cache_options caching = o->caching != NULL ? *o->caching : rq_cache_options_default();
     s->caching = rq_cache_options_of(&caching, o->table, o->family);
     rc = RQ_OK;

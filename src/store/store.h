@@ -36,7 +36,8 @@ typedef struct rq_store_file {
     uint64_t size_bytes;
     uint64_t max_seqid; /* of its cells; MAX_SEQ_ID_KEY */
     uint64_t entry_count;
-    int64_t min_ts, max_ts;
+    int64_t min_ts, max_ts; /* INT64_MIN, INT64_MAX: not known */
+    int64_t create_time_ms;
     bool major; /* MAJOR_COMPACTION_KEY */
     bool bulk_loaded;
     /* Reads below this point do not see the file: it was loaded after they began, though its cells
@@ -100,6 +101,7 @@ typedef struct rq_store_options {
     const char *dir;                /* the family's folder; copied */
     const struct rq_hfile_options *files; /* the server's; copied. NULL: HBase's defaults */
     const rq_cache_options *caching;      /* likewise */
+    bool is_date_tiered;                  /* files of one number are ordered by their times */
     /* Counts the versions not freed yet; cache, slabs and executor must outlive them. Retired ones
      * are then freed on RQ_POOL_COMPACT, for closing files and giving back memory takes longer than
      * a loop has. NULL: not counted, freed by whoever collects. */
@@ -139,13 +141,10 @@ rq_err rq_store_version_prepare_for(const rq_store *s, size_t more, rq_store_ver
 void rq_store_version_discard(rq_store_version *v); /* NULL is fine */
 /*
  * Publishes `v`: the version now, without the `segment_count` snapshots given and without the files
- * named in `removed`, with `added` (may be NULL; its reader reference passes to the version).
+ * named in `removed`, with `added` (their reader references pass to the version).
  */
 void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flushed,
                       size_t flushed_count, const rq_store_file *removed, size_t removed_count,
-                      const rq_store_file *added);
-/* Publishes `v`: the version now and these files, whose reader references pass to it. */
-void rq_store_publish_added(rq_store *s, rq_store_version *v, const rq_store_file *added,
-                            size_t added_count);
+                      const rq_store_file *added, size_t added_count);
 
 #endif

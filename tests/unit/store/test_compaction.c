@@ -28,7 +28,7 @@ static rq_compaction_choice choose(const uint64_t *sizes, size_t count, bool maj
     rq_store_file files[64] = {0};
     for (size_t i = 0; i < count; i++)
         files[i].size_bytes = sizes[i];
-    return rq_compaction_choose(&settings, &family, files, count, major, 0);
+    return rq_compaction_choose(&settings, &family, files, count, major, false, 0);
 }
 
 static void the_longest_run_in_ratio_is_taken(void **state)
@@ -77,9 +77,9 @@ static void a_store_at_its_blocking_count_is_never_stuck(void **state)
     files[15].size_bytes = 20;
     for (size_t i = 15; i > 0; i--)
         files[i - 1].size_bytes = files[i].size_bytes * 3; /* nothing is in ratio */
-    rq_compaction_choice c = rq_compaction_choose(&large, &family, files + 1, 15, false, 0);
+    rq_compaction_choice c = rq_compaction_choose(&large, &family, files + 1, 15, false, false, 0);
     assert_int_equal(c.count, 0);
-    c = rq_compaction_choose(&large, &family, files, 16, false, 0);
+    c = rq_compaction_choose(&large, &family, files, 16, false, false, 0);
     assert_int_equal(c.first, 13); /* the smallest run */
     assert_true(c.count >= settings.min_files);
 }

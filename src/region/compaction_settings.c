@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The compaction settings of a store: what its family says, else its table, else the site. HBASE:
+ * HStore's CompoundConfiguration, CompactionConfiguration, ExponentialCompactionWindowFactory.
+ */
+#include "region/engine_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#define DAY_MS ((int64_t)24 * 3600 * 1000)
+
+static void override_u32(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                         uint32_t *value)
+{
+    rq_slice text;
+    if (!rq_schema_setting(t, f, property, &text) || text.len == 0 || text.len > 9) return;
+    uint32_t v = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9') return;
+        v = v * 10 + (uint32_t)(text.ptr[i] - '0');
+    }
+    if (v > 0) *value = v;
+}
+
+/* A setting as a C string; false if there is none or it is longer than a number is. */
+static bool setting_text(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                         char text[static 24])
+{
+    rq_slice given;
+    if (!rq_schema_setting(t, f, property, &given) || given.len == 0 || given.len >= 24)
+        return false;
+    memcpy(text, given.ptr, given.len);
+    text[given.len] = '\0';
+    return true;
+}
+
+void rq__setting_i64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                     int64_t *value)
+{
+    char text[24];
+    char *end;
+    if (!setting_text(t, f, property, text)) return;
+    long long v = strtoll(text, &end, 10);
+    if (*end == '\0' && v >= 0) *value = v;
+}
+
+void rq__setting_u64(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                     uint64_t *value)
+{
+    int64_t v = -1;
+    rq__setting_i64(t, f, property, &v);
+    if (v >= 0) *value = (uint64_t)v;
+}
+
+static void override_flag(const rq_table_schema *t, const rq_family_schema *f, const char *property,
+                          bool *value)
+{
+    char text[24];
+    if (!setting_text(t, f, property, text)) return;
+    if (strcasecmp(text, "true") == 0) *value = true;
+    if (strcasecmp(text, "false") == 0) *value = false;
+}
+
+/* HBase reads floats. */
+static void override_ratio(const rq_table_schema *t, const rq_family_schema *f,
+                           const char *property, double *value)
+{
+    char text[24];
+    char *end;
+    if (!setting_text(t, f, property, text)) return;
+    float v = strtof(text, &end);
+    if (*end == '\0' && v >= 0 && v < 1e9F) *value = (double)v;
+}
+
+static void settle_tiers(const rq_table_schema *t, const rq_family_schema *f,
+                         rq_compaction_settings *s)
+{
+    static const char prefix[] = "hbase.hstore.compaction.date.tiered.";
+    rq_tier_settings *tier = &s->tiered;
+    char key[128];
+#define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
+    rq__setting_i64(t, f, KEY("max.storefile.age.millis"), &tier->max_age_ms);
+    override_u32(t, f, KEY("incoming.window.min"), &tier->incoming_min);
+    rq__setting_i64(t, f, KEY("base.window.millis"), &tier->base_window_ms);
+    override_u32(t, f, KEY("windows.per.tier"), &tier->windows_per_tier);
+    rq__setting_i64(t, f, KEY("max.tier.age.millis"), &tier->max_tier_age_ms);
+    override_flag(t, f, KEY("single.output.for.minor.compaction"), &tier->single_output);
+    rq_slice within;
+    if (rq_schema_setting(t, f, KEY("window.policy.class"), &within))
+        (void)rq_compaction_policy_within(within, &tier->within); /* unknown: the site's */
+#undef KEY
+}
+
+/* What we do not serve (stripes, somebody's own class) is refused when a table is made so; a folder
+ * of HBase's may still come with it, and its files can be compacted by any policy. */
+static void settle_policy(const rq_region *r, const rq_family_schema *f, rq_compaction_settings *s)
+{
+    rq_slice engine = rq_slice_cstr(r->engine->store_engine);
+    rq_slice policy = rq_slice_cstr(r->engine->compaction_policy);
+    (void)rq_schema_setting(r->schema, f, "hbase.hstore.engine.class", &engine);
+    (void)rq_schema_setting(r->schema, f, "hbase.hstore.defaultengine.compactionpolicy.class",
+                            &policy);
+    if (f->is_mob) engine = (rq_slice){0}; /* HBASE: MobStoreEngine is a default one */
+    if (rq_compaction_policy_of(engine, policy, &s->policy)) return;
+    s->policy = RQ_COMPACT_EXPLORING;
+    rq_log_warn(r->env.log, "region",
+                "%s: compaction as %.*s %.*s asks is not served, the exploring policy is taken",
+                r->info.encoded, (int)engine.len, (const char *)engine.ptr, (int)policy.len,
+                (const char *)policy.ptr);
+}
+
+void rq__compaction_settle(const rq_region *r, const rq_family_schema *f, rq_compaction_settings *s)
+{
+    const rq_table_schema *t = r->schema;
+    *s = r->engine->compaction;
+    /* The catalog's own tables are as HBase has them. */
+    if (!r->schema->is_meta) settle_policy(r, f, s);
+    override_u32(t, f, "hbase.hstore.compactionThreshold", &s->min_files); /* its old name */
+    override_u32(t, f, "hbase.hstore.compaction.min", &s->min_files);
+    override_u32(t, f, "hbase.hstore.compaction.max", &s->max_files);
+    override_u32(t, f, "hbase.hstore.blockingStoreFiles", &s->blocking_files);
+    rq__setting_u64(t, f, "hbase.hstore.compaction.min.size", &s->min_bytes);
+    rq__setting_u64(t, f, "hbase.hstore.compaction.max.size", &s->max_bytes);
+    rq__setting_u64(t, f, "hbase.hstore.compaction.max.size.offpeak", &s->offpeak_max_bytes);
+    override_ratio(t, f, "hbase.hstore.compaction.ratio", &s->ratio);
+    override_ratio(t, f, "hbase.hstore.compaction.ratio.offpeak", &s->offpeak_ratio);
+    rq__setting_i64(t, f, "hbase.hregion.majorcompaction", &s->major_period_ms);
+    override_ratio(t, f, "hbase.hregion.majorcompaction.jitter", &s->major_jitter);
+    rq__setting_u64(t, f, "hbase.regionserver.thread.compaction.throttle", &s->throttle_bytes);
+    override_flag(t, f, "hbase.store.delete.expired.storefile", &s->drop_expired);
+    settle_tiers(t, f, s);
+    if (s->min_files < 2)
+        s->min_files = 2; /* one file is no compaction; HBase has the same floor */
+    if (s->min_bytes == 0) s->min_bytes = r->flush_bytes;
+    if (s->offpeak_max_bytes == 0) s->offpeak_max_bytes = s->max_bytes;
+    if (s->throttle_bytes == 0) s->throttle_bytes = 2 * (uint64_t)s->max_files * r->flush_bytes;
+    if (s->tiered.max_tier_age_ms == 0) s->tiered.max_tier_age_ms = s->tiered.max_age_ms;
+    if (s->tiered.base_window_ms < 1) s->tiered.base_window_ms = 6 * DAY_MS / 24;
+    if (s->tiered.windows_per_tier < 2) s->tiered.windows_per_tier = 2;
+}
+
+rq_compaction_settings rq__compaction_settings_of_site(const rq_config *c)
+{
+    rq_compaction_settings s = {
+        .min_files = (uint32_t)rq_config_int(c, RQ_SET_COMPACTION_MIN),
+        .max_files = (uint32_t)rq_config_int(c, RQ_SET_COMPACTION_MAX),
+        .ratio = (double)(float)rq_config_real(c, RQ_SET_COMPACTION_RATIO),
+        .offpeak_ratio = (double)(float)rq_config_real(c, RQ_SET_COMPACTION_RATIO_OFFPEAK),
+        .min_bytes = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_MIN_SIZE),
+        .max_bytes = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_MAX_SIZE),
+        .offpeak_max_bytes = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_MAX_SIZE_OFFPEAK),
+        .throttle_bytes = (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_THROTTLE),
+        .blocking_files = (uint32_t)rq_config_int(c, RQ_SET_BLOCKING_FILES),
+        .major_period_ms = rq_config_int(c, RQ_SET_MAJOR_PERIOD),
+        .major_jitter = (double)(float)rq_config_real(c, RQ_SET_MAJOR_JITTER),
+        .keep_seqid_period_ms = rq_config_int(c, RQ_SET_KEEP_SEQID) * DAY_MS,
+        .time_to_purge_deletes_ms = rq_config_int(c, RQ_SET_PURGE_DELETES),
+        .drop_expired = rq_config_int(c, RQ_SET_DELETE_EXPIRED) != 0,
+        .tiered =
+            {
+                .max_age_ms = rq_config_int(c, RQ_SET_TIER_MAX_AGE),
+                .incoming_min = (uint32_t)rq_config_int(c, RQ_SET_TIER_INCOMING_MIN),
+                .base_window_ms = rq_config_int(c, RQ_SET_TIER_BASE_WINDOW),
+                .windows_per_tier = (uint32_t)rq_config_int(c, RQ_SET_TIER_WINDOWS),
+                .max_tier_age_ms = rq_config_int(c, RQ_SET_TIER_MAX_TIER_AGE),
+                .single_output = rq_config_int(c, RQ_SET_TIER_SINGLE_OUTPUT) != 0,
+            },
+    };
+    (void)rq_compaction_policy_within(rq_slice_cstr(rq_config_text(c, RQ_SET_TIER_WITHIN)),
+                                      &s.tiered.within); /* unknown: exploring */
+    if (s.min_files < 2) s.min_files = 2;
+    if (s.max_files < s.min_files) s.max_files = s.min_files;
+    return s;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rate limit of compactions; contract in throughput.h. */
+#include "region/throughput.h"
+
+#include "region/engine_priv.h"
+
+#define SECOND_NS ((uint64_t)1000 * 1000 * 1000)
+#define SLICE_NS (SECOND_NS / 20) /* of a sleep: a region that closes waits no longer */
+#define LOOK_NS (SECOND_NS / 20)  /* of writing at the limit, between two looks */
+
+static uint64_t bytes_setting(const rq_config *c, rq_setting id)
+{
+    int64_t v = rq_config_int(c, id);
+    return v < 1 ? 1 : (uint64_t)v;
+}
+
+void rq__throughput_init(rq__throughput *t, const rq_config *c)
+{
+    static const char no_limit[] = "NoLimitThroughputController";
+    rq_slice name = rq_slice_cstr(rq_config_text(c, RQ_SET_THROUGHPUT));
+    size_t len = sizeof no_limit - 1;
+    t->is_limited = name.len < len || memcmp(name.ptr + name.len - len, no_limit, len) != 0;
+    t->lower = bytes_setting(c, RQ_SET_THROUGHPUT_LOWER);
+    t->higher = bytes_setting(c, RQ_SET_THROUGHPUT_HIGHER);
+    t->off_peak = bytes_setting(c, RQ_SET_THROUGHPUT_OFFPEAK);
+    if (t->higher < t->lower) t->higher = t->lower;
+    t->ticks_between_looks = (uint64_t)rq_config_int(c, RQ_SET_THROUGHPUT_TUNE) / 100;
+    if (t->ticks_between_looks == 0) t->ticks_between_looks = 1;
+    atomic_init(&t->limit, t->is_limited ? t->lower : UINT64_MAX);
+}
+
+/* HBASE: DefaultStoreFileManager.getCompactionPressure. */
+static double pressure_of(const rq__region_store *s)
+{
+    size_t count = rq_store_version_now(s->store)->file_count;
+    uint32_t min = s->compaction.min_files;
+    uint32_t most = s->compaction.blocking_files;
+    if (count <= min) return 0;
+    return most <= min ? 2 : (double)(count - min) / (double)(most - min);
+}
+
+static double highest_pressure(rq_engine *e)
+{
+    double highest = 0;
+    rq_epoch_member pin;
+    rq_epoch_pin(e->env.epoch, &pin);
+    pthread_mutex_lock(&e->lock);
+    for (const rq_region *r = e->regions; r != NULL; r = r->next)
+        for (size_t i = 0; i < r->store_count; i++) {
+            double p = pressure_of(&r->stores[i]);
+            if (p > highest) highest = p;
+        }
+    pthread_mutex_unlock(&e->lock);
+    rq_epoch_unpin(e->env.epoch, &pin);
+    return highest;
+}
+
+void rq__throughput_tune(rq_engine *e)
+{
+    rq__throughput *t = &e->throughput;
+    double pressure = highest_pressure(e);
+    uint64_t limit = UINT64_MAX;
+    if (pressure <= 1)
+        limit = rq__engine_is_offpeak(e)
+                    ? t->off_peak
+                    : t->lower + (uint64_t)((double)(t->higher - t->lower) * pressure);
+    atomic_store_explicit(&t->limit, limit, memory_order_relaxed);
+}
+
+/* --- one compaction ----------------------------------------------------------------------------
+ */
+
+void rq__pacing_begin(rq__pacing *p, rq_region *r)
+{
+    *p = (rq__pacing){.region = r, .since_ns = r->env.executor->now_ns(r->env.executor)};
+    atomic_fetch_add(&r->engine->throughput.active, 1);
+    /* Pressure as it is now, not as it was a minute ago. */
+    if (r->engine->throughput.is_limited) rq__throughput_tune(r->engine);
+}
+
+void rq__pacing_end(rq__pacing *p)
+{
+    atomic_fetch_sub(&p->region->engine->throughput.active, 1);
+}
+
+typedef struct nap {
+    rq_timer timer;
+    rq_latch latch;
+} nap;
+
+static void wake(rq_task *task)
+{
+    nap *n = RQ_CONTAINER_OF(task, nap, timer.task);
+    n->latch.executor->latch_open(&n->latch, RQ_OK);
+}
+
+static void take_a_nap(rq_region *r, uint64_t ns)
+{
+    rq_executor *ex = r->env.executor;
+    nap n = {.timer.task.run = wake};
+    ex->latch_init(ex, &n.latch);
+    ex->timer_arm(ex, &n.timer, r->engine->lane, ns);
+    (void)ex->latch_wait(&n.latch);
+    ex->latch_destroy(&n.latch);
+}
+
+void rq__pacing_look(void *pacing, uint64_t bytes)
+{
+    rq__pacing *p = pacing;
+    rq_region *r = p->region;
+    const rq__throughput *t = &r->engine->throughput;
+    uint64_t limit = atomic_load_explicit(&t->limit, memory_order_relaxed);
+    unsigned sharing = atomic_load_explicit(&t->active, memory_order_relaxed);
+    if (limit == UINT64_MAX || bytes <= p->bytes) return;
+    double mine = (double)limit / (sharing > 0 ? sharing : 1);
+    uint64_t due = (uint64_t)((double)(bytes - p->bytes) / mine * (double)SECOND_NS);
+    if (due < LOOK_NS) return;
+    rq_executor *ex = r->env.executor;
+    uint64_t began = ex->now_ns(ex);
+    for (uint64_t now = began; now - p->since_ns < due && !atomic_load(&r->stop);
+         now = ex->now_ns(ex)) {
+        /* With more pressure there is more to be had. */
+        if (atomic_load_explicit(&t->limit, memory_order_relaxed) > 2 * limit) break;
+        uint64_t left = due - (now - p->since_ns);
+        take_a_nap(r, left < SLICE_NS ? left : SLICE_NS);
+    }
+    p->since_ns = ex->now_ns(ex);
+    p->slept_ns += p->since_ns - began;
+    p->bytes = bytes;
+}

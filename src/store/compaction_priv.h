@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the compaction policies share (compaction.c, compaction_tiered.c). */
+#ifndef RQ_STORE_COMPACTION_PRIV_H
+#define RQ_STORE_COMPACTION_PRIV_H
+
+#include "store/compaction.h"
+
+typedef struct rq__run {
+    size_t first;
+    size_t count;
+    uint64_t bytes;
+} rq__run;
+
+/* The run a policy takes of these files; `stuck`: the store is at its blocking count. */
+rq__run rq__compaction_explore(const rq_compaction_settings *s, const rq_store_file *files,
+                               size_t count, uint32_t min_files, bool offpeak, bool stuck);
+rq__run rq__compaction_by_ratio(const rq_compaction_settings *s, const rq_store_file *files,
+                                size_t count, uint32_t min_files, bool offpeak);
+/* The period of major compactions has passed since the oldest file was written. */
+bool rq__compaction_period_is_over(const rq_compaction_settings *s, const rq_store_file *files,
+                                   size_t count, int64_t now_ms);
+
+static inline bool rq__has_time_range(const rq_store_file *f)
+{
+    return f->min_ts != INT64_MIN || f->max_ts != INT64_MAX;
+}
+
+bool rq__tiered_major_is_due(const rq_compaction_settings *s, const rq_family_schema *family,
+                             const rq_store_file *files, size_t count, int64_t now_ms);
+/* Fills first, count and tiers. */
+void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_file *files,
+                             size_t count, bool offpeak, bool stuck, int64_t now_ms,
+                             rq_compaction_choice *ret);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Date-tiered compaction: what was written about one time stands together.
+ *
+ * Time is cut into windows, the first of which holds now; going back, each windows_per_tier of them
+ * are followed by windows that many times as long:
+ *
+ *      … [      64 h      ) [ 16 h ) [ 16 h ) [4 h)[4 h)[4 h)[ now )
+ *
+ * A file belongs to the window of its newest timestamp, or of an older file's newer one: so files
+ * of a window are neighbours. A minor compaction merges files of one window, the newest first that
+ * has enough of them; a major one writes a file for each window. HBASE: DateTieredCompactionPolicy,
+ * ExponentialCompactionWindowFactory.
+ *
+ * Where HBase's numbers would overflow and its loops not end, the search ends here.
+ */
+#include "store/compaction_priv.h"
+
+#include <stdlib.h>
+
+#define BOUNDARIES_MAX 4096 /* what is older stands in one file */
+
+typedef struct window {
+    int64_t length, position; /* [position * length, (position + 1) * length) */
+    int64_t grows_from;       /* windows that begin before it keep their length */
+} window;
+
+static int64_t minus(int64_t a, int64_t b)
+{
+    int64_t r;
+    if (!__builtin_sub_overflow(a, b, &r)) return r;
+    return b > 0 ? INT64_MIN : INT64_MAX;
+}
+
+static window window_of_now(const rq_tier_settings *t, int64_t now_ms)
+{
+    return (window){t->base_window_ms, now_ms / t->base_window_ms,
+                    minus(now_ms, t->max_tier_age_ms)};
+}
+
+static int64_t start_of(const window *w)
+{
+    int64_t r;
+    return __builtin_mul_overflow(w->length, w->position, &r) ? INT64_MIN : r;
+}
+
+/* Less than, equal to or greater than 0: the window is before, around or behind the time. */
+static int compare_to(const window *w, int64_t ts)
+{
+    if (ts < 0) ts = minus(ts, w->length - 1);
+    int64_t at = ts / w->length;
+    return (w->position > at) - (w->position < at);
+}
+
+/* False: there is none. */
+static bool step_back(const rq_tier_settings *t, window *w)
+{
+    int64_t per_tier = t->windows_per_tier;
+    int64_t length;
+    bool over = __builtin_mul_overflow(w->length, per_tier, &length);
+    if (w->position % per_tier > 0 || over || minus(start_of(w), length) < w->grows_from) {
+        w->position--;
+        return !over || start_of(w) != INT64_MIN;
+    }
+    w->length = length;
+    w->position = w->position / per_tier - 1;
+    return true;
+}
+
+/* --- boundaries ------------------------------------------------------------------------------- */
+
+static int64_t oldest_ts(const rq_store_file *files, size_t count)
+{
+    int64_t oldest = INT64_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (rq__has_time_range(&files[i]) && files[i].min_ts < oldest) oldest = files[i].min_ts;
+    return oldest;
+}
+
+/* Starts of the windows down to the oldest timestamp; `ret` NULL: only counts them. */
+static size_t starts(const rq_tier_settings *t, int64_t oldest, int64_t now_ms, int64_t *ret)
+{
+    size_t n = 0;
+    window w = window_of_now(t, now_ms);
+    bool more = true;
+    for (; more && n + 1 < BOUNDARIES_MAX && compare_to(&w, oldest) > 0; n++) {
+        if (ret != NULL) ret[n] = start_of(&w);
+        more = step_back(t, &w);
+    }
+    return n;
+}
+
+rq_err rq_compaction_boundaries(const rq_compaction_settings *s, const rq_compaction_choice *c,
+                                const rq_store_file *files, int64_t now_ms, int64_t **ret,
+                                size_t *ret_count)
+{
+    int64_t oldest = oldest_ts(files + c->first, c->count);
+    size_t n = c->tiers == RQ_TIER_ALL      ? starts(&s->tiered, oldest, now_ms, NULL)
+               : c->tiers == RQ_TIER_WINDOW ? 1
+                                            : 0;
+    int64_t *b = calloc(n + 1, sizeof *b);
+    if (b == NULL) return RQ_E_NO_MEMORY;
+    b[0] = INT64_MIN;
+    if (c->tiers == RQ_TIER_WINDOW) {
+        b[1] = c->window_start;
+    } else if (n > 0) {
+        (void)starts(&s->tiered, oldest, now_ms, b + 1);
+        for (size_t i = 1, j = n; i < j; i++, j--) {
+            int64_t swap = b[i];
+            b[i] = b[j];
+            b[j] = swap;
+        }
+    }
+    *ret = b;
+    *ret_count = n + 1;
+    return RQ_OK;
+}
+
+/* --- major ------------------------------------------------------------------------------------ */
+
+/* HBASE: DateTieredCompactionPolicy.shouldPerformMajorCompaction: something has expired, is not
+ * written by a major compaction, or is not alone in its window. */
+bool rq__tiered_major_is_due(const rq_compaction_settings *s, const rq_family_schema *family,
+                             const rq_store_file *files, size_t count, int64_t now_ms)
+{
+    if (!rq__compaction_period_is_over(s, files, count, now_ms)) return false;
+    rq_compaction_choice all = {.count = count, .tiers = RQ_TIER_ALL};
+    int64_t *b;
+    size_t n;
+    if (rq_compaction_boundaries(s, &all, files, now_ms, &b, &n) != RQ_OK) return false;
+    bool *taken = calloc(n, sizeof *taken);
+    bool due = false;
+    for (size_t i = 0; i < count && taken != NULL && !due; i++) {
+        const rq_store_file *f = &files[i];
+        bool known = rq__has_time_range(f);
+        due = !f->major || f->bulk_loaded;
+        if (known && family->ttl_s != RQ_TTL_FOREVER)
+            due |= now_ms - f->min_ts >= (int64_t)family->ttl_s * 1000;
+        size_t low = n - 1;
+        size_t high = n - 1;
+        while (known && low > 0 && b[low] > f->min_ts)
+            low--;
+        while (known && high > 0 && b[high] > f->max_ts)
+            high--;
+        due |= low != high || taken[high];
+        taken[high] = true;
+    }
+    free(taken);
+    free(b);
+    return due;
+}
+
+/* --- minor ------------------------------------------------------------------------------------ */
+
+/* Whether of these files, which are all of a window's, some are worth a compaction. */
+static bool choose_within(const rq_compaction_settings *s, const rq_store_file *files, size_t first,
+                          size_t count, uint32_t min_files, bool offpeak, bool stuck,
+                          const window *w, rq_compaction_choice *ret)
+{
+    rq__run r = {.count = count};
+    if (!stuck)
+        r = s->tiered.within == RQ_COMPACT_RATIO
+                ? rq__compaction_by_ratio(s, files + first, count, min_files, offpeak)
+                : rq__compaction_explore(s, files + first, count, min_files, offpeak, false);
+    if (r.count == 0) return false;
+    ret->first = first + r.first;
+    ret->count = r.count;
+    /* Of files of which some stay another window's cells would not come together; HBase does not
+     * notice that some stay when it looks at ratios only. */
+    bool divide = r.count == count || s->tiered.within == RQ_COMPACT_RATIO;
+    if (divide && !s->tiered.single_output) {
+        ret->tiers = RQ_TIER_WINDOW;
+        ret->window_start = start_of(w);
+    }
+    return true;
+}
+
+static int64_t ts_of(const rq_store_file *f)
+{
+    return rq__has_time_range(f) ? f->max_ts : INT64_MIN;
+}
+
+void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_file *files,
+                             size_t count, bool offpeak, bool stuck, int64_t now_ms,
+                             rq_compaction_choice *ret)
+{
+    int64_t oldest = minus(now_ms, s->tiered.max_age_ms);
+    int64_t *newest = calloc(count + 1, sizeof *newest); /* of the files up to each */
+    if (newest == NULL) return;
+    for (size_t i = 0; i < count; i++) {
+        newest[i] = ts_of(&files[i]);
+        if (i > 0 && newest[i - 1] > newest[i]) newest[i] = newest[i - 1];
+    }
+    window w = window_of_now(&s->tiered, now_ms);
+    uint32_t min_files = s->tiered.incoming_min;
+    for (size_t end = count; end > 0 && compare_to(&w, oldest) >= 0;) {
+        if (compare_to(&w, newest[end - 1]) > 0) {
+            if (!step_back(&s->tiered, &w)) break;
+            min_files = s->min_files;
+            continue;
+        }
+        size_t first = end;
+        while (first > 0 && compare_to(&w, newest[first - 1]) <= 0)
+            first--;
+        if (end - first >= min_files &&
+            choose_within(s, files, first, end - first, min_files, offpeak, stuck, &w, ret))
+            break;
+        end = first;
+    }
+    free(newest);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compactions of a region by the policies that are not about sizes, and how fast they may write.
+ * Which files a policy chooses is compared with HBase in tests/unit/store. */
+#include "fixture.h"
+#include "vfs/sim.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define SECOND ((uint64_t)1000 * 1000 * 1000)
+#define HOUR_MS ((int64_t)3600 * 1000)
+#define PACKAGE "org.apache.hadoop.hbase.regionserver."
+
+static rq_sim *new_sim(void)
+{
+    rq_sim *sim;
+    assert_ok(rq_sim_new(11, NULL, &sim));
+    return sim;
+}
+
+static uint32_t files_of(fixture *f)
+{
+    rq_region_load load;
+    rq_region_get_load(f->region, &load);
+    return load.storefiles;
+}
+
+static void put_and_flush(fixture *f, const char *row, int64_t ts)
+{
+    assert_ok(put(f, row, "f", "q", ts, row));
+    assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
+}
+
+static void compact(fixture *f, rq_sim *sim, bool major)
+{
+    assert_ok(rq_region_compact(f->region, (rq_slice){0}, major, NULL));
+    rq_sim_run(sim);
+}
+
+static int64_t now_of(fixture *f)
+{
+    return f->env->executor->now_ms(f->env->executor);
+}
+
+static void fifo_drops_files_when_their_last_cell_has_expired(void **state)
+{
+    (void)state;
+    static const family_def family = {"f",
+                                      {"TTL", "100",
+                                       "hbase.hstore.defaultengine.compactionpolicy.class",
+                                       PACKAGE "compactions.FIFOCompactionPolicy", NULL}};
+    rq_sim *sim = new_sim();
+    fixture f;
+    fixture_open(&f, rq_sim_env(sim), &family, 1);
+    int64_t now = now_of(&f);
+    put_and_flush(&f, "newer", now - 10000);
+    for (int i = 0; i < 5; i++)
+        put_and_flush(&f, "older", now - 50000 + i);
+    compact(&f, sim, false);
+    compact(&f, sim, true); /* asked for in vain */
+    assert_int_equal(files_of(&f), 6);
+    rq_sim_advance(sim, 60 * SECOND);
+    compact(&f, sim, false);
+    assert_int_equal(files_of(&f), 1);
+    assert_string_equal(get(&f, "newer", "f", "q"), "newer");
+    rq_sim_advance(sim, 200 * SECOND); /* the regular look finds the last one */
+    assert_int_equal(files_of(&f), 0);
+    rq_stat st;
+    assert_ok(rq_vfs_stat(f.env->vfs, "archive/data/default/t", &st, NULL));
+    fixture_stop(&f, true);
+    fixture_start(&f);
+    assert_string_equal(read_text(&f, "", 0, true), "");
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
+static void any_policy_drops_expired_files_but_the_newest(void **state)
+{
+    (void)state;
+    static const family_def family = {"f", {"TTL", "100", NULL}};
+    rq_sim *sim = new_sim();
+    fixture f;
+    rq_engine_stats stats;
+    fixture_open(&f, rq_sim_env(sim), &family, 1);
+    for (int i = 0; i < 2; i++)
+        put_and_flush(&f, "row", now_of(&f) - 50000 + i);
+    rq_sim_advance(sim, 130 * SECOND);
+    assert_int_equal(files_of(&f), 1);
+    rq_engine_get_stats(f.engine, &stats);
+    assert_int_equal(stats.compacted_bytes, 0); /* nothing was read */
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
+/* Cells of random times over days come back whatever their files are divided into, and each file
+ * of a major compaction has the cells of one window. */
+static void date_tiered_keeps_times_together(void **state)
+{
+    (void)state;
+    static const family_def family = {
+        "f",
+        {"VERSIONS", "1000", "hbase.hstore.engine.class", PACKAGE "DateTieredStoreEngine",
+         "hbase.hstore.compaction.date.tiered.base.window.millis", "3600000",
+         "hbase.hstore.compaction.date.tiered.single.output.for.minor.compaction", "false",
+         "hbase.hstore.compaction.date.tiered.incoming.window.min", "3", NULL}};
+    rq_sim *sim = new_sim();
+    fixture f;
+    fixture_open(&f, rq_sim_env(sim), &family, 1);
+    int64_t now = now_of(&f);
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < 40; i++) {
+            char row[8];
+            snprintf(row, sizeof row, "r%d", (int)(rq_sim_random(sim) % 5));
+            int64_t back = (int64_t)(rq_sim_random(sim) % 48) * HOUR_MS + round;
+            assert_ok(put(&f, row, "f", "q", now - back, "v"));
+            if (i % 10 == 9)
+                assert_ok(delete_cell(&f, row, "f", "q", now - back - 7 * HOUR_MS, RQ_TYPE_DELETE));
+        }
+        assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+        if (round == 3) compact(&f, sim, false);
+    }
+    char *before = strdup(read_text(&f, "", 0, false));
+    compact(&f, sim, true);
+    uint32_t files = files_of(&f);
+    /* 48 hours: four windows of an hour, four of four, two of sixteen; where they begin varies. */
+    assert_in_range(files, 6, 14);
+    assert_string_equal(read_text(&f, "", 0, false), before);
+    fixture_stop(&f, true);
+    fixture_start(&f);
+    assert_int_equal(files_of(&f), files);
+    assert_string_equal(read_text(&f, "", 0, false), before);
+    rq_sim_advance(sim, 300 * SECOND); /* each is alone in its window: nothing more to do */
+    assert_int_equal(files_of(&f), files);
+    free(before);
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
+static void a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes(void **state)
+{
+    (void)state;
+    static const family_def family = {"f", {NULL}};
+    static const char *const settings[] = {"hbase.hstore.compaction.throughput.lower.bound=20000",
+                                           "hbase.hstore.compaction.throughput.higher.bound=20000",
+                                           NULL};
+    static char value[4001];
+    rq_sim *sim = new_sim();
+    fixture f;
+    memset(value, 'v', sizeof value - 1);
+    fixture_open_with(&f, rq_sim_env(sim), &family, 1, settings);
+    for (int file = 0; file < 2; file++) {
+        for (int i = 0; i < 300; i++) {
+            char row[16];
+            snprintf(row, sizeof row, "%d.%d", file, i);
+            assert_ok(put(&f, row, "f", "q", 1, value));
+        }
+        assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+    }
+    /* 2.4 MB at 20 kB a second: two minutes. */
+    uint64_t began = f.env->executor->now_ns(f.env->executor);
+    assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
+    rq_sim_advance(sim, 30 * SECOND);
+    assert_int_equal(rq_region_compaction_state(f.region), 2);
+    assert_int_equal(files_of(&f), 2);
+    uint64_t asked = f.env->executor->now_ns(f.env->executor);
+    fixture_stop(&f, true);
+    assert_true(f.env->executor->now_ns(f.env->executor) - asked < 2 * SECOND);
+    fixture_start(&f);
+    assert_int_equal(files_of(&f), 2);
+    began = f.env->executor->now_ns(f.env->executor);
+    assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
+    while (files_of(&f) > 1)
+        rq_sim_advance(sim, SECOND);
+    uint64_t took = (f.env->executor->now_ns(f.env->executor) - began) / SECOND;
+    assert_in_range(took, 80, 140);
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fifo_drops_files_when_their_last_cell_has_expired),
+        cmocka_unit_test(any_policy_drops_expired_files_but_the_newest),
+        cmocka_unit_test(date_tiered_keeps_times_together),
+        cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
