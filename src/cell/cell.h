@@ -25,6 +25,9 @@ typedef enum rq_cell_type {
     RQ_TYPE_MAXIMUM = 255,
 } rq_cell_type;
 
+/* HBASE: KeyValue.Type's names; "Unknown" for other numbers. */
+const char *rq_cell_type_name(uint8_t type);
+
 #define RQ_TIMESTAMP_LATEST INT64_MAX
 #define RQ_TIMESTAMP_OLDEST INT64_MIN
 #define RQ_ROW_LEN_MAX 32767

@@ -174,3 +174,25 @@ bool rq_cell_tag(const rq_cell *c, uint8_t tag_type, rq_slice *ret)
     }
     return false;
 }
+
+const char *rq_cell_type_name(uint8_t type)
+{
+    switch (type) {
+    case RQ_TYPE_MINIMUM:
+        return "Minimum";
+    case RQ_TYPE_PUT:
+        return "Put";
+    case RQ_TYPE_DELETE:
+        return "Delete";
+    case RQ_TYPE_DELETE_FAMILY_VERSION:
+        return "DeleteFamilyVersion";
+    case RQ_TYPE_DELETE_COLUMN:
+        return "DeleteColumn";
+    case RQ_TYPE_DELETE_FAMILY:
+        return "DeleteFamily";
+    case RQ_TYPE_MAXIMUM:
+        return "Maximum";
+    default:
+        return "Unknown";
+    }
+}

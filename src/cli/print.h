@@ -14,7 +14,6 @@ void rq_print_json_bytes(rq_slice s);
 void rq_print_json_number(const char *before, const char *name, int64_t v);
 void rq_print_json_text(const char *before, const char *name, rq_slice v);
 
-/* HBASE: KeyValue.Type's names. */
 /* row/family:qualifier/timestamp/type, as HBase's HFilePrettyPrinter. */
 void rq_print_key(const rq_cell *c);
 
