@@ -100,9 +100,8 @@ static void check(fixture *f, const acked *a, uint64_t n, const char *when)
                  (long long)counter, (long long)a->counter);
 }
 
-static void writes_and_flushes_survive_every_failing_allocation(void **state)
+static void writes_and_flushes_survive(const family_def *families, size_t count)
 {
-    (void)state;
     bool reached = true;
     for (uint64_t n = 1; reached; n++) {
         real_env e;
@@ -110,7 +109,7 @@ static void writes_and_flushes_survive_every_failing_allocation(void **state)
         acked a = {0};
         real_env_open(&e);
         e.log.level = RQ_LOG_ERROR + 1;
-        fixture_open(&f, &e.env, NULL, 0);
+        fixture_open(&f, &e.env, families, count);
         left = n;
         armed = true;
         run(&f, &a);
@@ -126,6 +125,21 @@ static void writes_and_flushes_survive_every_failing_allocation(void **state)
         fixture_close(&f);
         real_env_close(&e);
     }
+}
+
+static void writes_and_flushes_survive_every_failing_allocation(void **state)
+{
+    (void)state;
+    writes_and_flushes_survive(NULL, 0);
+}
+
+static void so_do_those_of_mob_families(void **state)
+{
+    (void)state;
+    static const family_def mob[] = {
+        {"a", {"IS_MOB", "true", "MOB_THRESHOLD", "0", NULL}},
+        {"b", {"IS_MOB", "true", "MOB_THRESHOLD", "2", "VERSIONS", "3", NULL}}};
+    writes_and_flushes_survive(mob, 2);
 }
 
 static void an_opening_survives_every_failing_allocation(void **state)
@@ -159,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_and_flushes_survive_every_failing_allocation),
+        cmocka_unit_test(so_do_those_of_mob_families),
         cmocka_unit_test(an_opening_survives_every_failing_allocation),
     };
     /* Hundreds of starts: not for the disk, if it can be helped. */
