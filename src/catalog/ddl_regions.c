@@ -166,14 +166,17 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
 rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
-    if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT)) {
-        char name[512];
-        rq_bytes_to_string(p->split_key_count > 1 ? p->split_keys[1] : p->family, name,
-                           sizeof name);
+    char name[512];
+    rq_bytes_to_string(p->split_key_count > 1 ? p->split_keys[1] : p->family, name, sizeof name);
+    if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split region %s failed due to split switch off",
                        name);
-    }
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    if (!rq__schema_allows(t->pub.schema, "SPLIT_ENABLED")) {
+        rq__table_node_unref(t);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "Split region %s failed as region split is disabled for the table", name);
+    }
     rq_err rc = split_prepare(c, p, t, why);
     rq__table_node_unref(t);
     return rc;
@@ -268,15 +271,30 @@ static rq_err merge_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
                                id + 1, 0, &p->regions[0]);
 }
 
+/* "[a, b]": the regions as they were asked for. */
+static const char *asked_names(rq__proc *p)
+{
+    const char *text = "[";
+    for (size_t i = 0; i < p->split_key_count && text != NULL; i++)
+        text = rq_arena_printf(&p->arena, "%s%s%.*s", text, i == 0 ? "" : ", ",
+                               (int)p->split_keys[i].len, (const char *)p->split_keys[i].ptr);
+    if (text != NULL) text = rq_arena_printf(&p->arena, "%s]", text);
+    return text == NULL ? "regions" : text;
+}
+
 rq_err rq__merge_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     if (!rq_catalog_switch_get(c, RQ_SWITCH_MERGE))
-        return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "Merge of regions of %.*s failed because merge "
-                       "switch is off",
-                       (int)p->table.len, (const char *)p->table.ptr);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Merge of %s failed because merge switch is off",
+                       asked_names(p));
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    if (!rq__schema_allows(t->pub.schema, "MERGE_ENABLED")) {
+        rq__table_node_unref(t);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "Merge of %s failed as region merge is disabled for the table",
+                       asked_names(p));
+    }
     rq_err rc = merge_prepare(c, p, t, why);
     rq__table_node_unref(t);
     return rc;

@@ -78,10 +78,10 @@ static void what_cannot_be_is_refused_with_hbases_words(void **state)
     expect_refused(&w, world_split(&w, "t", "a", "c"), RQ_E_TABLE_NOT_ENABLED, "t");
     assert_int_equal(world_create(&w, "fixed", "@SPLIT_ENABLED=false @MERGE_ENABLED=FALSE f", "m"),
                      RQ_OK);
-    expect_refused(&w, world_split(&w, "fixed", "a", "c"), RQ_E_IOEXCEPTION,
+    expect_refused(&w, world_split(&w, "fixed", "a", "c"), RQ_E_DO_NOT_RETRY,
                    "region split is disabled for the table");
-    expect_refused(&w, world_merge(&w, "fixed", "a z", false), RQ_E_IOEXCEPTION,
-                   "region merge is disabled for the table");
+    expect_refused(&w, world_merge(&w, "fixed", "a z", false), RQ_E_DO_NOT_RETRY,
+                   "] failed as region merge is disabled for the table");
     assert_int_equal(
         world_create(&w, "never",
                      "@SPLIT_POLICY=org.apache.hadoop.hbase.regionserver.DisabledRegionSplitPolicy "

@@ -261,8 +261,9 @@ public final class Regions implements Program {
             admin.createTable(TableDescriptorBuilder.newBuilder(name).setColumnFamily(Cluster.family("f"))
                 .setSplitEnabled(false).setMergeEnabled(false).build(), keys("m"));
             List<RegionInfo> list = regions("regions_fixed");
-            Expect.that(Failures.causes(() -> split(list.get(0), "c")).contains("region split is disabled for the table"), "split");
-            Expect.that(Failures.causes(() -> merge(false, list.get(0), list.get(1))).contains("region merge is disabled for the table"), "merge");
+            Expect.fails(DoNotRetryIOException.class, "region split is disabled for the table", () -> split(list.get(0), "c"));
+            Expect.fails(DoNotRetryIOException.class, "Merge of [" + list.get(0).getEncodedName() + ", " + list.get(1).getEncodedName()
+                + "] failed as region merge is disabled for the table", () -> merge(false, list.get(0), list.get(1)));
             Expect.equal("[][m]", starts("regions_fixed"), "regions");
         });
         steps.run("refused: a disabled table", () -> {
