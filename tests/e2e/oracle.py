@@ -9,6 +9,7 @@
     DIFFERENCES=3                              how many of one seed are reported
     SECONDS=60                                 no further seed begins after these
     JOBS=3                                     histories at a time
+    DIVIDE=1                                   every 150th operation splits a region or merges two
     FIRST_SEED=57 REPLAY=3,15,40               runs these operations of a seed alone, and shows what both answer
                                                (STACKS=1: and the stacks of exceptions)
 

@@ -7,6 +7,9 @@ final class Operation {
         void run(Place place, Answer answer) throws Exception;
     }
 
+    /** Are regions split and merged as well? */
+    private static final boolean DIVIDE = System.getenv("DIVIDE") != null;
+
     /** What it does, for people. */
     final String text;
     /** Does it change anything? What does not can be left out of a shrunken history. */
@@ -41,7 +44,7 @@ final class Operation {
         if (number == 0) {
             return new Upkeep(world, dice).bulk();
         }
-        if (number % 150 == 149) {
+        if (DIVIDE && number % 150 == 149) {
             return new Upkeep(world, dice).divide();
         }
         // A history has moods: mostly writing, then mostly reading.
