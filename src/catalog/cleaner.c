@@ -21,6 +21,7 @@
 #define SNAPSHOTS ".hbase-snapshot"
 #define LINKS ".links-"
 #define DEPTH_MAX 16
+#define ROUNDS_APART_MIN_MS 10000
 
 typedef struct round_state {
     rq_catalog *catalog;
@@ -229,9 +230,14 @@ rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why)
 static void arm(rq_catalog *c)
 {
     rq_executor *ex = c->env->executor;
-    if (c->cleaner.interval_ms > 0)
-        ex->timer_arm(ex, &c->cleaner.timer, c->procedures.lane,
-                      (uint64_t)c->cleaner.interval_ms * 1000000);
+    int64_t interval = c->cleaner.interval_ms;
+    /* A file's time begins when a round sees it: rounds no further apart than it lasts keep the
+     * archive, which under steady writes grows as fast as compactions write, as small as HBase's.
+     */
+    if (c->cleaner.ttl_ms >= ROUNDS_APART_MIN_MS && c->cleaner.ttl_ms < interval)
+        interval = c->cleaner.ttl_ms;
+    if (interval > 0)
+        ex->timer_arm(ex, &c->cleaner.timer, c->procedures.lane, (uint64_t)interval * 1000000);
 }
 
 static void work(rq_task *task)

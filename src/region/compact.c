@@ -369,6 +369,19 @@ void rq_engine_compactions_enable(rq_engine *e, bool on)
     atomic_store(&e->compactions_off, !on);
 }
 
+/* The tasks stay in their queues and find nothing to do. */
+void rq_engine_clear_compactions(rq_engine *e, bool large)
+{
+    pthread_mutex_lock(&e->lock);
+    for (rq_region *r = e->regions; r != NULL; r = r->next)
+        for (size_t i = 0; i < r->store_count; i++) {
+            rq__region_store *s = &r->stores[i];
+            if (atomic_load(&s->running) == 0 && atomic_load(&s->is_large) == large)
+                atomic_store(&s->wanted, 0);
+        }
+    pthread_mutex_unlock(&e->lock);
+}
+
 static void request(rq__region_store *s, int wanted, bool asked)
 {
     rq_region *r = s->region;

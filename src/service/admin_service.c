@@ -336,6 +336,28 @@ static void compaction_switch(void *ctx, rq_call *call)
         rq__blocking_start(&j->blocking, ctx, call, switch_work, switch_answer);
 }
 
+/* HBASE: RSRpcServices.clearCompactionQueues. */
+static void clear_compaction_queues(void *ctx, rq_call *call)
+{
+    const rq_admin_services *s = ctx;
+    const Pb__ClearCompactionQueuesRequest *request =
+        (const Pb__ClearCompactionQueuesRequest *)call->param;
+    Pb__ClearCompactionQueuesResponse response = PB__CLEAR_COMPACTION_QUEUES_RESPONSE__INIT;
+    rq_engine *engine = rq_catalog_engine(s->catalog);
+    for (size_t i = 0; i < request->n_queue_name; i++) {
+        const char *name = request->queue_name[i];
+        bool large = strcmp(name, "long") == 0;
+        if (!large && strcmp(name, "short") != 0) {
+            rq_error why = {.code = RQ_OK};
+            rq_err rc = rq_fail(&why, RQ_E_IOEXCEPTION, "Unknown queue name %s", name);
+            rq_call_fail_why(call, rc, &why);
+            return;
+        }
+        rq_engine_clear_compactions(engine, large);
+    }
+    rq_call_reply(call, &response.base);
+}
+
 /* --- files ------------------------------------------------------------------------------------ */
 
 static rq_err add_files(const rq_region *r, const struct rq_store *store, rq_call *call,
@@ -487,7 +509,8 @@ static const rq_rpc_method methods[] = {
     {"GetLogEntries", &pb__log_request__descriptor, get_log_entries},
     {"ClearRegionBlockCache", &pb__clear_region_block_cache_request__descriptor,
      rq__clear_region_block_cache},
-    {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor, NULL},
+    {"ClearCompactionQueues", &pb__clear_compaction_queues_request__descriptor,
+     clear_compaction_queues},
     {"UpdateConfiguration", &pb__update_configuration_request__descriptor,
      rq__update_configuration},
     {"StopServer", &pb__stop_server_request__descriptor, NULL},

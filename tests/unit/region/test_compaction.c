@@ -177,12 +177,38 @@ static void a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes(
     rq_sim_free(sim);
 }
 
+static void queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_their_own(
+    void **state)
+{
+    (void)state;
+    static const family_def family = {"f", {"hbase.regionserver.thread.compaction.throttle", "1"}};
+    rq_sim *sim = new_sim();
+    fixture f;
+    fixture_open(&f, rq_sim_env(sim), &family, 1);
+    put_and_flush(&f, "a", 1);
+    put_and_flush(&f, "b", 1);
+    assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
+    rq_engine_clear_compactions(f.engine, true);
+    assert_int_equal(rq_region_compaction_state(f.region), 2);
+    rq_engine_clear_compactions(f.engine, false);
+    assert_int_equal(rq_region_compaction_state(f.region), 0);
+    rq_sim_run(sim);
+    assert_int_equal(files_of(&f), 2);
+    assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
+    rq_sim_run(sim); /* through the small pool into the large one */
+    assert_int_equal(files_of(&f), 1);
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fifo_drops_files_when_their_last_cell_has_expired),
         cmocka_unit_test(any_policy_drops_expired_files_but_the_newest),
         cmocka_unit_test(date_tiered_keeps_times_together),
+        cmocka_unit_test(
+            queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_their_own),
         cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
