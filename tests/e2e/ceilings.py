@@ -28,8 +28,9 @@ BUDGET = 64 * MB
 # the ceilings: one may always go on.
 CONSTANT = 120 * MB
 # What flushes and compactions add when cells have 10 MB: a block of each file they read or write, and
-# a block is then a cell. They go on in the background while the next parts run.
-LARGE_BLOCKS = 40 * MB
+# a block is then a cell; a small compaction and a large one may run at the same time. They go on in
+# the background while the next parts run.
+LARGE_BLOCKS = 60 * MB
 LARGE_REQUEST = 40 * MB  # … and when one request has 40 MB
 CONNECTIONS = 8
 BUSY = ("RegionTooBusyException", "CallQueueTooBigException", "CallDroppedException")
