@@ -86,16 +86,6 @@ static uint64_t max_seqid_of(const compaction *c)
     return max;
 }
 
-/* A cell of each input: no block is smaller. */
-static uint64_t held_bytes(const compaction *c)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < c->input_count; i++)
-        if (c->inputs[i].entry_count > 0)
-            bytes += c->inputs[i].size_bytes / c->inputs[i].entry_count;
-    return bytes;
-}
-
 static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
 {
     rq_region *r = c->store->region;
@@ -127,7 +117,7 @@ static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
         .pace = rq__pacing_look,
         .pace_context = &pacing,
     };
-    rq__pacing_begin(&pacing, r, held_bytes(c));
+    rq__pacing_begin(&pacing, r);
     rq_err rc = rq_store_rewrite(&w, c->files, &c->file_count, why);
     rq__pacing_end(&pacing);
     return rc;

@@ -6,8 +6,7 @@
 
 #define SECOND_NS ((uint64_t)1000 * 1000 * 1000)
 #define SLICE_NS (SECOND_NS / 20) /* of a sleep: a region that closes waits no longer */
-#define HELD_MAX ((uint64_t)4 << 20)
-#define LOOK_NS (SECOND_NS / 20) /* of writing at the limit, between two looks */
+#define LOOK_NS (SECOND_NS / 20)  /* of writing at the limit, between two looks */
 
 static uint64_t bytes_setting(const rq_config *c, rq_setting id)
 {
@@ -71,11 +70,9 @@ void rq__throughput_tune(rq_engine *e)
 /* --- one compaction ----------------------------------------------------------------------------
  */
 
-void rq__pacing_begin(rq__pacing *p, rq_region *r, uint64_t held_bytes)
+void rq__pacing_begin(rq__pacing *p, rq_region *r)
 {
-    *p = (rq__pacing){.region = r,
-                      .hurries = held_bytes > HELD_MAX,
-                      .since_ns = r->env.executor->now_ns(r->env.executor)};
+    *p = (rq__pacing){.region = r, .since_ns = r->env.executor->now_ns(r->env.executor)};
     atomic_fetch_add(&r->engine->throughput.active, 1);
     /* Pressure as it is now, not as it was a minute ago. */
     if (r->engine->throughput.is_limited) rq__throughput_tune(r->engine);
@@ -114,7 +111,7 @@ void rq__pacing_look(void *pacing, uint64_t bytes)
     const rq__throughput *t = &r->engine->throughput;
     uint64_t limit = atomic_load_explicit(&t->limit, memory_order_relaxed);
     unsigned sharing = atomic_load_explicit(&t->active, memory_order_relaxed);
-    if (p->hurries || limit == UINT64_MAX || bytes <= p->bytes) return;
+    if (limit == UINT64_MAX || bytes <= p->bytes) return;
     double mine = (double)limit / (sharing > 0 ? sharing : 1);
     uint64_t due = (uint64_t)((double)(bytes - p->bytes) / mine * (double)SECOND_NS);
     if (due < LOOK_NS) return;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast compactions may write. HBASE: PressureAwareCompactionThroughputController: between a
- * lower and a higher bound by how near the fullest store is to its blocking count, without a limit
- * above it; in off-peak hours a bound of their own. What runs at the same time shares it. Flushes
- * are not limited (NoLimitThroughputController, HBase's default for them).
+ * How fast compactions may write: as fast as they can, unless a limit is set
+ * (docs/compatibility.md). HBASE: PressureAwareCompactionThroughputController: between a lower and
+ * a higher bound by how near the fullest store is to its blocking count, without a limit above it;
+ * in off-peak hours a bound of their own. What runs at the same time shares it. Flushes are never
+ * limited.
  */
 #ifndef RQ_REGION_THROUGHPUT_H
 #define RQ_REGION_THROUGHPUT_H
@@ -23,7 +24,6 @@ typedef struct rq__throughput {
 /* One compaction's account. */
 typedef struct rq__pacing {
     rq_region *region;
-    bool hurries;
     uint64_t bytes, since_ns;
     uint64_t slept_ns;
 } rq__pacing;
@@ -31,10 +31,7 @@ typedef struct rq__pacing {
 void rq__throughput_init(rq__throughput *t, const struct rq_config *c);
 /* Looks at the stores' pressure. A lane or pool's thread. */
 void rq__throughput_tune(rq_engine *e);
-/* `held_bytes`: of the blocks that the compaction keeps while it runs. Where these are many (a
- * block has at least one cell, and cells may have 10 MB) it is not held back: it would keep them
- * longer, and files that gather meanwhile would make the next one keep more. */
-void rq__pacing_begin(rq__pacing *p, rq_region *r, uint64_t held_bytes);
+void rq__pacing_begin(rq__pacing *p, rq_region *r);
 /* rq_rewrite.pace: sleeps when what was written since the last look came too fast; not for long,
  * and no longer once the region stops. A pool's thread. */
 void rq__pacing_look(void *pacing, uint64_t bytes);

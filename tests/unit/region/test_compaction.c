@@ -140,7 +140,9 @@ static void a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes(
 {
     (void)state;
     static const family_def family = {"f", {NULL}};
-    static const char *const settings[] = {"hbase.hstore.compaction.throughput.lower.bound=20000",
+    static const char *const settings[] = {"hbase.regionserver.throughput.controller="
+                                           "PressureAwareCompactionThroughputController",
+                                           "hbase.hstore.compaction.throughput.lower.bound=20000",
                                            "hbase.hstore.compaction.throughput.higher.bound=20000",
                                            NULL};
     static char value[4001];
