@@ -287,7 +287,7 @@ static size_t fence_at(const rq_segment *s, const rq_fences *f, const probe *key
 {
     size_t from = rq_fences_before(f, key->rank);
     if (from == rq_fences_count(f) || rq_fences_rank(f, from) != key->rank) return from;
-    size_t to = rq_fences_before(f, key->rank + 1);
+    size_t to = key->rank == RANK_MAX ? rq_fences_count(f) : rq_fences_before(f, key->rank + 1);
     while (from < to) {
         size_t mid = from + (to - from) / 2;
         if (node_compare(s, rq_fences_node(f, mid), key) < 0)

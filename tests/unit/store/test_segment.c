@@ -338,6 +338,45 @@ static void many_cells_are_found_from_fences(void **state)
     }
 }
 
+/* Ranks are made of what the first thousand rows have in common; all rows behind that have the
+ * highest rank, and fences there are told apart by their bytes alone. */
+static void a_replaced_fence_is_not_begun_at_whatever_its_rank(void **state)
+{
+    (void)state;
+    rq_segment *s;
+    rq_random random;
+    char row[40];
+    rq_random_seed(&random, 1);
+    assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s), RQ_OK);
+    for (unsigned n = 0; n < 1100 + MANY; n++) {
+        rq_cell c = many_cell(row, 1, 2 * (unsigned)rq_random_below(&random, 125000));
+        if (n >= 1100) row[0] = 'z';
+        assert_int_equal(rq_segment_add(s, &c), RQ_OK);
+    }
+    for (unsigned n = 0; n < 1000; n++) { /* replaced, then one put right behind */
+        rq_segment_cursor at;
+        rq_cell old;
+        char copy[40];
+        rq_cell key = many_cell(row, 1, (unsigned)rq_random_below(&random, 250000));
+        row[0] = 'z';
+        rq_segment_seek(&at, s, &key);
+        if (!rq_segment_cursor_valid(&at)) continue;
+        rq_segment_cursor_cell(&at, &old);
+        memcpy(copy, old.row, old.row_len);
+        old.row = (const uint8_t *)copy;
+        assert_int_equal(rq_segment_add(s, &old), RQ_OK);
+        copy[old.row_len] = 'x';
+        rq_cell behind = old;
+        behind.row_len++;
+        assert_int_equal(rq_segment_add(s, &behind), RQ_OK);
+        rq_segment_seek(&at, s, &behind);
+        assert_true(rq_segment_cursor_valid(&at));
+        rq_segment_cursor_cell(&at, &old);
+        assert_true(rq_cell_same_row(&old, &behind));
+    }
+    rq_segment_unref(s);
+}
+
 /* --- readers while it grows ------------------------------------------------------------------- */
 
 #define GROWN 40000
@@ -417,6 +456,7 @@ int main(void)
         cmocka_unit_test(an_empty_segment_is_small_and_says_so),
         cmocka_unit_test(rolled_back_memory_is_used_again),
         cmocka_unit_test(many_cells_are_found_from_fences),
+        cmocka_unit_test(a_replaced_fence_is_not_begun_at_whatever_its_rank),
         cmocka_unit_test(readers_see_whole_cells_in_order_while_the_writer_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
