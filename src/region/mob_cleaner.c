@@ -199,14 +199,41 @@ static rq_err read_folder(cleaning *c, const rq_table_schema *t, const rq_family
     return RQ_OK;
 }
 
+/* What a closed region's manifest names and its folder has not may be on its way to the archive: a
+ * split's parent goes file by file, and those made of it may be younger than the list of regions
+ * that is being gone through. What is in neither was somebody else's doing. */
+static rq_err read_archived(cleaning *c, const rq__manifest_family *f, const char *dir, rq_arena *a,
+                            rq_error *why)
+{
+    rq_vfs *vfs = c->engine->env.vfs;
+    const char *archive = rq_arena_printf(a, "archive/%s", dir);
+    if (archive == NULL) return no_memory(why);
+    for (size_t i = 0; i < f->file_count; i++) {
+        rq_stat st;
+        rq_error own = {0};
+        const char *name = rq_arena_cstr(a, f->files[i]);
+        const char *path = name == NULL ? NULL : rq_arena_printf(a, "%s/%s", dir, name);
+        if (path == NULL) return no_memory(why);
+        rq_err rc = rq_vfs_stat(vfs, path, &st, &own);
+        if (rc == RQ_OK) continue; /* it was read with the folder */
+        if (rc == RQ_E_NOT_FOUND)
+            rc = rq_mob_refs_of_store_file(vfs, archive, name, &c->refs, &own);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
+    }
+    return RQ_OK;
+}
+
 /* While the region is in use its manifest alone counts. */
 static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_schema *t,
                           const rq_family_schema *schema, const char *dir, rq_arena *a,
                           rq_error *why)
 {
     rq_vfs *vfs = c->engine->env.vfs;
-    if (!m->in_use) return read_folder(c, t, schema, dir, a, why);
     const rq__manifest_family *f = rq__manifest_family_of(m, schema->name);
+    if (!m->in_use) {
+        RQ_TRY(read_folder(c, t, schema, dir, a, why));
+        return f == NULL ? RQ_OK : read_archived(c, f, dir, a, why);
+    }
     for (size_t i = 0; f != NULL && i < f->file_count; i++) {
         const char *name = rq_arena_cstr(a, f->files[i]);
         if (name == NULL) return no_memory(why);
@@ -227,6 +254,18 @@ static rq_err read_manifest(cleaning *c, const char *region, rq_arena *a, rq__ma
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
+/* Without a folder it has gone since the regions were listed, and those it was made into may be in
+ * no list. HBASE: MobFileCleanupUtil, "was deleted during MOB file cleaner chore". */
+static rq_err check_there(cleaning *c, const char *dir, rq_error *why)
+{
+    rq_stat st;
+    rq_error own = {0};
+    rq_err rc = dir == NULL ? no_memory(&own) : rq_vfs_stat(c->engine->env.vfs, dir, &st, &own);
+    if (rc == RQ_E_NOT_FOUND)
+        return rq_fail(why, RQ_E_STATE, "region %s went while MOB files were looked for", dir);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
 /* *ret_changed: the region did meanwhile, what was read is not all. */
 static rq_err read_region(cleaning *c, const rq_table_schema *t, const char *table_dir,
                           const char *region, bool *ret_changed, rq_error *why)
@@ -245,6 +284,8 @@ static rq_err read_region(cleaning *c, const rq_table_schema *t, const char *tab
         rc = dir == NULL ? no_memory(&own) : read_family(c, &m, t, &t->families[i], dir, &a, &own);
     }
     rq_err again = read_manifest(c, region, &a, &then, &after, why);
+    if (again == RQ_OK && after == 0)
+        again = check_there(c, rq_arena_printf(&a, "%s/%s", table_dir, region), why);
     rq_arena_clear(&a);
     *ret_changed = again == RQ_OK && before != after;
     if (again != RQ_OK || *ret_changed) return again;

@@ -11,7 +11,8 @@
  * In this order no file is missed that a store file refers to: one that was not being written in 2
  * was referred to by then, or never will be, and references only move: from a store file to the one
  * a compaction makes of it, from a region to those a split or merge makes of it. A region's files
- * are read as of one generation of its manifest.
+ * are read as of one generation of its manifest; one that is cleared away meanwhile is read where
+ * its files went, or, when nothing is left of it, makes the round fail: begin it anew.
  */
 #ifndef RQ_REGION_MOB_CLEANER_H
 #define RQ_REGION_MOB_CLEANER_H

@@ -164,6 +164,101 @@ static void values_survive_splits_and_merges_and_their_parents(void **state)
     end(&w);
 }
 
+/* --- a region goes while the cleaner reads ---------------------------------------------------- */
+
+/* Runs `meanwhile` once, behind the first listing of `dir`. */
+static struct {
+    rq_err (*list)(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
+                   size_t *ret_count, rq_error *why);
+    const char *dir;
+    world *w;
+    void (*meanwhile)(world *w);
+} hook;
+
+static rq_err hooked_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
+                          size_t *ret_count, rq_error *why)
+{
+    rq_err rc = hook.list(v, dir, arena, ret, ret_count, why);
+    void (*meanwhile)(world * w) = hook.meanwhile;
+    if (meanwhile == NULL || strcmp(dir, hook.dir) != 0) return rc;
+    hook.meanwhile = NULL;
+    meanwhile(hook.w);
+    return rc;
+}
+
+static void hook_list(world *w, const char *dir, void (*meanwhile)(world *w))
+{
+    hook.list = w->env->vfs->list;
+    hook.dir = dir;
+    hook.w = w;
+    hook.meanwhile = meanwhile;
+    w->env->vfs->list = hooked_list;
+}
+
+static void split_and_clear(world *w)
+{
+    assert_int_equal(world_split(w, "t", "a", "m"), RQ_OK);
+    rq_sim_run(w->sim); /* the compactions that opening asks for keep references */
+    assert_int_equal(world_clean(w, "t"), RQ_OK);
+}
+
+static rq_err failing_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    (void)v;
+    (void)to;
+    return rq_fail(why, RQ_E_IO, "%s: told to fail", from);
+}
+
+static rq_err (*plain_link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
+
+static rq_err link_once(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    v->link = failing_link;
+    return plain_link(v, from, to, why);
+}
+
+/* The janitor's round ends when one of the parent's two files is in the archive. */
+static void split_and_clear_half(world *w)
+{
+    assert_int_equal(world_split(w, "t", "a", "m"), RQ_OK);
+    rq_sim_run(w->sim); /* the compactions that opening asks for keep references */
+    plain_link = w->env->vfs->link;
+    w->env->vfs->link = link_once;
+    assert_int_not_equal(world_clean(w, "t"), RQ_OK);
+    w->env->vfs->link = plain_link;
+}
+
+static void values_survive_a_split_whose_parent_goes(void (*meanwhile)(world *w))
+{
+    world w;
+    begin(&w);
+    assert_int_equal(world_create(&w, "t", MOB, NULL), RQ_OK);
+    put_rows(&w, "t", "az");
+    flush(&w, "t");
+    put_rows(&w, "t", "by");
+    flush(&w, "t");
+    hook_list(&w, "data/default/t", meanwhile);
+    size_t archived;
+    rq_error why = {0};
+    if (rq_catalog_clean_mob(w.catalog, &archived, &why) != RQ_OK) fail_msg("%s", why.message);
+    assert_null(hook.meanwhile);
+    throw_archive_away(&w);
+    expect_rows(&w, "t", "a b y z ");
+    end(&w);
+}
+
+static void values_survive_a_parent_that_goes_while_the_cleaner_reads(void **state)
+{
+    (void)state;
+    values_survive_a_split_whose_parent_goes(split_and_clear);
+}
+
+static void values_survive_a_parent_that_is_half_gone(void **state)
+{
+    (void)state;
+    values_survive_a_split_whose_parent_goes(split_and_clear_half);
+}
+
 static void nothing_goes_while_a_store_file_does_not_say_what_it_refers_to(void **state)
 {
     (void)state;
@@ -218,6 +313,8 @@ int main(void)
         cmocka_unit_test(a_truncated_table_begins_with_no_files),
         cmocka_unit_test(a_removed_family_s_files_are_archived_and_no_others),
         cmocka_unit_test(values_survive_splits_and_merges_and_their_parents),
+        cmocka_unit_test(values_survive_a_parent_that_goes_while_the_cleaner_reads),
+        cmocka_unit_test(values_survive_a_parent_that_is_half_gone),
         cmocka_unit_test(nothing_goes_while_a_store_file_does_not_say_what_it_refers_to),
         cmocka_unit_test(the_chores_run_by_themselves),
     };
