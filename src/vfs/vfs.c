@@ -176,21 +176,23 @@ rq_err rq_vfs_remove(rq_vfs *v, const char *path, rq_error *why)
     return v->remove(v, path, why);
 }
 
-static rq_err remove_below(rq_vfs *v, const char *path, unsigned depth, rq_error *why)
+/* What can be removed as it is, is: a file, an empty folder, and a symbolic link, whose end is
+ * somebody else's. Only a folder that is not empty is gone into, and `remove` tells which are. */
+static rq_err remove_tree(rq_vfs *v, const char *path, unsigned depth, rq_error *why)
 {
+    rq_error detail = {0};
+    rq_err rc = v->remove(v, path, &detail);
+    if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_E_EXISTS) return rq_fail(why, rc, "%s", detail.message);
     if (depth > RQ_PATH_MAX / 2) return rq_fail(why, RQ_E_INVALID, "%s: too deep", path);
     rq_arena arena = {0};
     rq_dir_entry *entries;
-    size_t count;
-    rq_err rc = rq_vfs_list(v, path, &arena, &entries, &count, why);
+    size_t count = 0;
+    rc = rq_vfs_list(v, path, &arena, &entries, &count, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         char *sub = rq_arena_printf(&arena, "%s/%s", path, entries[i].name);
-        if (sub == NULL)
-            rc = rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path);
-        else if (entries[i].is_dir)
-            rc = remove_below(v, sub, depth + 1, why);
-        else
-            rc = rq_vfs_remove(v, sub, why);
+        rc = sub == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", path)
+                         : remove_tree(v, sub, depth + 1, why);
     }
     rq_arena_clear(&arena);
     return rc != RQ_OK ? rc : rq_vfs_remove(v, path, why);
@@ -199,12 +201,7 @@ static rq_err remove_below(rq_vfs *v, const char *path, unsigned depth, rq_error
 rq_err rq_vfs_remove_tree(rq_vfs *v, const char *path, rq_error *why)
 {
     RQ_TRY(path_check(path, false, why));
-    rq_stat st;
-    rq_error detail = {0};
-    rq_err rc = v->stat(v, path, &st, &detail);
-    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
-    if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
-    return st.is_dir ? remove_below(v, path, 0, why) : v->remove(v, path, why);
+    return remove_tree(v, path, 0, why);
 }
 
 rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_error *why)

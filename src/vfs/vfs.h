@@ -96,7 +96,7 @@ RQ_NODISCARD rq_err rq_vfs_mkdir(rq_vfs *v, const char *path, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why);
 /* A file or an empty folder. */
 RQ_NODISCARD rq_err rq_vfs_remove(rq_vfs *v, const char *path, rq_error *why);
-/* A folder with all it holds; absent is fine. */
+/* A folder with all it holds; absent is fine. A symbolic link goes, what it leads to stays. */
 RQ_NODISCARD rq_err rq_vfs_remove_tree(rq_vfs *v, const char *path, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why);

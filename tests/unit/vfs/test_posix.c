@@ -143,6 +143,29 @@ static void folders_are_made_listed_and_removed(void **state)
     rq_arena_clear(&arena);
 }
 
+static void removing_a_tree_follows_no_link(void **state)
+{
+    rq_vfs *v = *state;
+    rq_stat st;
+    char at[128];
+    char to[128];
+    assert_int_equal(rq_vfs_mkdirs(v, "mine/below", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_mkdirs(v, "other", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "other/file", RQ_SLICE_LIT("x"), NULL), RQ_OK);
+    snprintf(to, sizeof to, "%s/other", root);
+    snprintf(at, sizeof at, "%s/mine/below/link", root);
+    assert_int_equal(symlink(to, at), 0);
+    snprintf(at, sizeof at, "%s/link", root);
+    assert_int_equal(symlink(to, at), 0);
+    snprintf(at, sizeof at, "%s/mine/nowhere", root);
+    assert_int_equal(symlink("/no/such/folder", at), 0);
+    assert_int_equal(rq_vfs_remove_tree(v, "mine", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_remove_tree(v, "link", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_stat(v, "mine", &st, NULL), RQ_E_NOT_FOUND);
+    assert_int_equal(rq_vfs_stat(v, "link", &st, NULL), RQ_E_NOT_FOUND);
+    assert_int_equal(rq_vfs_stat(v, "other/file", &st, NULL), RQ_OK);
+}
+
 static void a_lock_excludes_and_names_its_holder(void **state)
 {
     rq_vfs *v = *state;
@@ -168,6 +191,7 @@ int main(void)
         IN_ROOT(errors_name_the_path),
         IN_ROOT(no_path_leads_out_of_the_root),
         IN_ROOT(folders_are_made_listed_and_removed),
+        IN_ROOT(removing_a_tree_follows_no_link),
         IN_ROOT(a_lock_excludes_and_names_its_holder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
