@@ -376,8 +376,9 @@ void rq_engine_clear_compactions(rq_engine *e, bool large)
     for (rq_region *r = e->regions; r != NULL; r = r->next)
         for (size_t i = 0; i < r->store_count; i++) {
             rq__region_store *s = &r->stores[i];
-            if (atomic_load(&s->running) == 0 && atomic_load(&s->is_large) == large)
-                atomic_store(&s->wanted, 0);
+            if (atomic_load(&s->running) != 0 || atomic_load(&s->is_large) != large) continue;
+            atomic_store(&s->wanted, 0);
+            atomic_store(&s->asked, false);
         }
     pthread_mutex_unlock(&e->lock);
 }

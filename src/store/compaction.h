@@ -106,11 +106,11 @@ typedef struct rq_mob_output {
 void rq_mob_output_end(rq_mob_output *o, const rq_store *s, bool remove);
 
 typedef struct rq_rewrite {
-    rq_rewrite_options scan;   /* `store` and inputs, see store_scanner.h */
+    rq_rewrite_options scan;   /* `store` and inputs, see store_scanner.h; its `look` is our own */
     uint64_t max_seqid;        /* MAX_SEQ_ID_KEY of the new files */
     const int64_t *boundaries; /* as above; NULL: one file */
     size_t boundary_count;
-    const _Atomic bool *stop;     /* looked at every few hundred cells; may be NULL */
+    const _Atomic bool *stop;     /* looked at every few hundred cells read; may be NULL */
     _Atomic uint64_t *cells_done; /* counts input that came out; may be NULL */
     /* MOB families: */
     rq_mob_output *mob_output; /* empty; the caller ends it. Not looked at for other families */

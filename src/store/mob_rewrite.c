@@ -89,6 +89,7 @@ static rq_err put_value(rq__mob_rewrite *m, const rq_cell *c, rq_error *why)
     if (rc == RQ_E_INVALID) return rq_hfile_writer_append(m->store_file, c, why);
     RQ_TRY(rc);
     RQ_TRY(rq_hfile_writer_append(m->mob_file, c, why));
+    m->value_bytes += c->value_len;
     RQ_TRY(rq_hfile_writer_append(m->store_file, &reference, why));
     if (m->mob_cells++ == 0) RQ_TRY(rq_mob_refs_add(&m->refs, m->table, name));
     if (m->mob->optimized && !m->what->scan.is_flush &&

@@ -28,6 +28,7 @@ typedef struct rq__mob_rewrite {
     rq_hfile_writer *store_file;
     rq_hfile_writer *mob_file; /* NULL: none was begun */
     uint64_t mob_cells;
+    uint64_t value_bytes; /* written to MOB files so far */
     char name[RQ_MOB_FILE_NAME_LEN + 1];
     rq_mob_refs refs;
     rq_mob_read read;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CELLS_BETWEEN_LOOKS 256
+#define MOB_BYTES_BETWEEN_LOOKS (1u << 20)
 
 static bool any_tags(const rq_rewrite_options *o)
 {
@@ -131,7 +131,7 @@ static rq_err append(outputs *o, const rq_cell *cell, rq_error *why)
 
 static uint64_t bytes_of(const outputs *o)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = o->mob.value_bytes;
     for (size_t i = 0; i < o->count; i++)
         if (o->list[i].writer != NULL) bytes += rq_hfile_writer_bytes(o->list[i].writer);
     return bytes;
@@ -152,11 +152,22 @@ static rq_err finish(outputs *o, rq_error *why)
 /* --- copying ------------------------------------------------------------------------------------
  */
 
-static rq_err look_around(const rq_rewrite *w, const outputs *o, rq_error *why)
+typedef struct copying {
+    const rq_rewrite *rewrite;
+    outputs *outputs;
+    uint64_t written, told; /* cells */
+    uint64_t looked_at;     /* MOB bytes at the last look; the scanner sees references alone */
+} copying;
+
+static rq_err look_around(void *context, rq_error *why)
 {
+    copying *c = context;
+    const rq_rewrite *w = c->rewrite;
     if (w->cells_done != NULL)
-        atomic_fetch_add_explicit(w->cells_done, CELLS_BETWEEN_LOOKS, memory_order_relaxed);
-    if (w->pace != NULL) w->pace(w->pace_context, bytes_of(o));
+        atomic_fetch_add_explicit(w->cells_done, c->written - c->told, memory_order_relaxed);
+    c->told = c->written;
+    c->looked_at = c->outputs->mob.value_bytes;
+    if (w->pace != NULL) w->pace(w->pace_context, bytes_of(c->outputs));
     if (w->stop != NULL && atomic_load_explicit(w->stop, memory_order_relaxed))
         return rq_fail(why, RQ_E_CANCELLED, "the store is closing");
     return RQ_OK;
@@ -164,13 +175,18 @@ static rq_err look_around(const rq_rewrite *w, const outputs *o, rq_error *why)
 
 static rq_err copy_cells(const rq_rewrite *w, outputs *o, rq_error *why)
 {
+    copying c = {.rewrite = w, .outputs = o};
+    rq_rewrite_options scan = w->scan;
+    scan.look = look_around;
+    scan.look_context = &c;
     rq_rewrite_scanner *in = NULL;
-    rq_err rc = rq_rewrite_scanner_open(&w->scan, &in, why);
-    for (unsigned n = 1; rc == RQ_OK; n++) {
+    rq_err rc = rq_rewrite_scanner_open(&scan, &in, why);
+    for (; rc == RQ_OK; c.written++) {
         rq_cell cell;
         rc = rq_rewrite_scanner_next(in, &cell, why);
         if (rc == RQ_OK) rc = append(o, &cell, why);
-        if (rc == RQ_OK && n % CELLS_BETWEEN_LOOKS == 0) rc = look_around(w, o, why);
+        if (rc == RQ_OK && o->mob.value_bytes - c.looked_at >= MOB_BYTES_BETWEEN_LOOKS)
+            rc = look_around(&c, why);
     }
     rq_rewrite_scanner_close(in);
     return rc == RQ_E_END ? RQ_OK : rc;

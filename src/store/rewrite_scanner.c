@@ -22,6 +22,8 @@
 #include "store/query_matcher.h"
 
 #define SKIP_STEPS 8
+#define CELLS_BETWEEN_LOOKS 256
+#define BYTES_BETWEEN_LOOKS (1u << 20)
 
 struct rq_rewrite_scanner {
     rq_arena arena;
@@ -44,6 +46,9 @@ struct rq_rewrite_scanner {
     bool skipping;
     uint32_t skip_left;
     rq__kept_bytes skip_column;
+    rq_err (*look)(void *context, rq_error *why);
+    void *look_context;
+    uint32_t cells_unlooked, bytes_unlooked;
 };
 
 /* HBASE: Compactor.getFileDetails. */
@@ -84,6 +89,8 @@ rq_err rq_rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner *
     s->max_seqid_inclusive = o->is_flush ? o->max_seqid_inclusive : UINT64_MAX;
     s->now_ms = o->now_ms;
     s->purge_ms = o->time_to_purge_deletes_ms;
+    s->look = o->look;
+    s->look_context = o->look_context;
     s->deletes.arena = &s->arena;
     s->columns = (rq__column_tracker){
         .arena = &s->arena,
@@ -240,11 +247,22 @@ static rq_err enter_row(rq_rewrite_scanner *s, const rq_cell *cell)
     return rq__kept_bytes_set(&s->row, &s->arena, cell->row, cell->row_len);
 }
 
+static rq_err look_now_and_then(rq_rewrite_scanner *s, const rq_cell *cell, rq_error *why)
+{
+    s->bytes_unlooked +=
+        cell->value_len < BYTES_BETWEEN_LOOKS ? cell->value_len : BYTES_BETWEEN_LOOKS;
+    if (++s->cells_unlooked < CELLS_BETWEEN_LOOKS && s->bytes_unlooked < BYTES_BETWEEN_LOOKS)
+        return RQ_OK;
+    s->cells_unlooked = s->bytes_unlooked = 0;
+    return s->look == NULL ? RQ_OK : s->look(s->look_context, why);
+}
+
 rq_err rq_rewrite_scanner_next(rq_rewrite_scanner *s, rq_cell *ret, rq_error *why)
 {
     for (;;) {
         const rq_cell *cell = NULL;
         RQ_TRY(top(s, &cell, why));
+        RQ_TRY(look_now_and_then(s, cell, why));
         RQ_ASSERT(cell->seqid <= s->max_seqid_inclusive);
         RQ_TRY(enter_row(s, cell));
         rq__match m;

@@ -81,6 +81,10 @@ typedef struct rq_rewrite_options {
     int64_t now_ms;
     int64_t keep_seqid_period_ms;     /* HBASE: hbase.hstore.compaction.keep.seqId.period */
     int64_t time_to_purge_deletes_ms; /* HBASE: hbase.hstore.time.to.purge.deletes */
+    /* Called every few hundred cells, or every megabyte, of what is read: most of it may be
+     * dropped. An error ends the reading and is returned. May be NULL. */
+    rq_err (*look)(void *context, rq_error *why);
+    void *look_context;
 } rq_rewrite_options;
 
 /* May block on files (pool). Cells come out in order with seqid zeroed where HBase zeroes it. */

@@ -608,6 +608,49 @@ static void columns_far_apart_are_sought_not_walked_to(void **state)
     drop(f);
 }
 
+static rq_err count_looks(void *context, rq_error *why)
+{
+    unsigned *left = context;
+    if (*left == 0) return rq_fail(why, RQ_E_CANCELLED, "enough");
+    --*left;
+    return RQ_OK;
+}
+
+static void a_rewrite_that_drops_everything_is_looked_after_too(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    for (int i = 0; i < 1000; i++) {
+        char row[8];
+        snprintf(row, sizeof row, "r%03d", i);
+        put(f, row, "q", 1, "v");
+        del(f, row, "q", 1, RQ_TYPE_DELETE_COLUMN);
+    }
+    flush(f);
+    const rq_store_version *v = &f->world.stores[0].version;
+    unsigned looks = 1;
+    rq_rewrite_options o = {.store = &f->world.stores[0],
+                            .files = v->files,
+                            .file_count = v->file_count,
+                            .major = true,
+                            .smallest_read_point = f->seqid,
+                            .now_ms = f->world.now_ms,
+                            .look = count_looks,
+                            .look_context = &looks};
+    rq_rewrite_scanner *s;
+    rq_cell cell;
+    assert_int_equal(rq_rewrite_scanner_open(&o, &s, NULL), RQ_OK);
+    assert_int_equal(rq_rewrite_scanner_next(s, &cell, NULL), RQ_E_CANCELLED);
+    rq_rewrite_scanner_close(s);
+    looks = 100;
+    assert_int_equal(rq_rewrite_scanner_open(&o, &s, NULL), RQ_OK);
+    assert_int_equal(rq_rewrite_scanner_next(s, &cell, NULL), RQ_E_END);
+    rq_rewrite_scanner_close(s);
+    assert_in_range(looks, 90, 98);
+    drop(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,6 +673,7 @@ int main(void)
         cmocka_unit_test(blooms_and_ranges_keep_reads_off_files),
         cmocka_unit_test(blocks_enter_the_cache_if_family_and_scan_let_them),
         cmocka_unit_test(columns_far_apart_are_sought_not_walked_to),
+        cmocka_unit_test(a_rewrite_that_drops_everything_is_looked_after_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
