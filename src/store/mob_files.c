@@ -445,6 +445,13 @@ static bool may_have_tags(const rq_hfile_reader *reader)
            !(longest.len == 4 && rq_get_be32(longest.ptr) == 0);
 }
 
+/* Values, made by a job for bulk load. HBASE: MobFileCleanupUtil, HStoreFile.BULKLOAD_TASK_KEY. */
+static bool is_of_a_job(const rq_hfile_reader *reader)
+{
+    rq_slice task;
+    return rq_hfile_reader_file_info(reader, RQ_SLICE_LIT("BULKLOAD_SOURCE_TASK"), &task);
+}
+
 rq_err rq_mob_refs_of_store_file(rq_vfs *vfs, const char *dir, const char *name, rq_mob_refs *refs,
                                  rq_error *why)
 {
@@ -454,7 +461,7 @@ rq_err rq_mob_refs_of_store_file(rq_vfs *vfs, const char *dir, const char *name,
     rq_err rc = RQ_OK;
     if (rq_hfile_reader_file_info(reader, RQ_SLICE_LIT(RQ_MOB_INFO_REFS), &value))
         rc = rq_mob_refs_add_encoded(refs, value, why);
-    else if (may_have_tags(reader)) /* without tags there is no reference */
+    else if (may_have_tags(reader) && !is_of_a_job(reader)) /* no reference is without tags */
         rc = rq_fail(why, RQ_E_STATE, "%s/%s does not say which MOB files it refers to", dir, name);
     rq_hfile_reader_unref(reader);
     return rc;

@@ -8,6 +8,8 @@
  */
 #include "fixture.h"
 
+#include "hfile/writer.h"
+#include "region/bulk_load.h"
 #include "region/mob_cleaner.h"
 #include "store/mob_files.h"
 #include "vfs/sim.h"
@@ -446,6 +448,57 @@ static void the_cleaner_leaves_what_is_young_or_referred_to(void **state)
     end(&w);
 }
 
+/* As HFileOutputFormat2 writes it, with a tag that is no reference's. */
+static void write_loaded(world *w, const char *path)
+{
+    static const uint8_t tag[] = {0, 2, 0x42, 'x'};
+    rq_hfile_options o = rq_hfile_options_default();
+    rq_hfile_writer *out;
+    o.include_mvcc = false;
+    o.include_tags = true;
+    rq_cell c = cell_of("m", "y", 5, RQ_TYPE_PUT, LARGE);
+    c.row = (const uint8_t *)"r";
+    c.row_len = 1;
+    c.tags = tag;
+    c.tags_len = sizeof tag;
+    assert_ok(rq_hfile_writer_open(w->f.env->vfs, path, &o, &out, NULL));
+    assert_ok(rq_hfile_writer_append(out, &c, NULL));
+    assert_ok(rq_hfile_writer_append_file_info(out, RQ_SLICE_LIT("BULKLOAD_SOURCE_TASK"),
+                                               RQ_SLICE_LIT("attempt_1"), NULL));
+    assert_ok(rq_hfile_writer_finish(out, NULL, NULL));
+    rq_hfile_writer_close(out);
+}
+
+/* HBASE: DefaultMobStoreCompactor, MobFileCleanupUtil. */
+static void a_loaded_value_stays_in_its_file_until_a_compaction(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, 7, NULL);
+    assert_ok(put(&w.f, "q", "m", "y", 1, LARGE));
+    flush(&w);
+    compact(&w); /* what was written first is nobody's now */
+    write_loaded(&w, "loaded");
+    rq_bulk_file file = {RQ_SLICE_LIT("m"), "loaded", "loaded"};
+    rq_bulk_load what = {
+        .source = w.f.env->vfs, .files = &file, .file_count = 1, .assign_seqid = true};
+    bool loaded = false;
+    assert_ok(rq_region_bulk_load(w.f.region, &what, &loaded, NULL));
+    assert_true(loaded);
+    const char *both = "q:y/1/4/0=" LARGE "\nr:y/5/4/4=" LARGE "\n";
+    assert_string_equal(read_m(&w, (rq_scan){0}), both);
+    assert_string_equal(read_m(&w, (rq_scan){.mob_refs_only = true}), "q:y/1/4/0=" LARGE "\n");
+    /* It refers to nothing, though it does not say so. */
+    assert_int_equal(clean(&w, 0), 1);
+    assert_int_equal(count_files(&w, mob_dir(&w)), 1);
+    compact(&w);
+    assert_string_equal(read_m(&w, (rq_scan){.mob_refs_only = true}), both);
+    assert_int_equal(clean(&w, 0), 1);
+    throw_archive_away(&w);
+    assert_string_equal(read_m(&w, (rq_scan){0}), both);
+    end(&w);
+}
+
 static rq_err read_once(world *w, bool empty_on_miss, rq_buf *text, rq_error *why)
 {
     reader r;
@@ -533,6 +586,7 @@ int main(void)
         cmocka_unit_test(larger_values_leave_the_store_file),
         cmocka_unit_test(a_compaction_on_request_moves_values_across_the_threshold),
         cmocka_unit_test(the_cleaner_leaves_what_is_young_or_referred_to),
+        cmocka_unit_test(a_loaded_value_stays_in_its_file_until_a_compaction),
         cmocka_unit_test(a_file_that_is_gone_is_named_or_passed_over),
         cmocka_unit_test(the_optimized_compaction_leaves_large_files),
     };
