@@ -319,6 +319,15 @@ static bool info_be64(const rq_hfile_reader *r, rq_slice key, uint64_t *ret)
     return true;
 }
 
+/* Java's numbers have a sign: one below zero is no number, and below all others. */
+static bool info_number(const rq_hfile_reader *r, rq_slice key, uint64_t *ret)
+{
+    uint64_t v;
+    if (!info_be64(r, key, &v) || v > INT64_MAX) return false;
+    *ret = v;
+    return true;
+}
+
 static bool info_be32(const rq_hfile_reader *r, rq_slice key, uint32_t *ret)
 {
     rq_slice v;
@@ -384,12 +393,12 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
     };
     const char *bad = NULL;
     info->has_mvcc = info_be32(r, RQ__INFO_KEY_VALUE_VERSION, &version) && version == 1;
-    if (info->has_mvcc) (void)info_be64(r, RQ__INFO_MAX_MEMSTORE_TS, &info->max_memstore_ts);
+    if (info->has_mvcc) (void)info_number(r, RQ__INFO_MAX_MEMSTORE_TS, &info->max_memstore_ts);
     info->has_tags = rq__file_info_get(&r->file_info, RQ__INFO_MAX_TAGS_LEN, &v);
     info->major = info_bool(r, RQ__INFO_MAJOR_COMPACTION);
     info->exclude_from_minor = info_bool(r, RQ__INFO_EXCLUDE_FROM_MINOR);
     info->bulk_loaded = rq__file_info_get(&r->file_info, RQ__INFO_BULKLOAD_TIME, &v);
-    info->has_max_seqid = info_be64(r, RQ__INFO_MAX_SEQ_ID, &info->max_seqid);
+    info->has_max_seqid = info_number(r, RQ__INFO_MAX_SEQ_ID, &info->max_seqid);
     if (info_be64(r, RQ__INFO_EARLIEST_PUT_TS, &n)) info->earliest_put_ts = (int64_t)n;
     if (info_be64(r, RQ__INFO_CREATE_TIME_TS, &n)) info->create_time_ms = (int64_t)n;
     r->counts_delete_families =

@@ -108,6 +108,12 @@ static bool in_region(const rq_region_info *info, const rq_cell *first, const rq
     return info->end_key.len == 0 || rq_slice_compare(rq_cell_row(last), info->end_key) < 0;
 }
 
+/* The region's numbers go on above all that its files hold, and must not come to an end there. */
+static bool leaves_numbers(const rq_hfile_info *info)
+{
+    return info->max_memstore_ts < RQ__SEQID_LIMIT && info->max_seqid < RQ__SEQID_LIMIT;
+}
+
 static rq_err check_open(const loading *l, const part *p, rq_hfile_reader *reader, bool *ret_fits,
                          rq_error *why)
 {
@@ -119,6 +125,9 @@ static rq_err check_open(const loading *l, const part *p, rq_hfile_reader *reade
     if (info->order != rq_store_order(p->store->store))
         return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its cells are ordered in another way than %s",
                        p->source->name, "those of the table");
+    if (!leaves_numbers(info))
+        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its sequence ids are too high",
+                       p->source->name);
     RQ_TRY(rq_cell_parse_key(info->first_key, &first, why));
     RQ_TRY(rq_cell_parse_key(info->last_key, &last, why));
     if (!rq_slice_eq(rq_cell_family(&first), rq_cell_family(&last)))
@@ -381,11 +390,13 @@ static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
         take_back(l);
         return rc;
     }
-    remove_sources(l);
     for (size_t i = 0; i < l->target_count && r->engine->bulk_compact; i++)
         rq__store_request_compaction(l->targets[i].store, 1);
-    /* A log that fails now takes the region with it; the files are loaded all the same. */
-    return make_visible(l, why);
+    /* A log that fails now takes the region with it. The files are loaded, and the sources stay:
+     * the client hears of a failure and may come back with them. */
+    RQ_TRY(make_visible(l, why));
+    remove_sources(l);
+    return RQ_OK;
 }
 
 rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loaded, rq_error *why)

@@ -21,6 +21,7 @@
 #include "region/filelist.h"
 #include "store/reference.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -265,6 +266,9 @@ static rq_err find_first_number(rq_region *r, const rq__manifest *m, rq_error *w
             raise(&used, rq_hfile_reader_info(v->files[j].reader)->max_memstore_ts);
         }
     }
+    if (used >= RQ__SEQID_LIMIT)
+        return rq_fail(why, RQ_E_CORRUPT, "a sequence id of %" PRIu64 " leaves no room above it",
+                       used);
     r->staged_seqid = used;
     return RQ_OK;
 }

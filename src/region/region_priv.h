@@ -54,6 +54,9 @@ void rq__gate_destroy(rq__gate *g);
 void rq__gate_enter(rq__gate *g, rq_executor *ex);
 void rq__gate_leave(rq__gate *g, rq_executor *ex);
 
+/* Numbers of files from elsewhere are below it; from there on there is room for every write. */
+#define RQ__SEQID_LIMIT (UINT64_C(1) << 62)
+
 /* --- the region ------------------------------------------------------------------------------- */
 typedef enum rq__region_state {
     RQ__REGION_OPEN,

@@ -224,7 +224,10 @@ rq_err rq_store_begin_flush(rq_store *s)
 /* "…_SeqId_<n>_": the number HBase gave a bulk-loaded file. HBASE: HStoreFile.open. */
 static bool seqid_of_name(const char *name, uint64_t *ret)
 {
-    const char *mark = strstr(name, "_SeqId_");
+    const char *mark = NULL;
+    /* The last: one that was loaded twice has two. */
+    for (const char *p = name; (p = strstr(p, "_SeqId_")) != NULL; p++)
+        mark = p;
     if (mark == NULL) return false;
     char *end;
     *ret = strtoull(mark + strlen("_SeqId_"), &end, 10);
@@ -281,7 +284,7 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
     uint64_t loaded_as;
     if (seqid_of_name(name, &loaded_as)) {
         f.bulk_loaded = true;
-        if (loaded_as > f.max_seqid) f.max_seqid = loaded_as;
+        f.max_seqid = loaded_as; /* whatever it had elsewhere. HBASE: HStoreFile.open */
     }
     /* HBASE: HStoreFile.open: a file of a MOB compaction; its cells keep their numbers. */
     rq_slice keep;

@@ -107,6 +107,45 @@ static void what_does_not_belong_is_not_loaded(void **state)
     fixture_close(&f);
 }
 
+/* A number that leaves no room above it would end the region's own. */
+static void a_file_whose_numbers_leave_no_room_is_not_loaded(void **state)
+{
+    static const uint64_t none_left[] = {INT64_MAX - 1, UINT64_C(1) << 62};
+    fixture f;
+    bool loaded = true;
+    fixture_open(&f, env_of(state), NULL, 0);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(none_left); i++) {
+        const char *path = rq_arena_printf(&f.arena, "file%zu", i);
+        write_file(&f, path, "r", "a", 5, none_left[i], "loaded", i == 0 ? "x" : NULL);
+        for (int assign = 0; assign < 2; assign++)
+            assert_err(load(&f, "a", path, assign, &loaded), RQ_E_INVALID_HFILE);
+    }
+    assert_ok(put(&f, "r", "a", "q", 5, "after"));
+    assert_string_equal(get(&f, "r", "a", "q"), "after");
+    fixture_stop(&f, true);
+    fixture_start(&f);
+    assert_string_equal(get(&f, "r", "a", "q"), "after");
+    fixture_close(&f);
+}
+
+/* HBASE: HStoreFile.open: the name's number replaces what the file says it had elsewhere. */
+static void a_loaded_file_has_the_number_of_its_name(void **state)
+{
+    static const family_def one[] = {{"a", {NULL}}};
+    fixture f;
+    fixture_open(&f, env_of(state), one, 1);
+    assert_ok(put(&f, "r", "a", "q", 5, "after"));
+    fixture_stop(&f, true);
+    const char *path = rq_arena_printf(
+        &f.arena, "data/default/t/%s/a/0000000000000000000000000000000a_SeqId_1_", f.info.encoded);
+    write_file(&f, path, "r", "a", 5, 1000000, "loaded", "none");
+    fixture_start(&f);
+    assert_string_equal(get(&f, "r", "a", "q"), "after");
+    assert_ok(put(&f, "r", "a", "q", 5, "later"));
+    assert_string_equal(get(&f, "r", "a", "q"), "later");
+    fixture_close(&f);
+}
+
 /* What HBase compacted and had no time to archive would bring deleted cells back. */
 static void inputs_of_a_compaction_that_still_lie_there_are_passed_over(void **state)
 {
@@ -205,6 +244,8 @@ int main(void)
         T(a_load_stands_between_the_writes_around_it),
         T(a_load_without_a_number_of_its_own_can_be_overwritten),
         T(what_does_not_belong_is_not_loaded),
+        T(a_file_whose_numbers_leave_no_room_is_not_loaded),
+        T(a_loaded_file_has_the_number_of_its_name),
         T(inputs_of_a_compaction_that_still_lie_there_are_passed_over),
         T(a_clean_stop_writes_the_list_of_the_file_tracker),
         T(of_hbases_files_those_on_the_list_count),
