@@ -203,6 +203,45 @@ static void queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_t
     rq_sim_free(sim);
 }
 
+/* The archive's cleaner removes a folder that is empty, and somebody had just made it. */
+static rq_err (*plain_link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
+static unsigned archives_cleaned;
+
+static rq_err link_into_a_cleaned_archive(rq_vfs *v, const char *from, const char *to,
+                                          rq_error *why)
+{
+    if (archives_cleaned++ < 3) assert_ok(rq_vfs_remove_tree(v, "archive", NULL));
+    return plain_link(v, from, to, why);
+}
+
+static void inputs_reach_an_archive_that_is_being_cleaned(void **state)
+{
+    (void)state;
+    static const family_def family = {"f", {NULL}};
+    rq_sim *sim = new_sim();
+    fixture f;
+    fixture_open(&f, rq_sim_env(sim), &family, 1);
+    for (int i = 0; i < 2; i++)
+        put_and_flush(&f, "r", i);
+    rq_vfs *vfs = f.env->vfs;
+    plain_link = vfs->link;
+    archives_cleaned = 0;
+    vfs->link = link_into_a_cleaned_archive;
+    compact(&f, sim, true);
+    assert_true(archives_cleaned > 3);
+    vfs->link = plain_link;
+    rq_dir_entry *entries;
+    size_t count;
+    const char *dir = rq_arena_printf(&f.arena, "data/default/t/%s/f", f.info.encoded);
+    assert_ok(rq_vfs_list(vfs, dir, &f.arena, &entries, &count, NULL));
+    assert_int_equal(count, 1);
+    dir = rq_arena_printf(&f.arena, "archive/%s", dir);
+    assert_ok(rq_vfs_list(vfs, dir, &f.arena, &entries, &count, NULL));
+    assert_int_equal(count, 2);
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +251,7 @@ int main(void)
         cmocka_unit_test(
             queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_their_own),
         cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
+        cmocka_unit_test(inputs_reach_an_archive_that_is_being_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
