@@ -213,6 +213,17 @@ rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t
     return RQ_OK;
 }
 
+rq_region *rq__engine_find(rq_engine *e, const char *encoded)
+{
+    pthread_mutex_lock(&e->lock);
+    rq_region *r = e->regions;
+    while (r != NULL && strcmp(r->info.encoded, encoded) != 0)
+        r = r->next;
+    if (r != NULL) rq_region_ref(r);
+    pthread_mutex_unlock(&e->lock);
+    return r;
+}
+
 void rq__engine_poke_held(rq_engine *e)
 {
     if (atomic_load_explicit(&e->held_writes, memory_order_relaxed) == 0) return;

@@ -74,6 +74,8 @@ struct rq_engine {
 
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);
+/* A reference on the open region of that encoded name, or NULL. Any thread. */
+rq_region *rq__engine_find(rq_engine *e, const char *encoded);
 /* HBASE: OffPeakHours. Local time. */
 bool rq__engine_is_offpeak(const rq_engine *e);
 /* The region's files changed. A pool's thread. */

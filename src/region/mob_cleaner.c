@@ -242,15 +242,20 @@ static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_sch
     return RQ_OK;
 }
 
-static rq_err read_manifest(cleaning *c, const char *region, rq_arena *a, rq__manifest *m,
+/* Behind the commit gate: a manifest that is being written may yet fail to be durable, and reading
+ * it would say that it is (vfs/cas.c, rule 4). */
+static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__manifest *m,
                             uint64_t *generation, rq_error *why)
 {
     rq_error own = {0};
     *m = (rq__manifest){0};
     *generation = 0;
-    rq_err rc = strlen(region) > RQ_ENCODED_NAME_LEN
-                    ? RQ_E_NOT_FOUND
-                    : rq__manifest_read(c->engine->env.vfs, region, a, m, generation, &own);
+    if (strlen(encoded) > RQ_ENCODED_NAME_LEN) return RQ_OK;
+    rq_region *open = rq__engine_find(c->engine, encoded);
+    if (open != NULL) rq__gate_enter(&open->commit_gate, open->env.executor);
+    rq_err rc = rq__manifest_read(c->engine->env.vfs, encoded, a, m, generation, &own);
+    if (open != NULL) rq__gate_leave(&open->commit_gate, open->env.executor);
+    rq_region_unref(open);
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 

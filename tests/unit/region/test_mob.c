@@ -499,6 +499,76 @@ static void a_loaded_value_stays_in_its_file_until_a_compaction(void **state)
     end(&w);
 }
 
+/* --- the cleaner beside a region that writes its manifest ------------------------------------- */
+
+static struct {
+    world *w;
+    rq_err (*open)(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why);
+    rq_err (*sync)(rq_file *f, rq_error *why);
+    rq_file *slot; /* a manifest's, being written */
+    bool armed;
+    rq_task cleaner;
+    rq_err cleaned;
+} hook;
+
+static rq_err hooked_open(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why)
+{
+    rq_err rc = hook.open(v, path, flags, ret, why);
+    if (rc == RQ_OK && (flags & RQ_OPEN_CREATE) != 0 && strstr(path, "/regions/") != NULL)
+        hook.slot = *ret;
+    return rc;
+}
+
+static void run_cleaner(rq_task *task)
+{
+    (void)task;
+    size_t archived;
+    rq_mob_cleaning what = {.tables = &hook.w->f.schema,
+                            .table_count = 1,
+                            .now_ms = hook.w->f.env->executor->now_ms(hook.w->f.env->executor)};
+    hook.cleaned = rq_mob_clean(hook.w->f.engine, &what, &archived, NULL);
+}
+
+/* The slot's bytes are written and will never be durable. */
+static rq_err hooked_sync(rq_file *f, rq_error *why)
+{
+    if (!hook.armed || f != hook.slot) return hook.sync(f, why);
+    hook.armed = false;
+    rq_executor *ex = hook.w->f.env->executor;
+    hook.cleaner.run = run_cleaner;
+    ex->submit(ex, RQ_POOL_WORK, &hook.cleaner);
+    rq_sim_run(hook.w->sim);
+    return rq_fail(why, RQ_E_NO_SPACE, "told to fail");
+}
+
+static void the_cleaner_takes_no_manifest_for_committed_that_is_being_written(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, 7, NULL);
+    assert_ok(put(&w.f, "r", "m", "y", 1, LARGE));
+    flush(&w);
+    assert_ok(put(&w.f, "r", "m", "y", 2, LARGE));
+    rq_vfs *vfs = w.f.env->vfs;
+    memset(&hook, 0, sizeof hook);
+    hook.w = &w;
+    hook.open = vfs->open;
+    hook.sync = vfs->sync;
+    hook.armed = true;
+    hook.cleaned = RQ_E_STATE;
+    vfs->open = hooked_open;
+    vfs->sync = hooked_sync;
+    assert_err(rq_region_flush(w.f.region, (rq_slice){0}, NULL, NULL), RQ_E_NO_SPACE);
+    rq_sim_run(w.sim);
+    vfs->open = hook.open;
+    vfs->sync = hook.sync;
+    assert_ok(hook.cleaned);
+    fixture_stop(&w.f, false);
+    fixture_start(&w.f);
+    assert_string_equal(read_m(&w, (rq_scan){0}), "r:y/2/4/0=" LARGE "\nr:y/1/4/0=" LARGE "\n");
+    end(&w);
+}
+
 static rq_err read_once(world *w, bool empty_on_miss, rq_buf *text, rq_error *why)
 {
     reader r;
@@ -587,6 +657,7 @@ int main(void)
         cmocka_unit_test(a_compaction_on_request_moves_values_across_the_threshold),
         cmocka_unit_test(the_cleaner_leaves_what_is_young_or_referred_to),
         cmocka_unit_test(a_loaded_value_stays_in_its_file_until_a_compaction),
+        cmocka_unit_test(the_cleaner_takes_no_manifest_for_committed_that_is_being_written),
         cmocka_unit_test(a_file_that_is_gone_is_named_or_passed_over),
         cmocka_unit_test(the_optimized_compaction_leaves_large_files),
     };
