@@ -142,9 +142,11 @@ static rq_err slot_write(rq_vfs *v, const slot *s, bool names_durable, uint64_t 
     if (rc == RQ_OK) {
         slot_mark(f, generation);
     } else {
-        /* Not committed: this process shall not read it as if it were. */
+        /* Not committed: neither this process nor, behind a power cut, the next one shall read it
+         * as if it were. This sync is for the empty header alone, not for what was lost. */
         static const uint8_t no_header[HEADER_LEN];
         rq_err best_effort = rq_file_write(f, no_header, sizeof no_header, 0, NULL);
+        if (best_effort == RQ_OK) best_effort = rq_file_sync(f, NULL);
         (void)best_effort;
     }
     (void)rq_file_close(f);

@@ -119,6 +119,31 @@ static void a_failed_write_leaves_the_former(void **state)
     }
 }
 
+/* Whoever was told that it failed has thrown away what the object would have named. */
+static void a_failed_write_does_not_come_back_with_a_power_cut(void **state)
+{
+    (void)state;
+    bool through = false;
+    for (uint64_t k = 1; !through; k++)
+        for (uint64_t seed = 1; seed <= 40; seed++) {
+            rq_sim *sim = new_sim(seed, false);
+            put(sim, "one", 0);
+            put(sim, "two", 1);
+            uint64_t at = rq_sim_calls(sim) + k;
+            rq_sim_fail_at(sim, at, RQ_E_IO);
+            uint64_t generation = 2;
+            rq_err rc =
+                rq_vfs_cas(rq_sim_env(sim)->vfs, "m", 2, RQ_SLICE_LIT("three"), &generation, NULL);
+            through = rq_sim_calls(sim) < at;
+            rq_sim_restart(sim);
+            if (rc == RQ_OK)
+                expect_object(sim, "three", 3);
+            else
+                expect_object(sim, "two", 2);
+            rq_sim_free(sim);
+        }
+}
+
 /* A counter kept in the object, cut at any call: what was acknowledged is there, or the next. */
 static bool cut_anywhere(uint64_t seed, bool ignore_sync)
 {
@@ -200,6 +225,7 @@ int main(void)
         cmocka_unit_test(the_newest_generation_counts),
         cmocka_unit_test(every_damaged_byte_is_noticed),
         cmocka_unit_test(a_failed_write_leaves_the_former),
+        cmocka_unit_test(a_failed_write_does_not_come_back_with_a_power_cut),
         cmocka_unit_test(a_power_cut_leaves_old_or_new),
         cmocka_unit_test(without_sync_the_test_above_fails),
         cmocka_unit_test(a_power_cut_while_removing_leaves_all_or_nothing),
