@@ -192,10 +192,26 @@ static rq_err count_edit(void *ctx, const rq__pwal_edit *e, rq_error *why)
 
 #define ADVICE "start HBase on the folder once more and stop it cleanly; nothing was touched"
 
+/* A server's folder holds files, which are visited themselves. What lies deeper is none of HBase's
+ * logs, and would go with the folder unread. */
+static rq_err check_log_dir(check *k, const char *path, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    const char *below = strstr(path, "WALs/") + strlen("WALs/");
+    if (strchr(below, '/') == NULL) return RQ_OK;
+    RQ_TRY(list(k->vfs, path, &k->arena, &entries, &count, why));
+    if (count == 0) return RQ_OK;
+    return rq_fail(why, RQ_E_UNSUPPORTED,
+                   "%s/%s lies where an Apache HBase has its logs, and is none: move it; nothing "
+                   "was touched",
+                   path, entries[0].name);
+}
+
 static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
 {
     lost_edits l = {.check = ctx};
-    if (is_dir) return RQ_OK;
+    if (is_dir) return check_log_dir(l.check, path, why);
     bool of_regions = strncmp(path, "WALs/", 5) == 0;
     rq_slice bytes;
     rq_arena a = {0};
@@ -244,6 +260,14 @@ static rq_err put_recovered_away(check *k, const char *region, const char *name,
     return rq_vfs_remove(k->vfs, path, why);
 }
 
+/* Others say a sequence id, were still being written when a splitting died, or could not be read by
+ * an HBase, which put them aside. HBASE: WALSplitUtil.getSplitEditFilesSorted. */
+static bool is_recovered(const rq_dir_entry *e)
+{
+    const char *digits = e->name + (e->name[0] == '-');
+    return !e->is_dir && digits[0] != '\0' && digits[strspn(digits, "0123456789")] == '\0';
+}
+
 static rq_err check_recovered(check *k, const char *region, rq_error *why)
 {
     rq_dir_entry *files;
@@ -252,9 +276,9 @@ static rq_err check_recovered(check *k, const char *region, rq_error *why)
     if (dir == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(list(k->vfs, dir, &k->arena, &files, &count, why));
     for (size_t i = 0; i < count; i++) {
+        if (!is_recovered(&files[i])) continue;
         char *path = rq_arena_printf(&k->arena, "%s/%s", dir, files[i].name);
         if (path == NULL) return RQ_E_NO_MEMORY;
-        if (ends_with(path, ".seqid") || files[i].is_dir) continue;
         RQ_TRY(check_log(k, path, false, why));
         if (k->clears) RQ_TRY(put_recovered_away(k, region, files[i].name, path, why));
     }

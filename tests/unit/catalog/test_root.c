@@ -205,6 +205,23 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     put_log(w, path, region, 7, false);
     refused(w, RQ_E_STATE, "recovered.edits");
     end(w);
+    /* What else lies beside edits is no edits: a split that died left one, numbers of HBase 1. */
+    static const char *const others[] = {"0000000000000000009.temp", "0000000000000000007_seqid",
+                                         "0000000000000000005.1700000000000"};
+    w = with_a_table();
+    region_of_t(w, region);
+    put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(others); i++) {
+        snprintf(path, sizeof path, "data/default/t/%s/recovered.edits/%s", region, others[i]);
+        put_file(w, path, "x");
+    }
+    assert_int_equal(world_open(w), RQ_OK);
+    assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
+    end(w);
+    w = with_a_table(); /* nothing goes with the folders that nobody has looked at */
+    put_file(w, "MasterData/WALs/h,1,2/deeper/x", "x");
+    refused(w, RQ_E_UNSUPPORTED, "MasterData/WALs/h,1,2/deeper/x");
+    end(w);
     w = with_a_table(); /* empty folders and logs of nothing are what a clean stop leaves */
     assert_int_equal(rq_vfs_mkdirs(w->env->vfs, "WALs/h,1,2-splitting", NULL), RQ_OK);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
