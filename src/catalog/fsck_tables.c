@@ -139,7 +139,8 @@ static rq_err look_at_identity(table_look *t, const char *dir, const char *encod
     RQ_TRY(rq__fsck_note_path(k, &k->known, encoded));
     if (!is_parent) RQ_TRY(tell_orphan(k, dir));
     if (read) return RQ_OK;
-    /* Where it lies is enough to look at it. */
+    /* Where it lies is enough to look at it; keys that are not its own are not looked for. */
+    *ret = (rq_region_info){0};
     ret->ns = rq_slice_cstr(t->ns);
     ret->qualifier = rq_slice_cstr(t->qualifier);
     memcpy(ret->encoded, encoded, strlen(encoded) + 1);

@@ -306,6 +306,17 @@ typedef struct mob_look {
     rq_slice family;
 } mob_look;
 
+static rq_err read_mob_file(const file_look *l, const char *path, rq_error *why)
+{
+    rq_hfile_reader *reader;
+    rq_error inner = {0};
+    rq_err rc = rq_hfile_reader_open(l->vfs, path, NULL, false, &reader, &inner);
+    if (rc != RQ_OK) return settle(l, path, rc, &inner, why);
+    rc = look_inside(l, reader, why);
+    rq_hfile_reader_unref(reader);
+    return rc;
+}
+
 /* Where it lives, or in the archive; each is read once. */
 static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_error *why)
 {
@@ -319,8 +330,9 @@ static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_erro
                     : rq_arena_printf(&a, "%s/%.*s", dir, (int)file.len, (const char *)file.ptr);
     const char *archived =
         place == NULL ? NULL : rq_arena_printf(&a, "archive%s", place + sizeof RQ_MOB_DIR - 1);
-    rq_err rc = archived == NULL ? no_memory(why) : rq_vfs_stat(m->l->vfs, place, &st, NULL);
+    rq_err rc = archived == NULL ? no_memory(&inner) : rq_vfs_stat(m->l->vfs, place, &st, &inner);
     if (rc == RQ_E_NOT_FOUND) {
+        inner = (rq_error){0};
         rc = rq_vfs_stat(m->l->vfs, archived, &st, &inner);
         if (rc == RQ_E_NOT_FOUND)
             rq_findings_tell(m->l->findings, RQ_FINDING_PROBLEM, m->path,
@@ -328,18 +340,15 @@ static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_erro
                              place);
         place = archived;
     }
-    if (rc == RQ_OK && (m->l->is_known == NULL || !m->l->is_known(m->l->ctx, place))) {
-        rq_hfile_reader *reader;
-        rc = rq_hfile_reader_open(m->l->vfs, place, NULL, false, &reader, &inner);
-        if (rc == RQ_OK) {
-            rc = look_inside(m->l, reader, why);
-            rq_hfile_reader_unref(reader);
-        } else {
-            rc = settle(m->l, place, rc, &inner, why);
-        }
-    }
+    bool there = rc == RQ_OK;
+    if (rc == RQ_E_NOT_FOUND)
+        rc = RQ_OK;
+    else if (rc != RQ_OK)
+        (void)rq_fail(why, rc, "%s", inner.message);
+    if (there && (m->l->is_known == NULL || !m->l->is_known(m->l->ctx, place)))
+        rc = read_mob_file(m->l, place, why);
     rq_arena_clear(&a);
-    return rc == RQ_E_NOT_FOUND ? RQ_OK : rc;
+    return rc;
 }
 
 static rq_err look_at_mob_refs(const file_look *l, rq_hfile_reader *reader, const char *path,

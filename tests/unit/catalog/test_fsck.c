@@ -168,6 +168,66 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     world_clear(&w);
 }
 
+/* A region without a word of its own is not held against another's. */
+static void a_folder_with_another_s_word_is_told_as_that(void **state)
+{
+    (void)state;
+    world w;
+    rq_arena a = {0};
+    rq_slice bytes;
+    rq_fsck_totals totals;
+    open_filled(&w, "f");
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    char *file = find_file(&w, &a, 32); /* any region's, but one of them has other keys */
+    static const char stray[] = "data/default/t/00000000000000000000000000000abc";
+    char *dir = rq_arena_printf(&a, "%s/f", stray);
+    assert_int_equal(rq_vfs_mkdirs(w.env->vfs, dir, NULL), RQ_OK);
+    char *inside = rq_arena_printf(&a, "%s%s", dir, strrchr(file, '/'));
+    assert_int_equal(rq_vfs_link(w.env->vfs, file, inside, NULL), RQ_OK);
+    rq_dir_entry *regions;
+    size_t count;
+    assert_int_equal(rq_vfs_list(w.env->vfs, "data/default/t", &a, &regions, &count, NULL), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (regions[i].name[0] == '.' || strcmp(regions[i].name, strrchr(stray, '/') + 1) == 0)
+            continue;
+        char *theirs = rq_arena_printf(&a, "data/default/t/%s/.regioninfo", regions[i].name);
+        char *word = rq_arena_printf(&a, "%s/.regioninfo", stray);
+        assert_int_equal(rq_vfs_read_file(w.env->vfs, theirs, 1 << 20, &a, &bytes, NULL), RQ_OK);
+        assert_int_equal(rq_vfs_write_new_file(w.env->vfs, word, bytes, NULL), RQ_OK);
+        told t = look(&w, &totals);
+        assert_int_equal(t.problems, 2); /* whose word it has, and that nobody knows it */
+        assert_int_equal(rq_vfs_remove(w.env->vfs, word, NULL), RQ_OK);
+    }
+    rq_arena_clear(&a);
+    world_clear(&w);
+}
+
+/* A disk that does not answer is not a folder without problems. */
+static void no_failing_call_is_passed_over(void **state)
+{
+    (void)state;
+    world w;
+    open_filled(&w, "f:IS_MOB=true,MOB_THRESHOLD=0");
+    assert_int_equal(world_split(&w, "t", "a", "c"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    told t = {0};
+    rq_fsck_totals totals;
+    rq_fsck_options o = {.deep = true, .findings = {note, NULL, &t}};
+    uint64_t calls = rq_sim_calls(w.sim);
+    assert_int_equal(rq_fsck(w.env->vfs, &o, &totals, NULL), RQ_OK);
+    assert_int_equal(t.problems, 0);
+    calls = rq_sim_calls(w.sim) - calls;
+    for (uint64_t k = 1; k <= calls; k++) {
+        rq_error why = {0};
+        rq_sim_fail_at(w.sim, rq_sim_calls(w.sim) + k, RQ_E_IO);
+        rq_err rc = rq_fsck(w.env->vfs, &o, &totals, &why);
+        if (rc != RQ_E_IO || why.message[0] == '\0')
+            fail_msg("call %d of %d: %s, \"%s\", %d problems: %s", (int)k, (int)calls,
+                     rq_err_name(rc), why.message, (int)t.problems, t.first);
+    }
+    world_clear(&w);
+}
+
 static void a_repair_moves_what_nobody_reads(void **state)
 {
     (void)state;
@@ -228,6 +288,8 @@ int main(void)
         cmocka_unit_test(a_healthy_folder_has_no_problems_however_it_was_left),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(the_files_of_mob_values_are_looked_for),
+        cmocka_unit_test(a_folder_with_another_s_word_is_told_as_that),
+        cmocka_unit_test(no_failing_call_is_passed_over),
         cmocka_unit_test(a_repair_moves_what_nobody_reads),
         cmocka_unit_test(a_running_servers_folder_is_not_looked_at),
     };
