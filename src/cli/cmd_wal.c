@@ -123,6 +123,7 @@ static void print_json_cell(const wal_args *a, const rq_cell *c, bool first)
     putchar('}');
 }
 
+/* As far as they can be read. */
 static rq_err print_cells(const wal_args *a, const rq_wal_record *r, rq_error *why)
 {
     rq_cursor c = rq_cursor_of(r->payload);
@@ -140,11 +141,21 @@ static rq_err print_cells(const wal_args *a, const rq_wal_record *r, rq_error *w
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
+static void tell_damaged_cells(wal_run *run, const rq_wal_survey_segment *s, uint64_t offset,
+                               rq_err rc, const rq_error *inner)
+{
+    rq_error what = {0};
+    (void)rq_fail(&what, rc, "%s: offset %" PRIu64 ": %s", s->path, offset, inner->message);
+    tell_damage(run, &what);
+}
+
 static rq_err dump_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
                           uint64_t offset, rq_error *why)
 {
     wal_run *run = ctx;
     const wal_args *a = run->args;
+    rq_error inner = {0};
+    (void)why;
     if (!is_wanted(a, r) || !has_row(a, r)) return RQ_OK;
     if (run->shown++ >= a->limit) return RQ_E_END;
     if (!a->json) {
@@ -156,18 +167,19 @@ static rq_err dump_record(void *ctx, const rq_wal_survey_segment *s, const rq_wa
                r->write_time_ms);
         if (r->nonce != 0) printf("  nonce %" PRIu64 "/%" PRIu64, r->nonce_group, r->nonce);
         putchar('\n');
-        return print_cells(a, r, why);
+    } else {
+        rq_print_json_text("{", "file", rq_slice_cstr(s->path));
+        rq_print_json_number(",", "offset", (int64_t)offset);
+        rq_print_json_text(",", "table", r->table);
+        rq_print_json_text(",", "region", r->region);
+        rq_print_json_number(",", "sequence", (int64_t)r->sequence_id);
+        rq_print_json_text(",", "kind", rq_slice_cstr(kind_name(r->kind)));
+        rq_print_json_number(",", "time", r->write_time_ms);
+        fputs(",\"cells\":[", stdout);
     }
-    rq_print_json_text("{", "file", rq_slice_cstr(s->path));
-    rq_print_json_number(",", "offset", (int64_t)offset);
-    rq_print_json_text(",", "table", r->table);
-    rq_print_json_text(",", "region", r->region);
-    rq_print_json_number(",", "sequence", (int64_t)r->sequence_id);
-    rq_print_json_text(",", "kind", rq_slice_cstr(kind_name(r->kind)));
-    rq_print_json_number(",", "time", r->write_time_ms);
-    fputs(",\"cells\":[", stdout);
-    RQ_TRY(print_cells(a, r, why));
-    puts("]}");
+    rq_err rc = print_cells(a, r, &inner);
+    if (a->json) puts("]}");
+    if (rc != RQ_OK) tell_damaged_cells(run, s, offset, rc, &inner);
     return RQ_OK;
 }
 
@@ -188,11 +200,7 @@ static rq_err count_record(void *ctx, const rq_wal_survey_segment *s, const rq_w
         rc = rq_cellblock_next(&c, &cell, &inner);
         t->cells += rc == RQ_OK;
     }
-    if (rc != RQ_E_END) {
-        rq_error what = {0};
-        (void)rq_fail(&what, rc, "%s: offset %" PRIu64 ": %s", s->path, offset, inner.message);
-        tell_damage(run, &what);
-    }
+    if (rc != RQ_E_END) tell_damaged_cells(run, s, offset, rc, &inner);
     t->records++;
     t->bytes += r->payload.len;
     if (t->lowest == 0 || r->sequence_id < t->lowest) t->lowest = r->sequence_id;
