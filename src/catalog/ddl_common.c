@@ -253,6 +253,25 @@ void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count)
         if (list[i].rc != RQ_OK) rq__procedures_reopen(c, list[i].info);
 }
 
+rq_err rq__meta_put_opened(rq_catalog *c, const rq__proc *p, bool enables, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
+    if (rc == RQ_OK && enables) rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLED);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+void rq__opened_done(rq_catalog *c, rq__proc *p)
+{
+    rq__reopen_failed(c, p->opened, p->opened_count);
+    rq__opened_clear(p->opened, p->opened_count);
+}
+
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema)
 {
     rq__opened *o = calloc(count + 1, sizeof *o);

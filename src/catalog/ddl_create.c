@@ -143,15 +143,7 @@ rq_err rq__create_open(rq_catalog *c, rq__proc *p, rq_error *why)
 
 rq_err rq__create_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {
-    rq_arena a;
-    rq_arena_init(&a);
-    rq__batch b;
-    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
-    if (rc == RQ_OK) rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLED);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
-    rq_arena_clear(&a);
-    return rc;
+    return rq__meta_put_opened(c, p, true, why);
 }
 
 rq_err rq__create_publish(rq_catalog *c, rq__proc *p, rq_error *why)

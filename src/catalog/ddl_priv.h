@@ -97,6 +97,11 @@ void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);
+/* Writes p's opened (or failed) regions to hbase:meta; `enables`: and that the table is enabled. */
+RQ_NODISCARD
+rq_err rq__meta_put_opened(rq_catalog *c, const rq__proc *p, bool enables, rq_error *why);
+/* They are written and published: tries failed ones again, lets go of the list. */
+void rq__opened_done(rq_catalog *c, rq__proc *p);
 /* An array over p->regions or others, malloc'ed. NULL: no memory. */
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema);
 

@@ -74,19 +74,10 @@ rq_err rq__enable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(open_table(c, p, why));
-    rq_arena a;
-    rq_arena_init(&a);
-    rq__batch b;
-    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
-    if (rc == RQ_OK) rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLED);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
-    rq_arena_clear(&a);
-    if (rc == RQ_OK)
-        rc = rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_ENABLED, why);
-    if (rc == RQ_OK) rq__reopen_failed(c, p->opened, p->opened_count);
-    if (rc == RQ_OK) rq__opened_clear(p->opened, p->opened_count);
-    return rc;
+    RQ_TRY(rq__meta_put_opened(c, p, true, why));
+    RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_ENABLED, why));
+    rq__opened_done(c, p);
+    return RQ_OK;
 }
 
 /* --- disable ---------------------------------------------------------------------------------- */

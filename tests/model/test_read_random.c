@@ -12,6 +12,7 @@
  * READ_SEED=n replays one run, READ_RUNS=n makes n.
  */
 #include "by_hand.h"
+#include "../seeds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -987,12 +988,8 @@ static void one_run(uint64_t seed, run *totals)
 
 int main(void)
 {
-    const char *seed = getenv("READ_SEED");
-    const char *count = getenv("READ_RUNS");
-    uint64_t first = seed != NULL ? strtoull(seed, NULL, 0) : 20260101;
-    uint64_t runs = seed != NULL && count == NULL ? 1
-                    : count != NULL               ? strtoull(count, NULL, 0)
-                                                  : 400;
+    uint64_t first = seeds_number("READ_SEED", 20260101);
+    uint64_t runs = seeds_number("READ_RUNS", getenv("READ_SEED") != NULL ? 1 : 400);
     run totals = {0};
     for (uint64_t i = 0; i < runs; i++)
         one_run(first + i, &totals);

@@ -9,6 +9,7 @@
  * RQ_SEEDS=n runs n random seeds; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th file call.
  */
 #include "engine_history.h"
+#include "../seeds.h"
 
 #include "hfile/writer.h"
 #include "region/bulk_load.h"
@@ -248,22 +249,16 @@ static outcome once(uint64_t seed, uint64_t k, bool fail)
     return o;
 }
 
-static uint64_t number_from(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name);
-    return text == NULL ? fallback : strtoull(text, NULL, 10);
-}
-
 static void every_load_survives_a_random_power_cut(void **state)
 {
     (void)state;
-    uint64_t only = number_from("RQ_SEED", 0);
+    uint64_t only = seeds_number("RQ_SEED", 0);
     uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", 40);
+    uint64_t last = only != 0 ? only : seeds_number("RQ_SEEDS", 40);
     for (uint64_t seed = first; seed <= last; seed++) {
         outcome whole = once(seed, 0, false);
         if (whole.text[0] != '\0') fail_msg("seed %" PRIu64 ": %s", seed, whole.text);
-        uint64_t k = number_from("RQ_CUT", 1 + seed * 2654435761u % whole.calls);
+        uint64_t k = seeds_number("RQ_CUT", 1 + seed * 2654435761u % whole.calls);
         outcome o = once(seed, k, false);
         if (o.text[0] != '\0')
             fail_msg("seed %" PRIu64 " cut at call %" PRIu64 ": %s", seed, k, o.text);

@@ -280,12 +280,6 @@ static void cut_once(uint64_t seed, uint64_t cut, bool ignore_sync, const refere
     world_clear(&w);
 }
 
-static uint64_t number_of(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name);
-    return text == NULL ? fallback : strtoull(text, NULL, 10);
-}
-
 /* One call fails, once. Whoever asked is told, or never notices; a change that was refused is made
  * again; in the end everything is as if nothing had happened. */
 static void fail_once(uint64_t seed, uint64_t call, rq_err error, const reference *ref, verdict *v)
@@ -321,7 +315,8 @@ static void fail_once(uint64_t seed, uint64_t call, rq_err error, const referenc
 /* Cuts at every STRIDE-th call of each seed; returns how many went wrong, and the first. */
 static size_t cut_all(uint64_t stride, bool ignore_sync, verdict *first)
 {
-    uint64_t seed = unit_seed(), last = seed + number_of("SEEDS", 1), only = number_of("CUT", 0);
+    uint64_t seed = unit_seed(), last = seed + seeds_number("SEEDS", 1),
+             only = seeds_number("CUT", 0);
     size_t bad = 0, cuts = 0;
     for (; seed < last; seed++) {
         reference ref = {0};
@@ -344,13 +339,13 @@ static void a_power_cut_at_any_file_call_leaves_old_or_new(void **state)
 {
     (void)state;
     verdict first;
-    if (cut_all(number_of("STRIDE", 9), false, &first) > 0) fail_msg("%s", first.text);
+    if (cut_all(seeds_number("STRIDE", 9), false, &first) > 0) fail_msg("%s", first.text);
 }
 
 static void a_failing_call_is_told_or_overcome(void **state)
 {
     (void)state;
-    uint64_t seed = unit_seed(), stride = number_of("STRIDE", 13), only = number_of("CUT", 0);
+    uint64_t seed = unit_seed(), stride = seeds_number("STRIDE", 13), only = seeds_number("CUT", 0);
     static const rq_err errors[] = {RQ_E_IO, RQ_E_NO_SPACE};
     reference ref = {0};
     run_reference(seed, &ref);
@@ -368,7 +363,7 @@ static void without_syncs_the_same_cuts_do_harm(void **state)
 {
     (void)state;
     verdict first;
-    assert_true(cut_all(number_of("STRIDE", 31), true, &first) > 0);
+    assert_true(cut_all(seeds_number("STRIDE", 31), true, &first) > 0);
 }
 
 int main(void)

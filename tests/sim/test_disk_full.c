@@ -10,6 +10,7 @@
  */
 #include "engine_history.h"
 #include "store/store.h"
+#include "../seeds.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -177,18 +178,12 @@ static outcome run_once(uint64_t seed)
     return o;
 }
 
-static uint64_t number_from(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name);
-    return text == NULL ? fallback : strtoull(text, NULL, 10);
-}
-
 static void a_disk_that_is_full_now_and_then_is_survived(void **state)
 {
     (void)state;
-    uint64_t only = number_from("RQ_SEED", 0);
+    uint64_t only = seeds_number("RQ_SEED", 0);
     uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", 200);
+    uint64_t last = only != 0 ? only : seeds_number("RQ_SEEDS", 200);
     uint64_t refused = 0;
     for (uint64_t seed = first; seed <= last; seed++) {
         outcome o = run_once(seed);

@@ -8,6 +8,7 @@
  * RQ_SEEDS=n runs n random seeds; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th file call.
  */
 #include "engine_history.h"
+#include "../seeds.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -86,22 +87,16 @@ static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
     return o;
 }
 
-static uint64_t number_from(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name);
-    return text == NULL ? fallback : strtoull(text, NULL, 10);
-}
-
 static void every_seed_survives_a_random_power_cut(void **state)
 {
     (void)state;
-    uint64_t only = number_from("RQ_SEED", 0);
+    uint64_t only = seeds_number("RQ_SEED", 0);
     uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", SEEDS);
+    uint64_t last = only != 0 ? only : seeds_number("RQ_SEEDS", SEEDS);
     for (uint64_t seed = first; seed <= last; seed++) {
         outcome whole = cut_once(seed, 0, false);
         if (!whole.good) fail_msg("seed %" PRIu64 " without a cut: %s", seed, whole.text);
-        uint64_t k = number_from("RQ_CUT", 1 + seed * 2654435761u % whole.calls);
+        uint64_t k = seeds_number("RQ_CUT", 1 + seed * 2654435761u % whole.calls);
         outcome o = cut_once(seed, k, false);
         if (!o.good) fail_msg("seed %" PRIu64 " cut at call %" PRIu64 ": %s", seed, k, o.text);
     }

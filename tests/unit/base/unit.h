@@ -14,10 +14,11 @@
 
 #include <cmocka.h>
 
+#include "../../seeds.h"
+
 static inline uint64_t unit_seed(void)
 {
-    const char *given = getenv("SEED");
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    uint64_t seed = seeds_number("SEED", (uint64_t)time(NULL));
     printf("SEED=%llu\n", (unsigned long long)seed);
     return seed;
 }

@@ -192,17 +192,11 @@ static bool one(size_t act, uint64_t n)
     return reached;
 }
 
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text == NULL ? otherwise : strtoull(text, NULL, 10);
-}
-
 static void changes_survive_every_failing_allocation(void **state)
 {
     (void)state;
-    uint64_t seed = unit_seed(), stride = number_of("STRIDE", 23), at = number_of("AT", 0);
-    uint64_t from = number_of("ACT", 0), to = number_of("ACT", ACTS - 1);
+    uint64_t seed = unit_seed(), stride = seeds_number("STRIDE", 23), at = seeds_number("AT", 0);
+    uint64_t from = seeds_number("ACT", 0), to = seeds_number("ACT", ACTS - 1);
     for (size_t act = from; act <= to; act++) {
         uint64_t n = at != 0 ? at : 1 + (seed + act) % stride;
         while (one(act, n) && at == 0)

@@ -262,8 +262,7 @@ static void random_changes_do_what_the_model_says(void **state)
 {
     (void)state;
     uint64_t seed = unit_seed();
-    const char *steps_text = getenv("STEPS");
-    int steps = steps_text == NULL ? 600 : atoi(steps_text);
+    int steps = (int)seeds_number("STEPS", 600);
     world w;
     model m = {0};
     world_init(&w, seed, NULL);

@@ -222,7 +222,7 @@ static void changes_rows_and_look_ups_at_once_agree(void **state)
 {
     (void)state;
     uint64_t seed = unit_seed();
-    const char *steps = getenv("STEPS");
+    int steps = (int)seeds_number("STEPS", 25);
     real_env e;
     world w;
     real_env_open(&e);
@@ -238,7 +238,7 @@ static void changes_rows_and_look_ups_at_once_agree(void **state)
         a->s = &s;
         a->w = w;
         a->number = changes ? i : i - CHANGERS;
-        a->steps = steps == NULL ? 25 : atoi(steps);
+        a->steps = steps;
         rq_random_seed(&a->random, seed + (uint64_t)i);
         snprintf(a->table, sizeof a->table, "own%d", i);
         assert_int_equal(pthread_create(&a->thread, NULL, changes ? changer : client, a), 0);

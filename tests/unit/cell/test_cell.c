@@ -3,6 +3,7 @@
  * not get in. Random, with the seed printed; RQ_SEED repeats a run. */
 #include "cell/cellblock.h"
 
+#include "../../seeds.h"
 #include "base/random.h"
 
 #include <setjmp.h>
@@ -282,8 +283,7 @@ static void block_gives_back_its_cells_and_can_be_cut(void **state)
 
 int main(void)
 {
-    const char *given = getenv("RQ_SEED");
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
+    uint64_t seed = seeds_number("RQ_SEED", (uint64_t)time(NULL));
     printf("seed %llu\n", (unsigned long long)seed);
     rq_random_seed(&dice, seed);
     const struct CMUnitTest tests[] = {

@@ -4,6 +4,7 @@
  * from, against the plain list; blocks cut short anywhere and with changed bytes never lead
  * outside. HFILE_SEED replays a failure.
  */
+#include "../../seeds.h"
 #include "cells.h"
 #include "hfile/delta.h"
 
@@ -115,8 +116,7 @@ static void expect_rest(const block *b, rq__delta *d, size_t i)
 
 static uint64_t first_seed(void)
 {
-    const char *s = getenv("HFILE_SEED");
-    return s != NULL ? strtoull(s, NULL, 0) : 20261121;
+    return seeds_number("HFILE_SEED", 20261121);
 }
 
 static void cells_come_back_as_they_were(void **state)

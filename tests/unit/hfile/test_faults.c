@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bad bytes and bad disks: every flipped bit and every cut is found and named, every failing call
  * is an error and nothing else. HFILE_SEED replays. */
+#include "../../seeds.h"
 #include "cells.h"
 #include "hfile/check.h"
 #include "hfile/writer.h"
@@ -79,8 +80,7 @@ static rq_err check_file(bench *b, rq_error *why)
 
 static uint64_t first_seed(void)
 {
-    const char *s = getenv("HFILE_SEED");
-    uint64_t seed = s != NULL ? strtoull(s, NULL, 0) : 7;
+    uint64_t seed = seeds_number("HFILE_SEED", 7);
     print_message("seed %llu\n", (unsigned long long)seed);
     return seed;
 }

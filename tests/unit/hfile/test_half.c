@@ -2,8 +2,9 @@
 /*
  * A half of a file, as a reference of a split region reads it, is held against the file's cells
  * with the other half left out: forward, backward, seeks from anywhere, reseeks, blooms, the
- * middle. HFILE_SEED replays a failure.
+ * middle. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a failure.
  */
+#include "../../seeds.h"
 #include "cells.h"
 #include "hfile/reader.h"
 #include "hfile/writer.h"
@@ -230,9 +231,9 @@ static void has_no_middle(world *w)
 static void a_half_is_the_file_without_the_other_half(void **state)
 {
     (void)state;
-    const char *text = getenv("HFILE_SEED");
-    uint64_t first = text != NULL ? strtoull(text, NULL, 0) : 20261121;
-    for (uint64_t seed = first; seed < first + (text != NULL ? 1 : 400); seed++) {
+    uint64_t first = seeds_number("HFILE_SEED", 20261121);
+    uint64_t after = first + seeds_number("HFILE_ROUNDS", 400);
+    for (uint64_t seed = first; seed < after; seed++) {
         world w;
         begin(&w, seed);
         walks_forward(&w);

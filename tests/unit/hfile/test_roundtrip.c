@@ -2,8 +2,9 @@
 /*
  * Random sorted cells under random options, written and read back: forward, backward, by random
  * seeks and reseeks, through caches of any size, with page-cache misses at random; held against a
- * plain array. HFILE_SEED replays a failure.
+ * plain array. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a failure.
  */
+#include "../../seeds.h"
 #include "cells.h"
 #include "hfile/reader.h"
 #include "hfile/writer.h"
@@ -32,8 +33,7 @@ typedef struct world {
 
 static uint64_t first_seed(void)
 {
-    const char *s = getenv("HFILE_SEED");
-    return s != NULL ? strtoull(s, NULL, 0) : 20260101;
+    return seeds_number("HFILE_SEED", 20260101);
 }
 
 static void check(const world *w, rq_err rc, int line)
@@ -323,8 +323,7 @@ static void whatever_is_written_is_read_back(void **state)
 {
     (void)state;
     uint64_t seed = first_seed();
-    const char *rounds_text = getenv("HFILE_ROUNDS");
-    int rounds = rounds_text != NULL ? atoi(rounds_text) : 150;
+    int rounds = (int)seeds_number("HFILE_ROUNDS", 150);
     print_message("seeds %llu to %llu\n", (unsigned long long)seed,
                   (unsigned long long)seed + (unsigned)rounds - 1);
     uint64_t agains = 0;

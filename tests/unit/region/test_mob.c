@@ -7,6 +7,7 @@
  * RQ_SEED=s runs one seed, RQ_SEEDS=n as many; a failure names its seed.
  */
 #include "fixture.h"
+#include "../../seeds.h"
 
 #include "hfile/writer.h"
 #include "region/bulk_load.h"
@@ -303,18 +304,12 @@ static void step(world *w)
         compare(w);
 }
 
-static uint64_t number_from(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name);
-    return text == NULL ? fallback : strtoull(text, NULL, 10);
-}
-
 static void a_mob_family_answers_as_a_plain_one(void **state)
 {
     (void)state;
-    uint64_t only = number_from("RQ_SEED", 0);
+    uint64_t only = seeds_number("RQ_SEED", 0);
     uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : number_from("RQ_SEEDS", 150);
+    uint64_t last = only != 0 ? only : seeds_number("RQ_SEEDS", 150);
     for (uint64_t seed = first; seed <= last; seed++) {
         static const char *const eager[] = {
             "hbase.hstore.compaction.min=2", "hbase.regionserver.compaction.check.period=1000",
