@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Split a region, merge regions, and clear away what they were made of.
+ * Split a region, merge regions.
  *
  *   check ─ parents closed (flushed) ─ new regions laid out: references to the parents' files ─
- *   meta (commit) ─ new regions opened ─ … their compactions … ─ parents archived (CLEAN_PARENTS)
+ *   meta (commit) ─ new regions opened ─ … their compactions … ─ parents archived (ddl_parents.c)
  *
  * In meta, as HBase writes it: the row of a split parent stays, offline and split, with
  * info:splitA and info:splitB; the rows of merged parents go, and the merged region's names them in
@@ -11,7 +11,7 @@
  *
  * Whether the commit has happened is seen in the view: the parents are in it or not. A run after a
  * crash passes over the steps before the commit then, for the new regions may have been written to.
- * HBASE: SplitTableRegionProcedure, MergeTableRegionsProcedure, CatalogJanitor, GCRegionProcedure.
+ * HBASE: SplitTableRegionProcedure, MergeTableRegionsProcedure.
  */
 #include "catalog/ddl_priv.h"
 
@@ -568,156 +568,4 @@ void rq__regions_undo(rq_catalog *c, rq__proc *p)
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)
         rq__procedures_reopen(c, &p->old_regions[i]);
-}
-
-/* --- what is left of them --------------------------------------------------------------------- */
-
-/* A split parent with its daughters, or a merged region with its parents. */
-typedef struct remains {
-    const rq_region_info *parents, *children;
-    size_t parent_count, child_count;
-    bool split;
-} remains;
-
-typedef struct search {
-    const rq__proc *p; /* NULL: every table */
-    rq_arena *arena;
-    remains *list;
-    size_t count, cap;
-} search;
-
-static rq_err take_remains(void *ctx, const rq__meta_row *row, rq_error *why)
-{
-    search *s = ctx;
-    if (row->malformed != NULL || row->is_table) return RQ_OK;
-    if (s->p != NULL && !rq_slice_eq(row->info.table, s->p->table)) return RQ_OK;
-    bool split = row->info.split && row->info.offline;
-    if (!split && row->merged_count == 0) return RQ_OK;
-    if (s->count + 2 > s->cap) {
-        size_t cap = s->cap == 0 ? 8 : s->cap * 2;
-        remains *more = rq_arena_calloc(s->arena, cap, sizeof *more);
-        if (more == NULL) return no_memory(why);
-        if (s->count > 0) memcpy(more, s->list, s->count * sizeof *more);
-        s->list = more;
-        s->cap = cap;
-    }
-    rq_region_info *own = rq_arena_calloc(s->arena, 3, sizeof *own); /* the row is gone soon */
-    if (own == NULL) return no_memory(why);
-    own[0] = row->info;
-    memcpy(own + 1, row->daughters, sizeof row->daughters);
-    if (row->merged_count > 0)
-        s->list[s->count++] = (remains){.parents = row->merged,
-                                        .parent_count = row->merged_count,
-                                        .children = own,
-                                        .child_count = 1};
-    if (split)
-        s->list[s->count++] = (remains){.parents = own,
-                                        .parent_count = 1,
-                                        .children = own + 1,
-                                        .child_count = row->daughter_count,
-                                        .split = true};
-    return RQ_OK;
-}
-
-static rq_err find_remains(rq_catalog *c, search *s, rq_error *why)
-{
-    rq_region *meta;
-    RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, s->arena, take_remains, s, why);
-    rq_region_unref(meta);
-    return rc;
-}
-
-rq_err rq__add_parents(rq_catalog *c, rq__proc *p, rq_error *why)
-{
-    search s = {.p = p, .arena = &p->arena};
-    RQ_TRY(find_remains(c, &s, why));
-    size_t more = 0;
-    for (size_t i = 0; i < s.count; i++)
-        more += s.list[i].parent_count;
-    if (more == 0) return RQ_OK;
-    rq_region_info *all = rq_arena_calloc(&p->arena, p->old_region_count + more, sizeof *all);
-    if (all == NULL) return no_memory(why);
-    if (p->old_region_count > 0) memcpy(all, p->old_regions, p->old_region_count * sizeof *all);
-    for (size_t i = 0; i < s.count; i++)
-        for (size_t k = 0; k < s.list[i].parent_count; k++)
-            all[p->old_region_count++] = s.list[i].parents[k];
-    p->old_regions = all;
-    return RQ_OK;
-}
-
-/* Whether a file of the region's still refers to its parents. */
-static rq_err refers(rq_catalog *c, const rq_region_info *info, bool *ret, rq_error *why)
-{
-    rq_epoch_member m = {0};
-    rq_epoch_pin(c->env->epoch, &m);
-    const rq_catalog_region *node = rq_catalog_region_find(c, rq_slice_cstr(info->encoded));
-    rq_region *r = node != NULL && node->region != NULL ? rq_region_ref(node->region) : NULL;
-    rq_epoch_unpin(c->env->epoch, &m);
-    rq_err rc = r == NULL ? RQ_OK : rq_region_drop_stale_references(r, why);
-    rq_region_unref(r);
-    return rc == RQ_OK ? rq_region_folder_has_references(c->engine, info, ret, why) : rc;
-}
-
-/* Folders first: while meta names the parents the next round finds them again. */
-static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
-{
-    for (size_t i = 0; i < r->child_count; i++) {
-        bool has;
-        RQ_TRY(refers(c, &r->children[i], &has, why));
-        if (has) return RQ_OK;
-    }
-    RQ_TRY(rq__destroy_regions(c, r->parents, r->parent_count, why));
-    rq_arena a;
-    rq_arena_init(&a);
-    rq__batch b;
-    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-    rq_err rc = r->split ? rq__meta_delete_region(&b, &r->parents[0])
-                         : rq__meta_delete_merge_parents(&b, &r->children[0], r->parent_count);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
-    rq_arena_clear(&a);
-    if (rc != RQ_OK) return rc;
-    atomic_fetch_add(&c->janitor.cleaned, r->split ? 1 : r->parent_count);
-    for (size_t i = 0; i < r->parent_count; i++)
-        rq_log_info(c->env->log, "catalog", "region %s, which was %s, is archived",
-                    r->parents[i].encoded, r->split ? "split" : "merged");
-    return RQ_OK;
-}
-
-rq_err rq__clean_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
-{
-    rq__table_node *t;
-    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    rq__table_node_unref(t);
-    return RQ_OK;
-}
-
-rq_err rq__clean_run(rq_catalog *c, rq__proc *p, rq_error *why)
-{
-    search s = {.p = p, .arena = &p->arena};
-    RQ_TRY(find_remains(c, &s, why));
-    for (size_t i = 0; i < s.count; i++)
-        RQ_TRY(clean_one(c, &s.list[i], why));
-    return RQ_OK;
-}
-
-rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[2],
-                               size_t *ret_count, rq_error *why)
-{
-    search s = {.arena = arena};
-    RQ_TRY(find_remains(c, &s, why));
-    rq_slice(*list)[2] = rq_arena_calloc(arena, s.count + 1, sizeof *list);
-    if (list == NULL) return no_memory(why);
-    size_t n = 0;
-    for (size_t i = 0; i < s.count; i++) {
-        const rq_region_info *info = &s.list[i].parents[0];
-        bool again = n > 0 && rq_slice_eq(list[n - 1][0], info->ns) &&
-                     rq_slice_eq(list[n - 1][1], info->qualifier);
-        if (again) continue; /* a table's rows stand together */
-        list[n][0] = info->ns;
-        list[n++][1] = info->qualifier;
-    }
-    *ret = list;
-    *ret_count = n;
-    return RQ_OK;
 }

@@ -2,7 +2,7 @@
 /*
  * The janitor: regions that were split or merged stay on disk while the new ones refer to their
  * files. A round looks through meta for them and begins, for each table that has some, a procedure
- * that archives those nobody refers to any more (ddl_regions.c). HBASE: CatalogJanitor.
+ * that archives those nobody refers to any more (ddl_parents.c). HBASE: CatalogJanitor.
  */
 #include "catalog/ddl_priv.h"
 
