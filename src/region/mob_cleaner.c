@@ -69,7 +69,12 @@ static rq_err archive_family(rq_vfs *vfs, const char *dir, const rq_region_info 
         if (!stays) rc = archive_one(vfs, dir, entries[i].name, why);
     }
     rq_arena_clear(&a);
-    return rc == RQ_OK && left == 0 ? rq_vfs_remove_tree(vfs, dir, why) : rc;
+    if (rc != RQ_OK || left > 0) return rc;
+    /* What came into it since it was listed is not ours to remove: then the folder stays too. */
+    rq_error own = {0};
+    rc = rq_vfs_remove(vfs, dir, &own);
+    bool is_fine = rc == RQ_OK || rc == RQ_E_NOT_FOUND || rc == RQ_E_EXISTS;
+    return is_fine ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
 /* Empty folders on the way up go too. */
