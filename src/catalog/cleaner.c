@@ -5,20 +5,20 @@
  * HBASE: HFileCleaner, TimeToLiveHFileCleaner, HFileLinkCleaner, SnapshotHFileCleaner.
  *
  * What a link of a cloned table stands for stays: beside it lies .links-<file>/ with an entry
- * <region>.<table> for each link, which counts while the link is there. Where HBase left snapshots
- * nothing is removed, since their manifests name files of the archive.
+ * <region>.<table> for each link, which counts while the link is there. What a snapshot of HBase's
+ * names stays too (snapshots.h).
  *
  * A file's own times say when it was written, not when it was archived. So a round notes the files
  * it sees, and one is removed when a round finds it noted longer ago than its time to live. What
  * was noted is forgotten with the server: after a restart the time begins anew.
  */
 #include "catalog/catalog_priv.h"
+#include "catalog/snapshots.h"
 #include "store/mob.h"
 
 #include <stdlib.h>
 
 #define ARCHIVE "archive"
-#define SNAPSHOTS ".hbase-snapshot"
 #define LINKS ".links-"
 #define DEPTH_MAX 16
 #define ROUNDS_APART_MIN_MS 10000
@@ -29,7 +29,7 @@ typedef struct round_state {
     size_t count, cap;
     int64_t now_ms, ttl_ms;
     size_t removed;
-    rq_err rc;
+    rq__snapshot_files snapshots;
 } round_state;
 
 static uint64_t path_hash(const char *path)
@@ -120,12 +120,14 @@ static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool
 }
 
 /* Somebody refers to the file, or it tells who does. */
-static rq_err is_held(round_state *r, const char *dir, const char *name, bool *ret)
+static rq_err is_held(round_state *r, const char *dir, const char *name, bool *ret, rq_error *why)
 {
     rq_vfs *v = r->catalog->env->vfs;
     const char *last = strrchr(dir, '/');
     if (last != NULL && strncmp(last + 1, LINKS, sizeof LINKS - 1) == 0)
         return has_link(v, dir, name, ret);
+    RQ_TRY(rq__snapshot_holds(&r->snapshots, v, name, ret, why));
+    if (*ret) return RQ_OK;
     rq_arena a = {0};
     const char *links = rq_arena_printf(&a, "%s/" LINKS "%s", dir, name);
     if (links != NULL) *ret = is_there(v, links);
@@ -157,7 +159,7 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
             int64_t first = first_seen(&r->catalog->cleaner, hash, r->now_ms);
             bool held = false;
             if (r->now_ms - first >= r->ttl_ms) {
-                rc = is_held(r, dir, entries[i].name, &held);
+                rc = is_held(r, dir, entries[i].name, &held, why);
                 gone = rc == RQ_OK && !held && rq_vfs_remove(v, path, NULL) == RQ_OK;
             }
             if (gone)
@@ -172,22 +174,6 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
     return rc;
 }
 
-/* Any but those that were being made. */
-static rq_err holds_snapshots(rq_vfs *v, bool *ret, rq_error *why)
-{
-    rq_arena a = {0};
-    rq_dir_entry *entries;
-    size_t count = 0;
-    rq_error own = {0};
-    *ret = false;
-    rq_err rc = rq_vfs_list(v, SNAPSHOTS, &a, &entries, &count, &own);
-    for (size_t i = 0; rc == RQ_OK && i < count; i++)
-        *ret |= entries[i].is_dir && entries[i].name[0] != '.';
-    rq_arena_clear(&a);
-    if (rc == RQ_OK || rc == RQ_E_NOT_FOUND) return RQ_OK;
-    return rq_fail(why, rc, "%s", own.message);
-}
-
 /* One round at a time: `busy` is the caller's. */
 static rq_err run_round(rq_catalog *c, rq_error *why)
 {
@@ -196,10 +182,10 @@ static rq_err run_round(rq_catalog *c, rq_error *why)
     r.now_ms = c->env->executor->now_ms(c->env->executor);
     rq_stat st;
     bool empty;
-    bool snapshots;
-    rq_err rc = holds_snapshots(c->env->vfs, &snapshots, why);
-    if (rc == RQ_OK && !snapshots && rq_vfs_stat(c->env->vfs, ARCHIVE, &st, NULL) == RQ_OK)
+    rq_err rc = RQ_OK;
+    if (rq_vfs_stat(c->env->vfs, ARCHIVE, &st, NULL) == RQ_OK)
         rc = clean_dir(&r, ARCHIVE, 0, &empty, why);
+    rq__snapshot_files_clear(&r.snapshots);
     if (r.removed > 0)
         rq_log_info(c->env->log, "catalog", "%zu files left archive/, %zu remain", r.removed,
                     r.count);

@@ -2,6 +2,7 @@
 /* Which folders are taken, which are refused, and that a refused one stays as it was. */
 #include "world.h"
 
+#include "base/pb.h"
 #include "cell/cellblock.h"
 #include "hfile/writer.h"
 #include "proto/procedure.pb-c.h"
@@ -361,6 +362,66 @@ static void what_links_and_snapshots_of_hbase_refer_to_stays_in_the_archive(void
     world_clear(&w);
 }
 
+/* SnapshotDataManifest of one region, one family, these files. */
+static void put_snapshot(world *w, const char *name, const char *const *files, size_t count)
+{
+    rq_buf out = {0};
+    size_t region, family, file;
+    char path[100];
+    assert_int_equal(rq_pb_put_bytes(&out, 1, RQ_SLICE_LIT("descriptor")), RQ_OK);
+    assert_int_equal(rq_pb_begin(&out, 2, &region), RQ_OK);
+    assert_int_equal(rq_pb_put_number(&out, 1, 2), RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(&out, 2, RQ_SLICE_LIT("region")), RQ_OK);
+    assert_int_equal(rq_pb_begin(&out, 3, &family), RQ_OK);
+    assert_int_equal(rq_pb_put_bytes(&out, 1, RQ_SLICE_LIT("f")), RQ_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(rq_pb_begin(&out, 2, &file), RQ_OK);
+        assert_int_equal(rq_pb_put_bytes(&out, 1, rq_slice_cstr(files[i])), RQ_OK);
+        assert_int_equal(rq_pb_put_number(&out, 3, 4711), RQ_OK);
+        assert_int_equal(rq_pb_end(&out, file), RQ_OK);
+    }
+    assert_int_equal(rq_pb_end(&out, family), RQ_OK);
+    assert_int_equal(rq_pb_end(&out, region), RQ_OK);
+    snprintf(path, sizeof path, ".hbase-snapshot/%s", name);
+    assert_int_equal(rq_vfs_mkdirs(w->env->vfs, path, NULL), RQ_OK);
+    snprintf(path, sizeof path, ".hbase-snapshot/%s/data.manifest", name);
+    assert_int_equal(rq_vfs_write_new_file(w->env->vfs, path, rq_buf_slice(&out), NULL), RQ_OK);
+    rq_buf_clear(&out);
+}
+
+static void a_snapshot_of_hbase_holds_the_files_it_names(void **state)
+{
+    (void)state;
+    static const char *const named[] = {"aa", "bb.0123", "t=0a-cc", "n=t=0a-dd.0123",
+                                        "ee_SeqId_4_"};
+    static const char *const held[] = {"aa", "bb", "cc", "dd", "ee_SeqId_4_"};
+    char path[100];
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(rq_config_set(w.config, "hbase.master.hfilecleaner.ttl", "0", NULL), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    put_snapshot(&w, "s", named, 3);
+    put_snapshot(&w, "s2", named + 3, 2);
+    put_file(&w, ".hbase-snapshot/.tmp/s3/.snapshotinfo", "x"); /* was being made */
+    for (size_t i = 0; i < RQ_ARRAY_LEN(held); i++) {
+        snprintf(path, sizeof path, "archive/data/default/t/0a/f/%s", held[i]);
+        put_file(&w, path, "x");
+    }
+    put_file(&w, "archive/data/default/t/0a/f/ff", "x");
+    assert_false(is_there_after_a_round(&w, "archive/data/default/t/0a/f/ff"));
+    for (size_t i = 0; i < RQ_ARRAY_LEN(held); i++) {
+        snprintf(path, sizeof path, "archive/data/default/t/0a/f/%s", held[i]);
+        assert_true(is_there_after_a_round(&w, path));
+    }
+    put_file(&w, ".hbase-snapshot/s4/data.manifest", ""); /* it was lost: nobody knows */
+    put_file(&w, "archive/data/default/t/0a/f/ff", "x");
+    assert_true(is_there_after_a_round(&w, "archive/data/default/t/0a/f/ff"));
+    assert_int_equal(rq_vfs_remove_tree(w.env->vfs, ".hbase-snapshot", NULL), RQ_OK);
+    assert_false(is_there_after_a_round(&w, "archive/data/default/t/0a/f/ff"));
+    assert_false(is_there_after_a_round(&w, "archive/data/default/t/0a/f/aa"));
+    world_clear(&w);
+}
+
 static void the_cluster_keeps_its_id(void **state)
 {
     (void)state;
@@ -389,6 +450,7 @@ int main(void)
         cmocka_unit_test(what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log),
         cmocka_unit_test(a_lost_version_file_does_not_cost_a_table),
         cmocka_unit_test(what_links_and_snapshots_of_hbase_refer_to_stays_in_the_archive),
+        cmocka_unit_test(a_snapshot_of_hbase_holds_the_files_it_names),
         cmocka_unit_test(the_cluster_keeps_its_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots that an Apache HBase left in the folder: this server takes none, but the files they
+ * name must stay. HBASE: SnapshotManifest, SnapshotReferenceUtil.getHFileNames, SnapshotFileCache.
+ *
+ *   .hbase-snapshot/<name>/data.manifest    SnapshotDataManifest { 1: table's descriptor,
+ *                                           2: region { 3: family { 2: store file { 1: name } } } }
+ *   .hbase-snapshot/.tmp/                   those that were being made: never finished, not counted
+ *
+ * As in HBase a file is held by its name alone, wherever it lies now: names are made by chance. A
+ * link's name and a reference's hold the file they stand for.
+ */
+#ifndef RQ_CATALOG_SNAPSHOTS_H
+#define RQ_CATALOG_SNAPSHOTS_H
+
+#include "base/arena.h"
+#include "vfs/vfs.h"
+
+/* Zero-initialised: nothing was read yet. */
+typedef struct rq__snapshot_files {
+    rq_arena arena;
+    bool is_read;
+    bool all; /* a snapshot of a form that is not known here, or damaged: every file is held */
+    rq_slice *names; /* ascending */
+    size_t count, cap;
+} rq__snapshot_files;
+
+/* Whether a snapshot names the file. The first call reads all of them. An error is one of reading.
+ */
+RQ_NODISCARD
+rq_err rq__snapshot_holds(rq__snapshot_files *s, rq_vfs *v, const char *name, bool *ret,
+                          rq_error *why);
+void rq__snapshot_files_clear(rq__snapshot_files *s);
+
+/* Adds what a data.manifest names; slices point into it. Untrusted bytes; RQ_E_CORRUPT. */
+RQ_NODISCARD
+rq_err rq__snapshot_add_manifest(rq__snapshot_files *s, rq_slice manifest, rq_error *why);
+
+#endif
