@@ -391,7 +391,7 @@ static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
         return rc;
     }
     for (size_t i = 0; i < l->target_count && r->engine->bulk_compact; i++)
-        rq__store_request_compaction(l->targets[i].store, 1);
+        rq__store_request_compaction(l->targets[i].store, RQ__WANT_MINOR);
     /* A log that fails now takes the region with it. The files are loaded, and the sources stay:
      * the client hears of a failure and may come back with them. */
     RQ_TRY(make_visible(l, why));

@@ -272,25 +272,49 @@ static void choose(compaction *c, bool wants_major, int64_t now_ms)
     c->input_count = c->choice.count;
 }
 
-static round_end compact_once(rq__region_store *s, bool wants_major, bool asked)
+/* Of the word `compactions`; only the store's task changes what runs. */
+static void change(rq__region_store *s, unsigned clear, unsigned set)
+{
+    unsigned old = atomic_load(&s->compactions);
+    while (!atomic_compare_exchange_weak(&s->compactions, &old, (old & ~clear) | set))
+        ;
+}
+
+/* What is wanted, which from here on counts as running: also while files are looked for. */
+static unsigned take(rq__region_store *s)
+{
+    unsigned old = atomic_load(&s->compactions);
+    unsigned runs;
+    do {
+        runs = (old & RQ__WANT_MAJOR) != 0   ? RQ__RUNS_MAJOR
+               : (old & RQ__WANT_ASKED) != 0 ? RQ__RUNS_MINOR
+                                             : 0;
+    } while (!atomic_compare_exchange_weak(&s->compactions, &old, runs));
+    return old & RQ__WANTS;
+}
+
+static bool is_wanted(const rq__region_store *s)
+{
+    return (atomic_load(&s->compactions) & RQ__WANTS) != 0;
+}
+
+static round_end compact_once(rq__region_store *s, unsigned wants)
 {
     rq_region *r = s->region;
-    compaction c = {.store = s, .version = referenced_version(s), .asked = asked};
+    compaction c = {
+        .store = s, .version = referenced_version(s), .asked = (wants & RQ__WANT_ASKED) != 0};
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     round_end end = ROUND_IDLE;
-    choose(&c, wants_major, now_ms);
+    choose(&c, (wants & RQ__WANT_MAJOR) != 0, now_ms);
     if (!all_see(&c)) {
-        atomic_store(&s->postponed, wants_major ? 2 : 1);
-        if (asked) atomic_store(&s->asked, true);
+        atomic_store(&s->postponed, wants);
     } else if (c.input_count > 0 && bytes_of(&c) > s->compaction.throttle_bytes &&
                !atomic_load(&s->is_large)) {
         end = ROUND_LARGE;
-        if (asked) atomic_store(&s->asked, true);
     } else if (c.input_count > 0) {
         rq_error why = {0};
-        atomic_store(&s->running, c.choice.major ? 2 : 1);
+        change(s, RQ__RUNS, c.choice.major ? RQ__RUNS_MAJOR : RQ__RUNS_MINOR);
         rq_err rc = run(&c, false, now_ms, &why);
-        atomic_store(&s->running, 0);
         warn(s, rc, &why);
         end = rc == RQ_OK ? ROUND_DONE : ROUND_IDLE;
     }
@@ -313,19 +337,20 @@ static void submit(rq__region_store *s, bool large)
 static bool run_rounds(rq__region_store *s)
 {
     rq_region *r = s->region;
-    int wanted;
-    while ((wanted = atomic_exchange(&s->wanted, 0)) != 0 && !atomic_load(&r->stop)) {
+    unsigned wants;
+    while ((wants = take(s)) != 0) {
+        if (atomic_load(&r->stop)) {
+            change(s, RQ__RUNS, 0);
+            break;
+        }
         archive_again(s);
         drop_expired(s);
-        round_end end = compact_once(s, wanted == 2, atomic_exchange(&s->asked, false));
-        if (end == ROUND_LARGE) rq__store_want(s, wanted);
-        if (end == ROUND_DONE) {
-            rq__store_want(s, 1);
-            rq__engine_grown(r->engine, r);
-        }
+        round_end end = compact_once(s, wants);
+        change(s, RQ__RUNS, end == ROUND_LARGE ? wants : end == ROUND_DONE ? RQ__WANT_MINOR : 0);
+        if (end == ROUND_DONE) rq__engine_grown(r->engine, r);
         rq__region_resume_flush(r);
         bool large = end == ROUND_LARGE;
-        if (large != atomic_load(&s->is_large) && atomic_load(&s->wanted) != 0) {
+        if (large != atomic_load(&s->is_large) && is_wanted(s)) {
             submit(s, large);
             return true;
         }
@@ -341,16 +366,9 @@ void rq__region_compact_task(rq_task *task)
     atomic_fetch_sub_explicit(&r->engine->compaction_queue, 1, memory_order_relaxed);
     atomic_store(&s->compacting, false);
     /* Wanted between the last look and the line above. */
-    if (atomic_load(&s->wanted) != 0) rq__store_request_compaction(s, 0);
+    if (is_wanted(s)) rq__store_request_compaction(s, 0);
     rq__region_leave(r);
     rq_region_unref(r);
-}
-
-void rq__store_want(rq__region_store *s, int wanted)
-{
-    int old = atomic_load(&s->wanted);
-    while (old < wanted && !atomic_compare_exchange_weak(&s->wanted, &old, wanted))
-        ;
 }
 
 static bool is_worth_a_look(rq__region_store *s)
@@ -376,21 +394,21 @@ void rq_engine_clear_compactions(rq_engine *e, bool large)
     for (rq_region *r = e->regions; r != NULL; r = r->next)
         for (size_t i = 0; i < r->store_count; i++) {
             rq__region_store *s = &r->stores[i];
-            if (atomic_load(&s->running) != 0 || atomic_load(&s->is_large) != large) continue;
-            atomic_store(&s->wanted, 0);
-            atomic_store(&s->asked, false);
+            unsigned now = atomic_load(&s->compactions);
+            if ((now & RQ__RUNS) == 0 && atomic_load(&s->is_large) == large)
+                (void)atomic_compare_exchange_strong(&s->compactions, &now, 0);
         }
     pthread_mutex_unlock(&e->lock);
 }
 
-static void request(rq__region_store *s, int wanted, bool asked)
+void rq__store_request_compaction(rq__region_store *s, unsigned wants)
 {
     rq_region *r = s->region;
     if (atomic_load(&r->engine->compactions_off)) return;
-    if (wanted == 1 && (!r->schema->compaction_enabled || !is_worth_a_look(s))) return;
-    if (asked) atomic_store(&s->asked, true);
-    rq__store_want(s, wanted);
-    if (atomic_load(&s->wanted) == 0 || atomic_exchange(&s->compacting, true)) return;
+    bool minor = wants != 0 && (wants & RQ__WANT_MAJOR) == 0;
+    if (minor && (!r->schema->compaction_enabled || !is_worth_a_look(s))) return;
+    change(s, 0, wants);
+    if (!is_wanted(s) || atomic_exchange(&s->compacting, true)) return;
     rq_region_ref(r);
     if (!rq__region_enter(r)) {
         atomic_store(&s->compacting, false);
@@ -401,15 +419,10 @@ static void request(rq__region_store *s, int wanted, bool asked)
     submit(s, false);
 }
 
-void rq__store_request_compaction(rq__region_store *s, int wanted)
-{
-    request(s, wanted, false);
-}
-
 void rq_region_compact_if_due(rq_region *r)
 {
     for (size_t i = 0; i < r->store_count; i++)
-        rq__store_request_compaction(&r->stores[i], 1);
+        rq__store_request_compaction(&r->stores[i], RQ__WANT_MINOR);
 }
 
 rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *why)
@@ -421,7 +434,7 @@ rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *wh
     for (size_t i = 0; i < r->store_count; i++) {
         rq__region_store *s = &r->stores[i];
         if (family.len > 0 && !rq_slice_eq(rq_store_schema(s->store)->name, family)) continue;
-        request(s, major ? 2 : 1, true);
+        rq__store_request_compaction(s, RQ__WANT_ASKED | (major ? RQ__WANT_MAJOR : RQ__WANT_MINOR));
     }
     return RQ_OK;
 }

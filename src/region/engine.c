@@ -264,8 +264,8 @@ static void look_at_age(rq_region *r, int64_t now_ms)
 static void look_at_compactions(rq_region *r)
 {
     for (size_t i = 0; i < r->store_count; i++) {
-        int postponed = atomic_exchange(&r->stores[i].postponed, 0);
-        rq__store_request_compaction(&r->stores[i], postponed == 0 ? 1 : postponed);
+        unsigned postponed = atomic_exchange(&r->stores[i].postponed, 0);
+        rq__store_request_compaction(&r->stores[i], postponed == 0 ? RQ__WANT_MINOR : postponed);
     }
 }
 

@@ -419,7 +419,7 @@ static bool has_too_many_files(rq_region *r)
         rq__region_store *s = &r->stores[i];
         if (rq_store_version_now(s->store)->file_count < s->compaction.blocking_files) continue;
         too_many = true;
-        rq__store_request_compaction(s, 1);
+        rq__store_request_compaction(s, RQ__WANT_MINOR);
     }
     rq_epoch_unpin(r->env.epoch, &pin);
     return too_many;

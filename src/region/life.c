@@ -533,7 +533,7 @@ rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema 
         (void)later; /* one that failed is said and tried again */
     }
     for (size_t i = 0; i < r->store_count; i++)
-        rq__store_request_compaction(&r->stores[i], 1);
+        rq__store_request_compaction(&r->stores[i], RQ__WANT_MINOR);
     *ret = r;
     return RQ_OK;
 }

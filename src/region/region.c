@@ -249,15 +249,18 @@ void rq_region_evict_blocks(const rq_region *r, uint64_t *ret_blocks, uint64_t *
     }
 }
 
+/* What a client asked for counts from the request on, what the server decides once it has chosen.
+ * HBASE: HRegion.reportCompactionRequestStart, which a client's request comes to before its answer.
+ */
 int rq_region_compaction_state(const rq_region *r)
 {
     bool minor = false;
     bool major = false;
     for (size_t i = 0; i < r->store_count; i++) {
-        int running = atomic_load_explicit(&r->stores[i].running, memory_order_relaxed);
-        int wanted = atomic_load_explicit(&r->stores[i].wanted, memory_order_relaxed);
-        minor |= running == 1;
-        major |= running == 2 || wanted == 2;
+        unsigned now = atomic_load(&r->stores[i].compactions);
+        bool asked_minor = (now & RQ__WANT_ASKED) != 0 && (now & RQ__WANT_MAJOR) == 0;
+        minor |= (now & RQ__RUNS_MINOR) != 0 || asked_minor;
+        major |= (now & (RQ__RUNS_MAJOR | RQ__WANT_MAJOR)) != 0;
     }
     return (major ? 2 : 0) + (minor ? 1 : 0); /* HBASE: CompactionState */
 }

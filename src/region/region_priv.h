@@ -70,17 +70,27 @@ typedef struct rq__name_list {
     size_t count;
 } rq__name_list;
 
+/* What compactions are wished for a store, and which one is at work. One word, so that whoever asks
+ * for the state never looks between the two. */
+enum {
+    RQ__WANT_MINOR = 1, /* to look for one */
+    RQ__WANT_MAJOR = 2,
+    RQ__WANT_ASKED = 4, /* a client did: MOB files are compacted too */
+    RQ__WANTS = RQ__WANT_MINOR | RQ__WANT_MAJOR | RQ__WANT_ASKED,
+    RQ__RUNS_MINOR = 8,
+    RQ__RUNS_MAJOR = 16,
+    RQ__RUNS = RQ__RUNS_MINOR | RQ__RUNS_MAJOR,
+};
+
 /* A store with what the region keeps about it. */
 typedef struct rq__region_store {
     rq_store *store;                   /* const */
     uint64_t flushed;                  /* commit gate: every cell at or below is in a file */
     rq_compaction_settings compaction; /* const */
     _Atomic bool compacting;           /* a task is queued or runs */
-    _Atomic int wanted;    /* 0 nothing, 1 look for a minor one, 2 a major one on request */
-    _Atomic int postponed; /* as wanted, until open reads see all files */
-    _Atomic bool asked;    /* a client did, of what is wanted: MOB files are compacted too */
-    _Atomic int running;   /* 0 none, 1 minor, 2 major: the Admin API's answer */
-    _Atomic bool is_large; /* what is wanted is for the other pool */
+    _Atomic unsigned compactions;      /* RQ__WANT_…, RQ__RUNS_… */
+    _Atomic unsigned postponed;        /* RQ__WANT_…, until open reads see all files */
+    _Atomic bool is_large;             /* what is wanted is for the other pool */
     /* Inputs that were replaced and could not be archived (a full disk): tried again. The store's
      * compaction task alone. */
     rq__name_list unarchived;
@@ -279,10 +289,9 @@ void rq__compaction_settle(const rq_region *r, const rq_family_schema *f,
                            rq_compaction_settings *s);
 struct rq_config;
 rq_compaction_settings rq__compaction_settings_of_site(const struct rq_config *c);
-/* Looks whether the store needs a compaction and queues one. */
-void rq__store_request_compaction(rq__region_store *s, int wanted);
-/* Only notes the wish: for the task that is running. */
-void rq__store_want(rq__region_store *s, int wanted);
+/* Looks whether the store needs a compaction and queues one. `wants`: RQ__WANT_…; 0: what was noted
+ * before. */
+void rq__store_request_compaction(rq__region_store *s, unsigned wants);
 void rq__region_compact_task(rq_task *task);
 /* Moves a file to archive/; a reference or link is removed. What stays is found at the next open.
  */

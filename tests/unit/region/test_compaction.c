@@ -203,8 +203,52 @@ static void queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_t
     rq_sim_free(sim);
 }
 
-/* The archive's cleaner removes a folder that is empty, and somebody had just made it. */
 static rq_err (*plain_link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
+static const fixture *looked_at;
+static int least_state;
+
+static rq_err link_and_look(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    int state = rq_region_compaction_state(looked_at->region);
+    if (state < least_state) least_state = state;
+    return plain_link(v, from, to, why);
+}
+
+/* Clients ask for the state until it is NONE to learn that what they asked for is done: also while
+ * it waits for its turn, and while files are dropped that are looked at first. */
+static void what_a_client_asked_for_counts_until_it_is_done(void **state)
+{
+    (void)state;
+    static const family_def family = {"f", {"TTL", "100", NULL}};
+    for (int major = 0; major <= 1; major++) {
+        rq_sim *sim = new_sim();
+        fixture f;
+        fixture_open(&f, rq_sim_env(sim), &family, 1);
+        put_and_flush(&f, "expires", now_of(&f) - 99000);
+        rq_sim_advance(sim, 2 * SECOND);
+        for (int i = 0; i < 3; i++)
+            put_and_flush(&f, "row", now_of(&f) + i);
+        int kind = major == 1 ? 2 : 1;
+        looked_at = &f;
+        least_state = kind;
+        rq_vfs *vfs = f.env->vfs;
+        plain_link = vfs->link;
+        vfs->link = link_and_look;
+        assert_ok(rq_region_compact(f.region, (rq_slice){0}, major == 1, NULL));
+        do {
+            assert_int_equal(rq_region_compaction_state(f.region), kind);
+        } while (rq_sim_step(sim) && files_of(&f) > 1);
+        rq_sim_run(sim);
+        assert_int_equal(rq_region_compaction_state(f.region), 0);
+        assert_int_equal(files_of(&f), 1);
+        assert_int_equal(least_state, kind);
+        vfs->link = plain_link;
+        fixture_close(&f);
+        rq_sim_free(sim);
+    }
+}
+
+/* The archive's cleaner removes a folder that is empty, and somebody had just made it. */
 static unsigned archives_cleaned;
 
 static rq_err link_into_a_cleaned_archive(rq_vfs *v, const char *from, const char *to,
@@ -251,6 +295,7 @@ int main(void)
         cmocka_unit_test(
             queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_their_own),
         cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
+        cmocka_unit_test(what_a_client_asked_for_counts_until_it_is_done),
         cmocka_unit_test(inputs_reach_an_archive_that_is_being_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ final class History {
     private static final long LEASE = Long.parseLong(System.getenv().getOrDefault("LEASE", "60000"));
     private static final ExecutorService TIDY = Executors.newSingleThreadExecutor();
 
-    /** Two answers that are not the same. */
+    /** Two answers, mostly such as are not the same. */
     record Difference(int number, String hbase, String rorqual) { }
 
     private final Peer hbase;
@@ -48,16 +48,21 @@ final class History {
             here = Place.create(rorqual, world, name);
         }
 
-        /** Returns null if both say the same. */
-        Difference run(int number) throws InterruptedException {
+        /** Both servers' answers. */
+        Difference ask(int number) throws InterruptedException {
             String one = there.run(number);
             if (Operation.make(world, number).text.startsWith("Scan") && one.contains("thrown after a retry java.io.IOException")) {
                 // What is no IOException leaves the scanner open on HBase until its lease ends. Flushes and compactions keep
                 // for it what they would drop else.
                 Thread.sleep(LEASE);
             }
-            String other = here.run(number);
-            return one.equals(other) ? null : new Difference(number, one, other);
+            return new Difference(number, one, here.run(number));
+        }
+
+        /** Returns null if both say the same. */
+        Difference run(int number) throws InterruptedException {
+            Difference both = ask(number);
+            return both.hbase.equals(both.rorqual) ? null : both;
         }
 
         @Override
@@ -165,8 +170,9 @@ final class History {
         try (Pair pair = new Pair()) {
             System.out.println(pair.world);
             for (int number : numbers) {
-                String one = pair.there.run(number);
-                String other = pair.here.run(number);
+                Difference both = pair.ask(number);
+                String one = both.hbase;
+                String other = both.rorqual;
                 System.out.println(number + ": " + Operation.make(pair.world, number).text);
                 System.out.print(one.equals(other) ? one : "  HBase:\n" + indented(one, other) + "  Rorqual:\n" + indented(other, one));
             }
