@@ -3,6 +3,7 @@
 #ifndef RQ_TESTS_SEEDS_H
 #define RQ_TESTS_SEEDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -10,6 +11,21 @@ static inline uint64_t seeds_number(const char *name, uint64_t fallback)
 {
     const char *text = getenv(name);
     return text == NULL ? fallback : strtoull(text, NULL, 0);
+}
+
+/* The seeds of a run: RQ_SEED alone, or RQ_SEEDS (else `usual`) of them from RQ_FIRST on, so that
+ * one long run goes on where another ended. */
+typedef struct seeds_range {
+    uint64_t first, last;
+    bool one;
+} seeds_range;
+
+static inline seeds_range seeds_wanted(uint64_t usual)
+{
+    uint64_t one = seeds_number("RQ_SEED", 0);
+    if (one != 0) return (seeds_range){.first = one, .last = one, .one = true};
+    uint64_t first = seeds_number("RQ_FIRST", 1);
+    return (seeds_range){.first = first, .last = first + seeds_number("RQ_SEEDS", usual) - 1};
 }
 
 #endif

@@ -6,7 +6,8 @@
  * not there are where they were. All the rest of the history holds as without loads
  * (engine_history.h).
  *
- * RQ_SEEDS=n runs n random seeds; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th file call.
+ * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th
+ * file call.
  */
 #include "engine_history.h"
 #include "../seeds.h"
@@ -252,10 +253,8 @@ static outcome once(uint64_t seed, uint64_t k, bool fail)
 static void every_load_survives_a_random_power_cut(void **state)
 {
     (void)state;
-    uint64_t only = seeds_number("RQ_SEED", 0);
-    uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : seeds_number("RQ_SEEDS", 40);
-    for (uint64_t seed = first; seed <= last; seed++) {
+    seeds_range seeds = seeds_wanted(40);
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
         outcome whole = once(seed, 0, false);
         if (whole.text[0] != '\0') fail_msg("seed %" PRIu64 ": %s", seed, whole.text);
         uint64_t k = seeds_number("RQ_CUT", 1 + seed * 2654435761u % whole.calls);

@@ -6,7 +6,7 @@
  * RegionTooBusyException that says why; reads go on; with space again everything goes on without a
  * restart, nothing acknowledged is lost, and no half of a file stays.
  *
- * RQ_SEEDS=n runs n random seeds; RQ_SEED=s runs one.
+ * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one.
  */
 #include "engine_history.h"
 #include "store/store.h"
@@ -181,17 +181,15 @@ static outcome run_once(uint64_t seed)
 static void a_disk_that_is_full_now_and_then_is_survived(void **state)
 {
     (void)state;
-    uint64_t only = seeds_number("RQ_SEED", 0);
-    uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : seeds_number("RQ_SEEDS", 200);
+    seeds_range seeds = seeds_wanted(200);
     uint64_t refused = 0;
-    for (uint64_t seed = first; seed <= last; seed++) {
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
         outcome o = run_once(seed);
         refused += o.refused;
         if (!o.good) fail_msg("seed %" PRIu64 ": %s", seed, o.text);
     }
     print_message("%" PRIu64 " writes were refused\n", refused);
-    if (only == 0) assert_true(refused > last);
+    if (!seeds.one) assert_true(refused > seeds.last - seeds.first + 1);
 }
 
 int main(void)

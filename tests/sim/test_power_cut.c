@@ -5,7 +5,8 @@
  * counters exact (engine_history.h). With sync switched off the same test must fail, else it proves
  * nothing.
  *
- * RQ_SEEDS=n runs n random seeds; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th file call.
+ * RQ_SEEDS=n runs n random seeds from RQ_FIRST=f on; RQ_SEED=s runs one, RQ_CUT=k cut at its k-th
+ * file call.
  */
 #include "engine_history.h"
 #include "../seeds.h"
@@ -90,10 +91,8 @@ static outcome cut_once(uint64_t seed, uint64_t k, bool ignore_sync)
 static void every_seed_survives_a_random_power_cut(void **state)
 {
     (void)state;
-    uint64_t only = seeds_number("RQ_SEED", 0);
-    uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : seeds_number("RQ_SEEDS", SEEDS);
-    for (uint64_t seed = first; seed <= last; seed++) {
+    seeds_range seeds = seeds_wanted(SEEDS);
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
         outcome whole = cut_once(seed, 0, false);
         if (!whole.good) fail_msg("seed %" PRIu64 " without a cut: %s", seed, whole.text);
         uint64_t k = seeds_number("RQ_CUT", 1 + seed * 2654435761u % whole.calls);

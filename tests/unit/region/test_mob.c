@@ -4,7 +4,7 @@
  * answered alike, whatever is flushed, compacted, cleaned and reopened in between, and whatever a
  * read has to wait for. Then examples of what only MOB families have.
  *
- * RQ_SEED=s runs one seed, RQ_SEEDS=n as many; a failure names its seed.
+ * RQ_SEED=s runs one seed, RQ_SEEDS=n as many from RQ_FIRST=f on; a failure names its seed.
  */
 #include "fixture.h"
 #include "../../seeds.h"
@@ -307,10 +307,8 @@ static void step(world *w)
 static void a_mob_family_answers_as_a_plain_one(void **state)
 {
     (void)state;
-    uint64_t only = seeds_number("RQ_SEED", 0);
-    uint64_t first = only != 0 ? only : 1;
-    uint64_t last = only != 0 ? only : seeds_number("RQ_SEEDS", 150);
-    for (uint64_t seed = first; seed <= last; seed++) {
+    seeds_range seeds = seeds_wanted(150);
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
         static const char *const eager[] = {
             "hbase.hstore.compaction.min=2", "hbase.regionserver.compaction.check.period=1000",
             "hbase.mob.file.cache.size=0", "rorqual.memory=33554432", NULL};
