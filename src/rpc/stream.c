@@ -293,6 +293,29 @@ static void on_closed(uv_handle_t *h)
     stream_free(s);
 }
 
+#if defined(__SANITIZE_THREAD__)
+/* libuv closes by a bare system call that ThreadSanitizer does not see: it would take whoever is
+ * given the number next for one who meddles with this connection. So it is told, just before, while
+ * the number is still ours; what uv_close does with it until then does not count. */
+void __sanitizer_syscall_pre_impl_close(long fd);
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+
+static void close_handle(rq_stream *s)
+{
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)&s->tcp, &fd) == 0) __sanitizer_syscall_pre_impl_close(fd);
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    uv_close((uv_handle_t *)&s->tcp, on_closed);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+}
+#else
+static void close_handle(rq_stream *s)
+{
+    uv_close((uv_handle_t *)&s->tcp, on_closed);
+}
+#endif
+
 void rq_stream_close(rq_stream *s, rq_err why)
 {
     if (s->closing) return;
@@ -308,7 +331,7 @@ void rq_stream_close(rq_stream *s, rq_err why)
         *p = s->next_dirty;
         s->is_dirty = false;
     }
-    uv_close((uv_handle_t *)&s->tcp, on_closed);
+    close_handle(s);
 }
 
 void rq_stream_finish(rq_stream *s)
