@@ -64,7 +64,7 @@ rq_err rq__parse_column_count_get(rq__parse *p, rq_slice bytes, rq_filter **ret)
     if (m == NULL) return rq__parse_failed(p);
     if (m->limit < 0) return rq__parse_illegal(p, "limit be positive %d", m->limit);
     count_filter *f = (count_filter *)rq__parse_new_filter(p, sizeof *f, &count_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->limit = m->limit;
     *ret = &f->base;
     return RQ_OK;
@@ -131,7 +131,7 @@ rq_err rq__parse_column_pagination(rq__parse *p, rq_slice bytes, rq_filter **ret
         return rq__parse_illegal(p, "offset must be positive %d", m->offset);
     pagination_filter *f =
         (pagination_filter *)rq__parse_new_filter(p, sizeof *f, &pagination_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->limit = m->limit;
     f->offset = m->offset;
     f->by_name = m->has_column_offset;
@@ -180,7 +180,7 @@ rq_err rq__parse_column_prefix(rq__parse *p, rq_slice bytes, rq_filter **ret)
     if (m == NULL) return rq__parse_failed(p);
     column_prefix_filter *f =
         (column_prefix_filter *)rq__parse_new_filter(p, sizeof *f, &column_prefix_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->prefix = rq__slice_of_pb(m->prefix);
     *ret = &f->base;
     return RQ_OK;
@@ -194,7 +194,7 @@ static int compare_slices(const void *a, const void *b)
 
 static rq_slice *sorted_slices(rq__parse *p, const ProtobufCBinaryData *names, size_t count)
 {
-    rq_slice *sorted = rq_arena_calloc(p->arena, count, sizeof *sorted);
+    rq_slice *sorted = rq__parse_calloc(p, count, sizeof *sorted);
     if (sorted == NULL) return NULL;
     for (size_t i = 0; i < count; i++)
         sorted[i] = rq__slice_of_pb(names[i]);
@@ -263,10 +263,10 @@ rq_err rq__parse_multiple_column_prefix(rq__parse *p, rq_slice bytes, rq_filter 
     if (m == NULL) return rq__parse_failed(p);
     multiple_prefix_filter *f =
         (multiple_prefix_filter *)rq__parse_new_filter(p, sizeof *f, &multiple_prefix_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->count = m->n_sorted_prefixes;
     f->prefixes = sorted_slices(p, m->sorted_prefixes, f->count);
-    if (f->prefixes == NULL) return RQ_E_NO_MEMORY;
+    if (f->prefixes == NULL) return rq__parse_failed(p);
     for (size_t i = 1; i < f->count; i++)
         if (rq_slice_eq(f->prefixes[i - 1], f->prefixes[i]))
             return rq__parse_illegal(p, "prefixes must be distinct");
@@ -316,7 +316,7 @@ rq_err rq__parse_column_range(rq__parse *p, rq_slice bytes, rq_filter **ret)
         rq__parse_message(p, &pb__column_range_filter__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     range_filter *f = (range_filter *)rq__parse_new_filter(p, sizeof *f, &range_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->has_min = m->has_min_column;
     f->min = rq__slice_of_pb(m->min_column);
     f->min_inclusive = m->min_column_inclusive;
@@ -371,7 +371,7 @@ rq_err rq__parse_first_key_only(rq__parse *p, rq_slice bytes, rq_filter **ret)
     if (rq__parse_message(p, &pb__first_key_only_filter__descriptor, bytes) == NULL)
         return rq__parse_failed(p);
     *ret = rq__parse_new_filter(p, sizeof(first_filter), &first_class);
-    return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    return *ret == NULL ? rq__parse_failed(p) : RQ_OK;
 }
 
 rq_err rq__parse_first_key_value_matching_qualifiers(rq__parse *p, rq_slice bytes, rq_filter **ret)
@@ -380,10 +380,10 @@ rq_err rq__parse_first_key_value_matching_qualifiers(rq__parse *p, rq_slice byte
         rq__parse_message(p, &pb__first_key_value_matching_qualifiers_filter__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     first_filter *f = (first_filter *)rq__parse_new_filter(p, sizeof *f, &first_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->count = m->n_qualifiers;
     f->qualifiers = sorted_slices(p, m->qualifiers, f->count);
-    if (f->qualifiers == NULL) return RQ_E_NO_MEMORY;
+    if (f->qualifiers == NULL) return rq__parse_failed(p);
     *ret = &f->base;
     return RQ_OK;
 }

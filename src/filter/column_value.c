@@ -105,7 +105,7 @@ static rq_err parse_single(rq__parse *p, const rq_filter_class *cls,
                            const Pb__SingleColumnValueFilter *m, rq_filter **ret)
 {
     single_filter *f = (single_filter *)rq__parse_new_filter(p, sizeof *f, cls);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__parse_op(p, (int)m->compare_op, &f->op));
     RQ_TRY(rq__parse_comparator_of_filter(p, m->comparator, &f->comparator));
     f->column.family = rq__slice_of_pb(m->column_family);
@@ -179,7 +179,7 @@ rq_err rq__parse_column_value(rq__parse *p, rq_slice bytes, rq_filter **ret)
     if (m == NULL) return rq__parse_failed(p);
     column_value_filter *f =
         (column_value_filter *)rq__parse_new_filter(p, sizeof *f, &column_value_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__parse_op(p, (int)m->compare_op, &f->op));
     RQ_TRY(rq__parse_comparator_of_filter(p, m->comparator, &f->comparator));
     f->column.family = rq__slice_of_pb(m->family);
@@ -258,7 +258,7 @@ rq_err rq__parse_dependent_column(rq__parse *p, rq_slice bytes, rq_filter **ret)
         rq__parse_message(p, &pb__dependent_column_filter__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     dependent_filter *f = (dependent_filter *)rq__parse_new_filter(p, sizeof *f, &dependent_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     const Pb__CompareFilter *compare = m->compare_filter;
     RQ_TRY(rq__parse_op(p, (int)compare->compare_op, &f->op));
     if (compare->comparator != NULL)

@@ -30,7 +30,7 @@ static rq_err parse_compare(rq__parse *p, const rq_filter_class *cls, const Pb__
                             rq_filter **ret)
 {
     compare_filter *f = (compare_filter *)rq__parse_new_filter(p, sizeof *f, cls);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__parse_op(p, (int)m->compare_op, &f->op));
     if (m->comparator != NULL)
         RQ_TRY(rq__parse_comparator_of_filter(p, m->comparator, &f->comparator));

@@ -128,11 +128,14 @@ typedef struct rq__parse {
 
 /* Decodes a message into the arena, where it stays; NULL with p->why set. */
 void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq_slice bytes);
-/* RQ_E_NO_MEMORY or RQ_E_DO_NOT_RETRY, whichever made rq__parse_message fail. */
+/* Zeroed, in the arena, and of the same budget: what a filter has beside its message for each key
+ * or range that it names. NULL as above. */
+void *rq__parse_calloc(rq__parse *p, size_t count, size_t size);
+/* RQ_E_NO_MEMORY or RQ_E_DO_NOT_RETRY, whichever made one of these fail. */
 rq_err rq__parse_failed(rq__parse *p);
 /* The exceptions of HBase's constructors. */
 rq_err rq__parse_illegal(rq__parse *p, const char *fmt, ...) RQ_PRINTF(2, 3);
-/* A zeroed filter or comparator with its class; NULL when memory is out. */
+/* A zeroed filter or comparator with its class; NULL as above. */
 rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class *cls);
 rq_comparator *rq__parse_new_comparator(rq__parse *p, size_t size, const rq_comparator_class *cls,
                                         rq_slice value);

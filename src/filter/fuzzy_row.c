@@ -212,10 +212,10 @@ rq_err rq__parse_fuzzy_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
     const Pb__FuzzyRowFilter *m = rq__parse_message(p, &pb__fuzzy_row_filter__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     fuzzy_filter *f = (fuzzy_filter *)rq__parse_new_filter(p, sizeof *f, &fuzzy_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->count = m->n_fuzzy_keys_data;
-    f->keys = rq_arena_calloc(p->arena, f->count, sizeof *f->keys);
-    if (f->keys == NULL) return RQ_E_NO_MEMORY;
+    f->keys = rq__parse_calloc(p, f->count, sizeof *f->keys);
+    if (f->keys == NULL) return rq__parse_failed(p);
     /* HBase makes a PriorityQueue of this capacity. */
     if (f->count == 0)
         return rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "java.lang.IllegalArgumentException");

@@ -61,9 +61,9 @@ void rq__list_set_seed(rq_filter *f, uint64_t seed)
 rq_err rq__list_init(rq__parse *p, rq__list *l, const Pb__FilterList *m)
 {
     l->count = m->n_filters;
-    l->children = rq_arena_calloc(p->arena, l->count, sizeof *l->children);
-    l->included = rq_arena_calloc(p->arena, l->count, sizeof *l->included);
-    if (l->children == NULL || l->included == NULL) return RQ_E_NO_MEMORY;
+    l->children = rq__parse_calloc(p, l->count, sizeof *l->children);
+    l->included = rq__parse_calloc(p, l->count, sizeof *l->included);
+    if (l->children == NULL || l->included == NULL) return rq__parse_failed(p);
     for (size_t i = 0; i < l->count; i++)
         RQ_TRY(rq__parse_child(p, m->filters[i], &l->children[i]));
     return RQ_OK;

@@ -169,11 +169,11 @@ static const rq_filter_class all_class = {
 rq_err rq__list_new_all(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
 {
     all_list *l = (all_list *)rq__parse_new_filter(p, sizeof *l, &all_class);
-    if (l == NULL) return RQ_E_NO_MEMORY;
+    if (l == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__list_init(p, &l->list, m));
     memset(l->list.included, true, l->list.count);
-    l->hinted = rq_arena_calloc(p->arena, l->list.count, sizeof *l->hinted);
-    if (l->hinted == NULL) return RQ_E_NO_MEMORY;
+    l->hinted = rq__parse_calloc(p, l->list.count, sizeof *l->hinted);
+    if (l->hinted == NULL) return rq__parse_failed(p);
     *ret = &l->list.base;
     return RQ_OK;
 }

@@ -249,10 +249,10 @@ static void release_states(void *thing)
 rq_err rq__list_new_one(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
 {
     one_list *l = (one_list *)rq__parse_new_filter(p, sizeof *l, &one_class);
-    if (l == NULL) return RQ_E_NO_MEMORY;
+    if (l == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__list_init(p, &l->list, m));
-    l->states = rq_arena_calloc(p->arena, l->list.count, sizeof *l->states);
-    if (l->states == NULL) return RQ_E_NO_MEMORY;
+    l->states = rq__parse_calloc(p, l->list.count, sizeof *l->states);
+    if (l->states == NULL) return rq__parse_failed(p);
     RQ_TRY(rq_arena_link(p->arena, release_states, l));
     *ret = &l->list.base;
     return RQ_OK;

@@ -267,11 +267,11 @@ rq_err rq__parse_multi_row_range(rq__parse *p, rq_slice bytes, rq_filter **ret)
     size_t count = m->n_row_range_list;
     if (count == 0) return rq__parse_illegal(p, "No ranges found.");
     multi_range_filter *f = (multi_range_filter *)rq__parse_new_filter(p, sizeof *f, &range_class);
-    row_range *sorted = rq_arena_calloc(p->arena, count, sizeof *sorted);
-    if (f == NULL || sorted == NULL) return RQ_E_NO_MEMORY;
+    row_range *sorted = rq__parse_calloc(p, count, sizeof *sorted);
+    if (f == NULL || sorted == NULL) return rq__parse_failed(p);
     f->code = RQ__FILTER_NO_CODE;
-    f->ranges = rq_arena_calloc(p->arena, count, 4 * sizeof *f->ranges);
-    if (f->ranges == NULL) return RQ_E_NO_MEMORY;
+    f->ranges = rq__parse_calloc(p, count, 4 * sizeof *f->ranges);
+    if (f->ranges == NULL) return rq__parse_failed(p);
     for (size_t i = 0; i < count; i++) {
         const Pb__RowRange *r = m->row_range_list[i];
         sorted[i] = (row_range){

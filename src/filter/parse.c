@@ -61,6 +61,18 @@ static void free_with_arena(void *data, void *ptr)
     (void)data, (void)ptr;
 }
 
+void *rq__parse_calloc(rq__parse *p, size_t count, size_t size)
+{
+    if (count > 0 && size > p->bytes_left / count) {
+        p->at_ceiling = true;
+        (void)rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "filter of more than %u bytes",
+                      RQ__FILTER_BYTES_MAX);
+        return NULL;
+    }
+    p->bytes_left -= count * size;
+    return rq_arena_calloc(p->arena, count, size);
+}
+
 void *rq__parse_message(rq__parse *p, const ProtobufCMessageDescriptor *type, rq_slice bytes)
 {
     ProtobufCAllocator allocator = {budgeted_alloc, free_with_arena, p};
@@ -93,7 +105,7 @@ rq_err rq__parse_illegal(rq__parse *p, const char *fmt, ...)
 
 rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class *cls)
 {
-    rq_filter *f = rq_arena_calloc(p->arena, 1, size);
+    rq_filter *f = rq__parse_calloc(p, 1, size);
     if (f != NULL) f->cls = cls;
     return f;
 }

@@ -64,7 +64,7 @@ rq_err rq__parse_prefix(rq__parse *p, rq_slice bytes, rq_filter **ret)
     const Pb__PrefixFilter *m = rq__parse_message(p, &pb__prefix_filter__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     prefix_filter *f = (prefix_filter *)rq__parse_new_filter(p, sizeof *f, &prefix_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->has_prefix = m->has_prefix;
     f->prefix = rq__slice_of_pb(m->prefix);
     f->row_out = true;
@@ -116,7 +116,7 @@ rq_err rq__parse_inclusive_stop(rq__parse *p, rq_slice bytes, rq_filter **ret)
         rq__parse_message(p, &pb__inclusive_stop_filter__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     stop_filter *f = (stop_filter *)rq__parse_new_filter(p, sizeof *f, &stop_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->has_stop = m->has_stop_row_key;
     f->stop = rq__slice_of_pb(m->stop_row_key);
     *ret = &f->base;
@@ -156,7 +156,7 @@ rq_err rq__parse_page(rq__parse *p, rq_slice bytes, rq_filter **ret)
     if (m->page_size < 0)
         return rq__parse_illegal(p, "must be positive %lld", (long long)m->page_size);
     page_filter *f = (page_filter *)rq__parse_new_filter(p, sizeof *f, &page_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->size = m->page_size;
     *ret = &f->base;
     return RQ_OK;
@@ -220,7 +220,7 @@ rq_err rq__parse_random_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
     const Pb__RandomRowFilter *m = rq__parse_message(p, &pb__random_row_filter__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     random_filter *f = (random_filter *)rq__parse_new_filter(p, sizeof *f, &random_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->chance = m->chance;
     rq_random_seed(&f->dice, 1);
     *ret = &f->base;
@@ -252,5 +252,5 @@ rq_err rq__parse_filter_all(rq__parse *p, rq_slice bytes, rq_filter **ret)
     if (rq__parse_message(p, &pb__filter_all_filter__descriptor, bytes) == NULL)
         return rq__parse_failed(p);
     *ret = rq__parse_new_filter(p, sizeof **ret, &nothing_class);
-    return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    return *ret == NULL ? rq__parse_failed(p) : RQ_OK;
 }

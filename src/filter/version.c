@@ -84,7 +84,7 @@ rq_err rq__parse_timestamps(rq__parse *p, rq_slice bytes, rq_filter **ret)
             return rq__parse_illegal(p, "must be positive %lld", (long long)m->timestamps[i]);
     timestamps_filter *f =
         (timestamps_filter *)rq__parse_new_filter(p, sizeof *f, &timestamps_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->timestamps = m->timestamps;
     f->count = m->n_timestamps;
     f->can_hint = m->can_hint;
@@ -122,7 +122,7 @@ rq_err rq__parse_key_only(rq__parse *p, rq_slice bytes, rq_filter **ret)
     const Pb__KeyOnlyFilter *m = rq__parse_message(p, &pb__key_only_filter__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     key_only_filter *f = (key_only_filter *)rq__parse_new_filter(p, sizeof *f, &key_only_class);
-    if (f == NULL) return RQ_E_NO_MEMORY;
+    if (f == NULL) return rq__parse_failed(p);
     f->len_as_value = m->len_as_val;
     *ret = &f->base;
     return RQ_OK;

@@ -48,7 +48,7 @@ static rq_err parse_wrapping(rq__parse *p, const rq_filter_class *cls, const Pb_
                              rq_filter **ret)
 {
     wrapping *w = (wrapping *)rq__parse_new_filter(p, sizeof *w, cls);
-    if (w == NULL) return RQ_E_NO_MEMORY;
+    if (w == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__parse_child(p, inner, &w->inner));
     *ret = &w->base;
     return RQ_OK;

@@ -283,6 +283,38 @@ static void too_many_bytes_are_refused(void **state)
     rq_arena_clear(&arena);
 }
 
+static rq_err parse_repeated(const char *java_class, const char *field, size_t len, size_t count,
+                             rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_buf message = {0};
+    rq_filter *f;
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(rq_buf_append(&message, field, len), RQ_OK);
+    rq_err rc = rq_filter_parse(rq_slice_cstr(java_class), rq_buf_slice(&message), &arena, &f, why);
+    rq_buf_clear(&message);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* Messages that fit, of which the filters would not. */
+static void what_a_filter_makes_of_its_message_counts_too(void **state)
+{
+    (void)state;
+    static const char range[] = "\x0a\x00";               /* a RowRange without borders */
+    static const char key[] = "\x0a\x04\x0a\x00\x12\x00"; /* an empty key and mask */
+    rq_error why = {0};
+    assert_int_equal(parse_repeated(PACKAGE "MultiRowRangeFilter", range, 2, 1000, &why), RQ_OK);
+    assert_int_equal(parse_repeated(PACKAGE "MultiRowRangeFilter", range, 2, 250000, &why),
+                     RQ_E_DO_NOT_RETRY);
+    assert_non_null(strstr(why.message, "filter of more than"));
+    why = (rq_error){0};
+    assert_int_equal(parse_repeated(PACKAGE "FuzzyRowFilter", key, 6, 1000, &why), RQ_OK);
+    assert_int_equal(parse_repeated(PACKAGE "FuzzyRowFilter", key, 6, 500000, &why),
+                     RQ_E_DO_NOT_RETRY);
+    assert_non_null(strstr(why.message, "filter of more than"));
+}
+
 static void page_filter_counts_rows_with_cells_only(void **state)
 {
     (void)state;
@@ -307,6 +339,7 @@ int main(void)
         cmocka_unit_test(binary_comparator_without_message_compares_bytes),
         cmocka_unit_test(border_longer_than_any_row_is_sought_in_front_of),
         cmocka_unit_test(too_many_bytes_are_refused),
+        cmocka_unit_test(what_a_filter_makes_of_its_message_counts_too),
         cmocka_unit_test(page_filter_counts_rows_with_cells_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
