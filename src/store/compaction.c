@@ -119,7 +119,8 @@ static int64_t period_of(const rq_compaction_settings *s, const rq_store_file *f
     if (s->major_period_ms <= 0 || s->major_jitter <= 0) return s->major_period_ms;
     double jitter = floor((double)s->major_period_ms * s->major_jitter + 0.5);
     double part = java_random(java_hash(files[0].name));
-    return s->major_period_ms + (int64_t)jitter - (int64_t)floor(2 * jitter * part + 0.5);
+    double period = (double)s->major_period_ms + jitter - floor(2 * jitter * part + 0.5);
+    return period >= 0x1p62 ? INT64_MAX : period <= 0 ? 0 : (int64_t)period;
 }
 
 bool rq__compaction_period_is_over(const rq_compaction_settings *s, const rq_store_file *files,
@@ -130,7 +131,7 @@ bool rq__compaction_period_is_over(const rq_compaction_settings *s, const rq_sto
     int64_t oldest = INT64_MAX;
     for (size_t i = 0; i < count; i++)
         if (files[i].create_time_ms < oldest) oldest = files[i].create_time_ms;
-    return period > 0 && oldest > 0 && oldest < now_ms - period;
+    return period > 0 && oldest > 0 && oldest < rq__minus(now_ms, period);
 }
 
 static int64_t ttl_ms_of(const rq_family_schema *f)
@@ -147,7 +148,7 @@ static bool sized_major_is_due(const rq_compaction_settings *s, const rq_family_
     if (count > 1) return true;
     int64_t ttl = ttl_ms_of(family);
     if (!rq__has_time_range(files) || ttl == INT64_MAX) return false;
-    return now_ms - files[0].min_ts > ttl;
+    return rq__minus(now_ms, files[0].min_ts) > ttl;
 }
 
 static bool major_is_due(const rq_compaction_settings *s, const rq_family_schema *family,

@@ -20,6 +20,14 @@ rq__run rq__compaction_by_ratio(const rq_compaction_settings *s, const rq_store_
 bool rq__compaction_period_is_over(const rq_compaction_settings *s, const rq_store_file *files,
                                    size_t count, int64_t now_ms);
 
+/* Timestamps and periods come from clients and files: what would overflow stays at the end. */
+static inline int64_t rq__minus(int64_t a, int64_t b)
+{
+    int64_t r;
+    if (!__builtin_sub_overflow(a, b, &r)) return r;
+    return b > 0 ? INT64_MIN : INT64_MAX;
+}
+
 static inline bool rq__has_time_range(const rq_store_file *f)
 {
     return f->min_ts != INT64_MIN || f->max_ts != INT64_MAX;

@@ -25,17 +25,10 @@ typedef struct window {
     int64_t grows_from;       /* windows that begin before it keep their length */
 } window;
 
-static int64_t minus(int64_t a, int64_t b)
-{
-    int64_t r;
-    if (!__builtin_sub_overflow(a, b, &r)) return r;
-    return b > 0 ? INT64_MIN : INT64_MAX;
-}
-
 static window window_of_now(const rq_tier_settings *t, int64_t now_ms)
 {
     return (window){t->base_window_ms, now_ms / t->base_window_ms,
-                    minus(now_ms, t->max_tier_age_ms)};
+                    rq__minus(now_ms, t->max_tier_age_ms)};
 }
 
 static int64_t start_of(const window *w)
@@ -44,27 +37,42 @@ static int64_t start_of(const window *w)
     return __builtin_mul_overflow(w->length, w->position, &r) ? INT64_MIN : r;
 }
 
+/* Of the window around the time, if all were as long as this one. */
+static int64_t position_of(const window *w, int64_t ts)
+{
+    if (ts < 0) ts = rq__minus(ts, w->length - 1);
+    return ts / w->length;
+}
+
 /* Less than, equal to or greater than 0: the window is before, around or behind the time. */
 static int compare_to(const window *w, int64_t ts)
 {
-    if (ts < 0) ts = minus(ts, w->length - 1);
-    int64_t at = ts / w->length;
+    int64_t at = position_of(w, ts);
     return (w->position > at) - (w->position < at);
 }
 
-/* False: there is none. */
-static bool step_back(const rq_tier_settings *t, window *w)
+/* To the window before, or over all that would only lead to the one at this position without
+ * growing. False: there is none. */
+static bool step_back_to(const rq_tier_settings *t, window *w, int64_t position)
 {
     int64_t per_tier = t->windows_per_tier;
     int64_t length;
     bool over = __builtin_mul_overflow(w->length, per_tier, &length);
-    if (w->position % per_tier > 0 || over || minus(start_of(w), length) < w->grows_from) {
-        w->position--;
-        return !over || start_of(w) != INT64_MIN;
+    bool in_tier = w->position % per_tier > 0;
+    if (!in_tier && !over && rq__minus(start_of(w), length) >= w->grows_from) {
+        w->length = length;
+        w->position = w->position / per_tier - 1;
+        return true;
     }
-    w->length = length;
-    w->position = w->position / per_tier - 1;
-    return true;
+    /* One that does not grow here grows nowhere behind. */
+    int64_t stop = in_tier ? w->position - w->position % per_tier : INT64_MIN;
+    w->position = position > stop ? position : stop;
+    return !over || start_of(w) != INT64_MIN;
+}
+
+static bool step_back(const rq_tier_settings *t, window *w)
+{
+    return step_back_to(t, w, w->position - 1);
 }
 
 /* --- boundaries ------------------------------------------------------------------------------- */
@@ -135,7 +143,7 @@ bool rq__tiered_major_is_due(const rq_compaction_settings *s, const rq_family_sc
         bool known = rq__has_time_range(f);
         due = !f->major || f->bulk_loaded;
         if (known && family->ttl_s != RQ_TTL_FOREVER)
-            due |= now_ms - f->min_ts >= (int64_t)family->ttl_s * 1000;
+            due |= rq__minus(now_ms, f->min_ts) >= (int64_t)family->ttl_s * 1000;
         size_t low = n - 1;
         size_t high = n - 1;
         while (known && low > 0 && b[low] > f->min_ts)
@@ -184,7 +192,7 @@ void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_fil
                              size_t count, bool offpeak, bool stuck, int64_t now_ms,
                              rq_compaction_choice *ret)
 {
-    int64_t oldest = minus(now_ms, s->tiered.max_age_ms);
+    int64_t oldest = rq__minus(now_ms, s->tiered.max_age_ms);
     int64_t *newest = calloc(count + 1, sizeof *newest); /* of the files up to each */
     if (newest == NULL) return;
     for (size_t i = 0; i < count; i++) {
@@ -195,7 +203,8 @@ void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_fil
     uint32_t min_files = s->tiered.incoming_min;
     for (size_t end = count; end > 0 && compare_to(&w, oldest) >= 0;) {
         if (compare_to(&w, newest[end - 1]) > 0) {
-            if (!step_back(&s->tiered, &w)) break;
+            /* Not one by one: of a millisecond each there may be a million million. */
+            if (!step_back_to(&s->tiered, &w, position_of(&w, newest[end - 1]))) break;
             min_files = s->min_files;
             continue;
         }

@@ -109,6 +109,54 @@ static void every_choice_is_a_legal_run(void **state)
     }
 }
 
+/* Any client may set them. */
+static void periods_and_times_of_any_size_do_not_overflow(void **state)
+{
+    (void)state;
+    static const rq_family_schema expiring = {.ttl_s = 10};
+    static const int64_t ends[] = {INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ends); i++) {
+        for (size_t k = 0; k < RQ_ARRAY_LEN(ends); k++) {
+            rq_compaction_settings s = settings;
+            rq_store_file f = {
+                .size_bytes = 1, .min_ts = ends[k], .max_ts = INT64_MAX - 1, .create_time_ms = 1};
+            s.major_period_ms = ends[i];
+            s.major_jitter = 0.5;
+            rq_compaction_choice c =
+                rq_compaction_choose(&s, &expiring, &f, 1, false, false, INT64_C(1) << 40);
+            bool due = ends[i] > 0 && ends[i] < INT64_MAX / 2 && ends[k] < INT64_C(1) << 40;
+            assert_int_equal(c.major, due);
+        }
+    }
+}
+
+/* From now to 1970 a millisecond at a time would take hours. */
+static void small_windows_are_not_walked_one_by_one(void **state)
+{
+    (void)state;
+    rq_compaction_settings s = settings;
+    rq_store_file files[3] = {0};
+    for (size_t i = 0; i < 3; i++) {
+        files[i].size_bytes = 5;
+        files[i].min_ts = 1000;
+        files[i].max_ts = 1000;
+    }
+    s.policy = RQ_COMPACT_DATE_TIERED;
+    s.tiered = (rq_tier_settings){
+        .max_age_ms = INT64_MAX, .incoming_min = 6, .base_window_ms = 1, .max_tier_age_ms = 1000};
+    static const uint32_t per_tier[] = {2, 1000, 999999999};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(per_tier); i++) {
+        s.tiered.windows_per_tier = per_tier[i];
+        rq_compaction_choice c =
+            rq_compaction_choose(&s, &family, files, 3, false, false, 1700000000000);
+        assert_int_equal(c.count, 3);
+        s.tiered.max_tier_age_ms = INT64_MAX;
+        c = rq_compaction_choose(&s, &family, files, 3, false, false, 1700000000000);
+        assert_int_equal(c.count, 3);
+        s.tiered.max_tier_age_ms = 1000;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +164,8 @@ int main(void)
         cmocka_unit_test(a_major_compaction_takes_all),
         cmocka_unit_test(a_store_at_its_blocking_count_is_never_stuck),
         cmocka_unit_test(every_choice_is_a_legal_run),
+        cmocka_unit_test(periods_and_times_of_any_size_do_not_overflow),
+        cmocka_unit_test(small_windows_are_not_walked_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
