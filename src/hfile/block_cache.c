@@ -283,14 +283,23 @@ void rq_block_cache_free(rq_block_cache *c)
     free(c);
 }
 
+/* What is left for blocks. */
+static uint64_t capacity_of(rq_block_cache *c)
+{
+    uint64_t capacity = atomic_load(&c->capacity);
+    uint64_t reserved = atomic_load(&c->reserved);
+    return reserved < capacity ? capacity - reserved : 0;
+}
+
+/* The numbers are read under each shard's lock: of several who change them at the same time the one
+ * who comes last sees what all have set. */
 static void divide_capacity(rq_block_cache *c)
 {
-    uint64_t capacity = atomic_load(&c->capacity) - atomic_load(&c->reserved);
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
         rq_hfile_block *victims = NULL;
         (void)pthread_mutex_lock(&s->lock);
-        s->capacity = capacity / c->shard_count;
+        s->capacity = capacity_of(c) / c->shard_count;
         evict_to(c, s, s->capacity, &victims);
         (void)pthread_mutex_unlock(&s->lock);
         release_victims(c, victims, true);
@@ -321,7 +330,7 @@ rq_err rq_block_cache_add_file(rq_block_cache *c, const rq_block_cache_file *o, 
 void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
 {
     *ret = (rq_block_cache_stats){
-        .capacity_bytes = atomic_load(&c->capacity) - atomic_load(&c->reserved),
+        .capacity_bytes = capacity_of(c),
         .pinned_bytes = atomic_load(&c->pinned),
         .mapped_bytes = rq__slab_mapped(c->slab),
     };

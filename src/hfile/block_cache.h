@@ -38,7 +38,7 @@ typedef struct rq_block_cache_stats {
     uint64_t memory_bytes;   /* of them: data of IN_MEMORY families */
     uint64_t pinned_bytes;   /* evicted, but still referenced */
     uint64_t mapped_bytes;   /* of the cache's own pages: used, pinned and free in between */
-    uint64_t capacity_bytes; /* without what the second level's index takes of it */
+    uint64_t capacity_bytes; /* without what the second level takes of it */
     /* the second level; all 0 without one */
     bool second_on; /* it works yet */
     uint64_t second_hits, second_misses;

@@ -75,6 +75,13 @@ struct rq__second_level {
     rq_buf record;
 };
 
+/* What the level takes of the cache's capacity: its index, and the blocks that wait for the writer,
+ * which are evicted but still in memory. */
+static void reserve(rq__second_level *s)
+{
+    rq__cache_reserve(s->cache, atomic_load(&s->index_bytes) + s->queue_bytes_max);
+}
+
 static bool is_off(const rq__second_level *s)
 {
     return atomic_load_explicit(&s->off, memory_order_acquire);
@@ -182,8 +189,7 @@ static bool insert(rq__second_level *s, const entry *e)
         *at = *e;
     }
     (void)pthread_mutex_unlock(&p->lock);
-    if (atomic_load(&s->index_bytes) != before)
-        rq__cache_reserve(s->cache, atomic_load(&s->index_bytes));
+    if (atomic_load(&s->index_bytes) != before) reserve(s);
     if (is_off(s)) rq__cache_reserve(s->cache, 0); /* perhaps only since the line above */
     return room;
 }
@@ -417,6 +423,7 @@ rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq_
         rq__second_level_free(s);
         return rc;
     }
+    reserve(s);
     *ret = s;
     return RQ_OK;
 }

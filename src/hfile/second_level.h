@@ -16,7 +16,8 @@
  * 4. Damage, or a write or read that fails (a full disk too), ends the second level with a line in
  *    the log; reads go to the HFiles as if it had never been.
  * 5. The index's bytes are taken from the cache's capacity, at most an eighth of it: then the
- * oldest segment is given up before its time. Blocks in the queue count as pinned.
+ * oldest segment is given up before its time. So is a sixteenth for blocks in the queue, which
+ * count as pinned.
  * 6. What the file held at start is dropped, and the file is removed at the stop. What it holds of
  *    an HFile counts as long as that is open or has a block in memory.
  */

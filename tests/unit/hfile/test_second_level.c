@@ -181,6 +181,7 @@ static void a_writer_that_stands_still_holds_nobody_up(void **state)
         put(w.file, i); /* its task does not run */
     rq_block_cache_stats s = stats_of(&w);
     assert_true(s.pinned_bytes <= MEMORY_BYTES / 16);
+    assert_true(s.used_bytes + s.second_index_bytes + s.pinned_bytes <= MEMORY_BYTES);
     assert_true(s.second_dropped > 1700);
     assert_int_equal(s.second_written, 0);
     rq_sim_run(w.sim);
