@@ -271,28 +271,36 @@ static rq_err merge_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
                                id + 1, 0, &p->regions[0]);
 }
 
-/* "[a, b]": the regions as they were asked for. */
+/* "a, b" */
+static const char *join(rq__proc *p, const rq_slice *names, size_t count)
+{
+    rq_buf text = {0};
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < count && rc == RQ_OK; i++)
+        rc = rq_buf_printf(&text, "%s%.*s", i == 0 ? "" : ", ", (int)names[i].len,
+                           (const char *)names[i].ptr);
+    const char *joined = rc == RQ_OK ? rq_arena_cstr(&p->arena, rq_buf_slice(&text)) : NULL;
+    rq_buf_clear(&text);
+    return joined == NULL ? "regions" : joined;
+}
+
+/* The regions as they were asked for. */
 static const char *asked_names(rq__proc *p)
 {
-    const char *text = "[";
-    for (size_t i = 0; i < p->split_key_count && text != NULL; i++)
-        text = rq_arena_printf(&p->arena, "%s%s%.*s", text, i == 0 ? "" : ", ",
-                               (int)p->split_keys[i].len, (const char *)p->split_keys[i].ptr);
-    if (text != NULL) text = rq_arena_printf(&p->arena, "%s]", text);
-    return text == NULL ? "regions" : text;
+    return join(p, p->split_keys, p->split_key_count);
 }
 
 rq_err rq__merge_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     if (!rq_catalog_switch_get(c, RQ_SWITCH_MERGE))
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Merge of %s failed because merge switch is off",
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Merge of [%s] failed because merge switch is off",
                        asked_names(p));
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     if (!rq__schema_allows(t->pub.schema, "MERGE_ENABLED")) {
         rq__table_node_unref(t);
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "Merge of %s failed as region merge is disabled for the table",
+                       "Merge of [%s] failed as region merge is disabled for the table",
                        asked_names(p));
     }
     rq_err rc = merge_prepare(c, p, t, why);
@@ -300,14 +308,13 @@ rq_err rq__merge_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* "a, b": RegionInfo.getShortNameToLog of a list. */
+/* RegionInfo.getShortNameToLog of a list. */
 static const char *short_names(rq__proc *p)
 {
-    const char *text = "";
-    for (size_t i = 0; i < p->old_region_count && text != NULL; i++)
-        text = rq_arena_printf(&p->arena, "%s%s%s", text, i == 0 ? "" : ", ",
-                               p->old_regions[i].encoded);
-    return text == NULL ? "" : text;
+    rq_slice *names = rq_arena_calloc(&p->arena, p->old_region_count, sizeof *names);
+    for (size_t i = 0; names != NULL && i < p->old_region_count; i++)
+        names[i] = rq_slice_cstr(p->old_regions[i].encoded);
+    return names == NULL ? "regions" : join(p, names, p->old_region_count);
 }
 
 typedef struct merged_rows {

@@ -501,11 +501,13 @@ static void accept_early(rq__proc *p, rq_ddl *d)
     rq_error why = {0};
     rq__procedures *ps = &p->catalog->procedures;
     rq_err rc = p->ops->transient ? RQ_OK : write_record(p, true, &why);
+    uint64_t id = p->id;
     pthread_mutex_lock(&ps->lock);
     p->running = false;
     if (rc != RQ_OK) active_remove(ps, p);
     pthread_mutex_unlock(&ps->lock);
-    answer(d, rc, &why, rc == RQ_OK ? p->id : 0);
+    /* From here on others may start it, and it may come to its end. */
+    answer(d, rc, &why, rc == RQ_OK ? id : 0);
     if (rc != RQ_OK) proc_free(p);
 }
 
