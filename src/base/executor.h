@@ -37,11 +37,11 @@ static inline void rq_lane_post(rq_lane *lane, rq_task *task)
 }
 
 typedef enum rq_pool {
-    RQ_POOL_READ,    /* block reads a request waits for */
-    RQ_POOL_FLUSH,   /* normal priority; never throttled by compaction */
-    RQ_POOL_COMPACT, /* low priority */
+    RQ_POOL_READ,          /* block reads a request waits for */
+    RQ_POOL_FLUSH,         /* normal priority; never throttled by compaction */
+    RQ_POOL_COMPACT,       /* low priority */
     RQ_POOL_COMPACT_LARGE, /* the same, for those that take long */
-    RQ_POOL_WORK,    /* procedures and everything else; tasks may wait on latches */
+    RQ_POOL_WORK,          /* procedures and everything else; tasks may wait on latches */
     RQ_POOL_COUNT
 } rq_pool;
 
@@ -75,6 +75,8 @@ struct rq_executor {
     void (*latch_open)(rq_latch *latch, rq_err rc); /* any thread, once */
     rq_err (*latch_wait)(rq_latch *latch);          /* returns the rc it was opened with */
     void (*latch_destroy)(rq_latch *latch);
+    /* A pool's thread waits for nobody: it keeps its place in the pool, unlike on a latch. */
+    void (*sleep)(rq_executor *ex, uint64_t ns);
     uint64_t (*now_ns)(rq_executor *ex); /* monotonic */
     int64_t (*now_ms)(rq_executor *ex);  /* wall clock, milliseconds since 1970 */
     uint64_t (*random)(rq_executor *ex); /* 64 random bits, any thread */

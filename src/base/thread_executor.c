@@ -330,6 +330,15 @@ static uint64_t executor_now_ns(rq_executor *ex)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static void executor_sleep(rq_executor *ex, uint64_t ns)
+{
+    (void)ex;
+    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u),
+                            .tv_nsec = (long)(ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+        ;
+}
+
 static int64_t executor_now_ms(rq_executor *ex)
 {
     (void)ex;
@@ -528,6 +537,7 @@ rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor
         .latch_open = executor_latch_open,
         .latch_wait = executor_latch_wait,
         .latch_destroy = executor_latch_destroy,
+        .sleep = executor_sleep,
         .now_ns = executor_now_ns,
         .now_ms = executor_now_ms,
         .random = executor_random,

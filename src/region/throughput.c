@@ -83,27 +83,6 @@ void rq__pacing_end(rq__pacing *p)
     atomic_fetch_sub(&p->region->engine->throughput.active, 1);
 }
 
-typedef struct nap {
-    rq_timer timer;
-    rq_latch latch;
-} nap;
-
-static void wake(rq_task *task)
-{
-    nap *n = RQ_CONTAINER_OF(task, nap, timer.task);
-    n->latch.executor->latch_open(&n->latch, RQ_OK);
-}
-
-static void take_a_nap(rq_region *r, uint64_t ns)
-{
-    rq_executor *ex = r->env.executor;
-    nap n = {.timer.task.run = wake};
-    ex->latch_init(ex, &n.latch);
-    ex->timer_arm(ex, &n.timer, r->engine->lane, ns);
-    (void)ex->latch_wait(&n.latch);
-    ex->latch_destroy(&n.latch);
-}
-
 void rq__pacing_look(void *pacing, uint64_t bytes)
 {
     rq__pacing *p = pacing;
@@ -122,7 +101,7 @@ void rq__pacing_look(void *pacing, uint64_t bytes)
         /* With more pressure there is more to be had. */
         if (atomic_load_explicit(&t->limit, memory_order_relaxed) > 2 * limit) break;
         uint64_t left = due - (now - p->since_ns);
-        take_a_nap(r, left < SLICE_NS ? left : SLICE_NS);
+        ex->sleep(ex, left < SLICE_NS ? left : SLICE_NS);
     }
     p->since_ns = ex->now_ns(ex);
     p->slept_ns += p->since_ns - began;

@@ -481,6 +481,30 @@ static void sim_latch_destroy(rq_latch *latch)
     latch->executor = NULL;
 }
 
+typedef struct nap {
+    rq_timer timer;
+    rq_latch latch;
+} nap;
+
+static void wake(rq_task *task)
+{
+    nap *n = RQ_CONTAINER_OF(task, nap, timer.task);
+    sim_latch_open(&n->latch, RQ_OK);
+}
+
+/* By a timer on a lane of its own. */
+static void sim_sleep(rq_executor *base, uint64_t ns)
+{
+    nap n = {.timer.task.run = wake};
+    rq_lane *lane;
+    if (sim_lane_new(base, "nap", &lane) != RQ_OK) return;
+    sim_latch_init(base, &n.latch);
+    sim_timer_arm(base, &n.timer, lane, ns);
+    (void)sim_latch_wait(&n.latch);
+    sim_latch_destroy(&n.latch);
+    sim_lane_free(base, lane);
+}
+
 static uint64_t sim_now_ns(rq_executor *base)
 {
     return executor_of(base)->now_ns;
@@ -513,6 +537,7 @@ rq_err rq__sim_executor_new(rq_sim *sim, sim_executor **ret)
         .latch_open = sim_latch_open,
         .latch_wait = sim_latch_wait,
         .latch_destroy = sim_latch_destroy,
+        .sleep = sim_sleep,
         .now_ns = sim_now_ns,
         .now_ms = sim_now_ms,
         .random = sim_random,

@@ -133,6 +133,36 @@ static void a_waiting_task_gives_its_place_to_others(void **state)
         destroy(&latches[i]);
 }
 
+typedef struct sleeper {
+    rq_task task;
+    rq_executor *ex;
+    const _Atomic bool *before;
+    bool saw;
+    _Atomic bool done;
+} sleeper;
+
+static void sleeper_run(rq_task *task)
+{
+    sleeper *s = RQ_CONTAINER_OF(task, sleeper, task);
+    s->saw = s->before == NULL || atomic_load(s->before);
+    uint64_t began = s->ex->now_ns(s->ex);
+    s->ex->sleep(s->ex, 20000000);
+    s->saw &= s->ex->now_ns(s->ex) - began >= 20000000;
+    atomic_store(&s->done, true);
+}
+
+static void a_sleeping_task_keeps_its_place(void **state)
+{
+    (void)state;
+    rq_executor *ex = new_executor(1);
+    sleeper first = {.task.run = sleeper_run, .ex = ex};
+    sleeper second = {.task.run = sleeper_run, .ex = ex, .before = &first.done};
+    ex->submit(ex, RQ_POOL_COMPACT, &first.task);
+    ex->submit(ex, RQ_POOL_COMPACT, &second.task);
+    rq_thread_executor_free(ex);
+    assert_true(first.saw && second.saw);
+}
+
 typedef struct chained {
     rq_task task;
     rq_executor *ex;
@@ -223,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_lane_keeps_each_posters_order),
         cmocka_unit_test(tasks_of_a_pool_run_side_by_side),
         cmocka_unit_test(a_waiting_task_gives_its_place_to_others),
+        cmocka_unit_test(a_sleeping_task_keeps_its_place),
         cmocka_unit_test(free_waits_for_tasks_that_submit_more),
         cmocka_unit_test(timers_fire_in_the_order_they_are_due),
         cmocka_unit_test(clocks_and_chance_move),
