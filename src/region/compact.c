@@ -330,39 +330,36 @@ static void submit(rq__region_store *s, bool large)
     ex->submit(ex, large ? RQ_POOL_COMPACT_LARGE : RQ_POOL_COMPACT, &s->task);
 }
 
-/* True: the task is in the other pool's queue. Large compactions have a pool of their own, so that
- * small ones, of which reads profit most, do not wait behind them; what a large one leaves to do is
- * looked at from the small one's. HBASE: CompactSplit, SortedCompactionPolicy.throttleCompaction.
+/* True: the task is in a pool's queue again, behind other stores' (a store that is written to all
+ * the time has always more to do). Large compactions have a pool of their own, so that small ones,
+ * of which reads profit most, do not wait behind them; what a large one leaves to do is looked at
+ * from the small one's. HBASE: CompactSplit, SortedCompactionPolicy.throttleCompaction.
  */
-static bool run_rounds(rq__region_store *s)
+static bool run_round(rq__region_store *s)
 {
     rq_region *r = s->region;
-    unsigned wants;
-    while ((wants = take(s)) != 0) {
-        if (atomic_load(&r->stop)) {
-            change(s, RQ__RUNS, 0);
-            break;
-        }
-        archive_again(s);
-        drop_expired(s);
-        round_end end = compact_once(s, wants);
-        change(s, RQ__RUNS, end == ROUND_LARGE ? wants : end == ROUND_DONE ? RQ__WANT_MINOR : 0);
-        if (end == ROUND_DONE) rq__engine_grown(r->engine, r);
-        rq__region_resume_flush(r);
-        bool large = end == ROUND_LARGE;
-        if (large != atomic_load(&s->is_large) && is_wanted(s)) {
-            submit(s, large);
-            return true;
-        }
+    unsigned wants = take(s);
+    if (wants == 0) return false;
+    if (atomic_load(&r->stop)) {
+        change(s, RQ__RUNS, 0);
+        return false;
     }
-    return false;
+    archive_again(s);
+    drop_expired(s);
+    round_end end = compact_once(s, wants);
+    change(s, RQ__RUNS, end == ROUND_LARGE ? wants : end == ROUND_DONE ? RQ__WANT_MINOR : 0);
+    if (end == ROUND_DONE) rq__engine_grown(r->engine, r);
+    rq__region_resume_flush(r);
+    if (!is_wanted(s)) return false;
+    submit(s, end == ROUND_LARGE);
+    return true;
 }
 
 void rq__region_compact_task(rq_task *task)
 {
     rq__region_store *s = RQ_CONTAINER_OF(task, rq__region_store, task);
     rq_region *r = s->region;
-    if (run_rounds(s)) return;
+    if (run_round(s)) return;
     atomic_fetch_sub_explicit(&r->engine->compaction_queue, 1, memory_order_relaxed);
     atomic_store(&s->compacting, false);
     /* Wanted between the last look and the line above. */

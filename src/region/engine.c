@@ -314,7 +314,7 @@ static void trim_mob_files(rq_engine *e)
 {
     if (atomic_exchange(&e->mob_trimming, true)) return;
     e->mob_trim.run = run_mob_trim;
-    e->env.executor->submit(e->env.executor, RQ_POOL_COMPACT, &e->mob_trim);
+    e->env.executor->submit(e->env.executor, RQ_POOL_WORK, &e->mob_trim);
 }
 
 static void run_tick(rq_task *task)
@@ -522,7 +522,7 @@ static void run_round(rq_task *task)
 }
 
 /* Retired versions hold readers, and those the cache. They are freed once every loop has passed and
- * RQ_POOL_COMPACT had its turn. */
+ * RQ_POOL_WORK had its turn. */
 static void wait_for_versions(rq_engine *e)
 {
     rq_executor *ex = e->env.executor;
@@ -530,7 +530,7 @@ static void wait_for_versions(rq_engine *e)
         round r = {.task.run = run_round, .executor = ex};
         rq_epoch_collect(e->env.epoch);
         ex->latch_init(ex, &r.latch);
-        ex->submit(ex, RQ_POOL_COMPACT, &r.task);
+        ex->submit(ex, RQ_POOL_WORK, &r.task);
         (void)ex->latch_wait(&r.latch);
         ex->latch_destroy(&r.latch);
         if (atomic_load(&e->versions_alive) > 0) usleep(100); /* a loop is in its read section */

@@ -2,8 +2,8 @@
 /*
  * Flush: from memstore segments to HFiles. One at a time per region; blocking.
  *
- *   1. Under the token: choose families; their active segments become snapshots. S = the last
- * number given: every cell of theirs at or below S is in a snapshot or a file.
+ *   1. Under commit gate and token: choose families; their active segments become snapshots. S =
+ * the last number given: every cell of theirs at or below S is in a snapshot or a file.
  *   2. Wait until the log has everything staged so far on disk, then S is visible. What is not
  *      durable is never flushed (else a record could survive in one family and not in another).
  *   3. Mark the manifest IN_USE, if it is not, before the first new file appears.
@@ -319,7 +319,10 @@ static rq_err run(flush *f, rq_error *why)
     rq_region *r = f->region;
     rq_engine *e = r->engine;
     uint64_t bytes = 0;
+    /* With the gate: a version that a commit has prepared has room for the snapshots there are. */
+    rq__gate_enter(&r->commit_gate, r->env.executor);
     rq__region_with_token(r, begin, f);
+    rq__gate_leave(&r->commit_gate, r->env.executor);
     if (f->rc != RQ_OK) return rq_fail(why, f->rc, "%s", rq_err_text(f->rc));
     if (f->count == 0) {
         /* Nothing is only in memory, so the log need not keep anything either. */

@@ -39,6 +39,8 @@ static rq_store_version *version_alloc(const rq_store *s, size_t snapshot_room, 
     v->executor = s->env.executor;
     v->alive = s->versions_alive;
     if (v->alive != NULL) atomic_fetch_add(v->alive, 1);
+    v->snapshot_room = snapshot_room;
+    v->file_room = file_room;
     v->files = (rq_store_file *)(v + 1);
     v->snapshots = (rq_segment **)(v->files + file_room);
     return v;
@@ -94,7 +96,7 @@ static void release_retired(rq_epoch_node *node)
         return;
     }
     v->release.run = run_release;
-    v->executor->submit(v->executor, RQ_POOL_COMPACT, &v->release);
+    v->executor->submit(v->executor, RQ_POOL_WORK, &v->release);
 }
 
 static void publish(rq_store *s, rq_store_version *v)
@@ -106,8 +108,7 @@ static void publish(rq_store *s, rq_store_version *v)
 rq_err rq_store_version_prepare_for(const rq_store *s, size_t more, rq_store_version **ret)
 {
     const rq_store_version *now = rq_store_version_now(s);
-    /* A flush may begin meanwhile: one snapshot more than now. */
-    rq_store_version *v = version_alloc(s, now->snapshot_count + 1, now->file_count + more);
+    rq_store_version *v = version_alloc(s, now->snapshot_count, now->file_count + more);
     if (v == NULL) return RQ_E_NO_MEMORY;
     *ret = v;
     return RQ_OK;
@@ -188,6 +189,7 @@ void rq_store_publish(rq_store *s, rq_store_version *v, rq_segment *const *flush
     }
     for (size_t i = 0; i < added_count; i++)
         v->files[v->file_count++] = added[i];
+    RQ_ASSERT(v->snapshot_count <= v->snapshot_room && v->file_count <= v->file_room);
     sort_files(s, v);
     publish(s, v);
 }

@@ -54,9 +54,9 @@ typedef struct rq_store_version {
     rq_task release;
     rq_segment *active;     /* the one segment that still grows */
     rq_segment **snapshots; /* being flushed, newest first */
-    size_t snapshot_count;
+    size_t snapshot_count, snapshot_room;
     rq_store_file *files; /* oldest first, by max_seqid */
-    size_t file_count;
+    size_t file_count, file_room;
 } rq_store_version;
 
 /* Inside a read section or with the writer token; valid until its end unless referenced. */
@@ -103,8 +103,9 @@ typedef struct rq_store_options {
     const rq_cache_options *caching;      /* likewise */
     bool is_date_tiered;                  /* files of one number are ordered by their times */
     /* Counts the versions not freed yet; cache, slabs and executor must outlive them. Retired ones
-     * are then freed on RQ_POOL_COMPACT, for closing files and giving back memory takes longer than
-     * a loop has. NULL: not counted, freed by whoever collects. */
+     * are then freed on RQ_POOL_WORK, for closing files and giving back memory takes longer than a
+     * loop has, and a flushed memstore must not stay until a compaction ends. NULL: not counted,
+     * freed by whoever collects. */
     _Atomic uint64_t *versions_alive;
     /* Copied. NULL: values stay in the store files, whatever the family says. */
     const rq_mob_options *mob;
@@ -132,7 +133,8 @@ RQ_NODISCARD
 rq_err rq_store_begin_flush(rq_store *s);
 
 /* A version prepared before the point of no return, so that publishing cannot fail. Room for one
- * file more than now; between prepare and publish no other files may be published. */
+ * file more than now; between prepare and publish no other files may be published, and no flush may
+ * begin. */
 RQ_NODISCARD
 rq_err rq_store_version_prepare(const rq_store *s, rq_store_version **ret);
 /* The same with room for `more` files. */

@@ -2,9 +2,12 @@
 /* Compactions of a region by the policies that are not about sizes, and how fast they may write.
  * Which files a policy chooses is compared with HBase in tests/unit/store. */
 #include "fixture.h"
+#include "region/engine_priv.h"
 #include "vfs/sim.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #define SECOND ((uint64_t)1000 * 1000 * 1000)
@@ -286,6 +289,137 @@ static void inputs_reach_an_archive_that_is_being_cleaned(void **state)
     rq_sim_free(sim);
 }
 
+static size_t files_of_store(fixture *f, size_t store)
+{
+    rq_epoch_member pin;
+    rq_epoch_pin(f->env->epoch, &pin);
+    size_t count = rq_store_version_now(f->region->stores[store].store)->file_count;
+    rq_epoch_unpin(f->env->epoch, &pin);
+    return count;
+}
+
+/* A store with much to do goes behind the others after each compaction. */
+static void a_store_with_many_files_does_not_hold_up_another(void **state)
+{
+    (void)state;
+    static const family_def families[] = {{"f", {"hbase.hstore.compaction.max", "3", NULL}},
+                                          {"g", {NULL}}};
+    bool between = false;
+    for (uint64_t seed = 1; seed <= 30 && !between; seed++) {
+        rq_sim *sim;
+        fixture f;
+        assert_ok(rq_sim_new(seed, NULL, &sim));
+        fixture_open(&f, rq_sim_env(sim), families, 2);
+        for (int i = 0; i < 15; i++)
+            put_and_flush(&f, "row", i);
+        for (int i = 0; i < 3; i++) {
+            assert_ok(put(&f, "row", "g", "q", i, "v"));
+            assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+        }
+        assert_int_equal(files_of_store(&f, 0), 15);
+        assert_ok(rq_region_compact(f.region, (rq_slice){0}, false, NULL));
+        while (files_of_store(&f, 1) == 3)
+            assert_true(rq_sim_step(sim));
+        size_t then = files_of_store(&f, 0);
+        rq_sim_run(sim);
+        between = then < 15 && then > files_of_store(&f, 0);
+        fixture_close(&f);
+        rq_sim_free(sim);
+    }
+    assert_true(between);
+}
+
+/* A pool of one runs one, though it mostly sleeps. */
+static void compactions_that_wait_for_their_rate_keep_the_pool_s_places(void **state)
+{
+    (void)state;
+    static const family_def families[] = {{"f", {NULL}}, {"g", {NULL}}};
+    static const char *const settings[] = {"hbase.regionserver.throughput.controller="
+                                           "PressureAwareCompactionThroughputController",
+                                           "hbase.hstore.compaction.throughput.lower.bound=400000",
+                                           "hbase.hstore.compaction.throughput.higher.bound=400000",
+                                           NULL};
+    static char value[401];
+    real_env real;
+    fixture f;
+    rq_engine_stats stats = {0};
+    unsigned most = 0;
+    memset(value, 'v', sizeof value - 1);
+    real_env_open(&real);
+    fixture_open_with(&f, &real.env, families, 2, settings);
+    for (int i = 0; i < 600; i++) {
+        char row[16];
+        snprintf(row, sizeof row, "%d", i);
+        assert_ok(put(&f, row, "f", "q", 1, value));
+        assert_ok(put(&f, row, "g", "q", 1, value));
+        if (i % 300 == 299) assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+    }
+    assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
+    while (stats.compactions < 2) {
+        unsigned now = atomic_load(&f.engine->throughput.active);
+        if (now > most) most = now;
+        rq_engine_get_stats(f.engine, &stats);
+        sched_yield();
+    }
+    assert_int_equal(most, 1);
+    fixture_close(&f);
+    real_env_close(&real);
+}
+
+typedef struct busy {
+    rq_task task;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool begun, over;
+} busy;
+
+static void be_busy(rq_task *task)
+{
+    busy *b = RQ_CONTAINER_OF(task, busy, task);
+    pthread_mutex_lock(&b->lock);
+    b->begun = true;
+    pthread_cond_broadcast(&b->changed);
+    while (!b->over)
+        pthread_cond_wait(&b->changed, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* What was flushed is no memstore any more, and its memory must not wait for a compaction. */
+static void a_flushed_memstore_is_freed_while_the_compactions_are_busy(void **state)
+{
+    (void)state;
+    static const family_def family = {"f", {NULL}};
+    busy b = {.task.run = be_busy,
+              .lock = PTHREAD_MUTEX_INITIALIZER,
+              .changed = PTHREAD_COND_INITIALIZER};
+    real_env real;
+    fixture f;
+    real_env_open(&real);
+    fixture_open(&f, &real.env, &family, 1);
+    real.env.executor->submit(real.env.executor, RQ_POOL_COMPACT, &b.task);
+    pthread_mutex_lock(&b.lock);
+    while (!b.begun)
+        pthread_cond_wait(&b.changed, &b.lock);
+    pthread_mutex_unlock(&b.lock);
+    assert_ok(put(&f, "row", "f", "q", 1, "v"));
+    assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+    /* The version now is one; that before the flush and the one while it ran are to go. */
+    uint64_t until = f.env->executor->now_ns(f.env->executor) + UINT64_C(10000000000);
+    while (atomic_load(&f.engine->versions_alive) > 1 &&
+           f.env->executor->now_ns(f.env->executor) < until) {
+        rq_epoch_collect(f.env->epoch);
+        sched_yield();
+    }
+    uint64_t alive = atomic_load(&f.engine->versions_alive);
+    pthread_mutex_lock(&b.lock);
+    b.over = true;
+    pthread_cond_broadcast(&b.changed);
+    pthread_mutex_unlock(&b.lock);
+    assert_int_equal(alive, 1);
+    fixture_close(&f);
+    real_env_close(&real);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +428,9 @@ int main(void)
         cmocka_unit_test(date_tiered_keeps_times_together),
         cmocka_unit_test(
             queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_their_own),
+        cmocka_unit_test(a_store_with_many_files_does_not_hold_up_another),
+        cmocka_unit_test(compactions_that_wait_for_their_rate_keep_the_pool_s_places),
+        cmocka_unit_test(a_flushed_memstore_is_freed_while_the_compactions_are_busy),
         cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
         cmocka_unit_test(what_a_client_asked_for_counts_until_it_is_done),
         cmocka_unit_test(inputs_reach_an_archive_that_is_being_cleaned),
