@@ -3,6 +3,7 @@
  * the sums. */
 #include "fixture.h"
 
+#include "region/mob_cleaner.h"
 #include "wal/wal.h"
 
 #include <pthread.h>
@@ -167,17 +168,36 @@ static void *read_rows(void *arg)
     return (void *)torn;
 }
 
-static void many_writers_readers_flushes_and_compactions_agree(void **state)
+/* Files of values that nobody refers to leave, under readers that still do. */
+static void *clean_mob(void *arg)
 {
-    (void)state;
+    world *w = arg;
+    uintptr_t archived = 0;
+    while (!atomic_load(&w->stop)) {
+        rq_error why = {0};
+        size_t n;
+        rq_executor *ex = w->f.env->executor;
+        rq_mob_cleaning what = {.tables = &w->f.schema, .table_count = 1, .now_ms = ex->now_ms(ex)};
+        rq_err rc = rq_mob_clean(w->f.engine, &what, &n, &why);
+        if (rc != RQ_OK && rc != RQ_E_STATE) print_message("%s\n", why.message);
+        archived += n;
+    }
+    return (void *)archived;
+}
+
+static void run_all(const family_def *families, size_t count)
+{
+    bool is_mob = families != NULL;
     world *w = calloc(1, sizeof *w);
     real_env_open(&w->real);
-    fixture_open(&w->f, &w->real.env, NULL, 0);
+    fixture_open(&w->f, &w->real.env, families, count);
     rq_executor *ex = w->f.env->executor;
     writer *writers = calloc(LANES, sizeof *writers);
     pthread_t disturber;
     pthread_t reader;
+    pthread_t cleaner;
     pthread_create(&disturber, NULL, disturb, w);
+    if (is_mob) pthread_create(&cleaner, NULL, clean_mob, w);
     pthread_create(&reader, NULL, read_rows, w);
     for (unsigned i = 0; i < LANES; i++) {
         writer *x = &writers[i];
@@ -196,9 +216,12 @@ static void many_writers_readers_flushes_and_compactions_agree(void **state)
         assert_ok(ex->latch_wait(&writers[i].latch));
     atomic_store(&w->stop, true);
     void *torn;
+    void *archived = NULL;
     pthread_join(disturber, NULL);
     pthread_join(reader, &torn);
+    if (is_mob) pthread_join(cleaner, &archived);
     assert_int_equal((uintptr_t)torn, 0);
+    if (is_mob) print_message("%zu MOB files archived\n", (size_t)(uintptr_t)archived);
     for (unsigned i = 0; i < LANES; i++) {
         ex->lane_free(ex, writers[i].lane);
         rq_wal_leave(writers[i].member);
@@ -215,10 +238,25 @@ static void many_writers_readers_flushes_and_compactions_agree(void **state)
     free(w);
 }
 
+static void many_writers_readers_flushes_and_compactions_agree(void **state)
+{
+    (void)state;
+    run_all(NULL, 0);
+}
+
+static void with_their_values_in_mob_files_they_agree_too(void **state)
+{
+    (void)state;
+    static const family_def mob[] = {{"a", {"IS_MOB", "true", "MOB_THRESHOLD", "1", NULL}},
+                                     {"b", {"IS_MOB", "true", "MOB_THRESHOLD", "1", NULL}}};
+    run_all(mob, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_writers_readers_flushes_and_compactions_agree),
+        cmocka_unit_test(with_their_values_in_mob_files_they_agree_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
