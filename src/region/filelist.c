@@ -123,11 +123,15 @@ rq_err rq__filelist_encode(const rq__filelist *list, rq_buf *out)
 
 /* --- its place -------------------------------------------------------------------------------- */
 
-/* "f1.<number>" or "f2.<number>"; others are passed over, as HBase does. */
+/* "f1.<number>" or "f2.<number>", or without one, which is 0; others are passed over, as HBase
+ * does. HBASE: StoreFileListFile.TRACK_FILE_PATTERN. */
 static bool parse_name(const rq_dir_entry *e, uint64_t *ret)
 {
     const char *s = e->name;
-    if (e->is_dir || s[0] != 'f' || (s[1] != '1' && s[1] != '2') || s[2] != '.') return false;
+    if (e->is_dir || s[0] != 'f' || (s[1] != '1' && s[1] != '2')) return false;
+    *ret = 0;
+    if (s[2] == '\0') return true;
+    if (s[2] != '.') return false;
     size_t digits = strspn(s + 3, "0123456789");
     if (digits == 0 || digits > 18 || s[3 + digits] != '\0') return false;
     *ret = strtoull(s + 3, NULL, 10);

@@ -5,8 +5,9 @@
  * HBase believes the list and not the folder.
  *
  *   <family>/.filelist/f1.<number>, f2.<number>     written in turn; of the files with the highest
- *                                                   number the one with the newest timestamp counts
- *   be32 length | message {1: timestamp, 2: file {1: name, 2: size}, 3: version = 1} | be32 CRC-32
+ *                                                   number the one with the newest timestamp
+ * counts; HBase 2.5's f1 and f2 have the number 0 be32 length | message {1: timestamp, 2: file {1:
+ * name, 2: size}, 3: version = 1} | be32 CRC-32
  *
  * A file that ends too early was being written, and counts as none. The size is that of an HFile;
  * references and links have 0.

@@ -237,6 +237,40 @@ static void of_hbases_files_those_on_the_list_count(void **state)
     fixture_close(&f);
 }
 
+/* HBase 2.5 named its lists without a number, and 2.6 leaves one so until it writes the next. */
+static void a_list_without_a_number_is_the_oldest(void **state)
+{
+    fixture f;
+    rq_slice bytes;
+    fixture_open(&f, env_of(state), listed, 1);
+    assert_ok(put(&f, "r", "a", "q", 1, "v"));
+    fixture_stop(&f, true);
+    const char *dir = rq_arena_printf(&f.arena, "data/default/t/%s/a/.filelist", f.info.encoded);
+    const char *ours =
+        rq_arena_printf(&f.arena, "%s/f1.%llu", dir, (unsigned long long)read_list(&f).number);
+    const char *theirs = rq_arena_printf(&f.arena, "%s/f2", dir);
+    assert_ok(rq_vfs_read_file(f.env->vfs, ours, 4096, &f.arena, &bytes, NULL));
+    assert_ok(rq_vfs_write_new_file(f.env->vfs, theirs, bytes, NULL));
+    assert_true(read_list(&f).number > 0);
+    assert_ok(rq_vfs_remove(f.env->vfs, ours, NULL));
+    assert_int_equal(read_list(&f).number, 0);
+    assert_int_equal(read_list(&f).count, 1);
+    /* As HBase's folder: the list alone says what is there. */
+    for (int i = 0; i < 2; i++) {
+        const char *slot = rq_arena_printf(&f.arena, ".rorqual/regions/%s.%d", f.info.encoded, i);
+        (void)!rq_vfs_remove(f.env->vfs, slot, NULL);
+    }
+    fixture_start(&f);
+    assert_string_equal(get(&f, "r", "a", "q"), "v");
+    assert_ok(put(&f, "s", "a", "q", 1, "v"));
+    fixture_stop(&f, true);
+    assert_int_equal(read_list(&f).count, 2);
+    rq_stat st;
+    assert_err(rq_vfs_stat(f.env->vfs, theirs, &st, NULL), RQ_E_NOT_FOUND);
+    fixture_start(&f);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +283,7 @@ int main(void)
         T(inputs_of_a_compaction_that_still_lie_there_are_passed_over),
         T(a_clean_stop_writes_the_list_of_the_file_tracker),
         T(of_hbases_files_those_on_the_list_count),
+        T(a_list_without_a_number_is_the_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
