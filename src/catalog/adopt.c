@@ -7,6 +7,8 @@
  *     proof: what was acknowledged may never have left that process's buffers
  *   - no log in MasterData/WALs/ or a recovered.edits/ holds an edit above what its family's files
  *     hold (the largest MAX_SEQ_ID_KEY): HBase would replay it, this server could not
+ *   - no family has a recovered.hfiles/ with files: the same edits where HBase splits logs to
+ * HFiles
  *   - no procedure in master:store is unfinished, but crashes of servers and what stands under them
  *   - every family keeps its files by the tracker DEFAULT or FILE
  *
@@ -21,9 +23,7 @@
 #include "catalog/pwal.h"
 #include "catalog/tableinfo.h"
 #include "hfile/reader.h"
-#include "proto/procedure.pb-c.h"
 #include "region/region_info.h"
-#include "store/pb_arena.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,19 +32,6 @@
 #define OLD_LOGS "MasterData/oldWALs"
 
 static const char *const log_dirs[] = {"WALs", "MasterData/WALs"};
-
-/* RQ_OK with nothing in it for a folder that is not there. */
-static rq_err list(rq_vfs *v, const char *dir, rq_arena *a, rq_dir_entry **ret, size_t *ret_count,
-                   rq_error *why)
-{
-    rq_error own = {0};
-    rq_err rc = rq_vfs_list(v, dir, a, ret, ret_count, &own);
-    if (rc == RQ_E_NOT_FOUND) {
-        *ret_count = 0;
-        return RQ_OK;
-    }
-    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
-}
 
 /* --- each log of HBase's ---------------------------------------------------------------------- */
 
@@ -56,13 +43,13 @@ static rq_err each_log(rq_vfs *v, rq_arena *a, log_visit visit, void *ctx, rq_er
     for (size_t d = 0; d < RQ_ARRAY_LEN(log_dirs); d++) {
         rq_dir_entry *servers;
         size_t count;
-        RQ_TRY(list(v, log_dirs[d], a, &servers, &count, why));
+        RQ_TRY(rq_vfs_list_if_any(v, log_dirs[d], a, &servers, &count, why));
         for (size_t i = 0; i < count; i++) {
             char *path = rq_arena_printf(a, "%s/%s", log_dirs[d], servers[i].name);
             if (path == NULL) return RQ_E_NO_MEMORY;
             rq_dir_entry *files = NULL;
             size_t n = 0;
-            if (servers[i].is_dir) RQ_TRY(list(v, path, a, &files, &n, why));
+            if (servers[i].is_dir) RQ_TRY(rq_vfs_list_if_any(v, path, a, &files, &n, why));
             for (size_t f = 0; f < n; f++) {
                 char *file = rq_arena_printf(a, "%s/%s", path, files[f].name);
                 if (file == NULL) return RQ_E_NO_MEMORY;
@@ -116,7 +103,7 @@ static rq_err flushed_of_dir(check *k, const char *dir, flushed *f, rq_error *wh
     size_t count;
     rq_stat st;
     f->is_there = rq_vfs_stat(k->vfs, dir, &st, NULL) == RQ_OK;
-    RQ_TRY(list(k->vfs, dir, &k->arena, &files, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(k->vfs, dir, &k->arena, &files, &count, why));
     for (size_t i = 0; i < count; i++) {
         if (files[i].is_dir || files[i].name[0] == '.') continue;
         char *path = rq_arena_printf(&k->arena, "%s/%s", dir, files[i].name);
@@ -200,7 +187,7 @@ static rq_err check_log_dir(check *k, const char *path, rq_error *why)
     size_t count;
     const char *below = strstr(path, "WALs/") + strlen("WALs/");
     if (strchr(below, '/') == NULL) return RQ_OK;
-    RQ_TRY(list(k->vfs, path, &k->arena, &entries, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(k->vfs, path, &k->arena, &entries, &count, why));
     if (count == 0) return RQ_OK;
     return rq_fail(why, RQ_E_UNSUPPORTED,
                    "%s/%s lies where an Apache HBase has its logs, and is none: move it; nothing "
@@ -239,13 +226,6 @@ static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
 
 /* --- regions and tables ----------------------------------------------------------------------- */
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s);
-    size_t m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 /* A region that has any is not opened. All in it is in files: HBase would pass it over too. */
 static rq_err put_recovered_away(check *k, const char *region, const char *name, const char *path,
                                  rq_error *why)
@@ -274,13 +254,49 @@ static rq_err check_recovered(check *k, const char *region, rq_error *why)
     size_t count;
     char *dir = rq_arena_printf(&k->arena, "%s/recovered.edits", region);
     if (dir == NULL) return RQ_E_NO_MEMORY;
-    RQ_TRY(list(k->vfs, dir, &k->arena, &files, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(k->vfs, dir, &k->arena, &files, &count, why));
     for (size_t i = 0; i < count; i++) {
         if (!is_recovered(&files[i])) continue;
         char *path = rq_arena_printf(&k->arena, "%s/%s", dir, files[i].name);
         if (path == NULL) return RQ_E_NO_MEMORY;
         RQ_TRY(check_log(k, path, false, why));
         if (k->clears) RQ_TRY(put_recovered_away(k, region, files[i].name, path, why));
+    }
+    return RQ_OK;
+}
+
+/* HBASE: HRegion.loadRecoveredHFilesIfAny, hbase.wal.split.to.hfile: moved into the family's folder
+ * when the region opens, but for those of no bytes. */
+static rq_err check_recovered_files(check *k, const char *family, rq_error *why)
+{
+    rq_dir_entry *files;
+    size_t count;
+    const char *dir = rq_arena_printf(&k->arena, "%s/recovered.hfiles", family);
+    if (dir == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq_vfs_list_if_any(k->vfs, dir, &k->arena, &files, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        rq_stat st;
+        const char *path = rq_arena_printf(&k->arena, "%s/%s", dir, files[i].name);
+        if (path == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(rq_vfs_stat(k->vfs, path, &st, why));
+        if (st.size > 0)
+            return rq_fail(why, RQ_E_STATE,
+                           "%s holds edits of an Apache HBase that was not stopped: " ADVICE, path);
+    }
+    return RQ_OK;
+}
+
+static rq_err check_region(check *k, const char *region, rq_error *why)
+{
+    rq_dir_entry *families;
+    size_t count;
+    RQ_TRY(check_recovered(k, region, why));
+    RQ_TRY(rq_vfs_list_if_any(k->vfs, region, &k->arena, &families, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        if (!families[i].is_dir || families[i].name[0] == '.') continue;
+        const char *family = rq_arena_printf(&k->arena, "%s/%s", region, families[i].name);
+        if (family == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(check_recovered_files(k, family, why));
     }
     return RQ_OK;
 }
@@ -306,12 +322,12 @@ static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_er
     size_t count;
     char *dir = rq_arena_printf(&k->arena, "data/%s/%s", ns, qualifier);
     if (dir == NULL) return RQ_E_NO_MEMORY;
-    RQ_TRY(list(k->vfs, dir, &k->arena, &regions, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(k->vfs, dir, &k->arena, &regions, &count, why));
     for (size_t i = 0; i < count; i++) {
         if (!regions[i].is_dir || regions[i].name[0] == '.') continue;
         char *region = rq_arena_printf(&k->arena, "%s/%s", dir, regions[i].name);
         if (region == NULL) return RQ_E_NO_MEMORY;
-        RQ_TRY(check_recovered(k, region, why));
+        RQ_TRY(check_region(k, region, why));
     }
     return RQ_OK;
 }
@@ -320,14 +336,14 @@ static rq_err check_tables(check *k, rq_error *why)
 {
     rq_dir_entry *spaces;
     size_t count;
-    RQ_TRY(list(k->vfs, "data", &k->arena, &spaces, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(k->vfs, "data", &k->arena, &spaces, &count, why));
     for (size_t i = 0; i < count; i++) {
         rq_dir_entry *tables;
         size_t n;
         char *dir = rq_arena_printf(&k->arena, "data/%s", spaces[i].name);
         if (dir == NULL) return RQ_E_NO_MEMORY;
         if (!spaces[i].is_dir || spaces[i].name[0] == '.') continue;
-        RQ_TRY(list(k->vfs, dir, &k->arena, &tables, &n, why));
+        RQ_TRY(rq_vfs_list_if_any(k->vfs, dir, &k->arena, &tables, &n, why));
         for (size_t t = 0; t < n; t++)
             if (tables[t].is_dir && tables[t].name[0] != '.')
                 RQ_TRY(check_table(k, spaces[i].name, tables[t].name, why));
@@ -335,174 +351,14 @@ static rq_err check_tables(check *k, rq_error *why)
     return RQ_OK;
 }
 
-/* --- procedures ------------------------------------------------------------------------------- */
-
-/* A cell of family proc, from whichever file. */
-typedef struct record {
-    rq_cell cell; /* bytes in the arena */
-} record;
-
-typedef struct records {
-    record *list;
-    size_t count, cap;
-} records;
-
-static rq_err add_record(records *r, rq_arena *a, const rq_cell *c)
-{
-    if (r->count == r->cap) {
-        size_t cap = r->cap == 0 ? 64 : r->cap * 2;
-        record *more = realloc(r->list, cap * sizeof *more);
-        if (more == NULL) return RQ_E_NO_MEMORY;
-        r->list = more;
-        r->cap = cap;
-    }
-    record *to = &r->list[r->count++];
-    *to = (record){*c};
-    to->cell.row = rq_arena_copy(a, rq_cell_row(c)).ptr;
-    to->cell.family = rq_arena_copy(a, rq_cell_family(c)).ptr;
-    to->cell.qualifier = rq_arena_copy(a, rq_cell_qualifier(c)).ptr;
-    to->cell.value = rq_arena_copy(a, rq_cell_value(c)).ptr;
-    to->cell.tags = NULL;
-    to->cell.tags_len = 0;
-    return to->cell.row == NULL || (c->value_len > 0 && to->cell.value == NULL) ? RQ_E_NO_MEMORY
-                                                                                : RQ_OK;
-}
-
-static rq_err read_records(check *k, const char *path, records *out, rq_error *why)
-{
-    rq_hfile_reader *reader;
-    RQ_TRY(rq_hfile_reader_open(k->vfs, path, NULL, false, &reader, why));
-    rq_hfile_scanner s;
-    rq_read_ctx ctx = {.may_block = true};
-    rq_hfile_scanner_init(&s, reader);
-    rq_err rc = rq_hfile_scanner_seek_first(&s, &ctx, why);
-    while (rc == RQ_OK) {
-        rc = add_record(out, &k->arena, rq_hfile_scanner_cell(&s));
-        if (rc == RQ_OK) rc = rq_hfile_scanner_next(&s, &ctx, why);
-    }
-    rq_hfile_scanner_clear(&s);
-    rq_read_ctx_clear(&ctx);
-    rq_hfile_reader_unref(reader);
-    return rc == RQ_E_END ? RQ_OK : rc;
-}
-
-static int by_key(const void *x, const void *y)
-{
-    return rq_cell_compare(RQ_ORDER_DEFAULT, &((const record *)x)->cell,
-                           &((const record *)y)->cell);
-}
-
-/* The newest cell of each row that no marker hides stays, the others go. A compacted file that was
- * not archived yet brings its cells twice, which changes nothing. */
-static void keep_newest(records *r)
-{
-    size_t n = 0;
-    size_t i = 0;
-    if (r->count > 0) qsort(r->list, r->count, sizeof *r->list, by_key);
-    while (i < r->count) {
-        size_t end = i;
-        int64_t hidden_to = INT64_MIN;
-        const record *found = NULL;
-        while (end < r->count &&
-               rq_slice_eq(rq_cell_row(&r->list[end].cell), rq_cell_row(&r->list[i].cell))) {
-            const rq_cell *c = &r->list[end].cell;
-            if (rq_cell_is_delete(c) && c->timestamp > hidden_to) hidden_to = c->timestamp;
-            if (!rq_cell_is_delete(c) && found == NULL && c->timestamp > hidden_to)
-                found = &r->list[end];
-            end++;
-        }
-        if (found != NULL) r->list[n++] = *found;
-        i = end;
-    }
-    r->count = n;
-}
-
-typedef struct procedure {
-    uint64_t id, parent;
-    const char *java_class;
-    bool ended;
-} procedure;
-
-static rq_err parse_procedure(check *k, const rq_cell *c, procedure *ret, rq_error *why)
-{
-    rq_pb_arena memory;
-    rq_pb_arena_init(&memory, &k->arena);
-    Pb__Procedure *m = pb__procedure__unpack(&memory.allocator, c->value_len, c->value);
-    if (m == NULL)
-        return rq_fail(why, RQ_E_CORRUPT, "MasterData holds a malformed procedure record");
-    *ret = (procedure){.id = m->proc_id,
-                       .parent = m->has_parent_id ? m->parent_id : 0,
-                       .java_class = m->class_name,
-                       .ended = m->state == PB__PROCEDURE_STATE__SUCCESS ||
-                                m->state == PB__PROCEDURE_STATE__FAILED ||
-                                m->state == PB__PROCEDURE_STATE__ROLLEDBACK};
-    return RQ_OK;
-}
-
-/* Itself, or what it stands under, cares for a crashed server. */
-static bool is_of_a_crash(const procedure *list, size_t count, const procedure *p)
-{
-    for (size_t depth = 0; p != NULL && depth <= count; depth++) {
-        if (ends_with(p->java_class, ".ServerCrashProcedure")) return true;
-        const procedure *parent = NULL;
-        for (size_t i = 0; i < count && p->parent != 0; i++)
-            if (list[i].id == p->parent) parent = &list[i];
-        p = parent;
-    }
-    return false;
-}
-
-static rq_err check_records(check *k, const records *r, rq_error *why)
-{
-    procedure *list = rq_arena_calloc(&k->arena, r->count + 1, sizeof *list);
-    size_t n = 0;
-    if (list == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < r->count; i++)
-        if (r->list[i].cell.value_len > 0)
-            RQ_TRY(parse_procedure(k, &r->list[i].cell, &list[n++], why));
-    for (size_t i = 0; i < n; i++)
-        if (!list[i].ended && !is_of_a_crash(list, n, &list[i]))
-            return rq_fail(why, RQ_E_STATE,
-                           "HBase's procedure %llu (%s) in MasterData is not finished: start HBase "
-                           "on the folder once more and let it finish; nothing was touched",
-                           (unsigned long long)list[i].id, list[i].java_class);
-    return RQ_OK;
-}
-
-static rq_err check_procedures(check *k, rq_error *why)
-{
-    static const char store[] = "MasterData/data/master/store";
-    rq_dir_entry *regions;
-    size_t count;
-    records r = {0};
-    rq_err rc = list(k->vfs, store, &k->arena, &regions, &count, why);
-    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
-        rq_dir_entry *files;
-        size_t n;
-        if (!regions[i].is_dir || regions[i].name[0] == '.') continue;
-        char *dir = rq_arena_printf(&k->arena, "%s/%s/proc", store, regions[i].name);
-        rc = dir == NULL ? RQ_E_NO_MEMORY : list(k->vfs, dir, &k->arena, &files, &n, why);
-        for (size_t f = 0; rc == RQ_OK && f < n; f++) {
-            char *path = rq_arena_printf(&k->arena, "%s/%s", dir, files[f].name);
-            if (path == NULL) rc = RQ_E_NO_MEMORY;
-            if (rc == RQ_OK && !files[f].is_dir && files[f].name[0] != '.')
-                rc = read_records(k, path, &r, why);
-        }
-    }
-    if (rc == RQ_OK) {
-        keep_newest(&r);
-        rc = check_records(k, &r, why);
-    }
-    free(r.list);
-    return rc;
-}
+/* --- all of it -------------------------------------------------------------------------------- */
 
 rq_err rq__adopt_check(rq_vfs *v, rq_error *why)
 {
     check k = {.vfs = v};
     rq_err rc = each_log(v, &k.arena, check_log, &k, why);
     if (rc == RQ_OK) rc = check_tables(&k, why);
-    if (rc == RQ_OK) rc = check_procedures(&k, why);
+    if (rc == RQ_OK) rc = rq__adopt_check_procedures(v, why);
     rq_arena_clear(&k.arena);
     return rc;
 }

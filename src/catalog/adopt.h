@@ -25,6 +25,9 @@ rq_err rq__adopt_look(rq_vfs *v, uint32_t *ret_stamp, rq_error *why);
  */
 RQ_NODISCARD
 rq_err rq__adopt_check(rq_vfs *v, rq_error *why);
+/* Its part that is about procedures (adopt_procedures.c). */
+RQ_NODISCARD
+rq_err rq__adopt_check_procedures(rq_vfs *v, rq_error *why);
 /* The first step: recovered.edits whose edits are all in files go to MasterData/oldWALs. REQUIRES:
  * the check passed, the lock is held. */
 RQ_NODISCARD

@@ -44,10 +44,7 @@ static void pass_step(void *ctx, uint64_t bytes)
 rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *ret_count,
                      rq_error *why)
 {
-    rq_error own = {0};
-    *ret_count = 0;
-    rq_err rc = rq_vfs_list(k->vfs, dir, &k->arena, ret, ret_count, &own);
-    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+    return rq_vfs_list_if_any(k->vfs, dir, &k->arena, ret, ret_count, why);
 }
 
 rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path)

@@ -103,10 +103,8 @@ static int by_name(const void *a, const void *b)
 static rq_err read_all(rq__snapshot_files *s, rq_vfs *v, rq_error *why)
 {
     rq_dir_entry *entries;
-    size_t count = 0;
-    rq_error own = {0};
-    rq_err rc = rq_vfs_list(v, SNAPSHOTS, &s->arena, &entries, &count, &own);
-    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
+    size_t count;
+    RQ_TRY(rq_vfs_list_if_any(v, SNAPSHOTS, &s->arena, &entries, &count, why));
     for (size_t i = 0; i < count; i++)
         if (entries[i].is_dir && entries[i].name[0] != '.')
             RQ_TRY(read_one(s, v, entries[i].name, why));

@@ -21,9 +21,7 @@ static rq_err list_dir(rq_vfs *vfs, const char *dir, rq_arena *a, rq_dir_entry *
                        size_t *ret_count, rq_error *why)
 {
     *ret_count = 0;
-    rq_error own = {0};
-    rq_err rc = dir == NULL ? no_memory(&own) : rq_vfs_list(vfs, dir, a, ret, ret_count, &own);
-    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+    return dir == NULL ? no_memory(why) : rq_vfs_list_if_any(vfs, dir, a, ret, ret_count, why);
 }
 
 /* --- archiving -------------------------------------------------------------------------------- */

@@ -42,15 +42,6 @@ typedef struct look {
     rq_region_survey *out;
 } look;
 
-static rq_err list(rq_vfs *vfs, const char *dir, rq_arena *arena, rq_dir_entry **ret,
-                   size_t *ret_count, rq_error *why)
-{
-    rq_error own = {0};
-    *ret_count = 0;
-    rq_err rc = rq_vfs_list(vfs, dir, arena, ret, ret_count, &own);
-    return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
-}
-
 static rq_err read_manifest(look *l, rq_error *why)
 {
     rq_error own = {0};
@@ -78,7 +69,7 @@ static rq_err look_at_edits(look *l, const char *dir, rq_error *why)
     size_t count;
     const char *edits = rq_arena_printf(l->arena, "%s/" EDITS, dir);
     if (edits == NULL) return no_memory(why);
-    RQ_TRY(list(l->vfs, edits, l->arena, &entries, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(l->vfs, edits, l->arena, &entries, &count, why));
     for (size_t i = 0; i < count; i++) {
         const char *name = entries[i].name;
         if (name[strspn(name, "0123456789")] != '\0') continue;
@@ -174,7 +165,7 @@ static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
     size_t count;
     f->dir = rq__family_dir(l->arena, l->info, f->name);
     if (f->dir == NULL) return no_memory(why);
-    RQ_TRY(list(l->vfs, f->dir, l->arena, &entries, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(l->vfs, f->dir, l->arena, &entries, &count, why));
     f->files = rq_arena_calloc(l->arena, count + 1, sizeof *f->files);
     if (f->files == NULL) return no_memory(why);
     for (size_t i = 0; i < count; i++) {
@@ -213,7 +204,7 @@ static rq_err look_at_families(look *l, const char *dir, rq_error *why)
 {
     rq_dir_entry *entries;
     size_t count;
-    RQ_TRY(list(l->vfs, dir, l->arena, &entries, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(l->vfs, dir, l->arena, &entries, &count, why));
     l->out->families =
         rq_arena_calloc(l->arena, count + l->manifest.family_count + 1, sizeof *l->out->families);
     if (l->out->families == NULL) return no_memory(why);

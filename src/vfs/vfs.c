@@ -106,6 +106,19 @@ rq_err rq_vfs_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **r
     return RQ_OK;
 }
 
+rq_err rq_vfs_list_if_any(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
+                          size_t *ret_count, rq_error *why)
+{
+    rq_error detail = {0};
+    rq_err rc = rq_vfs_list(v, dir, arena, ret, ret_count, &detail);
+    if (rc == RQ_E_NOT_FOUND) {
+        *ret = NULL;
+        *ret_count = 0;
+        return RQ_OK;
+    }
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
+}
+
 rq_err rq_vfs_mkdir(rq_vfs *v, const char *path, rq_error *why)
 {
     RQ_TRY(path_check(path, false, why));

@@ -91,6 +91,9 @@ RQ_NODISCARD rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_er
 /* Names without "." and "..", sorted by bytes. */
 RQ_NODISCARD rq_err rq_vfs_list(rq_vfs *v, const char *dir, rq_arena *arena, rq_dir_entry **ret,
                                 size_t *ret_count, rq_error *why);
+/* The same of a folder that need not be there: then nothing is in it. */
+RQ_NODISCARD rq_err rq_vfs_list_if_any(rq_vfs *v, const char *dir, rq_arena *arena,
+                                       rq_dir_entry **ret, size_t *ret_count, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_mkdir(rq_vfs *v, const char *path, rq_error *why);
 /* Creates what is missing on the way and syncs each parent it added a name to. */
 RQ_NODISCARD rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why);

@@ -219,6 +219,18 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     assert_int_equal(world_open(w), RQ_OK);
     assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
     end(w);
+    w = with_a_table(); /* edits as HFiles, which wait for the region to open */
+    region_of_t(w, region);
+    put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
+    snprintf(path, sizeof path, "data/default/t/%s/f/recovered.hfiles/7-h", region);
+    put_file(w, path, "");
+    assert_int_equal(world_open(w), RQ_OK); /* of none HBase keeps nothing */
+    assert_int_equal(world_close(w, true), RQ_OK);
+    put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
+    snprintf(path, sizeof path, "data/default/t/%s/f/recovered.hfiles/8-h", region);
+    put_file(w, path, "x");
+    refused(w, RQ_E_STATE, "recovered.hfiles/8-h");
+    end(w);
     w = with_a_table(); /* nothing goes with the folders that nobody has looked at */
     put_file(w, "MasterData/WALs/h,1,2/deeper/x", "x");
     refused(w, RQ_E_UNSUPPORTED, "MasterData/WALs/h,1,2/deeper/x");
