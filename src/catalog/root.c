@@ -9,8 +9,9 @@
  *                                            HBase (adopt.c), else refused, untouched
  *   neither, nothing of a database there     a new folder: laid out by the catalog, then _seal
  *   traces in WALs/ or MasterData/WALs/      an HBase worked on it since: the same; but refused
- * when this server had not stopped cleanly before .rorqual there without its version       an
- * interrupted first start: what it left is removed, if and only if no table of a user can be in it
+ *                                            when this server had not stopped cleanly before
+ *   .rorqual there without its version       an interrupted first start: what it left is removed,
+ *                                            if and only if no table of a user can be in it
  */
 #include "catalog/root_priv.h"
 
@@ -215,8 +216,8 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
 }
 
 /* .rorqual/open stands while a server works and after it died (a start that is refused before it
- * wrote anything leaves none). What it holds tells which traces of
- * HBase's it had met: others mean that an HBase ran on what our log still knew better. */
+ * wrote anything leaves none). What it holds tells which traces of HBase's it had met: others mean
+ * that an HBase ran on what our log still knew better. */
 static rq_err check_open_mark(rq_vfs *v, rq_arena *a, uint32_t stamp, rq_error *why)
 {
     rq_slice bytes;
