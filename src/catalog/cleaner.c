@@ -151,7 +151,8 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
         if (path == NULL) {
             rc = RQ_E_NO_MEMORY;
         } else if (entries[i].is_dir) {
-            if (depth < DEPTH_MAX) rc = clean_dir(r, path, depth + 1, &gone, why);
+            if (depth < DEPTH_MAX && !entries[i].is_link)
+                rc = clean_dir(r, path, depth + 1, &gone, why);
             /* Somebody may be about to put a file into it: then it is not empty, and stays. */
             if (rc == RQ_OK && gone) gone = rq_vfs_remove(v, path, NULL) == RQ_OK;
         } else {

@@ -53,7 +53,7 @@ static rq_err move_tree(rq__fsck *k, const char *from, const char *to_root, unsi
     for (size_t i = 0; i < count; i++) {
         const char *path = rq_arena_printf(&k->arena, "%s/%s", from, entries[i].name);
         if (path == NULL) return RQ_E_NO_MEMORY;
-        if (entries[i].is_dir)
+        if (entries[i].is_dir && !entries[i].is_link)
             RQ_TRY(move_tree(k, path, to_root, depth + 1, why));
         else
             RQ_TRY(move_file(k, path, to_root, why));

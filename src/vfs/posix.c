@@ -255,6 +255,13 @@ static bool entry_is_dir(int dir, const struct dirent *d)
     return fstatat(dir, d->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
 }
 
+static bool entry_is_link(int dir, const struct dirent *d)
+{
+    if (d->d_type != DT_UNKNOWN) return d->d_type == DT_LNK;
+    struct stat st;
+    return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
 typedef struct entry_list {
     rq_arena *arena;
     rq_dir_entry *ptr;
@@ -262,7 +269,7 @@ typedef struct entry_list {
     size_t cap;
 } entry_list;
 
-static bool entry_add(entry_list *l, const char *name, bool is_dir)
+static bool entry_add(entry_list *l, const char *name, bool is_dir, bool is_link)
 {
     if (l->count == l->cap) {
         size_t cap = l->cap == 0 ? 16 : l->cap * 2;
@@ -274,7 +281,7 @@ static bool entry_add(entry_list *l, const char *name, bool is_dir)
     }
     char *copy = rq_arena_cstr(l->arena, rq_slice_cstr(name));
     if (copy == NULL) return false;
-    l->ptr[l->count++] = (rq_dir_entry){.name = copy, .is_dir = is_dir};
+    l->ptr[l->count++] = (rq_dir_entry){.name = copy, .is_dir = is_dir, .is_link = is_link};
     return true;
 }
 
@@ -300,7 +307,7 @@ static rq_err posix_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_
             break;
         }
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (!entry_add(&entries, e->d_name, entry_is_dir(dirfd(d), e)))
+        if (!entry_add(&entries, e->d_name, entry_is_dir(dirfd(d), e), entry_is_link(dirfd(d), e)))
             rc = rq_fail(why, RQ_E_NO_MEMORY, "cannot list %s: out of memory", dir);
     }
     closedir(d);

@@ -39,7 +39,8 @@ typedef struct rq_stat {
 
 typedef struct rq_dir_entry {
     const char *name; /* in the arena given to list */
-    bool is_dir;
+    bool is_dir;      /* of a symbolic link: what it leads to */
+    bool is_link;     /* a symbolic one: what is below it is not ours to remove */
 } rq_dir_entry;
 
 struct rq_file {

@@ -159,6 +159,16 @@ static void removing_a_tree_follows_no_link(void **state)
     assert_int_equal(symlink(to, at), 0);
     snprintf(at, sizeof at, "%s/mine/nowhere", root);
     assert_int_equal(symlink("/no/such/folder", at), 0);
+    rq_arena arena = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    assert_int_equal(rq_vfs_list(v, "mine", &arena, &entries, &count, NULL), RQ_OK);
+    assert_int_equal(count, 2);
+    assert_true(entries[0].is_dir && !entries[0].is_link); /* below */
+    assert_true(!entries[1].is_dir && entries[1].is_link); /* nowhere */
+    assert_int_equal(rq_vfs_list(v, "mine/below", &arena, &entries, &count, NULL), RQ_OK);
+    assert_true(entries[0].is_dir && entries[0].is_link);
+    rq_arena_clear(&arena);
     assert_int_equal(rq_vfs_remove_tree(v, "mine", NULL), RQ_OK);
     assert_int_equal(rq_vfs_remove_tree(v, "link", NULL), RQ_OK);
     assert_int_equal(rq_vfs_stat(v, "mine", &st, NULL), RQ_E_NOT_FOUND);
