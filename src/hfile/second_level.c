@@ -92,7 +92,17 @@ static void count(_Atomic uint64_t *n)
     atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
 }
 
-/* For good: one line, and the index's memory goes back. */
+/* The writer's task, unless it is on its way. */
+static void wake_writer(rq__second_level *s)
+{
+    (void)pthread_mutex_lock(&s->queue_lock);
+    bool post = !s->scheduled;
+    s->scheduled = true;
+    (void)pthread_mutex_unlock(&s->queue_lock);
+    if (post) rq_lane_post(s->lane, &s->task);
+}
+
+/* For good: one line, the index's memory goes back, and by the writer the disk's. */
 static void turn_off(rq__second_level *s, const char *what, const rq_error *why)
 {
     if (atomic_exchange(&s->off, true)) return;
@@ -109,6 +119,7 @@ static void turn_off(rq__second_level *s, const char *what, const rq_error *why)
     }
     atomic_store(&s->index_bytes, 0);
     rq__cache_reserve(s->cache, 0);
+    wake_writer(s);
 }
 
 /* --- index ------------------------------------------------------------------------------------ */
@@ -285,6 +296,8 @@ static void run_writer(rq_task *task)
         if (!is_off(s)) write_block(s, b);
         rq_hfile_block_unref(b);
     }
+    /* A disk that is full may be so because of it. Best effort: the stop removes the file. */
+    if (is_off(s)) (void)!rq_file_truncate(s->file, 0, NULL);
 }
 
 void rq__second_level_offer(rq__second_level *s, rq_hfile_block *b)

@@ -14,7 +14,7 @@
  * 3. A record is believed when its checksum holds and it names the file, the offset and the run of
  *    the server it was written by. One that is not, though its entry is still good, is damage.
  * 4. Damage, or a write or read that fails (a full disk too), ends the second level with a line in
- *    the log; reads go to the HFiles as if it had never been.
+ *    the log, and empties its file; reads go to the HFiles as if it had never been.
  * 5. The index's bytes are taken from the cache's capacity, at most an eighth of it: then the
  * oldest segment is given up before its time. So is a sixteenth for blocks in the queue, which
  * count as pinned.

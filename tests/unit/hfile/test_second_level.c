@@ -228,6 +228,14 @@ static void a_flipped_bit_is_never_believed_and_ends_it(void **state)
     }
 }
 
+/* What it took is given back to whoever needs the disk. */
+static void assert_file_is_empty(const world *w)
+{
+    rq_stat st;
+    assert_int_equal(rq_vfs_stat(w->env->vfs, PATH, &st, NULL), RQ_OK);
+    assert_int_equal(st.size, 0);
+}
+
 static void a_disk_that_is_full_or_fails_ends_it(void **state)
 {
     (void)state;
@@ -243,13 +251,22 @@ static void a_disk_that_is_full_or_fails_ends_it(void **state)
         rq_sim_fail_writes(w.sim, RQ_OK);
         end(&w);
     }
-    /* And a read that fails. */
     world w;
+    begin(&w, 8, FILE_BYTES, 0);
+    fill(&w, 0, 300);
+    rq_sim_quota(w.sim, rq_sim_used(w.sim) + 1);
+    fill(&w, 300, 500);
+    assert_false(stats_of(&w).second_on);
+    assert_file_is_empty(&w);
+    end(&w);
+    /* And a read that fails. */
     begin(&w, 9, FILE_BYTES, 0);
     fill(&w, 0, 500);
     rq_sim_fail_at(w.sim, rq_sim_calls(w.sim) + 1, RQ_E_IO);
     assert_true(count(&w, 0, 500) < 500);
     assert_false(stats_of(&w).second_on);
+    rq_sim_run(w.sim);
+    assert_file_is_empty(&w);
     end(&w);
 }
 
