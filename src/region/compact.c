@@ -298,16 +298,29 @@ static bool is_wanted(const rq__region_store *s)
     return (atomic_load(&s->compactions) & RQ__WANTS) != 0;
 }
 
-static round_end compact_once(rq__region_store *s, unsigned wants)
+/* HBASE: HStore.forceMajor, SortedCompactionPolicy: a major compaction asked for that found nothing
+ * to do is the store's next one. */
+static bool is_owed(const compaction *c)
+{
+    const rq__region_store *s = c->store;
+    return atomic_load(&s->owes_major) &&
+           (c->asked || c->version->file_count < s->compaction.max_files);
+}
+
+/* *wants: in the end what was looked for. */
+static round_end compact_once(rq__region_store *s, unsigned *wants)
 {
     rq_region *r = s->region;
     compaction c = {
-        .store = s, .version = referenced_version(s), .asked = (wants & RQ__WANT_ASKED) != 0};
+        .store = s, .version = referenced_version(s), .asked = (*wants & RQ__WANT_ASKED) != 0};
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     round_end end = ROUND_IDLE;
-    choose(&c, (wants & RQ__WANT_MAJOR) != 0, now_ms);
+    if (is_owed(&c)) *wants |= RQ__WANT_MAJOR;
+    bool major = (*wants & RQ__WANT_MAJOR) != 0;
+    choose(&c, major, now_ms);
+    if (major) atomic_store(&s->owes_major, c.input_count == 0);
     if (!all_see(&c)) {
-        atomic_store(&s->postponed, wants);
+        atomic_store(&s->postponed, *wants);
     } else if (c.input_count > 0 && bytes_of(&c) > s->compaction.throttle_bytes &&
                !atomic_load(&s->is_large)) {
         end = ROUND_LARGE;
@@ -346,7 +359,7 @@ static bool run_round(rq__region_store *s)
     }
     archive_again(s);
     drop_expired(s);
-    round_end end = compact_once(s, wants);
+    round_end end = compact_once(s, &wants);
     change(s, RQ__RUNS, end == ROUND_LARGE ? wants : end == ROUND_DONE ? RQ__WANT_MINOR : 0);
     if (end == ROUND_DONE) rq__engine_grown(r->engine, r);
     rq__region_resume_flush(r);
@@ -403,7 +416,8 @@ void rq__store_request_compaction(rq__region_store *s, unsigned wants)
     rq_region *r = s->region;
     if (atomic_load(&r->engine->compactions_off)) return;
     bool minor = wants != 0 && (wants & RQ__WANT_MAJOR) == 0;
-    if (minor && (!r->schema->compaction_enabled || !is_worth_a_look(s))) return;
+    bool owed = (wants & RQ__WANT_ASKED) != 0 && atomic_load(&s->owes_major);
+    if (minor && (!r->schema->compaction_enabled || !(owed || is_worth_a_look(s)))) return;
     change(s, 0, wants);
     if (!is_wanted(s) || atomic_exchange(&s->compacting, true)) return;
     rq_region_ref(r);

@@ -90,6 +90,7 @@ typedef struct rq__region_store {
     _Atomic bool compacting;           /* a task is queued or runs */
     _Atomic unsigned compactions;      /* RQ__WANT_…, RQ__RUNS_… */
     _Atomic unsigned postponed;        /* RQ__WANT_…, until open reads see all files */
+    _Atomic bool owes_major;           /* one was asked for when there were no files */
     _Atomic bool is_large;             /* what is wanted is for the other pool */
     /* Inputs that were replaced and could not be archived (a full disk): tried again. The store's
      * compaction task alone. */

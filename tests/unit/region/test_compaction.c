@@ -251,6 +251,30 @@ static void what_a_client_asked_for_counts_until_it_is_done(void **state)
     }
 }
 
+/* As HBase's does, whose flag stays set until a major compaction is chosen. */
+static void a_major_compaction_without_files_is_made_up_for_by_the_next_one_asked_for(void **state)
+{
+    (void)state;
+    static const family_def family = {"f", {NULL}};
+    rq_sim *sim = new_sim();
+    fixture f;
+    fixture_open(&f, rq_sim_env(sim), &family, 1);
+    for (int round = 0; round < 2; round++) {
+        if (round == 0) compact(&f, sim, true); /* there is nothing */
+        assert_ok(delete_cell(&f, "row", "f", "q", 5, RQ_TYPE_DELETE_COLUMN));
+        assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+        rq_sim_advance(sim, 100 * SECOND);
+        assert_string_not_equal(read_text(&f, "", 0, true), "");
+        compact(&f, sim, false);
+        if (round == 0)
+            assert_string_equal(read_text(&f, "", 0, true), "");
+        else
+            assert_string_not_equal(read_text(&f, "", 0, true), "");
+    }
+    fixture_close(&f);
+    rq_sim_free(sim);
+}
+
 /* The archive's cleaner removes a folder that is empty, and somebody had just made it. */
 static unsigned archives_cleaned;
 
@@ -433,6 +457,7 @@ int main(void)
         cmocka_unit_test(a_flushed_memstore_is_freed_while_the_compactions_are_busy),
         cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
         cmocka_unit_test(what_a_client_asked_for_counts_until_it_is_done),
+        cmocka_unit_test(a_major_compaction_without_files_is_made_up_for_by_the_next_one_asked_for),
         cmocka_unit_test(inputs_reach_an_archive_that_is_being_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
