@@ -96,3 +96,26 @@ class Rorqual(Server):
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(timeout=120) != 0:
             sys.exit(f"{self.name} did not stop in order")
+
+
+class Echo(Rorqual):
+    """The floor: bench/client_echo in front of a Rorqual that creates the table and gives the answers kept."""
+
+    HOST = "127.0.0.2"
+
+    def __init__(self, name, work):
+        super().__init__(name, work, "--advertise", self.HOST, "-D", "rorqual.wal.sync=handover")
+
+    def start(self):
+        super().start()
+        self.front = subprocess.Popen(
+            [str(ROOT / "build/bench/client_echo"), self.HOST, "127.0.0.1", "TestTable,", self.env["MASTER_PORT"],
+             self.env["RS_PORT"]], stdout=subprocess.PIPE, text=True)
+        if self.front.stdout.readline() != "ready\n":
+            sys.exit("client_echo did not get ready")
+        self.pid = self.front.pid
+
+    def stop(self):
+        self.front.terminate()
+        self.front.wait()
+        super().stop()

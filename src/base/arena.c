@@ -6,14 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ALIGN 16
 #define KEEP_MAX ((size_t)64 * 1024)   /* the chunk a reset keeps */
 #define GROW_MAX ((size_t)1024 * 1024) /* chunks double up to this */
 
 struct rq_arena_chunk {
     struct rq_arena_chunk *next;
     size_t size; /* of bytes */
-    _Alignas(ALIGN) uint8_t bytes[];
+    _Alignas(RQ_ARENA_ALIGN) uint8_t bytes[];
 };
 
 struct rq_arena_link {
@@ -38,10 +37,10 @@ static struct rq_arena_chunk *chunk_new(rq_arena *a, size_t size)
     return c;
 }
 
-void *rq_arena_alloc(rq_arena *a, size_t size)
+void *rq__arena_alloc_more(rq_arena *a, size_t size)
 {
     if (size > SIZE_MAX / 2) return NULL;
-    size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    size = (size + RQ_ARENA_ALIGN - 1) & ~(RQ_ARENA_ALIGN - 1);
     if (a->chunks == NULL || (size_t)(a->end - a->next) < size) {
         size_t want = a->chunks == NULL ? RQ_ARENA_CHUNK_MIN - sizeof(struct rq_arena_chunk)
                                         : a->chunks->size * 2;

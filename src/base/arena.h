@@ -30,8 +30,22 @@ void rq_arena_reset(rq_arena *a);
 /* Releases everything; the arena is empty and usable again. */
 void rq_arena_clear(rq_arena *a);
 
+#define RQ_ARENA_ALIGN ((size_t)16)
+
+/* Where a chunk is at its end. */
+void *rq__arena_alloc_more(rq_arena *a, size_t size);
+
 /* Aligned to 16 bytes, uninitialised; NULL when memory is out. size may be 0. */
-void *rq_arena_alloc(rq_arena *a, size_t size);
+static inline void *rq_arena_alloc(rq_arena *a, size_t size)
+{
+    size_t rounded = (size + RQ_ARENA_ALIGN - 1) & ~(RQ_ARENA_ALIGN - 1); /* 0 on overflow */
+    if (RQ_UNLIKELY(rounded < size || rounded >= (size_t)(a->end - a->next)))
+        return rq__arena_alloc_more(a, size);
+    void *p = a->next;
+    a->next += rounded;
+    return p;
+}
+
 /* Zeroed; count * size is checked for overflow. */
 void *rq_arena_calloc(rq_arena *a, size_t count, size_t size);
 /* A copy; ptr is NULL only when memory is out (an empty slice gets a non-NULL ptr). */

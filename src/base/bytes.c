@@ -41,20 +41,49 @@ bool rq_cursor_bytes(rq_cursor *c, size_t len, rq_slice *ret)
     return true;
 }
 
-bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret)
+/* The groups of seven bits of eight bytes side by side: pairs, then fours, then all. */
+static uint64_t join_groups(uint64_t v)
+{
+    v = (v & 0x007f007f007f007fu) | (v & 0x7f007f007f007f00u) >> 1;
+    v = (v & 0x00003fff00003fffu) | (v & 0x3fff00003fff0000u) >> 2;
+    return (v & 0x000000000fffffffu) | (v & 0x0fffffff00000000u) >> 4;
+}
+
+/* Near the end of the bytes: one after the other. */
+static bool varint_at_end(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v = 0;
-    for (unsigned shift = 0; shift < 70; shift += 7) {
-        uint8_t b;
-        if (!rq_cursor_u8(c, &b)) return false;
+    for (unsigned shift = 0; shift < 70 && c->ptr < c->end; shift += 7) {
+        uint8_t b = *c->ptr++;
         if (shift == 63 && b > 1) return false;
         v |= (uint64_t)(b & 0x7f) << shift;
-        if ((b & 0x80) == 0) {
-            *ret = v;
-            return true;
-        }
+        if (b >= 0x80) continue;
+        *ret = v;
+        return true;
     }
     return false;
+}
+
+/* Timestamps that mean "latest" have nine bytes, and requests are full of them: eight bytes are
+ * taken at a time. */
+bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret)
+{
+    uint64_t v;
+    if (rq_cursor_left(c) < RQ_VARINT_MAX) return varint_at_end(c, ret);
+    memcpy(&v, c->ptr, sizeof v);
+    uint64_t last = ~v & 0x8080808080808080u; /* bytes that end a varint */
+    if (last != 0) {
+        *ret = join_groups(v & (last ^ (last - 1)));
+        c->ptr += (unsigned)__builtin_ctzll(last) / 8 + 1;
+        return true;
+    }
+    uint8_t ninth = c->ptr[8], tenth = c->ptr[9];
+    *ret = join_groups(v) | (uint64_t)(ninth & 0x7f) << 56;
+    c->ptr += 9;
+    if (ninth < 0x80) return true;
+    *ret |= (uint64_t)tenth << 63;
+    c->ptr++;
+    return tenth <= 1;
 }
 
 bool rq_cursor_vlong(rq_cursor *c, int64_t *ret)

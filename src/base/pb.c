@@ -3,36 +3,10 @@
  * moved up in the rare case that it needs more, so nothing is measured beforehand. */
 #include "base/pb.h"
 
-bool rq_pb_field_read(rq_cursor *message, rq_pb_field *ret)
-{
-    uint64_t v;
-    if (!rq_cursor_varint(message, &v) || v >> 3 == 0 || v > UINT32_MAX) return false;
-    *ret = (rq_pb_field){.number = (uint32_t)(v >> 3), .wire = (uint8_t)(v & 7)};
-    switch (ret->wire) {
-    case RQ_PB_VARINT:
-        return rq_cursor_varint(message, &ret->value);
-    case RQ_PB_BYTES:
-        return rq_pb_delimited(message, &ret->bytes);
-    case RQ_PB_FIXED64:
-        return rq_cursor_bytes(message, 8, &ret->bytes);
-    case RQ_PB_FIXED32:
-        return rq_cursor_bytes(message, 4, &ret->bytes);
-    default:
-        return false;
-    }
-}
-
 rq_err rq_pb_next(rq_cursor *message, rq_pb_field *ret)
 {
     if (rq_cursor_left(message) == 0) return RQ_E_END;
     return rq_pb_field_read(message, ret) ? RQ_OK : RQ_E_CORRUPT;
-}
-
-bool rq_pb_delimited(rq_cursor *c, rq_slice *ret)
-{
-    uint64_t len;
-    return rq_cursor_varint(c, &len) && len <= rq_cursor_left(c) &&
-           rq_cursor_bytes(c, (size_t)len, ret);
 }
 
 rq_err rq_pb_put_number(rq_buf *out, uint32_t field, uint64_t v)

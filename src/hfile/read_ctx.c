@@ -46,7 +46,7 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
 
 void rq_read_ctx_clear(rq_read_ctx *ctx)
 {
-    for (size_t i = 0; i < RQ_READ_PINS_MAX; i++) {
+    for (size_t i = 0; i < RQ_READ_PINS_MAX && ctx->pins[i] != NULL; i++) {
         rq_hfile_block_unref(ctx->pins[i]);
         ctx->pins[i] = NULL;
     }

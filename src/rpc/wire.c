@@ -29,7 +29,7 @@ static bool cell_block_meta(rq_slice bytes, uint32_t *len)
     return true;
 }
 
-static bool head_field(const rq_pb_field *f, rq_request_head *h)
+RQ_INLINE bool head_field(const rq_pb_field *f, rq_request_head *h)
 {
     bool number = f->wire == RQ_PB_VARINT;
     bool bytes = f->wire == RQ_PB_BYTES;

@@ -54,10 +54,10 @@ static bool other(ProtobufCAllocator *a, const rq_pb_field *f,
 
 /* One member of a message, into *slot, which is NULL. */
 typedef bool part(ProtobufCAllocator *a, const rq_pb_field *f, void *slot);
-/* One field of a message `m`; repeated members are only counted. */
+/* One field of a message whose decoder has `m` in hands. */
 typedef bool member(ProtobufCAllocator *a, const rq_pb_field *f, void *m);
 
-static bool each(ProtobufCAllocator *a, rq_slice bytes, member *take_one, void *m)
+RQ_INLINE bool each(ProtobufCAllocator *a, rq_slice bytes, member *take_one, void *m)
 {
     rq_cursor c = rq_cursor_of(bytes);
     rq_pb_field f;
@@ -66,21 +66,37 @@ static bool each(ProtobufCAllocator *a, rq_slice bytes, member *take_one, void *
     return true;
 }
 
-/* The `count` fields `number` of a message that each() went through, as a list of pointers. */
-static bool list(ProtobufCAllocator *a, rq_slice bytes, uint32_t number, part *unpack, size_t count,
-                 void *ret)
+/* A member that may be repeated, while its message is gone through: mostly it comes once, and then
+ * the message need not be gone through again. */
+typedef struct repeated {
+    size_t count;
+    rq_pb_field first;
+} repeated;
+
+static bool note(repeated *r, const rq_pb_field *f)
 {
-    if (count == 0) return true;
-    void **items = take(a, count * sizeof *items);
+    if (r->count++ == 0) r->first = *f;
+    return f->wire == RQ_PB_BYTES;
+}
+
+/* All of them, fields `number` of a message that each() went through, as a list of pointers. */
+RQ_INLINE bool list(ProtobufCAllocator *a, rq_slice bytes, uint32_t number, part *unpack,
+                    const repeated *r, void *ret)
+{
+    if (r->count == 0) return true;
+    void **items = take(a, r->count * sizeof *items);
     if (items == NULL) return false;
     *(void **)ret = items;
+    items[0] = NULL;
+    if (!unpack(a, &r->first, &items[0])) return false;
+    if (r->count == 1) return true;
     rq_cursor c = rq_cursor_of(bytes);
     rq_pb_field f;
-    for (size_t n = 0; n < count;) {
+    for (size_t n = 0; n < r->count;) {
         if (!rq_pb_field_read(&c, &f)) return false;
-        if (f.number != number) continue;
-        items[n] = NULL;
-        if (!unpack(a, &f, &items[n++])) return false;
+        if (f.number != number || n++ == 0) continue;
+        items[n - 1] = NULL;
+        if (!unpack(a, &f, &items[n - 1])) return false;
     }
     return true;
 }
@@ -107,12 +123,23 @@ static bool family_range(ProtobufCAllocator *a, const rq_pb_field *f, void *slot
     return other(a, f, &pb__column_family_time_range__descriptor, slot);
 }
 
-static bool column_value(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+RQ_INLINE bool time_range_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
 {
-    return other(a, f, &pb__mutation_proto__column_value__descriptor, slot);
+    Pb__TimeRange *t = m;
+    (void)a;
+    if (f->number == 1) return number64(f, &t->has_from, &t->from);
+    return f->number == 2 && number64(f, &t->has_to, &t->to);
 }
 
-static bool region_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+static bool time_range(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+{
+    Pb__TimeRange *m = begin(a, f, sizeof *m, slot);
+    if (m == NULL) return false;
+    *m = (Pb__TimeRange)PB__TIME_RANGE__INIT;
+    return each(a, f->bytes, time_range_member, m);
+}
+
+RQ_INLINE bool region_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
 {
     Pb__RegionSpecifier *r = m;
     (void)a;
@@ -131,13 +158,17 @@ static bool region(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
     return m->type != 0 && m->value.len > 0;
 }
 
-static bool column_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+typedef struct column_parts {
+    Pb__Column *column;
+    repeated qualifiers;
+} column_parts;
+
+RQ_INLINE bool column_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
 {
-    Pb__Column *c = m;
+    column_parts *parts = m;
     (void)a;
-    if (f->number == 1) return binary(f, &c->family);
-    c->n_qualifier++;
-    return f->number == 2 && f->wire == RQ_PB_BYTES;
+    if (f->number == 1) return binary(f, &parts->column->family);
+    return f->number == 2 && note(&parts->qualifiers, f);
 }
 
 static bool column(ProtobufCAllocator *a, const rq_pb_field *field, void *slot)
@@ -145,10 +176,13 @@ static bool column(ProtobufCAllocator *a, const rq_pb_field *field, void *slot)
     Pb__Column *m = begin(a, field, sizeof *m, slot);
     if (m == NULL) return false;
     *m = (Pb__Column)PB__COLUMN__INIT;
-    if (!each(a, field->bytes, column_member, m) || m->family.len == 0) return false;
+    column_parts parts = {.column = m};
+    if (!each(a, field->bytes, column_member, &parts) || m->family.len == 0) return false;
+    m->n_qualifier = parts.qualifiers.count;
     if (m->n_qualifier == 0) return true;
     m->qualifier = take(a, m->n_qualifier * sizeof *m->qualifier);
-    if (m->qualifier == NULL) return false;
+    if (m->qualifier == NULL || !binary(&parts.qualifiers.first, &m->qualifier[0])) return false;
+    if (m->n_qualifier == 1) return true;
     rq_cursor c = rq_cursor_of(field->bytes);
     rq_pb_field f;
     for (size_t n = 0; n < m->n_qualifier;) {
@@ -158,24 +192,88 @@ static bool column(ProtobufCAllocator *a, const rq_pb_field *field, void *slot)
     return true;
 }
 
+/* --- cells inside a mutation ------------------------------------------------------------------ */
+
+RQ_INLINE bool value_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+{
+    Pb__MutationProto__ColumnValue__QualifierValue *m = message;
+    (void)a;
+    switch (f->number) {
+    case 1:
+        m->has_qualifier = 1;
+        return binary(f, &m->qualifier);
+    case 2:
+        m->has_value = 1;
+        return binary(f, &m->value);
+    case 3:
+        return number64(f, &m->has_timestamp, &m->timestamp);
+    case 4:
+        m->has_delete_type = 1;
+        m->delete_type = (Pb__MutationProto__DeleteType)f->value;
+        return f->wire == RQ_PB_VARINT && f->value <= INT32_MAX;
+    case 5:
+        m->has_tags = 1;
+        return binary(f, &m->tags);
+    default:
+        return false;
+    }
+}
+
+static bool qualifier_value(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+{
+    Pb__MutationProto__ColumnValue__QualifierValue *m = begin(a, f, sizeof *m, slot);
+    if (m == NULL) return false;
+    *m = (Pb__MutationProto__ColumnValue__QualifierValue)
+        PB__MUTATION_PROTO__COLUMN_VALUE__QUALIFIER_VALUE__INIT;
+    return each(a, f->bytes, value_member, m);
+}
+
+typedef struct column_value_parts {
+    Pb__MutationProto__ColumnValue *column;
+    repeated values;
+} column_value_parts;
+
+RQ_INLINE bool column_value_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+{
+    column_value_parts *parts = m;
+    (void)a;
+    if (f->number == 1) return binary(f, &parts->column->family);
+    return f->number == 2 && note(&parts->values, f);
+}
+
+static bool column_value(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+{
+    Pb__MutationProto__ColumnValue *m = begin(a, f, sizeof *m, slot);
+    if (m == NULL) return false;
+    *m = (Pb__MutationProto__ColumnValue)PB__MUTATION_PROTO__COLUMN_VALUE__INIT;
+    column_value_parts parts = {.column = m};
+    if (!each(a, f->bytes, column_value_member, &parts) || m->family.len == 0) return false;
+    m->n_qualifier_value = parts.values.count;
+    return list(a, f->bytes, 2, qualifier_value, &parts.values, &m->qualifier_value);
+}
+
 /* --- Get -------------------------------------------------------------------------------------- */
 
-static bool get_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+typedef struct get_parts {
+    Pb__Get *get;
+    repeated columns, attributes, family_ranges;
+} get_parts;
+
+RQ_INLINE bool get_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
-    Pb__Get *m = message;
+    get_parts *parts = message;
+    Pb__Get *m = parts->get;
     switch (f->number) {
     case 1:
         return binary(f, &m->row);
     case 2:
-        m->n_column++;
-        return true;
+        return note(&parts->columns, f);
     case 3:
-        m->n_attribute++;
-        return true;
+        return note(&parts->attributes, f);
     case 4:
         return other(a, f, &pb__filter__descriptor, &m->filter);
     case 5:
-        return other(a, f, &pb__time_range__descriptor, &m->time_range);
+        return time_range(a, f, &m->time_range);
     case 6:
         return number32(f, &m->has_max_versions, &m->max_versions);
     case 7:
@@ -193,8 +291,7 @@ static bool get_member(ProtobufCAllocator *a, const rq_pb_field *f, void *messag
         m->consistency = (Pb__Consistency)f->value;
         return f->wire == RQ_PB_VARINT && f->value <= INT32_MAX;
     case 13:
-        m->n_cf_time_range++;
-        return true;
+        return note(&parts->family_ranges, f);
     case 14:
         return boolean(f, &m->has_load_column_families_on_demand,
                        &m->load_column_families_on_demand);
@@ -210,13 +307,19 @@ static bool get(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
     Pb__Get *m = begin(a, f, sizeof *m, slot);
     if (m == NULL) return false;
     *m = (Pb__Get)PB__GET__INIT;
-    return each(a, f->bytes, get_member, m) && m->row.len > 0 &&
-           list(a, f->bytes, 2, column, m->n_column, &m->column) &&
-           list(a, f->bytes, 3, attribute, m->n_attribute, &m->attribute) &&
-           list(a, f->bytes, 13, family_range, m->n_cf_time_range, &m->cf_time_range);
+    get_parts parts;
+    parts.get = m;
+    parts.columns.count = parts.attributes.count = parts.family_ranges.count = 0;
+    if (!each(a, f->bytes, get_member, &parts) || m->row.len == 0) return false;
+    m->n_column = parts.columns.count;
+    m->n_attribute = parts.attributes.count;
+    m->n_cf_time_range = parts.family_ranges.count;
+    return list(a, f->bytes, 2, column, &parts.columns, &m->column) &&
+           list(a, f->bytes, 3, attribute, &parts.attributes, &m->attribute) &&
+           list(a, f->bytes, 13, family_range, &parts.family_ranges, &m->cf_time_range);
 }
 
-static bool get_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool get_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
     Pb__GetRequest *m = message;
     if (f->number == 1) return region(a, f, &m->region);
@@ -234,9 +337,15 @@ static ProtobufCMessage *get_request(ProtobufCAllocator *a, rq_slice bytes)
 
 /* --- Mutate ----------------------------------------------------------------------------------- */
 
-static bool mutation_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+typedef struct mutation_parts {
+    Pb__MutationProto *mutation;
+    repeated columns, attributes;
+} mutation_parts;
+
+RQ_INLINE bool mutation_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
-    Pb__MutationProto *m = message;
+    mutation_parts *parts = message;
+    Pb__MutationProto *m = parts->mutation;
     switch (f->number) {
     case 1:
         m->has_row = 1;
@@ -246,19 +355,17 @@ static bool mutation_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m
         m->mutate_type = (Pb__MutationProto__MutationType)f->value;
         return f->wire == RQ_PB_VARINT && f->value <= INT32_MAX;
     case 3:
-        m->n_column_value++;
-        return true;
+        return note(&parts->columns, f);
     case 4:
         return number64(f, &m->has_timestamp, &m->timestamp);
     case 5:
-        m->n_attribute++;
-        return true;
+        return note(&parts->attributes, f);
     case 6:
         m->has_durability = 1;
         m->durability = (Pb__MutationProto__Durability)f->value;
         return f->wire == RQ_PB_VARINT && f->value <= INT32_MAX;
     case 7:
-        return other(a, f, &pb__time_range__descriptor, &m->time_range);
+        return time_range(a, f, &m->time_range);
     case 8:
         m->has_associated_cell_count = 1;
         m->associated_cell_count = (int32_t)f->value;
@@ -275,12 +382,17 @@ static bool mutation(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
     Pb__MutationProto *m = begin(a, f, sizeof *m, slot);
     if (m == NULL) return false;
     *m = (Pb__MutationProto)PB__MUTATION_PROTO__INIT;
-    return each(a, f->bytes, mutation_member, m) &&
-           list(a, f->bytes, 3, column_value, m->n_column_value, &m->column_value) &&
-           list(a, f->bytes, 5, attribute, m->n_attribute, &m->attribute);
+    mutation_parts parts;
+    parts.mutation = m;
+    parts.columns.count = parts.attributes.count = 0;
+    if (!each(a, f->bytes, mutation_member, &parts)) return false;
+    m->n_column_value = parts.columns.count;
+    m->n_attribute = parts.attributes.count;
+    return list(a, f->bytes, 3, column_value, &parts.columns, &m->column_value) &&
+           list(a, f->bytes, 5, attribute, &parts.attributes, &m->attribute);
 }
 
-static bool mutate_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool mutate_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
     Pb__MutateRequest *m = message;
     switch (f->number) {
@@ -308,7 +420,7 @@ static ProtobufCMessage *mutate_request(ProtobufCAllocator *a, rq_slice bytes)
 
 /* --- Multi ------------------------------------------------------------------------------------ */
 
-static bool action_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool action_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
     Pb__Action *m = message;
     switch (f->number) {
@@ -333,17 +445,22 @@ static bool action(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
     return each(a, f->bytes, action_member, m);
 }
 
-static bool region_action_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+typedef struct region_action_parts {
+    Pb__RegionAction *region_action;
+    repeated actions;
+} region_action_parts;
+
+RQ_INLINE bool region_action_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
-    Pb__RegionAction *m = message;
+    region_action_parts *parts = message;
+    Pb__RegionAction *m = parts->region_action;
     switch (f->number) {
     case 1:
         return region(a, f, &m->region);
     case 2:
         return boolean(f, &m->has_atomic, &m->atomic);
     case 3:
-        m->n_action++;
-        return true;
+        return note(&parts->actions, f);
     case 4:
         return other(a, f, &pb__condition__descriptor, &m->condition);
     default:
@@ -356,17 +473,24 @@ static bool region_action(ProtobufCAllocator *a, const rq_pb_field *f, void *slo
     Pb__RegionAction *m = begin(a, f, sizeof *m, slot);
     if (m == NULL) return false;
     *m = (Pb__RegionAction)PB__REGION_ACTION__INIT;
-    return each(a, f->bytes, region_action_member, m) && m->region != NULL &&
-           list(a, f->bytes, 3, action, m->n_action, &m->action);
+    region_action_parts parts = {.region_action = m};
+    if (!each(a, f->bytes, region_action_member, &parts) || m->region == NULL) return false;
+    m->n_action = parts.actions.count;
+    return list(a, f->bytes, 3, action, &parts.actions, &m->action);
 }
 
-static bool multi_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+typedef struct multi_parts {
+    Pb__MultiRequest *multi;
+    repeated region_actions;
+} multi_parts;
+
+RQ_INLINE bool multi_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
 {
-    Pb__MultiRequest *m = message;
+    multi_parts *parts = message;
+    Pb__MultiRequest *m = parts->multi;
     switch (f->number) {
     case 1:
-        m->n_regionaction++;
-        return true;
+        return note(&parts->region_actions, f);
     case 2:
         return number64(f, &m->has_noncegroup, &m->noncegroup);
     case 3:
@@ -381,8 +505,10 @@ static ProtobufCMessage *multi_request(ProtobufCAllocator *a, rq_slice bytes)
     Pb__MultiRequest *m = take(a, sizeof *m);
     if (m == NULL) return NULL;
     *m = (Pb__MultiRequest)PB__MULTI_REQUEST__INIT;
-    bool fine = each(a, bytes, multi_request_member, m) &&
-                list(a, bytes, 1, region_action, m->n_regionaction, &m->regionaction);
+    multi_parts parts = {.multi = m};
+    if (!each(a, bytes, multi_request_member, &parts)) return NULL;
+    m->n_regionaction = parts.region_actions.count;
+    bool fine = list(a, bytes, 1, region_action, &parts.region_actions, &m->regionaction);
     return fine ? &m->base : NULL;
 }
 

@@ -4,10 +4,10 @@
  * generic decoder: that costs a quarter of a cached get's instructions (docs/benchmarks.md).
  *
  * What is returned is what protobuf-c would have returned, only that bytes point into the request
- * instead of a copy. Rare parts (attributes, filters, time ranges, cells inside the message) are
- * left to protobuf-c, and so is the whole request when anything about it is unusual: a field that
- * we do not know, one of another type than ours, a message that comes twice, an empty row, bytes
- * that end early.
+ * instead of a copy. Rare parts (attributes, filters, time ranges of a family, conditions) are left
+ * to protobuf-c, and so is the whole request when anything about it is unusual: a field that we do
+ * not know, one of another type than ours, a message that comes twice, an empty row, bytes that end
+ * early.
  */
 #ifndef RQ_SERVICE_UNPACK_H
 #define RQ_SERVICE_UNPACK_H

@@ -75,6 +75,40 @@ static void varint_reads_back_and_refuses_eleven_bytes(void **state)
     assert_false(rq_cursor_varint(&c, &v));
 }
 
+/* Byte by byte, as the encoding is defined; -1: malformed or cut short. */
+static int varint_by_definition(const uint8_t *bytes, size_t len, uint64_t *ret)
+{
+    *ret = 0;
+    for (int i = 0; i < RQ_VARINT_MAX && (size_t)i < len; i++) {
+        if (i == RQ_VARINT_MAX - 1 && bytes[i] > 1) return -1;
+        *ret |= (uint64_t)(bytes[i] & 0x7f) << 7 * i;
+        if (bytes[i] < 0x80) return i + 1;
+    }
+    return -1;
+}
+
+/* Also of more bytes than needed, cut short, too large, and with others behind. */
+static void varint_of_any_bytes_is_what_its_definition_says(void **state)
+{
+    (void)state;
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    for (int i = 0; i < 200000; i++) {
+        uint8_t bytes[24];
+        uint64_t sparse = rq_random_below(&r, 3);
+        for (size_t k = 0; k < sizeof bytes; k++)
+            bytes[k] = (uint8_t)(rq_random_next(&r) | (rq_random_below(&r, 8) < sparse ? 0 : 0x80));
+        size_t len = 1 + rq_random_below(&r, sizeof bytes);
+        uint64_t expected, v;
+        int used = varint_by_definition(bytes, len, &expected);
+        rq_cursor c = rq_cursor_of(rq_slice_of(bytes, len));
+        assert_int_equal(rq_cursor_varint(&c, &v), used > 0);
+        if (used < 0) continue;
+        assert_true(v == expected);
+        assert_int_equal(rq_cursor_left(&c), len - (size_t)used);
+    }
+}
+
 static void printable_form_is_hbases(void **state)
 {
     (void)state;
@@ -142,6 +176,7 @@ int main(void)
         cmocka_unit_test(vlong_reads_back_what_it_wrote),
         cmocka_unit_test(vlong_is_hadoops_form),
         cmocka_unit_test(varint_reads_back_and_refuses_eleven_bytes),
+        cmocka_unit_test(varint_of_any_bytes_is_what_its_definition_says),
         cmocka_unit_test(printable_form_is_hbases),
         cmocka_unit_test(order_is_unsigned_and_prefix_first),
         cmocka_unit_test(checksums_are_the_standard_ones),
