@@ -64,12 +64,17 @@ static bool varint_at_end(rq_cursor *c, uint64_t *ret)
     return false;
 }
 
-/* Timestamps that mean "latest" have nine bytes, and requests are full of them: eight bytes are
- * taken at a time. */
+/* Most have two bytes, lengths; but timestamps that mean "latest" have nine, and requests are full
+ * of them: eight bytes are taken at a time. */
 bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v;
     if (rq_cursor_left(c) < RQ_VARINT_MAX) return varint_at_end(c, ret);
+    if (c->ptr[1] < 0x80) {
+        *ret = (uint64_t)(c->ptr[0] & 0x7f) | (uint64_t)c->ptr[1] << 7;
+        c->ptr += 2;
+        return true;
+    }
     memcpy(&v, c->ptr, sizeof v);
     uint64_t last = ~v & 0x8080808080808080u; /* bytes that end a varint */
     if (last != 0) {

@@ -27,7 +27,7 @@ typedef struct rq_pb_field {
 
 /* A length and as many bytes, as messages follow each other in a stream. */
 RQ_NODISCARD
-static inline bool rq_pb_delimited(rq_cursor *c, rq_slice *ret)
+RQ_INLINE bool rq_pb_delimited(rq_cursor *c, rq_slice *ret)
 {
     uint64_t len;
     if (!rq_cursor_varint(c, &len) || len > rq_cursor_left(c)) return false;
@@ -39,7 +39,7 @@ static inline bool rq_pb_delimited(rq_cursor *c, rq_slice *ret)
 /* The next field of a message that is not at its end. False: malformed. Inline, since a request has
  * twenty of them and most need nothing but one comparison and one load. */
 RQ_NODISCARD
-static inline bool rq_pb_field_read(rq_cursor *message, rq_pb_field *ret)
+RQ_INLINE bool rq_pb_field_read(rq_cursor *message, rq_pb_field *ret)
 {
     uint64_t tag;
     if (!rq_cursor_varint(message, &tag) || tag >> 3 == 0 || tag > UINT32_MAX) return false;
