@@ -50,6 +50,72 @@ static inline int rq_slice_compare(rq_slice a, rq_slice b)
     return rq_bytes_compare(a.ptr, a.len, b.ptr, b.len);
 }
 
+/* The same answers for the short strings keys are made of, word by word without a call; the tail is
+ * compared by a load that overlaps bytes already known to be equal. Longer ones are left to memcmp,
+ * whose vector loop wins from about here on. */
+#define RQ_SHORT_BYTES_MAX 64
+
+static inline uint64_t rq_get_be64(const uint8_t *p);
+static inline uint32_t rq_get_be32(const uint8_t *p);
+
+static inline int rq_short_compare(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
+{
+    size_t n = a_len < b_len ? a_len : b_len;
+    uint64_t x;
+    uint64_t y;
+    if (n >= 8) {
+        if (__builtin_expect(n > RQ_SHORT_BYTES_MAX, 0))
+            return rq_bytes_compare(a, a_len, b, b_len);
+        for (size_t i = 0; i + 8 <= n; i += 8) {
+            x = rq_get_be64(a + i);
+            y = rq_get_be64(b + i);
+            if (x != y) return x < y ? -1 : 1;
+        }
+        x = rq_get_be64(a + n - 8);
+        y = rq_get_be64(b + n - 8);
+    } else if (n >= 4) {
+        x = (uint64_t)rq_get_be32(a) << 32 | rq_get_be32(a + n - 4);
+        y = (uint64_t)rq_get_be32(b) << 32 | rq_get_be32(b + n - 4);
+    } else if (n > 0) {
+        x = (uint64_t)a[0] << 16 | (uint64_t)a[n >> 1] << 8 | a[n - 1];
+        y = (uint64_t)b[0] << 16 | (uint64_t)b[n >> 1] << 8 | b[n - 1];
+    } else {
+        x = y = 0;
+    }
+    if (x != y) return x < y ? -1 : 1;
+    return (a_len > b_len) - (a_len < b_len);
+}
+
+static inline bool rq_short_eq(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
+{
+    return a_len == b_len && rq_short_compare(a, a_len, b, b_len) == 0;
+}
+
+/* memcpy likewise; the two do not overlap. */
+static inline void rq_short_copy(uint8_t *to, const uint8_t *from, size_t len)
+{
+    if (len > 16) {
+        memcpy(to, from, len);
+    } else if (len >= 8) {
+        uint64_t head, tail;
+        memcpy(&head, from, 8);
+        memcpy(&tail, from + len - 8, 8);
+        memcpy(to, &head, 8);
+        memcpy(to + len - 8, &tail, 8);
+    } else if (len >= 4) {
+        uint32_t head, tail;
+        memcpy(&head, from, 4);
+        memcpy(&tail, from + len - 4, 4);
+        memcpy(to, &head, 4);
+        memcpy(to + len - 4, &tail, 4);
+    } else if (len > 0) {
+        uint8_t first = from[0], middle = from[len >> 1], last = from[len - 1];
+        to[0] = first;
+        to[len >> 1] = middle;
+        to[len - 1] = last;
+    }
+}
+
 static inline bool rq_slice_starts_with(rq_slice s, rq_slice prefix)
 {
     return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);

@@ -12,38 +12,6 @@
  */
 #include "cell/cell.h"
 
-/* Longer strings are left to memcmp, whose vector loop wins from about here on. */
-#define WORDS_MAX_BYTES 64
-
-/* rq_bytes_compare for the short strings keys are made of. The tail is compared by a load that
- * overlaps bytes already known to be equal. */
-static inline int short_compare(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
-{
-    size_t n = a_len < b_len ? a_len : b_len;
-    uint64_t x;
-    uint64_t y;
-    if (n >= 8) {
-        if (RQ_UNLIKELY(n > WORDS_MAX_BYTES)) return rq_bytes_compare(a, a_len, b, b_len);
-        for (size_t i = 0; i + 8 <= n; i += 8) {
-            x = rq_get_be64(a + i);
-            y = rq_get_be64(b + i);
-            if (x != y) return x < y ? -1 : 1;
-        }
-        x = rq_get_be64(a + n - 8);
-        y = rq_get_be64(b + n - 8);
-    } else if (n >= 4) {
-        x = (uint64_t)rq_get_be32(a) << 32 | rq_get_be32(a + n - 4);
-        y = (uint64_t)rq_get_be32(b) << 32 | rq_get_be32(b + n - 4);
-    } else if (n > 0) {
-        x = (uint64_t)a[0] << 16 | (uint64_t)a[n >> 1] << 8 | a[n - 1];
-        y = (uint64_t)b[0] << 16 | (uint64_t)b[n >> 1] << 8 | b[n - 1];
-    } else {
-        x = y = 0;
-    }
-    if (x != y) return x < y ? -1 : 1;
-    return (a_len > b_len) - (a_len < b_len);
-}
-
 /* The parts of a row of hbase:meta: "table,start key,id.encoded." */
 typedef struct meta_row {
     rq_slice table;
@@ -91,7 +59,7 @@ static inline int row_compare(rq_cell_order order, const uint8_t *a, size_t a_le
 {
     if (RQ_UNLIKELY(order == RQ_ORDER_META))
         return meta_row_compare(rq_slice_of(a, a_len), rq_slice_of(b, b_len));
-    return short_compare(a, a_len, b, b_len);
+    return rq_short_compare(a, a_len, b, b_len);
 }
 
 static inline bool is_last_on_row(const rq_cell *c)
@@ -103,10 +71,10 @@ static inline int column_compare(const rq_cell *a, const rq_cell *b)
 {
     /* Within a store the family is one and the same, often the same bytes. */
     if (a->family != b->family || a->family_len != b->family_len) {
-        int c = short_compare(a->family, a->family_len, b->family, b->family_len);
+        int c = rq_short_compare(a->family, a->family_len, b->family, b->family_len);
         if (c != 0) return c;
     }
-    return short_compare(a->qualifier, a->qualifier_len, b->qualifier, b->qualifier_len);
+    return rq_short_compare(a->qualifier, a->qualifier_len, b->qualifier, b->qualifier_len);
 }
 
 static inline int key_compare(rq_cell_order order, const rq_cell *a, const rq_cell *b)
@@ -149,7 +117,7 @@ int rq_cell_compare_column(const rq_cell *a, const rq_cell *b)
 bool rq_cell_same_row(const rq_cell *a, const rq_cell *b)
 {
     return a->row_len == b->row_len &&
-           (a->row == b->row || short_compare(a->row, a->row_len, b->row, b->row_len) == 0);
+           (a->row == b->row || rq_short_compare(a->row, a->row_len, b->row, b->row_len) == 0);
 }
 
 bool rq_cell_same_column(const rq_cell *a, const rq_cell *b)

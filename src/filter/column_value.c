@@ -18,8 +18,8 @@ typedef struct column {
 
 static bool is_column(const column *c, const rq_cell *cell)
 {
-    return rq_slice_eq(rq_cell_family(cell), c->family) &&
-           rq_slice_eq(rq_cell_qualifier(cell), c->qualifier);
+    return rq_short_eq(cell->qualifier, cell->qualifier_len, c->qualifier.ptr, c->qualifier.len) &&
+           rq_short_eq(cell->family, cell->family_len, c->family.ptr, c->family.len);
 }
 
 /* --- SingleColumnValueFilter ------------------------------------------------------------------ */

@@ -50,7 +50,7 @@ static rq_err new_plain(rq__parse *p, const rq_comparator_class *cls, rq_slice v
 static rq_err binary_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why)
 {
     (void)why;
-    *ret = rq_slice_compare(c->value, bytes);
+    *ret = rq_short_compare(c->value.ptr, c->value.len, bytes.ptr, bytes.len);
     return RQ_OK;
 }
 

@@ -65,6 +65,11 @@ bool rq_filter_has_filter_row(const rq_filter *f)
     return f->cls->has_filter_row != NULL && f->cls->has_filter_row(f);
 }
 
+bool rq_filter_sees_row_cells(const rq_filter *f)
+{
+    return f->cls->sees_row_cells != NULL ? f->cls->sees_row_cells(f) : f->cls->row_cells != NULL;
+}
+
 bool rq_filter_row(rq_filter *f)
 {
     return f->cls->row != NULL && f->cls->row(f);

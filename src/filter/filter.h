@@ -90,6 +90,9 @@ bool rq_filter_has_filter_row(const rq_filter *f);
  */
 rq_filter_row_verdict rq_filter_row_done(rq_filter *f, const rq_cell *cells, size_t count,
                                          bool *keep);
+/* Whether rq_filter_row_done looks at the cells. If not, it is rq_filter_row where there are cells,
+ * and nobody needs to collect views of them. Constant for a filter. */
+bool rq_filter_sees_row_cells(const rq_filter *f);
 /* Filter.filterRow, for filters without a filter row. true: leave the row out. */
 bool rq_filter_row(rq_filter *f);
 

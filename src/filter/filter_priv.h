@@ -30,6 +30,7 @@ typedef struct rq_filter_class {
     bool (*has_filter_row)(const rq_filter *f); /* NULL: false */
     /* Clears flags of `keep`; cells whose flag is already cleared are not there. NULL: nothing. */
     void (*row_cells)(rq_filter *f, const rq_cell *cells, size_t count, bool *keep);
+    bool (*sees_row_cells)(const rq_filter *f);                 /* NULL: whoever has row_cells */
     bool (*row)(rq_filter *f);                                  /* NULL: false */
     bool (*is_family_essential)(rq_filter *f, rq_slice family); /* NULL: true */
     void (*set_reversed)(rq_filter *f, bool reversed);          /* NULL: only itself */

@@ -28,6 +28,14 @@ void rq__list_row_cells(rq_filter *f, const rq_cell *cells, size_t count, bool *
         rq__filter_row_cells(l->children[i], cells, count, keep);
 }
 
+bool rq__list_sees_row_cells(const rq_filter *f)
+{
+    const rq__list *l = (const rq__list *)f;
+    for (size_t i = 0; i < l->count; i++)
+        if (rq_filter_sees_row_cells(l->children[i])) return true;
+    return false;
+}
+
 bool rq__list_has_filter_row(const rq_filter *f)
 {
     const rq__list *l = (const rq__list *)f;

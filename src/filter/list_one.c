@@ -233,6 +233,7 @@ static const rq_filter_class one_class = {
     .hint = one_hint,
     .has_filter_row = rq__list_has_filter_row,
     .row_cells = rq__list_row_cells,
+    .sees_row_cells = rq__list_sees_row_cells,
     .row = one_row,
     .is_family_essential = rq__list_is_family_essential,
     .set_reversed = rq__list_set_reversed,

@@ -51,7 +51,8 @@ struct rq_region_scanner {
     uint64_t read_point;
     bool holds_read_point;
     bool has_filter_row;
-    rq_err failed; /* a suspension that found no memory */
+    bool filter_sees_cells; /* of the row as a whole */
+    rq_err failed;          /* a suspension that found no memory */
 
     rq_store_scanner **stores; /* those the filter needs, then the others; each by family name */
     size_t store_count;
@@ -200,6 +201,7 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
     }
     if (s->filter != NULL) {
         s->has_filter_row = rq_filter_has_filter_row(s->filter);
+        s->filter_sees_cells = rq_filter_sees_row_cells(s->filter);
         if (scan->reversed) rq_filter_set_reversed(s->filter, true);
         if (ex != NULL) rq_filter_set_seed(s->filter, ex->random(ex));
     }
@@ -285,7 +287,7 @@ static rq_err set_row(rq_region_scanner *s, rq_slice row)
         }
         s->row_cap = cap;
     }
-    if (row.len != 0) memcpy(s->row, row.ptr, row.len);
+    rq_short_copy(s->row, row.ptr, row.len);
     s->row_len = row.len;
     return RQ_OK;
 }
@@ -321,7 +323,7 @@ static rq_err has_row(rq_region_scanner *s, size_t i, rq_read_ctx *ctx, bool *re
 {
     rq_slice row;
     rq_err rc = rq_store_scanner_peek_row(s->stores[i], s->read.yield_ns, ctx, &row, why);
-    *ret = rc == RQ_OK && rq_slice_eq(row, row_of(s));
+    *ret = rc == RQ_OK && rq_short_eq(row.ptr, row.len, s->row, s->row_len);
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
@@ -413,7 +415,9 @@ static rq_err decide(rq_region_scanner *s, bool *ret_keep)
     bool is_empty = count == 0 && !s->was_cut;
     *ret_keep = !is_empty;
     if (s->filter == NULL) return RQ_OK;
-    if (s->has_filter_row) {
+    if (s->has_filter_row && !s->filter_sees_cells) {
+        if (count > 0 && rq_filter_row(s->filter)) *ret_keep = false;
+    } else if (s->has_filter_row) {
         rq_cell *cells;
         void *keep;
         RQ_TRY(list_cells(s, count * sizeof(bool), &cells, &keep));

@@ -16,7 +16,7 @@ static void next_column(rq__column_tracker *t)
 
 static int compare_qualifier(const rq_cell *cell, rq_slice column)
 {
-    return rq_bytes_compare(cell->qualifier, cell->qualifier_len, column.ptr, column.len);
+    return rq_short_compare(cell->qualifier, cell->qualifier_len, column.ptr, column.len);
 }
 
 rq__match rq__column_tracker_check_column(rq__column_tracker *t, const rq_cell *cell)
@@ -63,7 +63,8 @@ rq_err rq__column_tracker_check_versions(rq__column_tracker *t, const rq_cell *c
         *ret = keep_all ? RQ__MATCH_INCLUDE : check_explicit(t, cell);
         return RQ_OK;
     }
-    if (!t->has_column || compare_qualifier(cell, rq__kept_bytes_slice(&t->column)) != 0) {
+    if (!t->has_column ||
+        !rq_short_eq(cell->qualifier, cell->qualifier_len, t->column.ptr, t->column.len)) {
         forget_last(t);
         RQ_TRY(rq__kept_bytes_set(&t->column, t->arena, cell->qualifier, cell->qualifier_len));
         t->has_column = true;

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BLOCK 16                 /* ranks: two cache lines, fetched side by side */
 #define LEVELS_MAX 8             /* 16^8 nodes */
@@ -18,6 +19,17 @@ struct rq_fences {
     _Atomic uintptr_t *nodes;
 };
 
+static size_t whole_blocks(size_t n)
+{
+    return (n + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+/* What is not used of a block is behind every rank that is looked for. */
+static void clear_block(uint64_t *ranks)
+{
+    memset(ranks, 0xff, BLOCK * sizeof *ranks);
+}
+
 rq_fences *rq_fences_new(size_t capacity, rq_fences *older)
 {
     size_t sizes[LEVELS_MAX];
@@ -25,7 +37,7 @@ rq_fences *rq_fences_new(size_t capacity, rq_fences *older)
     unsigned levels = 0;
     for (size_t n = capacity < 1 ? 1 : capacity;; n = (n + BLOCK - 1) / BLOCK) {
         sizes[levels++] = n;
-        total += n;
+        total += whole_blocks(n);
         if (n <= BLOCK || levels == LEVELS_MAX) break;
     }
     rq_fences *f = calloc(1, sizeof *f);
@@ -43,8 +55,10 @@ rq_fences *rq_fences_new(size_t capacity, rq_fences *older)
     f->nodes = nodes;
     for (unsigned k = 0; k < levels; k++) {
         f->ranks[k] = ranks;
-        ranks += sizes[k];
+        ranks += whole_blocks(sizes[k]);
     }
+    for (unsigned k = 0; k < levels; k++)
+        clear_block(f->ranks[k]);
     return f;
 }
 
@@ -71,7 +85,9 @@ bool rq_fences_append(rq_fences *f, uint64_t rank, void *node)
     if (at == f->capacity) return false;
     atomic_init(&f->nodes[at], (uintptr_t)node);
     for (unsigned k = 0; k < f->levels; k++) {
-        f->ranks[k][f->counts[k]++] = rank;
+        uint64_t *next = &f->ranks[k][f->counts[k]++];
+        if (at % BLOCK == 0) clear_block(next);
+        *next = rank;
         if (at % BLOCK != 0) break;
         at /= BLOCK;
     }
@@ -88,13 +104,12 @@ size_t rq_fences_before(const rq_fences *f, uint64_t rank)
     size_t at = 0;
     for (unsigned k = f->levels; k-- > 0;) {
         const uint64_t *block = f->ranks[k] + at;
-        size_t n = f->counts[k] - at < BLOCK ? f->counts[k] - at : BLOCK;
         size_t smaller = 0;
         if (k == 0) {
             __builtin_prefetch(&f->nodes[at]);
             __builtin_prefetch(&f->nodes[at + BLOCK / 2]);
         }
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < BLOCK; i++) /* all, without a branch: vectors */
             smaller += block[i] < rank;
         if (at + smaller == 0) return 0;
         at += smaller;

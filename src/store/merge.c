@@ -2,8 +2,6 @@
 /* See merge.h. */
 #include "store/merge.h"
 
-#include "base/log.h"
-
 /* Behind every row there can be: rows have at most RQ_ROW_LEN_MAX bytes. */
 static const uint8_t last_row[RQ_ROW_LEN_MAX] = {[0 ... RQ_ROW_LEN_MAX - 1] = 0xff};
 
@@ -72,6 +70,7 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
 
 static void drop_sources(rq__merge *m)
 {
+    m->current = NULL;
     for (uint32_t i = 0; i < m->source_count; i++) {
         rq__source *s = &m->sources[i];
         if (s->segment == NULL) rq_hfile_scanner_clear(&s->file);
@@ -124,30 +123,6 @@ static void pop(rq__merge *m)
 }
 
 /* --- one source ------------------------------------------------------------------------------- */
-static rq_err ask_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, bool *ret,
-                        rq_error *why)
-{
-    if (m->bloom_is_prefix)
-        return rq_hfile_may_contain_prefix(s->meta->reader, ctx, m->bloom_row, ret, why);
-    if (m->has_bloom_column)
-        return rq_hfile_may_contain_column(s->meta->reader, ctx, m->bloom_row, m->bloom_column, ret,
-                                           why);
-    return rq_hfile_may_contain_row(s->meta->reader, ctx, m->bloom_row, ret, why);
-}
-
-/* A damaged bloom costs time, not data. */
-static rq_err passes_bloom(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, bool *ret,
-                           rq_error *why)
-{
-    rq_err rc = ask_bloom(m, s, ctx, ret, why);
-    if (RQ_LIKELY(rc != RQ_E_CORRUPT)) return rc;
-    if (m->log != NULL && why != NULL)
-        rq_log_error(m->log, "store", "%s; read without its blooms", why->message);
-    if (why != NULL) *why = (rq_error){0};
-    *ret = true;
-    return RQ_OK;
-}
-
 static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
     if (s->segment != NULL) {
@@ -156,7 +131,7 @@ static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, r
     }
     if (s->check_bloom) {
         bool may = true;
-        RQ_TRY(passes_bloom(m, s, ctx, &may, why));
+        RQ_TRY(rq__file_passes_bloom(s->meta, &m->bloom, ctx, &may, why));
         if (!may) return RQ_E_END;
         s->check_bloom = false;
     }
@@ -241,6 +216,7 @@ static bool make_lazy(const rq__merge *m, rq__source *s, const rq_cell *key)
 /* --- forward ---------------------------------------------------------------------------------- */
 static rq_err set_target(rq__merge *m, const rq_cell *key)
 {
+    m->current = NULL;
     RQ_TRY(rq__kept_key_set(&m->target, m->arena, key, m->family));
     m->target.cell.seqid = UINT64_MAX;
     m->floor = RQ__FLOOR_NONE;
@@ -328,6 +304,7 @@ static rq_err open_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 
 static rq_err leave_row(rq__merge *m)
 {
+    m->current = NULL;
     rq_cell key = rq_cell_first_on_row(rq__kept_bytes_slice(&m->row));
     RQ_TRY(rq__kept_key_set(&m->bound, m->arena, &key, m->family));
     m->bound.cell.seqid = UINT64_MAX;
@@ -387,7 +364,7 @@ static rq_err find_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err reversed_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why)
+static rq_err reversed_top(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 {
     for (;;) {
         if (!m->in_row) {
@@ -397,7 +374,7 @@ static rq_err reversed_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, 
         rq__source *s = NULL;
         rq_err rc = heap_top(m, ctx, &s, why);
         if (rc == RQ_OK && in_row(m, s)) {
-            *ret = s->cell;
+            m->current = s->cell;
             return RQ_OK;
         }
         if (rc != RQ_OK && rc != RQ_E_END) return rc;
@@ -476,18 +453,35 @@ rq_err rq__merge_park(rq__merge *m)
     return rc;
 }
 
-rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why)
+/* heap_top where one source is left, as in most reads most of the time: there is nothing to order.
+ * REQUIRES: its cell was taken, no seek is pending. */
+static rq_err next_of_only_source(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
+{
+    rq__source *s = m->heap[0];
+    rq_err rc = settle(m, s, ctx, why);
+    if (RQ_LIKELY(rc == RQ_OK))
+        m->current = s->cell;
+    else if (rc == RQ_E_END)
+        m->heap_len = 0;
+    return rc;
+}
+
+static rq_err forward_top(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
+{
+    if (RQ_UNLIKELY(m->opened < m->source_count)) RQ_TRY(open_sources(m, ctx, why));
+    if (m->heap_len == 1 && m->heap[0]->state == RQ__SOURCE_NEXT && !m->seeking)
+        return next_of_only_source(m, ctx, why);
+    rq__source *s = NULL;
+    RQ_TRY(heap_top(m, ctx, &s, why));
+    m->current = s->cell;
+    return RQ_OK;
+}
+
+rq_err rq__merge_find_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why)
 {
     if (m->at_end) return RQ_E_END;
-    rq_err rc;
-    if (m->reversed) {
-        rc = reversed_top(m, ctx, ret, why);
-    } else {
-        if (RQ_UNLIKELY(m->opened < m->source_count)) RQ_TRY(open_sources(m, ctx, why));
-        rq__source *s = NULL;
-        rc = heap_top(m, ctx, &s, why);
-        if (RQ_LIKELY(rc == RQ_OK)) *ret = s->cell;
-    }
+    rq_err rc = m->reversed ? reversed_top(m, ctx, why) : forward_top(m, ctx, why);
+    *ret = m->current;
     if (rc == RQ_E_END) m->at_end = true;
     return rc;
 }
@@ -496,6 +490,7 @@ void rq__merge_step(rq__merge *m)
 {
     RQ_ASSERT(m->heap_len > 0 && m->heap[0]->state == RQ__SOURCE_READY);
     m->heap[0]->state = RQ__SOURCE_NEXT;
+    m->current = NULL;
 }
 
 rq_err rq__merge_seek(rq__merge *m, const rq_cell *key)

@@ -26,13 +26,14 @@
  * 1. A source in the heap has a cell (real or lazy) that is not behind any cell it still has to
  *    deliver; only the top source may be on its way (NEXT, SKIP, SEEK).
  * 2. Keys given to seek are copied; nothing borrowed outlives the call.
+ * 3. `current` is the top source's cell while that is READY and nothing is pending: whoever changes
+ *    a source, the heap or the target clears it. So looking again costs nothing.
  */
 #ifndef RQ_STORE_MERGE_H
 #define RQ_STORE_MERGE_H
 
-#include "hfile/read_ctx.h"
+#include "store/file_choice.h"
 #include "store/scan_key.h"
-#include "store/store.h"
 
 typedef enum rq__source_state {
     RQ__SOURCE_SEEK, /* to its goal */
@@ -69,16 +70,12 @@ typedef struct rq__merge {
     uint64_t read_point;
     bool reversed;
     bool lazy;
-    const struct rq_log *log; /* hears of damaged blooms; may be NULL */
-    /* Gets: the row and, if it is only one, the column that blooms are asked for. */
     bool use_bloom;
-    bool has_bloom_column;
-    rq_slice bloom_row;
-    bool bloom_is_prefix; /* bloom_row is what all rows of the scan begin with */
-    rq_slice bloom_column;
+    rq__bloom_question bloom;
     /* Where files without family deletes may start; NULL: nowhere else. */
     const rq_cell *start_without_markers;
 
+    const rq_cell *current; /* what top gave, until the next step, seek or park; else NULL */
     rq__source *sources;
     rq__source **heap;
     uint32_t source_count;
@@ -122,9 +119,16 @@ rq_err rq__merge_park(rq__merge *m);
 void rq__merge_clear(rq__merge *m);
 
 /* --- the sequence ----------------------------------------------------------------------------- */
+RQ_NODISCARD
+rq_err rq__merge_find_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why);
 /* The cell to look at, until the next call. RQ_E_END, RQ_E_AGAIN. */
 RQ_NODISCARD
-rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret, rq_error *why);
+static inline rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell **ret,
+                                   rq_error *why)
+{
+    *ret = m->current;
+    return m->current != NULL ? RQ_OK : rq__merge_find_top(m, ctx, ret, why);
+}
 /* Behind the cell top gave. */
 void rq__merge_step(rq__merge *m);
 /* Forward to the first cell at or behind the key; reversed: in the row at hand. */

@@ -65,6 +65,18 @@ rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_fa
     return RQ_OK;
 }
 
+rq__wanted_times rq__query_matcher_times(const rq__query_matcher *m, const rq_family_schema *schema,
+                                         uint64_t read_point)
+{
+    return (rq__wanted_times){
+        .read_point = read_point,
+        .oldest = schema->min_versions > 0 || m->raw ? INT64_MIN
+                                                     : rq__oldest_unexpired(schema, m->now_ms),
+        .all_time = m->all_time,
+        .range = m->time_range,
+    };
+}
+
 void rq__query_matcher_reset(rq__query_matcher *m)
 {
     rq__delete_tracker_reset(&m->deletes);

@@ -19,6 +19,7 @@
 
 #include "store/column_tracker.h"
 #include "store/delete_tracker.h"
+#include "store/file_choice.h"
 #include "store/new_version_tracker.h"
 #include "store/scan.h"
 #include "store/schema.h"
@@ -50,6 +51,9 @@ bool rq__cell_ttl_expired(const rq_cell *cell, int64_t now_ms);
 RQ_NODISCARD
 rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_family_schema *schema,
                               const rq_scan *scan, const rq_scan_family *family, int64_t now_ms);
+/* When the cells it may show were written. */
+rq__wanted_times rq__query_matcher_times(const rq__query_matcher *m, const rq_family_schema *schema,
+                                         uint64_t read_point);
 /* Before each row. */
 void rq__query_matcher_reset(rq__query_matcher *m);
 RQ_NODISCARD

@@ -34,7 +34,7 @@ static inline rq_err rq__kept_bytes_set(rq__kept_bytes *b, rq_arena *arena, cons
                                         size_t len)
 {
     RQ_TRY(rq__kept_bytes_room(b, arena, len));
-    if (len != 0) memcpy(b->ptr, ptr, len);
+    rq_short_copy(b->ptr, ptr, len);
     b->len = (uint32_t)len;
     return RQ_OK;
 }

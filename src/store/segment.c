@@ -46,6 +46,7 @@
 #include "store/fences.h"
 #include "store/slab_pool.h"
 
+#include <immintrin.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -161,13 +162,23 @@ static uint64_t eight_bytes(const uint8_t *p, size_t len)
  * what follows one that is no digit does not count. */
 static uint64_t digits_rank(const uint8_t *p, size_t len)
 {
-    uint64_t v = 0;
-    for (size_t i = 0; i < RANK_DIGITS; i++) {
-        uint64_t d = i >= len || p[i] < '0' ? 0 : p[i] > '9' ? 11 : (uint64_t)p[i] - '0' + 1;
-        v |= d << (4 * (RANK_DIGITS - 1 - i));
-        if (d == 0 || d == 11) break;
+    uint8_t padded[16] = {0};
+    if (len < sizeof padded) {
+        rq_short_copy(padded, p, len);
+        p = padded;
     }
-    return v;
+    __m128i d =
+        _mm_subs_epu8(_mm_loadu_si128((const __m128i *)(const void *)p), _mm_set1_epi8('0' - 1));
+    d = _mm_min_epu8(d, _mm_set1_epi8(11));
+    __m128i ends =
+        _mm_or_si128(_mm_cmpeq_epi8(d, _mm_setzero_si128()), _mm_cmpeq_epi8(d, _mm_set1_epi8(11)));
+    unsigned end = (unsigned)_mm_movemask_epi8(ends) | 1u << RANK_DIGITS;
+    /* Two digits a byte, the first in the highest. */
+    __m128i pairs = _mm_maddubs_epi16(d, _mm_set1_epi16(0x0110));
+    uint64_t v = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(pairs, pairs));
+    unsigned used = 4 * ((unsigned)__builtin_ctz(end) + 1);
+    v = __builtin_bswap64(v);
+    return (used < 64 ? v >> (64 - used) << (64 - used) : v) >> 4;
 }
 
 static uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
@@ -177,7 +188,7 @@ static uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
     size_t skip = r == NULL ? 0 : r->len;
     if (skip > 0) {
         size_t n = len < skip ? len : skip;
-        int c = n == 0 ? 0 : memcmp(row, r->common, n);
+        int c = rq_short_compare(row, n, r->common, n);
         if (c > 0) return RANK_MAX;
         if (c < 0 || len < skip) return 0;
     }
@@ -227,6 +238,12 @@ typedef struct probe {
 
 static inline int node_compare(const rq_segment *s, const rq_segment_node *n, const probe *key)
 {
+    if (s->order == RQ_ORDER_DEFAULT) { /* mostly the row decides, and its bytes are enough */
+        const uint8_t *row = n->bytes + 4 + 8 + 2;
+        int by_row =
+            rq_short_compare(row, rq_get_be16(row - 2), key->cell->row, key->cell->row_len);
+        if (by_row != 0) return by_row;
+    }
     rq_cell c;
     node_cell(n, &c);
     return rq_cell_compare(s->order, &c, key->cell);

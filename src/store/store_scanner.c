@@ -44,8 +44,7 @@ struct rq_store_scanner {
     rq_slice family;
     rq_cell_order order;
     uint64_t read_point;
-    int64_t oldest; /* files whose newest cell is older are left out; INT64_MIN: none */
-    rq_time_range time_range;
+    rq__wanted_times times;
     rq__merge merge;
     rq__query_matcher matcher;
     rq_cell start_without_markers;
@@ -138,26 +137,24 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     };
     if (rq_store_mob(store) != NULL && !scan->mob_raw) RQ_TRY(add_mob_part(s));
     RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));
-    s->time_range = s->matcher.time_range;
-    s->oldest =
-        schema->min_versions > 0 || scan->raw ? INT64_MIN : rq__oldest_unexpired(schema, now_ms);
+    s->times = rq__query_matcher_times(&s->matcher, schema, read_point);
     rq__merge_init(&s->merge, arena, schema->name, s->order, read_point);
     rq__merge *m = &s->merge;
     m->reversed = scan->reversed;
     bool has_columns = rq__column_tracker_is_explicit(&s->matcher.columns);
     m->lazy = has_columns && !scan->reversed;
     if (!s->is_get && s->order == RQ_ORDER_DEFAULT) {
-        m->bloom_row = shared_prefix(scan);
-        m->bloom_is_prefix = true;
-        m->log = rq_store_env(store)->log;
-        m->use_bloom = schema->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH && m->bloom_row.len > 0;
+        m->bloom.row = shared_prefix(scan);
+        m->bloom.is_prefix = true;
+        m->bloom.log = rq_store_env(store)->log;
+        m->use_bloom = schema->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH && m->bloom.row.len > 0;
     }
     if (s->is_get) {
         m->use_bloom = true;
-        m->log = rq_store_env(store)->log;
-        m->bloom_row = scan->start_row;
-        m->has_bloom_column = has_columns && family->qualifier_count == 1;
-        if (m->has_bloom_column) m->bloom_column = family->qualifiers[0];
+        m->bloom.log = rq_store_env(store)->log;
+        m->bloom.row = scan->start_row;
+        m->bloom.has_column = has_columns && family->qualifier_count == 1;
+        if (m->bloom.has_column) m->bloom.column = family->qualifiers[0];
         if (has_columns && family->qualifiers[0].len > 0) {
             s->start_without_markers =
                 rq_cell_first_on_column(scan->start_row, schema->name, family->qualifiers[0]);
@@ -185,20 +182,9 @@ static bool overlaps_rows(const rq_store_scanner *s, const rq_hfile_info *info)
     return low.len == 0 || rq_row_compare(s->order, rq_cell_row(&last), low) >= 0;
 }
 
-/* A file is left out only when it surely has nothing for this read. Its time range counts a
- * DeleteColumn and a DeleteFamily as reaching down to 0 (HBASE: TimeRangeTracker), so no marker is
- * missed. */
 static bool file_may_matter(const rq_store_scanner *s, const rq_store_file *f)
 {
-    const rq_hfile_info *info = rq_hfile_reader_info(f->reader);
-    if (info->entry_count == 0 || f->visible_from > s->read_point) return false;
-    if (f->min_ts <= f->max_ts) {
-        if (f->max_ts < s->oldest) return false;
-        if (!s->matcher.all_time &&
-            (f->min_ts >= s->time_range.max || f->max_ts < s->time_range.min))
-            return false;
-    }
-    return overlaps_rows(s, info);
+    return rq__file_has_times(f, &s->times) && overlaps_rows(s, rq_hfile_reader_info(f->reader));
 }
 
 static rq_err start_merge(rq_store_scanner *s)
@@ -252,8 +238,7 @@ void rq_store_scanner_close(rq_store_scanner *s)
  */
 static inline bool same_row(const rq_store_scanner *s, const rq_cell *cell)
 {
-    return cell->row_len == s->row.len &&
-           rq_bytes_compare(cell->row, cell->row_len, s->row.ptr, s->row.len) == 0;
+    return rq_short_eq(cell->row, cell->row_len, s->row.ptr, s->row.len);
 }
 
 /* Is the cell still part of what is being passed over? */
@@ -287,9 +272,8 @@ static uint64_t clock_ns(const rq_store_scanner *s)
     return ex->now_ns(ex);
 }
 
-/* The next cell that is not passed over. */
-static rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx, const rq_cell **ret,
-                  rq_error *why)
+static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
+                           const rq_cell **ret, rq_error *why)
 {
     if (s->ended) return RQ_E_END;
     if (!s->merge.is_open) {
@@ -318,6 +302,17 @@ static rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx, cons
             if (clock_ns(s) >= yield_ns) return RQ_E_AGAIN;
         }
     }
+}
+
+/* The next cell that is not passed over. Looked at again and again by region and store, until it is
+ * taken: then it is the merge's current one, nothing is to be skipped. */
+static inline rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
+                         const rq_cell **ret, rq_error *why)
+{
+    if (s->merge.current == NULL || s->skip != SKIP_NOTHING || s->ended)
+        return look_for_top(s, yield_ns, ctx, ret, why);
+    *ret = s->merge.current;
+    return RQ_OK;
 }
 
 /* The row is over. A filter that wants no more ends the scan here, before it is reset for the next
