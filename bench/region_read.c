@@ -82,8 +82,8 @@ static void open_table(bench *b, char *name, table *t)
 {
     rq_error why = {0};
     t->schema = make_schema(name);
-    check(rq_region_info_make(&b->arena, RQ_SLICE_LIT("default"), rq_slice_cstr(name), (rq_slice){0},
-                              (rq_slice){0}, 1700000000000, 0, &t->info),
+    check(rq_region_info_make(&b->arena, RQ_SLICE_LIT("default"), rq_slice_cstr(name),
+                              (rq_slice){0}, (rq_slice){0}, 1700000000000, 0, &t->info),
           "info", NULL);
     check(rq_region_create(b->engine, &t->info, t->schema, &why), "create", &why);
     check(rq_region_open(b->engine, &t->info, t->schema, &t->region, &why), "open", &why);
@@ -103,7 +103,8 @@ static void flush(table *t)
     check(rq_region_flush(t->region, (rq_slice){0}, &flushed, &why), "flush", &why);
 }
 
-/* --- the rows ---------------------------------------------------------------------------------- */
+/* --- the rows ----------------------------------------------------------------------------------
+ */
 #define CELLS_MAX 3
 
 typedef struct row {
@@ -168,7 +169,8 @@ static void fill(table *t, unsigned count, void (*make)(row *r, unsigned i))
     free(rows);
 }
 
-/* --- reads ------------------------------------------------------------------------------------- */
+/* --- reads -------------------------------------------------------------------------------------
+ */
 static const rq_scan whole_table = {
     .include_start = true,
     .cache_blocks = true,
@@ -222,9 +224,9 @@ static uint32_t get(const table *t, rq_slice key, get_kind kind, rq_arena *arena
     return count;
 }
 
-__attribute__((noinline)) static uint64_t measure_gets(const table *t, unsigned rows,
-                                                       get_kind kind, rq_arena *a,
-                                                       rq_cellblock *out, rq_random *random)
+__attribute__((noinline)) static uint64_t measure_gets(const table *t, unsigned rows, get_kind kind,
+                                                       rq_arena *a, rq_cellblock *out,
+                                                       rq_random *random)
 {
     uint64_t cells = 0;
     char key[32];
@@ -318,15 +320,15 @@ static const struct {
     {"Row = substring", "RowFilter(=, 'substring:_0000500')"},
     {"Row = regex", "RowFilter(=, 'regexstring:^[0-9]{4}_0000500$')"},
     {"Row = binary", "RowFilter(=, 'binary:0000_0000500')"},
-    {"SingleColumnValue =",
-     "SingleColumnValueFilter('f', 'word', =, 'binary:word77', true, true)"},
+    {"SingleColumnValue =", "SingleColumnValueFilter('f', 'word', =, 'binary:word77', true, true)"},
     {"SingleColumnValue substring",
      "SingleColumnValueFilter('f', 'text', =, 'substring:OVER 1234', true, true)"},
     {"SingleColumnValue regex",
      "SingleColumnValueFilter('f', 'text', =, 'regexstring:over [0-9]*12345 lazy', true, true)"},
     {"Value = binary", "ValueFilter(=, 'binary:word77')"},
     {"Value = substring", "ValueFilter(=, 'substring:OVER 1234')"},
-    {"Qualifier and Value", "QualifierFilter(=, 'binary:word') AND ValueFilter(=, 'binary:word77')"},
+    {"Qualifier and Value",
+     "QualifierFilter(=, 'binary:word') AND ValueFilter(=, 'binary:word77')"},
 };
 
 static bool wants_gets(const bench *b)

@@ -47,6 +47,17 @@ const rq_scan_stats *rq_region_scanner_stats(const rq_region_scanner *s);
 /* The row the scanner stands at (last looked at): the cursor of a heartbeat. */
 rq_slice rq_region_scanner_current_row(const rq_region_scanner *s);
 
+/*
+ * A get in one go, without a scanner, where that is possible (region_get.c): most gets of rows that
+ * lie in one place. `scan` has is_get. *ret_answered false: nothing was appended, a scanner
+ * answers, with the error if there is one to tell. RQ_E_AGAIN: the same, but ctx has a need, which
+ * can be fulfilled at once. Other errors are the get's. REQUIRES: a read section, of which it holds
+ * nothing when it returns.
+ */
+RQ_NODISCARD
+rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                     rq_cellblock *out, bool *ret_answered, rq_error *why);
+
 /* --- what the region gives its scanners (region.c) -----------------------------------------------
  */
 /* Registers a read point (0: takes the newest visible one) so that nothing visible at it is

@@ -507,18 +507,29 @@ static void drop_scanner(multi_job *m)
     m->get_running = false;
 }
 
+static rq_cellblock *cells_of_get(multi_job *m)
+{
+    return m->job.call->client->has_codec ? &m->job.call->cells : &m->get_cells;
+}
+
+/* Answered at once (rq_region_get), or get_running; RQ_E_AGAIN: running, and it waits for a block.
+ */
 static rq_err begin_get(multi_job *m, const Pb__Action *action, rq_error *why)
 {
     if (action->get->has_closest_row_before && action->get->closest_row_before)
         return rq_fail(why, RQ_E_UNKNOWN_PROTOCOL,
                        "Is this a pre-hbase-1.0.0 or asynchbase client? Client is invoking "
                        "getClosestRowBefore removed in hbase-2.0.0 replaced by reverse Scan.");
-    RQ_TRY(rq__decode_get(action->get, m->region, &m->job.call->arena, &m->scan, why));
-    RQ_TRY(rq_region_scanner_open(m->region, &m->scan, 0, &m->job.call->arena, &m->scanner, why));
-    rq_cellblock *out = m->job.call->client->has_codec ? &m->job.call->cells : &m->get_cells;
+    rq_arena *arena = &m->job.call->arena;
+    rq_cellblock *out = cells_of_get(m);
+    bool answered;
+    RQ_TRY(rq__decode_get(action->get, m->region, arena, &m->scan, why));
     m->get_mark = rq_cellblock_get_mark(out);
+    rq_err rc = rq_region_get(m->region, &m->scan, arena, &m->job.ctx, out, &answered, why);
+    if (answered || (rc != RQ_OK && rc != RQ_E_AGAIN)) return rc;
+    RQ_TRY(rq_region_scanner_open(m->region, &m->scan, 0, arena, &m->scanner, why));
     m->get_running = true;
-    return RQ_OK;
+    return rc;
 }
 
 static rq_err answer_get(multi_job *m, const Pb__Action *action, rq_cellblock *out)
@@ -554,7 +565,7 @@ static rq_err answer_get(multi_job *m, const Pb__Action *action, rq_cellblock *o
 /* RQ_E_AGAIN: a block must be brought first. */
 static rq_err go_on_get(multi_job *m, const Pb__Action *action)
 {
-    rq_cellblock *out = m->job.call->client->has_codec ? &m->job.call->cells : &m->get_cells;
+    rq_cellblock *out = cells_of_get(m);
     rq_scan_limits limits = {0};
     rq_scan_state state;
     rq_error why;
@@ -613,8 +624,10 @@ static rq_err work_action(multi_job *m, const Pb__Action *action, bool *ret_wait
         rc = begin_service(m, action);
     else
         rc = rq_fail(&why, RQ_E_IOEXCEPTION, "Unexpected Action type");
+    if (rc == RQ_E_AGAIN && m->get_running) return rc;
     if (rc != RQ_OK) return add_exception(m, action->index, rc, &why);
-    if (action->get != NULL) return go_on_get(m, action);
+    if (action->get != NULL)
+        return m->get_running ? go_on_get(m, action) : answer_get(m, action, cells_of_get(m));
     if (action->mutation == NULL) {
         *ret_wait = true;
         return RQ_OK;

@@ -167,6 +167,11 @@ static void reply_get(get_job *g)
     rq_call_reply(call, &response.base);
 }
 
+static rq_cellblock *cells_of_get(get_job *g)
+{
+    return g->in_message ? &g->own : &g->job.call->cells;
+}
+
 static void step_get(rq__read_job *job)
 {
     get_job *g = RQ_CONTAINER_OF(job, get_job, job);
@@ -174,8 +179,8 @@ static void step_get(rq__read_job *job)
     rq_scan_state state;
     rq_err rc = job->fetch_rc;
     if (rc == RQ_OK)
-        rc = rq_region_scanner_next(g->scanner, &limits, &job->ctx,
-                                    g->in_message ? &g->own : &job->call->cells, &state, &job->why);
+        rc = rq_region_scanner_next(g->scanner, &limits, &job->ctx, cells_of_get(g), &state,
+                                    &job->why);
     if (rc == RQ_E_AGAIN) {
         rq_region_scanner_suspend(g->scanner);
         rq__read_job_wait(job);
@@ -187,29 +192,35 @@ static void step_get(rq__read_job *job)
         reply_get(g);
 }
 
-static rq_err begin_get(rq_client_service *s, rq_call *call, get_job *g, rq_error *why)
+/* Who asks, what for, and where. */
+static rq_err decode_get(rq_client_service *s, rq_call *call, get_job *g, rq_region **ret,
+                         rq_error *why)
 {
     const Pb__GetRequest *request = (const Pb__GetRequest *)call->param;
-    rq_region *region;
     RQ_TRY(rq__read_job_init(&g->job, s, call, step_get));
-    RQ_TRY(rq__find_region_to_read(s, request->region, &region, &g->stale, why));
+    RQ_TRY(rq__find_region_to_read(s, request->region, ret, &g->stale, why));
     if (request->get->has_closest_row_before && request->get->closest_row_before)
         /* asynchbase learns from exactly this exception that it must scan meta in reverse. */
         return rq_fail(why, RQ_E_UNKNOWN_PROTOCOL,
                        "Is this a pre-hbase-1.0.0 or asynchbase client? Client is invoking "
                        "getClosestRowBefore removed in hbase-2.0.0 replaced by reverse Scan.");
-    RQ_TRY(rq__decode_get(request->get, region, &call->arena, &g->scan, why));
+    RQ_TRY(rq__decode_get(request->get, *ret, &call->arena, &g->scan, why));
     g->query_metrics =
         request->get->has_query_metrics_enabled && request->get->query_metrics_enabled;
     /* HBASE: RSRpcServices.get: clients before 1.3 expect the cells in the message. */
     g->in_message = !call->client->has_codec || !rq_rpc_client_at_least(call->client, 1, 3);
-    if (g->in_message) {
-        g->own = (rq_cellblock){0};
-        g->job.own = &g->own;
-        RQ_TRY(rq_arena_link(&call->arena, release_cellblock, &g->own));
-    }
-    RQ_TRY(rq_region_scanner_open(region, &g->scan, 0, &call->arena, &g->scanner, why));
-    rq_err rc = rq_arena_link(&call->arena, release_scanner, g->scanner);
+    if (!g->in_message) return RQ_OK;
+    g->own = (rq_cellblock){0};
+    g->job.own = &g->own;
+    return rq_arena_link(&call->arena, release_cellblock, &g->own);
+}
+
+/* The long way: what must wait for a block, be merged, or be refused. */
+static rq_err open_get(get_job *g, rq_region *region, rq_error *why)
+{
+    rq_arena *arena = &g->job.call->arena;
+    RQ_TRY(rq_region_scanner_open(region, &g->scan, 0, arena, &g->scanner, why));
+    rq_err rc = rq_arena_link(arena, release_scanner, g->scanner);
     if (rc != RQ_OK) rq_region_scanner_close(g->scanner);
     return rc;
 }
@@ -223,12 +234,24 @@ void rq__handle_get(void *ctx, rq_call *call)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
-    rq_err rc = begin_get(ctx, call, g, &why);
-    if (rc != RQ_OK) {
-        rq_call_fail_why(call, rc, &why);
+    rq_region *region;
+    bool answered = false;
+    rq_err rc = decode_get(ctx, call, g, &region, &why);
+    if (rc == RQ_OK)
+        rc = rq_region_get(region, &g->scan, &call->arena, &g->job.ctx, cells_of_get(g), &answered,
+                           &why);
+    if (answered) {
+        reply_get(g);
         return;
     }
-    step_get(&g->job);
+    bool waits = rc == RQ_E_AGAIN;
+    if (rc == RQ_OK || waits) rc = open_get(g, region, &why);
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &why);
+    else if (waits)
+        rq__read_job_wait(&g->job);
+    else
+        step_get(&g->job);
 }
 
 /* --- the table ------------------------------------------------------------------------------

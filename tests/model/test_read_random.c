@@ -14,6 +14,8 @@
 #include "by_hand.h"
 #include "../seeds.h"
 
+#include "store/row_get.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,7 +36,7 @@ typedef struct run {
     uint64_t *newest[MODEL_FAMILIES_MAX]; /* of each file's own sequence ids; 0: bulk-loaded */
     size_t file_count[MODEL_FAMILIES_MAX];
     cell_set all[MODEL_FAMILIES_MAX]; /* all of them together */
-    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites;
+    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets;
 } run;
 
 static const char *const row_names[] = {"a", "aa", "ab", "b", "b\xff", "c", "d0", "d1"};
@@ -665,37 +667,6 @@ static void choose_limits(run *r, reader *d)
     if (chance(r, 10)) l->yield_ns = r->world.now_ns + below(r, 20000);
 }
 
-static void open_reader(run *r, reader *d)
-{
-    memset(d, 0, sizeof(*d));
-    choose_scan(r, d);
-    if (chance(r, 45)) {
-        make_filter(r, &d->filter, 0);
-        parse_filter(r, d, &d->scan.filter);
-    }
-    bool whole_rows = d->scan.filter != NULL && rq_filter_has_filter_row(d->scan.filter);
-    if (!d->scan.is_get && !whole_rows && chance(r, 30)) d->scan.batch = 1 + (int32_t)below(r, 3);
-    d->in_pieces = chance(r, 60);
-    d->out.with_tags = true;
-    d->for_model = d->scan;
-    if (d->scan.filter != NULL) parse_filter(r, d, &d->for_model.filter);
-
-    rq_error why = {0};
-    if (rq_region_scanner_open(&r->world.region, &d->scan, 0, &d->arena, &d->scanner, &why) !=
-        RQ_OK)
-        fail(r, why.message);
-    model_scan_init(&d->model, &d->for_model, d->for_model.filter,
-                    rq_region_scanner_read_point(d->scanner), r->world.now_ms);
-    for (size_t f = 0; f < r->family_count; f++) {
-        const rq_scan_family *wanted = NULL;
-        for (size_t i = 0; i < d->scan.family_count; i++)
-            if (rq_slice_eq(d->wanted[i].family, r->families[f].name)) wanted = &d->wanted[i];
-        if (d->scan.family_count == 0 || wanted != NULL)
-            model_scan_add_family(&d->model, &r->families[f], wanted, &r->all[f]);
-    }
-    r->scans++;
-}
-
 static void close_reader(reader *d)
 {
     rq_region_scanner_close(d->scanner);
@@ -777,6 +748,105 @@ static void print_reader(const run *r, const reader *d)
         cell_set_sort(m->cells);
         cell_set_print(m->cells, "  cells");
     }
+}
+
+static const rq_scan_family *wanted_of(const reader *d, rq_slice family)
+{
+    for (size_t i = 0; i < d->scan.family_count; i++)
+        if (rq_slice_eq(d->wanted[i].family, family)) return &d->wanted[i];
+    return NULL;
+}
+
+static void give_model_the_families(run *r, const reader *d, model_scan *m)
+{
+    for (size_t f = 0; f < r->family_count; f++) {
+        const rq_scan_family *wanted = wanted_of(d, r->families[f].name);
+        if (d->scan.family_count == 0 || wanted != NULL)
+            model_scan_add_family(m, &r->families[f], wanted, &r->all[f]);
+    }
+}
+
+/* Each family's part by rq_store_get_row; false: not all were answered. */
+static bool get_without_scanner(run *r, reader *d, rq_cellblock *out)
+{
+    bool answered = true;
+    for (size_t f = 0; f < r->family_count && answered; f++) {
+        const rq_scan_family *wanted = wanted_of(d, r->families[f].name);
+        if (d->scan.family_count > 0 && wanted == NULL) continue;
+        rq_error why = {0};
+        uint32_t before = out->count;
+        rq_err rc;
+        while ((rc = rq_store_get_row(&r->world.stores[f], &r->world.stores[f].version, &d->scan,
+                                      wanted, r->world.region.read_point, r->world.now_ms,
+                                      &d->arena, &d->ctx, out, &answered, &why)) == RQ_E_AGAIN) {
+            r->agains++;
+            if (answered || out->count != before) fail(r, "waits and has answered");
+            if (rq_read_ctx_fulfil(&d->ctx, &why) != RQ_OK) fail(r, why.message);
+        }
+        if (rc != RQ_OK) fail(r, why.message);
+        if (!answered && out->count != before) fail(r, "appended what it did not answer");
+    }
+    return answered;
+}
+
+/* The short way of a get (store/row_get.h), whose answers are those of the model too. */
+static void compare_short_get(run *r, reader *d)
+{
+    const rq_scan *s = &d->scan;
+    if (!s->is_get || s->filter != NULL || s->store_limit >= 0 || s->store_offset > 0) return;
+    rq_cellblock out = {.with_tags = true};
+    r->gets++;
+    if (get_without_scanner(r, d, &out)) {
+        cell_set expected = {0};
+        cell_set got = {0};
+        model_scan m;
+        rq_cell cell;
+        rq_cursor c = rq_cursor_of(rq_buf_slice(&out.bytes));
+        while (rq_cellblock_next(&c, &cell, NULL) == RQ_OK)
+            cell_set_add(&got, &cell);
+        model_scan_init(&m, s, NULL, r->world.region.read_point, r->world.now_ms);
+        gather(r, d);
+        give_model_the_families(r, d, &m);
+        if (!model_scan_next(&m, &expected)) cell_set_empty(&expected);
+        if (got.count != out.count || !cell_set_equal(&expected, &got, false)) {
+            print_reader(r, d);
+            cell_set_print(&expected, "expected");
+            cell_set_print(&got, "got");
+            fail(r, "a get without a scanner differs");
+        }
+        r->short_gets++;
+        model_scan_clear(&m);
+        cell_set_clear(&expected);
+        cell_set_clear(&got);
+    }
+    rq_cellblock_clear(&out);
+    rq_read_ctx_clear(&d->ctx);
+}
+
+static void open_reader(run *r, reader *d)
+{
+    memset(d, 0, sizeof(*d));
+    choose_scan(r, d);
+    if (chance(r, 45)) {
+        make_filter(r, &d->filter, 0);
+        parse_filter(r, d, &d->scan.filter);
+    }
+    bool whole_rows = d->scan.filter != NULL && rq_filter_has_filter_row(d->scan.filter);
+    if (!d->scan.is_get && !whole_rows && chance(r, 30)) d->scan.batch = 1 + (int32_t)below(r, 3);
+    d->in_pieces = chance(r, 60);
+    d->out.with_tags = true;
+    d->for_model = d->scan;
+    if (d->scan.filter != NULL) parse_filter(r, d, &d->for_model.filter);
+
+    rq_error why = {0};
+    if (rq_region_scanner_open(&r->world.region, &d->scan, 0, &d->arena, &d->scanner, &why) !=
+        RQ_OK)
+        fail(r, why.message);
+    model_scan_init(&d->model, &d->for_model, d->for_model.filter,
+                    rq_region_scanner_read_point(d->scanner), r->world.now_ms);
+    give_model_the_families(r, d, &d->model);
+    r->scans++;
+    compare_short_get(r, d);
 }
 
 static void compare_row(run *r, reader *d)
@@ -967,6 +1037,8 @@ static void one_run(uint64_t seed, run *totals)
     for (size_t i = 0; i < READERS_MAX; i++)
         if (open[i]) close_reader(&readers[i]);
     totals->scans += r->scans;
+    totals->gets += r->gets;
+    totals->short_gets += r->short_gets;
     totals->rows += r->rows;
     totals->cells += r->cells;
     totals->agains += r->agains;
@@ -994,10 +1066,15 @@ int main(void)
     for (uint64_t i = 0; i < runs; i++)
         one_run(first + i, &totals);
     printf("%llu runs from seed %llu: %llu scans, %llu rows, %llu cells, %llu times again, "
-           "%llu suspensions, %llu cut rows, %llu rewrites\n",
+           "%llu suspensions, %llu cut rows, %llu rewrites, %llu of %llu gets without a scanner\n",
            (unsigned long long)runs, (unsigned long long)first, (unsigned long long)totals.scans,
            (unsigned long long)totals.rows, (unsigned long long)totals.cells,
            (unsigned long long)totals.agains, (unsigned long long)totals.suspends,
-           (unsigned long long)totals.cuts, (unsigned long long)totals.rewrites);
+           (unsigned long long)totals.cuts, (unsigned long long)totals.rewrites,
+           (unsigned long long)totals.short_gets, (unsigned long long)totals.gets);
+    if (totals.gets > 100 && totals.short_gets < totals.gets / 4) {
+        fprintf(stderr, "too few gets went the short way\n");
+        return 1;
+    }
     return 0;
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The short way of a get: no scanner, no memory, no reference, no registered read point; contract
+ * in region_scanner.h.
+ *
+ * A read point is registered so that no flush or compaction drops what it sees (region.c). Here
+ * instead the stores' versions are taken *before* the read point is looked at and must be the same
+ * after it:
+ *  1. What a version's files lack was dropped by somebody who saw a read point at or below ours:
+ *     read points only rise, and the version was there before ours was looked at. So nothing is
+ *     missing that ours sees.
+ *  2. What is at or below our read point was linked into segments that were active at the time; a
+ *     segment becomes active by publishing a version, under the token, before the first number is
+ *     linked into it. The version is still the newest after our look: so it has all those segments,
+ *     or the files made of them.
+ * What the versions hold is then read inside the one read section of the caller.
+ */
+#include "region/region_priv.h"
+#include "region/region_scanner.h"
+#include "store/row_get.h"
+
+/* Gets of more families are few. */
+#define FAMILIES_MAX 4
+
+typedef struct part {
+    const rq_store *store;
+    const rq_store_version *version;
+    const rq_scan_family *family;
+} part;
+
+/* Whether the get is of the kind that row_get.h answers. What is refused here, or cannot be, gets
+ * its error on the long way. */
+static bool is_plain(const rq_region *r, const rq_scan *scan)
+{
+    return scan->filter == NULL && !scan->raw && !scan->read_uncommitted && scan->store_limit < 0 &&
+           scan->store_offset <= 0 && rq__region_state_now(r) == RQ__REGION_OPEN &&
+           rq_region_info_contains(&r->info, scan->start_row);
+}
+
+/* The stores that are asked, in the order of the answer; 0: the long way. */
+static size_t choose_parts(rq_region *r, const rq_scan *scan, part parts[FAMILIES_MAX])
+{
+    size_t count = scan->family_count == 0 ? r->store_count : scan->family_count;
+    if (count > FAMILIES_MAX) return 0;
+    size_t hint = 0;
+    for (size_t i = 0; i < count; i++) {
+        const rq_scan_family *family = scan->family_count == 0 ? NULL : &scan->families[i];
+        const rq__region_store *s =
+            family == NULL ? &r->stores[i] : rq__region_store_of(r, family->family, &hint);
+        if (s == NULL) return 0;
+        parts[i] = (part){s->store, rq_store_version_now(s->store), family};
+    }
+    return count;
+}
+
+static bool versions_stand(const part *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rq_store_version_now(parts[i].store) != parts[i].version) return false;
+    return true;
+}
+
+rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                     rq_cellblock *out, bool *ret_answered, rq_error *why)
+{
+    RQ_ASSERT(scan->is_get);
+    *ret_answered = false;
+    if (!is_plain(r, scan)) return RQ_OK;
+    part parts[FAMILIES_MAX];
+    size_t count = choose_parts(r, scan, parts);
+    if (count == 0) return RQ_OK;
+    uint64_t read_point = rq_region_read_point(r);
+    if (!versions_stand(parts, count)) return RQ_OK;
+
+    int64_t now_ms = r->env.executor->now_ms(r->env.executor);
+    rq_cellblock_mark mark = rq_cellblock_get_mark(out);
+    rq_err rc = RQ_OK;
+    bool answered = true;
+    for (size_t i = 0; i < count && answered && rc == RQ_OK; i++)
+        rc = rq_store_get_row(parts[i].store, parts[i].version, scan, parts[i].family, read_point,
+                              now_ms, arena, ctx, out, &answered, why);
+    if (rc != RQ_OK || !answered) {
+        rq_cellblock_truncate(out, mark);
+        return rc;
+    }
+    atomic_fetch_add_explicit(&r->read_requests, 1, memory_order_relaxed);
+    *ret_answered = true;
+    return RQ_OK;
+}

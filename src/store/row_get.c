@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A get without a scanner; contract in row_get.h.
+ *
+ *     active segment ─► snapshots ─► files, newest first
+ *
+ * Each source that has the row becomes a *place*, a position in it, and the cells of all places are
+ * shown to the query matcher in order. Mostly there is one place. Named columns are first read from
+ * the newest place alone: when nothing in the rest could come before what was found, the rest is
+ * not touched (rest_is_older).
+ *
+ * Invariant: what is appended is what the store scanner would append. The sources are those it
+ * would choose, their cells come in the order of its merge (of equal cells that of the younger
+ * source first), and the same matcher decides. The scanner passes over the rest of a column without
+ * showing it to the matcher, here the matcher sees it. It says NEXT_COLUMN or SKIP then: a column
+ * that is done is behind the explicit tracker's index, and the other tracker counts on. A marker it
+ * sees there is of that column, and hides nothing of another one. Rows in which many cells must be
+ * passed over are the scanner's, which seeks; so are those in many places.
+ */
+#include "store/row_get.h"
+
+#include "store/query_matcher.h"
+
+/* Cells passed over in a row: from there on seeking pays. */
+#define PASS_MAX 12
+/* Larger ones are the scanner's too: it knows the ceiling. */
+#define ROW_BYTES_MAX ((size_t)64 << 20)
+#define PLACES_MAX 3
+
+typedef struct row_get {
+    const rq_scan *scan;
+    const rq_scan_family *family;
+    rq_slice family_name;
+    rq_read_ctx *ctx;
+    rq_cellblock *out;
+    rq_cellblock_mark mark;
+    rq__wanted_times times;
+    rq__bloom_question bloom;
+    rq__query_matcher matcher;
+    bool has_columns;
+    /* of the row as far as it was read */
+    bool is_done; /* nothing more of it is wanted */
+    bool gave_up;
+    unsigned passed;
+    int64_t oldest_seen; /* timestamp of a cell the matcher was shown */
+} row_get;
+
+/* --- one cell ----------------------------------------------------------------------------------
+ */
+static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
+{
+    if (cell->seqid > g->times.read_point) return RQ_OK;
+    if (cell->timestamp < g->oldest_seen) g->oldest_seen = cell->timestamp;
+    rq__match match;
+    RQ_TRY(rq__query_matcher_match(&g->matcher, cell, &match, why));
+    switch (match) {
+    case RQ__MATCH_INCLUDE:
+    case RQ__MATCH_INCLUDE_AND_NEXT_COLUMN:
+    case RQ__MATCH_INCLUDE_AND_NEXT_ROW:
+        RQ_TRY(rq_cellblock_append(g->out, cell));
+        g->passed = 0;
+        g->is_done = match == RQ__MATCH_INCLUDE_AND_NEXT_ROW || g->scan->check_existence_only;
+        g->gave_up = g->out->bytes.len - g->mark.len > ROW_BYTES_MAX;
+        return RQ_OK;
+    case RQ__MATCH_SKIP:
+    case RQ__MATCH_NEXT_COLUMN:
+        g->gave_up = ++g->passed > PASS_MAX;
+        return RQ_OK;
+    case RQ__MATCH_NEXT_ROW:
+        g->is_done = true;
+        return RQ_OK;
+    case RQ__MATCH_HINT:
+    case RQ__MATCH_SCAN_DONE:
+        break; /* a filter's */
+    }
+    g->gave_up = true;
+    return RQ_OK;
+}
+
+static inline bool is_in_row(const row_get *g, const rq_cell *cell)
+{
+    return rq_slice_eq(rq_cell_row(cell), g->scan->start_row);
+}
+
+/* --- places ------------------------------------------------------------------------------------
+ */
+/* Stands on a cell of the row, or is done with it: no cell. */
+typedef struct place {
+    const rq_cell *cell;
+    const rq_store_file *meta; /* NULL: a segment */
+    rq_segment_cursor cursor;
+    rq_cell own; /* the current cell where it is no view of the file's */
+    rq_hfile_scanner file;
+} place;
+
+/* The cell it moved to, if that is in the row. */
+static void load_segment_cell(const row_get *g, place *p)
+{
+    p->cell = NULL;
+    if (!rq_segment_cursor_valid(&p->cursor)) return;
+    rq_segment_cursor_cell(&p->cursor, &p->own);
+    if (is_in_row(g, &p->own)) p->cell = &p->own;
+}
+
+static void load_file_cell(const row_get *g, place *p)
+{
+    p->cell = rq_hfile_scanner_cell(&p->file);
+    if (!is_in_row(g, p->cell)) {
+        p->cell = NULL;
+    } else if (RQ_UNLIKELY(p->meta->bulk_loaded)) { /* merge.c, source_load */
+        p->own = *p->cell;
+        p->own.seqid = p->meta->max_seqid;
+        p->cell = &p->own;
+    }
+}
+
+static rq_err place_next(const row_get *g, place *p, rq_error *why)
+{
+    if (p->meta == NULL) {
+        rq_segment_cursor_next(&p->cursor);
+        load_segment_cell(g, p);
+        return RQ_OK;
+    }
+    rq_err rc = rq_hfile_scanner_next(&p->file, g->ctx, why);
+    if (rc == RQ_OK)
+        load_file_cell(g, p);
+    else
+        p->cell = NULL;
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+static void place_in_segment(const row_get *g, const rq_segment *s, place *p)
+{
+    rq_cell key = rq_cell_first_on_row(g->scan->start_row);
+    key.seqid = UINT64_MAX;
+    p->meta = NULL;
+    rq_segment_seek(&p->cursor, s, &key);
+    load_segment_cell(g, p);
+}
+
+static rq_err may_be_in_file(const row_get *g, const rq_store_file *f, bool *ret, rq_error *why)
+{
+    *ret = rq__file_has_times(f, &g->times);
+    return *ret ? rq__file_passes_bloom(f, &g->bloom, g->ctx, ret, why) : RQ_OK;
+}
+
+static rq_err place_in_file(const row_get *g, const rq_store_file *f, place *p, rq_error *why)
+{
+    bool may;
+    p->meta = NULL;
+    p->cell = NULL;
+    RQ_TRY(may_be_in_file(g, f, &may, why));
+    if (!may) return RQ_OK;
+    rq_slice row = g->scan->start_row;
+    /* Without family markers there is nothing of interest before the first column. */
+    bool at_column = g->has_columns && g->family->qualifiers[0].len > 0 &&
+                     rq_hfile_reader_info(f->reader)->delete_family_count == 0;
+    rq_cell key = at_column ? rq_cell_first_on_column(row, g->family_name, g->family->qualifiers[0])
+                            : rq_cell_first_on_row(row);
+    p->meta = f;
+    rq_hfile_scanner_init(&p->file, f->reader);
+    rq_err rc = rq_hfile_scanner_seek(&p->file, g->ctx, &key, why);
+    if (rc == RQ_OK) load_file_cell(g, p);
+    return rc == RQ_E_END ? RQ_OK : rc;
+}
+
+static void place_clear(place *p)
+{
+    if (p->meta != NULL) rq_hfile_scanner_clear(&p->file);
+    p->meta = NULL;
+    p->cell = NULL;
+}
+
+/* Shows the matcher the row's cells until it wants no more of them. `places`: younger first. */
+static rq_err read_places(row_get *g, place *places, size_t count, rq_error *why)
+{
+    for (;;) {
+        place *first = &places[0];
+        for (place *p = places + 1; p < places + count; p++)
+            if (p->cell != NULL && (first->cell == NULL ||
+                                    rq_cell_compare(RQ_ORDER_DEFAULT, p->cell, first->cell) < 0))
+                first = p;
+        if (first->cell == NULL) return RQ_OK;
+        RQ_TRY(take(g, first->cell, why));
+        if (g->is_done || g->gave_up) return RQ_OK;
+        RQ_TRY(place_next(g, first, why));
+    }
+}
+
+/* --- all of them -------------------------------------------------------------------------------
+ */
+/* The sources of a version from the newest to the oldest: one number each. */
+static inline size_t source_count(const rq_store_version *v)
+{
+    return 1 + v->snapshot_count + v->file_count;
+}
+
+/* NULL: a file. */
+static inline const rq_segment *segment_at(const rq_store_version *v, size_t i)
+{
+    if (i == 0) return v->active;
+    return i <= v->snapshot_count ? v->snapshots[i - 1] : NULL;
+}
+
+static inline const rq_store_file *file_at(const rq_store_version *v, size_t i)
+{
+    return &v->files[v->file_count - 1 - (i - 1 - v->snapshot_count)];
+}
+
+static rq_err place_in(const row_get *g, const rq_store_version *v, size_t i, place *p,
+                       rq_error *why)
+{
+    if (i > v->snapshot_count) return place_in_file(g, file_at(v, i), p, why);
+    const rq_segment *s = segment_at(v, i);
+    p->meta = NULL;
+    p->cell = NULL;
+    if (s != NULL) place_in_segment(g, s, p);
+    return RQ_OK;
+}
+
+/* Whether all cells of the sources from `from` on are older than the timestamp. */
+static bool all_older(const rq_store_version *v, size_t from, int64_t timestamp)
+{
+    for (size_t i = from; i < source_count(v); i++) {
+        int64_t min, max;
+        const rq_segment *s = segment_at(v, i);
+        if (s != NULL) {
+            rq_segment_time_range(s, &min, &max);
+            if (min <= max && max >= timestamp) return false;
+        } else {
+            const rq_store_file *f = file_at(v, i);
+            if (f->min_ts > f->max_ts || f->max_ts >= timestamp) return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Every wanted version of every column was found, and each cell that was looked at is newer than
+ * all of the rest: there a column's cells come behind those found of it, and a marker reaches none
+ * of them.
+ */
+static bool rest_is_older(const row_get *g, const rq_store_version *v, size_t from)
+{
+    uint64_t found = g->out->count - g->mark.count;
+    uint64_t versions = (uint64_t)g->matcher.columns.max_versions;
+    return found == g->family->qualifier_count * versions && all_older(v, from, g->oldest_seen);
+}
+
+static void start_over(row_get *g)
+{
+    rq_cellblock_truncate(g->out, g->mark);
+    rq__query_matcher_reset(&g->matcher);
+    g->is_done = g->gave_up = false;
+    g->passed = 0;
+    g->oldest_seen = INT64_MAX;
+}
+
+/* `places`: PLACES_MAX of them. *ret_open: how many may hold a file. */
+static rq_err read_row(row_get *g, const rq_store_version *v, place *places, size_t *ret_open,
+                       rq_error *why)
+{
+    size_t count = source_count(v);
+    size_t next = 0; /* the first source of the rest */
+    do {
+        place_clear(&places[0]);
+        *ret_open = 1;
+        RQ_TRY(place_in(g, v, next++, &places[0], why));
+    } while (places[0].cell == NULL && next < count);
+    if (next == count) return read_places(g, places, 1, why);
+
+    if (g->has_columns && !g->scan->check_existence_only &&
+        all_older(v, next, places[0].cell->timestamp)) {
+        size_t newest = next - 1;
+        RQ_TRY(read_places(g, places, 1, why));
+        if (g->gave_up || rest_is_older(g, v, next)) return RQ_OK;
+        start_over(g);
+        place_clear(&places[0]);
+        RQ_TRY(place_in(g, v, newest, &places[0], why));
+    }
+    size_t used = 1;
+    for (; next < count; next++) {
+        if (used == PLACES_MAX) {
+            g->gave_up = true;
+            return RQ_OK;
+        }
+        *ret_open = used + 1;
+        RQ_TRY(place_in(g, v, next, &places[used], why));
+        if (places[used].cell != NULL)
+            used++;
+        else
+            place_clear(&places[used]);
+    }
+    return read_places(g, places, used, why);
+}
+
+rq_err rq_store_get_row(const rq_store *store, const rq_store_version *v, const rq_scan *scan,
+                        const rq_scan_family *family, uint64_t read_point, int64_t now_ms,
+                        rq_arena *arena, rq_read_ctx *ctx, rq_cellblock *out, bool *ret_answered,
+                        rq_error *why)
+{
+    const rq_family_schema *schema = rq_store_schema(store);
+    *ret_answered = false;
+    if (rq_store_mob(store) != NULL || schema->new_version_behavior ||
+        rq_store_order(store) != RQ_ORDER_DEFAULT)
+        return RQ_OK;
+    row_get g;
+    RQ_TRY(rq__query_matcher_init(&g.matcher, arena, schema, scan, family, now_ms));
+    g.scan = scan;
+    g.family = family;
+    g.family_name = schema->name;
+    g.ctx = ctx;
+    g.out = out;
+    g.mark = rq_cellblock_get_mark(out);
+    g.times = rq__query_matcher_times(&g.matcher, schema, read_point);
+    g.has_columns = rq__column_tracker_is_explicit(&g.matcher.columns);
+    g.bloom = (rq__bloom_question){.row = scan->start_row, .log = rq_store_env(store)->log};
+    g.bloom.has_column = g.has_columns && family->qualifier_count == 1;
+    if (g.bloom.has_column) g.bloom.column = family->qualifiers[0];
+    start_over(&g);
+    ctx->dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read;
+    place places[PLACES_MAX];
+    size_t open = 0;
+    places[0].meta = NULL;
+    rq_err rc = read_row(&g, v, places, &open, why);
+    for (size_t i = 0; i < open; i++)
+        place_clear(&places[i]);
+    *ret_answered = rc == RQ_OK && !g.gave_up;
+    if (!*ret_answered) rq_cellblock_truncate(out, g.mark);
+    return rc;
+}
