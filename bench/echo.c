@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor of a request: a bare epoll echo. `echo REQUEST RESPONSE CONNECTIONS SECONDS [BUSY
- * [DEPTH [CORE CORE]]]` starts a server thread that answers every REQUEST bytes with RESPONSE bytes
- * over loopback, and clients that keep DEPTH requests (1) in flight on each connection; prints
+ * The floor of a request: a bare epoll echo. `echo REQUEST RESPONSE CONNECTIONS SECONDS [DEPTH
+ * [CORE CORE]]` starts a server thread that answers every REQUEST bytes with RESPONSE bytes over
+ * loopback, and a client that keeps DEPTH requests (1) in flight on each connection; prints
  * requests per second and the server thread's CPU time per request in microseconds. What one read
  * brings is answered with one write, on both sides. CORE: where client and server are pinned.
  *
- * Without BUSY one client thread asks again at once, so the server finds several requests each time
- * it looks and never sleeps. With it there is a thread for each connection that works BUSY
- * microseconds of CPU time, over a megabyte of memory, before each request: what a Java client does
- * with two cores. The server is then woken for every request and finds its caches cold.
+ * The client asks again at once, so the server finds several requests each time it looks and hardly
+ * sleeps. The floor by clients that work between two requests is client_echo.c's.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +30,7 @@
 
 static size_t request_len, response_len;
 static int listener, connections, depth = 1, server_core = -1;
-static atomic_bool stop, served; /* for clients; for the server, after them */
+static atomic_bool served; /* the clients are through */
 static double server_cpu_s;
 
 static double seconds(clockid_t clock)
@@ -154,83 +152,20 @@ static long drive(const struct sockaddr_in *address, double duration)
     return done;
 }
 
-/* ---- clients with work of their own ---------------------------------------------------------- */
-
-typedef struct client {
-    pthread_t thread;
-    int fd;
-    long done;
-} client;
-
-static double busy_s;
-
-static void work(volatile unsigned char *memory, size_t len)
-{
-    size_t at = 0;
-    for (double end = seconds(CLOCK_THREAD_CPUTIME_ID) + busy_s;
-         seconds(CLOCK_THREAD_CPUTIME_ID) < end;)
-        for (int i = 0; i < 64; i++) {
-            memory[at]++;
-            at = (at + 4160) % len;
-        }
-}
-
-static void *ask(void *arg)
-{
-    client *c = arg;
-    size_t memory_len = 1 << 20;
-    unsigned char *memory = calloc(1, memory_len);
-    char *bytes = calloc(1, request_len > response_len ? request_len : response_len);
-    if (memory == NULL || bytes == NULL) die("calloc");
-    while (!atomic_load(&stop)) {
-        work(memory, memory_len);
-        write_all(c->fd, bytes, request_len);
-        for (size_t got = 0; got < response_len;) {
-            ssize_t r = read(c->fd, bytes, response_len - got);
-            if (r <= 0) die("read");
-            got += (size_t)r;
-        }
-        c->done++;
-    }
-    free(bytes);
-    free(memory);
-    return NULL;
-}
-
-static long drive_busy(const struct sockaddr_in *address, double duration)
-{
-    static client clients[CONNECTIONS_MAX];
-    long done = 0;
-    for (int i = 0; i < connections; i++) {
-        clients[i].fd = connect_to(address);
-        if (pthread_create(&clients[i].thread, NULL, ask, &clients[i]) != 0) die("pthread_create");
-    }
-    struct timespec t = {.tv_sec = (time_t)duration,
-                         .tv_nsec = (long)((duration - (double)(time_t)duration) * 1e9)};
-    nanosleep(&t, NULL);
-    atomic_store(&stop, true);
-    for (int i = 0; i < connections; i++) {
-        pthread_join(clients[i].thread, NULL);
-        done += clients[i].done;
-    }
-    return done;
-}
-
 int main(int argc, char **argv)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
     pthread_t server;
-    if (argc < 5 || argc > 9 || argc == 8) {
-        fprintf(stderr,
-                "usage: echo REQUEST RESPONSE CONNECTIONS SECONDS [BUSY [DEPTH [CORE CORE]]]\n");
+    if (argc < 5 || argc > 8 || argc == 7) {
+        fprintf(stderr, "usage: echo REQUEST RESPONSE CONNECTIONS SECONDS [DEPTH [CORE CORE]]\n");
         return 2;
     }
     request_len = strtoul(argv[1], NULL, 10);
     response_len = strtoul(argv[2], NULL, 10);
     connections = atoi(argv[3]);
-    if (argc > 6) depth = atoi(argv[6]);
-    if (argc > 8) server_core = atoi(argv[8]);
+    if (argc > 5) depth = atoi(argv[5]);
+    if (argc > 7) server_core = atoi(argv[7]);
     if (depth < 1 ||
         (size_t)depth * (request_len > response_len ? request_len : response_len) > FRAME_MAX)
         return 2;
@@ -244,9 +179,8 @@ int main(int argc, char **argv)
     getsockname(listener, (struct sockaddr *)&address, &len);
     pthread_create(&server, NULL, serve, NULL);
     double duration = atof(argv[4]);
-    busy_s = argc > 5 ? atof(argv[5]) / 1e6 : 0;
-    if (argc > 8) pin(atoi(argv[7]));
-    long done = busy_s > 0 ? drive_busy(&address, duration) : drive(&address, duration);
+    if (argc > 7) pin(atoi(argv[6]));
+    long done = drive(&address, duration);
     atomic_store(&served, true);
     pthread_join(server, NULL);
     printf("%.0f requests/s, %.2f us server CPU per request\n", (double)done / duration,
