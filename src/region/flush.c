@@ -2,8 +2,8 @@
 /*
  * Flush: from memstore segments to HFiles. One at a time per region; blocking.
  *
- *   1. Under commit gate and token: choose families; their active segments become snapshots. S =
- * the last number given: every cell of theirs at or below S is in a snapshot or a file.
+ *   1. Under commit gate and token: choose families; their active segments become snapshots. S is
+ *      the last number given: every cell of theirs at or below S is in a snapshot or a file.
  *   2. Wait until the log has everything staged so far on disk, then S is visible. What is not
  *      durable is never flushed (else a record could survive in one family and not in another).
  *   3. Mark the manifest IN_USE, if it is not, before the first new file appears.
