@@ -18,6 +18,7 @@ typedef struct world {
     fixture f;
     _Atomic unsigned running;
     _Atomic bool stop;
+    size_t gets_at_once; /* of rows that were there; the getter's */
 } world;
 
 typedef struct writer writer;
@@ -168,6 +169,52 @@ static void *read_rows(void *arg)
     return (void *)torn;
 }
 
+/* Gets of single rows, the short way where it can be had: both families agree, and what was seen
+ * once is not older the next time. */
+static void *get_rows(void *arg)
+{
+    world *w = arg;
+    uintptr_t torn = 0;
+    int64_t seen[50] = {0};
+    for (unsigned n = 0; !atomic_load(&w->stop); n++) {
+        char row[16];
+        snprintf(row, sizeof row, "w0-%u", n % 50);
+        rq_arena arena = {0};
+        rq_cellblock out = {0};
+        rq_read_ctx ctx = {.may_block = true};
+        rq_scan scan = {.start_row = rq_slice_cstr(row),
+                        .stop_row = rq_slice_cstr(row),
+                        .include_start = true,
+                        .include_stop = true,
+                        .is_get = true,
+                        .cache_blocks = true,
+                        .max_versions = 1,
+                        .time_range = RQ_TIME_RANGE_ALL,
+                        .store_limit = -1};
+        bool answered;
+        rq_epoch_member pin;
+        rq_epoch_pin(w->f.env->epoch, &pin);
+        rq_err rc = rq_region_get(w->f.region, &scan, &arena, &ctx, &out, &answered, NULL);
+        rq_read_ctx_clear(&ctx);
+        rq_epoch_unpin(w->f.env->epoch, &pin);
+        rq_epoch_collect(w->f.env->epoch);
+        rq_cursor at = rq_cursor_of(rq_buf_slice(&out.bytes));
+        rq_cell a;
+        rq_cell b;
+        if (rc == RQ_OK && answered && rq_cellblock_next(&at, &a, NULL) == RQ_OK) {
+            bool both = rq_cellblock_next(&at, &b, NULL) == RQ_OK;
+            torn += !both || a.timestamp != b.timestamp || a.timestamp < seen[n % 50];
+            seen[n % 50] = a.timestamp;
+            w->gets_at_once++;
+        } else {
+            torn += rc != RQ_OK || (answered && seen[n % 50] > 0);
+        }
+        rq_cellblock_clear(&out);
+        rq_arena_clear(&arena);
+    }
+    return (void *)torn;
+}
+
 /* Files of values that nobody refers to leave, under readers that still do. */
 static void *clean_mob(void *arg)
 {
@@ -195,10 +242,12 @@ static void run_all(const family_def *families, size_t count)
     writer *writers = calloc(LANES, sizeof *writers);
     pthread_t disturber;
     pthread_t reader;
+    pthread_t getter;
     pthread_t cleaner;
     pthread_create(&disturber, NULL, disturb, w);
     if (is_mob) pthread_create(&cleaner, NULL, clean_mob, w);
     pthread_create(&reader, NULL, read_rows, w);
+    pthread_create(&getter, NULL, get_rows, w);
     for (unsigned i = 0; i < LANES; i++) {
         writer *x = &writers[i];
         x->world = w;
@@ -221,6 +270,9 @@ static void run_all(const family_def *families, size_t count)
     pthread_join(reader, &torn);
     if (is_mob) pthread_join(cleaner, &archived);
     assert_int_equal((uintptr_t)torn, 0);
+    pthread_join(getter, &torn);
+    assert_int_equal((uintptr_t)torn, 0);
+    print_message("%zu gets without a scanner\n", w->gets_at_once);
     if (is_mob) print_message("%zu MOB files archived\n", (size_t)(uintptr_t)archived);
     for (unsigned i = 0; i < LANES; i++) {
         ex->lane_free(ex, writers[i].lane);
