@@ -158,17 +158,18 @@ static bool region(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
     return m->type != 0 && m->value.len > 0;
 }
 
-typedef struct column_parts {
-    Pb__Column *column;
-    repeated qualifiers;
-} column_parts;
+/* A family (1), and what is of it (2): a Column's qualifiers, a ColumnValue's values. */
+typedef struct family_parts {
+    ProtobufCBinaryData *family;
+    repeated members;
+} family_parts;
 
-RQ_INLINE bool column_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+RQ_INLINE bool family_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
 {
-    column_parts *parts = m;
+    family_parts *parts = m;
     (void)a;
-    if (f->number == 1) return binary(f, &parts->column->family);
-    return f->number == 2 && note(&parts->qualifiers, f);
+    if (f->number == 1) return binary(f, parts->family);
+    return f->number == 2 && note(&parts->members, f);
 }
 
 static bool column(ProtobufCAllocator *a, const rq_pb_field *field, void *slot)
@@ -176,12 +177,12 @@ static bool column(ProtobufCAllocator *a, const rq_pb_field *field, void *slot)
     Pb__Column *m = begin(a, field, sizeof *m, slot);
     if (m == NULL) return false;
     *m = (Pb__Column)PB__COLUMN__INIT;
-    column_parts parts = {.column = m};
-    if (!each(a, field->bytes, column_member, &parts) || m->family.len == 0) return false;
-    m->n_qualifier = parts.qualifiers.count;
+    family_parts parts = {.family = &m->family};
+    if (!each(a, field->bytes, family_member, &parts) || m->family.len == 0) return false;
+    m->n_qualifier = parts.members.count;
     if (m->n_qualifier == 0) return true;
     m->qualifier = take(a, m->n_qualifier * sizeof *m->qualifier);
-    if (m->qualifier == NULL || !binary(&parts.qualifiers.first, &m->qualifier[0])) return false;
+    if (m->qualifier == NULL || !binary(&parts.members.first, &m->qualifier[0])) return false;
     if (m->n_qualifier == 1) return true;
     rq_cursor c = rq_cursor_of(field->bytes);
     rq_pb_field f;
@@ -228,28 +229,15 @@ static bool qualifier_value(ProtobufCAllocator *a, const rq_pb_field *f, void *s
     return each(a, f->bytes, value_member, m);
 }
 
-typedef struct column_value_parts {
-    Pb__MutationProto__ColumnValue *column;
-    repeated values;
-} column_value_parts;
-
-RQ_INLINE bool column_value_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
-{
-    column_value_parts *parts = m;
-    (void)a;
-    if (f->number == 1) return binary(f, &parts->column->family);
-    return f->number == 2 && note(&parts->values, f);
-}
-
 static bool column_value(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
 {
     Pb__MutationProto__ColumnValue *m = begin(a, f, sizeof *m, slot);
     if (m == NULL) return false;
     *m = (Pb__MutationProto__ColumnValue)PB__MUTATION_PROTO__COLUMN_VALUE__INIT;
-    column_value_parts parts = {.column = m};
-    if (!each(a, f->bytes, column_value_member, &parts) || m->family.len == 0) return false;
-    m->n_qualifier_value = parts.values.count;
-    return list(a, f->bytes, 2, qualifier_value, &parts.values, &m->qualifier_value);
+    family_parts parts = {.family = &m->family};
+    if (!each(a, f->bytes, family_member, &parts) || m->family.len == 0) return false;
+    m->n_qualifier_value = parts.members.count;
+    return list(a, f->bytes, 2, qualifier_value, &parts.members, &m->qualifier_value);
 }
 
 /* --- Get -------------------------------------------------------------------------------------- */
