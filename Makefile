@@ -7,7 +7,7 @@
 #   make fuzz      each fuzz target for FUZZ_SECONDS (default 60)
 #   make hbase-tests  HBase's own JUnit classes against build/rorqual
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
-#                  generator, redis, floors) and make bench-java (HBase's PerformanceEvaluation)
+#                  generator, redis, floors; PARTS=get,put,… some) and make bench-java (PerformanceEvaluation)
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-filters  what filters cost, a real HBase's and ours
@@ -76,7 +76,7 @@ bench: bench-rpc bench-java
 
 bench-rpc: build/rorqual
 	@tools/setup bench
-	@bench/rpc
+	@PARTS="$(PARTS)" bench/rpc/run
 
 bench-java: build/rorqual
 	@tools/setup test

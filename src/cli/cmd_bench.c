@@ -49,6 +49,7 @@ static void usage(FILE *out)
           "operations\n"
           "  --connections N         to each server (1)\n"
           "  --depth N               in flight on each (1)\n"
+          "  --idle N                connections besides, open and doing nothing (0)\n"
           "  --draw uniform|zipfian|latest|sequential|hot   which key (the workload's)\n"
           "  --theta X               of zipfian and latest (0.99)\n"
           "  --batch N               rows of a multi (50)\n"
@@ -146,6 +147,7 @@ static int take_name(bench_args *a, const char *text, const char *const *names)
     X("flush", 0, o->flush = true)                                                                 \
     X("connections", 1, o->client.lanes = take_u32(a, text))                                       \
     X("depth", 1, o->depth = take_u32(a, text))                                                    \
+    X("idle", 1, o->idle = take_u32(a, text))                                                      \
     X("draw", 1, o->draw = take_name(a, text, draws))                                              \
     X("theta", 1, o->theta = take_double(a, text))                                                 \
     X("batch", 1, o->batch = take_u32(a, text))                                                    \

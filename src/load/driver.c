@@ -25,6 +25,7 @@
 #define SERIES_POINTS 60
 #define INTERVAL_MIN_S 0.1
 #define LIVE_PERIOD_NS 500000000
+#define IDLE_MAX 1000000
 #define RECORDS_DEFAULT 100000
 #define APP_RECORDS_DEFAULT 1000
 
@@ -418,46 +419,6 @@ static void measure(rq__bench *b)
 
 /* --- before and after ------------------------------------------------------------------------- */
 
-static rq_err make_tables(rq__bench *b, rq_error *why);
-
-static rq_err open_slots(rq__bench *b)
-{
-    const rq_load_options *o = b->o;
-    unsigned lanes = o->client.lanes > 0 ? o->client.lanes : 1;
-    b->slot_count = (size_t)lanes * o->depth;
-    b->slots = calloc(b->slot_count, sizeof *b->slots);
-    if (b->slots == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = b->slot_count; i > 0; i--) {
-        rq__slot *s = &b->slots[i - 1];
-        s->bench = b;
-        s->cells = calloc(b->rows.columns, sizeof *s->cells);
-        if (s->cells == NULL) return RQ_E_NO_MEMORY;
-        RQ_TRY(rq_op_new(b->client, (unsigned)((i - 1) % lanes), s, &s->op));
-        s->next_free = b->free_slots;
-        b->free_slots = s;
-    }
-    return RQ_OK;
-}
-
-static void close_slots(rq__bench *b)
-{
-    for (size_t i = 0; b->slots != NULL && i < b->slot_count; i++) {
-        rq__slot *s = &b->slots[i];
-        rq_op_free(s->op);
-        rq_buf_clear(&s->row);
-        rq_buf_clear(&s->values);
-        rq_buf_clear(&s->keep);
-        free(s->cells);
-        free(s->batch);
-    }
-    free(b->slots);
-}
-
-static bool is_app(const rq__bench *b)
-{
-    return b->workload->kind >= RQ__LOAD_TIMELINE;
-}
-
 static bool counts_things(const rq__bench *b)
 {
     return b->workload->shares[0].step == RQ_LOAD_INCREMENT ||
@@ -473,7 +434,7 @@ static rq_err remember(rq__bench *b)
 {
     const rq_load_options *o = b->o;
     bool conditions = b->workload->shares[0].step == RQ_LOAD_CHECK_AND_PUT;
-    if (is_app(b)) {
+    if (rq__is_app(b)) {
         b->posts = calloc(o->records, sizeof *b->posts);
         b->posts_sent = calloc(o->records, sizeof *b->posts_sent);
         return b->posts != NULL && b->posts_sent != NULL ? RQ_OK : RQ_E_NO_MEMORY;
@@ -507,16 +468,18 @@ static rq_err open_bench(rq__bench *b, rq_error *why)
     if (rq_histogram_init(&b->interval) != RQ_OK ||
         rq_histogram_init(&b->report->latency) != RQ_OK || remember(b) != RQ_OK)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    client.lanes += o->idle;
     client.on_retry = note_retry;
     client.ctx = b;
     RQ_TRY(rq_client_open(&client, &b->client, why));
-    RQ_TRY(make_tables(b, why));
-    return open_slots(b) == RQ_OK ? RQ_OK : rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    RQ_TRY(rq__make_tables(b, why));
+    if (rq__open_places(b) != RQ_OK) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    return rq__open_idle(b, why);
 }
 
 static void close_bench(rq__bench *b)
 {
-    close_slots(b);
+    rq__close_places(b);
     rq_client_close(b->client);
     rq_rows_clear(&b->rows);
     rq_histogram_clear(&b->interval);
@@ -524,91 +487,6 @@ static void close_bench(rq__bench *b)
     free(b->counters_sent);
     free(b->posts);
     free(b->posts_sent);
-}
-
-/* --- tables ----------------------------------------------------------------------------------- */
-
-/* The tables' names: the second and third are the application's. */
-typedef struct table_names {
-    char name[3][256];
-    int count;
-} table_names;
-
-static table_names names_of(const rq__bench *b)
-{
-    static const char *const tails[] = {"", "_content", "_relations"};
-    table_names n = {.count = b->workload->kind == RQ__LOAD_TIMELINE ? 3 : 1};
-    for (int i = 0; i < n.count; i++)
-        snprintf(n.name[i], sizeof n.name[i], "%.200s%s", b->o->table, tails[i]);
-    return n;
-}
-
-/* Where region i of n begins: even parts of what the keys cover. */
-static void split_key(const rq__bench *b, unsigned i, unsigned n, char out[RQ_ROW_DIGITS + 1])
-{
-    rq_rows plain = {.hashed = false};
-    if (is_app(b)) {
-        snprintf(out, RQ_ROW_DIGITS + 1, "%08llu",
-                 (unsigned long long)(b->o->records * i / n % 100000000));
-        return;
-    }
-    uint64_t at = b->rows.hashed ? (uint64_t)((double)UINT64_MAX / n * i)
-                                 : (uint64_t)((double)b->o->records / n * i);
-    rq_rows_digits(&plain, at, out);
-}
-
-static rq_err make_table(rq__bench *b, const char *name, bool relations, rq_error *why)
-{
-    const rq_load_options *o = b->o;
-    rq_client_family families[16];
-    char(*keys)[RQ_ROW_DIGITS + 1] = calloc(o->regions, sizeof *keys);
-    rq_slice *splits = calloc(o->regions, sizeof *splits);
-    size_t family_count = is_app(b) ? 1 : o->families;
-    rq_error ignored = {0};
-    rq_err rc = RQ_OK;
-    if (keys == NULL || splits == NULL) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < family_count; i++)
-        families[i] = (rq_client_family){.name = is_app(b) ? "cf" : b->rows.family_names[i],
-                                         .versions = is_app(b) ? 1000 : 1,
-                                         .compression = o->compression,
-                                         .encoding = o->encoding,
-                                         .bloom = o->bloom,
-                                         .block_bytes = o->block_bytes};
-    if (relations) families[0].name = "fans";
-    for (unsigned i = 1; rc == RQ_OK && i < o->regions; i++) {
-        split_key(b, i, o->regions, keys[i]);
-        splits[i - 1] = rq_slice_cstr(keys[i]);
-    }
-    if (rc == RQ_OK) {
-        rc = rq_client_drop_table(b->client, name, &ignored);
-        if (rc == RQ_E_TABLE_NOT_FOUND) rc = RQ_OK;
-        if (rc != RQ_OK) rc = rq_fail(why, rc, "%s", ignored.message);
-    }
-    if (rc == RQ_OK)
-        rc = rq_client_create_table(b->client, name, families, family_count, splits, o->regions - 1,
-                                    why);
-    free(keys);
-    free(splits);
-    return rc;
-}
-
-static rq_err make_tables(rq__bench *b, rq_error *why)
-{
-    rq_client_table **tables[] = {&b->table, &b->content, &b->relations};
-    table_names n = names_of(b);
-    for (int i = 0; i < n.count; i++) {
-        if (!b->o->existing) RQ_TRY(make_table(b, n.name[i], i == 2, why));
-        RQ_TRY(rq_client_table_open(b->client, n.name[i], tables[i], why));
-    }
-    return RQ_OK;
-}
-
-static rq_err drop_tables(rq__bench *b, rq_error *why)
-{
-    table_names n = names_of(b);
-    for (int i = 0; i < n.count; i++)
-        RQ_TRY(rq_client_drop_table(b->client, n.name[i], why));
-    return RQ_OK;
 }
 
 /* --- a run ------------------------------------------------------------------------------------ */
@@ -626,13 +504,13 @@ static rq_err load(rq__bench *b, rq_error *why)
 {
     const rq_load_options *o = b->o;
     if (o->existing || b->workload->kind == RQ__LOAD_NOTHING) return RQ_OK;
-    uint64_t items = is_app(b) ? rq__app_items(b) : o->records;
+    uint64_t items = rq__is_app(b) ? rq__app_items(b) : o->records;
     uint64_t part = LOAD_BATCH;
     int64_t begun = rq_client_now_ns();
     if (b->workload->kind == RQ__LOAD_TIMELINE) part = 1 + LOAD_BATCH / (o->followers + 1);
     b->loading = true;
-    bool whole =
-        run_range(b, "loading", items, part, is_app(b) ? rq__begin_load_app : rq__begin_load_rows);
+    bool whole = run_range(b, "loading", items, part,
+                           rq__is_app(b) ? rq__begin_load_app : rq__begin_load_rows);
     b->loading = false;
     b->report->load_seconds = (double)(rq_client_now_ns() - begun) / SECOND_NS;
     b->report->loaded = items;
@@ -642,7 +520,7 @@ static rq_err load(rq__bench *b, rq_error *why)
     if (b->posts != NULL)
         for (uint64_t i = 0; i < o->records; i++)
             b->posts[i] = b->posts_sent[i] = o->posts;
-    table_names n = names_of(b);
+    rq__table_names n = rq__table_names_of(b);
     for (int i = 0; o->flush && i < n.count; i++)
         RQ_TRY(rq_client_flush_table(b->client, n.name[i], why));
     return RQ_OK;
@@ -657,7 +535,8 @@ static rq_err begin_sweep_part(rq__slot *s, uint64_t first, uint64_t count)
 static void sweep(rq__bench *b)
 {
     uint64_t keys = counts_things(b) ? b->o->records : b->issued;
-    if (!b->o->verify || is_app(b) || b->fatal || b->report->stopped || b->report->gave_up) return;
+    if (!b->o->verify || rq__is_app(b) || b->fatal || b->report->stopped || b->report->gave_up)
+        return;
     b->sweeping = true;
     if (!run_range(b, "verifying", keys, SWEEP_BATCH, begin_sweep_part) && !b->report->stopped)
         rq__note_wrong(b, 0, "the table could not be read to the end");
@@ -682,6 +561,7 @@ static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_
                        "families: 1 to 16; columns: at least as many, at most %d", RQ_COLUMNS_MAX);
     if (o->regions == 0 || o->regions > 100000 || o->depth == 0 || o->batch == 0)
         return rq_fail(why, RQ_E_INVALID, "regions, depth and batch begin at 1");
+    if (o->idle > IDLE_MAX) return rq_fail(why, RQ_E_INVALID, "idle: up to %d", IDLE_MAX);
     if (o->key_len.low < RQ_ROW_DIGITS || rq_sizes_max(&o->key_len) > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "keys: %d to %d bytes", RQ_ROW_DIGITS, RQ_ROW_LEN_MAX);
     if (o->verify && (o->value_len.kind == RQ_SIZES_EXPONENTIAL || o->value_len.low < 8))
@@ -726,7 +606,7 @@ rq_err rq_load_run(const rq_load_options *given, rq_load_report *ret, rq_error *
     if (o.live != NULL) fprintf(o.live, "\r\033[K");
     if (rc == RQ_OK && !o.keep && !o.existing && !ret->gave_up) {
         rq_error ignored = {0};
-        rc = drop_tables(&b, &ignored);
+        rc = rq__drop_tables(&b, &ignored);
         if (rc != RQ_OK) rc = rq_fail(why, rc, "the table stays behind: %s", ignored.message);
     }
     close_bench(&b);

@@ -53,6 +53,7 @@ typedef struct rq_load_options {
     int draw; /* rq_key_draw, -1: as the workload wants */
     double theta;
     unsigned depth;
+    unsigned idle; /* connections that are open and do nothing */
     unsigned batch;
     rq_sizes scan_rows;
     unsigned caching;

@@ -107,6 +107,34 @@ void rq__note_wrong(rq__bench *b, uint64_t key, const char *what);
 /* Something that only missing memory explains: the run ends. */
 void rq__slot_broken(rq__slot *s, rq_err err);
 
+/* Whether the rows are an application's, not ours. */
+static inline bool rq__is_app(const rq__bench *b)
+{
+    return b->workload->kind >= RQ__LOAD_TIMELINE;
+}
+
+/* places.c */
+RQ_NODISCARD
+rq_err rq__open_places(rq__bench *b);
+void rq__close_places(rq__bench *b);
+/* Blocking: opens the connections that will do nothing. */
+RQ_NODISCARD
+rq_err rq__open_idle(rq__bench *b, rq_error *why);
+
+/* tables.c */
+/* The tables' names: the second and third are the application's. */
+typedef struct rq__table_names {
+    char name[3][256];
+    int count;
+} rq__table_names;
+
+rq__table_names rq__table_names_of(const rq__bench *b);
+/* Makes (unless they exist already) and opens them. */
+RQ_NODISCARD
+rq_err rq__make_tables(rq__bench *b, rq_error *why);
+RQ_NODISCARD
+rq_err rq__drop_tables(rq__bench *b, rq_error *why);
+
 /* steps.c, apps.c: begin an operation; the error is one of preparing it. */
 #define X(id, name, start) rq_err start(rq__slot *s);
 #include "load/steps.def"

@@ -112,6 +112,13 @@ def existing_rows_are_read_again(where):
     measured(*where, *SMALL, *table, "get")
 
 
+def idle_connections_are_opened_and_only_kept(where):
+    r = measured(*where, *SMALL, "--idle", "40", "get")
+    few = measured(*where, *SMALL, "get")
+    assert r["connects"] == few["connects"] + 40, (r["connects"], few["connects"])
+    assert r["calls"] <= r["operations"], r
+
+
 def wrong_arguments_are_refused(where):
     for arguments in (["nonsense"], [], ["--depth", "0", "get"], ["--depth", "x", "get"],
                       ["--records", "-1", "get"], ["--columns", "2", "--families", "3", "get"],
@@ -227,6 +234,7 @@ def main():
         for run in (several_columns_and_families, scans_of_many_answers, a_rate_is_kept_and_ends_after_so_many,
                     ramp_and_warm_up_are_not_counted, one_seed_draws_the_same_rows,
                     reports_and_picture_are_well_formed, existing_rows_are_read_again,
+                    idle_connections_are_opened_and_only_kept,
                     wrong_arguments_are_refused, a_missing_table_is_named):
             attempt(run.__name__, run, where)
         if server:

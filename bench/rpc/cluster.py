@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers under test, and runs of `rorqual bench` against them.
+
+A fleet starts a server when a part first asks for it, and stops all at the end. Servers are pinned to
+one core, the generator to another; `own` starts one for a part alone, with settings and cores of its
+own. Tables are loaded once a server, by their shape.
+"""
+import contextlib
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+
+from settings import (BINARY, CLIENT_CORE, HEAP, PEER, RECORDS, SCAN_RECORDS, SECONDS, SERVER_CORE, WITH_HBASE,
+                      free_port, pinned, settle)
+
+# Shapes of tables: options, and whether each server uses the codec of the descendant's method.
+SHAPES = {
+    "small": (["--records", RECORDS, "--value-bytes", 100], False),
+    "regions": (["--records", RECORDS, "--value-bytes", 100, "--regions", 1000], False),
+    "row": (["--records", RECORDS, "--value-bytes", 1000], False),
+    "long": (["--records", SCAN_RECORDS, "--value-bytes", 1000, "--keys", "sorted"], False),
+    "sorted": (["--records", RECORDS, "--value-bytes", 1000, "--keys", "sorted"], False),
+    "wide": (["--records", RECORDS, "--columns", 20, "--value-bytes", 20, "--regions", 8, "--keys", "sorted"],
+             True),
+}
+PLACES = {"1x1": (1, 1), "1x16": (1, 16), "16x1": (16, 1), "16x16": (16, 16), "4x16": (4, 16)}
+LOOP = ("-D", "rorqual.loops=1")
+HANDOVER = ("-D", "rorqual.wal.sync=handover")
+
+
+def cells_shape(count):
+    """A table of so many cells of 100 bytes of value."""
+    name = f"cells{count}"
+    SHAPES[name] = (["--records", count, "--value-bytes", 100], False)
+    return name
+
+
+def place_options(places):
+    connections, depth = PLACES[places]
+    return ["--connections", connections, "--depth", depth]
+
+
+class Server:
+    codec = ()
+
+    def __init__(self, name, work):
+        self.name, self.dir = name, work / name.replace(" ", "-")
+        self.dir.mkdir()
+        self.pid, self.zk = 0, ""
+        self.tables = set()
+
+    def command(self, workload, *options):
+        return [BINARY, "bench", "--zk", self.zk, "--server-pid", str(self.pid), "--quiet", "--json", "-",
+                *map(str, options), workload]
+
+    def bench(self, workload, *options, core=CLIENT_CORE):
+        """One run of the generator; its JSON."""
+        command = self.command(workload, *options)
+        done = subprocess.run(command if core is None else pinned(core, *command), capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            sys.exit(f"{workload} on {self.name}: {done.stderr}{done.stdout[:2000]}")
+        return json.loads(done.stdout)
+
+    def table(self, shape):
+        """Options that name the table of that shape, which is loaded and flushed first."""
+        name = f"bench_{shape}"
+        options, codec = SHAPES[shape]
+        if name not in self.tables:
+            self.tables.add(name)
+            self.bench("get", "--table", name, "--keep", "--flush", "--operations", 1, "--depth", 8, *options,
+                       *(self.codec if codec else ()))
+            settle(self.pid)
+        return ["--table", name, "--existing", *options]
+
+    def table_files(self, shape, roots=("data",)):
+        """The store files of its table by name: their lengths."""
+        folders = [self.dir / "data" / root / "default" / f"bench_{shape}" for root in roots]
+        return {f.name: f.stat().st_size for folder in folders for f in folder.rglob("*")
+                if f.parent.name == "cf" and f.is_file()}
+
+    def run(self, workload, shape, places, *options, per="operations", seconds=None, warm=None, core=CLIENT_CORE):
+        """A measured run: rates and costs of what `per` counts."""
+        seconds = SECONDS if seconds is None else seconds
+        r = self.bench(workload, *self.table(shape), *place_options(places), "--seconds", seconds, "--warm",
+                       min(1.0, SECONDS / 4) if warm is None else warm, *options, core=core)
+        done = max(1, r[per])
+        latency = r["latency_us"]["all"]
+        return {"rate": done / r["seconds"], "cpu": r["server_cpu_s"] * 1e6 / done, "operations": r["rate"],
+                "calls": r["calls"] / done, "sent": r["sent"] / max(1, r["calls"]),
+                "received": r["received"] / max(1, r["calls"]), "bytes": r["bytes_read"] / r["seconds"],
+                "busy": r["own_cpu_s"] / r["seconds"],
+                **{p: latency[p] for p in ("p50", "p90", "p99", "p99.9", "p99.99", "max")}}
+
+
+def medians(runs):
+    return {what: statistics.median(r[what] for r in runs) for what in runs[0]}
+
+
+class HBase(Server):
+    codec = ("--encoding", "DIFF", "--compression", "SNAPPY")
+
+    def start(self):
+        self.env = dict(os.environ, HEAP=HEAP)
+        ports = [free_port() for _ in range(3)]
+        self.env.update(ZK_PORT=str(ports[0]), MASTER_PORT=str(ports[1]), RS_PORT=str(ports[2]))
+        subprocess.run(pinned(SERVER_CORE, PEER, "start", self.dir), env=self.env, check=True,
+                       stdout=subprocess.DEVNULL)
+        self.pid = int((self.dir / "pid").read_text())
+        self.zk = f"127.0.0.1:{ports[0]}"
+
+    def stop(self):
+        subprocess.run([str(PEER), "stop", str(self.dir)], env=self.env, check=False)
+
+
+class Rorqual(Server):
+    codec = ("--encoding", "DIFF", "--compression", "ZSTD")
+
+    def __init__(self, name, work, *settings, core=SERVER_CORE):
+        super().__init__(name, work)
+        self.settings, self.core = settings, core
+
+    def start(self):
+        command = [BINARY, "server", "--data", self.dir / "data", "--zk-port", "0", "--master-port", "0",
+                   "--rs-port", "0", "-D", f"rorqual.memory={HEAP}", *self.settings]
+        with open(self.dir / "log", "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                list(map(str, command)) if self.core is None else pinned(self.core, *command),
+                stdout=subprocess.PIPE, stderr=log, text=True)
+        ready = re.search(r"zookeeper (\S+),", self.process.stdout.readline())
+        if not ready:
+            sys.exit(f"rorqual did not get ready: {(self.dir / 'log').read_text()[-2000:]}")
+        self.pid, self.zk = self.process.pid, ready[1]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(timeout=120) != 0:
+            sys.exit(f"{self.name} did not stop in order")
+
+
+class Fleet:
+    def __init__(self, work):
+        self.work, self.started, self.number = work, {}, 0
+
+    def get(self, name, make):
+        if name not in self.started:
+            server = make(name, self.work)
+            server.start()
+            self.started[name] = server
+        return self.started[name]
+
+    def hbase(self):
+        """None when the run is without."""
+        return self.get("HBase", HBase) if WITH_HBASE else None
+
+    def ours(self):
+        return self.get("Rorqual", lambda name, work: Rorqual(name, work, *LOOP, *HANDOVER))
+
+    def synced(self):
+        return self.get("Rorqual fdatasync", lambda name, work: Rorqual(name, work, *LOOP))
+
+    @contextlib.contextmanager
+    def own(self, *settings, core=SERVER_CORE):
+        self.number += 1
+        server = Rorqual(f"Rorqual {self.number}", self.work, *settings, core=core)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+    def stop(self):
+        for server in reversed(self.started.values()):
+            server.stop()

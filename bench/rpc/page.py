@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows that were measured, kept over runs in docs/benchmarks/rpc.json, and the section of
+docs/benchmarks.md that shows them. A run replaces the rows it measured and leaves the others."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import pictures
+from settings import CLIENT_CORE, HEAP, OUT, ROUNDS, SECONDS, SERVER_CORE, say
+
+BEGIN = "<!-- bench/rpc begins -->"
+END = "<!-- bench/rpc ends -->"
+JAVA_MARKER = "<!-- measured: everything below is written by bench/run -->"
+STORE = OUT / "benchmarks/rpc.json"
+HEAD = ["what", "bar", "against", "Rorqual", "ratio", "floors", "holds", "when"]
+
+
+def machine():
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return (f"{os.cpu_count()} cores ({model[1] if model else 'unknown'}), "
+            f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') >> 30} GiB, Linux {os.uname().release}")
+
+
+def java_version():
+    out = subprocess.run(["java", "--version"], capture_output=True, text=True, check=False).stdout.split()
+    return out[1] if len(out) > 1 else "none"
+
+
+class Page:
+    def __init__(self, order):
+        """order: the parts' names, as the page shows them."""
+        self.order = order
+        self.store = json.loads(STORE.read_text()) if STORE.exists() else {"rows": []}
+        self.part, self.fresh, self.load = "", [], 0.0
+
+    def begin(self, part):
+        self.part, self.fresh, self.load = part, [], os.getloadavg()[0]
+
+    def row(self, name, bar="", against="", ours="", ratio="", floors="", holds=None, **more):
+        """One line of the table. holds: True, False, or None where there is no bar. more: numbers for
+        the pictures."""
+        said = {True: "yes", False: "**no**", None: ""}[None if holds is None else bool(holds)]
+        self.fresh.append({"part": self.part, "name": name, "bar": bar, "against": against, "ours": ours,
+                           "ratio": ratio, "floors": floors, "holds": said,
+                           "when": f"{time.strftime('%Y-%m-%d')}, {ROUNDS} × {SECONDS:g} s, load {self.load:.1f}",
+                           **more})
+        say(f"=> {name}: against {against or '-'}; ours {ours}; {ratio}; bar {bar or '-'}: {said or '-'}")
+
+    def end(self):
+        """The part is whole: its rows take the place of earlier ones, and the page is written."""
+        self.store["rows"] = [r for r in self.store["rows"] if r["part"] != self.part] + self.fresh
+        self.store["machine"] = machine()
+        self.store["peers"] = f"HBase 2.6.1, heap {HEAP}, JDK {java_version()}, its 30 handlers"
+        STORE.parent.mkdir(parents=True, exist_ok=True)
+        STORE.write_text(json.dumps(self.store, indent=1, ensure_ascii=False) + "\n")
+        self.write()
+
+    def rows(self):
+        place = {part: i for i, part in enumerate(self.order)}
+        return sorted(self.store["rows"], key=lambda r: place.get(r["part"], len(place)))
+
+    def write(self):
+        rows = self.rows()
+        lines = ["## By our own generator (`make bench-rpc`)", "",
+                 "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+        for r in rows:
+            lines.append("| " + " | ".join(r[k] for k in ("name", "bar", "against", "ours", "ratio", "floors",
+                                                          "holds", "when")) + " |")
+        lines.append("")
+        folder = OUT / "benchmarks"
+        ratios = [(r["name"], r["times"], r.get("bar_times")) for r in rows if "times" in r]
+        if ratios:
+            pictures.plot_ratios(ratios, folder / "ratios.svg")
+            lines += ["![ratios](benchmarks/ratios.svg)", ""]
+        curves = [(r["name"], r["curves"]) for r in rows if "curves" in r]
+        if curves:
+            pictures.plot_latencies(curves, folder / "latencies.svg")
+            lines += ["![latencies](benchmarks/latencies.svg)", ""]
+        lines += [f"{self.store['machine']}; server on core {SERVER_CORE}, generator on core {CLIENT_CORE} but where "
+                  f"a row says otherwise; {self.store['peers']}; Rorqual with one event loop and the same memory for "
+                  "its budget, two fifths of it cache on both. µs: server CPU an operation (a row for multi and scan), "
+                  "medians of rounds, the servers in turn. Ratio: operations per CPU second of the server unless said. "
+                  "Echo: the same bytes at the same connections × depth through a bare epoll server; a CPU bar holds "
+                  "by its ratio or by ≤ 1.5 × the echo. when: date, rounds × seconds, and the machine's load average "
+                  "as the part began: figures with a load above 1 are a look, no measurement."]
+        write_section("\n".join(lines))
+
+
+def write_section(body):
+    path = OUT / "benchmarks.md"
+    page = path.read_text() if path.exists() else "# Benchmarks\n"
+    section = f"{BEGIN}\n{body}\n{END}\n"
+    if BEGIN in page:
+        page = page.split(BEGIN)[0] + section + "\n" + page.split(END, 1)[1].lstrip("\n")
+    elif JAVA_MARKER in page:
+        before, after = page.split(JAVA_MARKER, 1)
+        page = before + section + "\n" + JAVA_MARKER + after
+    else:
+        page += "\n" + section
+    path.write_text(page)

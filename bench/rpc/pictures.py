@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pictures beside the table."""
+import math
+
+COLOURS = ("#d07a12", "#1f5fa8")
+POINTS = ("p50", "p90", "p99", "p99.9", "p99.99")
+
+
+def svg(width, height, body):
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">\n'
+            f'<rect width="100%" height="100%" fill="#ffffff"/>\n{body}</svg>\n')
+
+
+def text(x, y, what, anchor="start", size=12):
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{what}</text>\n'
+
+
+def line(x1, y1, x2, y2, colour):
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>\n'
+
+
+def plot_ratios(ratios, path):
+    """Bars on a logarithmic scale: how many times HBase's operations per CPU second."""
+    left, width, step = 230, 800, 24
+    height = 80 + step * len(ratios)
+    most = max(2.0, *(r for _, r, _ in ratios)) * 1.3
+    least = min(0.8, *(r for _, r, _ in ratios)) / 1.2
+
+    def x_of(v):
+        return left + (width - left - 70) * math.log(v / least) / math.log(most / least)
+
+    body = text(left, 26, "operations per server CPU second, times HBase 2.6.1 (mark: the bar)", size=14)
+    for tick in (1, 2, 5, 10, 20, 50, 100):
+        if least < tick < most:
+            body += line(x_of(tick), 40, x_of(tick), height - 24, "#dddddd")
+            body += text(x_of(tick), height - 8, f"{tick} ×", "middle")
+    for i, (name, ratio, bar) in enumerate(ratios):
+        y = 46 + i * step
+        body += text(left - 8, y + 13, name, "end")
+        body += (f'<rect x="{x_of(least):.1f}" y="{y}" width="{x_of(ratio) - x_of(least):.1f}" '
+                 f'height="{step - 8}" fill="#1f5fa8"/>\n')
+        body += text(x_of(ratio) + 5, y + 13, f"{ratio:.1f}")
+        if bar:
+            body += (f'<rect x="{x_of(bar) - 1.5:.1f}" y="{y - 3}" width="3" height="{step - 2}" '
+                     'fill="#b3261e"/>\n')
+    path.write_text(svg(width, height, body))
+
+
+def panel(name, curves, x0, y0, wide, high):
+    """One workload: latency over percentiles, a curve a server."""
+    values = [c[p] for c in curves.values() for p in POINTS]
+    low, top = math.floor(math.log10(max(1, min(values)))), math.ceil(math.log10(max(10, *values)))
+    top = max(top, low + 1)
+    body = text(x0, y0 - 8, name)
+    for d in range(low, top + 1):
+        y = y0 + high - (d - low) / (top - low) * high
+        body += line(x0, y, x0 + wide - 40, y, "#dddddd")
+        body += text(x0 - 4, y + 4, f"{10 ** d / 1000:g} ms" if d >= 3 else f"{10 ** d} µs", "end", 10)
+    for k, p in enumerate(POINTS):
+        body += text(x0 + k * (wide - 40) / (len(POINTS) - 1), y0 + high + 14, p[1:], "middle", 10)
+    for curve, colour in zip(curves.values(), COLOURS):
+        points = []
+        for k, p in enumerate(POINTS):
+            v = math.log10(max(1, curve[p]))
+            points.append(f"{x0 + k * (wide - 40) / (len(POINTS) - 1):.1f},"
+                          f"{y0 + high - (v - low) / (top - low) * high:.1f}")
+        body += f'<polyline fill="none" stroke="{colour}" stroke-width="1.8" points="{" ".join(points)}"/>\n'
+    return body
+
+
+def plot_latencies(rows, path):
+    wide, high = 270, 210
+    body = text(60, 20, "latency over percentiles, same offered rate: orange "
+                + ", blue ".join(list(rows[0][1])[:2]), size=14)
+    for i, (name, curves) in enumerate(rows):
+        body += panel(name, curves, 60 + i % 3 * (wide + 30), 50 + i // 3 * (high + 60), wide, high)
+    path.write_text(svg(60 + 3 * (wide + 30), 60 + (len(rows) + 2) // 3 * (high + 60), body))
