@@ -206,6 +206,7 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const ports *p
 static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     rq_loops_options loops = {.count = (unsigned)rq_config_int(o->config, RQ_SET_LOOPS),
+                              .restless = rq_config_int(o->config, RQ_SET_LOOPS_RESTLESS) != 0,
                               .epoch = s->epoch,
                               .log = &s->log};
     rq_err rc = rq_loops_new(&loops, &s->loops);

@@ -480,13 +480,21 @@ static void wait_for_room(rq_rpc_conn *conn)
 /* ---- the stream's events ----------------------------------------------------------------------
  */
 
+/* Everything of the connection that belongs to the loop it is on. */
+static void take_loop(rq_rpc_conn *conn, rq_rpc_server *server)
+{
+    rq_loop *loop = rq_stream_loop(conn->stream);
+    conn->worker = &server->workers[rq_loop_index(loop)];
+    conn->waiter.lane = conn->readers_waiter.lane = rq_loop_lane(loop);
+}
+
 static rq_err on_open(void *ctx, rq_stream *s)
 {
     rq_rpc_server *server = ctx;
     rq_rpc_conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) return RQ_E_NO_MEMORY;
-    conn->worker = &server->workers[rq_loop_index(rq_stream_loop(s))];
     conn->stream = s;
+    take_loop(conn, server);
     conn->refs = 1;
     conn->client.user = "";
     conn->client.service = "";
@@ -495,9 +503,7 @@ static rq_err on_open(void *ctx, rq_stream *s)
     conn->client.port = rq_stream_peer(s)->port;
     conn->resume.run = run_resume;
     conn->waiter.task.run = run_room;
-    conn->waiter.lane = rq_loop_lane(conn->worker->loop);
     conn->readers_waiter.task.run = run_readers;
-    conn->readers_waiter.lane = conn->waiter.lane;
     conn->input.never_big = true; /* a preamble is no frame, whatever its bytes look like */
     rq_stream_set_user(s, conn);
     return RQ_OK;
@@ -523,6 +529,23 @@ static void on_read(rq_stream *s, size_t len)
     rq_count(&conn->worker->counters.bytes_in, len);
     rq_input_received(&conn->input, &conn->worker->chunks, len);
     run(conn);
+}
+
+/* Calls, waiters and posted tasks are the loop's, and each holds a reference. */
+static bool on_leave(rq_stream *s)
+{
+    rq_rpc_conn *conn = rq_stream_user(s);
+    conn->blocked |= RQ_BLOCK_MOVE;
+    rq_stream_pause(s);
+    return conn->refs == 1 && conn->out_charged == 0 && rq_input_is_own(&conn->input);
+}
+
+static void on_settled(rq_stream *s)
+{
+    rq_rpc_conn *conn = rq_stream_user(s);
+    /* One that stays may be queued in a budget, whose other users read its lane. */
+    if (conn->worker->loop != rq_stream_loop(s)) take_loop(conn, conn->worker->server);
+    unblock(conn, RQ_BLOCK_MOVE);
 }
 
 static void on_deadline(rq_stream *s)
@@ -569,6 +592,8 @@ const rq_stream_events rq_conn_events = {
     .on_buffer = on_buffer,
     .on_read = on_read,
     .on_drain = on_drain,
+    .on_leave = on_leave,
+    .on_settled = on_settled,
     .on_deadline = on_deadline,
     .on_close = on_close,
 };

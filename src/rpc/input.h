@@ -74,6 +74,12 @@ rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk 
 RQ_NODISCARD
 rq_err rq_input_settle(rq_input *in, rq_chunk_pool *pool);
 
+/* Nothing of what it holds is shared with another connection of the loop. */
+static inline bool rq_input_is_own(const rq_input *in)
+{
+    return in->chunk == NULL || in->chunk->refs == 1;
+}
+
 /* Part of a frame is here. */
 static inline bool rq_input_partial(const rq_input *in)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listeners on libuv: a port is polled on loop 0, what it accepts goes to the loop with the fewest
- * connections. Contracts in stream.h, invariants in loop_priv.h. */
+/* Listeners on libuv: a port is polled on loop 0, what it accepts goes where there is time for it.
+ * Contracts in stream.h, invariants in loop_priv.h. */
 #include "rpc/loop_priv.h"
 
 #include "rpc/socket.h"
@@ -14,21 +14,12 @@
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-static void stream_link(rq_stream *s)
-{
-    rq_loop *loop = s->loop;
-    s->next = loop->streams;
-    if (s->next != NULL) s->next->prev = s;
-    loop->streams = s;
-}
-
-/* A new connection, on the loop that is to own it. The counters were raised by whoever accepted. */
+/* A new connection, on the loop that is to own it. The counter was raised by whoever accepted. */
 static void stream_open(rq_loop *loop, rq_listener *l, int fd)
 {
     rq_stream *s = calloc(1, sizeof *s);
     if (s == NULL) {
         close(fd);
-        atomic_fetch_sub(&loop->connections, 1);
         rq__listener_release(l);
         return;
     }
@@ -36,13 +27,7 @@ static void stream_open(rq_loop *loop, rq_listener *l, int fd)
     s->listener = l;
     s->events = l->events;
     rq_socket_accepted(fd, &s->peer);
-    uv_tcp_init(&loop->uv, &s->tcp);
-    stream_link(s);
-    if (uv_tcp_open(&s->tcp, fd) != 0) {
-        close(fd);
-        rq_stream_close(s, RQ_E_IO);
-        return;
-    }
+    if (!rq__stream_attach(s, fd)) return;
     rq_err rc = atomic_load(&loop->stopping) ? RQ_E_CANCELLED : s->events->on_open(l->ctx, s);
     if (rc != RQ_OK) {
         rq_stream_close(s, rc);
@@ -66,31 +51,14 @@ static void run_handover(rq_task *task)
     free(h);
 }
 
-static rq_loop *idlest_loop(rq_loops *loops)
-{
-    rq_loop *best = NULL;
-    unsigned least = UINT32_MAX;
-    for (unsigned i = 0; i < loops->count; i++) {
-        rq_loop *loop = &loops->loop[(loops->next + i) % loops->count];
-        unsigned n = atomic_load(&loop->connections);
-        if (n < least) {
-            least = n;
-            best = loop;
-        }
-    }
-    loops->next = (loops->next + 1) % loops->count;
-    return best;
-}
-
 static void accepted(rq_listener *l, int fd)
 {
     if (l->connections_max > 0 && atomic_load(&l->connections) >= l->connections_max) {
         close(fd);
         return;
     }
-    rq_loop *loop = idlest_loop(l->loops);
+    rq_loop *loop = rq__loop_for_stream(l->loops);
     atomic_fetch_add(&l->connections, 1);
-    atomic_fetch_add(&loop->connections, 1);
     if (rq_loop_is_current(loop)) {
         stream_open(loop, l, fd);
         return;
@@ -98,7 +66,6 @@ static void accepted(rq_listener *l, int fd)
     struct handover *h = malloc(sizeof *h);
     if (h == NULL) {
         close(fd);
-        atomic_fetch_sub(&loop->connections, 1);
         rq__listener_release(l);
         return;
     }
@@ -273,6 +240,7 @@ bool rq__loops_live(rq_loops *loops)
 
 static void end_streams(rq_listener *l, bool at_once)
 {
+    atomic_store(at_once ? &l->close_all : &l->finish_all, true);
     for (unsigned i = 0; i < l->loops->count; i++) {
         struct end_streams *e = malloc(sizeof *e);
         RQ_ASSERT(e != NULL); /* 40 bytes at shutdown: nothing sensible is left to do without */

@@ -4,6 +4,7 @@
 #include "rpc/loop_priv.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +24,14 @@ void rq__loop_enter(rq_loop *loop)
     if (loop->in_section) return;
     loop->in_section = true;
     loop->now_ns = clock_ns();
+    atomic_store_explicit(&loop->load.entered, loop->now_ns, memory_order_relaxed);
     if (loop->loops->epoch != NULL) rq_epoch_enter(loop->loops->epoch, &loop->member);
 }
 
 static void leave(rq_loop *loop)
 {
     loop->in_section = false;
+    atomic_store_explicit(&loop->load.entered, 0, memory_order_relaxed);
     if (loop->loops->epoch == NULL) return;
     rq_epoch_exit(loop->loops->epoch, &loop->member);
     rq_epoch_collect(loop->loops->epoch);
@@ -151,6 +154,7 @@ static void iteration_end(rq_loop *loop)
         h->run(h, loop);
     if (loop->tasks != NULL) run_tasks(loop);
     rq__loop_flush(loop);
+    rq__loop_balance(loop);
     if (atomic_load_explicit(&loop->stopping, memory_order_relaxed)) stop_step(loop);
     leave(loop);
     if (!loop->handles_open) return;
@@ -261,15 +265,26 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     return RQ_OK;
 }
 
+/* The processors that this process may run on: fewer than there are in a container, or by taskset.
+ */
+static unsigned processors(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    long all = n > 0 ? n : sysconf(_SC_NPROCESSORS_ONLN); /* more than the set can hold */
+    return all > 0 ? (unsigned)all : 1;
+}
+
 rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned count = options->count > 0 ? options->count : cpus > 0 ? (unsigned)cpus : 1;
+    unsigned count = options->count > 0 ? options->count : processors();
     rq_loops *loops = calloc(1, sizeof *loops + count * sizeof loops->loop[0]);
     if (loops == NULL) return RQ_E_NO_MEMORY;
     loops->epoch = options->epoch;
     loops->log = options->log;
+    loops->restless = options->restless;
     pthread_mutex_init(&loops->lock, NULL);
+    pthread_cond_init(&loops->changed, NULL);
     for (; loops->count < count; loops->count++) {
         rq_err rc = loop_init(loops, loops->count);
         if (rc != RQ_OK) {
@@ -355,6 +370,9 @@ void rq_loops_stop(rq_loops *loops)
         rq_listener_stop(l, false);
     pthread_mutex_lock(&loops->lock);
     loops->stopped = true;
+    loops->settled = true; /* and no stream sets out for one */
+    while (loops->moving > 0)
+        pthread_cond_wait(&loops->changed, &loops->lock);
     pthread_mutex_unlock(&loops->lock);
     for (unsigned i = 0; i < loops->count; i++) {
         rq_loop *loop = &loops->loop[i];
@@ -428,6 +446,7 @@ void rq_loops_free(rq_loops *loops)
     rq_loops_stop(loops);
     for (unsigned i = 0; i < loops->count; i++)
         loop_clear(&loops->loop[i]);
+    pthread_cond_destroy(&loops->changed);
     pthread_mutex_destroy(&loops->lock);
     free(loops);
 }

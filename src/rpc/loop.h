@@ -10,7 +10,7 @@
  *   5. the epoch's read section ends and what everybody has passed is released.
  * A task that posts itself again runs in the next iteration, after sockets were looked at.
  *
- * libuv stands in loop.c, stream.c and listener.c alone.
+ * libuv stands in the files that include loop_priv.h alone.
  */
 #ifndef RQ_RPC_LOOP_H
 #define RQ_RPC_LOOP_H
@@ -23,7 +23,8 @@ typedef struct rq_loops rq_loops;
 typedef struct rq_loop rq_loop;
 
 typedef struct rq_loops_options {
-    unsigned count;    /* 0: one per processor */
+    unsigned count;    /* 0: one per processor that this process may use */
+    bool restless;     /* tests: every stream goes to another loop after each of its turns */
     rq_epoch *epoch;   /* joined by every loop; may be NULL */
     const rq_log *log; /* may be NULL */
 } rq_loops_options;

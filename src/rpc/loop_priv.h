@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What loop.c (loops, tasks, timers), stream.c (connections' bytes) and listener.c (accepting)
- * share: the three that know libuv. Contracts in loop.h and stream.h.
+ * What loop.c (loops, tasks, timers), stream.c (connections' bytes), listener.c (accepting), move.c
+ * (streams that change loops) and balance.c (which, and when) share: the only ones that know libuv.
+ * Contracts in loop.h and stream.h.
  *
  * Invariants
  *  (1) Every libuv callback begins with rq__loop_enter: it opens the epoch's read section and takes
@@ -10,7 +11,9 @@
  *  (2) While a uv_write is under way (`writing`), what it writes stays in the output queue
  *      untouched and nothing else is written; before that, uv_try_write gives the kernel what it
  *      wants in one call.
- *  (3) A stream's memory is freed in its uv_close callback, right after on_close.
+ *  (3) A stream's memory is freed in its uv_close callback, right after on_close. One that moves
+ * has its handle closed too, over a copy of the descriptor, and is in no loop's list from that
+ *      callback until the other loop has opened it; rq_loops_stop waits for such streams first.
  *  (4) Whoever posts from another thread pushes on a stack and wakes the loop only when nobody has
  *      done so since the loop last looked (`signalled`).
  */
@@ -25,6 +28,17 @@
 #include <uv.h>
 
 #define RQ__SCRATCH_BYTES ((size_t)64 * 1024) /* where on_data users' bytes are read first */
+
+/* What a loop had to do of late; balance.c. */
+typedef struct rq_load {
+    uint64_t window_ns;        /* when the present window began */
+    uint64_t cpu_ns;           /* the thread's time on a processor then */
+    unsigned turns;            /* iterations since */
+    _Atomic uint64_t at;       /* the loop's time when the last whole window ended; with its … */
+    _Atomic unsigned permille; /* … share of it on a processor */
+    _Atomic bool long_turns;   /* … iterations that others had to wait for */
+    _Atomic uint64_t entered;  /* when the iteration that runs now began; 0: it sleeps */
+} rq_load;
 
 struct rq_loop {
     rq_lane lane; /* first: rq_loop_of_lane */
@@ -55,9 +69,11 @@ struct rq_loop {
     rq_loop_timer timers; /* ring, soonest first */
     rq_loop_timer sweep;
 
-    rq_stream *streams; /* all, for sweep and stop */
-    rq_stream *dirty;   /* with new output */
-    _Atomic unsigned connections;
+    rq_stream *streams;   /* all, for sweep and stop */
+    rq_stream *dirty;     /* with new output */
+    rq_stream *leaving;   /* asked to go to another loop, not quiet yet */
+    rq_loop_timer settle; /* these stay then */
+    rq_load load;
     rq_out_pool pool;
     uint8_t *scratch;
 };
@@ -69,8 +85,11 @@ struct rq_loops {
     rq_epoch *epoch;
     const rq_log *log;
     pthread_mutex_t lock;
+    pthread_cond_t changed;
     rq_listener *listeners RQ_GUARDED_BY(lock);
-    unsigned next; /* loop 0's: where the search for the idlest begins */
+    unsigned moving RQ_GUARDED_BY(lock); /* streams on their way from loop to loop */
+    bool settled RQ_GUARDED_BY(lock);    /* none may set out any more */
+    bool restless;
     rq_loop loop[];
 };
 
@@ -92,6 +111,8 @@ struct rq_listener {
     bool polling RQ_GUARDED_BY(lock); /* uv holds `poll` */
     bool stopped RQ_GUARDED_BY(lock);
     unsigned tasks RQ_GUARDED_BY(lock); /* posted about this listener and not yet run */
+    _Atomic bool finish_all;            /* its streams finish … */
+    _Atomic bool close_all; /* … or close: also one that arrives on its loop only now */
 };
 
 struct rq_stream {
@@ -110,7 +131,12 @@ struct rq_stream {
     uv_write_t write;
     rq_peer peer;
     rq_err why;
-    bool opened; /* on_open succeeded: on_close is due */
+    rq_loop *to;             /* where it shall go; it is in loop->leaving, or on its way */
+    rq_stream *next_leaving; /* loop->leaving */
+    int fd;                  /* the copy of its descriptor, on its way */
+    rq_task arrive;
+    unsigned work; /* reads and pages since the loop last looked */
+    bool opened;   /* on_open succeeded: on_close is due */
     bool reading;
     bool allocating;   /* libuv asks for a buffer: it must not be told to stop or close now */
     bool close_wanted; /* asked for while allocating */
@@ -132,6 +158,24 @@ void rq__loop_flush(rq_loop *loop);
 /* The loop's timer that looks for streams past their deadlines. */
 void rq__loop_sweep(rq_loop_timer *t);
 void rq__stream_read_start(rq_stream *s);
+
+/* Opens the stream on its loop, over `fd`: a new one, or one that arrives. False: it is closing. */
+bool rq__stream_attach(rq_stream *s, int fd);
+void rq__stream_close_handle(rq_stream *s, uv_close_cb closed);
+/* Takes it out of its loop's list. */
+void rq__stream_unlink(rq_stream *s);
+
+/* Asks the stream to go to `to` as soon as nothing of it is under way. Its loop's thread. */
+void rq__stream_send(rq_stream *s, rq_loop *to);
+/* Sends off those that have become quiet. */
+void rq__loop_send_leaving(rq_loop *loop);
+/* It shall stay after all, or is closing. */
+void rq__stream_stay(rq_stream *s);
+
+/* The end of an iteration: now and then, sees whether streams should go elsewhere. */
+void rq__loop_balance(rq_loop *loop);
+/* Where a new stream begins. */
+rq_loop *rq__loop_for_stream(rq_loops *loops);
 
 /* One stream of the listener is gone. */
 void rq__listener_release(rq_listener *l);

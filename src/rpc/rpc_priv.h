@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What server.c, conn.c and call.c share. All of it but the server's constant fields belongs to one
- * loop's thread.
+ * loop's thread at a time: a connection without calls may change loops.
  *
  *   rq_rpc_server ── one worker per loop ── the calls and chunks of that loop
  *        │                    │
@@ -82,7 +82,13 @@ typedef enum rq_conn_state {
 } rq_conn_state;
 
 /* Why a connection is not read. */
-enum { RQ_BLOCK_OUTPUT = 1, RQ_BLOCK_CALLS = 2, RQ_BLOCK_BUDGET = 4, RQ_BLOCK_READERS = 8 };
+enum {
+    RQ_BLOCK_OUTPUT = 1,
+    RQ_BLOCK_CALLS = 2,
+    RQ_BLOCK_BUDGET = 4,
+    RQ_BLOCK_READERS = 8,
+    RQ_BLOCK_MOVE = 16, /* it is about to change loops */
+};
 
 /* Calls in flight after which a connection is not read. (HBase's queue holds 300 in all.) */
 #define RQ_CONN_CALLS_MAX 1024

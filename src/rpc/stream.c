@@ -4,8 +4,10 @@
 #include "rpc/loop_priv.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define IOV_MAX_OUT 16
+#define PAGE 4096 /* of a stream's work, these many bytes are as much as a read */
 _Static_assert(sizeof(uv_buf_t) == sizeof(struct iovec) &&
                    offsetof(uv_buf_t, len) == offsetof(struct iovec, iov_len),
                "libuv promises that its buffers are iovecs on Unix");
@@ -133,7 +135,10 @@ static void flush(rq_stream *s)
             rq_stream_close(s, RQ_E_IO);
             return;
         }
-        if (rc > 0) rq_out_queue_consume(&s->out, &s->loop->pool, (size_t)rc);
+        if (rc > 0) {
+            s->work += (unsigned)rc / PAGE;
+            rq_out_queue_consume(&s->out, &s->loop->pool, (size_t)rc);
+        }
         if (rc < 0 || (size_t)rc < asked) {
             flush_later(s);
             break;
@@ -235,6 +240,7 @@ static void on_read(uv_stream_t *h, ssize_t nread, const uv_buf_t *buf)
         return;
     }
     if (s->finishing) return; /* discarded */
+    s->work += 1 + (unsigned)nread / PAGE;
     if (s->events->on_buffer != NULL)
         s->events->on_read(s, (size_t)nread);
     else if (nread > 0)
@@ -274,21 +280,38 @@ static void stream_free(rq_stream *s)
     rq_out_queue_drop(&s->out, &s->loop->pool);
     rq_buf_clear(&s->in);
     rq_buf_clear(&s->sink);
-    atomic_fetch_sub(&s->loop->connections, 1);
     rq__listener_release(s->listener);
     free(s);
+}
+
+bool rq__stream_attach(rq_stream *s, int fd)
+{
+    rq_loop *loop = s->loop;
+    uv_tcp_init(&loop->uv, &s->tcp);
+    s->next = loop->streams;
+    if (s->next != NULL) s->next->prev = s;
+    loop->streams = s;
+    if (uv_tcp_open(&s->tcp, fd) == 0) return true;
+    close(fd);
+    rq_stream_close(s, RQ_E_IO);
+    return false;
+}
+
+void rq__stream_unlink(rq_stream *s)
+{
+    if (s->next != NULL) s->next->prev = s->prev;
+    if (s->prev != NULL)
+        s->prev->next = s->next;
+    else if (s->loop->streams == s)
+        s->loop->streams = s->next;
+    s->next = s->prev = NULL;
 }
 
 static void on_closed(uv_handle_t *h)
 {
     rq_stream *s = (rq_stream *)h;
-    rq_loop *loop = s->loop;
-    rq__loop_enter(loop);
-    if (s->next != NULL) s->next->prev = s->prev;
-    if (s->prev != NULL)
-        s->prev->next = s->next;
-    else if (loop->streams == s)
-        loop->streams = s->next;
+    rq__loop_enter(s->loop);
+    rq__stream_unlink(s);
     if (s->opened) s->events->on_close(s, s->why);
     stream_free(s);
 }
@@ -301,18 +324,18 @@ void __sanitizer_syscall_pre_impl_close(long fd);
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 
-static void close_handle(rq_stream *s)
+void rq__stream_close_handle(rq_stream *s, uv_close_cb closed)
 {
     uv_os_fd_t fd;
     if (uv_fileno((uv_handle_t *)&s->tcp, &fd) == 0) __sanitizer_syscall_pre_impl_close(fd);
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    uv_close((uv_handle_t *)&s->tcp, on_closed);
+    uv_close((uv_handle_t *)&s->tcp, closed);
     AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 }
 #else
-static void close_handle(rq_stream *s)
+void rq__stream_close_handle(rq_stream *s, uv_close_cb closed)
 {
-    uv_close((uv_handle_t *)&s->tcp, on_closed);
+    uv_close((uv_handle_t *)&s->tcp, closed);
 }
 #endif
 
@@ -331,13 +354,15 @@ void rq_stream_close(rq_stream *s, rq_err why)
         *p = s->next_dirty;
         s->is_dirty = false;
     }
-    close_handle(s);
+    if (s->to != NULL) rq__stream_stay(s);
+    rq__stream_close_handle(s, on_closed);
 }
 
 void rq_stream_finish(rq_stream *s)
 {
     if (s->closing || s->finishing) return;
     s->finishing = true;
+    if (s->to != NULL) rq__stream_stay(s);
     rq__stream_read_start(s); /* to discard, and to see the peer's end-of-file */
     mark_dirty(s);
 }

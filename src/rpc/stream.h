@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TCP listeners and connections on the loops, for any protocol: the RPC server and the ZooKeeper
- * registry are both users. A connection lives on one loop; all its calls come from, and all
- * rq_stream_ functions are for, that loop's thread.
+ * registry are both users. A connection lives on one loop at a time; all its calls come from, and
+ * all rq_stream_ functions are for, that loop's thread. Where its user allows it (on_leave) it
+ * changes loops as their load demands: little work gathers on few loops, much is spread.
  *
  * Output is gathered and written once per iteration of the loop. What the kernel does not take
  * stays queued; a user that sees rq_stream_out_pending grow pauses reading.
@@ -32,6 +33,13 @@ typedef struct rq_stream_events {
     void (*on_read)(rq_stream *s, size_t len);
     /* Some queued output was written; optional. */
     void (*on_drain)(rq_stream *s);
+    /* It should go to another loop; optional, without it a stream stays where it began. True: the
+     * user holds nothing of this loop's for it, and it goes at once. False: the user reads no more
+     * (rq_stream_pause) and is asked again at the end of later iterations. Either way on_settled
+     * follows, or on_close, that too on the loop where the stream is then. */
+    bool (*on_leave)(rq_stream *s);
+    /* It has arrived (rq_stream_loop), or stays after all: the user reads on. */
+    void (*on_settled)(rq_stream *s);
     /* The time given to rq_stream_set_deadline has passed; optional. */
     void (*on_deadline)(rq_stream *s);
     /* Called once, never from within another rq_stream_ call; `why` is RQ_OK when the peer or we
@@ -47,9 +55,8 @@ typedef struct rq_listener_options {
     unsigned connections_max; /* further ones are closed at once; 0: no limit */
 } rq_listener_options;
 
-/* Binds and listens, and accepts from then on (once the loops run); new connections go to the loop
- * that has the fewest. RQ_E_EXISTS: the port is in use; RQ_E_PERMISSION, RQ_E_INVALID (address).
- * Not from a loop's thread. */
+/* Binds and listens, and accepts from then on (once the loops run). RQ_E_EXISTS: the port is in
+ * use; RQ_E_PERMISSION, RQ_E_INVALID (address). Not from a loop's thread. */
 RQ_NODISCARD
 rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,
                         rq_error *why);
@@ -66,6 +73,7 @@ void rq_listener_close(rq_listener *l);
 
 void rq_stream_set_user(rq_stream *s, void *user);
 void *rq_stream_user(const rq_stream *s);
+/* The one it is on now. */
 rq_loop *rq_stream_loop(const rq_stream *s);
 
 typedef struct rq_peer {

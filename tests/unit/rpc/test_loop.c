@@ -233,7 +233,6 @@ static void sleeping_loops_hold_no_epoch(void **state)
 
 struct echo {
     _Atomic unsigned opened, closed;
-    _Atomic unsigned per_loop[4];
 };
 
 static rq_err echo_open(void *ctx, rq_stream *s)
@@ -241,7 +240,6 @@ static rq_err echo_open(void *ctx, rq_stream *s)
     struct echo *e = ctx;
     rq_stream_set_user(s, e);
     atomic_fetch_add(&e->opened, 1);
-    atomic_fetch_add(&e->per_loop[rq_loop_index(rq_stream_loop(s))], 1);
     assert_string_equal(rq_stream_peer(s)->host, "127.0.0.1");
     return RQ_OK;
 }
@@ -303,27 +301,6 @@ static void lines_come_back_whatever_their_cuts(void **state)
     rq_listener_close(l);
     assert_int_equal(e.opened, 1);
     assert_int_equal(e.closed, 1);
-    stop_loops(loops);
-}
-
-static void connections_spread_over_the_loops(void **state)
-{
-    (void)state;
-    rq_loops *loops = start_loops(4, NULL);
-    struct echo e = {0};
-    rq_listener *l = listen_echo(loops, &e, 0);
-    int fds[16];
-    for (int i = 0; i < 16; i++) {
-        fds[i] = peer_connect(rq_listener_port(l));
-        peer_send(fds[i], "x\n", 2);
-        peer_expect(fds[i], "x\n", 2);
-    }
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(e.per_loop[i], 4);
-    for (int i = 0; i < 16; i++)
-        close(fds[i]);
-    rq_listener_close(l);
-    assert_int_equal(e.closed, 16);
     stop_loops(loops);
 }
 
@@ -432,7 +409,6 @@ int main(void)
         cmocka_unit_test(timers_fire_in_order_and_can_be_moved),
         cmocka_unit_test(sleeping_loops_hold_no_epoch),
         cmocka_unit_test(lines_come_back_whatever_their_cuts),
-        cmocka_unit_test(connections_spread_over_the_loops),
         cmocka_unit_test(connections_over_the_limit_are_closed),
         cmocka_unit_test(output_larger_than_the_kernel_takes_arrives),
         cmocka_unit_test(a_port_in_use_is_said),

@@ -144,7 +144,7 @@ void toy_start(toy *t, const toy_options *o)
     memset(t, 0, sizeof *t);
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->late_changed, NULL);
-    rq_loops_options lo = {.count = o->loops > 0 ? o->loops : 2};
+    rq_loops_options lo = {.count = o->loops > 0 ? o->loops : 2, .restless = o->restless};
     assert_int_equal(rq_loops_new(&lo, &t->loops), RQ_OK);
     assert_int_equal(rq_loops_start(t->loops), RQ_OK);
     size_t budget = o->budget_bytes > 0 ? o->budget_bytes : (size_t)1 << 30;

@@ -32,6 +32,7 @@ typedef struct toy {
 
 typedef struct toy_options {
     unsigned loops;
+    bool restless; /* connections change loops after each turn */
     size_t budget_bytes;
     size_t request_bytes_max;
     size_t out_bytes_max;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which streams change loops, and when. Each loop measures, window by window, what share of the
+ * time it spends on a processor, and tells the others.
+ *
+ *  - Little work gathers on the first loops: a loop that wakes for each request of a few clients
+ *    costs more (wake-ups, cold caches, a write of the log for each) than one that always has
+ *    something to do.
+ *  - Much is spread: a loop that is busy, or one whose turns are long so that others wait for them,
+ *    gives of its streams to a loop that has time.
+ *
+ * A stream's part of the load is taken to be its part of the loop's reads and bytes. Nothing moves
+ * twice for the same reason: together two loops give up at BUSY what they gather only below GATHER.
+ */
+#include "rpc/loop_priv.h"
+
+#include <time.h>
+
+#define WINDOW_NS 100000000ull
+/* Shares of a window, in thousandths. */
+#define BUSY 600      /* from here on a loop gives away … */
+#define GAP 200       /* … to one that has that much less to do */
+#define LONG_BUSY 100 /* the same for a loop with long turns */
+#define GATHER 350    /* up to this together, one loop does the work of two */
+#define LONG_TURN_NS 100000u
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* What is known of a loop's load; any thread. `now` may be another loop's. */
+static unsigned load_of(rq_loop *loop, uint64_t now)
+{
+    const rq_load *l = &loop->load;
+    uint64_t entered = atomic_load_explicit(&l->entered, memory_order_relaxed);
+    if (entered != 0 && now > entered + WINDOW_NS) return 1000; /* in one turn all the while */
+    uint64_t at = atomic_load_explicit(&l->at, memory_order_relaxed);
+    if (now > at + 3 * WINDOW_NS) return 0; /* it sleeps, or has just woken up */
+    return atomic_load_explicit(&l->permille, memory_order_relaxed);
+}
+
+rq_loop *rq__loop_for_stream(rq_loops *loops)
+{
+    uint64_t now = loops->loop[0].now_ns;
+    rq_loop *best = NULL;
+    unsigned least = UINT32_MAX;
+    for (unsigned i = 0; i < loops->count; i++) {
+        unsigned load = load_of(&loops->loop[i], now);
+        if (load < least) {
+            best = &loops->loop[i];
+            least = load;
+        }
+        if (load < GATHER) break;
+    }
+    return best;
+}
+
+/* The one that has least to do, but `loop`. */
+static rq_loop *idlest(rq_loop *loop, unsigned *ret_load)
+{
+    rq_loop *best = NULL;
+    *ret_load = UINT32_MAX;
+    for (unsigned i = 0; i < loop->loops->count; i++) {
+        rq_loop *other = &loop->loops->loop[i];
+        unsigned load = other == loop ? UINT32_MAX : load_of(other, loop->now_ns);
+        if (load >= *ret_load) continue;
+        best = other;
+        *ret_load = load;
+    }
+    return best;
+}
+
+/* Sends streams with up to `share` thousandths of the loop's work. Half of a stream counts as one:
+ * of three equal ones, half the work is two. */
+static void send_share(rq_loop *loop, rq_loop *to, unsigned share)
+{
+    uint64_t all = 0;
+    for (const rq_stream *s = loop->streams; s != NULL; s = s->next)
+        all += s->work;
+    uint64_t left = all * share / 1000;
+    for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
+        if (s->work == 0 || s->work == all || s->work / 2 > left) continue;
+        left -= s->work < left ? s->work : left;
+        rq__stream_send(s, to);
+    }
+}
+
+/* The first loop that can do this one's work beside its own; NULL: none. */
+static rq_loop *gatherer(rq_loop *loop, unsigned load)
+{
+    for (unsigned i = 0; i < loop->index; i++) {
+        rq_loop *other = &loop->loops->loop[i];
+        if (atomic_load_explicit(&other->load.long_turns, memory_order_relaxed)) continue;
+        if (load + load_of(other, loop->now_ns) <= GATHER) return other;
+    }
+    return NULL;
+}
+
+static void send_some(rq_loop *loop, unsigned load, bool long_turns)
+{
+    if (load > BUSY || (long_turns && load > LONG_BUSY)) {
+        unsigned other_load;
+        rq_loop *other = idlest(loop, &other_load);
+        unsigned gap = long_turns ? LONG_BUSY : GAP;
+        if (other_load + gap < load) send_share(loop, other, (load - other_load) * 500 / load);
+    } else if (!long_turns) {
+        rq_loop *other = gatherer(loop, load);
+        for (rq_stream *s = loop->streams; s != NULL && other != NULL; s = s->next)
+            if (s->work > 0) rq__stream_send(s, other);
+    }
+}
+
+static void window_end(rq_loop *loop)
+{
+    rq_load *l = &loop->load;
+    uint64_t cpu = thread_cpu_ns();
+    uint64_t spent = cpu - l->cpu_ns;
+    uint64_t permille = spent * 1000 / (loop->now_ns - l->window_ns);
+    unsigned load = permille > 1000 ? 1000 : (unsigned)permille;
+    bool long_turns = spent / l->turns > LONG_TURN_NS;
+    bool first = l->window_ns == 0;
+    l->cpu_ns = cpu;
+    l->window_ns = loop->now_ns;
+    l->turns = 0;
+    if (!first) {
+        atomic_store_explicit(&l->permille, load, memory_order_relaxed);
+        atomic_store_explicit(&l->long_turns, long_turns, memory_order_relaxed);
+        atomic_store_explicit(&l->at, loop->now_ns, memory_order_relaxed);
+        send_some(loop, load, long_turns);
+    }
+    for (rq_stream *s = loop->streams; s != NULL; s = s->next)
+        s->work = 0;
+}
+
+static void send_all_on(rq_loop *loop)
+{
+    rq_loop *next = &loop->loops->loop[(loop->index + 1) % loop->loops->count];
+    for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
+        if (s->work > 0) rq__stream_send(s, next);
+        s->work = 0;
+    }
+}
+
+void rq__loop_balance(rq_loop *loop)
+{
+    if (loop->loops->count == 1) return;
+    loop->load.turns++;
+    if (loop->loops->restless)
+        send_all_on(loop);
+    else if (loop->now_ns - loop->load.window_ns >= WINDOW_NS)
+        window_end(loop);
+    if (loop->leaving != NULL) rq__loop_send_leaving(loop);
+}

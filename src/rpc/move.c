@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams that change loops: how. (Which and when: balance.c.)
+ *
+ *   asked (rq__stream_send) ─► in loop->leaving, its user reads no more
+ *        │ its output is written and on_leave says yes            │ not within SETTLE_NS
+ *        ▼                                                        ▼
+ *   in no list: libuv's handle closes over a copy            stays: on_settled
+ *   of the descriptor ─► task on the other loop: on_settled
+ *
+ * What the peer sends meanwhile waits in the socket. Invariants in loop_priv.h.
+ */
+#include "rpc/loop_priv.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/* So long may a stream be kept from reading for this: one of its calls may take minutes. */
+#define SETTLE_NS 10000000ull
+
+static bool may_set_out(rq_loops *loops)
+{
+    pthread_mutex_lock(&loops->lock);
+    bool may = !loops->settled;
+    if (may) loops->moving++;
+    pthread_mutex_unlock(&loops->lock);
+    return may;
+}
+
+static void has_arrived(rq_loops *loops)
+{
+    pthread_mutex_lock(&loops->lock);
+    loops->moving--;
+    pthread_cond_broadcast(&loops->changed);
+    pthread_mutex_unlock(&loops->lock);
+}
+
+static void run_arrive(rq_task *task)
+{
+    rq_stream *s = RQ_CONTAINER_OF(task, rq_stream, arrive);
+    rq_loop *loop = s->loop;
+    bool open = rq__stream_attach(s, s->fd);
+    has_arrived(loop->loops); /* only now: who stops the loops finds it in the list */
+    if (!open) return;
+    /* Whoever ended the listener's streams loop by loop may have missed this one. */
+    if (atomic_load(&s->listener->close_all)) {
+        rq_stream_close(s, RQ_E_CANCELLED);
+        return;
+    }
+    if (s->deadline_ns != 0) rq_stream_set_deadline(s, s->deadline_ns);
+    if (!s->paused) rq__stream_read_start(s);
+    s->events->on_settled(s);
+    if (atomic_load(&s->listener->finish_all)) rq_stream_finish(s);
+}
+
+static void on_departed(uv_handle_t *h)
+{
+    rq_stream *s = (rq_stream *)h;
+    rq__loop_enter(s->loop);
+    s->loop = s->to;
+    s->to = NULL;
+    s->arrive.run = run_arrive;
+    rq_lane_post(&s->loop->lane, &s->arrive);
+}
+
+/* False: it cannot now, and nothing has changed. */
+static bool depart(rq_stream *s)
+{
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)&s->tcp, &fd) != 0) return false;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return false;
+    if (!may_set_out(s->loop->loops)) {
+        close(copy);
+        return false;
+    }
+    s->fd = copy;
+    s->reading = false;
+    rq__stream_unlink(s);
+    rq__stream_close_handle(s, on_departed);
+    return true;
+}
+
+static bool output_is_out(const rq_stream *s)
+{
+    return s->out.pending == 0 && !s->is_dirty && !s->writing;
+}
+
+void rq__loop_send_leaving(rq_loop *loop)
+{
+    for (rq_stream **p = &loop->leaving; *p != NULL;) {
+        rq_stream *s = *p;
+        rq_stream *next = s->next_leaving;
+        if (s->events->on_leave(s) && output_is_out(s) && depart(s))
+            *p = next;
+        else
+            p = &s->next_leaving;
+    }
+}
+
+static void on_settle_timer(rq_loop_timer *t)
+{
+    rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, settle);
+    while (loop->leaving != NULL)
+        rq__stream_stay(loop->leaving);
+}
+
+void rq__stream_send(rq_stream *s, rq_loop *to)
+{
+    bool may = s->opened && s->to == NULL && !rq_stream_closing(s);
+    if (!may || s->events->on_leave == NULL || to == s->loop) return;
+    rq_loop *loop = s->loop;
+    s->to = to;
+    s->next_leaving = loop->leaving;
+    loop->leaving = s;
+    loop->settle.run = on_settle_timer;
+    if (!loop->settle.armed) rq_loop_timer_arm(loop, &loop->settle, SETTLE_NS);
+}
+
+void rq__stream_stay(rq_stream *s)
+{
+    rq_stream **p = &s->loop->leaving;
+    while (*p != s)
+        p = &(*p)->next_leaving;
+    *p = s->next_leaving;
+    s->to = NULL;
+    if (!rq_stream_closing(s)) s->events->on_settled(s);
+}
