@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Limits that no other test could bear: small requests, short leases, clients that wait briefly.
+"""Limits that no other test could bear: small requests, short leases, clients that wait briefly, and
+connections that change loops after each turn.
 
     tight.py                 starts build/rorqual (or RORQUAL) with SETTINGS
     ZK=host:port tight.py    a server that runs already with the same settings (a real HBase, say)
@@ -15,7 +16,8 @@ import tempfile
 
 from rorqual import BINARY, Report, Server, build_java, fail_hard, java
 
-SETTINGS = ("hbase.ipc.max.request.size=1048576", "hbase.client.scanner.timeout.period=2000")
+SETTINGS = ("hbase.ipc.max.request.size=1048576", "hbase.client.scanner.timeout.period=2000",
+            "rorqual.loops.restless=true", "rorqual.loops=3")
 CLIENTS = (("26", ["Tight"]), ("12", ["Tight12"]))
 
 
