@@ -136,6 +136,7 @@ static rq_err look(rq__fsck *k, rq_error *why)
     RQ_TRY(rq__fsck_procedures(k, why));
     RQ_TRY(rq__fsck_meta(k, why));
     RQ_TRY(rq__fsck_tables(k, why));
+    RQ_TRY(rq__fsck_mob(k, why));
     return k->options->repair ? rq__fsck_repair(k, why) : RQ_OK;
 }
 

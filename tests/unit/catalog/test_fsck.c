@@ -10,6 +10,7 @@
 typedef struct told {
     size_t problems, notes;
     char first[1200]; /* problem */
+    char last_note[600];
 } told;
 
 static void note(void *ctx, rq_finding level, const char *place, const char *text)
@@ -17,6 +18,7 @@ static void note(void *ctx, rq_finding level, const char *place, const char *tex
     told *t = ctx;
     if (level != RQ_FINDING_PROBLEM) {
         t->notes++;
+        snprintf(t->last_note, sizeof t->last_note, "%s: %s", place, text);
     } else if (t->problems++ == 0) {
         snprintf(t->first, sizeof t->first, "%s: %s", place, text);
     }
@@ -159,6 +161,17 @@ static void the_files_of_mob_values_are_looked_for(void **state)
     assert_int_equal(count, 2); /* of two regions */
     char *path = rq_arena_printf(&a, "%s/%s", dir, files[0].name);
     rq_stat st;
+    /* What a crash leaves between a value's file and the store file that was to name it. */
+    rq_fsck_totals totals;
+    size_t notes = look(&w, &totals).notes;
+    char *stray =
+        rq_arena_printf(&a, "%s/%.*s%032d", dir, (int)strlen(files[0].name) - 32, files[0].name, 7);
+    assert_int_equal(rq_vfs_link(w.env->vfs, path, stray, NULL), RQ_OK);
+    told t = look(&w, &totals);
+    assert_int_equal(t.problems, 0);
+    assert_int_equal(t.notes, notes + 1);
+    assert_non_null(strstr(t.last_note, stray));
+    assert_int_equal(rq_vfs_remove(w.env->vfs, stray, NULL), RQ_OK);
     assert_int_equal(rq_vfs_stat(w.env->vfs, path, &st, NULL), RQ_OK);
     assert_true(rq_sim_flip_bit(w.sim, path, st.size / 20, 3));
     problem(&w, files[0].name);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MOB files that no store file refers to: what a crash left between a value's file and the store
+ * file that was to name it, what compactions made superfluous, what a dropped table left. They cost
+ * space and nothing else, and the cleaner archives them in time (region/mob_cleaner.h), so each is
+ * a note.
+ *
+ * Runs after all regions were looked at: what they refer to is among the targets by then.
+ */
+#include "catalog/fsck_priv.h"
+
+#include <stdlib.h>
+
+#define ROOT "mobdir/data"
+#define LEVELS 4 /* namespace, table, region, family */
+
+typedef struct mob_look {
+    rq__fsck *k;
+    const char **referred; /* sorted paths */
+    size_t count;
+} mob_look;
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static rq_err sort_targets(mob_look *m)
+{
+    size_t room = 0;
+    for (const rq__fsck_path *p = m->k->targets; p != NULL; p = p->next)
+        room++;
+    m->referred = rq_arena_calloc(&m->k->arena, room + 1, sizeof *m->referred);
+    if (m->referred == NULL) return RQ_E_NO_MEMORY;
+    for (const rq__fsck_path *p = m->k->targets; p != NULL; p = p->next)
+        m->referred[m->count++] = p->path;
+    qsort(m->referred, m->count, sizeof *m->referred, by_text);
+    return RQ_OK;
+}
+
+static rq_err look_at_file(mob_look *m, const char *path)
+{
+    rq_stat st = {0};
+    if (m->count > 0 && bsearch(&path, m->referred, m->count, sizeof *m->referred, by_text) != NULL)
+        return RQ_OK;
+    rq_err rc = rq_vfs_stat(m->k->vfs, path, &st, NULL);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
+    rq__fsck_tell(m->k, RQ_FINDING_NOTE, path,
+                  "no store file that can be read refers to this MOB file (%llu bytes)",
+                  (unsigned long long)st.size);
+    return RQ_OK;
+}
+
+/* Links (HBASE: HFileLink, with '=' in their names) stand for files elsewhere; nothing is read
+ * through those of a MOB folder. */
+static bool is_mob_file(const rq_dir_entry *e)
+{
+    return !e->is_dir && e->name[0] != '.' && strchr(e->name, '=') == NULL;
+}
+
+static rq_err look_at_dir(mob_look *m, const char *dir, int level, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count;
+    RQ_TRY(rq__fsck_list(m->k, dir, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        bool down = level < LEVELS && entries[i].is_dir && entries[i].name[0] != '.';
+        if (!down && (level < LEVELS || !is_mob_file(&entries[i]))) continue;
+        const char *path = rq_arena_printf(&m->k->arena, "%s/%s", dir, entries[i].name);
+        if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        rq_err rc = down ? look_at_dir(m, path, level + 1, why) : look_at_file(m, path);
+        if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", path, rq_err_text(rc));
+    }
+    return RQ_OK;
+}
+
+rq_err rq__fsck_mob(rq__fsck *k, rq_error *why)
+{
+    mob_look m = {.k = k};
+    RQ_TRY(sort_targets(&m));
+    return look_at_dir(&m, ROOT, 0, why);
+}
