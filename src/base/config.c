@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef enum kind { INT, BYTES, MS, REAL, BOOL, TEXT } kind;
+typedef enum kind { INT, SIGNED, BYTES, MS, REAL, BOOL, TEXT } kind;
 
 static const struct {
     const char *name;
@@ -45,12 +45,12 @@ struct rq_config {
     size_t unused_count;
 };
 
-static bool parse_integer(const char *text, bool with_suffix, int64_t *ret)
+static bool parse_integer(const char *text, bool with_suffix, bool negative, int64_t *ret)
 {
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (end == text || errno != 0 || v < 0) return false;
+    if (end == text || errno != 0 || (v < 0 && !negative)) return false;
     int64_t factor = 1;
     if (with_suffix && *end != '\0') {
         switch (*end | 0x20) {
@@ -84,9 +84,11 @@ static bool parse_value(kind k, const char *text, value *ret)
     switch (k) {
     case INT:
     case MS:
-        return parse_integer(text, false, &ret->integer);
+        return parse_integer(text, false, false, &ret->integer);
+    case SIGNED:
+        return parse_integer(text, false, true, &ret->integer);
     case BYTES:
-        return parse_integer(text, true, &ret->integer);
+        return parse_integer(text, true, false, &ret->integer);
     case REAL:
         return parse_real(text, &ret->real);
     case BOOL:
@@ -101,6 +103,7 @@ static bool parse_value(kind k, const char *text, value *ret)
 static rq_err store_value(rq_config *c, rq_setting s, const char *text, bool given, rq_error *why)
 {
     static const char *const wanted[] = {"a whole number",
+                                         "a whole number, which may be negative",
                                          "a number of bytes (k, m, g allowed)",
                                          "a number of milliseconds",
                                          "a number",

@@ -24,6 +24,11 @@ typedef struct rq_task {
     void (*run)(struct rq_task *task);
 } rq_task;
 
+typedef struct rq_ranked_task {
+    rq_task task;
+    int32_t rank; /* the executor's, while it waits in a pool's queue */
+} rq_ranked_task;
+
 typedef struct rq_lane rq_lane;
 
 struct rq_lane {
@@ -65,6 +70,11 @@ typedef struct rq_executor rq_executor;
 
 struct rq_executor {
     void (*submit)(rq_executor *ex, rq_pool pool, rq_task *task);
+    /* Behind all that has no rank the lowest begins first, of equal ones who came first. */
+    void (*submit_ranked)(rq_executor *ex, rq_pool pool, rq_ranked_task *task, int32_t rank);
+    /* Where a task waits in that pool's queue with a higher rank, it takes this one. The task may
+     * be anywhere else, and need not exist any more. */
+    void (*raise)(rq_executor *ex, rq_pool pool, const rq_ranked_task *task, int32_t rank);
     /* A serial lane of its own thread (real) or queue (simulated); freed with lane_free. */
     rq_err (*lane_new)(rq_executor *ex, const char *name, rq_lane **ret);
     void (*lane_free)(rq_executor *ex, rq_lane *lane); /* waits until the lane is idle */

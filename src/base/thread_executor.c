@@ -44,6 +44,7 @@ typedef struct pool {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     queue tasks;    /* these by mutex */
+    queue ranked;   /* by rank */
     unsigned limit; /* workers that may run at the same time */
     unsigned started;
     unsigned idle;
@@ -105,6 +106,35 @@ static void queue_push(queue *q, rq_task *task)
     q->tail = &task->next;
 }
 
+static int32_t rank_at(const rq_task *task)
+{
+    return RQ_CONTAINER_OF(task, rq_ranked_task, task)->rank;
+}
+
+/* In front of what has a higher rank, behind what has the same. */
+static void queue_insert(queue *q, rq_ranked_task *task, int32_t rank)
+{
+    rq_task **at = &q->head;
+    task->rank = rank;
+    while (*at != NULL && rank_at(*at) <= rank)
+        at = &(*at)->next;
+    task->task.next = *at;
+    *at = &task->task;
+    if (task->task.next == NULL) q->tail = &task->task.next;
+}
+
+static void queue_raise(queue *q, const rq_ranked_task *task, int32_t rank)
+{
+    rq_task **at = &q->head;
+    while (*at != NULL && *at != &task->task)
+        at = &(*at)->next;
+    if (*at == NULL || rank_at(*at) <= rank) return;
+    rq_ranked_task *found = RQ_CONTAINER_OF(*at, rq_ranked_task, task);
+    *at = found->task.next;
+    if (*at == NULL) q->tail = at;
+    queue_insert(q, found, rank);
+}
+
 static rq_task *queue_pop(queue *q)
 {
     rq_task *task = q->head;
@@ -163,6 +193,7 @@ static void *worker_main(void *arg)
     lock(&p->mutex);
     for (;;) {
         rq_task *task = queue_pop(&p->tasks);
+        if (task == NULL) task = queue_pop(&p->ranked);
         if (task == NULL) {
             if (p->stopping) break;
             p->idle++;
@@ -209,6 +240,14 @@ static bool pool_grow(pool *p)
     return true;
 }
 
+/* REQUIRES: p->mutex. */
+static void pool_wake(pool *p)
+{
+    p->queued++;
+    if (p->idle > 0) pthread_cond_signal(&p->wake);
+    if (p->queued > p->idle) (void)pool_grow(p); /* the idle ones are on their way to others */
+}
+
 static void executor_submit(rq_executor *base, rq_pool kind, rq_task *task)
 {
     thread_executor *ex = (thread_executor *)base;
@@ -216,9 +255,28 @@ static void executor_submit(rq_executor *base, rq_pool kind, rq_task *task)
     atomic_fetch_add_explicit(&ex->pending, 1, memory_order_relaxed);
     lock(&p->mutex);
     queue_push(&p->tasks, task);
-    p->queued++;
-    if (p->idle > 0) pthread_cond_signal(&p->wake);
-    if (p->queued > p->idle) (void)pool_grow(p); /* the idle ones are on their way to others */
+    pool_wake(p);
+    unlock(&p->mutex);
+}
+
+static void executor_submit_ranked(rq_executor *base, rq_pool kind, rq_ranked_task *task,
+                                   int32_t rank)
+{
+    thread_executor *ex = (thread_executor *)base;
+    pool *p = &ex->pools[kind];
+    atomic_fetch_add_explicit(&ex->pending, 1, memory_order_relaxed);
+    lock(&p->mutex);
+    queue_insert(&p->ranked, task, rank);
+    pool_wake(p);
+    unlock(&p->mutex);
+}
+
+static void executor_raise(rq_executor *base, rq_pool kind, const rq_ranked_task *task,
+                           int32_t rank)
+{
+    pool *p = &((thread_executor *)base)->pools[kind];
+    lock(&p->mutex);
+    queue_raise(&p->ranked, task, rank);
     unlock(&p->mutex);
 }
 
@@ -228,6 +286,7 @@ static bool pool_start(pool *p, thread_executor *ex, rq_pool kind, unsigned limi
     p->kind = kind;
     p->limit = limit == 0 ? 1 : limit;
     queue_init(&p->tasks);
+    queue_init(&p->ranked);
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->wake, NULL);
     lock(&p->mutex);
@@ -529,6 +588,8 @@ rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor
     if (ex == NULL) return RQ_E_NO_MEMORY;
     ex->base = (rq_executor){
         .submit = executor_submit,
+        .submit_ranked = executor_submit_ranked,
+        .raise = executor_raise,
         .lane_new = executor_lane_new,
         .lane_free = executor_lane_free,
         .timer_arm = executor_timer_arm,

@@ -286,7 +286,7 @@ static void take_back(loading *l)
     for (size_t i = 0; i < l->what->file_count; i++) {
         part *p = &l->parts[i];
         if (p->opened) {
-            rq_store_file_discard(p->store->store, &p->file);
+            rq__region_give_up(p->store, &p->file);
         } else if (p->path != NULL) {
             rq_err rc = rq_vfs_remove(l->region->env.vfs, p->path, NULL);
             (void)rc;

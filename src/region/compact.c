@@ -194,7 +194,7 @@ static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
     }
     rq_store_version_discard(c->next);
     for (size_t i = 0; i < c->file_count; i++)
-        rq_store_file_discard(c->store->store, &c->files[i]);
+        rq__region_give_up(c->store, &c->files[i]);
     return rc;
 }
 
@@ -336,21 +336,74 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
     return end;
 }
 
+/* --- whose turn it is ------------------------------------------------------------------------- */
+
+/* The lower, the sooner: what is left until flushes are held up; but what a client asked for comes
+ * before all that are not held up yet. What a split or merge left behind keeps parents from going
+ * and regions from splitting again: it comes first of all. HBASE: HStore.getCompactPriority,
+ * PRIORITY_USER, SPLIT_REGION_COMPACTION_PRIORITY; CompactSplit's comparator. */
+#define RANK_ASKED 1
+#define RANK_AFTER_SPLIT (INT32_MIN + 1000)
+
+static int32_t rank_of(rq__region_store *s)
+{
+    const rq_store_version *v = referenced_version(s);
+    int64_t left = (int64_t)s->compaction.blocking_files - (int64_t)v->file_count;
+    bool after_split = false;
+    for (size_t i = 0; i < v->file_count && !after_split; i++)
+        after_split = v->files[i].is_reference;
+    rq_store_version_unref(v);
+    if (after_split) return RANK_AFTER_SPLIT;
+    if (left == RANK_ASKED) left++;
+    if ((atomic_load(&s->compactions) & RQ__WANT_ASKED) != 0 && left > RANK_ASKED)
+        return RANK_ASKED;
+    return left > INT32_MAX ? INT32_MAX : (int32_t)left;
+}
+
+static rq_pool pool_of(const rq__region_store *s)
+{
+    return atomic_load(&s->is_large) ? RQ_POOL_COMPACT_LARGE : RQ_POOL_COMPACT;
+}
+
 static void submit(rq__region_store *s, bool large)
 {
     rq_executor *ex = s->region->env.executor;
+    int32_t rank = rank_of(s);
     atomic_store(&s->is_large, large);
-    ex->submit(ex, large ? RQ_POOL_COMPACT_LARGE : RQ_POOL_COMPACT, &s->task);
+    atomic_store(&s->rank, rank);
+    ex->submit_ranked(ex, pool_of(s), &s->task, rank);
 }
 
-/* True: the task is in a pool's queue again, behind other stores' (a store that is written to all
- * the time has always more to do). Large compactions have a pool of their own, so that small ones,
- * of which reads profit most, do not wait behind them; what a large one leaves to do is looked at
- * from the small one's. HBASE: CompactSplit, SortedCompactionPolicy.throttleCompaction.
+/* It waits already, and there is more reason for it now: a file more, or a client's wish. */
+static void hurry(rq__region_store *s)
+{
+    rq_executor *ex = s->region->env.executor;
+    int32_t rank = rank_of(s);
+    if (rank >= atomic_load(&s->rank)) return;
+    atomic_store(&s->rank, rank);
+    ex->raise(ex, pool_of(s), &s->task, rank);
+}
+
+/* Its turn has come, but there is less reason for it than when it was queued (another compaction
+ * took files away): others may come first. HBASE: CompactionRunner.doCompaction. */
+static bool is_overtaken(rq__region_store *s)
+{
+    return is_wanted(s) && !atomic_load(&s->region->stop) && rank_of(s) > atomic_load(&s->rank);
+}
+
+/* True: the task is in a pool's queue again, in the place that it now deserves (a store that is
+ * written to all the time has always more to do). Large compactions have a pool of their own, so
+ * that small ones, of which reads profit most, do not wait behind them; what a large one leaves to
+ * do is looked at from the small one's. HBASE: CompactSplit,
+ * SortedCompactionPolicy.throttleCompaction.
  */
 static bool run_round(rq__region_store *s)
 {
     rq_region *r = s->region;
+    if (is_overtaken(s)) {
+        submit(s, atomic_load(&s->is_large));
+        return true;
+    }
     unsigned wants = take(s);
     if (wants == 0) return false;
     if (atomic_load(&r->stop)) {
@@ -370,7 +423,7 @@ static bool run_round(rq__region_store *s)
 
 void rq__region_compact_task(rq_task *task)
 {
-    rq__region_store *s = RQ_CONTAINER_OF(task, rq__region_store, task);
+    rq__region_store *s = RQ_CONTAINER_OF(task, rq__region_store, task.task);
     rq_region *r = s->region;
     if (run_round(s)) return;
     atomic_fetch_sub_explicit(&r->engine->compaction_queue, 1, memory_order_relaxed);
@@ -419,7 +472,11 @@ void rq__store_request_compaction(rq__region_store *s, unsigned wants)
     bool owed = (wants & RQ__WANT_ASKED) != 0 && atomic_load(&s->owes_major);
     if (minor && (!r->schema->compaction_enabled || !(owed || is_worth_a_look(s)))) return;
     change(s, 0, wants);
-    if (!is_wanted(s) || atomic_exchange(&s->compacting, true)) return;
+    if (!is_wanted(s)) return;
+    if (atomic_exchange(&s->compacting, true)) {
+        hurry(s);
+        return;
+    }
     rq_region_ref(r);
     if (!rq__region_enter(r)) {
         atomic_store(&s->compacting, false);

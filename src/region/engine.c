@@ -18,9 +18,7 @@
 #include <unistd.h>
 
 #define TICK_NS ((uint64_t)100 * 1000 * 1000)
-#define TICKS_BETWEEN_LOOKS 600 /* a minute: age of memstores */
-/* HBASE: hbase.regionserver.optionalcacheflushinterval */
-#define MEMSTORE_AGE_MAX_MS ((int64_t)3600 * 1000)
+#define TICKS_BETWEEN_TRIMS 600 /* a minute: memory kept for memstores */
 #define RELIEF_INTERVAL_NS ((uint64_t)1000 * 1000)
 /* At the high mark the answer of a write is held back this long. */
 #define DEBT_DELAY_MAX_NS ((uint64_t)50 * 1000 * 1000)
@@ -65,6 +63,12 @@ static int hour_of(const char *text)
     return end != text && *end == '\0' && hour >= 0 && hour < 24 ? (int)hour : -1;
 }
 
+static uint64_t ticks_of(uint64_t ms)
+{
+    uint64_t ticks = ms / (TICK_NS / 1000000);
+    return ticks == 0 ? 1 : ticks;
+}
+
 static void take_settings(rq_engine *e, const rq_config *c)
 {
     uint64_t budget = rq_engine_memory_budget(c);
@@ -104,15 +108,16 @@ static void take_settings(rq_engine *e, const rq_config *c)
             (void)rq_cache_options_take(&e->caching, rq_cache_property(i), rq_slice_cstr(text));
     }
     e->ticks_between_compaction_looks =
-        (uint64_t)rq_config_int(c, RQ_SET_COMPACTION_CHECK) / (TICK_NS / 1000000);
-    if (e->ticks_between_compaction_looks == 0) e->ticks_between_compaction_looks = 1;
+        ticks_of((uint64_t)rq_config_int(c, RQ_SET_COMPACTION_CHECK));
+    e->ticks_between_age_looks = ticks_of((uint64_t)rq_config_int(c, RQ_SET_FLUSH_CHECK));
+    e->flush_interval_ms = rq_config_int(c, RQ_SET_FLUSH_INTERVAL);
+    e->flush_changes = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_CHANGES);
+    e->flush_delay_ms = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_DELAY) * 1000;
     e->mob_open_max = (size_t)rq_config_int(c, RQ_SET_MOB_OPEN_FILES);
     e->mob_file_bytes_max = (uint64_t)rq_config_int(c, RQ_SET_MOB_FILE_MAX);
     e->mob_optimized = strcmp(rq_config_text(c, RQ_SET_MOB_TYPE), "optimized") == 0;
     e->mob_discard_missing = rq_config_int(c, RQ_SET_MOB_DISCARD) != 0;
-    e->ticks_between_mob_trims =
-        (uint64_t)rq_config_int(c, RQ_SET_MOB_TRIM) * (1000000000 / TICK_NS);
-    if (e->ticks_between_mob_trims == 0) e->ticks_between_mob_trims = 1;
+    e->ticks_between_mob_trims = ticks_of((uint64_t)rq_config_int(c, RQ_SET_MOB_TRIM) * 1000);
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -255,12 +260,6 @@ bool rq__engine_is_offpeak(const rq_engine *e)
 
 /* --- the tick --------------------------------------------------------------------------------- */
 
-static void look_at_age(rq_region *r, int64_t now_ms)
-{
-    int64_t since = atomic_load_explicit(&r->oldest_write_ms, memory_order_relaxed);
-    if (since != 0 && now_ms - since > MEMSTORE_AGE_MAX_MS) rq__region_request_full_flush(r);
-}
-
 static void look_at_compactions(rq_region *r)
 {
     for (size_t i = 0; i < r->store_count; i++) {
@@ -278,7 +277,7 @@ static void look_at_regions(rq_engine *e, bool age, bool compactions)
     if (rq_engine_regions(e, &arena, &list, &count) == RQ_OK) {
         for (size_t i = 0; i < count; i++) {
             if (!rq_region_is_closing(list[i])) {
-                if (age) look_at_age(list[i], now_ms);
+                if (age) rq__flush_age_look(list[i], now_ms);
                 if (compactions) look_at_compactions(list[i]);
             }
             rq_region_unref(list[i]);
@@ -293,6 +292,7 @@ static void resume_flushes(rq_engine *e)
     for (rq_region *r = e->regions; r != NULL; r = r->next) {
         rq__region_resume_flush(r);
         rq__region_retry_flush(r);
+        rq__flush_age_act(r);
     }
     pthread_mutex_unlock(&e->lock);
 }
@@ -330,10 +330,10 @@ static void run_tick(rq_task *task)
     if (e->ticks % 10 == 0) resume_flushes(e);
     if (e->throughput.is_limited && e->ticks % e->throughput.ticks_between_looks == 0)
         rq__throughput_tune(e);
-    bool age = e->ticks % TICKS_BETWEEN_LOOKS == 0;
+    bool age = e->ticks % e->ticks_between_age_looks == 0;
     bool compactions = e->ticks % e->ticks_between_compaction_looks == 0;
     if (age || compactions) look_at_regions(e, age, compactions);
-    if (age) rq_slab_pool_trim(e->slabs);
+    if (e->ticks % TICKS_BETWEEN_TRIMS == 0) rq_slab_pool_trim(e->slabs);
     if (e->ticks % e->ticks_between_mob_trims == 0) trim_mob_files(e);
     arm_tick(e);
 }

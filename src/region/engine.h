@@ -99,8 +99,8 @@ void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret);
 /* HBASE: CompactSplit.switchCompaction. While off every request for a compaction is ignored; one
  * that runs is finished. Any thread. */
 void rq_engine_compactions_enable(rq_engine *e, bool on);
-/* Forgets the compactions of the large (or the small) queue that did not begin. What is due is asked
- * for again at the next look. HBASE: CompactSplit.clearLongCompactionsQueue. Any thread. */
+/* Forgets the compactions of the large (or the small) queue that did not begin. What is due is
+ * asked for again at the next look. HBASE: CompactSplit.clearLongCompactionsQueue. Any thread. */
 void rq_engine_clear_compactions(rq_engine *e, bool large);
 
 #endif

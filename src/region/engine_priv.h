@@ -40,6 +40,9 @@ struct rq_engine {
     rq_hfile_options files;                         /* how store files are written */
     rq_cache_options caching;                       /* what of them is cached, and when */
     uint64_t blocking_files_wait_ms;
+    int64_t flush_interval_ms; /* 0 or less: never; the site's, like the next */
+    uint64_t flush_changes;
+    uint64_t flush_delay_ms; /* the most that a flush for age waits */
     size_t mob_open_max;
     uint64_t mob_file_bytes_max;
     bool mob_optimized, mob_discard_missing;
@@ -47,7 +50,7 @@ struct rq_engine {
     rq_lane *lane;  /* the engine's own: the tick */
     rq_timer tick;  /* on the lane */
     uint64_t ticks; /* the lane's */
-    uint64_t ticks_between_compaction_looks, ticks_between_mob_trims;
+    uint64_t ticks_between_compaction_looks, ticks_between_mob_trims, ticks_between_age_looks;
     rq_task mob_trim;
     _Atomic bool mob_trimming; /* mob_trim is queued or runs */
     _Atomic bool stopping;

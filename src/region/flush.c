@@ -33,6 +33,7 @@ typedef struct flush {
     rq_region *region;
     rq__flush_what what;
     rq_slice family;
+    int64_t now_ms;
     uint64_t seqid; /* S */
     rq_lsn lsn;
     part *parts;
@@ -52,7 +53,7 @@ static uint64_t store_bytes(const rq__region_store *s)
 }
 
 /* HBASE: FlushAllLargeStoresPolicy: families of at least flush size / families, and not less than
- * the lower bound; when there is none, all. */
+ * the lower bound, and those that are old; when there is none, all. */
 static uint64_t large_bytes(const rq_region *r)
 {
     uint64_t share = r->flush_bytes / (r->store_count == 0 ? 1 : r->store_count);
@@ -62,6 +63,7 @@ static uint64_t large_bytes(const rq_region *r)
 
 static bool is_chosen(const flush *f, const rq__region_store *s, uint64_t at_least)
 {
+    if (f->what == RQ__FLUSH_BY_POLICY && rq__store_is_old(s, f->now_ms)) return true;
     if (f->what == RQ__FLUSH_FAMILY) return rq_slice_eq(rq_store_schema(s->store)->name, f->family);
     return store_bytes(s) >= at_least;
 }
@@ -98,99 +100,6 @@ static void begin(rq_region *r, void *arg)
         p->store = s;
         f->rc = take_snapshots(p);
     }
-}
-
-/* --- the manifest ----------------------------------------------------------------------------- */
-
-static rq_err add_family(rq_arena *arena, rq__manifest *m, const rq__region_store *s, size_t more)
-{
-    const rq_store_version *v = rq_store_version_now(s->store);
-    rq__manifest_family *f = &m->families[m->family_count++];
-    f->name = rq_store_schema(s->store)->name;
-    f->flushed = s->flushed;
-    f->files = rq_arena_calloc(arena, v->file_count + more, sizeof *f->files);
-    if (f->files == NULL) return RQ_E_NO_MEMORY;
-    for (; f->file_count < v->file_count; f->file_count++) {
-        f->files[f->file_count] = rq_arena_copy(arena, rq_slice_cstr(v->files[f->file_count].name));
-        if (f->files[f->file_count].ptr == NULL) return RQ_E_NO_MEMORY;
-    }
-    return RQ_OK;
-}
-
-static int compare_slices(const void *a, const void *b)
-{
-    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
-}
-
-static int compare_families(const void *a, const void *b)
-{
-    return rq_slice_compare(((const rq__manifest_family *)a)->name,
-                            ((const rq__manifest_family *)b)->name);
-}
-
-static void change_files(rq__manifest_family *f, const rq__store_change *c)
-{
-    for (size_t i = 0; i < c->removed_count; i++)
-        for (size_t j = 0; j < f->file_count; j++)
-            if (rq_slice_eq(f->files[j], rq_slice_cstr(c->removed[i].name)))
-                f->files[j--] = f->files[--f->file_count];
-    if (c->added != NULL) f->files[f->file_count++] = rq_slice_cstr(c->added->name);
-    if (c->flushed > f->flushed) f->flushed = c->flushed;
-}
-
-static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_change *changes,
-                             size_t change_count, rq__manifest *m)
-{
-    *m = (rq__manifest){.in_use = r->manifest.in_use, .next_seqid = rq_region_read_point(r) + 1};
-    m->families = rq_arena_calloc(arena, r->store_count + r->manifest.foreign.family_count + 1,
-                                  sizeof *m->families);
-    if (m->families == NULL) return RQ_E_NO_MEMORY;
-    /* Files change under the commit gate alone, which is ours: the versions' file lists stand still
-     * while segments may come and go. */
-    rq_epoch_member pin;
-    rq_epoch_pin(r->env.epoch, &pin);
-    rq_err rc = RQ_OK;
-    for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
-        rc = add_family(arena, m, &r->stores[i], change_count + 1);
-        for (size_t j = 0; j < change_count && rc == RQ_OK; j++)
-            if (changes[j].store == &r->stores[i]) change_files(&m->families[i], &changes[j]);
-    }
-    rq_epoch_unpin(r->env.epoch, &pin);
-    for (size_t i = 0; i < m->family_count; i++)
-        qsort(m->families[i].files, m->families[i].file_count, sizeof(rq_slice), compare_slices);
-    for (size_t i = 0; i < r->manifest.foreign.family_count; i++)
-        m->families[m->family_count++] = r->manifest.foreign.families[i];
-    qsort(m->families, m->family_count, sizeof *m->families, compare_families);
-    return rc;
-}
-
-rq_err rq__region_commit(rq_region *r, const rq__store_change *changes, size_t change_count,
-                         rq_error *why)
-{
-    rq_arena arena = {0};
-    rq__manifest m;
-    rq_err rc = build_manifest(r, &arena, changes, change_count, &m);
-    if (rc == RQ_OK)
-        rc = rq__manifest_write(r->env.vfs, r->info.encoded, &m, &r->manifest.generation, why);
-    rq_arena_clear(&arena);
-    if (rc != RQ_OK) return rq_fail(why, rc, "manifest: %s", rq_err_text(rc));
-    for (size_t i = 0; i < change_count; i++)
-        if (changes[i].flushed > changes[i].store->flushed)
-            changes[i].store->flushed = changes[i].flushed;
-    return RQ_OK;
-}
-
-rq_err rq__region_mark_in_use(rq_region *r, rq_error *why)
-{
-    rq_err rc = RQ_OK;
-    rq__gate_enter(&r->commit_gate, r->env.executor);
-    if (!r->manifest.in_use) {
-        r->manifest.in_use = true;
-        rc = rq__region_commit(r, NULL, 0, why);
-        if (rc != RQ_OK) r->manifest.in_use = false;
-    }
-    rq__gate_leave(&r->commit_gate, r->env.executor);
-    return rc;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -250,9 +159,6 @@ static void publish(rq_region *r, void *arg)
         }
     }
     f->seqid = needed_from == UINT64_MAX ? r->staged_seqid : needed_from - 1;
-    atomic_store_explicit(&r->oldest_write_ms,
-                          needed_from == UINT64_MAX ? 0 : r->env.executor->now_ms(r->env.executor),
-                          memory_order_relaxed);
     rq__region_account(r);
     rq__region_retry_held(r);
 }
@@ -299,7 +205,7 @@ static void remove_written(flush *f)
     for (size_t i = 0; i < f->count; i++) {
         part *p = &f->parts[i];
         rq_store_version_discard(p->next);
-        if (p->has_file) rq_store_file_discard(p->store->store, &p->file);
+        if (p->has_file) rq__region_give_up(p->store, &p->file);
     }
 }
 
@@ -358,7 +264,10 @@ static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why)
 {
-    flush f = {.region = r, .what = what, .family = family};
+    flush f = {.region = r,
+               .what = what,
+               .family = family,
+               .now_ms = r->env.executor->now_ms(r->env.executor)};
     f.parts = calloc(r->store_count + 1, sizeof *f.parts);
     if (f.parts == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     rq__gate_enter(&r->flush_gate, r->env.executor);

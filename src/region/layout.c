@@ -70,7 +70,7 @@ static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info
     for (; m.family_count < schema->family_count; m.family_count++)
         m.families[m.family_count].name = schema->families[m.family_count].name;
     generation = 0;
-    return rq__manifest_write(vfs, info->encoded, &m, &generation, why);
+    return rq__manifest_write(vfs, info->encoded, &m, &generation, NULL, why);
 }
 
 /* The region's folder, durable with its name. Those above it are there already, but for whoever
@@ -314,7 +314,7 @@ static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *
         size_t i = (size_t)(f - m.families);
         m.family_count--;
         memmove(&m.families[i], &m.families[i + 1], (m.family_count - i) * sizeof *m.families);
-        RQ_TRY(rq__manifest_write(vfs, info->encoded, &m, &generation, why));
+        RQ_TRY(rq__manifest_write(vfs, info->encoded, &m, &generation, NULL, why));
     }
     const char *dir = rq__family_dir(arena, info, family);
     if (dir == NULL) return no_memory(why);

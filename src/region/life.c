@@ -220,7 +220,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     RQ_TRY(rq_store_open(&o, files.items, files.count, &s->store, why));
     r->store_count = i + 1;
     s->region = r;
-    s->task.run = rq__region_compact_task;
+    s->task.task.run = rq__region_compact_task;
     const rq__manifest_family *mf = has_manifest ? rq__manifest_family_of(m, f->name) : NULL;
     s->flushed = mf != NULL ? mf->flushed : has_manifest ? FLUSHED_OF_NEW_FAMILY : 0;
     return RQ_OK;
@@ -353,6 +353,8 @@ static rq_err take_replay(rq_region *r, rq_error *why)
     rq_err rc = rq__recovery_take(r->engine, r->info.encoded, replay_record, &p, why);
     for (size_t i = 0; i < r->store_count; i++) {
         if (p.lists[i].count > 0) replay_link(&p.lists[i]);
+        if (rq_segment_cell_count(p.lists[i].segment) > 0)
+            rq_segment_note_write(p.lists[i].segment, r->env.executor->now_ms(r->env.executor));
         free(p.lists[i].fresh);
     }
     free(p.lists);
@@ -413,6 +415,7 @@ static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_sche
     r->flush_bytes = schema->flush_bytes != 0 ? schema->flush_bytes : e->flush_bytes;
     r->blocking_bytes = r->flush_bytes * e->block_multiplier;
     settle_limits(r);
+    rq__flush_age_settle(r);
     r->stores = rq_arena_calloc(&r->arena, schema->family_count + 1, sizeof *r->stores);
     r->dir = rq__region_dir(&r->arena, info);
     rq_err rc = rq_region_info_make(&r->arena, info->ns, info->qualifier, info->start_key,
@@ -441,6 +444,9 @@ void rq__region_free(rq_region *r)
     free(r->group.cells);
     free(r->group.slices);
     free(r->read_points);
+    for (size_t i = 0; i < r->unwanted_count; i++)
+        free(r->unwanted[i]);
+    free(r->unwanted);
     rq__gate_destroy(&r->flush_gate);
     rq__gate_destroy(&r->commit_gate);
     pthread_mutex_destroy(&r->lock);
@@ -615,7 +621,8 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
 static rq_err save(rq_region *r, rq_error *why)
 {
     rq__gate_enter(&r->commit_gate, r->env.executor);
-    rq_err rc = r->manifest.in_use ? sweep(r, why) : RQ_OK;
+    rq_err rc = r->manifest.in_doubt ? rq__region_commit(r, NULL, 0, why) : RQ_OK;
+    if (rc == RQ_OK && r->manifest.in_use) rc = sweep(r, why);
     if (rc == RQ_OK) rc = write_filelists(r, why);
     if (rc == RQ_OK) rc = rq__seqid_file_write(r->env.vfs, &r->info, r->staged_seqid, why);
     if (rc == RQ_OK) {

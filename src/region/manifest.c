@@ -161,13 +161,14 @@ rq_err rq__manifest_peek(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__
 }
 
 rq_err rq__manifest_write(rq_vfs *vfs, const char *encoded, const rq__manifest *m,
-                          uint64_t *generation, rq_error *why)
+                          uint64_t *generation, bool *in_doubt, rq_error *why)
 {
     char path[PATH_MAX_LEN];
     path_of(encoded, path);
     rq_buf bytes = {0};
     rq_err rc = rq__manifest_encode(m, &bytes);
-    if (rc == RQ_OK) rc = rq_vfs_cas(vfs, path, *generation, rq_buf_slice(&bytes), generation, why);
+    if (rc == RQ_OK)
+        rc = rq_vfs_cas(vfs, path, *generation, rq_buf_slice(&bytes), generation, in_doubt, why);
     rq_buf_clear(&bytes);
     return rc;
 }

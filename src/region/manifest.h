@@ -43,6 +43,7 @@ typedef struct rq__manifest {
 typedef struct rq__manifest_state {
     uint64_t generation;
     bool in_use;
+    bool in_doubt; /* the last write failed, and may still be what a power cut leaves (vfs/vfs.h) */
     /* Families the schema does not have (any more): carried along until they are removed. */
     rq__manifest foreign;
 } rq__manifest_state;
@@ -64,7 +65,7 @@ rq_err rq__manifest_peek(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__
                          const char **ret_other, rq_error *why);
 RQ_NODISCARD
 rq_err rq__manifest_write(rq_vfs *vfs, const char *encoded, const rq__manifest *m,
-                          uint64_t *generation, rq_error *why);
+                          uint64_t *generation, bool *in_doubt, rq_error *why);
 RQ_NODISCARD
 rq_err rq__manifest_remove(rq_vfs *vfs, const char *encoded, rq_error *why);
 /* NULL when the manifest does not name the family. */

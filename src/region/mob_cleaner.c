@@ -256,7 +256,9 @@ static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__m
     if (strlen(encoded) > RQ_ENCODED_NAME_LEN) return RQ_OK;
     rq_region *open = rq__engine_find(c->engine, encoded);
     if (open != NULL) rq__gate_enter(&open->commit_gate, open->env.executor);
-    rq_err rc = rq__manifest_read(c->engine->env.vfs, encoded, a, m, generation, &own);
+    rq_err rc = open != NULL && open->manifest.in_doubt
+                    ? rq_fail(&own, RQ_E_STATE, "the manifest of %s is in doubt", encoded)
+                    : rq__manifest_read(c->engine->env.vfs, encoded, a, m, generation, &own);
     if (open != NULL) rq__gate_leave(&open->commit_gate, open->env.executor);
     rq_region_unref(open);
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);

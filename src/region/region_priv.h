@@ -92,11 +92,12 @@ typedef struct rq__region_store {
     _Atomic unsigned postponed;        /* RQ__WANT_…, until open reads see all files */
     _Atomic bool owes_major;           /* one was asked for when there were no files */
     _Atomic bool is_large;             /* what is wanted is for the other pool */
+    _Atomic int32_t rank;              /* with which the task was submitted */
     /* Inputs that were replaced and could not be archived (a full disk): tried again. The store's
      * compaction task alone. */
     rq__name_list unarchived;
     _Atomic bool has_unarchived;
-    rq_task task;
+    rq_ranked_task task;
     rq_region *region;
 } rq__region_store;
 
@@ -138,6 +139,8 @@ struct rq_region {
     uint64_t flush_bytes;      /* const */
     uint64_t cell_bytes_max;   /* const; 0: no limit */
     int64_t timestamp_slop_ms; /* const; INT64_MAX: not checked */
+    int64_t flush_interval_ms; /* const; 0 or less: memstores do not grow old */
+    uint64_t flush_changes;    /* const */
     uint64_t blocking_bytes;   /* const */
     rq_wal_region *log;        /* const until closed */
     rq_region *next;           /* the engine's list and lock */
@@ -175,13 +178,13 @@ struct rq_region {
     _Atomic uint64_t inflight;                /* writes and background tasks not finished */
     _Atomic(rq_latch *) idle;                 /* opened when inflight falls to 0 while closing */
     _Atomic bool flush_requested;
-    _Atomic bool flush_everything;   /* the next one: all families, not by policy */
-    _Atomic bool flush_waits;        /* for a compaction: too many files */
-    _Atomic bool flush_again;        /* the last one failed; the engine's tick asks for the next */
-    _Atomic int flush_rc;            /* rq_err of the last one */
-    uint64_t flush_waits_since_ns;   /* the flush task's; 0: it does not */
-    _Atomic uint64_t active_bytes;   /* heap of the active segments */
-    _Atomic int64_t oldest_write_ms; /* since when the memstore holds cells; 0: it does not */
+    _Atomic bool flush_everything; /* the next one: all families, not by policy */
+    _Atomic bool flush_waits;      /* for a compaction: too many files */
+    _Atomic bool flush_again;      /* the last one failed; the engine's tick asks for the next */
+    _Atomic int flush_rc;          /* rq_err of the last one */
+    uint64_t flush_waits_since_ns; /* the flush task's; 0: it does not */
+    uint64_t flush_due_ns;         /* the engine's tick's: of a flush for age; 0: none is due */
+    _Atomic uint64_t active_bytes; /* heap of the active segments */
     _Atomic uint64_t read_requests, write_requests, filtered_read_requests;
     _Atomic uint64_t compacted_cells, compacting_cells;
     _Atomic uint64_t max_flushed_seqid;
@@ -192,6 +195,8 @@ struct rq_region {
     rq__gate flush_gate;         /* one flush at a time */
     rq__gate commit_gate;        /* one change of the manifest at a time */
     rq__manifest_state manifest; /* commit gate */
+    char **unwanted;             /* commit gate: paths; files given up while it is in doubt */
+    size_t unwanted_count;
 
     pthread_mutex_t lock;
     rq__read_point *read_points RQ_GUARDED_BY(lock);
@@ -261,6 +266,16 @@ typedef enum rq__flush_what {
 } rq__flush_what;
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why);
+/* --- flush_age.c ------------------------------------------------------------------------------ */
+/* At opening: the table's settings over the site's. */
+void rq__flush_age_settle(rq_region *r);
+/* Whether the policy flushes the store whatever its size. REQUIRES: token, or a pinned epoch. */
+bool rq__store_is_old(const rq__region_store *s, int64_t now_ms);
+/* The engine's tick: notes that a flush is due in a while; asks for it when the while is over. */
+void rq__flush_age_look(rq_region *r, int64_t now_ms);
+void rq__flush_age_act(rq_region *r);
+
+/* --- commit.c --------------------------------------------------------------------------------- */
 /* What a commit changes in one store; there may be several for a store. */
 typedef struct rq__store_change {
     rq__region_store *store;
@@ -274,6 +289,9 @@ typedef struct rq__store_change {
  * gate. */
 rq_err rq__region_commit(rq_region *r, const rq__store_change *changes, size_t change_count,
                          rq_error *why);
+/* A finished file that will not be published: it goes, at once or when no manifest can name it any
+ * more. A blocking task without the commit gate. */
+void rq__region_give_up(rq__region_store *s, rq_store_file *f);
 /* Before the first file after an opening. */
 rq_err rq__region_mark_in_use(rq_region *r, rq_error *why);
 /* A flush that waits for a compaction looks again. Any thread. */

@@ -261,7 +261,7 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
     }
     RQ_TRY(rq__seqid_file_write(vfs, m->info, to.next_seqid - 1, m->why));
     uint64_t generation = 0;
-    return rq__manifest_write(vfs, m->info->encoded, &to, &generation, m->why);
+    return rq__manifest_write(vfs, m->info->encoded, &to, &generation, NULL, m->why);
 }
 
 rq_err rq_region_create_from(rq_engine *e, const rq_region_info *info,

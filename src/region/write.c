@@ -263,10 +263,11 @@ rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint
         return rq_fail(why, rc, "the log refused a record: %s", rq_err_text(rc));
     }
     r->staged_seqid = seqid;
-    if (atomic_load_explicit(&r->oldest_write_ms, memory_order_relaxed) == 0)
-        atomic_store_explicit(&r->oldest_write_ms, now_ms, memory_order_relaxed);
-    for (size_t i = 0; i < g->count; i++)
+    for (size_t i = 0; i < g->count; i++) {
+        if (i == 0 || g->cells[i].segment != g->cells[i - 1].segment)
+            rq_segment_note_write(g->cells[i].segment, now_ms);
         rq_segment_link(g->cells[i].segment, g->cells[i].node, seqid);
+    }
     g->count = 0;
     g->bytes = 0;
     if (g->room > GROUP_ROOM_KEPT) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #define MOB_BYTES_BETWEEN_LOOKS (1u << 20)
+#define WARM_BYTES_BETWEEN_LOOKS (1u << 20)
 
 static bool any_tags(const rq_rewrite_options *o)
 {
@@ -159,6 +160,11 @@ typedef struct copying {
     uint64_t looked_at;     /* MOB bytes at the last look; the scanner sees references alone */
 } copying;
 
+static bool is_stopped(const rq_rewrite *w)
+{
+    return w->stop != NULL && atomic_load_explicit(w->stop, memory_order_relaxed);
+}
+
 static rq_err look_around(void *context, rq_error *why)
 {
     copying *c = context;
@@ -168,8 +174,7 @@ static rq_err look_around(void *context, rq_error *why)
     c->told = c->written;
     c->looked_at = c->outputs->mob.value_bytes;
     if (w->pace != NULL) w->pace(w->pace_context, bytes_of(c->outputs));
-    if (w->stop != NULL && atomic_load_explicit(w->stop, memory_order_relaxed))
-        return rq_fail(why, RQ_E_CANCELLED, "the store is closing");
+    if (is_stopped(w)) return rq_fail(why, RQ_E_CANCELLED, "the store is closing");
     return RQ_OK;
 }
 
@@ -208,7 +213,8 @@ void rq_store_file_discard(const rq_store *s, rq_store_file *f)
     rq_arena_clear(&arena);
 }
 
-/* What the family wants cached as it is written. The file is ready; nobody reads it yet. */
+/* What the family wants cached as it is written. The file is ready; nobody reads it yet. Whoever
+ * wants to stop has a finished file all the same, and blocks that are not cached. */
 static rq_err warm(const rq_rewrite *w, rq_hfile_reader *reader, rq_error *why)
 {
     const rq_rewrite_options *o = &w->scan;
@@ -218,7 +224,9 @@ static rq_err warm(const rq_rewrite *w, rq_hfile_reader *reader, rq_error *why)
     unsigned what =
         rq_cache_options_on_write(rq_store_cache_options(o->store), o->file_count > 0, input_bytes);
     if (what == 0) return RQ_OK;
-    rq_err rc = rq_hfile_reader_warm(reader, what, UINT64_MAX, &position, why);
+    rq_err rc = RQ_OK;
+    while (rc == RQ_OK && !is_stopped(w))
+        rc = rq_hfile_reader_warm(reader, what, WARM_BYTES_BETWEEN_LOOKS, &position, why);
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 

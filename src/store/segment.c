@@ -122,6 +122,7 @@ struct rq_segment {
     _Atomic size_t data_bytes;
     _Atomic int64_t min_ts, max_ts;
     _Atomic uint64_t min_seqid, max_seqid;
+    _Atomic int64_t written_since_ms;
     _Atomic bool has_tags;
     _Atomic uint32_t epoch;
     ranking rankings[2];
@@ -847,6 +848,17 @@ void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *re
 {
     *ret_min = atomic_load_explicit(&s->min_seqid, memory_order_relaxed);
     *ret_max = atomic_load_explicit(&s->max_seqid, memory_order_relaxed);
+}
+
+void rq_segment_note_write(rq_segment *s, int64_t now_ms)
+{
+    if (atomic_load_explicit(&s->written_since_ms, memory_order_relaxed) == 0)
+        atomic_store_explicit(&s->written_since_ms, now_ms, memory_order_relaxed);
+}
+
+int64_t rq_segment_written_since(const rq_segment *s)
+{
+    return atomic_load_explicit(&s->written_since_ms, memory_order_relaxed);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */

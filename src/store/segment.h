@@ -41,6 +41,8 @@ rq_err rq_segment_prepare(rq_segment *s, const rq_cell *cell, rq_segment_node **
 rq_slice rq_segment_node_bytes(const rq_segment_node *n);
 /* Readable from here on. Prepared nodes may be linked in any order. */
 void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid);
+/* Cells are linked now: since when there are any. Beside the writer, or before there is one. */
+void rq_segment_note_write(rq_segment *s, int64_t now_ms);
 /* Many at once: puts the list into key order and links it, which takes a fraction of the time that
  * as many links in no order take. Equal cells: the later in the list wins, as by single links. */
 typedef struct rq_segment_fresh {
@@ -64,6 +66,8 @@ bool rq_segment_has_tags(const rq_segment *s);
 /* Over all cells; min > max when empty. */
 void rq_segment_time_range(const rq_segment *s, int64_t *ret_min, int64_t *ret_max);
 void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *ret_max);
+/* When the first write was noted; 0: none was. */
+int64_t rq_segment_written_since(const rq_segment *s);
 
 /* A position; plain value, on the stack or in a scanner. Not valid after the segment is freed. */
 typedef struct rq_segment_cursor {

@@ -19,8 +19,14 @@
  *     mark speaks of it, and corruption if its mark names a generation above what is left: falling
  *     back to the older one would silently forget a committed object.
  *  4. What is read without its mark may live in the operating system's memory only (a server was
- *     killed between write and sync). It is synced and marked before anybody acts on it.
- *  5. Removal takes the older slot first and syncs, so that no older generation ever comes back.
+ *     killed between write and sync, or behind a sync that failed: then another sync alone would do
+ *     nothing). It is written again, synced and marked before anybody acts on it.
+ *  5. A write that failed is undone: its header is overwritten with nothing, and that is synced.
+ * When this fails too, either generation may be what a power cut leaves, and the caller is told of
+ *     the doubt. The next write goes to the same slot, whatever that looks like by then.
+ *  6. A slot without a valid object may hold, on the disk alone, one that was undone in vain before
+ *     the process died. It is undone again before anybody acts on the other slot.
+ *  7. Removal takes the older slot first and syncs, so that no older generation ever comes back.
  *
  * One writer per name at a time (the caller's business); readers beside a writer may see either.
  */
@@ -118,42 +124,51 @@ static void slot_mark(rq_file *f, uint64_t generation)
     (void)unimportant;
 }
 
-/* The other slot's name is made durable too: both stand in the same folder. */
-static rq_err slot_write(rq_vfs *v, const slot *s, bool names_durable, uint64_t generation,
-                         rq_slice bytes, rq_error *why)
+/* Rule 5. */
+static rq_err slot_undo(rq_file *f, rq_error *why)
+{
+    static const uint8_t no_header[HEADER_LEN];
+    RQ_TRY(rq_file_write(f, no_header, sizeof no_header, 0, why));
+    return rq_file_sync(f, why);
+}
+
+/* Bytes and header, synced. */
+static rq_err slot_put(rq_file *f, uint64_t generation, rq_slice bytes, rq_error *why)
 {
     uint8_t header[HEADER_LEN];
+    uint64_t size = 0;
     memcpy(header, SLOT_MAGIC, 8);
     rq_put_be64(header + 8, generation);
     rq_put_be64(header + 16, bytes.len);
     rq_put_be32(header + 24, rq_crc32c(0, bytes.ptr, bytes.len));
     rq_put_be32(header + 28, rq_crc32c(0, header, 28));
+    RQ_TRY(rq_file_size(f, &size, why));
+    RQ_TRY(rq_file_write(f, bytes.ptr, bytes.len, BYTES_AT, why));
+    RQ_TRY(rq_file_write(f, header, sizeof header, 0, why));
+    /* An object without bytes still has its whole head. */
+    if (bytes.len == 0 && size < BYTES_AT) RQ_TRY(rq_file_truncate(f, BYTES_AT, why));
+    return rq_file_sync(f, why);
+}
 
+/* The other slot's name is made durable too: both stand in the same folder. */
+static rq_err slot_write(rq_vfs *v, const slot *s, bool names_durable, uint64_t generation,
+                         rq_slice bytes, bool *in_doubt, rq_error *why)
+{
     rq_file *f;
     RQ_TRY(rq_vfs_open(v, s->path, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, why));
-    uint64_t size = 0;
-    rq_err rc = rq_file_size(f, &size, why);
-    if (rc == RQ_OK) rc = rq_file_write(f, bytes.ptr, bytes.len, BYTES_AT, why);
-    if (rc == RQ_OK) rc = rq_file_write(f, header, sizeof header, 0, why);
-    /* An object without bytes still has its whole head. */
-    if (rc == RQ_OK && bytes.len == 0 && size < BYTES_AT) rc = rq_file_truncate(f, BYTES_AT, why);
-    if (rc == RQ_OK) rc = rq_file_sync(f, why);
+    rq_err rc = slot_put(f, generation, bytes, why);
     if (rc == RQ_OK && !names_durable) rc = rq__vfs_sync_parent(v, s->path, why);
     if (rc == RQ_OK) {
         slot_mark(f, generation);
+        *in_doubt = false;
     } else {
-        /* Not committed: neither this process nor, behind a power cut, the next one shall read it
-         * as if it were. This sync is for the empty header alone, not for what was lost. */
-        static const uint8_t no_header[HEADER_LEN];
-        rq_err best_effort = rq_file_write(f, no_header, sizeof no_header, 0, NULL);
-        if (best_effort == RQ_OK) best_effort = rq_file_sync(f, NULL);
-        (void)best_effort;
+        *in_doubt = slot_undo(f, NULL) != RQ_OK;
     }
     (void)rq_file_close(f);
     return rc;
 }
 
-/* Rule 4. A folder that may only be read is believed as it is. */
+/* Rules 4 and 6. A folder that may only be read is believed as it is. */
 static rq_err slot_settle(rq_vfs *v, const slot *s, rq_error *why)
 {
     rq_file *f;
@@ -161,9 +176,9 @@ static rq_err slot_settle(rq_vfs *v, const slot *s, rq_error *why)
     rq_err rc = rq_vfs_open(v, s->path, RQ_OPEN_WRITE, &f, &detail);
     if (rc == RQ_E_PERMISSION) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "%s", detail.message);
-    rc = rq_file_sync(f, why);
-    if (rc == RQ_OK) rc = rq__vfs_sync_parent(v, s->path, why);
-    if (rc == RQ_OK) slot_mark(f, s->generation);
+    rc = s->valid ? slot_put(f, s->generation, s->bytes, why) : slot_undo(f, why);
+    if (rc == RQ_OK && s->valid) rc = rq__vfs_sync_parent(v, s->path, why);
+    if (rc == RQ_OK && s->valid) slot_mark(f, s->generation);
     (void)rq_file_close(f);
     return rc;
 }
@@ -174,14 +189,21 @@ static bool slot_settled(const slot *s)
 }
 
 rq_err rq_vfs_cas(rq_vfs *v, const char *name, uint64_t expected, rq_slice bytes,
-                  uint64_t *ret_generation, rq_error *why)
+                  uint64_t *ret_generation, bool *in_doubt, rq_error *why)
 {
+    bool own_doubt = false;
+    if (in_doubt == NULL) in_doubt = &own_doubt;
     if (bytes.len > BYTES_MAX)
         return rq_fail(why, RQ_E_INVALID, "%s: %zu bytes are too many", name, bytes.len);
     rq_arena arena = {0};
     slot slots[2];
     int newest;
     rq_err rc = slots_read(v, name, &arena, slots, &newest, why);
+    /* What an earlier call could not undo is what this one replaces. */
+    if (rc == RQ_OK && *in_doubt && newest >= 0 && slots[newest].generation == expected + 1) {
+        slots[newest].valid = false;
+        newest = slots[1 - newest].valid ? 1 - newest : -1;
+    }
     if (rc == RQ_OK) {
         uint64_t found = newest < 0 ? 0 : slots[newest].generation;
         if (found != expected)
@@ -191,7 +213,8 @@ rq_err rq_vfs_cas(rq_vfs *v, const char *name, uint64_t expected, rq_slice bytes
     if (rc == RQ_OK) {
         /* A mark is written behind the name's sync, and stays when its slot is written anew. */
         bool names_durable = slots[0].marked != 0 && slots[1].marked != 0;
-        rc = slot_write(v, &slots[newest == 0 ? 1 : 0], names_durable, expected + 1, bytes, why);
+        rc = slot_write(v, &slots[newest == 0 ? 1 : 0], names_durable, expected + 1, bytes,
+                        in_doubt, why);
     }
     rq_arena_clear(&arena);
     if (rc == RQ_OK) *ret_generation = expected + 1;
@@ -205,6 +228,8 @@ rq_err rq_vfs_cas_read(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *r
     int newest;
     RQ_TRY(slots_read(v, name, arena, slots, &newest, why));
     if (newest < 0) return rq_fail(why, RQ_E_NOT_FOUND, "%s does not exist", name);
+    const slot *other = &slots[1 - newest];
+    if (other->exists && !other->valid) RQ_TRY(slot_settle(v, other, why));
     if (!slot_settled(&slots[newest])) RQ_TRY(slot_settle(v, &slots[newest], why));
     *ret = slots[newest].bytes;
     *ret_generation = slots[newest].generation;

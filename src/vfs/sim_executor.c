@@ -4,8 +4,9 @@
  *
  * Each task runs on a fiber (a stack of its own), so that it may wait on a latch while others run
  * and go on as soon as the latch is open, not when some other task's stack has unwound. What can
- * run in a step: the first task of each idle lane, any task of each pool, any fiber whose wait is
- * over. Time passes a little with each step and file call, and jumps when nothing can run.
+ * run in a step: the first task of each idle lane, any of the lowest rank of each pool, any fiber
+ * whose wait is over. Time passes a little with each step and file call, and jumps when nothing can
+ * run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,7 @@ struct sim_executor {
     rq_random chance; /* what the engine gets */
     uint64_t now_ns;
     queue pools[RQ_POOL_COUNT];
+    queue ranked[RQ_POOL_COUNT]; /* by rank */
     sim_lane *lanes;
     rq_timer *timers; /* by due time */
     fiber *waiting;   /* in the order they began to wait */
@@ -100,6 +102,46 @@ static void queue_push(queue *q, rq_task *task)
     *q->tail = task;
     q->tail = &task->next;
     q->count++;
+}
+
+static int32_t rank_at(const rq_task *task)
+{
+    return RQ_CONTAINER_OF(task, rq_ranked_task, task)->rank;
+}
+
+/* In front of what has a higher rank, behind what has the same. */
+static void queue_insert(queue *q, rq_ranked_task *task, int32_t rank)
+{
+    rq_task **at = &q->head;
+    task->rank = rank;
+    while (*at != NULL && rank_at(*at) <= rank)
+        at = &(*at)->next;
+    task->task.next = *at;
+    *at = &task->task;
+    if (task->task.next == NULL) q->tail = &task->task.next;
+    q->count++;
+}
+
+static void queue_raise(queue *q, const rq_ranked_task *task, int32_t rank)
+{
+    rq_task **at = &q->head;
+    while (*at != NULL && *at != &task->task)
+        at = &(*at)->next;
+    if (*at == NULL || rank_at(*at) <= rank) return;
+    rq_ranked_task *found = RQ_CONTAINER_OF(*at, rq_ranked_task, task);
+    *at = found->task.next;
+    if (*at == NULL) q->tail = at;
+    q->count--;
+    queue_insert(q, found, rank);
+}
+
+/* How many of the lowest rank: any of them may be next. */
+static size_t queue_ready(const queue *q)
+{
+    size_t count = 0;
+    for (const rq_task *t = q->head; t != NULL && rank_at(t) == rank_at(q->head); t = t->next)
+        count++;
+    return count;
 }
 
 static rq_task *queue_take(queue *q, size_t index)
@@ -268,7 +310,7 @@ static size_t runnable_count(const sim_executor *ex)
     for (const sim_lane *l = ex->lanes; l != NULL; l = l->next)
         count += !l->busy && l->tasks.count > 0;
     for (int p = 0; p < RQ_POOL_COUNT; p++)
-        count += ex->pools[p].count;
+        count += ex->pools[p].count + queue_ready(&ex->ranked[p]);
     for (const fiber *f = ex->waiting; f != NULL; f = f->next)
         count += fiber_ready(f);
     return count;
@@ -284,11 +326,14 @@ static void runnable_run(sim_executor *ex, size_t pick)
         }
     }
     for (int p = 0; p < RQ_POOL_COUNT; p++) {
-        if (pick < ex->pools[p].count) {
-            task_run(ex, queue_take(&ex->pools[p], pick), NULL);
+        size_t plain = ex->pools[p].count, ready = plain + queue_ready(&ex->ranked[p]);
+        if (pick < ready) {
+            rq_task *task = pick < plain ? queue_take(&ex->pools[p], pick)
+                                         : queue_take(&ex->ranked[p], pick - plain);
+            task_run(ex, task, NULL);
             return;
         }
-        pick -= ex->pools[p].count;
+        pick -= ready;
     }
     for (fiber **at = &ex->waiting; *at != NULL; at = &(*at)->next) {
         fiber *f = *at;
@@ -369,6 +414,16 @@ static sim_executor *executor_of(rq_executor *base)
 static void sim_submit(rq_executor *base, rq_pool pool, rq_task *task)
 {
     queue_push(&executor_of(base)->pools[pool], task);
+}
+
+static void sim_submit_ranked(rq_executor *base, rq_pool pool, rq_ranked_task *task, int32_t rank)
+{
+    queue_insert(&executor_of(base)->ranked[pool], task, rank);
+}
+
+static void sim_raise(rq_executor *base, rq_pool pool, const rq_ranked_task *task, int32_t rank)
+{
+    queue_raise(&executor_of(base)->ranked[pool], task, rank);
 }
 
 static void sim_lane_post(rq_lane *base, rq_task *task)
@@ -529,6 +584,8 @@ rq_err rq__sim_executor_new(rq_sim *sim, sim_executor **ret)
     ex->sim = sim;
     ex->base = (rq_executor){
         .submit = sim_submit,
+        .submit_ranked = sim_submit_ranked,
+        .raise = sim_raise,
         .lane_new = sim_lane_new,
         .lane_free = sim_lane_free,
         .timer_arm = sim_timer_arm,
@@ -546,7 +603,7 @@ rq_err rq__sim_executor_new(rq_sim *sim, sim_executor **ret)
     rq_random_seed(&ex->chance, sim->seed ^ 0x6368616eu);
     ex->now_ns = 1000000000u;
     for (int p = 0; p < RQ_POOL_COUNT; p++)
-        queue_init(&ex->pools[p]);
+        queue_init(&ex->pools[p]), queue_init(&ex->ranked[p]);
     *ret = ex;
     return RQ_OK;
 }
@@ -555,7 +612,7 @@ void rq__sim_executor_reset(sim_executor *ex)
 {
     RQ_ASSERT(ex->current == NULL && ex->waiting == NULL);
     for (int p = 0; p < RQ_POOL_COUNT; p++)
-        RQ_ASSERT(ex->pools[p].count == 0);
+        RQ_ASSERT(ex->pools[p].count == 0 && ex->ranked[p].count == 0);
     for (const sim_lane *l = ex->lanes; l != NULL; l = l->next)
         RQ_ASSERT(l->tasks.count == 0);
     for (rq_timer *t = ex->timers; t != NULL; t = t->next)

@@ -130,9 +130,14 @@ RQ_NODISCARD rq_err rq_vfs_write_new_file(rq_vfs *v, const char *path, rq_slice 
  * magic, generation, length and CRC-32C; the newest valid one counts and only the older is ever
  * overwritten. Durable when it returns. generation 0 = absent. RQ_E_CONFLICT when the stored
  * generation is not `expected`.
+ *
+ * A failed swap is undone; where that cannot be made durable either, the object is *in doubt*: a
+ * power cut may leave the former or the new one. *in_doubt is then set, and given to the next swap
+ * of the name, which succeeds for certain or leaves the doubt. Until then nothing may go that
+ * either of the two names. NULL: the caller does nothing that depends on it.
  */
 RQ_NODISCARD rq_err rq_vfs_cas(rq_vfs *v, const char *name, uint64_t expected, rq_slice bytes,
-                               uint64_t *ret_generation, rq_error *why);
+                               uint64_t *ret_generation, bool *in_doubt, rq_error *why);
 /* RQ_E_NOT_FOUND when neither slot holds a valid object and none was ever committed. */
 RQ_NODISCARD rq_err rq_vfs_cas_read(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *ret,
                                     uint64_t *ret_generation, rq_error *why);

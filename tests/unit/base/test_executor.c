@@ -247,6 +247,60 @@ static void clocks_and_chance_move(void **state)
     rq_thread_executor_free(ex);
 }
 
+/* --- ranks -------------------------------------------------------------------------------- */
+
+typedef struct ranked {
+    rq_ranked_task task;
+    int name;
+    int *order; /* by one worker: no atomics needed */
+    int *count;
+} ranked;
+
+static void ranked_run(rq_task *task)
+{
+    ranked *r = RQ_CONTAINER_OF(task, ranked, task.task);
+    r->order[(*r->count)++] = r->name;
+}
+
+typedef struct door {
+    rq_task task;
+    rq_latch entered, open;
+} door;
+
+static void stand_in_the_way(rq_task *task)
+{
+    door *d = RQ_CONTAINER_OF(task, door, task);
+    d->entered.executor->latch_open(&d->entered, RQ_OK);
+    while (!__atomic_load_n(&d->open.open, __ATOMIC_ACQUIRE)) /* keeps the place in the pool */
+        d->entered.executor->sleep(d->entered.executor, 100000);
+}
+
+static void the_lowest_rank_begins_first(void **state)
+{
+    (void)state;
+    static const int ranks[] = {5, 3, 5, -2, 3, 0, 9, 9};
+    static const int expected[] = {8, 3, 5, 1, 4, 0, 2, 6, 7};
+    rq_executor *ex = new_executor(1);
+    int order[9] = {0}, count = 0;
+    ranked tasks[9];
+    door d = {.task.run = stand_in_the_way};
+    ex->latch_init(ex, &d.entered);
+    ex->latch_init(ex, &d.open);
+    ex->submit(ex, RQ_POOL_COMPACT, &d.task);
+    (void)ex->latch_wait(&d.entered);
+    for (int i = 0; i < 9; i++) {
+        tasks[i] = (ranked){{.task.run = ranked_run}, i, order, &count};
+        ex->submit_ranked(ex, RQ_POOL_COMPACT, &tasks[i].task, i == 8 ? 7 : ranks[i]);
+    }
+    ex->raise(ex, RQ_POOL_COMPACT, &tasks[8].task, -7); /* passes all others */
+    ex->raise(ex, RQ_POOL_COMPACT, &tasks[3].task, 4);  /* is higher already */
+    ex->raise(ex, RQ_POOL_WORK, &tasks[7].task, -9);    /* is not there */
+    ex->latch_open(&d.open, RQ_OK);
+    rq_thread_executor_free(ex);
+    assert_int_equal(count, 9);
+    assert_memory_equal(order, expected, sizeof expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_sleeping_task_keeps_its_place),
         cmocka_unit_test(free_waits_for_tasks_that_submit_more),
         cmocka_unit_test(timers_fire_in_the_order_they_are_due),
+        cmocka_unit_test(the_lowest_rank_begins_first),
         cmocka_unit_test(clocks_and_chance_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

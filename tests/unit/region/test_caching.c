@@ -4,6 +4,8 @@
 #include "fixture.h"
 
 #include "hfile/block_cache.h"
+#include "region/engine_priv.h"
+#include "vfs/sim.h"
 
 #include <unistd.h>
 
@@ -134,6 +136,55 @@ static void a_compaction_caches_data_only_when_the_server_says_so(void **state)
         } while (load.storefiles != 1 || rq_region_compaction_state(f->region) != 0);
         assert_int_equal(inserted(f).data > before.data, round == 1);
         close_world(&w);
+    }
+}
+
+static rq_err (*plain_open)(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why);
+static const fixture *closing;
+
+/* A finished file is opened to be read: from then on the region closes. */
+static rq_err open_and_close(rq_vfs *v, const char *path, int flags, rq_file **ret, rq_error *why)
+{
+    if (flags == RQ_OPEN_READ || flags == RQ_OPEN_RANDOM)
+        atomic_store(&closing->region->stop, true);
+    return plain_open(v, path, flags, ret, why);
+}
+
+/* A close waits for the compaction, which is done but for bringing its blocks in. */
+static void a_closing_region_warms_no_cache(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"hbase.rs.cachecompactedblocksonwrite=true", NULL};
+    static const family_def family = {"a", {"BLOCKSIZE", "65536", NULL}};
+    static char value[60001];
+    rq_block_cache_stats s;
+    for (int stopped = 0; stopped <= 1; stopped++) {
+        rq_sim *sim;
+        fixture f;
+        memset(value, 'v', sizeof value - 1);
+        assert_ok(rq_sim_new(1, NULL, &sim));
+        fixture_open_with(&f, rq_sim_env(sim), &family, 1, settings);
+        for (int i = 0; i < 100; i++) {
+            char row[16];
+            snprintf(row, sizeof row, "%d", i);
+            assert_ok(put(&f, row, "a", "q", 1, value));
+            if (i % 50 == 49) assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+        }
+        rq_vfs *vfs = f.env->vfs;
+        closing = &f;
+        plain_open = vfs->open;
+        if (stopped == 1) vfs->open = open_and_close;
+        assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
+        rq_sim_run(sim);
+        vfs->open = plain_open;
+        rq_block_cache_get_stats(rq_engine_block_cache(f.engine), &s);
+        assert_int_equal(rq_store_version_now(f.region->stores[0].store)->file_count, 1);
+        if (stopped == 1)
+            assert_in_range(s.inserted[RQ_BLOCK_DATA], 0, 9);
+        else
+            assert_in_range(s.inserted[RQ_BLOCK_DATA], 40, 110);
+        fixture_close(&f);
+        rq_sim_free(sim);
     }
 }
 
@@ -270,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flush_caches_what_the_family_or_the_server_says),
         cmocka_unit_test(a_compaction_caches_data_only_when_the_server_says_so),
+        cmocka_unit_test(a_closing_region_warms_no_cache),
         cmocka_unit_test(blocks_outlast_a_closing_unless_told_not_to),
         cmocka_unit_test(what_a_compaction_replaced_leaves_the_cache),
         cmocka_unit_test(a_regions_blocks_can_be_dropped_and_are_read_again),

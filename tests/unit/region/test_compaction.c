@@ -353,6 +353,56 @@ static void a_store_with_many_files_does_not_hold_up_another(void **state)
     assert_true(between);
 }
 
+/* HBASE: CompactSplit's queue, HStore.getCompactPriority: who is near its blocking count first;
+ * what a client asked for before what the server wants, unless that is above the count. */
+static void compactions_begin_in_the_order_of_their_priority(void **state)
+{
+    (void)state;
+    static const family_def families[] = {{"f", {NULL}}, {"g", {NULL}}, {"h", {NULL}}};
+    static const char *const settings[] = {"hbase.hstore.blockingStoreFiles=8",
+                                           "hbase.hstore.compaction.max=20", NULL};
+    static const struct {
+        size_t files[3];
+        int asked; /* by a client, when all are queued */
+        int order[3];
+    } cases[] = {
+        {{3, 5, 4}, -1, {1, 2, 0}}, {{3, 5, 4}, 0, {0, 1, 2}},  {{5, 4, 3}, 2, {2, 0, 1}},
+        {{3, 9, 4}, 0, {1, 0, 2}},  {{3, 8, 10}, 0, {2, 1, 0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            rq_sim *sim;
+            fixture f;
+            assert_ok(rq_sim_new(seed, NULL, &sim));
+            fixture_open_with(&f, rq_sim_env(sim), families, 3, settings);
+            rq_engine_compactions_enable(f.engine, false);
+            for (size_t s = 0; s < 3; s++)
+                for (size_t n = 0; n < cases[i].files[s]; n++) {
+                    assert_ok(put(&f, "row", families[s].name, "q", (int64_t)n, "v"));
+                    assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+                }
+            rq_engine_compactions_enable(f.engine, true);
+            rq_region_compact_if_due(f.region);
+            if (cases[i].asked >= 0)
+                assert_ok(rq_region_compact(f.region, rq_slice_cstr(families[cases[i].asked].name),
+                                            false, NULL));
+            bool begun[3] = {false};
+            for (int place = 0; place < 3;) {
+                assert_true(rq_sim_step(sim));
+                for (int n = 0; n < 3; n++) {
+                    bool runs = (atomic_load(&f.region->stores[n].compactions) & RQ__RUNS) != 0;
+                    if (begun[n] || (!runs && files_of_store(&f, (size_t)n) == cases[i].files[n]))
+                        continue;
+                    begun[n] = true;
+                    assert_int_equal(n, cases[i].order[place++]);
+                }
+            }
+            rq_sim_run(sim);
+            fixture_close(&f);
+            rq_sim_free(sim);
+        }
+}
+
 /* A pool of one runs one, though it mostly sleeps. */
 static void compactions_that_wait_for_their_rate_keep_the_pool_s_places(void **state)
 {
@@ -453,6 +503,7 @@ int main(void)
         cmocka_unit_test(
             queued_compactions_can_be_forgotten_and_large_ones_have_a_queue_of_their_own),
         cmocka_unit_test(a_store_with_many_files_does_not_hold_up_another),
+        cmocka_unit_test(compactions_begin_in_the_order_of_their_priority),
         cmocka_unit_test(compactions_that_wait_for_their_rate_keep_the_pool_s_places),
         cmocka_unit_test(a_flushed_memstore_is_freed_while_the_compactions_are_busy),
         cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
