@@ -73,17 +73,41 @@ static rq_loop *idlest(rq_loop *loop, unsigned *ret_load)
     return best;
 }
 
-/* Sends streams with up to `share` thousandths of the loop's work. Half of a stream counts as one:
- * of three equal ones, half the work is two. */
+/* Of an idle stream nobody has reset the count of an earlier window. */
+static unsigned work_of(const rq_stream *s)
+{
+    return s->work_window == s->loop->load.window ? s->work : 0;
+}
+
+void rq__stream_worked(rq_stream *s, unsigned work)
+{
+    rq_load *l = &s->loop->load;
+    s->work = work_of(s) + work;
+    s->work_window = l->window;
+    l->work += work;
+}
+
+/* Sends streams with about `share` thousandths of the loop's work; the last may be half too much.
+ */
 static void send_share(rq_loop *loop, rq_loop *to, unsigned share)
 {
-    uint64_t all = 0;
-    for (const rq_stream *s = loop->streams; s != NULL; s = s->next)
-        all += s->work;
+    uint64_t all = loop->load.work;
     uint64_t left = all * share / 1000;
-    for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
-        if (s->work == 0 || s->work == all || s->work / 2 > left) continue;
-        left -= s->work < left ? s->work : left;
+    for (rq_stream *s = loop->streams; s != NULL && left > 0; s = s->next) {
+        unsigned work = work_of(s);
+        if (work == 0 || work == all || work / 2 > left) continue;
+        left -= work < left ? work : left;
+        rq__stream_send(s, to);
+    }
+}
+
+static void send_all(rq_loop *loop, rq_loop *to)
+{
+    uint64_t left = loop->load.work;
+    for (rq_stream *s = loop->streams; s != NULL && left > 0; s = s->next) {
+        unsigned work = work_of(s);
+        if (work == 0) continue;
+        left -= work < left ? work : left; /* what has closed did some of it */
         rq__stream_send(s, to);
     }
 }
@@ -108,8 +132,7 @@ static void send_some(rq_loop *loop, unsigned load, bool long_turns)
         if (other_load + gap < load) send_share(loop, other, (load - other_load) * 500 / load);
     } else if (!long_turns) {
         rq_loop *other = gatherer(loop, load);
-        for (rq_stream *s = loop->streams; s != NULL && other != NULL; s = s->next)
-            if (s->work > 0) rq__stream_send(s, other);
+        if (other != NULL) send_all(loop, other);
     }
 }
 
@@ -131,26 +154,20 @@ static void window_end(rq_loop *loop)
         atomic_store_explicit(&l->at, loop->now_ns, memory_order_relaxed);
         send_some(loop, load, long_turns);
     }
-    for (rq_stream *s = loop->streams; s != NULL; s = s->next)
-        s->work = 0;
-}
-
-static void send_all_on(rq_loop *loop)
-{
-    rq_loop *next = &loop->loops->loop[(loop->index + 1) % loop->loops->count];
-    for (rq_stream *s = loop->streams; s != NULL; s = s->next) {
-        if (s->work > 0) rq__stream_send(s, next);
-        s->work = 0;
-    }
+    l->work = 0;
+    l->window++;
 }
 
 void rq__loop_balance(rq_loop *loop)
 {
     if (loop->loops->count == 1) return;
     loop->load.turns++;
-    if (loop->loops->restless)
-        send_all_on(loop);
-    else if (loop->now_ns - loop->load.window_ns >= WINDOW_NS)
+    if (loop->loops->restless) {
+        send_all(loop, &loop->loops->loop[(loop->index + 1) % loop->loops->count]);
+        loop->load.work = 0;
+        loop->load.window++;
+    } else if (loop->now_ns - loop->load.window_ns >= WINDOW_NS) {
         window_end(loop);
+    }
     if (loop->leaving != NULL) rq__loop_send_leaving(loop);
 }

@@ -34,6 +34,8 @@ typedef struct rq_load {
     uint64_t window_ns;        /* when the present window began */
     uint64_t cpu_ns;           /* the thread's time on a processor then */
     unsigned turns;            /* iterations since */
+    unsigned window;           /* its number */
+    uint64_t work;             /* its streams' */
     _Atomic uint64_t at;       /* the loop's time when the last whole window ended; with its … */
     _Atomic unsigned permille; /* … share of it on a processor */
     _Atomic bool long_turns;   /* … iterations that others had to wait for */
@@ -135,8 +137,9 @@ struct rq_stream {
     rq_stream *next_leaving; /* loop->leaving */
     int fd;                  /* the copy of its descriptor, on its way */
     rq_task arrive;
-    unsigned work; /* reads and pages since the loop last looked */
-    bool opened;   /* on_open succeeded: on_close is due */
+    unsigned work;        /* reads and pages … */
+    unsigned work_window; /* … in this window of its loop's */
+    bool opened;          /* on_open succeeded: on_close is due */
     bool reading;
     bool allocating;   /* libuv asks for a buffer: it must not be told to stop or close now */
     bool close_wanted; /* asked for while allocating */
@@ -172,6 +175,8 @@ void rq__loop_send_leaving(rq_loop *loop);
 /* It shall stay after all, or is closing. */
 void rq__stream_stay(rq_stream *s);
 
+/* It read or wrote: `work` reads and pages. */
+void rq__stream_worked(rq_stream *s, unsigned work);
 /* The end of an iteration: now and then, sees whether streams should go elsewhere. */
 void rq__loop_balance(rq_loop *loop);
 /* Where a new stream begins. */

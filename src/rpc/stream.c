@@ -136,7 +136,7 @@ static void flush(rq_stream *s)
             return;
         }
         if (rc > 0) {
-            s->work += (unsigned)rc / PAGE;
+            if (rc >= PAGE) rq__stream_worked(s, (unsigned)rc / PAGE);
             rq_out_queue_consume(&s->out, &s->loop->pool, (size_t)rc);
         }
         if (rc < 0 || (size_t)rc < asked) {
@@ -240,7 +240,7 @@ static void on_read(uv_stream_t *h, ssize_t nread, const uv_buf_t *buf)
         return;
     }
     if (s->finishing) return; /* discarded */
-    s->work += 1 + (unsigned)nread / PAGE;
+    rq__stream_worked(s, 1 + (unsigned)nread / PAGE);
     if (s->events->on_buffer != NULL)
         s->events->on_read(s, (size_t)nread);
     else if (nread > 0)
@@ -288,6 +288,7 @@ bool rq__stream_attach(rq_stream *s, int fd)
 {
     rq_loop *loop = s->loop;
     uv_tcp_init(&loop->uv, &s->tcp);
+    s->work = 0;
     s->next = loop->streams;
     if (s->next != NULL) s->next->prev = s;
     loop->streams = s;
