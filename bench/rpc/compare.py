@@ -13,8 +13,8 @@ class Case:
         self.name, self.workload, self.shape, self.bar, self.per = name, workload, shape, bar, per
         self.places, self.options, self.synced = places, options, synced
 
-    def run(self, server, **more):
-        return server.run(self.workload, self.shape, self.places, *self.options, per=self.per, **more)
+    def run(self, server, more=(), **settings):
+        return server.run(self.workload, self.shape, self.places, *self.options, *more, per=self.per, **settings)
 
 
 def warm_up(server, cases):
@@ -114,9 +114,11 @@ def at_same_rate(fleet, page, cases, results):
     for case in cases:
         rate = results["HBase", case.name]["operations"] / 2
         wake = floors.machine(fleet.work)
-        found = {s.name: medians([s.run(case.workload, case.shape, case.places, *case.options, "--rate", rate,
-                                        "--ramp", 1, warm=0) for _ in range(ROUNDS)])
-                 for s in (fleet.hbase(), fleet.ours())}
+        runs = {}
+        for _ in range(ROUNDS):
+            for server in (fleet.hbase(), fleet.ours()):
+                runs.setdefault(server.name, []).append(case.run(server, more=("--rate", rate, "--ramp", 1), warm=0))
+        found = {name: medians(r) for name, r in runs.items()}
         h, o = found["HBase"], found["Rorqual"]
         curves = {name: {p: run[p] for p in ("p50", "p90", "p99", "p99.9", "p99.99")} for name, run in found.items()}
         page.row(f"{case.name} at {rate:,.0f}/s: p50 / p99 / p99.9, µs", "p99 ≤ 0.125 ×",

@@ -6,8 +6,8 @@
  * sequence id and the key lie side by side, mostly in one cache line, whatever the node's height
  * (the idea of RocksDB's InlineSkipList):
  *
- *      link[h-1] … link[1] link[0] | rank seqid height | be32 length, KeyValue with tags
- *                                  ^ node                link = { rank of the next node, next }
+ *      link[h-1] … link[1] link[0] | seqid | be32 length, KeyValue with tags
+ *                                  ^ node    link = { rank of the next node, next }
  *
  * An insert into a million cells is a chain of cache misses; what is not looked at costs nothing.
  * So a link carries its target's *rank*, a number that orders rows mostly without their bytes, and
@@ -35,7 +35,7 @@
  * From some thousand cells on a search begins at a *fence* (fences.h): every eighth node, those
  * that reach FENCE_LEVEL, stands with its rank in an array too. What remains is a few steps instead
  * of a descent from the head, whose every step is a cache miss. The writer makes new fences when
- * the list has grown by half, a node at every fourth insert, so that no insert waits for it; what
+ * the list has doubled, a node at every fourth insert, so that no insert waits for it; what
  * lies too far behind its fence, or behind the last, is searched from the head.
  *
  * Slabs grow from 4 kB (an empty region costs nothing before its first cell) to 2 MiB, which are
@@ -77,10 +77,13 @@ typedef struct link {
     _Atomic(rq_segment_node *) to;
 } link;
 
+/* Nothing that can be found out otherwise: at cells of 100 bytes every byte here is half a percent.
+ */
 struct rq_segment_node {
-    uint64_t rank; /* the writer's */
-    uint64_t seqid;
-    uint8_t height;
+    union {
+        uint64_t seqid;
+        uint64_t height; /* until it is linked; then only the links that lead to it tell */
+    };
     uint8_t bytes[];
 };
 
@@ -110,7 +113,9 @@ struct rq_segment {
     uint64_t random;
     rq_segment_node *path[HEIGHT_MAX]; /* where the last link went in */
     unsigned path_levels;              /* on how many levels path is true */
-    rq_segment_node *last;
+    rq_segment_node *last;             /* linked; its rank and height follow */
+    uint64_t last_rank;
+    unsigned last_height;
     rq_fences *making;      /* the next fences; NULL: none in the making */
     rq_segment_node *fence; /* the last node in them */
     size_t fences_at;       /* cells at which the next are begun */
@@ -415,7 +420,7 @@ static rq_segment_node *alloc_node(rq_segment *s, unsigned height, size_t payloa
     }
     s->slabs->used = at + size;
     rq_segment_node *n = (rq_segment_node *)((uint8_t *)s->slabs + at);
-    n->height = (uint8_t)height;
+    n->height = height;
     return n;
 }
 
@@ -576,6 +581,14 @@ static bool goes_on_in_digits(const rq_cell *c, size_t at)
     return end > at;
 }
 
+static uint64_t node_rank(const rq_segment *s, const rq_segment_node *n)
+{
+    rq_cell c;
+    if (n == NULL) return RANK_MAX;
+    node_cell(n, &c);
+    return rank_of(s, c.row, c.row_len);
+}
+
 /* What the first and the last row have in common, all have. */
 static void rank_again(rq_segment *s)
 {
@@ -594,20 +607,16 @@ static void rank_again(rq_segment *s)
     *r = (ranking){first.row, len, digits};
     change_begins(s);
     atomic_store_explicit(&s->ranking, r, memory_order_release);
-    for (rq_segment_node *n = next_of(head_of(s), 0); n != NULL; n = next_of(n, 0)) {
-        rq_cell c;
-        node_cell(n, &c);
-        n->rank = rank_of(s, c.row, c.row_len);
-    }
     for (unsigned level = 0; level < HEIGHT_MAX; level++) {
         rq_segment_node *at = head_of(s);
         while (at != NULL) {
             rq_segment_node *next = next_of(at, level);
-            atomic_store_explicit(&link_of(at, level)->rank, next == NULL ? RANK_MAX : next->rank,
+            atomic_store_explicit(&link_of(at, level)->rank, node_rank(s, next),
                                   memory_order_release);
             at = next;
         }
     }
+    s->last_rank = node_rank(s, s->last);
     change_ends(s);
 }
 
@@ -625,18 +634,18 @@ static bool find_near(rq_segment *s, const probe *key)
     rq_segment_node *last = s->last;
     rq_segment_node *at = last;
     rq_segment_node *next = NULL;
-    if (last == NULL || last->rank > key->rank ||
-        (last->rank == key->rank && node_compare(s, last, key) >= 0))
+    if (last == NULL || s->last_rank > key->rank ||
+        (s->last_rank == key->rank && node_compare(s, last, key) >= 0))
         return false;
-    unsigned known = s->path_levels > last->height ? s->path_levels : last->height;
+    unsigned known = s->path_levels > s->last_height ? s->path_levels : s->last_height;
     unsigned limit = s->in_order || known < NEAR_TRY ? known : NEAR_TRY;
     unsigned level = 0;
     for (;; level++) {
         if (level == limit) return false;
-        at = level < last->height ? last : s->path[level];
+        at = level < s->last_height ? last : s->path[level];
         if (!leads_on(s, link_of(at, level), key, &next)) break;
     }
-    for (unsigned i = level; i < last->height; i++)
+    for (unsigned i = level; i < s->last_height; i++)
         s->path[i] = last;
     s->path_levels = known;
     descend(s, at, level, next, key, s->path);
@@ -670,7 +679,7 @@ static void fences_begin(rq_segment *s, size_t cells)
     s->making = rq_fences_new(2 * cells / FENCE_EVERY,
                               atomic_load_explicit(&s->fences, memory_order_relaxed));
     s->fence = head_of(s);
-    s->fences_at = cells + cells / 2;
+    s->fences_at = 2 * cells;
 }
 
 static void fences_end(rq_segment *s)
@@ -693,8 +702,10 @@ static void fences_work(rq_segment *s)
         return;
     }
     if (cells % FENCE_WORK_EVERY != 0) return;
+    const link *l = link_of(s->fence, FENCE_LEVEL);
     rq_segment_node *next = next_of(s->fence, FENCE_LEVEL);
-    if (next == NULL || !rq_fences_append(s->making, next->rank, next))
+    if (next == NULL ||
+        !rq_fences_append(s->making, atomic_load_explicit(&l->rank, memory_order_relaxed), next))
         fences_end(s);
     else
         s->fence = next;
@@ -718,11 +729,11 @@ static void copy_link(link *to, const link *from)
 
 /* Takes a replaced node off the levels that the new one does not reach. A reader could read the
  * rank of one moment and the target of another, hence the epoch. */
-static void take_off(rq_segment *s, const rq_segment_node *old, unsigned from)
+static void take_off(rq_segment *s, const rq_segment_node *old, unsigned from, unsigned height)
 {
-    if (from >= old->height) return;
+    if (from >= height) return;
     change_begins(s);
-    for (unsigned i = from; i < old->height; i++) {
+    for (unsigned i = from; i < height; i++) {
         link *l = link_of(s->path[i], i);
         const link *behind = link_of(old, i);
         atomic_store_explicit(&l->rank, atomic_load_explicit(&behind->rank, memory_order_relaxed),
@@ -733,34 +744,45 @@ static void take_off(rq_segment *s, const rq_segment_node *old, unsigned from)
     change_ends(s);
 }
 
+/* On how many levels the node with this key stands: where the path leads to it. Completes the path
+ * that far. */
+static unsigned height_of(rq_segment *s, const rq_segment_node *n, const probe *key)
+{
+    unsigned height = 0;
+    for (; height < atomic_load_explicit(&s->height, memory_order_relaxed); height++) {
+        if (height == s->path_levels) find_whole_path(s, key);
+        if (next_of(s->path[height], height) != n) break;
+    }
+    return height;
+}
+
 void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
 {
+    unsigned height = (unsigned)n->height;
     n->seqid = seqid;
     rq_cell cell;
     node_cell(n, &cell);
-    n->rank = rank_of(s, cell.row, cell.row_len);
-    probe key = {.cell = &cell, .rank = n->rank, .ranked = true};
-    find_path(s, &key, n->height);
+    probe key = {.cell = &cell, .rank = rank_of(s, cell.row, cell.row_len), .ranked = true};
+    find_path(s, &key, height);
     const link *before = link_of(s->path[0], 0);
     rq_segment_node *old = next_of(s->path[0], 0);
-    if (old != NULL && (atomic_load_explicit(&before->rank, memory_order_relaxed) != n->rank ||
+    if (old != NULL && (atomic_load_explicit(&before->rank, memory_order_relaxed) != key.rank ||
                         node_compare(s, old, &key) != 0))
         old = NULL;
-    unsigned old_height = old == NULL ? 0 : old->height;
-    if (old_height > s->path_levels) find_whole_path(s, &key);
+    unsigned old_height = old == NULL ? 0 : height_of(s, old, &key);
 
-    if (n->height > atomic_load_explicit(&s->height, memory_order_relaxed))
-        atomic_store_explicit(&s->height, n->height,
+    if (height > atomic_load_explicit(&s->height, memory_order_relaxed))
+        atomic_store_explicit(&s->height, height,
                               memory_order_relaxed); /* path is the head there */
-    for (unsigned i = 0; i < n->height; i++)
+    for (unsigned i = 0; i < height; i++)
         copy_link(link_of(n, i), link_of(i < old_height ? old : s->path[i], i));
-    for (unsigned i = 0; i < n->height; i++) {
+    for (unsigned i = 0; i < height; i++) {
         link *l = link_of(s->path[i], i);
         atomic_store_explicit(&l->to, n, memory_order_release);
-        atomic_store_explicit(&l->rank, n->rank, memory_order_release);
+        atomic_store_explicit(&l->rank, key.rank, memory_order_release);
     }
     if (old != NULL) {
-        take_off(s, old, n->height);
+        take_off(s, old, height, old_height);
         forget_replaced(s, old);
         if (old_height > FENCE_LEVEL) {
             fences_forget(s, s->making, old, &key);
@@ -769,6 +791,8 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
         }
     }
     s->last = n;
+    s->last_rank = key.rank;
+    s->last_height = height;
     note(s, &cell, rq_get_be32(n->bytes));
     if (s->rank_at != 0 && rq_segment_cell_count(s) >= s->rank_at) rank_again(s);
     fences_work(s);
@@ -783,6 +807,8 @@ static int fresh_compare(const void *a, const void *b, void *order)
     rq_cell cx, cy;
     node_cell(x->node, &cx);
     node_cell(y->node, &cy);
+    cx.seqid = x->seqid;
+    cy.seqid = y->seqid;
     int c = rq_cell_compare(*(const rq_cell_order *)order, &cx, &cy);
     if (c != 0) return c;
     return x->place < y->place ? -1 : x->place > y->place;
@@ -794,7 +820,6 @@ void rq_segment_link_all(rq_segment *s, rq_segment_fresh *list, size_t count)
         rq_cell cell;
         node_cell(list[i].node, &cell);
         list[i].rank = rank_of(s, cell.row, cell.row_len);
-        list[i].node->seqid = list[i].seqid;
         list[i].place = i;
     }
     qsort_r(list, count, sizeof *list, fresh_compare, &s->order);

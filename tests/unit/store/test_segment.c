@@ -393,6 +393,36 @@ static unsigned nth_row(unsigned n)
     return (unsigned)((uint64_t)n * 7919 % GROWN);
 }
 
+/* What make bench-rpc's part `memory` sees of a whole server. Fences count with what is set aside
+ * for them and mostly never touched. */
+static void a_hundred_bytes_take_half_as_much_again_at_most(void **state)
+{
+    rq_segment *s;
+    rq_random random;
+    static const uint8_t value[57];
+    char row[24];
+    (void)state;
+    rq_random_seed(&random, 1);
+    assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s), RQ_OK);
+    for (size_t i = 0; i < 100000; i++) {
+        snprintf(row, sizeof row, "%016" PRIx64, rq_random_next(&random));
+        rq_cell c = {.row = (uint8_t *)row,
+                     .row_len = 16,
+                     .family = (const uint8_t *)"cf",
+                     .family_len = 2,
+                     .qualifier = (const uint8_t *)"q0000",
+                     .qualifier_len = 5,
+                     .value = value,
+                     .value_len = sizeof value,
+                     .type = RQ_TYPE_PUT,
+                     .seqid = i};
+        assert_int_equal(rq_segment_add(s, &c), RQ_OK);
+    }
+    size_t plain = 100 * rq_segment_cell_count(s);
+    assert_in_range(rq_segment_heap_bytes(s), plain, plain * 155 / 100);
+    rq_segment_unref(s);
+}
+
 static void *reader(void *arg)
 {
     shared *s = arg;
@@ -457,6 +487,7 @@ int main(void)
         cmocka_unit_test(rolled_back_memory_is_used_again),
         cmocka_unit_test(many_cells_are_found_from_fences),
         cmocka_unit_test(a_replaced_fence_is_not_begun_at_whatever_its_rank),
+        cmocka_unit_test(a_hundred_bytes_take_half_as_much_again_at_most),
         cmocka_unit_test(readers_see_whole_cells_in_order_while_the_writer_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
