@@ -186,24 +186,8 @@ static void get_region_load(void *ctx, rq_call *call)
     const rq_admin_services *s = ctx;
     const Pb__GetRegionLoadRequest *request = (const Pb__GetRegionLoadRequest *)call->param;
     Pb__GetRegionLoadResponse response = PB__GET_REGION_LOAD_RESPONSE__INIT;
-    const rq_catalog_region *const *regions;
-    size_t count;
-    rq_catalog_online(s->catalog, &regions, &count);
-    response.region_loads = rq_arena_alloc(&call->arena, (count + 1) * sizeof(Pb__RegionLoad *));
-    for (size_t i = 0; response.region_loads != NULL && i < count; i++) {
-        const rq_region_info *info = regions[i]->info;
-        const Pb__TableName *t = request->table_name;
-        if (t != NULL &&
-            !(rq_slice_eq(info->ns, rq_slice_of(t->namespace_.data, t->namespace_.len)) &&
-              rq_slice_eq(info->qualifier, rq_slice_of(t->qualifier.data, t->qualifier.len))))
-            continue;
-        Pb__RegionLoad *load = rq__region_load_message(&call->arena, regions[i]->region);
-        if (load == NULL) {
-            response.region_loads = NULL;
-            break;
-        }
-        response.region_loads[response.n_region_loads++] = load;
-    }
+    response.region_loads = rq__region_loads_message(&call->arena, s->catalog, request->table_name,
+                                                     &response.n_region_loads);
     if (response.region_loads == NULL)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
     else

@@ -35,22 +35,16 @@ static uint32_t resident_mb(void)
 
 static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
 {
-    const rq_catalog_region *const *regions;
-    size_t count;
     rq_engine_stats stats;
     Pb__ServerLoad *m = rq_arena_alloc(arena, sizeof *m);
     if (m == NULL) return NULL;
     pb__server_load__init(m);
-    rq_catalog_online(a->catalog, &regions, &count);
-    m->region_loads = rq_arena_alloc(arena, (count + 1) * sizeof(Pb__RegionLoad *));
+    m->region_loads = rq__region_loads_message(arena, a->catalog, NULL, &m->n_region_loads);
     if (m->region_loads == NULL) return NULL;
     uint64_t requests = 0;
-    for (size_t i = 0; i < count; i++) {
-        Pb__RegionLoad *load = rq__region_load_message(arena, regions[i]->region);
-        if (load == NULL) return NULL;
-        requests += load->read_requests_count + load->write_requests_count;
-        m->region_loads[m->n_region_loads++] = load;
-    }
+    for (size_t i = 0; i < m->n_region_loads; i++)
+        requests +=
+            m->region_loads[i]->read_requests_count + m->region_loads[i]->write_requests_count;
     rq_engine_get_stats(a->engine, &stats);
     int64_t now = a->env.executor->now_ms(a->env.executor);
     int64_t up_s = (now - rq_catalog_server(a->catalog)->start_code) / 1000;

@@ -55,23 +55,25 @@ static uint32_t megabytes_up(uint64_t bytes)
     return bytes > 0 && bytes < 1 << 20 ? 1 : megabytes(bytes);
 }
 
-static Pb__RegionSpecifier *specifier(rq_arena *arena, const rq_region *r)
+static Pb__RegionSpecifier *specifier(rq_arena *arena, rq_slice name)
 {
     Pb__RegionSpecifier *s = rq_arena_alloc(arena, sizeof *s);
     if (s == NULL) return NULL;
     pb__region_specifier__init(s);
     s->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
-    s->value = rq__pb_binary(rq_region_get_info(r)->name);
+    s->value = rq__pb_binary(name);
     return s;
 }
 
-Pb__RegionLoad *rq__region_load_message(rq_arena *arena, const rq_region *r)
+/* HBASE: RegionLoad as RSRpcServices.createRegionLoad fills it. */
+static Pb__RegionLoad *region_load(rq_arena *arena, const rq_catalog_region *named)
 {
+    const rq_region *r = named->region;
     rq_region_load load;
     Pb__RegionLoad *m = rq_arena_alloc(arena, sizeof *m);
     if (m == NULL) return NULL;
     pb__region_load__init(m);
-    m->region_specifier = specifier(arena, r);
+    m->region_specifier = specifier(arena, named->info->name);
     if (m->region_specifier == NULL) return NULL;
     rq_region_get_load(r, &load);
     m->has_stores = m->has_storefiles = m->has_store_uncompressed_size_mb = 1;
@@ -83,10 +85,13 @@ Pb__RegionLoad *rq__region_load_message(rq_arena *arena, const rq_region *r)
     m->mem_store_size_mb = megabytes_up(load.memstore_bytes);
     m->region_size_mb = megabytes_up(load.storefile_bytes);
     m->has_read_requests_count = m->has_write_requests_count = 1;
-    m->read_requests_count = load.read_requests;
-    m->write_requests_count = load.write_requests;
     m->has_filtered_read_requests_count = 1;
-    m->filtered_read_requests_count = load.filtered_read_requests;
+    if (named->info->replica_id ==
+        0) { /* what came through a replica's name is counted there too */
+        m->read_requests_count = load.read_requests;
+        m->write_requests_count = load.write_requests;
+        m->filtered_read_requests_count = load.filtered_read_requests;
+    }
     m->has_total_compacting_kvs = m->has_current_compacted_kvs = 1;
     m->total_compacting_kvs = load.compacting_cells;
     m->current_compacted_kvs = load.compacted_cells;
@@ -104,6 +109,39 @@ Pb__RegionLoad *rq__region_load_message(rq_arena *arena, const rq_region *r)
     /* Blocks are larger in memory than in the file. */
     if (m->current_region_cached_ratio > 1) m->current_region_cached_ratio = 1;
     return m;
+}
+
+static bool is_of(const rq_catalog_region *r, const Pb__TableName *t)
+{
+    return t == NULL || (rq_slice_eq(r->info->ns, rq__pb_slice(t->namespace_)) &&
+                         rq_slice_eq(r->info->qualifier, rq__pb_slice(t->qualifier)));
+}
+
+Pb__RegionLoad **rq__region_loads_message(rq_arena *arena, const rq_catalog *catalog,
+                                          const Pb__TableName *of, size_t *ret_count)
+{
+    const rq_catalog_region *const *regions;
+    const rq_catalog_table *const *tables;
+    size_t count, table_count, n = 0;
+    rq_catalog_online(catalog, &regions, &count);
+    rq_catalog_tables(catalog, &tables, &table_count);
+    size_t cap = count + 1;
+    for (size_t t = 0; t < table_count; t++)
+        cap += tables[t]->replica_count;
+    Pb__RegionLoad **list = rq_arena_alloc(arena, cap * sizeof(Pb__RegionLoad *));
+    if (list == NULL) return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (is_of(regions[i], of) && (list[n++] = region_load(arena, regions[i])) == NULL)
+            return NULL;
+    for (size_t t = 0; t < table_count; t++) {
+        for (size_t i = 0; i < tables[t]->replica_count; i++) {
+            const rq_catalog_region *r = tables[t]->replicas[i];
+            if (r->region == NULL || !is_of(r, of)) continue;
+            if ((list[n++] = region_load(arena, r)) == NULL) return NULL;
+        }
+    }
+    *ret_count = n;
+    return list;
 }
 
 Pb__NameBytesPair *rq__exception_pair(rq_arena *arena, rq_err code, const rq_error *why)

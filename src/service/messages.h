@@ -23,8 +23,10 @@ static inline rq_slice rq__pb_slice(ProtobufCBinaryData b)
 Pb__ServerName *rq__server_name_message(rq_arena *arena, const rq_server_name *s);
 Pb__TableName *rq__table_name_message(rq_arena *arena, rq_slice ns, rq_slice qualifier);
 Pb__RegionInfo *rq__region_info_message(rq_arena *arena, const rq_region_info *r);
-/* HBASE: RegionLoad as RSRpcServices.createRegionLoad fills it. */
-Pb__RegionLoad *rq__region_load_message(rq_arena *arena, const rq_region *r);
+/* The loads of all regions that are open, or of those of a table (`of` may be NULL), and behind
+ * them those of their replicas, which are the same region under another name. */
+Pb__RegionLoad **rq__region_loads_message(rq_arena *arena, const rq_catalog *catalog,
+                                          const Pb__TableName *of, size_t *ret_count);
 
 /* An error as a client is told it inside an answer; `why` may be NULL. */
 Pb__NameBytesPair *rq__exception_pair(rq_arena *arena, rq_err code, const rq_error *why);

@@ -9,6 +9,7 @@ import static rorqual.tests.client26.Text.s;
 
 import java.util.List;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.DoNotRetryIOException;
 import org.apache.hadoop.hbase.HRegionLocation;
@@ -97,6 +98,22 @@ public final class Replicas implements Program {
             long here = admin.getRegions(admin.getRegionServers().iterator().next()).stream()
                 .filter(region -> region.getTable().equals(name)).count();
             Expect.equal(6L, here, "regions on the only server");
+        });
+        steps.run("each replica has a load", () -> {
+            ServerName server = admin.getRegionServers().iterator().next();
+            TreeSet<String> regions = new TreeSet<>();
+            admin.getRegions(name).forEach(region -> regions.add(region.getRegionNameAsString()));
+            TreeSet<String> loads = new TreeSet<>();
+            admin.getRegionMetrics(server).forEach(load -> loads.add(load.getNameAsString()));
+            Expect.that(loads.containsAll(regions), "asked of the server: " + loads);
+            Expect.equal(6, admin.getRegionMetrics(server, name).size(), "loads of the table");
+            if (!"hbase".equals(System.getenv("PEER"))) {
+                // HBase's master knows it after the server's next report.
+                TreeSet<String> reported = new TreeSet<>();
+                admin.getClusterMetrics().getLiveServerMetrics().get(server).getRegionMetrics().values()
+                    .forEach(load -> reported.add(load.getNameAsString()));
+                Expect.that(reported.containsAll(regions), "asked of the master: " + reported);
+            }
         });
         steps.run("replicas answer what is in files", () -> {
             try (Table table = cluster.table("replicas")) {
