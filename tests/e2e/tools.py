@@ -30,7 +30,7 @@ COMMANDS = os.environ.get("COMMANDS", ALL).split()
 ROWS = os.environ.get("ROWS", "2000")
 KEYS = int(os.environ.get("KEYS", "3000"))
 # Options of interest, each with commands that it means something to.
-VARIANTS = [["--multiPut=50", "--valueSize=200", "--writeToWAL=false", "--presplit=4", "sequentialWrite"],
+VARIANTS = [["--autoFlush=true", "--multiPut=50", "--valueSize=200", "--writeToWAL=false", "--presplit=4", "sequentialWrite"],
             ["--multiGet=20", "randomRead"], ["--inmemory=true", "--bloomFilter=ROWCOL", "--columns=3", "--families=2",
                                               "randomWrite"],
             ["--usetags=true", "--numoftags=2", "sequentialWrite"], ["--caching=7", "--asyncPrefetch=true", "scan"],
