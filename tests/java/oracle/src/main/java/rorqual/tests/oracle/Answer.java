@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package rorqual.tests.oracle;
 
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.lang.reflect.UndeclaredThrowableException;
 import java.util.Iterator;
 import java.util.concurrent.ExecutionException;
@@ -27,6 +29,8 @@ final class Answer {
     private final Place place;
     private final StringBuilder text = new StringBuilder();
     private byte[] partsOf;
+
+    private boolean brokenOff;
 
     Answer(Place place) {
         this.place = place;
@@ -100,7 +104,22 @@ final class Answer {
         text.append('\n');
     }
 
+    /** Was a read broken off (Breaker)? HBase sends the stacks along. */
+    boolean brokenOff() {
+        return brokenOff;
+    }
+
+    private void look(Throwable thrown) {
+        StringWriter stacks = new StringWriter();
+        thrown.printStackTrace(new PrintWriter(stacks));
+        brokenOff |= stacks.toString().contains(Breaker.WORDS);
+        if (thrown instanceof RetriesExhaustedWithDetailsException details) {
+            details.getCauses().forEach(this::look);
+        }
+    }
+
     void failure(Throwable thrown) {
+        look(thrown);
         if (STACKS) {
             thrown.printStackTrace(System.out);
         }

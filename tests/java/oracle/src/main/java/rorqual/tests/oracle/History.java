@@ -5,9 +5,12 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.apache.hadoop.hbase.TableName;
 
@@ -19,10 +22,29 @@ final class History {
     private static final AtomicInteger TABLES = new AtomicInteger();
 
     private static final long LEASE = Long.parseLong(System.getenv().getOrDefault("LEASE", "60000"));
+    /** What depends on the oldest open scanner: what is dropped, and which older versions a counter leaves behind. */
+    private static final Pattern ON_SCANNERS = Pattern.compile("Increment|Append|increment|append");
+    /** A seed in which HBase fails to answer more often is broken off. */
+    private static final int MOST_ENDLESS = 20;
+    /** What a client says when the server itself may be gone. */
+    private static final Pattern GONE = Pattern.compile("Zookeeper|Timeout|Connect|NotServingRegion|NoServer|ServerNotRunning|Stopped");
+    private static final int MOST_STARTS = 5;
     private static final ExecutorService TIDY = Executors.newSingleThreadExecutor();
 
     /** Two answers, mostly such as are not the same. */
-    record Difference(int number, String hbase, String rorqual) { }
+    record Difference(int number, String hbase, String rorqual) {
+        String there() {
+            return said(hbase);
+        }
+
+        String here() {
+            return said(rorqual);
+        }
+
+        private static String said(String answer) {
+            return answer == null ? "no answer in " + Place.PATIENCE + " s\n" : answer;
+        }
+    }
 
     private final Peer hbase;
     private final Peer rorqual;
@@ -41,28 +63,37 @@ final class History {
         final World world = new World(seed, System.currentTimeMillis() / 1000 * 1000);
         private final Place there;
         private final Place here;
+        /** Until then, HBase may keep a scanner open that nobody will close. */
+        private long open;
 
         Pair() throws IOException {
             TableName name = TableName.valueOf("oracle_" + run + "_" + seed + "_" + TABLES.incrementAndGet());
+            long begun = System.nanoTime();
             there = Place.create(hbase, world, name);
+            Place.count("HBase create", System.nanoTime() - begun);
             here = Place.create(rorqual, world, name);
         }
 
-        /** Both servers' answers. */
+        /** Both servers' answers; null for one that does not come. */
         Difference ask(int number) throws InterruptedException {
+            Operation operation = Operation.make(world, number);
+            if (operation.upkeep || operation.writes && ON_SCANNERS.matcher(operation.text).find()) {
+                long wait = Math.max(0, open - System.currentTimeMillis());
+                Place.count("waiting for leases", wait * 1_000_000);
+                Thread.sleep(wait);
+            }
             String one = there.run(number);
-            if (Operation.make(world, number).text.startsWith("Scan") && one.contains("thrown after a retry java.io.IOException")) {
-                // What is no IOException leaves the scanner open on HBase until its lease ends. Flushes and compactions keep
-                // for it what they would drop else.
-                Thread.sleep(LEASE);
+            if (one == null || operation.text.startsWith("Scan") && one.contains("thrown after a retry java.io.IOException")) {
+                // What is no IOException leaves the scanner open on HBase until its lease ends.
+                open = System.currentTimeMillis() + LEASE;
             }
             return new Difference(number, one, here.run(number));
         }
 
-        /** Returns null if both say the same. */
+        /** Returns null if both say the same, or if HBase alone says nothing. */
         Difference run(int number) throws InterruptedException {
             Difference both = ask(number);
-            return both.hbase.equals(both.rorqual) ? null : both;
+            return both.rorqual == null || both.hbase != null && !both.hbase.equals(both.rorqual) ? both : null;
         }
 
         @Override
@@ -79,29 +110,83 @@ final class History {
         }
     }
 
-    /** What became of a seed: how many operations ran, which known differences were met, and what is new. */
+    /** What became of a seed: how many operations were compared, which known differences were met, and what is new. */
     static final class Outcome {
         int operations;
         final List<Known> known = new ArrayList<>();
         final List<Difference> differences = new ArrayList<>();
+        /** Operations that HBase did not answer. */
+        final Set<Integer> endless = new TreeSet<>();
+        /** Why it did not come to its end, or null. */
+        String broken;
     }
 
+    /** Begins anew when HBase had to be started again meanwhile, and without a write that HBase does not answer. */
     Outcome run(int operations, int most) throws Exception {
+        Set<Integer> left = new TreeSet<>();
+        for (int starts = 0; true; ) {
+            int generation = hbase.generation();
+            try {
+                Outcome outcome = run(operations, most, left, generation);
+                if (outcome != null) {
+                    return outcome;
+                }
+            } catch (IOException e) {
+                // No table could be made.
+                if (++starts == MOST_STARTS || !hbase.restart(generation)) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    /** Returns null if it has to be run again. */
+    private Outcome run(int operations, int most, Set<Integer> left, int generation) throws Exception {
         Outcome outcome = new Outcome();
+        outcome.endless.addAll(left);
         try (Pair pair = new Pair()) {
             for (int number = 0; number < operations && outcome.differences.size() < most; number++) {
-                Difference difference = pair.run(number);
-                outcome.operations++;
-                if (difference == null) {
+                if (left.contains(number)) {
                     continue;
                 }
+                Difference both = pair.ask(number);
                 Operation operation = Operation.make(pair.world, number);
-                Known known = Known.of(operation, difference);
+                if (both.hbase == null && both.rorqual != null) {
+                    System.out.println("-- HBase does not end: seed " + seed + ", operation " + number + ": " + operation.text);
+                    outcome.endless.add(number);
+                    if (outcome.endless.size() > MOST_ENDLESS) {
+                        outcome.broken = "HBase did not answer " + outcome.endless.size() + " operations";
+                        return outcome;
+                    }
+                    if (!pair.there.answers() && !hbase.restart(generation)) {
+                        outcome.broken = "HBase answers nothing any more";
+                        return outcome;
+                    }
+                    if (operation.writes) {
+                        left.add(number);
+                    }
+                    if (operation.writes || generation != hbase.generation()) {
+                        return null;
+                    }
+                    continue;
+                }
+                outcome.operations++;
+                if (both.rorqual != null && both.rorqual.equals(both.hbase)) {
+                    continue;
+                }
+                if (both.hbase != null && GONE.matcher(both.hbase).find() && !pair.there.answers() && !hbase.restart(generation)) {
+                    outcome.broken = "HBase is gone: " + both.hbase;
+                    return outcome;
+                }
+                if (generation != hbase.generation()) {
+                    return null;
+                }
+                Known known = both.rorqual == null ? null : Known.of(seed, operation, both);
                 if (known != null) {
                     outcome.known.add(known);
                     continue;
                 }
-                outcome.differences.add(difference);
+                outcome.differences.add(both);
                 if (operation.writes) {
                     // From here on the tables need not be the same.
                     break;
@@ -118,7 +203,7 @@ final class History {
                 pair.run(number);
             }
             Difference difference = pair.run(last);
-            return difference == null || Known.of(Operation.make(pair.world, last), difference) != null ? null : difference;
+            return difference == null || difference.rorqual != null && Known.of(seed, Operation.make(pair.world, last), difference) != null ? null : difference;
         }
     }
 
@@ -171,8 +256,8 @@ final class History {
             System.out.println(pair.world);
             for (int number : numbers) {
                 Difference both = pair.ask(number);
-                String one = both.hbase;
-                String other = both.rorqual;
+                String one = both.there();
+                String other = both.here();
                 System.out.println(number + ": " + Operation.make(pair.world, number).text);
                 System.out.print(one.equals(other) ? one : "  HBase:\n" + indented(one, other) + "  Rorqual:\n" + indented(other, one));
             }
@@ -189,8 +274,8 @@ final class History {
         if (remark != null) {
             text.append("  (").append(remark).append(")\n");
         }
-        return text.append("  HBase:\n").append(indented(difference.hbase, difference.rorqual)).append("  Rorqual:\n")
-            .append(indented(difference.rorqual, difference.hbase)).toString();
+        return text.append("  HBase:\n").append(indented(difference.there(), difference.here())).append("  Rorqual:\n")
+            .append(indented(difference.here(), difference.there())).toString();
     }
 
     /** An answer with a mark at each line that the other one has not. */

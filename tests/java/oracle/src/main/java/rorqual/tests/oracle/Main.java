@@ -45,6 +45,8 @@ public final class Main {
         AtomicInteger passed = new AtomicInteger();
         AtomicInteger failed = new AtomicInteger();
         AtomicLong done = new AtomicLong();
+        AtomicInteger differences = new AtomicInteger();
+        AtomicInteger endless = new AtomicInteger();
         Map<String, Integer> known = new TreeMap<>();
         long begun = System.nanoTime();
         try (Peer hbase = new Peer("HBase", System.getenv("HBASE")); Peer rorqual = new Peer("Rorqual", System.getenv("RORQUAL"))) {
@@ -66,9 +68,17 @@ public final class Main {
                         synchronized (known) {
                             outcome.known.forEach(one -> known.merge(one.name(), 1, Integer::sum));
                         }
+                        endless.addAndGet(outcome.endless.size());
+                        differences.addAndGet(outcome.differences.size());
+                        if (outcome.broken != null) {
+                            failed.incrementAndGet();
+                            System.out.println("FAIL seed " + seed + ": " + outcome.broken + " (after " + outcome.operations + " operations)");
+                            return;
+                        }
                         if (outcome.differences.isEmpty()) {
                             passed.incrementAndGet();
-                            System.out.println("PASS seed " + seed);
+                            System.out.println("PASS seed " + seed
+                                + (outcome.endless.isEmpty() ? "" : " (HBase does not end: " + outcome.endless + ")"));
                             return;
                         }
                         failed.incrementAndGet();
@@ -88,8 +98,13 @@ public final class Main {
             jobs.awaitTermination(7, TimeUnit.DAYS);
         }
         double seconds = (System.nanoTime() - begun) / 1e9;
+        if (System.getenv("TIMES") != null) {
+            Place.TIMES.forEach((what, sum) -> System.out.printf("-- %s: %d times, %d ms%n", what, sum[0], sum[1] / 1_000_000));
+        }
         known.forEach((name, count) -> System.out.println("-- known: " + name + ": " + count));
         System.out.printf("-- %d operations on each in %.0f s, %.0f a second%n", done.get(), seconds, done.get() / seconds);
+        System.out.printf("-- %d seeds, %d operations compared, %d differences, %d operations that HBase failed to answer%n",
+            passed.get() + failed.get(), done.get(), differences.get(), endless.get());
         System.out.printf("%d passed, %d failed%n", passed.get(), failed.get());
         System.exit(failed.get() == 0 && passed.get() > 0 ? 0 : 1);
     }

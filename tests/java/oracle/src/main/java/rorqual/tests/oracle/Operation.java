@@ -16,26 +16,34 @@ final class Operation {
     final boolean writes;
     /** Does the server choose a timestamp in it? */
     final boolean stamped;
+    /** Is it a flush, a compaction, a split or a merge? */
+    final boolean upkeep;
     final Action action;
 
-    private Operation(String text, boolean writes, boolean stamped, Action action) {
+    private Operation(String text, boolean writes, boolean stamped, boolean upkeep, Action action) {
         this.text = text;
         this.writes = writes;
         this.stamped = stamped;
+        this.upkeep = upkeep;
         this.action = action;
     }
 
     static Operation read(String text, Action action) {
-        return new Operation(text, false, false, action);
+        return new Operation(text, false, false, false, action);
     }
 
     static Operation write(String text, Action action) {
-        return new Operation(text, true, false, action);
+        return new Operation(text, true, false, false, action);
+    }
+
+    /** What changes nothing but the place where cells lie. */
+    static Operation upkeep(String text, Action action) {
+        return new Operation(text, true, false, true, action);
     }
 
     /** A write in which the server chooses a timestamp. */
     static Operation stamped(String text, Action action) {
-        return new Operation(text, true, true, action);
+        return new Operation(text, true, true, false, action);
     }
 
     /** The operation of that number in the world's history. It is made anew for each server: clients keep state in requests. */

@@ -2,6 +2,8 @@
 package rorqual.tests.oracle;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.TableName;
@@ -16,6 +18,8 @@ final class Peer implements AutoCloseable {
     final Admin admin;
     private final Connection plain;
     private final Connection tags;
+    private int generation;
+    private long looked = System.nanoTime() - TimeUnit.HOURS.toNanos(1);
 
     Peer(String name, String zookeeper) throws IOException {
         this.name = name;
@@ -44,6 +48,44 @@ final class Peer implements AutoCloseable {
         // The size of a cell is for the server to judge.
         conf.setInt("hbase.client.keyvalue.maxsize", 0);
         return conf;
+    }
+
+    /** Ends reads that do not end by themselves, by a command that the driver gives; without one, or none such, nothing happens. */
+    synchronized void breakOff() throws InterruptedException {
+        // Many may be waiting: one look is for all of them.
+        if (name.equals("HBase") && System.nanoTime() - looked > TimeUnit.SECONDS.toNanos(Place.LIMIT) / 2) {
+            command("BREAK");
+            looked = System.nanoTime();
+        }
+    }
+
+    /** How often it was started. */
+    synchronized int generation() {
+        return generation;
+    }
+
+    /** Ends the server and starts it again, unless another history did so already. Returns false if that is not possible. */
+    synchronized boolean restart(int seen) throws InterruptedException {
+        if (seen == generation) {
+            if (!command("RESTART")) {
+                return false;
+            }
+            generation++;
+        }
+        return true;
+    }
+
+    private static boolean command(String name) throws InterruptedException {
+        String command = System.getenv(name);
+        if (command == null) {
+            return false;
+        }
+        try {
+            return new ProcessBuilder("sh", "-c", command).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .start().waitFor() == 0;
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     Connection connection(boolean withTags) {

@@ -2,21 +2,43 @@
 package rorqual.tests.oracle;
 
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.Table;
 
 /** A world's table on one server, and how the two servers' clocks are made one. */
 final class Place implements AutoCloseable {
+    /** Seconds until it is looked into whether an operation ends. */
+    static final int LIMIT = Integer.parseInt(System.getenv().getOrDefault("LIMIT", "10"));
+    /** Seconds that a busy machine may take for what ends. */
+    static final int PATIENCE = 120;
+    /** What the time goes into: how often, and how many nanoseconds. */
+    static final Map<String, long[]> TIMES = new ConcurrentSkipListMap<>();
+    private static final ExecutorService ASKED = Executors.newCachedThreadPool(task -> {
+        Thread thread = new Thread(task, "asked");
+        thread.setDaemon(true);
+        return thread;
+    });
+
     final World world;
     final TableName name;
     final Admin admin;
     final Table table;
     private final Peer peer;
     /** When each operation began that lets the server choose a timestamp. */
-    private final TreeMap<Long, Integer> moments = new TreeMap<>();
+    private final ConcurrentSkipListMap<Long, Integer> moments = new ConcurrentSkipListMap<>();
 
     private Place(Peer peer, World world, TableName name) {
         this.peer = peer;
@@ -35,9 +57,75 @@ final class Place implements AutoCloseable {
         return new Place(peer, world, name);
     }
 
-    /** Runs an operation and returns its answer as text, exceptions included. */
+    /** The operation's answer as text, exceptions included, or null if it does not end. */
     String run(int number) throws InterruptedException {
         Operation operation = Operation.make(world, number);
+        long begun = System.nanoTime();
+        try {
+            return within(() -> answer(operation, number));
+        } finally {
+            count(peer.name + " " + operation.text.replaceFirst("(?s)\\W.*", ""), System.nanoTime() - begun);
+        }
+    }
+
+    /**
+     * Asks in a thread of its own. What takes long may be waiting for a busy machine: only who is told that his read was broken off
+     * had one without an end, or whose patience is spent.
+     */
+    private String within(Callable<String> asked) throws InterruptedException {
+        Future<String> future = ASKED.submit(asked);
+        for (int waited = 0; waited < PATIENCE; waited += LIMIT) {
+            try {
+                return future.get(LIMIT, TimeUnit.SECONDS);
+            } catch (ExecutionException e) {
+                throw new IllegalStateException(e.getCause());
+            } catch (TimeoutException e) {
+                peer.breakOff();
+            }
+        }
+        future.cancel(true);
+        return null;
+    }
+
+    /** Adds to what the time went into. */
+    static void count(String what, long nanoseconds) {
+        TIMES.merge(what, new long[] {1, nanoseconds}, (a, b) -> new long[] {a[0] + b[0], a[1] + b[1]});
+    }
+
+    /** Returns null if it takes longer than so many seconds. */
+    private static String within(int seconds, Callable<String> asked) throws InterruptedException {
+        Future<String> answer = ASKED.submit(asked);
+        try {
+            return answer.get(seconds, TimeUnit.SECONDS);
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e.getCause());
+        } catch (TimeoutException e) {
+            answer.cancel(true);
+            return null;
+        }
+    }
+
+    /** Does each region answer? */
+    boolean answers() throws InterruptedException {
+        try {
+            return asked();
+        } catch (IllegalStateException e) {
+            return false;
+        }
+    }
+
+    private boolean asked() throws InterruptedException {
+        return within(() -> {
+            List<Get> gets = new ArrayList<>();
+            gets.add(new Get(World.bytes("!")));
+            for (byte[] row : world.splits()) {
+                gets.add(new Get(row));
+            }
+            return String.valueOf(table.exists(gets).length);
+        }) != null;
+    }
+
+    private String answer(Operation operation, int number) {
         if (operation.stamped) {
             // The server's clock is this machine's. Every operation whose timestamps the server chooses has milliseconds of its
             // own: they order the operations here as there, and name the operation wherever they are read again.
@@ -53,7 +141,7 @@ final class Place implements AutoCloseable {
         } catch (Throwable e) {
             answer.failure(e);
         }
-        return answer.text();
+        return answer.brokenOff() ? null : answer.text();
     }
 
     /** A timestamp as both servers have it. */

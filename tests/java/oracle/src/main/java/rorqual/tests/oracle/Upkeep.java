@@ -2,6 +2,7 @@
 package rorqual.tests.oracle;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
 import org.apache.hadoop.hbase.client.CompactionState;
@@ -13,6 +14,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 /** What changes nothing but the place where cells lie. */
 final class Upkeep {
     private static final long DEADLINE = 120_000;
+    /** So many are more than World's limit for files that are compacted. */
+    private static final int BIG_CELLS = 60;
     private final World world;
     private final Dice dice;
 
@@ -24,19 +27,19 @@ final class Upkeep {
     Operation any() {
         byte[] family = world.family(dice);
         return switch (dice.below(10)) {
-            case 0, 1, 2, 3 -> Operation.write("flush", (place, answer) -> place.admin.flush(place.name));
-            case 4, 5 -> Operation.write("flush family " + Bytes.toString(family),
+            case 0, 1, 2, 3 -> Operation.upkeep("flush", (place, answer) -> place.admin.flush(place.name));
+            case 4, 5 -> Operation.upkeep("flush family " + Bytes.toString(family),
                 (place, answer) -> place.admin.flush(place.name, family));
-            case 6, 7 -> Operation.write("compact", (place, answer) -> {
+            case 6, 7 -> Operation.upkeep("compact", (place, answer) -> {
                 place.admin.compact(place.name);
                 settle(place);
             });
-            case 8 -> Operation.write("flush and major compact", (place, answer) -> {
+            case 8 -> Operation.upkeep("flush and major compact", (place, answer) -> {
                 place.admin.flush(place.name);
                 place.admin.majorCompact(place.name);
                 settle(place);
             });
-            default -> Operation.write("major compact family " + Bytes.toString(family), (place, answer) -> {
+            default -> Operation.upkeep("major compact family " + Bytes.toString(family), (place, answer) -> {
                 place.admin.majorCompact(place.name, family);
                 settle(place);
             });
@@ -47,7 +50,7 @@ final class Upkeep {
     Operation divide() {
         byte[] row = world.row(dice);
         boolean split = dice.chance(60);
-        return Operation.write((split ? "split at " : "merge at ") + Bytes.toStringBinary(row), (place, answer) -> {
+        return Operation.upkeep((split ? "split at " : "merge at ") + Bytes.toStringBinary(row), (place, answer) -> {
             // Each server says for a while that its housekeeping of the last time is not done.
             Change change = () -> {
                 List<RegionInfo> regions = place.admin.getRegions(place.name);
@@ -109,24 +112,29 @@ final class Upkeep {
      */
     Operation bulk() {
         if (dice.chance(50)) {
-            return Operation.write("nothing", (place, answer) -> { });
+            return Operation.upkeep("nothing", (place, answer) -> { });
         }
-        byte[] value = new byte[World.MAX_CELL - 200];
-        dice.random().nextBytes(value);
-        return Operation.write("put and delete something big", (place, answer) -> {
+        // No two alike: it is to be big after any compression.
+        byte[][] values = new byte[BIG_CELLS][World.MAX_CELL - 200];
+        for (byte[] value : values) {
+            dice.random().nextBytes(value);
+        }
+        return Operation.upkeep("put and delete something big", (place, answer) -> {
+            List<Delete> deletes = new ArrayList<>();
             for (byte[] row : List.of(World.bytes("a!"), World.bytes("aa!"), World.bytes("c!"))) {
                 Put put = new Put(row);
                 Delete delete = new Delete(row);
                 for (byte[] family : world.families) {
-                    for (int i = 0; i < 25; i++) {
-                        put.addColumn(family, World.bytes("big" + i), 1, value);
+                    for (int i = 0; i < BIG_CELLS; i++) {
+                        put.addColumn(family, World.bytes("big" + i), 1, values[i]);
                     }
                     delete.addFamily(family, 2);
                 }
                 place.table.put(put);
-                place.admin.flush(place.name);
-                place.table.delete(delete);
+                deletes.add(delete);
             }
+            place.admin.flush(place.name);
+            place.table.delete(deletes);
         });
     }
 }
