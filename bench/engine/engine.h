@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #define ROW_BYTES 32
 
@@ -17,7 +19,10 @@ typedef struct settings {
     uint64_t cache_bytes;  /* of the block cache */
     uint64_t buffer_bytes; /* a memstore or write buffer is flushed above it */
     uint32_t block_bytes;
-    bool leveled; /* RocksDB: leveled instead of universal compaction */
+    bool encoded;     /* ours: FAST_DIFF, for RocksDB always leaves out what keys have in common */
+    unsigned regions; /* ours: row numbers are divided into so many parts, opened side by side */
+    uint64_t rows;    /* for that */
+    bool leveled;     /* RocksDB: leveled instead of universal compaction */
 } settings;
 
 typedef struct entry {
@@ -28,6 +33,14 @@ typedef struct entry {
 
 typedef struct database database;
 typedef struct worker worker;
+
+/* The n-th of all rows. */
+static inline void row_of(uint64_t n, uint8_t row[ROW_BYTES])
+{
+    char text[ROW_BYTES + 1];
+    snprintf(text, sizeof text, "user%028llu", (unsigned long long)n);
+    memcpy(row, text, ROW_BYTES);
+}
 
 /* Every verb ends the program with a line on stderr when it fails: a benchmark of errors is none.
  */

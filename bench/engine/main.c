@@ -5,16 +5,15 @@
  *   engine_ours FOLDER [name=value]... STEP...
  *
  * Values (before the step they apply to): rows, value (bytes), threads, ops (per thread), batch,
- * seconds; cache, buffer, block (bytes; before the first step), leveled. Steps:
- *   fill-random fill-sequential   every row once, in batches
- *   overwrite                     random rows for `seconds`
- *   get miss scan seek            `ops` random reads each (scan: all rows; seek: 10 rows from one)
- *   wide wide-one wide-ten wide-all    one row of `rows` qualifiers
- *   flush compact                 waits
- *   drop                          ends the process without closing: what kill -9 leaves
- * The database is opened at the first step ("open" is then a line too). A line for each:
- *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES [p50=US p999=US] [written=BYTES disk=BYTES]
- * `written` is what the process gave to write() in the step, `disk` what the folder holds after it.
+ * seconds; cache, buffer, block (bytes), leveled, encoded, regions (these before the first step).
+ * Steps: fill-random fill-sequential   every row once, in batches overwrite random rows for
+ * `seconds` get miss scan seek            `ops` random reads each (scan: all rows; seek: 10 rows
+ * from one) wide wide-one wide-ten wide-all    one row of `rows` qualifiers mixed for `seconds`:
+ * every other thread writes, the others read flush compact                 waits drop ends the
+ * process without closing: what kill -9 leaves The database is opened at the first step ("open" is
+ * then a line too). A line for each: STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES
+ * [p50=US p999=US] [written=BYTES disk=BYTES] `written` is what the process gave to write() in the
+ * step, `disk` what the folder holds after it.
  */
 #include "engine.h"
 
@@ -37,7 +36,10 @@ static struct {
     uint64_t rows, ops, seconds;
     unsigned threads, batch, value;
     database *open;
-} run = {.db = {.cache_bytes = 1ull << 30, .buffer_bytes = 64ull << 20, .block_bytes = 65536},
+} run = {.db = {.cache_bytes = 1ull << 30,
+                .buffer_bytes = 64ull << 20,
+                .block_bytes = 65536,
+                .regions = 1},
          .rows = 1000000,
          .ops = 100000,
          .seconds = 10,
@@ -66,13 +68,6 @@ static uint64_t next_random(job *j)
     j->random ^= j->random >> 7;
     j->random ^= j->random << 17;
     return j->random;
-}
-
-static void row_of(uint64_t n, uint8_t row[ROW_BYTES])
-{
-    char text[ROW_BYTES + 1];
-    snprintf(text, sizeof text, "user%028llu", (unsigned long long)n);
-    memcpy(row, text, ROW_BYTES);
 }
 
 #define STRIDE 2654435761ull /* a prime */
@@ -219,6 +214,33 @@ static void seek(job *j)
     worker_free(w);
 }
 
+static void mixed_reads(job *j)
+{
+    worker *w = worker_new(run.open);
+    uint8_t row[ROW_BYTES];
+    double end = seconds_of(CLOCK_MONOTONIC) + (double)run.seconds;
+    while (seconds_of(CLOCK_MONOTONIC) < end)
+        for (int i = 0; i < 64; i++, j->done++) {
+            uint64_t id = next_random(j) % (run.rows - 10);
+            row_of(id, row);
+            if (i == 0)
+                (void)worker_scan(w, row, 1000);
+            else if (i < 8)
+                (void)worker_scan(w, row, 10);
+            else if (worker_get(w, row) < 0)
+                exit(1);
+        }
+    worker_free(w);
+}
+
+static void mixed(job *j)
+{
+    if (j->index % 2 == 0)
+        overwrite(j);
+    else
+        mixed_reads(j);
+}
+
 static void wide(job *j)
 {
     worker *w = worker_new(run.open);
@@ -284,6 +306,7 @@ static const struct {
     {"fill-random", fill_random, false},
     {"fill-sequential", fill_sequential, false},
     {"overwrite", overwrite, false},
+    {"mixed", mixed, false},
     {"get", get, false},
     {"miss", miss, false},
     {"scan", scan, false},
@@ -349,9 +372,10 @@ static void report(const char *name, const job *jobs, unsigned threads, double w
     uint64_t done = 0;
     for (unsigned i = 0; i < threads; i++)
         done += jobs[i].done;
-    printf("%s threads=%u ops=%llu seconds=%.3f cpu=%.3f rss=%llu", name, threads,
+    printf("%s threads=%u ops=%llu seconds=%.3f cpu=%.3f rss=%llu peak=%llu", name, threads,
            (unsigned long long)done, wall, cpu,
-           (unsigned long long)proc_number("/proc/self/status", "VmRSS:") * 1024);
+           (unsigned long long)proc_number("/proc/self/status", "VmRSS:") * 1024,
+           (unsigned long long)proc_number("/proc/self/status", "VmHWM:") * 1024);
     if (percentile(jobs, threads, 1) > 0)
         printf(" p50=%.1f p999=%.1f", percentile(jobs, threads, 0.5),
                percentile(jobs, threads, 0.999));
@@ -390,6 +414,7 @@ static void step(const char *name, void (*work)(job *j), unsigned threads)
 
 static void open_database(job *j)
 {
+    run.db.rows = run.rows;
     run.open = database_open(&run.db);
     j->done = 1;
 }
@@ -419,6 +444,10 @@ static bool set(const char *arg)
         run.db.buffer_bytes = n;
     else if (IS("block"))
         run.db.block_bytes = (uint32_t)n;
+    else if (IS("regions"))
+        run.db.regions = (unsigned)n;
+    else if (IS("encoded"))
+        run.db.encoded = n != 0;
     else if (IS("leveled"))
         run.db.leveled = n != 0;
     else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine benchmark on Rorqual: one region with one family, embedded, through the calls the
- * service makes. A worker is a lane of its own with a membership in the log, like an event loop. */
+/* The engine benchmark on Rorqual: a table of one family (one region, but for replays), embedded,
+ * through the calls the service makes. A worker is a lane of its own with a membership in the log,
+ * like an event loop. */
 #include "engine.h"
 
 #include "base/config.h"
@@ -11,13 +12,16 @@
 #include "wal/wal.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BATCH_MAX 1000
+#define REGIONS_MAX 64
 #define WIDE_ROW "wide-row-wide-row-wide-row-wide-"
 
 _Thread_local uint64_t bytes_read;
@@ -27,7 +31,13 @@ struct database {
     rq_env env;
     rq_config *config;
     rq_engine *engine;
-    rq_region *region;
+    unsigned regions;
+    rq_region *region[REGIONS_MAX]; /* by key */
+    rq_region_info info[REGIONS_MAX];
+    double opened[REGIONS_MAX]; /* seconds after the engine */
+    double begun;
+    pthread_t cleaner;
+    _Atomic bool closing;
     rq_table_schema *schema;
     rq_arena arena;
 };
@@ -98,11 +108,14 @@ static rq_table_schema *make_schema(const settings *s)
     Pb__BytesBytesPair block = PB__BYTES_BYTES_PAIR__INIT;
     block.first = (ProtobufCBinaryData){9, (uint8_t *)(uintptr_t) "BLOCKSIZE"};
     block.second = (ProtobufCBinaryData){strlen(size), (uint8_t *)size};
-    Pb__BytesBytesPair *attributes[] = {&block};
+    Pb__BytesBytesPair encoding = PB__BYTES_BYTES_PAIR__INIT;
+    encoding.first = (ProtobufCBinaryData){19, (uint8_t *)(uintptr_t) "DATA_BLOCK_ENCODING"};
+    encoding.second = (ProtobufCBinaryData){9, (uint8_t *)(uintptr_t) "FAST_DIFF"};
+    Pb__BytesBytesPair *attributes[] = {&block, &encoding};
     Pb__ColumnFamilySchema f = PB__COLUMN_FAMILY_SCHEMA__INIT;
     f.name = (ProtobufCBinaryData){1, (uint8_t *)(uintptr_t) "f"};
     f.attributes = attributes;
-    f.n_attributes = 1;
+    f.n_attributes = s->encoded ? 2 : 1;
     Pb__ColumnFamilySchema *families[] = {&f};
     Pb__TableName name = PB__TABLE_NAME__INIT;
     name.namespace_ = (ProtobufCBinaryData){7, (uint8_t *)(uintptr_t) "default"};
@@ -127,11 +140,81 @@ static void set(database *db, const char *key, const char *format, double value)
     check(rq_config_set(db->config, key, text, &why), key, &why);
 }
 
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+typedef struct opening {
+    pthread_t thread;
+    database *db;
+    _Atomic unsigned *next;
+} opening;
+
+/* Takes region after region, as a server's opening does with one worker for each core. */
+static void *open_regions(void *arg)
+{
+    opening *o = arg;
+    database *db = o->db;
+    for (unsigned i; (i = atomic_fetch_add(o->next, 1)) < db->regions;) {
+        rq_error why = {0};
+        check(rq_region_create(db->engine, &db->info[i], db->schema, &why), "create", &why);
+        check(rq_region_open(db->engine, &db->info[i], db->schema, &db->region[i], &why), "region",
+              &why);
+        db->opened[i] = seconds_now() - db->begun;
+    }
+    return NULL;
+}
+
+static void open_table(database *db, const settings *s)
+{
+    opening workers[2] = {{0}};
+    _Atomic unsigned next = 0;
+    double first = 1e9, last = 0;
+    db->regions = s->regions < 1 ? 1 : s->regions > REGIONS_MAX ? REGIONS_MAX : s->regions;
+    for (unsigned i = 0; i < db->regions; i++) {
+        uint8_t rows[2][ROW_BYTES];
+        row_of(s->rows * i / db->regions, rows[0]);
+        row_of(s->rows * (i + 1) / db->regions, rows[1]);
+        rq_slice start = i == 0 ? (rq_slice){0} : rq_slice_of(rows[0], ROW_BYTES);
+        rq_slice end = i + 1 == db->regions ? (rq_slice){0} : rq_slice_of(rows[1], ROW_BYTES);
+        check(rq_region_info_make(&db->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"), start,
+                                  end, 1700000000000, 0, &db->info[i]),
+              "info", NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        workers[i] = (opening){.db = db, .next = &next};
+        if (pthread_create(&workers[i].thread, NULL, open_regions, &workers[i]) != 0) exit(1);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (unsigned i = 0; i < db->regions; i++) {
+        first = db->opened[i] < first ? db->opened[i] : first;
+        last = db->opened[i] > last ? db->opened[i] : last;
+    }
+    if (db->regions > 1)
+        printf("regions threads=2 ops=%u seconds=%.3f first=%.3f\n", db->regions, last, first);
+}
+
+/* What compactions replaced goes at once, as with hbase.master.hfilecleaner.ttl=0: the peer keeps
+ * no archive either. */
+static void *clean(void *arg)
+{
+    database *db = arg;
+    while (!atomic_load(&db->closing)) {
+        rq_err next_time = rq_vfs_remove_tree(db->env.vfs, "archive/data", NULL);
+        (void)next_time;
+        usleep(20000);
+    }
+    return NULL;
+}
+
 database *database_open(const settings *s)
 {
     static const unsigned threads[RQ_POOL_COUNT] = {2, 1, 1, 1};
     database *db = calloc(1, sizeof *db);
-    rq_region_info info;
     rq_error why = {0};
     mkdir(s->folder, 0777);
     db->log = (rq_log){.fd = 2, .level = RQ_LOG_ERROR};
@@ -149,22 +232,30 @@ database *database_open(const settings *s)
     set(db, "hfile.block.cache.size", "%.6f", (double)s->cache_bytes / budget);
     set(db, "hbase.regionserver.global.memstore.size", "%.6f", memstores / budget);
     set(db, "hbase.hregion.memstore.flush.size", "%.0f", (double)s->buffer_bytes);
+    if (s->buffer_bytes > (uint64_t)1
+                              << 30) /* a log for as much: nothing is flushed for its sake */
+        set(db, "rorqual.wal.max", "%.0f", (double)s->buffer_bytes);
+    /* RocksDB's log, too, is cut where a write buffer is full. */
+    set(db, "rorqual.wal.segment", "%.0f",
+        s->buffer_bytes < 64 << 20 ? (double)s->buffer_bytes : 64 << 20);
     rq_engine_options o = {.config = db->config};
+    db->begun = seconds_now();
     check(rq_engine_open(&db->env, &o, &db->engine, &why), "open", &why);
     db->schema = make_schema(s);
-    check(rq_region_info_make(&db->arena, RQ_SLICE_LIT("default"), RQ_SLICE_LIT("t"), (rq_slice){0},
-                              (rq_slice){0}, 1700000000000, 0, &info),
-          "info", NULL);
-    check(rq_region_create(db->engine, &info, db->schema, &why), "create", &why);
-    check(rq_region_open(db->engine, &info, db->schema, &db->region, &why), "region", &why);
+    open_table(db, s);
+    if (pthread_create(&db->cleaner, NULL, clean, db) != 0) exit(1);
     return db;
 }
 
 void database_close(database *db)
 {
     rq_error why = {0};
-    check(rq_region_close(db->region, false, &why), "close", &why);
-    rq_region_unref(db->region);
+    atomic_store(&db->closing, true);
+    pthread_join(db->cleaner, NULL);
+    for (unsigned i = 0; i < db->regions; i++) {
+        check(rq_region_close(db->region[i], false, &why), "close", &why);
+        rq_region_unref(db->region[i]);
+    }
     check(rq_engine_close(db->engine, true, &why), "close", &why);
     rq_table_schema_unref(db->schema);
     rq_config_free(db->config);
@@ -214,7 +305,7 @@ static void on_written(rq_write *write)
     RQ_CONTAINER_OF(write, worker, write)->written = true;
 }
 
-static void submit(worker *w, size_t count)
+static void submit(worker *w, rq_region *region, size_t count)
 {
     w->written = false;
     w->write = (rq_write){.ops = w->ops,
@@ -223,7 +314,7 @@ static void submit(worker *w, size_t count)
                           .member = w->member,
                           .done = on_written};
     rq_epoch_enter(w->db->env.epoch, &w->epoch);
-    rq_region_write(w->db->region, &w->write);
+    rq_region_write(region, &w->write);
     rq_wal_push(rq_engine_wal(w->db->engine), w->member);
     rq_epoch_exit(w->db->env.epoch, &w->epoch);
     rq_epoch_collect(w->db->env.epoch);
@@ -233,11 +324,23 @@ static void submit(worker *w, size_t count)
         check(w->ops[i].rc, "write", &w->ops[i].why);
 }
 
-void worker_write(worker *w, const entry *entries, size_t count)
+static rq_region *region_of(const database *db, const uint8_t row[ROW_BYTES])
 {
-    if (count > BATCH_MAX) check(RQ_E_ILLEGAL_ARGUMENT, "batch", NULL);
-    for (size_t i = 0; i < count; i++) {
-        const entry *e = &entries[i];
+    unsigned low = 0, high = db->regions;
+    while (high - low > 1) {
+        unsigned middle = (low + high) / 2;
+        *(memcmp(row, db->info[middle].start_key.ptr, ROW_BYTES) < 0 ? &high : &low) = middle;
+    }
+    return db->region[low];
+}
+
+/* The entries of one region; all of them where there is one. */
+static void write_to(worker *w, rq_region *region, const entry *entries, size_t count)
+{
+    size_t i = 0;
+    for (size_t n = 0; n < count; n++) {
+        const entry *e = &entries[n];
+        if (w->db->regions > 1 && region_of(w->db, e->row) != region) continue;
         w->cells[i] = (rq_cell){.family = (const uint8_t *)"f",
                                 .family_len = 1,
                                 .timestamp = RQ_TIMESTAMP_LATEST,
@@ -249,19 +352,47 @@ void worker_write(worker *w, const entry *entries, size_t count)
                                         .cells = &w->cells[i],
                                         .cell_count = 1};
         w->ops[i] = (rq_row_op){.mutations = &w->mutations[i], .mutation_count = 1};
+        i++;
     }
-    submit(w, count);
+    if (i > 0) submit(w, region, i);
+}
+
+void worker_write(worker *w, const entry *entries, size_t count)
+{
+    if (count > BATCH_MAX) check(RQ_E_ILLEGAL_ARGUMENT, "batch", NULL);
+    for (unsigned i = 0; i < w->db->regions; i++)
+        write_to(w, w->db->region[i], entries, count);
+}
+
+/* Without a scanner where that is possible, as the service does it. */
+static bool get_cells(worker *w, rq_region *region, const rq_scan *scan)
+{
+    rq_error why = {0};
+    bool answered = false;
+    rq_err rc;
+    rq_cellblock_reset(&w->out);
+    rq_epoch_enter(w->db->env.epoch, &w->epoch);
+    do { /* a block that is needed is brought at once: the context may block */
+        rc = rq_region_get(region, scan, &w->arena, &w->read, &w->out, &answered, &why);
+    } while (rc == RQ_E_AGAIN);
+    check(rc, "get", &why);
+    touch(w->out.bytes.ptr, w->out.bytes.len);
+    rq_read_ctx_clear(&w->read);
+    rq_arena_reset(&w->arena);
+    rq_epoch_exit(w->db->env.epoch, &w->epoch);
+    rq_epoch_collect(w->db->env.epoch);
+    return answered;
 }
 
 /* Cells of the scan, at most `limit`; 0: all. */
-static size_t read_cells(worker *w, const rq_scan *scan, size_t limit)
+static size_t read_cells(worker *w, rq_region *region, const rq_scan *scan, size_t limit)
 {
     rq_error why = {0};
     rq_region_scanner *scanner = NULL;
     rq_scan_state state = RQ_SCAN_MORE;
     size_t cells = 0;
     rq_epoch_enter(w->db->env.epoch, &w->epoch);
-    check(rq_region_scanner_open(w->db->region, scan, 0, &w->arena, &scanner, &why), "scan", &why);
+    check(rq_region_scanner_open(region, scan, 0, &w->arena, &scanner, &why), "scan", &why);
     while (state != RQ_SCAN_DONE && (limit == 0 || cells < limit)) {
         rq_scan_limits limits = {0};
         rq_cellblock_reset(&w->out);
@@ -295,13 +426,15 @@ static rq_scan scan_of(rq_slice row, bool is_get)
 long worker_get(worker *w, const uint8_t row[ROW_BYTES])
 {
     rq_scan scan = scan_of(rq_slice_of(row, ROW_BYTES), true);
-    return read_cells(w, &scan, 1) == 0 ? -1 : (long)w->out.bytes.len;
+    rq_region *region = region_of(w->db, row);
+    size_t cells = get_cells(w, region, &scan) ? w->out.count : read_cells(w, region, &scan, 1);
+    return cells == 0 ? -1 : (long)w->out.bytes.len;
 }
 
 size_t worker_scan(worker *w, const uint8_t start[ROW_BYTES], size_t limit)
 {
     rq_scan scan = scan_of(rq_slice_of(start, ROW_BYTES), false);
-    return read_cells(w, &scan, limit);
+    return read_cells(w, region_of(w->db, start), &scan, limit);
 }
 
 static void qualifier_of(uint64_t n, uint8_t bytes[8])
@@ -329,7 +462,7 @@ void worker_wide_write(worker *w, uint64_t first, size_t count)
                                     .cells = w->cells,
                                     .cell_count = count};
     w->ops[0] = (rq_row_op){.mutations = w->mutations, .mutation_count = 1};
-    submit(w, 1);
+    submit(w, w->db->region[0], 1);
 }
 
 size_t worker_wide_read(worker *w, uint64_t qualifier, size_t limit)
@@ -345,23 +478,27 @@ size_t worker_wide_read(worker *w, uint64_t qualifier, size_t limit)
     } else if (limit > 0) {
         scan.store_limit = (int32_t)limit;
     }
-    return read_cells(w, &scan, limit);
+    if (limit == 1 && get_cells(w, w->db->region[0], &scan)) return w->out.count;
+    return read_cells(w, w->db->region[0], &scan, limit);
 }
 
 void database_flush(database *db)
 {
     rq_error why = {0};
     bool flushed;
-    check(rq_region_flush(db->region, (rq_slice){0}, &flushed, &why), "flush", &why);
+    for (unsigned i = 0; i < db->regions; i++)
+        check(rq_region_flush(db->region[i], (rq_slice){0}, &flushed, &why), "flush", &why);
 }
 
 void database_compact(database *db)
 {
-    rq_error why = {0};
-    rq_region_load load;
-    check(rq_region_compact(db->region, (rq_slice){0}, true, &why), "compact", &why);
-    do {
-        usleep(20000);
-        rq_region_get_load(db->region, &load);
-    } while (rq_region_compaction_state(db->region) != 0 || load.storefiles > 1);
+    for (unsigned i = 0; i < db->regions; i++) {
+        rq_error why = {0};
+        rq_region_load load;
+        check(rq_region_compact(db->region[i], (rq_slice){0}, true, &why), "compact", &why);
+        do {
+            usleep(20000);
+            rq_region_get_load(db->region[i], &load);
+        } while (rq_region_compaction_state(db->region[i]) != 0 || load.storefiles > 1);
+    }
 }
