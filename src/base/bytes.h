@@ -86,9 +86,40 @@ static inline int rq_short_compare(const uint8_t *a, size_t a_len, const uint8_t
     return (a_len > b_len) - (a_len < b_len);
 }
 
+static inline uint64_t rq_get_u64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return v;
+}
+
+static inline uint32_t rq_get_u32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
+
+/* Of `len` bytes both. */
+static inline bool rq_short_eq_len(const uint8_t *a, const uint8_t *b, size_t len)
+{
+    if (len >= 8) {
+        if (__builtin_expect(len > RQ_SHORT_BYTES_MAX, 0)) return memcmp(a, b, len) == 0;
+        uint64_t differ = rq_get_u64(a + len - 8) ^ rq_get_u64(b + len - 8);
+        for (size_t i = 0; i + 8 < len; i += 8)
+            differ |= rq_get_u64(a + i) ^ rq_get_u64(b + i);
+        return differ == 0;
+    }
+    if (len >= 4)
+        return ((rq_get_u32(a) ^ rq_get_u32(b)) |
+                (rq_get_u32(a + len - 4) ^ rq_get_u32(b + len - 4))) == 0;
+    return len == 0 ||
+           ((a[0] ^ b[0]) | (a[len >> 1] ^ b[len >> 1]) | (a[len - 1] ^ b[len - 1])) == 0;
+}
+
 static inline bool rq_short_eq(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
 {
-    return a_len == b_len && rq_short_compare(a, a_len, b, b_len) == 0;
+    return a_len == b_len && rq_short_eq_len(a, b, a_len);
 }
 
 /* memcpy likewise; the two do not overlap. */

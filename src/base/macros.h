@@ -9,6 +9,7 @@
 #define RQ_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 /* For small functions that take a function: the compiler shall make one of both. */
 #define RQ_INLINE static inline __attribute__((always_inline))
+#define RQ_FALLTHROUGH __attribute__((fallthrough))
 #define RQ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RQ_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define RQ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

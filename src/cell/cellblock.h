@@ -24,6 +24,20 @@ typedef struct rq_cellblock_mark {
 } rq_cellblock_mark;
 
 RQ_NODISCARD rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell);
+/* Of a cell whose KeyValue is at hand, without tags. */
+RQ_NODISCARD
+static inline rq_err rq_cellblock_append_keyvalue(rq_cellblock *b, rq_slice keyvalue)
+{
+    if (RQ_UNLIKELY(keyvalue.len > INT32_MAX || b->count == UINT32_MAX)) return RQ_E_INVALID;
+    if (RQ_UNLIKELY(b->bytes.cap - b->bytes.len < 4 + keyvalue.len))
+        RQ_TRY(rq_buf_reserve(&b->bytes, 4 + keyvalue.len));
+    uint8_t *out = b->bytes.ptr + b->bytes.len;
+    rq_put_be32(out, (uint32_t)keyvalue.len);
+    memcpy(out + 4, keyvalue.ptr, keyvalue.len);
+    b->bytes.len += 4 + keyvalue.len;
+    b->count++;
+    return RQ_OK;
+}
 static inline rq_cellblock_mark rq_cellblock_get_mark(const rq_cellblock *b)
 {
     return (rq_cellblock_mark){b->bytes.len, b->count};

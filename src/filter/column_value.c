@@ -51,12 +51,14 @@ static rq_err single_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret
     }
     if (!is_column(&s->column, cell)) return RQ_OK;
     s->found = true;
-    int c;
-    RQ_TRY(rq_comparator_compare(s->comparator, rq_cell_value(cell), &c, why));
-    /* Unlike the comparing filters this one has no way with NO_OP. */
-    if (s->op == RQ_NO_OP)
+    if (RQ_UNLIKELY(s->op == RQ_NO_OP)) { /* unlike the comparing filters this one has no way */
+        int c;
+        RQ_TRY(rq_comparator_compare(s->comparator, rq_cell_value(cell), &c, why));
         return rq__filter_throw(why, "java.lang.RuntimeException: Unknown Compare op NO_OP");
-    if (!rq_compare_op_excludes(s->op, c))
+    }
+    bool out;
+    RQ_TRY(rq__filter_compare(s->op, s->comparator, rq_cell_value(cell), &out, why));
+    if (!out)
         s->matched = true;
     else if (s->latest_version_only)
         *ret = RQ_FILTER_NEXT_ROW;

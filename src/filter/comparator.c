@@ -56,18 +56,24 @@ static rq_err binary_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_erro
 
 static const rq_comparator_class binary_class = {binary_compare};
 
+static rq_err new_binary(rq__parse *p, rq_slice value, rq_comparator **ret)
+{
+    RQ_TRY(new_plain(p, &binary_class, value, ret));
+    (*ret)->is_binary = true;
+    return RQ_OK;
+}
+
 rq_err rq__parse_binary(rq__parse *p, rq_slice bytes, rq_comparator **ret)
 {
     const Pb__BinaryComparator *m = rq__parse_message(p, &pb__binary_comparator__descriptor, bytes);
-    return m == NULL ? rq__parse_failed(p)
-                     : new_plain(p, &binary_class, value_of(m->comparable), ret);
+    return m == NULL ? rq__parse_failed(p) : new_binary(p, value_of(m->comparable), ret);
 }
 
 rq_err rq_comparator_new_binary(rq_slice value, rq_arena *arena, rq_comparator **ret)
 {
     rq__parse p = {.arena = arena};
     rq_slice copy = rq_arena_copy(arena, value);
-    return copy.ptr == NULL ? RQ_E_NO_MEMORY : new_plain(&p, &binary_class, copy, ret);
+    return copy.ptr == NULL ? RQ_E_NO_MEMORY : new_binary(&p, copy, ret);
 }
 
 /* --- BinaryPrefix ----------------------------------------------------------------------------- */

@@ -7,18 +7,6 @@
 
 #include "proto/filter.pb-c.h"
 
-rq_err rq__filter_compare(rq_compare_op op, rq_comparator *nullable, rq_slice bytes, bool *ret,
-                          rq_error *why)
-{
-    *ret = true;
-    if (op == RQ_NO_OP) return RQ_OK;
-    if (nullable == NULL) return rq__filter_throw(why, RQ__NULL_POINTER);
-    int c;
-    RQ_TRY(rq_comparator_compare(nullable, bytes, &c, why));
-    *ret = rq_compare_op_excludes(op, c);
-    return RQ_OK;
-}
-
 typedef struct compare_filter {
     rq_filter base;
     rq_compare_op op;

@@ -28,6 +28,16 @@ bool rq_filter_all_remaining(rq_filter *f)
     return rq__filter_all_remaining(f);
 }
 
+bool rq_filter_may_end(const rq_filter *f)
+{
+    return f->may_end;
+}
+
+bool rq_filter_may_transform(const rq_filter *f)
+{
+    return f->may_transform;
+}
+
 rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
     if (rq__filter_all_remaining(f)) {

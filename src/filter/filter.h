@@ -64,6 +64,10 @@ void rq_filter_set_seed(rq_filter *f, uint64_t seed);
 
 void rq_filter_reset(rq_filter *f);
 bool rq_filter_all_remaining(rq_filter *f);
+/* What need not be asked: false, where rq_filter_all_remaining is never true, and where
+ * rq_filter_transform_cell leaves every cell as it is. Constant for a filter. */
+bool rq_filter_may_end(const rq_filter *f);
+bool rq_filter_may_transform(const rq_filter *f);
 /* *ret true: leave the row out. Also true when all_remaining is (HBASE: FilterWrapper). */
 RQ_NODISCARD
 rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why);

@@ -43,12 +43,14 @@ typedef struct rq_filter_class {
 struct rq_filter {
     const rq_filter_class *cls;
     bool reversed;
+    /* Whether the class has these hooks; a list of AND knows its children's. */
+    bool may_end, may_transform;
 };
 
 /* The calls of filter.h without what FilterWrapper adds: what one filter asks of another. */
 static inline bool rq__filter_all_remaining(rq_filter *f)
 {
-    return f->cls->all_remaining != NULL && f->cls->all_remaining(f);
+    return f->may_end && f->cls->all_remaining(f);
 }
 
 static inline rq_err rq__filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
@@ -102,6 +104,7 @@ typedef struct rq_comparator_class {
 struct rq_comparator {
     const rq_comparator_class *cls;
     rq_slice value;
+    bool is_binary; /* equal to the value's bytes, or not: no call is needed to see that */
 };
 
 /* What HBase throws from within a filter that is no IOException reaches the client as one, with the
@@ -110,8 +113,22 @@ rq_err rq__filter_throw(rq_error *why, const char *java_class_and_message, ...) 
 #define RQ__NULL_POINTER "java.lang.NullPointerException"
 
 /* HBASE: CompareFilter.compareRow and its likes. *ret: filtered out. */
-rq_err rq__filter_compare(rq_compare_op op, rq_comparator *nullable, rq_slice bytes, bool *ret,
-                          rq_error *why);
+static inline rq_err rq__filter_compare(rq_compare_op op, rq_comparator *nullable, rq_slice bytes,
+                                        bool *ret, rq_error *why)
+{
+    *ret = true;
+    if (op == RQ_NO_OP) return RQ_OK;
+    if (nullable == NULL) return rq__filter_throw(why, RQ__NULL_POINTER);
+    if (nullable->is_binary && (op == RQ_EQUAL || op == RQ_NOT_EQUAL)) {
+        rq_slice value = nullable->value;
+        *ret = rq_short_eq(value.ptr, value.len, bytes.ptr, bytes.len) != (op == RQ_EQUAL);
+        return RQ_OK;
+    }
+    int c;
+    RQ_TRY(nullable->cls->compare(nullable, bytes, &c, why));
+    *ret = rq_compare_op_excludes(op, c);
+    return RQ_OK;
+}
 
 /* --- Parsing ---------------------------------------------------------------------------------- */
 /* Ceilings against hostile requests; HBase knows none of them. */

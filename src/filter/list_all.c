@@ -15,6 +15,7 @@ typedef struct all_list {
     rq__list list;
     bool *hinted; /* children that answered the last cell with SEEK_NEXT_USING_HINT */
     bool any_hinted;
+    bool any_hinting; /* a child may be worth asking although the cell is out already */
 } all_list;
 
 static bool skips_versions(rq_filter_code c)
@@ -96,31 +97,43 @@ static rq_err all_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+/* What the children say that are asked although the cell is out. */
+static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_error *why)
 {
-    all_list *l = (all_list *)f;
-    rq_filter_code code = RQ_FILTER_INCLUDE;
-    forget_hints(l);
-    size_t i = 0;
-    for (; i < l->list.count && rq__filter_code_includes(code); i++) {
-        rq_filter *child = l->list.children[i];
-        if (rq__filter_all_remaining(child)) {
-            code = RQ_FILTER_NEXT_ROW;
-            continue;
-        }
-        rq_filter_code own;
-        RQ_TRY(rq__filter_cell(child, cell, &own, why));
-        if (own == RQ__FILTER_NO_CODE) return rq__filter_throw(why, RQ__NULL_POINTER);
-        if (own == RQ_FILTER_SEEK_NEXT_USING_HINT) note_hint(l, i);
-        code = merge(code, own);
-    }
-    for (; i < l->list.count; i++) {
+    for (size_t i = from; i < l->list.count; i++) {
         rq_filter *child = l->list.children[i];
         if (!child->cls->hinting) continue;
         rq_filter_code own;
         RQ_TRY(rq__filter_cell(child, cell, &own, why));
         if (own == RQ_FILTER_SEEK_NEXT_USING_HINT) note_hint(l, i);
     }
+    return RQ_OK;
+}
+
+static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    all_list *l = (all_list *)f;
+    rq_filter_code code = RQ_FILTER_INCLUDE;
+    size_t i = 0;
+    if (l->any_hinted) forget_hints(l);
+    while (i < l->list.count && rq__filter_code_includes(code)) {
+        rq_filter *child = l->list.children[i++];
+        if (rq__filter_all_remaining(child)) {
+            code = RQ_FILTER_NEXT_ROW;
+            break;
+        }
+        rq_filter_code own;
+        RQ_TRY(rq__filter_cell(child, cell, &own, why));
+        if (own == RQ_FILTER_INCLUDE) continue;
+        if (own == RQ_FILTER_SKIP && code == RQ_FILTER_INCLUDE) {
+            code = RQ_FILTER_SKIP; /* what merge would say, and most children do */
+            break;
+        }
+        if (own == RQ__FILTER_NO_CODE) return rq__filter_throw(why, RQ__NULL_POINTER);
+        if (own == RQ_FILTER_SEEK_NEXT_USING_HINT) note_hint(l, i - 1);
+        code = merge(code, own);
+    }
+    if (l->any_hinting) RQ_TRY(ask_hinting(l, i, cell, why));
     *ret = l->any_hinted ? RQ_FILTER_SEEK_NEXT_USING_HINT : code;
     return RQ_OK;
 }
@@ -173,6 +186,12 @@ rq_err rq__list_new_all(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
     if (l == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__list_init(p, &l->list, m));
     memset(l->list.included, true, l->list.count);
+    l->list.base.may_end = l->list.base.may_transform = false;
+    for (size_t i = 0; i < l->list.count; i++) {
+        l->list.base.may_end |= l->list.children[i]->may_end;
+        l->list.base.may_transform |= l->list.children[i]->may_transform;
+        l->any_hinting |= l->list.children[i]->cls->hinting;
+    }
     l->hinted = rq__parse_calloc(p, l->list.count, sizeof *l->hinted);
     if (l->hinted == NULL) return rq__parse_failed(p);
     *ret = &l->list.base;

@@ -106,7 +106,10 @@ rq_err rq__parse_illegal(rq__parse *p, const char *fmt, ...)
 rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class *cls)
 {
     rq_filter *f = rq__parse_calloc(p, 1, size);
-    if (f != NULL) f->cls = cls;
+    if (f == NULL) return NULL;
+    f->cls = cls;
+    f->may_end = cls->all_remaining != NULL;
+    f->may_transform = cls->transform != NULL;
     return f;
 }
 

@@ -157,6 +157,19 @@ rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const
 RQ_NODISCARD
 rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why);
 
+/* Inside the block the scanner stands in, without I/O, and with what it showed of the rows. */
+typedef enum rq_hfile_move {
+    RQ_HFILE_NOT_MOVED, /* nothing has changed: rq_hfile_scanner_next knows more */
+    RQ_HFILE_SAME_ROW,
+    RQ_HFILE_NEW_ROW, /* the cell is of another row than the one before */
+} rq_hfile_move;
+/* REQUIRES: positioned, in a file that is_plain. */
+rq_hfile_move rq_hfile_scanner_next_here(rq_hfile_scanner *s);
+/* To the first cell of the row behind this one; false: nothing has changed, as above. */
+bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s);
+/* It is a whole file, and its cells stand as KeyValues in their blocks, from row - 10 on. */
+bool rq_hfile_reader_is_plain(const rq_hfile_reader *r);
+
 static inline bool rq_hfile_scanner_is_positioned(const rq_hfile_scanner *s)
 {
     return s->block != NULL;

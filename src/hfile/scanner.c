@@ -17,76 +17,10 @@
  */
 #include "hfile/reader.h"
 
-#include "hfile/encoding.h"
+#include "hfile/plain.h"
 #include "hfile/reader_priv.h"
 
 #include <stdlib.h>
-
-/* --- cells ----------------------------------------------------------------------------------- */
-
-/* Parses the cell at `pos`; false when it does not fit the payload or itself. */
-static inline bool parse_cell(const rq_hfile_block *b, bool has_tags, bool has_mvcc, size_t pos,
-                              rq_cell *ret, size_t *ret_next)
-{
-    const uint8_t *p = b->payload + pos;
-    size_t left = b->payload_len - pos;
-    if (left < 8 + RQ_KEY_FIXED_LEN) return false;
-    size_t key_len = rq_get_be32(p);
-    size_t value_len = rq_get_be32(p + 4);
-    p += 8;
-    left -= 8;
-    if (key_len < RQ_KEY_FIXED_LEN || key_len > left || value_len > left - key_len) return false;
-    left -= key_len + value_len;
-    const uint8_t *tail = p + key_len - 9;
-    size_t row_len = rq_get_be16(p);
-    if (row_len > key_len - RQ_KEY_FIXED_LEN) return false;
-    const uint8_t *family = p + 2 + row_len;
-    size_t family_len = family[0];
-    if (family_len > key_len - RQ_KEY_FIXED_LEN - row_len || row_len > RQ_ROW_LEN_MAX ||
-        !rq__is_cell_type(tail[8]))
-        return false;
-    ret->row = p + 2;
-    ret->row_len = (uint16_t)row_len;
-    ret->family = family + 1;
-    ret->family_len = (uint8_t)family_len;
-    ret->qualifier = family + 1 + family_len;
-    ret->qualifier_len = (uint32_t)(tail - ret->qualifier);
-    ret->timestamp = (int64_t)rq_get_be64(tail);
-    ret->type = tail[8];
-    ret->value = tail + 9;
-    ret->value_len = (uint32_t)value_len;
-    p = ret->value + value_len;
-    ret->tags = NULL;
-    ret->tags_len = 0;
-    if (has_tags) {
-        if (left < 2) return false;
-        size_t tags_len = rq_get_be16(p);
-        p += 2;
-        left -= 2;
-        if (tags_len > left) return false;
-        if (tags_len > 0) {
-            ret->tags = p;
-            ret->tags_len = (uint16_t)tags_len;
-        }
-        p += tags_len;
-        left -= tags_len;
-    }
-    ret->seqid = 0;
-    if (has_mvcc) {
-        if (left < 1) return false;
-        if (RQ_LIKELY(p[0] < 128)) {
-            ret->seqid = *p++;
-        } else {
-            rq_cursor c = {p, p + left};
-            int64_t seqid;
-            if (!rq_cursor_vlong(&c, &seqid) || seqid < 0) return false;
-            ret->seqid = (uint64_t)seqid;
-            p = c.ptr;
-        }
-    }
-    *ret_next = (size_t)(p - b->payload);
-    return true;
-}
 
 /* --- a place in a block ----------------------------------------------------------------------- */
 
@@ -114,12 +48,18 @@ static rq_err bad_cell(const rq_hfile_scanner *s, const rq_hfile_block *b, size_
                    rq_block_kind_name((rq_block_kind)b->kind), pos);
 }
 
+static inline rq__plain_shape shape_of(const rq_hfile_scanner *s)
+{
+    return (rq__plain_shape){s->reader->info.has_tags, s->reader->info.has_mvcc};
+}
+
 static inline rq_err cell_at(const rq_hfile_scanner *s, const rq_hfile_block *b, size_t pos,
                              rq_cell *ret, size_t *ret_next, rq_error *why)
 {
-    const rq_hfile_info *info = &s->reader->info;
-    if (RQ_LIKELY(parse_cell(b, info->has_tags, info->has_mvcc, pos, ret, ret_next))) return RQ_OK;
-    return bad_cell(s, b, pos, why);
+    size_t len = rq__plain_parse(b->payload + pos, b->payload_len - pos, shape_of(s), ret);
+    if (RQ_UNLIKELY(len == 0)) return bad_cell(s, b, pos, why);
+    *ret_next = pos + len;
+    return RQ_OK;
 }
 
 typedef struct block_parser {
@@ -370,42 +310,19 @@ static inline bool is_row_before(const uint8_t *a, size_t a_len, const uint8_t *
     return a_len < b_len;
 }
 
-/* HBASE: WritableUtils.decodeVIntSize. */
-static inline size_t vlong_len(uint8_t first)
-{
-    int8_t v = (int8_t)first;
-    return v >= -112 ? 1 : (size_t)(v < -120 ? -119 - v : -111 - v);
-}
-
 /* Where the first cell at or behind `pos` begins that is not in a row before the key's. Half of a
  * block is walked through here when it is searched for the first time, so a cell costs its lengths
  * and its row; one that is not sound ends the walk, and is found so by who parses it. */
 static size_t skip_rows_before(const rq_hfile_scanner *s, const rq_hfile_block *b, size_t pos,
                                const rq_cell *key)
 {
-    bool has_tags = s->reader->info.has_tags, has_mvcc = s->reader->info.has_mvcc;
-    for (;;) {
-        const uint8_t *p = b->payload + pos;
-        size_t left = b->payload_len - pos;
-        if (left < 8 + RQ_KEY_FIXED_LEN) return pos;
-        size_t key_len = rq_get_be32(p), value_len = rq_get_be32(p + 4);
-        size_t row_len = rq_get_be16(p + 8);
-        if (key_len < RQ_KEY_FIXED_LEN || key_len > left - 8 || value_len > left - 8 - key_len ||
-            row_len > key_len - RQ_KEY_FIXED_LEN ||
-            !is_row_before(p + 10, row_len, key->row, key->row_len))
-            return pos;
-        size_t len = 8 + key_len + value_len;
-        if (has_tags) {
-            if (left - len < 2) return pos;
-            len += 2 + (size_t)rq_get_be16(p + len);
-        }
-        if (has_mvcc) {
-            if (left <= len) return pos;
-            len += vlong_len(p[len]);
-        }
-        if (left < len) return pos;
+    while (pos < b->payload_len) {
+        rq_slice row;
+        size_t len = rq__plain_len(b->payload + pos, b->payload_len - pos, shape_of(s), &row);
+        if (len == 0 || !is_row_before(row.ptr, row.len, key->row, key->row_len)) break;
         pos += len;
     }
+    return pos;
 }
 
 /* Moves the target to the first cell of its block at or behind the key; with `from_here` the block
@@ -753,11 +670,10 @@ rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *wh
     RQ_ASSERT(s->block != NULL);
     size_t pos = s->next_pos;
     if (RQ_UNLIKELY(pos >= s->block->payload_len)) return next_block(s, ctx, why);
-    const rq_hfile_info *info = &s->reader->info;
     if (is_delta(s)) return next_delta(s, why);
     size_t next;
-    if (RQ_UNLIKELY(!parse_cell(s->block, info->has_tags, info->has_mvcc, pos, &s->cell, &next))) {
-        rq_err rc = bad_cell(s, s->block, pos, why);
+    rq_err rc = cell_at(s, s->block, pos, &s->cell, &next, why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) {
         rq_hfile_scanner_release(s);
         return rc;
     }

@@ -69,6 +69,8 @@ struct rq_region_scanner {
     uint8_t *row;
     size_t row_len;
     size_t row_cap;
+    rq_slice ahead; /* the row behind the one at hand as next_row gave it, inside the scan; len 0:
+                       not known. Of the only store, until that is called again. */
     rq_scan_stats stats;
     rq_buf scratch;
 };
@@ -233,6 +235,7 @@ rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_p
 
 void rq_region_scanner_suspend(rq_region_scanner *s)
 {
+    s->ahead.len = 0;
     for (size_t i = 0; i < s->store_count; i++) {
         rq_err rc = rq_store_scanner_suspend(s->stores[i]);
         if (rc != RQ_OK) s->failed = rc;
@@ -293,9 +296,11 @@ static rq_err set_row(rq_region_scanner *s, rq_slice row)
 }
 
 /* The next row of the families the filter needs; valid until a store's next call. RQ_E_END. */
-static rq_err next_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_slice *ret, rq_error *why)
+static inline rq_err next_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_slice *ret, rq_error *why)
 {
     bool found = false;
+    if (RQ_LIKELY(s->essential_count == 1))
+        return rq_store_scanner_peek_row(s->stores[0], s->read.yield_ns, ctx, ret, why);
     for (size_t i = 0; i < s->essential_count; i++) {
         rq_slice row;
         rq_err rc = rq_store_scanner_peek_row(s->stores[i], s->read.yield_ns, ctx, &row, why);
@@ -340,7 +345,15 @@ static bool is_past(const rq_region_scanner *s, uint64_t when_ns)
     return when_ns != 0 && clock_ns(s) >= when_ns;
 }
 
-/* Every now and then: has the slice, and has the time for the call ended? */
+/* Every now and then: has the time for the call ended? */
+static bool has_timed_out(rq_region_scanner *s, uint64_t deadline_ns)
+{
+    if (deadline_ns == 0 || --s->clock_left > 0) return false;
+    s->clock_left = CLOCK_STEPS;
+    return is_past(s, deadline_ns);
+}
+
+/* The same, and has the slice? */
 static rq_err look_at_clock(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
 {
     *ret_timed_out = false;
@@ -484,10 +497,15 @@ static bool filter_is_done(rq_region_scanner *s)
 
 static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
-    rq_slice row;
-    rq_err rc = next_row(s, ctx, &row, why);
+    rq_slice row = s->ahead;
+    rq_err rc = RQ_OK;
+    if (row.len == 0) {
+        rc = next_row(s, ctx, &row, why);
+        if (rc == RQ_OK && is_behind_stop(s, row)) rc = RQ_E_END;
+    }
+    s->ahead.len = 0;
     if (rc != RQ_OK && rc != RQ_E_END) return rc;
-    if (rc == RQ_E_END || is_behind_stop(s, row)) {
+    if (rc == RQ_E_END) {
         /* HBase shows the filter an empty row at the end. */
         if (s->has_filter_row) (void)rq_filter_row_done(s->filter, NULL, 0, NULL);
         s->phase = PHASE_DONE;
@@ -511,6 +529,14 @@ static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
+/* After a part of the row was read, or all of the store's: is it the end of this answer? */
+static bool is_cut(rq_region_scanner *s, rq_store_state state)
+{
+    bool timed_out = state == RQ_STORE_TIME_REACHED || has_timed_out(s, s->read.deadline_ns);
+    if (timed_out) s->cut = RQ_SCAN_TIME_REACHED_MID_ROW;
+    return reached_limit(s) || timed_out;
+}
+
 /* Reads the stores from `at` up to `end`. *ret_cut: a limit stopped it, s->cut says which. */
 static rq_err read_stores(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bool *ret_cut,
                           rq_error *why)
@@ -530,17 +556,24 @@ static rq_err read_stores(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bo
         rq_store_state state;
         RQ_TRY(rq_store_scanner_next(s->stores[s->at], &s->read, ctx, &state, why));
         if (state == RQ_STORE_ROW_DONE) s->at++;
-        bool timed_out = state == RQ_STORE_TIME_REACHED;
-        if (!timed_out && s->read.deadline_ns != 0 && --s->clock_left == 0) {
-            s->clock_left = CLOCK_STEPS;
-            timed_out = is_past(s, s->read.deadline_ns);
-        }
-        if (timed_out) s->cut = RQ_SCAN_TIME_REACHED_MID_ROW;
-        if (reached_limit(s) || timed_out) {
+        if (is_cut(s, state)) {
             *ret_cut = true;
             return RQ_OK;
         }
     }
+    return RQ_OK;
+}
+
+/* The same where there is one store, which was just found to stand in the row. A limit that is
+ * reached with the row's last cell cuts nothing. */
+static rq_err read_only_store(rq_region_scanner *s, rq_read_ctx *ctx, bool *ret_cut, rq_error *why)
+{
+    rq_store_state state;
+    RQ_TRY(rq_store_scanner_next(s->stores[0], &s->read, ctx, &state, why));
+    *ret_cut = state != RQ_STORE_ROW_DONE && is_cut(s, state);
+    if (*ret_cut) return RQ_OK;
+    if (state != RQ_STORE_ROW_DONE) return read_stores(s, s->essential_count, ctx, ret_cut, why);
+    s->at = 1;
     return RQ_OK;
 }
 
@@ -567,12 +600,13 @@ static rq_err seek_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
+/* Leaves the row. Of a row that was read (`at` is behind them) the stores have done so. */
 static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
-    for (size_t i = 0; i < s->essential_count && !s->scan->is_get; i++) {
+    for (; s->at < s->essential_count && !s->scan->is_get; s->at++) {
         bool has;
-        RQ_TRY(has_row(s, i, ctx, &has, why));
-        if (has) RQ_TRY(rq_store_scanner_skip_row(s->stores[i]));
+        RQ_TRY(has_row(s, s->at, ctx, &has, why));
+        if (has) RQ_TRY(rq_store_scanner_skip_row(s->stores[s->at]));
     }
     rq_cellblock_truncate(s->read.out, s->mark);
     s->read.cells = 0;
@@ -591,6 +625,7 @@ static rq_err do_end(rq_region_scanner *s, const rq_scan_limits *limits, rq_read
         rq_err rc = next_row(s, ctx, &row, why);
         if (rc != RQ_OK && rc != RQ_E_END) return rc;
         last = rc == RQ_E_END || is_behind_stop(s, row);
+        if (!last && s->store_count == 1) s->ahead = row;
     }
     reset_filter(s);
     if (last || filter_is_done(s)) {
@@ -601,74 +636,128 @@ static rq_err do_end(rq_region_scanner *s, const rq_scan_limits *limits, rq_read
     s->phase = PHASE_BEGIN;
     if (limits->bytes > 0 && rq_result_bytes(s->read.out) >= limits->bytes)
         *ret = RQ_SCAN_BYTES_REACHED;
-    else if (is_past(s, limits->deadline_ns))
+    else if (has_timed_out(s, limits->deadline_ns))
         *ret = RQ_SCAN_TIME_REACHED;
     else
         *ret = RQ_SCAN_MORE;
     return RQ_OK;
 }
 
-/* Runs until something is to be told: *ret is set and true returned in *ret_told. */
+static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
+                   rq_scan_state *ret, bool *ret_told, rq_error *why)
+{
+    RQ_TRY(do_skip(s, ctx, why));
+    if (s->phase == PHASE_BEGIN) {
+        RQ_TRY(look_at_clock(s, limits->deadline_ns, ret_told));
+        *ret = RQ_SCAN_TIME_REACHED;
+    }
+    return RQ_OK;
+}
+
+/* The same for a row that the filter does not want by its key, where the only store was just found
+ * to stand in it: nothing of it was read. */
+static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_scan_state *ret,
+                       bool *ret_told)
+{
+    RQ_TRY(rq_store_scanner_skip_row(s->stores[0]));
+    reset_filter(s);
+    s->phase = PHASE_BEGIN;
+    *ret = RQ_SCAN_TIME_REACHED;
+    return look_at_clock(s, limits->deadline_ns, ret_told);
+}
+
+/* The families that are read on demand. */
+static rq_err do_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    bool cut;
+    RQ_TRY(seek_joined(s, ctx, why));
+    RQ_TRY(read_stores(s, s->store_count, ctx, &cut, why));
+    if (cut) {
+        s->phase = PHASE_JOINED_CUT;
+        return RQ_OK;
+    }
+    return sort_families(s);
+}
+
+static rq_err do_joined_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state *ret,
+                            bool *ret_told, rq_error *why)
+{
+    RQ_TRY(row_goes_on(s, s->store_count, ctx, ret_told, why));
+    if (*ret_told) {
+        RQ_TRY(sort_families(s));
+        s->was_cut = true;
+        *ret = s->cut;
+    }
+    s->phase = PHASE_JOINED;
+    return RQ_OK;
+}
+
+static rq_err do_read_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state *ret,
+                          bool *ret_told, rq_error *why)
+{
+    RQ_TRY(row_goes_on(s, s->essential_count, ctx, ret_told, why));
+    s->phase = *ret_told ? PHASE_READ : PHASE_DECIDE;
+    s->was_cut = s->was_cut || *ret_told;
+    *ret = s->cut;
+    return RQ_OK;
+}
+
+/* Runs until something is to be told: *ret is set and true returned in *ret_told. Most rows go
+ * through all of it in one call. */
 static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
                    rq_scan_state *ret, bool *ret_told, rq_error *why)
 {
     bool flag = false;
+    bool stands_there = false;
     switch (s->phase) {
     case PHASE_BEGIN:
-        return do_begin(s, ctx, why);
+        RQ_TRY(do_begin(s, ctx, why));
+        stands_there = s->store_count == 1;
+        if (s->phase == PHASE_SKIP && stands_there && !s->scan->is_get)
+            return pass_row(s, limits, ret, ret_told);
+        if (s->phase != PHASE_READ) return RQ_OK;
+        RQ_FALLTHROUGH;
     case PHASE_READ:
-        RQ_TRY(read_stores(s, s->essential_count, ctx, &flag, why));
+        if (stands_there)
+            RQ_TRY(read_only_store(s, ctx, &flag, why));
+        else
+            RQ_TRY(read_stores(s, s->essential_count, ctx, &flag, why));
         s->phase = flag ? PHASE_READ_CUT : PHASE_DECIDE;
-        return RQ_OK;
-    case PHASE_READ_CUT:
-        RQ_TRY(row_goes_on(s, s->essential_count, ctx, &flag, why));
-        s->phase = flag ? PHASE_READ : PHASE_DECIDE;
-        s->was_cut = s->was_cut || flag;
-        *ret_told = flag;
-        *ret = s->cut;
-        return RQ_OK;
+        if (flag) return RQ_OK;
+        RQ_FALLTHROUGH;
     case PHASE_DECIDE:
         RQ_TRY(decide(s, &flag));
         s->stats.rows_scanned++;
         s->at = s->essential_count;
         s->phase = flag ? PHASE_JOINED : PHASE_SKIP;
-        if (!flag) s->stats.rows_filtered++;
-        return RQ_OK;
+        if (!flag) {
+            s->stats.rows_filtered++;
+            return skip(s, limits, ctx, ret, ret_told, why);
+        }
+        RQ_FALLTHROUGH;
     case PHASE_JOINED:
         if (s->essential_count < s->store_count) {
-            RQ_TRY(seek_joined(s, ctx, why));
-            RQ_TRY(read_stores(s, s->store_count, ctx, &flag, why));
-            if (flag) {
-                s->phase = PHASE_JOINED_CUT;
-                return RQ_OK;
-            }
-            RQ_TRY(sort_families(s));
+            RQ_TRY(do_joined(s, ctx, why));
+            if (s->phase != PHASE_JOINED) return RQ_OK;
         }
         /* A filter may have dropped all there was, or a limit cut just before the end. */
-        s->phase = cells_of_row(s) == 0 ? PHASE_SKIP : PHASE_END;
-        if (s->phase == PHASE_SKIP && !s->was_cut) s->stats.rows_filtered++;
-        return RQ_OK;
-    case PHASE_JOINED_CUT:
-        RQ_TRY(row_goes_on(s, s->store_count, ctx, &flag, why));
-        if (flag) {
-            RQ_TRY(sort_families(s));
-            s->was_cut = true;
-            *ret_told = true;
-            *ret = s->cut;
+        if (cells_of_row(s) == 0) {
+            s->phase = PHASE_SKIP;
+            if (!s->was_cut) s->stats.rows_filtered++;
+            return RQ_OK;
         }
-        s->phase = PHASE_JOINED;
-        return RQ_OK;
-    case PHASE_SKIP:
-        RQ_TRY(do_skip(s, ctx, why));
-        if (s->phase == PHASE_BEGIN) {
-            RQ_TRY(look_at_clock(s, limits->deadline_ns, ret_told));
-            *ret = RQ_SCAN_TIME_REACHED;
-        }
-        return RQ_OK;
+        s->phase = PHASE_END;
+        RQ_FALLTHROUGH;
     case PHASE_END:
         RQ_TRY(do_end(s, limits, ctx, ret, why));
         *ret_told = true;
         return RQ_OK;
+    case PHASE_READ_CUT:
+        return do_read_cut(s, ctx, ret, ret_told, why);
+    case PHASE_JOINED_CUT:
+        return do_joined_cut(s, ctx, ret, ret_told, why);
+    case PHASE_SKIP:
+        return skip(s, limits, ctx, ret, ret_told, why);
     case PHASE_DONE:
         *ret_told = true;
         *ret = RQ_SCAN_DONE;

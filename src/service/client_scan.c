@@ -18,6 +18,9 @@
 
 /* HBASE: hbase.region.server.scan.time.limit… minimumScanTimeLimitDelta */
 #define TIME_LIMIT_MIN_MS 10
+/* Of an answer, between two looks at the clock: a few microseconds. */
+#define CLOCK_ROWS 16
+#define CLOCK_BYTES ((size_t)64 << 10)
 
 typedef struct result_end {
     uint32_t cells;
@@ -372,13 +375,18 @@ static rq_err read_slice(scan_job *s)
         .may_stop_inside_row = s->allow_partials,
     };
     bool done = false;
+    unsigned rows_left = CLOCK_ROWS;
+    size_t bytes_to = s->out->bytes.len + CLOCK_BYTES;
     while (!done) {
         rq_scan_state state;
         RQ_TRY(rq_region_scanner_next(s->holder->scanner, &limits, &s->job.ctx, s->out, &state,
                                       &s->job.why));
         RQ_TRY(take_in(s, state, &done));
         /* next() itself yields only where it delivers nothing for long. */
-        if (!done && now_ns(s) >= limits.yield_ns) return RQ_E_AGAIN;
+        if (done || (--rows_left > 0 && s->out->bytes.len < bytes_to)) continue;
+        if (now_ns(s) >= limits.yield_ns) return RQ_E_AGAIN;
+        rows_left = CLOCK_ROWS;
+        bytes_to = s->out->bytes.len + CLOCK_BYTES;
     }
     return RQ_OK;
 }

@@ -46,34 +46,11 @@ static rq__match check_explicit(rq__column_tracker *t, const rq_cell *cell)
     return RQ__MATCH_INCLUDE;
 }
 
-static rq__match check_wildcard(rq__column_tracker *t, const rq_cell *cell)
-{
-    if (!rq_cell_is_delete(cell) && t->count < INT32_MAX) t->count++;
-    if (t->count > t->max_versions) return RQ__MATCH_NEXT_COLUMN;
-    if (t->count > t->min_versions && cell->timestamp < t->oldest) return RQ__MATCH_NEXT_COLUMN;
-    t->last_ts = cell->timestamp;
-    t->last_type = cell->type;
-    return RQ__MATCH_INCLUDE;
-}
-
 rq_err rq__column_tracker_check_versions(rq__column_tracker *t, const rq_cell *cell, bool keep_all,
                                          rq__match *ret)
 {
-    if (t->columns != NULL) {
-        *ret = keep_all ? RQ__MATCH_INCLUDE : check_explicit(t, cell);
-        return RQ_OK;
-    }
-    if (!t->has_column ||
-        !rq_short_eq(cell->qualifier, cell->qualifier_len, t->column.ptr, t->column.len)) {
-        forget_last(t);
-        RQ_TRY(rq__kept_bytes_set(&t->column, t->arena, cell->qualifier, cell->qualifier_len));
-        t->has_column = true;
-        t->count = 0;
-    } else if (!keep_all && cell->timestamp == t->last_ts && cell->type == t->last_type) {
-        *ret = RQ__MATCH_SKIP; /* an older write of the same version */
-        return RQ_OK;
-    }
-    *ret = keep_all ? RQ__MATCH_INCLUDE : check_wildcard(t, cell);
+    if (t->columns == NULL) return rq__column_tracker_check_any(t, cell, keep_all, ret);
+    *ret = keep_all ? RQ__MATCH_INCLUDE : check_explicit(t, cell);
     return RQ_OK;
 }
 

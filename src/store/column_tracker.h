@@ -82,6 +82,33 @@ rq__match rq__column_tracker_check_column(rq__column_tracker *t, const rq_cell *
 RQ_NODISCARD
 rq_err rq__column_tracker_check_versions(rq__column_tracker *t, const rq_cell *cell, bool keep_all,
                                          rq__match *ret);
+/* The same where all columns are wanted. */
+RQ_NODISCARD
+static inline rq_err rq__column_tracker_check_any(rq__column_tracker *t, const rq_cell *cell,
+                                                  bool keep_all, rq__match *ret)
+{
+    *ret = RQ__MATCH_INCLUDE;
+    if (!t->has_column ||
+        !rq_short_eq(cell->qualifier, cell->qualifier_len, t->column.ptr, t->column.len)) {
+        t->last_ts = INT64_MAX;
+        t->last_type = 0;
+        RQ_TRY(rq__kept_bytes_set(&t->column, t->arena, cell->qualifier, cell->qualifier_len));
+        t->has_column = true;
+        t->count = 0;
+    } else if (!keep_all && cell->timestamp == t->last_ts && cell->type == t->last_type) {
+        *ret = RQ__MATCH_SKIP; /* an older write of the same version */
+        return RQ_OK;
+    }
+    if (keep_all) return RQ_OK;
+    if (!rq_cell_is_delete(cell) && t->count < INT32_MAX) t->count++;
+    if (t->count > t->max_versions || (t->count > t->min_versions && cell->timestamp < t->oldest)) {
+        *ret = RQ__MATCH_NEXT_COLUMN;
+        return RQ_OK;
+    }
+    t->last_ts = cell->timestamp;
+    t->last_type = cell->type;
+    return RQ_OK;
+}
 /* No more of the cell's column. */
 void rq__column_tracker_done_with(rq__column_tracker *t, const rq_cell *cell);
 /* The same, and says where to go: NEXT_COLUMN or NEXT_ROW. */

@@ -42,7 +42,7 @@ static inline void rq__delete_tracker_reset(rq__delete_tracker *t)
 
 static inline bool rq__delete_tracker_is_empty(const rq__delete_tracker *t)
 {
-    return !t->has_family && !t->has_column && t->version_count == 0;
+    return (t->version_count | (unsigned)t->has_family | (unsigned)t->has_column) == 0;
 }
 
 /* `cell` is a delete marker. */

@@ -41,9 +41,11 @@ static rq__source *add_source(rq__merge *m)
     s->meta = NULL;
     s->state = RQ__SOURCE_SEEK;
     s->rank = m->source_count++;
+    s->is_plain = false;
     s->check_bloom = false;
     s->check_seqid = true;
     s->check_floor = false;
+    s->is_odd = true;
     s->from_start = true;
     s->goal = &m->target.cell;
     return s;
@@ -61,8 +63,10 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
     const rq_hfile_info *info = rq_hfile_reader_info(file->reader);
     rq__source *s = add_source(m);
     s->meta = file;
+    s->is_plain = rq_hfile_reader_is_plain(file->reader);
     s->check_bloom = m->use_bloom;
     s->check_seqid = (file->bulk_loaded ? file->max_seqid : info->max_memstore_ts) > m->read_point;
+    s->is_odd = s->check_seqid || file->bulk_loaded;
     if (m->start_without_markers != NULL && info->delete_family_count == 0)
         s->goal = m->start_without_markers;
     rq_hfile_scanner_init(&s->file, file->reader);
@@ -71,6 +75,7 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
 static void drop_sources(rq__merge *m)
 {
     m->current = NULL;
+    m->run = NULL;
     for (uint32_t i = 0; i < m->source_count; i++) {
         rq__source *s = &m->sources[i];
         if (s->segment == NULL) rq_hfile_scanner_clear(&s->file);
@@ -217,6 +222,7 @@ static bool make_lazy(const rq__merge *m, rq__source *s, const rq_cell *key)
 static rq_err set_target(rq__merge *m, const rq_cell *key)
 {
     m->current = NULL;
+    m->run = NULL;
     RQ_TRY(rq__kept_key_set(&m->target, m->arena, key, m->family));
     m->target.cell.seqid = UINT64_MAX;
     m->floor = RQ__FLOOR_NONE;
@@ -305,6 +311,7 @@ static rq_err open_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 static rq_err leave_row(rq__merge *m)
 {
     m->current = NULL;
+    m->run = NULL;
     rq_cell key = rq_cell_first_on_row(rq__kept_bytes_slice(&m->row));
     RQ_TRY(rq__kept_key_set(&m->bound, m->arena, &key, m->family));
     m->bound.cell.seqid = UINT64_MAX;
@@ -491,6 +498,72 @@ void rq__merge_step(rq__merge *m)
     RQ_ASSERT(m->heap_len > 0 && m->heap[0]->state == RQ__SOURCE_READY);
     m->heap[0]->state = RQ__SOURCE_NEXT;
     m->current = NULL;
+}
+
+/* --- runs --------------------------------------------------------------------------------------
+ */
+static inline bool is_behind_row(const rq__merge *m, const rq__source *other, const rq_cell *cell)
+{
+    return rq_row_compare(m->order, rq_cell_row(other->cell), rq_cell_row(cell)) > 0;
+}
+
+void rq__merge_find_run(rq__merge *m)
+{
+    m->run = NULL;
+    m->run_stopped = false;
+    if (m->current == NULL || m->reversed) return;
+    rq__source *s = m->heap[0];
+    if (!s->is_plain || s->check_floor || s->state != RQ__SOURCE_READY) return;
+    if (m->heap_len > 1 && !is_behind_row(m, m->heap[1], s->cell)) return;
+    if (m->heap_len > 2 && !is_behind_row(m, m->heap[2], s->cell)) return;
+    m->run = s;
+}
+
+/* The run's source has moved to a cell of another row, which is loaded: in order with the others.
+ */
+static void leave_run(rq__merge *m, rq__source *s)
+{
+    m->run = NULL;
+    m->current = NULL;
+    if (!source_shows(m, s)) {
+        s->state = RQ__SOURCE_SKIP; /* settled, and put in its place, by top */
+    } else if (m->heap_len > 1) {
+        sift_down(m, 0);
+    } else {
+        m->current = s->cell;
+    }
+}
+
+/* The run's source has moved so; for most moves inside a row there is nothing to do. */
+rq__merge_moved rq__merge_step_in_run(rq__merge *m, rq_hfile_move moved)
+{
+    rq__source *s = m->run;
+    for (;; moved = rq_hfile_scanner_next_here(&s->file)) {
+        if (moved == RQ_HFILE_NOT_MOVED) {
+            /* Top goes on behind the cell the source stands on, be it one that was not there. */
+            m->run = NULL;
+            m->run_stopped = true;
+            s->state = RQ__SOURCE_NEXT;
+            m->current = NULL;
+            return RQ__MERGE_STEPPED;
+        }
+        if (RQ_UNLIKELY(s->meta->bulk_loaded)) source_load(s);
+        if (moved == RQ_HFILE_NEW_ROW) {
+            leave_run(m, s);
+            return RQ__MERGE_ROW_OVER;
+        }
+        if (!s->check_seqid || s->cell->seqid <= m->read_point) return RQ__MERGE_IN_ROW;
+    }
+}
+
+bool rq__merge_skip_row_here(rq__merge *m, bool in_row)
+{
+    if (!in_row || m->run == NULL) rq__merge_find_run(m);
+    rq__source *s = m->run;
+    if (s == NULL || !rq_hfile_scanner_skip_row_here(&s->file)) return false;
+    if (RQ_UNLIKELY(s->meta->bulk_loaded)) source_load(s);
+    leave_run(m, s);
+    return true;
 }
 
 rq_err rq__merge_seek(rq__merge *m, const rq_cell *key)

@@ -26,7 +26,9 @@
  * 1. A source in the heap has a cell (real or lazy) that is not behind any cell it still has to
  *    deliver; only the top source may be on its way (NEXT, SKIP, SEEK).
  * 2. Keys given to seek are copied; nothing borrowed outlives the call.
- * 3. `current` is the top source's cell while that is READY and nothing is pending: whoever changes
+ * 3. While a *run* is known (`run`), the top source alone has cells in the row at hand: it may be
+ *    stepped without being compared with the others until that row is over.
+ * 4. `current` is the top source's cell while that is READY and nothing is pending: whoever changes
  *    a source, the heap or the target clears it. So looking again costs nothing.
  */
 #ifndef RQ_STORE_MERGE_H
@@ -53,9 +55,11 @@ typedef struct rq__source {
     const rq_store_file *meta;
     rq__source_state state;
     uint32_t rank;       /* higher: younger */
+    bool is_plain;       /* a file whose cells stand as KeyValues in their blocks */
     bool check_bloom;    /* a get's file: its bloom is asked before the first seek */
     bool check_seqid;    /* it may hold cells above the read point */
     bool check_floor;    /* it may hold cells that were taken before park */
+    bool is_odd;         /* a run's cells are not all to be shown as they stand in the file */
     bool from_start;     /* the seek may go backward */
     const rq_cell *goal; /* of SEEK: the merge's target, or where it starts without markers */
     rq_cell own;         /* the current cell where it is no view of the file's, or the lazy key */
@@ -76,6 +80,8 @@ typedef struct rq__merge {
     const rq_cell *start_without_markers;
 
     const rq_cell *current; /* what top gave, until the next step, seek or park; else NULL */
+    rq__source *run;        /* see invariant 3; NULL: not known */
+    bool run_stopped;       /* inside the row, where a block ends: it is worth looking again */
     rq__source *sources;
     rq__source **heap;
     uint32_t source_count;
@@ -131,6 +137,40 @@ static inline rq_err rq__merge_top(rq__merge *m, rq_read_ctx *ctx, const rq_cell
 }
 /* Behind the cell top gave. */
 void rq__merge_step(rq__merge *m);
+
+/* The cell top gave is the first looked at of its row: is it a run's? Ends with the row, and with
+ * the sources' part of it. */
+void rq__merge_find_run(rq__merge *m);
+typedef enum rq__merge_moved {
+    RQ__MERGE_STEPPED, /* as by step: ask top */
+    RQ__MERGE_IN_ROW,  /* `current` is the next cell, and of the same row */
+    RQ__MERGE_ROW_OVER /* there are no more cells of the row; for the next one ask top */
+} rq__merge_moved;
+rq__merge_moved rq__merge_step_in_run(rq__merge *m, rq_hfile_move moved);
+/* Behind the cell top gave, which is in the row of find_run; no I/O. */
+static inline rq__merge_moved rq__merge_step_in_row(rq__merge *m)
+{
+    rq__source *s = m->run;
+    if (s == NULL) {
+        rq__merge_step(m);
+        return RQ__MERGE_STEPPED;
+    }
+    rq_hfile_move moved = rq_hfile_scanner_next_here(&s->file);
+    if (RQ_LIKELY(moved == RQ_HFILE_SAME_ROW && !s->is_odd)) return RQ__MERGE_IN_ROW;
+    return rq__merge_step_in_run(m, moved);
+}
+/* To the next row if that can be reached at once: no I/O, no search. False: nothing has changed.
+ * `in_row`: the cell top gave is in the row of find_run; else of any row. */
+bool rq__merge_skip_row_here(rq__merge *m, bool in_row);
+/* The KeyValue of `current` as it stands in its block; its tags are not part of it. False: nowhere.
+ */
+static inline bool rq__merge_keyvalue(const rq__merge *m, rq_slice *ret)
+{
+    const rq_cell *c = m->current;
+    if (c == NULL || !m->heap[0]->is_plain) return false;
+    *ret = rq_slice_of(c->row - 10, (size_t)(c->value + c->value_len - c->row) + 10);
+    return true;
+}
 /* Forward to the first cell at or behind the key; reversed: in the row at hand. */
 RQ_NODISCARD
 rq_err rq__merge_seek(rq__merge *m, const rq_cell *key);

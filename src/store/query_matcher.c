@@ -58,6 +58,12 @@ rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_fa
             },
     };
     m->all_time = m->time_range.min == 0 && m->time_range.max == INT64_MAX;
+    m->filter_may_end = m->filter != NULL && rq_filter_may_end(m->filter);
+    /* The tracker counts no fewer cells of a column than the filter lets through; only in raw scans
+     * it does not count markers. */
+    m->counts_filtered = m->raw || m->new_version_behavior || wanted < checked;
+    m->is_simple =
+        m->all_time && !has_columns && !m->raw && !m->new_version_behavior && !m->mob_refs_only;
     if (m->new_version_behavior)
         RQ_TRY(rq__new_version_tracker_new(arena, &m->columns, schema->max_versions, wanted,
                                            &m->tracker));
@@ -137,12 +143,9 @@ static rq_filter_code without_values(rq_filter_code code, const rq_cell *cell)
     }
 }
 
-/* HBASE: UserScanQueryMatcher.mergeFilterResponse. `match` is one of the INCLUDE codes. */
-static rq_err ask_filter(rq__query_matcher *m, const rq_cell *cell, rq__match *match, rq_error *why)
+rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_filter_code code,
+                               rq__match *match)
 {
-    rq_filter_code code = RQ_FILTER_INCLUDE;
-    if (m->filter != NULL) RQ_TRY(rq_filter_cell(m->filter, cell, &code, why));
-    if (m->mob_refs_only) code = without_values(code, cell);
     switch (code) {
     case RQ_FILTER_SKIP:
         *match = *match == RQ__MATCH_INCLUDE                   ? RQ__MATCH_SKIP
@@ -168,8 +171,8 @@ static rq_err ask_filter(rq__query_matcher *m, const rq_cell *cell, rq__match *m
         *match = RQ__MATCH_INCLUDE_AND_NEXT_ROW;
         break;
     }
-    RQ_TRY(count_filtered(m, cell));
-    if (m->filtered_count > m->versions_after_filter)
+    if (m->counts_filtered) RQ_TRY(count_filtered(m, cell));
+    if (m->counts_filtered && m->filtered_count > m->versions_after_filter)
         *match =
             *match == RQ__MATCH_INCLUDE_AND_NEXT_ROW ? RQ__MATCH_NEXT_ROW : RQ__MATCH_NEXT_COLUMN;
     /* The tracker also says where to seek to. */
@@ -201,16 +204,15 @@ static rq_err match_column(rq__query_matcher *m, const rq_cell *cell, rq__match 
     if (*ret == RQ__MATCH_SKIP || *ret == RQ__MATCH_NEXT_COLUMN ||
         (m->filter == NULL && !m->mob_refs_only))
         return RQ_OK;
-    return ask_filter(m, cell, ret, why);
+    rq_filter_code code = RQ_FILTER_INCLUDE;
+    if (m->filter != NULL) RQ_TRY(rq_filter_cell(m->filter, cell, &code, why));
+    if (m->mob_refs_only) code = without_values(code, cell);
+    return rq__query_matcher_merge(m, cell, code, ret);
 }
 
-rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
-                               rq_error *why)
+rq_err rq__query_matcher_match_any(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                                   rq_error *why)
 {
-    if (m->filter != NULL && rq_filter_all_remaining(m->filter)) {
-        *ret = RQ__MATCH_SCAN_DONE;
-        return RQ_OK;
-    }
     if (rq__column_tracker_is_done(&m->columns)) {
         *ret = RQ__MATCH_NEXT_ROW;
         return RQ_OK;

@@ -30,7 +30,10 @@ typedef struct rq__query_matcher {
     bool keep_deleted; /* KEEP_DELETED_CELLS is TRUE or TTL: a time range may see behind markers */
     bool all_time;
     bool new_version_behavior;
-    bool mob_refs_only; /* as if a filter let MOB references pass alone */
+    bool is_simple;       /* nothing but deletes, expiry and versions stands before the filter */
+    bool filter_may_end;  /* else it need not be asked before each cell */
+    bool counts_filtered; /* versions_after_filter can say something the tracker has not */
+    bool mob_refs_only;   /* as if a filter let MOB references pass alone */
     rq_time_range time_range;
     int64_t now_ms;
     int32_t versions_after_filter;
@@ -56,9 +59,44 @@ rq__wanted_times rq__query_matcher_times(const rq__query_matcher *m, const rq_fa
                                          uint64_t read_point);
 /* Before each row. */
 void rq__query_matcher_reset(rq__query_matcher *m);
+/* The checks from the second on. */
 RQ_NODISCARD
-rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
-                               rq_error *why);
+rq_err rq__query_matcher_match_any(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                                   rq_error *why);
+/* What becomes of one of the INCLUDE codes by the filter's. HBASE:
+ * UserScanQueryMatcher.mergeFilterResponse. */
+RQ_NODISCARD
+rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_filter_code code,
+                               rq__match *match);
+
+/* The checks that are left for most cells of most reads, in line: a put without tags, no marker
+ * seen in its row. */
+RQ_NODISCARD
+static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell,
+                                             rq__match *ret, rq_error *why)
+{
+    if (m->filter_may_end && rq_filter_all_remaining(m->filter)) {
+        *ret = RQ__MATCH_SCAN_DONE;
+        return RQ_OK;
+    }
+    if (RQ_UNLIKELY(!m->is_simple || cell->type != RQ_TYPE_PUT || cell->tags_len != 0 ||
+                    !rq__delete_tracker_is_empty(&m->deletes)))
+        return rq__query_matcher_match_any(m, cell, ret, why);
+    if (RQ_UNLIKELY(rq__column_tracker_is_expired(&m->columns, cell->timestamp))) {
+        *ret = RQ__MATCH_NEXT_COLUMN;
+        return RQ_OK;
+    }
+    RQ_TRY(rq__column_tracker_check_any(&m->columns, cell, false, ret));
+    if (m->filter == NULL || *ret != RQ__MATCH_INCLUDE) return RQ_OK;
+    rq_filter_code code;
+    RQ_TRY(rq_filter_cell(m->filter, cell, &code, why));
+    if (code == RQ_FILTER_SKIP) {
+        *ret = RQ__MATCH_SKIP;
+        return RQ_OK;
+    }
+    if (code == RQ_FILTER_INCLUDE && !m->counts_filtered) return RQ_OK;
+    return rq__query_matcher_merge(m, cell, code, ret);
+}
 /* After NEXT_COLUMN codes: the column to go to; false: the one behind the cell's. */
 bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret);
 

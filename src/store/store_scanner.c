@@ -53,6 +53,7 @@ struct rq_store_scanner {
     bool ended;
     bool first_cell_only; /* an existence check */
     bool dont_cache;
+    bool transforms; /* the filter may */
 
     bool in_row;
     rq__kept_bytes row;
@@ -133,6 +134,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
         .is_get = scan->is_get,
         .first_cell_only = scan->is_get && scan->check_existence_only && scan->filter == NULL,
         .dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read,
+        .transforms = scan->filter != NULL && rq_filter_may_transform(scan->filter),
         .clock_left = CLOCK_CELLS,
     };
     if (rq_store_mob(store) != NULL && !scan->mob_raw) RQ_TRY(add_mob_part(s));
@@ -320,19 +322,29 @@ static inline rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ct
 static void leave_row(rq_store_scanner *s)
 {
     s->in_row = false;
-    if (s->is_get || (s->matcher.filter != NULL && rq_filter_all_remaining(s->matcher.filter)))
+    if (s->is_get || (s->matcher.filter_may_end && rq_filter_all_remaining(s->matcher.filter)))
         s->ended = true;
 }
 
-static void skip_row(rq_store_scanner *s)
+/* The rest of the row at hand, of which the merge stands on a cell or is on its way behind one. */
+static rq_err skip_row(rq_store_scanner *s)
 {
+    bool was_in_row = s->in_row;
     s->in_row = false;
     if (s->is_get) {
         s->ended = true;
-        return;
+        return RQ_OK;
+    }
+    if (s->merge.current != NULL && s->skip == SKIP_NOTHING &&
+        rq__merge_skip_row_here(&s->merge, was_in_row))
+        return RQ_OK;
+    if (!was_in_row) {
+        const rq_cell *cell = s->merge.heap[0]->cell;
+        RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, cell->row, cell->row_len));
     }
     s->skip = SKIP_ROW;
     s->skip_left = s->scan->reversed ? 0 : SKIP_STEPS;
+    return RQ_OK;
 }
 
 /* Leaves the cell's column; the merge stands on the cell. */
@@ -385,13 +397,8 @@ rq_err rq_store_scanner_peek_row(rq_store_scanner *s, uint64_t yield_ns, rq_read
 rq_err rq_store_scanner_skip_row(rq_store_scanner *s)
 {
     if (s->ended || s->merge.at_end) return RQ_OK;
-    if (!s->in_row) {
-        RQ_ASSERT(s->merge.is_open && s->merge.heap_len > 0);
-        const rq_cell *cell = s->merge.heap[0]->cell;
-        RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, cell->row, cell->row_len));
-    }
-    skip_row(s);
-    return RQ_OK;
+    RQ_ASSERT(s->in_row || (s->merge.is_open && s->merge.heap_len > 0));
+    return skip_row(s);
 }
 
 rq_err rq_store_scanner_seek_row(rq_store_scanner *s, rq_slice row)
@@ -415,14 +422,20 @@ static rq_err enter_row(rq_store_scanner *s, const rq_cell *cell)
     rq__query_matcher_reset(&s->matcher);
     s->shown = 0;
     s->in_row = true;
+    rq__merge_find_run(&s->merge);
     return RQ_OK;
 }
 
 static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out, rq_read_ctx *ctx,
                      rq_error *why)
 {
-    if (RQ_LIKELY(s->mob == NULL) || !rq_mob_is_reference(cell))
+    if (RQ_LIKELY(s->mob == NULL) || !rq_mob_is_reference(cell)) {
+        rq_slice keyvalue;
+        if (cell == s->merge.current && cell->tags_len == 0 &&
+            rq__merge_keyvalue(&s->merge, &keyvalue))
+            return rq_cellblock_append_keyvalue(out, keyvalue);
         return rq_cellblock_append(out, cell);
+    }
     rq_cell value;
     rq_err rc = rq_mob_read_cell(&s->mob->read, cell, ctx, &value, why);
     if (rc == RQ_OK) rc = rq_cellblock_append(out, &value);
@@ -440,7 +453,7 @@ static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read
     const rq_scan *scan = s->scan;
     *ret_done = false;
     rq_cell transformed;
-    if (s->matcher.filter != NULL) {
+    if (s->transforms) {
         rq_filter_transform_cell(s->matcher.filter, cell, &transformed);
         cell = &transformed;
     }
@@ -499,25 +512,42 @@ static rq_err keep_match(rq_store_scanner *s, const rq_cell *cell, rq__match mat
     return RQ_OK;
 }
 
+/* The next cell of the row at hand, which is entered by its first one; *ret NULL: there is none. */
+static rq_err find_cell_of_row(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
+                               const rq_cell **ret, rq_error *why)
+{
+    const rq_cell *cell = NULL;
+    *ret = NULL;
+    rq_err rc = top(s, yield_ns, ctx, &cell, why);
+    if (rc == RQ_E_END) {
+        s->in_row = false;
+        return RQ_OK;
+    }
+    if (rc != RQ_OK) return rc;
+    if (!s->in_row) {
+        if (RQ_UNLIKELY(s->mob != NULL)) s->mob->has_match = false;
+        RQ_TRY(enter_row(s, cell));
+    } else if (!same_row(s, cell)) {
+        leave_row(s);
+        return RQ_OK;
+    } else if (s->merge.run_stopped) {
+        rq__merge_find_run(&s->merge);
+    }
+    *ret = cell;
+    return RQ_OK;
+}
+
 rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_ctx *ctx,
                              rq_store_state *ret, rq_error *why)
 {
+    rq__merge_moved moved = RQ__MERGE_STEPPED;
     *ret = RQ_STORE_ROW_DONE;
     s->row_from = read->out->bytes.len;
     for (;;) {
-        const rq_cell *cell = NULL;
-        rq_err rc = top(s, read->yield_ns, ctx, &cell, why);
-        if (rc == RQ_E_END) {
-            s->in_row = false;
-            return RQ_OK;
-        }
-        if (rc != RQ_OK) return rc;
-        if (!s->in_row) {
-            if (RQ_UNLIKELY(s->mob != NULL)) s->mob->has_match = false;
-            RQ_TRY(enter_row(s, cell));
-        } else if (!same_row(s, cell)) {
-            leave_row(s);
-            return RQ_OK;
+        const rq_cell *cell = s->merge.current;
+        if (moved != RQ__MERGE_IN_ROW) {
+            RQ_TRY(find_cell_of_row(s, read->yield_ns, ctx, &cell, why));
+            if (cell == NULL) return RQ_OK;
         }
 
         if (RQ_UNLIKELY(--s->clock_left == 0)) {
@@ -535,32 +565,34 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
         else
             RQ_TRY(rq__query_matcher_match(&s->matcher, cell, &match, why));
         bool row_limit = false;
+        moved = RQ__MERGE_STEPPED;
         switch (match) {
         case RQ__MATCH_INCLUDE:
         case RQ__MATCH_INCLUDE_AND_NEXT_COLUMN:
-        case RQ__MATCH_INCLUDE_AND_NEXT_ROW:
-            rc = show(s, cell, read, ctx, &row_limit, why);
+        case RQ__MATCH_INCLUDE_AND_NEXT_ROW: {
+            rq_err rc = show(s, cell, read, ctx, &row_limit, why);
             if (rc == RQ_E_AGAIN) RQ_TRY(keep_match(s, cell, match));
             if (rc != RQ_OK) return rc;
             if (row_limit || match == RQ__MATCH_INCLUDE_AND_NEXT_ROW) {
-                skip_row(s);
+                RQ_TRY(skip_row(s));
                 if (!row_limit) leave_row(s);
                 return RQ_OK;
             }
             if (match == RQ__MATCH_INCLUDE_AND_NEXT_COLUMN)
                 RQ_TRY(skip_column(s, cell));
             else
-                rq__merge_step(&s->merge);
+                moved = rq__merge_step_in_row(&s->merge);
             if (limit_reached(read, ret)) return RQ_OK;
             break;
+        }
         case RQ__MATCH_SKIP:
-            rq__merge_step(&s->merge);
+            moved = rq__merge_step_in_row(&s->merge);
             break;
         case RQ__MATCH_NEXT_COLUMN:
             RQ_TRY(skip_column(s, cell));
             break;
         case RQ__MATCH_NEXT_ROW:
-            skip_row(s);
+            RQ_TRY(skip_row(s));
             leave_row(s);
             return RQ_OK;
         case RQ__MATCH_HINT:
@@ -569,6 +601,10 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
         case RQ__MATCH_SCAN_DONE:
             s->ended = true;
             s->in_row = false;
+            return RQ_OK;
+        }
+        if (moved == RQ__MERGE_ROW_OVER) {
+            leave_row(s);
             return RQ_OK;
         }
     }

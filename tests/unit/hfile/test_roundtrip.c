@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random sorted cells under random options, written and read back: forward, backward, by random
- * seeks and reseeks, through caches of any size, with page-cache misses at random; held against a
- * plain array. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a failure.
+ * Random sorted cells under random options, written and read back: forward, inside blocks as far as
+ * these go, backward, by random seeks and reseeks, through caches of any size, with page-cache
+ * misses at random; held against a plain array. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a failure.
  */
 #include "../../seeds.h"
 #include "cells.h"
@@ -28,6 +28,7 @@ typedef struct world {
     rq_hfile_reader *reader;
     rq_read_ctx ctx;
     uint64_t agains;
+    uint64_t moves_here;
     rq_error why;
 } world;
 
@@ -180,6 +181,51 @@ static void scan_forward(world *w)
     rq_hfile_scanner_clear(&s);
 }
 
+static bool same_row(const world *w, size_t a, size_t b)
+{
+    return rq_slice_eq(rq_cell_row(&w->list.cells[a]), rq_cell_row(&w->list.cells[b]));
+}
+
+/* One move, inside the block if it can be; *at follows. Counts the former. */
+static rq_err move_on(world *w, rq_hfile_scanner *s, size_t *at)
+{
+    size_t was = *at;
+    if (rq_hfile_reader_is_plain(w->reader)) {
+        if (pick(w, 4) == 0 && rq_hfile_scanner_skip_row_here(s)) {
+            while (*at < w->list.count && same_row(w, *at, was))
+                ++*at;
+            assert_true(*at < w->list.count);
+            w->moves_here++;
+            return RQ_OK;
+        }
+        rq_hfile_move moved = rq_hfile_scanner_next_here(s);
+        if (moved != RQ_HFILE_NOT_MOVED) {
+            ++*at;
+            assert_true(*at < w->list.count);
+            assert_int_equal(moved == RQ_HFILE_SAME_ROW, same_row(w, *at, was));
+            w->moves_here++;
+            return RQ_OK;
+        }
+        expect_at(w, s, RQ_OK, was); /* nothing has changed */
+    }
+    ++*at;
+    return RESUME(w, rq_hfile_scanner_next(s, &w->ctx, &w->why));
+}
+
+static void scan_inside_blocks(world *w)
+{
+    rq_hfile_scanner s;
+    rq_hfile_scanner_init(&s, w->reader);
+    rq_err rc = RESUME(w, rq_hfile_scanner_seek_first(&s, &w->ctx, &w->why));
+    size_t at = 0;
+    while (at < w->list.count) {
+        expect_at(w, &s, rc, at);
+        rc = move_on(w, &s, &at);
+    }
+    expect_at(w, &s, rc, w->list.count);
+    rq_hfile_scanner_clear(&s);
+}
+
 /* Before each cell stands the last one with a smaller key. */
 static size_t before(const world *w, size_t index)
 {
@@ -327,18 +373,21 @@ static void whatever_is_written_is_read_back(void **state)
     print_message("seeds %llu to %llu\n", (unsigned long long)seed,
                   (unsigned long long)seed + (unsigned)rounds - 1);
     uint64_t agains = 0;
+    uint64_t moves_here = 0;
     uint32_t levels = 0;
     for (int i = 0; i < rounds; i++) {
         world w;
         world_begin(&w, seed + (unsigned)i);
         info_is_told(&w);
         scan_forward(&w);
+        scan_inside_blocks(&w);
         scan_backward(&w);
         seek_around(&w);
         scan_forward(&w);
         blooms_never_deny(&w);
         midkey_divides(&w);
         agains += w.agains;
+        moves_here += w.moves_here;
         if (rq_hfile_reader_info(w.reader)->data_index_levels > levels)
             levels = rq_hfile_reader_info(w.reader)->data_index_levels;
         world_end(&w);
@@ -346,6 +395,7 @@ static void whatever_is_written_is_read_back(void **state)
     /* The test is worth something only if it went where it is hard. */
     if (rounds >= 100) {
         assert_true(agains > 1000);
+        assert_true(moves_here > 1000);
         assert_true(levels >= 4);
     }
 }

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plain cells in a block: KeyValues one behind the other, each with the tags and the sequence id
+ * its file says they have. Within the room. Every cell a scan looks at comes through here, so a
+ * length is loaded once and each bound checked once; nothing is believed.
+ *
+ *     KeyValue (cell/cell.h) | be16 tags length, tags (has_tags) | vlong sequence id (has_mvcc)
+ */
+#ifndef RQ_HFILE_PLAIN_H
+#define RQ_HFILE_PLAIN_H
+
+#include "cell/cell.h"
+#include "hfile/encoding.h"
+
+typedef struct rq__plain_shape {
+    bool has_tags, has_mvcc;
+} rq__plain_shape;
+
+/* Parses the cell at the beginning of `p`; 0 when it does not fit what is `left` or itself, else
+ * its length. *ret changes with success alone. */
+static inline size_t rq__plain_parse(const uint8_t *p, size_t left, rq__plain_shape shape,
+                                     rq_cell *ret)
+{
+    if (left < 8 + RQ_KEY_FIXED_LEN) return 0;
+    size_t key_len = rq_get_be32(p);
+    size_t value_len = rq_get_be32(p + 4);
+    size_t row_len = rq_get_be16(p + 8);
+    size_t len = 8 + key_len + value_len; /* the sum of three 32-bit numbers */
+    if (len > left || row_len + RQ_KEY_FIXED_LEN > key_len || row_len > RQ_ROW_LEN_MAX) return 0;
+    const uint8_t *family = p + 10 + row_len;
+    const uint8_t *tail = p + key_len - 1;
+    size_t family_len = *family++;
+    uint8_t type = tail[8];
+    if (row_len + family_len + RQ_KEY_FIXED_LEN > key_len || !rq__is_cell_type(type)) return 0;
+    size_t end = len;
+    size_t tags_len = 0;
+    uint64_t seqid = 0;
+    if (shape.has_tags) {
+        if (left - end < 2) return 0;
+        tags_len = rq_get_be16(p + end);
+        end += 2;
+        if (tags_len > left - end) return 0;
+        end += tags_len;
+    }
+    if (shape.has_mvcc) {
+        if (left == end) return 0;
+        seqid = p[end++];
+        if (RQ_UNLIKELY(seqid >= 128)) {
+            rq_cursor c = {p + end - 1, p + left};
+            int64_t number;
+            if (!rq_cursor_vlong(&c, &number) || number < 0) return 0;
+            seqid = (uint64_t)number;
+            end = (size_t)(c.ptr - p);
+        }
+    }
+    *ret = (rq_cell){
+        .row = p + 10,
+        .family = family,
+        .qualifier = family + family_len,
+        .value = tail + 9,
+        .tags = tags_len == 0 ? NULL : p + len + 2,
+        .timestamp = (int64_t)rq_get_be64(tail),
+        .seqid = seqid,
+        .qualifier_len = (uint32_t)(key_len - RQ_KEY_FIXED_LEN - row_len - family_len),
+        .value_len = (uint32_t)value_len,
+        .row_len = (uint16_t)row_len,
+        .tags_len = (uint16_t)tags_len,
+        .family_len = (uint8_t)family_len,
+        .type = type,
+    };
+    return end;
+}
+
+/* HBASE: WritableUtils.decodeVIntSize. */
+static inline size_t rq__vlong_len(uint8_t first)
+{
+    int8_t v = (int8_t)first;
+    return v >= -112 ? 1 : (size_t)(v < -120 ? -119 - v : -111 - v);
+}
+
+/* The length and the row alone, for cells that are passed over: 0 when those are not sound. What
+ * else there is to say against the cell, who parses it says. */
+static inline size_t rq__plain_len(const uint8_t *p, size_t left, rq__plain_shape shape,
+                                   rq_slice *ret_row)
+{
+    if (left < 8 + RQ_KEY_FIXED_LEN) return 0;
+    size_t key_len = rq_get_be32(p);
+    size_t row_len = rq_get_be16(p + 8);
+    size_t len = 8 + key_len + rq_get_be32(p + 4);
+    if (len > left || row_len + RQ_KEY_FIXED_LEN > key_len) return 0;
+    *ret_row = rq_slice_of(p + 10, row_len);
+    if (shape.has_tags) {
+        if (left - len < 2) return 0;
+        len += 2 + (size_t)rq_get_be16(p + len);
+    }
+    if (shape.has_mvcc) {
+        if (left <= len) return 0;
+        len += rq__vlong_len(p[len]);
+    }
+    return left < len ? 0 : len;
+}
+
+#endif
