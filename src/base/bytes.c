@@ -69,7 +69,8 @@ static bool varint_at_end(rq_cursor *c, uint64_t *ret)
 bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v;
-    if (rq_cursor_left(c) < RQ_VARINT_MAX) return varint_at_end(c, ret);
+    size_t left = rq_cursor_left(c);
+    if (left < sizeof v) return varint_at_end(c, ret);
     if (c->ptr[1] < 0x80) {
         *ret = (uint64_t)(c->ptr[0] & 0x7f) | (uint64_t)c->ptr[1] << 7;
         c->ptr += 2;
@@ -82,12 +83,14 @@ bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret)
         c->ptr += (unsigned)__builtin_ctzll(last) / 8 + 1;
         return true;
     }
-    uint8_t ninth = c->ptr[8], tenth = c->ptr[9];
+    c->ptr += sizeof v;
+    if (left == 8) return false;
+    uint8_t ninth = *c->ptr++;
     *ret = join_groups(v) | (uint64_t)(ninth & 0x7f) << 56;
-    c->ptr += 9;
     if (ninth < 0x80) return true;
+    if (left == 9) return false;
+    uint8_t tenth = *c->ptr++;
     *ret |= (uint64_t)tenth << 63;
-    c->ptr++;
     return tenth <= 1;
 }
 

@@ -254,7 +254,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->scratch = malloc(RQ__SCRATCH_BYTES);
     if (loop->scratch == NULL) return RQ_E_NO_MEMORY;
     if (uv_loop_init(&loop->uv) != 0) return RQ_E_IO;
-    loop->handles_open = true;
+    loop->uv_open = loop->handles_open = true;
     if (uv_async_init(&loop->uv, &loop->wake, on_wake) != 0) return RQ_E_IO;
     uv_prepare_init(&loop->uv, &loop->prepare);
     uv_prepare_start(&loop->prepare, on_prepare);
@@ -435,7 +435,7 @@ static void loop_clear(rq_loop *loop)
         uv_walk(&loop->uv, close_handle, NULL);
         uv_run(&loop->uv, UV_RUN_DEFAULT);
     }
-    uv_loop_close(&loop->uv);
+    if (loop->uv_open) uv_loop_close(&loop->uv);
     rq_out_pool_clear(&loop->pool);
     free(loop->scratch);
 }

@@ -57,7 +57,8 @@ struct rq_loop {
     uv_check_t check;
     uv_idle_t idle;
     uv_timer_t clock;
-    bool handles_open;
+    bool uv_open;      /* uv is there … */
+    bool handles_open; /* … and so are those above */
     bool in_section;
     _Atomic bool stopping;
     uint64_t now_ns;
