@@ -8,7 +8,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PEER = ROOT / "tests/peers/hbase.sh"
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
-OUT = pathlib.Path(os.environ.get("OUT", ROOT / "docs"))
+OUT = pathlib.Path(os.environ.get("OUT") or ROOT / "docs")
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 SECONDS = float(os.environ.get("SECONDS", "5"))
 WARM_SECONDS = float(os.environ.get("WARM_SECONDS", "60"))
