@@ -86,7 +86,8 @@ rq_err rq__fsck_procedures(rq__fsck *k, rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_tables(rq__fsck *k, rq_error *why);
 
-/* --- fsck_mob.c: MOB files nobody refers to; after the tables ----------------------------------- */
+/* --- fsck_mob.c: MOB files nobody refers to; after the tables -----------------------------------
+ */
 RQ_NODISCARD
 rq_err rq__fsck_mob(rq__fsck *k, rq_error *why);
 

@@ -146,8 +146,8 @@ rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool i
     if (start.len > 0) RQ_TRY(rq_pb_put_bytes(out, 3, start));
     if (scan->stop.len > 0) RQ_TRY(rq_pb_put_bytes(out, 4, scan->stop));
     if (scan->no_cache_blocks) RQ_TRY(rq_pb_put_number(out, 8, 0));
-    RQ_TRY(
-        rq_pb_put_number(out, 10, scan->result_bytes > 0 ? scan->result_bytes : RESULT_BYTES_DEFAULT));
+    RQ_TRY(rq_pb_put_number(out, 10,
+                            scan->result_bytes > 0 ? scan->result_bytes : RESULT_BYTES_DEFAULT));
     if (scan->reversed) {
         /* HBASE: 2.x refuses a reversed scan that loads families on demand with some filters. */
         RQ_TRY(rq_pb_put_number(out, 13, 0));

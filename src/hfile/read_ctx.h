@@ -31,10 +31,12 @@ typedef struct rq_read_need {
     rq_block_kind kind;
 } rq_read_need;
 
-/* Something else than a block that a read may have to wait for (a MOB file is to be opened). Made by
- * whoever returns RQ_E_AGAIN, found again by the repeated call; the ctx's until it is cleared. */
+/* Something else than a block that a read may have to wait for (a MOB file is to be opened). Made
+ * by whoever returns RQ_E_AGAIN, found again by the repeated call; the ctx's until it is cleared.
+ */
 typedef struct rq_read_wait {
-    void (*bring)(struct rq_read_wait *w); /* blocking, on a pool; notes in itself what came of it */
+    void (*bring)(
+        struct rq_read_wait *w); /* blocking, on a pool; notes in itself what came of it */
     void (*release)(struct rq_read_wait *w);
     bool done;
 } rq_read_wait;
@@ -56,8 +58,8 @@ typedef struct rq_read_ctx {
     rq_buf scratch;
 } rq_read_ctx;
 
-/* Whether something is missing that fulfil would bring; else RQ_E_AGAIN meant that the time slice is
- * over. */
+/* Whether something is missing that fulfil would bring; else RQ_E_AGAIN meant that the time slice
+ * is over. */
 static inline bool rq_read_ctx_needs(const rq_read_ctx *ctx)
 {
     return ctx->need.reader != NULL || (ctx->wait != NULL && !ctx->wait->done);

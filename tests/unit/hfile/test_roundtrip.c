@@ -2,7 +2,8 @@
 /*
  * Random sorted cells under random options, written and read back: forward, inside blocks as far as
  * these go, backward, by random seeks and reseeks, through caches of any size, with page-cache
- * misses at random; held against a plain array. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a failure.
+ * misses at random; held against a plain array. HFILE_SEED=n (and HFILE_ROUNDS=1) replays a
+ * failure.
  */
 #include "../../seeds.h"
 #include "cells.h"

@@ -37,9 +37,9 @@ static rq_err read_object(rq_sim *sim, rq_error *why)
 static void put(rq_sim *sim, const char *text, uint64_t expected)
 {
     uint64_t generation;
-    assert_int_equal(
-        rq_vfs_cas(rq_sim_env(sim)->vfs, "m", expected, rq_slice_cstr(text), &generation, NULL, NULL),
-        RQ_OK);
+    assert_int_equal(rq_vfs_cas(rq_sim_env(sim)->vfs, "m", expected, rq_slice_cstr(text),
+                                &generation, NULL, NULL),
+                     RQ_OK);
     assert_int_equal(generation, expected + 1);
 }
 
@@ -56,9 +56,11 @@ static void the_newest_generation_counts(void **state)
     put(sim, "third", 2);
     expect_object(sim, "third", 3);
     rq_error why = {0};
-    assert_int_equal(rq_vfs_cas(v, "m", 2, RQ_SLICE_LIT("x"), &generation, NULL, &why), RQ_E_CONFLICT);
+    assert_int_equal(rq_vfs_cas(v, "m", 2, RQ_SLICE_LIT("x"), &generation, NULL, &why),
+                     RQ_E_CONFLICT);
     assert_non_null(strstr(why.message, "generation 3"));
-    assert_int_equal(rq_vfs_cas(v, "m", 0, RQ_SLICE_LIT("x"), &generation, NULL, NULL), RQ_E_CONFLICT);
+    assert_int_equal(rq_vfs_cas(v, "m", 0, RQ_SLICE_LIT("x"), &generation, NULL, NULL),
+                     RQ_E_CONFLICT);
     expect_object(sim, "third", 3);
     assert_int_equal(rq_vfs_cas_remove(v, "m", NULL), RQ_OK);
     assert_int_equal(rq_vfs_cas_remove(v, "m", NULL), RQ_OK);
@@ -106,8 +108,8 @@ static void a_failed_write_leaves_the_former(void **state)
         uint64_t at = rq_sim_calls(sim) + k;
         rq_sim_fail_at(sim, at, RQ_E_IO);
         uint64_t generation = 2;
-        rq_err rc =
-            rq_vfs_cas(rq_sim_env(sim)->vfs, "m", 2, RQ_SLICE_LIT("three"), &generation, NULL, NULL);
+        rq_err rc = rq_vfs_cas(rq_sim_env(sim)->vfs, "m", 2, RQ_SLICE_LIT("three"), &generation,
+                               NULL, NULL);
         through = rq_sim_calls(sim) < at;
         if (!through) {
             if (rc == RQ_OK)
@@ -132,8 +134,8 @@ static void a_failed_write_does_not_come_back_with_a_power_cut(void **state)
             uint64_t at = rq_sim_calls(sim) + k;
             rq_sim_fail_at(sim, at, RQ_E_IO);
             uint64_t generation = 2;
-            rq_err rc =
-                rq_vfs_cas(rq_sim_env(sim)->vfs, "m", 2, RQ_SLICE_LIT("three"), &generation, NULL, NULL);
+            rq_err rc = rq_vfs_cas(rq_sim_env(sim)->vfs, "m", 2, RQ_SLICE_LIT("three"), &generation,
+                                   NULL, NULL);
             through = rq_sim_calls(sim) < at;
             rq_sim_restart(sim);
             if (rc == RQ_OK)
@@ -161,8 +163,8 @@ static bool cut_anywhere(uint64_t seed, bool ignore_sync)
             size_t size = (size_t)len + 1 + rq_sim_random(sim) % 500;
             uint64_t generation;
             tried = acknowledged + 1;
-            if (rq_vfs_cas(v, "m", acknowledged, rq_slice_of(text, size), &generation, NULL, NULL) ==
-                RQ_OK)
+            if (rq_vfs_cas(v, "m", acknowledged, rq_slice_of(text, size), &generation, NULL,
+                           NULL) == RQ_OK)
                 acknowledged = generation;
         }
         if (rq_sim_random(sim) % 3 == 0)
