@@ -2,10 +2,13 @@
 """What the environment says of a run, and what every file here needs of the machine."""
 import os
 import pathlib
-import socket
+import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+from servers import cpu_seconds, free_port  # noqa: F401, E402  pylint: disable=wrong-import-position,unused-import
+
 PEER = ROOT / "tests/peers/hbase.sh"
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
 OUT = pathlib.Path(os.environ.get("OUT") or ROOT / "docs")
@@ -24,17 +27,6 @@ CLIENT_CORE, SERVER_CORE = 0, min(1, (os.cpu_count() or 1) - 1)
 
 def pinned(core, *command):
     return ["taskset", "-c", str(core), *map(str, command)]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def cpu_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def anonymous_bytes(pid):

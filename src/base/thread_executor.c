@@ -30,22 +30,18 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/task_queue.h"
 
 #define RQ_WORKERS_MAX 512
-
-typedef struct queue {
-    rq_task *head;
-    rq_task **tail;
-} queue;
 
 typedef struct pool {
     struct thread_executor *ex;
     rq_pool kind;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
-    queue tasks;    /* these by mutex */
-    queue ranked;   /* by rank */
-    unsigned limit; /* workers that may run at the same time */
+    rq_task_queue tasks;  /* these by mutex */
+    rq_task_queue ranked; /* by rank */
+    unsigned limit;       /* workers that may run at the same time */
     unsigned started;
     unsigned idle;
     unsigned queued;
@@ -60,7 +56,7 @@ typedef struct lane {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
-    queue tasks; /* these by mutex */
+    rq_task_queue tasks; /* these by mutex */
     bool sleeping;
     bool stopping;
 } lane;
@@ -92,58 +88,6 @@ typedef struct latch_impl {
 
 _Static_assert(sizeof(latch_impl) <= sizeof(((rq_latch *)0)->impl), "rq_latch.impl is too small");
 _Static_assert(_Alignof(latch_impl) <= _Alignof(void *), "rq_latch.impl is aligned to pointers");
-
-static void queue_init(queue *q)
-{
-    q->head = NULL;
-    q->tail = &q->head;
-}
-
-static void queue_push(queue *q, rq_task *task)
-{
-    task->next = NULL;
-    *q->tail = task;
-    q->tail = &task->next;
-}
-
-static int32_t rank_at(const rq_task *task)
-{
-    return RQ_CONTAINER_OF(task, rq_ranked_task, task)->rank;
-}
-
-/* In front of what has a higher rank, behind what has the same. */
-static void queue_insert(queue *q, rq_ranked_task *task, int32_t rank)
-{
-    rq_task **at = &q->head;
-    task->rank = rank;
-    while (*at != NULL && rank_at(*at) <= rank)
-        at = &(*at)->next;
-    task->task.next = *at;
-    *at = &task->task;
-    if (task->task.next == NULL) q->tail = &task->task.next;
-}
-
-static void queue_raise(queue *q, const rq_ranked_task *task, int32_t rank)
-{
-    rq_task **at = &q->head;
-    while (*at != NULL && *at != &task->task)
-        at = &(*at)->next;
-    if (*at == NULL || rank_at(*at) <= rank) return;
-    rq_ranked_task *found = RQ_CONTAINER_OF(*at, rq_ranked_task, task);
-    *at = found->task.next;
-    if (*at == NULL) q->tail = at;
-    queue_insert(q, found, rank);
-}
-
-static rq_task *queue_pop(queue *q)
-{
-    rq_task *task = q->head;
-    if (task == NULL) return NULL;
-    q->head = task->next;
-    if (q->head == NULL) q->tail = &q->head;
-    task->next = NULL;
-    return task;
-}
 
 /* pthread's own errors here are broken invariants (a mutex not held, memory overwritten). */
 static void lock(pthread_mutex_t *m)
@@ -192,8 +136,8 @@ static void *worker_main(void *arg)
     }
     lock(&p->mutex);
     for (;;) {
-        rq_task *task = queue_pop(&p->tasks);
-        if (task == NULL) task = queue_pop(&p->ranked);
+        rq_task *task = rq_task_queue_pop(&p->tasks);
+        if (task == NULL) task = rq_task_queue_pop(&p->ranked);
         if (task == NULL) {
             if (p->stopping) break;
             p->idle++;
@@ -254,7 +198,7 @@ static void executor_submit(rq_executor *base, rq_pool kind, rq_task *task)
     pool *p = &ex->pools[kind];
     atomic_fetch_add_explicit(&ex->pending, 1, memory_order_relaxed);
     lock(&p->mutex);
-    queue_push(&p->tasks, task);
+    rq_task_queue_push(&p->tasks, task);
     pool_wake(p);
     unlock(&p->mutex);
 }
@@ -266,7 +210,7 @@ static void executor_submit_ranked(rq_executor *base, rq_pool kind, rq_ranked_ta
     pool *p = &ex->pools[kind];
     atomic_fetch_add_explicit(&ex->pending, 1, memory_order_relaxed);
     lock(&p->mutex);
-    queue_insert(&p->ranked, task, rank);
+    rq_task_queue_insert(&p->ranked, task, rank);
     pool_wake(p);
     unlock(&p->mutex);
 }
@@ -276,7 +220,7 @@ static void executor_raise(rq_executor *base, rq_pool kind, const rq_ranked_task
 {
     pool *p = &((thread_executor *)base)->pools[kind];
     lock(&p->mutex);
-    queue_raise(&p->ranked, task, rank);
+    rq_task_queue_raise(&p->ranked, task, rank);
     unlock(&p->mutex);
 }
 
@@ -285,8 +229,8 @@ static bool pool_start(pool *p, thread_executor *ex, rq_pool kind, unsigned limi
     p->ex = ex;
     p->kind = kind;
     p->limit = limit == 0 ? 1 : limit;
-    queue_init(&p->tasks);
-    queue_init(&p->ranked);
+    rq_task_queue_init(&p->tasks);
+    rq_task_queue_init(&p->ranked);
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->wake, NULL);
     lock(&p->mutex);
@@ -315,7 +259,7 @@ static void *lane_main(void *arg)
     lane *l = arg;
     lock(&l->mutex);
     for (;;) {
-        rq_task *task = queue_pop(&l->tasks);
+        rq_task *task = rq_task_queue_pop(&l->tasks);
         if (task == NULL) {
             if (l->stopping) break;
             l->sleeping = true;
@@ -336,7 +280,7 @@ static void lane_post(rq_lane *base, rq_task *task)
     lane *l = (lane *)base;
     lock(&l->mutex);
     RQ_ASSERT(!l->stopping || pthread_equal(l->thread, pthread_self()));
-    queue_push(&l->tasks, task);
+    rq_task_queue_push(&l->tasks, task);
     if (l->sleeping) pthread_cond_signal(&l->wake);
     unlock(&l->mutex);
 }
@@ -348,7 +292,7 @@ static rq_err executor_lane_new(rq_executor *base, const char *name, rq_lane **r
     if (l == NULL) return RQ_E_NO_MEMORY;
     l->base.post = lane_post;
     l->ex = ex;
-    queue_init(&l->tasks);
+    rq_task_queue_init(&l->tasks);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->wake, NULL);
     if (!thread_start(&l->thread, lane_main, l, name)) {

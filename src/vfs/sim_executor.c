@@ -15,6 +15,8 @@
 
 #include "vfs/sim_priv.h"
 
+#include "base/task_queue.h"
+
 #if RQ_ASAN
 #include <sanitizer/common_interface_defs.h>
 #define FIBER_STACK (2u << 20)
@@ -29,17 +31,11 @@
 #define FIBER_USABLE (FIBER_STACK - (sizeof(fiber) + 63) / 64 * 64)
 #define CLOCK_START_MS 1767225600000 /* 2026-01-01 */
 
-typedef struct queue {
-    rq_task *head;
-    rq_task **tail;
-    size_t count;
-} queue;
-
 typedef struct sim_lane {
     rq_lane base;
     struct sim_lane *next;
     sim_executor *ex;
-    queue tasks;
+    rq_task_queue tasks;
     bool busy; /* its task waits on a latch */
 } sim_lane;
 
@@ -63,8 +59,8 @@ struct sim_executor {
     rq_random schedule;
     rq_random chance; /* what the engine gets */
     uint64_t now_ns;
-    queue pools[RQ_POOL_COUNT];
-    queue ranked[RQ_POOL_COUNT]; /* by rank */
+    rq_task_queue pools[RQ_POOL_COUNT];
+    rq_task_queue ranked[RQ_POOL_COUNT]; /* by rank */
     sim_lane *lanes;
     rq_timer *timers; /* by due time */
     fiber *waiting;   /* in the order they began to wait */
@@ -89,72 +85,14 @@ void rq__sim_executor_tick(sim_executor *ex, uint64_t ns)
 
 /* --- queues ------------------------------------------------------------------------------- */
 
-static void queue_init(queue *q)
-{
-    q->head = NULL;
-    q->tail = &q->head;
-    q->count = 0;
-}
-
-static void queue_push(queue *q, rq_task *task)
-{
-    task->next = NULL;
-    *q->tail = task;
-    q->tail = &task->next;
-    q->count++;
-}
-
-static int32_t rank_at(const rq_task *task)
-{
-    return RQ_CONTAINER_OF(task, rq_ranked_task, task)->rank;
-}
-
-/* In front of what has a higher rank, behind what has the same. */
-static void queue_insert(queue *q, rq_ranked_task *task, int32_t rank)
-{
-    rq_task **at = &q->head;
-    task->rank = rank;
-    while (*at != NULL && rank_at(*at) <= rank)
-        at = &(*at)->next;
-    task->task.next = *at;
-    *at = &task->task;
-    if (task->task.next == NULL) q->tail = &task->task.next;
-    q->count++;
-}
-
-static void queue_raise(queue *q, const rq_ranked_task *task, int32_t rank)
-{
-    rq_task **at = &q->head;
-    while (*at != NULL && *at != &task->task)
-        at = &(*at)->next;
-    if (*at == NULL || rank_at(*at) <= rank) return;
-    rq_ranked_task *found = RQ_CONTAINER_OF(*at, rq_ranked_task, task);
-    *at = found->task.next;
-    if (*at == NULL) q->tail = at;
-    q->count--;
-    queue_insert(q, found, rank);
-}
-
 /* How many of the lowest rank: any of them may be next. */
-static size_t queue_ready(const queue *q)
+static size_t queue_ready(const rq_task_queue *q)
 {
     size_t count = 0;
-    for (const rq_task *t = q->head; t != NULL && rank_at(t) == rank_at(q->head); t = t->next)
+    for (const rq_task *t = q->head; t != NULL && rq_task_rank(t) == rq_task_rank(q->head);
+         t = t->next)
         count++;
     return count;
-}
-
-static rq_task *queue_take(queue *q, size_t index)
-{
-    rq_task **at = &q->head;
-    while (index-- > 0)
-        at = &(*at)->next;
-    rq_task *task = *at;
-    *at = task->next;
-    if (task->next == NULL) q->tail = at;
-    task->next = NULL;
-    q->count--;
-    return task;
 }
 
 /* --- fibers ------------------------------------------------------------------------------- */
@@ -321,15 +259,15 @@ static void runnable_run(sim_executor *ex, size_t pick)
     for (sim_lane *l = ex->lanes; l != NULL; l = l->next) {
         if (l->busy || l->tasks.count == 0) continue;
         if (pick-- == 0) {
-            task_run(ex, queue_take(&l->tasks, 0), l);
+            task_run(ex, rq_task_queue_take(&l->tasks, 0), l);
             return;
         }
     }
     for (int p = 0; p < RQ_POOL_COUNT; p++) {
         size_t plain = ex->pools[p].count, ready = plain + queue_ready(&ex->ranked[p]);
         if (pick < ready) {
-            rq_task *task = pick < plain ? queue_take(&ex->pools[p], pick)
-                                         : queue_take(&ex->ranked[p], pick - plain);
+            rq_task *task = pick < plain ? rq_task_queue_take(&ex->pools[p], pick)
+                                         : rq_task_queue_take(&ex->ranked[p], pick - plain);
             task_run(ex, task, NULL);
             return;
         }
@@ -413,22 +351,22 @@ static sim_executor *executor_of(rq_executor *base)
 
 static void sim_submit(rq_executor *base, rq_pool pool, rq_task *task)
 {
-    queue_push(&executor_of(base)->pools[pool], task);
+    rq_task_queue_push(&executor_of(base)->pools[pool], task);
 }
 
 static void sim_submit_ranked(rq_executor *base, rq_pool pool, rq_ranked_task *task, int32_t rank)
 {
-    queue_insert(&executor_of(base)->ranked[pool], task, rank);
+    rq_task_queue_insert(&executor_of(base)->ranked[pool], task, rank);
 }
 
 static void sim_raise(rq_executor *base, rq_pool pool, const rq_ranked_task *task, int32_t rank)
 {
-    queue_raise(&executor_of(base)->ranked[pool], task, rank);
+    rq_task_queue_raise(&executor_of(base)->ranked[pool], task, rank);
 }
 
 static void sim_lane_post(rq_lane *base, rq_task *task)
 {
-    queue_push(&((sim_lane *)base)->tasks, task);
+    rq_task_queue_push(&((sim_lane *)base)->tasks, task);
 }
 
 static rq_err sim_lane_new(rq_executor *base, const char *name, rq_lane **ret)
@@ -439,7 +377,7 @@ static rq_err sim_lane_new(rq_executor *base, const char *name, rq_lane **ret)
     if (l == NULL) return RQ_E_NO_MEMORY;
     l->base.post = sim_lane_post;
     l->ex = ex;
-    queue_init(&l->tasks);
+    rq_task_queue_init(&l->tasks);
     l->next = ex->lanes;
     ex->lanes = l;
     *ret = &l->base;
@@ -603,7 +541,7 @@ rq_err rq__sim_executor_new(rq_sim *sim, sim_executor **ret)
     rq_random_seed(&ex->chance, sim->seed ^ 0x6368616eu);
     ex->now_ns = 1000000000u;
     for (int p = 0; p < RQ_POOL_COUNT; p++)
-        queue_init(&ex->pools[p]), queue_init(&ex->ranked[p]);
+        rq_task_queue_init(&ex->pools[p]), rq_task_queue_init(&ex->ranked[p]);
     *ret = ex;
     return RQ_OK;
 }

@@ -241,7 +241,7 @@ static void much_work_is_spread_and_little_is_gathered(void **state)
             peer_expect(fds[i], "\n", 1);
         }
         alone = atomic_load(&v.echo.answered[1]) == before ? alone + 1 : 0;
-        usleep(2000);
+        usleep(2000); /* what "now and then" means; nothing waits for it */
     }
     for (unsigned i = 0; i < 4; i++)
         close(fds[i]);
