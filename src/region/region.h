@@ -80,9 +80,9 @@ typedef struct rq_row_op {
     uint64_t nonce;
     /* Results, valid when done() runs: */
     rq_err rc;
-    rq_error why;
     bool processed;      /* the condition held (true without one) */
     rq_cellblock result; /* cells an APPEND/INCREMENT returns; freed by the owner */
+    rq_error why;        /* last: it is a kilobyte, and nobody looks into it but after an error */
 } rq_row_op;
 
 /* A batch. Everything it points to belongs to the owner and stays until done() runs. Each op stands

@@ -21,6 +21,7 @@
 
 #include "service/encode.h"
 #include "service/endpoint.h"
+#include "service/multi_answer.h"
 
 #include <stdio.h>
 
@@ -48,6 +49,7 @@ struct multi_job {
     rq_cursor cells;
     Pb__MultiResponse response;
     Pb__MultiRegionLoadStats stats;
+    Pb__Result nothing; /* the result of every put and delete */
     /* The walk. */
     size_t region_at;
     size_t action_at;
@@ -90,7 +92,7 @@ static Pb__ResultOrException *add_outcome(multi_job *m, Pb__RegionActionResult *
 {
     Pb__ResultOrException *r = rq_arena_alloc(&m->job.call->arena, sizeof *r);
     if (r == NULL) return NULL;
-    pb__result_or_exception__init(r);
+    *r = (Pb__ResultOrException)PB__RESULT_OR_EXCEPTION__INIT;
     r->has_index = 1;
     r->index = index;
     answer->resultorexception[answer->n_resultorexception++] = r;
@@ -100,7 +102,7 @@ static Pb__ResultOrException *add_outcome(multi_job *m, Pb__RegionActionResult *
 static Pb__Result *new_result(multi_job *m)
 {
     Pb__Result *r = rq_arena_alloc(&m->job.call->arena, sizeof *r);
-    if (r != NULL) pb__result__init(r);
+    if (r != NULL) *r = (Pb__Result)PB__RESULT__INIT;
     return r;
 }
 
@@ -231,9 +233,12 @@ static rq_err answer_single(batch *b, size_t i)
         r->exception = rq__exception_pair(&m->job.call->arena, op->rc, &op->why);
         return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     }
+    if (!returns_cells(op)) {
+        r->result = &m->nothing;
+        return RQ_OK;
+    }
     r->result = new_result(m);
     if (r->result == NULL) return RQ_E_NO_MEMORY;
-    if (!returns_cells(op)) return RQ_OK;
     r->result->has_stale = 1;
     m->result_bytes += op->result.bytes.len;
     return rq__encode_result(m->job.call, &op->result, r->result);
@@ -259,11 +264,12 @@ static rq_err answer_atomic(batch *b)
         Pb__ResultOrException *r = add_outcome(m, b->answer, (uint32_t)i);
         if (r == NULL) return RQ_E_NO_MEMORY;
         if (op->condition_count > 0 && !(i == 0 && cells)) continue;
+        r->result = &m->nothing;
+        if (i > 0 || !cells) continue;
         r->result = new_result(m);
         if (r->result == NULL) return RQ_E_NO_MEMORY;
-        if (i == 0 && cells)
-            RQ_TRY(rq__encode_cells(rq_buf_slice(&op->result.bytes), op->result.count, arena,
-                                    r->result));
+        RQ_TRY(
+            rq__encode_cells(rq_buf_slice(&op->result.bytes), op->result.count, arena, r->result));
     }
     return RQ_OK;
 }
@@ -473,8 +479,10 @@ static rq_err collect(multi_job *m, const Pb__Action *action, bool *ret_flush, r
                          : rq__decode_mutation(proto, m->region, &m->cells,
                                                rq_region_cell_bytes_max(m->region), arena, mutation,
                                                &nonce, why);
-    m->cells = before;
-    rq__skip_cells(proto, &m->cells);
+    if (rc != RQ_OK) { /* whatever it took, the next action finds its cells */
+        m->cells = before;
+        rq__skip_cells(proto, &m->cells);
+    }
     /* What spoils puts and deletes leaves the next append or increment alone; one of those that is
      * spoilt itself goes nowhere, but what was collected before it does. */
     if (reads && m->collecting != NULL && (rc != RQ_OK || m->collecting->spoilt != RQ_OK)) {
@@ -660,10 +668,18 @@ static void finish_if_done(multi_job *m)
     if (m->region != NULL) rq_region_unref(m->region);
     m->region = NULL;
     rq_cellblock_clear(&m->get_cells);
-    if (m->job.fetch_rc != RQ_OK)
-        rq_call_fail_why(m->job.call, m->job.fetch_rc, &m->job.why);
+    rq_call *call = m->job.call;
+    rq_err rc = m->job.fetch_rc;
+    rq_slice packed;
+    /* Without a codec the cells are in the message, which may be large: not twice then. */
+    bool small = call->client->has_codec;
+    if (rc == RQ_OK && small) rc = rq__pack_multi(&m->response, &call->arena, &packed);
+    if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &m->job.why);
+    else if (small)
+        rq_call_reply_packed(call, packed);
     else
-        rq_call_reply(m->job.call, &m->response.base);
+        rq_call_reply(call, &m->response.base);
 }
 
 /* True: goes on at once. */
@@ -745,6 +761,7 @@ static rq_err begin_multi(rq_client_service *s, rq_call *call, multi_job *m, rq_
     }
     pb__multi_response__init(&m->response);
     pb__multi_region_load_stats__init(&m->stats);
+    pb__result__init(&m->nothing);
     m->response.regionstatistics = &m->stats;
     m->response.regionactionresult = rq_arena_alloc(
         &call->arena, (request->n_regionaction + 1) * sizeof(Pb__RegionActionResult *));

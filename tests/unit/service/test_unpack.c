@@ -5,6 +5,7 @@
  */
 #include "base/random.h"
 #include "service/encode.h"
+#include "service/multi_answer.h"
 #include "service/unpack.h"
 
 #include <inttypes.h>
@@ -248,6 +249,21 @@ static void short_answers_are_what_protobuf_c_packs(void **state)
     rq_arena_clear(&a);
 }
 
+static void answers_of_multi_are_what_protobuf_c_packs(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        rq_random r;
+        rq_arena a = {0};
+        rq_random_seed(&r, seed);
+        ProtobufCMessage *m = make(&r, &a, &pb__multi_response__descriptor, 0);
+        rq_slice quick;
+        assert_int_equal(rq__pack_multi((Pb__MultiResponse *)m, &a, &quick), RQ_OK);
+        if (!rq_slice_eq(quick, packed(&a, m))) fail_msg("seed %" PRIu64 " differs", seed);
+        rq_arena_clear(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +272,7 @@ int main(void)
         cmocka_unit_test(an_empty_row_is_left_to_protobuf_c),
         cmocka_unit_test(other_requests_are_left_to_protobuf_c),
         cmocka_unit_test(short_answers_are_what_protobuf_c_packs),
+        cmocka_unit_test(answers_of_multi_are_what_protobuf_c_packs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See multi_answer.h. Field numbers as in proto/client.proto; what is rare goes to protobuf-c. */
+#include "service/multi_answer.h"
+
+#include "base/pb.h"
+
+#define TAG(number, wire) ((uint8_t)((number) << 3 | (wire)))
+#define HEADER_MAX (1 + RQ_VARINT_MAX) /* of a message inside a message: tag and length */
+/* Of a frequent Result's fields: a count and three booleans. */
+#define RESULT_MAX (1 + RQ_VARINT_MAX + 3 * 2)
+/* Of an outcome with one, both lengths below 128. */
+#define OUTCOME_MAX (2 + 1 + RQ_VARINT_MAX + 2 + RESULT_MAX)
+_Static_assert(OUTCOME_MAX < 128, "lengths are written as one byte");
+
+static uint8_t *put_number(uint8_t *p, uint8_t field, uint64_t v)
+{
+    *p++ = TAG(field, RQ_PB_VARINT);
+    if (v < 128) {
+        *p++ = (uint8_t)v;
+        return p;
+    }
+    return p + rq_put_varint(p, v);
+}
+
+static uint8_t *put_message(uint8_t *p, uint8_t field, const ProtobufCMessage *m)
+{
+    *p++ = TAG(field, RQ_PB_BYTES);
+    p += rq_put_varint(p, protobuf_c_message_get_packed_size(m));
+    return p + protobuf_c_message_pack(m, p);
+}
+
+/* --- one action's outcome --------------------------------------------------------------------- */
+
+/* An index and a result without cells. */
+static bool is_frequent(const Pb__ResultOrException *r)
+{
+    if (r->exception != NULL || r->service_result != NULL || r->loadstats != NULL ||
+        r->metrics != NULL || r->base.n_unknown_fields > 0)
+        return false;
+    const Pb__Result *result = r->result;
+    return result == NULL ||
+           (result->n_cell == 0 && result->metrics == NULL && result->base.n_unknown_fields == 0);
+}
+
+static uint8_t *put_result(uint8_t *p, const Pb__Result *r)
+{
+    if (r->has_associated_cell_count) /* as every int32: negative ones have ten bytes */
+        p = put_number(p, 2, (uint64_t)(int64_t)r->associated_cell_count);
+    if (r->has_exists) p = put_number(p, 3, r->exists != 0);
+    if (r->has_stale) p = put_number(p, 4, r->stale != 0);
+    if (r->has_partial) p = put_number(p, 5, r->partial != 0);
+    return p;
+}
+
+static uint8_t *put_outcome(uint8_t *p, const Pb__ResultOrException *r)
+{
+    if (!is_frequent(r)) return put_message(p, 1, &r->base);
+    uint8_t *begin = p;
+    p += 2;
+    if (r->has_index) p = put_number(p, 1, r->index);
+    if (r->result != NULL) {
+        uint8_t *result = p;
+        p = put_result(p + 2, r->result);
+        result[0] = TAG(2, RQ_PB_BYTES);
+        result[1] = (uint8_t)(p - result - 2);
+    }
+    begin[0] = TAG(1, RQ_PB_BYTES);
+    begin[1] = (uint8_t)(p - begin - 2);
+    return p;
+}
+
+static size_t outcome_room(const Pb__ResultOrException *r)
+{
+    return is_frequent(r) ? OUTCOME_MAX : HEADER_MAX + protobuf_c_message_get_packed_size(&r->base);
+}
+
+/* --- a region's ------------------------------------------------------------------------------- */
+
+static uint8_t *put_region(uint8_t *p, const Pb__RegionActionResult *r)
+{
+    /* Its length is known when it stands there, and so how many bytes the length takes. */
+    uint8_t *body = p + HEADER_MAX;
+    uint8_t *end = body;
+    for (size_t i = 0; i < r->n_resultorexception; i++)
+        end = put_outcome(end, r->resultorexception[i]);
+    if (r->exception != NULL) end = put_message(end, 2, &r->exception->base);
+    if (r->has_processed) end = put_number(end, 3, r->processed != 0);
+    size_t len = (size_t)(end - body);
+    *p++ = TAG(1, RQ_PB_BYTES);
+    p += rq_put_varint(p, len);
+    memmove(p, body, len);
+    return p + len;
+}
+
+static size_t region_room(const Pb__RegionActionResult *r)
+{
+    size_t room = HEADER_MAX + 2;
+    for (size_t i = 0; i < r->n_resultorexception; i++)
+        room += outcome_room(r->resultorexception[i]);
+    if (r->exception != NULL)
+        room += HEADER_MAX + protobuf_c_message_get_packed_size(&r->exception->base);
+    return room;
+}
+
+/* --- all -------------------------------------------------------------------------------------- */
+
+rq_err rq__pack_multi(const Pb__MultiResponse *m, rq_arena *arena, rq_slice *ret)
+{
+    size_t room = 2;
+    for (size_t i = 0; i < m->n_regionactionresult; i++)
+        room += region_room(m->regionactionresult[i]);
+    if (m->regionstatistics != NULL)
+        room += HEADER_MAX + protobuf_c_message_get_packed_size(&m->regionstatistics->base);
+    uint8_t *begin = rq_arena_alloc(arena, room);
+    if (begin == NULL) return RQ_E_NO_MEMORY;
+    uint8_t *p = begin;
+    for (size_t i = 0; i < m->n_regionactionresult; i++)
+        p = put_region(p, m->regionactionresult[i]);
+    if (m->has_processed) p = put_number(p, 2, m->processed != 0);
+    if (m->regionstatistics != NULL) p = put_message(p, 3, &m->regionstatistics->base);
+    *ret = rq_slice_of(begin, (size_t)(p - begin));
+    RQ_ASSERT(ret->len <= room);
+    return RQ_OK;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A MultiResponse's bytes. A batch of fifty puts is answered by fifty messages of an index and an
+ * empty result each, one of gets by fifty counts: protobuf-c's generic code goes through every
+ * field of each of them twice, which was a fifth of all instructions of such a batch.
+ */
+#ifndef RQ_SERVICE_MULTI_ANSWER_H
+#define RQ_SERVICE_MULTI_ANSWER_H
+
+#include "base/arena.h"
+
+#include "proto/client.pb-c.h"
+
+/* The same bytes as protobuf-c's, in the arena. */
+RQ_NODISCARD
+rq_err rq__pack_multi(const Pb__MultiResponse *m, rq_arena *arena, rq_slice *ret);
+
+#endif
