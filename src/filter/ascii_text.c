@@ -1,59 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See ascii_text.h. The search compares the needle's first and last byte with sixteen places at
- * once and looks closer where both fit, which in text is seldom anywhere but at a match.
+ * See ascii_text.h. A search compares the needle's first and last byte with sixteen places at once
+ * and looks closer where both fit, which in text is seldom anywhere but at a match.
+ *
+ * The text is neither copied nor put into lower case for that: of the ASCII bytes only a letter's
+ * upper case becomes the letter when bit 0x20 is set, and no byte above 0x7f becomes an ASCII one.
+ * So a probe for a letter sets that bit in the text's bytes first, one for another byte sets none.
+ *
+ * Few values are as long as two vectors. A text of less than one is put into a register by loads
+ * that overlap inside it; where there are fewer than sixteen places, the last bytes are looked for
+ * in the text's last sixteen and the answers are shifted to their places.
  */
 #include "filter/ascii_text.h"
 
 #include <emmintrin.h>
-#include <string.h>
 
-/* Of sixteen bytes below 0x80. */
-static inline __m128i lower16(__m128i x)
+static inline __m128i load16(const uint8_t *p)
 {
-    /* 'A' to 'Z', and nothing else, are moved to the upper end of the signed bytes. */
-    __m128i moved = _mm_add_epi8(x, _mm_set1_epi8(127 - 'Z'));
-    __m128i upper = _mm_cmpgt_epi8(moved, _mm_set1_epi8(127 - 26));
-    return _mm_or_si128(x, _mm_and_si128(upper, _mm_set1_epi8(0x20)));
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-bool rq__ascii_lower(rq_slice text, uint8_t *out)
+/* Less than sixteen bytes; zeros behind them. */
+static inline __m128i load_short(const uint8_t *p, size_t len)
 {
-    __m128i seen = _mm_setzero_si128();
-    size_t i = 0;
-    for (; i + 16 <= text.len; i += 16) {
-        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(text.ptr + i));
-        seen = _mm_or_si128(seen, x);
-        _mm_storeu_si128((__m128i *)(void *)(out + i), lower16(x));
+    uint64_t low = 0;
+    uint64_t high = 0;
+    if (len > 8) {
+        low = rq_get_u64(p);
+        high = rq_get_u64(p + len - 8) >> (8 * (16 - len));
+    } else if (len >= 4) {
+        low = rq_get_u32(p) | (uint64_t)rq_get_u32(p + len - 4) << (8 * (len - 4));
+    } else if (len > 0) {
+        low = p[0] | (uint64_t)p[len >> 1] << (8 * (len >> 1)) |
+              (uint64_t)p[len - 1] << (8 * (len - 1));
     }
-    if (i < text.len) {
-        uint8_t rest[16] = {0};
-        memcpy(rest, text.ptr + i, text.len - i);
-        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)rest);
-        seen = _mm_or_si128(seen, x);
-        _mm_storeu_si128((__m128i *)(void *)(out + i), lower16(x));
-    }
-    return _mm_movemask_epi8(seen) == 0;
+    return _mm_set_epi64x((int64_t)high, (int64_t)low);
 }
 
-bool rq__ascii_find(rq_slice text, rq_slice needle)
+/* A byte to look for, in sixteen places. */
+typedef struct probe {
+    __m128i bit, byte;
+} probe;
+
+static inline uint8_t case_bit(uint8_t c, bool folded)
+{
+    return folded && c >= 'a' && c <= 'z' ? 0x20 : 0;
+}
+
+static inline probe probe_of(uint8_t c, bool folded)
+{
+    return (probe){_mm_set1_epi8((char)case_bit(c, folded)), _mm_set1_epi8((char)c)};
+}
+
+static inline unsigned where(probe p, __m128i text)
+{
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(text, p.bit), p.byte));
+}
+
+static inline bool is_here(const uint8_t *text, rq_slice needle, bool folded)
+{
+    if (!folded) return memcmp(text, needle.ptr, needle.len) == 0;
+    for (size_t i = 0; i < needle.len; i++)
+        if ((text[i] | case_bit(needle.ptr[i], true)) != needle.ptr[i]) return false;
+    return true;
+}
+
+static inline bool any_here(const uint8_t *text, unsigned mask, rq_slice needle, bool folded)
+{
+    for (; mask != 0; mask &= mask - 1)
+        if (is_here(text + (unsigned)__builtin_ctz(mask), needle, folded)) return true;
+    return false;
+}
+
+static inline bool find(rq_slice text, rq_slice needle, bool folded)
 {
     if (needle.len == 0) return true;
     if (needle.len > text.len) return false;
-    size_t places = text.len - needle.len + 1;
-    __m128i first = _mm_set1_epi8((char)needle.ptr[0]);
-    __m128i last = _mm_set1_epi8((char)needle.ptr[needle.len - 1]);
-    for (size_t i = 0; i < places; i += 16) {
-        const uint8_t *at = text.ptr + i;
-        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)at);
-        __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(at + needle.len - 1));
-        unsigned mask = (unsigned)_mm_movemask_epi8(
-            _mm_and_si128(_mm_cmpeq_epi8(a, first), _mm_cmpeq_epi8(b, last)));
-        if (places - i < 16) mask &= (1u << (places - i)) - 1;
-        for (; mask != 0; mask &= mask - 1) {
-            const uint8_t *here = at + (unsigned)__builtin_ctz(mask);
-            if (memcmp(here, needle.ptr, needle.len) == 0) return true;
+    const size_t places = text.len - needle.len + 1;
+    const size_t last_at = needle.len - 1;
+    const probe first = probe_of(needle.ptr[0], folded);
+    const probe last = probe_of(needle.ptr[last_at], folded);
+    unsigned mask;
+    if (places < 16) {
+        if (text.len < 16) {
+            __m128i whole = load_short(text.ptr, text.len);
+            mask = where(first, whole) & where(last, whole) >> last_at;
+        } else {
+            mask = where(first, load16(text.ptr)) &
+                   where(last, load16(text.ptr + text.len - 16)) >> (16 - places);
         }
+        return any_here(text.ptr, mask & ((1u << places) - 1), needle, folded);
     }
-    return false;
+    for (size_t i = 0;; i += 16) {
+        if (i + 16 > places) i = places - 16;
+        const uint8_t *at = text.ptr + i;
+        mask = where(first, load16(at)) & where(last, load16(at + last_at));
+        if (any_here(at, mask, needle, folded)) return true;
+        if (i + 16 == places) return false;
+    }
+}
+
+bool rq__bytes_find(rq_slice text, rq_slice needle)
+{
+    return find(text, needle, false);
+}
+
+bool rq__ascii_find_folded(rq_slice text, rq_slice needle)
+{
+    return find(text, needle, true);
+}
+
+bool rq__ascii_only(rq_slice text)
+{
+    if (text.len < 16) return _mm_movemask_epi8(load_short(text.ptr, text.len)) == 0;
+    __m128i seen = load16(text.ptr + text.len - 16);
+    for (size_t i = 0; i + 16 < text.len; i += 16)
+        seen = _mm_or_si128(seen, load16(text.ptr + i));
+    return _mm_movemask_epi8(seen) == 0;
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain text, which most values are: lower case and search, sixteen bytes a step. What has other
- * bytes than ASCII is for java_text.h.
+ * Search in bytes that are plain text, as most values are, sixteen places a step. What else than
+ * ASCII matters is for java_text.h.
  */
 #ifndef RQ_FILTER_ASCII_TEXT_H
 #define RQ_FILTER_ASCII_TEXT_H
 
 #include "base/bytes.h"
 
-/* What may be written or read behind a text's end. */
-#define RQ__ASCII_PAD 16
+/* Nothing above 0x7f? */
+bool rq__ascii_only(rq_slice text);
 
-/* The text in lower case; `out` has room for text.len + RQ__ASCII_PAD. False: it is not all ASCII
- * (and `out` holds nothing of use). */
-bool rq__ascii_lower(rq_slice text, uint8_t *out);
+/* memmem for short texts; an empty needle is found. Reads nothing outside of both. */
+bool rq__bytes_find(rq_slice text, rq_slice needle);
 
-/* REQUIRES: RQ__ASCII_PAD bytes behind `text` can be read. An empty needle is found. */
-bool rq__ascii_find(rq_slice text, rq_slice needle);
+/* The same where the text's ASCII letters may be of either case. REQUIRES: the needle is ASCII, its
+ * letters are lower case. The text may hold anything. */
+bool rq__ascii_find_folded(rq_slice text, rq_slice needle);
 
 #endif

@@ -4,14 +4,16 @@
  * Both answer 0 for "found" and 1 for "not". HBASE: the classes of these names.
  *
  * Regular expressions run on PCRE2 (compiled to machine code where it can) after translation
- * (java_regex.c). A search has a ceiling on backtracking: Java would go on for minutes, here the
- * request fails. Both engines of HBase (JAVA and JONI) are this one.
+ * (java_regex.c), on texts that contain what every match must (required_text.c). A search has a
+ * ceiling on backtracking: Java would go on for minutes, here the request fails. Both engines of
+ * HBase (JAVA and JONI) are this one.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "filter/ascii_text.h"
 #include "filter/filter_priv.h"
 #include "filter/java_regex.h"
 #include "filter/java_text.h"
+#include "filter/required_text.h"
 
 #include "proto/comparator.pb-c.h"
 
@@ -25,26 +27,23 @@
 typedef struct substring_comparator {
     rq_comparator base; /* value: the lower-case text */
     rq_buf needle, decoded, lower;
+    bool is_ascii;   /* the needle */
+    bool has_i_or_k; /* which are lower case of U+0130 and U+212A too; no other ASCII is */
 } substring_comparator;
 
+/* Decoding and lower case of other characters neither add ASCII to a text nor take some away,
+ * except for those two: an ASCII needle is searched for in the bytes. */
 static rq_err substring_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why)
 {
     (void)why;
     substring_comparator *s = (substring_comparator *)c;
+    *ret = !(s->is_ascii && rq__ascii_find_folded(bytes, c->value));
+    if (*ret == 0 || (s->is_ascii && !s->has_i_or_k) || rq__ascii_only(bytes)) return RQ_OK;
     rq_slice text;
     rq_buf_reset(&s->lower);
-    RQ_TRY(rq_buf_reserve(&s->lower, bytes.len + RQ__ASCII_PAD));
-    if (RQ_LIKELY(rq__ascii_lower(bytes, s->lower.ptr))) {
-        /* Lower case of ASCII is ASCII: a needle with other letters is not found either. */
-        *ret = !rq__ascii_find(rq_slice_of(s->lower.ptr, bytes.len), c->value);
-        return RQ_OK;
-    }
     RQ_TRY(rq__java_decode(RQ__UTF_8, bytes, &s->decoded, &text));
     RQ_TRY(rq__java_append_lower(text, &s->lower));
-    bool found = c->value.len == 0 ||
-                 (s->lower.len >= c->value.len &&
-                  memmem(s->lower.ptr, s->lower.len, c->value.ptr, c->value.len) != NULL);
-    *ret = !found;
+    *ret = !rq__bytes_find(rq_buf_slice(&s->lower), c->value);
     return RQ_OK;
 }
 
@@ -64,7 +63,10 @@ rq_err rq__parse_substring(rq__parse *p, rq_slice bytes, rq_comparator **ret)
     rq_slice text;
     RQ_TRY(rq__java_decode(RQ__UTF_8, rq__slice_of_pb(m->substr), &s->decoded, &text));
     RQ_TRY(rq__java_append_lower(text, &s->needle));
-    s->base.value = rq_buf_slice(&s->needle);
+    rq_slice needle = s->base.value = rq_buf_slice(&s->needle);
+    s->is_ascii = rq__ascii_only(needle);
+    s->has_i_or_k = needle.len > 0 &&
+                    (memchr(needle.ptr, 'i', needle.len) || memchr(needle.ptr, 'k', needle.len));
     *ret = &s->base;
     return RQ_OK;
 }
@@ -76,19 +78,30 @@ typedef struct regex_comparator {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *context;
-    rq_buf translated, decoded;
+    bool has_machine_code;
+    rq_buf translated, decoded, required; /* required: see required_text.h */
 } regex_comparator;
+
+static int run_pattern(const regex_comparator *r, rq_slice text)
+{
+    const uint8_t *subject = text.len == 0 ? (const uint8_t *)"" : text.ptr;
+    int rc = PCRE2_ERROR_JIT_STACKLIMIT;
+    if (r->has_machine_code) /* nothing else that pcre2_match would look at first */
+        rc = pcre2_jit_match(r->code, subject, text.len, 0, 0, r->match, r->context);
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
+        rc = pcre2_match(r->code, subject, text.len, 0, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, r->match,
+                         r->context);
+    return rc;
+}
 
 static rq_err regex_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why)
 {
     regex_comparator *r = (regex_comparator *)c;
     rq_slice text;
+    *ret = 1;
+    if (!rq__bytes_find(bytes, rq_buf_slice(&r->required))) return RQ_OK;
     RQ_TRY(rq__java_decode(r->charset, bytes, &r->decoded, &text));
-    const uint8_t *subject = text.len == 0 ? (const uint8_t *)"" : text.ptr;
-    int rc = pcre2_match(r->code, subject, text.len, 0, PCRE2_NO_UTF_CHECK, r->match, r->context);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-        rc = pcre2_match(r->code, subject, text.len, 0, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, r->match,
-                         r->context);
+    int rc = run_pattern(r, text);
     if (rc == PCRE2_ERROR_NOMEMORY) return RQ_E_NO_MEMORY;
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
         char text_of_rc[128];
@@ -147,7 +160,7 @@ static rq_err compile(rq__parse *p, regex_comparator *r, rq_slice pattern, unsig
         return syntax_error(p, text, where, pattern);
     }
     /* Without machine code (no memory that may be executed) it is slower, not wrong. */
-    (void)pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);
+    r->has_machine_code = pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE) == 0;
     r->match = pcre2_match_data_create(1, NULL);
     r->context = pcre2_match_context_create(NULL);
     if (r->match == NULL || r->context == NULL) return RQ_E_NO_MEMORY;
@@ -188,9 +201,11 @@ rq_err rq__parse_regex_string(rq__parse *p, rq_slice bytes, rq_comparator **ret)
     RQ_TRY(rq_arena_link(p->arena, release_regex, r));
     RQ_TRY(rq__parse_own_buf(p, &r->translated));
     RQ_TRY(rq__parse_own_buf(p, &r->decoded));
+    RQ_TRY(rq__parse_own_buf(p, &r->required));
     rq_slice pattern;
     RQ_TRY(rq__java_decode(RQ__UTF_8, r->base.value, &r->decoded, &pattern));
     RQ_TRY(compile(p, r, pattern, (unsigned)m->pattern_flags));
+    RQ_TRY(rq__regex_required_text(pattern, (unsigned)m->pattern_flags, &r->required));
     *ret = &r->base;
     return RQ_OK;
 }
