@@ -364,6 +364,7 @@ static const rq_filter_class first_class = {
     .reset = first_reset,
     .row_key = rq__filter_row_key_passes,
     .cell = first_cell,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_first_key_only(rq__parse *p, rq_slice bytes, rq_filter **ret)

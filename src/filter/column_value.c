@@ -84,6 +84,7 @@ static const rq_filter_class single_class = {
     .has_filter_row = rq__filter_has_filter_row,
     .row = single_row,
     .is_family_essential = single_is_family_essential,
+    .forgets_rows = true,
 };
 
 static void exclude_row_cells(rq_filter *f, const rq_cell *cells, size_t count, bool *keep)
@@ -101,6 +102,7 @@ static const rq_filter_class single_exclude_class = {
     .row_cells = exclude_row_cells,
     .row = single_row,
     .is_family_essential = single_is_family_essential,
+    .forgets_rows = true,
 };
 
 static rq_err parse_single(rq__parse *p, const rq_filter_class *cls,
@@ -172,6 +174,7 @@ static const rq_filter_class column_value_class = {
     .row_key = rq__filter_row_key_passes,
     .cell = column_value_cell,
     .is_family_essential = column_value_is_family_essential,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_column_value(rq__parse *p, rq_slice bytes, rq_filter **ret)

@@ -52,6 +52,16 @@ static rq_err row_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
+/* Of comparisons with plain bytes that no row before those fits. */
+static bool row_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
+{
+    (void)row;
+    const compare_filter *c = (const compare_filter *)f;
+    if (c->comparator == NULL || !c->comparator->is_binary) return false;
+    *ret = c->comparator->value;
+    return c->op == RQ_EQUAL || c->op == RQ_GREATER || c->op == RQ_GREATER_OR_EQUAL;
+}
+
 static rq_err row_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
     (void)cell, (void)why;
@@ -67,8 +77,10 @@ static bool row_row(rq_filter *f)
 static const rq_filter_class row_class = {
     .reset = row_reset,
     .row_key = row_row_key,
+    .row_hint = row_row_hint,
     .cell = row_cell,
     .row = row_row,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
@@ -88,6 +100,7 @@ static rq_err family_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret
 static const rq_filter_class family_class = {
     .row_key = rq__filter_row_key_passes,
     .cell = family_cell,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_family(rq__parse *p, rq_slice bytes, rq_filter **ret)
@@ -106,6 +119,7 @@ static rq_err qualifier_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *
 static const rq_filter_class qualifier_class = {
     .row_key = rq__filter_row_key_passes,
     .cell = qualifier_cell,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_qualifier(rq__parse *p, rq_slice bytes, rq_filter **ret)
@@ -124,6 +138,7 @@ static rq_err value_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret,
 static const rq_filter_class value_class = {
     .row_key = rq__filter_row_key_passes,
     .cell = value_cell,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_value(rq__parse *p, rq_slice bytes, rq_filter **ret)

@@ -71,6 +71,15 @@ bool rq_filter_may_transform(const rq_filter *f);
 /* *ret true: leave the row out. Also true when all_remaining is (HBASE: FilterWrapper). */
 RQ_NODISCARD
 rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
+/*
+ * HBase has nothing like it: of a forward scan over rows in byte order, may rows be passed over
+ * unseen? True: the filter leaves out by its row key each row from `row` on that is before *ret,
+ * and whether it is shown these rows makes no difference to it afterwards. *ret is behind `row`;
+ * the filter's, valid until its next call. `row` is any row, at a row's end at the latest.
+ */
+bool rq_filter_row_hint(rq_filter *f, rq_slice row, rq_slice *ret);
+/* False: never. Constant for a filter. */
+bool rq_filter_has_row_hints(const rq_filter *f);
 RQ_NODISCARD
 rq_err rq_filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why);
 /* What goes out instead of `in` (mostly itself). Bytes that are not in's are the filter's, valid

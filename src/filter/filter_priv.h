@@ -24,6 +24,9 @@ typedef struct rq_filter_class {
     rq_err (*row_key)(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
     /* NULL: INCLUDE */
     rq_err (*cell)(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why);
+    /* See rq_filter_row_hint; *ret may be at or before `row`, which says nothing. NULL: no hint. Of
+     * a filter that forgets rows. */
+    bool (*row_hint)(const rq_filter *f, rq_slice row, rq_slice *ret);
     void (*transform)(rq_filter *f, const rq_cell *in, rq_cell *ret); /* NULL: the cell itself */
     /* NULL: no hint. *has comes in false. */
     rq_err (*hint)(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has);
@@ -38,6 +41,9 @@ typedef struct rq_filter_class {
     /* HBASE: HintingFilter. A FilterList of AND asks these for a hint even when an earlier filter
      * has said no. */
     bool hinting;
+    /* What it was shown of a row that was left out by its key is gone with the next reset, or will
+     * be said again by rows behind it. */
+    bool forgets_rows;
 } rq_filter_class;
 
 struct rq_filter {
@@ -45,6 +51,7 @@ struct rq_filter {
     bool reversed;
     /* Whether the class has these hooks; a list of AND knows its children's. */
     bool may_end, may_transform;
+    bool forgets_rows; /* the class, or a list's children all */
 };
 
 /* The calls of filter.h without what FilterWrapper adds: what one filter asks of another. */

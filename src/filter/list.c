@@ -74,6 +74,9 @@ rq_err rq__list_init(rq__parse *p, rq__list *l, const Pb__FilterList *m)
     if (l->children == NULL || l->included == NULL) return rq__parse_failed(p);
     for (size_t i = 0; i < l->count; i++)
         RQ_TRY(rq__parse_child(p, m->filters[i], &l->children[i]));
+    l->base.forgets_rows = true;
+    for (size_t i = 0; i < l->count; i++)
+        l->base.forgets_rows &= l->children[i]->forgets_rows;
     return RQ_OK;
 }
 

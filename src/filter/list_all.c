@@ -97,6 +97,21 @@ static rq_err all_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
+/* A row must please all, and so be at or behind the farthest. (None of the children is a hinting
+ * one: those remember rows.) */
+static bool all_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
+{
+    const rq__list *l = (const rq__list *)f;
+    bool has = false;
+    for (size_t i = 0; i < l->count; i++) {
+        rq_slice hint;
+        if (!rq_filter_row_hint(l->children[i], row, &hint)) continue;
+        if (!has || rq_slice_compare(hint, *ret) > 0) *ret = hint;
+        has = true;
+    }
+    return has;
+}
+
 /* What the children say that are asked although the cell is out. */
 static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_error *why)
 {
@@ -168,6 +183,7 @@ static const rq_filter_class all_class = {
     .reset = all_reset,
     .all_remaining = all_all_remaining,
     .row_key = all_row_key,
+    .row_hint = all_row_hint,
     .cell = all_cell,
     .transform = rq__list_transform,
     .hint = all_hint,

@@ -170,6 +170,21 @@ static rq_err one_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
+/* A row that pleases one may come with the nearest; of a child that has ended none does. */
+static bool one_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
+{
+    const rq__list *l = (const rq__list *)f;
+    bool has = false;
+    for (size_t i = 0; i < l->count; i++) {
+        if (rq__filter_all_remaining(l->children[i])) continue;
+        rq_slice hint;
+        if (!rq_filter_row_hint(l->children[i], row, &hint)) return false;
+        if (!has || rq_slice_compare(hint, *ret) < 0) *ret = hint;
+        has = true;
+    }
+    return has;
+}
+
 static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
     one_list *l = (one_list *)f;
@@ -228,6 +243,7 @@ static const rq_filter_class one_class = {
     .reset = one_reset,
     .all_remaining = one_all_remaining,
     .row_key = one_row_key,
+    .row_hint = one_row_hint,
     .cell = one_cell,
     .transform = rq__list_transform,
     .hint = one_hint,

@@ -39,6 +39,15 @@ static rq_err prefix_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *wh
     return RQ_OK;
 }
 
+/* Rows before the prefix are before all that have it. */
+static bool prefix_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
+{
+    (void)row;
+    const prefix_filter *p = (const prefix_filter *)f;
+    *ret = p->prefix;
+    return p->has_prefix && !p->passed;
+}
+
 static rq_err prefix_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
     (void)cell, (void)why;
@@ -55,8 +64,10 @@ static const rq_filter_class prefix_class = {
     .reset = prefix_reset,
     .all_remaining = prefix_all_remaining,
     .row_key = prefix_row_key,
+    .row_hint = prefix_row_hint,
     .cell = prefix_cell,
     .row = prefix_row,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_prefix(rq__parse *p, rq_slice bytes, rq_filter **ret)
@@ -147,6 +158,7 @@ static const rq_filter_class page_class = {
     .all_remaining = page_all_remaining,
     .has_filter_row = rq__filter_has_filter_row,
     .row = page_row,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_page(rq__parse *p, rq_slice bytes, rq_filter **ret)

@@ -115,6 +115,7 @@ static void key_only_transform(rq_filter *f, const rq_cell *in, rq_cell *ret)
 static const rq_filter_class key_only_class = {
     .row_key = rq__filter_row_key_passes,
     .transform = key_only_transform,
+    .forgets_rows = true,
 };
 
 rq_err rq__parse_key_only(rq__parse *p, rq_slice bytes, rq_filter **ret)

@@ -52,6 +52,7 @@ struct rq_region_scanner {
     bool holds_read_point;
     bool has_filter_row;
     bool filter_sees_cells; /* of the row as a whole */
+    bool may_jump;          /* over rows that the filter does not want (rq_filter_row_hint) */
     rq_err failed;          /* a suspension that found no memory */
 
     rq_store_scanner **stores; /* those the filter needs, then the others; each by family name */
@@ -205,6 +206,8 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         s->has_filter_row = rq_filter_has_filter_row(s->filter);
         s->filter_sees_cells = rq_filter_sees_row_cells(s->filter);
         if (scan->reversed) rq_filter_set_reversed(s->filter, true);
+        s->may_jump = !scan->reversed && !scan->is_get && s->order == RQ_ORDER_DEFAULT &&
+                      rq_filter_has_row_hints(s->filter);
         if (ex != NULL) rq_filter_set_seed(s->filter, ex->random(ex));
     }
     if (!staged && !scan->read_uncommitted) {
@@ -600,13 +603,30 @@ static rq_err seek_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
+/* Leaves the row in the store, which stands in it or behind it, for `to` or the next one. */
+static rq_err leave_row(rq_store_scanner *store, bool has_row, bool jumps, rq_slice to)
+{
+    if (jumps) return rq_store_scanner_seek_row(store, to);
+    return has_row ? rq_store_scanner_skip_row(store) : RQ_OK;
+}
+
+/* Behind a row that is left out: is it known where to go on? HBase looks at each row on the way,
+ * which is seen in its counts of rows alone. */
+static inline bool jumps_to(rq_region_scanner *s, rq_slice *ret)
+{
+    return RQ_UNLIKELY(s->may_jump) && !s->scan->counts_rows &&
+           rq_filter_row_hint(s->filter, row_of(s), ret);
+}
+
 /* Leaves the row. Of a row that was read (`at` is behind them) the stores have done so. */
 static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
+    rq_slice to = {0};
+    bool jumps = s->at < s->essential_count && jumps_to(s, &to);
     for (; s->at < s->essential_count && !s->scan->is_get; s->at++) {
         bool has;
         RQ_TRY(has_row(s, s->at, ctx, &has, why));
-        if (has) RQ_TRY(rq_store_scanner_skip_row(s->stores[s->at]));
+        RQ_TRY(leave_row(s->stores[s->at], has, jumps, to));
     }
     rq_cellblock_truncate(s->read.out, s->mark);
     s->read.cells = 0;
@@ -659,7 +679,9 @@ static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
 static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_scan_state *ret,
                        bool *ret_told)
 {
-    RQ_TRY(rq_store_scanner_skip_row(s->stores[0]));
+    rq_slice to = {0};
+    bool jumps = jumps_to(s, &to);
+    RQ_TRY(leave_row(s->stores[0], true, jumps, to));
     reset_filter(s);
     s->phase = PHASE_BEGIN;
     *ret = RQ_SCAN_TIME_REACHED;

@@ -46,6 +46,7 @@ typedef struct rq_scan {
     int32_t store_offset; /* cells skipped per row and family */
     int32_t batch;        /* cells per result; <= 0: none */
     rq_filter *filter;    /* may be NULL */
+    bool counts_rows;     /* the client wants to hear of each row the filter left out */
     /* MOB families (store/mob.h); HBASE: attributes of scans and gets */
     bool mob_raw;           /* hbase.mob.scan.raw: references are shown as they are */
     bool mob_refs_only;     /* hbase.mob.scan.ref.only: nothing else is shown */

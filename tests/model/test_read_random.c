@@ -422,7 +422,10 @@ static void make_filter(run *r, filter_bytes *f, unsigned depth)
         break;
     case 2:
         f->name = FILTER("PrefixFilter");
-        put_field(b, 1, rq_slice_of("ab", 1));
+        if (chance(r, 50))
+            put_field(b, 1, rq_slice_of("ab", 1));
+        else
+            put_field(b, 1, random_row(r));
         break;
     case 3:
         f->name = FILTER("ColumnPrefixFilter");
@@ -833,6 +836,7 @@ static void open_reader(run *r, reader *d)
     }
     bool whole_rows = d->scan.filter != NULL && rq_filter_has_filter_row(d->scan.filter);
     if (!d->scan.is_get && !whole_rows && chance(r, 30)) d->scan.batch = 1 + (int32_t)below(r, 3);
+    d->scan.counts_rows = chance(r, 20);
     d->in_pieces = chance(r, 60);
     d->out.with_tags = true;
     d->for_model = d->scan;

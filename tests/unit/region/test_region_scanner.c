@@ -5,6 +5,8 @@
  */
 #include "by_hand.h"
 
+#include "filter/language.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -365,6 +367,64 @@ static void a_page_filter_ends_the_scan(void **state)
     drop(f);
 }
 
+static void set_language_filter(fixture *f, const char *text)
+{
+    rq_slice class_name;
+    rq_slice bytes;
+    assert_int_equal(
+        rq_filter_language_compile(rq_slice_cstr(text), &f->arena, &class_name, &bytes, &f->why),
+        RQ_OK);
+    assert_int_equal(rq_filter_parse(class_name, bytes, &f->arena, &f->scan.filter, &f->why),
+                     RQ_OK);
+}
+
+/* How many rows were looked at on the way to the rows the filter keeps. */
+static uint64_t rows_looked_at(fixture *f, const char *filter, bool counts_rows,
+                               const char *expected)
+{
+    char found[256] = "";
+    set_language_filter(f, filter);
+    f->scan.counts_rows = counts_rows;
+    assert_int_equal(open_scan(f), RQ_OK);
+    do {
+        const char *answer = next(f);
+        strncat(found, answer, strcspn(answer, " "));
+    } while (f->state != RQ_SCAN_DONE);
+    assert_string_equal(found, expected);
+    uint64_t rows = rq_region_scanner_stats(f->scanner)->rows_scanned;
+    close_scan(f);
+    return rows;
+}
+
+static void rows_nobody_counts_are_jumped_over(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *filter, *found;
+        uint64_t looked_at, all;
+    } examples[] = {
+        {"PrefixFilter('r7')", "r7", 2, 7},
+        {"RowFilter(>, 'binary:r7')", "r8r9", 4, 9},
+        {"RowFilter(=, 'binary:r7')", "r7", 4, 9},
+        {"PrefixFilter('r3') OR PrefixFilter('r7')", "r3r7", 4, 7},
+        {"PrefixFilter('r3') AND RowFilter(>, 'binary:r7')", "", 1, 3},
+        {"PrefixFilter('r7') AND QualifierFilter(=, 'binary:a')", "r7", 2, 7},
+        {"PrefixFilter('r7') OR QualifierFilter(=, 'binary:z')", "r7", 9, 9},
+        {"PrefixFilter('r7') AND InclusiveStopFilter('r8')", "r7", 7, 7},
+    };
+    for (int flushed = 0; flushed < 2; flushed++) {
+        fixture *f = make(9, 1);
+        if (flushed) flush(f);
+        for (size_t i = 0; i < RQ_ARRAY_LEN(examples); i++) {
+            assert_int_equal(rows_looked_at(f, examples[i].filter, false, examples[i].found),
+                             examples[i].looked_at);
+            assert_int_equal(rows_looked_at(f, examples[i].filter, true, examples[i].found),
+                             examples[i].all);
+        }
+        drop(f);
+    }
+}
+
 static void a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row(void **state)
 {
     (void)state;
@@ -552,6 +612,7 @@ int main(void)
         cmocka_unit_test(a_long_filtered_stretch_ends_at_the_deadline_with_nothing),
         cmocka_unit_test(a_spent_slice_gives_the_thread_back_inside_a_row),
         cmocka_unit_test(a_page_filter_ends_the_scan),
+        cmocka_unit_test(rows_nobody_counts_are_jumped_over),
         cmocka_unit_test(a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row),
         cmocka_unit_test(families_on_demand_are_read_for_kept_rows_and_sorted_in),
         cmocka_unit_test(a_row_filter_keeps_rows_whole_whatever_the_limits),
