@@ -52,14 +52,23 @@ static rq_err row_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* Of comparisons with plain bytes that no row before those fits. */
+/* Of a comparison with plain bytes: a row before them can only become greater, one behind them
+ * never less or equal again. */
+static bool row_hints(const compare_filter *c)
+{
+    return c->comparator != NULL && c->comparator->is_binary && c->comparator->value.len > 0 &&
+           c->op != RQ_NOT_EQUAL && c->op != RQ_NO_OP;
+}
+
 static bool row_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
 {
-    (void)row;
     const compare_filter *c = (const compare_filter *)f;
-    if (c->comparator == NULL || !c->comparator->is_binary) return false;
-    *ret = c->comparator->value;
-    return c->op == RQ_EQUAL || c->op == RQ_GREATER || c->op == RQ_GREATER_OR_EQUAL;
+    rq_slice value = c->comparator->value;
+    int order = rq_slice_compare(row, value);
+    bool wants_less = c->op == RQ_LESS || c->op == RQ_LESS_OR_EQUAL;
+    bool wants_greater = c->op == RQ_GREATER || c->op == RQ_GREATER_OR_EQUAL;
+    *ret = order < 0 ? value : (rq_slice){0};
+    return order < 0 ? !wants_less : !wants_greater && (order > 0 || c->op == RQ_LESS);
 }
 
 static rq_err row_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
@@ -86,7 +95,10 @@ static const rq_filter_class row_class = {
 rq_err rq__parse_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
 {
     const Pb__RowFilter *m = rq__parse_message(p, &pb__row_filter__descriptor, bytes);
-    return m == NULL ? rq__parse_failed(p) : parse_compare(p, &row_class, m->compare_filter, ret);
+    if (m == NULL) return rq__parse_failed(p);
+    RQ_TRY(parse_compare(p, &row_class, m->compare_filter, ret));
+    (*ret)->hints_rows = row_hints((const compare_filter *)*ret);
+    return RQ_OK;
 }
 
 /* --- FamilyFilter ----------------------------------------------------------------------------- */

@@ -49,14 +49,14 @@ rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 
 bool rq_filter_has_row_hints(const rq_filter *f)
 {
-    return f->cls->row_hint != NULL && f->forgets_rows;
+    return f->hints_rows && f->forgets_rows;
 }
 
 bool rq_filter_row_hint(rq_filter *f, rq_slice row, rq_slice *ret)
 {
     if (!rq_filter_has_row_hints(f) || !f->cls->row_hint(f, row, ret)) return false;
     if (ret->len > RQ_ROW_LEN_MAX) ret->len = RQ_ROW_LEN_MAX; /* nearer, and no less true */
-    return rq_slice_compare(row, *ret) < 0;
+    return ret->len == 0 || rq_slice_compare(row, *ret) < 0;
 }
 
 rq_err rq_filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)

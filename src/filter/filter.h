@@ -74,8 +74,8 @@ rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
 /*
  * HBase has nothing like it: of a forward scan over rows in byte order, may rows be passed over
  * unseen? True: the filter leaves out by its row key each row from `row` on that is before *ret,
- * and whether it is shown these rows makes no difference to it afterwards. *ret is behind `row`;
- * the filter's, valid until its next call. `row` is any row, at a row's end at the latest.
+ * and whether it is shown these rows makes no difference to it afterwards. *ret is behind `row`, or
+ * empty for the end of all rows; the filter's, valid until its next call.
  */
 bool rq_filter_row_hint(rq_filter *f, rq_slice row, rq_slice *ret);
 /* False: never. Constant for a filter. */

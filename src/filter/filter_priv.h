@@ -24,8 +24,8 @@ typedef struct rq_filter_class {
     rq_err (*row_key)(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
     /* NULL: INCLUDE */
     rq_err (*cell)(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why);
-    /* See rq_filter_row_hint; *ret may be at or before `row`, which says nothing. NULL: no hint. Of
-     * a filter that forgets rows. */
+    /* See rq_filter_row_hint; *ret may be at or before `row`, which says nothing. Asked where
+     * hints_rows of a filter that forgets rows. */
     bool (*row_hint)(const rq_filter *f, rq_slice row, rq_slice *ret);
     void (*transform)(rq_filter *f, const rq_cell *in, rq_cell *ret); /* NULL: the cell itself */
     /* NULL: no hint. *has comes in false. */
@@ -51,6 +51,7 @@ struct rq_filter {
     bool reversed;
     /* Whether the class has these hooks; a list of AND knows its children's. */
     bool may_end, may_transform;
+    bool hints_rows;   /* unless its parser says otherwise: whether there is row_hint */
     bool forgets_rows; /* the class, or a list's children all */
 };
 

@@ -106,8 +106,9 @@ static bool all_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
     for (size_t i = 0; i < l->count; i++) {
         rq_slice hint;
         if (!rq_filter_row_hint(l->children[i], row, &hint)) continue;
-        if (!has || rq_slice_compare(hint, *ret) > 0) *ret = hint;
+        if (!has || hint.len == 0 || rq_slice_compare(hint, *ret) > 0) *ret = hint;
         has = true;
+        if (hint.len == 0) break; /* behind all rows */
     }
     return has;
 }
@@ -203,11 +204,14 @@ rq_err rq__list_new_all(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
     RQ_TRY(rq__list_init(p, &l->list, m));
     memset(l->list.included, true, l->list.count);
     l->list.base.may_end = l->list.base.may_transform = false;
+    bool hints_rows = false;
     for (size_t i = 0; i < l->list.count; i++) {
         l->list.base.may_end |= l->list.children[i]->may_end;
         l->list.base.may_transform |= l->list.children[i]->may_transform;
+        hints_rows |= l->list.children[i]->hints_rows;
         l->any_hinting |= l->list.children[i]->cls->hinting;
     }
+    l->list.base.hints_rows = hints_rows;
     l->hinted = rq__parse_calloc(p, l->list.count, sizeof *l->hinted);
     if (l->hinted == NULL) return rq__parse_failed(p);
     *ret = &l->list.base;

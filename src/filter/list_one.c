@@ -170,7 +170,8 @@ static rq_err one_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* A row that pleases one may come with the nearest; of a child that has ended none does. */
+/* A row that pleases one may come with the nearest; of a child that has ended, or wants no row any
+ * more, none does. */
 static bool one_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
 {
     const rq__list *l = (const rq__list *)f;
@@ -179,7 +180,8 @@ static bool one_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
         if (rq__filter_all_remaining(l->children[i])) continue;
         rq_slice hint;
         if (!rq_filter_row_hint(l->children[i], row, &hint)) return false;
-        if (!has || rq_slice_compare(hint, *ret) < 0) *ret = hint;
+        if (!has || (hint.len > 0 && (ret->len == 0 || rq_slice_compare(hint, *ret) < 0)))
+            *ret = hint;
         has = true;
     }
     return has;
@@ -268,6 +270,8 @@ rq_err rq__list_new_one(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
     one_list *l = (one_list *)rq__parse_new_filter(p, sizeof *l, &one_class);
     if (l == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__list_init(p, &l->list, m));
+    for (size_t i = 0; i < l->list.count; i++)
+        l->list.base.hints_rows &= l->list.children[i]->hints_rows;
     l->states = rq__parse_calloc(p, l->list.count, sizeof *l->states);
     if (l->states == NULL) return rq__parse_failed(p);
     RQ_TRY(rq_arena_link(p->arena, release_states, l));

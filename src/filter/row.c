@@ -45,7 +45,7 @@ static bool prefix_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
     (void)row;
     const prefix_filter *p = (const prefix_filter *)f;
     *ret = p->prefix;
-    return p->has_prefix && !p->passed;
+    return p->prefix.len > 0 && !p->passed;
 }
 
 static rq_err prefix_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)

@@ -53,7 +53,8 @@ struct rq_region_scanner {
     bool has_filter_row;
     bool filter_sees_cells; /* of the row as a whole */
     bool may_jump;          /* over rows that the filter does not want (rq_filter_row_hint) */
-    rq_err failed;          /* a suspension that found no memory */
+    bool jumped_to_end;
+    rq_err failed; /* a suspension that found no memory */
 
     rq_store_scanner **stores; /* those the filter needs, then the others; each by family name */
     size_t store_count;
@@ -501,8 +502,8 @@ static bool filter_is_done(rq_region_scanner *s)
 static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     rq_slice row = s->ahead;
-    rq_err rc = RQ_OK;
-    if (row.len == 0) {
+    rq_err rc = s->jumped_to_end ? RQ_E_END : RQ_OK;
+    if (row.len == 0 && rc == RQ_OK) {
         rc = next_row(s, ctx, &row, why);
         if (rc == RQ_OK && is_behind_stop(s, row)) rc = RQ_E_END;
     }
@@ -603,30 +604,36 @@ static rq_err seek_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
-/* Leaves the row in the store, which stands in it or behind it, for `to` or the next one. */
-static rq_err leave_row(rq_store_scanner *store, bool has_row, bool jumps, rq_slice to)
-{
-    if (jumps) return rq_store_scanner_seek_row(store, to);
-    return has_row ? rq_store_scanner_skip_row(store) : RQ_OK;
-}
-
 /* Behind a row that is left out: is it known where to go on? HBase looks at each row on the way,
  * which is seen in its counts of rows alone. */
-static inline bool jumps_to(rq_region_scanner *s, rq_slice *ret)
+static bool find_jump(rq_region_scanner *s, rq_slice *ret)
 {
-    return RQ_UNLIKELY(s->may_jump) && !s->scan->counts_rows &&
-           rq_filter_row_hint(s->filter, row_of(s), ret);
+    if (s->scan->counts_rows || !rq_filter_row_hint(s->filter, row_of(s), ret)) return false;
+    s->jumped_to_end = ret->len == 0;
+    return true;
+}
+
+static inline bool jumps(rq_region_scanner *s, rq_slice *ret)
+{
+    return RQ_UNLIKELY(s->may_jump) && find_jump(s, ret);
+}
+
+/* Leaves the row in the store, which stands in it (has_row) or behind it. */
+static rq_err leave_row(const rq_region_scanner *s, size_t i, bool has_row, bool jump, rq_slice to)
+{
+    if (jump) return s->jumped_to_end ? RQ_OK : rq_store_scanner_seek_row(s->stores[i], to);
+    return has_row ? rq_store_scanner_skip_row(s->stores[i]) : RQ_OK;
 }
 
 /* Leaves the row. Of a row that was read (`at` is behind them) the stores have done so. */
 static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     rq_slice to = {0};
-    bool jumps = s->at < s->essential_count && jumps_to(s, &to);
+    bool jump = s->at < s->essential_count && jumps(s, &to);
     for (; s->at < s->essential_count && !s->scan->is_get; s->at++) {
         bool has;
         RQ_TRY(has_row(s, s->at, ctx, &has, why));
-        RQ_TRY(leave_row(s->stores[s->at], has, jumps, to));
+        RQ_TRY(leave_row(s, s->at, has, jump, to));
     }
     rq_cellblock_truncate(s->read.out, s->mark);
     s->read.cells = 0;
@@ -680,8 +687,8 @@ static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_sc
                        bool *ret_told)
 {
     rq_slice to = {0};
-    bool jumps = jumps_to(s, &to);
-    RQ_TRY(leave_row(s->stores[0], true, jumps, to));
+    bool jump = jumps(s, &to);
+    RQ_TRY(leave_row(s, 0, true, jump, to));
     reset_filter(s);
     s->phase = PHASE_BEGIN;
     *ret = RQ_SCAN_TIME_REACHED;

@@ -57,7 +57,7 @@ static void the_longest_plain_run_is_required(void **unused)
         {"a(?:bc)def", 0, ""},
         {"\\Qab|c\\E", 0, ""},
         {"\\x41bc", 0, ""},
-        {"ab\xc3\xa4" "cde", 0, "cde"},
+        {"ab\xc3\xa4, cde", 0, ", cde"},
         {"ab\xc3\xa4*cde", 0, "cde"},
         {"abc", RQ__REGEX_CASE_INSENSITIVE, ""},
         {"abc", RQ__REGEX_COMMENTS, ""},

@@ -405,7 +405,12 @@ static void rows_nobody_counts_are_jumped_over(void **state)
     } examples[] = {
         {"PrefixFilter('r7')", "r7", 2, 7},
         {"RowFilter(>, 'binary:r7')", "r8r9", 4, 9},
-        {"RowFilter(=, 'binary:r7')", "r7", 4, 9},
+        {"RowFilter(=, 'binary:r7')", "r7", 3, 9},
+        {"RowFilter(<, 'binary:r3')", "r1r2", 3, 9},
+        {"RowFilter(<=, 'binary:r3')", "r1r2r3", 4, 9},
+        {"RowFilter(!=, 'binary:r3')", "r1r2r4r5r6r7r8r9", 9, 9},
+        {"RowFilter(<, 'binary:r2') OR RowFilter(=, 'binary:r7')", "r1r7", 4, 9},
+        {"RowFilter(<, 'binary:r3') AND RowFilter(>, 'binary:r6')", "", 2, 9},
         {"PrefixFilter('r3') OR PrefixFilter('r7')", "r3r7", 4, 7},
         {"PrefixFilter('r3') AND RowFilter(>, 'binary:r7')", "", 1, 3},
         {"PrefixFilter('r7') AND QualifierFilter(=, 'binary:a')", "r7", 2, 7},
