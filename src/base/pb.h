@@ -16,6 +16,10 @@
 
 enum { RQ_PB_VARINT = 0, RQ_PB_FIXED64 = 1, RQ_PB_BYTES = 2, RQ_PB_FIXED32 = 5 };
 
+/* What stands in front of a field up to number 15: one byte, which names number and wire type at
+ * once. */
+#define RQ_PB_TAG(number, wire) ((number) << 3 | (wire))
+
 /* --- reading ---------------------------------------------------------------------------------- */
 
 typedef struct rq_pb_field {

@@ -7,14 +7,14 @@
 
 #include "proto/rpc.pb-c.h"
 
-/* RequestHeader's fields (proto/rpc.proto). */
+/* RequestHeader's fields that we use (proto/rpc.proto). */
 enum {
-    FIELD_CALL_ID = 1,
-    FIELD_METHOD_NAME = 3,
-    FIELD_REQUEST_PARAM = 4,
-    FIELD_CELL_BLOCK_META = 5,
-    FIELD_PRIORITY = 6,
-    FIELD_TIMEOUT = 7,
+    CALL_ID = RQ_PB_TAG(1, RQ_PB_VARINT),
+    METHOD_NAME = RQ_PB_TAG(3, RQ_PB_BYTES),
+    REQUEST_PARAM = RQ_PB_TAG(4, RQ_PB_VARINT),
+    CELL_BLOCK_META = RQ_PB_TAG(5, RQ_PB_BYTES),
+    PRIORITY = RQ_PB_TAG(6, RQ_PB_VARINT),
+    TIMEOUT = RQ_PB_TAG(7, RQ_PB_VARINT),
 };
 
 /* CellBlockMeta: its length. */
@@ -29,31 +29,44 @@ static bool cell_block_meta(rq_slice bytes, uint32_t *len)
     return true;
 }
 
-RQ_INLINE bool head_field(const rq_pb_field *f, rq_request_head *h)
+RQ_INLINE bool number32(rq_cursor *c, uint32_t *ret)
 {
-    bool number = f->wire == RQ_PB_VARINT;
-    bool bytes = f->wire == RQ_PB_BYTES;
-    switch (f->number) {
-    case FIELD_CALL_ID:
-        h->call_id = (uint32_t)f->value;
-        return number;
-    case FIELD_METHOD_NAME:
-        h->method = f->bytes;
-        return bytes;
-    case FIELD_REQUEST_PARAM:
-        h->has_param = f->value != 0;
-        return number;
-    case FIELD_CELL_BLOCK_META:
+    uint64_t v;
+    if (!rq_cursor_varint(c, &v)) return false;
+    *ret = (uint32_t)v;
+    return true;
+}
+
+/* Trace, attributes, and what the future brings; not a field of ours as another type. */
+static bool other_field(rq_cursor *c)
+{
+    rq_pb_field f;
+    return rq_pb_field_read(c, &f) && (f.number == 2 || f.number > 7);
+}
+
+RQ_INLINE bool head_field(rq_cursor *c, rq_request_head *h)
+{
+    rq_slice bytes;
+    uint64_t flag;
+    switch (*c->ptr++) {
+    case CALL_ID:
+        return number32(c, &h->call_id);
+    case METHOD_NAME:
+        return rq_pb_delimited(c, &h->method);
+    case REQUEST_PARAM:
+        if (!rq_cursor_varint(c, &flag)) return false;
+        h->has_param = flag != 0;
+        return true;
+    case CELL_BLOCK_META:
         h->has_cell_block = true;
-        return bytes && cell_block_meta(f->bytes, &h->cell_block_len);
-    case FIELD_PRIORITY:
-        h->priority = (uint32_t)f->value;
-        return number;
-    case FIELD_TIMEOUT:
-        h->timeout_ms = (uint32_t)f->value;
-        return number;
+        return rq_pb_delimited(c, &bytes) && cell_block_meta(bytes, &h->cell_block_len);
+    case PRIORITY:
+        return number32(c, &h->priority);
+    case TIMEOUT:
+        return number32(c, &h->timeout_ms);
     default:
-        return true; /* trace, attributes, and what the future brings */
+        c->ptr--;
+        return other_field(c);
     }
 }
 
@@ -62,9 +75,8 @@ bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret)
     *ret = (rq_request_head){0};
     if (!rq_pb_delimited(frame, &ret->bytes)) return false;
     rq_cursor c = rq_cursor_of(ret->bytes);
-    rq_pb_field f;
-    while (rq_cursor_left(&c) > 0)
-        if (!rq_pb_field_read(&c, &f) || !head_field(&f, ret)) return false;
+    while (c.ptr != c.end)
+        if (!head_field(&c, ret)) return false;
     return true;
 }
 

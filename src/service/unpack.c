@@ -3,158 +3,237 @@
 #include "service/unpack.h"
 
 #include "base/pb.h"
-#include "service/messages.h"
 
 #include "proto/client.pb-c.h"
 
-static void *take(ProtobufCAllocator *a, size_t size)
+/* Memory for a request's message, in pieces of the allocator's: a Get takes eight. */
+typedef struct unpacker {
+    ProtobufCAllocator *allocator;
+    uint8_t *next, *end;
+} unpacker;
+
+#define PIECE 1024
+#define ALIGNMENT ((size_t)16)
+
+static void *take_piece(unpacker *u, size_t size)
 {
-    return a->alloc(a->allocator_data, size);
+    ProtobufCAllocator *a = u->allocator;
+    if (size >= PIECE / 4) return a->alloc(a->allocator_data, size);
+    uint8_t *piece = a->alloc(a->allocator_data, PIECE);
+    if (piece == NULL) return NULL;
+    u->next = piece + size;
+    u->end = piece + PIECE;
+    return piece;
+}
+
+/* `size` is at most that of a message times the bytes of a request. */
+RQ_INLINE void *take(unpacker *u, size_t size)
+{
+    size = (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+    if (RQ_UNLIKELY(size > (size_t)(u->end - u->next))) return take_piece(u, size);
+    void *p = u->next;
+    u->next += size;
+    return p;
 }
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-static bool number32(const rq_pb_field *f, protobuf_c_boolean *ret_has, uint32_t *ret)
+/* The tags of these messages are one byte each, so that number and wire type are compared at once;
+ * any other byte is nothing we know. */
+#define VARINT(number) RQ_PB_TAG(number, RQ_PB_VARINT)
+#define BYTES(number) RQ_PB_TAG(number, RQ_PB_BYTES)
+
+RQ_INLINE bool number64(rq_cursor *c, protobuf_c_boolean *ret_has, uint64_t *ret)
 {
     *ret_has = 1;
-    *ret = (uint32_t)f->value;
-    return f->wire == RQ_PB_VARINT;
+    return rq_cursor_varint(c, ret);
 }
 
-static bool number64(const rq_pb_field *f, protobuf_c_boolean *ret_has, uint64_t *ret)
+RQ_INLINE bool number32(rq_cursor *c, protobuf_c_boolean *ret_has, uint32_t *ret)
 {
-    *ret_has = 1;
-    *ret = f->value;
-    return f->wire == RQ_PB_VARINT;
+    uint64_t v;
+    if (!number64(c, ret_has, &v)) return false;
+    *ret = (uint32_t)v;
+    return true;
 }
 
-static bool boolean(const rq_pb_field *f, protobuf_c_boolean *ret_has, protobuf_c_boolean *ret)
+RQ_INLINE bool boolean(rq_cursor *c, protobuf_c_boolean *ret_has, protobuf_c_boolean *ret)
 {
-    *ret_has = 1;
-    *ret = f->value != 0;
-    return f->wire == RQ_PB_VARINT;
+    uint64_t v;
+    if (!number64(c, ret_has, &v)) return false;
+    *ret = v != 0;
+    return true;
 }
 
-static bool binary(const rq_pb_field *f, ProtobufCBinaryData *ret)
+/* An enum; protobuf-c judges what does not fit. */
+RQ_INLINE bool choice(rq_cursor *c, protobuf_c_boolean *ret_has, uint32_t *ret)
 {
-    *ret = rq__pb_binary(f->bytes);
-    if (f->bytes.len == 0) ret->data = NULL;
-    return f->wire == RQ_PB_BYTES;
+    uint64_t v;
+    if (!number64(c, ret_has, &v)) return false;
+    *ret = (uint32_t)v;
+    return v <= INT32_MAX;
 }
 
-/* A message inside, by protobuf-c; one that comes twice would have to be merged. */
-static bool other(ProtobufCAllocator *a, const rq_pb_field *f,
-                  const ProtobufCMessageDescriptor *type, void *slot)
+/* As protobuf-c has them: no bytes are NULL. */
+RQ_INLINE ProtobufCBinaryData pb_bytes(rq_slice bytes)
 {
-    void **message = (void **)slot;
-    if (f->wire != RQ_PB_BYTES || *message != NULL) return false;
-    *message = protobuf_c_message_unpack(type, a, f->bytes.len, f->bytes.ptr);
-    return *message != NULL;
+    return (ProtobufCBinaryData){bytes.len, bytes.len == 0 ? NULL : (uint8_t *)bytes.ptr};
 }
 
-/* One member of a message, into *slot, which is NULL. */
-typedef bool part(ProtobufCAllocator *a, const rq_pb_field *f, void *slot);
-/* One field of a message whose decoder has `m` in hands. */
-typedef bool member(ProtobufCAllocator *a, const rq_pb_field *f, void *m);
+RQ_INLINE bool binary(rq_cursor *c, ProtobufCBinaryData *ret)
+{
+    rq_slice bytes;
+    if (!rq_pb_delimited(c, &bytes)) return false;
+    *ret = pb_bytes(bytes);
+    return true;
+}
 
-RQ_INLINE bool each(ProtobufCAllocator *a, rq_slice bytes, member *take_one, void *m)
+/* A message inside a message, from its bytes, into *slot, which is NULL. */
+typedef bool part(unpacker *u, rq_slice bytes, void *slot);
+/* The field behind `tag` of the message `m`. */
+typedef bool member(unpacker *u, uint8_t tag, rq_cursor *c, void *m);
+
+RQ_INLINE bool each(unpacker *u, rq_slice bytes, member *take_one, void *m)
 {
     rq_cursor c = rq_cursor_of(bytes);
-    rq_pb_field f;
-    while (rq_cursor_left(&c) > 0)
-        if (!rq_pb_field_read(&c, &f) || !take_one(a, &f, m)) return false;
+    while (c.ptr != c.end) {
+        uint8_t tag = *c.ptr++;
+        if (!take_one(u, tag, &c, m)) return false;
+    }
     return true;
+}
+
+/* One that comes once: twice would have to be merged. */
+RQ_INLINE bool inner(unpacker *u, rq_cursor *c, part *unpack, void *slot)
+{
+    rq_slice bytes;
+    return rq_pb_delimited(c, &bytes) && *(void **)slot == NULL && unpack(u, bytes, slot);
+}
+
+static bool generic(unpacker *u, rq_slice bytes, const ProtobufCMessageDescriptor *type, void *slot)
+{
+    void *message = protobuf_c_message_unpack(type, u->allocator, bytes.len, bytes.ptr);
+    *(void **)slot = message;
+    return message != NULL;
 }
 
 /* A member that may be repeated, while its message is gone through: mostly it comes once, and then
  * the message need not be gone through again. */
 typedef struct repeated {
     size_t count;
-    rq_pb_field first;
+    rq_slice first;
 } repeated;
 
-static bool note(repeated *r, const rq_pb_field *f)
+RQ_INLINE bool note(repeated *r, rq_cursor *c)
 {
-    if (r->count++ == 0) r->first = *f;
-    return f->wire == RQ_PB_BYTES;
+    rq_slice bytes;
+    if (!rq_pb_delimited(c, &bytes)) return false;
+    if (r->count++ == 0) r->first = bytes;
+    return true;
 }
 
-/* All of them, fields `number` of a message that each() went through, as a list of pointers. */
-RQ_INLINE bool list(ProtobufCAllocator *a, rq_slice bytes, uint32_t number, part *unpack,
-                    const repeated *r, void *ret)
+/* Calls take_one(ctx, n, bytes) for each but the first of the fields `number` of a message that
+ * each() went through. */
+RQ_INLINE bool each_further(rq_slice message, uint32_t number, const repeated *r,
+                            bool (*take_one)(void *ctx, size_t n, rq_slice bytes), void *ctx)
 {
-    if (r->count == 0) return true;
-    void **items = take(a, r->count * sizeof *items);
-    if (items == NULL) return false;
-    *(void **)ret = items;
-    items[0] = NULL;
-    if (!unpack(a, &r->first, &items[0])) return false;
-    if (r->count == 1) return true;
-    rq_cursor c = rq_cursor_of(bytes);
+    rq_cursor c = rq_cursor_of(message);
     rq_pb_field f;
     for (size_t n = 0; n < r->count;) {
         if (!rq_pb_field_read(&c, &f)) return false;
         if (f.number != number || n++ == 0) continue;
-        items[n - 1] = NULL;
-        if (!unpack(a, &f, &items[n - 1])) return false;
+        if (!take_one(ctx, n - 1, f.bytes)) return false;
     }
     return true;
 }
 
-/* A message inside that is ours to decode: its memory, initialized by the caller. NULL: it comes
- * twice, or is none. */
-static void *begin(ProtobufCAllocator *a, const rq_pb_field *f, size_t size, void *slot)
+typedef struct message_list {
+    unpacker *u;
+    part *unpack;
+    void **items;
+} message_list;
+
+RQ_INLINE bool list_item(void *ctx, size_t n, rq_slice bytes)
 {
-    void **m = slot;
-    if (f->wire != RQ_PB_BYTES || *m != NULL) return NULL;
-    *m = take(a, size);
-    return *m;
+    message_list *l = ctx;
+    l->items[n] = NULL;
+    return l->unpack(l->u, bytes, &l->items[n]);
+}
+
+/* All of them as a list of pointers. */
+RQ_INLINE bool list(unpacker *u, rq_slice message, uint32_t number, part *unpack, const repeated *r,
+                    void *ret)
+{
+    if (r->count == 0) return true;
+    message_list l = {u, unpack, take(u, r->count * sizeof(void *))};
+    if (l.items == NULL) return false;
+    *(void ***)ret = l.items;
+    return list_item(&l, 0, r->first) &&
+           (r->count == 1 || each_further(message, number, r, list_item, &l));
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-static bool attribute(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool attribute(unpacker *u, rq_slice bytes, void *slot)
 {
-    return other(a, f, &pb__name_bytes_pair__descriptor, slot);
+    return generic(u, bytes, &pb__name_bytes_pair__descriptor, slot);
 }
 
-static bool family_range(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool family_range(unpacker *u, rq_slice bytes, void *slot)
 {
-    return other(a, f, &pb__column_family_time_range__descriptor, slot);
+    return generic(u, bytes, &pb__column_family_time_range__descriptor, slot);
 }
 
-RQ_INLINE bool time_range_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+static bool filter(unpacker *u, rq_slice bytes, void *slot)
+{
+    return generic(u, bytes, &pb__filter__descriptor, slot);
+}
+
+static bool condition(unpacker *u, rq_slice bytes, void *slot)
+{
+    return generic(u, bytes, &pb__condition__descriptor, slot);
+}
+
+static bool service_call(unpacker *u, rq_slice bytes, void *slot)
+{
+    return generic(u, bytes, &pb__coprocessor_service_call__descriptor, slot);
+}
+
+RQ_INLINE bool time_range_member(unpacker *u, uint8_t tag, rq_cursor *c, void *m)
 {
     Pb__TimeRange *t = m;
-    (void)a;
-    if (f->number == 1) return number64(f, &t->has_from, &t->from);
-    return f->number == 2 && number64(f, &t->has_to, &t->to);
+    (void)u;
+    if (tag == VARINT(1)) return number64(c, &t->has_from, &t->from);
+    return tag == VARINT(2) && number64(c, &t->has_to, &t->to);
 }
 
-static bool time_range(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool time_range(unpacker *u, rq_slice bytes, void *slot)
 {
-    Pb__TimeRange *m = begin(a, f, sizeof *m, slot);
+    Pb__TimeRange *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__TimeRange **)slot = m;
     *m = (Pb__TimeRange)PB__TIME_RANGE__INIT;
-    return each(a, f->bytes, time_range_member, m);
+    return each(u, bytes, time_range_member, m);
 }
 
-RQ_INLINE bool region_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+RQ_INLINE bool region_member(unpacker *u, uint8_t tag, rq_cursor *c, void *m)
 {
     Pb__RegionSpecifier *r = m;
-    (void)a;
-    if (f->number == 2) return binary(f, &r->value);
-    r->type = (Pb__RegionSpecifier__RegionSpecifierType)f->value; /* never 0 once it came */
-    return f->number == 1 && f->wire == RQ_PB_VARINT && f->value > 0 && f->value <= INT32_MAX;
+    (void)u;
+    protobuf_c_boolean has;
+    if (tag == BYTES(2)) return binary(c, &r->value);
+    /* Never 0 once it came. */
+    return tag == VARINT(1) && choice(c, &has, (uint32_t *)&r->type) && r->type != 0;
 }
 
-static bool region(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool region(unpacker *u, rq_slice bytes, void *slot)
 {
-    Pb__RegionSpecifier *m = begin(a, f, sizeof *m, slot);
+    Pb__RegionSpecifier *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__RegionSpecifier **)slot = m;
     *m = (Pb__RegionSpecifier)PB__REGION_SPECIFIER__INIT;
     m->type = (Pb__RegionSpecifier__RegionSpecifierType)0;
-    if (!each(a, f->bytes, region_member, m)) return false;
+    if (!each(u, bytes, region_member, m)) return false;
     return m->type != 0 && m->value.len > 0;
 }
 
@@ -164,80 +243,82 @@ typedef struct family_parts {
     repeated members;
 } family_parts;
 
-RQ_INLINE bool family_member(ProtobufCAllocator *a, const rq_pb_field *f, void *m)
+RQ_INLINE bool family_member(unpacker *u, uint8_t tag, rq_cursor *c, void *m)
 {
     family_parts *parts = m;
-    (void)a;
-    if (f->number == 1) return binary(f, parts->family);
-    return f->number == 2 && note(&parts->members, f);
+    (void)u;
+    if (tag == BYTES(1)) return binary(c, parts->family);
+    return tag == BYTES(2) && note(&parts->members, c);
 }
 
-static bool column(ProtobufCAllocator *a, const rq_pb_field *field, void *slot)
+RQ_INLINE bool qualifier_item(void *ctx, size_t n, rq_slice bytes)
 {
-    Pb__Column *m = begin(a, field, sizeof *m, slot);
+    ((ProtobufCBinaryData *)ctx)[n] = pb_bytes(bytes);
+    return true;
+}
+
+static bool column(unpacker *u, rq_slice bytes, void *slot)
+{
+    Pb__Column *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__Column **)slot = m;
     *m = (Pb__Column)PB__COLUMN__INIT;
     family_parts parts = {.family = &m->family};
-    if (!each(a, field->bytes, family_member, &parts) || m->family.len == 0) return false;
+    if (!each(u, bytes, family_member, &parts) || m->family.len == 0) return false;
     m->n_qualifier = parts.members.count;
     if (m->n_qualifier == 0) return true;
-    m->qualifier = take(a, m->n_qualifier * sizeof *m->qualifier);
-    if (m->qualifier == NULL || !binary(&parts.members.first, &m->qualifier[0])) return false;
-    if (m->n_qualifier == 1) return true;
-    rq_cursor c = rq_cursor_of(field->bytes);
-    rq_pb_field f;
-    for (size_t n = 0; n < m->n_qualifier;) {
-        if (!rq_pb_field_read(&c, &f)) return false;
-        if (f.number == 2 && !binary(&f, &m->qualifier[n++])) return false;
-    }
-    return true;
+    m->qualifier = take(u, m->n_qualifier * sizeof *m->qualifier);
+    if (m->qualifier == NULL) return false;
+    m->qualifier[0] = pb_bytes(parts.members.first);
+    return m->n_qualifier == 1 ||
+           each_further(bytes, 2, &parts.members, qualifier_item, m->qualifier);
 }
 
 /* --- cells inside a mutation ------------------------------------------------------------------ */
 
-RQ_INLINE bool value_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool value_member(unpacker *u, uint8_t tag, rq_cursor *c, void *message)
 {
     Pb__MutationProto__ColumnValue__QualifierValue *m = message;
-    (void)a;
-    switch (f->number) {
-    case 1:
+    (void)u;
+    switch (tag) {
+    case BYTES(1):
         m->has_qualifier = 1;
-        return binary(f, &m->qualifier);
-    case 2:
+        return binary(c, &m->qualifier);
+    case BYTES(2):
         m->has_value = 1;
-        return binary(f, &m->value);
-    case 3:
-        return number64(f, &m->has_timestamp, &m->timestamp);
-    case 4:
-        m->has_delete_type = 1;
-        m->delete_type = (Pb__MutationProto__DeleteType)f->value;
-        return f->wire == RQ_PB_VARINT && f->value <= INT32_MAX;
-    case 5:
+        return binary(c, &m->value);
+    case VARINT(3):
+        return number64(c, &m->has_timestamp, &m->timestamp);
+    case VARINT(4):
+        return choice(c, &m->has_delete_type, (uint32_t *)&m->delete_type);
+    case BYTES(5):
         m->has_tags = 1;
-        return binary(f, &m->tags);
+        return binary(c, &m->tags);
     default:
         return false;
     }
 }
 
-static bool qualifier_value(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool qualifier_value(unpacker *u, rq_slice bytes, void *slot)
 {
-    Pb__MutationProto__ColumnValue__QualifierValue *m = begin(a, f, sizeof *m, slot);
+    Pb__MutationProto__ColumnValue__QualifierValue *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__MutationProto__ColumnValue__QualifierValue **)slot = m;
     *m = (Pb__MutationProto__ColumnValue__QualifierValue)
         PB__MUTATION_PROTO__COLUMN_VALUE__QUALIFIER_VALUE__INIT;
-    return each(a, f->bytes, value_member, m);
+    return each(u, bytes, value_member, m);
 }
 
-static bool column_value(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool column_value(unpacker *u, rq_slice bytes, void *slot)
 {
-    Pb__MutationProto__ColumnValue *m = begin(a, f, sizeof *m, slot);
+    Pb__MutationProto__ColumnValue *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__MutationProto__ColumnValue **)slot = m;
     *m = (Pb__MutationProto__ColumnValue)PB__MUTATION_PROTO__COLUMN_VALUE__INIT;
     family_parts parts = {.family = &m->family};
-    if (!each(a, f->bytes, family_member, &parts) || m->family.len == 0) return false;
+    if (!each(u, bytes, family_member, &parts) || m->family.len == 0) return false;
     m->n_qualifier_value = parts.members.count;
-    return list(a, f->bytes, 2, qualifier_value, &parts.members, &m->qualifier_value);
+    return list(u, bytes, 2, qualifier_value, &parts.members, &m->qualifier_value);
 }
 
 /* --- Get -------------------------------------------------------------------------------------- */
@@ -247,79 +328,78 @@ typedef struct get_parts {
     repeated columns, attributes, family_ranges;
 } get_parts;
 
-RQ_INLINE bool get_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool get_member(unpacker *u, uint8_t tag, rq_cursor *c, void *message)
 {
     get_parts *parts = message;
     Pb__Get *m = parts->get;
-    switch (f->number) {
-    case 1:
-        return binary(f, &m->row);
-    case 2:
-        return note(&parts->columns, f);
-    case 3:
-        return note(&parts->attributes, f);
-    case 4:
-        return other(a, f, &pb__filter__descriptor, &m->filter);
-    case 5:
-        return time_range(a, f, &m->time_range);
-    case 6:
-        return number32(f, &m->has_max_versions, &m->max_versions);
-    case 7:
-        return boolean(f, &m->has_cache_blocks, &m->cache_blocks);
-    case 8:
-        return number32(f, &m->has_store_limit, &m->store_limit);
-    case 9:
-        return number32(f, &m->has_store_offset, &m->store_offset);
-    case 10:
-        return boolean(f, &m->has_existence_only, &m->existence_only);
-    case 11:
-        return boolean(f, &m->has_closest_row_before, &m->closest_row_before);
-    case 12:
-        m->has_consistency = 1;
-        m->consistency = (Pb__Consistency)f->value;
-        return f->wire == RQ_PB_VARINT && f->value <= INT32_MAX;
-    case 13:
-        return note(&parts->family_ranges, f);
-    case 14:
-        return boolean(f, &m->has_load_column_families_on_demand,
+    switch (tag) {
+    case BYTES(1):
+        return binary(c, &m->row);
+    case BYTES(2):
+        return note(&parts->columns, c);
+    case BYTES(3):
+        return note(&parts->attributes, c);
+    case BYTES(4):
+        return inner(u, c, filter, &m->filter);
+    case BYTES(5):
+        return inner(u, c, time_range, &m->time_range);
+    case VARINT(6):
+        return number32(c, &m->has_max_versions, &m->max_versions);
+    case VARINT(7):
+        return boolean(c, &m->has_cache_blocks, &m->cache_blocks);
+    case VARINT(8):
+        return number32(c, &m->has_store_limit, &m->store_limit);
+    case VARINT(9):
+        return number32(c, &m->has_store_offset, &m->store_offset);
+    case VARINT(10):
+        return boolean(c, &m->has_existence_only, &m->existence_only);
+    case VARINT(11):
+        return boolean(c, &m->has_closest_row_before, &m->closest_row_before);
+    case VARINT(12):
+        return choice(c, &m->has_consistency, (uint32_t *)&m->consistency);
+    case BYTES(13):
+        return note(&parts->family_ranges, c);
+    case VARINT(14):
+        return boolean(c, &m->has_load_column_families_on_demand,
                        &m->load_column_families_on_demand);
-    case 15:
-        return boolean(f, &m->has_query_metrics_enabled, &m->query_metrics_enabled);
+    case VARINT(15):
+        return boolean(c, &m->has_query_metrics_enabled, &m->query_metrics_enabled);
     default:
         return false;
     }
 }
 
-static bool get(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool get(unpacker *u, rq_slice bytes, void *slot)
 {
-    Pb__Get *m = begin(a, f, sizeof *m, slot);
+    Pb__Get *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__Get **)slot = m;
     *m = (Pb__Get)PB__GET__INIT;
     get_parts parts;
     parts.get = m;
     parts.columns.count = parts.attributes.count = parts.family_ranges.count = 0;
-    if (!each(a, f->bytes, get_member, &parts) || m->row.len == 0) return false;
+    if (!each(u, bytes, get_member, &parts) || m->row.len == 0) return false;
     m->n_column = parts.columns.count;
     m->n_attribute = parts.attributes.count;
     m->n_cf_time_range = parts.family_ranges.count;
-    return list(a, f->bytes, 2, column, &parts.columns, &m->column) &&
-           list(a, f->bytes, 3, attribute, &parts.attributes, &m->attribute) &&
-           list(a, f->bytes, 13, family_range, &parts.family_ranges, &m->cf_time_range);
+    return list(u, bytes, 2, column, &parts.columns, &m->column) &&
+           list(u, bytes, 3, attribute, &parts.attributes, &m->attribute) &&
+           list(u, bytes, 13, family_range, &parts.family_ranges, &m->cf_time_range);
 }
 
-RQ_INLINE bool get_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool get_request_member(unpacker *u, uint8_t tag, rq_cursor *c, void *message)
 {
     Pb__GetRequest *m = message;
-    if (f->number == 1) return region(a, f, &m->region);
-    return f->number == 2 && get(a, f, &m->get);
+    if (tag == BYTES(1)) return inner(u, c, region, &m->region);
+    return tag == BYTES(2) && inner(u, c, get, &m->get);
 }
 
-static ProtobufCMessage *get_request(ProtobufCAllocator *a, rq_slice bytes)
+static ProtobufCMessage *get_request(unpacker *u, rq_slice bytes)
 {
-    Pb__GetRequest *m = take(a, sizeof *m);
+    Pb__GetRequest *m = take(u, sizeof *m);
     if (m == NULL) return NULL;
     *m = (Pb__GetRequest)PB__GET_REQUEST__INIT;
-    if (!each(a, bytes, get_request_member, m)) return NULL;
+    if (!each(u, bytes, get_request_member, m)) return NULL;
     return m->region != NULL && m->get != NULL ? &m->base : NULL;
 }
 
@@ -330,107 +410,103 @@ typedef struct mutation_parts {
     repeated columns, attributes;
 } mutation_parts;
 
-RQ_INLINE bool mutation_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool mutation_member(unpacker *u, uint8_t tag, rq_cursor *c, void *message)
 {
     mutation_parts *parts = message;
     Pb__MutationProto *m = parts->mutation;
-    switch (f->number) {
-    case 1:
+    switch (tag) {
+    case BYTES(1):
         m->has_row = 1;
-        return binary(f, &m->row);
-    case 2:
-        m->has_mutate_type = 1;
-        m->mutate_type = (Pb__MutationProto__MutationType)f->value;
-        return f->wire == RQ_PB_VARINT && f->value <= INT32_MAX;
-    case 3:
-        return note(&parts->columns, f);
-    case 4:
-        return number64(f, &m->has_timestamp, &m->timestamp);
-    case 5:
-        return note(&parts->attributes, f);
-    case 6:
-        m->has_durability = 1;
-        m->durability = (Pb__MutationProto__Durability)f->value;
-        return f->wire == RQ_PB_VARINT && f->value <= INT32_MAX;
-    case 7:
-        return time_range(a, f, &m->time_range);
-    case 8:
-        m->has_associated_cell_count = 1;
-        m->associated_cell_count = (int32_t)f->value;
-        return f->wire == RQ_PB_VARINT;
-    case 9:
-        return number64(f, &m->has_nonce, &m->nonce);
+        return binary(c, &m->row);
+    case VARINT(2):
+        return choice(c, &m->has_mutate_type, (uint32_t *)&m->mutate_type);
+    case BYTES(3):
+        return note(&parts->columns, c);
+    case VARINT(4):
+        return number64(c, &m->has_timestamp, &m->timestamp);
+    case BYTES(5):
+        return note(&parts->attributes, c);
+    case VARINT(6):
+        return choice(c, &m->has_durability, (uint32_t *)&m->durability);
+    case BYTES(7):
+        return inner(u, c, time_range, &m->time_range);
+    case VARINT(8):
+        return number32(c, &m->has_associated_cell_count, (uint32_t *)&m->associated_cell_count);
+    case VARINT(9):
+        return number64(c, &m->has_nonce, &m->nonce);
     default:
         return false;
     }
 }
 
-static bool mutation(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool mutation(unpacker *u, rq_slice bytes, void *slot)
 {
-    Pb__MutationProto *m = begin(a, f, sizeof *m, slot);
+    Pb__MutationProto *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__MutationProto **)slot = m;
     *m = (Pb__MutationProto)PB__MUTATION_PROTO__INIT;
     mutation_parts parts;
     parts.mutation = m;
     parts.columns.count = parts.attributes.count = 0;
-    if (!each(a, f->bytes, mutation_member, &parts)) return false;
+    if (!each(u, bytes, mutation_member, &parts)) return false;
     m->n_column_value = parts.columns.count;
     m->n_attribute = parts.attributes.count;
-    return list(a, f->bytes, 3, column_value, &parts.columns, &m->column_value) &&
-           list(a, f->bytes, 5, attribute, &parts.attributes, &m->attribute);
+    return list(u, bytes, 3, column_value, &parts.columns, &m->column_value) &&
+           list(u, bytes, 5, attribute, &parts.attributes, &m->attribute);
 }
 
-RQ_INLINE bool mutate_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool mutate_request_member(unpacker *u, uint8_t tag, rq_cursor *c, void *message)
 {
     Pb__MutateRequest *m = message;
-    switch (f->number) {
-    case 1:
-        return region(a, f, &m->region);
-    case 2:
-        return mutation(a, f, &m->mutation);
-    case 3:
-        return other(a, f, &pb__condition__descriptor, &m->condition);
-    case 4:
-        return number64(f, &m->has_nonce_group, &m->nonce_group);
+    switch (tag) {
+    case BYTES(1):
+        return inner(u, c, region, &m->region);
+    case BYTES(2):
+        return inner(u, c, mutation, &m->mutation);
+    case BYTES(3):
+        return inner(u, c, condition, &m->condition);
+    case VARINT(4):
+        return number64(c, &m->has_nonce_group, &m->nonce_group);
     default:
         return false;
     }
 }
 
-static ProtobufCMessage *mutate_request(ProtobufCAllocator *a, rq_slice bytes)
+static ProtobufCMessage *mutate_request(unpacker *u, rq_slice bytes)
 {
-    Pb__MutateRequest *m = take(a, sizeof *m);
+    Pb__MutateRequest *m = take(u, sizeof *m);
     if (m == NULL) return NULL;
     *m = (Pb__MutateRequest)PB__MUTATE_REQUEST__INIT;
-    if (!each(a, bytes, mutate_request_member, m)) return NULL;
+    if (!each(u, bytes, mutate_request_member, m)) return NULL;
     return m->region != NULL && m->mutation != NULL ? &m->base : NULL;
 }
 
 /* --- Multi ------------------------------------------------------------------------------------ */
 
-RQ_INLINE bool action_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool action_member(unpacker *u, uint8_t tag, rq_cursor *c, void *message)
 {
     Pb__Action *m = message;
-    switch (f->number) {
-    case 1:
-        return number32(f, &m->has_index, &m->index);
-    case 2:
-        return mutation(a, f, &m->mutation);
-    case 3:
-        return get(a, f, &m->get);
-    case 4:
-        return other(a, f, &pb__coprocessor_service_call__descriptor, &m->service_call);
+    switch (tag) {
+    case VARINT(1):
+        return number32(c, &m->has_index, &m->index);
+    case BYTES(2):
+        return inner(u, c, mutation, &m->mutation);
+    case BYTES(3):
+        return inner(u, c, get, &m->get);
+    case BYTES(4):
+        return inner(u, c, service_call, &m->service_call);
     default:
         return false;
     }
 }
 
-static bool action(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool action(unpacker *u, rq_slice bytes, void *slot)
 {
-    Pb__Action *m = begin(a, f, sizeof *m, slot);
+    Pb__Action *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__Action **)slot = m;
     *m = (Pb__Action)PB__ACTION__INIT;
-    return each(a, f->bytes, action_member, m);
+    return each(u, bytes, action_member, m);
 }
 
 typedef struct region_action_parts {
@@ -438,33 +514,34 @@ typedef struct region_action_parts {
     repeated actions;
 } region_action_parts;
 
-RQ_INLINE bool region_action_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool region_action_member(unpacker *u, uint8_t tag, rq_cursor *c, void *message)
 {
     region_action_parts *parts = message;
     Pb__RegionAction *m = parts->region_action;
-    switch (f->number) {
-    case 1:
-        return region(a, f, &m->region);
-    case 2:
-        return boolean(f, &m->has_atomic, &m->atomic);
-    case 3:
-        return note(&parts->actions, f);
-    case 4:
-        return other(a, f, &pb__condition__descriptor, &m->condition);
+    switch (tag) {
+    case BYTES(1):
+        return inner(u, c, region, &m->region);
+    case VARINT(2):
+        return boolean(c, &m->has_atomic, &m->atomic);
+    case BYTES(3):
+        return note(&parts->actions, c);
+    case BYTES(4):
+        return inner(u, c, condition, &m->condition);
     default:
         return false;
     }
 }
 
-static bool region_action(ProtobufCAllocator *a, const rq_pb_field *f, void *slot)
+static bool region_action(unpacker *u, rq_slice bytes, void *slot)
 {
-    Pb__RegionAction *m = begin(a, f, sizeof *m, slot);
+    Pb__RegionAction *m = take(u, sizeof *m);
     if (m == NULL) return false;
+    *(Pb__RegionAction **)slot = m;
     *m = (Pb__RegionAction)PB__REGION_ACTION__INIT;
     region_action_parts parts = {.region_action = m};
-    if (!each(a, f->bytes, region_action_member, &parts) || m->region == NULL) return false;
+    if (!each(u, bytes, region_action_member, &parts) || m->region == NULL) return false;
     m->n_action = parts.actions.count;
-    return list(a, f->bytes, 3, action, &parts.actions, &m->action);
+    return list(u, bytes, 3, action, &parts.actions, &m->action);
 }
 
 typedef struct multi_parts {
@@ -472,31 +549,31 @@ typedef struct multi_parts {
     repeated region_actions;
 } multi_parts;
 
-RQ_INLINE bool multi_request_member(ProtobufCAllocator *a, const rq_pb_field *f, void *message)
+RQ_INLINE bool multi_request_member(unpacker *u, uint8_t tag, rq_cursor *c, void *message)
 {
     multi_parts *parts = message;
     Pb__MultiRequest *m = parts->multi;
-    switch (f->number) {
-    case 1:
-        return note(&parts->region_actions, f);
-    case 2:
-        return number64(f, &m->has_noncegroup, &m->noncegroup);
-    case 3:
-        return other(a, f, &pb__condition__descriptor, &m->condition);
+    switch (tag) {
+    case BYTES(1):
+        return note(&parts->region_actions, c);
+    case VARINT(2):
+        return number64(c, &m->has_noncegroup, &m->noncegroup);
+    case BYTES(3):
+        return inner(u, c, condition, &m->condition);
     default:
         return false;
     }
 }
 
-static ProtobufCMessage *multi_request(ProtobufCAllocator *a, rq_slice bytes)
+static ProtobufCMessage *multi_request(unpacker *u, rq_slice bytes)
 {
-    Pb__MultiRequest *m = take(a, sizeof *m);
+    Pb__MultiRequest *m = take(u, sizeof *m);
     if (m == NULL) return NULL;
     *m = (Pb__MultiRequest)PB__MULTI_REQUEST__INIT;
     multi_parts parts = {.multi = m};
-    if (!each(a, bytes, multi_request_member, &parts)) return NULL;
+    if (!each(u, bytes, multi_request_member, &parts)) return NULL;
     m->n_regionaction = parts.region_actions.count;
-    bool fine = list(a, bytes, 1, region_action, &parts.region_actions, &m->regionaction);
+    bool fine = list(u, bytes, 1, region_action, &parts.region_actions, &m->regionaction);
     return fine ? &m->base : NULL;
 }
 
@@ -505,8 +582,9 @@ static ProtobufCMessage *multi_request(ProtobufCAllocator *a, rq_slice bytes)
 ProtobufCMessage *rq__unpack_request(const ProtobufCMessageDescriptor *type,
                                      ProtobufCAllocator *allocator, rq_slice bytes)
 {
-    if (type == &pb__get_request__descriptor) return get_request(allocator, bytes);
-    if (type == &pb__mutate_request__descriptor) return mutate_request(allocator, bytes);
-    if (type == &pb__multi_request__descriptor) return multi_request(allocator, bytes);
+    unpacker u = {.allocator = allocator};
+    if (type == &pb__get_request__descriptor) return get_request(&u, bytes);
+    if (type == &pb__mutate_request__descriptor) return mutate_request(&u, bytes);
+    if (type == &pb__multi_request__descriptor) return multi_request(&u, bytes);
     return NULL;
 }
