@@ -33,6 +33,26 @@ def rss_mb(pid):
     return 0.0
 
 
+def busy_share(seconds):
+    """Share of the machine's processor time that anything used for a while."""
+    def ticks():
+        fields = [int(f) for f in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+    total, idle = ticks()
+    time.sleep(seconds)
+    total, idle = (now - before for now, before in zip(ticks(), (total, idle)))
+    return 1 - idle / max(total, 1)
+
+
+def settle(patience=60):
+    """Waits until the machine is idle: what a server still compacts would be counted to the next one's run. Returns the
+    share of the machine that was busy in the last second."""
+    end = time.monotonic() + patience
+    while (busy := busy_share(1)) > 0.03 and time.monotonic() < end:
+        pass
+    return busy
+
+
 class Server:
     """One server under test: how to start it, its process, and a client configuration for it."""
 
