@@ -441,8 +441,6 @@ void rq__region_free(rq_region *r)
     rq_read_ctx_clear(&r->read_ctx);
     rq_cellblock_clear(&r->scratch_cells);
     rq_arena_clear(&r->scratch);
-    free(r->group.cells);
-    free(r->group.slices);
     free(r->read_points);
     for (size_t i = 0; i < r->unwanted_count; i++)
         free(r->unwanted[i]);

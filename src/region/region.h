@@ -98,6 +98,11 @@ typedef struct rq_write {
     void *state[24];
 } rq_write;
 
+/* A hint, as early as the region is known: what a write will look at is asked for from memory, all
+ * at once. With a thousand regions these are thirty misses, which would else come one after
+ * another. */
+void rq_region_expect_write(const rq_region *r);
+
 /* Any thread. Never blocks. done() always runs, once, on the lane, never before this returns. The
  * caller sees to it that the log is pushed (a loop does at its iteration's end). The region is
  * referenced until done(). */

@@ -115,77 +115,98 @@ typedef struct rq__pending_cell {
     rq_segment_node *node;
 } rq__pending_cell;
 
-/* Ops of one batch that share a log record and a sequence number. */
+/* Ops of one batch that share a log record and a sequence number. On the stack of who runs the
+ * batch: a region's own would be cold memory whenever many are written to. */
+#define RQ__GROUP_ROOM 64
+
 typedef struct rq__group {
-    rq__pending_cell *cells;
+    rq__pending_cell *cells; /* first_cells, or the heap's */
     rq_slice *slices;
     size_t count, room;
     size_t bytes;
     int durability;  /* of all its ops */
     size_t first_op; /* in the batch */
+    rq__pending_cell first_cells[RQ__GROUP_ROOM];
+    rq_slice first_slices[RQ__GROUP_ROOM];
 } rq__group;
 
-struct rq_region {
-    rq_engine *engine;         /* const */
-    rq_env env;                /* const */
-    rq_arena arena;            /* const: info, dir, scopes */
-    rq_region_info info;       /* const */
-    rq_table_schema *schema;   /* const */
-    const char *dir;           /* const: data/<ns>/<table>/<encoded> */
-    rq__region_store *stores;  /* const */
-    size_t store_count;        /* const */
-    rq_slice log_scopes;       /* const: rq_wal_record.scopes */
-    uint64_t open_seqid;       /* const: the first number after opening */
-    uint64_t flush_bytes;      /* const */
-    uint64_t cell_bytes_max;   /* const; 0: no limit */
-    int64_t timestamp_slop_ms; /* const; INT64_MAX: not checked */
-    int64_t flush_interval_ms; /* const; 0 or less: memstores do not grow old */
-    uint64_t flush_changes;    /* const */
-    uint64_t blocking_bytes;   /* const */
-    rq_wal_region *log;        /* const until closed */
-    rq_region *next;           /* the engine's list and lock */
-    rq_region **link;
+/* Where the last write found what the next will look at: asked for from memory as soon as the
+ * region is known (rq_region_expect_write), for a region that is one of many lies in no cache.
+ * Addresses only; what they point to may be gone. */
+typedef struct rq__warm {
+    _Atomic(const void *) store; /* the first */
+    _Atomic(const void *) version;
+    _Atomic(const void *) segment; /* its active one, and where that puts the next cell */
+    _Atomic(const void *) tail;
+    _Atomic(const void *) bounds; /* the region's first and last row */
+} rq__warm;
 
+struct rq_region {
+    /* What every write looks at, side by side. */
     _Atomic unsigned refs;
-    _Atomic int state; /* rq__region_state */
-    rq_epoch_node retired;
+    _Atomic int state;        /* rq__region_state */
+    rq__warm warm;            /* atomic */
+    rq__region_store *stores; /* const */
+    size_t store_count;       /* const */
+    rq_wal_region *log;       /* const until closed */
+    rq_engine *engine;        /* const */
 
     _Atomic(rq__work *) queue; /* NULL: the token is free; see token.c */
     rq__work *backlog;         /* token: taken from the queue, for the next drainer */
-    rq_task drain_task;        /* posted while the token waits for its next drainer */
-
+    rq_table_schema *schema;   /* const */
+    rq_env env;                /* const */
+    uint64_t cell_bytes_max;   /* const; 0: no limit */
     /* token: */
     uint64_t staged_seqid; /* the last number given */
     rq_lsn staged_lsn;     /* the last record's */
-    rq_lsn sync_horizon;   /* of the last record that must be durable before it may be seen */
+    rq_lsn sync_horizon;   /* of the last that must be durable before it may be seen */
     rq_lsn write_horizon;  /* … that must be handed over */
-    rq__group group;
+    rq__group *group;      /* of the batch that runs; NULL: none does */
+    struct rq_write *held_first, *held_last; /* writes that wait for memory */
+    uint64_t memstore_heap;                  /* as told to the engine */
+    bool log_is_full;                        /* the log had no place for the last record */
+    /* atomic: */
+    _Atomic bool flush_requested;
+    _Atomic uint64_t read_point;
+    _Atomic uint64_t acked_sync, acked_write; /* log positions known to be so */
+    _Atomic uint64_t memstore_bytes;          /* heap, for anybody to look at */
+    _Atomic uint64_t active_bytes;            /* heap of the active segments */
+    _Atomic uint64_t inflight;                /* writes and background tasks not finished */
+    _Atomic(rq_latch *) idle;                 /* opened when inflight falls to 0 while closing */
+    _Atomic uint64_t read_requests, write_requests, filtered_read_requests;
+    /* const: */
+    rq_slice log_scopes; /* rq_wal_record.scopes */
+    uint64_t flush_bytes;
+    uint64_t blocking_bytes;
+    int64_t timestamp_slop_ms; /* INT64_MAX: not checked */
+    rq_region_info info;
+
+    rq_arena arena;            /* const: info, dir, scopes */
+    const char *dir;           /* const: data/<ns>/<table>/<encoded> */
+    uint64_t open_seqid;       /* const: the first number after opening */
+    int64_t flush_interval_ms; /* const; 0 or less: memstores do not grow old */
+    uint64_t flush_changes;    /* const */
+    rq_region *next;           /* the engine's list and lock */
+    rq_region **link;
+    rq_epoch_node retired;
+    rq_task drain_task; /* posted while the token waits for its next drainer */
+
+    /* token: */
     rq_read_ctx read_ctx;
     rq_arena scratch;
     rq_cellblock scratch_cells;
     rq__nonces nonces;
-    struct rq_write *held_first, *held_last; /* writes that wait for memory */
-    uint64_t memstore_heap;                  /* as told to the engine */
-    bool log_is_full;                        /* the log had no place for the last record */
 
     /* atomic: */
-    _Atomic uint64_t read_point;
     _Atomic uint64_t read_floor; /* the highest number smallest_read_point started from */
     _Atomic uint64_t read_slots[RQ__READ_POINT_SLOTS];
-    _Atomic uint64_t acked_sync, acked_write; /* log positions known to be so */
-    _Atomic uint64_t memstore_bytes;          /* heap, for anybody to look at */
-    _Atomic uint64_t held;                    /* writes in the held list */
-    _Atomic uint64_t inflight;                /* writes and background tasks not finished */
-    _Atomic(rq_latch *) idle;                 /* opened when inflight falls to 0 while closing */
-    _Atomic bool flush_requested;
+    _Atomic uint64_t held;         /* writes in the held list */
     _Atomic bool flush_everything; /* the next one: all families, not by policy */
     _Atomic bool flush_waits;      /* for a compaction: too many files */
     _Atomic bool flush_again;      /* the last one failed; the engine's tick asks for the next */
     _Atomic int flush_rc;          /* rq_err of the last one */
     uint64_t flush_waits_since_ns; /* the flush task's; 0: it does not */
     uint64_t flush_due_ns;         /* the engine's tick's: of a flush for age; 0: none is due */
-    _Atomic uint64_t active_bytes; /* heap of the active segments */
-    _Atomic uint64_t read_requests, write_requests, filtered_read_requests;
     _Atomic uint64_t compacted_cells, compacting_cells;
     _Atomic uint64_t max_flushed_seqid;
     _Atomic bool failure_told;

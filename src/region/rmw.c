@@ -482,7 +482,7 @@ static rq_err run_op(run *u)
 rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,
                           rq_error *why)
 {
-    RQ_ASSERT(r->group.count == 0);
+    RQ_ASSERT(r->group->count == 0);
     rq_arena_reset(&r->scratch);
     rq_cellblock_reset(&op->result);
     run u = {.region = r,

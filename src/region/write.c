@@ -24,7 +24,6 @@
 #include <stdlib.h>
 
 #define GROUP_BYTES_MAX ((size_t)256 * 1024)
-#define GROUP_ROOM_KEPT 1024 /* cells; larger arrays are freed after use */
 /* A full disk is waited for only so long that flushes could have freed log segments: a client waits
  * no longer than hbase.rpc.timeout, and would never be told why. */
 #define NO_SPACE_WAIT_NS ((uint64_t)5 * 1000 * 1000 * 1000)
@@ -188,15 +187,41 @@ static void end_batch(rq_region *r, batch *b)
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-static rq_err group_reserve(rq__group *g)
+/* Not zeroed: most of it is room. */
+static void group_begin(rq__group *g)
 {
-    if (g->count < g->room) return RQ_OK;
-    size_t room = g->room == 0 ? 16 : g->room * 2;
-    rq__pending_cell *cells = realloc(g->cells, room * sizeof *cells);
-    if (cells == NULL) return RQ_E_NO_MEMORY;
+    g->cells = g->first_cells;
+    g->slices = g->first_slices;
+    g->room = RQ__GROUP_ROOM;
+    g->count = 0;
+    g->bytes = 0;
+}
+
+static void group_end(rq__group *g)
+{
+    RQ_ASSERT(g->count == 0);
+    if (g->room == RQ__GROUP_ROOM) return;
+    free(g->cells);
+    free(g->slices);
+}
+
+static rq_err group_grow(rq__group *g)
+{
+    size_t room = g->room * 2;
+    rq__pending_cell *cells = malloc(room * sizeof *cells);
+    rq_slice *slices = malloc(room * sizeof *slices);
+    if (cells == NULL || slices == NULL) {
+        free(cells);
+        free(slices);
+        return RQ_E_NO_MEMORY;
+    }
+    memcpy(cells, g->cells, g->count * sizeof *cells);
+    memcpy(slices, g->slices, g->count * sizeof *slices);
+    if (g->room > RQ__GROUP_ROOM) {
+        free(g->cells);
+        free(g->slices);
+    }
     g->cells = cells;
-    rq_slice *slices = realloc(g->slices, room * sizeof *slices);
-    if (slices == NULL) return RQ_E_NO_MEMORY;
     g->slices = slices;
     g->room = room;
     return RQ_OK;
@@ -204,8 +229,8 @@ static rq_err group_reserve(rq__group *g)
 
 rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell)
 {
-    rq__group *g = &r->group;
-    RQ_TRY(group_reserve(g));
+    rq__group *g = r->group;
+    if (RQ_UNLIKELY(g->count == g->room)) RQ_TRY(group_grow(g));
     rq_segment *segment = rq_store_active(s->store);
     rq_segment_node *node;
     RQ_TRY(rq_segment_prepare(segment, cell, &node));
@@ -218,7 +243,7 @@ rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell)
 
 void rq__group_rollback(rq_region *r, size_t count)
 {
-    rq__group *g = &r->group;
+    rq__group *g = r->group;
     /* Last in, first out: each segment gives back from its end. */
     while (g->count > count) {
         g->count--;
@@ -230,7 +255,7 @@ void rq__group_rollback(rq_region *r, size_t count)
 static rq_err stage(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t nonce,
                     uint64_t seqid)
 {
-    rq__group *g = &r->group;
+    rq__group *g = r->group;
     if (g->durability == RQ_SKIP_WAL) return RQ_OK;
     rq_wal_record record = {
         .kind = RQ_WAL_EDIT,
@@ -253,7 +278,7 @@ static rq_err stage(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t
 rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t nonce,
                         rq_error *why)
 {
-    rq__group *g = &r->group;
+    rq__group *g = r->group;
     if (g->count == 0) return RQ_OK;
     uint64_t seqid = r->staged_seqid + 1;
     rq_err rc = stage(r, now_ms, nonce_group, nonce, seqid);
@@ -270,11 +295,6 @@ rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint
     }
     g->count = 0;
     g->bytes = 0;
-    if (g->room > GROUP_ROOM_KEPT) {
-        free(g->cells);
-        free(g->slices);
-        *g = (rq__group){0};
-    }
     return RQ_OK;
 }
 
@@ -358,7 +378,7 @@ static rq_err add_plain(rq_region *r, const rq_row_op *op, int64_t now_ms, rq_er
     bool atomic = op->mutation_count > 1 || op->multi_row;
     for (size_t i = 0; i < op->mutation_count; i++)
         RQ_TRY(rq__mutation_check(r, &op->mutations[i], atomic, now_ms, why));
-    size_t before = r->group.count;
+    size_t before = r->group->count;
     size_t hint = 0;
     for (size_t i = 0; i < op->mutation_count; i++) {
         const rq_mutation *m = &op->mutations[i];
@@ -484,7 +504,7 @@ typedef enum outcome { ENDED, HELD, PARKED } outcome;
 static outcome commit_plain(rq_region *r, batch *b, size_t end, int64_t now_ms)
 {
     rq_write *w = write_of(b);
-    rq__group *g = &r->group;
+    rq__group *g = r->group;
     if (g->count == 0) return ENDED;
     size_t first = g->first_op;
     rq_error why;
@@ -538,10 +558,10 @@ static outcome run_reading(rq_region *r, batch *b, size_t i, int64_t now_ms)
     return ENDED;
 }
 
-static outcome run_ops(rq_region *r, batch *b)
+static outcome run_grouped(rq_region *r, batch *b)
 {
     rq_write *w = write_of(b);
-    rq__group *g = &r->group;
+    rq__group *g = r->group;
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
@@ -568,6 +588,17 @@ static outcome run_ops(rq_region *r, batch *b)
     }
     outcome o = commit_plain(r, b, w->op_count, now_ms);
     if (o == ENDED) b->next_op = w->op_count;
+    return o;
+}
+
+static outcome run_ops(rq_region *r, batch *b)
+{
+    rq__group group;
+    group_begin(&group);
+    r->group = &group;
+    outcome o = run_grouped(r, b);
+    r->group = NULL;
+    group_end(&group);
     return o;
 }
 
@@ -674,6 +705,43 @@ rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_er
     return RQ_OK;
 }
 
+/* --- what a write will look at ---------------------------------------------------------------- */
+
+#define LINE 64
+#define TAIL_LINES 4 /* a small cell with its links */
+
+static void ask_for(const void *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch((const char *)from + i);
+}
+
+void rq_region_expect_write(const rq_region *r)
+{
+#define WARM(what) atomic_load_explicit(&r->warm.what, memory_order_relaxed)
+    ask_for(r, offsetof(rq_region, arena));
+    rq_segment_ask_for(WARM(segment));
+    ask_for(WARM(store), LINE);
+    ask_for(WARM(version), LINE);
+    ask_for(WARM(tail), TAIL_LINES * LINE);
+    ask_for(WARM(bounds), LINE);
+    ask_for(r->stores, LINE);
+    rq_wal_region_ask_for(r->log);
+#undef WARM
+}
+
+/* token */
+static void warm_note(rq_region *r)
+{
+    if (r->store_count == 0) return;
+    const rq_store_version *v = rq_store_version_now(r->stores[0].store);
+    atomic_store_explicit(&r->warm.store, r->stores[0].store, memory_order_relaxed);
+    atomic_store_explicit(&r->warm.bounds, r->info.start_key.ptr, memory_order_relaxed);
+    atomic_store_explicit(&r->warm.version, v, memory_order_relaxed);
+    atomic_store_explicit(&r->warm.segment, v->active, memory_order_relaxed);
+    atomic_store_explicit(&r->warm.tail, rq_segment_tail(v->active), memory_order_relaxed);
+}
+
 /* --- accounting ------------------------------------------------------------------------------- */
 
 void rq__region_account(rq_region *r)
@@ -687,6 +755,7 @@ void rq__region_account(rq_region *r)
             heap += rq_segment_heap_bytes(v->snapshots[j]);
     }
     heap += active;
+    warm_note(r);
     if (heap == r->memstore_heap) return;
     bool grew = heap > r->memstore_heap;
     rq__engine_memstore(r->engine, (int64_t)(heap - r->memstore_heap));

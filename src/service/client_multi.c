@@ -418,6 +418,7 @@ static rq_err enter_region(multi_job *m)
         leave_region(m);
         return RQ_OK;
     }
+    if (ra->n_action > 0 && ra->action[0]->mutation != NULL) rq_region_expect_write(region);
     m->region = rq_region_ref(region);
     m->in_region = true;
     m->action_at = 0;

@@ -58,6 +58,7 @@ static rq_err begin_mutate(rq_client_service *s, rq_call *call, mutate_job *m, r
     rq_region *region;
     uint64_t nonce;
     RQ_TRY(rq__find_region(s, request->region, &region, why));
+    rq_region_expect_write(region);
     RQ_TRY(rq__decode_mutation(request->mutation, region, &cells, rq_region_cell_bytes_max(region),
                                &call->arena, &m->mutation, &nonce, why));
     m->call = call;

@@ -242,13 +242,41 @@ typedef struct probe {
     bool ranked; /* false: ranks are in the making, only bytes count */
 } probe;
 
+/* Of one row: column, timestamp, type and sequence id, from the node's bytes. A wide row's cells
+ * have one rank, so a write among them comes here a dozen times. The key's own are the rules of
+ * rq_cell_compare, which is asked where a type makes them special. */
+static int node_compare_behind_row(const rq_segment *s, const rq_segment_node *n, const probe *key)
+{
+    const rq_cell *k = key->cell;
+    const uint8_t *kv = n->bytes + 4;
+    uint32_t key_len = rq_get_be32(kv);
+    uint16_t row_len = rq_get_be16(kv + 8);
+    const uint8_t *family = kv + 10 + row_len + 1;
+    uint8_t family_len = family[-1];
+    const uint8_t *tail = kv + 8 + key_len - 9; /* timestamp and type */
+    if (tail[8] == RQ_TYPE_MINIMUM || k->type == RQ_TYPE_MINIMUM) {
+        rq_cell c;
+        node_cell(n, &c);
+        return rq_cell_compare(s->order, &c, k);
+    }
+    int c = rq_short_compare(family, family_len, k->family, k->family_len);
+    if (c != 0) return c;
+    const uint8_t *qualifier = family + family_len;
+    c = rq_short_compare(qualifier, (size_t)(tail - qualifier), k->qualifier, k->qualifier_len);
+    if (c != 0) return c;
+    int64_t timestamp = (int64_t)rq_get_be64(tail);
+    if (timestamp != k->timestamp) return timestamp > k->timestamp ? -1 : 1;
+    if (tail[8] != k->type) return (int)k->type - (int)tail[8];
+    return (n->seqid < k->seqid) - (n->seqid > k->seqid);
+}
+
 static inline int node_compare(const rq_segment *s, const rq_segment_node *n, const probe *key)
 {
     if (s->order == RQ_ORDER_DEFAULT) { /* mostly the row decides, and its bytes are enough */
         const uint8_t *row = n->bytes + 4 + 8 + 2;
         int by_row =
             rq_short_compare(row, rq_get_be16(row - 2), key->cell->row, key->cell->row_len);
-        if (by_row != 0) return by_row;
+        return by_row != 0 ? by_row : node_compare_behind_row(s, n, key);
     }
     rq_cell c;
     node_cell(n, &c);
@@ -839,6 +867,26 @@ rq_err rq_segment_add(rq_segment *s, const rq_cell *cell)
     RQ_TRY(rq_segment_prepare(s, cell, &n));
     rq_segment_link(s, n, cell->seqid);
     return RQ_OK;
+}
+
+/* --- hints ------------------------------------------------------------------------------------ */
+
+void rq_segment_ask_for(const void *segment)
+{
+    /* Without the upper levels of path and head, which a small list does not have. */
+    const char *p = segment;
+    for (size_t i = 0; i < offsetof(rq_segment, path[8]); i += CACHE_LINE)
+        __builtin_prefetch(p + i);
+    for (size_t i = offsetof(rq_segment, path_levels); i < offsetof(rq_segment, head_links);
+         i += CACHE_LINE)
+        __builtin_prefetch(p + i);
+    for (size_t i = offsetof(rq_segment, head_links[12]); i < sizeof(rq_segment); i += CACHE_LINE)
+        __builtin_prefetch(p + i);
+}
+
+const void *rq_segment_tail(const rq_segment *s)
+{
+    return s->slabs == NULL ? NULL : (const uint8_t *)s->slabs + s->slabs->used;
 }
 
 /* --- sizes ------------------------------------------------------------------------------------ */

@@ -55,6 +55,11 @@ void rq_segment_link_all(rq_segment *s, rq_segment_fresh *list, size_t count);
 /* Gives back `n` and everything prepared after it. REQUIRES: none of it was linked. */
 void rq_segment_rollback(rq_segment *s, rq_segment_node *n);
 
+/* A hint: asks memory for what a write looks at. The segment may be gone, or NULL. */
+void rq_segment_ask_for(const void *segment);
+/* Where the next cell goes, mostly. The writer's. */
+const void *rq_segment_tail(const rq_segment *s);
+
 /* Any thread; counts are the writer's latest. */
 size_t rq_segment_cell_count(const rq_segment *s);
 /* What the segment holds in memory, whole slabs: charged against the memstore ceiling. */

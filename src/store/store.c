@@ -12,11 +12,13 @@
 #include <stdlib.h>
 
 struct rq_store {
+    /* What every write and read looks at. */
+    const rq_family_schema *family;
+    _Atomic(rq_store_version *) version;
     rq_env env;
     struct rq_block_cache *cache;
     struct rq_slab_pool *slabs;
     rq_table_schema *table;
-    const rq_family_schema *family;
     char *dir;
     rq_hfile_options file_options;
     rq_cache_options caching;
@@ -25,7 +27,6 @@ struct rq_store {
     char *mob_dir;
     bool is_date_tiered;
     _Atomic uint64_t *versions_alive;
-    _Atomic(rq_store_version *) version;
 };
 
 /* --- versions --------------------------------------------------------------------------------- */

@@ -48,15 +48,16 @@ typedef struct rq_store_file {
 
 typedef struct rq_store_version {
     _Atomic unsigned refs;
-    rq_epoch_node retired;
-    _Atomic uint64_t *alive; /* rq_store_options.versions_alive */
-    rq_executor *executor;
-    rq_task release;
     rq_segment *active;     /* the one segment that still grows */
     rq_segment **snapshots; /* being flushed, newest first */
-    size_t snapshot_count, snapshot_room;
+    size_t snapshot_count;
     rq_store_file *files; /* oldest first, by max_seqid */
-    size_t file_count, file_room;
+    size_t file_count;
+    size_t snapshot_room, file_room;
+    _Atomic uint64_t *alive; /* rq_store_options.versions_alive */
+    rq_executor *executor;
+    rq_epoch_node retired;
+    rq_task release;
 } rq_store_version;
 
 /* Inside a read section or with the writer token; valid until its end unless referenced. */

@@ -75,6 +75,13 @@ static void region_drop_if_idle(rq_wal_region *r)
     if (idle) rq__wal_region_free(r);
 }
 
+void rq_wal_region_ask_for(const rq_wal_region *r)
+{
+    const char *p = (const char *)r;
+    for (size_t i = offsetof(rq_wal_region, notes); i < sizeof *r + 16; i += 64)
+        __builtin_prefetch(p + i);
+}
+
 /* --- notes -------------------------------------------------------------------------------- */
 
 rq_err rq__wal_note_reserve(rq_wal_region *r)

@@ -92,6 +92,9 @@ rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
 
 /* --- appending ----------------------------------------------------------------------------------
  */
+/* A hint: asks memory for what staging looks at. */
+void rq_wal_region_ask_for(const rq_wal_region *r);
+
 /*
  * Any thread, never waits for a device. r->sequence_id must be above 0 and above all former ones of
  * the region; region and table are the handle's (those of *r are ignored); the payload is

@@ -51,8 +51,8 @@ static void fill(model *m, model_cell *c)
     c->cell = (rq_cell){
         .row = (uint8_t *)c->row,
         .row_len = (uint16_t)strlen(c->row),
-        .family = (const uint8_t *)"f",
-        .family_len = 1,
+        .family = (const uint8_t *)"fg",
+        .family_len = rq_random_below(&m->random, 10) == 0 ? 2 : 1,
         .qualifier = (uint8_t *)c->qualifier,
         .qualifier_len = (uint32_t)strlen(c->qualifier),
         .value = (uint8_t *)c->value,
@@ -61,6 +61,11 @@ static void fill(model *m, model_cell *c)
         .type = types[rq_random_below(&m->random, sizeof types)],
         .seqid = 1 + rq_random_below(&m->random, 4),
     };
+    if (rq_random_below(&m->random, 20) == 0) { /* with neither, behind all of its row */
+        c->cell.type = RQ_TYPE_MINIMUM;
+        if (rq_random_below(&m->random, 4) > 0) c->cell.qualifier_len = 0;
+        if (rq_random_below(&m->random, 4) > 0) c->cell.family_len = 0;
+    }
 }
 
 /* Index of the first cell >= key. */
