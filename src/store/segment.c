@@ -57,8 +57,9 @@
 #define CACHE_LINE 64
 /* Nodes of at least this size begin on a cache line; the lost bytes are under 6 %. */
 #define ALIGN_FROM ((size_t)512)
-#define PREFETCH 8 /* nodes ahead when many are linked in order */
-#define NEAR_TRY 3 /* levels climbed from the last node when the key before it was not near */
+#define PREFETCH 8  /* nodes ahead when many are linked in order */
+#define NEAR_TRY 3  /* levels climbed from the last node when the key before it was not near */
+#define ROW_STEPS 4 /* from the last node when the key is of its row, before levels are climbed */
 #define RANK_MAX UINT64_MAX
 #define RANK_FIRST_AT 64 /* cells */
 #define RANK_AGAIN_AT 1024
@@ -651,6 +652,29 @@ static void rank_again(rq_segment *s)
 /* --- linking */
 
 /*
+ * The columns of a row come one after another, and between two of them there are as many cells as
+ * the one has versions: a few steps along the lowest level then take fewer comparisons than up and
+ * down again. How high a node stands that is stepped over, the path tells: the links that lead to
+ * it. False: it is farther; the path, which may have come nearer to the key, is true on `known`
+ * levels and leads from `last`, as before.
+ */
+static bool find_in_row(rq_segment *s, const probe *key, unsigned known)
+{
+    rq_segment_node *next;
+    rq_segment_node *at = s->last;
+    for (unsigned i = 0; i < s->last_height; i++)
+        s->path[i] = at;
+    s->path_levels = known;
+    for (unsigned steps = 0; leads_on(s, link_of(at, 0), key, &next); steps++) {
+        if (steps == ROW_STEPS) return false;
+        for (unsigned i = 1; i < known && next_of(s->path[i], i) == next; i++)
+            s->path[i] = next;
+        s->path[0] = at = next;
+    }
+    return true;
+}
+
+/*
  * Fills s->path for the key. Keys often come in order (one batch, time series, a sorted replay):
  * then the key belongs not far behind the node linked last. The path of then still holds, with that
  * node on its levels; from it the search climbs until a level leads past the key, and descends
@@ -666,6 +690,7 @@ static bool find_near(rq_segment *s, const probe *key)
         (s->last_rank == key->rank && node_compare(s, last, key) >= 0))
         return false;
     unsigned known = s->path_levels > s->last_height ? s->path_levels : s->last_height;
+    if (s->last_rank == key->rank && find_in_row(s, key, known)) return true;
     unsigned limit = s->in_order || known < NEAR_TRY ? known : NEAR_TRY;
     unsigned level = 0;
     for (;; level++) {

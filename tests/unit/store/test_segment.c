@@ -230,6 +230,52 @@ static void rolled_back_memory_is_used_again(void **state)
     rq_segment_unref(s);
 }
 
+/* A row's columns one after another, over and over: each write goes in a few cells behind the last.
+ */
+static void wide_rows_are_written_again(void **state)
+{
+    (void)state;
+    enum { CELLS = 3000 };
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        model m = {.order = RQ_ORDER_DEFAULT};
+        m.cells = calloc(CELLS, sizeof(model_cell *));
+        rq_segment *s;
+        rq_random_seed(&m.random, seed);
+        assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s), RQ_OK);
+        for (uint64_t n = 0; n < CELLS;) {
+            unsigned row = (unsigned)rq_random_below(&m.random, seed % 3 == 0 ? 2 : 40);
+            uint64_t leave_out = 1 + rq_random_below(&m.random, 9);
+            for (unsigned column = 0; column < 30 && n < CELLS; column++, n++) {
+                model_cell *fresh = calloc(1, sizeof *fresh);
+                if (rq_random_below(&m.random, leave_out) > 0) column++;
+                fresh->cell = numbered(fresh->row, row, 1 + n / 100); /* some equal ones, too */
+                snprintf(fresh->qualifier, sizeof fresh->qualifier, "q%03u", column);
+                snprintf(fresh->value, sizeof fresh->value, "%" PRIu64, n);
+                fresh->cell.qualifier = (uint8_t *)fresh->qualifier;
+                fresh->cell.qualifier_len = 4;
+                fresh->cell.value = (uint8_t *)fresh->value;
+                fresh->cell.value_len = (uint32_t)strlen(fresh->value);
+                assert_int_equal(rq_segment_add(s, &fresh->cell), RQ_OK);
+                model_add(&m, fresh);
+            }
+        }
+        rq_segment_cursor c;
+        rq_segment_first(&c, s);
+        for (size_t i = 0; i < m.count; i++) {
+            rq_segment_cursor found;
+            assert_same(&m, i, &c, seed);
+            rq_segment_seek(&found, s, &m.cells[i]->cell);
+            assert_same(&m, i, &found, seed);
+            rq_segment_cursor_next(&c);
+        }
+        assert_false(rq_segment_cursor_valid(&c));
+        for (size_t i = 0; i < m.count; i++)
+            free(m.cells[i]);
+        free(m.cells);
+        rq_segment_unref(s);
+    }
+}
+
 /* --- many cells: searches begin at fences ------------------------------------------------------
  */
 
@@ -490,6 +536,7 @@ int main(void)
         cmocka_unit_test(a_segment_holds_what_a_sorted_array_would),
         cmocka_unit_test(an_empty_segment_is_small_and_says_so),
         cmocka_unit_test(rolled_back_memory_is_used_again),
+        cmocka_unit_test(wide_rows_are_written_again),
         cmocka_unit_test(many_cells_are_found_from_fences),
         cmocka_unit_test(a_replaced_fence_is_not_begun_at_whatever_its_rank),
         cmocka_unit_test(a_hundred_bytes_take_half_as_much_again_at_most),
