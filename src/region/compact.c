@@ -16,11 +16,11 @@
 /* What one round does: inputs go, files come in their place. */
 typedef struct compaction {
     rq__region_store *store;
-    const rq_store_version *version; /* referenced: keeps the inputs open */
+    rq_store_files all; /* of the store; once chosen, only the inputs are kept open */
     rq_compaction_choice choice;
-    const rq_store_file *inputs; /* the choice's, of the version; or `expired` */
+    const rq_store_file *inputs; /* the choice's, of `all`; or `expired` */
     size_t input_count;
-    rq_store_file *expired; /* copies; their readers are the version's */
+    rq_store_file *expired; /* copies; their readers are those of `all` */
     int64_t *boundaries;
     rq_store_file *files; /* new; the version's once published */
     size_t file_count;
@@ -90,7 +90,7 @@ static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
 {
     rq_region *r = c->store->region;
     size_t n;
-    RQ_TRY(rq_compaction_boundaries(&c->store->compaction, &c->choice, c->version->files, now_ms,
+    RQ_TRY(rq_compaction_boundaries(&c->store->compaction, &c->choice, c->all.list, now_ms,
                                     &c->boundaries, &n));
     c->files = calloc(n, sizeof *c->files);
     if (c->files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
@@ -201,7 +201,7 @@ static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
 static void clear(compaction *c)
 {
     rq_mob_output_end(&c->mob, c->store->store, false);
-    rq_store_version_unref(c->version);
+    rq_store_files_release(&c->all);
     free(c->expired);
     free(c->boundaries);
     free(c->files);
@@ -227,14 +227,14 @@ static void warn(const rq__region_store *s, rq_err rc, const rq_error *why)
 /* Before files are chosen. HBASE: HStore.removeUnneededFiles. */
 static void drop_expired(rq__region_store *s)
 {
-    compaction c = {.store = s, .version = referenced_version(s)};
-    const rq_store_version *v = c.version;
+    compaction c = {.store = s};
     const rq_family_schema *family = rq_store_schema(s->store);
     int64_t now_ms = s->region->env.executor->now_ms(s->region->env.executor);
-    c.expired = calloc(v->file_count + 1, sizeof *c.expired);
-    for (size_t i = 0; i < v->file_count && c.expired != NULL; i++)
-        if (rq_compaction_is_expired(&s->compaction, family, v->files, v->file_count, i, now_ms))
-            c.expired[c.input_count++] = v->files[i];
+    if (rq_store_files_take(s->store, &c.all) != RQ_OK) return; /* another look comes */
+    c.expired = calloc(c.all.count + 1, sizeof *c.expired);
+    for (size_t i = 0; i < c.all.count && c.expired != NULL; i++)
+        if (rq_compaction_is_expired(&s->compaction, family, c.all.list, c.all.count, i, now_ms))
+            c.expired[c.input_count++] = c.all.list[i];
     c.inputs = c.expired;
     if (c.input_count > 0) {
         rq_error why = {0};
@@ -263,12 +263,11 @@ static void choose(compaction *c, bool wants_major, int64_t now_ms)
 {
     rq__region_store *s = c->store;
     rq_engine *e = s->region->engine;
-    const rq_store_version *v = c->version;
     bool offpeak = rq__engine_is_offpeak(e) && !atomic_exchange(&e->offpeak_runs, true);
-    c->choice = rq_compaction_choose(&s->compaction, rq_store_schema(s->store), v->files,
-                                     v->file_count, wants_major, offpeak, now_ms);
+    c->choice = rq_compaction_choose(&s->compaction, rq_store_schema(s->store), c->all.list,
+                                     c->all.count, wants_major, offpeak, now_ms);
     if (offpeak && !c->choice.offpeak) atomic_store(&e->offpeak_runs, false);
-    c->inputs = v->files + c->choice.first;
+    c->inputs = c->all.list + c->choice.first;
     c->input_count = c->choice.count;
 }
 
@@ -304,17 +303,21 @@ static bool is_owed(const compaction *c)
 {
     const rq__region_store *s = c->store;
     return atomic_load(&s->owes_major) &&
-           (c->asked || c->version->file_count < s->compaction.max_files);
+           (c->asked || c->all.count < s->compaction.max_files);
 }
 
 /* *wants: in the end what was looked for. */
 static round_end compact_once(rq__region_store *s, unsigned *wants)
 {
     rq_region *r = s->region;
-    compaction c = {
-        .store = s, .version = referenced_version(s), .asked = (*wants & RQ__WANT_ASKED) != 0};
+    compaction c = {.store = s, .asked = (*wants & RQ__WANT_ASKED) != 0};
+    rq_error why = {0};
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     round_end end = ROUND_IDLE;
+    if (rq_store_files_take(s->store, &c.all) != RQ_OK) {
+        warn(s, rq_fail(&why, RQ_E_NO_MEMORY, "out of memory"), &why);
+        return ROUND_IDLE;
+    }
     if (is_owed(&c)) *wants |= RQ__WANT_MAJOR;
     bool major = (*wants & RQ__WANT_MAJOR) != 0;
     choose(&c, major, now_ms);
@@ -325,7 +328,7 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
                !atomic_load(&s->is_large)) {
         end = ROUND_LARGE;
     } else if (c.input_count > 0) {
-        rq_error why = {0};
+        rq_store_files_keep(&c.all, c.choice.first, c.choice.count);
         change(s, RQ__RUNS, c.choice.major ? RQ__RUNS_MAJOR : RQ__RUNS_MINOR);
         rq_err rc = run(&c, false, now_ms, &why);
         warn(s, rc, &why);

@@ -125,6 +125,40 @@ void rq_store_version_discard(rq_store_version *v)
     if (v != NULL) version_free(v);
 }
 
+rq_err rq_store_files_take(const rq_store *s, rq_store_files *ret)
+{
+    rq_err rc = RQ_OK;
+    rq_epoch_member pin;
+    rq_epoch_pin(s->env.epoch, &pin);
+    const rq_store_version *v = rq_store_version_now(s);
+    rq_store_file *list = calloc(v->file_count + 1, sizeof *list);
+    if (list == NULL) rc = RQ_E_NO_MEMORY;
+    size_t count = rc == RQ_OK ? v->file_count : 0;
+    for (size_t i = 0; i < count; i++) {
+        list[i] = v->files[i];
+        rq_hfile_reader_ref(list[i].reader);
+    }
+    rq_epoch_unpin(s->env.epoch, &pin);
+    *ret = (rq_store_files){list, count};
+    return rc;
+}
+
+void rq_store_files_keep(rq_store_files *f, size_t first, size_t count)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        if (i >= first && i < first + count) continue;
+        rq_hfile_reader_unref(f->list[i].reader);
+        f->list[i].reader = NULL;
+    }
+}
+
+void rq_store_files_release(rq_store_files *f)
+{
+    rq_store_files_keep(f, 0, 0);
+    free(f->list);
+    *f = (rq_store_files){0};
+}
+
 static bool segment_in(const rq_segment *s, rq_segment *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -65,6 +65,20 @@ const rq_store_version *rq_store_version_now(const rq_store *s);
 const rq_store_version *rq_store_version_ref(const rq_store_version *v);
 void rq_store_version_unref(const rq_store_version *v);
 
+/* The files of a version without the version: for whoever works on files for long. Its memstore would
+ * otherwise stay in memory all that time, flushed or not, and no longer count as one. */
+typedef struct rq_store_files {
+    rq_store_file *list; /* a reference on each reader */
+    size_t count;
+} rq_store_files;
+
+/* Those of the version now. Not inside a read section. */
+RQ_NODISCARD
+rq_err rq_store_files_take(const rq_store *s, rq_store_files *ret);
+/* Those outside of [first, first + count) may be closed: their `reader` is NULL from here on. */
+void rq_store_files_keep(rq_store_files *f, size_t first, size_t count);
+void rq_store_files_release(rq_store_files *f); /* zeroed: fine */
+
 const rq_family_schema *rq_store_schema(const rq_store *s);
 const rq_table_schema *rq_store_table(const rq_store *s);
 rq_cell_order rq_store_order(const rq_store *s);

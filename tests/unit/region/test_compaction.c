@@ -494,6 +494,45 @@ static void a_flushed_memstore_is_freed_while_the_compactions_are_busy(void **st
     real_env_close(&real);
 }
 
+/* A compaction keeps its inputs, not the memstore there was when it began. */
+static void a_flushed_memstore_is_freed_while_its_store_compacts(void **state)
+{
+    (void)state;
+    static const family_def family = {"f", {NULL}};
+    static const char *const slow[] = {"hbase.regionserver.throughput.controller="
+                                       "PressureAwareCompactionThroughputController",
+                                       "hbase.hstore.compaction.throughput.lower.bound=20000",
+                                       "hbase.hstore.compaction.throughput.higher.bound=20000",
+                                       NULL};
+    static char value[1001];
+    real_env real;
+    fixture f;
+    memset(value, 'v', sizeof value - 1);
+    real_env_open(&real);
+    fixture_open_with(&f, &real.env, &family, 1, slow);
+    for (int i = 0; i < 4000; i++) { /* takes minutes at that rate; closing stops it */
+        char row[16];
+        snprintf(row, sizeof row, "%d", i);
+        assert_ok(put(&f, row, "f", "q", 1, value));
+        if (i % 2000 == 1999) assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+    }
+    assert_ok(put(&f, "in the memstore when it begins", "f", "q", 1, "v"));
+    assert_ok(rq_region_compact(f.region, (rq_slice){0}, true, NULL));
+    while (atomic_load(&f.engine->throughput.active) == 0)
+        sched_yield();
+    assert_ok(rq_region_flush(f.region, (rq_slice){0}, NULL, NULL));
+    uint64_t until = f.env->executor->now_ns(f.env->executor) + UINT64_C(10000000000);
+    while (atomic_load(&f.engine->versions_alive) > 1 &&
+           f.env->executor->now_ns(f.env->executor) < until) {
+        rq_epoch_collect(f.env->epoch);
+        sched_yield();
+    }
+    assert_int_equal(atomic_load(&f.engine->versions_alive), 1);
+    assert_int_equal(files_of(&f), 3); /* it runs still */
+    fixture_close(&f);
+    real_env_close(&real);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +545,7 @@ int main(void)
         cmocka_unit_test(compactions_begin_in_the_order_of_their_priority),
         cmocka_unit_test(compactions_that_wait_for_their_rate_keep_the_pool_s_places),
         cmocka_unit_test(a_flushed_memstore_is_freed_while_the_compactions_are_busy),
+        cmocka_unit_test(a_flushed_memstore_is_freed_while_its_store_compacts),
         cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
         cmocka_unit_test(what_a_client_asked_for_counts_until_it_is_done),
         cmocka_unit_test(a_major_compaction_without_files_is_made_up_for_by_the_next_one_asked_for),
