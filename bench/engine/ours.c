@@ -11,6 +11,7 @@
 #include "vfs/vfs.h"
 #include "wal/wal.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -216,6 +217,10 @@ database *database_open(const settings *s)
     static const unsigned threads[RQ_POOL_COUNT] = {2, 1, 1, 1};
     database *db = calloc(1, sizeof *db);
     rq_error why = {0};
+    /* As the server does (src/cli/cmd_server.c). */
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mkdir(s->folder, 0777);
     db->log = (rq_log){.fd = 2, .level = RQ_LOG_ERROR};
     db->env.log = &db->log;

@@ -302,8 +302,7 @@ static bool is_wanted(const rq__region_store *s)
 static bool is_owed(const compaction *c)
 {
     const rq__region_store *s = c->store;
-    return atomic_load(&s->owes_major) &&
-           (c->asked || c->all.count < s->compaction.max_files);
+    return atomic_load(&s->owes_major) && (c->asked || c->all.count < s->compaction.max_files);
 }
 
 /* *wants: in the end what was looked for. */

@@ -127,6 +127,16 @@ void rq__engine_memstore(rq_engine *e, int64_t delta)
     atomic_fetch_add_explicit(&e->memstore_bytes, (uint64_t)delta, memory_order_relaxed);
 }
 
+uint64_t rq__engine_memstore_held(const rq_engine *e)
+{
+    return rq_slab_pool_bytes(e->slabs);
+}
+
+void rq__engine_version_freed(void *engine)
+{
+    rq__engine_poke_held(engine);
+}
+
 /*
  * The largest regions first, until what is asked for would bring the sum under the low mark. Asking
  * twice costs nothing: a region whose flush is asked for already counts as asked.
@@ -164,7 +174,7 @@ void rq__engine_relieve(rq_engine *e)
 
 uint64_t rq__engine_debt_delay_ns(const rq_engine *e)
 {
-    uint64_t sum = atomic_load_explicit(&e->memstore_bytes, memory_order_relaxed);
+    uint64_t sum = rq__engine_memstore_held(e);
     if (sum <= e->memstore_low) return 0;
     if (sum >= e->memstore_high) return DEBT_DELAY_MAX_NS;
     double part = (double)(sum - e->memstore_low) / (double)(e->memstore_high - e->memstore_low);
@@ -325,6 +335,7 @@ static void run_tick(rq_task *task)
         return;
     }
     e->ticks++;
+    rq_epoch_collect(e->env.epoch); /* loops whose every client waits for memory do not */
     rq__engine_poke_held(e);
     rq__engine_relieve(e);
     if (e->ticks % 10 == 0) resume_flushes(e);
@@ -575,6 +586,7 @@ void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
 #define GET(field) atomic_load_explicit(&e->field, memory_order_relaxed)
     *ret = (rq_engine_stats){
         .memstore_bytes = GET(memstore_bytes),
+        .memstore_bytes_held = rq__engine_memstore_held(e),
         .memstore_bytes_low = e->memstore_low,
         .memstore_bytes_max = e->memstore_high,
         .block_cache_bytes_max = e->cache_bytes,

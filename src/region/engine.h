@@ -12,8 +12,9 @@
  *
  * Memory (the design's decision 5): memstores and block cache share one budget. A region asks for a
  * flush at its flush size; above the low mark of the global ceiling the engine flushes the largest
- * regions; between low and high mark write answers are delayed, the more the closer; above the high
- * mark writes wait, and only after a while are they refused with RegionTooBusyException.
+ * regions. What was flushed counts until its last reader has let go: between low and high mark of
+ * that sum write answers are delayed, the more the closer; above the high mark writes wait, and
+ * only after a while are they refused with RegionTooBusyException.
  */
 #ifndef RQ_REGION_ENGINE_H
 #define RQ_REGION_ENGINE_H
@@ -84,9 +85,10 @@ RQ_NODISCARD
 rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count);
 
 typedef struct rq_engine_stats {
-    uint64_t memstore_bytes;     /* all segments, heap */
-    uint64_t memstore_bytes_low; /* above it the engine flushes */
-    uint64_t memstore_bytes_max; /* above it writes wait */
+    uint64_t memstore_bytes;      /* all segments, heap */
+    uint64_t memstore_bytes_held; /* those too that were flushed and are still read */
+    uint64_t memstore_bytes_low;  /* above it the engine flushes */
+    uint64_t memstore_bytes_max;  /* above it writes wait */
     uint64_t block_cache_bytes_max;
     uint64_t flush_queue, compaction_queue;
     uint64_t flushes, flushed_bytes;

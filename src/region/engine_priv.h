@@ -56,9 +56,9 @@ struct rq_engine {
     _Atomic bool stopping;
     rq_latch stopped; /* opened by the last tick */
 
-    _Atomic uint64_t memstore_bytes;
-    _Atomic uint64_t held_writes; /* in all regions */
-    _Atomic uint64_t relieved_ns; /* when the regions were last looked through for a flush */
+    _Atomic uint64_t memstore_bytes; /* what flushes can give back */
+    _Atomic uint64_t held_writes;    /* in all regions */
+    _Atomic uint64_t relieved_ns;    /* when the regions were last looked through for a flush */
     _Atomic uint64_t flush_queue, compaction_queue;
     _Atomic uint64_t flushes, flushed_bytes;
     _Atomic uint64_t compactions, major_compactions, compacted_bytes;
@@ -85,6 +85,11 @@ bool rq__engine_is_offpeak(const rq_engine *e);
 void rq__engine_grown(rq_engine *e, rq_region *r);
 /* The memstores of a region grew or shrank. Any thread. */
 void rq__engine_memstore(rq_engine *e, int64_t delta);
+/* What memstores hold, those too that were flushed and that a reader still looks at: the ceiling is
+ * about these. */
+uint64_t rq__engine_memstore_held(const rq_engine *e);
+/* rq_store_options.version_freed: there may be room for held writes. */
+void rq__engine_version_freed(void *engine);
 /* Asks the regions with the largest memstores for a flush while the sum is above the low mark. */
 void rq__engine_relieve(rq_engine *e);
 /* Held writes look again whether they may go on. */

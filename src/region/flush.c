@@ -279,6 +279,7 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
     if (rc == RQ_OK && ret_flushed != NULL) *ret_flushed = f.count > 0;
     clear(&f);
     note_outcome(r, rc, &own);
+    rq_epoch_collect(r->env.epoch); /* writers who are held come to no end of a section */
     if (rc == RQ_OK) rq__engine_poke_held(r->engine);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
@@ -345,7 +346,7 @@ static bool must_wait_for_compaction(rq_region *r)
     rq_engine *e = r->engine;
     uint64_t now = e->env.executor->now_ns(e->env.executor);
     if (rq__region_state_now(r) != RQ__REGION_OPEN || atomic_load(&r->flush_everything) ||
-        atomic_load(&e->memstore_bytes) > e->memstore_low || !has_too_many_files(r))
+        rq__engine_memstore_held(e) > e->memstore_low || !has_too_many_files(r))
         return false;
     if (r->flush_waits_since_ns == 0) r->flush_waits_since_ns = now;
     return now - r->flush_waits_since_ns < e->blocking_files_wait_ms * 1000000;

@@ -214,6 +214,8 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
         .caching = &r->engine->caching,
         .is_date_tiered = s->compaction.policy == RQ_COMPACT_DATE_TIERED,
         .versions_alive = &r->engine->versions_alive,
+        .version_freed = rq__engine_version_freed,
+        .version_freed_context = r->engine,
         .mob = &mob,
     };
     if (o.dir == NULL) return no_memory(why);

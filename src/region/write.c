@@ -402,8 +402,7 @@ static bool over_limit(const rq_region *r)
 {
     if (r->schema->is_meta) return false; /* HBASE: checkResources */
     return r->memstore_heap > r->blocking_bytes ||
-           atomic_load_explicit(&r->engine->memstore_bytes, memory_order_relaxed) >
-               r->engine->memstore_high;
+           rq__engine_memstore_held(r->engine) > r->engine->memstore_high;
 }
 
 /* A client comes back after RegionTooBusyException, as after any exception that is none of
@@ -437,7 +436,12 @@ static void hold(rq_region *r, batch *b)
     r->held_last = w;
     atomic_fetch_add_explicit(&r->held, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&r->engine->held_writes, 1, memory_order_relaxed);
-    rq__region_request_flush(r);
+    /* What is over may be flushed already and wait for its last reader: rq__engine_version_freed.
+     */
+    if (r->log_is_full || r->memstore_heap > r->blocking_bytes ||
+        atomic_load_explicit(&r->engine->memstore_bytes, memory_order_relaxed) >
+            r->engine->memstore_low)
+        rq__region_request_flush(r);
 }
 
 static void fail_rest(rq_write *w, rq_err rc, const rq_error *why)

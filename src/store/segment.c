@@ -407,6 +407,14 @@ static void *get_slab(rq_segment *s, size_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* The writer's. */
+static void count_heap(rq_segment *s, int64_t bytes)
+{
+    size_t now = atomic_load_explicit(&s->heap_bytes, memory_order_relaxed);
+    atomic_store_explicit(&s->heap_bytes, now + (size_t)bytes, memory_order_relaxed);
+    rq_slab_pool_count(s->pool, bytes);
+}
+
 static bool add_slab(rq_segment *s, size_t need)
 {
     size_t size = s->next_slab;
@@ -420,9 +428,7 @@ static bool add_slab(rq_segment *s, size_t need)
     s->slabs = b;
     if (s->next_slab < RQ_SLAB_BYTES) s->next_slab *= s->next_slab < SLAB_MAPPED ? 4 : 2;
     if (s->next_slab > RQ_SLAB_BYTES) s->next_slab = RQ_SLAB_BYTES;
-    atomic_store_explicit(&s->heap_bytes,
-                          atomic_load_explicit(&s->heap_bytes, memory_order_relaxed) + size,
-                          memory_order_relaxed);
+    count_heap(s, (int64_t)size);
     return true;
 }
 
@@ -459,9 +465,7 @@ void rq_segment_rollback(rq_segment *s, rq_segment_node *n)
     while (p < (uint8_t *)s->slabs || p >= (uint8_t *)s->slabs + s->slabs->size) {
         slab *b = s->slabs;
         s->slabs = b->older;
-        atomic_store_explicit(&s->heap_bytes,
-                              atomic_load_explicit(&s->heap_bytes, memory_order_relaxed) - b->size,
-                              memory_order_relaxed);
+        count_heap(s, -(int64_t)b->size);
         free_slab(s, b);
         RQ_ASSERT(s->slabs != NULL);
     }
@@ -487,7 +491,7 @@ rq_err rq_segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **r
     s->fences_at = FENCES_FROM;
     s->random = 0x9e3779b97f4a7c15u; /* the same in each: a simulated run must repeat */
     atomic_init(&s->height, 1);
-    atomic_init(&s->heap_bytes, sizeof *s);
+    count_heap(s, sizeof *s);
     atomic_init(&s->min_ts, INT64_MAX);
     atomic_init(&s->max_ts, INT64_MIN);
     atomic_init(&s->min_seqid, UINT64_MAX);
@@ -508,6 +512,8 @@ rq_segment *rq_segment_ref(rq_segment *s)
 void rq_segment_unref(rq_segment *s)
 {
     if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+    rq_slab_pool_count(s->pool,
+                       -(int64_t)atomic_load_explicit(&s->heap_bytes, memory_order_relaxed));
     slab *older;
     for (slab *b = s->slabs; b != NULL; b = older) {
         older = b->older;
@@ -737,10 +743,7 @@ static void fences_begin(rq_segment *s, size_t cells)
 
 static void fences_end(rq_segment *s)
 {
-    atomic_store_explicit(&s->heap_bytes,
-                          atomic_load_explicit(&s->heap_bytes, memory_order_relaxed) +
-                              rq_fences_bytes(s->making),
-                          memory_order_relaxed);
+    count_heap(s, (int64_t)rq_fences_bytes(s->making));
     atomic_store_explicit(&s->fences, s->making, memory_order_release);
     s->making = NULL;
 }

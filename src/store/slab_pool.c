@@ -4,6 +4,7 @@
 #include "store/slab_pool.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct rq_slab_pool {
     size_t taken RQ_GUARDED_BY(lock);
     bool refilling RQ_GUARDED_BY(lock);
     rq_latch *refilled RQ_GUARDED_BY(lock); /* opened when refilling ends */
+    _Atomic uint64_t bytes;                 /* of living segments */
     size_t slabs_max;
     rq_executor *executor;
     rq_task refill;
@@ -155,6 +157,16 @@ void rq_slab_give(rq_slab_pool *p, void *slab)
         if (keep) return;
     }
     munmap(slab, RQ_SLAB_BYTES);
+}
+
+void rq_slab_pool_count(rq_slab_pool *p, int64_t bytes)
+{
+    if (p != NULL) atomic_fetch_add_explicit(&p->bytes, (uint64_t)bytes, memory_order_relaxed);
+}
+
+uint64_t rq_slab_pool_bytes(const rq_slab_pool *p)
+{
+    return atomic_load_explicit(&p->bytes, memory_order_relaxed);
 }
 
 void rq_slab_pool_trim(rq_slab_pool *p)

@@ -6,6 +6,9 @@
  * reason the pool keeps two slabs ready that the background has fetched and touched, once any is in
  * use.
  *
+ * It also knows what all living segments hold, those too that were flushed and wait for a reader to
+ * end: that, and not what the stores' versions name, is memory in use.
+ *
  * Any thread. What is taken counts as the segment's; a slab is kept only while taken and kept ones
  * are no more than `slabs_max` together, and given up by trim.
  */
@@ -25,6 +28,10 @@ void rq_slab_pool_free(rq_slab_pool *p);
 /* NULL when memory is out. The bytes are not zeroed. `p` may be NULL: straight from the kernel. */
 void *rq_slab_take(rq_slab_pool *p);
 void rq_slab_give(rq_slab_pool *p, void *slab);
+/* A segment of the pool grew or shrank by so much, whatever it is made of. NULL is fine. */
+void rq_slab_pool_count(rq_slab_pool *p, int64_t bytes);
+/* The sum of that. */
+uint64_t rq_slab_pool_bytes(const rq_slab_pool *p);
 /* Gives up half of what was not used since the last call. */
 void rq_slab_pool_trim(rq_slab_pool *p);
 

@@ -27,6 +27,8 @@ struct rq_store {
     char *mob_dir;
     bool is_date_tiered;
     _Atomic uint64_t *versions_alive;
+    void (*version_freed)(void *context);
+    void *version_freed_context;
 };
 
 /* --- versions --------------------------------------------------------------------------------- */
@@ -39,6 +41,8 @@ static rq_store_version *version_alloc(const rq_store *s, size_t snapshot_room, 
     atomic_init(&v->refs, 1);
     v->executor = s->env.executor;
     v->alive = s->versions_alive;
+    v->freed = s->version_freed;
+    v->freed_context = s->version_freed_context;
     if (v->alive != NULL) atomic_fetch_add(v->alive, 1);
     v->snapshot_room = snapshot_room;
     v->file_room = file_room;
@@ -55,6 +59,7 @@ static void version_free(rq_store_version *v)
     for (size_t i = 0; i < v->file_count; i++)
         rq_hfile_reader_unref(v->files[i].reader);
     _Atomic uint64_t *alive = v->alive;
+    if (v->freed != NULL) v->freed(v->freed_context);
     free(v);
     if (alive != NULL) atomic_fetch_sub(alive, 1);
 }
@@ -373,6 +378,8 @@ rq_err rq_store_open(const rq_store_options *o, const char *const *files, size_t
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     s->env = *o->env;
     s->versions_alive = o->versions_alive;
+    s->version_freed = o->version_freed;
+    s->version_freed_context = o->version_freed_context;
     rq_store_version *v = version_alloc(s, 0, file_count);
     char *dir = strdup(o->dir);
     rq_err rc = RQ_E_NO_MEMORY;

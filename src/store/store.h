@@ -54,7 +54,9 @@ typedef struct rq_store_version {
     rq_store_file *files; /* oldest first, by max_seqid */
     size_t file_count;
     size_t snapshot_room, file_room;
-    _Atomic uint64_t *alive; /* rq_store_options.versions_alive */
+    _Atomic uint64_t *alive;      /* rq_store_options.versions_alive */
+    void (*freed)(void *context); /* … .version_freed */
+    void *freed_context;
     rq_executor *executor;
     rq_epoch_node retired;
     rq_task release;
@@ -65,8 +67,8 @@ const rq_store_version *rq_store_version_now(const rq_store *s);
 const rq_store_version *rq_store_version_ref(const rq_store_version *v);
 void rq_store_version_unref(const rq_store_version *v);
 
-/* The files of a version without the version: for whoever works on files for long. Its memstore would
- * otherwise stay in memory all that time, flushed or not, and no longer count as one. */
+/* The files of a version without the version: for whoever works on files for long. Its memstore
+ * would otherwise stay in memory all that time, flushed or not, and no longer count as one. */
 typedef struct rq_store_files {
     rq_store_file *list; /* a reference on each reader */
     size_t count;
@@ -122,6 +124,9 @@ typedef struct rq_store_options {
      * loop has, and a flushed memstore must not stay until a compaction ends. NULL: not counted,
      * freed by whoever collects. */
     _Atomic uint64_t *versions_alive;
+    /* Called when one was freed, on whatever thread that was; may be NULL. */
+    void (*version_freed)(void *context);
+    void *version_freed_context;
     /* Copied. NULL: values stay in the store files, whatever the family says. */
     const rq_mob_options *mob;
 } rq_store_options;
