@@ -111,6 +111,11 @@ void rq__cache_demote_file(rq__cache_file *f);
 /* Accounts `more` bytes to a block that grew. */
 void rq__cache_grow(rq_hfile_block *b, size_t more);
 
+/* Whether a block that readers keep to themselves may be, so that all of them are at most one part
+ * in `share` of the capacity; each that may is let go once. */
+bool rq__cache_hold(rq_block_cache *c, uint64_t bytes, unsigned share);
+void rq__cache_let_go(rq_block_cache *c, uint64_t bytes);
+
 /* Decompressors in wait, shared by all readers of the cache. */
 struct rq_codec;
 struct rq_codec *rq__cache_take_codec(rq_block_cache *c, rq_compression kind);

@@ -542,6 +542,19 @@ void rq__cache_grow(rq_hfile_block *b, size_t more)
     release_victims(c, victims, true);
 }
 
+bool rq__cache_hold(rq_block_cache *c, uint64_t bytes, unsigned share)
+{
+    uint64_t before = atomic_fetch_add_explicit(&c->held, bytes, memory_order_relaxed);
+    if (before + bytes <= atomic_load(&c->capacity) / share) return true;
+    rq__cache_let_go(c, bytes);
+    return false;
+}
+
+void rq__cache_let_go(rq_block_cache *c, uint64_t bytes)
+{
+    atomic_fetch_sub_explicit(&c->held, bytes, memory_order_relaxed);
+}
+
 rq_codec *rq__cache_take_codec(rq_block_cache *c, rq_compression kind)
 {
     rq_codec *codec = NULL;

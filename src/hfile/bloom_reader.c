@@ -13,9 +13,10 @@ typedef struct bloom_key {
     const rq_cell *cell; /* ROWCOL: the same as a cell */
 } bloom_key;
 
-static rq_err look_up(rq_hfile_reader *r, rq_read_ctx *ctx, const rq_hfile_block *meta,
-                      bloom_key key, bool *ret, rq_error *why)
+static rq_err look_up(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block of, bloom_key key,
+                      bool *ret, rq_error *why)
 {
+    const rq_hfile_block *meta = of.block;
     rq__bloom_meta m;
     memcpy(&m, meta->payload, sizeof(m));
     rq__index_view chunks = rq__bloom_meta_index(meta);
@@ -33,19 +34,22 @@ static rq_err look_up(rq_hfile_reader *r, rq_read_ctx *ctx, const rq_hfile_block
         return RQ_OK;
     }
     rq__index_entry e = rq__index_at(chunks, (uint32_t)at);
-    rq_hfile_block *chunk;
-    RQ_TRY(rq__reader_block(r, ctx, e.offset, e.size, RQ_BLOCK_BLOOM_CHUNK, &chunk, why));
-    *ret = rq__bloom_test(rq_slice_of(chunk->payload, chunk->payload_len),
+    size_t slot = r->held_chunks[meta->kind == RQ_BLOCK_DELETE_FAMILY_BLOOM_META] + (size_t)at;
+    rq__lent_block chunk;
+    RQ_TRY(rq__reader_at_hand(r, ctx, slot, e.offset, e.size, RQ_BLOCK_BLOOM_CHUNK, &chunk, why));
+    *ret = rq__bloom_test(rq_slice_of(chunk.block->payload, chunk.block->payload_len),
                           (rq__hash_type)m.hash_type, m.hash_count, key.bytes);
-    rq_hfile_block_unref(chunk);
+    rq__lent_return(chunk);
     return RQ_OK;
 }
 
 static rq_err meta_block(rq_hfile_reader *r, rq_read_ctx *ctx, rq_block_kind kind,
-                         rq_hfile_block **ret, rq_error *why)
+                         rq__lent_block *ret, rq_error *why)
 {
-    rq__block_place at = kind == RQ_BLOCK_GENERAL_BLOOM_META ? r->bloom : r->delete_bloom;
-    return rq__reader_block(r, ctx, at.offset, at.size, kind, ret, why);
+    bool general = kind == RQ_BLOCK_GENERAL_BLOOM_META;
+    rq__block_place at = general ? r->bloom : r->delete_bloom;
+    return rq__reader_at_hand(r, ctx, general ? RQ__HELD_BLOOM : RQ__HELD_DELETE_BLOOM, at.offset,
+                              at.size, kind, ret, why);
 }
 
 /* Of the rest of the file nothing is known to be wrong: whoever asked is told, and goes on. */
@@ -63,11 +67,11 @@ static bool has_bloom(const rq_hfile_reader *r, rq__block_place place)
 static rq_err contains_row(rq_hfile_reader *r, rq_read_ctx *ctx, rq_block_kind kind, rq_slice row,
                            bool *ret, rq_error *why)
 {
-    rq_hfile_block *meta;
+    rq__lent_block meta;
     rq_err rc = meta_block(r, ctx, kind, &meta, why);
     if (rc != RQ_OK) return noted(r, rc);
     rc = look_up(r, ctx, meta, (bloom_key){row, NULL}, ret, why);
-    rq_hfile_block_unref(meta);
+    rq__lent_return(meta);
     return noted(r, rc);
 }
 
@@ -115,7 +119,7 @@ rq_err rq_hfile_may_contain_prefix(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slic
 /* Keys of up to this many bytes are serialized on the stack. */
 #define KEY_BYTES_INLINE 512
 
-static rq_err contains_column(rq_hfile_reader *r, rq_read_ctx *ctx, const rq_hfile_block *meta,
+static rq_err contains_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block meta,
                               rq_slice row, rq_slice qualifier, bool *ret, rq_error *why)
 {
     rq_cell cell = rq_cell_first_on_column(row, (rq_slice){0}, qualifier);
@@ -139,14 +143,14 @@ rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slic
     if (r->info.bloom != RQ_BLOOM_ROWCOL || !has_bloom(r, r->bloom) || !row_is_in_range(r, row) ||
         row.len > RQ_ROW_LEN_MAX || qualifier.len > INT32_MAX)
         return rq_hfile_may_contain_row(r, ctx, row, ret, why);
-    rq_hfile_block *meta;
+    rq__lent_block meta;
     rq_err rc = meta_block(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, &meta, why);
     if (rc != RQ_OK) return noted(r, rc);
     rc = contains_column(r, ctx, meta, row, qualifier, ret, why);
     /* A delete of the row or family stands as the column without a name. */
     if (rc == RQ_OK && !*ret && qualifier.len > 0)
         rc = contains_column(r, ctx, meta, row, (rq_slice){0}, ret, why);
-    rq_hfile_block_unref(meta);
+    rq__lent_return(meta);
     return noted(r, rc);
 }
 

@@ -55,6 +55,7 @@ struct rq_block_cache {
     _Atomic uint64_t capacity; /* as set */
     _Atomic uint64_t reserved; /* of it: not for blocks */
     _Atomic uint64_t pinned;
+    _Atomic uint64_t held;           /* by readers (held.c); resident or pinned */
     struct rq__second_level *second; /* NULL: none */
     _Atomic uint64_t next_file_id;
     pthread_mutex_t codec_lock;

@@ -304,9 +304,10 @@ rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, u
     return RQ_OK;
 }
 
-rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq_hfile_block **ret, rq_error *why)
+rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block *ret, rq_error *why)
 {
-    return rq__reader_block(r, ctx, r->root.offset, r->root.size, RQ_BLOCK_ROOT_INDEX, ret, why);
+    return rq__reader_at_hand(r, ctx, RQ__HELD_ROOT, r->root.offset, r->root.size,
+                              RQ_BLOCK_ROOT_INDEX, ret, why);
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -441,9 +442,9 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
 /* The file's first key: down the left edge of the index. */
 static rq_err fill_first_key(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
 {
-    rq_hfile_block *b;
-    RQ_TRY(rq__reader_root(r, ctx, &b, why));
-    rq_slice key = rq__index_at(rq__index_view_of(b->payload), 0).key;
+    rq__lent_block root;
+    RQ_TRY(rq__reader_root(r, ctx, &root, why));
+    rq_slice key = rq__index_at(rq__index_view_of(root.block->payload), 0).key;
     rq_err rc = RQ_OK;
     r->first_key = malloc(key.len);
     if (r->first_key == NULL)
@@ -451,7 +452,7 @@ static rq_err fill_first_key(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why
     else
         memcpy(r->first_key, key.ptr, key.len);
     r->info.first_key = rq_slice_of(r->first_key, key.len);
-    rq_hfile_block_unref(b);
+    rq__lent_return(root);
     return rc;
 }
 
@@ -517,7 +518,7 @@ static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail
 }
 
 /* What the blooms and the index say is looked at once, so that a bad file shows when it is opened
- * and not at some later read. Also leaves them in the cache. */
+ * and not at some later read. Also leaves them in the cache, and makes room to hold them. */
 static rq_err touch_roots(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
 {
     const struct {
@@ -526,13 +527,19 @@ static rq_err touch_roots(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
     } roots[] = {{r->root, RQ_BLOCK_ROOT_INDEX},
                  {r->bloom, RQ_BLOCK_GENERAL_BLOOM_META},
                  {r->delete_bloom, RQ_BLOCK_DELETE_FAMILY_BLOOM_META}};
+    size_t named[RQ_ARRAY_LEN(roots)] = {0}; /* blocks named by each */
     for (size_t i = 0; i < RQ_ARRAY_LEN(roots); i++) {
         if (roots[i].place.size == 0) continue;
         rq_hfile_block *b;
         RQ_TRY(rq__reader_block(r, ctx, roots[i].place.offset, roots[i].place.size, roots[i].kind,
                                 &b, why));
+        if (i > 0)
+            named[i] = rq__bloom_meta_index(b).count;
+        else if (r->trailer.data_index_levels > 1)
+            named[i] = rq__index_view_of(b->payload).count;
         rq_hfile_block_unref(b);
     }
+    RQ_TRY(rq__reader_held_init(r, named[1], named[2], named[0]));
     return r->trailer.entry_count == 0 ? RQ_OK : fill_first_key(r, ctx, why);
 }
 
@@ -613,6 +620,7 @@ rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r)
 void rq_hfile_reader_unref(rq_hfile_reader *r)
 {
     if (r == NULL || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1) return;
+    rq__reader_held_clear(r);
     if (r->cached != NULL) rq__cache_file_close(r->cached, !r->keep_blocks);
     (void)rq_file_close(r->file);
     rq__file_info_clear(&r->file_info);

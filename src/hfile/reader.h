@@ -123,6 +123,8 @@ typedef struct rq_hfile_scanner {
     rq_hfile_reader *reader;
     rq_hfile_block *block; /* pinned while positioned */
     rq_hfile_block *leaf;  /* the index block (leaf, or root of one level) of `block` */
+    bool owns_leaf;        /* else it is the reader's */
+    bool owns_reader;      /* else the caller keeps it */
     uint32_t path[RQ_HFILE_INDEX_LEVELS_MAX]; /* entry taken in each index level, root first */
     uint32_t pos;                             /* of the cell in the block's payload */
     uint32_t next_pos;                        /* behind it */
@@ -134,6 +136,8 @@ typedef struct rq_hfile_scanner {
 
 /* Takes a reference to the reader; not positioned. */
 void rq_hfile_scanner_init(rq_hfile_scanner *s, rq_hfile_reader *r);
+/* Without one: the reader outlives the scanner. A reference is a write to what all threads read. */
+void rq_hfile_scanner_init_borrowed(rq_hfile_scanner *s, rq_hfile_reader *r);
 /* Drops pins and the position, keeps the reader: cheap parking between two RPCs. */
 void rq_hfile_scanner_release(rq_hfile_scanner *s);
 /* Releases everything; all-zero scanners are fine. */

@@ -34,6 +34,10 @@ struct rq_hfile_reader {
     bool unpacks_tags;           /* data blocks come with a dictionary of tags */
     uint8_t *first_key;
     struct rq__half *half; /* NULL: the whole file */
+    /* Blocks at hand (held.c); NULL, none, without a cache. */
+    _Atomic(rq_hfile_block *) *held;
+    size_t held_count;
+    size_t held_chunks[2], held_children; /* where each kind begins */
 };
 
 /* --- one half of a file (half.c) ----------------------------------------------------------------
@@ -106,8 +110,32 @@ RQ_NODISCARD
 rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, uint64_t offset,
                            uint32_t size, rq_block_kind kind, rq_hfile_block **ret, rq_error *why);
 
+/* --- blocks at hand (held.c) ------------------------------------------------------------------ */
+enum { RQ__HELD_ROOT, RQ__HELD_BLOOM, RQ__HELD_DELETE_BLOOM, RQ__HELD_OTHERS };
+
+/* A block that the reader keeps, valid as long as the reader is; or one of the caller's own. */
+typedef struct rq__lent_block {
+    rq_hfile_block *block;
+    bool owned;
+} rq__lent_block;
+
+static inline void rq__lent_return(rq__lent_block b)
+{
+    if (b.owned) rq_hfile_block_unref(b.block);
+}
+
+/* Once, when it is known how many there are. */
 RQ_NODISCARD
-rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq_hfile_block **ret, rq_error *why);
+rq_err rq__reader_held_init(rq_hfile_reader *r, size_t bloom_chunks, size_t delete_bloom_chunks,
+                            size_t root_children);
+/* Before the file is closed. */
+void rq__reader_held_clear(rq_hfile_reader *r);
+/* rq__reader_block for a block that is used again and again; the same slot always for the same. */
+RQ_NODISCARD
+rq_err rq__reader_at_hand(rq_hfile_reader *r, rq_read_ctx *ctx, size_t slot, uint64_t offset,
+                          uint32_t size, rq_block_kind kind, rq__lent_block *ret, rq_error *why);
+RQ_NODISCARD
+rq_err rq__reader_root(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block *ret, rq_error *why);
 
 /* A failure of this block, with file and offset in front. */
 #define rq__fail_block(why, r, block, text)                                                        \

@@ -24,9 +24,10 @@
 
 /* --- a place in a block ----------------------------------------------------------------------- */
 
-/* Where a move ends. The blocks are references of the target's until it is taken or dropped. */
+/* Where a move ends. The blocks are references of the target's until it is taken or dropped, but
+ * for an index block that the reader has at hand. */
 typedef struct target {
-    rq_hfile_block *leaf;
+    rq__lent_block leaf;
     rq_hfile_block *block;
     uint32_t path[RQ_HFILE_INDEX_LEVELS_MAX];
     size_t pos, next_pos;
@@ -35,9 +36,10 @@ typedef struct target {
 
 static void target_drop(target *t)
 {
-    rq_hfile_block_unref(t->leaf);
+    rq__lent_return(t->leaf);
     rq_hfile_block_unref(t->block);
-    t->leaf = t->block = NULL;
+    t->leaf = (rq__lent_block){0};
+    t->block = NULL;
 }
 
 static rq_err bad_cell(const rq_hfile_scanner *s, const rq_hfile_block *b, size_t pos,
@@ -384,12 +386,13 @@ static rq_block_kind kind_of_level(const rq_hfile_reader *r, uint32_t level)
 }
 
 /* Loads the child that path[level] of `parent` names: the index block of the next level. */
-static rq_err child(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_hfile_block *parent,
-                    uint32_t entry, uint32_t level, rq_hfile_block **ret, rq_error *why)
+static rq_err child(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block parent, uint32_t entry,
+                    uint32_t level, rq__lent_block *ret, rq_error *why)
 {
-    rq__index_entry e = rq__index_at(rq__index_view_of(parent->payload), entry);
-    return rq__reader_block(s->reader, ctx, e.offset, e.size, kind_of_level(s->reader, level), ret,
-                            why);
+    rq__index_entry e = rq__index_at(rq__index_view_of(parent.block->payload), entry);
+    size_t slot = level == 1 ? s->reader->held_children + entry : SIZE_MAX;
+    return rq__reader_at_hand(s->reader, ctx, slot, e.offset, e.size,
+                              kind_of_level(s->reader, level), ret, why);
 }
 
 /* How a descent chooses among the entries of an index block. */
@@ -410,7 +413,7 @@ static uint32_t choose(const rq_hfile_reader *r, rq__index_view v, choice c)
 static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_error *why)
 {
     uint32_t last = s->reader->trailer.data_index_levels - 1;
-    rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf->payload), t->path[last]);
+    rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf.block->payload), t->path[last]);
     if (s->block != NULL && s->block->offset == e.offset) {
         t->block = rq__block_ref(s->block);
         return RQ_OK;
@@ -419,16 +422,16 @@ static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_err
 }
 
 /* From index block `b` of `level` (whose reference is taken) down to a data block. */
-static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_hfile_block *b, uint32_t level,
+static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b, uint32_t level,
                       choice c, target *t, rq_error *why)
 {
     uint32_t levels = s->reader->trailer.data_index_levels;
     for (;; level++) {
-        t->path[level] = choose(s->reader, rq__index_view_of(b->payload), c);
+        t->path[level] = choose(s->reader, rq__index_view_of(b.block->payload), c);
         if (level + 1 == levels) break;
-        rq_hfile_block *below;
+        rq__lent_block below;
         rq_err rc = child(s, ctx, b, t->path[level], level + 1, &below, why);
-        rq_hfile_block_unref(b);
+        rq__lent_return(b);
         RQ_TRY(rc);
         b = below;
     }
@@ -440,57 +443,68 @@ static rq_err descend_from_root(rq_hfile_scanner *s, rq_read_ctx *ctx, choice c,
                                 rq_error *why)
 {
     if (s->reader->info.entry_count == 0) return RQ_E_END;
-    rq_hfile_block *root;
+    rq__lent_block root;
     RQ_TRY(rq__reader_root(s->reader, ctx, &root, why));
     return descend(s, ctx, root, 0, c, t, why);
 }
 
+static inline rq__lent_block lend_again(rq__lent_block b)
+{
+    if (b.owned) (void)rq__block_ref(b.block);
+    return b;
+}
+
+static inline rq__lent_block leaf_of(const rq_hfile_scanner *s)
+{
+    return (rq__lent_block){s->leaf, s->owns_leaf};
+}
+
 /* To the data block beside the one (leaf, path) stands for; RQ_E_END at the file's edge. */
-static rq_err step(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_hfile_block *leaf,
-                   const uint32_t *path, edge side, target *t, rq_error *why)
+static rq_err step(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block leaf, const uint32_t *path,
+                   edge side, target *t, rq_error *why)
 {
     uint32_t levels = s->reader->trailer.data_index_levels;
     uint32_t last = levels - 1;
     bool forward = side == EDGE_FIRST; /* its neighbour's nearest edge */
     memcpy(t->path, path, levels * sizeof(path[0]));
-    uint32_t count = rq__index_view_of(leaf->payload).count;
+    uint32_t count = rq__index_view_of(leaf.block->payload).count;
     if (forward ? path[last] + 1 < count : path[last] > 0) {
         t->path[last] = forward ? path[last] + 1 : path[last] - 1;
-        t->leaf = rq__block_ref(leaf);
+        t->leaf = lend_again(leaf);
         return load_data(s, ctx, t, why);
     }
     /* Down the path again to the lowest level that has a neighbour. */
-    rq_hfile_block *turn = NULL;
+    rq__lent_block turn = {0};
     uint32_t turn_level = 0;
-    rq_hfile_block *b;
+    rq__lent_block b;
     if (last == 0) return RQ_E_END;
     RQ_TRY(rq__reader_root(s->reader, ctx, &b, why));
     rq_err rc = RQ_OK;
     for (uint32_t level = 0;; level++) {
-        count = rq__index_view_of(b->payload).count;
+        count = rq__index_view_of(b.block->payload).count;
         if (path[level] >= count) {
-            rc = rq__fail_block(why, s->reader, b, "it has fewer entries than before");
+            rc = rq__fail_block(why, s->reader, b.block, "it has fewer entries than before");
             break;
         }
         if (forward ? path[level] + 1 < count : path[level] > 0) {
-            rq_hfile_block_unref(turn);
-            turn = rq__block_ref(b);
+            rq__lent_return(turn);
+            turn = lend_again(b);
             turn_level = level;
         }
         if (level + 1 == last) break;
-        rq_hfile_block *below;
+        rq__lent_block below;
         rc = child(s, ctx, b, path[level], level + 1, &below, why);
         if (rc != RQ_OK) break;
-        rq_hfile_block_unref(b);
+        rq__lent_return(b);
         b = below;
     }
-    rq_hfile_block_unref(b);
-    if (rc == RQ_OK && turn == NULL) rc = RQ_E_END;
+    rq__lent_return(b);
+    if (rc == RQ_OK && turn.block == NULL) rc = RQ_E_END;
     if (rc == RQ_OK) {
         t->path[turn_level] = forward ? path[turn_level] + 1 : path[turn_level] - 1;
         rc = child(s, ctx, turn, t->path[turn_level], turn_level + 1, &b, why);
     }
-    rq_hfile_block_unref(turn);
+    rq__lent_return(turn);
     RQ_TRY(rc);
     return descend(s, ctx, b, turn_level + 1, (choice){.edge = side}, t, why);
 }
@@ -509,7 +523,7 @@ static inline void set_position(rq_hfile_scanner *s, const target *t)
 
 void rq_hfile_scanner_release(rq_hfile_scanner *s)
 {
-    rq_hfile_block_unref(s->leaf);
+    rq__lent_return(leaf_of(s));
     rq_hfile_block_unref(s->block);
     s->leaf = s->block = NULL;
 }
@@ -526,7 +540,8 @@ static rq_err settle(rq_hfile_scanner *s, target *t, rq_err rc)
         target_drop(t);
         return rc;
     }
-    s->leaf = t->leaf;
+    s->leaf = t->leaf.block;
+    s->owns_leaf = t->leaf.owned;
     s->block = t->block;
     memcpy(s->path, t->path, s->reader->trailer.data_index_levels * sizeof(s->path[0]));
     set_position(s, t);
@@ -558,12 +573,19 @@ void rq_hfile_scanner_init(rq_hfile_scanner *s, rq_hfile_reader *r)
 {
     memset(s, 0, sizeof(*s));
     s->reader = rq_hfile_reader_ref(r);
+    s->owns_reader = true;
+}
+
+void rq_hfile_scanner_init_borrowed(rq_hfile_scanner *s, rq_hfile_reader *r)
+{
+    memset(s, 0, sizeof(*s));
+    s->reader = r;
 }
 
 void rq_hfile_scanner_clear(rq_hfile_scanner *s)
 {
     rq_hfile_scanner_release(s);
-    rq_hfile_reader_unref(s->reader);
+    if (s->owns_reader) rq_hfile_reader_unref(s->reader);
     s->reader = NULL;
     if (s->walk == NULL) return;
     rq__delta_clear(s->walk);
@@ -646,7 +668,7 @@ rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const
 static rq_err next_block(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     target t = {0};
-    rq_err rc = step(s, ctx, s->leaf, s->path, EDGE_FIRST, &t, why);
+    rq_err rc = step(s, ctx, leaf_of(s), s->path, EDGE_FIRST, &t, why);
     if (rc == RQ_OK) rc = find_first(s, &t, why);
     return settle(s, &t, rc);
 }
@@ -688,14 +710,15 @@ rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *wh
 rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_error *why)
 {
     if (r->info.entry_count == 0 || r->half != NULL) return RQ_E_END;
-    rq_hfile_block *root;
-    RQ_TRY(rq__reader_root(r, ctx, &root, why));
+    rq__lent_block lent;
+    RQ_TRY(rq__reader_root(r, ctx, &lent, why));
+    const rq_hfile_block *root = lent.block;
     rq__index_view v = rq__index_view_of(root->payload);
     rq_err rc;
     if (r->trailer.data_index_levels == 1) {
         rq_slice key = rq__index_at(v, v.count / 2).key;
         rc = rq_buf_append(out, key.ptr, key.len);
-        rq_hfile_block_unref(root);
+        rq__lent_return(lent);
         return rc;
     }
     const uint8_t *mid = root->payload + root->payload_len - RQ__INDEX_MID_KEY_LEN;
@@ -713,6 +736,6 @@ rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_err
         }
         rq_hfile_block_unref(leaf);
     }
-    rq_hfile_block_unref(root);
+    rq__lent_return(lent);
     return rc;
 }

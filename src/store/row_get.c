@@ -158,7 +158,7 @@ static rq_err place_in_file(const row_get *g, const rq_store_file *f, place *p, 
     rq_cell key = at_column ? rq_cell_first_on_column(row, g->family_name, g->family->qualifiers[0])
                             : rq_cell_first_on_row(row);
     p->meta = f;
-    rq_hfile_scanner_init(&p->file, f->reader);
+    rq_hfile_scanner_init_borrowed(&p->file, f->reader); /* the version's */
     rq_err rc = rq_hfile_scanner_seek(&p->file, g->ctx, &key, why);
     if (rc == RQ_OK) load_file_cell(g, p);
     return rc == RQ_E_END ? RQ_OK : rc;

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks at hand: what every search of a file begins with (the index's root and the blocks below
+ * it, the blooms' metas and chunks) stays with its reader once it was needed, and is used without a
+ * lock, a count or a reference. A look into the cache writes to a shard, its counters, the block:
+ * ten cache lines that threads reading the same file would take from each other for every row that
+ * is not even there.
+ *
+ *   held[0] root | [1] bloom meta | [2] delete bloom meta | chunks | delete chunks | root's
+ * children
+ *
+ * Invariants:
+ *  1. A slot is filled once, by compare-and-swap, and emptied when the reader goes: who has the
+ *     reader may use what is in it without a reference.
+ *  2. All readers of a cache hold at most a HELD_SHARE of its capacity; what finds no room is
+ * looked up in the cache, as data is. Most of it is resident, too; what the cache gave up counts as
+ *     pinned there.
+ */
+#include "hfile/reader_priv.h"
+
+#include <stdlib.h>
+
+#define HELD_SHARE 8
+#define SLOTS_MAX 4096
+
+rq_err rq__reader_held_init(rq_hfile_reader *r, size_t bloom_chunks, size_t delete_bloom_chunks,
+                            size_t root_children)
+{
+    if (r->cached == NULL) return RQ_OK;
+    size_t count = RQ__HELD_OTHERS + bloom_chunks + delete_bloom_chunks + root_children;
+    if (count > SLOTS_MAX) count = SLOTS_MAX;
+    r->held = calloc(count, sizeof(*r->held));
+    if (r->held == NULL) return RQ_E_NO_MEMORY;
+    r->held_count = count;
+    r->held_chunks[0] = RQ__HELD_OTHERS;
+    r->held_chunks[1] = r->held_chunks[0] + bloom_chunks;
+    r->held_children = r->held_chunks[1] + delete_bloom_chunks;
+    return RQ_OK;
+}
+
+void rq__reader_held_clear(rq_hfile_reader *r)
+{
+    for (size_t i = 0; i < r->held_count; i++) {
+        rq_hfile_block *b = atomic_load_explicit(&r->held[i], memory_order_relaxed);
+        if (b == NULL) continue;
+        rq__cache_let_go(r->cache, b->heap_len);
+        rq_hfile_block_unref(b);
+    }
+    free(r->held);
+}
+
+/* Keeps the block, which the caller has a reference to and goes on having. */
+static void keep(rq_hfile_reader *r, size_t slot, rq_hfile_block *b)
+{
+    rq_hfile_block *none = NULL;
+    if (!rq__cache_hold(r->cache, b->heap_len, HELD_SHARE)) return;
+    (void)rq__block_ref(b);
+    if (atomic_compare_exchange_strong(&r->held[slot], &none, b)) return;
+    rq_hfile_block_unref(b);
+    rq__cache_let_go(r->cache, b->heap_len);
+}
+
+rq_err rq__reader_at_hand(rq_hfile_reader *r, rq_read_ctx *ctx, size_t slot, uint64_t offset,
+                          uint32_t size, rq_block_kind kind, rq__lent_block *ret, rq_error *why)
+{
+    bool has_slot = slot < r->held_count;
+    if (RQ_LIKELY(has_slot)) {
+        rq_hfile_block *b = atomic_load_explicit(&r->held[slot], memory_order_acquire);
+        if (RQ_LIKELY(b != NULL)) {
+            *ret = (rq__lent_block){b, false};
+            return RQ_OK;
+        }
+    }
+    ret->owned = true;
+    RQ_TRY(rq__reader_block(r, ctx, offset, size, kind, &ret->block, why));
+    if (has_slot) keep(r, slot, ret->block);
+    return RQ_OK;
+}
