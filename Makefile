@@ -112,7 +112,7 @@ oracle: build/rorqual
 	@SEEDS=$(if $(filter command environment,$(origin SEEDS)),$(SEEDS),100) tests/e2e/oracle.py
 
 format:
-	@tools/setup all
+	@tools/setup test
 	@clang-format -i $(SOURCES)
 
 format-check:

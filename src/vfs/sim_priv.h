@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulation's two halves: sim_disk.c (files) and sim_executor.c (tasks, clock). */
+/* The simulation's two halves: the disk (sim_disk_priv.h) and sim_executor.c (tasks, clock). */
 #ifndef RQ_VFS_SIM_PRIV_H
 #define RQ_VFS_SIM_PRIV_H
 
