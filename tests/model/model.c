@@ -43,6 +43,12 @@ void cell_set_add(cell_set *s, const rq_cell *cell)
     s->items[s->count++] = c;
 }
 
+void cell_set_add_all(cell_set *to, const cell_set *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        cell_set_add(to, &from->items[i]);
+}
+
 static int compare_bytes(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len)
 {
     for (size_t i = 0; i < a_len && i < b_len; i++)

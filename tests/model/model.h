@@ -25,6 +25,7 @@ void cell_set_clear(cell_set *s);
 void cell_set_empty(cell_set *s); /* keeps the memory */
 /* Copies the cell. */
 void cell_set_add(cell_set *s, const rq_cell *cell);
+void cell_set_add_all(cell_set *to, const cell_set *from);
 /* The same, but a cell equal in key and seqid is replaced, as a memstore does. */
 void cell_set_put(cell_set *s, const rq_cell *cell);
 void cell_set_sort(cell_set *s);

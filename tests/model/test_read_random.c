@@ -11,7 +11,7 @@
  *
  * READ_SEED=n replays one run, READ_RUNS=n makes n.
  */
-#include "by_hand.h"
+#include "read_run.h"
 #include "../seeds.h"
 
 #include "store/row_get.h"
@@ -19,556 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct run {
-    uint64_t seed;
-    rq_random random;
-    by_hand world;
-    rq_family_schema families[MODEL_FAMILIES_MAX];
-    size_t family_count;
-    bool lossless;
-    bool new_versions; /* NEW_VERSION_BEHAVIOR */
-    rq_cell_order order;
-    uint64_t seqid;
-    /* what the model believes is where */
-    cell_set active[MODEL_FAMILIES_MAX];
-    cell_set snapshots[MODEL_FAMILIES_MAX];
-    cell_set *files[MODEL_FAMILIES_MAX];
-    uint64_t *newest[MODEL_FAMILIES_MAX]; /* of each file's own sequence ids; 0: bulk-loaded */
-    size_t file_count[MODEL_FAMILIES_MAX];
-    cell_set all[MODEL_FAMILIES_MAX]; /* all of them together */
-    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets;
-} run;
+/* --- scans ---------------------------------------------------------------------------------- */
 
-static const char *const row_names[] = {"a", "aa", "ab", "b", "b\xff", "c", "d0", "d1"};
-static const char *const meta_row_names[] = {"a,,1",  "a,b,1",    "a,b,12", "a,b\xff,1", "a,b,c,1",
-                                             "aa,,1", "aa,a,,,3", "b,,2",   "b,\xff,2"};
-static const char *const qualifier_names[] = {"", "a", "b", "ba", "bb", "c"};
-static const char *const family_names[] = {"f", "g", "h"};
-
-static uint64_t below(run *r, uint64_t n)
-{
-    return rq_random_below(&r->random, n);
-}
-
-static bool chance(run *r, unsigned percent)
-{
-    return below(r, 100) < percent;
-}
-
-static void fail(const run *r, const char *what)
-{
-    fprintf(stderr, "FAILED: %s; READ_SEED=%llu replays\n", what, (unsigned long long)r->seed);
-    exit(1);
-}
-
-static rq_slice random_row(run *r)
-{
-    if (r->order == RQ_ORDER_META)
-        return rq_slice_cstr(meta_row_names[below(r, RQ_ARRAY_LEN(meta_row_names))]);
-    return rq_slice_cstr(row_names[below(r, RQ_ARRAY_LEN(row_names))]);
-}
-
-static rq_slice random_qualifier(run *r)
-{
-    return rq_slice_cstr(qualifier_names[below(r, RQ_ARRAY_LEN(qualifier_names))]);
-}
-
-static int64_t random_ts(run *r)
-{
-    return 1000 * (int64_t)(1 + below(r, 10));
-}
-
-/* --- history -----------------------------------------------------------------------------------
- */
-/* Chosen by the seed itself, so that the histories of known seeds stay what they are. */
-static rq_block_encoding encoding_of(uint64_t seed, size_t family)
-{
-    static const rq_block_encoding all[] = {RQ_ENCODING_NONE, RQ_ENCODING_PREFIX, RQ_ENCODING_DIFF,
-                                            RQ_ENCODING_FAST_DIFF, RQ_ENCODING_ROW_INDEX_V1};
-    return all[(seed + family) % RQ_ARRAY_LEN(all)];
-}
-
-static void make_families(run *r)
-{
-    r->new_versions = chance(r, 15);
-    r->lossless = !r->new_versions && chance(r, 40);
-    r->family_count = 1 + below(r, 3);
-    for (size_t i = 0; i < r->family_count; i++) {
-        rq_family_schema *f = &r->families[i];
-        *f = (rq_family_schema){
-            .name = rq_slice_cstr(family_names[i]),
-            .max_versions = chance(r, 30) ? INT32_MAX : 1 + (int32_t)below(r, 4),
-            .min_versions = chance(r, 40) ? (int32_t)below(r, 3) : 0,
-            .ttl_s = chance(r, 40) ? 2 + (int32_t)below(r, 8) : RQ_TTL_FOREVER,
-            .block_bytes = 64 + (uint32_t)below(r, 400),
-            .block_cache = chance(r, 80),
-            .bloom = (rq_bloom_type)below(r, 3),
-            .encoding = encoding_of(r->seed, i),
-            .compress_tags = r->seed % 2 == 0,
-            .bloom_prefix_len = 1 + (uint32_t)(r->seed % 3),
-            .keep_deleted = (rq_keep_deleted)below(r, 3),
-        };
-        if (r->seed % 4 == 1) f->bloom = RQ_BLOOM_ROWPREFIX_FIXED_LENGTH;
-        if (r->lossless) {
-            f->max_versions = INT32_MAX;
-            f->min_versions = 0;
-            f->ttl_s = RQ_TTL_FOREVER;
-            f->keep_deleted = RQ_KEEP_DELETED_TRUE;
-        }
-        if (r->new_versions) {
-            f->new_version_behavior = true;
-            f->min_versions = 0;
-            f->ttl_s = RQ_TTL_FOREVER;
-            f->keep_deleted = RQ_KEEP_DELETED_FALSE;
-        }
-    }
-}
-
-typedef struct cell_bytes {
-    char value[32];
-    uint8_t ttl[11];
-} cell_bytes;
-
-/* With NEW_VERSION_BEHAVIOR no version is written twice: HBase's rules, which the engine follows,
- * are then the model's. A marker names a version that was written, mostly. */
-static int64_t unique_ts(run *r, size_t family, uint64_t seqid, bool marker)
-{
-    const cell_set *known = &r->active[family];
-    if (r->file_count[family] > 0 && chance(r, 50))
-        known = &r->files[family][below(r, r->file_count[family])];
-    if (marker && known->count > 0 && chance(r, 80))
-        return known->items[below(r, known->count)].timestamp;
-    return 100000 * (int64_t)(1 + below(r, 10)) + (int64_t)seqid;
-}
-
-static rq_cell random_cell(run *r, size_t family, rq_slice row, uint64_t seqid, cell_bytes *bytes)
-{
-    static const uint8_t markers[] = {RQ_TYPE_DELETE, RQ_TYPE_DELETE_FAMILY_VERSION,
-                                      RQ_TYPE_DELETE_COLUMN, RQ_TYPE_DELETE_FAMILY};
-    rq_slice qualifier = random_qualifier(r);
-    rq_cell c = {
-        .row = row.ptr,
-        .row_len = (uint16_t)row.len,
-        .family = r->families[family].name.ptr,
-        .family_len = 1,
-        .qualifier = qualifier.ptr,
-        .qualifier_len = (uint32_t)qualifier.len,
-        .timestamp = random_ts(r),
-        .type = RQ_TYPE_PUT,
-        .seqid = seqid,
-    };
-    if (chance(r, 25)) {
-        c.type = markers[below(r, 4)];
-        if (c.type == RQ_TYPE_DELETE_FAMILY || c.type == RQ_TYPE_DELETE_FAMILY_VERSION)
-            c.qualifier_len = 0;
-    } else {
-        c.value_len = (uint32_t)snprintf(bytes->value, sizeof(bytes->value), "%llu",
-                                         (unsigned long long)seqid);
-        c.value = (const uint8_t *)bytes->value;
-    }
-    if (r->new_versions) c.timestamp = unique_ts(r, family, seqid, c.type != RQ_TYPE_PUT);
-    if (!r->lossless && !r->new_versions && chance(r, 8)) {
-        memcpy(bytes->ttl, (const uint8_t[]){0, 9, RQ_TAG_TTL}, 3);
-        rq_put_be64(bytes->ttl + 3, 1000 * below(r, 9));
-        c.tags = bytes->ttl;
-        c.tags_len = sizeof(bytes->ttl);
-    }
-    return c;
-}
-
-static void add_cell(run *r, rq_slice row, uint64_t seqid)
-{
-    size_t family = below(r, r->family_count);
-    cell_bytes bytes;
-    rq_cell c = random_cell(r, family, row, seqid, &bytes);
-    by_hand_add(&r->world, family, &c);
-    cell_set_put(&r->active[family], &c);
-}
-
-static void write_some(run *r, unsigned batches)
-{
-    for (unsigned i = 0; i < batches; i++) {
-        uint64_t seqid = ++r->seqid;
-        rq_slice row = random_row(r);
-        for (uint64_t n = 1 + below(r, 5); n > 0; n--) {
-            add_cell(r, row, seqid);
-            /* The order of writing decides there, and the model knows it by the number alone. */
-            if (r->new_versions) seqid = ++r->seqid;
-        }
-    }
-    if (r->world.region.read_point < r->seqid) r->world.region.read_point = r->seqid;
-}
-
-static void append_all(cell_set *to, const cell_set *from)
-{
-    for (size_t i = 0; i < from->count; i++)
-        cell_set_add(to, &from->items[i]);
-}
-
-static void compare_rewrite(run *r, const char *what, const cell_set *in, const cell_set *expected,
-                            const cell_set *got)
-{
-    r->rewrites++;
-    if (r->new_versions) return; /* only what is read counts */
-    if (cell_set_equal(expected, got, true)) return;
-    cell_set_print(in, "in");
-    cell_set_print(expected, "expected");
-    cell_set_print(got, "got");
-    fail(r, what);
-}
-
-static void add_file(run *r, size_t f, cell_set cells, uint64_t newest)
-{
-    size_t n = r->file_count[f]++;
-    r->files[f] = realloc(r->files[f], (n + 1) * sizeof(cell_set));
-    r->newest[f] = realloc(r->newest[f], (n + 1) * sizeof(uint64_t));
-    RQ_ASSERT(r->files[f] != NULL && r->newest[f] != NULL);
-    r->files[f][n] = cells;
-    r->newest[f][n] = newest;
-}
-
-static uint64_t newest_of(const cell_set *s)
-{
-    uint64_t newest = 0;
-    for (size_t i = 0; i < s->count; i++)
-        if (s->items[i].seqid > newest) newest = s->items[i].seqid;
-    return newest;
-}
-
-static void flush(run *r, size_t f)
-{
-    if (r->snapshots[f].count == 0) return;
-    uint64_t smallest = by_hand_smallest_read_point(&r->world);
-    cell_set expected = {0};
-    cell_set got = {0};
-    model_rewrite_options o = {.smallest_read_point = smallest, .now_ms = r->world.now_ms};
-    model_rewrite(&r->families[f], &r->snapshots[f], &o, &expected);
-    by_hand_flush(&r->world, f, smallest, &got);
-    compare_rewrite(r, "flush", &r->snapshots[f], &expected, &got);
-    cell_set_empty(&r->snapshots[f]);
-    cell_set_clear(&expected);
-    if (got.count > 0) add_file(r, f, got, newest_of(&got));
-}
-
-static void rotate(run *r, size_t f)
-{
-    if (!by_hand_rotate(&r->world, f)) return;
-    append_all(&r->snapshots[f], &r->active[f]);
-    cell_set_empty(&r->active[f]);
-}
-
-/* A file from elsewhere: its cells all count as written now. Everything older is flushed before, as
- * in HBase, lest a compaction that zeroes sequence ids turn the order round. */
-static void bulk_load(run *r, size_t f)
-{
-    rotate(r, f);
-    flush(r, f);
-    uint64_t seqid = ++r->seqid;
-    cell_set cells = {0};
-    cell_bytes bytes;
-    for (uint64_t n = 1 + below(r, 12); n > 0; n--) {
-        rq_cell c = random_cell(r, f, random_row(r), seqid, &bytes);
-        cell_set_put(&cells, &c);
-    }
-    cell_set_sort(&cells);
-    by_hand_bulk_load(&r->world, f, &cells, seqid);
-    add_file(r, f, cells, 0);
-}
-
-static void compact(run *r, size_t f)
-{
-    size_t count = r->file_count[f];
-    if (count == 0) return;
-    size_t first = below(r, count);
-    size_t n = 1 + below(r, count - first);
-    if (chance(r, 40)) {
-        first = 0;
-        n = count;
-    }
-    uint64_t smallest = by_hand_smallest_read_point(&r->world);
-    cell_set in = {0};
-    cell_set expected = {0};
-    cell_set got = {0};
-    bool any_age = false;
-    uint64_t newest = 0;
-    for (size_t i = first; i < first + n; i++) {
-        any_age = any_age || r->world.stores[f].version.files[i].bulk_loaded;
-        if (r->newest[f][i] > newest) newest = r->newest[f][i];
-        append_all(&in, &r->files[f][i]);
-        cell_set_clear(&r->files[f][i]);
-    }
-    model_rewrite_options o = {
-        .all_files = n == count,
-        .any_age = any_age,
-        .newest_seqid = newest,
-        .smallest_read_point = smallest,
-        .now_ms = r->world.now_ms + 1,
-        .purge_ms = r->world.purge_ms,
-    };
-    model_rewrite(&r->families[f], &in, &o, &expected);
-    by_hand_compact(&r->world, f, first, n, smallest, &got);
-    compare_rewrite(r, n == count ? "major compaction" : "minor compaction", &in, &expected, &got);
-    size_t kept = got.count > 0 ? 1 : 0;
-    memmove(&r->files[f][first + kept], &r->files[f][first + n],
-            (count - first - n) * sizeof(cell_set));
-    memmove(&r->newest[f][first + kept], &r->newest[f][first + n],
-            (count - first - n) * sizeof(uint64_t));
-    if (kept) {
-        r->files[f][first] = got;
-        r->newest[f][first] = newest_of(&got);
-    }
-    r->file_count[f] = count - n + kept;
-    cell_set_clear(&in);
-    cell_set_clear(&expected);
-}
-
-/* One random change of a store's version; nobody may stand on it. */
-static void change_versions(run *r)
-{
-    size_t f = below(r, r->family_count);
-    switch (below(r, r->new_versions ? 6 : 7)) {
-    case 0:
-    case 1:
-        rotate(r, f);
-        break;
-    case 2:
-    case 3:
-        flush(r, f);
-        break;
-    case 4:
-    case 5:
-        compact(r, f);
-        break;
-    default:
-        bulk_load(r, f);
-        break;
-    }
-}
-
-/* --- filters ------------------------------------------------------------------------------------
- */
-typedef struct filter_bytes {
-    const char *name;
-    rq_buf pb;
-} filter_bytes;
-
-static void put_field(rq_buf *b, unsigned field, rq_slice bytes)
-{
-    RQ_ASSERT(rq_buf_append_varint(b, field << 3 | 2) == RQ_OK);
-    RQ_ASSERT(rq_buf_append_varint(b, bytes.len) == RQ_OK);
-    RQ_ASSERT(rq_buf_append(b, bytes.ptr, bytes.len) == RQ_OK);
-}
-
-static void put_number(rq_buf *b, unsigned field, uint64_t n)
-{
-    RQ_ASSERT(rq_buf_append_varint(b, field << 3) == RQ_OK);
-    RQ_ASSERT(rq_buf_append_varint(b, n) == RQ_OK);
-}
-
-#define FILTER(x) "org.apache.hadoop.hbase.filter." x
-
-/* An EQUAL, LESS … comparison with a BinaryComparator, as CompareFilter has it. */
-static void put_comparator(rq_buf *b, unsigned field, rq_slice value)
-{
-    rq_buf byte_array = {0}; /* ByteArrayComparable */
-    rq_buf binary = {0};     /* BinaryComparator */
-    rq_buf comparator = {0};
-    put_field(&byte_array, 1, value);
-    put_field(&binary, 1, rq_buf_slice(&byte_array));
-    put_field(&comparator, 1, rq_slice_cstr(FILTER("BinaryComparator")));
-    put_field(&comparator, 2, rq_buf_slice(&binary));
-    put_field(b, field, rq_buf_slice(&comparator));
-    rq_buf_clear(&byte_array);
-    rq_buf_clear(&binary);
-    rq_buf_clear(&comparator);
-}
-
-static void put_compare_filter(run *r, rq_buf *b, rq_slice value)
-{
-    rq_buf compare = {0};
-    put_number(&compare, 1, below(r, 6));
-    put_comparator(&compare, 2, value);
-    put_field(b, 1, rq_buf_slice(&compare));
-    rq_buf_clear(&compare);
-}
-
-static void make_filter(run *r, filter_bytes *f, unsigned depth);
-
-static void put_filter(run *r, rq_buf *b, unsigned field, unsigned depth)
-{
-    filter_bytes inner = {0};
-    rq_buf message = {0};
-    make_filter(r, &inner, depth + 1);
-    put_field(&message, 1, rq_slice_cstr(inner.name));
-    put_field(&message, 2, rq_buf_slice(&inner.pb));
-    put_field(b, field, rq_buf_slice(&message));
-    rq_buf_clear(&inner.pb);
-    rq_buf_clear(&message);
-}
-
-static void make_filter(run *r, filter_bytes *f, unsigned depth)
-{
-    rq_buf *b = &f->pb;
-    uint64_t kind = below(r, depth < 2 ? 24 : 20);
-    /* Their hints are no rows the model's meta order knows. */
-    if (r->order == RQ_ORDER_META && (kind == 17 || kind == 18)) kind = 0;
-    switch (kind) {
-    case 0:
-        f->name = FILTER("FirstKeyOnlyFilter");
-        break;
-    case 1:
-        f->name = FILTER("KeyOnlyFilter");
-        put_number(b, 1, below(r, 2));
-        break;
-    case 2:
-        f->name = FILTER("PrefixFilter");
-        if (chance(r, 50))
-            put_field(b, 1, rq_slice_of("ab", 1));
-        else
-            put_field(b, 1, random_row(r));
-        break;
-    case 3:
-        f->name = FILTER("ColumnPrefixFilter");
-        put_field(b, 1, rq_slice_of("bb", 1 + below(r, 2)));
-        break;
-    case 4:
-        f->name = FILTER("PageFilter");
-        put_number(b, 1, 1 + below(r, 4));
-        break;
-    case 5:
-        f->name = FILTER("ColumnCountGetFilter");
-        put_number(b, 1, 1 + below(r, 4));
-        break;
-    case 6:
-        f->name = FILTER("ColumnPaginationFilter");
-        put_number(b, 1, 1 + below(r, 3));
-        if (chance(r, 50))
-            put_number(b, 2, below(r, 3));
-        else
-            put_field(b, 3, random_qualifier(r));
-        break;
-    case 7:
-        f->name = FILTER("TimestampsFilter");
-        for (uint64_t n = 1 + below(r, 4); n > 0; n--)
-            put_number(b, 1, (uint64_t)random_ts(r));
-        break;
-    case 8:
-        f->name = FILTER("InclusiveStopFilter");
-        put_field(b, 1, random_row(r));
-        break;
-    case 9:
-        f->name = FILTER("MultipleColumnPrefixFilter");
-        put_field(b, 1, RQ_SLICE_LIT("a"));
-        put_field(b, 1, RQ_SLICE_LIT("bb"));
-        break;
-    case 10:
-        f->name = FILTER("ColumnRangeFilter");
-        put_field(b, 1, RQ_SLICE_LIT("a"));
-        put_number(b, 2, below(r, 2));
-        put_field(b, 3, random_qualifier(r));
-        put_number(b, 4, below(r, 2));
-        break;
-    case 11:
-        f->name = FILTER("QualifierFilter");
-        put_compare_filter(r, b, random_qualifier(r));
-        break;
-    case 12:
-        f->name = FILTER("RowFilter");
-        put_compare_filter(r, b, random_row(r));
-        break;
-    case 13: {
-        char value[24];
-        f->name = FILTER("ValueFilter");
-        snprintf(value, sizeof(value), "%llu", (unsigned long long)below(r, r->seqid + 1));
-        put_compare_filter(r, b, rq_slice_cstr(value));
-        break;
-    }
-    case 14:
-    case 15: {
-        char value[24];
-        f->name = FILTER("SingleColumnValueFilter");
-        snprintf(value, sizeof(value), "%llu", (unsigned long long)below(r, r->seqid + 1));
-        put_field(b, 1, r->families[below(r, r->family_count)].name);
-        put_field(b, 2, random_qualifier(r));
-        put_number(b, 3, below(r, 6));
-        put_comparator(b, 4, rq_slice_cstr(value));
-        put_number(b, 5, below(r, 2));
-        put_number(b, 6, below(r, 2));
-        break;
-    }
-    case 16: {
-        rq_buf inner = {0};
-        char value[24];
-        f->name = FILTER("SingleColumnValueExcludeFilter");
-        snprintf(value, sizeof(value), "%llu", (unsigned long long)below(r, r->seqid + 1));
-        put_field(&inner, 1, r->families[below(r, r->family_count)].name);
-        put_field(&inner, 2, random_qualifier(r));
-        put_number(&inner, 3, below(r, 6));
-        put_comparator(&inner, 4, rq_slice_cstr(value));
-        put_number(&inner, 5, below(r, 2));
-        put_field(b, 1, rq_buf_slice(&inner));
-        rq_buf_clear(&inner);
-        break;
-    }
-    case 17: {
-        rq_buf pair = {0};
-        f->name = FILTER("FuzzyRowFilter");
-        put_field(&pair, 1, rq_slice_of("d1", 2));
-        put_field(&pair, 2, chance(r, 50) ? rq_slice_of("\0\1", 2) : rq_slice_of("\1\0", 2));
-        put_field(b, 1, rq_buf_slice(&pair));
-        rq_buf_clear(&pair);
-        break;
-    }
-    case 18: {
-        rq_buf range = {0};
-        f->name = FILTER("MultiRowRangeFilter");
-        put_field(&range, 1, RQ_SLICE_LIT("aa"));
-        put_number(&range, 2, below(r, 2));
-        put_field(&range, 3, RQ_SLICE_LIT("b"));
-        put_number(&range, 4, below(r, 2));
-        put_field(b, 1, rq_buf_slice(&range));
-        rq_buf_reset(&range);
-        put_field(&range, 1, RQ_SLICE_LIT("d0"));
-        put_number(&range, 2, 1);
-        put_field(&range, 3, RQ_SLICE_LIT("d1"));
-        put_number(&range, 4, below(r, 2));
-        put_field(b, 1, rq_buf_slice(&range));
-        rq_buf_clear(&range);
-        break;
-    }
-    case 19: {
-        rq_buf compare = {0};
-        char value[24];
-        f->name = FILTER("DependentColumnFilter");
-        snprintf(value, sizeof(value), "%llu", (unsigned long long)below(r, r->seqid + 1));
-        put_number(&compare, 1, below(r, 6));
-        put_comparator(&compare, 2, rq_slice_cstr(value));
-        put_field(b, 1, rq_buf_slice(&compare));
-        put_field(b, 2, r->families[below(r, r->family_count)].name);
-        put_field(b, 3, random_qualifier(r));
-        put_number(b, 4, below(r, 2));
-        rq_buf_clear(&compare);
-        break;
-    }
-    case 20:
-        f->name = FILTER("SkipFilter");
-        put_filter(r, b, 1, depth);
-        break;
-    case 21:
-        f->name = FILTER("WhileMatchFilter");
-        put_filter(r, b, 1, depth);
-        break;
-    default:
-        f->name = FILTER("FilterList");
-        put_number(b, 1, 1 + below(r, 2));
-        for (uint64_t n = 1 + below(r, 3); n > 0; n--)
-            put_filter(r, b, 2, depth);
-        break;
-    }
-}
-
-/* --- scans --------------------------------------------------------------------------------------
- */
 typedef struct reader {
     rq_arena arena;
     rq_scan scan;
@@ -591,8 +43,8 @@ typedef struct reader {
 static rq_time_range random_range(run *r)
 {
     if (r->new_versions || chance(r, 60)) return RQ_TIME_RANGE_ALL;
-    int64_t a = random_ts(r);
-    int64_t b = random_ts(r);
+    int64_t a = run_ts(r);
+    int64_t b = run_ts(r);
     rq_time_range range = {a < b ? a : b, (a < b ? b : a) + 1};
     if (chance(r, 30)) range.min = 0;
     if (chance(r, 30)) range.max = INT64_MAX;
@@ -608,9 +60,9 @@ static void choose_columns(run *r, reader *d)
         *w = (rq_scan_family){.family = r->families[f].name};
         if (!d->scan.raw && chance(r, 50)) {
             w->qualifiers = d->qualifiers[n];
-            for (size_t q = 0; q < RQ_ARRAY_LEN(qualifier_names); q++)
+            for (size_t q = 0; q < RUN_QUALIFIERS; q++)
                 if (chance(r, 35))
-                    d->qualifiers[n][w->qualifier_count++] = rq_slice_cstr(qualifier_names[q]);
+                    d->qualifiers[n][w->qualifier_count++] = rq_slice_cstr(run_qualifier_names[q]);
         }
         if (chance(r, 15)) {
             w->has_time_range = true;
@@ -639,14 +91,14 @@ static void choose_scan(run *r, reader *d)
         s->is_get = true;
         s->raw = false;
         s->include_stop = true;
-        s->start_row = s->stop_row = random_row(r);
+        s->start_row = s->stop_row = run_row(r);
     } else {
         s->reversed = chance(r, 35);
         if (s->reversed) s->load_families_on_demand = false;
         s->include_start = chance(r, 70);
         s->include_stop = chance(r, 30);
-        if (chance(r, 40)) s->start_row = random_row(r);
-        if (chance(r, 40)) s->stop_row = random_row(r);
+        if (chance(r, 40)) s->start_row = run_row(r);
+        if (chance(r, 40)) s->stop_row = run_row(r);
     }
     if (chance(r, 60)) choose_columns(r, d);
 }
@@ -656,7 +108,7 @@ static void parse_filter(run *r, reader *d, rq_filter **ret)
     rq_error why = {0};
     rq_err rc = rq_filter_parse(rq_slice_cstr(d->filter.name), rq_buf_slice(&d->filter.pb),
                                 &d->arena, ret, &why);
-    if (rc != RQ_OK) fail(r, why.message);
+    if (rc != RQ_OK) run_fail(r, why.message);
 }
 
 static void choose_limits(run *r, reader *d)
@@ -711,10 +163,10 @@ static void gather(run *r, const reader *d)
 {
     for (size_t f = 0; f < r->family_count; f++) {
         cell_set_empty(&r->all[f]);
-        append_all(&r->all[f], &r->active[f]);
-        append_all(&r->all[f], &r->snapshots[f]);
+        cell_set_add_all(&r->all[f], &r->active[f]);
+        cell_set_add_all(&r->all[f], &r->snapshots[f]);
         for (size_t i = 0; i < r->file_count[f]; i++)
-            if (is_opened(r, d, f, i)) append_all(&r->all[f], &r->files[f][i]);
+            if (is_opened(r, d, f, i)) cell_set_add_all(&r->all[f], &r->files[f][i]);
     }
 }
 
@@ -783,11 +235,11 @@ static bool get_without_scanner(run *r, reader *d, rq_cellblock *out)
                                       wanted, r->world.region.read_point, r->world.now_ms,
                                       &d->arena, &d->ctx, out, &answered, &why)) == RQ_E_AGAIN) {
             r->agains++;
-            if (answered || out->count != before) fail(r, "waits and has answered");
-            if (rq_read_ctx_fulfil(&d->ctx, &why) != RQ_OK) fail(r, why.message);
+            if (answered || out->count != before) run_fail(r, "waits and has answered");
+            if (rq_read_ctx_fulfil(&d->ctx, &why) != RQ_OK) run_fail(r, why.message);
         }
-        if (rc != RQ_OK) fail(r, why.message);
-        if (!answered && out->count != before) fail(r, "appended what it did not answer");
+        if (rc != RQ_OK) run_fail(r, why.message);
+        if (!answered && out->count != before) run_fail(r, "appended what it did not answer");
     }
     return answered;
 }
@@ -815,7 +267,7 @@ static void compare_short_get(run *r, reader *d)
             print_reader(r, d);
             cell_set_print(&expected, "expected");
             cell_set_print(&got, "got");
-            fail(r, "a get without a scanner differs");
+            run_fail(r, "a get without a scanner differs");
         }
         r->short_gets++;
         model_scan_clear(&m);
@@ -831,7 +283,7 @@ static void open_reader(run *r, reader *d)
     memset(d, 0, sizeof(*d));
     choose_scan(r, d);
     if (chance(r, 45)) {
-        make_filter(r, &d->filter, 0);
+        run_make_filter(r, &d->filter, 0);
         parse_filter(r, d, &d->scan.filter);
     }
     bool whole_rows = d->scan.filter != NULL && rq_filter_has_filter_row(d->scan.filter);
@@ -845,7 +297,7 @@ static void open_reader(run *r, reader *d)
     rq_error why = {0};
     if (rq_region_scanner_open(&r->world.region, &d->scan, 0, &d->arena, &d->scanner, &why) !=
         RQ_OK)
-        fail(r, why.message);
+        run_fail(r, why.message);
     model_scan_init(&d->model, &d->for_model, d->for_model.filter,
                     rq_region_scanner_read_point(d->scanner), r->world.now_ms);
     give_model_the_families(r, d, &d->model);
@@ -863,7 +315,7 @@ static void compare_row(run *r, reader *d)
     print_reader(r, d);
     cell_set_print(&d->expected, "expected");
     cell_set_print(&d->got, "got");
-    fail(r, "row differs");
+    run_fail(r, "row differs");
 }
 
 /* One call, repeated through RQ_E_AGAIN, suspended now and then. False: the filter failed, as the
@@ -881,7 +333,7 @@ static bool call_next(run *r, reader *d, rq_scan_state *ret)
         if (rc != RQ_E_AGAIN) {
             if (d->model.failed && d->model.why.code == rc) return false;
             print_reader(r, d);
-            fail(r, why.message);
+            run_fail(r, why.message);
         }
         r->agains++;
         if (d->ctx.need.reader != NULL) {
@@ -889,9 +341,9 @@ static bool call_next(run *r, reader *d, rq_scan_state *ret)
                 rq_region_scanner_suspend(d->scanner);
                 r->suspends++;
             }
-            if (rq_read_ctx_fulfil(&d->ctx, &why) != RQ_OK) fail(r, why.message);
+            if (rq_read_ctx_fulfil(&d->ctx, &why) != RQ_OK) run_fail(r, why.message);
         } else {
-            if (d->limits.yield_ns == 0) fail(r, "gave up its slice without being asked");
+            if (d->limits.yield_ns == 0) run_fail(r, "gave up its slice without being asked");
             if (chance(r, 50)) rq_region_scanner_suspend(d->scanner);
             d->limits.yield_ns = 0;
         }
@@ -926,14 +378,14 @@ static void collect(run *r, reader *d, uint32_t from_count, size_t from_len)
         /* What was cut may turn out to have had no more to show; then the next row comes at once.
          */
         if (d->got.count > 0 && !rq_cell_same_row(&d->got.items[0], &cell)) {
-            if (n != from_count) fail(r, "two rows in one answer");
+            if (n != from_count) run_fail(r, "two rows in one answer");
             end_row(r, d);
             expect_row(r, d);
         }
         cell_set_add(&d->got, &cell);
         n++;
     }
-    if (rc != RQ_E_END || n != d->out.count) fail(r, "the result is no cell block");
+    if (rc != RQ_E_END || n != d->out.count) run_fail(r, "the result is no cell block");
 }
 
 /* Reads one answer and checks what can be said of it. False: the scan is over. */
@@ -953,23 +405,23 @@ static bool read_answer(run *r, reader *d)
                   state == RQ_SCAN_TIME_REACHED_MID_ROW;
     bool whole_rows = d->scan.filter != NULL && rq_filter_has_filter_row(d->scan.filter);
     if (inside) r->cuts++;
-    if (inside && whole_rows) fail(r, "a row was cut although the filter decides on rows");
+    if (inside && whole_rows) run_fail(r, "a row was cut although the filter decides on rows");
     if (inside && state != RQ_SCAN_BATCH_REACHED && !d->limits.may_stop_inside_row)
-        fail(r, "a row was cut although it must not be");
-    if (state == RQ_SCAN_BATCH_REACHED && cells != d->limits.cells) fail(r, "batch size");
-    if (d->limits.cells > 0 && cells > d->limits.cells) fail(r, "more than the batch");
+        run_fail(r, "a row was cut although it must not be");
+    if (state == RQ_SCAN_BATCH_REACHED && cells != d->limits.cells) run_fail(r, "batch size");
+    if (d->limits.cells > 0 && cells > d->limits.cells) run_fail(r, "more than the batch");
     if ((state == RQ_SCAN_BYTES_REACHED || state == RQ_SCAN_BYTES_REACHED_MID_ROW) &&
         rq_result_bytes(&d->out) < d->limits.bytes)
-        fail(r, "stopped below the size limit");
-    if (state == RQ_SCAN_MORE && cells == 0) fail(r, "nothing delivered and no limit reached");
+        run_fail(r, "stopped below the size limit");
+    if (state == RQ_SCAN_MORE && cells == 0) run_fail(r, "nothing delivered and no limit reached");
     if (inside) return true;
     if (d->got.count == 0) {
         if (state == RQ_SCAN_TIME_REACHED) return true; /* heartbeat */
-        if (state != RQ_SCAN_DONE) fail(r, "an empty row");
+        if (state != RQ_SCAN_DONE) run_fail(r, "an empty row");
         if (d->has_expected) {
             print_reader(r, d);
             cell_set_print(&d->expected, "expected");
-            fail(r, "a row is missing");
+            run_fail(r, "a row is missing");
         }
         return false;
     }
@@ -979,7 +431,7 @@ static bool read_answer(run *r, reader *d)
     if (!d->model_done && model_scan_next(&d->model, &d->expected)) {
         print_reader(r, d);
         cell_set_print(&d->expected, "expected");
-        fail(r, "the scan ended early");
+        run_fail(r, "the scan ended early");
     }
     return false;
 }
@@ -995,9 +447,9 @@ static void change_something(run *r, reader *readers, const bool *open)
     for (size_t i = 0; i < READERS_MAX; i++)
         inside = inside || (open[i] && (readers[i].got.count > 0 || readers[i].has_expected));
     if (!inside || r->lossless)
-        change_versions(r);
+        run_change_versions(r);
     else
-        write_some(r, 1);
+        run_write(r, 1);
 }
 
 static void one_run(uint64_t seed, run *totals)
@@ -1006,7 +458,7 @@ static void one_run(uint64_t seed, run *totals)
     RQ_ASSERT(r != NULL);
     r->seed = seed;
     rq_random_seed(&r->random, seed);
-    make_families(r);
+    run_make_families(r);
     r->order = chance(r, 15) ? RQ_ORDER_META : RQ_ORDER_DEFAULT;
     model_set_order(r->order);
     by_hand_init(&r->world, seed, r->families, r->family_count, r->order,
@@ -1022,7 +474,7 @@ static void one_run(uint64_t seed, run *totals)
     reader readers[READERS_MAX];
     bool open[READERS_MAX] = {false};
     for (unsigned steps = 100 + (unsigned)below(r, 150); steps > 0; steps--) {
-        if (chance(r, 30)) write_some(r, 1 + (unsigned)below(r, 4));
+        if (chance(r, 30)) run_write(r, 1 + (unsigned)below(r, 4));
         if (chance(r, 15)) change_something(r, readers, open);
         size_t i = below(r, READERS_MAX);
         if (!open[i]) {

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One random run of test_read_random.c: stores made by hand and what the model believes is where
+ * (read_history.c writes, flushes and compacts both), and random filters (random_filter.c).
+ * Everything follows from the seed.
+ */
+#ifndef RQ_TEST_READ_RUN_H
+#define RQ_TEST_READ_RUN_H
+
+#include "by_hand.h"
+
+typedef struct run {
+    uint64_t seed;
+    rq_random random;
+    by_hand world;
+    rq_family_schema families[MODEL_FAMILIES_MAX];
+    size_t family_count;
+    bool lossless;
+    bool new_versions; /* NEW_VERSION_BEHAVIOR */
+    rq_cell_order order;
+    uint64_t seqid;
+    /* what the model believes is where */
+    cell_set active[MODEL_FAMILIES_MAX];
+    cell_set snapshots[MODEL_FAMILIES_MAX];
+    cell_set *files[MODEL_FAMILIES_MAX];
+    uint64_t *newest[MODEL_FAMILIES_MAX]; /* of each file's own sequence ids; 0: bulk-loaded */
+    size_t file_count[MODEL_FAMILIES_MAX];
+    cell_set all[MODEL_FAMILIES_MAX]; /* all of them together */
+    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets;
+} run;
+
+static inline uint64_t below(run *r, uint64_t n)
+{
+    return rq_random_below(&r->random, n);
+}
+
+static inline bool chance(run *r, unsigned percent)
+{
+    return below(r, 100) < percent;
+}
+
+#define RUN_QUALIFIERS 6
+extern const char *const run_qualifier_names[RUN_QUALIFIERS];
+
+/* Ends the program with the seed that replays. */
+_Noreturn void run_fail(const run *r, const char *what);
+
+/* --- what histories and scans are made of: few of each, so that they meet --- */
+rq_slice run_row(run *r);
+rq_slice run_qualifier(run *r);
+int64_t run_ts(run *r);
+
+/* --- history --- */
+void run_make_families(run *r);
+/* Batches of a few cells in one row each, visible at once. */
+void run_write(run *r, unsigned batches);
+/* One random change of a store's version, a flush or a compaction held against the model's; nobody
+ * may stand on it. */
+void run_change_versions(run *r);
+
+/* --- filters --- */
+/* As the client sends it: the class and its message, which the caller clears. */
+typedef struct filter_bytes {
+    const char *name;
+    rq_buf pb;
+} filter_bytes;
+
+/* Any of HBase's; below a depth of 2 also those that hold others. */
+void run_make_filter(run *r, filter_bytes *f, unsigned depth);
+
+#endif
