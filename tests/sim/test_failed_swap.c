@@ -29,7 +29,7 @@ typedef struct world {
 static void put_rows(world *w, unsigned count)
 {
     for (; count > 0; count--) {
-        char row[8];
+        char row[12];
         snprintf(row, sizeof row, "%02u", w->rows);
         w->acknowledged[w->rows++] = put(&w->f, row, "a", "q", 1, row) == RQ_OK;
     }
@@ -62,7 +62,7 @@ static void stop(world *w)
 static void check(world *w, uint64_t seed, uint64_t call)
 {
     for (unsigned i = 0; i < w->rows; i++) {
-        char row[8];
+        char row[12];
         snprintf(row, sizeof row, "%02u", i);
         if (!w->acknowledged[i]) continue;
         const char *value = get(&w->f, row, "a", "q");
