@@ -154,6 +154,12 @@ static rq_err open_stores(rq_region_scanner *s, int64_t now_ms, rq_error *why)
     if (count == 0) count = rq_region_store_count(s->region);
     s->stores = rq_arena_alloc(s->arena, (count + 1) * sizeof(rq_store_scanner *));
     if (s->stores == NULL) return RQ_E_NO_MEMORY;
+    /* A family that is not there is told of before anything else that is wrong. HBASE: HRegion. */
+    for (size_t i = 0; i < count; i++) {
+        rq_store *store;
+        const rq_scan_family *family;
+        RQ_TRY(family_at(s, i, &store, &family, why));
+    }
     for (int essential = 1; essential >= 0; essential--) {
         for (size_t i = 0; i < count; i++) {
             rq_store *store;

@@ -569,6 +569,16 @@ static void wrong_questions_get_hbases_errors(void **state)
     f->scan.family_count = 1;
     assert_int_equal(open_scan(f), RQ_E_NO_SUCH_FAMILY);
     assert_non_null(strstr(f->why.message, "Column family nope does not exist in region t,,1."));
+    f->why = (rq_error){0};
+    /* Before anything else that is wrong. */
+    rq_slice column = RQ_SLICE_LIT("a");
+    rq_scan_family both[] = {
+        {.family = RQ_SLICE_LIT("g"), .qualifiers = &column, .qualifier_count = 1}, wanted};
+    f->scan.families = both;
+    f->scan.family_count = 2;
+    f->scan.raw = true;
+    assert_int_equal(open_scan(f), RQ_E_NO_SUCH_FAMILY);
+    f->scan.raw = false;
     f->scan.family_count = 0;
     f->why = (rq_error){0};
 
