@@ -170,6 +170,17 @@ final class History {
                     }
                     continue;
                 }
+                if (both.hbase != null && both.hbase.contains(Upkeep.ENDLESS) && both.rorqual != null && !both.rorqual.contains(Upkeep.ENDLESS)) {
+                    System.out.println("-- HBase does not end: seed " + seed + ", operation " + number + ": " + operation.text);
+                    outcome.endless.add(number);
+                    left.add(number);
+                    // Its compactions stand behind this one, for ever.
+                    if (left.size() > MOST_ENDLESS || !hbase.restart(generation)) {
+                        outcome.broken = "HBase compacts without an end";
+                        return outcome;
+                    }
+                    return null;
+                }
                 outcome.operations++;
                 if (both.rorqual != null && both.rorqual.equals(both.hbase)) {
                     continue;

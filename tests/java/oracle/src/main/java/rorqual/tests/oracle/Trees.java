@@ -54,13 +54,19 @@ final class Trees {
     private final World world;
     private final Dice dice;
     private final boolean inScan;
+    private final boolean skips;
 
     Trees(World world, Dice dice) {
         this(world, dice, false);
     }
 
     Trees(World world, Dice dice, boolean inScan) {
+        this(world, dice, inScan, !world.emptyQualifier);
+    }
+
+    Trees(World world, Dice dice, boolean inScan, boolean skips) {
         this.inScan = inScan;
+        this.skips = skips;
         this.world = world;
         this.dice = dice;
     }
@@ -93,8 +99,8 @@ final class Trees {
     }
 
     private Filter leaf() {
-        // The last five answer with seek hints or skip columns.
-        switch (dice.below(world.emptyQualifier ? 20 : 28)) {
+        // The last eight answer with seek hints or skip columns.
+        switch (dice.below(skips ? 28 : 20)) {
             case 0: return new KeyOnlyFilter(dice.chance(50));
             case 1: return new PrefixFilter(dice.letters(ROW, 0, 2));
             case 2: return new PageFilter(dice.below(5));

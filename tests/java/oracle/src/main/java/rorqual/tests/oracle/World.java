@@ -5,6 +5,8 @@ import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.NavigableSet;
 import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.KeepDeletedCells;
 import org.apache.hadoop.hbase.TableName;
@@ -30,6 +32,8 @@ final class World {
     static final long STEP = 4_000_000;
     static final long[] LIVES = {6_000_000, 14_000_000};
     static final int MAX_CELL = 3000;
+    /** Times of cells at the empty qualifier are not above it, those of family markers are. */
+    private static final int LOW = 3;
     private static final String[] ALL_ROWS = {"a", "a\0", "aa", "ab", "abc", "b", "b\u00ff", "ba", "c", "ca", "cb", "d", "e", "\u00ff"};
 
     final long seed;
@@ -38,7 +42,7 @@ final class World {
     final List<byte[]> rows = new ArrayList<>();
     final List<byte[]> qualifiers = new ArrayList<>();
     final List<Long> times = new ArrayList<>();
-    /** At the empty qualifier the seek hints of filters do other things than elsewhere (docs/compatibility.md). */
+    /** There the seek hints of filters do other things than elsewhere (docs/compatibility.md), and family markers are lost. */
     final boolean emptyQualifier;
     /** All values have eight bytes: LongComparator is defined on nothing shorter. */
     final boolean longs;
@@ -95,10 +99,15 @@ final class World {
         if (lives && dice.chance(60)) {
             family.setTimeToLive((int) (dice.of(LIVES[0], LIVES[1]) / 1000));
         }
+        boolean expires = family.build().getTimeToLive() != HConstants.FOREVER;
         if (dice.chance(40)) {
-            family.setMinVersions(Math.min(versions, dice.between(1, 3)));
+            int least = Math.min(versions, dice.between(1, 3));
+            // Where columns are named, HBase shows the MIN_VERSIONS-th version if it is expired, however few are asked for.
+            family.setMinVersions(family.build().isNewVersionBehavior() && expires ? 1 : least);
         }
-        family.setBloomFilterType(dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL, BloomType.ROWPREFIX_FIXED_LENGTH));
+        BloomType bloom = dice.of(BloomType.NONE, BloomType.ROW, BloomType.ROWCOL, BloomType.ROWPREFIX_FIXED_LENGTH);
+        // Where columns are named, HBase does not get past what stands for a file that its bloom leaves out.
+        family.setBloomFilterType(family.build().isNewVersionBehavior() && bloom == BloomType.ROWCOL ? BloomType.ROW : bloom);
         if (family.build().getBloomFilterType() == BloomType.ROWPREFIX_FIXED_LENGTH) {
             family.setConfiguration("RowPrefixBloomFilter.prefix_length", "1");
         }
@@ -116,6 +125,21 @@ final class World {
         family.setConfiguration("hbase.hstore.compaction.max.size", "120000");
         family.setConfiguration("hbase.hstore.blockingStoreFiles", "1000");
         return family.build();
+    }
+
+    /**
+     * Will HBase go on behind a column that a filter is done with? At the empty qualifier it goes elsewhere; where columns of a family
+     * with NEW_VERSION_BEHAVIOR are named it stays, and shows older versions instead (NewVersionBehaviorTracker.getColumnHint).
+     */
+    boolean skipsColumns(Map<byte[], NavigableSet<byte[]>> named) {
+        return !emptyQualifier && descriptors.stream()
+            .noneMatch(family -> family.isNewVersionBehavior() && named.get(family.getName()) != null);
+    }
+
+    /** May all cells of the family expire? */
+    boolean expires(byte[] name) {
+        return descriptors.stream().anyMatch(family -> Bytes.equals(family.getName(), name)
+            && family.getTimeToLive() != HConstants.FOREVER && family.getMinVersions() == 0);
     }
 
     TableDescriptor table(TableName name) {
@@ -154,6 +178,19 @@ final class World {
 
     long time(Dice dice) {
         return dice.of(times);
+    }
+
+    /**
+     * For a cell in that column, and for a marker that deletes of all columns of a family: HBase passes over such a marker that lies
+     * behind cells at the empty qualifier, so there it lies before all of them.
+     */
+    long time(byte[] qualifier, Dice dice) {
+        return emptyQualifier && qualifier.length == 0 ? dice.between(1, LOW) : time(dice);
+    }
+
+    long familyMarkerTime(Dice dice) {
+        long time = time(dice);
+        return emptyQualifier && time <= LOW ? time + LOW : time;
     }
 
     byte[] value(Dice dice) {
