@@ -194,6 +194,7 @@ typedef enum rq_ddl_kind {
     RQ_DDL_CLEAN_PARENTS = 17, /* internal: the janitor's */
     RQ_DDL_ASSIGN_REGION = 20,
     RQ_DDL_UNASSIGN_REGION = 21,
+    RQ_DDL_TRUNCATE_REGION = 22,
 } rq_ddl_kind;
 
 /*
@@ -207,7 +208,7 @@ typedef struct rq_ddl {
     /* CREATE_TABLE, MODIFY_TABLE: TableSchema. ADD/MODIFY_FAMILY: ColumnFamilySchema.
      * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. */
     rq_slice descriptor;
-    rq_slice family; /* DELETE_FAMILY; SPLIT/ASSIGN/UNASSIGN_REGION: the encoded name */
+    rq_slice family; /* DELETE_FAMILY; SPLIT/TRUNCATE/ASSIGN/UNASSIGN_REGION: the encoded name */
     /* CREATE_TABLE: split keys, in any order. FLUSH_TABLE: families, none for all. SPLIT_REGION:
      * the row, empty or none for the middle; behind it the region's name for messages.
      * MERGE_REGIONS: encoded names. */

@@ -27,6 +27,9 @@ rq__step_fn rq__assign_prepare, rq__unassign_prepare, rq__unassign_run;
 rq__step_fn rq__split_prepare, rq__split_check, rq__merge_prepare, rq__merge_check;
 rq__step_fn rq__regions_close, rq__regions_layout, rq__regions_commit, rq__regions_open;
 void rq__regions_undo(rq_catalog *c, rq__proc *p);
+/* ddl_truncate_region.c */
+rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate_region_close,
+    rq__truncate_region_remove, rq__truncate_region_open;
 /* ddl_parents.c */
 rq__step_fn rq__clean_prepare, rq__clean_run;
 /* Adds to p->old_regions what meta has of regions of the table that were split or merged. */

@@ -402,8 +402,9 @@ static rq_err close_parent(rq_catalog *c, rq__proc *p, const rq_region_info *inf
     size_t at = index_of(t, rq_slice_cstr(info->encoded)), count = 0;
     rq_region **open = NULL;
     rq_err rc = RQ_OK;
-    rq_region_state state =
-        p->ops->kind == RQ_DDL_SPLIT_REGION ? RQ_REGION_SPLITTING : RQ_REGION_MERGING;
+    rq_region_state state = p->ops->kind == RQ_DDL_SPLIT_REGION    ? RQ_REGION_SPLITTING
+                            : p->ops->kind == RQ_DDL_MERGE_REGIONS ? RQ_REGION_MERGING
+                                                                   : RQ_REGION_CLOSING;
     bool is_open = at < t->pub.region_count && t->pub.regions[at]->region != NULL;
     /* Most of the memstore goes while the region still serves. */
     if (is_open) rc = rq_region_flush(t->pub.regions[at]->region, (rq_slice){NULL, 0}, NULL, why);

@@ -129,6 +129,18 @@ static const rq__proc_kind kinds[] = {
         .on_regions = true,
     },
     {
+        .kind = RQ_DDL_TRUNCATE_REGION,
+        .java_class = JAVA "TruncateRegionProcedure",
+        .prepare = rq__truncate_region_prepare,
+        .steps = {{"TRUNCATE_REGION_PRE_OPERATION", rq__truncate_region_check},
+                  {"TRUNCATE_REGION_MAKE_OFFLINE", rq__truncate_region_close},
+                  {"TRUNCATE_REGION_REMOVE", rq__truncate_region_remove},
+                  {"TRUNCATE_REGION_MAKE_ONLINE", rq__truncate_region_open}},
+        .commit = 2,
+        .undo = rq__regions_undo,
+        .on_regions = true,
+    },
+    {
         .kind = RQ_DDL_CLEAN_PARENTS,
         .java_class = ASSIGN "GCRegionProcedure",
         .prepare = rq__clean_prepare,

@@ -27,6 +27,7 @@ enum tag {
     TAG_REGION = 6,
     TAG_OLD_REGION = 7,
     TAG_REMOVED_FAMILY = 8,
+    TAG_OPEN_SEQNUM = 9, /* be64; TRUNCATE_REGION */
 };
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -69,7 +70,10 @@ static rq_err put_state(rq_buf *b, const rq__proc *p)
     RQ_TRY(put_regions(b, TAG_OLD_REGION, p->old_regions, p->old_region_count));
     for (size_t i = 0; i < p->removed_family_count; i++)
         RQ_TRY(put_field(b, TAG_REMOVED_FAMILY, p->removed_families[i]));
-    return RQ_OK;
+    if (p->ops->kind != RQ_DDL_TRUNCATE_REGION) return RQ_OK;
+    uint8_t seqnum[8];
+    rq_put_be64(seqnum, (uint64_t)p->open_seqnum);
+    return put_field(b, TAG_OPEN_SEQNUM, rq_slice_of(seqnum, sizeof seqnum));
 }
 
 static rq_err pack(const rq__proc *p, const rq_buf *state, rq_arena *arena, rq_slice *ret)
@@ -181,6 +185,10 @@ static rq_err take_field(rq__proc *p, uint8_t tag, rq_slice value, rq_error *why
         return take_region(p, value, &p->old_regions, &p->old_region_count, why);
     case TAG_REMOVED_FAMILY:
         return take_removed(p, value, why);
+    case TAG_OPEN_SEQNUM:
+        if (value.len != 8) return bad(why, "sequence number");
+        p->open_seqnum = (int64_t)rq_get_be64(value.ptr);
+        return RQ_OK;
     }
     return bad(why, "unknown field");
 }

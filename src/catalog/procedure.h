@@ -79,6 +79,7 @@ struct rq__proc {
     size_t old_region_count;
     rq_slice *removed_families;
     size_t removed_family_count;
+    int64_t open_seqnum; /* TRUNCATE_REGION: what it was opened with */
     /* --- of this run */
     rq_table_schema *schema;   /* what `descriptor` says; a reference */
     struct rq__opened *opened; /* malloc'ed; regions opened and not yet in a view */

@@ -228,24 +228,46 @@ static void split_at(rq_admin_services *s, rq_call *call, const rq_region_info *
     submit(s, j);
 }
 
-void rq__split_region(void *ctx, rq_call *call)
+/* The region a request names by its RegionInfo; NULL when the call has been answered. `replica` is
+ * what a replica is refused with. */
+static rq_region_info *take_region(rq_call *call, const Pb__RegionInfo *m, const char *replica)
 {
-    const Pb__SplitTableRegionRequest *r = (const Pb__SplitTableRegionRequest *)call->param;
-    const Pb__RegionInfo *m = r->region_info;
     rq_region_info *info = rq_arena_calloc(&call->arena, 1, sizeof *info);
     if (info == NULL || rq_region_info_make(&call->arena, rq__pb_slice(m->table_name->namespace_),
                                             rq__pb_slice(m->table_name->qualifier),
                                             rq__pb_slice(m->start_key), rq__pb_slice(m->end_key),
                                             (int64_t)m->region_id, m->replica_id, info) != RQ_OK) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
+        return NULL;
     }
-    if (m->replica_id != 0) {
-        rq_call_fail(call, RQ_E_ILLEGAL_ARGUMENT,
-                     "Can't invoke split on non-default regions directly");
-        return;
-    }
-    split_at(ctx, call, info, rq__pb_slice(r->split_row), r->nonce_group, r->nonce, ddl_submitted);
+    if (m->replica_id == 0) return info;
+    rq_call_fail(call, RQ_E_ILLEGAL_ARGUMENT, "%s", replica);
+    return NULL;
+}
+
+void rq__split_region(void *ctx, rq_call *call)
+{
+    const Pb__SplitTableRegionRequest *r = (const Pb__SplitTableRegionRequest *)call->param;
+    rq_region_info *info =
+        take_region(call, r->region_info, "Can't invoke split on non-default regions directly");
+    if (info != NULL)
+        split_at(ctx, call, info, rq__pb_slice(r->split_row), r->nonce_group, r->nonce,
+                 ddl_submitted);
+}
+
+void rq__truncate_region(void *ctx, rq_call *call)
+{
+    const Pb__TruncateRegionRequest *r = (const Pb__TruncateRegionRequest *)call->param;
+    rq_region_info *info = take_region(call, r->region_info,
+                                       "Can't truncate replicas directly.Replicas are "
+                                       "auto-truncated when their primary is truncated.");
+    ddl_job *j =
+        info == NULL ? NULL : ddl_new(call, RQ_DDL_TRUNCATE_REGION, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.ns = info->ns;
+    j->ddl.qualifier = info->qualifier;
+    j->ddl.family = rq_slice_cstr(info->encoded);
+    submit(ctx, j);
 }
 
 /* HBASE: MasterRpcServices.mergeTableRegions, MergeTableRegionsProcedure.checkRegionsToMerge. */

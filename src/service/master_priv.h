@@ -23,6 +23,7 @@ void rq__modify_namespace(void *ctx, rq_call *call);
 void rq__delete_namespace(void *ctx, rq_call *call);
 void rq__flush_table(void *ctx, rq_call *call);
 void rq__split_region(void *ctx, rq_call *call);
+void rq__truncate_region(void *ctx, rq_call *call);
 void rq__merge_regions(void *ctx, rq_call *call);
 void rq__dispatch_merging_regions(void *ctx, rq_call *call);
 void rq__exec_procedure(void *ctx, rq_call *call);

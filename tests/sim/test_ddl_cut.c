@@ -75,6 +75,8 @@ static const row rows[] = {
     {"n:u", "c", "f", 14, 14}, {"t", "q", "f", 20, STEPS + 1},
 };
 
+static const row taken[] = {{"t", "a", "f", 2, 18}, {"t", "z", "h", 7, 18}};
+
 #else /* split, merge, and what is left of them */
 
 CHANGE(create_t, world_create(w, "t", "f g", NULL))
@@ -90,6 +92,9 @@ CHANGE(compact_t, world_compact(w, "t"))
 CHANGE(clean_t, world_clean(w, "t"))
 CHANGE(split_p, world_split(w, "t", "z", "p"))
 CHANGE(put_q, world_put(w, "t", "q", "f"))
+CHANGE(put_u, world_put(w, "t", "u", "g"))
+CHANGE(truncate_p, world_truncate_region(w, "t", "p"))
+CHANGE(put_v, world_put(w, "t", "v", "g"))
 CHANGE(merge_ak, world_merge(w, "t", "a k", false))
 CHANGE(put_d, world_put(w, "t", "d", "f"))
 CHANGE(merge_all, world_merge(w, "t", "z a", false))
@@ -102,18 +107,25 @@ CHANGE(split_m, world_split(w, "t", "a", "d"))
 CHANGE(delete_t, world_table(w, RQ_DDL_DELETE_TABLE, "t"))
 
 static const change script[] = {
-    C(create_t),  C(put_a),     C(put_c),     C(flush_t),   C(put_m),     C(put_z),
-    C(split_k),   C(put_b),     C(put_p),     C(compact_t), C(clean_t),   C(split_p),
-    C(put_q),     C(compact_t), C(merge_ak),  C(put_d),     C(compact_t), C(clean_t),
-    C(merge_all), C(put_x),     C(disable_t), C(enable_t),  C(disable_t), C(truncate_t),
-    C(put_e),     C(flush_t),   C(split_m),   C(disable_t), C(delete_t),
+    C(create_t),   C(put_a),   C(put_c),     C(flush_t),  C(put_m),     C(put_z),      C(split_k),
+    C(put_b),      C(put_p),   C(compact_t), C(clean_t),  C(split_p),   C(put_q),      C(put_u),
+    C(truncate_p), C(put_v),   C(compact_t), C(merge_ak), C(put_d),     C(compact_t),  C(clean_t),
+    C(merge_all),  C(put_x),   C(disable_t), C(enable_t), C(disable_t), C(truncate_t), C(put_e),
+    C(flush_t),    C(split_m), C(disable_t), C(delete_t),
 };
 
 static const row rows[] = {
-    {"t", "a", "f", 2, 23},  {"t", "c", "g", 3, 23},  {"t", "m", "f", 5, 23},
-    {"t", "z", "f", 6, 23},  {"t", "b", "f", 8, 23},  {"t", "p", "f", 9, 23},
-    {"t", "q", "f", 13, 23}, {"t", "d", "f", 16, 23}, {"t", "x", "f", 20, 23},
-    {"t", "e", "f", 25, 28},
+    {"t", "a", "f", 2, 26},  {"t", "c", "g", 3, 26},  {"t", "m", "f", 5, 26},
+    {"t", "b", "f", 8, 26},  {"t", "v", "g", 16, 26}, {"t", "d", "f", 19, 26},
+    {"t", "x", "f", 23, 26}, {"t", "e", "f", 28, 31},
+};
+
+/* All there until one change, and gone behind it. */
+static const row taken[] = {
+    {"t", "z", "f", 6, 14},
+    {"t", "p", "f", 9, 14},
+    {"t", "q", "f", 13, 14},
+    {"t", "u", "g", 14, 14},
 };
 
 #endif
@@ -181,8 +193,24 @@ static void wrong(verdict *v, const char *fmt, ...)
     va_end(args);
 }
 
+static void check_taken(world *w, size_t done, verdict *v)
+{
+    size_t there = 0, gone = 0;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(taken); i++) {
+        if (done < taken[i].from) continue;
+        rq_err rc = world_get(w, taken[i].table, taken[i].row, taken[i].family);
+        there += rc == RQ_OK;
+        gone += rc != RQ_OK;
+        bool wanted = done < taken[i].to, readable = rc != RQ_E_NOT_SERVING_REGION;
+        if (done != taken[i].to && readable && wanted != (rc == RQ_OK))
+            wrong(v, "row %s of %s: %s", taken[i].row, taken[i].table, rq_err_name(rc));
+    }
+    if (done == taken[0].to && there > 0 && gone > 0) wrong(v, "half truncated");
+}
+
 static void check_rows(world *w, size_t done, verdict *v)
 {
+    check_taken(w, done, v);
     for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++) {
         if (done < rows[i].from || done >= rows[i].to) continue;
         rq_err rc = world_get(w, rows[i].table, rows[i].row, rows[i].family);

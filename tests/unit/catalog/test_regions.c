@@ -133,6 +133,41 @@ static void rows_and_numbers_go_on_in_the_new_regions(void **state)
     world_clear(&w);
 }
 
+static void a_truncated_region_has_nothing_and_goes_on(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, unit_seed(), NULL);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t", "f g", NULL), RQ_OK);
+    put_rows(&w, "t", "acmz");
+    assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, "t"), RQ_OK);
+    rq_engine_compactions_enable(w.engine, false);
+    assert_int_equal(world_split(&w, "t", "a", "k"), RQ_OK); /* references */
+    put_rows(&w, "t", "bn");                                 /* and a memstore */
+    int64_t before, after;
+    (void)regions_of(&w, "t", &before);
+    assert_int_equal(world_truncate_region(&w, "t", "m"), RQ_OK);
+    expect_rows(&w, "t", "a b c ");
+    assert_int_equal(regions_of(&w, "t", &after), 2);
+    put_rows(&w, "t", "z");
+    /* Twice, and over a restart without a stop, whatever the log still holds. */
+    assert_int_equal(world_truncate_region(&w, "t", "z"), RQ_OK);
+    put_rows(&w, "t", "y");
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    expect_rows(&w, "t", "a b c y ");
+    expect_sound(&w);
+    expect_refused(&w, world_truncate_region(&w, "hbase:meta", "t"), RQ_E_IOEXCEPTION,
+                   "Can't truncate region in catalog tables");
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
+    expect_refused(&w, world_truncate_region(&w, "t", "a"), RQ_E_TABLE_NOT_ENABLED, "t");
+    assert_int_equal(world_table(&w, RQ_DDL_ENABLE_TABLE, "t"), RQ_OK);
+    expect_rows(&w, "t", "a b c y ");
+    expect_sound(&w);
+    world_clear(&w);
+}
+
 static size_t count_files(world *w, const char *dir)
 {
     rq_arena a;
@@ -235,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_is_refused_with_hbases_words),
         cmocka_unit_test(rows_and_numbers_go_on_in_the_new_regions),
+        cmocka_unit_test(a_truncated_region_has_nothing_and_goes_on),
         cmocka_unit_test(parents_stay_until_nobody_refers_to_them),
         cmocka_unit_test(a_region_that_grows_is_split_by_its_policy),
     };

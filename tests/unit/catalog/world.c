@@ -303,6 +303,15 @@ rq_err world_split(world *w, const char *table, const char *row, const char *at)
     return submit(w, &d);
 }
 
+rq_err world_truncate_region(world *w, const char *table, const char *row)
+{
+    static char encoded[RQ_ENCODED_NAME_LEN + 1]; /* as above */
+    if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
+    rq_ddl d = {.kind = RQ_DDL_TRUNCATE_REGION, .family = rq_slice_cstr(encoded)};
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
 rq_err world_merge(world *w, const char *table, const char *rows, bool forcible)
 {
     rq_arena a;

@@ -54,6 +54,8 @@ rq_err world_table(world *w, rq_ddl_kind kind, const char *table);
 rq_err world_truncate(world *w, const char *table, bool preserve);
 /* The region that holds `row` at `at`; NULL: its middle. */
 rq_err world_split(world *w, const char *table, const char *row, const char *at);
+/* The region that holds the row. */
+rq_err world_truncate_region(world *w, const char *table, const char *row);
 /* The regions that hold the rows, separated by blanks. */
 rq_err world_merge(world *w, const char *table, const char *rows, bool forcible);
 /* A major compaction of every region of the table, waited for; on the simulated environment.

@@ -127,6 +127,7 @@ public final class Regions implements Program {
     @Override
     public void write(Steps steps) throws Exception {
         byRequest(steps);
+        truncated(steps);
         refused(steps);
         underLoad(steps);
         check(steps);
@@ -227,6 +228,36 @@ public final class Regions implements Program {
             }
         }
         return String.join(" ", list);
+    }
+
+    private void truncated(Steps steps) throws Exception {
+        TableName name = cluster.name("regions_cut");
+        steps.must("truncate a region: create", () -> cluster.create("regions_cut", keys("h", "p"), Cluster.family("f"), Cluster.family("g")).close());
+        steps.run("truncate a region: files, memstore, then written again", () -> {
+            try (Table t = cluster.table("regions_cut")) {
+                for (String row : List.of("a", "h", "k", "p")) {
+                    t.put(put(row, "f:q=1", "g:q=1"));
+                }
+                admin.flush(name);
+                t.put(put("l", "f:q=1"));
+                RegionInfo middle = regions("regions_cut").get(1);
+                admin.truncateRegion(middle.getRegionName());
+                Expect.equal("a p", rows(t, new Scan()), "rows");
+                Expect.equal(middle.getEncodedName(), regions("regions_cut").get(1).getEncodedName(), "the region's name");
+                t.put(put("k", "g:q@1=2"));
+                Expect.equal("a k p", rows(t, new Scan()), "rows");
+                Expect.equal("2", s(t.get(get("k")).getValue(b("g"), b("q"))), "a value older than what is gone");
+            }
+        });
+        steps.run("truncate a region: refused of a disabled table", () -> {
+            RegionInfo first = regions("regions_cut").get(0);
+            admin.disableTable(name);
+            Expect.fails(TableNotEnabledException.class, name.getNameAsString(), () -> admin.truncateRegion(first.getRegionName()));
+            admin.enableTable(name);
+            try (Table t = cluster.table("regions_cut")) {
+                Expect.equal("a k p", rows(t, new Scan()), "rows");
+            }
+        });
     }
 
     private void refused(Steps steps) throws Exception {

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Truncate a region: it keeps its name and its place, and has nothing any more.
+ *
+ *   checks ─ closed (flushed) ─ its families out of manifest and folder, one by one ─ opened ─ meta
+ *
+ * What the log may still hold of a family that the manifest does not name is nobody's
+ * (region/recover.c), and a family that is new in a region begins above every number given
+ * (region/life.c). So nothing comes back, whenever the power goes. While some families are gone and
+ * others are not the region is closed, and a start leaves it to this procedure.
+ *
+ * A run after a crash must not do it twice, for the region may have been written to since. Before
+ * it is seen again meta gets the number it was opened with, which is above the recorded one; and
+ * what is durable of the log is a prefix: if a later edit is there, so is that number. HBASE:
+ * TruncateRegionProcedure.
+ */
+#include "catalog/ddl_priv.h"
+
+#include <stdlib.h>
+
+static size_t region_at(const rq__proc *p, const rq__table_node *t)
+{
+    size_t at = 0;
+    while (at < t->pub.region_count &&
+           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
+        at++;
+    return at;
+}
+
+static rq_err prepare(rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    if (t->pub.state != RQ_TABLE_ENABLED && t->pub.state != RQ_TABLE_ENABLING)
+        return rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
+    rq_table_schema_unref(p->schema);
+    p->schema = rq_table_schema_ref(t->pub.schema);
+    p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(t->pub.schema));
+    p->old_regions = rq_arena_calloc(&p->arena, 1, sizeof *p->old_regions);
+    if (p->descriptor.ptr == NULL || p->old_regions == NULL)
+        return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    size_t at = region_at(p, t);
+    if (at == t->pub.region_count) return RQ_OK; /* the first step says so */
+    const rq_catalog_region *r = t->pub.regions[at];
+    p->open_seqnum = r->open_seqnum;
+    p->old_region_count = 1;
+    return rq_region_info_make(&p->arena, r->info->ns, r->info->qualifier, r->info->start_key,
+                               r->info->end_key, r->info->region_id, 0, &p->old_regions[0]);
+}
+
+rq_err rq__truncate_region_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_err rc = prepare(p, t, why);
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* What HBase finds out when the procedure runs. */
+rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    if (p->resumed) return RQ_OK;
+    if (rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:meta")))
+        return rq_fail(why, RQ_E_IOEXCEPTION, "Can't truncate region in catalog tables");
+    if (p->old_region_count == 0)
+        return rq_fail(why, RQ_E_UNKNOWN_REGION, "No RegionState found for %.*s",
+                       (int)p->family.len, (const char *)p->family.ptr);
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    const rq_catalog_region *r = t->pub.regions[region_at(p, t)];
+    rq_err rc = RQ_OK;
+    if (r->state != RQ_REGION_OPEN || r->region == NULL)
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION, "%s is not OPEN; state=%s", r->info->encoded,
+                     rq__region_state_name(r->state));
+    rq__table_node_unref(t);
+    return rc;
+}
+
+/* It was opened after this procedure had begun: all is done. */
+static bool is_done(const rq__proc *p, const rq__table_node *t)
+{
+    return p->resumed && t->pub.regions[region_at(p, t)]->open_seqnum > p->open_seqnum;
+}
+
+static rq_err is_done_now(rq_catalog *c, const rq__proc *p, bool *ret, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    *ret = is_done(p, t);
+    rq__table_node_unref(t);
+    return RQ_OK;
+}
+
+rq_err rq__truncate_region_close(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    bool done;
+    RQ_TRY(is_done_now(c, p, &done, why));
+    return done ? RQ_OK : rq__regions_close(c, p, why);
+}
+
+rq_err rq__truncate_region_remove(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    bool done;
+    RQ_TRY(rq__need_schema(p, why));
+    RQ_TRY(is_done_now(c, p, &done, why));
+    for (size_t i = 0; i < p->schema->family_count && !done; i++)
+        RQ_TRY(rq_region_remove_family(c->engine, &p->old_regions[0], p->schema->families[i].name,
+                                       why));
+    return RQ_OK;
+}
+
+/* Also when all is done already: after a restart nobody else opens it. */
+rq_err rq__truncate_region_open(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    RQ_TRY(rq__need_schema(p, why));
+    if (p->opened == NULL) p->opened = rq__opened_new(p->old_regions, 1, p->schema);
+    if (p->opened == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    p->opened_count = 1;
+    if (p->opened[0].node == NULL) /* not when this is a repetition */
+        RQ_TRY(rq__open_regions(c, p->opened, 1, why));
+    RQ_TRY(rq__meta_put_opened(c, p, false, why));
+    RQ_TRY(rq__publish_nodes(c, p, p->opened, 1, RQ_TABLE_ENABLED, why));
+    rq__opened_done(c, p);
+    return RQ_OK;
+}
