@@ -59,6 +59,7 @@ typedef struct lane {
     rq_task_queue tasks; /* these by mutex */
     bool sleeping;
     bool stopping;
+    _Atomic unsigned wakers; /* threads about to signal `wake` */
 } lane;
 
 typedef struct thread_executor {
@@ -281,8 +282,14 @@ static void lane_post(rq_lane *base, rq_task *task)
     lock(&l->mutex);
     RQ_ASSERT(!l->stopping || pthread_equal(l->thread, pthread_self()));
     rq_task_queue_push(&l->tasks, task);
-    if (l->sleeping) pthread_cond_signal(&l->wake);
+    bool wake = l->sleeping;
+    if (wake) atomic_fetch_add_explicit(&l->wakers, 1, memory_order_relaxed);
     unlock(&l->mutex);
+    if (!wake) return;
+    /* Not under the mutex, which the woken thread takes first: on a busy core it would run, wait
+     * and run again. */
+    pthread_cond_signal(&l->wake);
+    atomic_fetch_sub_explicit(&l->wakers, 1, memory_order_release);
 }
 
 static rq_err executor_lane_new(rq_executor *base, const char *name, rq_lane **ret)
@@ -317,6 +324,9 @@ static void executor_lane_free(rq_executor *base, rq_lane *lane_base)
     pthread_cond_signal(&l->wake);
     unlock(&l->mutex);
     pthread_join(l->thread, NULL);
+    /* Whose task has run already may still be about to wake it. */
+    while (atomic_load_explicit(&l->wakers, memory_order_acquire) > 0)
+        sched_yield();
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->mutex);
     free(l);

@@ -274,16 +274,15 @@ static bool sync_is_due(const rq_wal *wal)
            wal->written - wal->synced >= RQ_WAL_BACKGROUND_SYNC_BYTES;
 }
 
-/* REQUIRES: mutex; s a leader is through or found the pen taken. */
-static void after_write(rq_wal *wal)
+/* REQUIRES: mutex; s a leader is through or found the pen taken. True: as of rq__wal_lane_claim. */
+static bool after_write(rq_wal *wal)
 {
     const segment *s = wal->write_segment;
     bool lane = wal->broken != RQ_OK || wal->no_space || sync_is_due(wal) ||
                 wal->written - s->first_lsn >= wal->options.segment_bytes || wal->push_wanted;
-    if (lane)
-        rq__wal_lane_wake(wal);
-    else
-        rq__wal_arm_timer(wal);
+    if (lane) return rq__wal_lane_claim(wal);
+    rq__wal_arm_timer(wal);
+    return false;
 }
 
 void rq_wal_push(rq_wal *wal, rq_wal_member *self)
@@ -292,6 +291,7 @@ void rq_wal_push(rq_wal *wal, rq_wal_member *self)
     rq_lsn written = atomic_load_explicit(&wal->written_mark, memory_order_acquire);
     if (staged != written) {
         bool wrote = false;
+        bool post = false;
         pthread_mutex_lock(&wal->mutex);
         if (wal->pen != PEN_FREE || wal->broken != RQ_OK || rq__wal_has_failed(wal)) {
             wal->push_wanted = true;
@@ -306,9 +306,10 @@ void rq_wal_push(rq_wal *wal, rq_wal_member *self)
                     break;
             }
             rq__wal_pen_release(wal);
-            after_write(wal);
+            post = after_write(wal);
         }
         pthread_mutex_unlock(&wal->mutex);
+        if (post) rq_lane_post(wal->lane, &wal->lane_task);
         if (wrote && wal->options.sync == RQ_WAL_HANDOVER) rq__wal_complete(wal, self);
     }
     if (self != NULL) rq__wal_member_run_done(self);

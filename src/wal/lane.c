@@ -24,11 +24,16 @@
 #define PREWRITE_STEP (1u << 20)
 #define FREE_SLOTS_KEPT 2
 
+bool rq__wal_lane_claim(rq_wal *wal)
+{
+    if (wal->lane_posted || wal->lane_running) return false;
+    wal->lane_posted = true;
+    return true;
+}
+
 void rq__wal_lane_wake(rq_wal *wal)
 {
-    if (wal->lane_posted || wal->lane_running) return;
-    wal->lane_posted = true;
-    rq_lane_post(wal->lane, &wal->lane_task);
+    if (rq__wal_lane_claim(wal)) rq_lane_post(wal->lane, &wal->lane_task);
 }
 
 void rq__wal_pen_release(rq_wal *wal)

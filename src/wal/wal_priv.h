@@ -190,6 +190,9 @@ void rq__wal_lane_run(rq_task *task);
 void rq__wal_timer_run(rq_task *task);
 /* REQUIRES: mutex. */
 void rq__wal_lane_wake(rq_wal *wal);
+/* REQUIRES: mutex. True: the caller posts lane_task, when it has left the mutex: else the lane's
+ * thread would wake only to wait for it. */
+bool rq__wal_lane_claim(rq_wal *wal);
 /* REQUIRES: mutex; gives the pen up, or over to the lane. */
 void rq__wal_pen_release(rq_wal *wal);
 /* A free or new file, its name durable. No lock held, the lane's or before the lane starts. */
