@@ -40,15 +40,22 @@ import rorqual.tests.client26.Text;
 
 /**
  * What filters cost: scans of one table through the same client, most with a small answer, so that the server's work is what is
- * measured ({@code bench/filters}). {@code fill ROWS} makes the table; {@code scan ROWS ROUNDS} scans with each filter once
- * unmeasured and then as often as said, and prints {@code name rows seconds…} a line.
+ * measured ({@code bench/filters}). {@code fill ROWS} makes the table and an empty one; {@code scan ROWS ROUNDS} scans with each
+ * filter (or those FILTER names, by commas): first the empty table, until the client's own code is compiled, and then a few times
+ * more, which is what the client and the way cost; then the full one, once unmeasured and then as often as said. It prints
+ * {@code begin name} when it comes to the full table and {@code end name rows seconds seconds-of-the-empty-table} behind it, medians.
  *
- * <p>Row {@code GGGG_IIIIIII}: group and number within it, 1,000 rows a group; columns f:number, f:text, f:word.
+ * <p>Row {@code GGGG_IIIIIII}: group and number within it, a thousand groups, or more where they would have less than a thousand
+ * rows each; columns f:number, f:text, f:word.
  */
 public final class FilterBench {
-    private static final int PER_GROUP = 1000;
+    /** Different values of f:number and f:word, and groups at least. */
+    private static final int THOUSAND = 1000;
+    private static final int WARM = 400;
+    private static final int FLOOR_ROUNDS = 101;
     private static final byte[] FAMILY = Text.b("f");
     private static final TableName NAME = TableName.valueOf("filters");
+    private static final TableName EMPTY = TableName.valueOf("filters_empty");
 
     private FilterBench() {}
 
@@ -64,21 +71,27 @@ public final class FilterBench {
         System.exit(0);
     }
 
-    private static String row(int i) {
-        return String.format("%04d_%07d", i / PER_GROUP, i % PER_GROUP);
+    private static int perGroup(int rows) {
+        return Math.max(THOUSAND, rows / THOUSAND);
+    }
+
+    private static String row(int i, int rows) {
+        return String.format("%04d_%07d", i / perGroup(rows), i % perGroup(rows));
     }
 
     private static void fill(Cluster cluster, int rows) throws Exception {
-        cluster.admin.createTable(TableDescriptorBuilder.newBuilder(NAME)
-            .setColumnFamily(ColumnFamilyDescriptorBuilder.of(FAMILY)).build());
+        for (TableName name : List.of(EMPTY, NAME)) {
+            cluster.admin.createTable(TableDescriptorBuilder.newBuilder(name)
+                .setColumnFamily(ColumnFamilyDescriptorBuilder.of(FAMILY)).build());
+        }
         try (BufferedMutator mutator = cluster.connection.getBufferedMutator(NAME)) {
             for (int i = 0; i < rows; i++) {
                 // No pattern that the order of rows gives away.
                 int chance = (int) (i * 2654435761L >>> 7 & 0x7fffffff);
-                mutator.mutate(new Put(Text.b(row(i)))
-                    .addColumn(FAMILY, Text.b("number"), ByteBuffer.allocate(8).putLong(chance % PER_GROUP).array())
+                mutator.mutate(new Put(Text.b(row(i, rows)))
+                    .addColumn(FAMILY, Text.b("number"), ByteBuffer.allocate(8).putLong(chance % THOUSAND).array())
                     .addColumn(FAMILY, Text.b("text"), Text.b("The quick brown fox jumps over " + chance + " lazy dogs"))
-                    .addColumn(FAMILY, Text.b("word"), Text.b("word" + chance % PER_GROUP)));
+                    .addColumn(FAMILY, Text.b("word"), Text.b("word" + chance % THOUSAND)));
             }
         }
         cluster.flushAndMajorCompact(NAME);
@@ -86,7 +99,7 @@ public final class FilterBench {
 
     private static Map<String, Supplier<Filter>> filters(int rows) {
         Map<String, Supplier<Filter>> all = new LinkedHashMap<>();
-        int groups = rows / PER_GROUP;
+        int groups = rows / perGroup(rows);
         String some = String.format("%04d", groups / 2);
         all.put("none", () -> null);
         all.put("FirstKeyOnly", FirstKeyOnlyFilter::new);
@@ -94,7 +107,7 @@ public final class FilterBench {
         all.put("Prefix", () -> new PrefixFilter(Text.b(some)));
         all.put("Row = substring", () -> new RowFilter(CompareOperator.EQUAL, new SubstringComparator("_0000500")));
         all.put("Row = regex", () -> new RowFilter(CompareOperator.EQUAL, new RegexStringComparator("^[0-9]{4}_0000500$")));
-        all.put("Row > binary", () -> new RowFilter(CompareOperator.GREATER, new BinaryComparator(Text.b(row(rows - 100)))));
+        all.put("Row > binary", () -> new RowFilter(CompareOperator.GREATER, new BinaryComparator(Text.b(row(rows - 100, rows)))));
         all.put("SingleColumnValue =", () -> value("number", new BinaryComparator(
             ByteBuffer.allocate(8).putLong(77).array())));
         all.put("SingleColumnValue substring", () -> value("text", new SubstringComparator("OVER 1234")));
@@ -109,7 +122,7 @@ public final class FilterBench {
         all.put("MultiRowRange", () -> {
             List<MultiRowRangeFilter.RowRange> ranges = new ArrayList<>();
             for (int i = 0; i < 1000; i++) {
-                byte[] key = Text.b(row((int) ((long) rows * i / 1000)));
+                byte[] key = Text.b(row((int) ((long) rows * i / 1000), rows));
                 ranges.add(new MultiRowRangeFilter.RowRange(key, true, key, true));
             }
             return new MultiRowRangeFilter(ranges);
@@ -125,24 +138,32 @@ public final class FilterBench {
 
     private static void scanAll(Cluster cluster, int rows, int rounds) throws IOException {
         String only = System.getenv("FILTER");
-        try (Table table = cluster.connection.getTable(NAME)) {
+        try (Table table = cluster.connection.getTable(NAME); Table empty = cluster.connection.getTable(EMPTY)) {
             for (Map.Entry<String, Supplier<Filter>> e : filters(rows).entrySet()) {
-                if (only != null && !only.equals(e.getKey())) {
+                if (only != null && !Arrays.asList(only.split(",")).contains(e.getKey())) {
                     continue;
                 }
+                median(empty, e, WARM, 0);
+                double floor = median(empty, e, FLOOR_ROUNDS, 0);
+                System.out.printf("begin\t%s%n", e.getKey());
                 long found = scan(table, e.getValue().get());
-                double[] seconds = new double[rounds];
-                for (int i = 0; i < rounds; i++) {
-                    long begun = System.nanoTime();
-                    if (scan(table, e.getValue().get()) != found) {
-                        throw new IllegalStateException(e.getKey() + " finds other rows each time");
-                    }
-                    seconds[i] = (System.nanoTime() - begun) / 1e9;
-                }
-                Arrays.sort(seconds);
-                System.out.printf("%s\t%d\t%.6f%n", e.getKey(), found, seconds[rounds / 2]);
+                double seconds = median(table, e, rounds, found);
+                System.out.printf("end\t%s\t%d\t%.6f\t%.6f%n", e.getKey(), found, seconds, floor);
             }
         }
+    }
+
+    private static double median(Table table, Map.Entry<String, Supplier<Filter>> e, int rounds, long found) throws IOException {
+        double[] seconds = new double[rounds];
+        for (int i = 0; i < rounds; i++) {
+            long begun = System.nanoTime();
+            if (scan(table, e.getValue().get()) != found) {
+                throw new IllegalStateException(e.getKey() + " finds other rows each time");
+            }
+            seconds[i] = (System.nanoTime() - begun) / 1e9;
+        }
+        Arrays.sort(seconds);
+        return seconds[rounds / 2];
     }
 
     private static long scan(Table table, Filter filter) throws IOException {
