@@ -156,8 +156,9 @@ public final class FilterBench {
     private static double median(Table table, Map.Entry<String, Supplier<Filter>> e, int rounds, long found) throws IOException {
         double[] seconds = new double[rounds];
         for (int i = 0; i < rounds; i++) {
+            Filter filter = e.getValue().get();
             long begun = System.nanoTime();
-            if (scan(table, e.getValue().get()) != found) {
+            if (scan(table, filter) != found) {
                 throw new IllegalStateException(e.getKey() + " finds other rows each time");
             }
             seconds[i] = (System.nanoTime() - begun) / 1e9;
