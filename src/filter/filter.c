@@ -38,6 +38,16 @@ bool rq_filter_may_transform(const rq_filter *f)
     return f->may_transform;
 }
 
+bool rq_filter_judges_rows(const rq_filter *f)
+{
+    return f->judges_rows;
+}
+
+bool rq_filter_resets(const rq_filter *f)
+{
+    return f->resets;
+}
+
 rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
     if (rq__filter_all_remaining(f)) {

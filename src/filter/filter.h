@@ -68,6 +68,10 @@ bool rq_filter_all_remaining(rq_filter *f);
  * rq_filter_transform_cell leaves every cell as it is. Constant for a filter. */
 bool rq_filter_may_end(const rq_filter *f);
 bool rq_filter_may_transform(const rq_filter *f);
+/* The same of two calls before and behind each row: false, where rq_filter_row_key lets every row
+ * pass and keeps nothing of it in mind, and where rq_filter_reset has nothing to forget. */
+bool rq_filter_judges_rows(const rq_filter *f);
+bool rq_filter_resets(const rq_filter *f);
 /* *ret true: leave the row out. Also true when all_remaining is (HBASE: FilterWrapper). */
 RQ_NODISCARD
 rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why);

@@ -75,8 +75,11 @@ rq_err rq__list_init(rq__parse *p, rq__list *l, const Pb__FilterList *m)
     for (size_t i = 0; i < l->count; i++)
         RQ_TRY(rq__parse_child(p, m->filters[i], &l->children[i]));
     l->base.forgets_rows = true;
-    for (size_t i = 0; i < l->count; i++)
+    l->base.judges_rows = false;
+    for (size_t i = 0; i < l->count; i++) {
         l->base.forgets_rows &= l->children[i]->forgets_rows;
+        l->base.judges_rows |= l->children[i]->judges_rows;
+    }
     return RQ_OK;
 }
 

@@ -205,10 +205,13 @@ rq_err rq__list_new_all(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
     memset(l->list.included, true, l->list.count);
     l->list.base.may_end = l->list.base.may_transform = false;
     bool hints_rows = false;
+    l->list.base.resets = false;
     for (size_t i = 0; i < l->list.count; i++) {
         l->list.base.may_end |= l->list.children[i]->may_end;
         l->list.base.may_transform |= l->list.children[i]->may_transform;
         hints_rows |= l->list.children[i]->hints_rows;
+        l->list.base.resets |=
+            l->list.children[i]->resets || l->list.children[i]->cls->hint != NULL;
         l->any_hinting |= l->list.children[i]->cls->hinting;
     }
     l->list.base.hints_rows = hints_rows;

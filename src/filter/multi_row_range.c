@@ -24,6 +24,8 @@ typedef struct multi_range_filter {
     row_range *ranges; /* sorted and merged; in scan order once `started` */
     size_t count;
     row_range current; /* the range the last row was in or before */
+    size_t near;       /* where it is; the next row's is mostly this one or the one behind it */
+    bool distinct;     /* no two have the same border: all searches find the same */
     bool has_current;
     bool started;
     bool found_first;
@@ -146,24 +148,46 @@ static bool border_inclusive(const multi_range_filter *m, const row_range *r)
 
 #define BEFORE_FIRST SIZE_MAX
 
-/* HBASE: RangeIteration.getNextRangeIndex. The steps of the search are those of Java's
- * Collections.binarySearch, which matters where two ranges have the same border. */
-static size_t next_range_index(multi_range_filter *m, rq_slice row)
+/* The i-th border against the row, in scan order. */
+static int compare_border(const multi_range_filter *m, size_t i, rq_slice row)
 {
-    size_t low = 0;
+    int c = rq_slice_compare(border_of(m, &m->ranges[i]), row);
+    return m->base.reversed ? -c : c;
+}
+
+/* The borders before *low are before the row, those from *high on are not. The steps of the search
+ * are those of Java's Collections.binarySearch, which matters where two ranges have the same
+ * border: elsewhere it begins where the last one ended. True: the border at *low is the row. */
+static bool find_border(const multi_range_filter *m, rq_slice row, size_t *low)
+{
     size_t high = m->count;
-    while (low < high) {
-        size_t mid = (low + high - 1) / 2;
-        int c = rq_slice_compare(border_of(m, &m->ranges[mid]), row);
-        if (m->base.reversed) c = -c;
+    *low = 0;
+    if (m->distinct && compare_border(m, m->near, row) <= 0) {
+        *low = m->near;
+        if (m->near + 2 < m->count && compare_border(m, m->near + 1, row) >= 0) high = m->near + 2;
+    }
+    while (*low < high) {
+        size_t mid = (*low + high - 1) / 2;
+        int c = compare_border(m, mid, row);
         if (c == 0) {
-            if (!border_inclusive(m, &m->ranges[mid])) m->exclusive = true;
-            return mid;
+            *low = mid;
+            return true;
         }
         if (c < 0)
-            low = mid + 1;
+            *low = mid + 1;
         else
             high = mid;
+    }
+    return false;
+}
+
+/* HBASE: RangeIteration.getNextRangeIndex. */
+static size_t next_range_index(multi_range_filter *m, rq_slice row)
+{
+    size_t low;
+    if (find_border(m, row, &low)) {
+        if (!border_inclusive(m, &m->ranges[low])) m->exclusive = true;
+        return low;
     }
     if (low > 0 && contains(&m->ranges[low - 1], row)) return low - 1;
     if (low == 0 && !contains(&m->ranges[0], row)) return BEFORE_FIRST;
@@ -174,12 +198,14 @@ static size_t next_range_index(multi_range_filter *m, rq_slice row)
 static void start(multi_range_filter *m)
 {
     m->started = true;
-    if (!m->base.reversed) return;
-    for (size_t i = 0, j = m->count - 1; i < j; i++, j--) {
+    for (size_t i = 0, j = m->count - 1; m->base.reversed && i < j; i++, j--) {
         row_range r = m->ranges[i];
         m->ranges[i] = m->ranges[j];
         m->ranges[j] = r;
     }
+    m->distinct = true;
+    for (size_t i = 1; i < m->count; i++)
+        m->distinct &= compare_border(m, i - 1, border_of(m, &m->ranges[i])) < 0;
 }
 
 /* --- Hooks ------------------------------------------------------------------------------------ */
@@ -204,7 +230,8 @@ static rq_err range_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why
         m->code = RQ_FILTER_NEXT_ROW;
         return RQ_OK;
     }
-    m->current = m->ranges[index == BEFORE_FIRST ? 0 : index];
+    m->near = index == BEFORE_FIRST ? 0 : index;
+    m->current = m->ranges[m->near];
     m->has_current = true;
     if (m->exclusive) {
         m->exclusive = false;

@@ -110,6 +110,9 @@ rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class
     f->cls = cls;
     f->may_end = cls->all_remaining != NULL;
     f->may_transform = cls->transform != NULL;
+    f->judges_rows =
+        f->may_end || (cls->row_key != NULL && cls->row_key != rq__filter_row_key_passes);
+    f->resets = cls->reset != NULL;
     f->hints_rows = cls->row_hint != NULL;
     f->forgets_rows = cls->forgets_rows;
     return f;

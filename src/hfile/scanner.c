@@ -182,8 +182,12 @@ static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const r
     uint32_t high;
     rq__sidecar_narrow(side, key, &low, &high);
     const uint32_t *at = rq__sidecar_at(side);
+    /* A key at the beginning of its row is answered by the first of these mostly, which is looked
+     * at in any case: halving would touch others of the row. */
+    bool at_low = key->qualifier_len == 0;
     while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
+        uint32_t mid = at_low ? low : low + (high - low) / 2;
+        at_low = false;
         RQ_TRY(cell_at(s, b, at[mid], &cell, &next, why));
         if (rq_cell_compare_key(s->reader->info.order, &cell, key) < 0)
             low = mid + 1;

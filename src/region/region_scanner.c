@@ -54,7 +54,8 @@ struct rq_region_scanner {
     bool filter_sees_cells; /* of the row as a whole */
     bool may_jump;          /* over rows that the filter does not want (rq_filter_row_hint) */
     bool jumped_to_end;
-    rq_err failed; /* a suspension that found no memory */
+    bool filter_judges_rows, filter_resets; /* else the calls need not be made */
+    rq_err failed;                          /* a suspension that found no memory */
 
     rq_store_scanner **stores; /* those the filter needs, then the others; each by family name */
     size_t store_count;
@@ -213,6 +214,8 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         s->has_filter_row = rq_filter_has_filter_row(s->filter);
         s->filter_sees_cells = rq_filter_sees_row_cells(s->filter);
         if (scan->reversed) rq_filter_set_reversed(s->filter, true);
+        s->filter_judges_rows = rq_filter_judges_rows(s->filter);
+        s->filter_resets = rq_filter_resets(s->filter);
         s->may_jump = !scan->reversed && !scan->is_get && s->order == RQ_ORDER_DEFAULT &&
                       rq_filter_has_row_hints(s->filter);
         if (ex != NULL) rq_filter_set_seed(s->filter, ex->random(ex));
@@ -497,7 +500,7 @@ static rq_err sort_families(rq_region_scanner *s)
  */
 static void reset_filter(rq_region_scanner *s)
 {
-    if (s->filter != NULL) rq_filter_reset(s->filter);
+    if (s->filter_resets) rq_filter_reset(s->filter);
 }
 
 static bool filter_is_done(rq_region_scanner *s)
@@ -525,7 +528,7 @@ static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     s->at = 0;
     s->was_cut = false;
     s->phase = PHASE_READ;
-    if (s->filter == NULL) return RQ_OK;
+    if (!s->filter_judges_rows) return RQ_OK;
     bool filtered;
     RQ_TRY(rq_filter_row_key(s->filter, row_of(s), &filtered, why));
     if (!filtered) return RQ_OK;
