@@ -132,6 +132,7 @@ static const rq_filter_class qualifier_class = {
     .row_key = rq__filter_row_key_passes,
     .cell = qualifier_cell,
     .forgets_rows = true,
+    .compares_only = true,
 };
 
 rq_err rq__parse_qualifier(rq__parse *p, rq_slice bytes, rq_filter **ret)
@@ -151,6 +152,7 @@ static const rq_filter_class value_class = {
     .row_key = rq__filter_row_key_passes,
     .cell = value_cell,
     .forgets_rows = true,
+    .compares_only = true,
 };
 
 rq_err rq__parse_value(rq__parse *p, rq_slice bytes, rq_filter **ret)

@@ -44,6 +44,8 @@ typedef struct rq_filter_class {
     /* What it was shown of a row that was left out by its key is gone with the next reset, or will
      * be said again by rows behind it. */
     bool forgets_rows;
+    /* `cell` answers INCLUDE or SKIP, and that is all there is to it. */
+    bool compares_only;
 } rq_filter_class;
 
 struct rq_filter {

@@ -15,7 +15,8 @@ typedef struct all_list {
     rq__list list;
     bool *hinted; /* children that answered the last cell with SEEK_NEXT_USING_HINT */
     bool any_hinted;
-    bool any_hinting; /* a child may be worth asking although the cell is out already */
+    bool any_hinting;       /* a child may be worth asking although the cell is out already */
+    rq_filter *plain_first; /* if it never ends the scan and its SKIP is the list's; else NULL */
 } all_list;
 
 static bool skips_versions(rq_filter_code c)
@@ -126,20 +127,23 @@ static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_erro
     return RQ_OK;
 }
 
-static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+/* `first`: what the first child has said already; RQ__FILTER_NO_CODE: it was not asked. */
+static rq_err ask_children(all_list *l, rq_filter_code first, const rq_cell *cell,
+                           rq_filter_code *ret, rq_error *why)
 {
-    all_list *l = (all_list *)f;
     rq_filter_code code = RQ_FILTER_INCLUDE;
     size_t i = 0;
     if (l->any_hinted) forget_hints(l);
     while (i < l->list.count && rq__filter_code_includes(code)) {
         rq_filter *child = l->list.children[i++];
-        if (rq__filter_all_remaining(child)) {
-            code = RQ_FILTER_NEXT_ROW;
-            break;
+        rq_filter_code own = first;
+        if (i > 1 || first == RQ__FILTER_NO_CODE) {
+            if (rq__filter_all_remaining(child)) {
+                code = RQ_FILTER_NEXT_ROW;
+                break;
+            }
+            RQ_TRY(rq__filter_cell(child, cell, &own, why));
         }
-        rq_filter_code own;
-        RQ_TRY(rq__filter_cell(child, cell, &own, why));
         if (own == RQ_FILTER_INCLUDE) continue;
         if (own == RQ_FILTER_SKIP && code == RQ_FILTER_INCLUDE) {
             code = RQ_FILTER_SKIP; /* what merge would say, and most children do */
@@ -152,6 +156,16 @@ static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
     if (l->any_hinting) RQ_TRY(ask_hinting(l, i, cell, why));
     *ret = l->any_hinted ? RQ_FILTER_SEEK_NEXT_USING_HINT : code;
     return RQ_OK;
+}
+
+/* Most cells are out by the first child, which is often one that only compares. */
+static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    all_list *l = (all_list *)f;
+    rq_filter *first = l->plain_first;
+    if (first == NULL) return ask_children(l, RQ__FILTER_NO_CODE, cell, ret, why);
+    RQ_TRY(first->cls->cell(first, cell, ret, why));
+    return *ret == RQ_FILTER_SKIP ? RQ_OK : ask_children(l, *ret, cell, ret, why);
 }
 
 static bool all_row(rq_filter *f)
@@ -215,6 +229,8 @@ rq_err rq__list_new_all(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
         l->any_hinting |= l->list.children[i]->cls->hinting;
     }
     l->list.base.hints_rows = hints_rows;
+    rq_filter *first = l->list.count > 0 ? l->list.children[0] : NULL;
+    if (first != NULL && first->cls->compares_only && !l->any_hinting) l->plain_first = first;
     l->hinted = rq__parse_calloc(p, l->list.count, sizeof *l->hinted);
     if (l->hinted == NULL) return rq__parse_failed(p);
     *ret = &l->list.base;

@@ -622,11 +622,6 @@ static bool find_jump(rq_region_scanner *s, rq_slice *ret)
     return true;
 }
 
-static inline bool jumps(rq_region_scanner *s, rq_slice *ret)
-{
-    return RQ_UNLIKELY(s->may_jump) && find_jump(s, ret);
-}
-
 /* Leaves the row in the store, which stands in it (has_row) or behind it. */
 static rq_err leave_row(const rq_region_scanner *s, size_t i, bool has_row, bool jump, rq_slice to)
 {
@@ -634,11 +629,19 @@ static rq_err leave_row(const rq_region_scanner *s, size_t i, bool has_row, bool
     return has_row ? rq_store_scanner_skip_row(s->stores[i]) : RQ_OK;
 }
 
+/* The only store, which stands in the row. */
+static rq_err leave_row_or_jump(rq_region_scanner *s)
+{
+    rq_slice to = {0};
+    bool jump = find_jump(s, &to);
+    return leave_row(s, 0, true, jump, to);
+}
+
 /* Leaves the row. Of a row that was read (`at` is behind them) the stores have done so. */
 static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     rq_slice to = {0};
-    bool jump = s->at < s->essential_count && jumps(s, &to);
+    bool jump = s->may_jump && s->at < s->essential_count && find_jump(s, &to);
     for (; s->at < s->essential_count && !s->scan->is_get; s->at++) {
         bool has;
         RQ_TRY(has_row(s, s->at, ctx, &has, why));
@@ -695,9 +698,8 @@ static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
 static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_scan_state *ret,
                        bool *ret_told)
 {
-    rq_slice to = {0};
-    bool jump = jumps(s, &to);
-    RQ_TRY(leave_row(s, 0, true, jump, to));
+    RQ_TRY(RQ_UNLIKELY(s->may_jump) ? leave_row_or_jump(s)
+                                    : rq_store_scanner_skip_row(s->stores[0]));
     reset_filter(s);
     s->phase = PHASE_BEGIN;
     *ret = RQ_SCAN_TIME_REACHED;
