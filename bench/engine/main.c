@@ -5,15 +5,24 @@
  *   engine_ours FOLDER [name=value]... STEP...
  *
  * Values (before the step they apply to): rows, value (bytes), threads, ops (per thread), batch,
- * seconds; cache, buffer, block (bytes), leveled, encoded, regions (these before the first step).
- * Steps: fill-random fill-sequential   every row once, in batches overwrite random rows for
- * `seconds` get miss scan seek            `ops` random reads each (scan: all rows; seek: 10 rows
- * from one) wide wide-one wide-ten wide-all    one row of `rows` qualifiers mixed for `seconds`:
- * every other thread writes, the others read flush compact                 waits drop ends the
- * process without closing: what kill -9 leaves The database is opened at the first step ("open" is
- * then a line too). A line for each: STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES
- * [p50=US p999=US] [written=BYTES disk=BYTES] `written` is what the process gave to write() in the
- * step, `disk` what the folder holds after it.
+ * seconds, rate (rows a second that overwriting offers; 0: as many as it can); cache, buffer, block
+ * (bytes), leveled, encoded, regions (these before the first step).
+ *
+ * Steps:
+ *   fill-random fill-sequential       every row once, in batches
+ *   overwrite                         random rows for `seconds`
+ *   get miss scan seek                `ops` random reads each (scan: all rows; seek: 10 from one
+ * on) wide wide-one wide-ten wide-all   one row of `rows` qualifiers mixed for `seconds`: every
+ * other thread writes, the others read flush compact                     and waits drop ends the
+ * process without closing: what kill -9 leaves
+ *
+ * The database is opened at the first step ("open" is then a line too). A line for each:
+ *   STEP threads=N ops=N seconds=S cpu=S rss=BYTES peak=BYTES [p50=US p999=US]
+ *   [written=BYTES disk=BYTES most=BYTES]
+ * `written` is what the process gave to write() in the step; `disk` what the folder holds in the
+ * mean of the second half of the step (of short ones: after it), `most` the most it held then:
+ * compactions make it a saw's teeth, and one look would find chance. With a rate a batch's time
+ * counts from when it was due.
  */
 #include "engine.h"
 
@@ -33,7 +42,7 @@
 
 static struct {
     settings db;
-    uint64_t rows, ops, seconds;
+    uint64_t rows, ops, seconds, rate;
     unsigned threads, batch, value;
     database *open;
 } run = {.db = {.cache_bytes = 1ull << 30,
@@ -140,8 +149,9 @@ static void overwrite(job *j)
 {
     worker *w = worker_new(run.open);
     entry *entries = calloc(run.batch, sizeof *entries);
-    double end = seconds_of(CLOCK_MONOTONIC) + (double)run.seconds;
-    for (double now = 0; now < end; now = seconds_of(CLOCK_MONOTONIC)) {
+    double due = seconds_of(CLOCK_MONOTONIC);
+    double end = due + (double)run.seconds;
+    for (double now = due; now < end; now = seconds_of(CLOCK_MONOTONIC)) {
         for (unsigned n = 0; n < run.batch; n++) {
             uint64_t id = next_random(j) % run.rows;
             row_of(id, entries[n].row);
@@ -149,6 +159,11 @@ static void overwrite(job *j)
             entries[n].value_len = run.value;
         }
         double begun = seconds_of(CLOCK_MONOTONIC);
+        if (run.rate > 0) {
+            due += (double)run.batch * run.threads / (double)run.rate;
+            if (due > begun) usleep((useconds_t)((due - begun) * 1e6));
+            begun = due;
+        }
         worker_write(w, entries, run.batch);
         latency_add(j, (seconds_of(CLOCK_MONOTONIC) - begun) * 1e6);
         j->done += run.batch;
@@ -351,6 +366,63 @@ static uint64_t folder_bytes(const char *path)
     return bytes;
 }
 
+/* What the folder holds, looked at during a step. */
+typedef struct watch {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t over_now;
+    bool over;
+    uint64_t *looks;
+    size_t count;
+} watch;
+
+#define LOOKS_MAX 100000
+
+static void *watch_main(void *arg)
+{
+    watch *w = arg;
+    struct timespec next;
+    clock_gettime(CLOCK_REALTIME, &next);
+    pthread_mutex_lock(&w->lock);
+    while (!w->over && w->count < LOOKS_MAX) {
+        next.tv_sec++;
+        while (!w->over && pthread_cond_timedwait(&w->over_now, &w->lock, &next) == 0)
+            ;
+        if (!w->over) w->looks[w->count++] = folder_bytes(run.db.folder);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static void watch_begin(watch *w)
+{
+    *w = (watch){.looks = calloc(LOOKS_MAX, sizeof *w->looks)};
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->over_now, NULL);
+    if (w->looks == NULL || pthread_create(&w->thread, NULL, watch_main, w) != 0) exit(1);
+}
+
+static void watch_end(watch *w, uint64_t *ret_mean, uint64_t *ret_most)
+{
+    pthread_mutex_lock(&w->lock);
+    w->over = true;
+    pthread_cond_signal(&w->over_now);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    uint64_t sum = 0;
+    *ret_most = 0;
+    if (w->count == 0) w->looks[w->count++] = folder_bytes(run.db.folder);
+    size_t from = w->count / 2;
+    for (size_t i = from; i < w->count; i++) {
+        sum += w->looks[i];
+        if (w->looks[i] > *ret_most) *ret_most = w->looks[i];
+    }
+    *ret_mean = sum / (w->count - from);
+    free(w->looks);
+    pthread_cond_destroy(&w->over_now);
+    pthread_mutex_destroy(&w->lock);
+}
+
 static double percentile(const job *jobs, unsigned count, double share)
 {
     uint64_t sum = 0, total = 0;
@@ -367,7 +439,7 @@ static double percentile(const job *jobs, unsigned count, double share)
 }
 
 static void report(const char *name, const job *jobs, unsigned threads, double wall, double cpu,
-                   uint64_t written)
+                   uint64_t written, uint64_t disk, uint64_t most)
 {
     uint64_t done = 0;
     for (unsigned i = 0; i < threads; i++)
@@ -380,8 +452,8 @@ static void report(const char *name, const job *jobs, unsigned threads, double w
         printf(" p50=%.1f p999=%.1f", percentile(jobs, threads, 0.5),
                percentile(jobs, threads, 0.999));
     if (written > 0)
-        printf(" written=%llu disk=%llu", (unsigned long long)written,
-               (unsigned long long)folder_bytes(run.db.folder));
+        printf(" written=%llu disk=%llu most=%llu", (unsigned long long)written,
+               (unsigned long long)disk, (unsigned long long)most);
     printf("\n");
     fflush(stdout);
 }
@@ -397,6 +469,9 @@ static void step(const char *name, void (*work)(job *j), unsigned threads)
 {
     static job jobs[THREADS_MAX];
     memset(jobs, 0, sizeof jobs);
+    watch looks;
+    uint64_t disk, most;
+    watch_begin(&looks);
     uint64_t written = proc_number("/proc/self/io", "wchar:");
     double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     for (unsigned i = 0; i < threads; i++) {
@@ -409,7 +484,9 @@ static void step(const char *name, void (*work)(job *j), unsigned threads)
         pthread_join(jobs[i].thread, NULL);
     wall = seconds_of(CLOCK_MONOTONIC) - wall;
     cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-    report(name, jobs, threads, wall, cpu, proc_number("/proc/self/io", "wchar:") - written);
+    written = proc_number("/proc/self/io", "wchar:") - written;
+    watch_end(&looks, &disk, &most);
+    report(name, jobs, threads, wall, cpu, written, disk, most);
 }
 
 static void open_database(job *j)
@@ -432,6 +509,8 @@ static bool set(const char *arg)
         run.ops = n;
     else if (IS("seconds"))
         run.seconds = n;
+    else if (IS("rate"))
+        run.rate = n;
     else if (IS("threads"))
         run.threads = (unsigned)n;
     else if (IS("batch"))

@@ -7,6 +7,7 @@
 #include "region/region_scanner.h"
 
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 
 /* --- identity --------------------------------------------------------------------------------- */
@@ -165,7 +166,7 @@ void rq_region_read_point_release(rq_region *r, uint64_t read_point)
  */
 uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point)
 {
-    atomic_fetch_add_explicit(&r->read_requests, 1, memory_order_relaxed);
+    rq__region_count_read(r);
     if (read_point != 0) {
         keep(r, read_point);
         return read_point;
@@ -211,10 +212,24 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
     }
 }
 
+void rq__region_count_read(rq_region *r)
+{
+    unsigned cpu = (unsigned)sched_getcpu(); /* a wish: any would count */
+    atomic_fetch_add_explicit(&r->read_requests[cpu % RQ__READ_COUNTS].n, 1, memory_order_relaxed);
+}
+
+static uint64_t reads_of(const rq_region *r)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < RQ__READ_COUNTS; i++)
+        sum += atomic_load_explicit(&r->read_requests[i].n, memory_order_relaxed);
+    return sum;
+}
+
 void rq_region_get_load(const rq_region *r, rq_region_load *ret)
 {
     *ret = (rq_region_load){
-        .read_requests = atomic_load_explicit(&r->read_requests, memory_order_relaxed),
+        .read_requests = reads_of(r),
         .write_requests = atomic_load_explicit(&r->write_requests, memory_order_relaxed),
         .filtered_read_requests =
             atomic_load_explicit(&r->filtered_read_requests, memory_order_relaxed),

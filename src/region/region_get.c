@@ -83,7 +83,7 @@ rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read
         rq_cellblock_truncate(out, mark);
         return rc;
     }
-    atomic_fetch_add_explicit(&r->read_requests, 1, memory_order_relaxed);
+    rq__region_count_read(r);
     *ret_answered = true;
     return RQ_OK;
 }

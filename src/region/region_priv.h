@@ -141,6 +141,14 @@ typedef struct rq__warm {
     _Atomic(const void *) bounds; /* the region's first and last row */
 } rq__warm;
 
+/* Reads are counted where the processor's own line is: one count for all would go from core to core
+ * with every get. */
+#define RQ__READ_COUNTS 8
+typedef struct rq__read_count {
+    _Atomic uint64_t n;
+    uint64_t apart[7]; /* no two share a cache line */
+} rq__read_count;
+
 struct rq_region {
     /* What every write looks at, side by side. */
     _Atomic unsigned refs;
@@ -173,7 +181,8 @@ struct rq_region {
     _Atomic uint64_t active_bytes;            /* heap of the active segments */
     _Atomic uint64_t inflight;                /* writes and background tasks not finished */
     _Atomic(rq_latch *) idle;                 /* opened when inflight falls to 0 while closing */
-    _Atomic uint64_t read_requests, write_requests, filtered_read_requests;
+    _Atomic uint64_t write_requests, filtered_read_requests;
+    rq__read_count read_requests[RQ__READ_COUNTS];
     /* const: */
     rq_slice log_scopes; /* rq_wal_record.scopes */
     uint64_t flush_bytes;
@@ -229,6 +238,8 @@ static inline rq__region_state rq__region_state_now(const rq_region *r)
 {
     return (rq__region_state)atomic_load_explicit(&r->state, memory_order_acquire);
 }
+
+void rq__region_count_read(rq_region *r); /* any thread */
 
 /* The store of the family, or NULL. `hint`: where to look first, updated. */
 rq__region_store *rq__region_store_of(rq_region *r, rq_slice family, size_t *hint);

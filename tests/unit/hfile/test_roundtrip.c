@@ -401,9 +401,9 @@ static void whatever_is_written_is_read_back(void **state)
     }
 }
 
-static void absent_rows_are_mostly_denied(void **state)
+/* Looks for 200,000 rows, half of them there; returns how many blocks of blooms the cache found. */
+static uint64_t look_for_rows(uint64_t cache_bytes)
 {
-    (void)state;
     world w = {.seed = first_seed()};
     rq_random_seed(&w.random, w.seed);
     memory_vfs_init(&w.vfs, w.seed);
@@ -422,7 +422,7 @@ static void absent_rows_are_mostly_denied(void **state)
     }
     CHECK(&w, rq_hfile_writer_finish(writer, NULL, &w.why));
     rq_hfile_writer_close(writer);
-    CHECK(&w, rq_block_cache_new(64 << 20, &w.cache));
+    CHECK(&w, rq_block_cache_new(cache_bytes, &w.cache));
     CHECK(&w, rq_hfile_reader_open(&w.vfs.base, "f", w.cache, false, &w.reader, &w.why));
     w.ctx.may_block = true;
     int wrong = 0;
@@ -439,7 +439,32 @@ static void absent_rows_are_mostly_denied(void **state)
         wrong += may;
     }
     assert_true(wrong < 1500); /* 1 % asked for */
+    rq_block_cache_stats stats;
+    uint64_t blocks, bytes;
+    rq_hfile_reader_evict(w.reader, &blocks, &bytes);
+    rq_block_cache_get_stats(w.cache, &stats);
+    assert_true(stats.pinned_bytes <= cache_bytes / 8); /* at hand */
+    rq_hfile_reader_unref(w.reader);
+    w.reader = NULL;
+    rq_block_cache_get_stats(w.cache, &stats);
+    assert_int_equal(stats.pinned_bytes, 0);
     world_end(&w);
+    return stats.hits[RQ_BLOCK_BLOOM_CHUNK] + stats.hits[RQ_BLOCK_GENERAL_BLOOM_META];
+}
+
+static void absent_rows_are_mostly_denied(void **state)
+{
+    (void)state;
+    /* The blooms' blocks are asked of the cache once: after that nothing threads share is written.
+     */
+    assert_true(look_for_rows(64 << 20) < 10);
+}
+
+static void a_small_cache_keeps_its_readers_short(void **state)
+{
+    (void)state;
+    /* An eighth of it is less than a bloom's chunk. */
+    assert_true(look_for_rows(1 << 20) > 100000);
 }
 
 int main(void)
@@ -447,6 +472,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_is_written_is_read_back),
         cmocka_unit_test(absent_rows_are_mostly_denied),
+        cmocka_unit_test(a_small_cache_keeps_its_readers_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
