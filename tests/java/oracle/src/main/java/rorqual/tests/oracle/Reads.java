@@ -59,7 +59,7 @@ final class Reads {
             default -> {
                 Scan scan = dice.chance(12) ? everything() : scan();
                 // What is left behind is closed, and that is all.
-                int most = scan.getMaxResultSize() < 0 && dice.chance(5) ? dice.between(1, 4) : ENDLESS;
+                int most = scan.getMaxResultSize() < 0 && dice.chance(5) && !scan.getAllowPartialResults() ? dice.between(1, 4) : ENDLESS;
                 boolean bytes = scan.getAllowPartialResults() || scan.getMaxResultSize() > 0 && scan.getBatch() > 0;
                 return Operation.read(text(scan) + (most < ENDLESS ? " (first " + most + ")" : ""), (place, answer) -> {
                     try (ResultScanner scanner = place.table.getScanner(scan)) {
@@ -143,7 +143,10 @@ final class Reads {
         Trees trees = new Trees(world, dice, true, !scan.isRaw() && world.skipsColumns(named));
         while (true) {
             Filter filter = trees.any();
-            if (!anyNamed || !Trees.text(filter).contains("WhileMatch")) {
+            String text = Trees.text(filter);
+            // A marker's value has no eight bytes.
+            boolean ofNumbers = scan.isRaw() && (text.contains("LongComparator") || text.contains("BigDecimalComparator"));
+            if (!ofNumbers && !(anyNamed && text.contains("WhileMatch"))) {
                 return filter;
             }
         }
@@ -233,7 +236,7 @@ final class Reads {
         if (dice.chance(10) && scan.getBatch() < 0) {
             scan.setSmall(true);
         }
-        if (dice.chance(8)) {
+        if (dice.chance(8) && scan.getBatch() <= 0 && !scan.getAllowPartialResults()) {
             scan.setOneRowLimit();
         }
         if (dice.chance(8)) {
