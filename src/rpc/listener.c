@@ -26,8 +26,9 @@ static void stream_open(rq_loop *loop, rq_listener *l, int fd)
     s->loop = loop;
     s->listener = l;
     s->events = l->events;
+    s->fd = fd;
     rq_socket_accepted(fd, &s->peer);
-    if (!rq__stream_attach(s, fd)) return;
+    if (!rq__stream_attach(s)) return;
     rq_err rc = atomic_load(&loop->stopping) ? RQ_E_CANCELLED : s->events->on_open(l->ctx, s);
     if (rc != RQ_OK) {
         rq_stream_close(s, rc);

@@ -8,14 +8,14 @@
  *  (1) Every libuv callback begins with rq__loop_enter: it opens the epoch's read section and takes
  *      the time once. iteration_end() closes it, from the check handle (after sockets) and from the
  *      prepare handle (after timers and close callbacks). A loop that sleeps is in no section.
- *  (2) While a uv_write is under way (`writing`), what it writes stays in the output queue
- *      untouched and nothing else is written; before that, uv_try_write gives the kernel what it
- *      wants in one call.
- *  (3) A stream's memory is freed in its uv_close callback, right after on_close. One that moves
- * has its handle closed too, over a copy of the descriptor, and is in no loop's list from that
- *      callback until the other loop has opened it; rq_loops_stop waits for such streams first.
- *  (4) Whoever posts from another thread pushes on a stack and wakes the loop only when nobody has
- *      done so since the loop last looked (`signalled`).
+ *  (2) A stream writes what it has at the end of an iteration, and what the kernel does not take
+ *      (`writing`) when the socket is ready, in order. `watched` is what its handle waits for,
+ * always what `reading` and `writing` say. (3) A stream's memory is freed in its uv_close callback,
+ * right after on_close; its descriptor is closed before, at once. One that moves has its handle
+ * closed too, but keeps the descriptor, and is in no loop's list from then until the other loop has
+ * opened it; rq_loops_stop waits for such streams first. (4) Whoever posts from another thread
+ * pushes on a stack and wakes the loop only when nobody has done so since the loop last looked
+ * (`signalled`).
  */
 #ifndef RQ_RPC_LOOP_PRIV_H
 #define RQ_RPC_LOOP_PRIV_H
@@ -119,7 +119,9 @@ struct rq_listener {
 };
 
 struct rq_stream {
-    uv_tcp_t tcp; /* first */
+    uv_poll_t poll; /* first */
+    int fd;
+    int watched; /* what `poll` waits for: UV_READABLE, UV_WRITABLE */
     rq_loop *loop;
     rq_listener *listener;
     const rq_stream_events *events;
@@ -131,22 +133,18 @@ struct rq_stream {
     rq_buf in;   /* on_data: not consumed yet */
     uint64_t deadline_ns;
     uint64_t progress_ns; /* when output last moved, or began to wait */
-    uv_write_t write;
     rq_peer peer;
     rq_err why;
     rq_loop *to;             /* where it shall go; it is in loop->leaving, or on its way */
     rq_stream *next_leaving; /* loop->leaving */
-    int fd;                  /* the copy of its descriptor, on its way */
     rq_task arrive;
     unsigned work;        /* reads and pages … */
     unsigned work_window; /* … in this window of its loop's */
     bool opened;          /* on_open succeeded: on_close is due */
     bool reading;
-    bool allocating;   /* libuv asks for a buffer: it must not be told to stop or close now */
-    bool close_wanted; /* asked for while allocating */
     bool paused;
     bool is_dirty;
-    bool writing;
+    bool writing; /* waits until the kernel takes more */
     bool finishing;
     bool shut; /* end-of-file was sent */
     bool closing;
@@ -163,9 +161,8 @@ void rq__loop_flush(rq_loop *loop);
 void rq__loop_sweep(rq_loop_timer *t);
 void rq__stream_read_start(rq_stream *s);
 
-/* Opens the stream on its loop, over `fd`: a new one, or one that arrives. False: it is closing. */
-bool rq__stream_attach(rq_stream *s, int fd);
-void rq__stream_close_handle(rq_stream *s, uv_close_cb closed);
+/* Opens the stream on its loop, over s->fd: a new one, or one that arrives. False: it is gone. */
+bool rq__stream_attach(rq_stream *s);
 /* Takes it out of its loop's list. */
 void rq__stream_unlink(rq_stream *s);
 

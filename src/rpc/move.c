@@ -5,15 +5,12 @@
  *   asked (rq__stream_send) ─► in loop->leaving, its user reads no more
  *        │ its output is written and on_leave says yes            │ not within SETTLE_NS
  *        ▼                                                        ▼
- *   in no list: libuv's handle closes over a copy            stays: on_settled
- *   of the descriptor ─► task on the other loop: on_settled
+ *   in no list: libuv's handle closes, not the               stays: on_settled
+ *   descriptor ─► task on the other loop: on_settled
  *
  * What the peer sends meanwhile waits in the socket. Invariants in loop_priv.h.
  */
 #include "rpc/loop_priv.h"
-
-#include <fcntl.h>
-#include <unistd.h>
 
 /* So long may a stream be kept from reading for this: one of its calls may take minutes. */
 #define SETTLE_NS 10000000ull
@@ -39,7 +36,7 @@ static void run_arrive(rq_task *task)
 {
     rq_stream *s = RQ_CONTAINER_OF(task, rq_stream, arrive);
     rq_loop *loop = s->loop;
-    bool open = rq__stream_attach(s, s->fd);
+    bool open = rq__stream_attach(s);
     has_arrived(loop->loops); /* only now: who stops the loops finds it in the list */
     if (!open) return;
     /* Whoever ended the listener's streams loop by loop may have missed this one. */
@@ -63,21 +60,13 @@ static void on_departed(uv_handle_t *h)
     rq_lane_post(&s->loop->lane, &s->arrive);
 }
 
-/* False: it cannot now, and nothing has changed. */
+/* False: it cannot any more, and nothing has changed. */
 static bool depart(rq_stream *s)
 {
-    uv_os_fd_t fd;
-    if (uv_fileno((uv_handle_t *)&s->tcp, &fd) != 0) return false;
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) return false;
-    if (!may_set_out(s->loop->loops)) {
-        close(copy);
-        return false;
-    }
-    s->fd = copy;
+    if (!may_set_out(s->loop->loops)) return false;
     s->reading = false;
     rq__stream_unlink(s);
-    rq__stream_close_handle(s, on_departed);
+    uv_close((uv_handle_t *)&s->poll, on_departed);
     return true;
 }
 

@@ -110,11 +110,6 @@ unsigned rq_out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned 
     return n;
 }
 
-void rq_out_queue_seal(rq_out_queue *q)
-{
-    if (q->tail != NULL) q->tail->sealed = true; /* those before it are never appended to */
-}
-
 void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
 {
     RQ_ASSERT(len <= q->pending);
@@ -124,6 +119,7 @@ void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
         size_t left = g->buf.len - g->sent;
         if (len < left) {
             g->sent += len;
+            g->sealed = g->sent > 0; /* else it would grow for as long as the peer is slow */
             return;
         }
         len -= left;

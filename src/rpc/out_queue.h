@@ -19,7 +19,7 @@ struct rq_out_segment {
     rq_buf buf;
     size_t sent;
     size_t counted; /* bytes that are in `pending` already */
-    bool sealed;    /* nothing may be appended: moved in, or being written */
+    bool sealed;    /* nothing is appended: moved in, or its front is written */
 };
 
 typedef struct rq_out_pool {
@@ -53,8 +53,6 @@ rq_err rq_out_queue_move(rq_out_queue *q, rq_buf *b);
 /* Fills iov with the first pieces; returns their number, and how many bytes they are. */
 unsigned rq_out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned iov_max,
                              size_t *ret_len);
-/* What is there now stays where it is until it is consumed: it is being written. */
-void rq_out_queue_seal(rq_out_queue *q);
 /* `len` bytes of the front were taken. */
 void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len);
 void rq_out_queue_drop(rq_out_queue *q, rq_out_pool *p);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams on libuv: a connection's output until the kernel has taken it, its input as it comes, and
- * its ends. Contracts in stream.h, invariants in loop_priv.h. */
+/* Streams: a connection's output until the kernel has taken it, its input as it comes, and its
+ * ends. libuv says when a socket is ready; reading and writing is plain socket calls, which cost a
+ * request less than libuv's own streams and leave the descriptor ours when a stream changes loops.
+ * Contracts in stream.h, invariants in loop_priv.h. */
 #include "rpc/loop_priv.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define IOV_MAX_OUT 16
-#define PAGE 4096 /* of a stream's work, these many bytes are as much as a read */
-_Static_assert(sizeof(uv_buf_t) == sizeof(struct iovec) &&
-                   offsetof(uv_buf_t, len) == offsetof(struct iovec, iov_len),
-               "libuv promises that its buffers are iovecs on Unix");
+#define READS_MAX 32 /* of one stream in a row, while they fill their buffers */
+#define PAGE 4096    /* of a stream's work, these many bytes are as much as a read */
 #define LINGER_NS (3 * 1000000000ull)        /* how long finish waits for the peer's end-of-file */
 #define WRITE_STALL_NS (120 * 1000000000ull) /* a peer that takes nothing this long is cut off */
 #define SWEEP_NS 1000000000ull
@@ -74,40 +76,19 @@ size_t rq_stream_out_pending(const rq_stream *s)
     return s->out.pending;
 }
 
-static void flush(rq_stream *s);
 static void deliver_rest(rq_stream *s);
 static void sweep_arm(rq_loop *loop);
 
-static void on_written(uv_write_t *req, int status)
-{
-    rq_stream *s = RQ_CONTAINER_OF(req, rq_stream, write);
-    rq__loop_enter(s->loop);
-    s->writing = false;
-    if (s->closing) return;
-    if (status < 0) {
-        rq_stream_close(s, RQ_E_IO);
-        return;
-    }
-    rq_out_queue_consume(&s->out, &s->loop->pool, (size_t)(uintptr_t)req->data);
-    s->progress_ns = s->loop->now_ns;
-    flush(s);
-}
+static void on_ready(uv_poll_t *h, int status, int events);
 
-/* Lets libuv write the rest when the socket is ready. */
-static void flush_later(rq_stream *s)
+/* Has libuv wait for what the stream waits for. */
+static void watch(rq_stream *s)
 {
-    uv_buf_t iov[IOV_MAX_OUT];
-    size_t len;
-    unsigned n = rq_out_queue_gather(&s->out, (struct iovec *)iov, IOV_MAX_OUT, &len);
-    s->write.data = (void *)(uintptr_t)len;
-    rq_out_queue_seal(&s->out);
-    s->writing = true;
-    s->progress_ns = s->loop->now_ns;
-    sweep_arm(s->loop);
-    if (uv_write(&s->write, (uv_stream_t *)&s->tcp, iov, n, on_written) != 0) {
-        s->writing = false;
-        rq_stream_close(s, RQ_E_IO);
-    }
+    int events = (s->reading ? UV_READABLE : 0) | (s->writing ? UV_WRITABLE : 0);
+    if (s->closing || events == s->watched) return;
+    int rc = events == 0 ? uv_poll_stop(&s->poll) : uv_poll_start(&s->poll, events, on_ready);
+    s->watched = events;
+    if (rc != 0) rq_stream_close(s, RQ_E_IO);
 }
 
 /* Everything is written: what finish asked for. */
@@ -115,35 +96,47 @@ static void shut_if_finished(rq_stream *s)
 {
     if (!s->finishing || s->shut || s->out.pending > 0) return;
     s->shut = true;
-    uv_os_fd_t fd;
-    if (uv_fileno((uv_handle_t *)&s->tcp, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
+    if (shutdown(s->fd, SHUT_WR) != 0) {
         rq_stream_close(s, s->why);
         return;
     }
     rq_stream_set_deadline(s, s->loop->now_ns + LINGER_NS);
 }
 
+/* How many bytes the kernel took, 0 when it takes none now, or -1. */
+static ssize_t send_some(int fd, struct iovec *iov, unsigned n)
+{
+    ssize_t sent;
+    do {
+        struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
+        sent = n == 1 ? send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
+                      : sendmsg(fd, &message, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : sent;
+}
+
 static void flush(rq_stream *s)
 {
     if (s->closing || s->writing) return;
     while (s->out.pending > 0) {
-        uv_buf_t iov[IOV_MAX_OUT];
+        struct iovec iov[IOV_MAX_OUT];
         size_t asked;
-        unsigned n = rq_out_queue_gather(&s->out, (struct iovec *)iov, IOV_MAX_OUT, &asked);
-        int rc = uv_try_write((uv_stream_t *)&s->tcp, iov, n);
-        if (rc < 0 && rc != UV_EAGAIN) {
+        unsigned n = rq_out_queue_gather(&s->out, iov, IOV_MAX_OUT, &asked);
+        ssize_t sent = send_some(s->fd, iov, n);
+        if (sent < 0) {
             rq_stream_close(s, RQ_E_IO);
             return;
         }
-        if (rc > 0) {
-            if (rc >= PAGE) rq__stream_worked(s, (unsigned)rc / PAGE);
-            rq_out_queue_consume(&s->out, &s->loop->pool, (size_t)rc);
-        }
-        if (rc < 0 || (size_t)rc < asked) {
-            flush_later(s);
+        if (sent >= PAGE) rq__stream_worked(s, (unsigned)sent / PAGE);
+        if (sent > 0) rq_out_queue_consume(&s->out, &s->loop->pool, (size_t)sent);
+        if ((size_t)sent < asked) { /* the rest when the socket is ready */
+            s->writing = true;
+            if (sent > 0 || (s->watched & UV_WRITABLE) == 0) s->progress_ns = s->loop->now_ns;
+            sweep_arm(s->loop);
             break;
         }
     }
+    watch(s);
     if (s->out.pending == 0) rq_out_queue_drop(&s->out, &s->loop->pool); /* an empty segment */
     shut_if_finished(s);
     if (s->closing || s->events->on_drain == NULL) return;
@@ -164,24 +157,6 @@ void rq__loop_flush(rq_loop *loop)
 }
 
 /* ---- the read side --------------------------------------------------------------------------- */
-
-static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
-{
-    (void)suggested;
-    rq_stream *s = (rq_stream *)h;
-    rq__loop_enter(s->loop);
-    if (s->finishing || s->events->on_buffer == NULL) {
-        *ret = uv_buf_init((char *)s->loop->scratch, RQ__SCRATCH_BYTES);
-        return;
-    }
-    size_t len = 0;
-    s->allocating = true;
-    void *p = s->events->on_buffer(s, &len);
-    s->allocating = false;
-    if (p == NULL) s->paused = true; /* on_read stops */
-    if (len > UINT32_MAX) len = UINT32_MAX;
-    *ret = uv_buf_init(p, p == NULL ? 0 : (unsigned)len);
-}
 
 /* Everything that is there, in `data`, which may be s->in; what is not consumed is kept there. */
 static void offer_data(rq_stream *s, rq_slice data)
@@ -215,51 +190,96 @@ static void deliver_data(rq_stream *s, const uint8_t *bytes, size_t len)
 /* Of a stream that goes on after a pause: no further byte may come before these are answered. */
 static void deliver_rest(rq_stream *s)
 {
-    if (s->closing || s->finishing || s->close_wanted) return;
+    if (s->closing || s->finishing) return;
     rq__loop_enter(s->loop);
     offer_data(s, rq_buf_slice(&s->in));
 }
 
-static void on_read(uv_stream_t *h, ssize_t nread, const uv_buf_t *buf)
+/* Where the next bytes go; 0: nowhere, it reads no more. */
+static size_t room_for_input(rq_stream *s, void **ret)
+{
+    *ret = s->loop->scratch;
+    if (s->finishing || s->events->on_buffer == NULL) return RQ__SCRATCH_BYTES;
+    size_t len = 0;
+    *ret = s->events->on_buffer(s, &len);
+    if (s->closing) return 0;
+    if (*ret != NULL) return len;
+    rq_stream_pause(s);
+    return 0;
+}
+
+static ssize_t receive_some(int fd, void *bytes, size_t len)
+{
+    ssize_t got;
+    do
+        got = recv(fd, bytes, len, 0);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* The peer has said all it will say, or the connection is broken. */
+static void input_ends(rq_stream *s, rq_err why)
+{
+    if (!s->finishing) flush(s); /* answers that are ready still go out */
+    rq_stream_close(s, why);
+}
+
+static void read_ready(rq_stream *s)
+{
+    size_t room, len;
+    unsigned reads = 0;
+    do {
+        void *bytes;
+        room = room_for_input(s, &bytes);
+        if (room == 0) return;
+        ssize_t got = receive_some(s->fd, bytes, room);
+        bool none = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+        if (got == 0 || (got < 0 && !none)) {
+            input_ends(s, got == 0 ? s->why : RQ_E_IO);
+            return;
+        }
+        len = none ? 0 : (size_t)got;
+        if (!s->finishing) { /* else it is discarded */
+            rq__stream_worked(s, 1 + (unsigned)(len / PAGE));
+            if (s->events->on_buffer != NULL)
+                s->events->on_read(s, len);
+            else if (len > 0)
+                deliver_data(s, bytes, len);
+        }
+    } while (len == room && ++reads < READS_MAX && s->reading && !s->closing);
+}
+
+static void on_ready(uv_poll_t *h, int status, int events)
 {
     rq_stream *s = (rq_stream *)h;
     rq__loop_enter(s->loop);
-    if (s->closing) return;
-    if (s->close_wanted) {
-        rq_stream_close(s, s->why);
+    if (status <
+        0) { /* an error waits in the socket, perhaps behind input; libuv watches no more */
+        s->watched = 0;
+        if (s->reading) read_ready(s);
+        input_ends(s, RQ_E_IO);
         return;
     }
-    if (nread == UV_ENOBUFS) {
-        if (s->paused) rq_stream_pause(s);
-        return;
+    if ((events & UV_WRITABLE) != 0 && s->writing) {
+        s->writing = false;
+        flush(s);
     }
-    if (nread < 0) {
-        rq_err why = nread == UV_EOF ? s->why : RQ_E_IO;
-        if (!s->finishing) flush(s); /* answers that are ready still go out */
-        rq_stream_close(s, why);
-        return;
-    }
-    if (s->finishing) return; /* discarded */
-    rq__stream_worked(s, 1 + (unsigned)nread / PAGE);
-    if (s->events->on_buffer != NULL)
-        s->events->on_read(s, (size_t)nread);
-    else if (nread > 0)
-        deliver_data(s, (const uint8_t *)buf->base, (size_t)nread);
+    if ((events & UV_READABLE) != 0 && s->reading && !s->closing) read_ready(s);
 }
 
 void rq__stream_read_start(rq_stream *s)
 {
     if (s->reading || s->closing) return;
-    s->reading = uv_read_start((uv_stream_t *)&s->tcp, on_alloc, on_read) == 0;
-    if (!s->reading) rq_stream_close(s, RQ_E_IO);
+    s->reading = true;
+    watch(s);
 }
 
 void rq_stream_pause(rq_stream *s)
 {
     s->paused = true;
-    if (s->finishing || !s->reading || s->closing || s->allocating) return;
-    uv_read_stop((uv_stream_t *)&s->tcp);
+    if (s->finishing || !s->reading || s->closing) return;
     s->reading = false;
+    watch(s);
 }
 
 void rq_stream_resume(rq_stream *s)
@@ -284,18 +304,28 @@ static void stream_free(rq_stream *s)
     free(s);
 }
 
-bool rq__stream_attach(rq_stream *s, int fd)
+/* Its end for the one who uses it, and for us. */
+static void stream_end(rq_stream *s)
+{
+    if (s->opened) s->events->on_close(s, s->why);
+    stream_free(s);
+}
+
+bool rq__stream_attach(rq_stream *s)
 {
     rq_loop *loop = s->loop;
-    uv_tcp_init(&loop->uv, &s->tcp);
     s->work = 0;
+    s->watched = 0;
+    if (uv_poll_init(&loop->uv, &s->poll, s->fd) != 0) {
+        close(s->fd);
+        s->why = RQ_E_IO;
+        stream_end(s);
+        return false;
+    }
     s->next = loop->streams;
     if (s->next != NULL) s->next->prev = s;
     loop->streams = s;
-    if (uv_tcp_open(&s->tcp, fd) == 0) return true;
-    close(fd);
-    rq_stream_close(s, RQ_E_IO);
-    return false;
+    return true;
 }
 
 void rq__stream_unlink(rq_stream *s)
@@ -313,39 +343,13 @@ static void on_closed(uv_handle_t *h)
     rq_stream *s = (rq_stream *)h;
     rq__loop_enter(s->loop);
     rq__stream_unlink(s);
-    if (s->opened) s->events->on_close(s, s->why);
-    stream_free(s);
+    stream_end(s);
 }
-
-#if defined(__SANITIZE_THREAD__)
-/* libuv closes by a bare system call that ThreadSanitizer does not see: it would take whoever is
- * given the number next for one who meddles with this connection. So it is told, just before, while
- * the number is still ours; what uv_close does with it until then does not count. */
-void __sanitizer_syscall_pre_impl_close(long fd);
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-
-void rq__stream_close_handle(rq_stream *s, uv_close_cb closed)
-{
-    uv_os_fd_t fd;
-    if (uv_fileno((uv_handle_t *)&s->tcp, &fd) == 0) __sanitizer_syscall_pre_impl_close(fd);
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    uv_close((uv_handle_t *)&s->tcp, closed);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-}
-#else
-void rq__stream_close_handle(rq_stream *s, uv_close_cb closed)
-{
-    uv_close((uv_handle_t *)&s->tcp, closed);
-}
-#endif
 
 void rq_stream_close(rq_stream *s, rq_err why)
 {
     if (s->closing) return;
     if (s->why == RQ_OK) s->why = why;
-    s->close_wanted = s->allocating;
-    if (s->allocating) return;
     s->closing = true;
     s->reading = false;
     if (s->is_dirty) { /* flush_dirty must not meet it after it was freed */
@@ -356,7 +360,8 @@ void rq_stream_close(rq_stream *s, rq_err why)
         s->is_dirty = false;
     }
     if (s->to != NULL) rq__stream_stay(s);
-    rq__stream_close_handle(s, on_closed);
+    uv_close((uv_handle_t *)&s->poll, on_closed); /* watches no more from now on */
+    close(s->fd);
 }
 
 void rq_stream_finish(rq_stream *s)
@@ -370,7 +375,7 @@ void rq_stream_finish(rq_stream *s)
 
 bool rq_stream_closing(const rq_stream *s)
 {
-    return s->closing || s->finishing || s->close_wanted;
+    return s->closing || s->finishing;
 }
 
 void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns)
