@@ -6,15 +6,14 @@
  * ten cache lines that threads reading the same file would take from each other for every row that
  * is not even there.
  *
- *   held[0] root | [1] bloom meta | [2] delete bloom meta | chunks | delete chunks | root's
- * children
+ *   held[]: root | bloom meta | delete bloom meta | chunks | delete chunks | the root's children
  *
  * Invariants:
  *  1. A slot is filled once, by compare-and-swap, and emptied when the reader goes: who has the
  *     reader may use what is in it without a reference.
  *  2. All readers of a cache hold at most a HELD_SHARE of its capacity; what finds no room is
- * looked up in the cache, as data is. Most of it is resident, too; what the cache gave up counts as
- *     pinned there.
+ *     looked up in the cache, as data is. Most of it is resident, too; what the cache gave up
+ *     counts as pinned there.
  */
 #include "hfile/reader_priv.h"
 
