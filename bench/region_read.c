@@ -103,8 +103,7 @@ static void flush(table *t)
     check(rq_region_flush(t->region, (rq_slice){0}, &flushed, &why), "flush", &why);
 }
 
-/* --- the rows ----------------------------------------------------------------------------------
- */
+/* --- the rows --------------------------------------------------------------------------------- */
 #define CELLS_MAX 3
 
 typedef struct row {
@@ -169,8 +168,7 @@ static void fill(table *t, unsigned count, void (*make)(row *r, unsigned i))
     free(rows);
 }
 
-/* --- reads -------------------------------------------------------------------------------------
- */
+/* --- reads ------------------------------------------------------------------------------------ */
 static const rq_scan whole_table = {
     .include_start = true,
     .cache_blocks = true,

@@ -192,8 +192,7 @@ rq_err rq_config_set_pair(rq_config *c, const char *pair, rq_error *why)
     return rc;
 }
 
-/* --- hbase-site.xml: <configuration><property><name>…</name><value>…</value></property> ---------
- */
+/* --- hbase-site.xml: <configuration><property><name>…</name><value>…</value></property> ------- */
 typedef struct xml_state {
     rq_config *config;
     rq_error *why;

@@ -72,8 +72,7 @@ rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
                                const rq_table_schema *schema, bool may_differ, bool closed,
                                rq_region_survey *ret, rq_error *why);
 
-/* --- fsck_meta.c: hbase:meta and master:store, files and log ------------------------------------
- */
+/* --- fsck_meta.c: hbase:meta and master:store, files and log ---------------------------------- */
 RQ_NODISCARD
 rq_err rq__fsck_log(rq__fsck *k, rq_error *why);
 RQ_NODISCARD
@@ -81,18 +80,15 @@ rq_err rq__fsck_meta(rq__fsck *k, rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_procedures(rq__fsck *k, rq_error *why);
 
-/* --- fsck_tables.c: what is on disk, and the chain of regions -----------------------------------
- */
+/* --- fsck_tables.c: what is on disk, and the chain of regions --------------------------------- */
 RQ_NODISCARD
 rq_err rq__fsck_tables(rq__fsck *k, rq_error *why);
 
-/* --- fsck_mob.c: MOB files nobody refers to; after the tables -----------------------------------
- */
+/* --- fsck_mob.c: MOB files nobody refers to; after the tables --------------------------------- */
 RQ_NODISCARD
 rq_err rq__fsck_mob(rq__fsck *k, rq_error *why);
 
-/* --- fsck_repair.c ------------------------------------------------------------------------------
- */
+/* --- fsck_repair.c ---------------------------------------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__fsck_repair(rq__fsck *k, rq_error *why);
 

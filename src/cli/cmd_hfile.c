@@ -50,8 +50,7 @@ static void print_tags(const rq_cell *c)
     }
 }
 
-/* --- meta --------------------------------------------------------------------------------------
- */
+/* --- meta ------------------------------------------------------------------------------------- */
 
 static void print_number(const char *name, uint64_t v)
 {
@@ -171,8 +170,7 @@ static rq_err print_meta(rq_hfile_reader *r, const hfile_args *args, rq_error *w
     return rc;
 }
 
-/* --- blocks ------------------------------------------------------------------------------------
- */
+/* --- blocks ----------------------------------------------------------------------------------- */
 
 static rq_err print_block(void *arg, const rq_hfile_block_line *line)
 {
@@ -200,8 +198,7 @@ static rq_err print_blocks(rq_hfile_reader *r, const hfile_args *args, rq_error 
     return rq_hfile_walk_blocks(r, print_block, (void *)(uintptr_t)args, why);
 }
 
-/* --- cells -------------------------------------------------------------------------------------
- */
+/* --- cells ------------------------------------------------------------------------------------ */
 
 static void print_cell(const rq_cell *c, const hfile_args *args)
 {
@@ -257,8 +254,7 @@ static rq_err print_cells(rq_hfile_reader *r, const hfile_args *args, rq_error *
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* --- statistics, check -------------------------------------------------------------------------
- */
+/* --- statistics, check ------------------------------------------------------------------------ */
 
 static rq_err check_with_bar(rq_hfile_reader *r, rq_hfile_report *ret, rq_error *why)
 {
@@ -329,8 +325,7 @@ static rq_err check(rq_hfile_reader *r, const hfile_args *args, rq_error *why)
     return RQ_OK;
 }
 
-/* --- the command -------------------------------------------------------------------------------
- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;

@@ -23,8 +23,7 @@ static int compare_qualifier(const rq_cell *cell, rq_slice qualifier)
     return rq_slice_compare(rq_cell_qualifier(cell), qualifier);
 }
 
-/* --- ColumnCountGetFilter: the first columns of a row; in a scan the first row's only ----------
- */
+/* --- ColumnCountGetFilter: the first columns of a row; in a scan the first row's only --------- */
 typedef struct count_filter {
     rq_filter base;
     int32_t limit;
@@ -70,8 +69,7 @@ rq_err rq__parse_column_count_get(rq__parse *p, rq_slice bytes, rq_filter **ret)
     return RQ_OK;
 }
 
-/* --- ColumnPaginationFilter: `limit` columns from the offset-th, or from a name ----------------
- */
+/* --- ColumnPaginationFilter: `limit` columns from the offset-th, or from a name --------------- */
 typedef struct pagination_filter {
     rq_filter base;
     bool by_name;
@@ -327,8 +325,7 @@ rq_err rq__parse_column_range(rq__parse *p, rq_slice bytes, rq_filter **ret)
     return RQ_OK;
 }
 
-/* --- FirstKeyOnlyFilter, FirstKeyValueMatchingQualifiersFilter ---------------------------------
- */
+/* --- FirstKeyOnlyFilter, FirstKeyValueMatchingQualifiersFilter -------------------------------- */
 typedef struct first_filter {
     rq_filter base;
     rq_slice *qualifiers; /* ascending; NULL: any cell is the one looked for */

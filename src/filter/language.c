@@ -54,8 +54,7 @@ static Pb__Filter filter_message(const node *n)
     return m;
 }
 
-/* --- Simple expressions: Name(arguments) -------------------------------------------------------
- */
+/* --- Simple expressions: Name(arguments) ------------------------------------------------------ */
 static bool is_unescaped_quote(rq_slice s, size_t i)
 {
     return i + 1 == s.len || s.ptr[i + 1] != '\'';

@@ -236,8 +236,7 @@ static rq_err take_comparison(const arguments *a, size_t i, Pb__CompareType *ret
     return is_text && !equality ? BAD_ARGUMENT : RQ_OK;
 }
 
-/* --- Makers: HBASE: createFilterFromArguments of each class ------------------------------------
- */
+/* --- Makers: HBASE: createFilterFromArguments of each class ----------------------------------- */
 static rq_err make_column_count_get(const arguments *a, rq_slice *ret)
 {
     Pb__ColumnCountGetFilter m = PB__COLUMN_COUNT_GET_FILTER__INIT;

@@ -57,8 +57,7 @@ bool rq_hfile_reader_file_info(const rq_hfile_reader *r, rq_slice key, rq_slice 
 bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_slice *ret_key,
                                   rq_slice *ret_value);
 
-/* --- the file's blocks in the cache --------------------------------------------------------------
- */
+/* --- the file's blocks in the cache ----------------------------------------------------------- */
 /* Nobody will open the file again: its blocks go with the last reader, kept or not. */
 void rq_hfile_reader_set_obsolete(rq_hfile_reader *r);
 /* Drops what is cached of it now; what is in use stays valid. */
@@ -77,8 +76,7 @@ rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_ma
 /* The caller's is the only reference. */
 bool rq_hfile_reader_is_unused(const rq_hfile_reader *r);
 
-/* --- cutting files before they are touched -----------------------------------------------------
- */
+/* --- cutting files before they are touched ---------------------------------------------------- */
 /* Each sets *ret to false only when the file surely holds nothing that matches; a file without the
  * bloom answers true. RQ_E_AGAIN as every read. RQ_E_CORRUPT once: after that the damaged file
  * counts as one without blooms. HBASE: StoreFileReader goes on without a faulty bloom. */

@@ -40,8 +40,7 @@ struct rq_hfile_reader {
     size_t held_chunks[2], held_children; /* where each kind begins */
 };
 
-/* --- one half of a file (half.c) ----------------------------------------------------------------
- */
+/* --- one half of a file (half.c) -------------------------------------------------------------- */
 typedef struct rq__half {
     rq_cell key; /* the first there can be in the dividing row, which stands behind the struct */
     bool top;    /* what is at or behind it; else what is before it */

@@ -198,8 +198,7 @@ static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const r
     return RQ_OK;
 }
 
-/* --- the same over differences -----------------------------------------------------------------
- */
+/* --- the same over differences ---------------------------------------------------------------- */
 /*
  * Where a move of a delta-encoded file ends is in `spare`, key and all; `walk` stays what the
  * scanner's cell points into until the move is settled, and the two change places.
@@ -292,8 +291,7 @@ static rq_err delta_find_last_before(rq_hfile_scanner *s, target *t, const rq_ce
     return RQ_OK;
 }
 
-/* --- in either kind of block -------------------------------------------------------------------
- */
+/* --- in either kind of block ------------------------------------------------------------------ */
 
 /* Moves the target to its block's first cell. */
 static rq_err find_first(rq_hfile_scanner *s, target *t, rq_error *why)
@@ -708,8 +706,7 @@ rq_err rq_hfile_scanner_next(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *wh
     return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
 }
 
-/* --- the middle of the file --------------------------------------------------------------------
- */
+/* --- the middle of the file ------------------------------------------------------------------- */
 
 rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_error *why)
 {

@@ -77,8 +77,7 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
     return rc;
 }
 
-/* --- files that a commit in doubt may name -----------------------------------------------------
- */
+/* --- files that a commit in doubt may name ---------------------------------------------------- */
 
 /* The manifest is certain again and does not name them. Best effort: what stays is a leftover. */
 static void remove_unwanted(rq_region *r)

@@ -58,8 +58,7 @@ struct rq_wal *rq_engine_wal(const rq_engine *e);
 struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
 struct rq_mob_files *rq_engine_mob_files(const rq_engine *e); /* store/mob_files.h */
 
-/* --- what the log held at start -----------------------------------------------------------------
- */
+/* --- what the log held at start --------------------------------------------------------------- */
 typedef struct rq_leftover {
     char encoded[RQ_ENCODED_NAME_LEN + 1];
     rq_slice table;    /* as the records name it; valid during the call */

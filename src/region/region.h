@@ -162,8 +162,7 @@ RQ_NODISCARD
 rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slice family,
                                rq_error *why);
 
-/* --- split and merge (split.c; blocking) --------------------------------------------------------
- */
+/* --- split and merge (split.c; blocking) ------------------------------------------------------ */
 /* A store refers to files of another region: then this one is neither split nor merged. */
 bool rq_region_has_references(rq_region *r);
 /* Removes references that a compaction has rewritten and could not remove. Blocking. */

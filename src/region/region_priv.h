@@ -20,8 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* --- the writer token (token.c) -----------------------------------------------------------------
- */
+/* --- the writer token (token.c) --------------------------------------------------------------- */
 typedef struct rq__work {
     struct rq__work *next;
     rq_lane *lane; /* who may go on draining when it is this work's turn; NULL: nobody */

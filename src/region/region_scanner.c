@@ -78,8 +78,7 @@ struct rq_region_scanner {
     rq_buf scratch;
 };
 
-/* --- open and close ----------------------------------------------------------------------------
- */
+/* --- open and close --------------------------------------------------------------------------- */
 static rq_err no_such_family(rq_region *r, rq_slice family, rq_error *why)
 {
     char name[128];
@@ -345,8 +344,7 @@ static rq_err has_row(rq_region_scanner *s, size_t i, rq_read_ctx *ctx, bool *re
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* --- limits -------------------------------------------------------------------------------------
- */
+/* --- limits ----------------------------------------------------------------------------------- */
 static uint64_t clock_ns(const rq_region_scanner *s)
 {
     rq_executor *ex = rq_store_env(rq_region_store_at(s->region, 0))->executor;
@@ -391,8 +389,7 @@ static bool reached_limit(rq_region_scanner *s)
     return true;
 }
 
-/* --- the row as a whole -------------------------------------------------------------------------
- */
+/* --- the row as a whole ----------------------------------------------------------------------- */
 static uint32_t cells_of_row(const rq_region_scanner *s)
 {
     return s->read.out->count - s->mark.count;
@@ -496,8 +493,7 @@ static rq_err sort_families(rq_region_scanner *s)
     return RQ_OK;
 }
 
-/* --- the machine --------------------------------------------------------------------------------
- */
+/* --- the machine ------------------------------------------------------------------------------ */
 static void reset_filter(rq_region_scanner *s)
 {
     if (s->filter_resets) rq_filter_reset(s->filter);
@@ -844,8 +840,7 @@ rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits
     return rc;
 }
 
-/* --- reads under the writer token ---------------------------------------------------------------
- */
+/* --- reads under the writer token ------------------------------------------------------------- */
 rq_err rq_region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
                              rq_cellblock *out, rq_error *why)
 {

@@ -58,8 +58,7 @@ RQ_NODISCARD
 rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
                      rq_cellblock *out, bool *ret_answered, rq_error *why);
 
-/* --- what the region gives its scanners (region.c) -----------------------------------------------
- */
+/* --- what the region gives its scanners (region.c) -------------------------------------------- */
 /* Registers a read point (0: takes the newest visible one) so that nothing visible at it is
  * dropped; any lane; cheap. */
 uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point);

@@ -67,8 +67,7 @@ void rq__throughput_tune(rq_engine *e)
     atomic_store_explicit(&t->limit, limit, memory_order_relaxed);
 }
 
-/* --- one compaction ----------------------------------------------------------------------------
- */
+/* --- one compaction --------------------------------------------------------------------------- */
 
 void rq__pacing_begin(rq__pacing *p, rq_region *r)
 {

@@ -72,8 +72,7 @@ static void raise_to(_Atomic uint64_t *mark, uint64_t value)
         ;
 }
 
-/* --- finishing: on the batch's lane --------------------------------------------------------------
- */
+/* --- finishing: on the batch's lane ----------------------------------------------------------- */
 
 static void deliver(batch *b)
 {

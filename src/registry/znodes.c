@@ -30,8 +30,7 @@ static rq_err wrap(const ProtobufCMessage *message, bool magic, const rq_server_
     return RQ_OK;
 }
 
-/* --- values ------------------------------------------------------------------------------------
- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 static rq_err value_hbaseid(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret)
 {

@@ -406,8 +406,7 @@ const struct Pb__RequestHeader *rq_call_header(rq_call *call)
     return p->header;
 }
 
-/* ---- from bytes to a handler ------------------------------------------------------------------
- */
+/* --- from bytes to a handler ------------------------------------------------------------------ */
 
 /* What went wrong while a request was read, before its handler saw it. */
 struct refusal {

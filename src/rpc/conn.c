@@ -45,8 +45,7 @@ void rq_conn_unref(rq_rpc_conn *conn)
     free(conn);
 }
 
-/* ---- refusing ---------------------------------------------------------------------------------
- */
+/* --- refusing --------------------------------------------------------------------------------- */
 
 bool rq_worker_may_log(rq_rpc_worker *w)
 {
@@ -94,8 +93,7 @@ static void fatal(rq_rpc_conn *conn, const char *java_class, const char *text)
     cut_off(conn, text);
 }
 
-/* ---- preamble ---------------------------------------------------------------------------------
- */
+/* --- preamble --------------------------------------------------------------------------------- */
 
 static void answer_registry(rq_rpc_conn *conn)
 {
@@ -167,8 +165,7 @@ static bool step_preamble(rq_rpc_conn *conn)
     return conn->state != RQ_CONN_DEAD;
 }
 
-/* ---- connection header ------------------------------------------------------------------------
- */
+/* --- connection header ------------------------------------------------------------------------ */
 
 /* Major and minor of "2.6.1" or "3.0.0-beta-1"; 0, 0 when it does not begin so. HBASE:
  * VersionInfoUtil, for clients that send the text only. */
@@ -273,8 +270,7 @@ static void frame_header(rq_rpc_conn *conn, rq_slice bytes)
     rq_arena_clear(&arena);
 }
 
-/* ---- frames -----------------------------------------------------------------------------------
- */
+/* --- frames ----------------------------------------------------------------------------------- */
 
 /* The answer to a frame over the limit needs its call id: read on until the header is there.
  * HBASE: NettyRpcFrameDecoder.handleTooBigRequest. */
@@ -331,8 +327,7 @@ static bool step_frame(rq_rpc_conn *conn)
     return conn->state != RQ_CONN_DEAD;
 }
 
-/* ---- running and blocking ---------------------------------------------------------------------
- */
+/* --- running and blocking --------------------------------------------------------------------- */
 
 static bool alive(const rq_rpc_conn *conn)
 {
@@ -477,8 +472,7 @@ static void wait_for_room(rq_rpc_conn *conn)
     rq_budget_wait(server_of(conn)->options.budget, &conn->waiter);
 }
 
-/* ---- the stream's events ----------------------------------------------------------------------
- */
+/* --- the stream's events ---------------------------------------------------------------------- */
 
 /* Everything of the connection that belongs to the loop it is on. */
 static void take_loop(rq_rpc_conn *conn, rq_rpc_server *server)

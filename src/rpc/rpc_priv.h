@@ -71,8 +71,7 @@ struct rq_rpc_server {
     rq_rpc_worker workers[];
 };
 
-/* ---- connections ------------------------------------------------------------------------------
- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 typedef enum rq_conn_state {
     RQ_CONN_PREAMBLE,
@@ -126,8 +125,7 @@ void rq_conn_unref(rq_rpc_conn *conn);
 void rq_conn_call_ended(rq_rpc_conn *conn);
 void rq_conn_output_queued(rq_rpc_conn *conn);
 
-/* ---- calls ------------------------------------------------------------------------------------
- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 struct rq_call_private {
     rq_call call;

@@ -8,8 +8,7 @@
 
 #define OUT_BYTES_MAX ((size_t)4 << 20)
 
-/* ---- services ---------------------------------------------------------------------------------
- */
+/* --- services --------------------------------------------------------------------------------- */
 
 static int method_order(const void *a, const void *b)
 {
@@ -57,8 +56,7 @@ const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX])
     return buf;
 }
 
-/* ---- start ------------------------------------------------------------------------------------
- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 static void server_free(rq_rpc_server *s)
 {
@@ -141,8 +139,7 @@ uint16_t rq_rpc_server_port(const rq_rpc_server *s)
     return rq_listener_port(s->listener);
 }
 
-/* ---- end --------------------------------------------------------------------------------------
- */
+/* --- end -------------------------------------------------------------------------------------- */
 
 static uint64_t calls_in_flight(const rq_rpc_server *s)
 {

@@ -91,8 +91,7 @@ void rq__handle_prepare_bulk_load(void *ctx, rq_call *call);
 void rq__handle_bulk_load(void *ctx, rq_call *call);
 void rq__handle_cleanup_bulk_load(void *ctx, rq_call *call);
 
-/* --- scanners' leases (leases.c) -----------------------------------------------------------------
- */
+/* --- scanners' leases (leases.c) -------------------------------------------------------------- */
 typedef struct rq__scan_holder {
     uint64_t id;
     rq_arena arena; /* of scan, filter and scanner */

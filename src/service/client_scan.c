@@ -57,8 +57,7 @@ static const Pb__ScanRequest *request_of(const scan_job *s)
     return (const Pb__ScanRequest *)s->job.call->param;
 }
 
-/* --- endings -------------------------------------------------------------------------------------
- */
+/* --- endings ---------------------------------------------------------------------------------- */
 
 static void finish_holder(scan_job *s, bool close, bool well)
 {

@@ -42,8 +42,7 @@ rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *sp
     return stale ? rq__fail_read_only(why) : RQ_OK;
 }
 
-/* --- leaving the loop for a block ----------------------------------------------------------------
- */
+/* --- leaving the loop for a block ------------------------------------------------------------- */
 
 static void release_ctx(void *thing)
 {
@@ -109,8 +108,7 @@ void rq__read_job_wait(rq__read_job *job)
     executor->submit(executor, RQ_POOL_READ, &job->task);
 }
 
-/* --- get -----------------------------------------------------------------------------------------
- */
+/* --- get -------------------------------------------------------------------------------------- */
 
 typedef struct get_job {
     rq__read_job job;
@@ -254,8 +252,7 @@ void rq__handle_get(void *ctx, rq_call *call)
         step_get(&g->job);
 }
 
-/* --- the table ------------------------------------------------------------------------------
- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static const rq_rpc_method methods[] = {
     {"Get", &pb__get_request__descriptor, rq__handle_get},
@@ -279,8 +276,7 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
                             .unpack = rq__unpack_request};
 }
 
-/* --- life --------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static void push_log(rq_loop_hook *hook, rq_loop *loop)
 {

@@ -286,8 +286,7 @@ rq_err rq__decode_scan(const Pb__Scan *s, const rq_region *region, rq_arena *are
     return RQ_OK;
 }
 
-/* --- mutations ---------------------------------------------------------------------------------
- */
+/* --- mutations -------------------------------------------------------------------------------- */
 
 static rq_err cell_too_large(const rq_cell *c, size_t size, uint64_t max, rq_error *why)
 {

@@ -29,8 +29,7 @@ typedef struct rq__endpoint {
 /* done() runs once, on the call's loop, never before this returns. */
 void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *service_call);
 
-/* --- for the endpoints --------------------------------------------------------------------------
- */
+/* --- for the endpoints ------------------------------------------------------------------------ */
 /* Loop's thread, exactly once. `response` is in the arena. */
 void rq__endpoint_end(rq__endpoint *e, rq_slice response);
 /* With e->why's message, if there is one. */

@@ -96,8 +96,7 @@ static void submit_descriptor(rq_admin_services *s, ddl_job *j, const ProtobufCM
         submit(s, j);
 }
 
-/* --- tables -------------------------------------------------------------------------------------
- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 void rq__create_table(void *ctx, rq_call *call)
 {

@@ -12,8 +12,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* --- which tables -------------------------------------------------------------------------------
- */
+/* --- which tables ----------------------------------------------------------------------------- */
 
 typedef struct selection {
     const char *regex; /* NULL: any */

@@ -14,8 +14,7 @@
 #include "proto/replication.pb-c.h"
 #include "proto/rsgroup.pb-c.h"
 
-/* --- switches ------------------------------------------------------------------------------------
- */
+/* --- switches --------------------------------------------------------------------------------- */
 
 typedef struct switch_job {
     rq__blocking blocking;

@@ -11,8 +11,7 @@ void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_orde
     *m = (rq__merge){.arena = arena, .family = family, .order = order, .read_point = read_point};
 }
 
-/* --- the sources -------------------------------------------------------------------------------
- */
+/* --- the sources ------------------------------------------------------------------------------ */
 rq_err rq__merge_begin(rq__merge *m, size_t count)
 {
     RQ_ASSERT(!m->is_open);
@@ -93,8 +92,7 @@ void rq__merge_clear(rq__merge *m)
     m->at_end = true;
 }
 
-/* --- the heap ----------------------------------------------------------------------------------
- */
+/* --- the heap --------------------------------------------------------------------------------- */
 static inline bool comes_before(const rq__merge *m, const rq__source *a, const rq__source *b)
 {
     int c = rq_cell_compare(m->order, a->cell, b->cell);
@@ -390,8 +388,7 @@ static rq_err reversed_top(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
     }
 }
 
-/* --- the sequence -----------------------------------------------------------------------------
- */
+/* --- the sequence ----------------------------------------------------------------------------- */
 rq_err rq__merge_start(rq__merge *m, const rq_cell *key)
 {
     RQ_TRY(set_target(m, key));
@@ -500,8 +497,7 @@ void rq__merge_step(rq__merge *m)
     m->current = NULL;
 }
 
-/* --- runs --------------------------------------------------------------------------------------
- */
+/* --- runs ------------------------------------------------------------------------------------- */
 static inline bool is_behind_row(const rq__merge *m, const rq__source *other, const rq_cell *cell)
 {
     return rq_row_compare(m->order, rq_cell_row(other->cell), rq_cell_row(cell)) > 0;

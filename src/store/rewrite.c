@@ -57,8 +57,7 @@ static rq_err set_info(const rq_rewrite *w, rq_hfile_writer *out, rq_error *why)
     return rc;
 }
 
-/* --- outputs: one, or one for each window that has cells ---------------------------------------
- */
+/* --- outputs: one, or one for each window that has cells -------------------------------------- */
 
 typedef struct output {
     char name[RQ_STORE_FILE_NAME_MAX + 1];
@@ -150,8 +149,7 @@ static rq_err finish(outputs *o, rq_error *why)
     return RQ_OK;
 }
 
-/* --- copying ------------------------------------------------------------------------------------
- */
+/* --- copying ---------------------------------------------------------------------------------- */
 
 typedef struct copying {
     const rq_rewrite *rewrite;

@@ -45,8 +45,7 @@ typedef struct row_get {
     int64_t oldest_seen; /* timestamp of a cell the matcher was shown */
 } row_get;
 
-/* --- one cell ----------------------------------------------------------------------------------
- */
+/* --- one cell --------------------------------------------------------------------------------- */
 static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
 {
     if (cell->seqid > g->times.read_point) return RQ_OK;
@@ -82,8 +81,7 @@ static inline bool is_in_row(const row_get *g, const rq_cell *cell)
     return rq_slice_eq(rq_cell_row(cell), g->scan->start_row);
 }
 
-/* --- places ------------------------------------------------------------------------------------
- */
+/* --- places ----------------------------------------------------------------------------------- */
 /* Stands on a cell of the row, or is done with it: no cell. */
 typedef struct place {
     const rq_cell *cell;
@@ -187,8 +185,7 @@ static rq_err read_places(row_get *g, place *places, size_t count, rq_error *why
     }
 }
 
-/* --- all of them -------------------------------------------------------------------------------
- */
+/* --- all of them ------------------------------------------------------------------------------ */
 /* The sources of a version from the newest to the oldest: one number each. */
 static inline size_t source_count(const rq_store_version *v)
 {

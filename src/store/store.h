@@ -107,8 +107,7 @@ const rq_mob_options *rq_store_mob(const rq_store *s);
 RQ_NODISCARD
 rq_err rq__store_mob_dir(const rq_store *s, const char **ret, rq_error *why);
 
-/* --- life (the region's) ------------------------------------------------------------------------
- */
+/* --- life (the region's) ---------------------------------------------------------------------- */
 typedef struct rq_store_options {
     const rq_env *env; /* copied */
     struct rq_block_cache *cache;
@@ -144,8 +143,7 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
 /* A new file's name: 32 random hex digits. */
 void rq_store_new_file_name(const rq_store *s, char ret[RQ_STORE_FILE_NAME_MAX + 1]);
 
-/* --- changes: REQUIRE the writer token -----------------------------------------------------------
- */
+/* --- changes: REQUIRE the writer token -------------------------------------------------------- */
 /* The segment that grows; it changes with begin_flush only. */
 rq_segment *rq_store_active(const rq_store *s);
 /* The active segment becomes a snapshot (if it holds a cell) and an empty one takes its place. */

@@ -236,8 +236,7 @@ void rq_store_scanner_close(rq_store_scanner *s)
     s->ended = true;
 }
 
-/* --- going on ----------------------------------------------------------------------------------
- */
+/* --- going on --------------------------------------------------------------------------------- */
 static inline bool same_row(const rq_store_scanner *s, const rq_cell *cell)
 {
     return rq_short_eq(cell->row, cell->row_len, s->row.ptr, s->row.len);
@@ -414,8 +413,7 @@ rq_err rq_store_scanner_seek_row(rq_store_scanner *s, rq_slice row)
     return rq__merge_seek(&s->merge, &key);
 }
 
-/* --- the row -----------------------------------------------------------------------------------
- */
+/* --- the row ---------------------------------------------------------------------------------- */
 static rq_err enter_row(rq_store_scanner *s, const rq_cell *cell)
 {
     RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, cell->row, cell->row_len));

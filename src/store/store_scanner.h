@@ -14,8 +14,7 @@
 #include "store/scan.h"
 #include "store/store.h"
 
-/* --- reads: one family's part of a scan (the region scanner's) ----------------------------------
- */
+/* --- reads: one family's part of a scan (the region scanner's) -------------------------------- */
 /*
  * Between suspend and the next call the scanner holds no segment, file or block: only where it
  * stands, and what it counted and saw in the row at hand. Everything lives in the arena; close

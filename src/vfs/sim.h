@@ -51,8 +51,7 @@ rq_env *rq_sim_env(rq_sim *sim);
 /* The test's own chance, reproducible but apart from the simulation's. */
 uint64_t rq_sim_random(rq_sim *sim);
 
-/* --- files ---------------------------------------------------------------------------------------
- */
+/* --- files ------------------------------------------------------------------------------------ */
 /* vfs calls made so far. Each verb of struct rq_vfs but close, size and try_read counts as one. */
 uint64_t rq_sim_calls(const rq_sim *sim);
 /* The power goes at that call (numbers start at 1; the call itself may or may not have begun to
@@ -85,8 +84,7 @@ char *rq_sim_tree(rq_sim *sim);
 /* Prints each counted vfs call to stderr. */
 void rq_sim_trace(rq_sim *sim, bool on);
 
-/* --- executor ------------------------------------------------------------------------------------
- */
+/* --- executor --------------------------------------------------------------------------------- */
 /* A lane for tests that stand in for an event loop; freed by env->executor->lane_free. */
 RQ_NODISCARD rq_err rq_sim_lane_new(rq_sim *sim, rq_lane **ret);
 /* Runs one task, chosen by chance among those that can run. False when there is none. */

@@ -90,8 +90,7 @@ RQ_NODISCARD rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
  */
 rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
 
-/* --- appending ----------------------------------------------------------------------------------
- */
+/* --- appending -------------------------------------------------------------------------------- */
 /* A hint: asks memory for what staging looks at. */
 void rq_wal_region_ask_for(const rq_wal_region *r);
 
@@ -99,11 +98,13 @@ void rq_wal_region_ask_for(const rq_wal_region *r);
  * Any thread, never waits for a device. r->sequence_id must be above 0 and above all former ones of
  * the region; region and table are the handle's (those of *r are ignored); the payload is
  * r->payload followed by the pieces in `more`. All bytes are copied. On success *ret is to be
- * waited for. RQ_E_REGION_TOO_BUSY   the ring is at its ceiling: wait for an older record and try
- * again RQ_E_REQUEST_TOO_BIG   longer than a record may be RQ_E_NO_SPACE          the disk is full;
- * what is in the log is safe. May be tried again RQ_E_NO_MEMORY         the ring could not grow
- *  other                  the log has failed
- * On failure nothing was staged.
+ * waited for; on failure nothing was staged.
+ *
+ * RQ_E_REGION_TOO_BUSY: the ring is at its ceiling; wait for an older record and try again.
+ * RQ_E_REQUEST_TOO_BIG: longer than a record may be.
+ * RQ_E_NO_SPACE: the disk is full; what is in the log is safe. May be tried again.
+ * RQ_E_NO_MEMORY: the ring could not grow.
+ * Others: the log has failed.
  */
 RQ_NODISCARD rq_err rq_wal_stage(rq_wal *wal, rq_wal_region *region, const rq_wal_record *r,
                                  const rq_slice *more, size_t more_count, rq_lsn *ret);
@@ -137,8 +138,7 @@ void rq_wal_wait(rq_wal_member *m, rq_wal_waiter *w, rq_lsn upto, bool synced);
 /* For pool threads: pushes, and returns once `upto` is acknowledged as above. */
 RQ_NODISCARD rq_err rq_wal_wait_blocking(rq_wal *wal, rq_lsn upto, bool synced);
 
-/* --- regions and what they still need ------------------------------------------------------------
- */
+/* --- regions and what they still need --------------------------------------------------------- */
 /* Names are copied. The encoded name is at most RQ_WAL_REGION_NAME_MAX bytes, one handle per name
  * at a time (RQ_E_EXISTS). What replay found for the name is the handle's from now on. */
 RQ_NODISCARD rq_err rq_wal_region_open(rq_wal *wal, const char *encoded, rq_slice table,
@@ -156,8 +156,7 @@ void rq_wal_forget(rq_wal *wal, const char *encoded);
  * log's region lock: no rq_wal call from within; NULL: never). Returns how many are left. */
 size_t rq_wal_unclaimed(rq_wal *wal, bool (*forget)(void *ctx, const char *encoded), void *ctx);
 
-/* --- state --------------------------------------------------------------------------------------
- */
+/* --- state ------------------------------------------------------------------------------------ */
 bool rq_wal_failed(const rq_wal *wal);
 /* Highest sequence id replay found for the region, 0 for none (of all kinds). */
 uint64_t rq_wal_found_sequence_id(rq_wal *wal, const char *encoded);

@@ -162,14 +162,12 @@ struct rq_wal {
     rq_wal_member *direct; /* blocking waiters */
 };
 
-/* --- wal.c --------------------------------------------------------------------------------------
- */
+/* --- wal.c ------------------------------------------------------------------------------------ */
 void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_PATH_MAX]);
 /* Closes; the file stays. */
 void rq__wal_slot_free(slot *s);
 
-/* --- append.c -----------------------------------------------------------------------------------
- */
+/* --- append.c --------------------------------------------------------------------------------- */
 RQ_NODISCARD rq_err rq__wal_ring_init(rq_wal *wal);
 /* REQUIRES: mutex. All bytes from there on are still in the ring. */
 bool rq__wal_ring_holds(const rq_wal *wal, rq_lsn from);
@@ -184,8 +182,7 @@ void rq__wal_stage_mark(rq_wal *wal);
  * writes. On failure wal->broken or no_space is set. */
 void rq__wal_write_staged(rq_wal *wal);
 
-/* --- lane.c -------------------------------------------------------------------------------------
- */
+/* --- lane.c ----------------------------------------------------------------------------------- */
 void rq__wal_lane_run(rq_task *task);
 void rq__wal_timer_run(rq_task *task);
 /* REQUIRES: mutex. */
@@ -200,8 +197,7 @@ RQ_NODISCARD rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why);
 /* REQUIRES: mutex. Sees to it that what nobody waits for is synced, attested or retried later. */
 void rq__wal_arm_timer(rq_wal *wal);
 
-/* --- wait.c -------------------------------------------------------------------------------------
- */
+/* --- wait.c ----------------------------------------------------------------------------------- */
 RQ_NODISCARD rq_err rq__wal_member_new(rq_wal *wal, rq_lane *lane, rq_wal_member **ret);
 void rq__wal_member_free(rq_wal_member *m);
 /* After a mark moved or the log failed; no lock held. `self` is left to its caller. */
@@ -209,8 +205,7 @@ void rq__wal_complete(rq_wal *wal, rq_wal_member *self);
 /* Runs what is done. On the member's lane, no lock held. */
 void rq__wal_member_run_done(rq_wal_member *m);
 
-/* --- holders.c ----------------------------------------------------------------------------------
- */
+/* --- holders.c -------------------------------------------------------------------------------- */
 rq_wal_region *rq__wal_region_find(const rq_wal *wal, rq_slice encoded);
 /* At close: one of the regions that need records; NULL: none does. */
 const rq_wal_region *rq__wal_holder(const rq_wal *wal);

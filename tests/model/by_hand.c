@@ -14,8 +14,7 @@ static void must(rq_err rc, const rq_error *why)
     abort();
 }
 
-/* --- the environment ---------------------------------------------------------------------------
- */
+/* --- the environment -------------------------------------------------------------------------- */
 static by_hand *world_of(rq_executor *ex)
 {
     return RQ_CONTAINER_OF(ex, by_hand, executor);

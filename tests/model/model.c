@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- sets of cells ------------------------------------------------------------------------------
- */
+/* --- sets of cells ---------------------------------------------------------------------------- */
 static const uint8_t *copy(rq_arena *a, const uint8_t *p, size_t len)
 {
     rq_slice s = rq_arena_copy(a, rq_slice_of(p, len));
@@ -184,8 +183,7 @@ bool cell_set_equal(const cell_set *a, const cell_set *b, bool seqids)
     return true;
 }
 
-/* --- what is over ------------------------------------------------------------------------------
- */
+/* --- what is over ----------------------------------------------------------------------------- */
 static bool family_expired(const rq_family_schema *f, const rq_cell *c, int64_t now_ms)
 {
     return f->ttl_s != RQ_TTL_FOREVER && c->timestamp < now_ms - 1000 * (int64_t)f->ttl_s;
@@ -226,8 +224,7 @@ static int hides(const rq_cell *marker, const rq_cell *put)
     }
 }
 
-/* --- flush and compaction ------------------------------------------------------------------------
- */
+/* --- flush and compaction --------------------------------------------------------------------- */
 void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_options *o,
                    cell_set *out)
 {
@@ -317,8 +314,7 @@ void model_rewrite(const rq_family_schema *f, cell_set *in, const model_rewrite_
     cell_set_clear(&acting);
 }
 
-/* --- scans ---------------------------------------------------------------------------------------
- */
+/* --- scans ------------------------------------------------------------------------------------ */
 void model_scan_init(model_scan *m, const rq_scan *scan, rq_filter *filter, uint64_t read_point,
                      int64_t now_ms)
 {

@@ -47,8 +47,7 @@ typedef struct model_rewrite_options {
 void model_rewrite(const rq_family_schema *schema, cell_set *in, const model_rewrite_options *o,
                    cell_set *out);
 
-/* --- a scan over what is there at the time of each call ----------------------------------------
- */
+/* --- a scan over what is there at the time of each call --------------------------------------- */
 #define MODEL_FAMILIES_MAX 4
 
 typedef struct model_family {

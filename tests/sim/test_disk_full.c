@@ -24,8 +24,7 @@
 #define STEPS 150
 #define SECOND ((uint64_t)1000 * 1000 * 1000)
 
-/* --- space that comes and goes -----------------------------------------------------------------
- */
+/* --- space that comes and goes ---------------------------------------------------------------- */
 
 typedef struct space {
     rq_sim *sim;
@@ -90,8 +89,7 @@ static void end(space *s)
     rq_sim_quota(s->sim, 0);
 }
 
-/* --- a history ----------------------------------------------------------------------------------
- */
+/* --- a history -------------------------------------------------------------------------------- */
 
 typedef struct outcome {
     bool good;

@@ -127,8 +127,7 @@ static const char *next(fixture *f)
         assert_int_equal((f)->state, expected_state);                                              \
     } while (0)
 
-/* --- filters ------------------------------------------------------------------------------------
- */
+/* --- filters ---------------------------------------------------------------------------------- */
 static void append_field(rq_buf *b, unsigned field, const char *bytes, size_t len)
 {
     assert_int_equal(rq_buf_append_varint(b, field << 3 | 2), RQ_OK);
@@ -183,8 +182,7 @@ static void set_value_filter(fixture *f, const char *family, const char *value)
     rq_buf_clear(&comparator);
 }
 
-/* --- rows ---------------------------------------------------------------------------------------
- */
+/* --- rows ------------------------------------------------------------------------------------- */
 static void rows_come_one_by_one_and_the_last_says_so(void **state)
 {
     (void)state;

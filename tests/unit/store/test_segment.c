@@ -276,8 +276,7 @@ static void wide_rows_are_written_again(void **state)
     }
 }
 
-/* --- many cells: searches begin at fences ------------------------------------------------------
- */
+/* --- many cells: searches begin at fences ----------------------------------------------------- */
 
 #define MANY 12000
 
