@@ -45,12 +45,10 @@ def busy_share(seconds):
 
 
 def settle(patience=60):
-    """Waits until the machine is idle: what a server still compacts would be counted to the next one's run. Returns the
-    share of the machine that was busy in the last second."""
+    """Waits until the machine is idle."""
     end = time.monotonic() + patience
-    while (busy := busy_share(1)) > 0.03 and time.monotonic() < end:
+    while busy_share(1) > 0.03 and time.monotonic() < end:
         pass
-    return busy
 
 
 class Server:
@@ -63,11 +61,13 @@ class Server:
         self.pid, self.start_ms, self.rss_start = 0, 0.0, 0.0
 
     def pe(self, *args):
-        """Runs PerformanceEvaluation; returns (operations per second, server CPU µs per op)."""
+        """Runs PerformanceEvaluation; returns (operations per second, server CPU µs per op): with what the server
+        goes on with behind the run, flushes and compactions of what was put."""
         before = cpu_seconds(self.pid)
         out = subprocess.run([str(PEER), "run", str(self.dir), PE, "--nomapred", *args],
                              env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              text=True, check=False)
+        settle()
         used = cpu_seconds(self.pid) - before
         runs = re.findall(r"Finished .* in (\d+)ms at offset \d+ for (\d+) rows", out.stdout)
         if not runs:
