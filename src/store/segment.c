@@ -10,14 +10,10 @@
  *                                  ^ node    link = { rank of the next node, next }
  *
  * An insert into a million cells is a chain of cache misses; what is not looked at costs nothing.
- * So a link carries its target's *rank*, a number that orders rows mostly without their bytes, and
- * only nodes that lie before the key are visited. The rank is made of the eight bytes behind the
- * part that the segment's rows have in common ("row-000…"): 0 for rows before that part, the
- * highest number for rows behind it, else 1 + those bytes / 2; where they are decimal digits, as in
- * many padded keys, fifteen of them fit. Different ranks order two rows, equal ones leave it to the
- * bytes. The common part is found when the segment has 64 and again when
- * it has 1,024 cells; then all ranks are computed anew. hbase:meta's rows have an order of their
- * own: rank 0.
+ * So a link carries its target's *rank* (row_rank.h), a number that orders rows mostly without
+ * their bytes, and only nodes that lie before the key are visited. What the rows have in common is
+ * found when the segment has 64 and again when it has 1,024 cells; then all ranks are computed
+ * anew.
  *
  * Invariants:
  *  1. One writer. It sets a node's links before it publishes the node with a release store, lowest
@@ -44,9 +40,10 @@
 #include "store/segment.h"
 
 #include "store/fences.h"
+#include "store/row_rank.h"
+#include "store/segment_node.h"
 #include "store/slab_pool.h"
 
-#include <immintrin.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -60,13 +57,8 @@
 #define PREFETCH 8  /* nodes ahead when many are linked in order */
 #define NEAR_TRY 3  /* levels climbed from the last node when the key before it was not near */
 #define ROW_STEPS 4 /* from the last node when the key is of its row, before levels are climbed */
-#define RANK_MAX UINT64_MAX
 #define RANK_FIRST_AT 64 /* cells */
 #define RANK_AGAIN_AT 1024
-/* Bytes of the common part that still go into the rank: rows grow at their end ("0999", "1000"). */
-#define RANK_SLACK 2
-#define RANK_SLACK_DIGITS 4
-#define RANK_DIGITS 15 /* of 4 bits */
 #define FENCE_LEVEL 3
 #define FENCE_EVERY 8      /* nodes: those that reach the level */
 #define FENCES_FROM 2048   /* cells; ranks are settled then */
@@ -74,34 +66,15 @@
 #define FENCE_WORK_EVERY 4 /* inserts */
 
 typedef struct link {
-    _Atomic uint64_t rank; /* RANK_MAX when there is no next node */
+    _Atomic uint64_t rank; /* RQ_RANK_MAX when there is no next node */
     _Atomic(rq_segment_node *) to;
 } link;
-
-/* Nothing that can be found out otherwise: at cells of 100 bytes every byte here is half a percent.
- */
-struct rq_segment_node {
-    union {
-        uint64_t seqid;
-        uint64_t height; /* until it is linked; then only the links that lead to it tell */
-    };
-    uint8_t bytes[];
-};
-
-#define NODE_HEADER offsetof(rq_segment_node, bytes)
 
 typedef struct slab {
     struct slab *older;
     size_t size; /* with this header */
     size_t used;
 } slab;
-
-/* What ranks are made of; immutable. */
-typedef struct ranking {
-    const uint8_t *common; /* of a row in the segment */
-    size_t len;
-    bool digits; /* what follows is made of them, mostly */
-} ranking;
 
 struct rq_segment {
     _Atomic unsigned refs;
@@ -131,9 +104,9 @@ struct rq_segment {
     _Atomic int64_t written_since_ms;
     _Atomic bool has_tags;
     _Atomic uint32_t epoch;
-    ranking rankings[2];
-    _Atomic(const ranking *) ranking; /* NULL: nothing is known to be common */
-    _Atomic(rq_fences *) fences;      /* NULL: none yet */
+    rq_ranking rankings[2];
+    _Atomic(const rq_ranking *) ranking; /* NULL: nothing is known to be common */
+    _Atomic(rq_fences *) fences;         /* NULL: none yet */
     /* the head: a node of full height in front of everything */
     link head_links[HEIGHT_MAX];
     _Alignas(8) uint8_t head_node[sizeof(rq_segment_node)];
@@ -156,132 +129,10 @@ static inline rq_segment_node *next_of(const rq_segment_node *n, unsigned level)
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-static uint64_t eight_bytes(const uint8_t *p, size_t len)
-{
-    if (len >= 8) return rq_get_be64(p);
-    uint64_t v = 0;
-    for (size_t i = 0; i < len; i++)
-        v |= (uint64_t)p[i] << (56 - 8 * i);
-    return v;
-}
-
-/* Four bits a byte: 0 the row's end or a byte before '0', 1 to 10 a digit, 11 a byte behind '9';
- * what follows one that is no digit does not count. */
-static uint64_t digits_rank(const uint8_t *p, size_t len)
-{
-    uint8_t padded[16] = {0};
-    if (len < sizeof padded) {
-        rq_short_copy(padded, p, len);
-        p = padded;
-    }
-    __m128i d =
-        _mm_subs_epu8(_mm_loadu_si128((const __m128i *)(const void *)p), _mm_set1_epi8('0' - 1));
-    d = _mm_min_epu8(d, _mm_set1_epi8(11));
-    __m128i ends =
-        _mm_or_si128(_mm_cmpeq_epi8(d, _mm_setzero_si128()), _mm_cmpeq_epi8(d, _mm_set1_epi8(11)));
-    unsigned end = (unsigned)_mm_movemask_epi8(ends) | 1u << RANK_DIGITS;
-    /* Two digits a byte, the first in the highest. */
-    __m128i pairs = _mm_maddubs_epi16(d, _mm_set1_epi16(0x0110));
-    uint64_t v = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(pairs, pairs));
-    unsigned used = 4 * ((unsigned)__builtin_ctz(end) + 1);
-    v = __builtin_bswap64(v);
-    return (used < 64 ? v >> (64 - used) << (64 - used) : v) >> 4;
-}
-
 static uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
 {
     if (s->order == RQ_ORDER_META) return 0;
-    const ranking *r = atomic_load_explicit(&s->ranking, memory_order_acquire);
-    size_t skip = r == NULL ? 0 : r->len;
-    if (skip > 0) {
-        size_t n = len < skip ? len : skip;
-        int c = rq_short_compare(row, n, r->common, n);
-        if (c > 0) return RANK_MAX;
-        if (c < 0 || len < skip) return 0;
-    }
-    if (r != NULL && r->digits) return 1 + digits_rank(row + skip, len - skip);
-    return 1 + (eight_bytes(row + skip, len - skip) >> 1);
-}
-
-/* The node's own bytes are trusted: prepare wrote them. */
-static void node_cell(const rq_segment_node *n, rq_cell *ret)
-{
-    const uint8_t *p = n->bytes;
-    uint32_t total = rq_get_be32(p);
-    const uint8_t *kv = p + 4;
-    uint32_t key_len = rq_get_be32(kv);
-    uint32_t value_len = rq_get_be32(kv + 4);
-    uint16_t row_len = rq_get_be16(kv + 8);
-    const uint8_t *row = kv + 10;
-    uint8_t family_len = row[row_len];
-    const uint8_t *family = row + row_len + 1;
-    const uint8_t *key_end = kv + 8 + key_len;
-    uint32_t with_value = 8 + key_len + value_len;
-    *ret = (rq_cell){
-        .row = row,
-        .row_len = row_len,
-        .family = family,
-        .family_len = family_len,
-        .qualifier = family + family_len,
-        .qualifier_len = key_len - RQ_KEY_FIXED_LEN - row_len - family_len,
-        .timestamp = (int64_t)rq_get_be64(key_end - 9),
-        .type = key_end[-1],
-        .value = key_end,
-        .value_len = value_len,
-        .seqid = n->seqid,
-    };
-    if (total > with_value) {
-        ret->tags_len = rq_get_be16(kv + with_value);
-        ret->tags = kv + with_value + 2;
-    }
-}
-
-/* A key to look for. */
-typedef struct probe {
-    const rq_cell *cell;
-    uint64_t rank;
-    bool ranked; /* false: ranks are in the making, only bytes count */
-} probe;
-
-/* Of one row: column, timestamp, type and sequence id, from the node's bytes. A wide row's cells
- * have one rank, so a write among them comes here a dozen times. The key's own are the rules of
- * rq_cell_compare, which is asked where a type makes them special. */
-static int node_compare_behind_row(const rq_segment *s, const rq_segment_node *n, const probe *key)
-{
-    const rq_cell *k = key->cell;
-    const uint8_t *kv = n->bytes + 4;
-    uint32_t key_len = rq_get_be32(kv);
-    uint16_t row_len = rq_get_be16(kv + 8);
-    const uint8_t *family = kv + 10 + row_len + 1;
-    uint8_t family_len = family[-1];
-    const uint8_t *tail = kv + 8 + key_len - 9; /* timestamp and type */
-    if (tail[8] == RQ_TYPE_MINIMUM || k->type == RQ_TYPE_MINIMUM) {
-        rq_cell c;
-        node_cell(n, &c);
-        return rq_cell_compare(s->order, &c, k);
-    }
-    int c = rq_short_compare(family, family_len, k->family, k->family_len);
-    if (c != 0) return c;
-    const uint8_t *qualifier = family + family_len;
-    c = rq_short_compare(qualifier, (size_t)(tail - qualifier), k->qualifier, k->qualifier_len);
-    if (c != 0) return c;
-    int64_t timestamp = (int64_t)rq_get_be64(tail);
-    if (timestamp != k->timestamp) return timestamp > k->timestamp ? -1 : 1;
-    if (tail[8] != k->type) return (int)k->type - (int)tail[8];
-    return (n->seqid < k->seqid) - (n->seqid > k->seqid);
-}
-
-static inline int node_compare(const rq_segment *s, const rq_segment_node *n, const probe *key)
-{
-    if (s->order == RQ_ORDER_DEFAULT) { /* mostly the row decides, and its bytes are enough */
-        const uint8_t *row = n->bytes + 4 + 8 + 2;
-        int by_row =
-            rq_short_compare(row, rq_get_be16(row - 2), key->cell->row, key->cell->row_len);
-        return by_row != 0 ? by_row : node_compare_behind_row(s, n, key);
-    }
-    rq_cell c;
-    node_cell(n, &c);
-    return rq_cell_compare(s->order, &c, key->cell);
+    return rq_rank(atomic_load_explicit(&s->ranking, memory_order_acquire), row, len);
 }
 
 /* Whether the link leads to a node before the key; *ret_next is that node, or the one behind. */
@@ -301,7 +152,7 @@ static inline bool leads_on(const rq_segment *s, const link *l, const probe *key
             }
             if (rank != key->rank) return rank < key->rank;
         }
-        return node_compare(s, next, key) < 0;
+        return node_compare(s->order, next, key) < 0;
     }
 }
 
@@ -339,10 +190,10 @@ static size_t fence_at(const rq_segment *s, const rq_fences *f, const probe *key
 {
     size_t from = rq_fences_before(f, key->rank);
     if (from == rq_fences_count(f) || rq_fences_rank(f, from) != key->rank) return from;
-    size_t to = key->rank == RANK_MAX ? rq_fences_count(f) : rq_fences_before(f, key->rank + 1);
+    size_t to = key->rank == RQ_RANK_MAX ? rq_fences_count(f) : rq_fences_before(f, key->rank + 1);
     while (from < to) {
         size_t mid = from + (to - from) / 2;
-        if (node_compare(s, rq_fences_node(f, mid), key) < 0)
+        if (node_compare(s->order, rq_fences_node(f, mid), key) < 0)
             from = mid + 1;
         else
             to = mid;
@@ -497,7 +348,7 @@ rq_err rq_segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **r
     atomic_init(&s->min_seqid, UINT64_MAX);
     for (unsigned i = 0; i < HEIGHT_MAX; i++) {
         s->path[i] = head_of(s);
-        atomic_init(&s->head_links[i].rank, RANK_MAX);
+        atomic_init(&s->head_links[i].rank, RQ_RANK_MAX);
     }
     *ret = s;
     return RQ_OK;
@@ -579,15 +430,6 @@ static void forget_replaced(rq_segment *s, const rq_segment_node *old)
 
 /* --- ranks, anew */
 
-static size_t common_length(const rq_cell *a, const rq_cell *b)
-{
-    size_t n = a->row_len < b->row_len ? a->row_len : b->row_len;
-    size_t i = 0;
-    while (i < n && a->row[i] == b->row[i])
-        i++;
-    return i;
-}
-
 static const rq_segment_node *last_of(const rq_segment *s)
 {
     const rq_segment_node *at = head_of(s);
@@ -607,39 +449,26 @@ static void change_ends(rq_segment *s)
     atomic_fetch_add_explicit(&s->epoch, 1, memory_order_release);
 }
 
-/* Whether a rank of eight bytes would miss digits that two rows may differ in. */
-static bool goes_on_in_digits(const rq_cell *c, size_t at)
-{
-    size_t end = c->row_len < at + 9 ? c->row_len : at + 9;
-    for (size_t i = at; i < end; i++)
-        if (c->row[i] < '0' || c->row[i] > '9') return false;
-    return end > at;
-}
-
 static uint64_t node_rank(const rq_segment *s, const rq_segment_node *n)
 {
     rq_cell c;
-    if (n == NULL) return RANK_MAX;
+    if (n == NULL) return RQ_RANK_MAX;
     node_cell(n, &c);
     return rank_of(s, c.row, c.row_len);
 }
 
-/* What the first and the last row have in common, all have. */
 static void rank_again(rq_segment *s)
 {
-    ranking *r = &s->rankings[s->rank_at == RANK_FIRST_AT ? 0 : 1];
+    rq_ranking *r = &s->rankings[s->rank_at == RANK_FIRST_AT ? 0 : 1];
     s->rank_at = s->rank_at == RANK_FIRST_AT ? RANK_AGAIN_AT : 0;
     rq_cell first;
     rq_cell last;
     node_cell(next_of(head_of(s), 0), &first);
     node_cell(last_of(s), &last);
-    size_t len = common_length(&first, &last);
-    bool digits = goes_on_in_digits(&first, len) && goes_on_in_digits(&last, len);
-    size_t slack = digits ? RANK_SLACK_DIGITS : RANK_SLACK;
-    len = len < slack ? 0 : len - slack;
-    const ranking *now = atomic_load_explicit(&s->ranking, memory_order_relaxed);
-    if (len == (now == NULL ? 0 : now->len) && digits == (now != NULL && now->digits)) return;
-    *r = (ranking){first.row, len, digits};
+    rq_ranking now = rq_ranking_of(rq_cell_row(&first), rq_cell_row(&last));
+    const rq_ranking *old = atomic_load_explicit(&s->ranking, memory_order_relaxed);
+    if (rq_ranking_same(&now, old)) return;
+    *r = now;
     change_begins(s);
     atomic_store_explicit(&s->ranking, r, memory_order_release);
     for (unsigned level = 0; level < HEIGHT_MAX; level++) {
@@ -693,7 +522,7 @@ static bool find_near(rq_segment *s, const probe *key)
     rq_segment_node *at = last;
     rq_segment_node *next = NULL;
     if (last == NULL || s->last_rank > key->rank ||
-        (s->last_rank == key->rank && node_compare(s, last, key) >= 0))
+        (s->last_rank == key->rank && node_compare(s->order, last, key) >= 0))
         return false;
     unsigned known = s->path_levels > s->last_height ? s->path_levels : s->last_height;
     if (s->last_rank == key->rank && find_in_row(s, key, known)) return true;
@@ -823,7 +652,7 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     const link *before = link_of(s->path[0], 0);
     rq_segment_node *old = next_of(s->path[0], 0);
     if (old != NULL && (atomic_load_explicit(&before->rank, memory_order_relaxed) != key.rank ||
-                        node_compare(s, old, &key) != 0))
+                        node_compare(s->order, old, &key) != 0))
         old = NULL;
     unsigned old_height = old == NULL ? 0 : height_of(s, old, &key);
 
@@ -973,7 +802,7 @@ void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *k
     c->node = next_of(search(s, key), 0);
     /* A node that went in during the search may stand between. */
     probe p = {.cell = key};
-    while (c->node != NULL && node_compare(s, c->node, &p) < 0)
+    while (c->node != NULL && node_compare(s->order, c->node, &p) < 0)
         c->node = next_of(c->node, 0);
 }
 

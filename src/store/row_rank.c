@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks of rows; see row_rank.h. */
+#include "store/row_rank.h"
+
+#include <immintrin.h>
+
+/* Bytes of the common part that still go into the rank: rows grow at their end ("0999", "1000"). */
+#define SLACK 2
+#define SLACK_DIGITS 4
+#define DIGITS 15 /* of 4 bits */
+
+static size_t common_length(rq_slice a, rq_slice b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    size_t i = 0;
+    while (i < n && a.ptr[i] == b.ptr[i])
+        i++;
+    return i;
+}
+
+/* Whether a rank of eight bytes would miss digits that two rows may differ in. */
+static bool goes_on_in_digits(rq_slice row, size_t at)
+{
+    size_t end = row.len < at + 9 ? row.len : at + 9;
+    for (size_t i = at; i < end; i++)
+        if (row.ptr[i] < '0' || row.ptr[i] > '9') return false;
+    return end > at;
+}
+
+rq_ranking rq_ranking_of(rq_slice first, rq_slice last)
+{
+    size_t len = common_length(first, last);
+    bool digits = goes_on_in_digits(first, len) && goes_on_in_digits(last, len);
+    size_t slack = digits ? SLACK_DIGITS : SLACK;
+    return (rq_ranking){first.ptr, len < slack ? 0 : len - slack, digits};
+}
+
+bool rq_ranking_same(const rq_ranking *a, const rq_ranking *b)
+{
+    static const rq_ranking none = {0};
+    if (a == NULL) a = &none;
+    if (b == NULL) b = &none;
+    return a->len == b->len && a->digits == b->digits;
+}
+
+static uint64_t eight_bytes(const uint8_t *p, size_t len)
+{
+    if (len >= 8) return rq_get_be64(p);
+    uint64_t v = 0;
+    for (size_t i = 0; i < len; i++)
+        v |= (uint64_t)p[i] << (56 - 8 * i);
+    return v;
+}
+
+/* Four bits a byte: 0 the row's end or a byte before '0', 1 to 10 a digit, 11 a byte behind '9';
+ * what follows one that is no digit does not count. */
+static uint64_t digits_rank(const uint8_t *p, size_t len)
+{
+    uint8_t padded[16] = {0};
+    if (len < sizeof padded) {
+        rq_short_copy(padded, p, len);
+        p = padded;
+    }
+    __m128i d =
+        _mm_subs_epu8(_mm_loadu_si128((const __m128i *)(const void *)p), _mm_set1_epi8('0' - 1));
+    d = _mm_min_epu8(d, _mm_set1_epi8(11));
+    __m128i ends =
+        _mm_or_si128(_mm_cmpeq_epi8(d, _mm_setzero_si128()), _mm_cmpeq_epi8(d, _mm_set1_epi8(11)));
+    unsigned end = (unsigned)_mm_movemask_epi8(ends) | 1u << DIGITS;
+    /* Two digits a byte, the first in the highest. */
+    __m128i pairs = _mm_maddubs_epi16(d, _mm_set1_epi16(0x0110));
+    uint64_t v = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(pairs, pairs));
+    unsigned used = 4 * ((unsigned)__builtin_ctz(end) + 1);
+    v = __builtin_bswap64(v);
+    return (used < 64 ? v >> (64 - used) << (64 - used) : v) >> 4;
+}
+
+uint64_t rq_rank(const rq_ranking *r, const uint8_t *row, size_t len)
+{
+    size_t skip = r == NULL ? 0 : r->len;
+    if (skip > 0) {
+        size_t n = len < skip ? len : skip;
+        int c = rq_short_compare(row, n, r->common, n);
+        if (c > 0) return RQ_RANK_MAX;
+        if (c < 0 || len < skip) return 0;
+    }
+    if (r != NULL && r->digits) return 1 + digits_rank(row + skip, len - skip);
+    return 1 + (eight_bytes(row + skip, len - skip) >> 1);
+}
