@@ -279,3 +279,12 @@ rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_sc
         o[i] = (rq__opened){.info = &list[i], .schema = schema};
     return o;
 }
+
+size_t rq__proc_region_at(const rq__proc *p, const rq__table_node *t)
+{
+    size_t at = 0;
+    while (at < t->pub.region_count &&
+           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
+        at++;
+    return at;
+}

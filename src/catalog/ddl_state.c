@@ -242,23 +242,13 @@ static rq_err reopen_store(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-/* Where in the table the region p->family (its encoded name) stands; region_count: nowhere. */
-static size_t region_at(const rq__proc *p, const rq__table_node *t)
-{
-    size_t at = 0;
-    while (at < t->pub.region_count &&
-           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
-        at++;
-    return at;
-}
-
 rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     if (rq_slice_eq(p->ns, RQ_SLICE_LIT("master"))) return reopen_store(c, why);
     rq__table_node *t;
     if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
         return RQ_OK; /* dropped */
-    size_t at = region_at(p, t);
+    size_t at = rq__proc_region_at(p, t);
     if (at == t->pub.region_count || t->pub.state != RQ_TABLE_ENABLED ||
         t->pub.schema->family_count == 0) {
         rq__table_node_unref(t);
@@ -304,7 +294,7 @@ static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_er
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = region_at(p, t);
+    size_t at = rq__proc_region_at(p, t);
     rq_err rc = RQ_OK;
     if (at == t->pub.region_count) {
         rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->family.len,
@@ -356,7 +346,7 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = region_at(p, t), count;
+    size_t at = rq__proc_region_at(p, t), count;
     rq_region **list;
     rq_err rc = rq__publish_closed(c, p, at, at + 1, RQ_REGION_CLOSING, &list, &count, why);
     if (rc == RQ_OK) {

@@ -18,15 +18,6 @@
 
 #include <stdlib.h>
 
-static size_t region_at(const rq__proc *p, const rq__table_node *t)
-{
-    size_t at = 0;
-    while (at < t->pub.region_count &&
-           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
-        at++;
-    return at;
-}
-
 static rq_err prepare(rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     if (t->pub.state != RQ_TABLE_ENABLED && t->pub.state != RQ_TABLE_ENABLING)
@@ -37,7 +28,7 @@ static rq_err prepare(rq__proc *p, const rq__table_node *t, rq_error *why)
     p->old_regions = rq_arena_calloc(&p->arena, 1, sizeof *p->old_regions);
     if (p->descriptor.ptr == NULL || p->old_regions == NULL)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    size_t at = region_at(p, t);
+    size_t at = rq__proc_region_at(p, t);
     if (at == t->pub.region_count) return RQ_OK; /* the first step says so */
     const rq_catalog_region *r = t->pub.regions[at];
     p->open_seqnum = r->open_seqnum;
@@ -66,7 +57,7 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
                        (int)p->family.len, (const char *)p->family.ptr);
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    const rq_catalog_region *r = t->pub.regions[region_at(p, t)];
+    const rq_catalog_region *r = t->pub.regions[rq__proc_region_at(p, t)];
     rq_err rc = RQ_OK;
     if (r->state != RQ_REGION_OPEN || r->region == NULL)
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION, "%s is not OPEN; state=%s", r->info->encoded,
@@ -78,7 +69,7 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
 /* It was opened after this procedure had begun: all is done. */
 static bool is_done(const rq__proc *p, const rq__table_node *t)
 {
-    return p->resumed && t->pub.regions[region_at(p, t)]->open_seqnum > p->open_seqnum;
+    return p->resumed && t->pub.regions[rq__proc_region_at(p, t)]->open_seqnum > p->open_seqnum;
 }
 
 static rq_err is_done_now(rq_catalog *c, const rq__proc *p, bool *ret, rq_error *why)
