@@ -38,10 +38,10 @@ def busy_share(seconds):
     def ticks():
         fields = [int(f) for f in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
         return sum(fields), fields[3] + fields[4]
-    total, idle = ticks()
+    begun_total, begun_idle = ticks()
     time.sleep(seconds)
-    total, idle = (now - before for now, before in zip(ticks(), (total, idle)))
-    return 1 - idle / max(total, 1)
+    total, idle = ticks()
+    return 1 - (idle - begun_idle) / max(total - begun_total, 1)
 
 
 def settle(patience=60):

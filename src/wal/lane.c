@@ -2,16 +2,16 @@
 /*
  * The log's own lane: everything that waits for the disk.
  *
- *   sync     makes durable what is written, then wakes each lane with waiters once; again at once
- *            while somebody waits for more
- *   write    what leaders left behind
- *   prewrite fills the file with zeros ahead of the writers, so that fdatasync need not make new
- *            lengths and blocks durable with each batch, and a full disk is noticed before it
- * hurts. In HANDOVER mode syncs are few and it would only cost (about 2 ms of CPU per MB) roll ends
- * a segment and begins the next: at a cut of the staged bytes, under the pen. The old one's bytes
- * are durable before the new one's header (wal/format.h, rule 2) repair   after a failed write or
- * sync: seals the segment at its last durable frame and appends everything behind it to a new one,
- * same positions, same bytes
+ * - sync: makes durable what is written, then wakes each lane with waiters once; again at once
+ * while somebody waits for more.
+ * - write: what leaders left behind.
+ * - prewrite: fills the file with zeros ahead of the writers, so that fdatasync need not make new
+ *   lengths and blocks durable with each batch, and a full disk is noticed before it hurts. In
+ *   HANDOVER mode syncs are few and it would only cost (about 2 ms of CPU per MB).
+ * - roll: ends a segment and begins the next, at a cut of the staged bytes, under the pen. The old
+ *   one's bytes are durable before the new one's header (wal/format.h, rule 2).
+ * - repair: after a failed write or sync, seals the segment at its last durable frame and appends
+ *   everything behind it to a new one, same positions, same bytes.
  *
  * One function runs at a time; each is entered and left with the mutex held and releases it around
  * its file calls.

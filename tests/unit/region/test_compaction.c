@@ -139,20 +139,21 @@ static void date_tiered_keeps_times_together(void **state)
     rq_sim_free(sim);
 }
 
+/* 20 kB a second: a compaction of some megabytes does not end by itself. */
+static const char *const slow_settings[] = {
+    "hbase.regionserver.throughput.controller=PressureAwareCompactionThroughputController",
+    "hbase.hstore.compaction.throughput.lower.bound=20000",
+    "hbase.hstore.compaction.throughput.higher.bound=20000", NULL};
+
 static void a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes(void **state)
 {
     (void)state;
     static const family_def family = {"f", {NULL}};
-    static const char *const settings[] = {"hbase.regionserver.throughput.controller="
-                                           "PressureAwareCompactionThroughputController",
-                                           "hbase.hstore.compaction.throughput.lower.bound=20000",
-                                           "hbase.hstore.compaction.throughput.higher.bound=20000",
-                                           NULL};
     static char value[4001];
     rq_sim *sim = new_sim();
     fixture f;
     memset(value, 'v', sizeof value - 1);
-    fixture_open_with(&f, rq_sim_env(sim), &family, 1, settings);
+    fixture_open_with(&f, rq_sim_env(sim), &family, 1, slow_settings);
     for (int file = 0; file < 2; file++) {
         for (int i = 0; i < 300; i++) {
             char row[16];
@@ -499,17 +500,12 @@ static void a_flushed_memstore_is_freed_while_its_store_compacts(void **state)
 {
     (void)state;
     static const family_def family = {"f", {NULL}};
-    static const char *const slow[] = {"hbase.regionserver.throughput.controller="
-                                       "PressureAwareCompactionThroughputController",
-                                       "hbase.hstore.compaction.throughput.lower.bound=20000",
-                                       "hbase.hstore.compaction.throughput.higher.bound=20000",
-                                       NULL};
     static char value[1001];
     real_env real;
     fixture f;
     memset(value, 'v', sizeof value - 1);
     real_env_open(&real);
-    fixture_open_with(&f, &real.env, &family, 1, slow);
+    fixture_open_with(&f, &real.env, &family, 1, slow_settings);
     for (int i = 0; i < 4000; i++) { /* takes minutes at that rate; closing stops it */
         char row[16];
         snprintf(row, sizeof row, "%d", i);
