@@ -4,9 +4,9 @@
  * blocks, codecs, compressors, back-pressure), on a stream made of memory instead of the event
  * loop.
  *
- * Input: byte 0 chooses how the connection begins (see `hellos`) and the size of the reads; the
- * rest is what the client sends. When bit 7 is set, the rest is one request's frame without its
- * length.
+ * Input: byte 0 chooses how the connection begins (see `hellos`; from their number on: with memory
+ * for so little that connections wait for it) and the size of the reads; the rest is what the
+ * client sends. When bit 7 is set, the rest is one request's frame without its length.
  */
 #include "../tests/unit/rpc/memory_loop.h"
 
@@ -37,9 +37,33 @@ static void handle_cells(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
+typedef struct late {
+    rq_task task;
+    rq_call *call;
+} late;
+
+static void handle_now(rq_task *task)
+{
+    late *l = RQ_CONTAINER_OF(task, late, task);
+    handle_cells(NULL, l->call);
+}
+
+/* The calls behind it on the connection are read while it waits. */
+static void handle_late(void *ctx, rq_call *call)
+{
+    (void)ctx;
+    late *l = rq_arena_alloc(&call->arena, sizeof *l);
+    if (l == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    *l = (late){.task.run = handle_now, .call = call};
+    rq_call_post(call, &l->task);
+}
+
 static const rq_rpc_method methods[] = {
     {"Get", &pb__get_request__descriptor, handle_cells},
-    {"Mutate", &pb__mutate_request__descriptor, handle_cells},
+    {"Mutate", &pb__mutate_request__descriptor, handle_late},
     {"Multi", &pb__multi_request__descriptor, handle_cells},
     {"Scan", &pb__scan_request__descriptor, NULL},
 };
@@ -51,6 +75,11 @@ static const rq_rpc_method methods[] = {
     "ClientService"
 #define CODEC(name, len) "\x1a" len "org.apache.hadoop.hbase.codec." name
 #define COMPRESSOR(name, len) "\x22" len "org.apache.hadoop.io.compress." name
+/* VersionInfo without the numbers: they are read from the text. */
+#define VERSION_1_2                                                                                \
+    "\x2a\x16\x0a\x05"                                                                             \
+    "1.2.0"                                                                                        \
+    "\x12\1x\x1a\1x\x22\1x\x2a\1x\x32\1x"
 #define HELLO(header)                                                                              \
     {                                                                                              \
         "HBas\0\x50\0\0\0" header, sizeof("HBas\0\x50\0\0\0" header) - 1                           \
@@ -72,7 +101,12 @@ static const struct {
     HELLO("\0" SERVICE CODEC("CellCodec", "\x27") COMPRESSOR("Lz4Codec", "\x26")),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("ZStandardCodec", "\x2c")),
     HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("DefaultCodec", "\x2a")),
+    HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") COMPRESSOR("BZip2Codec", "\x28")),
+    HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") /* blocks, where ZStandardCodec is a stream */
+          "\x22\x32org.apache.hadoop.hbase.io.compress.zstd.ZstdCodec"),
+    HELLO("\0" SERVICE CODEC("KeyValueCodec", "\x2b") VERSION_1_2),
 };
+#define NARROW_FROM RQ_ARRAY_LEN(hellos)
 
 static void say_hello(rq_stream *s, unsigned which)
 {
@@ -109,26 +143,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) return 0;
     rq_loops loops;
     memory_loops_init(&loops, NULL, NULL);
-    rq_rpc_budget *budget;
+    rq_rpc_budget *budget, *unread;
     rq_rpc_server *server;
+    bool narrow = (data[0] & 0x1f) >= NARROW_FROM;
     rq_rpc_service service = {.name = "ClientService",
                               .methods = methods,
                               .method_count = RQ_ARRAY_LEN(methods),
                               .ctx = NULL};
-    if (rq_rpc_budget_new((size_t)4 << 20, &budget) != RQ_OK) abort();
+    if (rq_rpc_budget_new(narrow ? 1000 : (size_t)4 << 20, &budget) != RQ_OK) abort();
+    if (rq_rpc_budget_new(narrow ? 100 : (size_t)4 << 20, &unread) != RQ_OK) abort();
     rq_rpc_server_options o = {
         .loops = &loops,
         .budget = budget,
+        .unread = unread,
         .services = &service,
         .service_count = 1,
         .cluster_id = "id",
         .request_bytes_max = (size_t)1 << 20,
-        .out_bytes_max = 10000,
+        .out_bytes_max = narrow ? 200 : 10000,
     };
     if (rq_rpc_server_open(&o, &server, NULL) != RQ_OK) abort();
     run_connection(server, &loops.loop, data, size);
     rq_rpc_server_close(server);
     if (rq_rpc_budget_used(budget) != 0) abort(); /* something was not given back */
+    if (rq_rpc_budget_used(unread) != 0) abort();
     rq_rpc_budget_free(budget);
+    rq_rpc_budget_free(unread);
     return 0;
 }

@@ -4,6 +4,7 @@
  *   0  a segment file as it is           2  one record's body
  *   1  frames' bodies (be16 length each), put into a segment with valid checksums, so that what
  *      stands behind the checksums is reached; one byte of the file is then damaged
+ *   3  the same, the first of them being the body of the index at the segment's end
  */
 #include <stdlib.h>
 
@@ -93,7 +94,20 @@ static rq_err put_frame(rq_file *f, rq_slice body, uint64_t *lsn, uint32_t *crc)
     return RQ_OK;
 }
 
-static rq_err put_segment(rq_file *f, rq_slice bodies, uint64_t *ret_end)
+static rq_err put_index(rq_file *f, rq_slice body, uint64_t end)
+{
+    uint8_t header[RQ_WAL_INDEX_HEADER_LEN];
+    rq_put_be32(header, RQ_WAL_INDEX_MAGIC);
+    rq_put_be32(header + 4, (uint32_t)body.len);
+    rq_put_be64(header + 8, end);
+    rq_put_be32(header + 16, rq_crc32c(0, body.ptr, body.len));
+    rq_put_be32(header + 20, rq_crc32c(0, header, 20));
+    uint64_t off = RQ_WAL_FRAMES_AT + (end - RQ_WAL_FIRST_LSN);
+    RQ_TRY(rq_file_write(f, header, sizeof header, off, NULL));
+    return rq_file_write(f, body.ptr, body.len, off + sizeof header, NULL);
+}
+
+static rq_err put_segment(rq_file *f, rq_slice bodies, bool has_index, uint64_t *ret_end)
 {
     rq_wal_segment_info info = {
         .number = 1, .epoch = 1, .first_lsn = RQ_WAL_FIRST_LSN, .oldest_number = 1};
@@ -102,13 +116,16 @@ static rq_err put_segment(rq_file *f, rq_slice bodies, uint64_t *ret_end)
     uint32_t crc = 0;
     rq_cursor c = rq_cursor_of(bodies);
     uint16_t len;
-    rq_slice body;
-    while (rq_cursor_be16(&c, &len)) {
+    rq_slice body, index = {0};
+    for (bool first = true; rq_cursor_be16(&c, &len); first = false) {
         if (!rq_cursor_bytes(&c, len < rq_cursor_left(&c) ? len : rq_cursor_left(&c), &body)) break;
-        RQ_TRY(put_frame(f, body, &lsn, &crc));
+        if (first && has_index)
+            index = body;
+        else
+            RQ_TRY(put_frame(f, body, &lsn, &crc));
     }
     *ret_end = lsn - RQ_WAL_FIRST_LSN;
-    return RQ_OK;
+    return has_index ? put_index(f, index, lsn) : RQ_OK;
 }
 
 static void fuzz_file(uint8_t mode, rq_slice bytes)
@@ -120,7 +137,7 @@ static void fuzz_file(uint8_t mode, rq_slice bytes)
     uint64_t end = bytes.len > 8 ? bytes.ptr[bytes.len - 1] * 64u : 0;
     if (rq_vfs_open(v, FILE_NAME, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, NULL) == RQ_OK) {
         rq_err rc = mode == 0 ? rq_file_write(f, bytes.ptr, bytes.len, 0, NULL)
-                              : put_segment(f, bytes, &end);
+                              : put_segment(f, bytes, mode == 3, &end);
         rq_file_close(f);
         if (rc == RQ_OK) {
             read_all(v, 0);
@@ -140,11 +157,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0 || size > (1u << 20)) return 0;
     rq_slice rest = rq_slice_of(data + 1, size - 1);
-    if (data[0] % 3 == 2) {
+    if (data[0] % 4 == 2) {
         rq_wal_record r;
         if (rq__wal_record_decode(rest, &r) == RQ_OK) touch_record(&r);
     } else {
-        fuzz_file(data[0] % 3, rest);
+        fuzz_file(data[0] % 4, rest);
     }
     return 0;
 }

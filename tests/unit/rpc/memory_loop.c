@@ -225,9 +225,10 @@ void memory_stream_feed(rq_stream *s, const uint8_t *bytes, size_t len, size_t s
         size_t room = 0;
         uint8_t *p = s->events->on_buffer(s, &room);
         if (p == NULL) {
-            s->paused = true;
+            s->paused = true; /* until there is room again */
             s->loop->run(s->loop);
-            return;
+            if (s->paused) return;
+            continue;
         }
         size_t n = len < step ? len : step;
         if (n > room) n = room;

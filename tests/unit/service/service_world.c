@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ClientService on a simulated catalog, and clients of it; see service_world.h. */
+/* The services on a simulated catalog, and clients of them; see service_world.h. */
 #include "service_world.h"
+
+#include "registry/registry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,12 +52,14 @@ static void fill(service_world *s)
     world *w = &s->w;
     char row[8], value[8];
     check(world_create(w, "t", "f:VERSIONS=3 g", "m") == RQ_OK, "table t");
-    check(world_create(w, "u",
-                       "f g @coprocessor$1=|org.apache.hadoop.hbase.coprocessor."
-                       "AggregateImplementation|1| @coprocessor$2=|org.apache.hadoop.hbase."
-                       "coprocessor.MultiRowMutationEndpoint|2|",
-                       NULL) == RQ_OK,
-          "table u");
+    check(
+        world_create(
+            w, "u",
+            "f g m:IS_MOB=true,MOB_THRESHOLD=4 @coprocessor$1=|org.apache.hadoop.hbase.coprocessor."
+            "AggregateImplementation|1| @coprocessor$2=|org.apache.hadoop.hbase."
+            "coprocessor.MultiRowMutationEndpoint|2|",
+            NULL) == RQ_OK,
+        "table u");
     for (int i = 0; i < 40; i++) {
         const char *table = i % 3 == 0 ? "u" : "t";
         snprintf(row, sizeof row, "%c%d", i % 2 == 0 ? 'a' : 'r', i % 10);
@@ -67,11 +71,47 @@ static void fill(service_world *s)
     }
 }
 
+static void open_services(service_world *s)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_client_service_options client = {.env = s->w.env,
+                                        .engine = s->w.engine,
+                                        .catalog = s->w.catalog,
+                                        .config = s->w.config,
+                                        .loops = &s->loops,
+                                        .machine = s->w.env->vfs,
+                                        .data_path = "/rorqual"};
+    check(rq_client_service_new(&client, &s->client, &why) == RQ_OK, why.message);
+    rq_admin_services_options admin = {.env = s->w.env,
+                                       .engine = s->w.engine,
+                                       .catalog = s->w.catalog,
+                                       .config = s->w.config,
+                                       .loops = &s->loops};
+    check(rq_admin_services_new(&admin, &s->admin, &why) == RQ_OK, why.message);
+    s->services[SERVICE_CLIENT] = rq_client_service_methods(s->client);
+    s->services[SERVICE_ADMIN] = rq_admin_service_methods(s->admin);
+    s->services[SERVICE_MASTER] = rq_master_service_methods(s->admin);
+    s->services[SERVICE_MASTER_ADMIN] = rq_master_admin_service_methods(s->admin);
+    s->services[SERVICE_META] = rq_meta_service_methods(s->w.catalog);
+}
+
+static rq_rpc_server *open_server(service_world *s, service_kind first, size_t count)
+{
+    rq_rpc_server *server;
+    rq_error why = {.code = RQ_OK};
+    rq_rpc_server_options o = {.loops = &s->loops,
+                               .budget = s->budget,
+                               .services = s->services + first,
+                               .service_count = count,
+                               .request_bytes_max = (size_t)4 << 20};
+    check(rq_rpc_server_open(&o, &server, &why) == RQ_OK, why.message);
+    return server;
+}
+
 service_world *service_world_new(void)
 {
     service_world *s = calloc(1, sizeof *s);
     rq_sim_options options = {.again_percent = 20};
-    rq_error why = {.code = RQ_OK};
     if (s == NULL) abort();
     world_init(&s->w, 1, &options);
     check(world_open(&s->w) == RQ_OK, s->w.why.message);
@@ -81,33 +121,33 @@ service_world *service_world_new(void)
     find_region(s, "u", "a", s->regions[2]);
     check(rq_sim_lane_new(s->w.sim, &s->lane) == RQ_OK, "a lane");
     memory_loops_init(&s->loops, s->lane, run);
-    rq_client_service_options o = {.env = s->w.env,
-                                   .engine = s->w.engine,
-                                   .catalog = s->w.catalog,
-                                   .config = s->w.config,
-                                   .loops = &s->loops,
-                                   .machine = s->w.env->vfs,
-                                   .data_path = "/rorqual"};
-    check(rq_client_service_new(&o, &s->service, &why) == RQ_OK, why.message);
+    open_services(s);
     check(rq_rpc_budget_new((size_t)16 << 20, &s->budget) == RQ_OK, "a budget");
-    rq_rpc_service methods = rq_client_service_methods(s->service);
-    rq_rpc_server_options server = {.loops = &s->loops,
-                                    .budget = s->budget,
-                                    .services = &methods,
-                                    .service_count = 1,
-                                    .request_bytes_max = (size_t)4 << 20};
-    check(rq_rpc_server_open(&server, &s->server, &why) == RQ_OK, why.message);
+    s->server = open_server(s, SERVICE_CLIENT, 2);
+    s->master = open_server(s, SERVICE_MASTER, 3);
     rq_epoch_pin(s->w.env->epoch, &s->section);
     return s;
+}
+
+bool service_world_is_whole(const service_world *s)
+{
+    for (size_t i = 0; i < SERVICE_REGIONS; i++) {
+        const rq_catalog_region *r =
+            rq_catalog_region_find(s->w.catalog, rq_slice_cstr(s->regions[i]));
+        if (r == NULL || r->state != RQ_REGION_OPEN) return false;
+    }
+    return true;
 }
 
 void service_world_free(service_world *s)
 {
     run(&s->loops.loop);
     rq_rpc_server_close(s->server);
+    rq_rpc_server_close(s->master);
     rq_epoch_unpin(s->w.env->epoch, &s->section);
     check(rq_rpc_budget_used(s->budget) == 0, "requests' memory was not given back");
-    rq_client_service_free(s->service);
+    rq_admin_services_free(s->admin);
+    rq_client_service_free(s->client);
     rq_rpc_budget_free(s->budget);
     s->w.env->executor->lane_free(s->w.env->executor, s->lane);
     world_clear(&s->w);
@@ -248,7 +288,7 @@ static const struct {
     {NULL, 0, 0},
 };
 
-static void say_hello(service_client *c, unsigned which)
+static void say_hello(service_client *c, const char *service, unsigned which)
 {
     Pb__ConnectionHeader h = PB__CONNECTION_HEADER__INIT;
     Pb__VersionInfo v = PB__VERSION_INFO__INIT;
@@ -257,7 +297,7 @@ static void say_hello(service_client *c, unsigned which)
     v.has_version_major = v.has_version_minor = 1;
     v.version_major = hellos[which].major;
     v.version_minor = hellos[which].minor;
-    h.service_name = (char *)(uintptr_t) "ClientService";
+    h.service_name = (char *)(uintptr_t)service;
     h.cell_block_codec_class = (char *)(uintptr_t)hellos[which].codec;
     if (hellos[which].major > 0) h.version_info = &v;
     size_t len = pb__connection_header__pack(&h, bytes + 10);
@@ -265,13 +305,14 @@ static void say_hello(service_client *c, unsigned which)
     memory_stream_feed(&c->stream, bytes, len + 10, sizeof bytes);
 }
 
-void service_client_open(service_client *c, service_world *w, unsigned hello)
+void service_client_open(service_client *c, service_world *w, service_kind kind, unsigned hello)
 {
+    rq_rpc_server *server = kind < SERVICE_MASTER ? w->server : w->master;
     *c = (service_client){
         .world = w,
         .stream = {.loop = &w->loops.loop, .events = &rq_conn_events, .peer = {"127.0.0.1", 4711}}};
-    check(c->stream.events->on_open(w->server, &c->stream) == RQ_OK, "no connection");
-    say_hello(c, hello);
+    check(c->stream.events->on_open(server, &c->stream) == RQ_OK, "no connection");
+    say_hello(c, w->services[kind].name, hello);
 }
 
 void service_client_close(service_client *c)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ClientService as a whole, for tests and the fuzzer: over a catalog on the simulated environment,
+ * All services as a whole, for tests and the fuzzers: over a catalog on the simulated environment,
  * behind connections made of memory (../rpc/memory_loop.h). Everything runs on the caller's thread.
  *
  * Two tables with some forty rows, of which a part is in files: t (families f and g, f with three
- * versions, split at row m) and u (f and g; AggregateService and MultiRowMutationService).
+ * versions, split at row m) and u (f, g, and m with MOB; AggregateService and
+ * MultiRowMutationService).
  *
  * What must not be stops the process with a message: no answer at all, an answer that a client
  * could not read, memory of a request that was not given back.
@@ -17,23 +18,38 @@
 
 #include "proto/rpc.pb-c.h"
 #include "rpc/rpc_priv.h"
+#include "service/admin.h"
 #include "service/service.h"
 
 #define SERVICE_REGIONS 3
+
+/* The region server's services, then the master's; each port has ClientMetaService too. */
+typedef enum service_kind {
+    SERVICE_CLIENT,
+    SERVICE_ADMIN,
+    SERVICE_MASTER,
+    SERVICE_MASTER_ADMIN,
+    SERVICE_META,
+} service_kind;
+#define SERVICE_KINDS 5
 
 typedef struct service_world {
     world w;
     rq_loops loops;
     rq_lane *lane;
     rq_epoch_member section; /* the loop's; open but between two iterations */
-    rq_client_service *service;
+    rq_client_service *client;
+    rq_admin_services *admin;
     rq_rpc_budget *budget;
-    rq_rpc_server *server;
+    rq_rpc_service services[SERVICE_KINDS];
+    rq_rpc_server *server, *master;
     char regions[SERVICE_REGIONS][RQ_ENCODED_NAME_LEN + 1]; /* t below m, t from m, u */
 } service_world;
 
 service_world *service_world_new(void);
 void service_world_free(service_world *s);
+/* Whether the three regions are still there and open. */
+bool service_world_is_whole(const service_world *s);
 
 /* What a connection can: codecs with and without tags, none, and clients of other versions. */
 #define SERVICE_HELLOS 5
@@ -49,7 +65,7 @@ typedef struct service_client {
     unsigned answers;
 } service_client;
 
-void service_client_open(service_client *c, service_world *w, unsigned hello);
+void service_client_open(service_client *c, service_world *w, service_kind kind, unsigned hello);
 void service_client_close(service_client *c);
 /* Sends the request and lets time pass until it is answered. False: the connection was closed. */
 bool service_client_call(service_client *c, const char *method, rq_slice message, rq_slice cells);

@@ -20,7 +20,7 @@ static int begin(void **state)
     fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     f->world = service_world_new();
-    service_client_open(&f->client, f->world, 0);
+    service_client_open(&f->client, f->world, SERVICE_CLIENT, 0);
     rq_arena_init(&f->arena);
     *state = f;
     return 0;

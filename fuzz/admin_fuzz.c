@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests of MasterService, AdminService (both ports') and ClientMetaService, executed, as
+ * service_fuzz.c does with ClientService's. Tables are created, changed, split and dropped here:
+ * the world is made anew as soon as a region that inputs name is gone, and every few inputs.
+ *
+ * Input: byte 0 which service, and what the connection can; then calls (session.h).
+ */
+#include "session.h"
+
+#define INPUTS_PER_WORLD 20
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const service_kind kinds[] = {SERVICE_MASTER, SERVICE_ADMIN, SERVICE_MASTER_ADMIN,
+                                         SERVICE_META};
+    /* libFuzzer's entry has no context to keep them in. */
+    static service_world *shared;
+    static unsigned inputs;
+    if (size == 0) return 0;
+    if (shared == NULL) shared = service_world_new();
+    session_run(shared, kinds[data[0] % RQ_ARRAY_LEN(kinds)],
+                data[0] / RQ_ARRAY_LEN(kinds) % SERVICE_HELLOS, rq_slice_of(data + 1, size - 1));
+    if (++inputs % INPUTS_PER_WORLD != 0 && service_world_is_whole(shared)) return 0;
+    service_world_free(shared);
+    shared = NULL;
+    return 0;
+}
