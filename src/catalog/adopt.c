@@ -19,9 +19,9 @@
 
 #include "base/checksum.h"
 #include "catalog/catalog_priv.h"
-#include "catalog/descriptor.h"
 #include "catalog/pwal.h"
 #include "catalog/tableinfo.h"
+#include "catalog/tracker.h"
 #include "hfile/reader.h"
 #include "region/region_info.h"
 
@@ -309,12 +309,9 @@ static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_er
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc == RQ_OK) { /* one that cannot be read is shown as broken by the start */
         for (size_t i = 0; i < s->family_count && rc == RQ_OK; i++)
-            if (!rq__descriptor_tracker_served(s, &s->families[i]))
-                rc = rq_fail(
-                    why, RQ_E_UNSUPPORTED,
-                    "table %s:%s keeps its files by another store-file tracker than DEFAULT and "
-                    "FILE: let HBase finish its migration; nothing was touched",
-                    ns, qualifier);
+            if (rq__tracker_check_known(s, &s->families[i], &own) != RQ_OK)
+                rc = rq_fail(why, RQ_E_UNSUPPORTED, "table %s:%s: %s; nothing was touched", ns,
+                             qualifier, own.message);
         rq_table_schema_unref(s);
         RQ_TRY(rc);
     }

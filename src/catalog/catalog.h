@@ -195,6 +195,8 @@ typedef enum rq_ddl_kind {
     RQ_DDL_ASSIGN_REGION = 20,
     RQ_DDL_UNASSIGN_REGION = 21,
     RQ_DDL_TRUNCATE_REGION = 22,
+    RQ_DDL_TABLE_TRACKER = 23,
+    RQ_DDL_FAMILY_TRACKER = 24,
 } rq_ddl_kind;
 
 /*
@@ -206,9 +208,11 @@ typedef struct rq_ddl {
     rq_slice ns;        /* tables: of the table; namespaces: the name */
     rq_slice qualifier; /* tables */
     /* CREATE_TABLE, MODIFY_TABLE: TableSchema. ADD/MODIFY_FAMILY: ColumnFamilySchema.
-     * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. */
+     * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. TABLE/FAMILY_TRACKER: the
+     * store-file tracker's name. */
     rq_slice descriptor;
-    rq_slice family; /* DELETE_FAMILY; SPLIT/TRUNCATE/ASSIGN/UNASSIGN_REGION: the encoded name */
+    rq_slice family; /* DELETE_FAMILY, FAMILY_TRACKER; SPLIT/TRUNCATE/ASSIGN/UNASSIGN_REGION: the
+                        encoded name */
     /* CREATE_TABLE: split keys, in any order. FLUSH_TABLE: families, none for all. SPLIT_REGION:
      * the row, empty or none for the middle; behind it the region's name for messages.
      * MERGE_REGIONS: encoded names. */

@@ -11,6 +11,7 @@
 
 #include "catalog/descriptor.h"
 #include "catalog/tableinfo.h"
+#include "catalog/tracker.h"
 #include "region/mob_cleaner.h"
 
 #define REOPEN_AT_ONCE 16
@@ -99,7 +100,8 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK && !rq_slice_eq(p->schema->name, old->name))
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the descriptor is of another table");
     if (rc == RQ_OK) rc = rq__descriptor_check(c->config, p->schema, why);
-    if (rc == RQ_OK) rc = rq__descriptor_check_tracker(old, p->schema, why);
+    if (rc == RQ_OK)
+        rc = rq__tracker_check_alter(old, p->schema, t->pub.state == RQ_TABLE_ENABLED, why);
     if (rc == RQ_OK) rc = check_meta(p, old, why);
     if (rc == RQ_OK) rc = removed_families(p, old);
     if (rc == RQ_OK) rc = check_no_reopen(p, old, why);
@@ -110,6 +112,48 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));
     return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
+
+/* --- another store-file tracker --------------------------------------------------------------- */
+
+/* HBASE: the constructor of ModifyStoreFileTrackerProcedure. */
+rq_err rq__tracker_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__tracker_check_target(p->descriptor, why));
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_table_state state = t->pub.state;
+    rq__table_node_unref(t);
+    if (state != RQ_TABLE_ENABLED && state != RQ_TABLE_ENABLING)
+        return rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
+    return RQ_OK;
+}
+
+static rq_err tracker_schema(rq__proc *p, const rq__table_node *t, rq_error *why)
+{
+    if (t->pub.state != RQ_TABLE_ENABLED) return rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
+    rq_table_schema_unref(p->schema);
+    p->schema = NULL;
+    const rq_slice *family = p->ops->kind == RQ_DDL_FAMILY_TRACKER ? &p->family : NULL;
+    RQ_TRY(rq__tracker_change(t->pub.schema, family, p->descriptor, &p->schema, why));
+    if (p->schema == NULL) { /* it has that one */
+        p->schema = rq_table_schema_ref(t->pub.schema);
+        p->no_reopen = true;
+    }
+    return check_meta(p, t->pub.schema, why);
+}
+
+rq_err rq__tracker_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
+{
+    rq__table_node *t;
+    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
+    rq_err rc = tracker_schema(p, t, why);
+    rq__table_node_unref(t);
+    if (rc != RQ_OK) return rc;
+    p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));
+    return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
 
 rq_err rq__alter_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "catalog/descriptor.h"
+#include "catalog/tracker.h"
 #include "catalog/tableinfo.h"
 
 static int slice_order(const void *a, const void *b)
@@ -110,6 +111,7 @@ rq_err rq__create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
         rq__table_node_unref(t);
         return rq__fail_table(RQ_E_TABLE_EXISTS, p, why);
     }
+    RQ_TRY(rq__tracker_check_create(p->schema, why));
     RQ_TRY(check_quota(c, p, why));
     RQ_TRY(rq__make_regions(c, p, p->split_keys, p->split_key_count, why));
     p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));

@@ -40,6 +40,7 @@ rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[
                                size_t *ret_count, rq_error *why);
 /* ddl_alter.c */
 rq__step_fn rq__alter_prepare, rq__alter_commit, rq__alter_reopen;
+rq__step_fn rq__tracker_precheck, rq__tracker_prepare;
 /* ddl_namespace.c */
 rq__step_fn rq__ns_create_precheck, rq__ns_create_prepare, rq__ns_create_folder, rq__ns_put;
 rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;

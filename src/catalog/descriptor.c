@@ -4,6 +4,7 @@
 
 #include "catalog/catalog.h"
 #include "catalog/coprocessors.h"
+#include "catalog/tracker.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -12,11 +13,11 @@
 
 #include "hfile/compression.h"
 #include "proto/hbase.pb-c.h"
+#include "region/tracking.h"
 
 #define BYPASS                                                                                     \
     " Set hbase.table.sanity.checks to false at conf or table descriptor if you want to bypass "   \
     "sanity checks"
-#define TRACKER "hbase.store.file-tracker.impl"
 
 /* --- parsing and editing ---------------------------------------------------------------------- */
 
@@ -37,7 +38,7 @@ static ProtobufCBinaryData bytes_of(const char *s)
     return (ProtobufCBinaryData){strlen(s), (uint8_t *)(uintptr_t)s};
 }
 
-static rq_err pack_and_parse(const Pb__TableSchema *m, rq_table_schema **ret, rq_error *why)
+rq_err rq__descriptor_from(const Pb__TableSchema *m, rq_table_schema **ret, rq_error *why)
 {
     size_t len = pb__table_schema__get_packed_size(m);
     uint8_t *pb = malloc(len + 1);
@@ -75,14 +76,14 @@ rq_err rq__descriptor_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
         extra[0].second = bytes_of(is_meta ? "true" : "false");
         list[count++] = &extra[0];
     }
-    if (!has_attribute(m, TRACKER)) {
-        extra[1].first = bytes_of(TRACKER);
+    if (!has_attribute(m, RQ_TRACKER_IMPL)) {
+        extra[1].first = bytes_of(RQ_TRACKER_IMPL);
         extra[1].second = bytes_of("DEFAULT");
         list[count++] = &extra[1];
     }
     m->attributes = list;
     m->n_attributes = count;
-    rc = pack_and_parse(m, ret, why);
+    rc = rq__descriptor_from(m, ret, why);
     m->attributes = given;
     m->n_attributes = given_count;
     free(list);
@@ -133,7 +134,7 @@ static rq_err change_list(Pb__TableSchema *m, rq__family_change change, rq_slice
     if (change != RQ__FAMILY_DELETE) list[n++] = f;
     m->column_families = list;
     m->n_column_families = n;
-    rq_err rc = pack_and_parse(m, ret, why);
+    rq_err rc = rq__descriptor_from(m, ret, why);
     m->column_families = given;
     m->n_column_families = given_count;
     free(list);
@@ -313,43 +314,6 @@ static rq_err check_family(const rq_family_schema *f, rq_error *why)
     return RQ_OK;
 }
 
-static bool same_word(rq_slice a, rq_slice b)
-{
-    return a.len == b.len && strncasecmp((const char *)a.ptr, (const char *)b.ptr, a.len) == 0;
-}
-
-rq_slice rq__descriptor_tracker(const rq_table_schema *s, const rq_family_schema *f)
-{
-    rq_slice t;
-    return rq_schema_setting(s, f, TRACKER, &t) ? t : RQ_SLICE_LIT("DEFAULT");
-}
-
-bool rq__descriptor_tracker_served(const rq_table_schema *s, const rq_family_schema *f)
-{
-    rq_slice t = rq__descriptor_tracker(s, f);
-    return same_word(t, RQ_SLICE_LIT("DEFAULT")) || same_word(t, RQ_SLICE_LIT("FILE"));
-}
-
-/* HBASE: StoreFileTrackerValidationUtils.checkForModifyTable. */
-rq_err rq__descriptor_check_tracker(const rq_table_schema *old, const rq_table_schema *s,
-                                    rq_error *why)
-{
-    for (size_t i = 0; i < s->family_count; i++) {
-        const rq_family_schema *f = &s->families[i];
-        const rq_family_schema *was = rq_table_schema_family(old, f->name);
-        if (was == NULL) continue;
-        rq_slice from = rq__descriptor_tracker(old, was);
-        rq_slice to = rq__descriptor_tracker(s, f);
-        if (same_word(from, to)) continue;
-        return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                       "Should change to MIGRATION first when migrating from %.*s for family %.*s "
-                       "of table %.*s (and MIGRATION is not supported)",
-                       shown(from), (const char *)from.ptr, shown(f->name),
-                       (const char *)f->name.ptr, shown(s->name), (const char *)s->name.ptr);
-    }
-    return RQ_OK;
-}
-
 /* What we do not serve yet is refused whatever the sanity switch says: a table must not pretend. */
 static rq_err check_served(const rq_table_schema *s, rq_error *why)
 {
@@ -357,13 +321,8 @@ static rq_err check_served(const rq_table_schema *s, rq_error *why)
         return rq_fail(why, RQ_E_DO_NOT_RETRY,
                        "REGION_REPLICATION %d is not supported, only up to %d",
                        s->region_replication, RQ_REPLICATION_MAX);
-    for (size_t i = 0; i < s->family_count; i++) {
-        rq_slice t = rq__descriptor_tracker(s, &s->families[i]);
-        if (!rq__descriptor_tracker_served(s, &s->families[i]))
-            return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                           "the store file tracker %.*s is not supported, DEFAULT and FILE are",
-                           shown(t), (const char *)t.ptr);
-    }
+    for (size_t i = 0; i < s->family_count; i++)
+        RQ_TRY(rq__tracker_check_known(s, &s->families[i], why));
     return RQ_OK;
 }
 

@@ -35,13 +35,9 @@ RQ_NODISCARD
 rq_err rq__descriptor_check_compaction(const rq_config *config, const rq_table_schema *s,
                                        rq_error *why);
 
-/* How the family's files are kept track of: DEFAULT where nothing is said. Points into the schema.
- */
-rq_slice rq__descriptor_tracker(const rq_table_schema *s, const rq_family_schema *f);
-bool rq__descriptor_tracker_served(const rq_table_schema *s, const rq_family_schema *f);
-/* An alter may not change it. */
+struct Pb__TableSchema;
+/* A schema of the unpacked message; an edited one, say. */
 RQ_NODISCARD
-rq_err rq__descriptor_check_tracker(const rq_table_schema *old, const rq_table_schema *s,
-                                    rq_error *why);
+rq_err rq__descriptor_from(const struct Pb__TableSchema *m, rq_table_schema **ret, rq_error *why);
 
 #endif

@@ -14,6 +14,15 @@
         .commit = 0, .answer_at_end = true,                                                        \
     }
 
+#define TRACKER(k, name)                                                                           \
+    {                                                                                              \
+        .kind = k, .java_class = "org.apache.hadoop.hbase.regionserver.storefiletracker." name,    \
+        .precheck = rq__tracker_precheck, .prepare = rq__tracker_prepare,                          \
+        .steps = {{"MODIFY_STORE_FILE_TRACKER_FINISH_MIGRATION", rq__alter_commit},                \
+                  {"REOPEN_ALL_REGIONS", rq__alter_reopen}},                                       \
+        .commit = 0,                                                                               \
+    }
+
 static const rq__proc_kind kinds[] = {
     {
         .kind = RQ_DDL_CREATE_TABLE,
@@ -68,6 +77,8 @@ static const rq__proc_kind kinds[] = {
     ALTER(RQ_DDL_ADD_FAMILY),
     ALTER(RQ_DDL_MODIFY_FAMILY),
     ALTER(RQ_DDL_DELETE_FAMILY),
+    TRACKER(RQ_DDL_TABLE_TRACKER, "ModifyTableStoreFileTrackerProcedure"),
+    TRACKER(RQ_DDL_FAMILY_TRACKER, "ModifyColumnFamilyStoreFileTrackerProcedure"),
     {
         .kind = RQ_DDL_CREATE_NAMESPACE,
         .java_class = JAVA "CreateNamespaceProcedure",

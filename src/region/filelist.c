@@ -8,7 +8,6 @@
 #include "store/reference.h"
 
 #include <stdlib.h>
-#include <strings.h>
 
 #define VERSION 1
 #define BYTES_MAX ((size_t)16 * 1024 * 1024) /* HBASE: StoreFileListFile.MAX_FILE_SIZE */
@@ -16,13 +15,6 @@
 /* HBASE: StoreFileList { timestamp 1, store_file 2 { name 1, size 2 }, version 3 } */
 enum { LIST_TIMESTAMP = 1, LIST_FILE = 2, LIST_VERSION = 3 };
 enum { FILE_NAME = 1, FILE_SIZE = 2 };
-
-bool rq__filelist_wanted(const rq_table_schema *table, const rq_family_schema *family)
-{
-    rq_slice tracker;
-    return rq_schema_setting(table, family, "hbase.store.file-tracker.impl", &tracker) &&
-           tracker.len == 4 && strncasecmp((const char *)tracker.ptr, "FILE", 4) == 0;
-}
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
@@ -244,13 +236,13 @@ static rq_err write_new(rq_vfs *vfs, const char *dir, const rq__filelist *list, 
     return rc;
 }
 
-/* Those the new list stands above. */
+/* Those with a lower number; none is RQ_OK. */
 static rq_err remove_older(rq_vfs *vfs, const char *dir, uint64_t number, rq_arena *arena,
                            rq_error *why)
 {
     rq_dir_entry *entries;
     size_t count;
-    RQ_TRY(rq_vfs_list(vfs, dir, arena, &entries, &count, why));
+    RQ_TRY(rq_vfs_list_if_any(vfs, dir, arena, &entries, &count, why));
     for (size_t i = 0; i < count; i++) {
         uint64_t n;
         if (!parse_name(&entries[i], &n) || n >= number) continue;
@@ -307,6 +299,16 @@ rq_err rq__filelist_write(rq_vfs *vfs, const char *dir, const char *const *names
 {
     rq_arena arena = {0};
     rq_err rc = write_list(vfs, dir, names, count, now_ms, &arena, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+rq_err rq__filelist_remove(rq_vfs *vfs, const char *family_dir, rq_error *why)
+{
+    rq_arena arena = {0};
+    const char *dir = rq_arena_printf(&arena, "%s/" RQ__FILELIST_DIR, family_dir);
+    rq_err rc = dir == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
+                            : remove_older(vfs, dir, UINT64_MAX, &arena, why);
     rq_arena_clear(&arena);
     return rc;
 }

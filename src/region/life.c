@@ -19,6 +19,7 @@
  */
 #include "region/engine_priv.h"
 #include "region/filelist.h"
+#include "region/tracking.h"
 #include "store/reference.h"
 
 #include <inttypes.h>
@@ -121,7 +122,7 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
                           bool has_manifest, rq_arena *arena, names *folder, rq_error *why)
 {
     rq__filelist list = {0};
-    if (!rq__filelist_wanted(r->schema, schema)) return RQ_OK;
+    if (!rq_tracking_reads_list(r->schema, schema)) return RQ_OK;
     rq_err rc = rq__filelist_read(r->env.vfs, dir, arena, &list, why);
     if (rc == RQ_E_NOT_FOUND && has_manifest) return RQ_OK;
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
@@ -597,14 +598,17 @@ static rq_err sweep(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* HBase's lists of files, for the families that have them. */
+/* HBase's lists of files (filelist.h). */
 static rq_err write_filelists(rq_region *r, rq_error *why)
 {
     rq_err rc = RQ_OK;
     rq_arena arena = {0};
     for (size_t i = 0; i < r->store_count && rc == RQ_OK; i++) {
         rq_store *s = r->stores[i].store;
-        if (!rq__filelist_wanted(r->schema, rq_store_schema(s))) continue;
+        if (!rq_tracking_keeps_list(r->schema, rq_store_schema(s))) {
+            rc = rq__filelist_remove(r->env.vfs, rq_store_dir(s), why);
+            continue;
+        }
         const rq_store_version *v = rq_store_version_now(s); /* nobody publishes any more */
         const char **live = rq_arena_calloc(&arena, v->file_count + 1, sizeof *live);
         if (live == NULL) rc = no_memory(why);

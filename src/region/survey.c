@@ -5,6 +5,7 @@
 #include "hfile/check.h"
 #include "region/engine_priv.h"
 #include "region/filelist.h"
+#include "region/tracking.h"
 #include "store/mob.h"
 #include "store/reference.h"
 
@@ -186,7 +187,7 @@ static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
     const rq_table_schema *schema = l->options->schema;
     const rq_family_schema *fs = schema == NULL ? NULL : rq_table_schema_family(schema, f->name);
     bool listed = false;
-    if (fs != NULL && rq__filelist_wanted(schema, fs)) RQ_TRY(look_at_list(l, f, &listed, why));
+    if (fs != NULL && rq_tracking_reads_list(schema, fs)) RQ_TRY(look_at_list(l, f, &listed, why));
     if (m != NULL && !l->options->foreign) compare_with_manifest(l, f, m);
     return RQ_OK;
 }

@@ -185,6 +185,29 @@ void rq__delete_column(void *ctx, rq_call *call)
     submit(ctx, j);
 }
 
+void rq__modify_table_tracker(void *ctx, rq_call *call)
+{
+    const Pb__ModifyTableStoreFileTrackerRequest *r =
+        (const Pb__ModifyTableStoreFileTrackerRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_TABLE_TRACKER, r->table_name, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.descriptor = rq_slice_cstr(r->dst_sft);
+    j->ddl.early = true;
+    submit(ctx, j);
+}
+
+void rq__modify_column_tracker(void *ctx, rq_call *call)
+{
+    const Pb__ModifyColumnStoreFileTrackerRequest *r =
+        (const Pb__ModifyColumnStoreFileTrackerRequest *)call->param;
+    ddl_job *j = table_ddl(call, RQ_DDL_FAMILY_TRACKER, r->table_name, r->nonce_group, r->nonce);
+    if (j == NULL) return;
+    j->ddl.family = rq__pb_slice(r->family);
+    j->ddl.descriptor = rq_slice_cstr(r->dst_sft);
+    j->ddl.early = true;
+    submit(ctx, j);
+}
+
 void rq__flush_table(void *ctx, rq_call *call)
 {
     const Pb__FlushTableRequest *r = (const Pb__FlushTableRequest *)call->param;

@@ -17,6 +17,8 @@ void rq__disable_table(void *ctx, rq_call *call);
 void rq__modify_table(void *ctx, rq_call *call);
 void rq__add_column(void *ctx, rq_call *call);
 void rq__modify_column(void *ctx, rq_call *call);
+void rq__modify_table_tracker(void *ctx, rq_call *call);
+void rq__modify_column_tracker(void *ctx, rq_call *call);
 void rq__delete_column(void *ctx, rq_call *call);
 void rq__create_namespace(void *ctx, rq_call *call);
 void rq__modify_namespace(void *ctx, rq_call *call);

@@ -62,12 +62,14 @@ CHANGE(disable_t, world_table(w, RQ_DDL_DISABLE_TABLE, "t"))
 CHANGE(truncate_t, world_truncate(w, "t", true))
 CHANGE(put_t_q, world_put(w, "t", "q", "f"))
 CHANGE(create_v, world_create(w, "v", "f", NULL))
+CHANGE(track_t, world_tracker(w, "t", NULL, "FILE"))
+CHANGE(untrack_f, world_tracker(w, "t", "f", "DEFAULT"))
 
 static const change script[] = {
     C(create_t),   C(put_t_a), C(create_ns),   C(create_nu), C(put_nu),    C(add_h),
     C(put_t_z),    C(flush_t), C(modify_f),    C(delete_g),  C(modify_ns), C(disable_nu),
     C(enable_nu),  C(put_nu2), C(disable_nu2), C(delete_nu), C(delete_ns), C(disable_t),
-    C(truncate_t), C(put_t_q), C(create_v),
+    C(truncate_t), C(put_t_q), C(create_v),    C(track_t),   C(untrack_f),
 };
 
 static const row rows[] = {

@@ -121,9 +121,9 @@ static void create_refuses_what_hbase_refuses(void **state)
             "Class no.such.Cls cannot be loaded" BYPASS);
     REFUSED(world_create(w, "u", "f @REGION_REPLICATION=65", NULL), RQ_E_DO_NOT_RETRY,
             "REGION_REPLICATION 65 is not supported, only up to 64");
-    REFUSED(world_create(w, "u", "f @hbase.store.file-tracker.impl=MIGRATION", NULL),
+    REFUSED(world_create(w, "u", "f @hbase.store.file-tracker.impl=my.Tracker", NULL),
             RQ_E_DO_NOT_RETRY,
-            "the store file tracker MIGRATION is not supported, DEFAULT and FILE are");
+            "the store file tracker my.Tracker is not supported, DEFAULT, FILE and MIGRATION are");
     REFUSED(world_create(w, "u", "f", "b b"), RQ_E_ILLEGAL_ARGUMENT,
             "All split keys must be unique, found duplicate: b, b");
     REFUSED(world_create(w, "a b", "f", NULL), RQ_E_ILLEGAL_ARGUMENT,
@@ -217,11 +217,6 @@ static void families_are_added_changed_and_removed(void **state)
     OK(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "h"));
     REFUSED(world_family(w, RQ_DDL_DELETE_FAMILY, "t", "f"), RQ_E_INVALID_FAMILY_OP,
             "Family 'f' is the only column family in the table, so it cannot be deleted");
-    REFUSED(world_modify(w, "t", "f @hbase.store.file-tracker.impl=FILE"), RQ_E_DO_NOT_RETRY,
-            "Should change to MIGRATION first when migrating from DEFAULT for family f of table t "
-            "(and MIGRATION is not supported)");
-    OK(world_create(w, "listed", "f @hbase.store.file-tracker.impl=FILE", NULL));
-    OK(world_modify(w, "listed", "f g @hbase.store.file-tracker.impl=file"));
     OK(world_modify(w, "t", "f:VERSIONS=2 n @READONLY=true"));
     OK(world_table(w, RQ_DDL_ENABLE_TABLE, "t"));
     OK(world_get(w, "t", "a", "f"));

@@ -386,6 +386,16 @@ rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *f
     return rc;
 }
 
+rq_err world_tracker(world *w, const char *table, const char *family, const char *tracker)
+{
+    rq_ddl d = {.kind = family == NULL ? RQ_DDL_TABLE_TRACKER : RQ_DDL_FAMILY_TRACKER,
+                .descriptor = rq_slice_cstr(tracker),
+                .early = true};
+    if (family != NULL) d.family = rq_slice_cstr(family);
+    split_name(table, &d.ns, &d.qualifier);
+    return submit(w, &d);
+}
+
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota)
 {
     rq_arena a;

@@ -65,6 +65,8 @@ rq_err world_compact(world *w, const char *table);
 rq_err world_clean(world *w, const char *table);
 /* ADD, MODIFY: "f:VERSIONS=3"; DELETE: "f"; ASSIGN, UNASSIGN: a region's encoded name. */
 rq_err world_family(world *w, rq_ddl_kind kind, const char *table, const char *family);
+/* Of the table itself where `family` is NULL. */
+rq_err world_tracker(world *w, const char *table, const char *family, const char *tracker);
 /* "key=value" may be NULL. */
 rq_err world_namespace(world *w, rq_ddl_kind kind, const char *name, const char *quota);
 

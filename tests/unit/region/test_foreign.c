@@ -271,6 +271,46 @@ static void a_list_without_a_number_is_the_oldest(void **state)
     fixture_close(&f);
 }
 
+static const family_def migrating[] = {
+    {"a",
+     {"hbase.store.file-tracker.impl", "MIGRATION", "hbase.store.file-tracker.migration.src.impl",
+      "DEFAULT", "hbase.store.file-tracker.migration.dst.impl", "FILE", NULL}}};
+static const family_def unlisted[] = {{"a", {NULL}}};
+
+/* The region's next opening is under these families. */
+static void alter(fixture *f, const family_def *families)
+{
+    fixture_stop(f, true);
+    rq_table_schema_unref(f->schema);
+    f->schema = make_schema("default", "t", families, 1);
+    fixture_start(f);
+}
+
+/* A list that a former tracker left must not stand for the folder when a later one believes it. */
+static void another_tracker_believes_no_list_of_former_times(void **state)
+{
+    fixture f;
+    fixture_open(&f, env_of(state), listed, 1);
+    const char *dir = rq_arena_printf(&f.arena, "data/default/t/%s/a", f.info.encoded);
+    const family_def *const ways[] = {unlisted, listed, migrating, listed, unlisted, migrating};
+    char rows[256] = "";
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ways); i++) {
+        rq__filelist l;
+        char row[2] = {(char)('a' + i), '\0'};
+        assert_ok(put(&f, row, "a", "q", 1, "v"));
+        alter(&f, ways[i]);
+        strcat(strcat(rows, row), "/a:q/1/Put=v\n");
+        assert_string_equal(read_text(&f, "", 1, false), rows);
+        assert_ok(put(&f, row, "a", "q", 1, "v"));
+        fixture_stop(&f, true);
+        rq_err rc = rq__filelist_read(f.env->vfs, dir, &f.arena, &l, NULL);
+        assert_string_equal(rq_err_name(rc), ways[i] == unlisted ? "RQ_E_NOT_FOUND" : "RQ_OK");
+        fixture_start(&f);
+        assert_string_equal(read_text(&f, "", 1, false), rows);
+    }
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +324,7 @@ int main(void)
         T(a_clean_stop_writes_the_list_of_the_file_tracker),
         T(of_hbases_files_those_on_the_list_count),
         T(a_list_without_a_number_is_the_oldest),
+        T(another_tracker_believes_no_list_of_former_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

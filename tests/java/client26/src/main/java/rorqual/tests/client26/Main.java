@@ -24,6 +24,7 @@ import rorqual.tests.client26.suite.Regions;
 import rorqual.tests.client26.suite.Replicas;
 import rorqual.tests.client26.suite.Tables;
 import rorqual.tests.client26.suite.Tight;
+import rorqual.tests.client26.suite.Trackers;
 import rorqual.tests.client26.suite.Writes;
 import rorqual.tests.support.Program;
 import rorqual.tests.support.Runner;
@@ -66,6 +67,7 @@ public final class Main {
             new Mob(cluster),
             new Regions(cluster),
             new Replicas(cluster),
+            new Trackers(cluster),
             new Limits(cluster),
             new Meta(cluster),
             new Endpoints(cluster),
