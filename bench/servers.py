@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers that the benchmarks through Java clients compare: how each is started, stopped and asked for its cost."""
+import contextlib
 import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PEER = ROOT / "tests/peers/hbase.sh"
+sys.path.insert(0, str(ROOT / "tests/peers"))
+import peer  # noqa: E402  (its folder is not a package)
+
+PEER = peer.SCRIPT
+orderly = peer.orderly
 HEAP = os.environ.get("HEAP", "2g")
 PE = "org.apache.hadoop.hbase.PerformanceEvaluation"
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return peer.free_ports(1)[0]
 
 
 def cpu_seconds(pid):
@@ -77,24 +79,27 @@ class Server:
 
 
 class HBase(Server):
+    def __init__(self, name, work):
+        super().__init__(name, work)
+        self.peer = peer.HBase(self.dir, env=self.env)
+        self.env = self.peer.env
+
     def start(self):
-        ports = [free_port() for _ in range(3)]
-        self.env.update(ZK_PORT=str(ports[0]), MASTER_PORT=str(ports[1]), RS_PORT=str(ports[2]))
         begun = time.monotonic()
-        subprocess.run([str(PEER), "start", str(self.dir)], env=self.env, check=True,
-                       stdout=subprocess.DEVNULL)
+        self.peer.start(stdout=subprocess.DEVNULL)
         self.start_ms = (time.monotonic() - begun) * 1000
         self.pid = int((self.dir / "pid").read_text())
         self.rss_start = rss_mb(self.pid)
 
     def stop(self):
-        subprocess.run([str(PEER), "stop", str(self.dir)], env=self.env, check=False)
+        self.peer.stop()
 
 
 class Rorqual(Server):
     def __init__(self, name, work, *settings):
         super().__init__(name, work)
         self.settings = settings
+        self.process = None
 
     def start(self):
         begun = time.monotonic()
@@ -113,6 +118,8 @@ class Rorqual(Server):
         self.rss_start = rss_mb(self.pid)
 
     def stop(self):
+        if self.process is None:
+            return
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(timeout=120) != 0:
             sys.exit(f"{self.name} did not stop in order")
@@ -126,6 +133,8 @@ class Echo(Rorqual):
     def __init__(self, name, work):
         super().__init__(name, work, "--advertise", self.HOST, "-D", "rorqual.wal.sync=handover")
 
+        self.front = None
+
     def start(self):
         super().start()
         self.front = subprocess.Popen(
@@ -136,6 +145,17 @@ class Echo(Rorqual):
         self.pid = self.front.pid
 
     def stop(self):
-        self.front.terminate()
-        self.front.wait()
+        if self.front is not None:
+            self.front.terminate()
+            self.front.wait()
         super().stop()
+
+
+@contextlib.contextmanager
+def running(servers):
+    """Starts them one after another; at the end, and at any exception, each that has begun to is stopped."""
+    with contextlib.ExitStack() as stack:
+        for server in servers:
+            stack.callback(server.stop)
+            server.start()
+        yield

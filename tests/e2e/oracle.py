@@ -21,19 +21,19 @@ line that differs. What is compared and how is in tests/java/oracle/README.md; k
 HBase's own scans do not end: they are named, counted and broken off, and a HBase that is sick of them is started again. Ends with
 'N passed, N failed'.
 """
-import atexit
 import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 
 from rorqual import BINARY, JAVA, ROOT, Server, build_java, fail_hard
 
-HBASE = ROOT / "tests/peers/hbase.sh"
+sys.path.insert(0, str(ROOT / "tests/peers"))
+from peer import SCRIPT, HBase, orderly  # noqa: E402  (its folder is not a package)
+
 # Nothing is compacted unless the history says so; buffers per region are not worth their memory here.
 LEASE = 4000
 NEVER = "1000000000"
@@ -45,24 +45,12 @@ SETTINGS = {"hbase.client.scanner.timeout.period": str(LEASE), "hbase.server.thr
             "zookeeper.session.timeout": "900000", "hbase.zookeeper.property.maxSessionTimeout": "900000"}
 
 
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 def start_hbase(folder):
-    """Its address, and what the harness runs to break off what does not end, or to start it again."""
-    # The web pages' ports are those of the servers and ten.
-    zk, master, region = free_ports(3)
-    extra = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in SETTINGS.items())
-    env = {"ZK_PORT": str(zk), "MASTER_PORT": str(master), "RS_PORT": str(region), "EXTRA": extra}
-    atexit.register(subprocess.run, [str(HBASE), "stop", str(folder)], check=False)
-    subprocess.run([str(HBASE), "start", str(folder)], env={**os.environ, **env}, check=True)
-    restart = f"kill -9 $(cat '{folder}/pid'); rm -f '{folder}/pid'; exec '{HBASE}' start '{folder}'"
-    return f"127.0.0.1:{zk}", {**env, **break_off(folder), "RESTART": restart}
+    """HBase, its address, and what the harness runs to break off what does not end, or to start it again."""
+    hbase = HBase(folder, SETTINGS)
+    hbase.start()
+    restart = f"kill -9 $(cat '{folder}/pid'); rm -f '{folder}/pid'; exec '{SCRIPT}' start '{folder}'"
+    return hbase, {**hbase.ports, **break_off(folder), "RESTART": restart}
 
 
 def break_off(folder):
@@ -71,32 +59,45 @@ def break_off(folder):
     return {"BREAK": f"exec jcmd $(cat '{folder}/pid') JVMTI.agent_load '{agent}' '{folder}/endless'"}
 
 
-def main():
-    if "RORQUAL_ZK" not in os.environ and not os.path.exists(BINARY):
-        fail_hard(f"no server at {BINARY}")
-    build_java()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-oracle-"))
-    server = None
+def ask(commands, hbase, rorqual, log):
+    """Runs the harness and passes its lines on; returns its sum."""
     summary = "0 passed, 1 failed"
-    try:
-        hbase = os.environ.get("HBASE")
-        commands = break_off(os.environ["HBASE_DIR"]) if "HBASE_DIR" in os.environ else {}
-        if not hbase:
-            hbase, commands = start_hbase(folder / "hbase")
-        rorqual = os.environ.get("RORQUAL_ZK")
-        if rorqual is None:
-            server = Server(folder / "data", folder / "server.log",
-                            "-D", f"hbase.regionserver.compaction.check.period={NEVER}")
-            rorqual = server.zk
-        with open(folder / "java.log", "wb") as log, \
-                subprocess.Popen([str(JAVA), "oracle"], stdout=subprocess.PIPE, stderr=log, text=True,
-                                 env={**os.environ, **commands, "HBASE": hbase, "RORQUAL": rorqual,
-                                      "LEASE": os.environ.get("LEASE", str(LEASE + 500))}) as java:
+    with open(log, "wb") as stderr, \
+            subprocess.Popen([str(JAVA), "oracle"], stdout=subprocess.PIPE, stderr=stderr, text=True,
+                             env={**os.environ, **commands, "HBASE": hbase, "RORQUAL": rorqual,
+                                  "LEASE": os.environ.get("LEASE", str(LEASE + 500))}) as java:
+        try:
             for line in java.stdout:
                 if re.match(r"\d+ passed, \d+ failed$", line):
                     summary = line.strip()
                 else:
                     print(line, end="", flush=True)
+        except BaseException:
+            java.kill()
+            raise
+    return summary
+
+
+def main():
+    orderly()
+    if "RORQUAL_ZK" not in os.environ and not os.path.exists(BINARY):
+        fail_hard(f"no server at {BINARY}")
+    build_java()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-oracle-"))
+    server = own = None
+    summary = "0 passed, 1 failed"
+    try:
+        hbase = os.environ.get("HBASE")
+        commands = break_off(os.environ["HBASE_DIR"]) if "HBASE_DIR" in os.environ else {}
+        if not hbase:
+            own, commands = start_hbase(folder / "hbase")
+            hbase = own.zk
+        rorqual = os.environ.get("RORQUAL_ZK")
+        if rorqual is None:
+            server = Server(folder / "data", folder / "server.log",
+                            "-D", f"hbase.regionserver.compaction.check.period={NEVER}")
+            rorqual = server.zk
+        summary = ask(commands, hbase, rorqual, folder / "java.log")
         if server:
             problem = server.stop()
             if problem:
@@ -108,8 +109,8 @@ def main():
     finally:
         if server and server.process.poll() is None:
             server.kill()
-        if "HBASE" not in os.environ:
-            subprocess.run([str(HBASE), "stop", str(folder / "hbase")], check=False)
+        if own:
+            own.stop()
         shutil.rmtree(folder, ignore_errors=True)
     print(summary, flush=True)
     return 0 if re.match(r"[1-9]\d* passed, 0 failed", summary) else 1

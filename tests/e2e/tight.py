@@ -3,8 +3,8 @@
 """Limits that no other test could bear: small requests, short leases, clients that wait briefly, and
 connections that change loops after each turn.
 
-    tight.py                 starts build/rorqual (or RORQUAL) with SETTINGS
-    ZK=host:port tight.py    a server that runs already with the same settings (a real HBase, say)
+    tight.py                 starts build/rorqual (or RORQUAL) with SETTINGS and OWN
+    tight.py --hbase         starts a real HBase with SETTINGS
 
 Ends with 'N passed, N failed'.
 """
@@ -14,10 +14,15 @@ import random
 import sys
 import tempfile
 
-from rorqual import BINARY, Report, Server, build_java, fail_hard, java
+from rorqual import BINARY, ROOT, Report, Server, build_java, fail_hard, java
 
-SETTINGS = ("hbase.ipc.max.request.size=1048576", "hbase.client.scanner.timeout.period=2000",
-            "rorqual.loops.restless=true", "rorqual.loops=3")
+sys.path.insert(0, str(ROOT / "tests/peers"))
+from peer import HBase, orderly  # noqa: E402  (its folder is not a package)
+
+# HBase looks at its leases so often; every ten seconds unless told otherwise.
+SETTINGS = {"hbase.ipc.max.request.size": "1048576", "hbase.client.scanner.timeout.period": "2000",
+            "hbase.server.thread.wakefrequency": "100"}
+OWN = {"rorqual.loops.restless": "true", "rorqual.loops": "3"}
 CLIENTS = (("26", ["Tight"]), ("12", ["Tight12"]))
 
 
@@ -28,24 +33,31 @@ def programs(report, zk, logs):
         java(report, client, "write,drop", zk, run, logs / f"client{client}.log", names)
 
 
+def own_server(report, folder):
+    server = Server(folder / "data", folder / "server.log",
+                    *(word for key, value in {**SETTINGS, **OWN}.items() for word in ("-D", f"{key}={value}")))
+    try:
+        programs(report, server.zk, folder)
+        report.outcome("server/stops cleanly", server.stop())
+    finally:
+        if server.process.poll() is None:
+            server.kill()
+
+
 def main():
+    orderly()
     report = Report()
-    if "ZK" not in os.environ and not os.path.exists(BINARY):
+    real = "--hbase" in sys.argv
+    if not real and not os.path.exists(BINARY):
         fail_hard(f"no server at {BINARY}")
     build_java()
     with tempfile.TemporaryDirectory(prefix="rorqual-tight-") as folder:
         folder = pathlib.Path(folder)
-        if "ZK" in os.environ:
-            programs(report, os.environ["ZK"], folder)
-            return report.finish()
-        server = Server(folder / "data", folder / "server.log",
-                        *(word for setting in SETTINGS for word in ("-D", setting)))
-        try:
-            programs(report, server.zk, folder)
-            report.outcome("server/stops cleanly", server.stop())
-        finally:
-            if server.process.poll() is None:
-                server.kill()
+        if real:
+            with HBase(folder / "hbase", SETTINGS) as hbase:
+                programs(report, hbase.zk, folder)
+        else:
+            own_server(report, folder)
     return report.finish()
 
 

@@ -26,8 +26,6 @@ import rorqual.tests.support.Steps;
 public final class Tight12 implements Program {
     private static final byte[] CF = Bytes.toBytes("cf");
     private static final int LEASE_MS = 2_000;
-    /** HBase looks at its leases every ten seconds when it had none. */
-    private static final int LATE_MS = "hbase".equals(System.getenv("PEER")) ? 10_000 : 0;
     private static final int ROWS = 20;
     private static final int FRAME = 1 << 20;
 
@@ -63,7 +61,7 @@ public final class Tight12 implements Program {
                     for (Result r : scanner.next(2)) {
                         seen.add(Bytes.toInt(r.value()));
                     }
-                    Thread.sleep(2 * LEASE_MS + LATE_MS);
+                    Thread.sleep(2 * LEASE_MS);
                     for (Result r = scanner.next(); r != null; r = scanner.next()) {
                         seen.add(Bytes.toInt(r.value()));
                     }

@@ -51,8 +51,6 @@ import rorqual.tests.support.Steps;
 public final class Tight implements Program {
     private static final int FRAME = 1 << 20;
     private static final long LEASE_MS = 2_000;
-    /** HBase looks at its leases every ten seconds when it had none. */
-    private static final long LATE_MS = "hbase".equals(System.getenv("PEER")) ? 10_000 : 0;
     private static final int ROWS = 40;
 
     /** So many values, at each of which as many filters look as make a get take SLOW_MS: three times as long as
@@ -205,7 +203,7 @@ public final class Tight implements Program {
             long left = calls.open(new Scan().withStartRow(b("r")), 1).getScannerId();
             long sequence = 0;
             // Time itself is tested: six half leases, so the one that nobody renews has long ended.
-            for (int i = 0; i < 6 + 2 * LATE_MS / LEASE_MS; i++) {
+            for (int i = 0; i < 6; i++) {
                 pass(0.5);
                 calls.renew(renewed, sequence++);
             }
@@ -223,7 +221,6 @@ public final class Tight implements Program {
                     seen.add(s(scanner.next().getRow()));
                 }
                 pass(2);
-                Thread.sleep(LATE_MS);
                 Expect.that(!scanner.renewLease(), "there is nothing to renew");
                 for (Result r = scanner.next(); r != null; r = scanner.next()) {
                     seen.add(s(r.getRow()));

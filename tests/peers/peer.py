@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real HBase for Python drivers, and drivers that leave nothing behind.
+
+HBase runs in a session of nobody's: whoever started it has to stop it. orderly() lets SIGTERM, SIGHUP and SIGINT end a driver as
+an exception does, so that its `finally` and `with` have their turn; tests/e2e/endings.py checks it.
+"""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+SCRIPT = pathlib.Path(__file__).resolve().parent / "hbase.sh"
+ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+def _end(number, _frame):
+    # Once is enough: another one must not interrupt what is being put in order.
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)
+    print(f"ended by {signal.Signals(number).name}", file=sys.stderr, flush=True)
+    sys.exit(128 + number)
+
+
+def orderly():
+    """To be called first in main(). SIGINT too where a shell had it ignored, as it does for what runs in the background."""
+    for ending in ENDINGS:
+        signal.signal(ending, _end)
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class HBase:
+    """A standalone HBase on ports of its own, in that folder; `with` starts and stops it."""
+
+    def __init__(self, folder, settings=None, env=None):
+        """settings: {property: value}; env: what hbase.sh reads besides (HEAP)."""
+        # The web pages' ports are those of the servers and ten.
+        zk, master, region = free_ports(3)
+        extra = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in (settings or {}).items())
+        self.folder = pathlib.Path(folder)
+        self.ports = {"ZK_PORT": str(zk), "MASTER_PORT": str(master), "RS_PORT": str(region), "EXTRA": extra}
+        self.env = {**(env or os.environ), **self.ports}
+        self.zk = f"127.0.0.1:{zk}"
+
+    def start(self, stdout=None):
+        try:
+            subprocess.run([str(SCRIPT), "start", str(self.folder)], env=self.env, stdout=stdout, check=True)
+        except BaseException:
+            # It may run already: nobody else would stop it.
+            self.stop()
+            raise
+
+    def stop(self):
+        subprocess.run([str(SCRIPT), "stop", str(self.folder)], env=self.env, check=False)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
