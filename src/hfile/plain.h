@@ -100,4 +100,67 @@ static inline size_t rq__plain_len(const uint8_t *p, size_t left, rq__plain_shap
     return left < len ? 0 : len;
 }
 
+/* As parse, where row and family are as long as those of the cell before (*c), as mostly they are:
+ * that these lengths are sound is known. 0: nothing has changed, it may be any cell. */
+static inline size_t rq__plain_parse_alike(const uint8_t *p, size_t left, rq__plain_shape shape,
+                                           rq_cell *c)
+{
+    size_t row_len = c->row_len;
+    size_t family_len = c->family_len;
+    size_t fixed = RQ_KEY_FIXED_LEN + row_len + family_len;
+    if (RQ_UNLIKELY(left <= 8 + fixed || shape.has_tags)) return 0;
+    size_t key_len = rq_get_be32(p);
+    size_t value_len = rq_get_be32(p + 4);
+    size_t len = 8 + key_len + value_len;
+    const uint8_t *family = p + 11 + row_len;
+    if (key_len < fixed || len >= left || rq_get_be16(p + 8) != row_len || family[-1] != family_len)
+        return 0;
+    const uint8_t *tail = p + key_len - 1;
+    uint8_t type = tail[8];
+    uint8_t seqid = 0;
+    if (shape.has_mvcc) seqid = p[len++];
+    if (seqid >= 128 || !rq__is_cell_type(type)) return 0;
+    c->row = p + 10;
+    c->family = family;
+    c->qualifier = family + family_len;
+    c->qualifier_len = (uint32_t)(key_len - fixed);
+    c->timestamp = (int64_t)rq_get_be64(tail);
+    c->type = type;
+    c->value = tail + 9;
+    c->value_len = (uint32_t)value_len;
+    c->seqid = seqid;
+    return len;
+}
+
+/* Are two rows the same, by the bytes of their cells from the row's length on? There are as many of
+ * either as `row_len`, that of one of them, says. */
+static inline bool rq__plain_same_row(const uint8_t *a, const uint8_t *b, size_t row_len)
+{
+    size_t len = 2 + row_len;
+    if (RQ_LIKELY(len - 8 <= 8))
+        return ((rq_get_u64(a) ^ rq_get_u64(b)) |
+                (rq_get_u64(a + len - 8) ^ rq_get_u64(b + len - 8))) == 0;
+    return rq_short_eq_len(a, b, len);
+}
+
+/* The length of the cell at `p` if it is one of this row; 0: it is not, or is not sound. */
+static inline size_t rq__plain_len_in_row(const uint8_t *p, size_t left, rq__plain_shape shape,
+                                          const uint8_t *row, size_t row_len)
+{
+    if (left < 8 + RQ_KEY_FIXED_LEN + row_len || !rq__plain_same_row(p + 8, row - 2, row_len))
+        return 0;
+    size_t key_len = rq_get_be32(p);
+    size_t len = 8 + key_len + rq_get_be32(p + 4);
+    if (len > left || row_len + RQ_KEY_FIXED_LEN > key_len) return 0;
+    if (shape.has_tags) {
+        if (left - len < 2) return 0;
+        len += 2 + (size_t)rq_get_be16(p + len);
+    }
+    if (shape.has_mvcc) {
+        if (left <= len) return 0;
+        len += RQ_LIKELY(p[len] < 128) ? 1 : rq__vlong_len(p[len]);
+    }
+    return left < len ? 0 : len;
+}
+
 #endif

@@ -29,6 +29,10 @@
 
 /* Store reads and rows between two looks at the clock. */
 #define CLOCK_STEPS 16
+/* The same of rows and cells that the store passes over (rq_store_scanner_pass_rows). */
+#define CLOCK_PASSED 1024
+/* Rows that go the ordinary way when passing has led nowhere again and again. */
+#define PASS_PAUSE_MAX 31
 
 typedef enum phase {
     PHASE_BEGIN,
@@ -54,6 +58,10 @@ struct rq_region_scanner {
     bool filter_sees_cells; /* of the row as a whole */
     bool may_jump;          /* over rows that the filter does not want (rq_filter_row_hint) */
     bool jumped_to_end;
+    bool may_pass;      /* the only store may be told to pass over rows */
+    uint8_t pass_pause; /* how many rows to wait when it has passed over none */
+    uint8_t pass_wait;  /* how many are left */
+    rq_store_pass pass;
     bool filter_judges_rows, filter_resets; /* else the calls need not be made */
     rq_err failed;                          /* a suspension that found no memory */
 
@@ -229,6 +237,10 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         rq_region_scanner_close(s);
         return rc;
     }
+    s->may_pass = s->store_count == 1 && rq_store_scanner_may_pass(s->stores[0]);
+    s->pass = (rq_store_pass){.stops_at_key =
+                                  s->may_jump || (s->may_pass && rq_filter_may_end(s->filter)),
+                              .work_left = CLOCK_PASSED};
     *ret = s;
     return RQ_OK;
 }
@@ -356,6 +368,16 @@ static bool is_past(const rq_region_scanner *s, uint64_t when_ns)
     return when_ns != 0 && clock_ns(s) >= when_ns;
 }
 
+/* Has the time for the call ended, or the slice? */
+static rq_err look_at_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
+{
+    *ret_timed_out = false;
+    if (deadline_ns == 0 && s->read.yield_ns == 0) return RQ_OK;
+    uint64_t now = clock_ns(s);
+    *ret_timed_out = deadline_ns != 0 && now >= deadline_ns;
+    return !*ret_timed_out && s->read.yield_ns != 0 && now >= s->read.yield_ns ? RQ_E_AGAIN : RQ_OK;
+}
+
 /* Every now and then: has the time for the call ended? */
 static bool has_timed_out(rq_region_scanner *s, uint64_t deadline_ns)
 {
@@ -370,10 +392,7 @@ static rq_err look_at_clock(rq_region_scanner *s, uint64_t deadline_ns, bool *re
     *ret_timed_out = false;
     if (--s->clock_left > 0) return RQ_OK;
     s->clock_left = CLOCK_STEPS;
-    if (deadline_ns == 0 && s->read.yield_ns == 0) return RQ_OK;
-    uint64_t now = clock_ns(s);
-    *ret_timed_out = deadline_ns != 0 && now >= deadline_ns;
-    return !*ret_timed_out && s->read.yield_ns != 0 && now >= s->read.yield_ns ? RQ_E_AGAIN : RQ_OK;
+    return look_at_clock_now(s, deadline_ns, ret_timed_out);
 }
 
 /* Is a limit reached that may cut the row? Sets `cut`. */
@@ -504,6 +523,67 @@ static bool filter_is_done(rq_region_scanner *s)
     return s->filter != NULL && rq_filter_all_remaining(s->filter);
 }
 
+/* The filter has left out the row at hand by its key. */
+static void row_is_out_by_key(rq_region_scanner *s)
+{
+    s->stats.rows_filtered++;
+    if (filter_is_done(s)) {
+        s->phase = PHASE_DONE;
+    } else {
+        s->stats.rows_scanned++;
+        s->phase = PHASE_SKIP;
+    }
+}
+
+/* Is it worth trying, at the row that next_row gave? */
+static bool passes_now(rq_region_scanner *s)
+{
+    if (!s->may_pass) return false;
+    if (s->pass_wait == 0) return true;
+    s->pass_wait--;
+    return false;
+}
+
+/* From the row that next_row gave over those that the filter leaves out; *ret_passed false: it is
+ * none of them, and nobody was asked about it. */
+static rq_err pass_rows(rq_region_scanner *s, bool *ret_passed, rq_error *why)
+{
+    rq_store_pass *p = &s->pass;
+    RQ_TRY(rq_store_scanner_pass_rows(s->stores[0], &s->read, p, why));
+    s->stats.rows_scanned += p->left_out;
+    s->stats.rows_filtered += p->left_out;
+    s->stats.rows_passed += p->left_out;
+    *ret_passed = p->left_out > 0 || p->end != RQ_STORE_PASS_AT_ROW;
+    if (p->left_out > 0) {
+        s->pass_pause = 0;
+    } else if (!*ret_passed || p->end == RQ_STORE_PASS_IN_ROW) {
+        s->pass_pause =
+            s->pass_pause < PASS_PAUSE_MAX ? (uint8_t)(2 * s->pass_pause + 1) : PASS_PAUSE_MAX;
+        s->pass_wait = s->pass_pause;
+    }
+    if (!*ret_passed) return RQ_OK;
+    RQ_TRY(set_row(s, p->row));
+    s->was_cut = false;
+    s->at = 0;
+    switch (p->end) {
+    case RQ_STORE_PASS_AT_ROW:
+        s->phase = PHASE_BEGIN;
+        break;
+    case RQ_STORE_PASS_KEY_OUT:
+        row_is_out_by_key(s);
+        break;
+    case RQ_STORE_PASS_IN_ROW:
+        s->phase = PHASE_READ;
+        break;
+    case RQ_STORE_PASS_ROW_READ:
+        s->stats.rows_scanned++;
+        s->at = 1;
+        s->phase = PHASE_END;
+        break;
+    }
+    return RQ_OK;
+}
+
 static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     rq_slice row = s->ahead;
@@ -520,6 +600,11 @@ static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
         s->phase = PHASE_DONE;
         return RQ_OK;
     }
+    if (passes_now(s)) {
+        bool passed;
+        RQ_TRY(pass_rows(s, &passed, why));
+        if (passed) return RQ_OK;
+    }
     RQ_TRY(set_row(s, row));
     s->at = 0;
     s->was_cut = false;
@@ -527,14 +612,7 @@ static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     if (!s->filter_judges_rows) return RQ_OK;
     bool filtered;
     RQ_TRY(rq_filter_row_key(s->filter, row_of(s), &filtered, why));
-    if (!filtered) return RQ_OK;
-    s->stats.rows_filtered++;
-    if (filter_is_done(s)) {
-        s->phase = PHASE_DONE;
-    } else {
-        s->stats.rows_scanned++;
-        s->phase = PHASE_SKIP;
-    }
+    if (filtered) row_is_out_by_key(s);
     return RQ_OK;
 }
 
@@ -747,6 +825,12 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
     bool stands_there = false;
     switch (s->phase) {
     case PHASE_BEGIN:
+        if (s->pass.work_left == 0) {
+            s->pass.work_left = CLOCK_PASSED;
+            *ret = RQ_SCAN_TIME_REACHED;
+            RQ_TRY(look_at_clock_now(s, limits->deadline_ns, ret_told));
+            if (*ret_told) return RQ_OK;
+        }
         RQ_TRY(do_begin(s, ctx, why));
         stands_there = s->store_count == 1;
         if (s->phase == PHASE_SKIP && stands_there && !s->scan->is_get)

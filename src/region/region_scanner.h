@@ -42,6 +42,7 @@ uint64_t rq_region_scanner_read_point(const rq_region_scanner *s);
 rq_region *rq_region_scanner_region(const rq_region_scanner *s);
 typedef struct rq_scan_stats {
     uint64_t rows_scanned, rows_filtered, block_bytes;
+    uint64_t rows_passed; /* of those filtered: the short way (store/row_pass.h) */
 } rq_scan_stats;
 const rq_scan_stats *rq_region_scanner_stats(const rq_region_scanner *s);
 /* The row the scanner stands at (last looked at): the cursor of a heartbeat. */

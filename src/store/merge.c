@@ -552,6 +552,14 @@ rq__merge_moved rq__merge_step_in_run(rq__merge *m, rq_hfile_move moved)
     }
 }
 
+void rq__merge_walked(rq__merge *m, bool before_others)
+{
+    rq__source *s = m->run;
+    m->run = NULL;
+    m->current = s->cell;
+    if (!before_others) leave_run(m, s);
+}
+
 bool rq__merge_skip_row_here(rq__merge *m, bool in_row)
 {
     if (!in_row || m->run == NULL) rq__merge_find_run(m);

@@ -159,16 +159,24 @@ static inline rq__merge_moved rq__merge_step_in_row(rq__merge *m)
     if (RQ_LIKELY(moved == RQ_HFILE_SAME_ROW && !s->is_odd)) return RQ__MERGE_IN_ROW;
     return rq__merge_step_in_run(m, moved);
 }
+/* The run's source was walked (hfile/walk.h) to another cell that is there: the one to look at, or
+ * one of a row that others may stand before. */
+void rq__merge_walked(rq__merge *m, bool before_others);
 /* To the next row if that can be reached at once: no I/O, no search. False: nothing has changed.
  * `in_row`: the cell top gave is in the row of find_run; else of any row. */
 bool rq__merge_skip_row_here(rq__merge *m, bool in_row);
-/* The KeyValue of `current` as it stands in its block; its tags are not part of it. False: nowhere.
+/* The KeyValue around a plain file's cell, as it stands in its block; its tags are not part of it.
  */
+static inline rq_slice rq__plain_keyvalue(const rq_cell *c)
+{
+    return rq_slice_of(c->row - 10, (size_t)(c->value + c->value_len - c->row) + 10);
+}
+/* That of `current`. False: it stands nowhere. */
 static inline bool rq__merge_keyvalue(const rq__merge *m, rq_slice *ret)
 {
     const rq_cell *c = m->current;
     if (c == NULL || !m->heap[0]->is_plain) return false;
-    *ret = rq_slice_of(c->row - 10, (size_t)(c->value + c->value_len - c->row) + 10);
+    *ret = rq__plain_keyvalue(c);
     return true;
 }
 /* Forward to the first cell at or behind the key; reversed: in the row at hand. */

@@ -89,6 +89,7 @@ void rq__query_matcher_reset(rq__query_matcher *m)
     rq__column_tracker_reset(&m->columns);
     if (m->tracker != NULL) rq__new_version_tracker_reset(m->tracker);
     m->has_filtered_column = false;
+    m->is_told = false;
 }
 
 bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret)
@@ -250,4 +251,22 @@ rq_err rq__query_matcher_match_any(rq__query_matcher *m, const rq_cell *cell, rq
         }
     }
     return match_column(m, cell, ret, why);
+}
+
+/* --- a row that was begun elsewhere ----------------------------------------------------------- */
+rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last, bool included)
+{
+    rq__match match;
+    rq__query_matcher_reset(m);
+    if (last == NULL) return RQ_OK;
+    RQ_TRY(rq__column_tracker_check_any(&m->columns, last, false, &match));
+    RQ_ASSERT(match == RQ__MATCH_INCLUDE);
+    return included && m->counts_filtered ? count_filtered(m, last) : RQ_OK;
+}
+
+rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret)
+{
+    m->is_told = false;
+    RQ_TRY(rq__column_tracker_check_any(&m->columns, cell, false, ret));
+    return *ret == RQ__MATCH_INCLUDE ? rq__query_matcher_merge(m, cell, m->told, ret) : RQ_OK;
 }

@@ -34,6 +34,8 @@ typedef struct rq__query_matcher {
     bool filter_may_end;  /* else it need not be asked before each cell */
     bool counts_filtered; /* versions_after_filter can say something the tracker has not */
     bool mob_refs_only;   /* as if a filter let MOB references pass alone */
+    bool is_told;         /* `told` is what the filter says of the next cell */
+    rq_filter_code told;
     rq_time_range time_range;
     int64_t now_ms;
     int32_t versions_after_filter;
@@ -69,12 +71,27 @@ RQ_NODISCARD
 rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_filter_code code,
                                rq__match *match);
 
+/* --- a row that was begun elsewhere (row_pass.h) ---------------------------------------------- */
+/* In place of reset: the row's cells up to `last` (NULL: none) were living puts, one of each
+ * column, and the filter was asked about them; it has included the last, or not. */
+RQ_NODISCARD
+rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last, bool included);
+/* The filter was asked about the next cell as well, which is such a put. */
+static inline void rq__query_matcher_tell(rq__query_matcher *m, rq_filter_code code)
+{
+    m->is_told = true;
+    m->told = code;
+}
+RQ_NODISCARD
+rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret);
+
 /* The checks that are left for most cells of most reads, in line: a put without tags, no marker
  * seen in its row. */
 RQ_NODISCARD
 static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell,
                                              rq__match *ret, rq_error *why)
 {
+    if (RQ_UNLIKELY(m->is_told)) return rq__query_matcher_match_told(m, cell, ret);
     if (m->filter_may_end && rq_filter_all_remaining(m->filter)) {
         *ret = RQ__MATCH_SCAN_DONE;
         return RQ_OK;

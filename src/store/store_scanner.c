@@ -24,6 +24,7 @@
 #include "store/merge.h"
 #include "store/mob_files.h"
 #include "store/query_matcher.h"
+#include "store/row_pass.h"
 
 #define SKIP_STEPS 8
 /* Cells between two looks at the clock. */
@@ -54,6 +55,7 @@ struct rq_store_scanner {
     bool first_cell_only; /* an existence check */
     bool dont_cache;
     bool transforms; /* the filter may */
+    bool may_pass;   /* row_pass.h */
 
     bool in_row;
     rq__kept_bytes row;
@@ -139,6 +141,7 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     };
     if (rq_store_mob(store) != NULL && !scan->mob_raw) RQ_TRY(add_mob_part(s));
     RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));
+    s->may_pass = s->mob == NULL && rq__row_pass_is_for(scan, &s->matcher);
     s->times = rq__query_matcher_times(&s->matcher, schema, read_point);
     rq__merge_init(&s->merge, arena, schema->name, s->order, read_point);
     rq__merge *m = &s->merge;
@@ -440,6 +443,27 @@ static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out
     /* Nothing is held once a value is copied; a repeated call finds the blocks in the ctx. */
     rq_mob_read_release(&s->mob->read);
     return rc;
+}
+
+bool rq_store_scanner_may_pass(const rq_store_scanner *s)
+{
+    return s->may_pass;
+}
+
+rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_store_pass *pass,
+                                  rq_error *why)
+{
+    RQ_ASSERT(s->may_pass && !s->in_row && s->merge.current != NULL && s->skip == SKIP_NOTHING);
+    uint32_t shown = 0;
+    RQ_TRY(rq__row_pass(&s->merge, &s->matcher, s->scan, pass, read->out, &shown, &s->ended, why));
+    read->cells += shown;
+    if (pass->end != RQ_STORE_PASS_IN_ROW) return RQ_OK;
+    RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, pass->row.ptr, pass->row.len));
+    s->shown = (int32_t)shown;
+    s->in_row = true;
+    s->clock_left = CLOCK_CELLS; /* what the matcher was told is of this very cell */
+    rq__merge_find_run(&s->merge);
+    return RQ_OK;
 }
 
 /* Appends the cell unless it falls under the row's offset. *ret_done: the row's limit is reached.

@@ -54,6 +54,30 @@ rq_err rq_store_scanner_peek_row(rq_store_scanner *s, uint64_t yield_ns, rq_read
 RQ_NODISCARD
 rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_ctx *ctx,
                              rq_store_state *ret, rq_error *why);
+/* Over rows that the filter leaves out, inside the block at hand (row_pass.h). */
+typedef enum rq_store_pass_end {
+    RQ_STORE_PASS_AT_ROW,   /* before a row nobody was asked about: ask peek_row */
+    RQ_STORE_PASS_KEY_OUT,  /* in front of `row`, which the filter has left out by its key */
+    RQ_STORE_PASS_IN_ROW,   /* in `row`, whose key the filter has let pass: next goes on with it */
+    RQ_STORE_PASS_ROW_READ, /* behind `row`: the filter wants it, and its cells are appended */
+} rq_store_pass_end;
+
+typedef struct rq_store_pass {
+    bool stops_at_key;  /* not over rows that are left out by their key */
+    uint32_t work_left; /* rows and cells to ask about at most, about */
+    /* the answer */
+    rq_store_pass_end end;
+    uint64_t left_out; /* rows that were passed over; the filter is reset behind each */
+    rq_slice row;      /* AT_ROW: the last of these; valid until the scanner's next call */
+} rq_store_pass;
+
+/* Whether pass_rows is worth a call; constant for a scanner. */
+bool rq_store_scanner_may_pass(const rq_store_scanner *s);
+/* From the row peek_row named, which nobody was asked about. No I/O. Asks the filter all that next
+ * and, of a scan of this store alone, the region's scanner would. */
+RQ_NODISCARD
+rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_store_pass *pass,
+                                  rq_error *why);
 /* Leaves the rest of the row peek_row named. No I/O: the next peek_row goes there. */
 RQ_NODISCARD
 rq_err rq_store_scanner_skip_row(rq_store_scanner *s);

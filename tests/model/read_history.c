@@ -20,6 +20,7 @@ void run_fail(const run *r, const char *what)
 
 rq_slice run_row(run *r)
 {
+    if (r->many_rows) return rq_slice_cstr(r->row_names[below(r, RUN_MANY_ROWS)]);
     if (r->order == RQ_ORDER_META)
         return rq_slice_cstr(meta_row_names[below(r, RQ_ARRAY_LEN(meta_row_names))]);
     return rq_slice_cstr(row_names[below(r, RQ_ARRAY_LEN(row_names))]);
@@ -43,8 +44,29 @@ static rq_block_encoding encoding_of(uint64_t seed, size_t family)
     return all[(seed + family) % RQ_ARRAY_LEN(all)];
 }
 
+static void make_many_rows(run *r)
+{
+    static const char *const tails[] = {"", "", "", "/t", "/tail", "/a_longer_tail"};
+    for (size_t i = 0; i < RUN_MANY_ROWS; i++)
+        (void)snprintf(r->row_names[i], sizeof(r->row_names[i]), "r%02zu%s", i,
+                       tails[below(r, RQ_ARRAY_LEN(tails))]);
+    r->family_count = 1;
+    r->families[0] = (rq_family_schema){
+        .name = rq_slice_cstr(family_names[0]),
+        .max_versions = chance(r, 60) ? 1 : 1 + (int32_t)below(r, 3),
+        .ttl_s = chance(r, 20) ? 2 + (int32_t)below(r, 8) : RQ_TTL_FOREVER,
+        .block_bytes = 100 + (uint32_t)below(r, 4000),
+        .block_cache = true,
+        .encoding = chance(r, 85) ? RQ_ENCODING_NONE : encoding_of(r->seed, 0),
+    };
+}
+
 void run_make_families(run *r)
 {
+    if (r->many_rows) {
+        make_many_rows(r);
+        return;
+    }
     r->new_versions = chance(r, 15);
     r->lossless = !r->new_versions && chance(r, 40);
     r->family_count = 1 + below(r, 3);
@@ -112,7 +134,7 @@ static rq_cell random_cell(run *r, size_t family, rq_slice row, uint64_t seqid, 
         .type = RQ_TYPE_PUT,
         .seqid = seqid,
     };
-    if (chance(r, 25)) {
+    if (chance(r, r->many_rows ? 1 : 25)) {
         c.type = markers[below(r, 4)];
         if (c.type == RQ_TYPE_DELETE_FAMILY || c.type == RQ_TYPE_DELETE_FAMILY_VERSION)
             c.qualifier_len = 0;
@@ -122,7 +144,7 @@ static rq_cell random_cell(run *r, size_t family, rq_slice row, uint64_t seqid, 
         c.value = (const uint8_t *)bytes->value;
     }
     if (r->new_versions) c.timestamp = unique_ts(r, family, seqid, c.type != RQ_TYPE_PUT);
-    if (!r->lossless && !r->new_versions && chance(r, 8)) {
+    if (!r->lossless && !r->new_versions && chance(r, r->many_rows ? 1 : 8)) {
         memcpy(bytes->ttl, (const uint8_t[]){0, 9, RQ_TAG_TTL}, 3);
         rq_put_be64(bytes->ttl + 3, 1000 * below(r, 9));
         c.tags = bytes->ttl;
@@ -269,6 +291,16 @@ static void compact(run *r, size_t f)
     r->file_count[f] = count - n + kept;
     cell_set_clear(&in);
     cell_set_clear(&expected);
+}
+
+void run_write_many(run *r)
+{
+    for (uint64_t n = 1 + below(r, 2); n > 0; n--) {
+        run_write(r, 60);
+        rotate(r, 0);
+        flush(r, 0);
+    }
+    if (chance(r, 80)) compact(r, 0);
 }
 
 /* One random change of a store's version; nobody may stand on it. */

@@ -9,6 +9,8 @@
 
 #include "by_hand.h"
 
+#define RUN_MANY_ROWS 40
+
 typedef struct run {
     uint64_t seed;
     rq_random random;
@@ -26,7 +28,11 @@ typedef struct run {
     uint64_t *newest[MODEL_FAMILIES_MAX]; /* of each file's own sequence ids; 0: bulk-loaded */
     size_t file_count[MODEL_FAMILIES_MAX];
     cell_set all[MODEL_FAMILIES_MAX]; /* all of them together */
-    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets;
+    uint64_t scans, rows, cells, agains, suspends, cuts, rewrites, gets, short_gets, passed;
+    /* The other kind of run: one family, more rows, mostly in one file, mostly without deletes,
+     * read through filters: what row_pass.h is for. */
+    bool many_rows;
+    char row_names[RUN_MANY_ROWS][24];
 } run;
 
 static inline uint64_t below(run *r, uint64_t n)
@@ -57,6 +63,9 @@ void run_write(run *r, unsigned batches);
 /* One random change of a store's version, a flush or a compaction held against the model's; nobody
  * may stand on it. */
 void run_change_versions(run *r);
+
+/* Of a run of many rows: those to begin with. */
+void run_write_many(run *r);
 
 /* --- filters --- */
 /* As the client sends it: the class and its message, which the caller clears. */

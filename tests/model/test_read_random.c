@@ -9,7 +9,8 @@
  * scanners stand inside rows. In the others they change only between rows, where the model looks
  * again (what a compaction drops may legally change what an old read sees, as in HBase).
  *
- * READ_SEED=n replays one run, READ_RUNS=n makes n.
+ * READ_SEED=n replays one run, READ_RUNS=n makes n. With the argument "many" the runs are of the
+ * other kind (read_run.h: many_rows).
  */
 #include "read_run.h"
 #include "../seeds.h"
@@ -74,8 +75,29 @@ static void choose_columns(run *r, reader *d)
     d->scan.family_count = n;
 }
 
+/* Most of the rows, as they are. */
+static void choose_scan_of_many(run *r, reader *d)
+{
+    d->scan = (rq_scan){
+        .max_versions = chance(r, 80) ? 1 : 3,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = chance(r, 5) ? (int32_t)below(r, 4) : -1,
+        .store_offset = chance(r, 5) ? (int32_t)below(r, 3) : 0,
+        .cache_blocks = true,
+        .load_families_on_demand = chance(r, 40),
+        .include_start = true,
+        .include_stop = chance(r, 30),
+    };
+    if (chance(r, 30)) d->scan.start_row = run_row(r);
+    if (chance(r, 30)) d->scan.stop_row = run_row(r);
+}
+
 static void choose_scan(run *r, reader *d)
 {
+    if (r->many_rows) {
+        choose_scan_of_many(r, d);
+        return;
+    }
     rq_scan *s = &d->scan;
     *s = (rq_scan){
         .max_versions = chance(r, 40) ? INT32_MAX : 1 + (int32_t)below(r, 3),
@@ -122,8 +144,9 @@ static void choose_limits(run *r, reader *d)
     if (chance(r, 10)) l->yield_ns = r->world.now_ns + below(r, 20000);
 }
 
-static void close_reader(reader *d)
+static void close_reader(run *r, reader *d)
 {
+    r->passed += rq_region_scanner_stats(d->scanner)->rows_passed;
     rq_region_scanner_close(d->scanner);
     rq_read_ctx_clear(&d->ctx);
     rq_cellblock_clear(&d->out);
@@ -282,7 +305,7 @@ static void open_reader(run *r, reader *d)
 {
     memset(d, 0, sizeof(*d));
     choose_scan(r, d);
-    if (chance(r, 45)) {
+    if (chance(r, r->many_rows ? 95 : 45)) {
         run_make_filter(r, &d->filter, 0);
         parse_filter(r, d, &d->scan.filter);
     }
@@ -456,10 +479,11 @@ static void one_run(uint64_t seed, run *totals)
 {
     run *r = calloc(1, sizeof(*r));
     RQ_ASSERT(r != NULL);
+    r->many_rows = totals->many_rows;
     r->seed = seed;
     rq_random_seed(&r->random, seed);
     run_make_families(r);
-    r->order = chance(r, 15) ? RQ_ORDER_META : RQ_ORDER_DEFAULT;
+    r->order = !r->many_rows && chance(r, 15) ? RQ_ORDER_META : RQ_ORDER_DEFAULT;
     model_set_order(r->order);
     by_hand_init(&r->world, seed, r->families, r->family_count, r->order,
                  chance(r, 50)   ? 1 << 20
@@ -471,11 +495,12 @@ static void one_run(uint64_t seed, run *totals)
     else if (chance(r, 30))
         r->world.purge_ms = 1000 * (int64_t)below(r, 10);
     r->world.vfs.again_percent = chance(r, 60) ? 30 : 0;
+    if (r->many_rows) run_write_many(r);
     reader readers[READERS_MAX];
     bool open[READERS_MAX] = {false};
     for (unsigned steps = 100 + (unsigned)below(r, 150); steps > 0; steps--) {
-        if (chance(r, 30)) run_write(r, 1 + (unsigned)below(r, 4));
-        if (chance(r, 15)) change_something(r, readers, open);
+        if (chance(r, r->many_rows ? 5 : 30)) run_write(r, 1 + (unsigned)below(r, 4));
+        if (chance(r, r->many_rows ? 8 : 15)) change_something(r, readers, open);
         size_t i = below(r, READERS_MAX);
         if (!open[i]) {
             open_reader(r, &readers[i]);
@@ -483,7 +508,7 @@ static void one_run(uint64_t seed, run *totals)
         }
         for (uint64_t n = 1 + below(r, 6); n > 0 && open[i]; n--) {
             open[i] = read_answer(r, &readers[i]);
-            if (!open[i]) close_reader(&readers[i]);
+            if (!open[i]) close_reader(r, &readers[i]);
         }
         if (open[i] && chance(r, 40)) {
             rq_region_scanner_suspend(readers[i].scanner);
@@ -491,7 +516,7 @@ static void one_run(uint64_t seed, run *totals)
         }
     }
     for (size_t i = 0; i < READERS_MAX; i++)
-        if (open[i]) close_reader(&readers[i]);
+        if (open[i]) close_reader(r, &readers[i]);
     totals->scans += r->scans;
     totals->gets += r->gets;
     totals->short_gets += r->short_gets;
@@ -501,6 +526,7 @@ static void one_run(uint64_t seed, run *totals)
     totals->suspends += r->suspends;
     totals->cuts += r->cuts;
     totals->rewrites += r->rewrites;
+    totals->passed += r->passed;
     for (size_t f = 0; f < r->family_count; f++) {
         cell_set_clear(&r->active[f]);
         cell_set_clear(&r->snapshots[f]);
@@ -514,20 +540,26 @@ static void one_run(uint64_t seed, run *totals)
     free(r);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     uint64_t first = seeds_number("READ_SEED", 20260101);
     uint64_t runs = seeds_number("READ_RUNS", getenv("READ_SEED") != NULL ? 1 : 400);
-    run totals = {0};
+    run totals = {.many_rows = argc > 1 && strcmp(argv[1], "many") == 0};
     for (uint64_t i = 0; i < runs; i++)
         one_run(first + i, &totals);
     printf("%llu runs from seed %llu: %llu scans, %llu rows, %llu cells, %llu times again, "
-           "%llu suspensions, %llu cut rows, %llu rewrites, %llu of %llu gets without a scanner\n",
+           "%llu suspensions, %llu cut rows, %llu rewrites, %llu of %llu gets without a scanner, "
+           "%llu rows passed over\n",
            (unsigned long long)runs, (unsigned long long)first, (unsigned long long)totals.scans,
            (unsigned long long)totals.rows, (unsigned long long)totals.cells,
            (unsigned long long)totals.agains, (unsigned long long)totals.suspends,
            (unsigned long long)totals.cuts, (unsigned long long)totals.rewrites,
-           (unsigned long long)totals.short_gets, (unsigned long long)totals.gets);
+           (unsigned long long)totals.short_gets, (unsigned long long)totals.gets,
+           (unsigned long long)totals.passed);
+    if (totals.many_rows && totals.passed < 100 * runs) {
+        fprintf(stderr, "too few rows were passed over the short way\n");
+        return 1;
+    }
     if (totals.gets > 100 && totals.short_gets < totals.gets / 4) {
         fprintf(stderr, "too few gets went the short way\n");
         return 1;
