@@ -27,7 +27,7 @@ static rq_err look_up(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block of, b
     }
     if (m.cell_keys != (key.cell != NULL))
         return rq__fail_block(why, r, meta, "its keys are not of the file's bloom type");
-    int64_t at = m.cell_keys ? rq__index_floor(chunks, RQ_ORDER_DEFAULT, key.cell)
+    int64_t at = m.cell_keys ? rq__index_floor(chunks, NULL, RQ_ORDER_DEFAULT, key.cell)
                              : rq__index_floor_bytes(chunks, key.bytes);
     if (at < 0) {
         *ret = false;

@@ -75,12 +75,13 @@ static inline void trusted_key(rq_slice key, rq_cell *ret)
 }
 
 /* How many leading entries sort before `key`, or at it too. */
-static inline uint32_t count_up_to(rq__index_view v, rq_cell_order order, const rq_cell *key,
-                                   int at_most)
+static inline uint32_t count_up_to(rq__index_view v, const rq__sidecar *marks, rq_cell_order order,
+                                   const rq_cell *key, int at_most)
 {
     uint32_t low = 0;
     uint32_t high = v.count;
     rq_cell c;
+    if (marks != NULL) rq__sidecar_narrow(marks, key, &low, &high);
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
         trusted_key(rq__index_at(v, mid).key, &c);
@@ -92,14 +93,32 @@ static inline uint32_t count_up_to(rq__index_view v, rq_cell_order order, const 
     return low;
 }
 
-int64_t rq__index_floor(rq__index_view v, rq_cell_order order, const rq_cell *key)
+int64_t rq__index_floor(rq__index_view v, const rq__sidecar *marks, rq_cell_order order,
+                        const rq_cell *key)
 {
-    return (int64_t)count_up_to(v, order, key, 0) - 1;
+    return (int64_t)count_up_to(v, marks, order, key, 0) - 1;
 }
 
-int64_t rq__index_floor_before(rq__index_view v, rq_cell_order order, const rq_cell *key)
+int64_t rq__index_floor_before(rq__index_view v, const rq__sidecar *marks, rq_cell_order order,
+                               const rq_cell *key)
 {
-    return (int64_t)count_up_to(v, order, key, -1) - 1;
+    return (int64_t)count_up_to(v, marks, order, key, -1) - 1;
+}
+
+static rq_err parse_for_marks(void *arg, uint32_t at, rq_cell *ret)
+{
+    const rq__index_view *v = arg;
+    trusted_key(rq__index_at(*v, at).key, ret);
+    return RQ_OK;
+}
+
+rq__sidecar *rq__index_marks(rq__slab *slab, rq__index_view v, rq_cell_order order)
+{
+    rq__sidecar *marks = NULL;
+    if (v.count <= RQ__MARKS_PER_SAMPLE || order != RQ_ORDER_DEFAULT) return NULL;
+    /* Parsing what was checked does not fail. */
+    (void)!rq__sidecar_new(slab, NULL, v.count, order, parse_for_marks, &v, &marks);
+    return marks;
 }
 
 int64_t rq__index_floor_bytes(rq__index_view v, rq_slice key)

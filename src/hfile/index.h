@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "cell/cell.h"
 #include "hfile/format.h"
+#include "hfile/sidecar.h"
 
 /* --- reading --------------------------------------------------------------------------------- */
 
@@ -41,10 +42,16 @@ bool rq__index_check(rq_slice bytes, uint64_t limit, bool cell_keys, rq__index_v
 /* The same view without the walk, for bytes that passed once. */
 rq__index_view rq__index_view_of(const uint8_t *bytes);
 rq__index_entry rq__index_at(rq__index_view v, uint32_t i);
-/* The last entry whose key is at or before the given one (before: strictly), or -1. */
-int64_t rq__index_floor(rq__index_view v, rq_cell_order order, const rq_cell *key);
-int64_t rq__index_floor_before(rq__index_view v, rq_cell_order order, const rq_cell *key);
+/* The last entry whose key is at or before the given one (before: strictly), or -1. Cell keys are
+ * searched by the marks if there are any (NULL: none). */
+int64_t rq__index_floor(rq__index_view v, const rq__sidecar *marks, rq_cell_order order,
+                        const rq_cell *key);
+int64_t rq__index_floor_before(rq__index_view v, const rq__sidecar *marks, rq_cell_order order,
+                               const rq_cell *key);
 int64_t rq__index_floor_bytes(rq__index_view v, rq_slice key);
+/* The marks of an index of cell keys; NULL when it is too short to gain by them, or memory is out.
+ */
+rq__sidecar *rq__index_marks(rq__slab *slab, rq__index_view v, rq_cell_order order);
 
 /* Appends the non-root form of `count` root entries at the cursor, which ends up behind them.
  * RQ_E_CORRUPT. */

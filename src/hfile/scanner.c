@@ -137,8 +137,10 @@ static rq_err build_sidecar(const rq_hfile_scanner *s, rq_hfile_block *b, rq__si
 {
     rq__sidecar *side = NULL;
     *ret = NULL;
-    rq_err rc;
-    if (is_delta(s)) {
+    rq_err rc = RQ_OK;
+    if (b->kind != RQ_BLOCK_DATA) {
+        side = rq__index_marks(b->slab, rq__index_view_of(b->payload), s->reader->info.order);
+    } else if (is_delta(s)) {
         rc =
             rq__delta_checkpoints(b->slab, rq__reader_delta_shape(s->reader), payload_of(b), &side);
         if (rc == RQ_E_CORRUPT)
@@ -404,12 +406,22 @@ typedef struct choice {
     edge edge;
 } choice;
 
-static uint32_t choose(const rq_hfile_reader *r, rq__index_view v, choice c)
+/* *ret: of the entries of an index block. */
+static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, choice c, uint32_t *ret,
+                     rq_error *why)
 {
-    if (c.key == NULL) return c.edge == EDGE_FIRST ? 0 : v.count - 1;
-    int64_t at = c.before ? rq__index_floor_before(v, r->info.order, c.key)
-                          : rq__index_floor(v, r->info.order, c.key);
-    return at < 0 ? 0 : (uint32_t)at;
+    rq__index_view v = rq__index_view_of(b->payload);
+    rq_cell_order order = s->reader->info.order;
+    if (c.key == NULL) {
+        *ret = c.edge == EDGE_FIRST ? 0 : v.count - 1;
+        return RQ_OK;
+    }
+    rq__sidecar *marks;
+    RQ_TRY(sidecar_of(s, b, false, &marks, why));
+    int64_t at = c.before ? rq__index_floor_before(v, marks, order, c.key)
+                          : rq__index_floor(v, marks, order, c.key);
+    *ret = at < 0 ? 0 : (uint32_t)at;
+    return RQ_OK;
 }
 
 static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_error *why)
@@ -429,10 +441,10 @@ static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b, u
 {
     uint32_t levels = s->reader->trailer.data_index_levels;
     for (;; level++) {
-        t->path[level] = choose(s->reader, rq__index_view_of(b.block->payload), c);
-        if (level + 1 == levels) break;
+        rq_err rc = choose(s, b.block, c, &t->path[level], why);
+        if (rc == RQ_OK && level + 1 == levels) break;
         rq__lent_block below;
-        rq_err rc = child(s, ctx, b, t->path[level], level + 1, &below, why);
+        if (rc == RQ_OK) rc = child(s, ctx, b, t->path[level], level + 1, &below, why);
         rq__lent_return(b);
         RQ_TRY(rc);
         b = below;

@@ -45,8 +45,8 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
     rq_cell first;
     rq_cell last;
     *ret = NULL;
-    RQ_TRY(cell(arg, at[0], &first));
-    RQ_TRY(cell(arg, at[count - 1], &last));
+    RQ_TRY(cell(arg, at == NULL ? 0 : at[0], &first));
+    RQ_TRY(cell(arg, at == NULL ? count - 1 : at[count - 1], &last));
     rq__mark_source source = RQ__MARK_NONE;
     uint32_t skip = 0;
     if (order == RQ_ORDER_DEFAULT && !rq_cell_same_row(&first, &last)) {
@@ -57,7 +57,7 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
         source = RQ__MARK_QUALIFIER;
         skip = shared_prefix(rq_cell_qualifier(&first), rq_cell_qualifier(&last));
     }
-    size_t words = samples + 2 * (size_t)count;
+    size_t words = samples + (at == NULL ? 1 : 2) * (size_t)count;
     size_t key_len = (size_t)first.row_len + first.family_len + first.qualifier_len;
     size_t heap_len;
     rq__sidecar *s =
@@ -65,12 +65,12 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
     if (s == NULL) return RQ_OK;
     *s = (rq__sidecar){.heap_len = heap_len, .count = count, .source = source, .skip = skip};
     uint32_t *marks = s->words + samples;
-    memcpy(marks + count, at, count * sizeof(at[0]));
+    if (at != NULL) memcpy(marks + count, at, count * sizeof(at[0]));
     keep_first(s, &first, (uint8_t *)(s->words + words));
     rq_err rc = RQ_OK;
     for (uint32_t i = 0; rc == RQ_OK && i < count; i++) {
         rq_cell c;
-        rc = cell(arg, at[i], &c);
+        rc = cell(arg, at == NULL ? i : at[i], &c);
         if (rc != RQ_OK) break;
         marks[i] = s->source == RQ__MARK_ROW ? mark_of(c.row, c.row_len, s->skip)
                    : s->source == RQ__MARK_QUALIFIER

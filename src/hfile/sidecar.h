@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a data block is given when it is searched for the second time: where each cell begins, and
- * four bytes of each cell's key that tell it from its neighbours, so that a point read touches a
- * few cache lines instead of a dozen cells. Within the room.
+ * What a data or index block is given when it is searched for the second time: four bytes of each
+ * cell's key that tell it from its neighbours, so that a point read touches a few cache lines
+ * instead of a dozen cells; of data also where each cell begins. Within the room.
  *
  * All rows of a block share a prefix (that of its first and its last row); `marks` are the four
  * bytes behind it. When the block is of one row they are taken from the qualifiers. Rows of
  * hbase:meta are not in byte order: no marks, every cell is compared.
  *
- *   samples: every 16th mark | marks: one a cell, ascending | at: one a cell
+ *   samples: every 16th mark | marks: one a cell, ascending | at: one a cell (none of an index)
  */
 #ifndef RQ_HFILE_SIDECAR_H
 #define RQ_HFILE_SIDECAR_H
@@ -35,13 +35,14 @@ static inline uint32_t rq__sidecar_sample_count(uint32_t count)
     return (count + RQ__MARKS_PER_SAMPLE - 1) / RQ__MARKS_PER_SAMPLE;
 }
 
+/* Where the cells begin; not of an index. */
 static inline const uint32_t *rq__sidecar_at(const rq__sidecar *s)
 {
     return s->words + rq__sidecar_sample_count(s->count) + s->count;
 }
 
-/* Of `count` cells at these places; `cell` parses one. NULL when memory is out or `cell` fails,
- * which then says why itself. */
+/* Of `count` cells at these places (NULL: at 0, 1, 2 …, which are not kept); `cell` parses one.
+ * NULL when memory is out or `cell` fails, which then says why itself. */
 typedef rq_err (*rq__cell_parser)(void *arg, uint32_t at, rq_cell *ret);
 RQ_NODISCARD
 rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_cell_order order,

@@ -4,6 +4,7 @@
  *
  *     active segment ─► snapshots ─► files, newest first
  *
+ * Segments are asked by their row filter first, files by times and blooms.
  * Each source that has the row becomes a *place*, a position in it, and the cells of all places are
  * shown to the query matcher in order. Mostly there is one place. Named columns are first read from
  * the newest place alone: when nothing in the rest could come before what was found, the rest is
@@ -20,6 +21,7 @@
 #include "store/row_get.h"
 
 #include "store/query_matcher.h"
+#include "store/row_filter.h"
 
 /* Cells passed over in a row: from there on seeking pays. */
 #define PASS_MAX 12
@@ -36,6 +38,7 @@ typedef struct row_get {
     rq_cellblock_mark mark;
     rq__wanted_times times;
     rq__bloom_question bloom;
+    uint64_t row_hash;
     rq__query_matcher matcher;
     bool has_columns;
     /* of the row as far as it was read */
@@ -211,7 +214,7 @@ static rq_err place_in(const row_get *g, const rq_store_version *v, size_t i, pl
     const rq_segment *s = segment_at(v, i);
     p->meta = NULL;
     p->cell = NULL;
-    if (s != NULL) place_in_segment(g, s, p);
+    if (s != NULL && rq_segment_may_have_row(s, g->row_hash)) place_in_segment(g, s, p);
     return RQ_OK;
 }
 
@@ -314,6 +317,7 @@ rq_err rq_store_get_row(const rq_store *store, const rq_store_version *v, const 
     g.bloom = (rq__bloom_question){.row = scan->start_row, .log = rq_store_env(store)->log};
     g.bloom.has_column = g.has_columns && family->qualifier_count == 1;
     if (g.bloom.has_column) g.bloom.column = family->qualifiers[0];
+    g.row_hash = rq_row_hash(scan->start_row.ptr, scan->start_row.len);
     start_over(&g);
     ctx->dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read;
     place places[PLACES_MAX];

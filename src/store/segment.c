@@ -34,12 +34,16 @@
  * the list has doubled, a node at every fourth insert, so that no insert waits for it; what
  * lies too far behind its fence, or behind the last, is searched from the head.
  *
+ * From some thousand cells on there is also a filter of the rows (row_filter.h), for those who look
+ * for a row that is not here.
+ *
  * Slabs grow from 4 kB (an empty region costs nothing before its first cell) to 2 MiB, which are
  * huge pages taken from and given back to a pool (slab_pool.h).
  */
 #include "store/segment.h"
 
 #include "store/fences.h"
+#include "store/row_filter.h"
 #include "store/row_rank.h"
 #include "store/segment_node.h"
 #include "store/slab_pool.h"
@@ -64,6 +68,7 @@
 #define FENCES_FROM 2048   /* cells; ranks are settled then */
 #define FENCE_STEPS 12     /* along FENCE_LEVEL before a search turns to the head */
 #define FENCE_WORK_EVERY 4 /* inserts */
+#define FILTER_FROM 1024   /* cells */
 
 typedef struct link {
     _Atomic uint64_t rank; /* RQ_RANK_MAX when there is no next node */
@@ -94,6 +99,7 @@ struct rq_segment {
     rq_segment_node *fence; /* the last node in them */
     size_t fences_at;       /* cells at which the next are begun */
     bool in_order;          /* the last key was found from the one before it */
+    size_t filter_at;       /* cells at which the filter is made, or tried again */
     /* written by the writer alone, read by anybody */
     _Atomic unsigned height;
     _Atomic size_t cells;
@@ -107,6 +113,7 @@ struct rq_segment {
     rq_ranking rankings[2];
     _Atomic(const rq_ranking *) ranking; /* NULL: nothing is known to be common */
     _Atomic(rq_fences *) fences;         /* NULL: none yet */
+    _Atomic(rq_row_filter *) filter;     /* the same */
     /* the head: a node of full height in front of everything */
     link head_links[HEIGHT_MAX];
     _Alignas(8) uint8_t head_node[sizeof(rq_segment_node)];
@@ -340,6 +347,7 @@ rq_err rq_segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **r
     s->rank_at = order == RQ_ORDER_META ? 0 : RANK_FIRST_AT;
     s->next_slab = SLAB_FIRST;
     s->fences_at = FENCES_FROM;
+    s->filter_at = FILTER_FROM;
     s->random = 0x9e3779b97f4a7c15u; /* the same in each: a simulated run must repeat */
     atomic_init(&s->height, 1);
     count_heap(s, sizeof *s);
@@ -372,6 +380,7 @@ void rq_segment_unref(rq_segment *s)
     }
     rq_fences_free(s->making != NULL ? s->making
                                      : atomic_load_explicit(&s->fences, memory_order_relaxed));
+    rq_row_filter_free(atomic_load_explicit(&s->filter, memory_order_relaxed));
     free(s);
 }
 
@@ -604,6 +613,55 @@ static void fences_forget(rq_segment *s, rq_fences *f, const rq_segment_node *no
     if (i < rq_fences_count(f) && rq_fences_node(f, i) == node) rq_fences_forget(f, i);
 }
 
+/* --- the filter */
+
+static rq_row_filter *filter_add_layer(rq_segment *s, rq_row_filter *older)
+{
+    rq_row_filter *f = rq_row_filter_new(older);
+    if (f != NULL) count_heap(s, (int64_t)rq_row_filter_bytes(f));
+    return f;
+}
+
+/* With the rows of all cells so far; NULL: without memory there is none, and reads are slower. */
+static rq_row_filter *filter_begin(rq_segment *s)
+{
+    s->filter_at = 2 * rq_segment_cell_count(s);
+    rq_row_filter *f = filter_add_layer(s, NULL);
+    if (f == NULL) return NULL;
+    rq_cell c;
+    for (const rq_segment_node *n = next_of(head_of(s), 0); n != NULL; n = next_of(n, 0)) {
+        node_cell(n, &c);
+        rq_row_filter_add(f, rq_row_hash(c.row, c.row_len));
+    }
+    atomic_store_explicit(&s->filter, f, memory_order_release);
+    return f;
+}
+
+/* Before the cell is published. */
+static void filter_note(rq_segment *s, const rq_cell *c)
+{
+    rq_row_filter *f = atomic_load_explicit(&s->filter, memory_order_relaxed);
+    if (f == NULL) {
+        if (rq_segment_cell_count(s) < s->filter_at) return;
+        f = filter_begin(s);
+        if (f == NULL) return;
+    }
+    if (RQ_UNLIKELY(rq_row_filter_is_full(f))) {
+        rq_row_filter *more = filter_add_layer(s, f);
+        if (more != NULL) { /* else the full one tells less */
+            f = more;
+            atomic_store_explicit(&s->filter, f, memory_order_release);
+        }
+    }
+    rq_row_filter_add(f, rq_row_hash(c->row, c->row_len));
+}
+
+bool rq_segment_may_have_row(const rq_segment *s, uint64_t row_hash)
+{
+    const rq_row_filter *f = atomic_load_explicit(&s->filter, memory_order_acquire);
+    return f == NULL || rq_row_filter_may_have(f, row_hash);
+}
+
 static void copy_link(link *to, const link *from)
 {
     atomic_store_explicit(&to->to, atomic_load_explicit(&from->to, memory_order_relaxed),
@@ -648,6 +706,7 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     rq_cell cell;
     node_cell(n, &cell);
     probe key = {.cell = &cell, .rank = rank_of(s, cell.row, cell.row_len), .ranked = true};
+    filter_note(s, &cell);
     find_path(s, &key, height);
     const link *before = link_of(s->path[0], 0);
     rq_segment_node *old = next_of(s->path[0], 0);

@@ -60,6 +60,10 @@ void rq_segment_ask_for(const void *segment);
 /* Where the next cell goes, mostly. The writer's. */
 const void *rq_segment_tail(const rq_segment *s);
 
+/* Any thread. False: no cell of a row with this rq_row_hash (store/row_filter.h) was linked before
+ * the segment was read at the caller's read point; then a search finds nothing. */
+bool rq_segment_may_have_row(const rq_segment *s, uint64_t row_hash);
+
 /* Any thread; counts are the writer's latest. */
 size_t rq_segment_cell_count(const rq_segment *s);
 /* What the segment holds in memory, whole slabs: charged against the memstore ceiling. */
