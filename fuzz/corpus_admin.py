@@ -133,6 +133,25 @@ def sessions():
         ("SplitRegion", info + ' split_row: "a3"'), ("GetClusterStatus", ""), ("RunCatalogScan", "")))
     seed("merged", "master_service", *master(
         ("MergeTableRegions", "".join(f'region {{ type: ENCODED_REGION_NAME value: "{i}" }} ' for i in (0, 1)))))
+    seed("with_off_switches", "master_service", *master(
+        ("SetSplitOrMergeEnabled", "enabled: false switch_types: SPLIT switch_types: MERGE"),
+        ("SplitRegion", info + ' split_row: "b"'), ("MergeTableRegions", 'region { type: ENCODED_REGION_NAME value: "1" }'
+                                                   ' region { type: ENCODED_REGION_NAME value: "2" } forcible: true'),
+        ("SetSplitOrMergeEnabled", "enabled: true switch_types: SPLIT switch_types: MERGE")))
+    three = f'{t} table_schema {{ {SCHEMA % "t"} column_families {{ name: "g" }} attributes {{ ' \
+        'first: "REGION_REPLICATION" second: "3" } }'
+    seed("fewer_replicas", "master_service", *master(
+        ("ModifyTable", three), ("ModifyTable", three.replace('"3"', '"1"')),
+        ("ModifyTable", three.replace('"3"', '"2"') + " reopen_regions: false")))
+    in_s = (f'table_schema {{ {SCHEMA % "x"} }} ').replace('"default"', '"s"')
+    seed("with_a_quota", "master_service", *master(
+        ("CreateNamespace", 'namespaceDescriptor { name: "s" configuration { name: "hbase.namespace.quota.maxregions" '
+         'value: "3" } configuration { name: "hbase.namespace.quota.maxtables" value: "1" } }'),
+        ("CreateTable", in_s + 'split_keys: "b" split_keys: "c" split_keys: "d"'), ("CreateTable", in_s),
+        ("CreateTable", in_s.replace('"x"', '"y"') + 'split_keys: "b" split_keys: "b"')))
+    region = 'region { type: ENCODED_REGION_NAME value: "\\201" } '
+    seed("mob", "admin_mob", call("admin_mob", "GetRegionInfo", region + "compaction_state: true"),
+         call("admin_mob", "CompactRegion", region + 'family: "m" major: true'))
     seed("a_namespace", "master_service", *master(
         ("CreateNamespace", 'namespaceDescriptor { name: "s" configuration { name: "k" value: "v" } }'),
         ("ModifyNamespace", 'namespaceDescriptor { name: "s" }'), ("DeleteNamespace", 'namespaceName: "s"')))

@@ -12,11 +12,13 @@
 #include "proto/registry.pb-c.h"
 #include "proto/replication.pb-c.h"
 #include "proto/rsgroup.pb-c.h"
+#include "store/mob.h"
 
 #include <stdlib.h>
 
 #define SCANNERS_MAX 64
 #define REGIONS_NAMED 64 /* ids below are numbers of regions */
+#define MOB_REGION 0x80  /* in a region's byte: that of u or t */
 #define AS_IT_CAME 0x80  /* in the byte of the method */
 
 typedef struct session {
@@ -73,10 +75,26 @@ static void set_bytes(ProtobufCBinaryData *member, rq_slice bytes)
     *member = (ProtobufCBinaryData){bytes.len, copy};
 }
 
+/* What the master calls a table's MOB files: not open anywhere, with a hash in its name. */
+static void name_mob_region(const char *table, Pb__RegionSpecifier *r)
+{
+    rq_buf name = {0};
+    char encoded[RQ_MD5_HEX_LEN + 1];
+    if (rq_mob_region_name(rq_slice_cstr(table), &name, encoded) != RQ_OK) abort();
+    set_bytes(&r->value, rq_buf_slice(&name));
+    r->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__REGION_NAME;
+    rq_buf_clear(&name);
+}
+
 static void name_region(session *s, Pb__RegionSpecifier *r)
 {
     if (r == NULL || r->value.len != 1) return;
-    const char *name = s->client.world->regions[r->value.data[0] % SERVICE_REGIONS];
+    uint8_t which = r->value.data[0];
+    if ((which & MOB_REGION) != 0) {
+        name_mob_region((which & 1) != 0 ? "u" : "t", r);
+        return;
+    }
+    const char *name = s->client.world->regions[which % SERVICE_REGIONS];
     set_bytes(&r->value, rq_slice_cstr(name));
     r->type = PB__REGION_SPECIFIER__REGION_SPECIFIER_TYPE__ENCODED_REGION_NAME;
 }

@@ -114,6 +114,7 @@ service_world *service_world_new(void)
     rq_sim_options options = {.again_percent = 20};
     if (s == NULL) abort();
     world_init(&s->w, 1, &options);
+    check(rq_config_set(s->w.config, "hbase.quota.enabled", "true", NULL) == RQ_OK, "quotas");
     check(world_open(&s->w) == RQ_OK, s->w.why.message);
     fill(s);
     find_region(s, "t", "a", s->regions[0]);
