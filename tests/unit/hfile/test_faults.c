@@ -4,6 +4,7 @@
 #include "../../seeds.h"
 #include "cells.h"
 #include "hfile/check.h"
+#include "hfile/reader_priv.h"
 #include "hfile/writer.h"
 #include "memory_vfs.h"
 
@@ -127,6 +128,68 @@ static void every_flipped_bit_is_found_with_file_and_offset(void **state)
         }
         bench_end(&b);
     }
+}
+
+/* One of the file's own sums, wrong; false: there are no more. */
+static bool tell_a_lie(rq_hfile_info *info, unsigned which)
+{
+    switch (which) {
+    case 0:
+        info->entry_count++;
+        return true;
+    case 1:
+        info->entry_count--;
+        return true;
+    case 2:
+        info->max_memstore_ts++;
+        return true;
+    case 3:
+        info->max_memstore_ts--;
+        return true;
+    case 4:
+        info->delete_family_count++;
+        return true;
+    case 5:
+        info->delete_family_count--;
+        return true;
+    case 6:
+        info->min_ts = info->max_ts + 1; /* it may be too small: HBase's is */
+        return true;
+    case 7:
+        info->max_ts++;
+        return true;
+    case 8:
+        info->max_ts--;
+        return true;
+    case 9:
+        info->last_key.len--;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Sums are behind checksums: only a writer's mistake makes them wrong. */
+static void sums_that_are_not_the_cells_are_found(void **state)
+{
+    (void)state;
+    bench b;
+    rq_error why = {0};
+    bench_begin(&b, first_seed());
+    assert_int_equal(write_file(&b, &why), RQ_OK);
+    for (unsigned which = 0;; which++) {
+        rq_hfile_reader *r;
+        rq_hfile_report report;
+        assert_int_equal(rq_hfile_reader_open(&b.vfs.base, "dir/f", NULL, false, &r, &why), RQ_OK);
+        bool lied = tell_a_lie(&r->info, which);
+        rq_err rc = rq_hfile_check(r, &report, &why);
+        if (rc != (lied ? RQ_E_CORRUPT : RQ_OK))
+            fail_msg("lie %u: %s %s", which, rq_err_name(rc), why.message);
+        why = (rq_error){0};
+        rq_hfile_reader_unref(r);
+        if (!lied) break;
+    }
+    bench_end(&b);
 }
 
 static void every_cut_is_found(void **state)
@@ -286,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_file_passes_the_check),
         cmocka_unit_test(every_flipped_bit_is_found_with_file_and_offset),
+        cmocka_unit_test(sums_that_are_not_the_cells_are_found),
         cmocka_unit_test(every_cut_is_found),
         cmocka_unit_test(a_failing_write_or_sync_fails_the_writer_and_leaves_no_file),
         cmocka_unit_test(a_failing_read_is_an_error_and_leaks_nothing),

@@ -316,6 +316,37 @@ static void blooms_never_deny(world *w)
     }
 }
 
+/* How many data blocks there are, and how many of them begin before the key. */
+static void count_blocks(world *w, const rq_cell *key, size_t *ret_all, size_t *ret_before)
+{
+    rq_hfile_scanner s;
+    rq_hfile_scanner_init(&s, w->reader);
+    *ret_all = *ret_before = 0;
+    rq_err rc = RESUME(w, rq_hfile_scanner_seek_first(&s, &w->ctx, &w->why));
+    for (size_t i = 0; rc == RQ_OK; i++) {
+        if (s.pos == 0) {
+            *ret_all += 1;
+            *ret_before += rq_cell_compare_key(w->shape.order, &w->list.cells[i], key) < 0;
+        }
+        rc = RESUME(w, rq_hfile_scanner_next(&s, &w->ctx, &w->why));
+    }
+    rq_hfile_scanner_clear(&s);
+}
+
+/* HBASE: HFileBlockIndex.midkey, where the root has all blocks; getMidKeyMetadata, where it has
+ * not.
+ */
+static void midkey_is_the_middle_blocks(world *w, const rq_cell *key)
+{
+    size_t all, before;
+    count_blocks(w, key, &all, &before);
+    size_t middle =
+        rq_hfile_reader_info(w->reader)->data_index_levels == 1 ? all / 2 : (all - 1) / 2;
+    if (before != middle)
+        fail_msg("seed %llu: the mid key is of block %zu of %zu", (unsigned long long)w->seed,
+                 before, all);
+}
+
 static void midkey_divides(world *w)
 {
     rq_buf key = {0};
@@ -329,6 +360,7 @@ static void midkey_divides(world *w)
         assert_true(rq_cell_compare_key(w->shape.order, &c, &w->list.cells[w->list.count - 1]) <=
                     0);
         assert_true(rq_cell_compare_key(w->shape.order, &c, &w->list.cells[0]) >= 0);
+        midkey_is_the_middle_blocks(w, &c);
     }
     rq_buf_clear(&key);
 }

@@ -79,6 +79,9 @@ static void a_ranking_is_the_same_if_it_is_made_of_the_same(void **state)
     assert_false(rq_ranking_same(&words, NULL));
     assert_false(rq_ranking_same(&words, &numbers));
     assert_true(rq_ranking_same(&numbers, &numbers));
+    rq_ranking digits = rq_ranking_of(RQ_SLICE_LIT("1"), RQ_SLICE_LIT("2"));
+    assert_true(digits.len == none.len && digits.digits);
+    assert_false(rq_ranking_same(&digits, &none));
 }
 
 int main(void)

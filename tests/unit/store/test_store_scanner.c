@@ -7,6 +7,8 @@
  */
 #include "by_hand.h"
 
+#include "hfile/format.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -565,6 +567,35 @@ static void blooms_and_ranges_keep_reads_off_files(void **state)
     drop(f);
 }
 
+/* A chunk of the only file's bloom. */
+static void damage_bloom(fixture *f)
+{
+    rq_buf *file = memory_vfs_bytes(&f->world.vfs, f->world.stores[0].files[0].name);
+    assert_non_null(file);
+    uint8_t *chunk = memmem(file->ptr, file->len, "BLMFBLK2", 8);
+    assert_non_null(chunk);
+    chunk[RQ_HFILE_HEADER_LEN] ^= 0x55;
+}
+
+static void a_damaged_bloom_hides_nothing(void **state)
+{
+    (void)state;
+    rq_family_schema schema = family("f");
+    fixture *f = make(&schema, 1);
+    put(f, "a", "q", 10, "x");
+    put(f, "m", "q", 10, "x");
+    put(f, "z", "q", 10, "x");
+    flush(f);
+    damage_bloom(f);
+    for (int i = 0; i < 3; i++) { /* noticed, and later known */
+        rq_scan s = get_row("m");
+        assert_string_equal(read_all(f, &s), "m/f:q@10=x");
+        s = get_row("k");
+        assert_string_equal(read_all(f, &s), "");
+    }
+    drop(f);
+}
+
 static void blocks_enter_the_cache_if_family_and_scan_let_them(void **state)
 {
     (void)state;
@@ -671,6 +702,7 @@ int main(void)
         cmocka_unit_test(a_raw_scan_refuses_columns),
         cmocka_unit_test(a_get_that_the_memstore_answers_reads_no_data_block),
         cmocka_unit_test(blooms_and_ranges_keep_reads_off_files),
+        cmocka_unit_test(a_damaged_bloom_hides_nothing),
         cmocka_unit_test(blocks_enter_the_cache_if_family_and_scan_let_them),
         cmocka_unit_test(columns_far_apart_are_sought_not_walked_to),
         cmocka_unit_test(a_rewrite_that_drops_everything_is_looked_after_too),

@@ -351,6 +351,38 @@ static void a_log_too_long_names_who_holds_its_oldest_segment(void **state)
     rq_sim_free(sim);
 }
 
+/* The engine looks for the region when it is told, and may find none. */
+static void an_opened_region_is_pressed_again(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(8);
+    history h;
+    history_init(&h, sim, &small);
+    h.options.on_pressure = on_pressure;
+    open_ok(&h);
+    append(&h, 0, 100);
+    rq_wal_stats stats;
+    do {
+        append(&h, 1, 500);
+        history_flush(&h, 1);
+        rq_wal_get_stats(h.wal, &stats);
+    } while (stats.log_bytes < 2 * small.max_log_bytes);
+    append(&h, 1, 10); /* no new segment: nobody is pressed */
+    int before = h.pressed[0];
+    append(&h, 1, 10);
+    assert_int_equal(h.pressed[0], before);
+    rq_wal_region *again;
+    rq_wal_region_close(h.regions[0]);
+    assert_int_equal(
+        rq_wal_region_open(h.wal, "1588230740", RQ_SLICE_LIT("hbase:meta"), &h, &again), RQ_OK);
+    assert_ptr_equal(again, h.regions[0]); /* what it holds is remembered */
+    append(&h, 1, 10);
+    assert_int_equal(h.pressed[0], before + 1);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
 static void a_clean_close_leaves_an_empty_log(void **state)
 {
     (void)state;
@@ -522,8 +554,7 @@ static void a_sealed_segment_ends_with_an_index(void **state)
 
 /* --- strangers -------------------------------------------------------------------------------- */
 
-/* A log with one frame of our making. */
-static void write_frame(rq_sim *sim, rq_slice body)
+static rq_file *new_log(rq_sim *sim)
 {
     rq_vfs *v = rq_sim_env(sim)->vfs;
     assert_int_equal(rq_vfs_mkdirs(v, "wal", NULL), RQ_OK);
@@ -533,16 +564,73 @@ static void write_frame(rq_sim *sim, rq_slice body)
     rq_wal_segment_info info = {
         .number = 1, .epoch = 1, .first_lsn = RQ_WAL_FIRST_LSN, .oldest_number = 1};
     assert_int_equal(rq__wal_header_write(f, &info, 0, NULL), RQ_OK);
+    return f;
+}
+
+/* The CRC of its header, for the frame behind it. */
+static uint32_t write_frame(rq_file *f, rq_lsn lsn, uint32_t prev_crc, rq_slice body)
+{
     rq__wal_frame frame = {.epoch = 1,
-                           .lsn = RQ_WAL_FIRST_LSN,
+                           .lsn = lsn,
                            .body_len = (uint32_t)body.len,
+                           .prev_crc = prev_crc,
                            .body_crc = rq_crc32c(0, body.ptr, body.len)};
     uint8_t bytes[512] = {0};
     rq__wal_frame_encode(&frame, bytes);
     memcpy(bytes + RQ_WAL_FRAME_HEADER_LEN, body.ptr, body.len);
-    assert_int_equal(rq_file_write(f, bytes, rq__wal_frame_len(body.len), RQ_WAL_FRAMES_AT, NULL),
+    assert_int_equal(rq_file_write(f, bytes, rq__wal_frame_len(body.len),
+                                   RQ_WAL_FRAMES_AT + lsn - RQ_WAL_FIRST_LSN, NULL),
                      RQ_OK);
+    return frame.crc;
+}
+
+/* A log with one frame of our making. */
+static void write_log(rq_sim *sim, rq_slice body)
+{
+    rq_file *f = new_log(sim);
+    write_frame(f, RQ_WAL_FIRST_LSN, 0, body);
     rq_file_close(f);
+}
+
+static size_t a_record(uint64_t sequence_id, uint8_t *out)
+{
+    rq_wal_record r = {.kind = RQ_WAL_EDIT,
+                       .region = RQ_SLICE_LIT("region"),
+                       .table = RQ_SLICE_LIT("t"),
+                       .sequence_id = sequence_id};
+    return rq__wal_record_encode_head(&r, out);
+}
+
+static rq_err count_record(void *ctx, const rq_wal_record *r)
+{
+    (void)r;
+    ++*(int *)ctx;
+    return RQ_OK;
+}
+
+/* As what a file holds from a write that failed and was made anew elsewhere. */
+static void a_frame_that_does_not_follow_the_one_before_it_is_no_part_of_the_log(void **state)
+{
+    (void)state;
+    for (int follows = 0; follows < 2; follows++) {
+        rq_sim *sim = new_sim(1);
+        rq_file *f = new_log(sim);
+        uint8_t body[RQ_WAL_HEAD_MAX];
+        size_t len = a_record(1, body);
+        uint32_t crc = write_frame(f, RQ_WAL_FIRST_LSN, 0, rq_slice_of(body, len));
+        rq_lsn second = RQ_WAL_FIRST_LSN + rq__wal_frame_len(len);
+        len = a_record(2, body);
+        write_frame(f, second, follows ? crc : crc + 1, rq_slice_of(body, len));
+        rq_file_close(f);
+        rq_wal *wal;
+        rq_error why = {0};
+        int records = 0;
+        assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, &why), RQ_OK);
+        assert_int_equal(rq_wal_replay(wal, count_record, &records, &why), RQ_OK);
+        assert_int_equal(records, 1 + follows);
+        rq_wal_close(wal, false, NULL);
+        rq_sim_free(sim);
+    }
 }
 
 static void unknown_kinds_and_malformed_records_are_refused(void **state)
@@ -561,7 +649,7 @@ static void unknown_kinds_and_malformed_records_are_refused(void **state)
     len += r.scopes.len;
     for (size_t cut = 0; cut <= len; cut++) {
         rq_sim *sim = new_sim(cut);
-        write_frame(sim, rq_slice_of(body, cut));
+        write_log(sim, rq_slice_of(body, cut));
         rq_wal *wal;
         rq_error why = {0};
         assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, &why), RQ_OK);
@@ -577,7 +665,7 @@ static void unknown_kinds_and_malformed_records_are_refused(void **state)
     }
     rq_sim *sim = new_sim(1);
     body[0] = RQ_WAL_KIND_LAST + 1;
-    write_frame(sim, rq_slice_of(body, len));
+    write_log(sim, rq_slice_of(body, len));
     rq_wal *wal;
     rq_error why = {0};
     assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, &why), RQ_OK);
@@ -599,10 +687,12 @@ int main(void)
         cmocka_unit_test(one_sync_serves_all_who_wait),
         cmocka_unit_test(flushed_segments_are_used_again),
         cmocka_unit_test(a_log_too_long_names_who_holds_its_oldest_segment),
+        cmocka_unit_test(an_opened_region_is_pressed_again),
         cmocka_unit_test(a_clean_close_leaves_an_empty_log),
         cmocka_unit_test(what_a_region_needs_is_kept_until_somebody_lets_it_go),
         cmocka_unit_test(a_region_replays_alone),
         cmocka_unit_test(a_sealed_segment_ends_with_an_index),
+        cmocka_unit_test(a_frame_that_does_not_follow_the_one_before_it_is_no_part_of_the_log),
         cmocka_unit_test(unknown_kinds_and_malformed_records_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
