@@ -35,12 +35,16 @@ final class Shapes {
   private static final TableName CLONED = TableName.valueOf("shapes", "cloned");
   private static final TableName GONE = TableName.valueOf("shape.gone");
   private static final TableName ORPHAN = TableName.valueOf("shapes", "orphan");
+  private static final String TRACKER = "hbase.store.file-tracker.";
   private static final TableName LISTED = TableName.valueOf("shape_listed");
+  /** On their way from one tracker to the other, which a server begins and the next one ends. */
+  private static final TableName TO_LIST = TableName.valueOf("shape_to_list");
+  private static final TableName FROM_LIST = TableName.valueOf("shape_from_list");
   private static final TableName CODED = TableName.valueOf("shape_coded");
   private static final TableName MOB = TableName.valueOf("shape_mob");
   private static final TableName MOB_GONE = TableName.valueOf("shape.mobgone");
   private static final TableName MOB_ORPHAN = TableName.valueOf("shapes", "moborphan");
-  private static final TableName[] ALL = {SPLIT, MERGED, ORIGIN, CLONED, ORPHAN, LISTED, CODED, MOB, MOB_ORPHAN};
+  private static final TableName[] ALL = {SPLIT, MERGED, ORIGIN, CLONED, ORPHAN, LISTED, TO_LIST, FROM_LIST, CODED, MOB, MOB_ORPHAN};
 
   private static final Compression.Algorithm[] COMPRESSIONS = {Compression.Algorithm.NONE, Compression.Algorithm.GZ,
     Compression.Algorithm.SNAPPY, Compression.Algorithm.LZ4, Compression.Algorithm.ZSTD};
@@ -140,7 +144,9 @@ final class Shapes {
     create(table(GONE), 1);
     createMob(MOB);
     createMob(MOB_GONE);
-    create(table(LISTED).setValue("hbase.store.file-tracker.impl", "FILE"), 2);
+    create(table(LISTED).setValue(TRACKER + "impl", "FILE"), 2);
+    create(table(TO_LIST), 2);
+    create(table(FROM_LIST).setValue(TRACKER + "impl", "FILE"), 2);
     TableDescriptorBuilder coded = table(CODED);
     int n = 0;
     for (DataBlockEncoding encoding : DataBlockEncoding.values()) {
@@ -149,6 +155,11 @@ final class Shapes {
       }
     }
     admin.createTable(coded.build());
+  }
+
+  private void migrate(TableName name, String from, String to) throws IOException {
+    admin.modifyTable(TableDescriptorBuilder.newBuilder(admin.getDescriptor(name)).setValue(TRACKER + "impl", "MIGRATION")
+      .setValue(TRACKER + "migration.src.impl", from).setValue(TRACKER + "migration.dst.impl", to).build());
   }
 
   /** The values of the first region are written anew, what the second one's stand for stays as it is. */
@@ -184,6 +195,18 @@ final class Shapes {
     }
     for (TableName name : ALL) {
       write(name, round);
+    }
+    if (round == 0) {
+      migrate(TO_LIST, "DEFAULT", "FILE");
+      migrate(FROM_LIST, "FILE", "DEFAULT");
+    } else if (round == 1) {
+      admin.modifyTableStoreFileTracker(TO_LIST, "FILE");
+      admin.modifyTableStoreFileTracker(FROM_LIST, "DEFAULT");
+    } else if (round == 2) {
+      // HBase takes DEFAULT for where every way begins, unless it is said.
+      migrate(TO_LIST, "FILE", "DEFAULT");
+      admin.modifyTableStoreFileTracker(TO_LIST, "DEFAULT");
+      admin.modifyTableStoreFileTracker(FROM_LIST, "FILE");
     }
     if (round == 0) {
       all(split(SPLIT, 0, 45), merge(MERGED), split(CLONED, 0, 20), split(LISTED, 0, 30), split(MOB, 0, 45));

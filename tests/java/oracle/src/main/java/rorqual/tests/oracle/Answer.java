@@ -24,6 +24,8 @@ final class Answer {
         // Region names carry the moment of the table's creation; hosts, ports and call numbers are the peer's own.
         Pattern.compile("\\d{13}\\.[0-9a-f]{32}\\.?"), Pattern.compile("\\b[0-9a-f]{32}\\b"),
         Pattern.compile("(localhost|127\\.0\\.0\\.1)[:/,0-9.a-z]*"), Pattern.compile("\\b\\d{19}\\b")};
+    /** How a row begins. */
+    static final String RESULT = "Result";
     /** With REPLAY: where an exception came from, as far as the server told. */
     private static final boolean STACKS = System.getenv("STACKS") != null;
     private final Place place;
@@ -62,7 +64,7 @@ final class Answer {
     }
 
     void result(Result result) {
-        text.append("Result");
+        text.append(RESULT);
         if (result.getExists() != null) {
             text.append(" exists=").append(result.getExists());
         }

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
 
@@ -12,8 +13,36 @@ import java.util.regex.Pattern;
  * A difference that is wanted, or that HBase has with itself. The file KNOWN (known.tsv) lists them, one a line: name, operation,
  * HBase's answer, Rorqual's answer, reason; tabs between them. The three in the middle are regular expressions for the whole text, in
  * which {@code .} is any character. The operation's text is preceded by {@code SEED:NUMBER }.
+ *
+ * <p>An answer that begins with {@code +} is one for single lines instead: such lines may be there besides, and all the rest is the
+ * same on both.
  */
-record Known(String name, Pattern operation, Pattern hbase, Pattern rorqual) {
+record Known(String name, Pattern operation, Side hbase, Side rorqual) {
+    /** What one of the servers may answer. */
+    record Side(Pattern pattern, boolean isOfLines) {
+        static Side of(String text) {
+            boolean lines = text.startsWith("+");
+            return new Side(Known.pattern(lines ? text.substring(1) : text), lines);
+        }
+
+        /** A row of which nothing is left goes as a whole. */
+        String without(String answer) {
+            List<String> left = new ArrayList<>();
+            boolean removed = false;
+            for (String line : (answer + Answer.RESULT).split("\n")) {
+                boolean begins = line.startsWith(Answer.RESULT);
+                if (begins && removed && left.get(left.size() - 1).startsWith(Answer.RESULT)) {
+                    left.remove(left.size() - 1);
+                }
+                removed = !begins && (removed || pattern.matcher(line).matches());
+                if (begins || !pattern.matcher(line).matches()) {
+                    left.add(line);
+                }
+            }
+            return String.join("\n", left);
+        }
+    }
+
     private static final List<Known> ALL = read();
 
     private static List<Known> read() {
@@ -27,7 +56,11 @@ record Known(String name, Pattern operation, Pattern hbase, Pattern rorqual) {
                 if (columns.length != 5) {
                     throw new IllegalStateException(file + ": not five columns: " + line);
                 }
-                return new Known(columns[0], pattern(columns[1]), pattern(columns[2]), pattern(columns[3]));
+                Known known = new Known(columns[0], pattern(columns[1]), Side.of(columns[2]), Side.of(columns[3]));
+                if (known.hbase.isOfLines() != known.rorqual.isOfLines()) {
+                    throw new IllegalStateException(file + ": lines on one side, the whole answer on the other: " + line);
+                }
+                return known;
             }).toList();
         } catch (IOException e) {
             throw new UncheckedIOException(e);
@@ -42,7 +75,11 @@ record Known(String name, Pattern operation, Pattern hbase, Pattern rorqual) {
     static Known of(long seed, Operation operation, History.Difference difference) {
         String text = seed + ":" + difference.number() + " " + operation.text;
         return ALL.stream().filter(known -> known.operation.matcher(text).matches()
-            && known.hbase.matcher(difference.hbase()).matches() && known.rorqual.matcher(difference.rorqual()).matches())
-            .findFirst().orElse(null);
+            && known.allows(difference.hbase(), difference.rorqual())).findFirst().orElse(null);
+    }
+
+    private boolean allows(String there, String here) {
+        return hbase.isOfLines() ? hbase.without(there).equals(rorqual.without(here))
+            : hbase.pattern().matcher(there).matches() && rorqual.pattern().matcher(here).matches();
     }
 }

@@ -8,7 +8,7 @@ final class Operation {
     }
 
     /** Are regions split and merged as well? */
-    private static final boolean DIVIDE = System.getenv("DIVIDE") != null;
+    static final boolean DIVIDE = System.getenv("DIVIDE") != null;
 
     /** What it does, for people. */
     final String text;

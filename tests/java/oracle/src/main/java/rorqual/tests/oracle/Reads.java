@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.NavigableSet;
 import java.util.Objects;
+import java.util.regex.Pattern;
 import org.apache.hadoop.hbase.client.Consistency;
 import org.apache.hadoop.hbase.client.Get;
 import org.apache.hadoop.hbase.client.IsolationLevel;
@@ -22,6 +23,8 @@ import org.apache.hadoop.hbase.util.Bytes;
 final class Reads {
     /** More Results than any scan has: a server that never ends is not waited for. */
     private static final int ENDLESS = 20_000;
+    /** Filters that a row's key alone may end, and lists that such an end of one of theirs ends. */
+    private static final Pattern OF_ROWS = Pattern.compile("MUST_PASS_ONE|\\b(Row|Prefix|InclusiveStop|Page|FuzzyRow|MultiRowRange|RandomRow|ColumnCountGet)Filter");
     private final World world;
     private final Dice dice;
 
@@ -135,7 +138,7 @@ final class Reads {
 
     /**
      * Behind a family marker of a raw scan, HBase's next column is mostly the same one. Where columns are named, its filters are asked
-     * about the scan's start row though there is none (HBASE-27691), which ends a WhileMatch.
+     * about the scan's start row though there is none (HBASE-27691), which ends a WhileMatch over filters that look at rows.
      */
     private Filter filter(Scan scan) {
         Map<byte[], NavigableSet<byte[]>> named = scan.getFamilyMap();
@@ -146,7 +149,7 @@ final class Reads {
             String text = Trees.text(filter);
             // A marker's value has no eight bytes.
             boolean ofNumbers = scan.isRaw() && (text.contains("LongComparator") || text.contains("BigDecimalComparator"));
-            if (!ofNumbers && !(anyNamed && text.contains("WhileMatch"))) {
+            if (!ofNumbers && !(anyNamed && text.contains("WhileMatch") && OF_ROWS.matcher(text).find())) {
                 return filter;
             }
         }

@@ -18,6 +18,9 @@ final class Upkeep {
     static final String ENDLESS = "the compaction does not end";
     /** So many are more than World's limit for files that are compacted. */
     private static final int BIG_CELLS = 60;
+    /** A row in each region of any history, which no operation names. */
+    private static final List<byte[]> REGIONS = List.of(World.bytes("a!"), World.bytes("aa!"), World.bytes("c!"));
+    private static final byte[] LIVE = World.bytes("live");
     private final World world;
     private final Dice dice;
 
@@ -29,13 +32,18 @@ final class Upkeep {
     Operation any() {
         byte[] family = world.family(dice);
         return switch (dice.below(10)) {
-            case 0, 1, 2, 3 -> Operation.upkeep("flush", (place, answer) -> place.admin.flush(place.name));
-            case 4, 5 -> Operation.upkeep("flush family " + Bytes.toString(family),
-                (place, answer) -> place.admin.flush(place.name, family));
+            case 0, 1, 2, 3 -> Operation.upkeep("flush", (place, answer) -> {
+                live(place);
+                place.admin.flush(place.name);
+            });
+            case 4, 5 -> Operation.upkeep("flush family " + Bytes.toString(family), (place, answer) -> {
+                live(place);
+                place.admin.flush(place.name, family);
+            });
             case 6, 7 -> Operation.upkeep("compact", (place, answer) -> {
                 for (byte[] one : world.families) {
-                    if (world.expires(one)) {
-                        // HBase keeps a file of a flush in which all was expired, empty as it is, and it counts for this one.
+                    if (Operation.DIVIDE && world.expires(one)) {
+                        // A region's flush before it is divided asks nobody (live).
                         place.admin.majorCompact(place.name, one);
                     } else {
                         place.admin.compact(place.name, one);
@@ -44,6 +52,7 @@ final class Upkeep {
                 settle(place);
             });
             case 8 -> Operation.upkeep("flush and major compact", (place, answer) -> {
+                live(place);
                 place.admin.flush(place.name);
                 place.admin.majorCompact(place.name);
                 settle(place);
@@ -53,6 +62,22 @@ final class Upkeep {
                 settle(place);
             });
         };
+    }
+
+    /**
+     * A flush in which all has expired leaves an empty file on HBase and none on Rorqual, which counts when a minor compaction chooses
+     * files: so each store is given a cell that does not expire.
+     */
+    private void live(Place place) throws Exception {
+        List<Put> puts = new ArrayList<>();
+        for (byte[] row : REGIONS) {
+            Put put = new Put(row);
+            world.families.stream().filter(world::expires).forEach(one -> put.addColumn(one, LIVE, world.future, LIVE));
+            if (!put.isEmpty()) {
+                puts.add(put);
+            }
+        }
+        place.table.put(puts);
     }
 
     /** A region is split at one of the rows, or merged with the next one. Rewritten at once: from then on all depends on cells alone. */
@@ -130,7 +155,7 @@ final class Upkeep {
         }
         return Operation.upkeep("put and delete something big", (place, answer) -> {
             List<Delete> deletes = new ArrayList<>();
-            for (byte[] row : List.of(World.bytes("a!"), World.bytes("aa!"), World.bytes("c!"))) {
+            for (byte[] row : REGIONS) {
                 Put put = new Put(row);
                 Delete delete = new Delete(row);
                 for (byte[] family : world.families) {

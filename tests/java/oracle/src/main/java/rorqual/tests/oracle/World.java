@@ -38,6 +38,8 @@ final class World {
 
     final long seed;
     final long origin;
+    /** A time that no time to live ends before. */
+    final long future;
     final List<byte[]> families = new ArrayList<>();
     final List<byte[]> rows = new ArrayList<>();
     final List<byte[]> qualifiers = new ArrayList<>();
@@ -53,6 +55,7 @@ final class World {
     World(long seed, long origin) {
         this.seed = seed;
         this.origin = origin;
+        future = origin + 1_000 * STEP;
         Dice dice = new Dice(seed, -1);
         boolean lives = dice.chance(50);
         emptyQualifier = dice.chance(20);
@@ -80,7 +83,7 @@ final class World {
                 times.add(origin - i * STEP);
                 times.add(origin - i * STEP);
             }
-            times.add(origin + 1_000 * STEP);
+            times.add(future);
         }
         tags = dice.chance(50);
         longs = dice.chance(25);
