@@ -149,7 +149,7 @@ final class Reads {
             String text = Trees.text(filter);
             // A marker's value has no eight bytes.
             boolean ofNumbers = scan.isRaw() && (text.contains("LongComparator") || text.contains("BigDecimalComparator"));
-            if (!ofNumbers && !(anyNamed && text.contains("WhileMatch") && OF_ROWS.matcher(text).find())) {
+            if (!ofNumbers && !(anyNamed && text.contains("WhileMatch") && (!world.wide || OF_ROWS.matcher(text).find()))) {
                 return filter;
             }
         }

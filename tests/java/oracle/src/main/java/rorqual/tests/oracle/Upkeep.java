@@ -42,7 +42,7 @@ final class Upkeep {
             });
             case 6, 7 -> Operation.upkeep("compact", (place, answer) -> {
                 for (byte[] one : world.families) {
-                    if (Operation.DIVIDE && world.expires(one)) {
+                    if ((Operation.DIVIDE || !world.wide) && world.expires(one)) {
                         // A region's flush before it is divided asks nobody (live).
                         place.admin.majorCompact(place.name, one);
                     } else {
@@ -69,6 +69,9 @@ final class Upkeep {
      * files: so each store is given a cell that does not expire.
      */
     private void live(Place place) throws Exception {
+        if (!world.wide) {
+            return;
+        }
         List<Put> puts = new ArrayList<>();
         for (byte[] row : REGIONS) {
             Put put = new Put(row);

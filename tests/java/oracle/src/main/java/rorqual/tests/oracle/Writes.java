@@ -121,7 +121,10 @@ final class Writes {
                 case 6 -> world.longs ? increment(row) : append(row);
                 case 7 -> mutations(row);
                 case 8 -> check(row);
-                default -> quiet(new Reads(world, dice).get(row));
+                default -> {
+                    Get get = new Reads(world, dice).get(row);
+                    yield world.wide ? quiet(get) : get.setFilter(null);
+                }
             });
         }
         return operation("batch " + texts(actions), (place, answer) -> {
