@@ -147,6 +147,19 @@ rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_err
 RQ_NODISCARD
 rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
                              rq_error *why);
+/* Where a scanner of a plain file stood; file 0: nowhere. It says nothing of any other file, so it
+ * may be kept when scanner and reader go. */
+typedef struct rq_hfile_place {
+    uint64_t file, block;
+    uint32_t pos;
+} rq_hfile_place;
+rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s);
+bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place);
+/* As seek, for who goes on where he was: of the place's block cells before it may be passed over
+ * unseen. Costs no search in the block, and the block earns no sidecar by it. */
+RQ_NODISCARD
+rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                                  const rq_hfile_place *place, rq_error *why);
 /* The same, but never backward: stays where it is when the current cell is already at or behind
  * the key, and looks in the current block first. Seeks when not positioned. */
 RQ_NODISCARD

@@ -331,6 +331,22 @@ static size_t skip_rows_before(const rq_hfile_scanner *s, const rq_hfile_block *
     return pos;
 }
 
+/* Moves the target to the first plain cell of its block that is not before `pos` nor the key. */
+static rq_err find_from(const rq_hfile_scanner *s, target *t, size_t pos, const rq_cell *key,
+                        bool *ret_found, rq_error *why)
+{
+    for (; pos < t->block->payload_len; pos = t->next_pos) {
+        RQ_TRY(cell_at(s, t->block, pos, &t->cell, &t->next_pos, why));
+        if (rq_cell_compare_key(s->reader->info.order, &t->cell, key) >= 0) {
+            t->pos = pos;
+            *ret_found = true;
+            return RQ_OK;
+        }
+    }
+    *ret_found = false;
+    return RQ_OK;
+}
+
 /* Moves the target to the first cell of its block at or behind the key; with `from_here` the block
  * is the scanner's own and its cell is before the key. *ret_found is false when there is none. */
 static rq_err find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here, const rq_cell *key,
@@ -350,16 +366,7 @@ static rq_err find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here, 
     }
     size_t pos = from_here ? s->next_pos : 0;
     if (s->reader->info.order == RQ_ORDER_DEFAULT) pos = skip_rows_before(s, b, pos, key);
-    for (; pos < b->payload_len; pos = t->next_pos) {
-        RQ_TRY(cell_at(s, b, pos, &t->cell, &t->next_pos, why));
-        if (rq_cell_compare_key(s->reader->info.order, &t->cell, key) >= 0) {
-            t->pos = pos;
-            *ret_found = true;
-            return RQ_OK;
-        }
-    }
-    *ret_found = false;
-    return RQ_OK;
+    return find_from(s, t, pos, key, ret_found, why);
 }
 
 /* Moves the target to the last cell of its block before the key, or at all when key is NULL. */
@@ -618,14 +625,43 @@ rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_err
     return settle(s, &t, rc);
 }
 
+rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s)
+{
+    const rq_hfile_reader *r = s->reader;
+    if (s->block == NULL || r->cached == NULL || !rq_hfile_reader_is_plain(r))
+        return (rq_hfile_place){0};
+    return (rq_hfile_place){rq__reader_file_id(r), s->block->offset, s->pos};
+}
+
+bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place)
+{
+    return s->reader->cached != NULL && place->file == rq__reader_file_id(s->reader) &&
+           rq_hfile_reader_is_plain(s->reader);
+}
+
+static bool is_in_place(const rq_hfile_scanner *s, const rq_hfile_block *b,
+                        const rq_hfile_place *place)
+{
+    return place != NULL && place->file != 0 && place->block == b->offset &&
+           rq_hfile_scanner_is_of(s, place);
+}
+
 rq_err rq_hfile_scanner_seek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
                              rq_error *why)
+{
+    return rq_hfile_scanner_seek_from(s, ctx, key, NULL, why);
+}
+
+rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
+                                  const rq_hfile_place *place, rq_error *why)
 {
     target t = {0};
     bool found = true;
     key = within_half(s->reader, key, true);
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key}, &t, why);
-    if (rc == RQ_OK) rc = find_at_or_behind(s, &t, false, key, &found, why);
+    if (rc == RQ_OK)
+        rc = is_in_place(s, t.block, place) ? find_from(s, &t, place->pos, key, &found, why)
+                                            : find_at_or_behind(s, &t, false, key, &found, why);
     if (rc == RQ_OK && !found) {
         /* The next block's first cell: its index key, and so the cell, is behind the key. */
         rc = step_target(s, ctx, EDGE_FIRST, &t, why);

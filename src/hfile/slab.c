@@ -180,7 +180,7 @@ static bool add_chunk(rq__slab *s, size_t *ret_at)
 static size_t round_up(size_t size)
 {
     size_t step = UNIT_BYTES;
-    while (step * 16 < size / 2)
+    while (step * 32 < size / 2)
         step *= 2;
     return (size + step - 1) / step * step;
 }

@@ -20,7 +20,10 @@ rq_err rq__merge_begin(rq__merge *m, size_t count)
         size_t cap = count < 4 ? 4 : count + count / 2;
         rq__source *sources = rq_arena_alloc(m->arena, cap * sizeof(*sources));
         rq__source **heap = rq_arena_alloc(m->arena, cap * sizeof(rq__source *));
-        if (sources == NULL || heap == NULL) return RQ_E_NO_MEMORY;
+        rq_hfile_place *places = rq_arena_alloc(m->arena, cap * sizeof(*places));
+        if (sources == NULL || heap == NULL || places == NULL) return RQ_E_NO_MEMORY;
+        if (m->place_count > 0) memcpy(places, m->places, m->place_count * sizeof(*places));
+        m->places = places;
         m->sources = sources;
         m->heap = heap;
         m->source_cap = (uint32_t)cap;
@@ -46,6 +49,7 @@ static rq__source *add_source(rq__merge *m)
     s->check_floor = false;
     s->is_odd = true;
     s->from_start = true;
+    s->place = (rq_hfile_place){0};
     s->goal = &m->target.cell;
     return s;
 }
@@ -69,6 +73,21 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
     if (m->start_without_markers != NULL && info->delete_family_count == 0)
         s->goal = m->start_without_markers;
     rq_hfile_scanner_init(&s->file, file->reader);
+    for (uint32_t i = 0; i < m->place_count && s->place.file == 0; i++)
+        if (rq_hfile_scanner_is_of(&s->file, &m->places[i])) s->place = m->places[i];
+}
+
+/* Notes where the files stand: what comes before was given, or passed over for good. */
+static void keep_places(rq__merge *m)
+{
+    m->place_count = 0;
+    if (m->reversed) return;
+    for (uint32_t i = 0; i < m->source_count; i++) {
+        const rq__source *s = &m->sources[i];
+        rq_hfile_place place =
+            s->segment == NULL ? rq_hfile_scanner_place(&s->file) : (rq_hfile_place){0};
+        if (place.file != 0) m->places[m->place_count++] = place;
+    }
 }
 
 static void drop_sources(rq__merge *m)
@@ -138,7 +157,7 @@ static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, r
         if (!may) return RQ_E_END;
         s->check_bloom = false;
     }
-    return s->from_start ? rq_hfile_scanner_seek(&s->file, ctx, s->goal, why)
+    return s->from_start ? rq_hfile_scanner_seek_from(&s->file, ctx, s->goal, &s->place, why)
                          : rq_hfile_scanner_reseek(&s->file, ctx, s->goal, why);
 }
 
@@ -451,6 +470,7 @@ rq_err rq__merge_park(rq__merge *m)
         else
             m->at_end = true;
     }
+    keep_places(m);
     drop_sources(m);
     m->seeking = false;
     if (rc != RQ_OK) m->at_end = true;

@@ -54,15 +54,16 @@ typedef struct rq__source {
     rq_segment *segment; /* NULL: a file */
     const rq_store_file *meta;
     rq__source_state state;
-    uint32_t rank;       /* higher: younger */
-    bool is_plain;       /* a file whose cells stand as KeyValues in their blocks */
-    bool check_bloom;    /* a get's file: its bloom is asked before the first seek */
-    bool check_seqid;    /* it may hold cells above the read point */
-    bool check_floor;    /* it may hold cells that were taken before park */
-    bool is_odd;         /* a run's cells are not all to be shown as they stand in the file */
-    bool from_start;     /* the seek may go backward */
-    const rq_cell *goal; /* of SEEK: the merge's target, or where it starts without markers */
-    rq_cell own;         /* the current cell where it is no view of the file's, or the lazy key */
+    uint32_t rank;        /* higher: younger */
+    bool is_plain;        /* a file whose cells stand as KeyValues in their blocks */
+    bool check_bloom;     /* a get's file: its bloom is asked before the first seek */
+    bool check_seqid;     /* it may hold cells above the read point */
+    bool check_floor;     /* it may hold cells that were taken before park */
+    bool is_odd;          /* a run's cells are not all to be shown as they stand in the file */
+    bool from_start;      /* the seek may go backward */
+    rq_hfile_place place; /* where the file stood before park: the first seek starts there */
+    const rq_cell *goal;  /* of SEEK: the merge's target, or where it starts without markers */
+    rq_cell own;          /* the current cell where it is no view of the file's, or the lazy key */
     rq_segment_cursor cursor;
     rq_hfile_scanner file;
 } rq__source;
@@ -84,6 +85,8 @@ typedef struct rq__merge {
     bool run_stopped;       /* inside the row, where a block ends: it is worth looking again */
     rq__source *sources;
     rq__source **heap;
+    rq_hfile_place *places; /* where files stood when they were parked */
+    uint32_t place_count;
     uint32_t source_count;
     uint32_t source_cap;
     uint32_t heap_len;

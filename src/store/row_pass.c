@@ -134,7 +134,7 @@ static rq_hfile_move move_on(row_pass *p)
 
 static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
 {
-    p->last.qualifier_len = SIZE_MAX;
+    p->last = (row_column){.qualifier_len = SIZE_MAX};
     p->kept_count = 0;
     for (;;) {
         const rq_cell *c = &p->walk.cell;

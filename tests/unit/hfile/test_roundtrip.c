@@ -8,6 +8,7 @@
 #include "../../seeds.h"
 #include "cells.h"
 #include "hfile/reader.h"
+#include "hfile/walk.h"
 #include "hfile/writer.h"
 #include "memory_vfs.h"
 
@@ -187,6 +188,61 @@ static bool same_row(const world *w, size_t a, size_t b)
     return rq_slice_eq(rq_cell_row(&w->list.cells[a]), rq_cell_row(&w->list.cells[b]));
 }
 
+/* Some moves without the scanner, which then stands where they end. */
+static void walk_on(world *w, rq_hfile_scanner *s, size_t *at)
+{
+    rq_hfile_walk walk;
+    rq_hfile_walk_begin(&walk, s);
+    for (unsigned n = pick(w, 6); n > 0; n--) {
+        size_t was = *at;
+        if (pick(w, 3) == 0) {
+            if (!rq_hfile_walk_next_row(&walk)) break;
+            while (*at < w->list.count && same_row(w, *at, was))
+                ++*at;
+        } else {
+            rq_hfile_move moved = rq_hfile_walk_next(&walk);
+            if (moved == RQ_HFILE_NOT_MOVED) break;
+            ++*at;
+            assert_true(*at < w->list.count);
+            assert_int_equal(moved == RQ_HFILE_SAME_ROW, same_row(w, *at, was));
+        }
+        assert_true(*at < w->list.count);
+        assert_true(same_cell(w, &walk.cell, &w->list.cells[*at]));
+        w->moves_here++;
+    }
+    rq_hfile_walk_end(&walk, s);
+    expect_at(w, s, RQ_OK, *at);
+}
+
+/* Bytes of data blocks; 0 where a small cache may give something up at any time. */
+static uint64_t data_cached(const world *w)
+{
+    rq_block_cache_stats stats;
+    rq_block_cache_get_stats(w->cache, &stats);
+    return stats.capacity_bytes < 64 << 20 ? 0 : stats.used_bytes - stats.meta_bytes;
+}
+
+/* Gives the scanner up and goes on with another where it stood: at this very cell, or without a
+ * place at the first with its key. No block grows by that. */
+static void part_and_go_on(world *w, rq_hfile_scanner *s, size_t *at)
+{
+    rq_hfile_place place = rq_hfile_scanner_place(s);
+    rq_cell key = w->list.cells[*at];
+    assert_int_equal(place.file != 0, w->cache != NULL && rq_hfile_reader_is_plain(w->reader));
+    if (place.file == 0) *at = cell_list_floor(&w->list, w->shape.order, &key);
+    uint64_t used = 0;
+    for (int i = 0; i < 3; i++) {
+        rq_hfile_scanner_clear(s);
+        rq_hfile_scanner_init(s, w->reader);
+        assert_int_equal(rq_hfile_scanner_is_of(s, &place), place.file != 0);
+        rq_err rc = RESUME(w, rq_hfile_scanner_seek_from(s, &w->ctx, &key, &place, &w->why));
+        expect_at(w, s, rc, *at);
+        if (place.file == 0) continue;
+        if (i > 0) assert_true(data_cached(w) <= used);
+        used = data_cached(w);
+    }
+}
+
 /* One move, inside the block if it can be; *at follows. Counts the former. */
 static rq_err move_on(world *w, rq_hfile_scanner *s, size_t *at)
 {
@@ -221,6 +277,8 @@ static void scan_inside_blocks(world *w)
     size_t at = 0;
     while (at < w->list.count) {
         expect_at(w, &s, rc, at);
+        if (pick(w, 16) == 0) part_and_go_on(w, &s, &at);
+        if (rq_hfile_reader_is_plain(w->reader) && pick(w, 4) == 0) walk_on(w, &s, &at);
         rc = move_on(w, &s, &at);
     }
     expect_at(w, &s, rc, w->list.count);
