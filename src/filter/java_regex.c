@@ -37,7 +37,8 @@ typedef struct translation {
     unsigned flags_outside[GROUP_DEPTH_MAX]; /* of the open groups' surroundings */
     size_t depth;
     unsigned class_depth;
-    unsigned captures; /* groups opened so far */
+    unsigned captures;  /* groups opened so far */
+    unsigned reference; /* the highest group that is referred to by number */
 } translation;
 
 static rq_err refuse(translation *t, const char *what)
@@ -560,7 +561,19 @@ static rq_err put_reference(translation *t, uint8_t digit)
         group = longer;
         t->ptr++;
     }
+    if (group > t->reference) t->reference = group;
     return rq_buf_printf(t->out, "\\g{%u}", group);
+}
+
+/* Java lets a number name a group that is not there, and never matches it; PCRE2 refuses the
+ * pattern. So there are such groups, behind what always fails and need not match. */
+static rq_err put_missing_groups(translation *t)
+{
+    if (t->reference <= t->captures) return RQ_OK;
+    RQ_TRY(put(t->out, "(?:(?!)"));
+    for (unsigned i = t->captures; i < t->reference; i++)
+        RQ_TRY(put(t->out, "()"));
+    return put(t->out, "|)");
 }
 
 static rq_err open_group(translation *t, const char *text, unsigned flags_inside)
@@ -777,6 +790,7 @@ rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, rq_buf *out, c
             rc = put_literal(&t, take(&t));
     else
         rc = translate_all(&t);
+    if (rc == RQ_OK) rc = put_missing_groups(&t);
     if (rc == RQ_E_INVALID) {
         *what = t.what;
         *where = (size_t)(t.ptr - t.begin);
