@@ -162,10 +162,12 @@ final class Upkeep {
                 Put put = new Put(row);
                 Delete delete = new Delete(row);
                 for (byte[] family : world.families) {
+                    // What has expired makes no big file.
+                    long time = world.wide && world.expires(family) ? world.future : 1;
                     for (int i = 0; i < BIG_CELLS; i++) {
-                        put.addColumn(family, World.bytes("big" + i), 1, values[i]);
+                        put.addColumn(family, World.bytes("big" + i), time, values[i]);
                     }
-                    delete.addFamily(family, 2);
+                    delete.addFamily(family, Math.max(time, 2));
                 }
                 place.table.put(put);
                 deletes.add(delete);
