@@ -41,6 +41,14 @@
         if (RQ_UNLIKELY(rq_try_rc_ != RQ_OK)) return rq_try_rc_;                                   \
     } while (0)
 
+#define RQ_CACHE_LINE 64
+/* A hint: asks memory for these bytes, which may be gone by now. */
+static inline void rq_ask_for(const void *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += RQ_CACHE_LINE)
+        __builtin_prefetch((const char *)from + i);
+}
+
 _Noreturn void rq_assert_failed(const char *expr, const char *file, int line);
 
 #endif

@@ -156,7 +156,7 @@ static rq_err bad_place(const cell_pass *p, const char *text)
 /* A new block: its index key is behind the cell before, and not behind its first cell. */
 static rq_err check_index_key(cell_pass *p, const rq_cell *cell, const rq_cell *last)
 {
-    uint32_t at = p->scanner.path[p->r->trailer.data_index_levels - 1];
+    uint32_t at = p->scanner.path[p->r->info.data_index_levels - 1];
     rq_slice key = rq__index_at(rq__index_view_of(p->scanner.leaf->payload), at).key;
     rq_cell index_key;
     RQ_TRY(rq_cell_parse_key(key, &index_key, p->why));

@@ -81,30 +81,32 @@ typedef enum rq_block_encoding {
 /* What an open file knows about itself, and what the writer reports of one it finished. Slices
  * belong to the reader or writer that handed the struct out. */
 typedef struct rq_hfile_info {
-    uint64_t size_bytes;
+    /* what every read looks at, side by side */
     uint64_t entry_count;
-    uint64_t uncompressed_bytes; /* HBase's totalUncompressedBytes */
-    uint32_t data_index_levels;
-    rq_compression compression;
+    uint64_t delete_family_count;
+    rq_slice first_key; /* serialized keys; empty when the file holds no cell */
+    rq_slice last_key;
     rq_block_encoding encoding;
     rq_cell_order order;
     rq_bloom_type bloom;
+    uint32_t data_index_levels;
     bool has_mvcc;
     bool has_tags;
+    /* the rest */
     bool major;         /* MAJOR_COMPACTION_KEY */
     bool bulk_loaded;   /* BULKLOAD_TIMESTAMP is there */
     bool has_max_seqid; /* MAX_SEQ_ID_KEY is there */
     bool exclude_from_minor;
+    bool has_time_range;
+    rq_compression compression;
+    uint64_t size_bytes;
+    uint64_t uncompressed_bytes; /* HBase's totalUncompressedBytes */
     uint64_t max_seqid;
     uint64_t max_memstore_ts; /* MAX_MEMSTORE_TS_KEY: the largest seqid in a cell */
-    bool has_time_range;
-    int64_t min_ts, max_ts;  /* TIMERANGE; empty when min > max */
-    int64_t earliest_put_ts; /* INT64_MAX when none */
+    int64_t min_ts, max_ts;   /* TIMERANGE; empty when min > max */
+    int64_t earliest_put_ts;  /* INT64_MAX when none */
     int64_t create_time_ms;
-    uint64_t delete_family_count;
     uint32_t avg_key_len, avg_value_len;
-    rq_slice first_key; /* serialized keys; empty when the file holds no cell */
-    rq_slice last_key;
 } rq_hfile_info;
 
 #endif

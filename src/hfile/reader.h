@@ -51,6 +51,8 @@ void rq_hfile_reader_unref(rq_hfile_reader *r);
 const char *rq_hfile_reader_path(const rq_hfile_reader *r);
 /* Valid as long as the reader. */
 const rq_hfile_info *rq_hfile_reader_info(const rq_hfile_reader *r);
+/* A hint: asks memory for what a point read looks at first. */
+void rq_hfile_reader_ask_for(const rq_hfile_reader *r);
 /* A file info value by HBase's key ("MAX_SEQ_ID_KEY"); false when absent. */
 bool rq_hfile_reader_file_info(const rq_hfile_reader *r, rq_slice key, rq_slice *ret);
 /* All of them, sorted by key: index from 0; false behind the last. */

@@ -15,29 +15,31 @@ typedef struct rq__block_place {
     uint32_t size;
 } rq__block_place;
 
+/* What point reads look at stands in front, in four cache lines (rq_hfile_reader_ask_for). */
 struct rq_hfile_reader {
-    _Atomic uint32_t refs;
+    /* Blocks at hand (held.c); NULL, none, without a cache. */
+    _Atomic(rq_hfile_block *) *held;
+    size_t held_count;
+    size_t held_chunks[2], held_children; /* where each kind begins */
+    struct rq__half *half;                /* NULL: the whole file */
+    rq__cache_file *cached;               /* NULL without a cache */
+    rq__block_place root, bloom, delete_bloom;
+    _Atomic bool bloom_damaged;  /* a read of a bloom has failed: it is asked no more */
+    bool counts_delete_families; /* DELETE_FAMILY_COUNT is there */
+    bool unpacks_tags;           /* data blocks come with a dictionary of tags */
     bool in_memory, keep_blocks;
-    uint8_t checksum_type;  /* of every block */
-    rq_block_cache *cache;  /* NULL: tools */
-    rq__cache_file *cached; /* NULL without a cache */
+    uint8_t checksum_type;     /* of every block */
+    uint32_t bloom_prefix_len; /* ROWPREFIX_FIXED_LENGTH */
+    rq_hfile_info info;
+
+    _Atomic uint32_t refs;
+    rq_block_cache *cache; /* NULL: tools */
     rq_file *file;
     char *path;
     uint64_t data_end; /* blocks end here: the trailer's offset */
     rq__trailer trailer;
     rq__file_info file_info;
-    rq_hfile_info info;
-    rq__block_place root, bloom, delete_bloom;
-    _Atomic bool bloom_damaged;  /* a read of a bloom has failed: it is asked no more */
-    bool counts_delete_families; /* DELETE_FAMILY_COUNT is there */
-    uint32_t bloom_prefix_len;   /* ROWPREFIX_FIXED_LENGTH */
-    bool unpacks_tags;           /* data blocks come with a dictionary of tags */
     uint8_t *first_key;
-    struct rq__half *half; /* NULL: the whole file */
-    /* Blocks at hand (held.c); NULL, none, without a cache. */
-    _Atomic(rq_hfile_block *) *held;
-    size_t held_count;
-    size_t held_chunks[2], held_children; /* where each kind begins */
 };
 
 /* --- one half of a file (half.c) -------------------------------------------------------------- */

@@ -392,8 +392,8 @@ typedef enum edge { EDGE_FIRST, EDGE_LAST } edge;
 
 static rq_block_kind kind_of_level(const rq_hfile_reader *r, uint32_t level)
 {
-    return level + 1 == r->trailer.data_index_levels ? RQ_BLOCK_LEAF_INDEX
-                                                     : RQ_BLOCK_INTERMEDIATE_INDEX;
+    return level + 1 == r->info.data_index_levels ? RQ_BLOCK_LEAF_INDEX
+                                                  : RQ_BLOCK_INTERMEDIATE_INDEX;
 }
 
 /* Loads the child that path[level] of `parent` names: the index block of the next level. */
@@ -433,7 +433,7 @@ static rq_err choose(const rq_hfile_scanner *s, rq_hfile_block *b, choice c, uin
 
 static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_error *why)
 {
-    uint32_t last = s->reader->trailer.data_index_levels - 1;
+    uint32_t last = s->reader->info.data_index_levels - 1;
     rq__index_entry e = rq__index_at(rq__index_view_of(t->leaf.block->payload), t->path[last]);
     if (s->block != NULL && s->block->offset == e.offset) {
         t->block = rq__block_ref(s->block);
@@ -446,7 +446,7 @@ static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_err
 static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b, uint32_t level,
                       choice c, target *t, rq_error *why)
 {
-    uint32_t levels = s->reader->trailer.data_index_levels;
+    uint32_t levels = s->reader->info.data_index_levels;
     for (;; level++) {
         rq_err rc = choose(s, b.block, c, &t->path[level], why);
         if (rc == RQ_OK && level + 1 == levels) break;
@@ -484,7 +484,7 @@ static inline rq__lent_block leaf_of(const rq_hfile_scanner *s)
 static rq_err step(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block leaf, const uint32_t *path,
                    edge side, target *t, rq_error *why)
 {
-    uint32_t levels = s->reader->trailer.data_index_levels;
+    uint32_t levels = s->reader->info.data_index_levels;
     uint32_t last = levels - 1;
     bool forward = side == EDGE_FIRST; /* its neighbour's nearest edge */
     memcpy(t->path, path, levels * sizeof(path[0]));
@@ -564,7 +564,7 @@ static rq_err settle(rq_hfile_scanner *s, target *t, rq_err rc)
     s->leaf = t->leaf.block;
     s->owns_leaf = t->leaf.owned;
     s->block = t->block;
-    memcpy(s->path, t->path, s->reader->trailer.data_index_levels * sizeof(s->path[0]));
+    memcpy(s->path, t->path, s->reader->info.data_index_levels * sizeof(s->path[0]));
     set_position(s, t);
     return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
 }
@@ -677,7 +677,7 @@ rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_c
     rq_cell_order order = s->reader->info.order;
     if (rq_cell_compare_key(order, &s->cell, key) >= 0) return RQ_OK;
     /* In this block, if its successor in the leaf begins behind the key. */
-    uint32_t at = s->path[s->reader->trailer.data_index_levels - 1];
+    uint32_t at = s->path[s->reader->info.data_index_levels - 1];
     rq__index_view v = rq__index_view_of(s->leaf->payload);
     if (at + 1 < v.count) {
         rq_cell next_key;
@@ -764,7 +764,7 @@ rq_err rq_hfile_midkey(rq_hfile_reader *r, rq_read_ctx *ctx, rq_buf *out, rq_err
     const rq_hfile_block *root = lent.block;
     rq__index_view v = rq__index_view_of(root->payload);
     rq_err rc;
-    if (r->trailer.data_index_levels == 1) {
+    if (r->info.data_index_levels == 1) {
         rq_slice key = rq__index_at(v, v.count / 2).key;
         rc = rq_buf_append(out, key.ptr, key.len);
         rq__lent_return(lent);

@@ -710,25 +710,18 @@ rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_er
 
 /* --- what a write will look at ---------------------------------------------------------------- */
 
-#define LINE 64
 #define TAIL_LINES 4 /* a small cell with its links */
-
-static void ask_for(const void *from, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += LINE)
-        __builtin_prefetch((const char *)from + i);
-}
 
 void rq_region_expect_write(const rq_region *r)
 {
 #define WARM(what) atomic_load_explicit(&r->warm.what, memory_order_relaxed)
-    ask_for(r, offsetof(rq_region, arena));
+    rq_ask_for(r, offsetof(rq_region, arena));
     rq_segment_ask_for(WARM(segment));
-    ask_for(WARM(store), LINE);
-    ask_for(WARM(version), LINE);
-    ask_for(WARM(tail), TAIL_LINES * LINE);
-    ask_for(WARM(bounds), LINE);
-    ask_for(r->stores, LINE);
+    rq_ask_for(WARM(store), RQ_CACHE_LINE);
+    rq_ask_for(WARM(version), RQ_CACHE_LINE);
+    rq_ask_for(WARM(tail), TAIL_LINES * RQ_CACHE_LINE);
+    rq_ask_for(WARM(bounds), RQ_CACHE_LINE);
+    rq_ask_for(r->stores, RQ_CACHE_LINE);
     rq_wal_region_ask_for(r->log);
 #undef WARM
 }

@@ -55,7 +55,6 @@
 #define HEIGHT_MAX 20 /* a million cells; more only make the top level longer */
 #define SLAB_FIRST ((size_t)4 * 1024)
 #define SLAB_MAPPED ((size_t)256 * 1024) /* from here on by mmap, below by malloc */
-#define CACHE_LINE 64
 /* Nodes of at least this size begin on a cache line; the lost bytes are under 6 %. */
 #define ALIGN_FROM ((size_t)512)
 #define PREFETCH 8  /* nodes ahead when many are linked in order */
@@ -276,8 +275,8 @@ static void count_heap(rq_segment *s, int64_t bytes)
 static bool add_slab(rq_segment *s, size_t need)
 {
     size_t size = s->next_slab;
-    if (sizeof(slab) + need + CACHE_LINE > size)
-        size = round_up(sizeof(slab) + need + CACHE_LINE, 4096);
+    if (sizeof(slab) + need + RQ_CACHE_LINE > size)
+        size = round_up(sizeof(slab) + need + RQ_CACHE_LINE, 4096);
     slab *b = get_slab(s, size);
     if (b == NULL) return false;
     b->size = size;
@@ -297,7 +296,7 @@ static size_t place_in(const slab *b, size_t lead, size_t size)
     if (size >= ALIGN_FROM) {
         /* The lowest link opens the line. */
         uintptr_t address = (uintptr_t)b + at - sizeof(link);
-        at += (size_t)(-address & (CACHE_LINE - 1));
+        at += (size_t)(-address & (RQ_CACHE_LINE - 1));
     }
     return at + size <= b->size ? at : 0;
 }
@@ -308,7 +307,7 @@ static rq_segment_node *alloc_node(rq_segment *s, unsigned height, size_t payloa
     size_t size = NODE_HEADER + payload;
     size_t at = s->slabs == NULL ? 0 : place_in(s->slabs, lead, size);
     if (at == 0) {
-        if (!add_slab(s, lead + size + CACHE_LINE)) return NULL;
+        if (!add_slab(s, lead + size + RQ_CACHE_LINE)) return NULL;
         at = place_in(s->slabs, lead, size);
     }
     s->slabs->used = at + size;
@@ -771,7 +770,7 @@ void rq_segment_link_all(rq_segment *s, rq_segment_fresh *list, size_t count)
         if (i + PREFETCH < count) {
             const char *soon = (const char *)list[i + PREFETCH].node;
             __builtin_prefetch(soon);
-            __builtin_prefetch(soon + CACHE_LINE);
+            __builtin_prefetch(soon + RQ_CACHE_LINE);
         }
         rq_segment_link(s, list[i].node, list[i].seqid);
     }
@@ -791,13 +790,11 @@ void rq_segment_ask_for(const void *segment)
 {
     /* Without the upper levels of path and head, which a small list does not have. */
     const char *p = segment;
-    for (size_t i = 0; i < offsetof(rq_segment, path[8]); i += CACHE_LINE)
-        __builtin_prefetch(p + i);
-    for (size_t i = offsetof(rq_segment, path_levels); i < offsetof(rq_segment, head_links);
-         i += CACHE_LINE)
-        __builtin_prefetch(p + i);
-    for (size_t i = offsetof(rq_segment, head_links[12]); i < sizeof(rq_segment); i += CACHE_LINE)
-        __builtin_prefetch(p + i);
+    const size_t levels = offsetof(rq_segment, path_levels);
+    const size_t head = offsetof(rq_segment, head_links[12]);
+    rq_ask_for(p, offsetof(rq_segment, path[8]));
+    rq_ask_for(p + levels, offsetof(rq_segment, head_links) - levels);
+    rq_ask_for(p + head, sizeof(rq_segment) - head);
 }
 
 const void *rq_segment_tail(const rq_segment *s)

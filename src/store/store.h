@@ -29,21 +29,23 @@ typedef struct rq_store rq_store;
 #define RQ_STORE_FILE_NAME_MAX 255 /* as file systems have it; references and links are long */
 
 typedef struct rq_store_file {
+    /* what every read looks at, side by side */
     rq_hfile_reader *reader; /* a reference of the version's */
-    /* In the family's folder: 32 hex digits; bulk-loaded by HBase: with "_SeqId_<n>_" behind; of
-     * references and links see store/reference.h. */
-    char name[RQ_STORE_FILE_NAME_MAX + 1];
-    uint64_t size_bytes;
-    uint64_t max_seqid; /* of its cells; MAX_SEQ_ID_KEY */
-    uint64_t entry_count;
-    int64_t min_ts, max_ts; /* INT64_MIN, INT64_MAX: not known */
-    int64_t create_time_ms;
-    bool major; /* MAJOR_COMPACTION_KEY */
-    bool bulk_loaded;
+    int64_t min_ts, max_ts;  /* INT64_MIN, INT64_MAX: not known */
     /* Reads below this point do not see the file: it was loaded after they began, though its cells
      * may count as older (region/bulk_load.h). 0 once the region was opened anew. */
     uint64_t visible_from;
+    bool bulk_loaded;
+    /* the rest */
+    bool major;        /* MAJOR_COMPACTION_KEY */
     bool is_reference; /* a part of another region's file (store/reference.h): sizes are guesses */
+    uint64_t size_bytes;
+    uint64_t max_seqid; /* of its cells; MAX_SEQ_ID_KEY */
+    uint64_t entry_count;
+    int64_t create_time_ms;
+    /* In the family's folder: 32 hex digits; bulk-loaded by HBase: with "_SeqId_<n>_" behind; of
+     * references and links see store/reference.h. */
+    char name[RQ_STORE_FILE_NAME_MAX + 1];
 } rq_store_file;
 
 typedef struct rq_store_version {

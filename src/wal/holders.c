@@ -77,9 +77,8 @@ static void region_drop_if_idle(rq_wal_region *r)
 
 void rq_wal_region_ask_for(const rq_wal_region *r)
 {
-    const char *p = (const char *)r;
-    for (size_t i = offsetof(rq_wal_region, notes); i < sizeof *r + 16; i += 64)
-        __builtin_prefetch(p + i);
+    size_t from = offsetof(rq_wal_region, notes);
+    rq_ask_for((const char *)r + from, sizeof *r + 16 - from);
 }
 
 /* --- notes -------------------------------------------------------------------------------- */
