@@ -142,7 +142,7 @@ static uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
 }
 
 /* Whether the link leads to a node before the key; *ret_next is that node, or the one behind. */
-static inline bool leads_on(const rq_segment *s, const link *l, const probe *key,
+static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
                             rq_segment_node **ret_next)
 {
     rq_segment_node *next = atomic_load_explicit(&l->to, memory_order_acquire);
@@ -158,7 +158,9 @@ static inline bool leads_on(const rq_segment *s, const link *l, const probe *key
             }
             if (rank != key->rank) return rank < key->rank;
         }
-        return node_compare(s->order, next, key) < 0;
+        int c = node_compare(s->order, next, key);
+        if (c == 0) key->equal = next;
+        return c < 0;
     }
 }
 
@@ -166,7 +168,7 @@ static inline bool leads_on(const rq_segment *s, const link *l, const probe *key
  * `path` that node on each of these levels. `behind`: known not to be before the key, seen one
  * level above; may be NULL. */
 static rq_segment_node *descend(const rq_segment *s, rq_segment_node *at, unsigned level,
-                                rq_segment_node *behind, const probe *key, rq_segment_node **path)
+                                rq_segment_node *behind, probe *key, rq_segment_node **path)
 {
     while (level-- > 0) {
         for (;;) {
@@ -185,7 +187,7 @@ static rq_segment_node *descend(const rq_segment *s, rq_segment_node *at, unsign
 }
 
 /* The last node before the key; with `path` that node on every level of the list. */
-static rq_segment_node *find_before(const rq_segment *s, const probe *key, rq_segment_node **path)
+static rq_segment_node *find_before(const rq_segment *s, probe *key, rq_segment_node **path)
 {
     unsigned level = atomic_load_explicit(&s->height, memory_order_relaxed);
     return descend(s, head_of(s), level, NULL, key, path);
@@ -208,8 +210,7 @@ static size_t fence_at(const rq_segment *s, const rq_fences *f, const probe *key
 }
 
 /* find_before from a fence, with `path` on the levels up to FENCE_LEVEL; NULL: none is near. */
-static rq_segment_node *find_from_fence(const rq_segment *s, const probe *key,
-                                        rq_segment_node **path)
+static rq_segment_node *find_from_fence(const rq_segment *s, probe *key, rq_segment_node **path)
 {
     const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
     if (f == NULL) return NULL;
@@ -501,7 +502,7 @@ static void rank_again(rq_segment *s)
  * it. False: it is farther; the path, which may have come nearer to the key, is true on `known`
  * levels and leads from `last`, as before.
  */
-static bool find_in_row(rq_segment *s, const probe *key, unsigned known)
+static bool find_in_row(rq_segment *s, probe *key, unsigned known)
 {
     rq_segment_node *next;
     rq_segment_node *at = s->last;
@@ -524,7 +525,7 @@ static bool find_in_row(rq_segment *s, const probe *key, unsigned known)
  * there: a step for each doubling of the distance, over nodes that were just looked at. (Pugh's
  * search finger.) Keys in no order pay for a try at the lowest levels only.
  */
-static bool find_near(rq_segment *s, const probe *key)
+static bool find_near(rq_segment *s, probe *key)
 {
     rq_segment_node *last = s->last;
     rq_segment_node *at = last;
@@ -548,14 +549,14 @@ static bool find_near(rq_segment *s, const probe *key)
     return true;
 }
 
-static void find_whole_path(rq_segment *s, const probe *key)
+static void find_whole_path(rq_segment *s, probe *key)
 {
     s->path_levels = atomic_load_explicit(&s->height, memory_order_relaxed);
     find_before(s, key, s->path);
 }
 
 /* Fills s->path on at least `levels` levels, as far as the list has them. */
-static void find_path(rq_segment *s, const probe *key, unsigned levels)
+static void find_path(rq_segment *s, probe *key, unsigned levels)
 {
     unsigned height = atomic_load_explicit(&s->height, memory_order_relaxed);
     if (levels > height) levels = height;
@@ -688,7 +689,7 @@ static void take_off(rq_segment *s, const rq_segment_node *old, unsigned from, u
 
 /* On how many levels the node with this key stands: where the path leads to it. Completes the path
  * that far. */
-static unsigned height_of(rq_segment *s, const rq_segment_node *n, const probe *key)
+static unsigned height_of(rq_segment *s, const rq_segment_node *n, probe *key)
 {
     unsigned height = 0;
     for (; height < atomic_load_explicit(&s->height, memory_order_relaxed); height++) {
@@ -703,15 +704,14 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     unsigned height = (unsigned)n->height;
     n->seqid = seqid;
     rq_cell cell;
-    node_cell(n, &cell);
-    probe key = {.cell = &cell, .rank = rank_of(s, cell.row, cell.row_len), .ranked = true};
+    probe key = probe_of(n, &cell);
+    key.rank = rank_of(s, cell.row, cell.row_len);
     filter_note(s, &cell);
     find_path(s, &key, height);
-    const link *before = link_of(s->path[0], 0);
+    /* The search compared with whatever may be equal: what it stopped at has another rank or was
+     * compared, there or a level above. */
     rq_segment_node *old = next_of(s->path[0], 0);
-    if (old != NULL && (atomic_load_explicit(&before->rank, memory_order_relaxed) != key.rank ||
-                        node_compare(s->order, old, &key) != 0))
-        old = NULL;
+    if (old != key.equal) old = NULL;
     unsigned old_height = old == NULL ? 0 : height_of(s, old, &key);
 
     if (height > atomic_load_explicit(&s->height, memory_order_relaxed))

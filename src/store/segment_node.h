@@ -58,7 +58,32 @@ typedef struct probe {
     const rq_cell *cell;
     uint64_t rank;
     bool ranked; /* false: ranks are in the making, only bytes count */
+    /* Row, family's length, family and qualifier, as they stand in a node; NULL: only the cell. */
+    const uint8_t *name;
+    size_t name_len;
+    const rq_segment_node *equal; /* met by a search: the node with this very key */
 } probe;
+
+/* The node's own key, to be linked. */
+static inline probe probe_of(const rq_segment_node *n, rq_cell *ret_cell)
+{
+    node_cell(n, ret_cell);
+    size_t name_len =
+        (size_t)ret_cell->row_len + 1 + ret_cell->family_len + ret_cell->qualifier_len;
+    return (probe){.cell = ret_cell,
+                   .ranked = true,
+                   .name = ret_cell->type == RQ_TYPE_MINIMUM ? NULL : ret_cell->row,
+                   .name_len = name_len};
+}
+
+/* Timestamp, type and sequence id, the first two from the node's bytes. */
+static inline int node_compare_tail(const rq_segment_node *n, const uint8_t *tail, const rq_cell *k)
+{
+    int64_t timestamp = (int64_t)rq_get_be64(tail);
+    if (timestamp != k->timestamp) return timestamp > k->timestamp ? -1 : 1;
+    if (tail[8] != k->type) return (int)k->type - (int)tail[8];
+    return (n->seqid < k->seqid) - (n->seqid > k->seqid);
+}
 
 /* Of one row: column, timestamp, type and sequence id, from the node's bytes. A wide row's cells
  * have one rank, so a write among them comes here a dozen times. The key's own are the rules of
@@ -82,19 +107,25 @@ static inline int node_compare_behind_row(rq_cell_order order, const rq_segment_
     if (c != 0) return c;
     const uint8_t *qualifier = family + family_len;
     c = rq_short_compare(qualifier, (size_t)(tail - qualifier), k->qualifier, k->qualifier_len);
-    if (c != 0) return c;
-    int64_t timestamp = (int64_t)rq_get_be64(tail);
-    if (timestamp != k->timestamp) return timestamp > k->timestamp ? -1 : 1;
-    if (tail[8] != k->type) return (int)k->type - (int)tail[8];
-    return (n->seqid < k->seqid) - (n->seqid > k->seqid);
+    return c != 0 ? c : node_compare_tail(n, tail, k);
 }
 
 static inline int node_compare(rq_cell_order order, const rq_segment_node *n, const probe *key)
 {
     if (order == RQ_ORDER_DEFAULT) { /* mostly the row decides, and its bytes are enough */
         const uint8_t *row = n->bytes + 4 + 8 + 2;
-        int by_row =
-            rq_short_compare(row, rq_get_be16(row - 2), key->cell->row, key->cell->row_len);
+        uint16_t row_len = rq_get_be16(row - 2);
+        if (key->name != NULL && row_len == key->cell->row_len &&
+            row[row_len] == key->cell->family_len) {
+            /* Where these lengths are equal, so is the order of the bytes in one piece. */
+            size_t name_len = rq_get_be32(n->bytes + 4) - (RQ_KEY_FIXED_LEN - 1);
+            const uint8_t *tail = row + name_len;
+            if (tail[8] != RQ_TYPE_MINIMUM) {
+                int by_name = rq_short_compare(row, name_len, key->name, key->name_len);
+                return by_name != 0 ? by_name : node_compare_tail(n, tail, key->cell);
+            }
+        }
+        int by_row = rq_short_compare(row, row_len, key->cell->row, key->cell->row_len);
         return by_row != 0 ? by_row : node_compare_behind_row(order, n, key);
     }
     rq_cell c;
