@@ -108,24 +108,18 @@ typedef struct rq__read_point {
     uint64_t count;
 } rq__read_point;
 
-/* One cell on its way into log and memstore. */
-typedef struct rq__pending_cell {
-    rq_segment *segment;
-    rq_segment_node *node;
-} rq__pending_cell;
-
 /* Ops of one batch that share a log record and a sequence number. On the stack of who runs the
  * batch: a region's own would be cold memory whenever many are written to. */
 #define RQ__GROUP_ROOM 64
 
 typedef struct rq__group {
-    rq__pending_cell *cells; /* first_cells, or the heap's */
+    rq_segment_pending *cells; /* first_cells, or the heap's */
     rq_slice *slices;
     size_t count, room;
     size_t bytes;
     int durability;  /* of all its ops */
     size_t first_op; /* in the batch */
-    rq__pending_cell first_cells[RQ__GROUP_ROOM];
+    rq_segment_pending first_cells[RQ__GROUP_ROOM];
     rq_slice first_slices[RQ__GROUP_ROOM];
 } rq__group;
 

@@ -207,7 +207,7 @@ static void group_end(rq__group *g)
 static rq_err group_grow(rq__group *g)
 {
     size_t room = g->room * 2;
-    rq__pending_cell *cells = malloc(room * sizeof *cells);
+    rq_segment_pending *cells = malloc(room * sizeof *cells);
     rq_slice *slices = malloc(room * sizeof *slices);
     if (cells == NULL || slices == NULL) {
         free(cells);
@@ -233,7 +233,7 @@ rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell)
     rq_segment *segment = rq_store_active(s->store);
     rq_segment_node *node;
     RQ_TRY(rq_segment_prepare(segment, cell, &node));
-    g->cells[g->count] = (rq__pending_cell){segment, node};
+    g->cells[g->count] = (rq_segment_pending){segment, node};
     g->slices[g->count] = rq_segment_node_bytes(node);
     g->bytes += g->slices[g->count].len;
     g->count++;
@@ -287,11 +287,7 @@ rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint
         return rq_fail(why, rc, "the log refused a record: %s", rq_err_text(rc));
     }
     r->staged_seqid = seqid;
-    for (size_t i = 0; i < g->count; i++) {
-        if (i == 0 || g->cells[i].segment != g->cells[i - 1].segment)
-            rq_segment_note_write(g->cells[i].segment, now_ms);
-        rq_segment_link(g->cells[i].segment, g->cells[i].node, seqid);
-    }
+    rq_segment_link_batch(g->cells, g->count, seqid, now_ms);
     g->count = 0;
     g->bytes = 0;
     return RQ_OK;

@@ -99,23 +99,38 @@ size_t rq_fences_count(const rq_fences *f)
     return f->counts[0];
 }
 
+void rq_fences_search_begin(rq_fences_search *c, const rq_fences *f, uint64_t rank)
+{
+    *c = (rq_fences_search){.fences = f, .rank = rank, .level = f->levels};
+}
+
+bool rq_fences_search_step(rq_fences_search *c)
+{
+    const rq_fences *f = c->fences;
+    unsigned level = --c->level;
+    const uint64_t *block = f->ranks[level] + c->at;
+    size_t smaller = 0;
+    if (level == 0) {
+        __builtin_prefetch(&f->nodes[c->at]);
+        __builtin_prefetch(&f->nodes[c->at + BLOCK / 2]);
+    }
+    for (size_t i = 0; i < BLOCK; i++) /* all, without a branch: vectors */
+        smaller += block[i] < c->rank;
+    c->at += smaller;
+    if (c->at == 0 || level == 0) return true;
+    c->at = (c->at - 1) * BLOCK;
+    __builtin_prefetch(&f->ranks[level - 1][c->at]);
+    __builtin_prefetch(&f->ranks[level - 1][c->at + BLOCK / 2]);
+    return false;
+}
+
 size_t rq_fences_before(const rq_fences *f, uint64_t rank)
 {
-    size_t at = 0;
-    for (unsigned k = f->levels; k-- > 0;) {
-        const uint64_t *block = f->ranks[k] + at;
-        size_t smaller = 0;
-        if (k == 0) {
-            __builtin_prefetch(&f->nodes[at]);
-            __builtin_prefetch(&f->nodes[at + BLOCK / 2]);
-        }
-        for (size_t i = 0; i < BLOCK; i++) /* all, without a branch: vectors */
-            smaller += block[i] < rank;
-        if (at + smaller == 0) return 0;
-        at += smaller;
-        if (k > 0) at = (at - 1) * BLOCK;
-    }
-    return at;
+    rq_fences_search c;
+    rq_fences_search_begin(&c, f, rank);
+    while (!rq_fences_search_step(&c))
+        ;
+    return c.at;
 }
 
 uint64_t rq_fences_rank(const rq_fences *f, size_t i)

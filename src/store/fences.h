@@ -38,6 +38,18 @@ size_t rq_fences_count(const rq_fences *f);
 /* The number of entries whose rank is smaller. */
 size_t rq_fences_before(const rq_fences *f, uint64_t rank);
 
+/* The same a level at a time; each asks for the memory that the next one reads. */
+typedef struct rq_fences_search {
+    const rq_fences *fences;
+    uint64_t rank;
+    unsigned level; /* still to be searched */
+    size_t at;      /* after the last step: the number of entries whose rank is smaller */
+} rq_fences_search;
+
+void rq_fences_search_begin(rq_fences_search *c, const rq_fences *f, uint64_t rank);
+/* True: that was the last. */
+bool rq_fences_search_step(rq_fences_search *c);
+
 uint64_t rq_fences_rank(const rq_fences *f, size_t i);
 
 /* Also of a forgotten entry: its place in the order still holds. */

@@ -42,104 +42,24 @@
  */
 #include "store/segment.h"
 
-#include "store/fences.h"
-#include "store/row_filter.h"
-#include "store/row_rank.h"
-#include "store/segment_node.h"
+#include "store/segment_ahead.h"
+#include "store/segment_list.h"
 #include "store/slab_pool.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#define HEIGHT_MAX 20 /* a million cells; more only make the top level longer */
-#define SLAB_FIRST ((size_t)4 * 1024)
-#define SLAB_MAPPED ((size_t)256 * 1024) /* from here on by mmap, below by malloc */
-/* Nodes of at least this size begin on a cache line; the lost bytes are under 6 %. */
-#define ALIGN_FROM ((size_t)512)
 #define PREFETCH 8  /* nodes ahead when many are linked in order */
 #define NEAR_TRY 3  /* levels climbed from the last node when the key before it was not near */
 #define ROW_STEPS 4 /* from the last node when the key is of its row, before levels are climbed */
 #define RANK_FIRST_AT 64 /* cells */
 #define RANK_AGAIN_AT 1024
-#define FENCE_LEVEL 3
 #define FENCE_EVERY 8      /* nodes: those that reach the level */
 #define FENCES_FROM 2048   /* cells; ranks are settled then */
 #define FENCE_STEPS 12     /* along FENCE_LEVEL before a search turns to the head */
 #define FENCE_WORK_EVERY 4 /* inserts */
 #define FILTER_FROM 1024   /* cells */
 
-typedef struct link {
-    _Atomic uint64_t rank; /* RQ_RANK_MAX when there is no next node */
-    _Atomic(rq_segment_node *) to;
-} link;
-
-typedef struct slab {
-    struct slab *older;
-    size_t size; /* with this header */
-    size_t used;
-} slab;
-
-struct rq_segment {
-    _Atomic unsigned refs;
-    rq_cell_order order;
-    /* the writer's */
-    rq_slab_pool *pool; /* may be NULL */
-    slab *slabs;        /* newest first; allocation from the newest */
-    size_t next_slab;
-    size_t rank_at; /* cells at which ranks are computed anew; 0: never again */
-    uint64_t random;
-    rq_segment_node *path[HEIGHT_MAX]; /* where the last link went in */
-    unsigned path_levels;              /* on how many levels path is true */
-    rq_segment_node *last;             /* linked; its rank and height follow */
-    uint64_t last_rank;
-    unsigned last_height;
-    rq_fences *making;      /* the next fences; NULL: none in the making */
-    rq_segment_node *fence; /* the last node in them */
-    size_t fences_at;       /* cells at which the next are begun */
-    bool in_order;          /* the last key was found from the one before it */
-    size_t filter_at;       /* cells at which the filter is made, or tried again */
-    /* written by the writer alone, read by anybody */
-    _Atomic unsigned height;
-    _Atomic size_t cells;
-    _Atomic size_t heap_bytes;
-    _Atomic size_t data_bytes;
-    _Atomic int64_t min_ts, max_ts;
-    _Atomic uint64_t min_seqid, max_seqid;
-    _Atomic int64_t written_since_ms;
-    _Atomic bool has_tags;
-    _Atomic uint32_t epoch;
-    rq_ranking rankings[2];
-    _Atomic(const rq_ranking *) ranking; /* NULL: nothing is known to be common */
-    _Atomic(rq_fences *) fences;         /* NULL: none yet */
-    _Atomic(rq_row_filter *) filter;     /* the same */
-    /* the head: a node of full height in front of everything */
-    link head_links[HEIGHT_MAX];
-    _Alignas(8) uint8_t head_node[sizeof(rq_segment_node)];
-};
-
-static inline link *link_of(const rq_segment_node *n, unsigned level)
-{
-    return (link *)(uintptr_t)n - 1 - level;
-}
-
-static inline rq_segment_node *head_of(const rq_segment *s)
-{
-    return (rq_segment_node *)(uintptr_t)s->head_node;
-}
-
-static inline rq_segment_node *next_of(const rq_segment_node *n, unsigned level)
-{
-    return atomic_load_explicit(&link_of(n, level)->to, memory_order_acquire);
-}
-
-/* --- keys ------------------------------------------------------------------------------------- */
-
-static uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t len)
-{
-    if (s->order == RQ_ORDER_META) return 0;
-    return rq_rank(atomic_load_explicit(&s->ranking, memory_order_acquire), row, len);
-}
+/* --- searching -------------------------------------------------------------------------------- */
 
 /* Whether the link leads to a node before the key; *ret_next is that node, or the one behind. */
 static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
@@ -240,96 +160,6 @@ static rq_segment_node *search(const rq_segment *s, const rq_cell *key)
     }
 }
 
-/* --- memory ----------------------------------------------------------------------------------- */
-
-static size_t round_up(size_t n, size_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-static void free_slab(rq_segment *s, slab *b)
-{
-    if (b->size == RQ_SLAB_BYTES)
-        rq_slab_give(s->pool, b);
-    else if (b->size >= SLAB_MAPPED)
-        munmap(b, b->size);
-    else
-        free(b);
-}
-
-static void *get_slab(rq_segment *s, size_t size)
-{
-    if (size == RQ_SLAB_BYTES) return rq_slab_take(s->pool);
-    if (size < SLAB_MAPPED) return malloc(size);
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-/* The writer's. */
-static void count_heap(rq_segment *s, int64_t bytes)
-{
-    size_t now = atomic_load_explicit(&s->heap_bytes, memory_order_relaxed);
-    atomic_store_explicit(&s->heap_bytes, now + (size_t)bytes, memory_order_relaxed);
-    rq_slab_pool_count(s->pool, bytes);
-}
-
-static bool add_slab(rq_segment *s, size_t need)
-{
-    size_t size = s->next_slab;
-    if (sizeof(slab) + need + RQ_CACHE_LINE > size)
-        size = round_up(sizeof(slab) + need + RQ_CACHE_LINE, 4096);
-    slab *b = get_slab(s, size);
-    if (b == NULL) return false;
-    b->size = size;
-    b->used = sizeof *b;
-    b->older = s->slabs;
-    s->slabs = b;
-    if (s->next_slab < RQ_SLAB_BYTES) s->next_slab *= s->next_slab < SLAB_MAPPED ? 4 : 2;
-    if (s->next_slab > RQ_SLAB_BYTES) s->next_slab = RQ_SLAB_BYTES;
-    count_heap(s, (int64_t)size);
-    return true;
-}
-
-/* Where `lead` bytes of links end and the node begins, in the newest slab; 0: no room. */
-static size_t place_in(const slab *b, size_t lead, size_t size)
-{
-    size_t at = round_up(b->used + lead, 8);
-    if (size >= ALIGN_FROM) {
-        /* The lowest link opens the line. */
-        uintptr_t address = (uintptr_t)b + at - sizeof(link);
-        at += (size_t)(-address & (RQ_CACHE_LINE - 1));
-    }
-    return at + size <= b->size ? at : 0;
-}
-
-static rq_segment_node *alloc_node(rq_segment *s, unsigned height, size_t payload)
-{
-    size_t lead = height * sizeof(link);
-    size_t size = NODE_HEADER + payload;
-    size_t at = s->slabs == NULL ? 0 : place_in(s->slabs, lead, size);
-    if (at == 0) {
-        if (!add_slab(s, lead + size + RQ_CACHE_LINE)) return NULL;
-        at = place_in(s->slabs, lead, size);
-    }
-    s->slabs->used = at + size;
-    rq_segment_node *n = (rq_segment_node *)((uint8_t *)s->slabs + at);
-    n->height = height;
-    return n;
-}
-
-void rq_segment_rollback(rq_segment *s, rq_segment_node *n)
-{
-    uint8_t *p = (uint8_t *)n;
-    while (p < (uint8_t *)s->slabs || p >= (uint8_t *)s->slabs + s->slabs->size) {
-        slab *b = s->slabs;
-        s->slabs = b->older;
-        count_heap(s, -(int64_t)b->size);
-        free_slab(s, b);
-        RQ_ASSERT(s->slabs != NULL);
-    }
-    s->slabs->used = (size_t)(p - (uint8_t *)s->slabs) - n->height * sizeof(link);
-}
-
 /* --- life ------------------------------------------------------------------------------------- */
 
 rq_err rq_segment_new(rq_cell_order order, rq_segment **ret)
@@ -350,7 +180,7 @@ rq_err rq_segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **r
     s->filter_at = FILTER_FROM;
     s->random = 0x9e3779b97f4a7c15u; /* the same in each: a simulated run must repeat */
     atomic_init(&s->height, 1);
-    count_heap(s, sizeof *s);
+    rq__segment_count_heap(s, sizeof *s);
     atomic_init(&s->min_ts, INT64_MAX);
     atomic_init(&s->max_ts, INT64_MIN);
     atomic_init(&s->min_seqid, UINT64_MAX);
@@ -373,11 +203,7 @@ void rq_segment_unref(rq_segment *s)
     if (s == NULL || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
     rq_slab_pool_count(s->pool,
                        -(int64_t)atomic_load_explicit(&s->heap_bytes, memory_order_relaxed));
-    slab *older;
-    for (slab *b = s->slabs; b != NULL; b = older) {
-        older = b->older;
-        free_slab(s, b);
-    }
+    rq__segment_free_slabs(s);
     rq_fences_free(s->making != NULL ? s->making
                                      : atomic_load_explicit(&s->fences, memory_order_relaxed));
     rq_row_filter_free(atomic_load_explicit(&s->filter, memory_order_relaxed));
@@ -403,7 +229,7 @@ rq_err rq_segment_prepare(rq_segment *s, const rq_cell *cell, rq_segment_node **
 {
     size_t len = rq_cell_serialized_len(cell, true);
     if (len > INT32_MAX) return RQ_E_INVALID;
-    rq_segment_node *n = alloc_node(s, random_height(s), 4 + len);
+    rq_segment_node *n = rq__segment_alloc(s, random_height(s), 4 + len);
     if (n == NULL) return RQ_E_NO_MEMORY;
     rq_put_be32(n->bytes, (uint32_t)len);
     rq_cell_serialize(cell, true, n->bytes + 4);
@@ -523,19 +349,25 @@ static bool find_in_row(rq_segment *s, probe *key, unsigned known)
  * then the key belongs not far behind the node linked last. The path of then still holds, with that
  * node on its levels; from it the search climbs until a level leads past the key, and descends
  * there: a step for each doubling of the distance, over nodes that were just looked at. (Pugh's
- * search finger.) Keys in no order pay for a try at the lowest levels only.
+ * search finger.) Keys in no order pay for a try at the lowest levels only. In a row that is known
+ * to be crowded (many versions, or columns in no order) steps along it are not tried again.
  */
 static bool find_near(rq_segment *s, probe *key)
 {
     rq_segment_node *last = s->last;
     rq_segment_node *at = last;
     rq_segment_node *next = NULL;
+    bool same_rank = last != NULL && s->last_rank == key->rank;
+    if (!same_rank) s->crowded = false;
     if (last == NULL || s->last_rank > key->rank ||
-        (s->last_rank == key->rank && node_compare(s->order, last, key) >= 0))
+        (same_rank && node_compare(s->order, last, key) >= 0))
         return false;
     unsigned known = s->path_levels > s->last_height ? s->path_levels : s->last_height;
-    if (s->last_rank == key->rank && find_in_row(s, key, known)) return true;
-    unsigned limit = s->in_order || known < NEAR_TRY ? known : NEAR_TRY;
+    if (same_rank && !s->crowded) {
+        if (find_in_row(s, key, known)) return true;
+        s->crowded = true;
+    }
+    unsigned limit = same_rank || s->in_order || known < NEAR_TRY ? known : NEAR_TRY;
     unsigned level = 0;
     for (;; level++) {
         if (level == limit) return false;
@@ -581,7 +413,7 @@ static void fences_begin(rq_segment *s, size_t cells)
 
 static void fences_end(rq_segment *s)
 {
-    count_heap(s, (int64_t)rq_fences_bytes(s->making));
+    rq__segment_count_heap(s, (int64_t)rq_fences_bytes(s->making));
     atomic_store_explicit(&s->fences, s->making, memory_order_release);
     s->making = NULL;
 }
@@ -618,7 +450,7 @@ static void fences_forget(rq_segment *s, rq_fences *f, const rq_segment_node *no
 static rq_row_filter *filter_add_layer(rq_segment *s, rq_row_filter *older)
 {
     rq_row_filter *f = rq_row_filter_new(older);
-    if (f != NULL) count_heap(s, (int64_t)rq_row_filter_bytes(f));
+    if (f != NULL) rq__segment_count_heap(s, (int64_t)rq_row_filter_bytes(f));
     return f;
 }
 
@@ -699,14 +531,15 @@ static unsigned height_of(rq_segment *s, const rq_segment_node *n, probe *key)
     return height;
 }
 
-void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
+/* in_row: of the row of the node linked before it. */
+static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in_row)
 {
     unsigned height = (unsigned)n->height;
     n->seqid = seqid;
     rq_cell cell;
     probe key = probe_of(n, &cell);
-    key.rank = rank_of(s, cell.row, cell.row_len);
-    filter_note(s, &cell);
+    key.rank = in_row ? s->last_rank : rank_of(s, cell.row, cell.row_len);
+    if (!in_row) filter_note(s, &cell);
     find_path(s, &key, height);
     /* The search compared with whatever may be equal: what it stopped at has another rank or was
      * compared, there or a level above. */
@@ -739,6 +572,24 @@ void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
     note(s, &cell, rq_get_be32(n->bytes));
     if (s->rank_at != 0 && rq_segment_cell_count(s) >= s->rank_at) rank_again(s);
     fences_work(s);
+}
+
+void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
+{
+    link_node(s, n, seqid, false);
+}
+
+void rq_segment_link_batch(const rq_segment_pending *list, size_t count, uint64_t seqid,
+                           int64_t now_ms)
+{
+    size_t ahead = 0;
+    for (size_t i = 0; i < count; i++) {
+        const rq_segment_pending *p = &list[i];
+        bool same_segment = i > 0 && p->segment == p[-1].segment;
+        if (!same_segment) rq_segment_note_write(p->segment, now_ms);
+        if (i == ahead && count > 1) ahead += rq__segment_ahead(p, count - i);
+        link_node(p->segment, p->node, seqid, same_segment && same_row(p->node, p[-1].node));
+    }
 }
 
 /* Equal cells in the order given: the later one replaces the earlier. */

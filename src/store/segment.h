@@ -41,6 +41,13 @@ rq_err rq_segment_prepare(rq_segment *s, const rq_cell *cell, rq_segment_node **
 rq_slice rq_segment_node_bytes(const rq_segment_node *n);
 /* Readable from here on. Prepared nodes may be linked in any order. */
 void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid);
+/* A batch's cells, in this order; they may be of several segments. */
+typedef struct rq_segment_pending {
+    rq_segment *segment;
+    rq_segment_node *node;
+} rq_segment_pending;
+void rq_segment_link_batch(const rq_segment_pending *list, size_t count, uint64_t seqid,
+                           int64_t now_ms);
 /* Cells are linked now: since when there are any. Beside the writer, or before there is one. */
 void rq_segment_note_write(rq_segment *s, int64_t now_ms);
 /* Many at once: puts the list into key order and links it, which takes a fraction of the time that

@@ -53,6 +53,23 @@ static inline void node_cell(const rq_segment_node *n, rq_cell *ret)
     }
 }
 
+static inline rq_slice row_of(const rq_segment_node *n)
+{
+    const uint8_t *row = n->bytes + 4 + 8 + 2;
+    return rq_slice_of(row, rq_get_be16(row - 2));
+}
+
+/* Asked for every cell of a batch, whose rows are mostly of a few words. */
+static inline bool same_row(const rq_segment_node *a, const rq_segment_node *b)
+{
+    rq_slice x = row_of(a);
+    rq_slice y = row_of(b);
+    if (x.len != y.len) return false;
+    if (x.len < 16 || x.len > 32) return memcmp(x.ptr, y.ptr, x.len) == 0;
+    size_t tail = x.len - 16;
+    return rq_compare_16(x.ptr, y.ptr) == 0 && rq_compare_16(x.ptr + tail, y.ptr + tail) == 0;
+}
+
 /* A key to look for. */
 typedef struct probe {
     const rq_cell *cell;

@@ -129,6 +129,36 @@ static void order_is_unsigned_and_prefix_first(void **state)
     assert_int_equal(rq_slice_compare((rq_slice){0}, (rq_slice){0}), 0);
 }
 
+static int sign(int c)
+{
+    return (c > 0) - (c < 0);
+}
+
+/* Strings that end where their memory does, mostly equal for a while. */
+static void short_strings_have_the_same_order(void **state)
+{
+    (void)state;
+    rq_random random;
+    rq_random_seed(&random, unit_seed());
+    for (int i = 0; i < 200000; i++) {
+        size_t lens[2];
+        uint8_t *texts[2];
+        size_t equal = rq_random_below(&random, 80);
+        for (int k = 0; k < 2; k++) {
+            lens[k] = rq_random_below(&random, 80);
+            texts[k] = malloc(lens[k] + 1);
+            assert_non_null(texts[k]);
+            for (size_t j = 0; j < lens[k]; j++)
+                texts[k][1 + j] = j < equal ? (uint8_t)(j * 77) : (uint8_t)rq_random_next(&random);
+        }
+        int c = rq_short_compare(texts[0] + 1, lens[0], texts[1] + 1, lens[1]);
+        assert_int_equal(sign(c),
+                         sign(rq_bytes_compare(texts[0] + 1, lens[0], texts[1] + 1, lens[1])));
+        free(texts[0]);
+        free(texts[1]);
+    }
+}
+
 static void checksums_are_the_standard_ones(void **state)
 {
     (void)state;
@@ -179,6 +209,7 @@ int main(void)
         cmocka_unit_test(varint_of_any_bytes_is_what_its_definition_says),
         cmocka_unit_test(printable_form_is_hbases),
         cmocka_unit_test(order_is_unsigned_and_prefix_first),
+        cmocka_unit_test(short_strings_have_the_same_order),
         cmocka_unit_test(checksums_are_the_standard_ones),
         cmocka_unit_test(buffer_grows_and_keeps_its_bytes),
     };

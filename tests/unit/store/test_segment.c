@@ -276,6 +276,97 @@ static void wide_rows_are_written_again(void **state)
     }
 }
 
+/* --- batches ---------------------------------------------------------------------------------- */
+
+/* Two families' segments, filled by batches or cell by cell. */
+typedef struct families {
+    rq_segment *segments[2];
+    rq_segment_pending batch[200];
+} families;
+
+static void families_open(families *f)
+{
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &f->segments[i]), RQ_OK);
+}
+
+static void families_link(families *f, size_t count, uint64_t seqid, bool together)
+{
+    if (together) rq_segment_link_batch(f->batch, count, seqid, 7);
+    for (size_t i = 0; i < count && !together; i++)
+        rq_segment_link(f->batch[i].segment, f->batch[i].node, seqid);
+}
+
+static void assert_alike(const rq_segment *a, const rq_segment *b, uint64_t seed)
+{
+    rq_segment_cursor x, y;
+    rq_cell cx, cy;
+    assert_int_equal(rq_segment_cell_count(a), rq_segment_cell_count(b));
+    rq_segment_first(&x, a);
+    for (rq_segment_first(&y, b); rq_segment_cursor_valid(&y); rq_segment_cursor_next(&y)) {
+        assert_true(rq_segment_cursor_valid(&x));
+        rq_segment_cursor_cell(&x, &cx);
+        rq_segment_cursor_cell(&y, &cy);
+        if (rq_cell_compare(RQ_ORDER_DEFAULT, &cx, &cy) != 0 ||
+            !rq_slice_eq(rq_cell_value(&cx), rq_cell_value(&cy)))
+            fail_msg("seed %" PRIu64 ": a cell differs", seed);
+        rq_segment_cursor_next(&x);
+    }
+    assert_false(rq_segment_cursor_valid(&x));
+}
+
+/* Rows of few or many columns in either family, of small or large cells, some columns twice. */
+static size_t prepare_batch(families *to[2], rq_random *random, unsigned rows)
+{
+    static const uint8_t value[700];
+    size_t count = 0;
+    size_t wanted = 1 + rq_random_below(random, RQ_ARRAY_LEN(to[0]->batch));
+    while (count < wanted) {
+        char row[24], qualifier[8];
+        rq_cell c = numbered(row, (unsigned)rq_random_below(random, rows), 0);
+        size_t columns = rq_random_below(random, 3) == 0 ? 1 : 1 + rq_random_below(random, 30);
+        for (size_t n = 0; n < columns && count < wanted; n++, count++) {
+            size_t family = n < columns / 2;
+            snprintf(qualifier, sizeof qualifier, "q%03zu", n - n % 7 / 6);
+            c.qualifier = (uint8_t *)qualifier;
+            c.qualifier_len = 4;
+            c.value = value;
+            c.value_len = rq_random_below(random, 4) == 0 ? sizeof value : 20;
+            for (int i = 0; i < 2; i++) {
+                rq_segment_pending *p = &to[i]->batch[count];
+                p->segment = to[i]->segments[family];
+                assert_int_equal(rq_segment_prepare(p->segment, &c, &p->node), RQ_OK);
+            }
+        }
+    }
+    return count;
+}
+
+static void a_batch_is_linked_as_its_cells_one_by_one(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        families a, b;
+        families *both[2] = {&a, &b};
+        rq_random random;
+        rq_random_seed(&random, seed);
+        families_open(&a);
+        families_open(&b);
+        unsigned rows = seed % 2 == 0 ? 100 : 4000;
+        for (uint64_t n = 1; n <= 150; n++) {
+            size_t count = prepare_batch(both, &random, rows);
+            families_link(&a, count, n, true);
+            families_link(&b, count, n, false);
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(rq_segment_written_since(a.segments[i]), 7);
+            assert_alike(a.segments[i], b.segments[i], seed);
+            rq_segment_unref(a.segments[i]);
+            rq_segment_unref(b.segments[i]);
+        }
+    }
+}
+
 /* --- many cells: searches begin at fences ----------------------------------------------------- */
 
 #define MANY 12000
@@ -536,6 +627,7 @@ int main(void)
         cmocka_unit_test(an_empty_segment_is_small_and_says_so),
         cmocka_unit_test(rolled_back_memory_is_used_again),
         cmocka_unit_test(wide_rows_are_written_again),
+        cmocka_unit_test(a_batch_is_linked_as_its_cells_one_by_one),
         cmocka_unit_test(many_cells_are_found_from_fences),
         cmocka_unit_test(a_replaced_fence_is_not_begun_at_whatever_its_rank),
         cmocka_unit_test(a_hundred_bytes_take_half_as_much_again_at_most),

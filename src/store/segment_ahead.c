@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A search of a large memstore is a chain of cache misses, each of which waits for the one before
+ * it. The rows of a batch do not depend on each other: here they are looked for side by side, a
+ * step of each in turn, and each step ends by asking for the line that the row's next step reads.
+ * So as many misses as there are rows are under way at once. When the cells are linked afterwards,
+ * their searches find everything in the cache.
+ *
+ * Nothing is written and nothing is kept: what is found here is a hint, and may be imprecise. It is
+ * enough to go by ranks, without a node's bytes, to the last node of a smaller rank. Behind it
+ * stands what the memstore has of the row: its newest version and those before it. They were
+ * mostly written as the row is written now, its cells one behind the other, so as many bytes of
+ * each are asked for as the row has.
+ */
+#include "store/segment_ahead.h"
+
+#include "store/segment_list.h"
+
+#define ROWS 16      /* side by side: about as many misses as a core has under way */
+#define VERSIONS 4   /* of a row, that are asked for */
+#define SMALL_CELL 2 /* cache lines; of larger ones only the first is looked at */
+#define LINES_MAX 64 /* of a version */
+#define STEPS_MAX 48 /* of a search that does not end, for fences are few or old */
+
+/* Where a row's search stands. */
+typedef struct row_search {
+    const rq_segment *segment;
+    uint64_t rank;
+    const rq_segment_node *at; /* before the row, or of it */
+    unsigned level;            /* to go on with below it; 0: it is found */
+    unsigned steps;
+    unsigned versions; /* asked for so far */
+    size_t lines;      /* of a version */
+    rq_fences_search fences;
+    bool at_fence;
+} row_search;
+
+static void ask_for(const void *from, size_t lines)
+{
+    for (size_t i = 0; i < lines; i++)
+        __builtin_prefetch((const char *)from + i * RQ_CACHE_LINE);
+}
+
+/* Cells [0, n) of the list are of the first one's row. */
+static size_t row_length(const rq_segment_pending *list, size_t count)
+{
+    size_t n = 1;
+    while (n < count && list[n].segment == list[0].segment && same_row(list[n].node, list[0].node))
+        n++;
+    return n;
+}
+
+static size_t lines_of(const rq_segment_pending *row, size_t cells)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < cells; i++)
+        bytes += rq_segment_node_bytes(row[i].node).len;
+    size_t lines = bytes / RQ_CACHE_LINE + 1;
+    if (lines > SMALL_CELL * cells) return 1;
+    lines += cells / 2; /* their links */
+    return lines < LINES_MAX ? lines : LINES_MAX;
+}
+
+static void from_head(row_search *r)
+{
+    r->at = head_of(r->segment);
+    r->level = atomic_load_explicit(&r->segment->height, memory_order_relaxed);
+    r->at_fence = false;
+}
+
+static void row_begin(row_search *r, const rq_segment_pending *row, size_t cells)
+{
+    const rq_segment *s = row->segment;
+    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_relaxed);
+    rq_slice name = row_of(row->node);
+    r->segment = s;
+    r->rank = rank_of(s, name.ptr, name.len);
+    r->steps = 0;
+    r->versions = 0;
+    r->lines = lines_of(row, cells);
+    if (f == NULL) {
+        from_head(r);
+        return;
+    }
+    r->at_fence = true;
+    rq_fences_search_begin(&r->fences, f, r->rank);
+}
+
+static void fence_step(row_search *r)
+{
+    if (!rq_fences_search_step(&r->fences)) return;
+    size_t i = r->fences.at;
+    if (i == 0 || i == rq_fences_count(r->fences.fences) ||
+        !rq_fences_holds(r->fences.fences, i - 1)) {
+        from_head(r);
+        return;
+    }
+    r->at_fence = false;
+    r->at = rq_fences_node(r->fences.fences, i - 1);
+    r->level = FENCE_LEVEL + 1;
+    __builtin_prefetch(link_of(r->at, FENCE_LEVEL));
+    __builtin_prefetch(link_of(r->at, 0));
+}
+
+/* To the next node that has to be waited for. False: the search is over. */
+static bool node_step(row_search *r)
+{
+    const rq_segment_node *next;
+    if (r->steps++ == STEPS_MAX) return false;
+    while (r->level > 0) {
+        const link *l = link_of(r->at, r->level - 1);
+        next = atomic_load_explicit(&l->to, memory_order_relaxed);
+        if (next == NULL || atomic_load_explicit(&l->rank, memory_order_relaxed) >= r->rank) {
+            r->level--;
+            continue;
+        }
+        r->at = next;
+        __builtin_prefetch(link_of(next, r->level - 1));
+        __builtin_prefetch(next);
+        return true;
+    }
+    const link *l = link_of(r->at, 0);
+    next = atomic_load_explicit(&l->to, memory_order_relaxed);
+    bool of_row = atomic_load_explicit(&l->rank, memory_order_relaxed) == r->rank;
+    if (next == NULL || !of_row || r->versions == VERSIONS) return false;
+    r->at = next;
+    r->versions++;
+    ask_for(link_of(next, 0), r->lines);
+    return true;
+}
+
+size_t rq__segment_ahead(const rq_segment_pending *list, size_t count)
+{
+    row_search rows[ROWS];
+    size_t open = 0;
+    size_t done = 0;
+    while (done < count && open < ROWS) {
+        size_t cells = row_length(list + done, count - done);
+        row_begin(&rows[open++], list + done, cells);
+        done += cells;
+    }
+    while (open > 0) {
+        for (size_t i = 0; i < open;) {
+            if (rows[i].at_fence) {
+                fence_step(&rows[i++]);
+            } else if (node_step(&rows[i])) {
+                i++;
+            } else {
+                rows[i] = rows[--open];
+            }
+        }
+    }
+    return done;
+}
