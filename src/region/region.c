@@ -57,7 +57,10 @@ rq__region_store *rq__region_store_of(rq_region *r, rq_slice family, size_t *hin
     /* A mutation names one family over and over, and there are few. */
     for (size_t n = 0; n < r->store_count; n++) {
         size_t i = *hint + n < r->store_count ? *hint + n : *hint + n - r->store_count;
-        if (!rq_slice_eq(rq_store_schema(r->stores[i].store)->name, family)) continue;
+        rq_slice name = rq_store_schema(r->stores[i].store)->name;
+        if (name.len != family.len ||
+            rq_short_compare(name.ptr, name.len, family.ptr, family.len) != 0)
+            continue;
         *hint = i;
         return &r->stores[i];
     }
