@@ -35,12 +35,6 @@ typedef struct row_search {
     bool at_fence;
 } row_search;
 
-static void ask_for(const void *from, size_t lines)
-{
-    for (size_t i = 0; i < lines; i++)
-        __builtin_prefetch((const char *)from + i * RQ_CACHE_LINE);
-}
-
 /* Cells [0, n) of the list are of the first one's row. */
 static size_t row_length(const rq_segment_pending *list, size_t count)
 {
@@ -125,7 +119,7 @@ static bool node_step(row_search *r)
     if (next == NULL || !of_row || r->versions == VERSIONS) return false;
     r->at = next;
     r->versions++;
-    ask_for(link_of(next, 0), r->lines);
+    rq_ask_for(link_of(next, 0), r->lines * RQ_CACHE_LINE);
     return true;
 }
 
