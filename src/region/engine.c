@@ -351,11 +351,16 @@ static void run_tick(rq_task *task)
 
 /* --- the log's callbacks ---------------------------------------------------------------------- */
 
-static void on_pressure(void *ctx, rq_wal_region *holder)
+/* Of a region's flush size: so little is flushed at once when that frees a segment of the log. */
+#define LITTLE_SHARE 128
+
+static void on_pressure(void *ctx, rq_wal_region *holder, bool urgent)
 {
-    (void)ctx;
+    const rq_engine *e = ctx;
     rq_region *r = rq_wal_region_owner(holder);
-    if (r != NULL) rq__region_request_full_flush(r);
+    if (r == NULL) return;
+    uint64_t bytes = atomic_load_explicit(&r->memstore_bytes, memory_order_relaxed);
+    if (urgent || bytes <= e->flush_bytes / LITTLE_SHARE) rq__region_request_full_flush(r);
 }
 
 static void on_corrupt(void *ctx, const rq_error *why)

@@ -199,6 +199,22 @@ uint64_t rq__wal_live_bytes(const rq_wal *wal)
     return wal->staged - wal->oldest->first_lsn;
 }
 
+/* Of one table's flushes the log would need two or three segments. What makes it longer is mostly a
+ * region that is hardly written to, hbase:meta above all: one cell of it holds the oldest segment,
+ * and that every later one. */
+#define GENTLE_SHARE 8
+#define FEW_HOLDERS 4
+
+rq__wal_pressure rq__wal_pressure_now(const rq_wal *wal)
+{
+    uint64_t live = rq__wal_live_bytes(wal);
+    if (wal->oldest == wal->newest) return PRESSURE_NONE;
+    if (live > wal->options.max_log_bytes) return PRESSURE_URGENT;
+    bool is_held_by_few = wal->oldest->holders <= FEW_HOLDERS;
+    return is_held_by_few && live > wal->options.max_log_bytes / GENTLE_SHARE ? PRESSURE_GENTLE
+                                                                              : PRESSURE_NONE;
+}
+
 /* --- the index ---------------------------------------------------------------------------- */
 
 static const note *note_find(const rq_wal_region *r, const segment *s)
@@ -392,12 +408,12 @@ void rq__wal_press(rq_wal *wal)
     for (size_t b = 0; b < RQ_WAL_BUCKETS; b++) {
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
             pthread_mutex_lock(&wal->mutex);
-            const segment *oldest = wal->oldest;
-            bool press = rq__wal_live_bytes(wal) > wal->options.max_log_bytes &&
-                         oldest != wal->newest && r->note_count > 0 &&
-                         r->notes[0].segment == oldest && r->notes[0].holds;
+            rq__wal_pressure pressure = rq__wal_pressure_now(wal);
+            bool holds =
+                r->note_count > 0 && r->notes[0].segment == wal->oldest && r->notes[0].holds;
             pthread_mutex_unlock(&wal->mutex);
-            if (press) wal->options.on_pressure(wal->options.ctx, r);
+            if (holds && pressure != PRESSURE_NONE)
+                wal->options.on_pressure(wal->options.ctx, r, pressure == PRESSURE_URGENT);
         }
     }
     pthread_mutex_unlock(&wal->regions_mutex);

@@ -632,7 +632,7 @@ static void lane_loop(rq_wal *wal)
     bool tell = patience_is_over(wal);
     rq__wal_arm_timer(wal);
     bool press =
-        rq__wal_live_bytes(wal) > wal->options.max_log_bytes &&
+        rq__wal_pressure_now(wal) != PRESSURE_NONE &&
         (wal->pressed_oldest != wal->oldest->number || wal->pressed_newest != wal->newest->number);
     wal->pressed_oldest = wal->oldest->number;
     wal->pressed_newest = wal->newest->number;

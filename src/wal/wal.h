@@ -51,11 +51,13 @@ typedef struct rq_wal_options {
      * each place to on_corrupt). Without it replay stops there with RQ_E_CORRUPT. */
     bool salvage;
     /* All callbacks: from the log's lane (on_corrupt: from replay), must not block. */
-    /* The log is longer than max_log_bytes and this region holds records of its oldest segment.
+    /* This region holds records of the log's oldest segment. `urgent`: the log is longer than
+     * max_log_bytes. Else it has an eighth of that, and few regions hold that segment: where they
+     * have little to flush, a whole file is free for it, to be written over instead of a new one.
      * Called with the log's region lock held: post a flush and return; no rq_wal call but
      * rq_wal_region_owner and _name. The owner is NULL for a region found in the log that nobody
-     * opened. Called again with each new segment while the log stays too long. */
-    void (*on_pressure)(void *ctx, rq_wal_region *holder);
+     * opened. Called again with each new segment while the log stays so long. */
+    void (*on_pressure)(void *ctx, rq_wal_region *holder, bool urgent);
     void (*on_corrupt)(void *ctx, const rq_error *why);
     /* Once, when the log has failed for good. */
     void (*on_failed)(void *ctx, const rq_error *why);

@@ -227,6 +227,9 @@ RQ_NODISCARD rq_err rq__wal_index_build(rq_wal *wal, const segment *s, rq_lsn en
 void rq__wal_press(rq_wal *wal);
 /* REQUIRES: mutex. */
 uint64_t rq__wal_live_bytes(const rq_wal *wal);
+/* Whether who holds the oldest segment is asked to flush, and how. REQUIRES: mutex. */
+typedef enum rq__wal_pressure { PRESSURE_NONE, PRESSURE_GENTLE, PRESSURE_URGENT } rq__wal_pressure;
+rq__wal_pressure rq__wal_pressure_now(const rq_wal *wal);
 
 static inline uint64_t rq__wal_offset(const segment *s, rq_lsn lsn)
 {

@@ -312,8 +312,9 @@ static void flushed_segments_are_used_again(void **state)
     rq_sim_free(sim);
 }
 
-static void on_pressure(void *ctx, rq_wal_region *holder)
+static void on_pressure(void *ctx, rq_wal_region *holder, bool urgent)
 {
+    if (!urgent) return;
     history *h = ctx;
     h->pressed[rq_wal_region_name(holder)[0] == '1' ? 0 : 1]++;
     if (rq_wal_region_owner(holder) != h) h->pressed[1] = 1000000;
@@ -346,6 +347,45 @@ static void a_log_too_long_names_who_holds_its_oldest_segment(void **state)
         history_flush(&h, 1);
     }
     assert_int_equal(h.pressed[0], before);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
+static void on_gentle_pressure(void *ctx, rq_wal_region *holder, bool urgent)
+{
+    history *h = ctx;
+    if (urgent)
+        h->pressed[1]++;
+    else if (rq_wal_region_name(holder)[0] == '1')
+        h->pressed[0]++;
+}
+
+static void who_holds_an_old_segment_with_few_others_is_asked_early(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(8);
+    history h;
+    history_init(&h, sim, &small);
+    h.options.on_pressure = on_gentle_pressure;
+    open_ok(&h);
+    rq_wal_stats stats;
+    for (int round = 0; round < 5; round++) {
+        append(&h, 0, 100); /* holds a segment */
+        h.pressed[0] = 0;
+        for (int i = 0; h.pressed[0] == 0; i++) {
+            assert_true(i < 100);
+            append(&h, 1, 500);
+            history_flush(&h, 1);
+        }
+        history_flush(&h, 0);
+        rq_wal_get_stats(h.wal, &stats);
+        assert_true(stats.log_bytes < small.max_log_bytes / 2);
+        assert_int_equal(h.pressed[1], 0);
+    }
+    /* Written over, not made anew. */
+    assert_true(stats.recycled >= 5);
+    assert_true(files_in(sim, "wal") <= 5);
     history_close(&h, false);
     history_clear(&h);
     rq_sim_free(sim);
@@ -687,6 +727,7 @@ int main(void)
         cmocka_unit_test(one_sync_serves_all_who_wait),
         cmocka_unit_test(flushed_segments_are_used_again),
         cmocka_unit_test(a_log_too_long_names_who_holds_its_oldest_segment),
+        cmocka_unit_test(who_holds_an_old_segment_with_few_others_is_asked_early),
         cmocka_unit_test(an_opened_region_is_pressed_again),
         cmocka_unit_test(a_clean_close_leaves_an_empty_log),
         cmocka_unit_test(what_a_region_needs_is_kept_until_somebody_lets_it_go),

@@ -125,8 +125,9 @@ static void block(rq_task *task)
     k->done.executor->latch_open(&k->done, RQ_OK);
 }
 
-static void on_pressure(void *ctx, rq_wal_region *holder)
+static void on_pressure(void *ctx, rq_wal_region *holder, bool urgent)
 {
+    if (!urgent) return;
     (void)holder;
     atomic_fetch_add(&((bench *)ctx)->pressed, 1);
 }
