@@ -202,14 +202,15 @@ rq_err rq__trailer_parse(rq_slice bytes, uint64_t file_len, const char *path, rq
         return rq_fail(why, RQ_E_CORRUPT,
                        "%s: a file of %" PRIu64 " bytes has no room for a trailer of %u", path,
                        file_len, len);
-    if (t.major == 2 && t.minor < 3)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: HFile version 2.%u is older than 2.3", path,
-                       t.minor);
     const uint8_t *b = bytes.ptr + bytes.len - len;
     const uint8_t *end = bytes.ptr + bytes.len - 4;
     if (memcmp(b, rq_block_kind_magic(RQ_BLOCK_TRAILER), 8) != 0)
         return rq_fail(why, RQ_E_CORRUPT, "%s: trailer at offset %" PRIu64 ": wrong magic", path,
                        start);
+    /* Behind the magic: a torn file may end in any version. */
+    if (t.major == 2 && t.minor < 3)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: HFile version 2.%u is older than 2.3", path,
+                       t.minor);
     rq_cursor c = {b + 8, end};
     uint64_t message_len;
     rq_slice message;
