@@ -78,6 +78,22 @@ static inline size_t rq__vlong_len(uint8_t first)
     return v >= -112 ? 1 : (size_t)(v < -120 ? -119 - v : -111 - v);
 }
 
+/* What a cell of `len` bytes so far is long with its tags and sequence id; 0: longer than `left`.
+ */
+static inline size_t rq__plain_with_tail(const uint8_t *p, size_t left, rq__plain_shape shape,
+                                         size_t len)
+{
+    if (shape.has_tags) {
+        if (left - len < 2) return 0;
+        len += 2 + (size_t)rq_get_be16(p + len);
+    }
+    if (shape.has_mvcc) {
+        if (left <= len) return 0;
+        len += RQ_LIKELY(p[len] < 128) ? 1 : rq__vlong_len(p[len]);
+    }
+    return left < len ? 0 : len;
+}
+
 /* The length and the row alone, for cells that are passed over: 0 when those are not sound. What
  * else there is to say against the cell, who parses it says. */
 static inline size_t rq__plain_len(const uint8_t *p, size_t left, rq__plain_shape shape,
@@ -89,15 +105,7 @@ static inline size_t rq__plain_len(const uint8_t *p, size_t left, rq__plain_shap
     size_t len = 8 + key_len + rq_get_be32(p + 4);
     if (len > left || row_len + RQ_KEY_FIXED_LEN > key_len) return 0;
     *ret_row = rq_slice_of(p + 10, row_len);
-    if (shape.has_tags) {
-        if (left - len < 2) return 0;
-        len += 2 + (size_t)rq_get_be16(p + len);
-    }
-    if (shape.has_mvcc) {
-        if (left <= len) return 0;
-        len += rq__vlong_len(p[len]);
-    }
-    return left < len ? 0 : len;
+    return rq__plain_with_tail(p, left, shape, len);
 }
 
 /* As parse, where row and family are as long as those of the cell before (*c), as mostly they are:
@@ -152,15 +160,7 @@ static inline size_t rq__plain_len_in_row(const uint8_t *p, size_t left, rq__pla
     size_t key_len = rq_get_be32(p);
     size_t len = 8 + key_len + rq_get_be32(p + 4);
     if (len > left || row_len + RQ_KEY_FIXED_LEN > key_len) return 0;
-    if (shape.has_tags) {
-        if (left - len < 2) return 0;
-        len += 2 + (size_t)rq_get_be16(p + len);
-    }
-    if (shape.has_mvcc) {
-        if (left <= len) return 0;
-        len += RQ_LIKELY(p[len] < 128) ? 1 : rq__vlong_len(p[len]);
-    }
-    return left < len ? 0 : len;
+    return rq__plain_with_tail(p, left, shape, len);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node of the memstore's skip list (segment.c, which alone includes this): its bytes, the cell in
- * them, and the comparison that a search makes. */
+/* A node of the memstore's skip list (segment_list.h): its bytes, the cell in them, and the
+ * comparison that a search makes. */
 #ifndef RQ_STORE_SEGMENT_NODE_H
 #define RQ_STORE_SEGMENT_NODE_H
 

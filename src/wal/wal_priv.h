@@ -149,7 +149,7 @@ struct rq_wal {
     _Atomic rq_lsn stuck_above;
     rq_err broken; /* a write or sync failed; the lane repairs */
     bool broken_by_sync;
-    uint64_t pressed_oldest, pressed_newest; /* the chain when on_pressure was last called */
+    uint64_t pressed_oldest, pressed_newest; /* the chain when pressure was last looked at */
     bool replayed;
     bool closing; /* no more waiting for disk space */
     rq_wal_stats stats;

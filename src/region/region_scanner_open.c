@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening a region's scanner: which stores it reads and in which order, what is refused at once,
+ * and the read point it holds until it is closed; and the read of a row by who has the writer
+ * token. How it then reads stands in region_scanner.c.
+ *
+ * Both know of the region what region.h says and no more: tests/model puts stores made by hand in
+ * its place. */
+#include "region/region_scanner_priv.h"
+
+/* --- open and close --------------------------------------------------------------------------- */
+static rq_err no_such_family(rq_region *r, rq_slice family, rq_error *why)
+{
+    char name[128];
+    char region[512];
+    const rq_region_info *info = rq_region_get_info(r);
+    char table[512];
+    rq_bytes_to_string(family, name, sizeof(name));
+    rq_bytes_to_string(info->name, region, sizeof(region));
+    rq_bytes_to_string(info->table, table, sizeof(table));
+    return rq_fail(why, RQ_E_NO_SUCH_FAMILY,
+                   "Column family %s does not exist in region %s in table '%s'", name, region,
+                   table);
+}
+
+static rq_err check_row(rq_region *r, rq_slice row, rq_error *why)
+{
+    const rq_region_info *info = rq_region_get_info(r);
+    if (rq_region_info_contains(info, row)) return RQ_OK;
+    char region[256];
+    char start[200];
+    char end[200];
+    char asked[200];
+    rq_bytes_to_string(info->name, region, sizeof(region));
+    rq_bytes_to_string(info->start_key, start, sizeof(start));
+    rq_bytes_to_string(info->end_key, end, sizeof(end));
+    rq_bytes_to_string(row, asked, sizeof(asked));
+    return rq_fail(why, RQ_E_WRONG_REGION,
+                   "Requested row out of range for Get on HRegion %s, startKey='%s', "
+                   "getEndKey()='%s', row='%s'",
+                   region, start, end, asked);
+}
+
+static rq_store *find_store(rq_region *r, rq_slice family)
+{
+    size_t lo = 0;
+    size_t hi = rq_region_store_count(r);
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        rq_store *store = rq_region_store_at(r, mid);
+        int c = rq_slice_compare(rq_store_schema(store)->name, family);
+        if (c == 0) return store;
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+static bool is_essential(const rq_region_scanner *s, rq_slice family)
+{
+    return s->filter == NULL || !s->scan->load_families_on_demand ||
+           rq_filter_is_family_essential(s->filter, family);
+}
+
+/* The i-th family the scan asks for. */
+static rq_err family_at(const rq_region_scanner *s, size_t i, rq_store **ret_store,
+                        const rq_scan_family **ret_family, rq_error *why)
+{
+    if (s->scan->family_count == 0) {
+        *ret_store = rq_region_store_at(s->region, i);
+        *ret_family = NULL;
+        return RQ_OK;
+    }
+    *ret_family = &s->scan->families[i];
+    *ret_store = find_store(s->region, (*ret_family)->family);
+    return *ret_store != NULL ? RQ_OK : no_such_family(s->region, (*ret_family)->family, why);
+}
+
+static rq_err open_stores(rq_region_scanner *s, int64_t now_ms, rq_error *why)
+{
+    size_t count = s->scan->family_count;
+    if (count == 0) count = rq_region_store_count(s->region);
+    s->stores = rq_arena_alloc(s->arena, (count + 1) * sizeof(rq_store_scanner *));
+    if (s->stores == NULL) return RQ_E_NO_MEMORY;
+    /* A family that is not there is told of before anything else that is wrong. HBASE: HRegion. */
+    for (size_t i = 0; i < count; i++) {
+        rq_store *store;
+        const rq_scan_family *family;
+        RQ_TRY(family_at(s, i, &store, &family, why));
+    }
+    for (int essential = 1; essential >= 0; essential--) {
+        for (size_t i = 0; i < count; i++) {
+            rq_store *store;
+            const rq_scan_family *family;
+            RQ_TRY(family_at(s, i, &store, &family, why));
+            if (is_essential(s, rq_store_schema(store)->name) != (essential == 1)) continue;
+            RQ_TRY(rq_store_scanner_new(store, s->scan, family, s->read_point, now_ms, s->arena,
+                                        &s->stores[s->store_count], why));
+            s->store_count++;
+        }
+        if (essential == 1) {
+            s->essential_count = s->store_count;
+            if (s->store_count == count) break;
+        }
+    }
+    if (s->scan->reversed && s->essential_count < s->store_count)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                       "Reverse scan with loading CFs on demand is not supported");
+    return RQ_OK;
+}
+
+static rq_err check_scan(rq_region *r, const rq_scan *scan, rq_error *why)
+{
+    if (scan->filter != NULL && scan->batch > 0 && rq_filter_has_filter_row(scan->filter))
+        return rq_fail(why, RQ_E_INCOMPATIBLE_FILTER,
+                       "Cannot set batch on a scan using a filter that returns true for "
+                       "filter.hasFilterRow");
+    return scan->is_get ? check_row(r, scan->start_row, why) : RQ_OK;
+}
+
+static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_point, bool staged,
+                           rq_arena *arena, rq_region_scanner **ret, rq_error *why)
+{
+    rq_region_scanner *s = rq_arena_alloc(arena, sizeof(*s));
+    if (s == NULL) return RQ_E_NO_MEMORY;
+    *s = (rq_region_scanner){
+        .region = r,
+        .scan = scan,
+        .filter = scan->filter,
+        .arena = arena,
+        .read_point = UINT64_MAX,
+        .clock_left = CLOCK_STEPS,
+    };
+    rq_executor *ex = NULL;
+    if (rq_region_store_count(r) > 0) {
+        const rq_store *store = rq_region_store_at(r, 0);
+        s->order = rq_store_order(store);
+        ex = rq_store_env(store)->executor;
+    }
+    if (s->filter != NULL) {
+        s->has_filter_row = rq_filter_has_filter_row(s->filter);
+        s->filter_sees_cells = rq_filter_sees_row_cells(s->filter);
+        if (scan->reversed) rq_filter_set_reversed(s->filter, true);
+        s->filter_judges_rows = rq_filter_judges_rows(s->filter);
+        s->filter_resets = rq_filter_resets(s->filter);
+        s->may_jump = !scan->reversed && !scan->is_get && s->order == RQ_ORDER_DEFAULT &&
+                      rq_filter_has_row_hints(s->filter);
+        if (ex != NULL) rq_filter_set_seed(s->filter, ex->random(ex));
+    }
+    if (!staged && !scan->read_uncommitted) {
+        s->read_point = rq_region_read_point_acquire(r, read_point);
+        s->holds_read_point = true;
+    }
+    s->region = rq_region_ref(r);
+    rq_err rc = open_stores(s, ex != NULL ? ex->now_ms(ex) : 0, why);
+    if (rc != RQ_OK) {
+        rq_region_scanner_close(s);
+        return rc;
+    }
+    s->may_pass = s->store_count == 1 && rq_store_scanner_may_pass(s->stores[0]);
+    s->pass = (rq_store_pass){.stops_at_key =
+                                  s->may_jump || (s->may_pass && rq_filter_may_end(s->filter)),
+                              .work_left = CLOCK_PASSED};
+    *ret = s;
+    return RQ_OK;
+}
+
+rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_point,
+                              rq_arena *arena, rq_region_scanner **ret, rq_error *why)
+{
+    if (rq_region_is_closing(r)) {
+        char region[512];
+        rq_bytes_to_string(rq_region_get_info(r)->name, region, sizeof(region));
+        return rq_fail(why, RQ_E_NOT_SERVING_REGION, "%s is closing", region);
+    }
+    RQ_TRY(check_scan(r, scan, why));
+    return open_scanner(r, scan, read_point, false, arena, ret, why);
+}
+
+void rq_region_scanner_suspend(rq_region_scanner *s)
+{
+    s->ahead.len = 0;
+    for (size_t i = 0; i < s->store_count; i++) {
+        rq_err rc = rq_store_scanner_suspend(s->stores[i]);
+        if (rc != RQ_OK) s->failed = rc;
+    }
+}
+
+void rq_region_scanner_close(rq_region_scanner *s)
+{
+    if (s == NULL || s->region == NULL) return;
+    for (size_t i = 0; i < s->store_count; i++)
+        rq_store_scanner_close(s->stores[i]);
+    if (s->holds_read_point) rq_region_read_point_release(s->region, s->read_point);
+    rq_region_unref(s->region);
+    rq_buf_clear(&s->scratch);
+    s->region = NULL;
+}
+
+uint64_t rq_region_scanner_read_point(const rq_region_scanner *s)
+{
+    return s->read_point;
+}
+
+rq_region *rq_region_scanner_region(const rq_region_scanner *s)
+{
+    return s->region;
+}
+
+const rq_scan_stats *rq_region_scanner_stats(const rq_region_scanner *s)
+{
+    return &s->stats;
+}
+
+rq_slice rq_region_scanner_current_row(const rq_region_scanner *s)
+{
+    return rq_slice_of(s->row, s->row_len);
+}
+
+/* --- reads under the writer token ------------------------------------------------------------- */
+rq_err rq_region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
+                             rq_cellblock *out, rq_error *why)
+{
+    RQ_ASSERT(scan->is_get);
+    rq_cellblock_mark mark = rq_cellblock_get_mark(out);
+    rq_region_scanner *s = NULL;
+    RQ_TRY(open_scanner(r, scan, 0, true, arena, &s, why));
+    rq_scan_limits none = {0};
+    rq_scan_state state;
+    rq_err rc = rq_region_scanner_next(s, &none, ctx, out, &state, why);
+    rq_region_scanner_close(s);
+    if (rc != RQ_OK) rq_cellblock_truncate(out, mark);
+    return rc;
+}
