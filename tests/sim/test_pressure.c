@@ -266,6 +266,35 @@ static void a_flush_that_found_the_disk_full_is_tried_again_by_itself(void **sta
     assert_int_equal(count_rows(w), 20);
 }
 
+/* A fifth of the log's limit, more than the eighth from which on those with little to flush are
+ * asked. */
+static uint64_t flushes_of_400_kb(world *w, const char *flush_size)
+{
+    unsigned failed;
+    rq_engine_stats stats;
+    set(w, "rorqual.wal.max=2097152");
+    set(w, flush_size);
+    assert_true(history_open(&w->h));
+    flood(w, 0, 200, &failed);
+    assert_int_equal(failed, 0);
+    rq_sim_advance(w->sim, SECOND);
+    rq_engine_get_stats(w->h.engine, &stats);
+    assert_int_equal(count_rows(w), 200);
+    return stats.flushes;
+}
+
+static void a_region_with_little_lets_go_of_an_old_segment_early(void **state)
+{
+    /* A megabyte is little of this. */
+    assert_true(flushes_of_400_kb(*state, "hbase.hregion.memstore.flush.size=134217728") > 0);
+}
+
+static void a_region_with_much_keeps_an_old_segment_until_the_log_is_too_long(void **state)
+{
+    /* Eight kilobytes would be little. */
+    assert_int_equal(flushes_of_400_kb(*state, "hbase.hregion.memstore.flush.size=1048576"), 0);
+}
+
 static void a_log_larger_than_memory_is_replayed_region_by_region(void **state)
 {
     world *w = *state;
@@ -350,6 +379,8 @@ int main(void)
         T(a_full_disk_refuses_soon_and_forgets_nothing),
         T(a_flush_that_found_the_disk_full_is_tried_again_by_itself),
         T(a_flush_waits_a_while_for_a_compaction_that_does_not_come),
+        T(a_region_with_little_lets_go_of_an_old_segment_early),
+        T(a_region_with_much_keeps_an_old_segment_until_the_log_is_too_long),
         T(a_log_larger_than_memory_is_replayed_region_by_region),
         T(records_of_a_region_nobody_opens_are_told_and_counted),
     };

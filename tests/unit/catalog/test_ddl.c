@@ -31,17 +31,6 @@ static void teardown(world *w)
     free(w);
 }
 
-#define OK(expr)                                                                                   \
-    do {                                                                                           \
-        if ((expr) != RQ_OK) fail_msg("%s: %s", #expr, w->why.message);                            \
-    } while (0)
-
-#define REFUSED(expr, error, text)                                                                 \
-    do {                                                                                           \
-        assert_string_equal(rq_err_name(expr), #error);                                            \
-        assert_string_equal(w->why.message, text);                                                 \
-    } while (0)
-
 #define BYPASS                                                                                     \
     " Set hbase.table.sanity.checks to false at conf or table descriptor if you want to bypass "   \
     "sanity checks"

@@ -6,16 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OK(expr) assert_int_equal(expr, RQ_OK)
+#define SUCCEEDS(expr) assert_int_equal(expr, RQ_OK)
 
 /* The name of a replica of the region that holds the row, in `arena`. */
 static rq_slice replica_name(world *w, rq_arena *arena, const char *table, const char *row, int id)
 {
     const rq_catalog_region *r;
     rq_region_info info;
-    OK(rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, &w->why));
-    OK(rq_region_info_make(arena, r->info->ns, r->info->qualifier, r->info->start_key,
-                           r->info->end_key, r->info->region_id, id, &info));
+    SUCCEEDS(rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, &w->why));
+    SUCCEEDS(rq_region_info_make(arena, r->info->ns, r->info->qualifier, r->info->start_key,
+                                 r->info->end_key, r->info->region_id, id, &info));
     return info.name;
 }
 
@@ -27,11 +27,12 @@ static void expect_replicas(world *w, const char *table, const char *row, int la
     rq_epoch_member m = {0};
     rq_epoch_pin(w->env->epoch, &m);
     const rq_catalog_region *primary, *r;
-    OK(rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &primary, &w->why));
+    SUCCEEDS(
+        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &primary, &w->why));
     assert_non_null(primary->region);
     for (int id = 1; id <= last; id++) {
-        OK(rq_catalog_replica_by_name(w->catalog, replica_name(w, &a, table, row, id), &r,
-                                      &w->why));
+        SUCCEEDS(rq_catalog_replica_by_name(w->catalog, replica_name(w, &a, table, row, id), &r,
+                                            &w->why));
         assert_ptr_equal(r->region, primary->region);
         assert_int_equal(r->info->replica_id, id);
         assert_ptr_equal(rq_catalog_region_find(w->catalog, rq_slice_cstr(r->info->encoded)), r);
@@ -52,17 +53,17 @@ static void a_region_answers_to_the_names_of_its_replicas(void **state)
     (void)state;
     world w;
     world_init(&w, 1, NULL);
-    OK(world_open(&w));
-    OK(world_create(&w, "t", "f @REGION_REPLICATION=3", "m"));
-    OK(world_put(&w, "t", "x", "f"));
+    SUCCEEDS(world_open(&w));
+    SUCCEEDS(world_create(&w, "t", "f @REGION_REPLICATION=3", "m"));
+    SUCCEEDS(world_put(&w, "t", "x", "f"));
     expect_replicas(&w, "t", "a", 2);
     expect_replicas(&w, "t", "x", 2);
-    OK(world_close(&w, false));
-    OK(world_open(&w));
+    SUCCEEDS(world_close(&w, false));
+    SUCCEEDS(world_open(&w));
     expect_replicas(&w, "t", "x", 2);
-    OK(world_split(&w, "t", "x", "r"));
-    OK(world_close(&w, true));
-    OK(world_open(&w));
+    SUCCEEDS(world_split(&w, "t", "x", "r"));
+    SUCCEEDS(world_close(&w, true));
+    SUCCEEDS(world_open(&w));
     expect_replicas(&w, "t", "x", 2);
     expect_replicas(&w, "t", "o", 2);
     world_clear(&w);
@@ -73,23 +74,23 @@ static void replicas_follow_the_descriptor(void **state)
     (void)state;
     world w;
     world_init(&w, 2, NULL);
-    OK(world_open(&w));
-    OK(world_create(&w, "t", "f", "m"));
+    SUCCEEDS(world_open(&w));
+    SUCCEEDS(world_create(&w, "t", "f", "m"));
     expect_replicas(&w, "t", "x", 0);
-    OK(world_modify(&w, "t", "f @REGION_REPLICATION=4"));
+    SUCCEEDS(world_modify(&w, "t", "f @REGION_REPLICATION=4"));
     expect_replicas(&w, "t", "x", 3);
-    OK(world_modify(&w, "t", "f @REGION_REPLICATION=2"));
+    SUCCEEDS(world_modify(&w, "t", "f @REGION_REPLICATION=2"));
     expect_replicas(&w, "t", "x", 1);
-    OK(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
-    OK(world_modify(&w, "t", "f @REGION_REPLICATION=3"));
-    OK(world_table(&w, RQ_DDL_ENABLE_TABLE, "t"));
+    SUCCEEDS(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
+    SUCCEEDS(world_modify(&w, "t", "f @REGION_REPLICATION=3"));
+    SUCCEEDS(world_table(&w, RQ_DDL_ENABLE_TABLE, "t"));
     expect_replicas(&w, "t", "x", 2);
-    OK(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
-    OK(world_truncate(&w, "t", true));
+    SUCCEEDS(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
+    SUCCEEDS(world_truncate(&w, "t", true));
     expect_replicas(&w, "t", "x", 2);
     assert_int_equal(world_modify(&w, "t", "f @REGION_REPLICATION=65"), RQ_E_DO_NOT_RETRY);
-    OK(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
-    OK(world_table(&w, RQ_DDL_DELETE_TABLE, "t"));
+    SUCCEEDS(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"));
+    SUCCEEDS(world_table(&w, RQ_DDL_DELETE_TABLE, "t"));
     char *faults = world_check(&w);
     assert_string_equal(faults, "");
     free(faults);
@@ -103,8 +104,8 @@ static void metas_replicas_have_names_of_the_old_form(void **state)
     rq_arena a;
     rq_arena_init(&a);
     rq_region_info info;
-    OK(rq_region_info_make(&a, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("meta"), (rq_slice){0},
-                           (rq_slice){0}, 1, 1, &info));
+    SUCCEEDS(rq_region_info_make(&a, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("meta"), (rq_slice){0},
+                                 (rq_slice){0}, 1, 1, &info));
     assert_true(rq_slice_eq(info.name, RQ_SLICE_LIT("hbase:meta,,1_0001")));
     assert_string_equal(info.encoded, "534574363");
     rq_arena_clear(&a);

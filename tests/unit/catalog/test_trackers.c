@@ -8,17 +8,6 @@
 
 #include <stdio.h>
 
-#define OK(expr)                                                                                   \
-    do {                                                                                           \
-        if ((expr) != RQ_OK) fail_msg("%s: %s", #expr, w->why.message);                            \
-    } while (0)
-
-#define REFUSED(expr, error, text)                                                                 \
-    do {                                                                                           \
-        assert_string_equal(rq_err_name(expr), #error);                                            \
-        assert_string_equal(w->why.message, text);                                                 \
-    } while (0)
-
 #define IMPL " @hbase.store.file-tracker.impl="
 #define FROM " @hbase.store.file-tracker.migration.src.impl="
 #define TO " @hbase.store.file-tracker.migration.dst.impl="

@@ -92,4 +92,16 @@ char *world_describe(world *w);
 /* "" when meta, descriptors on disk and the view agree; else what does not. malloc'ed. */
 char *world_check(world *w);
 
+/* Of calls on a world `w`: what they return, and what it says why. */
+#define OK(expr)                                                                                   \
+    do {                                                                                           \
+        if ((expr) != RQ_OK) fail_msg("%s: %s", #expr, w->why.message);                            \
+    } while (0)
+
+#define REFUSED(expr, error, text)                                                                 \
+    do {                                                                                           \
+        assert_string_equal(rq_err_name(expr), #error);                                            \
+        assert_string_equal(w->why.message, text);                                                 \
+    } while (0)
+
 #endif
