@@ -7,6 +7,9 @@
  *
  * Readers of older versions go on reading the inputs through their open files. A crash before the
  * commit leaves the new file over, one after it the inputs; either is put aside at the next open.
+ *
+ * On a full disk flushes come first: they let writes go on and the log be freed. While one lacks
+ * space no compaction begins, and what runs gives its space back and waits.
  */
 #include "region/engine_priv.h"
 
@@ -111,6 +114,7 @@ static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
         .boundaries = n > 1 ? c->boundaries : NULL,
         .boundary_count = n > 1 ? n : 0,
         .stop = &r->stop,
+        .lacking = &r->engine->lacking_space,
         .cells_done = &r->compacted_cells,
         .mob_output = &c->mob,
         .rewrites_mob = c->asked && c->choice.all_files,
@@ -305,6 +309,21 @@ static bool is_owed(const compaction *c)
     return atomic_load(&s->owes_major) && (c->asked || c->all.count < s->compaction.max_files);
 }
 
+/* Until a flush that lacks the disk's space has found it. */
+static void wait_for_space(rq__region_store *s, unsigned wants)
+{
+    rq_engine *e = s->region->engine;
+    atomic_fetch_or(&s->postponed, wants); /* before the tick may look */
+    if (!atomic_exchange(&e->compactions_wait, true))
+        rq_log_info(s->region->env.log, "region",
+                    "the disk is full: compactions wait until memstores can be flushed");
+}
+
+static bool lacks_space(const rq_engine *e)
+{
+    return atomic_load(&e->lacking_space) != 0;
+}
+
 /* *wants: in the end what was looked for. */
 static round_end compact_once(rq__region_store *s, unsigned *wants)
 {
@@ -322,15 +341,18 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
     choose(&c, major, now_ms);
     if (major) atomic_store(&s->owes_major, c.input_count == 0);
     if (!all_see(&c)) {
-        atomic_store(&s->postponed, *wants);
+        atomic_fetch_or(&s->postponed, *wants);
     } else if (c.input_count > 0 && bytes_of(&c) > s->compaction.throttle_bytes &&
                !atomic_load(&s->is_large)) {
         end = ROUND_LARGE;
+    } else if (c.input_count > 0 && lacks_space(r->engine)) {
+        wait_for_space(s, *wants);
     } else if (c.input_count > 0) {
         rq_store_files_keep(&c.all, c.choice.first, c.choice.count);
         change(s, RQ__RUNS, c.choice.major ? RQ__RUNS_MAJOR : RQ__RUNS_MINOR);
         rq_err rc = run(&c, false, now_ms, &why);
         warn(s, rc, &why);
+        if (rc == RQ_E_CANCELLED && !atomic_load(&r->stop)) wait_for_space(s, *wants);
         end = rc == RQ_OK ? ROUND_DONE : ROUND_IDLE;
     }
     if (c.choice.offpeak) atomic_store(&r->engine->offpeak_runs, false);

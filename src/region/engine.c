@@ -201,6 +201,7 @@ void rq__engine_remove(rq_engine *e, rq_region *r)
     pthread_mutex_unlock(&e->lock);
     rq__engine_memstore(e, -(int64_t)r->memstore_heap);
     r->memstore_heap = 0;
+    (void)rq__region_note_flush(r, RQ_OK); /* there will be no more */
 }
 
 void rq__engine_grown(rq_engine *e, rq_region *r)
@@ -327,6 +328,13 @@ static void trim_mob_files(rq_engine *e)
     e->env.executor->submit(e->env.executor, RQ_POOL_WORK, &e->mob_trim);
 }
 
+/* True once: what waited for a full disk may go on. */
+static bool compactions_may_go_on(rq_engine *e)
+{
+    return atomic_load(&e->lacking_space) == 0 && atomic_load(&e->compactions_wait) &&
+           atomic_exchange(&e->compactions_wait, false);
+}
+
 static void run_tick(rq_task *task)
 {
     rq_engine *e = RQ_CONTAINER_OF(task, rq_engine, tick.task);
@@ -342,7 +350,8 @@ static void run_tick(rq_task *task)
     if (e->throughput.is_limited && e->ticks % e->throughput.ticks_between_looks == 0)
         rq__throughput_tune(e);
     bool age = e->ticks % e->ticks_between_age_looks == 0;
-    bool compactions = e->ticks % e->ticks_between_compaction_looks == 0;
+    bool compactions =
+        e->ticks % e->ticks_between_compaction_looks == 0 || compactions_may_go_on(e);
     if (age || compactions) look_at_regions(e, age, compactions);
     if (e->ticks % TICKS_BETWEEN_TRIMS == 0) rq_slab_pool_trim(e->slabs);
     if (e->ticks % e->ticks_between_mob_trims == 0) trim_mob_files(e);

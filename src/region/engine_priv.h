@@ -67,6 +67,8 @@ struct rq_engine {
     _Atomic uint64_t versions_alive; /* store versions not freed yet */
     _Atomic bool compactions_off;    /* rq_engine_compactions_enable(e, false) */
     _Atomic bool offpeak_runs;       /* a compaction with off-peak limits: one at a time */
+    _Atomic unsigned lacking_space;  /* regions whose last flush found the disk full */
+    _Atomic bool compactions_wait;   /* until there is none; then the tick looks for them */
     rq__throughput throughput;
 
     rq__recovery recovery;

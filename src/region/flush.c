@@ -248,11 +248,21 @@ static rq_err run(flush *f, rq_error *why)
     return RQ_OK;
 }
 
+rq_err rq__region_note_flush(rq_region *r, rq_err rc)
+{
+    rq_err before = (rq_err)atomic_exchange(&r->flush_rc, (int)rc);
+    bool lacked = before == RQ_E_NO_SPACE;
+    bool lacks = rc == RQ_E_NO_SPACE;
+    if (lacks && !lacked) atomic_fetch_add(&r->engine->lacking_space, 1);
+    if (lacked && !lacks) atomic_fetch_sub(&r->engine->lacking_space, 1);
+    return before;
+}
+
 /* What failed is in memory and in the log, and would stay there until the next writes: it is tried
  * again every second, and said once, not each time. */
 static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
 {
-    rq_err before = (rq_err)atomic_exchange(&r->flush_rc, (int)rc);
+    rq_err before = rq__region_note_flush(r, rc);
     atomic_store(&r->flush_again, rc != RQ_OK);
     if (rc != RQ_OK && rc != before)
         rq_log_warn(r->env.log, "region", "%s: flush failed, and is tried again: %s",

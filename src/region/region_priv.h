@@ -88,7 +88,8 @@ typedef struct rq__region_store {
     rq_compaction_settings compaction; /* const */
     _Atomic bool compacting;           /* a task is queued or runs */
     _Atomic unsigned compactions;      /* RQ__WANT_…, RQ__RUNS_… */
-    _Atomic unsigned postponed;        /* RQ__WANT_…, until open reads see all files */
+    _Atomic unsigned postponed;        /* RQ__WANT_…: open reads do not see all files, or a
+                                        * full disk; the engine's looks ask again */
     _Atomic bool owes_major;           /* one was asked for when there were no files */
     _Atomic bool is_large;             /* what is wanted is for the other pool */
     _Atomic int32_t rank;              /* with which the task was submitted */
@@ -291,6 +292,9 @@ typedef enum rq__flush_what {
 } rq__flush_what;
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,
                         rq_error *why);
+/* What the last flush ended with; returns what the one before did. While it is lack of space no
+ * compaction of the engine takes any. */
+rq_err rq__region_note_flush(rq_region *r, rq_err rc);
 /* --- flush_age.c ------------------------------------------------------------------------------ */
 /* At opening: the table's settings over the site's. */
 void rq__flush_age_settle(rq_region *r);

@@ -82,6 +82,11 @@ void rq__pacing_end(rq__pacing *p)
     atomic_fetch_sub(&p->region->engine->throughput.active, 1);
 }
 
+static bool is_to_end(const rq_region *r)
+{
+    return atomic_load(&r->stop) || atomic_load(&r->engine->lacking_space) != 0;
+}
+
 void rq__pacing_look(void *pacing, uint64_t bytes)
 {
     rq__pacing *p = pacing;
@@ -95,8 +100,7 @@ void rq__pacing_look(void *pacing, uint64_t bytes)
     if (due < LOOK_NS) return;
     rq_executor *ex = r->env.executor;
     uint64_t began = ex->now_ns(ex);
-    for (uint64_t now = began; now - p->since_ns < due && !atomic_load(&r->stop);
-         now = ex->now_ns(ex)) {
+    for (uint64_t now = began; now - p->since_ns < due && !is_to_end(r); now = ex->now_ns(ex)) {
         /* With more pressure there is more to be had. */
         if (atomic_load_explicit(&t->limit, memory_order_relaxed) > 2 * limit) break;
         uint64_t left = due - (now - p->since_ns);

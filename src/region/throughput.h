@@ -33,8 +33,8 @@ void rq__throughput_init(rq__throughput *t, const struct rq_config *c);
 void rq__throughput_tune(rq_engine *e);
 void rq__pacing_begin(rq__pacing *p, rq_region *r);
 /* rq_rewrite.pace: sleeps when what was written since the last look came too fast; not for long,
- * and no longer once the region stops. A pool's thread, which keeps its place meanwhile: else every
- * compaction that waits would let one more begin. */
+ * and no longer once the compaction is to end. A pool's thread, which keeps its place meanwhile:
+ * else every compaction that waits would let one more begin. */
 void rq__pacing_look(void *pacing, uint64_t bytes);
 void rq__pacing_end(rq__pacing *p);
 

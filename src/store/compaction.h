@@ -110,8 +110,10 @@ typedef struct rq_rewrite {
     uint64_t max_seqid;        /* MAX_SEQ_ID_KEY of the new files */
     const int64_t *boundaries; /* as above; NULL: one file */
     size_t boundary_count;
-    const _Atomic bool *stop;     /* looked at every few hundred cells read; may be NULL */
-    _Atomic uint64_t *cells_done; /* counts input that came out; may be NULL */
+    /* Looked at every few hundred cells read; may be NULL. Once not zero, it ends. */
+    const _Atomic bool *stop;        /* the store is closing */
+    const _Atomic unsigned *lacking; /* somebody has more need of the disk's space */
+    _Atomic uint64_t *cells_done;    /* counts input that came out; may be NULL */
     /* MOB families: */
     rq_mob_output *mob_output; /* empty; the caller ends it. Not looked at for other families */
     bool rewrites_mob;         /* a compaction of MOB files too: of all files, on request */
@@ -123,8 +125,8 @@ typedef struct rq_rewrite {
 /*
  * Blocking. Writes new, durable files into the family's folder and opens them: at most as many as
  * there are boundaries, at most one without; *ret_count 0: nothing was left to write. `ret` has
- * room. RQ_E_CANCELLED when stopped. On failure no file stays behind but what a crash would leave
- * too.
+ * room. RQ_E_CANCELLED when stopped or in the way. On failure no file stays behind but what a crash
+ * would leave too.
  */
 RQ_NODISCARD
 rq_err rq_store_rewrite(const rq_rewrite *w, rq_store_file *ret, size_t *ret_count, rq_error *why);

@@ -163,6 +163,11 @@ static bool is_stopped(const rq_rewrite *w)
     return w->stop != NULL && atomic_load_explicit(w->stop, memory_order_relaxed);
 }
 
+static bool is_in_the_way(const rq_rewrite *w)
+{
+    return w->lacking != NULL && atomic_load_explicit(w->lacking, memory_order_relaxed) != 0;
+}
+
 static rq_err look_around(void *context, rq_error *why)
 {
     copying *c = context;
@@ -173,6 +178,7 @@ static rq_err look_around(void *context, rq_error *why)
     c->looked_at = c->outputs->mob.value_bytes;
     if (w->pace != NULL) w->pace(w->pace_context, bytes_of(c->outputs));
     if (is_stopped(w)) return rq_fail(why, RQ_E_CANCELLED, "the store is closing");
+    if (is_in_the_way(w)) return rq_fail(why, RQ_E_CANCELLED, "the disk is full");
     return RQ_OK;
 }
 

@@ -266,6 +266,86 @@ static void a_flush_that_found_the_disk_full_is_tried_again_by_itself(void **sta
     assert_int_equal(count_rows(w), 20);
 }
 
+static rq_engine_stats stats_of(world *w)
+{
+    rq_engine_stats stats;
+    rq_engine_get_stats(w->h.engine, &stats);
+    return stats;
+}
+
+static rq_err flush_all(world *w)
+{
+    return rq_region_flush(w->h.region, (rq_slice){0}, NULL, NULL);
+}
+
+/* Three files that nothing compacts by itself, 2 MB in each and as much in the memstore. */
+static void open_with_three_files(world *w)
+{
+    unsigned failed;
+    set(w, "rorqual.wal.max=1073741824");
+    set(w, "hbase.hregion.memstore.flush.size=16777216");
+    set(w, "hbase.hstore.compaction.min=10");
+    assert_true(history_open(&w->h));
+    for (unsigned i = 0; i < 4; i++) {
+        flood(w, i * 1000, 1000, &failed);
+        assert_int_equal(failed, 0);
+        if (i < 3) assert_int_equal(flush_all(w), RQ_OK);
+    }
+    assert_int_equal(stats_of(w).flushes, 3);
+}
+
+static void ask_for_a_compaction(world *w)
+{
+    assert_int_equal(rq_region_compact(w->h.region, (rq_slice){0}, true, NULL), RQ_OK);
+}
+
+static void a_compaction_waits_while_a_flush_lacks_space(void **state)
+{
+    world *w = *state;
+    open_with_three_files(w);
+    rq_sim_quota(w->sim, 1);
+    assert_int_equal(flush_all(w), RQ_E_NO_SPACE);
+    rq_sim_quota(w->sim, 0);
+    ask_for_a_compaction(w);
+    for (int i = 0; i < 20 && stats_of(w).flushes == 3; i++) {
+        assert_int_equal(stats_of(w).compactions, 0); /* the flush, tried again, comes first */
+        rq_sim_advance(w->sim, SECOND / 10);
+    }
+    assert_int_equal(stats_of(w).flushes, 4);
+    rq_sim_advance(w->sim, SECOND);
+    assert_int_equal(stats_of(w).major_compactions, 1); /* nobody asked again */
+    assert_int_equal(count_rows(w), 4000);
+}
+
+static void a_running_compaction_gives_its_space_to_a_flush(void **state)
+{
+    world *w = *state;
+    set(w, "hbase.regionserver.throughput.controller=org.apache.hadoop.hbase.regionserver.throttle."
+           "PressureAwareCompactionThroughputController");
+    set(w, "hbase.hstore.compaction.throughput.lower.bound=500000");
+    set(w, "hbase.hstore.compaction.throughput.higher.bound=500000");
+    open_with_three_files(w);
+    uint64_t used = rq_sim_used(w->sim);
+    ask_for_a_compaction(w);
+    rq_sim_advance(w->sim, 4 * SECOND); /* of twelve */
+    uint64_t with_part = rq_sim_used(w->sim);
+    assert_true(with_part > used + 1000000);
+    rq_sim_quota(w->sim, with_part);
+    assert_int_equal(flush_all(w), RQ_E_NO_SPACE);
+    rq_sim_quota(w->sim, 0);
+    bool given_back = false;
+    for (int i = 0; i < 100 && stats_of(w).flushes == 3; i++) {
+        if (rq_sim_used(w->sim) < used + 100000) given_back = true;
+        rq_sim_advance(w->sim, SECOND / 50);
+    }
+    assert_true(given_back);
+    assert_int_equal(stats_of(w).flushes, 4);
+    assert_int_equal(stats_of(w).compactions, 0);
+    rq_sim_advance(w->sim, 60 * SECOND);
+    assert_int_equal(stats_of(w).major_compactions, 1);
+    assert_int_equal(count_rows(w), 4000);
+}
+
 /* A fifth of the log's limit, more than the eighth from which on those with little to flush are
  * asked. */
 static uint64_t flushes_of_400_kb(world *w, const char *flush_size)
@@ -325,6 +405,7 @@ static void a_flush_waits_a_while_for_a_compaction_that_does_not_come(void **sta
     set(w, "rorqual.wal.max=1073741824"); /* the log does not press */
     set(w, "hbase.hstore.blockingStoreFiles=3");
     set(w, "hbase.hstore.blockingWaitTime=20000");
+    set(w, "hbase.hregion.memstore.flush.size=16777216");
     set(w, "hbase.hstore.compaction.min=10"); /* three files are not worth one */
     set(w, "hbase.hregion.memstore.flush.size=262144");
     assert_true(history_open(&w->h));
@@ -379,6 +460,8 @@ int main(void)
         T(a_full_disk_refuses_soon_and_forgets_nothing),
         T(a_flush_that_found_the_disk_full_is_tried_again_by_itself),
         T(a_flush_waits_a_while_for_a_compaction_that_does_not_come),
+        T(a_compaction_waits_while_a_flush_lacks_space),
+        T(a_running_compaction_gives_its_space_to_a_flush),
         T(a_region_with_little_lets_go_of_an_old_segment_early),
         T(a_region_with_much_keeps_an_old_segment_until_the_log_is_too_long),
         T(a_log_larger_than_memory_is_replayed_region_by_region),
