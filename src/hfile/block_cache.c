@@ -327,6 +327,11 @@ rq_err rq_block_cache_add_file(rq_block_cache *c, const rq_block_cache_file *o, 
     return rq__second_level_new(c, o, &c->second, why);
 }
 
+void rq_block_cache_trim(rq_block_cache *c, unsigned share)
+{
+    rq__slab_trim(c->slab, share);
+}
+
 void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret)
 {
     *ret = (rq_block_cache_stats){

@@ -52,6 +52,9 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret);
 void rq_block_cache_free(rq_block_cache *c);
 /* Shrinking evicts at once. */
 void rq_block_cache_resize(rq_block_cache *c, uint64_t capacity_bytes);
+/* Now and then, of memory that held blocks and has held none since the last call, that part goes
+ * back to the system: 8 for an eighth. */
+void rq_block_cache_trim(rq_block_cache *c, unsigned share);
 void rq_block_cache_get_stats(rq_block_cache *c, rq_block_cache_stats *ret);
 /* No block has been evicted for room and none would be for this many bytes more. Approximate. */
 bool rq_block_cache_has_room(rq_block_cache *c, uint64_t bytes);

@@ -30,6 +30,8 @@ struct rq__slab {
     chunk **chunks RQ_GUARDED_BY(lock); /* ascending by address */
     uint32_t *longest;                  /* of each: its longest free run, in units */
     size_t count, cap;
+    size_t empty;  /* chunks nothing is cut from */
+    size_t lowest; /* of empty, since the last trim */
 };
 
 rq_err rq__slab_new(rq__slab **ret)
@@ -173,8 +175,28 @@ static bool add_chunk(rq__slab *s, size_t *ret_at)
     s->chunks[at] = c;
     s->longest[at] = UNITS;
     s->count++;
+    s->empty++;
     *ret_at = at;
     return true;
+}
+
+static void remove_chunk(rq__slab *s, size_t at)
+{
+    s->count--;
+    memmove(s->chunks + at, s->chunks + at + 1, (s->count - at) * sizeof(s->chunks[0]));
+    memmove(s->longest + at, s->longest + at + 1, (s->count - at) * sizeof(s->longest[0]));
+}
+
+/* The first with room that something is cut from already, else the first empty one. */
+static size_t with_room(const rq__slab *s, uint32_t units)
+{
+    size_t empty = s->count;
+    for (size_t at = 0; at < s->count; at++) {
+        if (s->longest[at] < units) continue;
+        if (s->longest[at] < UNITS) return at;
+        if (empty == s->count) empty = at;
+    }
+    return empty;
 }
 
 static size_t round_up(size_t size)
@@ -202,12 +224,11 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
     uint32_t units = (uint32_t)(rounded / UNIT_BYTES);
     uint8_t *piece = NULL;
     (void)pthread_mutex_lock(&s->lock);
-    size_t at = 0;
-    while (at < s->count && s->longest[at] < units)
-        at++;
+    size_t at = with_room(s, units);
     if (at < s->count || add_chunk(s, &at)) {
         chunk *c = s->chunks[at];
         size_t unit = first_fit(c, units);
+        if (c->used == 0 && --s->empty < s->lowest) s->lowest = s->empty;
         set_bits(c, unit, units, true);
         s->longest[at] = longest_run(c);
         advise(c);
@@ -227,21 +248,44 @@ void rq__slab_give(rq__slab *s, void *piece, size_t charge)
     }
     uint8_t *p = piece;
     uint8_t *base = p - (uintptr_t)p % CHUNK_BYTES;
-    chunk *emptied = NULL;
     (void)pthread_mutex_lock(&s->lock);
     size_t at = find(s, base);
     RQ_ASSERT(at < s->count && s->chunks[at]->base == base);
     chunk *c = s->chunks[at];
     set_bits(c, (size_t)(p - base) / UNIT_BYTES, charge / UNIT_BYTES, false);
     s->longest[at] = longest_run(c);
-    if (c->used == 0 && s->count > 1) {
-        emptied = c;
-        s->count--;
-        memmove(s->chunks + at, s->chunks + at + 1, (s->count - at) * sizeof(s->chunks[0]));
-        memmove(s->longest + at, s->longest + at + 1, (s->count - at) * sizeof(s->longest[0]));
+    if (c->used == 0) s->empty++;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+/* One at a time, so that nobody waits for the kernel. */
+static chunk *take_empty(rq__slab *s)
+{
+    chunk *c = NULL;
+    (void)pthread_mutex_lock(&s->lock);
+    for (size_t at = s->count; at-- > 0 && c == NULL;) {
+        if (s->chunks[at]->used > 0) continue;
+        c = s->chunks[at];
+        remove_chunk(s, at);
+        if (--s->empty < s->lowest) s->lowest = s->empty;
     }
     (void)pthread_mutex_unlock(&s->lock);
-    if (emptied != NULL) chunk_free(emptied);
+    return c;
+}
+
+void rq__slab_trim(rq__slab *s, unsigned share)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    size_t count = (s->lowest + share - 1) / share;
+    (void)pthread_mutex_unlock(&s->lock);
+    for (; count > 0; count--) {
+        chunk *c = take_empty(s);
+        if (c == NULL) break;
+        chunk_free(c);
+    }
+    (void)pthread_mutex_lock(&s->lock);
+    s->lowest = s->empty;
+    (void)pthread_mutex_unlock(&s->lock);
 }
 
 uint64_t rq__slab_mapped(rq__slab *s)

@@ -8,8 +8,10 @@
  * A chunk is 2048 units of 1 KiB and a bitmap; a piece takes the first run that fits in the chunk
  * of the lowest address. Sizes are rounded to a thirty-second of their power of two, so that what
  * one block leaves the next one fits into; blocks of 64 KiB, which are a few hundred bytes longer,
- * then waste 2 in 66. Empty chunks but one go back to the system. Any thread; one lock, taken once
- * per block read from a file.
+ * then waste 2 in 66. Empty chunks are kept for the next blocks: after a compaction these take the
+ * place of its inputs' blocks, and pages the system has taken back are dear to get again, most of
+ * all where a machine below is asked too (docs/benchmarks.md). What stays empty goes back bit by
+ * bit. Any thread; one lock, taken once per block read from a file.
  */
 #ifndef RQ_HFILE_SLAB_H
 #define RQ_HFILE_SLAB_H
@@ -30,6 +32,9 @@ void rq__slab_free(rq__slab *s);
 void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge);
 /* `charge` as take told. NULL is fine. */
 void rq__slab_give(rq__slab *s, void *piece, size_t charge);
+
+/* Gives back to the system the share'th part of the chunks that stood empty since the last call. */
+void rq__slab_trim(rq__slab *s, unsigned share);
 
 /* Bytes of all chunks: what is taken and what lies free between. */
 uint64_t rq__slab_mapped(rq__slab *s);

@@ -18,7 +18,11 @@
 #include <unistd.h>
 
 #define TICK_NS ((uint64_t)100 * 1000 * 1000)
-#define TICKS_BETWEEN_TRIMS 600 /* a minute: memory kept for memstores */
+/* Memory that memstores or cached blocks gave up serves the next ones: getting pages again costs a
+ * good part of a put or get (docs/benchmarks.md). So each minute only an eighth of what nobody used
+ * goes back to the system. */
+#define TICKS_BETWEEN_TRIMS 600
+#define TRIM_SHARE 8
 #define RELIEF_INTERVAL_NS ((uint64_t)1000 * 1000)
 /* At the high mark the answer of a write is held back this long. */
 #define DEBT_DELAY_MAX_NS ((uint64_t)50 * 1000 * 1000)
@@ -353,7 +357,10 @@ static void run_tick(rq_task *task)
     bool compactions =
         e->ticks % e->ticks_between_compaction_looks == 0 || compactions_may_go_on(e);
     if (age || compactions) look_at_regions(e, age, compactions);
-    if (e->ticks % TICKS_BETWEEN_TRIMS == 0) rq_slab_pool_trim(e->slabs);
+    if (e->ticks % TICKS_BETWEEN_TRIMS == 0) {
+        rq_slab_pool_trim(e->slabs, TRIM_SHARE);
+        rq_block_cache_trim(e->cache, TRIM_SHARE);
+    }
     if (e->ticks % e->ticks_between_mob_trims == 0) trim_mob_files(e);
     arm_tick(e);
 }

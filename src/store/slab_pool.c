@@ -169,10 +169,10 @@ uint64_t rq_slab_pool_bytes(const rq_slab_pool *p)
     return atomic_load_explicit(&p->bytes, memory_order_relaxed);
 }
 
-void rq_slab_pool_trim(rq_slab_pool *p)
+void rq_slab_pool_trim(rq_slab_pool *p, unsigned share)
 {
     pthread_mutex_lock(&p->lock);
-    size_t count = (p->lowest + 1) / 2;
+    size_t count = (p->lowest + share - 1) / share;
     free_slab *gone = NULL;
     for (; count > 0 && p->free != NULL; count--) {
         free_slab *s = p->free;

@@ -32,7 +32,7 @@ void rq_slab_give(rq_slab_pool *p, void *slab);
 void rq_slab_pool_count(rq_slab_pool *p, int64_t bytes);
 /* The sum of that. */
 uint64_t rq_slab_pool_bytes(const rq_slab_pool *p);
-/* Gives up half of what was not used since the last call. */
-void rq_slab_pool_trim(rq_slab_pool *p);
+/* Gives the share'th part of what was not used since the last call back to the system. */
+void rq_slab_pool_trim(rq_slab_pool *p, unsigned share);
 
 #endif
