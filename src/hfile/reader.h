@@ -62,6 +62,9 @@ bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_sli
 /* --- the file's blocks in the cache ----------------------------------------------------------- */
 /* Nobody will open the file again: its blocks go with the last reader, kept or not. */
 void rq_hfile_reader_set_obsolete(rq_hfile_reader *r);
+/* What lies from `from` to `to` was read and will not be again: the operating system need not keep
+ * it. The block cache does. */
+void rq_hfile_reader_drop_behind(rq_hfile_reader *r, uint64_t from, uint64_t to);
 /* Drops what is cached of it now; what is in use stays valid. */
 void rq_hfile_reader_evict(rq_hfile_reader *r, uint64_t *ret_blocks, uint64_t *ret_bytes);
 /* Bytes the cache holds of the file. */
@@ -157,6 +160,8 @@ typedef struct rq_hfile_place {
 } rq_hfile_place;
 rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s);
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place);
+/* Where the block at hand lies in the file; 0: there is none. */
+uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s);
 /* As seek, for who goes on where he was: of the place's block cells before it may be passed over
  * unseen. Costs no search in the block, and the block earns no sidecar by it. */
 RQ_NODISCARD

@@ -633,6 +633,11 @@ rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s)
     return (rq_hfile_place){rq__reader_file_id(r), s->block->offset, s->pos};
 }
 
+uint64_t rq_hfile_scanner_offset(const rq_hfile_scanner *s)
+{
+    return s->block == NULL ? 0 : s->block->offset;
+}
+
 bool rq_hfile_scanner_is_of(const rq_hfile_scanner *s, const rq_hfile_place *place)
 {
     return s->reader->cached != NULL && place->file == rq__reader_file_id(s->reader) &&

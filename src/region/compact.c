@@ -105,6 +105,7 @@ static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
                 .files = c->inputs,
                 .file_count = c->input_count,
                 .major = c->choice.all_files,
+                .drop_behind = c->store->compaction.drop_behind,
                 .smallest_read_point = rq__region_smallest_read_point(r),
                 .now_ms = now_ms,
                 .keep_seqid_period_ms = c->store->compaction.keep_seqid_period_ms,

@@ -129,6 +129,7 @@ void rq__compaction_settle(const rq_region *r, const rq_family_schema *f, rq_com
     rq__setting_i64(t, f, "hbase.hregion.majorcompaction", &s->major_period_ms);
     override_ratio(t, f, "hbase.hregion.majorcompaction.jitter", &s->major_jitter);
     rq__setting_u64(t, f, "hbase.regionserver.thread.compaction.throttle", &s->throttle_bytes);
+    override_flag(t, f, "hbase.hfile.drop.behind.compaction", &s->drop_behind);
     override_flag(t, f, "hbase.store.delete.expired.storefile", &s->drop_expired);
     settle_tiers(t, f, s);
     if (s->min_files < 2)
@@ -157,6 +158,7 @@ rq_compaction_settings rq__compaction_settings_of_site(const rq_config *c)
         .major_jitter = (double)(float)rq_config_real(c, RQ_SET_MAJOR_JITTER),
         .keep_seqid_period_ms = rq_config_int(c, RQ_SET_KEEP_SEQID) * DAY_MS,
         .time_to_purge_deletes_ms = rq_config_int(c, RQ_SET_PURGE_DELETES),
+        .drop_behind = rq_config_int(c, RQ_SET_DROP_BEHIND) != 0,
         .drop_expired = rq_config_int(c, RQ_SET_DELETE_EXPIRED) != 0,
         .tiered =
             {

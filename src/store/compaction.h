@@ -49,6 +49,7 @@ typedef struct rq_compaction_settings {
     double major_jitter;
     int64_t keep_seqid_period_ms;
     int64_t time_to_purge_deletes_ms;
+    bool drop_behind;  /* inputs leave the system's memory as they are read */
     bool drop_expired; /* files whose cells have all expired go without being read */
     rq_tier_settings tiered;
 } rq_compaction_settings;

@@ -24,6 +24,10 @@
 #define SKIP_STEPS 8
 #define CELLS_BETWEEN_LOOKS 256
 #define BYTES_BETWEEN_LOOKS (1u << 20)
+/* Pages go by so much. They are allocated in runs of up to so many bytes, and a run goes only when
+ * all of it is meant. */
+#define DROP_BYTES ((uint64_t)1 << 20)
+#define RUN_BYTES ((uint64_t)2 << 20)
 
 struct rq_rewrite_scanner {
     rq_arena arena;
@@ -49,6 +53,9 @@ struct rq_rewrite_scanner {
     rq_err (*look)(void *context, rq_error *why);
     void *look_context;
     uint32_t cells_unlooked, bytes_unlooked;
+    size_t file_count;
+    uint64_t
+        *dropped; /* of each file, the first sources: how far its pages went; NULL: they stay */
 };
 
 /* HBASE: Compactor.getFileDetails. */
@@ -82,6 +89,7 @@ rq_err rq_rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner *
     s->arena = arena;
     s->ctx.may_block = true;
     s->ctx.dont_cache = true;
+    s->file_count = o->file_count;
     s->keep_all = schema->new_version_behavior && !o->major;
     s->drop_markers = o->major && !o->is_flush;
     s->keep_deleted = schema->keep_deleted;
@@ -102,6 +110,10 @@ rq_err rq_rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner *
 
     rq__merge_init(&s->merge, &s->arena, schema->name, rq_store_order(o->store), UINT64_MAX);
     rq_err rc = rq__merge_begin(&s->merge, o->file_count + o->segment_count);
+    if (rc == RQ_OK && o->drop_behind) {
+        s->dropped = rq_arena_calloc(&s->arena, o->file_count, sizeof *s->dropped);
+        if (s->dropped == NULL) rc = RQ_E_NO_MEMORY;
+    }
     if (rc == RQ_OK && schema->new_version_behavior)
         rc = rq__new_version_tracker_new(&s->arena, &s->columns, schema->max_versions,
                                          schema->max_versions, &s->tracker);
@@ -247,6 +259,22 @@ static rq_err enter_row(rq_rewrite_scanner *s, const rq_cell *cell)
     return rq__kept_bytes_set(&s->row, &s->arena, cell->row, cell->row_len);
 }
 
+/* The inputs' pages are needed no more, and serve the output's at once: a file's data is in memory
+ * once, and not a page has to be fetched anew. Readers of the inputs have the block cache. HBASE:
+ * CacheConfig.shouldDropBehindCompaction. */
+static void drop_behind(rq_rewrite_scanner *s)
+{
+    for (size_t i = 0; i < s->file_count; i++) {
+        const rq__source *source = &s->merge.sources[i];
+        uint64_t at = rq_hfile_scanner_offset(&source->file);
+        if (s->dropped[i] == 0) s->dropped[i] = at; /* half a file begins in its middle */
+        if (at < s->dropped[i] + DROP_BYTES) continue;
+        uint64_t from = s->dropped[i] < RUN_BYTES ? 0 : s->dropped[i] - RUN_BYTES;
+        rq_hfile_reader_drop_behind(source->meta->reader, from, at);
+        s->dropped[i] = at;
+    }
+}
+
 static rq_err look_now_and_then(rq_rewrite_scanner *s, const rq_cell *cell, rq_error *why)
 {
     s->bytes_unlooked +=
@@ -254,6 +282,7 @@ static rq_err look_now_and_then(rq_rewrite_scanner *s, const rq_cell *cell, rq_e
     if (++s->cells_unlooked < CELLS_BETWEEN_LOOKS && s->bytes_unlooked < BYTES_BETWEEN_LOOKS)
         return RQ_OK;
     s->cells_unlooked = s->bytes_unlooked = 0;
+    if (s->dropped != NULL) drop_behind(s);
     return s->look == NULL ? RQ_OK : s->look(s->look_context, why);
 }
 

@@ -101,6 +101,7 @@ typedef struct rq_rewrite_options {
     bool major;                   /* all files of the store take part: markers may go */
     uint64_t smallest_read_point; /* nothing visible at or above it may be dropped */
     uint64_t max_seqid_inclusive; /* flush: all cells are at or below (assert) */
+    bool drop_behind;             /* files: what was read need not stay in the system's memory */
     int64_t now_ms;
     int64_t keep_seqid_period_ms;     /* HBASE: hbase.hstore.compaction.keep.seqId.period */
     int64_t time_to_purge_deletes_ms; /* HBASE: hbase.hstore.time.to.purge.deletes */

@@ -167,6 +167,12 @@ static rq_err posix_try_read(rq_file *base, void *buf, size_t len, uint64_t off,
     return RQ_OK;
 }
 
+static void posix_drop_behind(rq_file *base, uint64_t off, uint64_t len)
+{
+    posix_file *f = (posix_file *)base;
+    (void)posix_fadvise(f->fd, (off_t)off, (off_t)len, POSIX_FADV_DONTNEED);
+}
+
 static rq_err posix_write(rq_file *base, const void *buf, size_t len, uint64_t off, rq_error *why)
 {
     posix_file *f = (posix_file *)base;
@@ -456,6 +462,7 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .close = posix_close,
         .read = posix_read,
         .try_read = posix_try_read,
+        .drop_behind = posix_drop_behind,
         .write = posix_write,
         .sync = posix_sync,
         .truncate = posix_truncate,

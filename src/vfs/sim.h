@@ -71,6 +71,8 @@ void rq_sim_fail_writes(rq_sim *sim, rq_err rc);
 void rq_sim_quota(rq_sim *sim, uint64_t bytes);
 /* Bytes taken, as the quota counts them. */
 uint64_t rq_sim_used(const rq_sim *sim);
+/* Bytes that rq_file_drop_behind was told of. */
+uint64_t rq_sim_dropped(const rq_sim *sim);
 /* Applies the losses and lets calls through again. Without a cut before, it is one. Open files of
  * before fail for ever; locks are free. REQUIRES: no task is queued (armed timers are dropped). */
 void rq_sim_restart(rq_sim *sim);

@@ -204,6 +204,12 @@ static rq_err disk_try_read(rq_file *base, void *buf, size_t len, uint64_t off, 
     return RQ_OK;
 }
 
+static void disk_drop_behind(rq_file *base, uint64_t off, uint64_t len)
+{
+    (void)off;
+    disk_of(base->vfs)->dropped += len;
+}
+
 static rq_err disk_write(rq_file *base, const void *buf, size_t len, uint64_t off, rq_error *why)
 {
     sim_disk *d = disk_of(base->vfs);
@@ -405,6 +411,7 @@ rq_err rq__sim_disk_new(rq_sim *sim, sim_disk **ret)
         .close = disk_close,
         .read = disk_read,
         .try_read = disk_try_read,
+        .drop_behind = disk_drop_behind,
         .write = disk_write,
         .sync = disk_sync,
         .truncate = disk_truncate,

@@ -49,7 +49,8 @@ struct sim_disk {
     bool cut;
     bool trace;
     rq_err fail_writes;
-    uint64_t quota; /* bytes all files may take together; 0: as many as they like */
+    uint64_t quota;   /* bytes all files may take together; 0: as many as they like */
+    uint64_t dropped; /* bytes of drop_behind */
     struct {
         uint64_t call;
         rq_err rc;

@@ -146,6 +146,11 @@ uint64_t rq_sim_used(const rq_sim *sim)
     return rq__sim_bytes_used(sim->disk);
 }
 
+uint64_t rq_sim_dropped(const rq_sim *sim)
+{
+    return sim->disk->dropped;
+}
+
 bool rq_sim_flip_bit(rq_sim *sim, const char *path, uint64_t offset, unsigned bit)
 {
     inode *n = rq__walk(sim->disk, path);

@@ -64,6 +64,7 @@ struct rq_vfs {
     rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
     rq_err (*sync_dir)(rq_vfs *v, const char *dir, rq_error *why);
     rq_err (*lock)(rq_vfs *v, const char *path, rq_file **ret, rq_error *why);
+    void (*drop_behind)(rq_file *f, uint64_t off, uint64_t len); /* NULL: pages are not known */
     /* NULL: rq_vfs_defer changes nothing. */
     rq_err (*defer)(rq_vfs *v, bool on, rq_error *why);
     void (*free)(rq_vfs *v);
@@ -80,6 +81,9 @@ RQ_NODISCARD rq_err rq_file_read(rq_file *f, void *buf, size_t len, uint64_t off
 /* Like read, from the page cache alone (preadv2 RWF_NOWAIT): RQ_E_AGAIN when it would wait. */
 RQ_NODISCARD rq_err rq_file_try_read(rq_file *f, void *buf, size_t len, uint64_t off,
                                      size_t *ret_len);
+/* Advice: nobody is expected to read these bytes again. What the operating system keeps of them in
+ * memory, and is on the device, may go at once. */
+void rq_file_drop_behind(rq_file *f, uint64_t off, uint64_t len);
 /* All of it or an error. */
 RQ_NODISCARD rq_err rq_file_write(rq_file *f, const void *buf, size_t len, uint64_t off,
                                   rq_error *why);

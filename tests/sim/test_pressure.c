@@ -317,6 +317,25 @@ static void a_compaction_waits_while_a_flush_lacks_space(void **state)
     assert_int_equal(count_rows(w), 4000);
 }
 
+static void a_compaction_lets_go_of_its_inputs_pages_unless_told_not_to(void **state)
+{
+    world *w = *state;
+    open_with_three_files(w);
+    ask_for_a_compaction(w);
+    rq_sim_advance(w->sim, SECOND);
+    assert_int_equal(stats_of(w).major_compactions, 1);
+    uint64_t dropped = rq_sim_dropped(w->sim);
+    assert_true(dropped >= 3000000); /* of 6; each time some more than is new */
+    history_close(&w->h, true);
+    set(w, "hbase.hfile.drop.behind.compaction=false");
+    assert_true(history_open(&w->h));
+    ask_for_a_compaction(w);
+    rq_sim_advance(w->sim, SECOND);
+    assert_int_equal(stats_of(w).major_compactions, 1);
+    assert_int_equal(rq_sim_dropped(w->sim), dropped);
+    assert_int_equal(count_rows(w), 4000);
+}
+
 static void a_running_compaction_gives_its_space_to_a_flush(void **state)
 {
     world *w = *state;
@@ -462,6 +481,7 @@ int main(void)
         T(a_flush_waits_a_while_for_a_compaction_that_does_not_come),
         T(a_compaction_waits_while_a_flush_lacks_space),
         T(a_running_compaction_gives_its_space_to_a_flush),
+        T(a_compaction_lets_go_of_its_inputs_pages_unless_told_not_to),
         T(a_region_with_little_lets_go_of_an_old_segment_early),
         T(a_region_with_much_keeps_an_old_segment_until_the_log_is_too_long),
         T(a_log_larger_than_memory_is_replayed_region_by_region),
