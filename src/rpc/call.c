@@ -20,8 +20,9 @@
 #define ARENA_FREE ((size_t)64 * 1024)
 #define CALLS_POOLED 64
 #define CELLS_KEEP ((size_t)64 * 1024)
-/* A block up to this is copied behind its message; a larger one is moved to the output as it is. */
-#define BLOCK_COPY_MAX ((size_t)64 * 1024)
+/* A block up to this is copied behind its message; a larger one is moved to the output as it is,
+ * and its memory comes back as a spare. */
+#define BLOCK_COPY_MAX ((size_t)16 * 1024)
 #define TEXT_MAX 2048
 
 #define HB "org.apache.hadoop.hbase."
@@ -337,10 +338,12 @@ static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
     return RQ_OK;
 }
 
-static rq_err put_block(rq_stream *s, rq_buf *block)
+/* The worker's buffers, which hold what was encoded or packed, are kept while they are small. */
+static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *block)
 {
     if (block->len == 0) return RQ_OK;
-    if (block->len > BLOCK_COPY_MAX) return rq_stream_write_owned(s, block);
+    if (block->len > (block == &p->call.cells.bytes ? BLOCK_COPY_MAX : CELLS_KEEP))
+        return rq_stream_write_owned(s, block);
     return rq_buf_append(rq_stream_out(s), block->ptr, block->len);
 }
 
@@ -368,8 +371,11 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
     size_t bytes = out->len - before + block_len;
     /* Large answers come from the same few methods: these start with a buffer that is large
      * already. */
-    if (block_len > BLOCK_COPY_MAX) p->conn->worker->large_method = p->call.method;
-    rc = put_block(s, block);
+    if (p->call.cells.bytes.len > BLOCK_COPY_MAX) {
+        p->conn->worker->large_method = p->call.method;
+        p->conn->worker->large_bytes = p->call.cells.bytes.len;
+    }
+    rc = put_block(p, s, block);
     if (p->call.cells.bytes.cap > CELLS_KEEP) rq_stream_keep_spare(s, &p->call.cells.bytes);
     sent(p, s, rc, bytes);
 }
@@ -560,12 +566,15 @@ static void dispatch(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_buf *cells = &p->call.cells.bytes;
-    if (p->call.method == conn->worker->large_method && cells->cap <= CELLS_KEEP) {
-        rq_buf spare;
-        rq_stream_take_spare(conn->stream, &spare);
-        if (spare.cap > 0) {
+    size_t want = conn->worker->large_bytes;
+    if (p->call.method == conn->worker->large_method && cells->cap < want) {
+        rq_buf spare = {0};
+        rq_stream_take_spare(conn->stream, want, &spare);
+        if (spare.cap > cells->cap) {
             rq_buf_clear(cells);
             *cells = spare;
+        } else {
+            rq_stream_keep_spare(conn->stream, &spare);
         }
     }
     p->call.method->handle(conn->service->service.ctx, &p->call);

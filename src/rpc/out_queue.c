@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
-#define KEEP_BYTES ((size_t)64 * 1024) /* larger buffers are freed, not pooled */
+#define KEEP_BYTES ((size_t)64 * 1024) /* larger buffers are spares, not pooled */
+/* From here on nothing is appended to a buffer: an answer that is copied still fits. */
+#define FULL_BYTES ((size_t)40 * 1024)
 #define POOL_MAX 32
 
 static struct rq_out_segment *segment_new(rq_out_pool *p)
@@ -17,21 +19,46 @@ static struct rq_out_segment *segment_new(rq_out_pool *p)
     return g;
 }
 
+/* The i'th spare leaves the list. */
+static rq_buf remove_spare(rq_out_pool *p, unsigned i)
+{
+    rq_buf b = p->spares[i];
+    p->spare_bytes -= b.cap;
+    p->spare_count--;
+    memmove(p->spares + i, p->spares + i + 1, (p->spare_count - i) * sizeof p->spares[0]);
+    return b;
+}
+
 void rq_out_pool_keep(rq_out_pool *p, rq_buf *b)
 {
-    if (b->cap > p->spare.cap && b->cap <= RQ_OUT_SPARE_MAX) {
-        rq_buf_clear(&p->spare);
-        p->spare = *b;
-        rq_buf_reset(&p->spare);
-        *b = (rq_buf){0};
+    if (b->cap == 0 || b->cap > RQ_OUT_SPARE_BYTES) {
+        rq_buf_clear(b);
+        return;
     }
-    rq_buf_clear(b);
+    while (p->spare_count == RQ_OUT_SPARES || p->spare_bytes + b->cap > RQ_OUT_SPARE_BYTES) {
+        rq_buf oldest = remove_spare(p, 0);
+        rq_buf_clear(&oldest);
+    }
+    rq_buf_reset(b);
+    p->spares[p->spare_count++] = *b;
+    p->spare_bytes += b->cap;
+    *b = (rq_buf){0};
+}
+
+void rq_out_pool_take(rq_out_pool *p, size_t want, rq_buf *b)
+{
+    if (p->spare_count == 0) return;
+    unsigned best = p->spare_count - 1;
+    for (unsigned i = best; p->spares[best].cap < want && i-- > 0;)
+        if (p->spares[i].cap > p->spares[best].cap) best = i;
+    *b = remove_spare(p, best);
 }
 
 static void segment_free(rq_out_pool *p, struct rq_out_segment *g)
 {
-    if (p->count >= POOL_MAX || g->buf.cap > KEEP_BYTES) {
-        rq_out_pool_keep(p, &g->buf);
+    if (g->moved || g->buf.cap > KEEP_BYTES || p->count >= POOL_MAX) {
+        if (g->moved || g->buf.cap > KEEP_BYTES) rq_out_pool_keep(p, &g->buf);
+        rq_buf_clear(&g->buf);
         free(g);
         return;
     }
@@ -52,7 +79,10 @@ void rq_out_pool_clear(rq_out_pool *p)
         free(g);
     }
     p->count = 0;
-    rq_buf_clear(&p->spare);
+    while (p->spare_count > 0) {
+        rq_buf b = remove_spare(p, p->spare_count - 1);
+        rq_buf_clear(&b);
+    }
 }
 
 static void append(rq_out_queue *q, struct rq_out_segment *g)
@@ -67,7 +97,7 @@ static void append(rq_out_queue *q, struct rq_out_segment *g)
 
 rq_buf *rq_out_queue_tail(rq_out_queue *q, rq_out_pool *p)
 {
-    if (q->tail == NULL || q->tail->sealed) {
+    if (q->tail == NULL || q->tail->sealed || q->tail->buf.len >= FULL_BYTES) {
         struct rq_out_segment *g = segment_new(p);
         if (g == NULL) return NULL;
         append(q, g);
@@ -89,7 +119,7 @@ rq_err rq_out_queue_move(rq_out_queue *q, rq_buf *b)
     if (g == NULL) return RQ_E_NO_MEMORY;
     rq_out_queue_count(q);
     g->buf = *b;
-    g->sealed = true;
+    g->sealed = g->moved = true;
     *b = (rq_buf){0};
     append(q, g);
     rq_out_queue_count(q);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Output of a stream that the kernel has not taken yet: a list of byte buffers. Small answers are
- * appended to the last one, large ones are moved in as they are. Emptied buffers go to a pool (one
- * per loop), so that an idle stream holds none and a busy one allocates none.
+ * appended to the last one, until it is so long that another would make it grow beyond what is
+ * kept; large ones are moved in as they are. Emptied buffers go to a pool (one per loop), so that
+ * an idle stream holds none and a busy one allocates none: a fresh buffer costs a page fault every
+ * 4 kB, most of what an answer of 50 kB takes else.
  *
  * No input or output here: the stream asks for the front (rq_out_queue_gather), writes, and says
  * how much was taken (rq_out_queue_consume).
@@ -20,20 +22,28 @@ struct rq_out_segment {
     size_t sent;
     size_t counted; /* bytes that are in `pending` already */
     bool sealed;    /* nothing is appended: moved in, or its front is written */
+    bool moved;
 };
+
+/* How many large buffers a loop keeps, and how many bytes of them. */
+#define RQ_OUT_SPARES 32
+#define RQ_OUT_SPARE_BYTES ((size_t)4 << 20)
 
 typedef struct rq_out_pool {
     struct rq_out_segment *free;
     unsigned count;
-    rq_buf spare; /* the largest of the large buffers that were written */
+    /* Buffers that were moved in and are written, the last one on top: what the caches have. */
+    rq_buf spares[RQ_OUT_SPARES];
+    unsigned spare_count;
+    size_t spare_bytes;
 } rq_out_pool;
 
-/* A large buffer is worth keeping: a fresh one costs a page fault every 4 kB. Kept up to this size.
- */
-#define RQ_OUT_SPARE_MAX ((size_t)4 << 20)
-
-/* Keeps b's memory as the spare if it is larger than what is kept, else frees it. */
+/* Keeps b's memory as a spare; what was kept longest goes when it is too much. *b is empty
+ * afterwards. */
 void rq_out_pool_keep(rq_out_pool *p, rq_buf *b);
+/* Moves a spare to *b, which is empty: the last kept of those that have room for `want` bytes, else
+ * the largest. Leaves *b empty when there is none. */
+void rq_out_pool_take(rq_out_pool *p, size_t want, rq_buf *b);
 
 typedef struct rq_out_queue {
     struct rq_out_segment *head;

@@ -47,7 +47,8 @@ typedef struct rq_rpc_worker {
     rq_chunk_pool chunks;
     rq_call_private *free_calls;
     unsigned free_count;
-    const rq_rpc_method *large_method; /* the last that answered with a large cell block */
+    const rq_rpc_method *large_method; /* the last that answered with a large cell block … */
+    size_t large_bytes;                /* … of so many bytes */
     rq_buf encoded;                    /* a cell block on its way to another codec … */
     rq_buf packed;                     /* … and to its compressed form */
     uint64_t log_second;               /* lines about misbehaving clients are limited */

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #define IOV_MAX_OUT 16
+/* So much output leaves before the iteration ends: a fraction of a core's own cache, and far more
+ * than a system call costs. */
+#define PUSH_FROM ((size_t)256 * 1024)
 #define READS_MAX 32 /* of one stream in a row, while they fill their buffers */
 #define PAGE 4096    /* of a stream's work, these many bytes are as much as a read */
 #define LINGER_NS (3 * 1000000000ull)        /* how long finish waits for the peer's end-of-file */
@@ -36,10 +39,19 @@ rq_buf *rq_stream_out(rq_stream *s)
     return &s->sink;
 }
 
+static void push(rq_stream *s);
+
+/* Something was appended, and an answer is whole. */
+static void queued(rq_stream *s)
+{
+    mark_dirty(s);
+    if (RQ_UNLIKELY(s->out.pending >= PUSH_FROM)) push(s);
+}
+
 void rq_stream_written(rq_stream *s)
 {
     rq_out_queue_count(&s->out);
-    mark_dirty(s);
+    queued(s);
 }
 
 rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len)
@@ -56,14 +68,13 @@ rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b)
         return RQ_OK;
     }
     RQ_TRY(rq_out_queue_move(&s->out, b));
-    mark_dirty(s);
+    queued(s);
     return RQ_OK;
 }
 
-void rq_stream_take_spare(rq_stream *s, rq_buf *b)
+void rq_stream_take_spare(rq_stream *s, size_t want, rq_buf *b)
 {
-    *b = s->loop->pool.spare;
-    s->loop->pool.spare = (rq_buf){0};
+    rq_out_pool_take(&s->loop->pool, want, b);
 }
 
 void rq_stream_keep_spare(rq_stream *s, rq_buf *b)
@@ -115,7 +126,9 @@ static ssize_t send_some(int fd, struct iovec *iov, unsigned n)
     return sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : sent;
 }
 
-static void flush(rq_stream *s)
+/* Gives the kernel what it takes. It stays dirty: what follows from that is seen to at the end of
+ * the iteration, for who appends stands in the middle of something. */
+static void push(rq_stream *s)
 {
     if (s->closing || s->writing) return;
     while (s->out.pending > 0) {
@@ -137,6 +150,12 @@ static void flush(rq_stream *s)
         }
     }
     watch(s);
+}
+
+static void flush(rq_stream *s)
+{
+    if (s->closing || s->writing) return;
+    push(s);
     if (s->out.pending == 0) rq_out_queue_drop(&s->out, &s->loop->pool); /* an empty segment */
     shut_if_finished(s);
     if (s->closing || s->events->on_drain == NULL) return;

@@ -86,7 +86,8 @@ const rq_peer *rq_stream_peer(const rq_stream *s);
 /* The buffer that output is appended to; never NULL, and valid until any other rq_stream_ call or
  * the return to the loop. Follow with rq_stream_written. */
 rq_buf *rq_stream_out(rq_stream *s);
-/* Says that something was appended. */
+/* Says that something was appended. It leaves with all that the iteration appends, or at once when
+ * that is much already: then its memory serves the next answers while caches have it. */
 void rq_stream_written(rq_stream *s);
 /* Appends a copy. On RQ_E_NO_MEMORY nothing was appended; the caller closes. */
 RQ_NODISCARD
@@ -94,9 +95,9 @@ rq_err rq_stream_write(rq_stream *s, const void *bytes, size_t len);
 /* Moves the buffer's memory behind what was appended so far; *b is empty afterwards. */
 RQ_NODISCARD
 rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b);
-/* Large buffers whose bytes were written are kept, one per loop: moves that to *b, which is empty,
- * or leaves *b empty. */
-void rq_stream_take_spare(rq_stream *s, rq_buf *b);
+/* Large buffers whose bytes were written are kept, some per loop: moves one to *b, which is empty,
+ * with room for `want` bytes if there is such a one, or leaves *b empty. */
+void rq_stream_take_spare(rq_stream *s, size_t want, rq_buf *b);
 /* Gives such a buffer back unused; *b is empty afterwards. */
 void rq_stream_keep_spare(rq_stream *s, rq_buf *b);
 /* Output the kernel has not taken yet. */

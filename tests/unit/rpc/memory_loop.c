@@ -159,9 +159,10 @@ rq_err rq_stream_write_owned(rq_stream *s, rq_buf *b)
     return rc;
 }
 
-void rq_stream_take_spare(rq_stream *s, rq_buf *b)
+void rq_stream_take_spare(rq_stream *s, size_t want, rq_buf *b)
 {
     (void)s;
+    (void)want;
     *b = (rq_buf){0};
 }
 

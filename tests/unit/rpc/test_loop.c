@@ -344,6 +344,61 @@ static void output_larger_than_the_kernel_takes_arrives(void **state)
     stop_loops(loops);
 }
 
+/* A stream that answers any byte with much; how much of it waited at most. */
+struct burst {
+    _Atomic size_t most;
+};
+
+enum { BURST_PIECE = 50000, BURST_PIECES = 40 };
+
+static rq_err burst_open(void *ctx, rq_stream *s)
+{
+    rq_stream_set_user(s, ctx);
+    return RQ_OK;
+}
+
+static size_t burst_data(rq_stream *s, rq_slice bytes)
+{
+    static const char zeros[BURST_PIECE];
+    struct burst *b = rq_stream_user(s);
+    for (int i = 0; i < BURST_PIECES; i++) {
+        assert_int_equal(rq_stream_write(s, zeros, sizeof zeros), RQ_OK);
+        size_t pending = rq_stream_out_pending(s);
+        if (pending > atomic_load(&b->most)) atomic_store(&b->most, pending);
+    }
+    return bytes.len;
+}
+
+static void burst_close(rq_stream *s, rq_err why)
+{
+    (void)s;
+    (void)why;
+}
+
+static void much_output_leaves_before_the_iteration_ends(void **state)
+{
+    (void)state;
+    static const rq_stream_events events = {
+        .on_open = burst_open,
+        .on_data = burst_data,
+        .on_close = burst_close,
+    };
+    rq_loops *loops = start_loops(1, NULL);
+    struct burst b = {0};
+    rq_listener *l;
+    rq_listener_options o = {.events = &events, .ctx = &b};
+    assert_int_equal(rq_listener_open(loops, &o, &l, NULL), RQ_OK);
+    int fd = peer_connect(rq_listener_port(l));
+    static char zeros[BURST_PIECE];
+    peer_send(fd, "x", 1);
+    for (int i = 0; i < BURST_PIECES; i++)
+        peer_expect(fd, zeros, sizeof zeros);
+    assert_in_range(atomic_load(&b.most), BURST_PIECE, BURST_PIECE * BURST_PIECES - 1);
+    close(fd);
+    rq_listener_close(l);
+    stop_loops(loops);
+}
+
 static void a_port_in_use_is_said(void **state)
 {
     (void)state;
@@ -411,6 +466,7 @@ int main(void)
         cmocka_unit_test(lines_come_back_whatever_their_cuts),
         cmocka_unit_test(connections_over_the_limit_are_closed),
         cmocka_unit_test(output_larger_than_the_kernel_takes_arrives),
+        cmocka_unit_test(much_output_leaves_before_the_iteration_ends),
         cmocka_unit_test(a_port_in_use_is_said),
         cmocka_unit_test(loops_stop_with_connections_open),
         cmocka_unit_test(a_listener_may_be_opened_and_closed_before_the_loops_run),

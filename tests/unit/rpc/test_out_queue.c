@@ -82,12 +82,111 @@ static void emptied_buffers_are_used_again(void **state)
     rq_out_pool_clear(&p);
 }
 
+static rq_buf buffer(size_t bytes)
+{
+    rq_buf b = {0};
+    assert_int_equal(rq_buf_reserve(&b, bytes), RQ_OK);
+    memset(b.ptr, 'b', bytes);
+    b.len = bytes;
+    return b;
+}
+
+static void answers_that_are_appended_make_no_buffer_grow_beyond_what_is_kept(void **state)
+{
+    (void)state;
+    rq_out_queue q = {0};
+    rq_out_pool p = {0};
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < 200; i++) {
+            rq_buf *out = rq_out_queue_tail(&q, &p);
+            assert_non_null(out);
+            assert_int_equal(rq_buf_reserve(out, 16384), RQ_OK);
+            memset(out->ptr + out->len, 'a', 16384);
+            out->len += 16384;
+            rq_out_queue_count(&q);
+            assert_in_range(out->cap, 16384, 65536);
+        }
+        assert_int_equal(q.pending, 200 * 16384);
+        rq_out_queue_consume(&q, &p, q.pending);
+        assert_int_equal(p.count, 32);
+        assert_int_equal(p.spare_count, 0);
+    }
+    rq_out_pool_clear(&p);
+}
+
+static void a_buffer_moved_in_is_a_spare_once_it_is_written(void **state)
+{
+    (void)state;
+    rq_out_queue q = {0};
+    rq_out_pool p = {0};
+    rq_buf b = buffer(50000);
+    const uint8_t *at = b.ptr;
+    assert_int_equal(rq_out_queue_move(&q, &b), RQ_OK);
+    rq_out_queue_consume(&q, &p, 49999);
+    rq_out_pool_take(&p, 1, &b);
+    assert_null(b.ptr);
+    rq_out_queue_consume(&q, &p, 1);
+    rq_out_pool_take(&p, 1, &b);
+    assert_ptr_equal(b.ptr, at);
+    assert_int_equal(b.len, 0);
+    rq_buf_clear(&b);
+    rq_out_pool_clear(&p);
+}
+
+static void of_the_spares_the_last_with_room_is_taken_else_the_largest(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {100000, 300000, 200000, 50000};
+    static const size_t wanted[] = {60000, 400000, 1, 1};
+    static const size_t given[] = {200000, 300000, 50000, 100000};
+    rq_out_pool p = {0};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(sizes); i++) {
+        rq_buf b = buffer(sizes[i]);
+        rq_out_pool_keep(&p, &b);
+        assert_null(b.ptr);
+    }
+    for (size_t i = 0; i < RQ_ARRAY_LEN(wanted); i++) {
+        rq_buf b = {0};
+        rq_out_pool_take(&p, wanted[i], &b);
+        assert_int_equal(b.cap, given[i]);
+        rq_buf_clear(&b);
+    }
+    rq_buf none = {0};
+    rq_out_pool_take(&p, 0, &none);
+    assert_null(none.ptr);
+    assert_int_equal(p.spare_bytes, 0);
+}
+
+static void spares_are_few_and_small_together(void **state)
+{
+    (void)state;
+    rq_out_pool p = {0};
+    for (size_t i = 0; i < 100; i++) {
+        rq_buf b = buffer(i < 50 ? 1000 : 700000 + i);
+        rq_out_pool_keep(&p, &b);
+        assert_in_range(p.spare_count, 1, RQ_OUT_SPARES);
+        assert_in_range(p.spare_bytes, 1000, RQ_OUT_SPARE_BYTES);
+        assert_int_equal(p.spares[p.spare_count - 1].cap, i < 50 ? 1000 : 700000 + i);
+    }
+    rq_buf huge = buffer(RQ_OUT_SPARE_BYTES + 1);
+    unsigned count = p.spare_count;
+    rq_out_pool_keep(&p, &huge);
+    assert_null(huge.ptr);
+    assert_int_equal(p.spare_count, count);
+    rq_out_pool_clear(&p);
+    assert_int_equal(p.spare_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appended_bytes_come_out_in_order),
         cmocka_unit_test(a_buffer_whose_front_is_written_grows_no_more),
         cmocka_unit_test(emptied_buffers_are_used_again),
+        cmocka_unit_test(answers_that_are_appended_make_no_buffer_grow_beyond_what_is_kept),
+        cmocka_unit_test(a_buffer_moved_in_is_a_spare_once_it_is_written),
+        cmocka_unit_test(of_the_spares_the_last_with_room_is_taken_else_the_largest),
+        cmocka_unit_test(spares_are_few_and_small_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

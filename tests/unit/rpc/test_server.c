@@ -356,6 +356,37 @@ static void cell_blocks_travel_both_ways(void **state)
     close(fd);
 }
 
+/* Copied, moved, in buffers that were another answer's, written before the iteration ends or not:
+ * each comes whole and in its place. */
+static void answers_of_all_sizes_keep_their_bytes_and_order(void **state)
+{
+    toy *t = *state;
+    int fd = rpc_connect(t->port, &with_codec);
+    enum { N = 120 };
+    static const unsigned shapes[] = {1, 10, 300, 320, 1200, 1400, 20000};
+    rq_cellblock sent[N];
+    rq_buf b = {0};
+    Pb__MultiRequest multi = PB__MULTI_REQUEST__INIT;
+    for (uint32_t i = 0; i < N; i++) {
+        sent[i] = (rq_cellblock){0};
+        fill_block(&sent[i], shapes[i * 5 % RQ_ARRAY_LEN(shapes)] + i);
+    }
+    for (uint32_t first = 0; first < N; first += 30) {
+        for (uint32_t i = first; i < first + 30; i++)
+            rpc_put_request(&b, i, "Multi", &multi.base, rq_buf_slice(&sent[i].bytes), 0);
+        peer_sender sender;
+        peer_send_many(&sender, fd, (const char *)b.ptr, b.len, 1);
+        for (uint32_t i = first; i < first + 30; i++)
+            expect_block_back(fd, i, rq_buf_slice(&sent[i].bytes));
+        peer_sender_join(&sender);
+        rq_buf_reset(&b);
+    }
+    for (uint32_t i = 0; i < N; i++)
+        rq_cellblock_clear(&sent[i]);
+    rq_buf_clear(&b);
+    close(fd);
+}
+
 static void a_cell_block_longer_than_its_frame_is_refused(void **state)
 {
     toy *t = *state;
@@ -722,6 +753,7 @@ int main(void)
         cmocka_unit_test(a_connection_closed_in_mid_frame_leaves_nothing),
         cmocka_unit_test(expired_calls_are_dropped),
         cmocka_unit_test(cell_blocks_travel_both_ways),
+        cmocka_unit_test(answers_of_all_sizes_keep_their_bytes_and_order),
         cmocka_unit_test(a_cell_block_longer_than_its_frame_is_refused),
         cmocka_unit_test(compressed_cell_blocks_are_answered_compressed),
         cmocka_unit_test(random_bytes_hurt_nobody),
