@@ -650,7 +650,7 @@ void rq_segment_ask_for(const void *segment)
 
 const void *rq_segment_tail(const rq_segment *s)
 {
-    return s->slabs == NULL ? NULL : (const uint8_t *)s->slabs + s->slabs->used;
+    return s->slabs == NULL ? NULL : (const uint8_t *)s->slabs + s->used;
 }
 
 /* --- sizes ------------------------------------------------------------------------------------ */

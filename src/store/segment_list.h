@@ -24,7 +24,6 @@ typedef struct link {
 typedef struct slab {
     struct slab *older;
     size_t size; /* with this header */
-    size_t used;
 } slab;
 
 struct rq_segment {
@@ -32,7 +31,9 @@ struct rq_segment {
     rq_cell_order order;
     /* the writer's */
     struct rq_slab_pool *pool; /* may be NULL */
-    slab *slabs;               /* newest first; allocation from the newest */
+    slab *slabs;               /* newest first; allocation from the newest, … */
+    size_t used, room;         /* … of which this is used, and so large it is: its own first line
+                                * is in no cache when many regions are written to */
     size_t next_slab;
     size_t rank_at; /* cells at which ranks are computed anew; 0: never again */
     uint64_t random;

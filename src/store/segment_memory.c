@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A memstore segment's memory: slabs that grow from 4 kB to 2 MiB, from whose end nodes are taken
- * and given back. What the list is, segment.c says. */
+ * and given back; from 16 kB on they are a pool's, or pieces of these. What the list is, segment.c
+ * says. */
 #include "store/segment_list.h"
 
-#include "store/slab_pool.h"
+#include "store/slab_pieces.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define SLAB_MAPPED ((size_t)256 * 1024) /* from here on by mmap, below by malloc */
+#define SLAB_MAPPED ((size_t)256 * 1024) /* without a pool from here on by mmap, else by malloc */
 /* Nodes of at least this size begin on a cache line; the lost bytes are under 6 %. */
 #define ALIGN_FROM ((size_t)512)
 
@@ -21,6 +22,8 @@ static void free_slab(rq_segment *s, slab *b)
 {
     if (b->size == RQ_SLAB_BYTES)
         rq_slab_give(s->pool, b);
+    else if (s->pool != NULL && rq_slab_is_piece(b->size))
+        rq_slab_piece_give(rq_slab_pool_pieces(s->pool), b, b->size);
     else if (b->size >= SLAB_MAPPED)
         munmap(b, b->size);
     else
@@ -30,6 +33,8 @@ static void free_slab(rq_segment *s, slab *b)
 static void *get_slab(rq_segment *s, size_t size)
 {
     if (size == RQ_SLAB_BYTES) return rq_slab_take(s->pool);
+    if (s->pool != NULL && rq_slab_is_piece(size))
+        return rq_slab_piece_take(rq_slab_pool_pieces(s->pool), size);
     if (size < SLAB_MAPPED) return malloc(size);
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? NULL : p;
@@ -50,9 +55,10 @@ static bool add_slab(rq_segment *s, size_t need)
     slab *b = get_slab(s, size);
     if (b == NULL) return false;
     b->size = size;
-    b->used = sizeof *b;
     b->older = s->slabs;
     s->slabs = b;
+    s->used = sizeof *b;
+    s->room = size;
     if (s->next_slab < RQ_SLAB_BYTES) s->next_slab *= s->next_slab < SLAB_MAPPED ? 4 : 2;
     if (s->next_slab > RQ_SLAB_BYTES) s->next_slab = RQ_SLAB_BYTES;
     rq__segment_count_heap(s, (int64_t)size);
@@ -60,27 +66,27 @@ static bool add_slab(rq_segment *s, size_t need)
 }
 
 /* Where `lead` bytes of links end and the node begins, in the newest slab; 0: no room. */
-static size_t place_in(const slab *b, size_t lead, size_t size)
+static size_t place_in(const rq_segment *s, size_t lead, size_t size)
 {
-    size_t at = round_up(b->used + lead, 8);
+    size_t at = round_up(s->used + lead, 8);
     if (size >= ALIGN_FROM) {
         /* The lowest link opens the line. */
-        uintptr_t address = (uintptr_t)b + at - sizeof(link);
+        uintptr_t address = (uintptr_t)s->slabs + at - sizeof(link);
         at += (size_t)(-address & (RQ_CACHE_LINE - 1));
     }
-    return at + size <= b->size ? at : 0;
+    return at + size <= s->room ? at : 0;
 }
 
 rq_segment_node *rq__segment_alloc(rq_segment *s, unsigned height, size_t payload)
 {
     size_t lead = height * sizeof(link);
     size_t size = NODE_HEADER + payload;
-    size_t at = s->slabs == NULL ? 0 : place_in(s->slabs, lead, size);
+    size_t at = place_in(s, lead, size);
     if (at == 0) {
         if (!add_slab(s, lead + size + RQ_CACHE_LINE)) return NULL;
-        at = place_in(s->slabs, lead, size);
+        at = place_in(s, lead, size);
     }
-    s->slabs->used = at + size;
+    s->used = at + size;
     rq_segment_node *n = (rq_segment_node *)((uint8_t *)s->slabs + at);
     n->height = height;
     return n;
@@ -95,8 +101,9 @@ void rq_segment_rollback(rq_segment *s, rq_segment_node *n)
         rq__segment_count_heap(s, -(int64_t)b->size);
         free_slab(s, b);
         RQ_ASSERT(s->slabs != NULL);
+        s->room = s->slabs->size;
     }
-    s->slabs->used = (size_t)(p - (uint8_t *)s->slabs) - n->height * sizeof(link);
+    s->used = (size_t)(p - (uint8_t *)s->slabs) - n->height * sizeof(link);
 }
 
 void rq__segment_free_slabs(rq_segment *s)

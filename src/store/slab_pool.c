@@ -3,6 +3,8 @@
  * outside of it. Contract in slab_pool.h. */
 #include "store/slab_pool.h"
 
+#include "store/slab_pieces.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,6 +29,7 @@ struct rq_slab_pool {
     rq_latch *refilled RQ_GUARDED_BY(lock); /* opened when refilling ends */
     _Atomic uint64_t bytes;                 /* of living segments */
     size_t slabs_max;
+    rq_slab_pieces *pieces;
     rq_executor *executor;
     rq_task refill;
 };
@@ -100,7 +103,11 @@ static void wait_for_refill(rq_slab_pool *p)
 rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **ret)
 {
     rq_slab_pool *p = calloc(1, sizeof *p);
-    if (p == NULL) return RQ_E_NO_MEMORY;
+    rq_err rc = p == NULL ? RQ_E_NO_MEMORY : rq_slab_pieces_new(p, &p->pieces);
+    if (rc != RQ_OK) {
+        free(p);
+        return rc;
+    }
     pthread_mutex_init(&p->lock, NULL);
     p->slabs_max = slabs_max;
     p->executor = executor;
@@ -112,6 +119,7 @@ rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **
 void rq_slab_pool_free(rq_slab_pool *p)
 {
     if (p == NULL) return;
+    rq_slab_pieces_free(p->pieces);
     wait_for_refill(p);
     RQ_ASSERT(p->taken == 0);
     while (p->free != NULL) {
@@ -157,6 +165,11 @@ void rq_slab_give(rq_slab_pool *p, void *slab)
         if (keep) return;
     }
     munmap(slab, RQ_SLAB_BYTES);
+}
+
+rq_slab_pieces *rq_slab_pool_pieces(const rq_slab_pool *p)
+{
+    return p->pieces;
 }
 
 void rq_slab_pool_count(rq_slab_pool *p, int64_t bytes)

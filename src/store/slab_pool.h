@@ -30,7 +30,9 @@ void *rq_slab_take(rq_slab_pool *p);
 void rq_slab_give(rq_slab_pool *p, void *slab);
 /* A segment of the pool grew or shrank by so much, whatever it is made of. NULL is fine. */
 void rq_slab_pool_count(rq_slab_pool *p, int64_t bytes);
-/* The sum of that. */
+/* What is cut from slabs for those who need less (store/slab_pieces.h). */
+struct rq_slab_pieces *rq_slab_pool_pieces(const rq_slab_pool *p);
+/* The sum of what was counted. */
 uint64_t rq_slab_pool_bytes(const rq_slab_pool *p);
 /* Gives the share'th part of what was not used since the last call back to the system. */
 void rq_slab_pool_trim(rq_slab_pool *p, unsigned share);

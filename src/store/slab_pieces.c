@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buddies in slabs; contract in slab_pieces.h. Under AddressSanitizer everything is malloc's, so
+ * that it sees a piece's end. */
+#include "store/slab_pieces.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNITS (RQ_SLAB_BYTES / RQ_PIECE_MIN)
+#define ORDERS 7 /* of a piece: RQ_PIECE_MIN << order; the next is a whole slab */
+_Static_assert(UNITS == 1u << ORDERS, "a slab is twice the largest piece");
+
+/* A free piece's first bytes. */
+typedef struct free_piece {
+    struct free_piece *next;
+    struct free_piece **link;
+} free_piece;
+
+/* A slab that is cut. */
+typedef struct cut {
+    uint8_t *base;
+    uint8_t free[UNITS]; /* order + 1 of the free piece that begins there; 0: none does */
+} cut;
+
+struct rq_slab_pieces {
+    rq_slab_pool *pool;
+    pthread_mutex_t lock;
+    free_piece *free[ORDERS] RQ_GUARDED_BY(lock); /* the last given is the first taken */
+    cut **cuts RQ_GUARDED_BY(lock);               /* ascending by address */
+    size_t count, cap;
+};
+
+rq_err rq_slab_pieces_new(rq_slab_pool *pool, rq_slab_pieces **ret)
+{
+    rq_slab_pieces *p = calloc(1, sizeof *p);
+    if (p == NULL) return RQ_E_NO_MEMORY;
+    p->pool = pool;
+    pthread_mutex_init(&p->lock, NULL);
+    *ret = p;
+    return RQ_OK;
+}
+
+void rq_slab_pieces_free(rq_slab_pieces *p)
+{
+    if (p == NULL) return;
+    RQ_ASSERT(p->count == 0);
+    free(p->cuts);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+bool rq_slab_is_piece(size_t size)
+{
+    return size >= RQ_PIECE_MIN && size < RQ_SLAB_BYTES && (size & (size - 1)) == 0;
+}
+
+static unsigned order_of(size_t size)
+{
+    return (unsigned)__builtin_ctzll(size / RQ_PIECE_MIN);
+}
+
+/* Where the slab of this base stands in `cuts`, or would. REQUIRES: lock. */
+static size_t find(const rq_slab_pieces *p, const uint8_t *base)
+{
+    size_t low = 0;
+    size_t high = p->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (p->cuts[mid]->base < base)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* REQUIRES: lock, as what follows. */
+static cut *cut_of(const rq_slab_pieces *p, const void *piece)
+{
+    size_t in_slab = (uintptr_t)piece % RQ_SLAB_BYTES;
+    const uint8_t *base = (const uint8_t *)piece - in_slab;
+    size_t at = find(p, base);
+    RQ_ASSERT(at < p->count && p->cuts[at]->base == base);
+    return p->cuts[at];
+}
+
+static void insert_free(rq_slab_pieces *p, cut *c, size_t unit, unsigned order)
+{
+    free_piece *f = (free_piece *)(void *)(c->base + unit * RQ_PIECE_MIN);
+    f->next = p->free[order];
+    f->link = &p->free[order];
+    if (f->next != NULL) f->next->link = &f->next;
+    p->free[order] = f;
+    c->free[unit] = (uint8_t)(order + 1);
+}
+
+static void remove_free(cut *c, size_t unit)
+{
+    free_piece *f = (free_piece *)(void *)(c->base + unit * RQ_PIECE_MIN);
+    *f->link = f->next;
+    if (f->next != NULL) f->next->link = f->link;
+    c->free[unit] = 0;
+}
+
+/* A slab becomes two halves. */
+static bool add_cut(rq_slab_pieces *p, void *slab, cut *c)
+{
+    if (p->count == p->cap) {
+        size_t cap = p->cap == 0 ? 16 : 2 * p->cap;
+        cut **more = realloc(p->cuts, cap * sizeof(cut *));
+        if (more == NULL) return false;
+        p->cuts = more;
+        p->cap = cap;
+    }
+    c->base = slab;
+    size_t at = find(p, c->base);
+    memmove(p->cuts + at + 1, p->cuts + at, (p->count - at) * sizeof(cut *));
+    p->cuts[at] = c;
+    p->count++;
+    insert_free(p, c, UNITS / 2, ORDERS - 1);
+    insert_free(p, c, 0, ORDERS - 1);
+    return true;
+}
+
+static void remove_cut(rq_slab_pieces *p, const cut *c)
+{
+    size_t at = find(p, c->base);
+    p->count--;
+    memmove(p->cuts + at, p->cuts + at + 1, (p->count - at) * sizeof(cut *));
+}
+
+/* The piece of that order, cut from the smallest that is free; NULL: there is none. */
+static void *take_free(rq_slab_pieces *p, unsigned order)
+{
+    unsigned from = order;
+    while (from < ORDERS && p->free[from] == NULL)
+        from++;
+    if (from == ORDERS) return NULL;
+    uint8_t *piece = (uint8_t *)p->free[from];
+    cut *c = cut_of(p, piece);
+    size_t unit = (size_t)(piece - c->base) / RQ_PIECE_MIN;
+    remove_free(c, unit);
+    while (from-- > order) /* the upper half stays */
+        insert_free(p, c, unit + ((size_t)1 << from), from);
+    return piece;
+}
+
+/* A slab of the pool, which may ask the kernel, so without the lock. */
+static bool fetch_slab(rq_slab_pieces *p)
+{
+    cut *c = calloc(1, sizeof *c);
+    void *slab = c == NULL ? NULL : rq_slab_take(p->pool);
+    pthread_mutex_lock(&p->lock);
+    bool ok = slab != NULL && add_cut(p, slab, c);
+    pthread_mutex_unlock(&p->lock);
+    if (ok) return true;
+    if (slab != NULL) rq_slab_give(p->pool, slab);
+    free(c);
+    return false;
+}
+
+void *rq_slab_piece_take(rq_slab_pieces *p, size_t size)
+{
+    RQ_ASSERT(rq_slab_is_piece(size));
+    if (RQ_ASAN) return malloc(size);
+    for (;;) {
+        pthread_mutex_lock(&p->lock);
+        void *piece = take_free(p, order_of(size));
+        pthread_mutex_unlock(&p->lock);
+        if (piece != NULL || !fetch_slab(p)) return piece;
+    }
+}
+
+void rq_slab_piece_give(rq_slab_pieces *p, void *piece, size_t size)
+{
+    if (RQ_ASAN) {
+        free(piece);
+        return;
+    }
+    unsigned order = order_of(size);
+    pthread_mutex_lock(&p->lock);
+    cut *c = cut_of(p, piece);
+    size_t unit = (size_t)((uint8_t *)piece - c->base) / RQ_PIECE_MIN;
+    for (; order < ORDERS; order++) {
+        size_t other = unit ^ (size_t)1 << order;
+        if (c->free[other] != order + 1) break;
+        remove_free(c, other);
+        unit &= ~((size_t)1 << order);
+    }
+    bool whole = order == ORDERS;
+    if (whole)
+        remove_cut(p, c);
+    else
+        insert_free(p, c, unit, order);
+    pthread_mutex_unlock(&p->lock);
+    if (!whole) return;
+    rq_slab_give(p->pool, c->base);
+    free(c);
+}
