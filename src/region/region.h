@@ -102,6 +102,14 @@ typedef struct rq_write {
  * at once. With a thousand regions these are thirty misses, which would else come one after
  * another. */
 void rq_region_expect_write(const rq_region *r);
+/* The same of several reads and writes of single rows that come soon, side by side: of their
+ * regions, and of the memstores' rows. Inside a read section. */
+typedef struct rq_region_expected {
+    rq_region *region;
+    rq_slice row;
+    bool writes;
+} rq_region_expected;
+void rq_region_expect(const rq_region_expected *list, size_t count);
 
 /* Any thread. Never blocks. done() always runs, once, on the lane, never before this returns. The
  * caller sees to it that the log is pushed (a loop does at its iteration's end). The region is

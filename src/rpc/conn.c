@@ -15,6 +15,7 @@
  *      (HBASE: NettyRpcServerRequestDecoder.exceptionCaught) for an unknown service or codec, we
  * say why with call id -1, which every client takes as fatal. Malformed frames close silently.
  */
+#include "base/pb.h"
 #include "proto/registry.pb-c.h"
 #include "rpc/rpc_priv.h"
 
@@ -31,6 +32,7 @@
 #define DEAF_NS (3 * 1000000000ull)
 #define OUT_FREE ((size_t)64 * 1024) /* unread answers up to this size are not charged */
 #define LOG_LINES_PER_SECOND 5
+#define AHEAD_MAX 16 /* frames of one read that the service is told of at once */
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
 
 static const rq_rpc_server *server_of(const rq_rpc_conn *conn)
@@ -300,8 +302,12 @@ static bool too_big(rq_rpc_conn *conn, rq_slice front, size_t len)
     return false;
 }
 
+static void look_ahead(rq_rpc_conn *conn);
+
 static bool step_frame(rq_rpc_conn *conn)
 {
+    if (conn->state == RQ_CONN_OPEN && conn->ahead == 0 && conn->service->service.expect != NULL)
+        look_ahead(conn);
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
@@ -315,6 +321,7 @@ static bool step_frame(rq_rpc_conn *conn)
         break;
     }
     if (conn->state == RQ_CONN_OPEN) {
+        if (conn->ahead > 0) conn->ahead--;
         if (!rq_call_run(conn, bytes, owner))
             cut_off(conn, "malformed request header (or no memory)");
         return conn->state != RQ_CONN_DEAD;
@@ -372,6 +379,23 @@ static bool blocked(rq_rpc_conn *conn)
     if (conn->calls >= RQ_CONN_CALLS_MAX) conn->blocked |= RQ_BLOCK_CALLS;
     if (unread != NULL && RQ_UNLIKELY(rq_budget_is_full(unread))) wait_for_readers(conn);
     return conn->blocked != 0;
+}
+
+/* What was read with the next frame is told to the service before the first of it is run. */
+static void look_ahead(rq_rpc_conn *conn)
+{
+    rq_slice messages[AHEAD_MAX];
+    size_t count = 0;
+    rq_cursor c = rq_cursor_of(rq_input_peek(&conn->input));
+    uint32_t len;
+    for (; conn->ahead < AHEAD_MAX && rq_cursor_be32(&c, &len); conn->ahead++) {
+        rq_slice frame, head;
+        if (!rq_cursor_bytes(&c, len, &frame)) break;
+        rq_cursor request = rq_cursor_of(frame);
+        if (rq_pb_delimited(&request, &head) && rq_pb_delimited(&request, &messages[count]))
+            count++;
+    }
+    if (count > 1) conn->service->service.expect(conn->service->service.ctx, messages, count);
 }
 
 /* Works off what was read, until it is spent or the connection is blocked. */

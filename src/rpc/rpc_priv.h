@@ -102,6 +102,7 @@ struct rq_rpc_conn {
     unsigned blocked;
     unsigned skip_frames; /* a SASL token that nobody waits for */
     bool running;         /* rq_conn_run is on the stack */
+    unsigned ahead;       /* frames in front that the service was told of */
     bool waiting;         /* in the budget's queue */
     bool waiting_readers; /* in the queue of the budget of unread answers */
     bool resuming;        /* `resume` is posted */

@@ -27,6 +27,9 @@ typedef struct rq_rpc_service {
      * protobuf-c decodes. Its bytes may point into the frame, which stays as long as the call. */
     ProtobufCMessage *(*unpack)(const ProtobufCMessageDescriptor *type,
                                 ProtobufCAllocator *allocator, rq_slice bytes);
+    /* A hint, NULL if of no use: these requests' messages, not looked at yet and of whatever
+     * methods, have come together, and are about to be handled one after another. */
+    void (*expect)(void *ctx, const rq_slice *messages, size_t count);
 } rq_rpc_service;
 
 /* Bytes of requests in flight, or of answers not sent yet, for one or several servers of a process.

@@ -273,7 +273,8 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
-                            .unpack = rq__unpack_request};
+                            .unpack = rq__unpack_request,
+                            .expect = rq__expect_requests};
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

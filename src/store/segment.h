@@ -67,6 +67,15 @@ void rq_segment_ask_for(const void *segment);
 /* Where the next cell goes, mostly. The writer's. */
 const void *rq_segment_tail(const rq_segment *s);
 
+/* A hint, any thread that may read the segments: these rows will be looked for, or written; what
+ * that looks at is asked for, side by side. */
+typedef struct rq_segment_row {
+    const rq_segment *segment;
+    rq_slice row;
+    bool writes;
+} rq_segment_row;
+void rq_segment_expect_rows(const rq_segment_row *rows, size_t count);
+
 /* Any thread. False: no cell of a row with this rq_row_hash (store/row_filter.h) was linked before
  * the segment was read at the caller's read point; then a search finds nothing. */
 bool rq_segment_may_have_row(const rq_segment *s, uint64_t row_hash);

@@ -62,16 +62,14 @@ static void from_head(row_search *r)
     r->at_fence = false;
 }
 
-static void row_begin(row_search *r, const rq_segment_pending *row, size_t cells)
+static void row_begin(row_search *r, const rq_segment *s, rq_slice row, size_t lines)
 {
-    const rq_segment *s = row->segment;
-    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_relaxed);
-    rq_slice name = row_of(row->node);
+    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
     r->segment = s;
-    r->rank = rank_of(s, name.ptr, name.len);
+    r->rank = rank_of(s, row.ptr, row.len);
     r->steps = 0;
     r->versions = 0;
-    r->lines = lines_of(row, cells);
+    r->lines = lines;
     if (f == NULL) {
         from_head(r);
         return;
@@ -103,7 +101,7 @@ static bool node_step(row_search *r)
     if (r->steps++ == STEPS_MAX) return false;
     while (r->level > 0) {
         const link *l = link_of(r->at, r->level - 1);
-        next = atomic_load_explicit(&l->to, memory_order_relaxed);
+        next = atomic_load_explicit(&l->to, memory_order_acquire);
         if (next == NULL || atomic_load_explicit(&l->rank, memory_order_relaxed) >= r->rank) {
             r->level--;
             continue;
@@ -114,7 +112,7 @@ static bool node_step(row_search *r)
         return true;
     }
     const link *l = link_of(r->at, 0);
-    next = atomic_load_explicit(&l->to, memory_order_relaxed);
+    next = atomic_load_explicit(&l->to, memory_order_acquire);
     bool of_row = atomic_load_explicit(&l->rank, memory_order_relaxed) == r->rank;
     if (next == NULL || !of_row || r->versions == VERSIONS) return false;
     r->at = next;
@@ -123,16 +121,9 @@ static bool node_step(row_search *r)
     return true;
 }
 
-size_t rq__segment_ahead(const rq_segment_pending *list, size_t count)
+/* A step of each in turn. */
+static void run(row_search *rows, size_t open)
 {
-    row_search rows[ROWS];
-    size_t open = 0;
-    size_t done = 0;
-    while (done < count && open < ROWS) {
-        size_t cells = row_length(list + done, count - done);
-        row_begin(&rows[open++], list + done, cells);
-        done += cells;
-    }
     while (open > 0) {
         for (size_t i = 0; i < open;) {
             if (rows[i].at_fence) {
@@ -144,5 +135,34 @@ size_t rq__segment_ahead(const rq_segment_pending *list, size_t count)
             }
         }
     }
+}
+
+size_t rq__segment_ahead(const rq_segment_pending *list, size_t count)
+{
+    row_search rows[ROWS];
+    size_t open = 0;
+    size_t done = 0;
+    while (done < count && open < ROWS) {
+        size_t cells = row_length(list + done, count - done);
+        row_begin(&rows[open++], list[done].segment, row_of(list[done].node),
+                  lines_of(list + done, cells));
+        done += cells;
+    }
+    run(rows, open);
     return done;
+}
+
+void rq_segment_expect_rows(const rq_segment_row *list, size_t count)
+{
+    row_search rows[ROWS];
+    size_t open = 0;
+    for (size_t i = 0; i < count && open < ROWS; i++) {
+        const rq_segment *s = list[i].segment;
+        if (rq_segment_cell_count(s) == 0) continue;
+        if (!list[i].writes &&
+            !rq_segment_may_have_row(s, rq_row_hash(list[i].row.ptr, list[i].row.len)))
+            continue;
+        row_begin(&rows[open++], s, list[i].row, 1);
+    }
+    run(rows, open);
 }
