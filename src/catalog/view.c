@@ -265,20 +265,22 @@ static uint64_t name_hash(const char *encoded, size_t len)
 static void slot_put(rq__view *v, const rq_catalog_region *r)
 {
     const char *name = r->info->encoded;
-    size_t i = name_hash(name, strlen(name)) & v->slot_mask;
-    while (v->slots[i] != NULL)
+    uint64_t hash = name_hash(name, strlen(name));
+    size_t i = hash & v->slot_mask;
+    while (v->slots[i].region != NULL)
         i = (i + 1) & v->slot_mask;
-    v->slots[i] = r;
+    v->slots[i] = (rq__view_slot){hash, r};
 }
 
 const rq_catalog_region *rq__view_region(const rq__view *v, rq_slice encoded)
 {
     if (encoded.len == 0 || encoded.len > RQ_ENCODED_NAME_LEN) return NULL;
-    size_t i = name_hash((const char *)encoded.ptr, encoded.len) & v->slot_mask;
-    for (; v->slots[i] != NULL; i = (i + 1) & v->slot_mask) {
-        const char *name = v->slots[i]->info->encoded;
+    uint64_t hash = name_hash((const char *)encoded.ptr, encoded.len);
+    for (size_t i = hash & v->slot_mask; v->slots[i].region != NULL; i = (i + 1) & v->slot_mask) {
+        if (v->slots[i].hash != hash) continue;
+        const char *name = v->slots[i].region->info->encoded;
         if (memcmp(name, encoded.ptr, encoded.len) == 0 && name[encoded.len] == '\0')
-            return v->slots[i];
+            return v->slots[i].region;
     }
     return NULL;
 }

@@ -63,6 +63,13 @@ rq__namespace_node *rq__namespace_node_ref(rq__namespace_node *n);
 void rq__namespace_node_unref(rq__namespace_node *n);
 
 /* --- the view --------------------------------------------------------------------------------- */
+/* Of several regions only the one that is meant is looked at: each lies in no cache when there are
+ * many. */
+typedef struct rq__view_slot {
+    uint64_t hash;
+    const rq_catalog_region *region; /* NULL: empty */
+} rq__view_slot;
+
 typedef struct rq__view {
     rq_epoch_node retired;
     struct rq__views *owner;
@@ -73,7 +80,7 @@ typedef struct rq__view {
     size_t namespace_count;
     const rq_catalog_region **online;
     size_t online_count;
-    const rq_catalog_region **slots; /* open addressing by the encoded name */
+    rq__view_slot *slots; /* open addressing by the encoded name */
     size_t slot_mask;
 } rq__view;
 
