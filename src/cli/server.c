@@ -54,8 +54,7 @@ struct rq_server {
     char address[HOST_SIZE * 4 + 4096];
 };
 
-/* --- ports
- * ---------------------------------------------------------------------------------------- */
+/* --- ports ------------------------------------------------------------------------------------ */
 
 static rq_err fill_address(const char *listen_on, uint16_t port, struct sockaddr_storage *ret,
                            socklen_t *ret_len, rq_error *why)
@@ -130,8 +129,7 @@ static void advertised_host(const rq_server_options *o, char out[HOST_SIZE])
     }
 }
 
-/* --- opening
- * ----------------------------------------------------------------------------------------- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static rq_err make_folder(const char *path, rq_error *why)
 {
@@ -309,8 +307,7 @@ const char *rq_server_ready_text(const rq_server *s)
     return s->address;
 }
 
-/* --- closing
- * ------------------------------------------------------------------------------------------- */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 static void stop_serving(rq_server *s)
 {

@@ -122,8 +122,7 @@ static rq_err value_namespace(const rq__znodes *z, rq_slice name, rq_arena *aren
     return wrap(&m.base, false, rq_catalog_master(z->catalog), arena, &ret->data);
 }
 
-/* --- children
- * -------------------------------------------------------------------------------------- */
+/* --- children --------------------------------------------------------------------------------- */
 
 static rq_err list_servers(const rq__znodes *z, rq_arena *arena, rq__znode *ret)
 {
@@ -162,8 +161,7 @@ static rq_err list_namespaces(const rq__znodes *z, rq_arena *arena, rq__znode *r
     return RQ_OK;
 }
 
-/* --- the tree
- * ----------------------------------------------------------------------------------------- */
+/* --- the tree --------------------------------------------------------------------------------- */
 
 typedef rq_err value_fn(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret);
 typedef rq_err list_fn(const rq__znodes *z, rq_arena *arena, rq__znode *ret);

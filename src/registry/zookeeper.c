@@ -93,8 +93,7 @@ static int64_t zxid_now(const rq_registry *r)
     return zxid_of(r, rq_catalog_view_number(r->catalog));
 }
 
-/* --- nodes
- * ---------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 /* RQ_E_NOT_FOUND, or the node with its stat. */
 static rq_err read_node(connection *c, rq_slice path, rq__znode *ret, rq__zk_stat *ret_stat)
@@ -127,8 +126,7 @@ static uint32_t children_crc(const rq__znode *n)
     return crc;
 }
 
-/* --- watches
- * --------------------------------------------------------------------------------------- */
+/* --- watches ---------------------------------------------------------------------------------- */
 
 static watchers *watchers_of(const connection *c)
 {
@@ -279,8 +277,7 @@ static void on_change(void *ctx)
     }
 }
 
-/* --- requests
- * ---------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 /* Body of the reply, behind its header; *err is ZooKeeper's. */
 typedef rq_err request_fn(connection *c, rq_cursor *in, rq_buf *out, int32_t *err);
@@ -508,8 +505,7 @@ static rq_err handle_request(connection *c, rq_slice frame)
     return rc;
 }
 
-/* --- the session
- * ---------------------------------------------------------------------------------------- */
+/* --- the session ------------------------------------------------------------------------------ */
 
 static void make_password(const rq_registry *r, int64_t session, uint8_t out[RQ__ZK_PASSWORD_LEN])
 {
@@ -569,8 +565,7 @@ static rq_err handle_connect(connection *c, rq_slice frame)
     return RQ_OK;
 }
 
-/* --- four letters
- * ------------------------------------------------------------------------------------------ */
+/* --- four letters ----------------------------------------------------------------------------- */
 
 static rq_err four_letters(connection *c, const uint8_t word[4], bool *ret_known)
 {
@@ -595,8 +590,7 @@ static rq_err four_letters(connection *c, const uint8_t word[4], bool *ret_known
     return RQ_OK;
 }
 
-/* --- the stream
- * ---------------------------------------------------------------------------------------------- */
+/* --- the stream ------------------------------------------------------------------------------- */
 
 static void set_deadline(connection *c)
 {
@@ -693,9 +687,7 @@ static const rq_stream_events events = {
     .on_close = on_close,
 };
 
-/* --- life
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_error *why)
 {

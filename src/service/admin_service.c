@@ -18,8 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- leaving the loop
- * ------------------------------------------------------------------------------ */
+/* --- leaving the loop ------------------------------------------------------------------------- */
 
 static void finish_blocking(rq_task *task)
 {
@@ -51,8 +50,7 @@ void rq__blocking_start(rq__blocking *b, rq_admin_services *s, rq_call *call,
     s->env.executor->submit(s->env.executor, RQ_POOL_WORK, &b->task);
 }
 
-/* --- regions
- * ------------------------------------------------------------------------------------------ */
+/* --- regions ---------------------------------------------------------------------------------- */
 
 static rq_err find_replica(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
                            const rq_catalog_region **ret, rq_error *why)
@@ -194,8 +192,7 @@ static void get_region_load(void *ctx, rq_call *call)
         rq_call_reply(call, &response.base);
 }
 
-/* --- flush and compaction
- * --------------------------------------------------------------------------------- */
+/* --- flush and compaction --------------------------------------------------------------------- */
 
 typedef struct flush_job {
     rq__blocking blocking;
@@ -393,8 +390,7 @@ static void get_store_file(void *ctx, rq_call *call)
         rq_call_reply(call, &response.base);
 }
 
-/* --- the server
- * ---------------------------------------------------------------------------------------------- */
+/* --- the server ------------------------------------------------------------------------------- */
 
 static void get_server_info(void *ctx, rq_call *call)
 {
@@ -513,9 +509,7 @@ rq_rpc_service rq_admin_service_methods(rq_admin_services *s)
                             .ctx = s};
 }
 
-/* --- life
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_services **ret,
                              rq_error *why)

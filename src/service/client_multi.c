@@ -83,8 +83,7 @@ static Pb__RegionActionResult *region_answer(const multi_job *m)
     return m->response.regionactionresult[m->region_at];
 }
 
-/* --- parts of the answer
- * -------------------------------------------------------------------------- */
+/* --- parts of the answer ---------------------------------------------------------------------- */
 
 /* A slot for one action's outcome; the list was sized for all actions. */
 static Pb__ResultOrException *add_outcome(multi_job *m, Pb__RegionActionResult *answer,
@@ -115,8 +114,7 @@ static rq_err add_exception(multi_job *m, uint32_t index, rq_err code, const rq_
     return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* --- coprocessor endpoints
- * ------------------------------------------------------------------------- */
+/* --- coprocessor endpoints -------------------------------------------------------------------- */
 
 static void walk(multi_job *m);
 static void fail_call(multi_job *m, rq_err rc);
@@ -166,8 +164,7 @@ static rq_err begin_service(multi_job *m, const Pb__Action *action)
     return RQ_OK;
 }
 
-/* --- batches
- * ----------------------------------------------------------------------------------------- */
+/* --- batches ---------------------------------------------------------------------------------- */
 
 static void finish_if_done(multi_job *m);
 static void batch_done(rq_write *w);
@@ -315,8 +312,7 @@ static void batch_submit(multi_job *m, batch *b, bool awaited)
     rq_region_write(m->region, &b->write);
 }
 
-/* --- region actions as a whole
- * ------------------------------------------------------------------------ */
+/* --- region actions as a whole ---------------------------------------------------------------- */
 
 static rq_err decode_atomic(multi_job *m, const Pb__RegionAction *ra, rq_mutation *mutations,
                             uint64_t *ret_nonce, rq_error *why)
@@ -438,8 +434,7 @@ static rq_err enter_region(multi_job *m)
     return RQ_OK;
 }
 
-/* --- single actions
- * ------------------------------------------------------------------------------------- */
+/* --- single actions --------------------------------------------------------------------------- */
 
 static bool is_read_modify_write(const Pb__MutationProto *m)
 {
@@ -651,9 +646,7 @@ static rq_err work_action(multi_job *m, const Pb__Action *action, bool *ret_wait
     return RQ_OK;
 }
 
-/* --- the walk
- * ------------------------------------------------------------------------------------------------
- */
+/* --- the walk --------------------------------------------------------------------------------- */
 
 static void fail_call(multi_job *m, rq_err rc)
 {

@@ -88,8 +88,7 @@ static void fail_scan(scan_job *s, rq_err rc)
     }
 }
 
-/* --- the answer
- * ----------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 static rq_err add_results(scan_job *s, Pb__ScanResponse *response)
 {
@@ -248,8 +247,7 @@ static void answer_scan(scan_job *s)
     rq_call_reply(s->job.call, &response.base);
 }
 
-/* --- reading
- * ----------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static rq_err first_row_of(const scan_job *s, rq_cellblock_mark mark, rq_slice *ret)
 {
@@ -412,8 +410,7 @@ static void step_scan(rq__read_job *job)
     }
 }
 
-/* --- beginning
- * ------------------------------------------------------------------------------------------ */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 static rq_err open_scanner(scan_job *s, const Pb__ScanRequest *request, rq_error *why)
 {

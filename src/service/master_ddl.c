@@ -381,8 +381,7 @@ void rq__dispatch_merging_regions(void *ctx, rq_call *call)
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }
 
-/* --- namespaces
- * ------------------------------------------------------------------------------------ */
+/* --- namespaces ------------------------------------------------------------------------------- */
 
 void rq__create_namespace(void *ctx, rq_call *call)
 {
@@ -411,8 +410,7 @@ void rq__delete_namespace(void *ctx, rq_call *call)
     submit(ctx, j);
 }
 
-/* --- the old way to flush a table
- * ---------------------------------------------------------------------- */
+/* --- the old way to flush a table ------------------------------------------------------------- */
 /* HBASE: MasterFlushTableProcedureManager, "flush-table-proc": clients before 2.6 start it by
  * ExecProcedure and poll IsProcedureDone. Ours is done when ExecProcedure answers. */
 #define FLUSH_SIGNATURE "flush-table-proc"
@@ -495,8 +493,7 @@ void rq__is_procedure_done(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* --- procedures
- * ----------------------------------------------------------------------------------------- */
+/* --- procedures ------------------------------------------------------------------------------- */
 
 static Pb__ForeignExceptionMessage *foreign_exception(rq_arena *arena, const rq_procedure *p)
 {

@@ -82,8 +82,7 @@ static rq_err select_tables(const rq_admin_services *a, selection *s, rq_arena *
     return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* --- answers: `repeated TableSchema` and `repeated TableName`, both field 1
- * --------------------------- */
+/* --- answers: `repeated TableSchema` and `repeated TableName`, both field 1 ------------------- */
 
 static void reply_schemas(rq_call *call, const rq_catalog_table *const *tables, size_t count)
 {
@@ -212,8 +211,7 @@ void rq__list_table_names_by_namespace(void *ctx, rq_call *call)
                    reply_names);
 }
 
-/* --- one table
- * ----------------------------------------------------------------------------------------- */
+/* --- one table -------------------------------------------------------------------------------- */
 
 static const rq_catalog_table *find_table(const rq_admin_services *a, rq_call *call,
                                           const Pb__TableName *name)
@@ -299,8 +297,7 @@ void rq__last_major_compaction_for_region(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* --- namespaces
- * ------------------------------------------------------------------------------------------- */
+/* --- namespaces ------------------------------------------------------------------------------- */
 
 static Pb__NamespaceDescriptor *namespace_message(rq_arena *arena, const rq_namespace *n)
 {

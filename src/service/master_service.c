@@ -170,8 +170,7 @@ static void is_split_or_merge(void *ctx, rq_call *call)
     reply_switch(ctx, call, switch_of(r->switch_type));
 }
 
-/* --- chores: but for the janitor they have nothing to do with one server, and did it
- * ------------------------------------ */
+/* --- chores: but for the janitor they have nothing to do with one server, and did it ---------- */
 
 static void balance(void *ctx, rq_call *call)
 {
@@ -220,8 +219,7 @@ static void run_catalog_scan(void *ctx, rq_call *call)
         rq__blocking_start(&j->blocking, ctx, call, scan_work, scan_answer);
 }
 
-/* --- questions about the cluster
- * ----------------------------------------------------------------------- */
+/* --- questions about the cluster -------------------------------------------------------------- */
 
 static void is_master_running(void *ctx, rq_call *call)
 {

@@ -51,8 +51,7 @@ uint64_t rq_wal_reader_offset(const rq_wal_reader *r);
 uint64_t rq_wal_reader_lsn_offset(const rq_wal_reader *r, uint64_t lsn);
 uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r);
 
-/* --- a sealed segment's index
- * ---------------------------------------------------------------------- */
+/* --- a sealed segment's index ----------------------------------------------------------------- */
 #define RQ_WAL_CHUNKS 64 /* a segment counts as this many equal parts */
 
 typedef struct rq_wal_index_entry {

@@ -236,8 +236,7 @@ static void bounds_are_inclusive_as_asked_in_both_directions(void **state)
     drop(f);
 }
 
-/* --- limits
- * ---------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 static void a_batch_cuts_the_row_and_the_next_answer_goes_on(void **state)
 {
     (void)state;
@@ -352,8 +351,7 @@ static void a_spent_slice_gives_the_thread_back_inside_a_row(void **state)
     drop(f);
 }
 
-/* --- rows and filters
- * ------------------------------------------------------------------------------ */
+/* --- rows and filters ------------------------------------------------------------------------- */
 static void a_page_filter_ends_the_scan(void **state)
 {
     (void)state;
@@ -477,8 +475,7 @@ static void a_row_filter_keeps_rows_whole_whatever_the_limits(void **state)
     drop(f);
 }
 
-/* --- suspension
- * ------------------------------------------------------------------------------------- */
+/* --- suspension ------------------------------------------------------------------------------- */
 static void a_scanner_reads_at_its_point_through_flush_and_compaction(void **state)
 {
     (void)state;
@@ -556,8 +553,7 @@ static void an_existence_check_stops_at_the_first_cell(void **state)
     drop(f);
 }
 
-/* --- errors
- * --------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------- */
 static void wrong_questions_get_hbases_errors(void **state)
 {
     (void)state;
