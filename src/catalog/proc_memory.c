@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One procedure's memory: made from what was submitted, filled with what it needs, slimmed to a
+ * result, freed. All of it hangs on the procedure's own arena, but for the regions it has opened and
+ * its schema, which are references.
+ */
+#include "catalog/proc_priv.h"
+
+#include <stdlib.h>
+
+rq__proc *rq__proc_new(rq_catalog *c)
+{
+    rq__proc *p = calloc(1, sizeof *p);
+    if (p == NULL) return NULL;
+    rq_arena_init(&p->arena);
+    p->catalog = c;
+    return p;
+}
+
+void rq__proc_abandon_opened(rq__proc *p)
+{
+    if (p->opened != NULL) rq__opened_abandon(p->catalog, p->opened, p->opened_count);
+}
+
+void rq__proc_slim(rq__proc *p)
+{
+    rq_arena old = p->arena;
+    rq_slice *kept[] = {&p->ns, &p->qualifier, &p->table, &p->user};
+    rq_arena_init(&p->arena);
+    rq_slice copies[RQ_ARRAY_LEN(kept)];
+    for (size_t i = 0; i < RQ_ARRAY_LEN(kept); i++) {
+        copies[i] = rq_arena_copy(&p->arena, *kept[i]);
+        if (copies[i].ptr != NULL) continue;
+        rq_arena_clear(&p->arena); /* no memory for less memory: it stays as it is */
+        p->arena = old;
+        return;
+    }
+    for (size_t i = 0; i < RQ_ARRAY_LEN(kept); i++)
+        *kept[i] = copies[i];
+    rq_arena_clear(&old);
+    p->descriptor = p->family = (rq_slice){NULL, 0};
+    p->split_keys = p->removed_families = NULL;
+    p->regions = p->old_regions = NULL;
+    p->split_key_count = p->removed_family_count = p->region_count = p->old_region_count = 0;
+    free(p->opened);
+    p->opened = NULL;
+    p->opened_count = 0;
+    rq_table_schema_unref(p->schema);
+    p->schema = NULL;
+}
+
+void rq__proc_free(rq__proc *p)
+{
+    if (p == NULL) return;
+    rq__proc_abandon_opened(p);
+    free(p->opened);
+    rq_table_schema_unref(p->schema);
+    rq_arena_clear(&p->arena);
+    free(p);
+}
+
+static bool copy_slice(rq__proc *p, rq_slice from, rq_slice *to)
+{
+    *to = rq_arena_copy(&p->arena, from);
+    return to->ptr != NULL;
+}
+
+rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
+{
+    p->ops = rq__proc_kind_of(d->kind);
+    if (p->ops == NULL) return RQ_E_INVALID;
+    bool ok = copy_slice(p, d->ns, &p->ns) && copy_slice(p, d->qualifier, &p->qualifier) &&
+              copy_slice(p, d->user, &p->user) && copy_slice(p, d->descriptor, &p->descriptor) &&
+              copy_slice(p, d->family, &p->family);
+    p->split_keys = rq_arena_calloc(&p->arena, d->split_key_count, sizeof *p->split_keys);
+    if (!ok || p->split_keys == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < d->split_key_count; i++)
+        if (!copy_slice(p, d->split_keys[i], &p->split_keys[i])) return RQ_E_NO_MEMORY;
+    p->split_key_count = d->split_key_count;
+    p->table = rq_table_name_join(&p->arena, p->ns, p->qualifier);
+    if (p->table.ptr == NULL) return RQ_E_NO_MEMORY;
+    p->nonce_group = d->nonce_group;
+    p->nonce = d->nonce;
+    p->preserve_splits = d->preserve_splits;
+    p->no_reopen = d->no_reopen;
+    p->forcible = d->forcible;
+    p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
+    return RQ_OK;
+}
+
+rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info)
+{
+    p->ops = rq__proc_kind_of(RQ_DDL_REOPEN_REGION);
+    bool ok = copy_slice(p, info->ns, &p->ns) && copy_slice(p, info->qualifier, &p->qualifier) &&
+              copy_slice(p, info->table, &p->table) &&
+              copy_slice(p, rq_slice_cstr(info->encoded), &p->family) &&
+              copy_slice(p, (rq_slice){NULL, 0}, &p->descriptor);
+    if (!ok) return RQ_E_NO_MEMORY;
+    p->prepared = true;
+    p->resumed = true; /* repeated until it succeeds */
+    p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
+    return RQ_OK;
+}

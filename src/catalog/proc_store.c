@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The procedures' records in the procedure store (master:store, family proc, row be64 id): written,
+ * read at the start, and deleted when nobody will ask for the result any more. What a record says is
+ * proc_record.c's. HBASE: RegionProcedureStore.
+ */
+#include "catalog/proc_priv.h"
+
+rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_region *store = NULL;
+    rq_slice bytes;
+    uint8_t row[8];
+    rq_put_be64(row, p->id);
+    rq_err rc = rq__store_ref(p->catalog, &store, why);
+    if (rc == RQ_OK) rc = rq__proc_encode(p, &a, &bytes);
+    if (rc == RQ_OK) {
+        rq__batch b;
+        rq__batch_init(&b, &a, rq__catalog_now_ms(p->catalog));
+        rc = rq__batch_put(&b, rq_slice_of(row, 8), "proc", RQ_SLICE_LIT("d"), bytes);
+        if (rc == RQ_OK) rc = rq__batch_commit(&b, store, synced, why);
+    }
+    if (store != NULL) rq_region_unref(store);
+    rq_arena_clear(&a);
+    if (rc == RQ_OK) p->recorded = true;
+    return rc;
+}
+
+/* Deletes rows of the store; a failure leaves results longer than they need, no more. */
+static rq_err delete_records(rq_catalog *c, const uint64_t *ids, size_t count, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_region *store = NULL;
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__store_ref(c, &store, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        uint8_t *row = rq_arena_alloc(&a, 8);
+        if (row == NULL) {
+            rc = RQ_E_NO_MEMORY;
+            break;
+        }
+        rq_put_be64(row, ids[i]);
+        rc = rq__batch_delete_family(&b, rq_slice_of(row, 8), "proc");
+    }
+    if (rc == RQ_OK) rc = rq__batch_commit(&b, store, false, why);
+    if (store != NULL) rq_region_unref(store);
+    rq_arena_clear(&a);
+    return rc;
+}
+
+void rq__proc_evict(rq_catalog *c, rq__proc *list)
+{
+    while (list != NULL) {
+        uint64_t ids[64];
+        size_t n = 0;
+        while (list != NULL && n < RQ_ARRAY_LEN(ids)) {
+            rq__proc *next = list->next;
+            if (list->recorded) ids[n++] = list->id;
+            rq__proc_free(list);
+            list = next;
+        }
+        rq_error why = {0};
+        if (n > 0 && delete_records(c, ids, n, &why) != RQ_OK)
+            rq_log_warn(c->env->log, "catalog", "old procedures' results stay: %s", why.message);
+    }
+}
+
+static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
+{
+    rq_catalog *c = ctx;
+    rq__procedures *ps = &c->procedures;
+    for (size_t i = 0; i < count; i++) {
+        const rq_cell *cell = &cells[i];
+        if (!rq_slice_eq(rq_cell_family(cell), RQ_SLICE_LIT("proc")) || cell->row_len != 8)
+            continue;
+        uint64_t id = rq_get_be64(cell->row);
+        rq__catalog_saw_ms(c, cell->timestamp);
+        if (id >= ps->next_id) ps->next_id = id + 1;
+        if (cell->value_len == 0) continue; /* only remembers the highest id */
+        rq__proc *p = rq__proc_new(c);
+        if (p == NULL) return RQ_E_NO_MEMORY;
+        rq_err rc = rq__proc_decode(rq_cell_value(cell), p, why);
+        if (rc != RQ_OK) {
+            rq__proc_free(p);
+            return rc;
+        }
+        if (p->finished) {
+            rq__procs_keep(ps, p);
+        } else {
+            p->resumed = p->prepared;
+            rq__procs_append(ps, p);
+        }
+    }
+    return RQ_OK;
+}
+
+rq_err rq__procedures_load(rq_catalog *c, rq_error *why)
+{
+    rq_region *store;
+    RQ_TRY(rq__store_ref(c, &store, why));
+    rq_err rc = rq__region_each_row(store, load_row, c, why);
+    rq_region_unref(store);
+    return rc;
+}
+
+rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why)
+{
+    rq__procedures *ps = &c->procedures;
+    if (ps->next_id == 1) return RQ_OK;
+    rq_arena a;
+    rq_arena_init(&a);
+    uint64_t *ids = rq_arena_alloc(&a, (ps->finished_count + 1) * sizeof *ids);
+    size_t n = 0;
+    rq_err rc = ids == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    uint64_t newest = ps->next_id - 1;
+    for (const rq__proc *p = ps->finished; p != NULL && ids != NULL; p = p->next)
+        if (p->recorded && p->id != newest) ids[n++] = p->id;
+    bool newest_is_active = false;
+    for (const rq__proc *p = ps->active; p != NULL; p = p->next)
+        newest_is_active |= p->id == newest && p->recorded;
+    if (rc == RQ_OK && n > 0) rc = delete_records(c, ids, n, why);
+    if (rc == RQ_OK && !newest_is_active) {
+        /* HBASE: RegionProcedureStore keeps the row of the highest id, with an empty value. */
+        rq_region *store = NULL;
+        rq__batch b;
+        uint8_t row[8];
+        rq_put_be64(row, newest);
+        rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+        rc = rq__store_ref(c, &store, why);
+        if (rc == RQ_OK)
+            rc = rq__batch_put(&b, rq_slice_of(row, 8), "proc", RQ_SLICE_LIT("d"),
+                               (rq_slice){row, 0});
+        if (rc == RQ_OK) rc = rq__batch_commit(&b, store, false, why);
+        if (store != NULL) rq_region_unref(store);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
