@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the ZooKeeper registry share: zookeeper.c has its connections and sessions,
+ * zk_requests.c answers what they ask, zk_watches.c tells them what has changed.
+ *
+ * Everything of a connection is used on its loop's thread only.
+ */
+#ifndef RQ_REGISTRY_ZK_PRIV_H
+#define RQ_REGISTRY_ZK_PRIV_H
+
+#include "registry/registry.h"
+#include "registry/zk_protocol.h"
+#include "registry/znodes.h"
+
+#include "rpc/stream.h"
+
+/* Connections of one loop that wait for a change; all but `posted` and `count` is the loop's. */
+typedef struct rq__zk_watchers {
+    rq_task task;
+    rq_lane *lane;
+    struct rq__zk_connection *first;
+    _Atomic size_t count;
+    atomic_bool posted;
+} rq__zk_watchers;
+
+struct rq_registry {
+    rq_env env;
+    rq_catalog *catalog;
+    rq__znodes znodes;
+    rq_loops *loops;
+    rq_listener *listener;
+    char *root;
+    int64_t zxid_start;
+    rq__zk_watchers *watchers; /* one per loop */
+};
+
+typedef enum rq__zk_watch_kind { RQ__ZK_WATCH_DATA, RQ__ZK_WATCH_CHILD } rq__zk_watch_kind;
+
+typedef struct rq__zk_connection {
+    rq_registry *registry;
+    rq_stream *stream;
+    bool connected;
+    int64_t session;
+    int32_t timeout_ms;
+    rq_arena arena;               /* of the request at hand */
+    struct rq__zk_watch *watches; /* its own; zk_watches.c */
+    size_t watch_count;
+    uint64_t view_seen; /* what the watches were compared with, and the answer at hand is of */
+    bool watching;      /* is in its loop's list */
+    struct rq__zk_connection *next_watching, *previous_watching;
+} rq__zk_connection;
+
+/*
+ * Zxids: start time in ms << 16, plus the number of the catalog's view. Nodes under table/ and
+ * namespace/ change with the view; all others were made at the start. They grow over restarts, so a
+ * watch set again after one fires.
+ */
+static inline int64_t rq__zk_zxid_of(const rq_registry *r, uint64_t view)
+{
+    return r->zxid_start + (int64_t)view;
+}
+
+static inline int64_t rq__zk_zxid_now(const rq_registry *r)
+{
+    return rq__zk_zxid_of(r, rq_catalog_view_number(r->catalog));
+}
+
+/* --- zk_requests.c ---------------------------------------------------------------------------- */
+/* Answers one request of a connection that has its session. An error ends the connection. */
+RQ_NODISCARD
+rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame);
+
+/* --- zk_watches.c ----------------------------------------------------------------------------- */
+/* `node` as it is now; NULL: it is not there. One of its kind and path is enough. */
+RQ_NODISCARD
+rq_err rq__zk_watch_add(rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path,
+                        const rq__znode *node);
+RQ_NODISCARD
+rq_err rq__zk_send_event(rq__zk_connection *c, enum rq__zk_event event, rq_slice path);
+/* Compares when something may have changed since the last time. */
+RQ_NODISCARD
+rq_err rq__zk_watches_look(rq__zk_connection *c);
+/* At the connection's end. */
+void rq__zk_watches_clear(rq__zk_connection *c);
+/* The task of a loop's rq__zk_watchers. */
+void rq__zk_watchers_run(rq_task *task);
+/* Of the catalog: its view changed; any thread. ctx: the registry. */
+void rq__zk_on_change(void *ctx);
+
+#endif

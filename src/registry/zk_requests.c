@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The requests of ZooKeeper's protocol, on the computed tree (znodes.h): reads are answered, writes
+ * refused. Adding one means its function and a line in `requests`.
+ */
+#include "registry/zk_priv.h"
+
+/* RQ_E_NOT_FOUND, or the node with its stat. */
+static rq_err read_node(rq__zk_connection *c, rq_slice path, rq__znode *ret, rq__zk_stat *ret_stat)
+{
+    const rq_registry *r = c->registry;
+    RQ_TRY(rq__znode_get(&r->znodes, path, &c->arena, ret));
+    int64_t started = rq_catalog_server(r->catalog)->start_code;
+    int64_t changed = ret->changes ? rq__zk_zxid_now(r) : r->zxid_start;
+    *ret_stat = (rq__zk_stat){
+        .czxid = r->zxid_start,
+        .mzxid = changed,
+        .ctime = started,
+        .mtime = started,
+        .cversion = (int32_t)ret->child_count,
+        .ephemeral_owner = ret->ephemeral ? started : 0,
+        .data_length = (int32_t)ret->data.len,
+        .child_count = (int32_t)ret->child_count,
+        .pzxid = changed,
+    };
+    return RQ_OK;
+}
+
+/* --- requests --------------------------------------------------------------------------------- */
+
+/* Body of the reply, behind its header; *err is ZooKeeper's. */
+typedef rq_err request_fn(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err);
+
+/* Reads the path and, with `watched`, the flag behind it, and looks the node up. *err: what the
+ * client is told; the node is there when it is OK. */
+static rq_err take_node(rq__zk_connection *c, rq_cursor *in, rq_slice *path, bool *watched,
+                        rq__znode *node, rq__zk_stat *stat, int32_t *err)
+{
+    if (!rq__zk_read_buffer(in, path) || (watched != NULL && !rq__zk_read_bool(in, watched))) {
+        *err = RQ__ZK_MARSHALLING;
+        return RQ_OK;
+    }
+    rq_err rc = read_node(c, *path, node, stat);
+    if (rc != RQ_E_NOT_FOUND) return rc;
+    *err = RQ__ZK_NO_NODE;
+    return RQ_OK;
+}
+
+static rq_err do_exists(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    rq_slice path;
+    bool watched = false;
+    rq__znode node;
+    rq__zk_stat stat;
+    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
+    if (*err == RQ__ZK_MARSHALLING) return RQ_OK;
+    bool there = *err == RQ__ZK_OK;
+    if (watched) RQ_TRY(rq__zk_watch_add(c, RQ__ZK_WATCH_DATA, path, there ? &node : NULL));
+    return there ? rq__zk_write_stat(out, &stat) : RQ_OK;
+}
+
+static rq_err do_get_data(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    rq_slice path;
+    bool watched = false;
+    rq__znode node;
+    rq__zk_stat stat;
+    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
+    if (*err != RQ__ZK_OK) return RQ_OK;
+    if (watched) RQ_TRY(rq__zk_watch_add(c, RQ__ZK_WATCH_DATA, path, &node));
+    RQ_TRY(rq__zk_write_buffer(out, node.data));
+    return rq__zk_write_stat(out, &stat);
+}
+
+static rq_err get_children(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err,
+                           bool with_stat)
+{
+    rq_slice path;
+    bool watched = false;
+    rq__znode node;
+    rq__zk_stat stat;
+    RQ_TRY(take_node(c, in, &path, &watched, &node, &stat, err));
+    if (*err != RQ__ZK_OK) return RQ_OK;
+    if (watched) RQ_TRY(rq__zk_watch_add(c, RQ__ZK_WATCH_CHILD, path, &node));
+    RQ_TRY(rq_buf_append_be32(out, (uint32_t)node.child_count));
+    for (size_t i = 0; i < node.child_count; i++)
+        RQ_TRY(rq__zk_write_buffer(out, node.children[i]));
+    return with_stat ? rq__zk_write_stat(out, &stat) : RQ_OK;
+}
+
+static rq_err do_get_children(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    return get_children(c, in, out, err, false);
+}
+
+static rq_err do_get_children2(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    return get_children(c, in, out, err, true);
+}
+
+/* Everybody may read; nobody may write. */
+static rq_err do_get_acl(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    rq_slice path;
+    rq__znode node;
+    rq__zk_stat stat;
+    RQ_TRY(take_node(c, in, &path, NULL, &node, &stat, err));
+    if (*err != RQ__ZK_OK) return RQ_OK;
+    RQ_TRY(rq_buf_append_be32(out, 1));
+    RQ_TRY(rq_buf_append_be32(out, 1)); /* READ */
+    RQ_TRY(rq__zk_write_buffer(out, RQ_SLICE_LIT("world")));
+    RQ_TRY(rq__zk_write_buffer(out, RQ_SLICE_LIT("anyone")));
+    return rq__zk_write_stat(out, &stat);
+}
+
+static rq_err do_sync(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    rq_slice path;
+    (void)c;
+    if (rq__zk_read_buffer(in, &path)) return rq__zk_write_buffer(out, path);
+    *err = RQ__ZK_MARSHALLING;
+    return RQ_OK;
+}
+
+static rq_err do_nothing(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    (void)c;
+    (void)in;
+    (void)out;
+    (void)err;
+    return RQ_OK;
+}
+
+static rq_err refuse_write(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    (void)c;
+    (void)in;
+    (void)out;
+    *err = RQ__ZK_NO_AUTH;
+    return RQ_OK;
+}
+
+/* The three lists of setWatches, in their order. `exist` holds what was not there. */
+typedef enum watch_list { LIST_DATA, LIST_EXIST, LIST_CHILD } watch_list;
+
+/* One list: `since` is the last zxid the client has seen; what changed after it fires at once, the
+ * rest is watched again. A node of a table counts as changed when any table has. */
+static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list list, int64_t since,
+                             int32_t *err)
+{
+    int32_t count;
+    if (!rq__zk_read_i32(in, &count)) {
+        *err = RQ__ZK_MARSHALLING;
+        return RQ_OK;
+    }
+    for (int32_t i = 0; i < count; i++) {
+        rq_slice path;
+        rq__znode node;
+        rq__zk_stat stat = {0};
+        if (!rq__zk_read_buffer(in, &path)) {
+            *err = RQ__ZK_MARSHALLING;
+            return RQ_OK;
+        }
+        rq_err rc = read_node(c, path, &node, &stat);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
+        int event = 0;
+        if (rc != RQ_OK)
+            event = list == LIST_EXIST ? 0 : RQ__ZK_NODE_DELETED;
+        else if (list == LIST_EXIST)
+            event = RQ__ZK_NODE_CREATED;
+        else if (list == LIST_DATA && stat.mzxid > since)
+            event = RQ__ZK_NODE_DATA_CHANGED;
+        else if (list == LIST_CHILD && stat.pzxid > since)
+            event = RQ__ZK_NODE_CHILDREN_CHANGED;
+        rq__zk_watch_kind kind = list == LIST_CHILD ? RQ__ZK_WATCH_CHILD : RQ__ZK_WATCH_DATA;
+        if (event != 0)
+            RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
+        else
+            RQ_TRY(rq__zk_watch_add(c, kind, path, rc == RQ_OK ? &node : NULL));
+    }
+    return RQ_OK;
+}
+
+static rq_err do_set_watches(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
+{
+    int64_t since;
+    (void)out;
+    if (!rq__zk_read_i64(in, &since)) {
+        *err = RQ__ZK_MARSHALLING;
+        return RQ_OK;
+    }
+    for (watch_list list = LIST_DATA; list <= LIST_CHILD && *err == RQ__ZK_OK; list++)
+        RQ_TRY(set_watches_of(c, in, list, since, err));
+    return RQ_OK;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+static const struct {
+    int32_t op;
+    request_fn *run;
+} requests[] = {
+    {RQ__ZK_EXISTS, do_exists},
+    {RQ__ZK_GET_DATA, do_get_data},
+    {RQ__ZK_GET_CHILDREN, do_get_children},
+    {RQ__ZK_GET_CHILDREN2, do_get_children2},
+    {RQ__ZK_GET_ACL, do_get_acl},
+    {RQ__ZK_SYNC, do_sync},
+    {RQ__ZK_PING, do_nothing},
+    {RQ__ZK_AUTH, do_nothing},
+    {RQ__ZK_SET_WATCHES, do_set_watches},
+    {RQ__ZK_SET_WATCHES2, do_set_watches},
+    {RQ__ZK_CREATE, refuse_write},
+    {RQ__ZK_CREATE2, refuse_write},
+    {RQ__ZK_DELETE, refuse_write},
+    {RQ__ZK_SET_DATA, refuse_write},
+    {RQ__ZK_SET_ACL, refuse_write},
+    {RQ__ZK_CLOSE_SESSION, do_nothing},
+};
+
+static request_fn *find_request(int32_t op)
+{
+    for (size_t i = 0; i < RQ_ARRAY_LEN(requests); i++)
+        if (requests[i].op == op) return requests[i].run;
+    return NULL;
+}
+
+static rq_err answer(rq__zk_connection *c, int32_t xid, int32_t err, const rq_buf *body)
+{
+    size_t at;
+    rq_buf *out = rq_stream_out(c->stream);
+    RQ_TRY(rq__zk_frame_begin(out, &at));
+    RQ_TRY(rq__zk_reply_header(out, xid, rq__zk_zxid_of(c->registry, c->view_seen), err));
+    if (err == RQ__ZK_OK) RQ_TRY(rq_buf_append(out, body->ptr, body->len));
+    rq__zk_frame_end(out, at);
+    rq_stream_written(c->stream);
+    return RQ_OK;
+}
+
+rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame)
+{
+    rq_cursor in = rq_cursor_of(frame);
+    rq_buf body = {0};
+    int32_t xid, op, err = RQ__ZK_OK;
+    if (!rq__zk_read_i32(&in, &xid) || !rq__zk_read_i32(&in, &op)) return RQ_E_CORRUPT;
+    request_fn *run = find_request(op);
+    rq_err rc = rq__zk_watches_look(c);
+    if (rc != RQ_OK) return rc;
+    if (run == NULL)
+        err = RQ__ZK_UNIMPLEMENTED;
+    else
+        rc = run(c, &in, &body, &err);
+    if (rc == RQ_OK) rc = answer(c, xid, err, &body);
+    rq_buf_clear(&body);
+    rq_arena_reset(&c->arena);
+    if (rc == RQ_OK && op == RQ__ZK_CLOSE_SESSION) rq_stream_finish(c->stream);
+    return rc;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Watches: each connection keeps its own with what the node looked like (a hash of data and
+ * children). They are compared when the catalog's view number has moved: before a request is
+ * answered, so that nobody sees a new state before the event that tells of it, and by a task that
+ * each change posts to the loops with watching connections. As in a real server, exists and getData
+ * make the same kind of watch, and who watches data and children of a node learns of its end once.
+ */
+#include "registry/zk_priv.h"
+
+#include "base/checksum.h"
+
+#include <stdlib.h>
+
+#define WATCHES_MAX 10000 /* of a connection */
+
+typedef struct rq__zk_watch {
+    struct rq__zk_watch *next;
+    rq__zk_watch_kind kind;
+    bool existed;
+    uint32_t data_crc;
+    uint32_t children_crc;
+    size_t path_len;
+    uint8_t path[];
+} watch;
+
+static uint32_t children_crc(const rq__znode *n)
+{
+    uint32_t crc = 0;
+    for (size_t i = 0; i < n->child_count; i++) {
+        crc = rq_crc32c(crc, n->children[i].ptr, n->children[i].len);
+        crc = rq_crc32c(crc, "/", 1);
+    }
+    return crc;
+}
+
+static rq__zk_watchers *watchers_of(const rq__zk_connection *c)
+{
+    return &c->registry->watchers[rq_loop_index(rq_stream_loop(c->stream))];
+}
+
+static void begin_watching(rq__zk_connection *c)
+{
+    rq__zk_watchers *all = watchers_of(c);
+    c->watching = true;
+    c->previous_watching = NULL;
+    c->next_watching = all->first;
+    if (all->first != NULL) all->first->previous_watching = c;
+    all->first = c;
+    atomic_fetch_add(&all->count, 1);
+    /* A change between the look that the watch is about and this line passed the loop over. */
+    if (!atomic_exchange(&all->posted, true)) rq_lane_post(all->lane, &all->task);
+}
+
+static void end_watching(rq__zk_connection *c)
+{
+    rq__zk_watchers *all = watchers_of(c);
+    c->watching = false;
+    if (c->next_watching != NULL) c->next_watching->previous_watching = c->previous_watching;
+    if (c->previous_watching != NULL)
+        c->previous_watching->next_watching = c->next_watching;
+    else
+        all->first = c->next_watching;
+    atomic_fetch_sub(&all->count, 1);
+}
+
+rq_err rq__zk_watch_add(rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path,
+                        const rq__znode *node)
+{
+    for (watch *w = c->watches; w != NULL; w = w->next)
+        if (w->kind == kind && rq_slice_eq(rq_slice_of(w->path, w->path_len), path)) return RQ_OK;
+    if (c->watch_count == WATCHES_MAX) return RQ_E_NO_MEMORY;
+    watch *w = malloc(sizeof *w + path.len);
+    if (w == NULL) return RQ_E_NO_MEMORY;
+    *w = (watch){.next = c->watches, .kind = kind, .existed = node != NULL, .path_len = path.len};
+    memcpy(w->path, path.ptr, path.len);
+    if (node != NULL) {
+        w->data_crc = rq_crc32c(0, node->data.ptr, node->data.len);
+        w->children_crc = children_crc(node);
+    }
+    if (!c->watching) begin_watching(c);
+    c->watches = w;
+    c->watch_count++;
+    return RQ_OK;
+}
+
+rq_err rq__zk_send_event(rq__zk_connection *c, enum rq__zk_event event, rq_slice path)
+{
+    size_t at;
+    rq_buf *out = rq_stream_out(c->stream);
+    RQ_TRY(rq__zk_frame_begin(out, &at));
+    RQ_TRY(rq__zk_reply_header(out, RQ__ZK_XID_WATCH, -1, RQ__ZK_OK));
+    RQ_TRY(rq_buf_append_be32(out, event));
+    RQ_TRY(rq_buf_append_be32(out, RQ__ZK_STATE_SYNC_CONNECTED));
+    RQ_TRY(rq__zk_write_buffer(out, path));
+    rq__zk_frame_end(out, at);
+    rq_stream_written(c->stream);
+    return RQ_OK;
+}
+
+/* What the watch has to say of the node as it is now; 0: nothing. */
+static int event_of(const watch *w, const rq__znode *node)
+{
+    if (node == NULL) return w->existed ? RQ__ZK_NODE_DELETED : 0;
+    if (!w->existed) return RQ__ZK_NODE_CREATED;
+    if (w->kind == RQ__ZK_WATCH_CHILD)
+        return children_crc(node) == w->children_crc ? 0 : RQ__ZK_NODE_CHILDREN_CHANGED;
+    return rq_crc32c(0, node->data.ptr, node->data.len) == w->data_crc ? 0
+                                                                       : RQ__ZK_NODE_DATA_CHANGED;
+}
+
+static void drop_watch(rq__zk_connection *c, watch **p)
+{
+    watch *w = *p;
+    *p = w->next;
+    c->watch_count--;
+    free(w);
+}
+
+/* Drops the path's watches from *p on. */
+static void drop_watches_on(rq__zk_connection *c, watch **p, rq_slice path)
+{
+    while (*p != NULL) {
+        if (rq_slice_eq(rq_slice_of((*p)->path, (*p)->path_len), path))
+            drop_watch(c, p);
+        else
+            p = &(*p)->next;
+    }
+}
+
+static rq_err fire_watches(rq__zk_connection *c)
+{
+    for (watch **p = &c->watches; *p != NULL;) {
+        watch *w = *p;
+        rq__znode node;
+        rq_slice path = rq_slice_of(w->path, w->path_len);
+        rq_err rc = rq__znode_get(&c->registry->znodes, path, &c->arena, &node);
+        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
+        int event = event_of(w, rc == RQ_OK ? &node : NULL);
+        if (event == 0) {
+            p = &w->next;
+            continue;
+        }
+        RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
+        if (event == RQ__ZK_NODE_DELETED) drop_watches_on(c, &w->next, path);
+        drop_watch(c, p);
+    }
+    rq_arena_reset(&c->arena);
+    return RQ_OK;
+}
+
+rq_err rq__zk_watches_look(rq__zk_connection *c)
+{
+    uint64_t view = rq_catalog_view_number(c->registry->catalog);
+    if (view == c->view_seen) return RQ_OK;
+    c->view_seen = view;
+    rq_err rc = fire_watches(c);
+    if (c->watches == NULL && c->watching) end_watching(c);
+    return rc;
+}
+
+void rq__zk_watches_clear(rq__zk_connection *c)
+{
+    if (c->watching) end_watching(c);
+    while (c->watches != NULL)
+        drop_watch(c, &c->watches);
+}
+
+void rq__zk_watchers_run(rq_task *task)
+{
+    rq__zk_watchers *all = RQ_CONTAINER_OF(task, rq__zk_watchers, task);
+    atomic_store(&all->posted, false); /* before the look: what changes from here on posts again */
+    rq__zk_connection *next;
+    for (rq__zk_connection *c = all->first; c != NULL; c = next) {
+        next = c->next_watching;
+        rq_err rc = rq__zk_watches_look(c);
+        if (rc != RQ_OK) rq_stream_close(c->stream, rc);
+    }
+}
+
+void rq__zk_on_change(void *ctx)
+{
+    rq_registry *r = ctx;
+    atomic_thread_fence(memory_order_seq_cst); /* the view is out before the counts are read */
+    for (unsigned i = 0; i < rq_loops_count(r->loops); i++) {
+        rq__zk_watchers *all = &r->watchers[i];
+        if (atomic_load(&all->count) > 0 && !atomic_exchange(&all->posted, true))
+            rq_lane_post(all->lane, &all->task);
+    }
+}
