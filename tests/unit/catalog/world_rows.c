@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The world's rows: written and read past all services, by way of the catalog's lookup. */
+#include "world.h"
+
+#include "hfile/read_ctx.h"
+#include "region/region_scanner.h"
+
+static rq_err region_of(world *w, const char *table, const char *row, rq_region **ret)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_region *r;
+    w->why = (rq_error){0};
+    rq_err rc =
+        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, &w->why);
+    if (rc == RQ_OK && r->region == NULL) rc = RQ_E_NOT_SERVING_REGION;
+    if (rc == RQ_OK) *ret = rq_region_ref(r->region);
+    rq_epoch_unpin(w->env->epoch, &m);
+    return rc;
+}
+
+static rq_err write_one(world *w, const char *table, rq_mutation_type type, rq_cell *cell)
+{
+    rq_region *r;
+    char row[256];
+    snprintf(row, sizeof row, "%.*s", (int)cell->row_len, (const char *)cell->row);
+    rq_err rc = region_of(w, table, row, &r);
+    if (rc != RQ_OK) return rc;
+    rq_mutation m = {.type = type, .row = rq_cell_row(cell), .cells = cell, .cell_count = 1};
+    m.time_range = RQ_TIME_RANGE_ALL;
+    rq_row_op op = {.mutations = &m, .mutation_count = 1};
+    rc = rq_region_write_sync(r, &op, 1, &w->why);
+    rq_cellblock_clear(&op.result);
+    rq_region_unref(r);
+    return rc;
+}
+
+static rq_cell cell_at(const char *row, const char *family)
+{
+    return (rq_cell){
+        .row = (const uint8_t *)row,
+        .row_len = (uint16_t)strlen(row),
+        .family = (const uint8_t *)family,
+        .family_len = (uint8_t)strlen(family),
+        .timestamp = RQ_TIMESTAMP_LATEST,
+    };
+}
+
+rq_err world_put_cell(world *w, const char *table, const char *row, const char *family,
+                      const char *qualifier, rq_slice value)
+{
+    rq_cell cell = cell_at(row, family);
+    cell.qualifier = (const uint8_t *)qualifier;
+    cell.qualifier_len = (uint32_t)strlen(qualifier);
+    cell.value = value.ptr;
+    cell.value_len = (uint32_t)value.len;
+    cell.type = RQ_TYPE_PUT;
+    return write_one(w, table, RQ_MUTATE_PUT, &cell);
+}
+
+rq_err world_put(world *w, const char *table, const char *row, const char *family)
+{
+    return world_put_cell(w, table, row, family, "q", RQ_SLICE_LIT("value"));
+}
+
+rq_err world_delete(world *w, const char *table, const char *row, const char *family)
+{
+    rq_cell cell = cell_at(row, family);
+    cell.type = RQ_TYPE_DELETE_FAMILY;
+    return write_one(w, table, RQ_MUTATE_DELETE, &cell);
+}
+
+/* Reads the region; each row's cells are handed to `take`. */
+static rq_err scan_region(world *w, rq_region *r, const rq_scan *scan,
+                          void (*take)(void *ctx, const rq_cellblock *row), void *ctx)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_cellblock out = {0};
+    rq_read_ctx read = {.may_block = true};
+    rq_scan_limits limits = {0};
+    rq_scan_state state = RQ_SCAN_MORE;
+    rq_region_scanner *s = NULL;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    rq_err rc = rq_region_scanner_open(r, scan, 0, &a, &s, &w->why);
+    while (rc == RQ_OK && state != RQ_SCAN_DONE) {
+        rq_cellblock_reset(&out);
+        rc = rq_region_scanner_next(s, &limits, &read, &out, &state, &w->why);
+        if (rc == RQ_E_AGAIN) {
+            rc = rq_read_ctx_fulfil(&read, &w->why);
+            continue;
+        }
+        if (rc == RQ_OK && out.count > 0) take(ctx, &out);
+    }
+    rq_region_scanner_close(s);
+    rq_read_ctx_clear(&read);
+    rq_epoch_unpin(w->env->epoch, &m);
+    rq_arena_clear(&a);
+    rq_cellblock_clear(&out);
+    return rc;
+}
+
+static void count_row(void *ctx, const rq_cellblock *row)
+{
+    (void)row;
+    ++*(size_t *)ctx;
+}
+
+rq_err world_get(world *w, const char *table, const char *row, const char *family)
+{
+    rq_region *r;
+    rq_err rc = region_of(w, table, row, &r);
+    if (rc != RQ_OK) return rc;
+    rq_scan_family f = {.family = rq_slice_cstr(family)};
+    rq_scan scan = {
+        .start_row = rq_slice_cstr(row),
+        .stop_row = rq_slice_cstr(row),
+        .include_start = true,
+        .include_stop = true,
+        .is_get = true,
+        .families = &f,
+        .family_count = 1,
+        .max_versions = 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+    };
+    size_t found = 0;
+    rc = scan_region(w, r, &scan, count_row, &found);
+    rq_region_unref(r);
+    return rc == RQ_OK && found == 0 ? RQ_E_NOT_FOUND : rc;
+}
+
+static void note_row(void *ctx, const rq_cellblock *row)
+{
+    rq_cell cell;
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&row->bytes));
+    assert_int_equal(rq_cellblock_next(&c, &cell, NULL), RQ_OK);
+    (void)!rq_buf_printf(ctx, "%.*s ", (int)cell.row_len, (const char *)cell.row);
+}
+
+char *world_rows(world *w, const char *table)
+{
+    rq_region *list[64];
+    size_t count = 0;
+    rq_buf out = {0};
+    rq_epoch_member m = {0};
+    rq_epoch_pin(w->env->epoch, &m);
+    const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
+    for (size_t i = 0; t != NULL && i < t->region_count && i < 64; i++)
+        if (t->regions[i]->region != NULL) list[count++] = rq_region_ref(t->regions[i]->region);
+    rq_epoch_unpin(w->env->epoch, &m);
+    rq_scan scan = {
+        .include_start = true,
+        .max_versions = 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+    };
+    for (size_t i = 0; i < count; i++) {
+        if (scan_region(w, list[i], &scan, note_row, &out) != RQ_OK) rq_buf_reset(&out);
+        rq_region_unref(list[i]);
+    }
+    char *text = strndup(out.len == 0 ? "" : (const char *)out.ptr, out.len);
+    rq_buf_clear(&out);
+    return text;
+}
