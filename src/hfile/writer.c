@@ -4,8 +4,8 @@
  *
  * Cells collect in `block` until it is full; then the block is compressed, sealed and appended to
  * `out`, its index entry is made, and what the index and the blooms have ready goes in between
- * ("inline" blocks). `out` is handed to the file in large pieces. finish() writes the rest of
- * HFile's sections in HBase's order (format.h), then syncs file and folder.
+ * ("inline" blocks). `out` is handed to the file in large pieces. What stands behind the data is
+ * written in the end (writer_end.c, writer_info.c).
  *
  * Invariants:
  * 1. A block ends only between two different keys: cells that differ in nothing but their sequence
@@ -14,68 +14,15 @@
  *    writes the same bytes (but for the seal in the trailer's padding).
  * 3. After an error the writer only closes. HBASE: HFileWriterImpl, StoreFileWriter.
  */
-#include "hfile/writer.h"
+#include "hfile/writer_priv.h"
 
 #include "hfile/block_codec.h"
-#include "hfile/bloom_writer.h"
 #include "hfile/delta.h"
 #include "hfile/encoding.h"
-#include "hfile/index.h"
-#include "hfile/trailer.h"
 
 #include <stdlib.h>
 
 #define OUT_BYTES (1u << 20) /* handed to the file when this much is collected */
-
-struct rq_hfile_writer {
-    rq_vfs *vfs;
-    char *path;
-    rq_hfile_options options;
-    rq_codec *codec;
-    rq_file *file;
-    bool finished;
-    rq_err failed; /* RQ_OK, or what the writer broke on */
-
-    rq_buf out;          /* blocks on their way to the file */
-    uint64_t out_offset; /* where out begins in the file */
-    uint64_t prev_offset[RQ_BLOCK_KIND_COUNT];
-    uint64_t uncompressed_len; /* HBase's totalUncompressedBytes: payloads and headers */
-
-    rq_buf block;   /* payload of the open data block */
-    rq_buf rows;    /* ROW_INDEX_V1: be32 offset of each row in block */
-    rq_buf encoded; /* payload of an encoded block; a delta encoding's grows with `block` */
-    rq__tag_dictionary tags; /* of the open block */
-    size_t block_first_len;  /* length of the first cell's key in it */
-    rq_cell last;            /* the last cell: a view on block or, between blocks, on prev_key */
-    rq_buf prev_key;         /* last key of the block before this one, serialized */
-    bool has_prev;           /* prev_key is set */
-    bool has_last;
-    uint64_t first_data_offset, last_data_offset;
-
-    rq__index_chunk leaf; /* entries of the data blocks not yet in a leaf block */
-    rq__index_chunk root;
-    uint64_t index_entries;
-    uint64_t index_len; /* uncompressed, all levels */
-    uint32_t index_levels;
-
-    rq__bloom_writer bloom;
-    rq__bloom_writer delete_bloom;
-    rq_buf delete_row; /* the last row in it */
-    bool has_delete_row;
-    rq_buf key; /* scratch */
-
-    uint64_t entry_count, key_len_sum, value_len_sum;
-    uint64_t max_seqid, delete_family_count;
-    uint32_t max_tags_len;
-    uint64_t biggest_len;
-    rq_buf biggest_key;
-    rq_buf first_key, last_key; /* of the file */
-    int64_t min_ts, max_ts, earliest_put_ts;
-    bool is_store_file;
-    bool major;
-    uint64_t store_seqid;
-    rq__file_info info;
-};
 
 rq_hfile_options rq_hfile_options_default(void)
 {
@@ -158,7 +105,7 @@ static uint64_t position(const rq_hfile_writer *w)
     return w->out_offset + w->out.len;
 }
 
-static rq_err flush_out(rq_hfile_writer *w, rq_error *why)
+rq_err rq__writer_flush_out(rq_hfile_writer *w, rq_error *why)
 {
     if (w->out.len == 0) return RQ_OK;
     RQ_TRY(rq_file_write(w->file, w->out.ptr, w->out.len, w->out_offset, why));
@@ -167,11 +114,10 @@ static rq_err flush_out(rq_hfile_writer *w, rq_error *why)
     return RQ_OK;
 }
 
-/* Appends a block with this payload; its place and size on disk come back. */
-static rq_err put_block(rq_hfile_writer *w, rq_block_kind kind, rq_slice payload,
-                        uint64_t *ret_offset, uint32_t *ret_size, rq_error *why)
+rq_err rq__writer_put_block(rq_hfile_writer *w, rq_block_kind kind, rq_slice payload,
+                            uint64_t *ret_offset, uint32_t *ret_size, rq_error *why)
 {
-    if (w->out.len >= OUT_BYTES) RQ_TRY(flush_out(w, why));
+    if (w->out.len >= OUT_BYTES) RQ_TRY(rq__writer_flush_out(w, why));
     if (payload.len > RQ_HFILE_BLOCK_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "%s: a block of %zu bytes is too large", w->path,
                        payload.len);
@@ -198,7 +144,8 @@ static rq_err put_leaf(rq_hfile_writer *w, rq_error *why)
     uint32_t size;
     rq_err rc = rq__index_chunk_write(&w->leaf, &payload);
     if (rc == RQ_OK)
-        rc = put_block(w, RQ_BLOCK_LEAF_INDEX, rq_buf_slice(&payload), &offset, &size, why);
+        rc = rq__writer_put_block(w, RQ_BLOCK_LEAF_INDEX, rq_buf_slice(&payload), &offset, &size,
+                                  why);
     if (rc == RQ_OK) {
         w->index_levels = 2;
         w->index_len += payload.len;
@@ -220,14 +167,12 @@ static rq_err put_bloom_chunks(rq_hfile_writer *w, rq__bloom_writer *bloom, bool
         if (!ready) return RQ_OK;
         uint64_t offset;
         uint32_t size;
-        RQ_TRY(put_block(w, RQ_BLOCK_BLOOM_CHUNK, bits, &offset, &size, why));
+        RQ_TRY(rq__writer_put_block(w, RQ_BLOCK_BLOOM_CHUNK, bits, &offset, &size, why));
         RQ_TRY(rq__bloom_writer_written(bloom, offset, size));
     }
 }
 
-/* What index and blooms have ready between two data blocks. A file whose entries all fit the first
- * leaf has none: the leaf becomes the root. */
-static rq_err put_inline_blocks(rq_hfile_writer *w, bool closing, rq_error *why)
+rq_err rq__writer_put_inline_blocks(rq_hfile_writer *w, bool closing, rq_error *why)
 {
     if (w->leaf.count > 0 &&
         (closing ? w->root.count > 0
@@ -237,7 +182,7 @@ static rq_err put_inline_blocks(rq_hfile_writer *w, bool closing, rq_error *why)
     return put_bloom_chunks(w, &w->delete_bloom, closing, why);
 }
 
-static rq_err put_data_block(rq_hfile_writer *w, rq_error *why)
+rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why)
 {
     if (w->block.len == 0) return RQ_OK;
     rq_cell first;
@@ -248,14 +193,16 @@ static rq_err put_data_block(rq_hfile_writer *w, rq_error *why)
     uint64_t offset;
     uint32_t size;
     if (w->options.encoding == RQ_ENCODING_NONE) {
-        RQ_TRY(put_block(w, RQ_BLOCK_DATA, rq_buf_slice(&w->block), &offset, &size, why));
+        RQ_TRY(
+            rq__writer_put_block(w, RQ_BLOCK_DATA, rq_buf_slice(&w->block), &offset, &size, why));
     } else {
         if (rq__encoding_is_delta(w->options.encoding))
             rq_put_be32(w->encoded.ptr + 2, (uint32_t)w->block.len);
         else
             RQ_TRY(rq__encoding_put_row_index(rq_buf_slice(&w->block), rq_buf_slice(&w->rows),
                                               &w->encoded));
-        RQ_TRY(put_block(w, RQ_BLOCK_ENCODED_DATA, rq_buf_slice(&w->encoded), &offset, &size, why));
+        RQ_TRY(rq__writer_put_block(w, RQ_BLOCK_ENCODED_DATA, rq_buf_slice(&w->encoded), &offset,
+                                    &size, why));
         rq_buf_reset(&w->rows);
         rq_buf_reset(&w->encoded);
     }
@@ -274,19 +221,30 @@ static rq_err put_data_block(rq_hfile_writer *w, rq_error *why)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-static rq_slice row_prefix(const rq_hfile_writer *w, const rq_cell *cell)
+rq_slice rq__writer_row_prefix(const rq_hfile_writer *w, const rq_cell *cell)
 {
     rq_slice row = rq_cell_row(cell);
     if (row.len > w->options.bloom_prefix_len) row.len = w->options.bloom_prefix_len;
     return row;
 }
 
+rq_err rq__writer_rowcol_key(rq_hfile_writer *w, const rq_cell *cell)
+{
+    rq_cell key =
+        rq_cell_first_on_column(rq_cell_row(cell), (rq_slice){0}, rq_cell_qualifier(cell));
+    rq_buf_reset(&w->key);
+    RQ_TRY(rq_buf_reserve(&w->key, rq_cell_key_len(&key)));
+    rq_cell_serialize_key(&key, w->key.ptr);
+    w->key.len = rq_cell_key_len(&key);
+    return RQ_OK;
+}
+
 static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell)
 {
     rq_slice row = rq_cell_row(cell);
     if (w->options.bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH) {
-        rq_slice prefix = row_prefix(w, cell);
-        if (!w->has_last || !rq_slice_eq(prefix, row_prefix(w, &w->last)))
+        rq_slice prefix = rq__writer_row_prefix(w, cell);
+        if (!w->has_last || !rq_slice_eq(prefix, rq__writer_row_prefix(w, &w->last)))
             RQ_TRY(rq__bloom_writer_add(&w->bloom, prefix, prefix));
     }
     if (w->options.bloom == RQ_BLOOM_ROW) {
@@ -295,11 +253,7 @@ static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell)
     } else if (w->options.bloom == RQ_BLOOM_ROWCOL) {
         if (!w->has_last || !rq_cell_same_row(cell, &w->last) ||
             !rq_cell_same_column(cell, &w->last)) {
-            rq_cell key = rq_cell_first_on_column(row, (rq_slice){0}, rq_cell_qualifier(cell));
-            rq_buf_reset(&w->key);
-            RQ_TRY(rq_buf_reserve(&w->key, rq_cell_key_len(&key)));
-            rq_cell_serialize_key(&key, w->key.ptr);
-            w->key.len = rq_cell_key_len(&key);
+            RQ_TRY(rq__writer_rowcol_key(w, cell));
             RQ_TRY(rq__bloom_writer_add(&w->bloom, rq_buf_slice(&w->key), rq_buf_slice(&w->key)));
         }
     }
@@ -338,7 +292,7 @@ static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell)
     rq__delta_shape shape = {w->options.encoding, w->options.include_tags, w->options.include_mvcc};
     if (first) {
         RQ_TRY(rq_buf_append_be16(&w->encoded, (uint16_t)shape.encoding));
-        RQ_TRY(rq_buf_append_be32(&w->encoded, 0)); /* put_data_block fills it in */
+        RQ_TRY(rq_buf_append_be32(&w->encoded, 0)); /* rq__writer_put_data_block fills it in */
         rq__tag_dictionary_reset(&w->tags);
     }
     return rq__delta_encode(shape, cell, first ? NULL : &w->last,
@@ -446,8 +400,8 @@ static rq_err append(rq_hfile_writer *w, const rq_cell *cell, rq_error *why)
     RQ_TRY(add_to_blooms(w, cell));
     if (!same_key && (w->block.len + w->rows.len >= w->options.block_bytes ||
                       encoded_cells_len(w) >= w->options.block_bytes)) {
-        RQ_TRY(put_data_block(w, why));
-        RQ_TRY(put_inline_blocks(w, false, why));
+        RQ_TRY(rq__writer_put_data_block(w, why));
+        RQ_TRY(rq__writer_put_inline_blocks(w, false, why));
     }
     if (w->block.len + cell_len(w, cell) > RQ_HFILE_BLOCK_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "%s: too many cells with the same key", w->path);
@@ -462,301 +416,7 @@ rq_err rq_hfile_writer_append(rq_hfile_writer *w, const rq_cell *cell, rq_error 
     return w->failed;
 }
 
-/* --- file info ------------------------------------------------------------------------------- */
-
-rq_err rq_hfile_writer_append_file_info(rq_hfile_writer *w, rq_slice key, rq_slice value,
-                                        rq_error *why)
-{
-    if (rq_slice_starts_with(key, RQ_SLICE_LIT("hfile.")))
-        return rq_fail(why, RQ_E_INVALID, "Keys with a hfile. are reserved");
-    return rq__file_info_set(&w->info, key, value);
-}
-
-static rq_err set_be64(rq_hfile_writer *w, rq_slice key, uint64_t v)
-{
-    uint8_t bytes[8];
-    rq_put_be64(bytes, v);
-    return rq__file_info_set(&w->info, key, rq_slice_of(bytes, 8));
-}
-
-static rq_err set_be32(rq_hfile_writer *w, rq_slice key, uint32_t v)
-{
-    uint8_t bytes[4];
-    rq_put_be32(bytes, v);
-    return rq__file_info_set(&w->info, key, rq_slice_of(bytes, 4));
-}
-
-/* HBASE: Bytes.toBytes(boolean) is -1 or 0. */
-static rq_err set_bool(rq_hfile_writer *w, rq_slice key, bool v)
-{
-    return rq__file_info_set(&w->info, key, rq_slice_of(v ? "\xff" : "\0", 1));
-}
-
-static rq_err set_origin(rq_hfile_writer *w, uint64_t max_seqid, bool major)
-{
-    w->is_store_file = true;
-    w->major = major;
-    w->store_seqid = max_seqid;
-    RQ_TRY(set_be64(w, RQ__INFO_MAX_SEQ_ID, max_seqid));
-    return set_bool(w, RQ__INFO_MAJOR_COMPACTION, major);
-}
-
-rq_err rq_hfile_writer_set_mob_info(rq_hfile_writer *w, uint64_t max_seqid, bool major,
-                                    uint64_t cell_count)
-{
-    RQ_TRY(set_origin(w, max_seqid, major));
-    return set_be64(w, RQ_SLICE_LIT("MOB_CELLS_COUNT"), cell_count);
-}
-
-rq_err rq_hfile_writer_set_store_info(rq_hfile_writer *w, uint64_t max_seqid, bool major,
-                                      const rq_slice *replaced_names, size_t replaced_count,
-                                      rq_error *why)
-{
-    (void)why;
-    RQ_TRY(set_origin(w, max_seqid, major));
-    rq_buf event = {0}; /* "PBUF", CompactionEventTracker */
-    rq_err rc = rq_buf_append(&event, "PBUF", 4);
-    for (size_t i = 0; i < replaced_count && rc == RQ_OK; i++) {
-        rc = rq_buf_append_u8(&event, 1 << 3 | 2);
-        if (rc == RQ_OK) rc = rq_buf_append_varint(&event, replaced_names[i].len);
-        if (rc == RQ_OK) rc = rq_buf_append(&event, replaced_names[i].ptr, replaced_names[i].len);
-    }
-    if (rc == RQ_OK)
-        rc = rq__file_info_set(&w->info, RQ__INFO_COMPACTION_EVENT, rq_buf_slice(&event));
-    rq_buf_clear(&event);
-    return rc;
-}
-
-/* What HBase's StoreFileWriter and HFileWriterImpl add when they close. */
-static rq_err fill_file_info(rq_hfile_writer *w)
-{
-    if (w->is_store_file) {
-        uint8_t range[16];
-        rq_put_be64(range, (uint64_t)w->min_ts);
-        rq_put_be64(range + 8, (uint64_t)w->max_ts);
-        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_TIMERANGE, rq_slice_of(range, 16)));
-        RQ_TRY(set_be64(w, RQ__INFO_EARLIEST_PUT_TS, (uint64_t)w->earliest_put_ts));
-    }
-    RQ_TRY(set_bool(w, RQ__INFO_HISTORICAL, false));
-    if (w->bloom.key_count > 0) {
-        rq_slice name = rq_slice_cstr(rq_bloom_type_name(w->options.bloom));
-        rq_slice last = rq_cell_row(&w->last);
-        if (w->options.bloom == RQ_BLOOM_ROWCOL) {
-            rq_cell key = rq_cell_first_on_column(last, (rq_slice){0}, rq_cell_qualifier(&w->last));
-            rq_buf_reset(&w->key);
-            RQ_TRY(rq_buf_reserve(&w->key, rq_cell_key_len(&key)));
-            rq_cell_serialize_key(&key, w->key.ptr);
-            last = rq_slice_of(w->key.ptr, rq_cell_key_len(&key));
-        } else if (w->options.bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH) {
-            last = row_prefix(w, &w->last);
-            RQ_TRY(set_be32(w, RQ__INFO_BLOOM_PARAM, w->options.bloom_prefix_len));
-        }
-        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_BLOOM_TYPE, name));
-        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_LAST_BLOOM_KEY, last));
-    }
-    RQ_TRY(set_be64(w, RQ__INFO_DELETE_FAMILY_COUNT, w->delete_family_count));
-    if (w->options.include_mvcc) {
-        RQ_TRY(set_be64(w, RQ__INFO_MAX_MEMSTORE_TS, w->max_seqid));
-        RQ_TRY(set_be32(w, RQ__INFO_KEY_VALUE_VERSION, 1));
-    }
-    uint64_t n = w->entry_count == 0 ? 1 : w->entry_count;
-    if (w->entry_count > 0) {
-        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_LASTKEY, rq_buf_slice(&w->last_key)));
-        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_KEY_OF_BIGGEST_CELL,
-                                 rq_buf_slice(&w->biggest_key)));
-        RQ_TRY(set_be64(w, RQ__INFO_LEN_OF_BIGGEST_CELL, w->biggest_len));
-    }
-    RQ_TRY(set_be32(w, RQ__INFO_AVG_KEY_LEN, (uint32_t)(w->key_len_sum / n)));
-    RQ_TRY(set_be32(w, RQ__INFO_AVG_VALUE_LEN, (uint32_t)(w->value_len_sum / n)));
-    RQ_TRY(set_be64(w, RQ__INFO_CREATE_TIME_TS, (uint64_t)w->options.create_time_ms));
-    if (w->options.encoding != RQ_ENCODING_NONE) {
-        rq_slice name = rq_slice_cstr(rq__encoding_name(w->options.encoding));
-        RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_DATA_BLOCK_ENCODING, name));
-    }
-    if (w->options.include_tags) {
-        RQ_TRY(set_be32(w, RQ__INFO_MAX_TAGS_LEN, w->max_tags_len));
-        RQ_TRY(set_bool(w, RQ__INFO_TAGS_COMPRESSED,
-                        w->options.compress_tags && w->options.encoding != RQ_ENCODING_NONE));
-    }
-    return RQ_OK;
-}
-
-/* --- the end --------------------------------------------------------------------------------- */
-
-/* Turns the root into blocks of an intermediate level and a smaller root above them. */
-static rq_err put_intermediate_level(rq_hfile_writer *w, rq_error *why)
-{
-    rq__index_chunk parent = {0};
-    rq__index_chunk chunk = {0};
-    rq_buf payload = {0};
-    rq_err rc = RQ_OK;
-    for (size_t i = 0; i < w->root.count && rc == RQ_OK; i++) {
-        rq__index_entry e = rq__index_chunk_at(&w->root, i);
-        rc = rq__index_chunk_add(&chunk, e.key, e.offset, e.size, 0);
-        bool full =
-            i >= w->options.index_entries_min && chunk.root_len >= w->options.index_chunk_bytes;
-        if (rc != RQ_OK || (!full && i + 1 < w->root.count)) continue;
-        uint64_t offset;
-        uint32_t size;
-        rq_buf_reset(&payload);
-        rc = rq__index_chunk_write(&chunk, &payload);
-        if (rc == RQ_OK)
-            rc = put_block(w, RQ_BLOCK_INTERMEDIATE_INDEX, rq_buf_slice(&payload), &offset, &size,
-                           why);
-        if (rc == RQ_OK)
-            rc = rq__index_chunk_add(&parent, rq__index_chunk_at(&chunk, 0).key, offset, size, 0);
-        w->index_len += payload.len;
-        rq__index_chunk_reset(&chunk);
-    }
-    rq_buf_clear(&payload);
-    rq__index_chunk_clear(&chunk);
-    if (rc != RQ_OK) {
-        rq__index_chunk_clear(&parent);
-        return rc;
-    }
-    rq__index_chunk_clear(&w->root);
-    w->root = parent;
-    w->index_levels++;
-    return RQ_OK;
-}
-
-static rq_err put_index(rq_hfile_writer *w, uint64_t *ret_root_offset, rq_error *why)
-{
-    rq_buf root = {0};
-    rq_buf mid_key = {0};
-    rq_err rc = RQ_OK;
-    if (w->root.count == 0) {
-        rq__index_chunk_clear(&w->root);
-        w->root = w->leaf;
-        w->leaf = (rq__index_chunk){0};
-    } else {
-        rc = rq__index_chunk_write_mid_key(&w->root, &mid_key);
-    }
-    while (rc == RQ_OK && w->index_levels > 1 && w->index_levels < RQ_HFILE_INDEX_LEVELS_MAX &&
-           w->root.root_len > w->options.index_chunk_bytes &&
-           w->root.count > w->options.index_entries_min)
-        rc = put_intermediate_level(w, why);
-    if (rc == RQ_OK) rc = rq__index_chunk_write_root(&w->root, &root);
-    if (rc == RQ_OK) rc = rq_buf_append(&root, mid_key.ptr, mid_key.len);
-    uint32_t size;
-    if (rc == RQ_OK)
-        rc = put_block(w, RQ_BLOCK_ROOT_INDEX, rq_buf_slice(&root), ret_root_offset, &size, why);
-    w->index_len += root.len;
-    w->uncompressed_len -= root.len + RQ_HFILE_HEADER_LEN; /* as for intermediate blocks */
-    rq_buf_clear(&root);
-    rq_buf_clear(&mid_key);
-    return rc;
-}
-
-static rq_err put_bloom_meta(rq_hfile_writer *w, const rq__bloom_writer *bloom, rq_block_kind kind,
-                             rq_error *why)
-{
-    if (bloom->key_count == 0) return RQ_OK;
-    rq_buf payload = {0};
-    uint64_t offset;
-    uint32_t size;
-    rq_err rc = rq__bloom_writer_meta(bloom, &payload);
-    if (rc == RQ_OK) rc = put_block(w, kind, rq_buf_slice(&payload), &offset, &size, why);
-    rq_buf_clear(&payload);
-    return rc;
-}
-
-static rq_err put_load_on_open(rq_hfile_writer *w, rq__trailer *t, rq_error *why)
-{
-    uint64_t offset;
-    uint32_t size;
-    RQ_TRY(put_index(w, &t->load_on_open_offset, why));
-    RQ_TRY(put_block(w, RQ_BLOCK_ROOT_INDEX, (rq_slice){0}, &offset, &size, why)); /* meta index */
-    RQ_TRY(fill_file_info(w));
-    rq_buf payload = {0};
-    rq_err rc = rq__file_info_write(&w->info, &payload);
-    if (rc == RQ_OK)
-        rc = put_block(w, RQ_BLOCK_FILE_INFO, rq_buf_slice(&payload), &t->file_info_offset, &size,
-                       why);
-    rq_buf_clear(&payload);
-    RQ_TRY(rc);
-    RQ_TRY(put_bloom_meta(w, &w->bloom, RQ_BLOCK_GENERAL_BLOOM_META, why));
-    return put_bloom_meta(w, &w->delete_bloom, RQ_BLOCK_DELETE_FAMILY_BLOOM_META, why);
-}
-
-/* The folder of a path; "" is the root. */
-static rq_err sync_parent(rq_hfile_writer *w, rq_error *why)
-{
-    char *dir = strdup(w->path);
-    if (dir == NULL) return RQ_E_NO_MEMORY;
-    char *slash = strrchr(dir, '/');
-    if (slash != NULL)
-        *slash = '\0';
-    else
-        dir[0] = '\0';
-    rq_err rc = rq_vfs_sync_dir(w->vfs, dir, why);
-    free(dir);
-    return rc;
-}
-
-static rq_err finish(rq_hfile_writer *w, rq__trailer *t, rq_error *why)
-{
-    RQ_TRY(put_data_block(w, why));
-    t->entry_count = w->entry_count;
-    t->first_data_offset = w->first_data_offset;
-    t->last_data_offset = w->last_data_offset;
-    RQ_TRY(put_inline_blocks(w, true, why));
-    RQ_TRY(rq_buf_append(&w->last_key, w->prev_key.ptr, w->prev_key.len));
-    RQ_TRY(put_load_on_open(w, t, why));
-    t->total_uncompressed_len = w->uncompressed_len + RQ_HFILE_TRAILER_LEN;
-    t->uncompressed_index_len = w->index_len;
-    t->data_index_count = (uint32_t)w->root.count;
-    t->data_index_levels = w->index_levels;
-    RQ_TRY(rq__trailer_write(t, &w->out));
-    RQ_TRY(flush_out(w, why));
-    RQ_TRY(rq_file_sync(w->file, why));
-    rq_file *file = w->file;
-    w->file = NULL;
-    RQ_TRY(rq_file_close(file));
-    return sync_parent(w, why);
-}
-
-rq_err rq_hfile_writer_finish(rq_hfile_writer *w, rq_hfile_info *info, rq_error *why)
-{
-    RQ_ASSERT(w->failed == RQ_OK && !w->finished);
-    rq__trailer t = {
-        .major = RQ_HFILE_MAJOR,
-        .minor = RQ_HFILE_MINOR,
-        .order = w->options.order,
-        .compression = w->options.compression,
-    };
-    w->failed = finish(w, &t, why);
-    RQ_TRY(w->failed);
-    w->finished = true;
-    if (info == NULL) return RQ_OK;
-    *info = (rq_hfile_info){
-        .size_bytes = w->out_offset,
-        .entry_count = w->entry_count,
-        .uncompressed_bytes = t.total_uncompressed_len,
-        .data_index_levels = w->index_levels,
-        .compression = w->options.compression,
-        .encoding = w->options.encoding,
-        .order = w->options.order,
-        .bloom = w->bloom.key_count > 0 ? w->options.bloom : RQ_BLOOM_NONE,
-        .has_mvcc = w->options.include_mvcc,
-        .has_tags = w->options.include_tags,
-        .major = w->major,
-        .has_max_seqid = w->is_store_file,
-        .max_seqid = w->store_seqid,
-        .max_memstore_ts = w->options.include_mvcc ? w->max_seqid : 0,
-        .has_time_range = w->is_store_file,
-        .min_ts = w->min_ts,
-        .max_ts = w->max_ts,
-        .earliest_put_ts = w->earliest_put_ts,
-        .create_time_ms = w->options.create_time_ms,
-        .delete_family_count = w->delete_family_count,
-        .avg_key_len = w->entry_count == 0 ? 0 : (uint32_t)(w->key_len_sum / w->entry_count),
-        .avg_value_len = w->entry_count == 0 ? 0 : (uint32_t)(w->value_len_sum / w->entry_count),
-        .first_key = rq_buf_slice(&w->first_key),
-        .last_key = rq_buf_slice(&w->last_key),
-    };
-    return RQ_OK;
-}
+/* --- what it is so far, and its close --------------------------------------------------------- */
 
 uint64_t rq_hfile_writer_bytes(const rq_hfile_writer *w)
 {
