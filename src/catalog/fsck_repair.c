@@ -81,10 +81,7 @@ static rq_err move(rq__fsck *k, const char *path, const char *to_root, rq_error 
     RQ_TRY(rq_vfs_stat(k->vfs, path, &st, why));
     rq_err rc = st.is_dir ? move_tree(k, path, to_root, 0, why) : move_file(k, path, to_root, why);
     if (rc != RQ_OK) return rc;
-    char *parent = rq_arena_printf(&k->arena, "%s", path);
-    if (parent == NULL) return RQ_E_NO_MEMORY;
-    *strrchr(parent, '/') = '\0';
-    RQ_TRY(rq_vfs_sync_dir(k->vfs, parent, why));
+    RQ_TRY(rq_vfs_sync_parent(k->vfs, path, why));
     k->totals.moved++;
     rq__fsck_tell(k, RQ_FINDING_NOTE, path, "moved to %s/%s", to_root, path);
     return RQ_OK;

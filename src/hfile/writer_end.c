@@ -6,8 +6,6 @@
  */
 #include "hfile/writer_priv.h"
 
-#include <stdlib.h>
-
 /* Turns the root into blocks of an intermediate level and a smaller root above them. */
 static rq_err put_intermediate_level(rq_hfile_writer *w, rq_error *why)
 {
@@ -107,21 +105,6 @@ static rq_err put_load_on_open(rq_hfile_writer *w, rq__trailer *t, rq_error *why
     return put_bloom_meta(w, &w->delete_bloom, RQ_BLOCK_DELETE_FAMILY_BLOOM_META, why);
 }
 
-/* The folder of a path; "" is the root. */
-static rq_err sync_parent(rq_hfile_writer *w, rq_error *why)
-{
-    char *dir = strdup(w->path);
-    if (dir == NULL) return RQ_E_NO_MEMORY;
-    char *slash = strrchr(dir, '/');
-    if (slash != NULL)
-        *slash = '\0';
-    else
-        dir[0] = '\0';
-    rq_err rc = rq_vfs_sync_dir(w->vfs, dir, why);
-    free(dir);
-    return rc;
-}
-
 static rq_err finish(rq_hfile_writer *w, rq__trailer *t, rq_error *why)
 {
     RQ_TRY(rq__writer_put_data_block(w, why));
@@ -141,7 +124,7 @@ static rq_err finish(rq_hfile_writer *w, rq__trailer *t, rq_error *why)
     rq_file *file = w->file;
     w->file = NULL;
     RQ_TRY(rq_file_close(file));
-    return sync_parent(w, why);
+    return rq_vfs_sync_parent(w->vfs, w->path, why);
 }
 
 rq_err rq_hfile_writer_finish(rq_hfile_writer *w, rq_hfile_info *info, rq_error *why)

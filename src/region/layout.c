@@ -75,21 +75,18 @@ static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info
 
 /* The region's folder, durable with its name. Those above it are there already, but for whoever
  * creates a region without a table. */
-static rq_err make_region_dir(rq_vfs *vfs, rq_arena *arena, const char *dir, rq_error *why)
+static rq_err make_region_dir(rq_vfs *vfs, const char *dir, rq_error *why)
 {
     rq_err rc = rq_vfs_mkdir(vfs, dir, NULL);
     if (rc != RQ_OK && rc != RQ_E_EXISTS) return rq_vfs_mkdirs(vfs, dir, why);
-    char *parent = rq_arena_cstr(arena, rq_slice_cstr(dir));
-    if (parent == NULL) return no_memory(why);
-    *strrchr(parent, '/') = '\0';
-    return rq_vfs_sync_dir(vfs, parent, why);
+    return rq_vfs_sync_parent(vfs, dir, why);
 }
 
 rq_err rq__region_lay_out(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info,
                           const rq_table_schema *schema, rq_error *why)
 {
     const char *dir = rq__region_dir(arena, info);
-    rq_err rc = dir == NULL ? no_memory(why) : make_region_dir(vfs, arena, dir, why);
+    rq_err rc = dir == NULL ? no_memory(why) : make_region_dir(vfs, dir, why);
     for (size_t i = 0; i < schema->family_count && rc == RQ_OK; i++) {
         const char *family = rq__family_dir(arena, info, schema->families[i].name);
         rc = family == NULL ? no_memory(why) : rq_vfs_mkdir(vfs, family, why);
@@ -260,20 +257,13 @@ static rq_err archive_folder(rq_vfs *vfs, const rq_region_info *info, rq_slice f
 
 /* --- removing --------------------------------------------------------------------------------- */
 
-static rq_err sync_parent(rq_vfs *vfs, rq_arena *arena, const char *path, rq_error *why)
-{
-    const char *slash = strrchr(path, '/');
-    char *parent = rq_arena_cstr(arena, rq_slice_of(path, (size_t)(slash - path)));
-    return parent == NULL ? no_memory(why) : rq_vfs_sync_dir(vfs, parent, why);
-}
-
-static rq_err remove_folder(rq_vfs *vfs, rq_arena *arena, const char *dir, rq_error *why)
+static rq_err remove_folder(rq_vfs *vfs, const char *dir, rq_error *why)
 {
     rq_stat st;
     rq_err rc = rq_vfs_stat(vfs, dir, &st, NULL);
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     RQ_TRY(rq_vfs_remove_tree(vfs, dir, why));
-    return sync_parent(vfs, arena, dir, why);
+    return rq_vfs_sync_parent(vfs, dir, why);
 }
 
 static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, rq_error *why)
@@ -288,7 +278,7 @@ static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, 
     for (size_t i = 0; i < count; i++)
         if (entries[i].is_dir && strcmp(entries[i].name, "recovered.edits") != 0)
             RQ_TRY(archive_folder(vfs, info, rq_slice_cstr(entries[i].name), why));
-    RQ_TRY(remove_folder(vfs, arena, dir, why));
+    RQ_TRY(remove_folder(vfs, dir, why));
     /* Last: without a manifest what the log still holds for the region is known to be garbage. */
     return rq__manifest_remove(vfs, info->encoded, why);
 }
@@ -321,7 +311,7 @@ static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *
     rq_stat st;
     if (rq_vfs_stat(vfs, dir, &st, NULL) == RQ_E_NOT_FOUND) return RQ_OK;
     RQ_TRY(archive_folder(vfs, info, family, why));
-    return remove_folder(vfs, arena, dir, why);
+    return remove_folder(vfs, dir, why);
 }
 
 rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slice family,

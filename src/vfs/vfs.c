@@ -144,19 +144,15 @@ static rq_err mkdir_durable(rq_vfs *v, const char *path, bool *ret_made, rq_erro
     } else if (rc != RQ_OK) {
         return rq_fail(why, rc, "%s", detail.message);
     }
-    char parent[RQ_PATH_MAX];
-    path_parent(path, parent);
-    return v->sync_dir(v, parent, why);
+    return rq_vfs_sync_parent(v, path, why);
 }
 
 static rq_err sync_name_above(rq_vfs *v, const char *path, rq_error *why)
 {
     char parent[RQ_PATH_MAX];
-    char above[RQ_PATH_MAX];
     path_parent(path, parent);
     if (parent[0] == '\0') return RQ_OK; /* the root has its name from somebody else */
-    path_parent(parent, above);
-    return v->sync_dir(v, above, why);
+    return rq_vfs_sync_parent(v, parent, why);
 }
 
 /* Names are made from the top and each is synced before anything is put below it. So of a path that
@@ -233,6 +229,14 @@ rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why)
 {
     RQ_TRY(path_check(dir, true, why));
     return v->sync_dir(v, dir, why);
+}
+
+rq_err rq_vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    char parent[RQ_PATH_MAX];
+    path_parent(path, parent);
+    return v->sync_dir(v, parent, why);
 }
 
 rq_err rq__vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why)
