@@ -230,14 +230,8 @@ static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
 static rq_err put_recovered_away(check *k, const char *region, const char *name, const char *path,
                                  rq_error *why)
 {
-    rq_error own = {0};
     char *to = rq_arena_printf(&k->arena, OLD_LOGS "/%s.%s", strrchr(region, '/') + 1, name);
-    if (to == NULL) return RQ_E_NO_MEMORY;
-    RQ_TRY(rq_vfs_mkdirs(k->vfs, OLD_LOGS, why));
-    rq_err rc = rq_vfs_link(k->vfs, path, to, &own);
-    if (rc != RQ_OK && rc != RQ_E_EXISTS) return rq_fail(why, rc, "%s", own.message);
-    RQ_TRY(rq_vfs_sync_dir(k->vfs, OLD_LOGS, why));
-    return rq_vfs_remove(k->vfs, path, why);
+    return to == NULL ? RQ_E_NO_MEMORY : rq_vfs_move(k->vfs, path, to, why);
 }
 
 /* Others say a sequence id, were still being written when a splitting died, or could not be read by
@@ -430,17 +424,9 @@ static rq_err put_away(void *ctx, const char *path, bool is_dir, rq_error *why)
 {
     rq_vfs *v = ctx;
     if (is_dir) return rq_vfs_remove_tree(v, path, why);
-    static const char to_dir[] = OLD_LOGS;
     rq_arena a = {0};
-    char *to = rq_arena_printf(&a, "%s%s", to_dir, strrchr(path, '/'));
-    rq_err rc = to == NULL ? RQ_E_NO_MEMORY : rq_vfs_mkdirs(v, to_dir, why);
-    if (rc == RQ_OK) {
-        rq_error own = {0};
-        rc = rq_vfs_link(v, path, to, &own);
-        rc = rc == RQ_E_EXISTS ? RQ_OK : rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
-    }
-    if (rc == RQ_OK) rc = rq_vfs_sync_dir(v, to_dir, why);
-    if (rc == RQ_OK) rc = rq_vfs_remove(v, path, why);
+    char *to = rq_arena_printf(&a, OLD_LOGS "%s", strrchr(path, '/'));
+    rq_err rc = to == NULL ? RQ_E_NO_MEMORY : rq_vfs_move(v, path, to, why);
     rq_arena_clear(&a);
     return rc;
 }

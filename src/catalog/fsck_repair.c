@@ -31,13 +31,7 @@ static bool is_referred_to(const rq__fsck *k, const char *dir)
 static rq_err move_file(rq__fsck *k, const char *from, const char *to_root, rq_error *why)
 {
     char *to = rq_arena_printf(&k->arena, "%s/%s", to_root, from);
-    char *dir = rq_arena_printf(&k->arena, "%s/%s", to_root, from);
-    if (to == NULL || dir == NULL) return RQ_E_NO_MEMORY;
-    *strrchr(dir, '/') = '\0';
-    RQ_TRY(rq_vfs_mkdirs(k->vfs, dir, why));
-    RQ_TRY(rq_vfs_link(k->vfs, from, to, why));
-    RQ_TRY(rq_vfs_sync_dir(k->vfs, dir, why));
-    return rq_vfs_remove(k->vfs, from, why);
+    return to == NULL ? RQ_E_NO_MEMORY : rq_vfs_move(k->vfs, from, to, why);
 }
 
 static rq_err move_tree(rq__fsck *k, const char *from, const char *to_root, unsigned depth,

@@ -188,35 +188,13 @@ rq_err rq__seqid_file_write(rq_vfs *vfs, const rq_region_info *info, uint64_t se
 
 /* --- the archive ------------------------------------------------------------------------------ */
 
-/* The archive's cleaner may remove a folder that is still empty. */
-#define ARCHIVE_TRIES_MAX 16
-
-/* A second name in `to_dir`; one that is there is this file's: a crash came between link and
- * remove. */
-static rq_err link_into(rq_vfs *vfs, const char *from, const char *to_dir, const char *to,
-                        rq_error *why)
-{
-    rq_err rc = RQ_E_NOT_FOUND;
-    rq_error own = {0};
-    rq_stat st;
-    for (int tries = 0; rc == RQ_E_NOT_FOUND && tries < ARCHIVE_TRIES_MAX; tries++) {
-        RQ_TRY(rq_vfs_stat(vfs, from, &st, why));
-        own = (rq_error){0};
-        rc = rq_vfs_mkdirs(vfs, to_dir, &own);
-        if (rc == RQ_OK) rc = rq_vfs_link(vfs, from, to, &own);
-    }
-    return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", own.message);
-}
-
 rq_err rq__archive_move(rq_vfs *vfs, const char *dir, const char *to_dir, const char *name,
                         rq_error *why)
 {
     rq_arena arena = {0};
     const char *from = rq_arena_printf(&arena, "%s/%s", dir, name);
     const char *to = rq_arena_printf(&arena, "%s/%s", to_dir, name);
-    rq_err rc = from == NULL || to == NULL ? no_memory(why) : link_into(vfs, from, to_dir, to, why);
-    if (rc == RQ_OK) rc = rq_vfs_sync_dir(vfs, to_dir, why);
-    if (rc == RQ_OK) rc = rq_vfs_remove(vfs, from, why);
+    rq_err rc = from == NULL || to == NULL ? no_memory(why) : rq_vfs_move(vfs, from, to, why);
     rq_arena_clear(&arena);
     return rc;
 }

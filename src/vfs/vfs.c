@@ -225,6 +225,35 @@ rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
     return v->link(v, from, to, why);
 }
 
+/* Somebody may remove the new folder between its making and its first name. */
+#define LINK_TRIES_MAX 16
+
+static rq_err link_in_folder(rq_vfs *v, const char *from, const char *dir, const char *to,
+                             rq_error *why)
+{
+    rq_err rc = RQ_E_NOT_FOUND;
+    rq_error own = {0};
+    for (int tries = 0; rc == RQ_E_NOT_FOUND && tries < LINK_TRIES_MAX; tries++) {
+        rq_stat st;
+        if (tries > 0) RQ_TRY(v->stat(v, from, &st, why)); /* or is it this that is missing? */
+        own = (rq_error){0};
+        rc = dir[0] == '\0' ? RQ_OK : rq_vfs_mkdirs(v, dir, &own);
+        if (rc == RQ_OK) rc = v->link(v, from, to, &own);
+    }
+    return rc == RQ_OK || rc == RQ_E_EXISTS ? RQ_OK : rq_fail(why, rc, "%s", own.message);
+}
+
+rq_err rq_vfs_move(rq_vfs *v, const char *from, const char *to, rq_error *why)
+{
+    RQ_TRY(path_check(from, false, why));
+    RQ_TRY(path_check(to, false, why));
+    char dir[RQ_PATH_MAX];
+    path_parent(to, dir);
+    RQ_TRY(link_in_folder(v, from, dir, to, why));
+    RQ_TRY(v->sync_dir(v, dir, why));
+    return v->remove(v, from, why);
+}
+
 rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why)
 {
     RQ_TRY(path_check(dir, true, why));

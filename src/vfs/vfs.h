@@ -107,6 +107,11 @@ RQ_NODISCARD rq_err rq_vfs_remove(rq_vfs *v, const char *path, rq_error *why);
 /* A folder with all it holds; absent is fine. A symbolic link goes, what it leads to stays. */
 RQ_NODISCARD rq_err rq_vfs_remove_tree(rq_vfs *v, const char *path, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_error *why);
+/* Gives a file another name, in a folder that is made for it. The new name is durable; that the old
+ * one is gone is so after the next sync_dir of its folder. To be repeated after a crash or an
+ * error: a file that has the new name already is taken for this one. Somebody may remove the folder
+ * while it is empty. */
+RQ_NODISCARD rq_err rq_vfs_move(rq_vfs *v, const char *from, const char *to, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why);
 /* The folder that the path's last name stands in. */
 RQ_NODISCARD rq_err rq_vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why);

@@ -123,6 +123,11 @@ static void folders_are_made_listed_and_removed(void **state)
     assert_int_equal(rq_vfs_link(v, "x/b", "x/a", NULL), RQ_OK);
     assert_int_equal(rq_vfs_link(v, "x/b", "x/a", NULL), RQ_E_EXISTS);
     assert_int_equal(rq_vfs_mkdirs(v, "x/b/c", NULL), RQ_E_EXISTS);
+    assert_int_equal(rq_vfs_link(v, "x/b", "x/c", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_move(v, "x/c", "to/here/d", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_move(v, "x/c", "to/here/d", NULL), RQ_E_NOT_FOUND);
+    assert_int_equal(rq_vfs_move(v, "to/here/d", "d", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_remove(v, "d", NULL), RQ_OK);
     rq_arena arena = {0};
     rq_dir_entry *entries;
     size_t count;

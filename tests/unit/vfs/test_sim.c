@@ -76,6 +76,45 @@ static void folders_made_after_a_failed_sync_survive(void **state)
     }
 }
 
+static bool holds(rq_sim *sim, const char *path, const char *text)
+{
+    rq_arena arena = {0};
+    rq_slice found;
+    bool same = rq_vfs_read_file(rq_sim_env(sim)->vfs, path, 100, &arena, &found, NULL) == RQ_OK &&
+                rq_slice_eq(found, rq_slice_cstr(text));
+    rq_arena_clear(&arena);
+    return same;
+}
+
+/* Whichever call is the last before the cut or fails, the file has one of its names, whole; and the
+ * same move, made again, comes to its end. */
+static void a_moved_file_is_never_lost(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        bool failed = true;
+        for (uint64_t k = 1; failed; k++) {
+            rq_sim *sim = new_sim(seed);
+            rq_vfs *v = rq_sim_env(sim)->vfs;
+            assert_int_equal(rq_vfs_write_new_file(v, "file", RQ_SLICE_LIT("x"), NULL), RQ_OK);
+            if (seed % 2 == 0)
+                rq_sim_cut_at(sim, rq_sim_calls(sim) + k);
+            else
+                rq_sim_fail_at(sim, rq_sim_calls(sim) + k, RQ_E_IO);
+            failed = rq_vfs_move(v, "file", "a/b/moved", NULL) != RQ_OK;
+            rq_sim_restart(sim);
+            if (!holds(sim, "file", "x") && !holds(sim, "a/b/moved", "x"))
+                fail_msg("seed %d, call %d: lost", (int)seed, (int)k);
+            if (!failed) assert_true(holds(sim, "a/b/moved", "x"));
+            if (exists(sim, "file"))
+                assert_int_equal(rq_vfs_move(v, "file", "a/b/moved", NULL), RQ_OK);
+            assert_true(holds(sim, "a/b/moved", "x"));
+            assert_false(exists(sim, "file"));
+            rq_sim_free(sim);
+        }
+    }
+}
+
 /* Over many seeds, each way to lose must be seen: a rule nobody punishes is not tested. */
 static void unsynced_things_are_lost_each_in_its_own_way(void **state)
 {
@@ -359,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(synced_bytes_under_synced_names_survive),
         cmocka_unit_test(folders_made_after_a_failed_sync_survive),
+        cmocka_unit_test(a_moved_file_is_never_lost),
         cmocka_unit_test(unsynced_things_are_lost_each_in_its_own_way),
         cmocka_unit_test(a_sync_after_a_failed_one_saves_nothing),
         cmocka_unit_test(after_a_cut_every_call_fails_until_restart),
