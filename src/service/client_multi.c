@@ -233,10 +233,15 @@ static rq_err work_action(rq__multi *m, const Pb__Action *action, bool *ret_wait
 
 /* --- the walk --------------------------------------------------------------------------------- */
 
+void rq__multi_fail(rq__multi *m, rq_err rc)
+{
+    if (m->failed == RQ_OK) m->failed = rc;
+}
+
 static void fail_call(rq__multi *m, rq_err rc)
 {
     /* Batches under way still answer into the arena: the call ends with the last of them. */
-    if (m->job.fetch_rc == RQ_OK) m->job.fetch_rc = rc;
+    rq__multi_fail(m, rc);
     m->walked = true;
     rq__multi_finish_if_done(m);
 }
@@ -248,13 +253,13 @@ void rq__multi_finish_if_done(rq__multi *m)
     m->region = NULL;
     rq_cellblock_clear(&m->get_cells);
     rq_call *call = m->job.call;
-    rq_err rc = m->job.fetch_rc;
+    rq_err rc = m->failed;
     rq_slice packed;
     /* Without a codec the cells are in the message, which may be large: not twice then. */
     bool small = call->client->has_codec;
     if (rc == RQ_OK && small) rc = rq__pack_multi(&m->response, &call->arena, &packed);
     if (rc != RQ_OK)
-        rq_call_fail_why(call, rc, &m->job.why);
+        rq_call_fail(call, rc, NULL);
     else if (small)
         rq_call_reply_packed(call, packed);
     else

@@ -31,6 +31,7 @@ typedef struct rq__multi {
     bool get_running;
     size_t batches_running;
     bool walked;
+    rq_err failed; /* RQ_OK, or what the call as a whole ends with */
     uint64_t result_bytes;
 } rq__multi;
 
@@ -59,6 +60,8 @@ RQ_NODISCARD
 rq_err rq__multi_add_exception(rq__multi *m, uint32_t index, rq_err code, const rq_error *why);
 /* Goes on with the next action. */
 void rq__multi_walk(rq__multi *m);
+/* The call will end with this error, if not with one before. */
+void rq__multi_fail(rq__multi *m, rq_err rc);
 /* Ends the call when all is walked through and no batch is under way. */
 void rq__multi_finish_if_done(rq__multi *m);
 

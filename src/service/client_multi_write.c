@@ -15,8 +15,7 @@ typedef struct rq__multi_batch {
     rq_write write;
     rq__multi *multi;
     rq_row_op *ops;
-    Pb__ResultOrException **results; /* one per op, or per action of an atomic op */
-    uint32_t *indexes;
+    uint32_t *indexes; /* the client's number of each op's action */
     size_t op_count;
     bool atomic;
     bool awaited; /* the walk goes on when it is done */
@@ -45,9 +44,8 @@ static multi_batch *batch_new(rq__multi *m, size_t cap, bool atomic)
         .multi = m, .atomic = atomic, .answer = rq__multi_region_answer(m), .spoilt = RQ_OK};
     /* Not zeroed: an op is over a kilobyte, most of it room for an error's text. */
     b->ops = rq_arena_alloc(arena, cap * sizeof *b->ops);
-    b->results = rq_arena_alloc(arena, cap * sizeof(Pb__ResultOrException *));
     b->indexes = rq_arena_alloc(arena, cap * sizeof *b->indexes);
-    if (b->ops == NULL || b->results == NULL || b->indexes == NULL) return NULL;
+    if (b->ops == NULL || b->indexes == NULL) return NULL;
     if (rq_arena_link(arena, release_ops, b) != RQ_OK) return NULL;
     return b;
 }
@@ -143,7 +141,7 @@ static void batch_done(rq_write *w)
         for (size_t i = 0; rc == RQ_OK && i < b->op_count; i++)
             rc = answer_single(b, i);
     }
-    if (rc != RQ_OK && m->job.fetch_rc == RQ_OK) m->job.fetch_rc = rc;
+    if (rc != RQ_OK) rq__multi_fail(m, rc);
     m->batches_running--;
     if (b->awaited)
         rq__multi_walk(m);
