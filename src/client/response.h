@@ -48,7 +48,7 @@ typedef struct rq_region_result {
 } rq_region_result;
 
 typedef struct rq_scan_view {
-    rq_slice cells_per_result; /* packed or not: rq_scan_view_next_count */
+    rq_slice cells_per_result; /* packed or not */
     bool has_scanner;
     uint64_t scanner;
     bool more_results;           /* in the table */

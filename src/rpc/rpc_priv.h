@@ -101,7 +101,7 @@ struct rq_rpc_conn {
     rq_conn_state state;
     unsigned blocked;
     unsigned skip_frames; /* a SASL token that nobody waits for */
-    bool running;         /* rq_conn_run is on the stack */
+    bool running;         /* its state machine is on the stack */
     unsigned ahead;       /* frames in front that the service was told of */
     bool waiting;         /* in the budget's queue */
     bool waiting_readers; /* in the queue of the budget of unread answers */

@@ -8,7 +8,7 @@
  * cleaner links it into the archive before its old name goes.
  *
  * A file that is written is noted as such from before it exists until the store file that refers to
- * it counts. So the cleaner (catalog/mob_cleaner.c) can tell it from one that nobody refers to any
+ * it counts. So the cleaner (region/mob_cleaner.c) can tell it from one that nobody refers to any
  * more.
  *
  * Any thread; one lock, held for a hash lookup.
