@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A thin front for Meson. The two commands a newcomer needs: `make run` and `make test`.
 #   make           build build/rorqual          make run      build and serve ./data in the foreground
+#                  (make run DATA=/somewhere ARGS='--zk-port 12181 …': arguments of rorqual server)
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
@@ -45,7 +46,7 @@ run: build/rorqual
 	@echo "without ZooKeeper: hbase.client.registry.impl=org.apache.hadoop.hbase.client.RpcConnectionRegistry"
 	@echo "                   hbase.client.bootstrap.servers=127.0.0.1:16020"
 	@echo "Ctrl-C stops it in order."
-	@exec build/rorqual server --data $(DATA)
+	@exec build/rorqual server --data $(DATA) $(ARGS)
 
 unit: build/rorqual
 	@ninja -C build -j $(JOBS) --quiet

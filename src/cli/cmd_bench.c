@@ -7,6 +7,7 @@
  * the arguments make no sense.
  */
 #include "cli/cli.h"
+#include "cli/refuse.h"
 
 #include "load/load.h"
 
@@ -24,6 +25,7 @@ typedef struct bench_args {
     bool quiet;
     bool help;
     bool bad;
+    const char *option; /* whose value is being read */
 } bench_args;
 
 static void usage(FILE *out)
@@ -82,7 +84,7 @@ static void usage(FILE *out)
 
 static void bad_value(bench_args *a, const char *text)
 {
-    if (!a->bad) fprintf(stderr, "rorqual bench: '%s' makes no sense here\n", text);
+    if (!a->bad) (void)rq_refuse("bench", "--%s %s makes no sense", a->option, text);
     a->bad = true;
 }
 
@@ -102,11 +104,25 @@ static unsigned take_u32(bench_args *a, const char *text)
     return (unsigned)v;
 }
 
+static unsigned take_at_least_one(bench_args *a, const char *text)
+{
+    unsigned v = take_u32(a, text);
+    if (v == 0) bad_value(a, text);
+    return v;
+}
+
 static double take_double(bench_args *a, const char *text)
 {
     char *end;
     double v = strtod(text, &end);
     if (end == text || *end != 0 || !(v >= 0) || v > 1e12) bad_value(a, text);
+    return v;
+}
+
+static double take_positive(bench_args *a, const char *text)
+{
+    double v = take_double(a, text);
+    if (v <= 0) bad_value(a, text);
     return v;
 }
 
@@ -145,11 +161,11 @@ static int take_name(bench_args *a, const char *text, const char *const *names)
     X("bloom", 1, o->bloom = text)                                                                 \
     X("block-bytes", 1, o->block_bytes = take_u32(a, text))                                        \
     X("flush", 0, o->flush = true)                                                                 \
-    X("connections", 1, o->client.lanes = take_u32(a, text))                                       \
+    X("connections", 1, o->client.lanes = take_at_least_one(a, text))                              \
     X("depth", 1, o->depth = take_u32(a, text))                                                    \
     X("idle", 1, o->idle = take_u32(a, text))                                                      \
     X("draw", 1, o->draw = take_name(a, text, draws))                                              \
-    X("theta", 1, o->theta = take_double(a, text))                                                 \
+    X("theta", 1, o->theta = take_positive(a, text))                                               \
     X("batch", 1, o->batch = take_u32(a, text))                                                    \
     X("scan-rows", 1, take_sizes(a, text, &o->scan_rows))                                          \
     X("caching", 1, o->caching = take_u32(a, text))                                                \
@@ -158,7 +174,7 @@ static int take_name(bench_args *a, const char *text, const char *const *names)
     X("posts", 1, o->posts = take_u32(a, text))                                                    \
     X("events", 1, o->events = take_u32(a, text))                                                  \
     X("newest", 1, o->newest = take_u32(a, text))                                                  \
-    X("seconds", 1, o->seconds = take_double(a, text))                                             \
+    X("seconds", 1, o->seconds = take_positive(a, text))                                           \
     X("operations", 1, o->operations = take_u64(a, text))                                          \
     X("rate", 1, o->rate = take_double(a, text))                                                   \
     X("ramp", 1, o->ramp_s = take_double(a, text))                                                 \
@@ -189,41 +205,40 @@ static void take_option(bench_args *a, int index, const char *text)
     static const char *const orders[] = {"hashed", "sorted", NULL};
     static const char *const draws[] = {"uniform", "zipfian", "latest", "sequential", "hot", NULL};
     rq_load_options *o = &a->o;
-    const char *name = long_options[index].name;
+    const char *name = a->option = long_options[index].name;
 #define X(option, value, action)                                                                   \
     if (strcmp(name, option) == 0) action;
     OPTIONS
 #undef X
 }
 
-static bool take_args(bench_args *a, int argc, char **argv)
+/* Exit code; -1: go on. */
+static int take_args(bench_args *a, int argc, char **argv)
 {
     int index;
     int c;
     optind = 0; /* another subcommand may have used getopt before */
     rq_load_options_init(&a->o);
-    while ((c = getopt_long(argc, argv, "h", long_options, &index)) != -1) {
+    while ((c = getopt_long(argc, argv, ":h", long_options, &index)) != -1) {
         if (c == 'h')
             a->help = true;
         else if (c == 0)
             take_option(a, index, optarg);
         else
-            return false;
+            return rq_refuse_option("bench", c, argv);
+        if (a->bad) return 2;
     }
-    if (a->help) return true;
-    if (optind != argc - 1) {
-        fprintf(stderr, "rorqual bench: name one workload (--help lists them)\n");
-        return false;
+    if (a->help) {
+        usage(stdout);
+        return 0;
     }
+    if (optind != argc - 1) return rq_refuse("bench", "name one workload");
     a->o.workload = argv[optind];
-    if (a->o.client.zookeeper != NULL && a->o.client.bootstrap != NULL) {
-        fprintf(stderr, "rorqual bench: --zk or --bootstrap, not both\n");
-        return false;
-    }
+    if (a->o.client.zookeeper != NULL && a->o.client.bootstrap != NULL)
+        return rq_refuse("bench", "--zk or --bootstrap, not both");
     if (a->o.client.bootstrap == NULL && a->o.client.zookeeper == NULL)
         a->o.client.zookeeper = "127.0.0.1:2181";
-    if (a->o.theta <= 0 || a->o.seconds <= 0 || a->o.client.lanes == 0) bad_value(a, "0");
-    return !a->bad;
+    return -1;
 }
 
 /* --- reports ---------------------------------------------------------------------------------- */
@@ -277,15 +292,16 @@ int rq_cmd_bench(int argc, char **argv)
     bench_args a = {0};
     rq_load_report r = {0};
     rq_error why = {0};
-    if (!take_args(&a, argc, argv)) return 2;
-    if (a.help) {
-        usage(stdout);
-        return 0;
-    }
+    int code = take_args(&a, argc, argv);
+    if (code >= 0) return code;
     signal(SIGINT, on_interrupt);
     a.o.stop = &interrupted;
     if (!a.quiet && isatty(STDERR_FILENO)) a.o.live = stderr;
     rq_err rc = rq_load_run(&a.o, &r, &why);
+    if (rc == RQ_E_INVALID) {
+        rq_load_report_clear(&r);
+        return rq_refuse("bench", "%s", why.message);
+    }
     if (rc != RQ_OK) fprintf(stderr, "rorqual bench: %s\n", why.message);
     bool good = rc == RQ_OK && r.failed == 0 && r.wrong == 0 && !r.gave_up;
     if (r.latency.counts != NULL && r.seconds > 0) {
@@ -296,6 +312,5 @@ int rq_cmd_bench(int argc, char **argv)
         good &= write_report(PLOT, a.plot, &a.o, &r);
     }
     rq_load_report_clear(&r);
-    if (rc == RQ_E_INVALID) return 2;
     return good ? 0 : 1;
 }

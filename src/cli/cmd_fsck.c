@@ -7,9 +7,11 @@
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/refuse.h"
 
 #include "catalog/fsck.h"
 
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,34 +107,49 @@ static void usage(FILE *out)
             "2: it could not be looked at.\n");
 }
 
+/* Exit code; -1: go on. */
+static int parse(int argc, char **argv, fsck_run *run, rq_fsck_options *options,
+                 const char **ret_folder)
+{
+    static const struct option names[] = {
+        {"blocks", no_argument, NULL, 'b'}, {"repair", no_argument, NULL, 'r'},
+        {"quiet", no_argument, NULL, 'q'},  {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0},
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
+        switch (option) {
+        case 'b':
+            options->deep = true;
+            break;
+        case 'r':
+            options->repair = true;
+            break;
+        case 'q':
+            run->quiet = true;
+            break;
+        case 'j':
+            run->json = true;
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        default:
+            return rq_refuse_option("fsck", option, argv);
+        }
+    }
+    if (argc - optind != 1) return rq_refuse("fsck", "name one data folder");
+    *ret_folder = argv[optind];
+    return -1;
+}
+
 int rq_cmd_fsck(int argc, char **argv)
 {
     fsck_run run = {0};
     rq_fsck_options options = {.findings = {print_finding, step, &run}};
     const char *folder = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--blocks") == 0) {
-            options.deep = true;
-        } else if (strcmp(argv[i], "--repair") == 0) {
-            options.repair = true;
-        } else if (strcmp(argv[i], "--quiet") == 0) {
-            run.quiet = true;
-        } else if (strcmp(argv[i], "--json") == 0) {
-            run.json = true;
-        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "help") == 0) {
-            usage(stdout);
-            return 0;
-        } else if (argv[i][0] != '-' && folder == NULL) {
-            folder = argv[i];
-        } else {
-            folder = NULL;
-            break;
-        }
-    }
-    if (folder == NULL) {
-        usage(stderr);
-        return 2;
-    }
+    int code = parse(argc, argv, &run, &options, &folder);
+    if (code >= 0) return code;
     rq_vfs *vfs = NULL;
     rq_fsck_totals totals = {0};
     rq_error why = {0};

@@ -7,10 +7,12 @@
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/refuse.h"
 
 #include "hfile/check.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,8 +343,7 @@ static const struct {
 
 static void usage(FILE *out)
 {
-    fprintf(out,
-            "usage: rorqual hfile VERB [--json] [--values] [--row ROW] [--limit N] FILE...\n\n");
+    fprintf(out, "usage: rorqual hfile VERB [OPTION ...] FILE...\n\n");
     for (size_t i = 0; i < RQ_ARRAY_LEN(verbs); i++)
         fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
     fprintf(out, "\n  --json     a JSON object a line, for machines\n"
@@ -372,63 +373,83 @@ static rq_err run_on_file(const char *path, const hfile_args *args,
     return rc;
 }
 
-static bool parse_args(int argc, char **argv, hfile_args *args)
+/* Exit code; -1: go on. */
+static int parse(int argc, char **argv, hfile_args *args)
 {
+    static const struct option names[] = {
+        {"json", no_argument, NULL, 'j'},      {"values", no_argument, NULL, 'v'},
+        {"row", required_argument, NULL, 'r'}, {"limit", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0},
+    };
+    int option;
+    char *end;
     *args = (hfile_args){.limit = UINT64_MAX};
-    if (argc < 2) return false;
-    args->verb = argv[1];
-    int i = 2;
-    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
+    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
+        switch (option) {
+        case 'j':
             args->json = true;
-        } else if (strcmp(argv[i], "--values") == 0) {
+            break;
+        case 'v':
             args->values = true;
-        } else if (strcmp(argv[i], "--row") == 0 && i + 1 < argc) {
-            args->row = argv[++i];
-        } else if (strcmp(argv[i], "--limit") == 0 && i + 1 < argc) {
-            char *end;
+            break;
+        case 'r':
+            args->row = optarg;
+            break;
+        case 'l':
             errno = 0;
-            args->limit = strtoull(argv[++i], &end, 10);
-            if (errno != 0 || *end != '\0' || argv[i][0] == '-') return false;
-        } else {
-            return false;
+            args->limit = strtoull(optarg, &end, 10);
+            if (errno != 0 || end == optarg || *end != '\0' || optarg[0] == '-')
+                return rq_refuse("hfile", "--limit %s: not a number", optarg);
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        default:
+            return rq_refuse_option("hfile", option, argv);
         }
     }
-    args->files = argv + i;
-    args->file_count = argc - i;
-    return args->file_count > 0;
+    if (optind == argc) return rq_refuse("hfile", "say what to do with which files");
+    args->verb = argv[optind];
+    args->files = argv + optind + 1;
+    args->file_count = argc - optind - 1;
+    return -1;
+}
+
+/* Exit code. */
+static int run_on_files(const hfile_args *args,
+                        rq_err (*run)(rq_hfile_reader *r, const hfile_args *args, rq_error *why))
+{
+    int status = 0;
+    for (int i = 0; i < args->file_count; i++) {
+        rq_error why = {0};
+        rq_err rc = run_on_file(args->files[i], args, run, &why);
+        if (rc == RQ_OK) continue;
+        const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
+        if (args->json) {
+            rq_print_json_text("{", "file", rq_slice_cstr(args->files[i]));
+            rq_print_json_text(",\"fine\":false,", "error", rq_slice_cstr(text));
+            puts("}");
+        }
+        fflush(stdout);
+        fprintf(stderr, "rorqual hfile %s: %s: %s\n", args->verb, args->files[i], text);
+        status = 1;
+    }
+    return fflush(stdout) == 0 ? status : 1;
 }
 
 int rq_cmd_hfile(int argc, char **argv)
 {
     hfile_args args;
-    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
+    int code = parse(argc, argv, &args);
+    if (code >= 0) return code;
+    if (strcmp(args.verb, "help") == 0) {
         usage(stdout);
         return 0;
     }
-    if (!parse_args(argc, argv, &args)) {
-        usage(stderr);
-        return 2;
-    }
     for (size_t v = 0; v < RQ_ARRAY_LEN(verbs); v++) {
         if (strcmp(args.verb, verbs[v].name) != 0) continue;
-        int status = 0;
-        for (int i = 0; i < args.file_count; i++) {
-            rq_error why = {0};
-            rq_err rc = run_on_file(args.files[i], &args, verbs[v].run, &why);
-            if (rc == RQ_OK) continue;
-            const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
-            if (args.json) {
-                rq_print_json_text("{", "file", rq_slice_cstr(args.files[i]));
-                rq_print_json_text(",\"fine\":false,", "error", rq_slice_cstr(text));
-                puts("}");
-            }
-            fflush(stdout);
-            fprintf(stderr, "rorqual hfile %s: %s: %s\n", args.verb, args.files[i], text);
-            status = 1;
-        }
-        return fflush(stdout) == 0 ? status : 1;
+        if (args.file_count == 0) return rq_refuse("hfile", "%s of which file?", args.verb);
+        return run_on_files(&args, verbs[v].run);
     }
-    usage(stderr);
-    return 2;
+    return rq_refuse("hfile", "'%s' is not known here", args.verb);
 }

@@ -2,6 +2,7 @@
 /* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for
  * SIGTERM or Ctrl-C to close it in order. */
 #include "cli/cli.h"
+#include "cli/refuse.h"
 #include "cli/server.h"
 #include "cli/text_pages.h"
 
@@ -21,9 +22,11 @@ static const char help[] =
     "                      [-D name=value]... [--log debug|info|warn|error]\n\n"
     "  --data DIR        the data folder (default ./data), created when missing\n"
     "  --listen ADDR     numeric address to listen on (default 127.0.0.1)\n"
-    "  --advertise HOST  the host clients are told (default: the listening address)\n"
+    "  --advertise HOST  the host clients are told (default: the listening address; where any\n"
+    "                    is listened on, this host's name)\n"
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
     "  -D name=value     one setting; HBase's property names where HBase has them\n"
+    "  --log LEVEL       what is told on the standard error (default warn)\n"
     "Port 0 picks a free port; the line 'rorqual ready: …' names it.\n";
 
 typedef struct arguments {
@@ -75,14 +78,13 @@ static rq_err apply(arguments *a, int option, const char *value, rq_error *why)
         return rq_config_load(a->config, value, why);
     case 'D':
         return rq_config_set_pair(a->config, value, why);
-    case 'v':
+    default: /* 'v' */
         return parse_level(value, &o->log.level, why);
-    default:
-        return rq_fail(why, RQ_E_CONFIG, "see rorqual server --help");
     }
 }
 
-static rq_err parse(arguments *a, int argc, char **argv, bool *ret_help, rq_error *why)
+/* Exit code; -1: go on. */
+static int parse(arguments *a, int argc, char **argv)
 {
     static const struct option options[] = {
         {"data", required_argument, NULL, 'd'},
@@ -97,15 +99,20 @@ static rq_err parse(arguments *a, int argc, char **argv, bool *ret_help, rq_erro
         {NULL, 0, NULL, 0},
     };
     int option;
-    while ((option = getopt_long(argc, argv, "D:h", options, NULL)) != -1) {
+    rq_error why = {.code = RQ_OK};
+    while ((option = getopt_long(argc, argv, ":D:h", options, NULL)) != -1) {
+        if (option == '?' || option == ':') return rq_refuse_option("server", option, argv);
         if (option == 'h') {
-            *ret_help = true;
-            return RQ_OK;
+            fputs(help, stdout);
+            return 0;
         }
-        RQ_TRY(apply(a, option, optarg, why));
+        if (apply(a, option, optarg, &why) != RQ_OK) {
+            fprintf(stderr, "rorqual server: %s\n", why.message);
+            return 2;
+        }
     }
-    if (optind < argc) return rq_fail(why, RQ_E_CONFIG, "unexpected argument '%s'", argv[optind]);
-    return RQ_OK;
+    if (optind < argc) return rq_refuse("server", "'%s' is no option", argv[optind]);
+    return -1;
 }
 
 static void list_unused(const rq_config *config)
@@ -164,8 +171,6 @@ static int serve(const arguments *a)
 
 int rq_cmd_server(int argc, char **argv)
 {
-    rq_error why = {.code = RQ_OK};
-    bool want_help = false;
     arguments a = {.options = {.data = "data",
                                .listen = "127.0.0.1",
                                .zk_port = 2181,
@@ -176,19 +181,12 @@ int rq_cmd_server(int argc, char **argv)
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    int code = 1;
     if (rq_config_new(&a.config) != RQ_OK) {
         fprintf(stderr, "rorqual: out of memory\n");
         return 1;
     }
-    rq_err rc = parse(&a, argc, argv, &want_help, &why);
-    if (want_help) {
-        fputs(help, stdout);
-        code = 0;
-    } else if (rc != RQ_OK) {
-        fprintf(stderr, "rorqual: %s\n", why.message);
-        code = 2;
-    } else {
+    int code = parse(&a, argc, argv);
+    if (code < 0) {
         a.options.config = a.config;
         if (a.options.advertise == NULL)
             a.options.advertise = rq_config_text(a.config, RQ_SET_ADVERTISE);

@@ -13,11 +13,13 @@
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
+#include "cli/refuse.h"
 
 #include "cell/cellblock.h"
 #include "wal/survey.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,39 +283,59 @@ static bool parse_range(const char *text, wal_args *a)
     return *end == '\0';
 }
 
-static bool parse_args(int argc, char **argv, wal_args *a)
+/* Exit code; -1: go on. */
+static int parse(int argc, char **argv, wal_args *a)
 {
+    static const struct option names[] = {
+        {"json", no_argument, NULL, 'j'},           {"all", no_argument, NULL, 'a'},
+        {"values", no_argument, NULL, 'v'},         {"table", required_argument, NULL, 't'},
+        {"region", required_argument, NULL, 'g'},   {"row", required_argument, NULL, 'r'},
+        {"sequence", required_argument, NULL, 's'}, {"limit", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+    };
+    int option;
     char *end;
     *a = (wal_args){.highest = UINT64_MAX, .limit = UINT64_MAX};
-    if (argc < 2) return false;
-    a->verb = argv[1];
-    for (int i = 2; i < argc; i++) {
-        const char *o = argv[i];
-        if (strcmp(o, "--json") == 0)
+    while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
+        switch (option) {
+        case 'j':
             a->json = true;
-        else if (strcmp(o, "--all") == 0)
+            break;
+        case 'a':
             a->all = true;
-        else if (strcmp(o, "--values") == 0)
+            break;
+        case 'v':
             a->values = true;
-        else if (strncmp(o, "--", 2) != 0 && a->place == NULL)
-            a->place = o;
-        else if (i + 1 >= argc)
-            return false;
-        else if (strcmp(o, "--table") == 0)
-            a->table = argv[++i];
-        else if (strcmp(o, "--region") == 0)
-            a->region = argv[++i];
-        else if (strcmp(o, "--row") == 0)
-            a->row = argv[++i];
-        else if (strcmp(o, "--sequence") == 0 && parse_range(argv[i + 1], a))
-            i++;
-        else if (strcmp(o, "--limit") == 0 && parse_number(argv[i + 1], &end, &a->limit) &&
-                 *end == '\0')
-            i++;
-        else
-            return false;
+            break;
+        case 't':
+            a->table = optarg;
+            break;
+        case 'g':
+            a->region = optarg;
+            break;
+        case 'r':
+            a->row = optarg;
+            break;
+        case 's':
+            if (!parse_range(optarg, a))
+                return rq_refuse("wal", "--sequence %s: neither N nor N-M", optarg);
+            break;
+        case 'l':
+            if (!parse_number(optarg, &end, &a->limit) || *end != '\0')
+                return rq_refuse("wal", "--limit %s: not a number", optarg);
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        default:
+            return rq_refuse_option("wal", option, argv);
+        }
     }
-    return a->place != NULL;
+    if (optind == argc) return rq_refuse("wal", "say what to do with which folder");
+    a->verb = argv[optind];
+    if (argc - optind > 2) return rq_refuse("wal", "name one folder or segment");
+    a->place = argc - optind == 2 ? argv[optind + 1] : NULL;
+    return -1;
 }
 
 /* The folder of segments, or one: *ret_file is NULL or its name in the folder. */
@@ -402,13 +424,17 @@ static int run_command(const wal_args *args, verb what)
 int rq_cmd_wal(int argc, char **argv)
 {
     wal_args args;
-    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
+    int code = parse(argc, argv, &args);
+    if (code >= 0) return code;
+    if (strcmp(args.verb, "help") == 0) {
         usage(stdout);
         return 0;
     }
-    bool parsed = parse_args(argc, argv, &args);
-    for (int v = 0; parsed && v < VERBS; v++)
-        if (strcmp(args.verb, verbs[v].name) == 0) return run_command(&args, (verb)v);
-    usage(stderr);
-    return 2;
+    for (int v = 0; v < VERBS; v++) {
+        if (strcmp(args.verb, verbs[v].name) != 0) continue;
+        if (args.place == NULL)
+            return rq_refuse("wal", "%s of which folder or segment?", args.verb);
+        return run_command(&args, (verb)v);
+    }
+    return rq_refuse("wal", "'%s' is not known here", args.verb);
 }

@@ -78,7 +78,8 @@ static rq_err fill_address(const char *listen_on, uint16_t port, struct sockaddr
 }
 
 /* Binds to `*port` for a moment; 0 is replaced by a free one. */
-static rq_err try_port(const char *listen_on, uint16_t *port, int *ret_fd, rq_error *why)
+static rq_err try_port(const char *option, const char *listen_on, uint16_t *port, int *ret_fd,
+                       rq_error *why)
 {
     struct sockaddr_storage address;
     socklen_t len;
@@ -90,8 +91,9 @@ static rq_err try_port(const char *listen_on, uint16_t *port, int *ret_fd, rq_er
     if (bind(fd, (struct sockaddr *)&address, len) != 0 || listen(fd, 1) != 0) {
         int e = errno;
         close(fd);
-        return rq_fail(why, RQ_E_CONFIG, "cannot listen on %s port %u: %s", listen_on, *port,
-                       strerror(e));
+        return rq_fail(why, RQ_E_CONFIG,
+                       "cannot listen on %s port %u: %s (%s takes another; 0 picks a free one)",
+                       listen_on, *port, strerror(e), option);
     }
     getsockname(fd, (struct sockaddr *)&address, &len);
     *port = ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)&address)->sin_port
@@ -108,9 +110,9 @@ typedef struct ports {
 static rq_err try_ports(const rq_server_options *o, ports *p, rq_error *why)
 {
     int fds[3] = {-1, -1, -1};
-    rq_err rc = try_port(o->listen, &p->zk, &fds[0], why);
-    if (rc == RQ_OK) rc = try_port(o->listen, &p->master, &fds[1], why);
-    if (rc == RQ_OK) rc = try_port(o->listen, &p->rs, &fds[2], why);
+    rq_err rc = try_port("--zk-port", o->listen, &p->zk, &fds[0], why);
+    if (rc == RQ_OK) rc = try_port("--master-port", o->listen, &p->master, &fds[1], why);
+    if (rc == RQ_OK) rc = try_port("--rs-port", o->listen, &p->rs, &fds[2], why);
     for (int i = 0; i < 3; i++)
         if (fds[i] >= 0) close(fds[i]);
     return rc;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The server as an operator meets it: ready line, ports, refusals that touch nothing, clean stop,
-bad frames on each port, a flipped bit in a file, damaged log records."""
+"""The binary as an operator meets it: ready line, ports, refusals that touch nothing, clean stop,
+wrong arguments, help, --json, bad frames on each port, a flipped bit in a file, damaged log records."""
+import json
 import os
 import pathlib
 import random
@@ -38,6 +39,11 @@ class Server:
         self.process.send_signal(signal_number)
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out, err
+
+
+def run(*arguments, **options):
+    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=60, check=False,
+                          **options)
 
 
 def refused(data, *arguments):
@@ -130,6 +136,66 @@ def hbase_setting_without_effect_is_listed(tmp):
     code, _, err = s.stop()
     assert code == 0
     assert "hbase.regionserver.handler.count" in err and "flush.size" not in err, err
+
+
+def wrong_arguments_are_told_in_one_line(tmp):
+    """Each is refused with exit code 2 and one line that names what is wrong."""
+    wrong = [("server --bogus", "--bogus"), ("server --data", "--data"), ("server -x", "-x"),
+             ("server --zk-port 70000", "70000"), ("server --log loud", "loud"),
+             ("server extra", "extra"), ("server -D nonsense", "nonsense"),
+             ("server --help=3", "--help=3"), ("server --config /no/such", "/no/such"),
+             ("fsck", "folder"), ("fsck --bogus x", "--bogus"), ("fsck a b", "one"),
+             ("hfile", "which"), ("hfile look x", "look"), ("hfile meta", "meta"),
+             ("hfile cells x --limit many", "many"), ("hfile cells --row", "--row"),
+             ("wal", "which"), ("wal look x", "look"), ("wal list", "list"),
+             ("wal dump --sequence 1-x y", "1-x"), ("wal dump a b", "one"),
+             ("bench", "workload"), ("bench juggle", "juggle"), ("bench --records many put", "many"),
+             ("bench --seconds 0 put", "--seconds"), ("bench --bogus put", "--bogus"),
+             ("bench --draw blindly get", "blindly")]
+    for line, culprit in wrong:
+        done = run(*line.split(), cwd=tmp)
+        assert done.returncode == 2, (line, done)
+        assert done.stdout == "" and len(done.stderr.splitlines()) == 1, (line, done)
+        assert culprit in done.stderr and done.stderr.startswith("rorqual "), (line, done.stderr)
+    for line in ("", "juggle"):
+        done = run(*line.split(), cwd=tmp)
+        assert done.returncode == 2 and done.stdout == "" and "usage" in done.stderr, (line, done)
+    assert list(tmp.iterdir()) == []
+
+
+def help_is_an_answer(tmp):
+    for line in ("--help", "-h", "help", "version", "server --help", "server -h", "fsck --help",
+                 "fsck -h", "hfile --help", "hfile help", "hfile meta --help", "wal --help", "wal help",
+                 "wal list -h", "bench --help", "bench -h"):
+        done = run(*line.split(), cwd=tmp)
+        assert done.returncode == 0 and done.stderr == "" and "rorqual" in done.stdout, (line, done)
+
+
+def what_is_not_there_is_named_once(tmp):
+    for line in ("fsck {}", "hfile meta {}", "wal list {}"):
+        done = run(*line.format(tmp / "nothing").split())
+        assert done.returncode in (1, 2) and done.stdout == "", (line, done)
+        assert len(done.stderr.splitlines()) == 1, (line, done.stderr)
+        assert done.stderr.count("nothing") == 1, (line, done.stderr)
+
+
+def options_stand_anywhere_and_json_is_json(tmp):
+    assert Server(tmp / "d").stop()[0] == 0
+    files = [str(f) for f in (tmp / "d/data/hbase/meta").glob("*/info/*") if f.is_file()]
+    assert files
+    data = str(tmp / "d")
+    for line in (["fsck", data, "--json"], ["fsck", "--json", "--blocks", data],
+                 ["hfile", "meta", *files, "--json"], ["hfile", "--json", "blocks", *files],
+                 ["hfile", "cells", "--values", *files, "--json"],
+                 ["hfile", "statistics", "--json", *files], ["hfile", "check", files[0], "--json"],
+                 ["wal", "list", data, "--json"], ["wal", "--json", "verify", data],
+                 ["wal", "dump", "--json", "--all", "--values", data]):
+        done = run(*line)
+        assert done.returncode == 0 and done.stderr == "", (line, done)
+        lines = [json.loads(text) for text in done.stdout.splitlines()]
+        assert lines or "dump" in line, line
+    done = run("hfile", "check", "--json", str(tmp / "d/hbase.id"))
+    assert done.returncode == 1 and json.loads(done.stdout)["fine"] is False, done
 
 
 def connect(s, port):
@@ -266,7 +332,9 @@ TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
          clean_stop_leaves_an_empty_log_and_restarts, second_server_on_the_folder_is_refused,
          port_in_use_leaves_nothing_behind, unwritable_folder_is_refused,
          newer_format_is_refused_untouched, unknown_setting_is_refused,
-         hbase_setting_without_effect_is_listed, bad_frames_on_each_port_harm_nobody,
+         hbase_setting_without_effect_is_listed, wrong_arguments_are_told_in_one_line,
+         help_is_an_answer, what_is_not_there_is_named_once,
+         options_stand_anywhere_and_json_is_json, bad_frames_on_each_port_harm_nobody,
          zookeeper_answers_as_hbase_znodes]
 
 
