@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <expat.h>
 #include <stdio.h>
@@ -92,8 +93,8 @@ static bool parse_value(kind k, const char *text, value *ret)
     case REAL:
         return parse_real(text, &ret->real);
     case BOOL:
-        ret->integer = strcmp(text, "true") == 0;
-        return ret->integer != 0 || strcmp(text, "false") == 0;
+        ret->integer = strcasecmp(text, "true") == 0;
+        return ret->integer != 0 || strcasecmp(text, "false") == 0;
     case TEXT:
         return true;
     }
@@ -172,7 +173,7 @@ static rq_err note_unused(rq_config *c, const char *name, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq_config_set(rq_config *c, const char *name, const char *text, rq_error *why)
+static rq_err set_trimmed(rq_config *c, const char *name, const char *text, rq_error *why)
 {
     for (int s = 0; s < RQ_SETTING_COUNT; s++)
         if (strcmp(name, table[s].name) == 0) return store_value(c, (rq_setting)s, text, true, why);
@@ -180,23 +181,59 @@ rq_err rq_config_set(rq_config *c, const char *name, const char *text, rq_error 
     return rq_fail(why, RQ_E_CONFIG, "setting %s: neither Rorqual nor HBase knows it", name);
 }
 
+static char *trimmed(const char *text, size_t len)
+{
+    while (len > 0 && isspace((unsigned char)*text)) {
+        text++;
+        len--;
+    }
+    while (len > 0 && isspace((unsigned char)text[len - 1]))
+        len--;
+    return strndup(text, len);
+}
+
+/* Blanks around either are nobody's intention: hbase-site.xml often has line ends there. HBASE:
+ * Configuration.getTrimmed, loadResource. */
+static rq_err set_any(rq_config *c, const char *name, size_t name_len, const char *text,
+                      rq_error *why)
+{
+    char *n = trimmed(name, name_len);
+    char *t = trimmed(text, strlen(text));
+    rq_err rc = n == NULL || t == NULL ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
+                                       : set_trimmed(c, n, t, why);
+    free(n);
+    free(t);
+    return rc;
+}
+
+rq_err rq_config_set(rq_config *c, const char *name, const char *text, rq_error *why)
+{
+    return set_any(c, name, strlen(name), text, why);
+}
+
 rq_err rq_config_set_pair(rq_config *c, const char *pair, rq_error *why)
 {
     const char *eq = strchr(pair, '=');
     if (eq == NULL || eq == pair)
         return rq_fail(why, RQ_E_CONFIG, "'%s' is not of the form name=value", pair);
-    char *name = strndup(pair, (size_t)(eq - pair));
-    if (name == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    rq_err rc = rq_config_set(c, name, eq + 1, why);
-    free(name);
-    return rc;
+    return set_any(c, pair, (size_t)(eq - pair), eq + 1, why);
+}
+
+/* Says where it went wrong, once. */
+static rq_err fail_at(const char *path, unsigned long line, rq_err rc, const rq_error *inner,
+                      rq_error *why)
+{
+    return rq_fail(why, rc, "%s:%lu: %s", path, line,
+                   inner->message[0] != '\0' ? inner->message : rq_err_text(rc));
 }
 
 /* --- hbase-site.xml: <configuration><property><name>…</name><value>…</value></property> ------- */
 typedef struct xml_state {
     rq_config *config;
-    rq_error *why;
+    XML_Parser parser;
     rq_err rc;
+    rq_error why;
+    unsigned long line; /* where it went wrong */
     int depth;
     rq_buf *into; /* &name, &value or NULL */
     rq_buf name;
@@ -235,19 +272,22 @@ static void XMLCALL xml_end(void *arg, const XML_Char *tag)
     x->rc = rq_buf_append_u8(&x->name, 0);
     if (x->rc == RQ_OK) x->rc = rq_buf_append_u8(&x->value, 0);
     if (x->rc == RQ_OK)
-        x->rc = rq_config_set(x->config, (char *)x->name.ptr, (char *)x->value.ptr, x->why);
+        x->rc = rq_config_set(x->config, (char *)x->name.ptr, (char *)x->value.ptr, &x->why);
+    if (x->rc != RQ_OK) x->line = XML_GetCurrentLineNumber(x->parser);
 }
 
 static rq_err load_xml(rq_config *c, const char *path, rq_slice text, rq_error *why)
 {
-    xml_state x = {.config = c, .why = why};
     XML_Parser parser = XML_ParserCreate(NULL);
+    xml_state x = {.config = c, .parser = parser};
     if (parser == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     XML_SetUserData(parser, &x);
     XML_SetElementHandler(parser, xml_start, xml_end);
     XML_SetCharacterDataHandler(parser, xml_text);
-    if (XML_Parse(parser, (const char *)text.ptr, (int)text.len, 1) == XML_STATUS_ERROR &&
-        x.rc == RQ_OK)
+    bool parsed = XML_Parse(parser, (const char *)text.ptr, (int)text.len, 1) != XML_STATUS_ERROR;
+    if (x.rc != RQ_OK)
+        x.rc = fail_at(path, x.line, x.rc, &x.why, why);
+    else if (!parsed)
         x.rc = rq_fail(why, RQ_E_CONFIG, "%s:%lu: %s", path, XML_GetCurrentLineNumber(parser),
                        XML_ErrorString(XML_GetErrorCode(parser)));
     XML_ParserFree(parser);
@@ -256,14 +296,16 @@ static rq_err load_xml(rq_config *c, const char *path, rq_slice text, rq_error *
     return x.rc;
 }
 
-static rq_err load_lines(rq_config *c, char *text, rq_error *why)
+static rq_err load_lines(rq_config *c, const char *path, char *text, rq_error *why)
 {
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\r\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\r\n", &rest)) {
-        line += strspn(line, " \t");
+    unsigned long number = 0;
+    for (char *line; (line = strsep(&text, "\n")) != NULL;) {
+        rq_error inner = {.code = RQ_OK};
+        number++;
+        line += strspn(line, " \t\r");
         if (*line == '#' || *line == '\0') continue;
-        RQ_TRY(rq_config_set_pair(c, line, why));
+        rq_err rc = rq_config_set_pair(c, line, &inner);
+        if (rc != RQ_OK) return fail_at(path, number, rc, &inner, why);
     }
     return RQ_OK;
 }
@@ -291,7 +333,7 @@ rq_err rq_config_load(rq_config *c, const char *path, rq_error *why)
     if (rc == RQ_OK) {
         const char *start = (char *)text.ptr + strspn((char *)text.ptr, " \t\r\n");
         rc = *start == '<' ? load_xml(c, path, rq_slice_of(text.ptr, text.len - 1), why)
-                           : load_lines(c, (char *)text.ptr, why);
+                           : load_lines(c, path, (char *)text.ptr, why);
     }
     rq_buf_clear(&text);
     return rc;

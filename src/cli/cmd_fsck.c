@@ -153,14 +153,15 @@ int rq_cmd_fsck(int argc, char **argv)
     rq_vfs *vfs = NULL;
     rq_fsck_totals totals = {0};
     rq_error why = {0};
-    rq_err rc = rq_vfs_posix_new(folder, &vfs, &why);
-    if (rc == RQ_OK) {
-        rq_progress_begin(&run.progress, folder);
-        if (run.progress.is_terminal) run.total = bytes_below(vfs, "data", 0);
-        rc = rq_fsck(vfs, &options, &totals, &why);
-        rq_progress_end(&run.progress);
-        rq_vfs_free(vfs);
+    if (rq_vfs_posix_new(folder, &vfs, &why) != RQ_OK) {
+        fprintf(stderr, "rorqual fsck: %s\n", why.message);
+        return 2;
     }
+    rq_progress_begin(&run.progress, folder);
+    if (run.progress.is_terminal) run.total = bytes_below(vfs, "data", 0);
+    rq_err rc = rq_fsck(vfs, &options, &totals, &why);
+    rq_progress_end(&run.progress);
+    rq_vfs_free(vfs);
     if (rc != RQ_OK) {
         fprintf(stderr, "rorqual fsck: %s: %s\n", folder,
                 why.message[0] != '\0' ? why.message : rq_err_text(rc));

@@ -415,6 +415,15 @@ static int parse(int argc, char **argv, hfile_args *args)
     return -1;
 }
 
+/* Does the message name the file already, as most do? */
+static bool names(const char *text, const char *path)
+{
+    size_t n = strlen(path);
+    for (const char *at = text; (at = strstr(at, path)) != NULL; at++)
+        if (at[n] == ':' && (at == text || at[-1] == ' ' || at[-1] == '/')) return true;
+    return false;
+}
+
 /* Exit code. */
 static int run_on_files(const hfile_args *args,
                         rq_err (*run)(rq_hfile_reader *r, const hfile_args *args, rq_error *why))
@@ -431,7 +440,10 @@ static int run_on_files(const hfile_args *args,
             puts("}");
         }
         fflush(stdout);
-        fprintf(stderr, "rorqual hfile %s: %s: %s\n", args->verb, args->files[i], text);
+        if (names(text, args->files[i]))
+            fprintf(stderr, "rorqual hfile %s: %s\n", args->verb, text);
+        else
+            fprintf(stderr, "rorqual hfile %s: %s: %s\n", args->verb, args->files[i], text);
         status = 1;
     }
     return fflush(stdout) == 0 ? status : 1;

@@ -98,6 +98,45 @@ static void both_file_forms_are_read(void **state)
     rq_config_free(c);
 }
 
+static void blanks_around_names_and_values_do_not_count(void **state)
+{
+    (void)state;
+    rq_config *c = fresh();
+    assert_int_equal(
+        load_text(c,
+                  "<configuration><property><name>\n hbase.hstore.compaction.max </name>"
+                  "<value>\n   7\n  </value></property></configuration>",
+                  NULL),
+        RQ_OK);
+    assert_int_equal(rq_config_int(c, RQ_SET_COMPACTION_MAX), 7);
+    assert_int_equal(load_text(c, "  hbase.hstore.compaction.max = 8\t\r\n", NULL), RQ_OK);
+    assert_int_equal(rq_config_int(c, RQ_SET_COMPACTION_MAX), 8);
+    rq_config_free(c);
+}
+
+static void an_error_in_a_file_says_where(void **state)
+{
+    static const struct {
+        const char *text, *where;
+    } cases[] = {
+        {"\n# a comment\r\n\r\nhbase.hstore.compaction.max=many\n", ":4: setting hbase.hstore"},
+        {"what is this", ":1: 'what is this' is not"},
+        {"<configuration>\n<property>\n<name>no.such.thing</name></property></configuration>",
+         ":3: setting no.such.thing: neither"},
+        {"<configuration>\n<property>", ":2: "},
+    };
+    (void)state;
+    rq_config *c = fresh();
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        rq_error why = {.code = RQ_OK};
+        assert_int_equal(load_text(c, cases[i].text, &why), RQ_E_CONFIG);
+        if (strncmp(why.message, "/tmp/rorqual-config-", 20) != 0 ||
+            strstr(why.message, cases[i].where) == NULL)
+            fail_msg("%zu: %s", i, why.message);
+    }
+    rq_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +144,8 @@ int main(void)
         cmocka_unit_test(unknown_names_and_bad_values_are_errors_that_name_them),
         cmocka_unit_test(hbases_unused_names_are_listed),
         cmocka_unit_test(both_file_forms_are_read),
+        cmocka_unit_test(blanks_around_names_and_values_do_not_count),
+        cmocka_unit_test(an_error_in_a_file_says_where),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
