@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two lists of procedures: `active`, in the order of arrival, which is the order of their locks,
- * and `finished`, the results, the newest first. And what others may know of either.
+ * The two lists of procedures: `active`, in the order of arrival, which is the order of their
+ * locks, and `finished`, the results, the newest first. And what others may know of either.
  *
  * Both are guarded by procedures.lock: the rq__procs_ functions require it, those declared in
  * procedure.h and catalog.h take it themselves.

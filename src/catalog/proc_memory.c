@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One procedure's memory: made from what was submitted, filled with what it needs, slimmed to a
- * result, freed. All of it hangs on the procedure's own arena, but for the regions it has opened and
- * its schema, which are references.
+ * result, freed. All of it hangs on the procedure's own arena, but for the regions it has opened
+ * and its schema, which are references.
  */
 #include "catalog/proc_priv.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The procedures' records in the procedure store (master:store, family proc, row be64 id): written,
- * read at the start, and deleted when nobody will ask for the result any more. What a record says is
- * proc_record.c's. HBASE: RegionProcedureStore.
+ * read at the start, and deleted when nobody will ask for the result any more. What a record says
+ * is proc_record.c's. HBASE: RegionProcedureStore.
  */
 #include "catalog/proc_priv.h"
 

@@ -163,8 +163,9 @@ int rq_cmd_fsck(int argc, char **argv)
     rq_progress_end(&run.progress);
     rq_vfs_free(vfs);
     if (rc != RQ_OK) {
-        fprintf(stderr, "rorqual fsck: %s: %s\n", folder,
-                why.message[0] != '\0' ? why.message : rq_err_text(rc));
+        const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
+        bool named = strncmp(text, folder, strlen(folder)) == 0;
+        fprintf(stderr, "rorqual fsck: %s%s%s\n", named ? "" : folder, named ? "" : ": ", text);
         return 2;
     }
     print_totals(&run, folder, &totals);
