@@ -186,20 +186,14 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
         RQ_TRY(remove_families(c, p, &infos[i], why));
     rq__opened *list = rq__opened_new(infos + from, to - from, p->schema);
     if (list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    rq_arena a;
-    rq_arena_init(&a);
     rq_err rc = rq__open_regions(c, list, to - from, why);
     if (rc == RQ_OK) {
         rc = rq__publish_nodes(c, p, list, to - from, RQ_TABLE_ENABLED, why);
         if (rc != RQ_OK) rq__opened_abandon(c, list, to - from);
-        rq__batch b;
-        rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-        if (rc == RQ_OK) rc = rq__batch_opened(c, &b, list, to - from);
-        if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
+        if (rc == RQ_OK) rc = rq__meta_note_opened(c, list, to - from, why);
         if (rc == RQ_OK) rq__reopen_failed(c, list, to - from);
         rq__opened_clear(list, to - from);
     }
-    rq_arena_clear(&a);
     free(list);
     return rc;
 }

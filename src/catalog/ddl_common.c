@@ -266,6 +266,18 @@ rq_err rq__meta_put_opened(rq_catalog *c, const rq__proc *p, bool enables, rq_er
     return rc;
 }
 
+rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count, rq_error *why)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq__batch b;
+    rq__batch_init(&b, &a, rq__catalog_now_ms(c));
+    rq_err rc = rq__batch_opened(c, &b, list, count);
+    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 void rq__opened_done(rq_catalog *c, rq__proc *p)
 {
     rq__reopen_failed(c, p->opened, p->opened_count);

@@ -107,6 +107,9 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
 /* Writes p's opened (or failed) regions to hbase:meta; `enables`: and that the table is enabled. */
 RQ_NODISCARD
 rq_err rq__meta_put_opened(rq_catalog *c, const rq__proc *p, bool enables, rq_error *why);
+/* The same of regions that were opened again, without waiting for the log: a start does as much. */
+RQ_NODISCARD
+rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count, rq_error *why);
 /* They are written and published: tries failed ones again, lets go of the list. */
 void rq__opened_done(rq_catalog *c, rq__proc *p);
 /* An array over p->regions or others, malloc'ed. NULL: no memory. */

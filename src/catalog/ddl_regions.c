@@ -545,13 +545,7 @@ static rq_err reopen_parents(rq_catalog *c, rq__proc *p, rq_error *why)
         rq__opened o = {.info = t->pub.regions[at]->info, .schema = t->pub.schema};
         rc = rq__open_regions(c, &o, 1, why);
         if (rc != RQ_OK) break;
-        rq_arena a;
-        rq_arena_init(&a);
-        rq__batch b;
-        rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-        rc = rq__batch_opened(c, &b, &o, 1);
-        if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
-        rq_arena_clear(&a);
+        rc = rq__meta_note_opened(c, &o, 1, why);
         if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, t->pub.state, why);
         if (rc == RQ_OK)
             rq__reopen_failed(c, &o, 1);

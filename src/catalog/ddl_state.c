@@ -270,15 +270,7 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
         if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, RQ_TABLE_ENABLED, why);
         if (rc != RQ_OK) rq__opened_abandon(c, &o, 1);
     }
-    if (rc == RQ_OK && !t->pub.schema->is_meta) {
-        rq_arena a;
-        rq_arena_init(&a);
-        rq__batch b;
-        rq__batch_init(&b, &a, rq__catalog_now_ms(c));
-        rc = rq__batch_opened(c, &b, &o, 1);
-        if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
-        rq_arena_clear(&a);
-    }
+    if (rc == RQ_OK && !t->pub.schema->is_meta) rc = rq__meta_note_opened(c, &o, 1, why);
     /* Broken bytes stay broken: the region waits for an operator (rq_catalog_assign). */
     bool hopeless = o.rc == RQ_E_CORRUPT || o.rc == RQ_E_VERSION;
     if (rc == RQ_OK && o.rc != RQ_OK && !hopeless) rc = rq_fail(why, o.rc, "%s", o.why.message);
