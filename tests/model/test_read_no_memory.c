@@ -5,45 +5,18 @@
  */
 #include "by_hand.h"
 
+#include "../unit/base/failing_memory.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
 static bool counting;
 static uint64_t calls;
 static uint64_t fail_at;
 
-static bool refused(void)
+bool allocation_fails(void)
 {
     return counting && ++calls == fail_at;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refused() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refused() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return refused() ? NULL : __real_realloc(p, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return refused() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 static void add(by_hand *w, size_t family, int row, int column, uint8_t type, uint64_t seqid)

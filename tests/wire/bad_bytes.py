@@ -15,7 +15,9 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
+from hbase import delimited, number, read_varint, text, varint  # pylint: disable=wrong-import-position
 
 LIMIT = 1 << 20  # hbase.ipc.max.request.size of the server under test
 MEMORY_MAX = 300 << 20
@@ -26,54 +28,13 @@ HB = "org.apache.hadoop.hbase."
 # ---- protobuf, as little as is needed
 
 
-def varint(value):
-    out = b""
-    while value >= 0x80:
-        out += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return out + bytes([value])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def text(field, value):
-    value = value if isinstance(value, bytes) else value.encode()
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
-def delimited(message):
-    return varint(len(message)) + message
-
-
 def frame(body):
     return struct.pack(">I", len(body)) + body
 
 
-def read_varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
 def fields(data):
     """Field numbers to their last values."""
-    at, out = 0, {}
-    while at < len(data):
-        tag, at = read_varint(data, at)
-        if tag & 7 == 2:
-            length, at = read_varint(data, at)
-            out[tag >> 3] = data[at:at + length]
-            at += length
-        else:
-            out[tag >> 3], at = read_varint(data, at)
-    return out
+    return {n: values[-1] for n, values in hbase.fields(data).items()}
 
 
 # ---- the protocol

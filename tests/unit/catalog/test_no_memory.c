@@ -9,10 +9,12 @@
  */
 #include "world.h"
 
+#include "../base/failing_memory.h"
+
 static bool armed, counting;
 static uint64_t left; /* allocations until the failing one; 0: it has failed */
 
-static bool fails(void)
+bool allocation_fails(void)
 {
     return armed && counting && left > 0 && --left == 0;
 }
@@ -20,28 +22,6 @@ static bool fails(void)
 static void at_work(bool begins)
 {
     counting = begins;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __real_realloc(p, size);
 }
 
 /* --- the history ------------------------------------------------------------------------------ */

@@ -92,6 +92,22 @@ static inline rq_slice oracle_bytes(oracle_file *f, rq_arena *arena)
     return rq_slice_of(bytes, n);
 }
 
+/* The files that are named, line by line: exit code. `what` was compared and `wrong` says how. */
+static inline int oracle_main(int argc, char **argv, bool (*check_case)(oracle_file *f),
+                              const char *what, const char *wrong)
+{
+    size_t cases = 0;
+    size_t failures = 0;
+    for (int i = 1; i < argc; i++) {
+        oracle_file f = oracle_open(argv[i]);
+        for (; failures < 20 && oracle_line(&f); cases++)
+            failures += !check_case(&f);
+        oracle_close(&f);
+    }
+    printf("%zu %s, %zu %s\n", cases, what, failures, wrong);
+    return cases == 0 || failures > 0;
+}
+
 /* The class of a simple name. */
 static inline rq_slice oracle_class(const char *simple, rq_arena *arena)
 {

@@ -37,14 +37,5 @@ static bool check_case(oracle_file *f)
 
 int main(int argc, char **argv)
 {
-    size_t cases = 0;
-    size_t wrong = 0;
-    for (int i = 1; i < argc; i++) {
-        oracle_file f = oracle_open(argv[i]);
-        for (; wrong < 20 && oracle_line(&f); cases++)
-            wrong += !check_case(&f);
-        oracle_close(&f);
-    }
-    printf("%zu comparisons, %zu come out differently\n", cases, wrong);
-    return cases == 0 || wrong > 0;
+    return oracle_main(argc, argv, check_case, "comparisons", "come out differently");
 }

@@ -17,41 +17,21 @@
 
 #include <cmocka.h>
 
+#include "../base/failing_memory.h"
+
 #define PACKAGE "org.apache.hadoop.hbase.filter."
 
 /* --- Memory that runs out --------------------------------------------------------------------- */
 static long allocations_left = -1; /* -1: as many as wanted */
 static long allocations;
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *ptr, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
-
-static bool may_allocate(void)
+bool allocation_fails(void)
 {
     allocations++;
-    if (allocations_left < 0) return true;
-    if (allocations_left == 0) return false;
+    if (allocations_left < 0) return false;
+    if (allocations_left == 0) return true;
     allocations_left--;
-    return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t size)
-{
-    return may_allocate() ? __real_realloc(ptr, size) : NULL;
+    return false;
 }
 
 /* --- Helpers ---------------------------------------------------------------------------------- */

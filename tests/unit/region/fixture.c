@@ -39,6 +39,27 @@ void real_env_close(real_env *e)
     nftw(e->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+int real_env_setup(void **state)
+{
+    real_env *e = calloc(1, sizeof *e);
+    assert_non_null(e);
+    real_env_open(e);
+    *state = e;
+    return 0;
+}
+
+int real_env_teardown(void **state)
+{
+    real_env_close(*state);
+    free(*state);
+    return 0;
+}
+
+rq_env *env_of(void **state)
+{
+    return &((real_env *)*state)->env;
+}
+
 /* --- schema ----------------------------------------------------------------------------------- */
 
 static ProtobufCBinaryData pb(const char *s)

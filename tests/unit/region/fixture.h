@@ -36,6 +36,10 @@ typedef struct real_env {
 } real_env;
 void real_env_open(real_env *e);
 void real_env_close(real_env *e); /* removes the folder */
+/* cmocka's pair around a test, and what is in its state. */
+int real_env_setup(void **state);
+int real_env_teardown(void **state);
+rq_env *env_of(void **state);
 
 /* --- schema ----------------------------------------------------------------------------------- */
 typedef struct family_def {

@@ -7,26 +7,6 @@
 #include "region/filelist.h"
 #include "vfs/vfs.h"
 
-static int setup(void **state)
-{
-    real_env *e = calloc(1, sizeof *e);
-    real_env_open(e);
-    *state = e;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    real_env_close(*state);
-    free(*state);
-    return 0;
-}
-
-static rq_env *env_of(void **state)
-{
-    return &((real_env *)*state)->env;
-}
-
 /* A file of one put; with `replaced` (may be NULL) as a compaction would write it. */
 static void write_file(fixture *f, const char *path, const char *row, const char *family,
                        int64_t ts, uint64_t seqid, const char *value, const char *replaced)
@@ -314,7 +294,7 @@ static void another_tracker_believes_no_list_of_former_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, real_env_setup, real_env_teardown)
         T(a_load_stands_between_the_writes_around_it),
         T(a_load_without_a_number_of_its_own_can_be_overwritten),
         T(what_does_not_belong_is_not_loaded),

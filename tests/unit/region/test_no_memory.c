@@ -6,36 +6,16 @@
  */
 #include "fixture.h"
 
+#include "../base/failing_memory.h"
+
 #include <unistd.h>
 
 static _Thread_local bool armed;
 static _Thread_local uint64_t left; /* allocations until the failing one; 0: it has failed */
 
-static bool fails(void)
+bool allocation_fails(void)
 {
     return armed && left > 0 && --left == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __real_realloc(p, size);
 }
 
 #define ROWS 5

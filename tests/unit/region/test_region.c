@@ -8,26 +8,6 @@
 
 #include <unistd.h>
 
-static int setup(void **state)
-{
-    real_env *e = calloc(1, sizeof *e);
-    real_env_open(e);
-    *state = e;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    real_env_close(*state);
-    free(*state);
-    return 0;
-}
-
-static rq_env *env_of(void **state)
-{
-    return &((real_env *)*state)->env;
-}
-
 static void a_put_is_read_back(void **state)
 {
     fixture f;
@@ -266,7 +246,7 @@ static void a_destroyed_region_leaves_nothing_but_the_archive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, real_env_setup, real_env_teardown)
         T(a_put_is_read_back),
         T(a_put_survives_a_clean_stop),
         T(a_put_survives_a_crash),
