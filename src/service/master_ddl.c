@@ -10,21 +10,17 @@
 #include "proto/admin.pb-c.h"
 #include "proto/master.pb-c.h"
 
-typedef struct ddl_job {
-    rq_ddl ddl;
-    rq_call *call;
-} ddl_job;
-
-/* Every one of these answers is `optional uint64 proc_id = 1` alone: one message stands for all. */
+/* Every one of these answers is `optional uint64 proc_id = 1` alone, or nothing at all: one message
+ * stands for all. */
 static void ddl_submitted(rq_ddl *ddl)
 {
-    ddl_job *j = RQ_CONTAINER_OF(ddl, ddl_job, ddl);
+    rq__ddl_job *j = RQ_CONTAINER_OF(ddl, rq__ddl_job, ddl);
     if (ddl->rc != RQ_OK) {
         rq_call_fail_why(j->call, ddl->rc, &ddl->why);
         return;
     }
     Pb__CreateTableResponse response = PB__CREATE_TABLE_RESPONSE__INIT;
-    response.has_proc_id = 1;
+    response.has_proc_id = !j->silent;
     response.proc_id = ddl->proc_id;
     rq_call_reply(j->call, &response.base);
 }
@@ -38,10 +34,9 @@ static rq_slice pack(rq_arena *arena, const ProtobufCMessage *m)
     return rq_slice_of(p, len);
 }
 
-/* NULL: memory is out and the call was answered. */
-static ddl_job *ddl_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, uint64_t nonce)
+rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, uint64_t nonce)
 {
-    ddl_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
+    rq__ddl_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
     if (j == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return NULL;
@@ -56,10 +51,10 @@ static ddl_job *ddl_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, u
     return j;
 }
 
-static ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableName *table,
-                          uint64_t nonce_group, uint64_t nonce)
+static rq__ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableName *table,
+                              uint64_t nonce_group, uint64_t nonce)
 {
-    ddl_job *j = ddl_new(call, kind, nonce_group, nonce);
+    rq__ddl_job *j = rq__ddl_job_new(call, kind, nonce_group, nonce);
     if (j == NULL) return NULL;
     j->ddl.ns = rq__pb_slice(table->namespace_);
     j->ddl.qualifier = rq__pb_slice(table->qualifier);
@@ -68,7 +63,7 @@ static ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableName *
 
 /* Clients before 2.0 take the answer to a truncate or a namespace change for its end: they poll no
  * procedure for these. They get it when the procedure has finished. */
-static bool takes_answer_for_end(const ddl_job *j)
+static bool takes_answer_for_end(const rq__ddl_job *j)
 {
     switch (j->ddl.kind) {
     case RQ_DDL_TRUNCATE_TABLE:
@@ -81,13 +76,14 @@ static bool takes_answer_for_end(const ddl_job *j)
     }
 }
 
-static void submit(rq_admin_services *s, ddl_job *j)
+static void submit(rq_admin_services *s, rq__ddl_job *j)
 {
     j->ddl.wait_finished = takes_answer_for_end(j);
     rq_catalog_submit(s->catalog, &j->ddl);
 }
 
-static void submit_descriptor(rq_admin_services *s, ddl_job *j, const ProtobufCMessage *descriptor)
+static void submit_descriptor(rq_admin_services *s, rq__ddl_job *j,
+                              const ProtobufCMessage *descriptor)
 {
     j->ddl.descriptor = pack(&j->call->arena, descriptor);
     if (j->ddl.descriptor.ptr == NULL)
@@ -105,7 +101,7 @@ void rq__create_table(void *ctx, rq_call *call)
         rq_call_fail(call, RQ_E_DO_NOT_RETRY, "a table needs a name");
         return;
     }
-    ddl_job *j =
+    rq__ddl_job *j =
         table_ddl(call, RQ_DDL_CREATE_TABLE, r->table_schema->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
     rq_slice *keys = rq_arena_alloc(&call->arena, (r->n_split_keys + 1) * sizeof *keys);
@@ -123,14 +119,14 @@ void rq__create_table(void *ctx, rq_call *call)
 void rq__delete_table(void *ctx, rq_call *call)
 {
     const Pb__DeleteTableRequest *r = (const Pb__DeleteTableRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_DELETE_TABLE, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_DELETE_TABLE, r->table_name, r->nonce_group, r->nonce);
     if (j != NULL) submit(ctx, j);
 }
 
 void rq__truncate_table(void *ctx, rq_call *call)
 {
     const Pb__TruncateTableRequest *r = (const Pb__TruncateTableRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_TRUNCATE_TABLE, r->tablename, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_TRUNCATE_TABLE, r->tablename, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.preserve_splits = r->preservesplits;
     j->ddl.early = rq_rpc_client_at_least(call->client, 2, 0);
@@ -140,7 +136,7 @@ void rq__truncate_table(void *ctx, rq_call *call)
 void rq__enable_table(void *ctx, rq_call *call)
 {
     const Pb__EnableTableRequest *r = (const Pb__EnableTableRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_ENABLE_TABLE, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_ENABLE_TABLE, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.early = rq_rpc_client_at_least(call->client, 1, 1);
     submit(ctx, j);
@@ -149,14 +145,14 @@ void rq__enable_table(void *ctx, rq_call *call)
 void rq__disable_table(void *ctx, rq_call *call)
 {
     const Pb__DisableTableRequest *r = (const Pb__DisableTableRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_DISABLE_TABLE, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_DISABLE_TABLE, r->table_name, r->nonce_group, r->nonce);
     if (j != NULL) submit(ctx, j);
 }
 
 void rq__modify_table(void *ctx, rq_call *call)
 {
     const Pb__ModifyTableRequest *r = (const Pb__ModifyTableRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_MODIFY_TABLE, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_MODIFY_TABLE, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.no_reopen = r->has_reopen_regions && !r->reopen_regions;
     submit_descriptor(ctx, j, &r->table_schema->base);
@@ -165,21 +161,21 @@ void rq__modify_table(void *ctx, rq_call *call)
 void rq__add_column(void *ctx, rq_call *call)
 {
     const Pb__AddColumnRequest *r = (const Pb__AddColumnRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_ADD_FAMILY, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_ADD_FAMILY, r->table_name, r->nonce_group, r->nonce);
     if (j != NULL) submit_descriptor(ctx, j, &r->column_families->base);
 }
 
 void rq__modify_column(void *ctx, rq_call *call)
 {
     const Pb__ModifyColumnRequest *r = (const Pb__ModifyColumnRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_MODIFY_FAMILY, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_MODIFY_FAMILY, r->table_name, r->nonce_group, r->nonce);
     if (j != NULL) submit_descriptor(ctx, j, &r->column_families->base);
 }
 
 void rq__delete_column(void *ctx, rq_call *call)
 {
     const Pb__DeleteColumnRequest *r = (const Pb__DeleteColumnRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_DELETE_FAMILY, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_DELETE_FAMILY, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.family = rq__pb_slice(r->column_name);
     submit(ctx, j);
@@ -189,7 +185,7 @@ void rq__modify_table_tracker(void *ctx, rq_call *call)
 {
     const Pb__ModifyTableStoreFileTrackerRequest *r =
         (const Pb__ModifyTableStoreFileTrackerRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_TABLE_TRACKER, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_TABLE_TRACKER, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.descriptor = rq_slice_cstr(r->dst_sft);
     j->ddl.early = true;
@@ -200,7 +196,8 @@ void rq__modify_column_tracker(void *ctx, rq_call *call)
 {
     const Pb__ModifyColumnStoreFileTrackerRequest *r =
         (const Pb__ModifyColumnStoreFileTrackerRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_FAMILY_TRACKER, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j =
+        table_ddl(call, RQ_DDL_FAMILY_TRACKER, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.family = rq__pb_slice(r->family);
     j->ddl.descriptor = rq_slice_cstr(r->dst_sft);
@@ -211,7 +208,7 @@ void rq__modify_column_tracker(void *ctx, rq_call *call)
 void rq__flush_table(void *ctx, rq_call *call)
 {
     const Pb__FlushTableRequest *r = (const Pb__FlushTableRequest *)call->param;
-    ddl_job *j = table_ddl(call, RQ_DDL_FLUSH_TABLE, r->table_name, r->nonce_group, r->nonce);
+    rq__ddl_job *j = table_ddl(call, RQ_DDL_FLUSH_TABLE, r->table_name, r->nonce_group, r->nonce);
     if (j == NULL) return;
     rq_slice *families = rq_arena_alloc(&call->arena, (r->n_column_family + 1) * sizeof *families);
     if (families == NULL) {
@@ -232,7 +229,7 @@ void rq__flush_table(void *ctx, rq_call *call)
 static void split_at(rq_admin_services *s, rq_call *call, const rq_region_info *info, rq_slice row,
                      uint64_t nonce_group, uint64_t nonce, void (*submitted)(rq_ddl *))
 {
-    ddl_job *j = ddl_new(call, RQ_DDL_SPLIT_REGION, nonce_group, nonce);
+    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_SPLIT_REGION, nonce_group, nonce);
     rq_slice *keys = rq_arena_alloc(&call->arena, 2 * sizeof *keys);
     if (j == NULL) return;
     if (keys == NULL) {
@@ -283,8 +280,9 @@ void rq__truncate_region(void *ctx, rq_call *call)
     rq_region_info *info = take_region(call, r->region_info,
                                        "Can't truncate replicas directly.Replicas are "
                                        "auto-truncated when their primary is truncated.");
-    ddl_job *j =
-        info == NULL ? NULL : ddl_new(call, RQ_DDL_TRUNCATE_REGION, r->nonce_group, r->nonce);
+    rq__ddl_job *j = info == NULL
+                         ? NULL
+                         : rq__ddl_job_new(call, RQ_DDL_TRUNCATE_REGION, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.ns = info->ns;
     j->ddl.qualifier = info->qualifier;
@@ -294,7 +292,7 @@ void rq__truncate_region(void *ctx, rq_call *call)
 
 /* HBASE: MasterRpcServices.mergeTableRegions, MergeTableRegionsProcedure.checkRegionsToMerge. */
 static rq_err begin_merge(rq_admin_services *s, rq_call *call, Pb__RegionSpecifier *const *specs,
-                          size_t count, ddl_job *j, rq_error *why)
+                          size_t count, rq__ddl_job *j, rq_error *why)
 {
     const rq_region_info *first = NULL;
     rq_slice *names = rq_arena_alloc(&call->arena, (count + 1) * sizeof *names);
@@ -327,7 +325,7 @@ static rq_err begin_merge(rq_admin_services *s, rq_call *call, Pb__RegionSpecifi
 void rq__merge_regions(void *ctx, rq_call *call)
 {
     const Pb__MergeTableRegionsRequest *r = (const Pb__MergeTableRegionsRequest *)call->param;
-    ddl_job *j = ddl_new(call, RQ_DDL_MERGE_REGIONS, r->nonce_group, r->nonce);
+    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_MERGE_REGIONS, r->nonce_group, r->nonce);
     rq_error why = {.code = RQ_OK};
     if (j == NULL) return;
     j->ddl.forcible = r->forcible;
@@ -338,7 +336,7 @@ void rq__merge_regions(void *ctx, rq_call *call)
 /* Clients of 1.x are told nothing but that it has begun. */
 static void begun(rq_ddl *ddl)
 {
-    ddl_job *j = RQ_CONTAINER_OF(ddl, ddl_job, ddl);
+    rq__ddl_job *j = RQ_CONTAINER_OF(ddl, rq__ddl_job, ddl);
     if (ddl->rc != RQ_OK)
         rq_call_fail_why(j->call, ddl->rc, &ddl->why);
     else
@@ -371,7 +369,7 @@ void rq__dispatch_merging_regions(void *ctx, rq_call *call)
 {
     const Pb__DispatchMergingRegionsRequest *r =
         (const Pb__DispatchMergingRegionsRequest *)call->param;
-    ddl_job *j = ddl_new(call, RQ_DDL_MERGE_REGIONS, 0, 0);
+    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_MERGE_REGIONS, 0, 0);
     rq_error why = {.code = RQ_OK};
     if (j == NULL) return;
     j->ddl.forcible = r->forcible;
@@ -386,7 +384,7 @@ void rq__dispatch_merging_regions(void *ctx, rq_call *call)
 void rq__create_namespace(void *ctx, rq_call *call)
 {
     const Pb__CreateNamespaceRequest *r = (const Pb__CreateNamespaceRequest *)call->param;
-    ddl_job *j = ddl_new(call, RQ_DDL_CREATE_NAMESPACE, r->nonce_group, r->nonce);
+    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_CREATE_NAMESPACE, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.ns = rq__pb_slice(r->namespacedescriptor->name);
     submit_descriptor(ctx, j, &r->namespacedescriptor->base);
@@ -395,7 +393,7 @@ void rq__create_namespace(void *ctx, rq_call *call)
 void rq__modify_namespace(void *ctx, rq_call *call)
 {
     const Pb__ModifyNamespaceRequest *r = (const Pb__ModifyNamespaceRequest *)call->param;
-    ddl_job *j = ddl_new(call, RQ_DDL_MODIFY_NAMESPACE, r->nonce_group, r->nonce);
+    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_MODIFY_NAMESPACE, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.ns = rq__pb_slice(r->namespacedescriptor->name);
     submit_descriptor(ctx, j, &r->namespacedescriptor->base);
@@ -404,7 +402,7 @@ void rq__modify_namespace(void *ctx, rq_call *call)
 void rq__delete_namespace(void *ctx, rq_call *call)
 {
     const Pb__DeleteNamespaceRequest *r = (const Pb__DeleteNamespaceRequest *)call->param;
-    ddl_job *j = ddl_new(call, RQ_DDL_DELETE_NAMESPACE, r->nonce_group, r->nonce);
+    rq__ddl_job *j = rq__ddl_job_new(call, RQ_DDL_DELETE_NAMESPACE, r->nonce_group, r->nonce);
     if (j == NULL) return;
     j->ddl.ns = rq_slice_cstr(r->namespacename);
     submit(ctx, j);

@@ -9,6 +9,16 @@
 #include "proto/hbase.pb-c.h"
 
 /* master_ddl.c */
+/* A change on behalf of a call, which it answers; in the call's arena. */
+typedef struct rq__ddl_job {
+    rq_ddl ddl;
+    rq_call *call;
+    bool silent; /* the answer does not name the procedure */
+} rq__ddl_job;
+
+/* NULL: memory is out and the call was answered. */
+rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, uint64_t nonce);
+
 void rq__create_table(void *ctx, rq_call *call);
 void rq__delete_table(void *ctx, rq_call *call);
 void rq__truncate_table(void *ctx, rq_call *call);

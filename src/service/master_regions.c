@@ -49,47 +49,22 @@ void rq__move_region(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-typedef struct transit {
-    rq_ddl ddl;
-    rq_call *call;
-} transit;
-
-/* Assigning and unassigning answer nothing: one empty message stands for both. */
-static void transit_done(rq_ddl *ddl)
-{
-    transit *t = RQ_CONTAINER_OF(ddl, transit, ddl);
-    if (ddl->rc != RQ_OK) {
-        rq_call_fail_why(t->call, ddl->rc, &ddl->why);
-        return;
-    }
-    Pb__AssignRegionResponse response = PB__ASSIGN_REGION_RESPONSE__INIT;
-    rq_call_reply(t->call, &response.base);
-}
-
-/* HBASE: AssignmentManager.assign and unassign wait for the end of the procedure. */
+/* HBASE: AssignmentManager.assign and unassign wait for the end of the procedure, and answer
+ * nothing. */
 static void submit_transit(rq_admin_services *a, rq_call *call, rq_ddl_kind kind,
                            const rq_region_info *info)
 {
-    transit *t = rq_arena_calloc(&call->arena, 1, sizeof *t);
-    char *ns = t == NULL ? NULL : rq_arena_cstr(&call->arena, info->ns);
-    char *qualifier = t == NULL ? NULL : rq_arena_cstr(&call->arena, info->qualifier);
-    char *encoded = t == NULL ? NULL : rq_arena_cstr(&call->arena, rq_slice_cstr(info->encoded));
-    if (ns == NULL || qualifier == NULL || encoded == NULL) {
+    rq__ddl_job *j = rq__ddl_job_new(call, kind, 0, 0);
+    if (j == NULL) return;
+    j->silent = true;
+    j->ddl.wait_finished = true;
+    j->ddl.ns = rq_arena_copy(&call->arena, info->ns);
+    j->ddl.qualifier = rq_arena_copy(&call->arena, info->qualifier);
+    j->ddl.family = rq_arena_copy(&call->arena, rq_slice_cstr(info->encoded));
+    if (j->ddl.ns.ptr == NULL || j->ddl.qualifier.ptr == NULL || j->ddl.family.ptr == NULL)
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
-        return;
-    }
-    t->call = call;
-    t->ddl = (rq_ddl){
-        .kind = kind,
-        .ns = rq_slice_cstr(ns),
-        .qualifier = rq_slice_cstr(qualifier),
-        .family = rq_slice_cstr(encoded),
-        .user = rq_slice_cstr(call->client->user),
-        .wait_finished = true,
-        .lane = rq_loop_lane(call->loop),
-        .submitted = transit_done,
-    };
-    rq_catalog_submit(a->catalog, &t->ddl);
+    else
+        rq_catalog_submit(a->catalog, &j->ddl);
 }
 
 void rq__assign_region(void *ctx, rq_call *call)

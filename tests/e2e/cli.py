@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+from hbase import read_exact
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
 PORTS = ["--zk-port", "0", "--master-port", "0", "--rs-port", "0"]
@@ -261,15 +263,6 @@ def zk_session(c, session=0, password=bytes(16)):
     answer = read_frame(c)
     _, timeout, got = struct.unpack(">iiq", answer[:16])
     return timeout, got, answer[20:36]
-
-
-def read_exact(c, n):
-    got = b""
-    while len(got) < n:
-        chunk = c.recv(n - len(got))
-        assert chunk, "connection closed"
-        got += chunk
-    return got
 
 
 def read_frame(c):

@@ -68,6 +68,19 @@ def fields(data):
     return out
 
 
+# ---- sockets
+
+
+def read_exact(connection, length):
+    data = b""
+    while len(data) < length:
+        some = connection.recv(length - len(data))
+        if not some:
+            raise EOFError(f"closed after {len(data)} of {length} bytes")
+        data += some
+    return data
+
+
 # ---- messages
 
 

@@ -435,11 +435,38 @@ static int64_t number_of(const rq_cell *c)
     return atoll(text);
 }
 
-static void take_cell(seen *s, const rq_cell *c)
+static void take_cell(void *ctx, const rq_cell *c)
 {
+    seen *s = ctx;
     if (c->qualifier[0] == 'v') s->v[c->family[0] - 'a'] = number_of(c);
     if (c->qualifier[0] == 'x') s->x = number_of(c);
     if (c->qualifier[0] == 'n' && c->value_len == 8) s->n = (int64_t)rq_get_be64(c->value);
+}
+
+rq_err history_scan(history *h, const rq_scan *scan, void (*take)(void *ctx, const rq_cell *c),
+                    void *ctx, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_cellblock out = {0};
+    rq_read_ctx read = {.may_block = true};
+    rq_region_scanner *s = NULL;
+    rq_scan_limits none = {0};
+    rq_scan_state state = RQ_SCAN_MORE;
+    rq_epoch_member pin;
+    rq_epoch_pin(h->env->epoch, &pin);
+    rq_err rc = rq_region_scanner_open(h->region, scan, 0, &arena, &s, why);
+    while (rc == RQ_OK && state != RQ_SCAN_DONE)
+        rc = rq_region_scanner_next(s, &none, &read, &out, &state, why);
+    rq_region_scanner_close(s);
+    rq_epoch_unpin(h->env->epoch, &pin);
+    rq_cursor at = rq_cursor_of(rq_buf_slice(&out.bytes));
+    rq_cell c;
+    while (rc == RQ_OK && rq_cellblock_next(&at, &c, NULL) == RQ_OK)
+        take(ctx, &c);
+    rq_read_ctx_clear(&read);
+    rq_cellblock_clear(&out);
+    rq_arena_clear(&arena);
+    return rc;
 }
 
 static bool read_row(history *h, const char *row, seen *ret)
@@ -453,26 +480,8 @@ static bool read_row(history *h, const char *row, seen *ret)
                     .max_versions = 1,
                     .time_range = RQ_TIME_RANGE_ALL,
                     .store_limit = -1};
-    rq_arena arena = {0};
-    rq_cellblock out = {0};
-    rq_read_ctx ctx = {.may_block = true};
-    rq_region_scanner *s = NULL;
-    rq_scan_limits none = {0};
-    rq_scan_state state;
     rq_error why = {0};
-    rq_epoch_member pin;
-    rq_epoch_pin(h->env->epoch, &pin);
-    rq_err rc = rq_region_scanner_open(h->region, &scan, 0, &arena, &s, &why);
-    if (rc == RQ_OK) rc = rq_region_scanner_next(s, &none, &ctx, &out, &state, &why);
-    rq_region_scanner_close(s);
-    rq_epoch_unpin(h->env->epoch, &pin);
-    rq_cursor at = rq_cursor_of(rq_buf_slice(&out.bytes));
-    rq_cell c;
-    while (rc == RQ_OK && rq_cellblock_next(&at, &c, NULL) == RQ_OK)
-        take_cell(ret, &c);
-    rq_read_ctx_clear(&ctx);
-    rq_cellblock_clear(&out);
-    rq_arena_clear(&arena);
+    rq_err rc = history_scan(h, &scan, take_cell, ret, &why);
     if (rc != RQ_OK && !is_excused(h)) note_fault(h, "read", why.message);
     return rc == RQ_OK;
 }

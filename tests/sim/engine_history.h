@@ -18,6 +18,7 @@
 #include "base/config.h"
 #include "region/engine.h"
 #include "vfs/sim.h"
+#include "store/scan.h"
 
 #define HISTORY_ROWS 12
 #define HISTORY_COUNTERS 3
@@ -68,6 +69,9 @@ bool history_open(history *h);
 void history_steps(history *h, unsigned count);
 /* Clean: flushes, expects an empty log. */
 void history_close(history *h, bool clean);
+/* Each cell that the scan finds in the region is handed to `take`. */
+rq_err history_scan(history *h, const rq_scan *scan, void (*take)(void *ctx, const rq_cell *c),
+                    void *ctx, rq_error *why);
 /* Compares what is there with what must be. Writes: retries increments in flight. */
 void history_check(history *h);
 

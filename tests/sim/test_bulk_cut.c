@@ -14,7 +14,6 @@
 
 #include "hfile/writer.h"
 #include "region/bulk_load.h"
-#include "region/region_scanner.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -122,6 +121,11 @@ static void load(world *w, unsigned k)
 
 /* --- checking --------------------------------------------------------------------------------- */
 
+static void count_cell(void *ctx, const rq_cell *c)
+{
+    ((unsigned *)ctx)[c->family[0] - 'a']++;
+}
+
 /* How many of its cells are there: a's, b's. */
 static bool count_cells(world *w, unsigned k, unsigned ret[2])
 {
@@ -135,31 +139,9 @@ static bool count_cells(world *w, unsigned k, unsigned ret[2])
                     .max_versions = 9,
                     .time_range = RQ_TIME_RANGE_ALL,
                     .store_limit = -1};
-    rq_arena arena = {0};
-    rq_cellblock out = {0};
-    rq_read_ctx ctx = {.may_block = true};
-    rq_region_scanner *s = NULL;
-    rq_scan_limits none = {0};
-    rq_scan_state state;
     rq_error why = {0};
-    rq_epoch_member pin;
     ret[0] = ret[1] = 0;
-    rq_epoch_pin(w->h.env->epoch, &pin);
-    rq_err rc = rq_region_scanner_open(w->h.region, &scan, 0, &arena, &s, &why);
-    if (rc == RQ_OK) {
-        do
-            rc = rq_region_scanner_next(s, &none, &ctx, &out, &state, &why);
-        while (rc == RQ_OK && state != RQ_SCAN_DONE);
-    }
-    rq_region_scanner_close(s);
-    rq_epoch_unpin(w->h.env->epoch, &pin);
-    rq_cursor at = rq_cursor_of(rq_buf_slice(&out.bytes));
-    rq_cell c;
-    while (rc == RQ_OK && rq_cellblock_next(&at, &c, NULL) == RQ_OK)
-        ret[c.family[0] - 'a']++;
-    rq_read_ctx_clear(&ctx);
-    rq_cellblock_clear(&out);
-    rq_arena_clear(&arena);
+    rq_err rc = history_scan(&w->h, &scan, count_cell, ret, &why);
     if (rc != RQ_OK && !excused(w)) note(w, "read", why.message);
     return rc == RQ_OK;
 }

@@ -72,13 +72,7 @@ class Connection:
         self.socket.sendall(data)
 
     def read(self, length):
-        data = b""
-        while len(data) < length:
-            some = self.socket.recv(length - len(data))
-            if not some:
-                raise EOFError(f"closed after {len(data)} of {length} bytes")
-            data += some
-        return data
+        return hbase.read_exact(self.socket, length)
 
     def answer(self):
         """(call id, exception class or None, message bytes or stack trace)"""

@@ -52,13 +52,7 @@ class Session:
         self.socket.sendall(struct.pack(">i", len(body)) + body)
 
     def read(self, length):
-        data = b""
-        while len(data) < length:
-            some = self.socket.recv(length - len(data))
-            if not some:
-                raise EOFError(f"closed after {len(data)} of {length} bytes")
-            data += some
-        return data
+        return hbase.read_exact(self.socket, length)
 
     def frame(self):
         return self.read(struct.unpack(">i", self.read(4))[0])
