@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of coprocessor endpoints inside a Multi, and requests to endpoints that no client would send.
+"""Calls of coprocessor endpoints inside a Multi, requests to endpoints that no client would send, and
+a region that is closed and opened by hand.
 
 hbase:meta is the table: HBase gives it MultiRowMutationEndpoint. The Java client names services in a
 Multi with their package, under which neither HBase nor we know ours, so the calls are put together
@@ -11,6 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import hbase  # pylint: disable=wrong-import-position
 import rorqual  # pylint: disable=wrong-import-position
 from bad_bytes import HELLO, Connection, delimited, fields, frame, header, number, read_varint, text
 
@@ -104,6 +106,30 @@ def not_a_system_tables_endpoint(connection):
             text(1, META) + text(2, call("AggregateService", "GetRowNum", b"")))
 
 
+def answer_of(call_it, *arguments):
+    """What was answered, or the exception's class."""
+    try:
+        return call_it(*arguments)
+    except hbase.Refused as e:
+        return e.name
+
+
+def unassigned_and_assigned(server):
+    c = hbase.Client(server)
+    c.create("moved", {"f": {}})
+    name = c.regions("moved")[0][1]
+    spec, cells = text(1, hbase.region(name)), {(b"f", b"q"): b"v"}
+    c.data.put(name, b"row", cells)
+    for _ in range(2):
+        assert c.master.call("UnassignRegion", spec) == {}
+        assert answer_of(c.data.get, name, b"row") == "NotServingRegionException"
+        assert c.master.call("AssignRegion", spec) == {}
+        assert answer_of(c.data.get, name, b"row") == cells
+    nobodys = text(1, hbase.region(b"0123456789abcdef0123456789abcdef"))
+    assert answer_of(c.master.call, "AssignRegion", nobodys) == "UnknownRegionException"
+    c.close()
+
+
 TESTS = [exec_service, many_in_a_multi, unknown_method, with_its_package, broken_request,
          not_a_system_tables_endpoint]
 
@@ -112,11 +138,18 @@ def main():
     report = rorqual.Report()
     with tempfile.TemporaryDirectory() as folder:
         server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"))
-        for test in TESTS:
+
+        def on_a_connection(test):
+            with Connection(server.regionserver, HELLO[:6] + header("ClientService")) as c:
+                test(c)
+
+        for test in [*TESTS, unassigned_and_assigned]:
             problem = None
             try:
-                with Connection(server.regionserver, HELLO[:6] + header("ClientService")) as c:
-                    test(c)
+                if test in TESTS:
+                    on_a_connection(test)
+                else:
+                    test(server)
             except (AssertionError, EOFError, OSError, KeyError, IndexError) as e:
                 problem = repr(e)
             report.outcome(f"service_calls/{test.__name__}", problem)
