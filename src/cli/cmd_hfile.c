@@ -419,7 +419,7 @@ static int parse(int argc, char **argv, hfile_args *args)
 static bool names(const char *text, const char *path)
 {
     size_t n = strlen(path);
-    for (const char *at = text; (at = strstr(at, path)) != NULL; at++)
+    for (const char *at = text; n > 0 && (at = strstr(at, path)) != NULL; at++)
         if (at[n] == ':' && (at == text || at[-1] == ' ' || at[-1] == '/')) return true;
     return false;
 }

@@ -19,7 +19,7 @@ import time
 from hbase import read_exact
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
+BINARY = str(pathlib.Path(os.environ.get("RORQUAL", ROOT / "build/rorqual")).resolve())
 PORTS = ["--zk-port", "0", "--master-port", "0", "--rs-port", "0"]
 READY = re.compile(r"^rorqual ready: zookeeper (\S+):(\d+), master (\S+):(\d+), "
                    r"regionserver (\S+):(\d+), data (.+)\n$")
@@ -181,6 +181,12 @@ def what_is_not_there_is_named_once(tmp):
         assert done.stderr.count("nothing") == 1, (line, done.stderr)
 
 
+def an_empty_name_is_no_file(tmp):
+    for line in (["fsck", ""], ["hfile", "meta", ""], ["wal", "list", ""], ["server", "--data", "", *PORTS]):
+        done = run(*line, cwd=tmp)
+        assert done.returncode in (1, 2) and len(done.stderr.splitlines()) == 1, (line, done)
+
+
 def options_stand_anywhere_and_json_is_json(tmp):
     assert Server(tmp / "d").stop()[0] == 0
     files = [str(f) for f in (tmp / "d/data/hbase/meta").glob("*/info/*") if f.is_file()]
@@ -326,7 +332,7 @@ TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
          port_in_use_leaves_nothing_behind, unwritable_folder_is_refused,
          newer_format_is_refused_untouched, unknown_setting_is_refused,
          hbase_setting_without_effect_is_listed, wrong_arguments_are_told_in_one_line,
-         help_is_an_answer, what_is_not_there_is_named_once,
+         help_is_an_answer, what_is_not_there_is_named_once, an_empty_name_is_no_file,
          options_stand_anywhere_and_json_is_json, bad_frames_on_each_port_harm_nobody,
          zookeeper_answers_as_hbase_znodes]
 
