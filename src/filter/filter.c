@@ -48,6 +48,11 @@ bool rq_filter_resets(const rq_filter *f)
     return f->resets;
 }
 
+bool rq_filter_ends_at_cells(const rq_filter *f)
+{
+    return f->ends_at_cells;
+}
+
 rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
     if (rq__filter_all_remaining(f)) {

@@ -72,6 +72,9 @@ bool rq_filter_may_transform(const rq_filter *f);
  * pass and keeps nothing of it in mind, and where rq_filter_reset has nothing to forget. */
 bool rq_filter_judges_rows(const rq_filter *f);
 bool rq_filter_resets(const rq_filter *f);
+/* May a cell end more than its row (WhileMatchFilter)? Such a filter is shown the cells of rows
+ * that its row key leaves out, too. Constant for a filter. */
+bool rq_filter_ends_at_cells(const rq_filter *f);
 /* *ret true: leave the row out. Also true when all_remaining is (HBASE: FilterWrapper). */
 RQ_NODISCARD
 rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why);

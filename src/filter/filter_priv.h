@@ -53,10 +53,11 @@ struct rq_filter {
     bool reversed;
     /* Whether the class has these hooks; a list of AND knows its children's. */
     bool may_end, may_transform;
-    bool judges_rows;  /* see rq_filter_judges_rows */
-    bool resets;       /* see rq_filter_resets */
-    bool hints_rows;   /* unless its parser says otherwise: whether there is row_hint */
-    bool forgets_rows; /* the class, or a list's children all */
+    bool judges_rows;   /* see rq_filter_judges_rows */
+    bool resets;        /* see rq_filter_resets */
+    bool hints_rows;    /* unless its parser says otherwise: whether there is row_hint */
+    bool forgets_rows;  /* the class, or a list's children all */
+    bool ends_at_cells; /* WhileMatchFilter, and what has one inside */
 };
 
 /* The calls of filter.h without what FilterWrapper adds: what one filter asks of another. */

@@ -79,6 +79,7 @@ rq_err rq__list_init(rq__parse *p, rq__list *l, const Pb__FilterList *m)
     for (size_t i = 0; i < l->count; i++) {
         l->base.forgets_rows &= l->children[i]->forgets_rows;
         l->base.judges_rows |= l->children[i]->judges_rows;
+        l->base.ends_at_cells |= l->children[i]->ends_at_cells;
     }
     return RQ_OK;
 }

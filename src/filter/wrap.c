@@ -50,6 +50,7 @@ static rq_err parse_wrapping(rq__parse *p, const rq_filter_class *cls, const Pb_
     wrapping *w = (wrapping *)rq__parse_new_filter(p, sizeof *w, cls);
     if (w == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__parse_child(p, inner, &w->inner));
+    w->base.ends_at_cells = w->inner->ends_at_cells;
     *ret = &w->base;
     return RQ_OK;
 }
@@ -132,7 +133,10 @@ rq_err rq__parse_while_match(rq__parse *p, rq_slice bytes, rq_filter **ret)
 {
     const Pb__WhileMatchFilter *m =
         rq__parse_message(p, &pb__while_match_filter__descriptor, bytes);
-    return m == NULL ? rq__parse_failed(p) : parse_wrapping(p, &while_class, m->filter, ret);
+    if (m == NULL) return rq__parse_failed(p);
+    RQ_TRY(parse_wrapping(p, &while_class, m->filter, ret));
+    (*ret)->ends_at_cells = true;
+    return RQ_OK;
 }
 
 /* --- FilterWrapper ---------------------------------------------------------------------------- */

@@ -443,9 +443,42 @@ static rq_err leave_row_or_jump(rq_region_scanner *s)
     return leave_row(s, 0, true, jump, to);
 }
 
+/* Reads one store's part of a row for the filter alone. */
+static rq_err show_store(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    for (;;) {
+        bool has;
+        RQ_TRY(has_row(s, s->at, ctx, &has, why));
+        if (!has) return RQ_OK;
+        rq_store_state state;
+        RQ_TRY(rq_store_scanner_next(s->stores[s->at], &s->read, ctx, &state, why));
+        rq_cellblock_truncate(s->read.out, s->mark);
+        s->read.cells = 0;
+        if (state == RQ_STORE_ROW_DONE) return RQ_OK;
+    }
+}
+
+/* The row is left out by its key, and one of its cells may end the scan; no limit counts what it
+ * has. A reversed scan of HBase seeks the row before, as ours. HBASE: RegionScannerImpl.nextRow. */
+static rq_err show_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
+{
+    rq_store_read limited = s->read;
+    rq_err rc = RQ_OK;
+    s->read.cells_max = 0;
+    s->read.bytes_max = SHOWN_BYTES;
+    s->read.deadline_ns = 0;
+    for (; s->at < s->essential_count && rc == RQ_OK; s->at += rc == RQ_OK)
+        rc = show_store(s, ctx, why);
+    s->read.cells_max = limited.cells_max;
+    s->read.bytes_max = limited.bytes_max;
+    s->read.deadline_ns = limited.deadline_ns;
+    return rc;
+}
+
 /* Leaves the row. Of a row that was read (`at` is behind them) the stores have done so. */
 static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
+    if (s->shows_left_out) RQ_TRY(show_row(s, ctx, why));
     rq_slice to = {0};
     bool jump = s->may_jump && s->at < s->essential_count && find_jump(s, &to);
     for (; s->at < s->essential_count && !s->scan->is_get; s->at++) {
@@ -565,7 +598,7 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
         }
         RQ_TRY(do_begin(s, ctx, why));
         stands_there = s->store_count == 1;
-        if (s->phase == PHASE_SKIP && stands_there && !s->scan->is_get)
+        if (s->phase == PHASE_SKIP && stands_there && !s->scan->is_get && !s->shows_left_out)
             return pass_row(s, limits, ret, ret_told);
         if (s->phase != PHASE_READ) return RQ_OK;
         RQ_FALLTHROUGH;

@@ -146,6 +146,7 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         s->filter_resets = rq_filter_resets(s->filter);
         s->may_jump = !scan->reversed && !scan->is_get && s->order == RQ_ORDER_DEFAULT &&
                       rq_filter_has_row_hints(s->filter);
+        s->shows_left_out = !scan->reversed && !scan->is_get && rq_filter_ends_at_cells(s->filter);
         if (ex != NULL) rq_filter_set_seed(s->filter, ex->random(ex));
     }
     if (!staged && !scan->read_uncommitted) {
@@ -159,9 +160,9 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         return rc;
     }
     s->may_pass = s->store_count == 1 && rq_store_scanner_may_pass(s->stores[0]);
-    s->pass = (rq_store_pass){.stops_at_key =
-                                  s->may_jump || (s->may_pass && rq_filter_may_end(s->filter)),
-                              .work_left = CLOCK_PASSED};
+    bool stops_at_key =
+        s->may_jump || s->shows_left_out || (s->may_pass && rq_filter_may_end(s->filter));
+    s->pass = (rq_store_pass){.stops_at_key = stops_at_key, .work_left = CLOCK_PASSED};
     *ret = s;
     return RQ_OK;
 }

@@ -11,6 +11,8 @@
 #define CLOCK_STEPS 16
 /* The same of rows and cells that the store passes over (rq_store_scanner_pass_rows). */
 #define CLOCK_PASSED 1024
+/* Of a row that is read for the filter alone, so much is gathered at a time. */
+#define SHOWN_BYTES (64u << 10)
 
 typedef enum phase {
     PHASE_BEGIN,
@@ -36,9 +38,10 @@ struct rq_region_scanner {
     bool filter_sees_cells; /* of the row as a whole */
     bool may_jump;          /* over rows that the filter does not want (rq_filter_row_hint) */
     bool jumped_to_end;
-    bool may_pass;      /* the only store may be told to pass over rows */
-    uint8_t pass_pause; /* how many rows to wait when it has passed over none */
-    uint8_t pass_wait;  /* how many are left */
+    bool shows_left_out; /* rows that the filter's row key leaves out, to the filter */
+    bool may_pass;       /* the only store may be told to pass over rows */
+    uint8_t pass_pause;  /* how many rows to wait when it has passed over none */
+    uint8_t pass_wait;   /* how many are left */
     rq_store_pass pass;
     bool filter_judges_rows, filter_resets; /* else the calls need not be made */
     rq_err failed;                          /* a suspension that found no memory */

@@ -426,6 +426,54 @@ static void rows_nobody_counts_are_jumped_over(void **state)
     }
 }
 
+static void put_value(fixture *f, const char *row, const char *value)
+{
+    rq_cell c = {.row = (const uint8_t *)row,
+                 .row_len = (uint16_t)strlen(row),
+                 .family = (const uint8_t *)"f",
+                 .family_len = 1,
+                 .qualifier = (const uint8_t *)"a",
+                 .qualifier_len = 1,
+                 .timestamp = 5,
+                 .type = RQ_TYPE_PUT,
+                 .seqid = ++f->seqid,
+                 .value = (const uint8_t *)value,
+                 .value_len = (uint32_t)strlen(value)};
+    by_hand_add(&f->world, 0, &c);
+}
+
+/* HBASE: RegionScannerImpl.nextRow; so on 2.6.1, but for reversed scans. */
+static void a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *filter, *found, *backwards;
+    } examples[] = {
+        {"WHILE (ValueFilter(=, 'binary:a')) AND RowFilter(!=, 'binary:r3')", "r1r2", "r5r4r2r1"},
+        {"RowFilter(!=, 'binary:r3') AND WHILE (ValueFilter(=, 'binary:a'))", "r1r2r4r5",
+         "r5r4r2r1"},
+        {"(WHILE (ValueFilter(=, 'binary:a')) OR PrefixFilter('z')) AND RowFilter(!=, 'binary:r3')",
+         "r1r2", "r5r4r2r1"},
+        {"WHILE (ValueFilter(=, 'binary:a')) AND PrefixFilter('r4')", "", "r4"},
+        {"WHILE (ValueFilter(=, 'binary:a')) AND RowFilter(!=, 'binary:r2')", "r1", "r5r4"},
+    };
+    const rq_scan_family one = {.family = RQ_SLICE_LIT("f")};
+    for (int round = 0; round < 16; round++) {
+        fixture *f = make(5, 1);
+        put_value(f, "r3", "x");
+        if ((round & 1) != 0) flush(f);
+        if ((round & 2) != 0) f->limits.bytes = 1;
+        f->scan.reversed = (round & 4) != 0;
+        f->scan.families = &one;
+        f->scan.family_count = (round & 8) != 0;
+        for (size_t i = 0; i < RQ_ARRAY_LEN(examples); i++) {
+            const char *expected = f->scan.reversed ? examples[i].backwards : examples[i].found;
+            (void)rows_looked_at(f, examples[i].filter, false, expected);
+        }
+        drop(f);
+    }
+}
+
 static void a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row(void **state)
 {
     (void)state;
@@ -622,6 +670,7 @@ int main(void)
         cmocka_unit_test(a_spent_slice_gives_the_thread_back_inside_a_row),
         cmocka_unit_test(a_page_filter_ends_the_scan),
         cmocka_unit_test(rows_nobody_counts_are_jumped_over),
+        cmocka_unit_test(a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key),
         cmocka_unit_test(a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row),
         cmocka_unit_test(families_on_demand_are_read_for_kept_rows_and_sorted_in),
         cmocka_unit_test(a_row_filter_keeps_rows_whole_whatever_the_limits),
