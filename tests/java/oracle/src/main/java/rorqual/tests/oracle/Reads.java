@@ -81,6 +81,11 @@ final class Reads {
                                 break;
                             }
                         }
+                    } catch (IOException | RuntimeException e) {
+                        if (scan.getMaxResultSize() > 0) {
+                            answer.forget();
+                        }
+                        throw e;
                     }
                 });
             }

@@ -83,7 +83,12 @@ final class Upkeep {
         place.table.put(puts);
     }
 
-    /** A region is split at one of the rows, or merged with the next one. Rewritten at once: from then on all depends on cells alone. */
+    /**
+     * A region is split at one of the rows, or merged with the next one. Rewritten at once: from then on all depends on cells alone.
+     *
+     * <p>Opened anew before: HBase divides what lies in a region's folder, and files that were compacted lie there as long as a reader
+     * holds them, or has not let go of them. Only a region that is opened looks which ones those are.
+     */
     Operation divide() {
         byte[] row = world.row(dice);
         boolean split = dice.chance(60);
@@ -102,6 +107,8 @@ final class Upkeep {
                     place.admin.mergeRegionsAsync(new byte[][] {region.getRegionName(), regions.get(at + 1).getRegionName()}, false).get();
                 }
             };
+            place.admin.disableTable(place.name);
+            place.admin.enableTable(place.name);
             retry(place, change);
             place.admin.majorCompact(place.name);
             settle(place);
