@@ -21,6 +21,7 @@ final class Upkeep {
     /** A row in each region of any history, which no operation names. */
     private static final List<byte[]> REGIONS = List.of(World.bytes("a!"), World.bytes("aa!"), World.bytes("c!"));
     private static final byte[] LIVE = World.bytes("live");
+    private static final byte[] LIVE_LONG = Bytes.toBytes(0L);
     private final World world;
     private final Dice dice;
 
@@ -66,13 +67,25 @@ final class Upkeep {
 
     /**
      * A flush in which all has expired leaves an empty file on HBase and none on Rorqual, which counts when a minor compaction chooses
-     * files: so each store is given a cell that does not expire.
+     * files: so each store is given a cell that does not expire. With DIVIDE each store of each region: there a compaction may leave
+     * nothing, too.
      */
     private void live(Place place) throws Exception {
+        List<Put> puts = new ArrayList<>();
+        if (Operation.DIVIDE) {
+            place.table.getRegionLocator().clearRegionLocationCache();
+            for (RegionInfo region : place.admin.getRegions(place.name)) {
+                // Nothing else need lie in a region; no marker is newer.
+                Put put = new Put(region.getStartKey().length == 0 ? World.bytes("!") : region.getStartKey());
+                world.families.forEach(one -> put.addColumn(one, LIVE, world.future + World.STEP, LIVE_LONG));
+                puts.add(put);
+            }
+            place.table.put(puts);
+            return;
+        }
         if (!world.wide) {
             return;
         }
-        List<Put> puts = new ArrayList<>();
         for (byte[] row : REGIONS) {
             Put put = new Put(row);
             world.families.stream().filter(world::expires).forEach(one -> put.addColumn(one, LIVE, world.future, LIVE));
@@ -107,9 +120,12 @@ final class Upkeep {
                     place.admin.mergeRegionsAsync(new byte[][] {region.getRegionName(), regions.get(at + 1).getRegionName()}, false).get();
                 }
             };
+            live(place);
             place.admin.disableTable(place.name);
             place.admin.enableTable(place.name);
             retry(place, change);
+            live(place);
+            place.admin.flush(place.name);
             place.admin.majorCompact(place.name);
             settle(place);
             place.admin.majorCompact(place.name);
