@@ -160,6 +160,7 @@ static rq_err enter_region(rq__multi *m)
     m->region = rq_region_ref(region);
     m->in_region = true;
     m->action_at = 0;
+    m->ahead = 0;
     /* Before 2.4 the request had one condition, for its only region action. */
     const Pb__Condition *condition = ra->condition != NULL ? ra->condition : request->condition;
     if (condition == NULL && !(ra->has_atomic && ra->atomic)) return RQ_OK;

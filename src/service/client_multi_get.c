@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gets of a Multi, one at a time. Most are answered at once; one that needs a block which is
- * not in memory has a scanner, and the walk comes back to it when the block is there.
+ * The gets of a Multi, one at a time, what they look at being asked for ahead. Most are answered at
+ * once; one that needs a block which is not in memory has a scanner, and the walk comes back to it
+ * when the block is there.
  *
  * Cells go behind those of the results before it: into the answer's cell block, or, for a client
  * without a codec, by way of `get_cells` into the message.
@@ -9,6 +10,8 @@
 #include "service/client_multi_priv.h"
 
 #include "service/encode.h"
+
+#define AHEAD 16 /* gets that are looked for side by side */
 
 static void drop_scanner(rq__multi *m)
 {
@@ -22,8 +25,22 @@ static rq_cellblock *cells_of_get(rq__multi *m)
     return m->job.call->client->has_codec ? &m->job.call->cells : &m->get_cells;
 }
 
+/* What the next gets will look at is asked for. (Puts have that when they are linked.) */
+static void expect_gets(rq__multi *m)
+{
+    const Pb__RegionAction *ra = rq__multi_region_action(m);
+    rq_region_expected list[AHEAD];
+    size_t n = 0;
+    for (m->ahead = m->action_at; m->ahead < ra->n_action && n < AHEAD; m->ahead++) {
+        const Pb__Get *get = ra->action[m->ahead]->get;
+        if (get != NULL) list[n++] = (rq_region_expected){m->region, rq__pb_slice(get->row), false};
+    }
+    if (n > 1) rq_region_expect(list, n);
+}
+
 rq_err rq__multi_begin_get(rq__multi *m, const Pb__Action *action, rq_error *why)
 {
+    if (m->action_at >= m->ahead) expect_gets(m);
     if (action->get->has_closest_row_before && action->get->closest_row_before)
         return rq_fail(why, RQ_E_UNKNOWN_PROTOCOL,
                        "Is this a pre-hbase-1.0.0 or asynchbase client? Client is invoking "

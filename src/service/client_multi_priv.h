@@ -23,6 +23,7 @@ typedef struct rq__multi {
     rq_region *region;                  /* a reference while in_region */
     bool stale;                         /* it was named as a replica */
     struct rq__multi_batch *collecting; /* puts and deletes of this region */
+    size_t ahead;                       /* actions before this one were asked for ahead */
     /* The get under way. */
     rq_scan scan;
     rq_region_scanner *scanner;

@@ -252,6 +252,28 @@ static void thousands_of_calls_are_pipelined(void **state)
     close(fd);
 }
 
+/* In portions of 16; one alone is not told of. */
+static void calls_that_come_together_are_told_of_before_they_run(void **state)
+{
+    toy *t = *state;
+    int fd = rpc_connect(t->port, &plain);
+    rq_buf b = {0};
+    static const unsigned counts[] = {1, 2, 16, 18, 40, 1};
+    uint32_t id = 0;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(counts); i++) {
+        unsigned before = atomic_load(&t->expected);
+        uint32_t first = id;
+        while (id < first + counts[i])
+            rpc_put_get(&b, id++, "Get", "row");
+        rpc_send(fd, &b); /* one packet, and so one read */
+        for (uint32_t k = first; k < id; k++)
+            rpc_expect_row(fd, k, "row");
+        unsigned told = atomic_load(&t->expected) - before;
+        assert_int_equal(told, counts[i] == 1 ? 0 : counts[i]);
+    }
+    close(fd);
+}
+
 static void a_call_outlives_its_connection(void **state)
 {
     toy *t = *state;
@@ -749,6 +771,7 @@ int main(void)
         cmocka_unit_test(answers_overtake_each_other),
         cmocka_unit_test(byte_by_byte_is_as_good_as_at_once),
         cmocka_unit_test(thousands_of_calls_are_pipelined),
+        cmocka_unit_test(calls_that_come_together_are_told_of_before_they_run),
         cmocka_unit_test(a_call_outlives_its_connection),
         cmocka_unit_test(a_connection_closed_in_mid_frame_leaves_nothing),
         cmocka_unit_test(expired_calls_are_dropped),

@@ -139,6 +139,13 @@ static const rq_rpc_method methods[] = {
     {"Mutate", &pb__mutate_request__descriptor, NULL},
 };
 
+static void expect(void *ctx, const rq_slice *messages, size_t count)
+{
+    toy *t = ctx;
+    (void)messages;
+    atomic_fetch_add(&t->expected, (unsigned)count);
+}
+
 void toy_start(toy *t, const toy_options *o)
 {
     memset(t, 0, sizeof *t);
@@ -152,7 +159,8 @@ void toy_start(toy *t, const toy_options *o)
     rq_rpc_service service = {.name = "ClientService",
                               .methods = methods,
                               .method_count = RQ_ARRAY_LEN(methods),
-                              .ctx = t};
+                              .ctx = t,
+                              .expect = expect};
     rq_rpc_server_options so = {
         .loops = t->loops,
         .budget = t->budget,

@@ -23,6 +23,7 @@ typedef struct toy {
     rq_call *held[4096];
     unsigned held_count;
     _Atomic unsigned seen;
+    _Atomic unsigned expected; /* messages it was told of before */
     _Atomic bool closing;
     pthread_t late_thread;
     pthread_cond_t late_changed;
