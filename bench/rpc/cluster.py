@@ -90,7 +90,7 @@ class Server:
                        min(1.0, SECONDS / 4) if warm is None else warm, *options, core=core)
         done = max(1, r[per])
         latency = r["latency_us"]["all"]
-        return {"rate": done / r["seconds"], "cpu": r["server_cpu_s"] * 1e6 / done, "operations": r["rate"],
+        return {"done": done, "rate": done / r["seconds"], "cpu": r["server_cpu_s"] * 1e6 / done, "operations": r["rate"],
                 "calls": r["calls"] / done, "sent": r["sent"] / max(1, r["calls"]),
                 "received": r["received"] / max(1, r["calls"]), "bytes": r["bytes_read"] / r["seconds"],
                 "busy": r["own_cpu_s"] / r["seconds"],
