@@ -132,7 +132,7 @@ void rq_region_read_point_release(rq_region *r, uint64_t read_point)
         r->open_points[i] = r->open_points[--r->open_count];
         return;
     }
-    RQ_ASSERT(!"a read point that was not acquired");
+    RQ_ASSERT(false && "a read point that was not acquired");
 }
 
 uint64_t by_hand_smallest_read_point(const by_hand *w)
