@@ -10,6 +10,7 @@
 #ifndef RQ_BASE_ARENA_H
 #define RQ_BASE_ARENA_H
 
+#include "base/macros.h"
 #include "base/bytes.h"
 #include "base/err.h"
 
@@ -33,7 +34,7 @@ void rq_arena_clear(rq_arena *a);
 #define RQ_ARENA_ALIGN ((size_t)16)
 
 /* Where a chunk is at its end. */
-void *rq__arena_alloc_more(rq_arena *a, size_t size);
+RQ_COLD void *rq__arena_alloc_more(rq_arena *a, size_t size);
 
 /* Aligned to 16 bytes, uninitialised; NULL when memory is out. size may be 0. */
 static inline void *rq_arena_alloc(rq_arena *a, size_t size)

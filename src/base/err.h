@@ -35,7 +35,7 @@ static inline void rq_error_clear(rq_error *why)
 }
 
 /* Fills `why` (when not NULL and not yet filled) and returns `code`, so that it can be returned. */
-rq_err rq_fail(rq_error *why, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
+RQ_COLD rq_err rq_fail(rq_error *why, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
 
 /* Static texts of the table; never NULL. */
 const char *rq_err_name(rq_err code);

@@ -15,6 +15,7 @@ typedef struct rq_log {
     rq_log_level level;
 } rq_log;
 
+RQ_COLD
 void rq_log_write(const rq_log *log, rq_log_level level, const char *room, const char *fmt, ...)
     RQ_PRINTF(4, 5);
 

@@ -9,6 +9,10 @@
 #define RQ_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 /* For small functions that take a function: the compiler shall make one of both. */
 #define RQ_INLINE static inline __attribute__((always_inline))
+/* What is called when something went wrong, or once in a connection's or a chunk's life: the
+ * compiler keeps the way there out of the code that runs for each request, whose cache lines are
+ * what a request costs (docs/benchmarks.md). */
+#define RQ_COLD __attribute__((cold))
 #define RQ_FALLTHROUGH __attribute__((fallthrough))
 #define RQ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define RQ_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -49,6 +53,6 @@ static inline void rq_ask_for(const void *from, size_t bytes)
         __builtin_prefetch((const char *)from + i);
 }
 
-_Noreturn void rq_assert_failed(const char *expr, const char *file, int line);
+RQ_COLD _Noreturn void rq_assert_failed(const char *expr, const char *file, int line);
 
 #endif

@@ -108,7 +108,7 @@ bool rq_budget_forget(rq_rpc_budget *b, rq_budget_waiter *w)
     return idle;
 }
 
-static void wake_one(rq_rpc_budget *b)
+RQ_COLD static void wake_one(rq_rpc_budget *b)
 {
     pthread_mutex_lock(&b->lock);
     rq_budget_waiter *w = b->queue.next;

@@ -13,6 +13,7 @@
 #ifndef RQ_RPC_BUDGET_H
 #define RQ_RPC_BUDGET_H
 
+#include "base/macros.h"
 #include "base/executor.h"
 #include "rpc/server.h"
 
@@ -29,7 +30,7 @@ typedef struct rq_budget_waiter {
 /* False: there is no room; nothing was taken. */
 bool rq_budget_try(rq_rpc_budget *b, size_t bytes);
 /* Takes in any case. */
-void rq_budget_force(rq_rpc_budget *b, size_t bytes);
+RQ_COLD void rq_budget_force(rq_rpc_budget *b, size_t bytes);
 void rq_budget_give(rq_rpc_budget *b, size_t bytes);
 
 /* Somebody who only looks must wait: what was forced in is more than there may be. */
@@ -47,7 +48,7 @@ void rq_budget_kick(rq_rpc_budget *b);
 bool rq_budget_contended(const rq_rpc_budget *b);
 
 /* `who` may go over the ceiling: true when it holds the overdraft, now or already. */
-bool rq_budget_overdraw(rq_rpc_budget *b, const void *who);
+RQ_COLD bool rq_budget_overdraw(rq_rpc_budget *b, const void *who);
 bool rq_budget_overdraws(const rq_rpc_budget *b, const void *who);
 /* Hands the overdraft on; no-op when `who` does not hold it. */
 void rq_budget_hand_on(rq_rpc_budget *b, const void *who, const void *to);

@@ -160,7 +160,7 @@ static rq_call_private *call_new(rq_rpc_conn *conn)
     return p;
 }
 
-static void call_free(rq_call_private *p)
+RQ_COLD static void call_free(rq_call_private *p)
 {
     rq_arena_clear(&p->call.arena);
     rq_cellblock_clear(&p->call.cells);
@@ -238,7 +238,8 @@ static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
     call_end(p);
 }
 
-static void throw_text(rq_call_private *p, const rq_rpc_exception *exception, const char *text)
+RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *exception,
+                               const char *text)
 {
     rq_stream *s = answer_stream(p);
     if (s == NULL) return;
@@ -420,11 +421,11 @@ struct refusal {
     char message[512];
 };
 
-static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry, const char *fmt,
-                   ...) RQ_PRINTF(4, 5);
+RQ_COLD static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry,
+                           const char *fmt, ...) RQ_PRINTF(4, 5);
 
-static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry, const char *fmt,
-                   ...)
+RQ_COLD static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry,
+                           const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -435,7 +436,7 @@ static bool refuse(struct refusal *r, const char *java_class, bool do_not_retry,
     return false;
 }
 
-static bool refuse_overloaded(const rq_call_private *p, struct refusal *r)
+RQ_COLD static bool refuse_overloaded(const rq_call_private *p, struct refusal *r)
 {
     char address[RQ_ADDRESS_MAX];
     r->exception.server_overloaded = true;
@@ -538,7 +539,7 @@ static bool decode(rq_call_private *p, const rq_request_head *head, rq_cursor *c
     return find_method(p, head, r) && decode_param(p, c, r) && take_block(p, head, c, r);
 }
 
-static void answer_refusal(rq_call_private *p, struct refusal *r)
+RQ_COLD static void answer_refusal(rq_call_private *p, struct refusal *r)
 {
     char text[TEXT_MAX], address[RQ_ADDRESS_MAX];
     r->exception.message = r->message;

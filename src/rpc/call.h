@@ -105,9 +105,9 @@ void rq_call_reply_packed(rq_call *call, rq_slice message);
 
 /* Sends the table's Java exception for `code`, with the message, or the table's text when fmt is
  * NULL. */
-void rq_call_fail(rq_call *call, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
+RQ_COLD void rq_call_fail(rq_call *call, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
 /* With why's message when there is one. Damage is logged too, as by rq_call_alarm. */
-void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why);
+RQ_COLD void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why);
 /* Tells the operator of damaged bytes that the call met (RQ_E_CORRUPT; else nothing): for errors
  * that reach the client as a part of an answer. Limited to a few lines a second. */
 void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why);
@@ -122,7 +122,7 @@ typedef struct rq_rpc_exception {
     uint16_t port;
 } rq_rpc_exception;
 
-void rq_call_throw(rq_call *call, const rq_rpc_exception *exception);
+RQ_COLD void rq_call_throw(rq_call *call, const rq_rpc_exception *exception);
 
 /* No answer at all: the client has given up (deadline passed). */
 void rq_call_drop(rq_call *call);

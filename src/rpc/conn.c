@@ -59,7 +59,7 @@ bool rq_worker_may_log(rq_rpc_worker *w)
     return w->log_lines++ < LOG_LINES_PER_SECOND;
 }
 
-static void refused(rq_rpc_conn *conn, const char *why)
+RQ_COLD static void refused(rq_rpc_conn *conn, const char *why)
 {
     const rq_log *log = server_of(conn)->options.log;
     conn->state = RQ_CONN_DEAD;
@@ -70,14 +70,14 @@ static void refused(rq_rpc_conn *conn, const char *why)
 }
 
 /* Closes without an answer. */
-static void cut_off(rq_rpc_conn *conn, const char *why)
+RQ_COLD static void cut_off(rq_rpc_conn *conn, const char *why)
 {
     refused(conn, why);
     rq_stream_finish(conn->stream);
 }
 
-static void send_exception(rq_rpc_conn *conn, uint32_t call_id, const char *java_class,
-                           bool do_not_retry, const char *text)
+RQ_COLD static void send_exception(rq_rpc_conn *conn, uint32_t call_id, const char *java_class,
+                                   bool do_not_retry, const char *text)
 {
     rq_rpc_exception e = {.java_class = java_class, .message = text, .do_not_retry = do_not_retry};
     rq_err rc = rq_response_exception(rq_stream_out(conn->stream), call_id, &e, text);
@@ -89,7 +89,7 @@ static void send_exception(rq_rpc_conn *conn, uint32_t call_id, const char *java
 }
 
 /* Answers with a fatal exception and closes. */
-static void fatal(rq_rpc_conn *conn, const char *java_class, const char *text)
+RQ_COLD static void fatal(rq_rpc_conn *conn, const char *java_class, const char *text)
 {
     send_exception(conn, RQ_CALL_ID_NONE, java_class, true, text);
     cut_off(conn, text);
@@ -97,7 +97,7 @@ static void fatal(rq_rpc_conn *conn, const char *java_class, const char *text)
 
 /* --- preamble --------------------------------------------------------------------------------- */
 
-static void answer_registry(rq_rpc_conn *conn)
+RQ_COLD static void answer_registry(rq_rpc_conn *conn)
 {
     Pb__GetConnectionRegistryResponse r = PB__GET_CONNECTION_REGISTRY_RESPONSE__INIT;
     r.cluster_id = server_of(conn)->cluster_id;
@@ -113,7 +113,7 @@ static void answer_registry(rq_rpc_conn *conn)
 
 /* A client that wants SASL of a server without security: told to go on without. Its first token,
  * a frame, is skipped. HBASE: ServerRpcConnection.processPreamble. */
-static void switch_to_simple(rq_rpc_conn *conn)
+RQ_COLD static void switch_to_simple(rq_rpc_conn *conn)
 {
     uint8_t reply[8];
     rq_put_be32(reply, 0); /* SaslStatus.SUCCESS */
@@ -123,7 +123,7 @@ static void switch_to_simple(rq_rpc_conn *conn)
     conn->skip_frames = 1;
 }
 
-static void bad_version(rq_rpc_conn *conn, const char *java_class, const uint8_t *p)
+RQ_COLD static void bad_version(rq_rpc_conn *conn, const char *java_class, const uint8_t *p)
 {
     char text[256];
     snprintf(text, sizeof text,
@@ -132,7 +132,7 @@ static void bad_version(rq_rpc_conn *conn, const char *java_class, const uint8_t
     fatal(conn, java_class, text);
 }
 
-static void bad_magic(rq_rpc_conn *conn, const uint8_t *p)
+RQ_COLD static void bad_magic(rq_rpc_conn *conn, const uint8_t *p)
 {
     char got[32];
     char text[256];
@@ -142,7 +142,7 @@ static void bad_magic(rq_rpc_conn *conn, const uint8_t *p)
     fatal(conn, HB "ipc.FatalConnectionException", text);
 }
 
-static bool step_preamble(rq_rpc_conn *conn)
+RQ_COLD static bool step_preamble(rq_rpc_conn *conn)
 {
     rq_slice bytes = rq_input_peek(&conn->input);
     if (bytes.len < RQ_PREAMBLE_LEN) return false;
@@ -171,7 +171,7 @@ static bool step_preamble(rq_rpc_conn *conn)
 
 /* Major and minor of "2.6.1" or "3.0.0-beta-1"; 0, 0 when it does not begin so. HBASE:
  * VersionInfoUtil, for clients that send the text only. */
-static void parse_version(const char *text, rq_rpc_client *c)
+RQ_COLD static void parse_version(const char *text, rq_rpc_client *c)
 {
     unsigned major = 0, minor = 0;
     if (sscanf(text, "%u.%u", &major, &minor) < 1) return;
@@ -179,7 +179,7 @@ static void parse_version(const char *text, rq_rpc_client *c)
     c->version_minor = minor;
 }
 
-static char *put_string(char **at, const char *text)
+RQ_COLD static char *put_string(char **at, const char *text)
 {
     size_t len = strlen(text) + 1;
     char *p = memcpy(*at, text, len);
@@ -188,7 +188,7 @@ static char *put_string(char **at, const char *text)
 }
 
 /* Copies what stays of the header: the connection keeps no arena. */
-static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
+RQ_COLD static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
 {
     rq_rpc_client *c = &conn->client;
     const char *user = h->user_info != NULL ? h->user_info->effective_user : "";
@@ -215,7 +215,7 @@ static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
     return RQ_OK;
 }
 
-static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
+RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
 {
     const char *service = h->service_name != NULL ? h->service_name : "";
     const char *codec = h->cell_block_codec_class;
@@ -259,7 +259,7 @@ static void no_free(void *data, void *pointer)
     (void)pointer;
 }
 
-static void frame_header(rq_rpc_conn *conn, rq_slice bytes)
+RQ_COLD static void frame_header(rq_rpc_conn *conn, rq_slice bytes)
 {
     rq_arena arena;
     rq_arena_init(&arena);
@@ -276,7 +276,7 @@ static void frame_header(rq_rpc_conn *conn, rq_slice bytes)
 
 /* The answer to a frame over the limit needs its call id: read on until the header is there.
  * HBASE: NettyRpcFrameDecoder.handleTooBigRequest. */
-static bool too_big(rq_rpc_conn *conn, rq_slice front, size_t len)
+RQ_COLD static bool too_big(rq_rpc_conn *conn, rq_slice front, size_t len)
 {
     char text[320];
     snprintf(text, sizeof text,
@@ -364,7 +364,7 @@ static bool account_output(rq_rpc_conn *conn)
 }
 
 /* Too much is unread, by whomever: nobody knows how large the next answer will be. */
-static void wait_for_readers(rq_rpc_conn *conn)
+RQ_COLD static void wait_for_readers(rq_rpc_conn *conn)
 {
     conn->blocked |= RQ_BLOCK_READERS;
     if (conn->waiting_readers) return;
@@ -487,7 +487,7 @@ static void run_readers(rq_task *task)
     rq_conn_unref(conn);
 }
 
-static void wait_for_room(rq_rpc_conn *conn)
+RQ_COLD static void wait_for_room(rq_rpc_conn *conn)
 {
     conn->blocked |= RQ_BLOCK_BUDGET;
     if (conn->waiting) return;

@@ -135,7 +135,7 @@ static bool tasks_waiting(rq_loop *loop)
     return loop->tasks != NULL || atomic_load(&loop->signalled);
 }
 
-static void stop_step(rq_loop *loop);
+RQ_COLD static void stop_step(rq_loop *loop);
 
 static void on_idle(uv_idle_t *idle)
 {
@@ -343,7 +343,7 @@ rq_err rq_loops_start(rq_loops *loops)
 
 /* One step of the way out, at the end of an iteration: close what is open; once nothing is left and
  * nothing is posted, the loop's own handles, and uv_run returns. */
-static void stop_step(rq_loop *loop)
+RQ_COLD static void stop_step(rq_loop *loop)
 {
     if (!loop->handles_open) return;
     for (rq_stream *s = loop->streams; s != NULL; s = s->next)

@@ -11,6 +11,7 @@
 #ifndef RQ_RPC_STREAM_H
 #define RQ_RPC_STREAM_H
 
+#include "base/macros.h"
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "rpc/loop.h"
@@ -113,9 +114,9 @@ void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns);
 /* Reads no more, writes what is queued, says end-of-file to the peer, and closes when the peer does
  * or after a few seconds. (Closing at once with unread input would reset the connection and could
  * destroy the answer on its way.) on_read and on_data are not called any more. */
-void rq_stream_finish(rq_stream *s);
+RQ_COLD void rq_stream_finish(rq_stream *s);
 /* Drops what is queued and closes. on_close follows from the loop. */
-void rq_stream_close(rq_stream *s, rq_err why);
+RQ_COLD void rq_stream_close(rq_stream *s, rq_err why);
 /* finish or close was called, or the peer has gone. */
 bool rq_stream_closing(const rq_stream *s);
 

@@ -3,6 +3,7 @@
 #ifndef RQ_SERVICE_CLIENT_PRIV_H
 #define RQ_SERVICE_CLIENT_PRIV_H
 
+#include "base/macros.h"
 #include "hfile/read_ctx.h"
 #include "region/region_scanner.h"
 #include "service/decode.h"
@@ -66,7 +67,7 @@ rq_err rq__read_job_init(rq__read_job *job, rq_client_service *s, rq_call *call,
                          void (*step)(rq__read_job *job));
 /* After RQ_E_AGAIN: brings what ctx needs, or just yields, then runs step again. The caller has
  * suspended its scanner. */
-void rq__read_job_wait(rq__read_job *job);
+RQ_COLD void rq__read_job_wait(rq__read_job *job);
 
 /* The region of a RegionSpecifier; valid until the end of the loop's iteration. */
 RQ_NODISCARD
