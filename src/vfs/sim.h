@@ -71,6 +71,9 @@ void rq_sim_fail_writes(rq_sim *sim, rq_err rc);
 void rq_sim_quota(rq_sim *sim, uint64_t bytes);
 /* Bytes taken, as the quota counts them. */
 uint64_t rq_sim_used(const rq_sim *sim);
+/* Writes that ended inside a page of the file's which they were the first to write into, if files
+ * are written from front to back: a system that had let the page go would have to read it first. */
+uint64_t rq_sim_pages_begun(const rq_sim *sim);
 /* Bytes that rq_file_drop_behind was told of. */
 uint64_t rq_sim_dropped(const rq_sim *sim);
 /* Applies the losses and lets calls through again. Without a cut before, it is one. Open files of

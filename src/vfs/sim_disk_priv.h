@@ -13,6 +13,7 @@
 #include "vfs/vfs_priv.h"
 
 #define SECTOR 512
+#define PAGE_BYTES 4096 /* what a system keeps in memory at least */
 #define FAILS_MAX 8
 
 typedef struct inode inode;
@@ -51,6 +52,7 @@ struct sim_disk {
     rq_err fail_writes;
     uint64_t quota;   /* bytes all files may take together; 0: as many as they like */
     uint64_t dropped; /* bytes of drop_behind */
+    uint64_t pages_begun;
     struct {
         uint64_t call;
         rq_err rc;

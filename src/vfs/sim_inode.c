@@ -129,11 +129,18 @@ uint64_t rq__end_with_room(const sim_disk *d, const inode *n, uint64_t end)
     return end - placed <= room ? end : placed + room / SECTOR * SECTOR;
 }
 
+static bool begins_page(const inode *n, uint64_t off, uint64_t len)
+{
+    uint64_t inside = (off + len) % PAGE_BYTES;
+    return inside > 0 && inside <= len && off + len - inside + PAGE_BYTES <= n->size;
+}
+
 rq_err rq__inode_write(sim_disk *d, inode *n, const void *bytes, uint64_t len, uint64_t off)
 {
     if (len == 0) return RQ_OK;
     if (!inode_reserve(n, off + len)) return RQ_E_NO_MEMORY;
     memcpy(n->now + off, bytes, (size_t)len);
+    if (begins_page(n, off, len)) d->pages_begun++;
     bytes_touch(d, n, off, len);
     if (off + len > n->size) n->size = off + len;
     return RQ_OK;

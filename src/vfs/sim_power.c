@@ -146,6 +146,11 @@ uint64_t rq_sim_used(const rq_sim *sim)
     return rq__sim_bytes_used(sim->disk);
 }
 
+uint64_t rq_sim_pages_begun(const rq_sim *sim)
+{
+    return sim->disk->pages_begun;
+}
+
 uint64_t rq_sim_dropped(const rq_sim *sim)
 {
     return sim->disk->dropped;

@@ -11,9 +11,12 @@
  * header with its checksum, and the region's note. The body's checksum is computed before.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checksum.h"
 #include "wal/wal_priv.h"
+
+#define PAGE_BYTES 4096 /* what the operating system reads and keeps at least */
 
 rq_err rq__wal_ring_init(rq_wal *wal)
 {
@@ -92,17 +95,58 @@ void rq__wal_ring_shrink(rq_wal *wal)
     wal->ring_from = wal->staged;
 }
 
+/* The bytes of the ring from there on that stand in one piece. */
+static size_t piece_at(size_t cap, rq_lsn from, rq_lsn to)
+{
+    size_t len = cap - (size_t)(from & (cap - 1));
+    return len < to - from ? len : (size_t)(to - from);
+}
+
 rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s, const slot *to_slot,
                           rq_lsn from, rq_lsn to, rq_error *why)
 {
     while (from < to) {
-        size_t pos = (size_t)(from & (cap - 1));
-        size_t len = cap - pos;
-        if (len > to - from) len = (size_t)(to - from);
-        RQ_TRY(rq_file_write(to_slot->file, ring + pos, len, rq__wal_offset(s, from), why));
+        size_t len = piece_at(cap, from, to);
+        RQ_TRY(rq_file_write(to_slot->file, ring + (from & (cap - 1)), len, rq__wal_offset(s, from),
+                             why));
         from += len;
     }
     return RQ_OK;
+}
+
+/* Where the page begins that [from, to) is the first to write into and does not fill; `to` when
+ * there is none, or the file, of so many bytes, has no such page yet. */
+static rq_lsn page_begun(const segment *s, uint64_t file_bytes, rq_lsn from, rq_lsn to)
+{
+    uint64_t inside = rq__wal_offset(s, to) % PAGE_BYTES;
+    bool begun = inside > 0 && inside <= to - from;
+    return begun && rq__wal_offset(s, to) - inside + PAGE_BYTES <= file_bytes ? to - inside : to;
+}
+
+/* The same in a file that is written over: the operating system may have let its pages go, and to
+ * write a part of one it would have to read it first, with a loop waiting. So the first write into
+ * a page fills it, with zeros behind the end: what was there is no frame of this segment. */
+static rq_err write_over(const uint8_t *ring, size_t cap, const segment *s, uint64_t file_bytes,
+                         rq_lsn from, rq_lsn to)
+{
+    uint8_t bytes[2 * PAGE_BYTES];
+    rq_lsn page = page_begun(s, file_bytes, from, to);
+    if (page == to) return rq__wal_ring_write(ring, cap, s, s->slot, from, to, NULL);
+    /* In one call with what stands before it, if that is little. */
+    if (page - from > PAGE_BYTES) {
+        RQ_TRY(rq__wal_ring_write(ring, cap, s, s->slot, from, page, NULL));
+        from = page;
+    }
+    uint64_t at = rq__wal_offset(s, from);
+    size_t len = 0;
+    for (; from < to; from += piece_at(cap, from, to)) {
+        size_t piece = piece_at(cap, from, to);
+        memcpy(bytes + len, ring + (from & (cap - 1)), piece);
+        len += piece;
+    }
+    size_t whole = (size_t)(rq__wal_offset(s, page) + PAGE_BYTES - at);
+    memset(bytes + len, 0, whole - len);
+    return rq_file_write(s->slot->file, bytes, whole, at, NULL);
 }
 
 /* --- stage -------------------------------------------------------------------------------- */
@@ -246,8 +290,9 @@ void rq__wal_write_staged(rq_wal *wal)
     wal->push_wanted = false;
     const uint8_t *ring = wal->ring;
     size_t cap = wal->ring_cap;
+    uint64_t file_bytes = s->slot->prewritten;
     pthread_mutex_unlock(&wal->mutex);
-    rq_err rc = rq__wal_ring_write(ring, cap, s, s->slot, from, to, NULL);
+    rq_err rc = write_over(ring, cap, s, file_bytes, from, to);
     pthread_mutex_lock(&wal->mutex);
     free(wal->ring_retired);
     wal->ring_retired = NULL;

@@ -286,6 +286,43 @@ static void one_sync_serves_all_who_wait(void **state)
 
 /* --- segments --------------------------------------------------------------------------------- */
 
+static void flush_all(history *h)
+{
+    for (int r = 0; r < REGIONS; r++)
+        history_flush(h, r);
+}
+
+/* Else a loop would wait for the device to read what is written over. */
+static void who_writes_over_a_segment_fills_each_page_he_begins(void **state)
+{
+    (void)state;
+    rq_sim *sim = new_sim(7);
+    history h;
+    history_init(&h, sim, &small);
+    open_ok(&h);
+    rq_wal_stats before, after;
+    unsigned writes = 0;
+    uint64_t begun = 0;
+    for (unsigned i = 0; i < 400; i++) {
+        uint64_t old = rq_sim_pages_begun(sim);
+        rq_wal_get_stats(h.wal, &before);
+        append(&h, (int)(i % REGIONS), 100 + i % 7 * 200);
+        rq_wal_get_stats(h.wal, &after);
+        if (after.rolls == before.rolls && after.recycled > 0) {
+            writes++;
+            begun += rq_sim_pages_begun(sim) - old;
+        }
+        if (i % 10 == 9) flush_all(&h);
+    }
+    assert_true(writes > 200);
+    assert_int_equal(begun, 0);
+    assert_int_equal(history_close(&h, false), RQ_OK);
+    open_ok(&h);
+    history_close(&h, false);
+    history_clear(&h);
+    rq_sim_free(sim);
+}
+
 static void flushed_segments_are_used_again(void **state)
 {
     (void)state;
@@ -295,9 +332,7 @@ static void flushed_segments_are_used_again(void **state)
     open_ok(&h);
     for (int i = 0; i < 400; i++) {
         append(&h, i % REGIONS, 500);
-        if (i % 10 == 9)
-            for (int r = 0; r < REGIONS; r++)
-                history_flush(&h, r);
+        if (i % 10 == 9) flush_all(&h);
     }
     rq_wal_stats stats;
     rq_wal_get_stats(h.wal, &stats);
@@ -726,6 +761,7 @@ int main(void)
         cmocka_unit_test(bytes_nobody_waits_for_are_synced_soon),
         cmocka_unit_test(one_sync_serves_all_who_wait),
         cmocka_unit_test(flushed_segments_are_used_again),
+        cmocka_unit_test(who_writes_over_a_segment_fills_each_page_he_begins),
         cmocka_unit_test(a_log_too_long_names_who_holds_its_oldest_segment),
         cmocka_unit_test(who_holds_an_old_segment_with_few_others_is_asked_early),
         cmocka_unit_test(an_opened_region_is_pressed_again),
