@@ -7,7 +7,7 @@
  * the arguments make no sense.
  */
 #include "cli/cli.h"
-#include "cli/refuse.h"
+#include "cli/args.h"
 
 #include "load/load.h"
 
@@ -90,10 +90,8 @@ static void bad_value(bench_args *a, const char *text)
 
 static uint64_t take_u64(bench_args *a, const char *text)
 {
-    char *end;
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 10);
-    if (errno != 0 || end == text || *end != 0 || *text == '-') bad_value(a, text);
+    uint64_t v = 0;
+    if (!rq_arg_number(text, &v)) bad_value(a, text);
     return v;
 }
 

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/refuse.h"
+#include "cli/args.h"
 
 #include "catalog/fsck.h"
 

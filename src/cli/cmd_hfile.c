@@ -7,11 +7,10 @@
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/refuse.h"
+#include "cli/args.h"
 
 #include "hfile/check.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -382,7 +381,6 @@ static int parse(int argc, char **argv, hfile_args *args)
         {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0},
     };
     int option;
-    char *end;
     *args = (hfile_args){.limit = UINT64_MAX};
     while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
         switch (option) {
@@ -396,9 +394,7 @@ static int parse(int argc, char **argv, hfile_args *args)
             args->row = optarg;
             break;
         case 'l':
-            errno = 0;
-            args->limit = strtoull(optarg, &end, 10);
-            if (errno != 0 || end == optarg || *end != '\0' || optarg[0] == '-')
+            if (!rq_arg_number(optarg, &args->limit))
                 return rq_refuse("hfile", "--limit %s: not a number", optarg);
             break;
         case 'h':

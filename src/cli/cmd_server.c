@@ -2,7 +2,7 @@
 /* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for
  * SIGTERM or Ctrl-C to close it in order. */
 #include "cli/cli.h"
-#include "cli/refuse.h"
+#include "cli/args.h"
 #include "cli/server.h"
 #include "cli/text_pages.h"
 

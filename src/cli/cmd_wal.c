@@ -13,12 +13,11 @@
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/refuse.h"
+#include "cli/args.h"
 
 #include "cell/cellblock.h"
 #include "wal/survey.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -263,22 +262,15 @@ static void usage(FILE *out)
                  "  --values         dump: the cells' values too\n");
 }
 
-static bool parse_number(const char *text, char **end, uint64_t *ret)
-{
-    errno = 0;
-    *ret = strtoull(text, end, 10);
-    return errno == 0 && *end != text && text[0] != '-';
-}
-
 static bool parse_range(const char *text, wal_args *a)
 {
-    char *end;
-    if (!parse_number(text, &end, &a->lowest)) return false;
+    const char *end;
+    if (!rq_arg_number_prefix(text, &end, &a->lowest)) return false;
     a->highest = a->lowest;
     if (*end == '-') {
         a->highest = UINT64_MAX;
         if (end[1] == '\0') return true;
-        if (!parse_number(end + 1, &end, &a->highest)) return false;
+        if (!rq_arg_number_prefix(end + 1, &end, &a->highest)) return false;
     }
     return *end == '\0';
 }
@@ -294,7 +286,6 @@ static int parse(int argc, char **argv, wal_args *a)
         {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     int option;
-    char *end;
     *a = (wal_args){.highest = UINT64_MAX, .limit = UINT64_MAX};
     while ((option = getopt_long(argc, argv, ":h", names, NULL)) != -1) {
         switch (option) {
@@ -321,7 +312,7 @@ static int parse(int argc, char **argv, wal_args *a)
                 return rq_refuse("wal", "--sequence %s: neither N nor N-M", optarg);
             break;
         case 'l':
-            if (!parse_number(optarg, &end, &a->limit) || *end != '\0')
+            if (!rq_arg_number(optarg, &a->limit))
                 return rq_refuse("wal", "--limit %s: not a number", optarg);
             break;
         case 'h':

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See refuse.h. */
-#include "cli/refuse.h"
+/* See args.h. */
+#include "cli/args.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int rq_refuse(const char *command, const char *fmt, ...)
@@ -28,4 +29,20 @@ int rq_refuse_option(const char *command, int got, char **argv)
     if (is_long && strncmp(word, "--", 2) == 0)
         return rq_refuse(command, "option %s %s", word, problem);
     return rq_refuse(command, "option -%c %s", optopt, problem);
+}
+
+bool rq_arg_number_prefix(const char *text, const char **end, uint64_t *ret)
+{
+    if (*text < '0' || *text > '9') return false; /* strtoull would take blanks and signs */
+    char *rest;
+    errno = 0;
+    *ret = strtoull(text, &rest, 10);
+    *end = rest;
+    return errno == 0;
+}
+
+bool rq_arg_number(const char *text, uint64_t *ret)
+{
+    const char *end;
+    return rq_arg_number_prefix(text, &end, ret) && *end == '\0';
 }
