@@ -230,6 +230,18 @@ rq_err rq__store_ref(rq_catalog *c, rq_region **ret, rq_error *why)
     return RQ_OK;
 }
 
+rq_err rq__store_each_row(rq_catalog *c,
+                          rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                             rq_error *why),
+                          rq_error *why)
+{
+    rq_region *store = NULL;
+    RQ_TRY(rq__store_ref(c, &store, why));
+    rq_err rc = rq__region_each_row(store, callback, c, why);
+    rq_region_unref(store);
+    return rc;
+}
+
 rq_err rq__catalog_table_ref(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq__table_node **ret,
                              rq_error *why)
 {

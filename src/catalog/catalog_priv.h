@@ -74,6 +74,12 @@ RQ_NODISCARD
 rq_err rq__meta_ref(rq_catalog *c, rq_region **ret, rq_error *why);
 RQ_NODISCARD
 rq_err rq__store_ref(rq_catalog *c, rq_region **ret, rq_error *why);
+/* rq__region_each_row of master:store; ctx is the catalog. Blocking. */
+RQ_NODISCARD
+rq_err rq__store_each_row(rq_catalog *c,
+                          rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                             rq_error *why),
+                          rq_error *why);
 
 /* A table as it is now, referenced; RQ_E_TABLE_NOT_FOUND with the name as message. */
 RQ_NODISCARD

@@ -36,11 +36,7 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
 
 rq_err rq__switches_load(rq_catalog *c, rq_error *why)
 {
-    rq_region *store;
-    RQ_TRY(rq__store_ref(c, &store, why));
-    rq_err rc = rq__region_each_row(store, load_row, c, why);
-    rq_region_unref(store);
-    return rc;
+    return rq__store_each_row(c, load_row, why);
 }
 
 bool rq_catalog_switch_get(const rq_catalog *c, rq_switch which)
