@@ -320,11 +320,6 @@ static void wait_for_space(rq__region_store *s, unsigned wants)
                     "the disk is full: compactions wait until memstores can be flushed");
 }
 
-static bool lacks_space(const rq_engine *e)
-{
-    return atomic_load(&e->lacking_space) != 0;
-}
-
 /* *wants: in the end what was looked for. */
 static round_end compact_once(rq__region_store *s, unsigned *wants)
 {
@@ -346,7 +341,7 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
     } else if (c.input_count > 0 && bytes_of(&c) > s->compaction.throttle_bytes &&
                !atomic_load(&s->is_large)) {
         end = ROUND_LARGE;
-    } else if (c.input_count > 0 && lacks_space(r->engine)) {
+    } else if (c.input_count > 0 && rq__engine_lacks_space(r->engine)) {
         wait_for_space(s, *wants);
     } else if (c.input_count > 0) {
         rq_store_files_keep(&c.all, c.choice.first, c.choice.count);

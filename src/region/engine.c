@@ -335,7 +335,7 @@ static void trim_mob_files(rq_engine *e)
 /* True once: what waited for a full disk may go on. */
 static bool compactions_may_go_on(rq_engine *e)
 {
-    return atomic_load(&e->lacking_space) == 0 && atomic_load(&e->compactions_wait) &&
+    return !rq__engine_lacks_space(e) && atomic_load(&e->compactions_wait) &&
            atomic_exchange(&e->compactions_wait, false);
 }
 

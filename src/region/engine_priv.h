@@ -5,11 +5,11 @@
 
 #include "base/config.h"
 #include "hfile/writer.h"
-#include "store/cache_options.h"
 #include "region/recover.h"
 #include "region/region_priv.h"
-#include "store/mob_files.h"
 #include "region/throughput.h"
+#include "store/cache_options.h"
+#include "store/mob_files.h"
 #include "store/slab_pool.h"
 
 struct rq_engine {
@@ -76,6 +76,12 @@ struct rq_engine {
     pthread_mutex_t lock;
     rq_region *regions RQ_GUARDED_BY(lock);
 };
+
+/* Compactions leave the disk to flushes then. Any thread. */
+static inline bool rq__engine_lacks_space(const rq_engine *e)
+{
+    return atomic_load(&e->lacking_space) != 0;
+}
 
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);

@@ -102,13 +102,15 @@ typedef struct rq_write {
  * at once. With a thousand regions these are thirty misses, which would else come one after
  * another. */
 void rq_region_expect_write(const rq_region *r);
-/* The same of several reads and writes of single rows that come soon, side by side: of their
- * regions, and of the memstores' rows. Inside a read section. */
+/* A read or write of a single row that comes soon. */
 typedef struct rq_region_expected {
     rq_region *region;
     rq_slice row;
     bool writes;
 } rq_region_expected;
+#define RQ_REGION_EXPECT_MAX 16
+/* The same of several, side by side: of their regions, and of the memstores' rows. Inside a read
+ * section. Those beyond RQ_REGION_EXPECT_MAX are not looked at. */
 void rq_region_expect(const rq_region_expected *list, size_t count);
 
 /* Any thread. Never blocks. done() always runs, once, on the lane, never before this returns. The

@@ -258,6 +258,10 @@ void rq__region_account(rq_region *r);
 void rq__region_retry_held(rq_region *r);
 /* Any thread: the same through the queue. */
 void rq__region_poke(rq_region *r);
+
+/* --- expect.c --------------------------------------------------------------------------------- */
+/* token: notes where the last write found what the next one will look at. */
+void rq__region_note_warm(rq_region *r);
 /* token: adds a cell to the group. The cell's bytes are copied. */
 rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell);
 /* token: takes back what was added since there were `count` cells. */

@@ -84,7 +84,7 @@ void rq__pacing_end(rq__pacing *p)
 
 static bool is_to_end(const rq_region *r)
 {
-    return atomic_load(&r->stop) || atomic_load(&r->engine->lacking_space) != 0;
+    return atomic_load(&r->stop) || rq__engine_lacks_space(r->engine);
 }
 
 void rq__pacing_look(void *pacing, uint64_t bytes)

@@ -12,8 +12,6 @@
 
 #include "base/pb.h"
 
-#define AHEAD_MAX 16
-
 /* The bytes of the message's next field, if that is `number`. */
 static bool next_bytes(rq_cursor *c, uint8_t number, rq_slice *ret)
 {
@@ -53,9 +51,9 @@ static bool read_request(const rq_client_service *s, rq_slice message, rq_region
 void rq__expect_requests(void *ctx, const rq_slice *messages, size_t count)
 {
     const rq_client_service *s = ctx;
-    rq_region_expected list[AHEAD_MAX];
+    rq_region_expected list[RQ_REGION_EXPECT_MAX];
     size_t n = 0;
-    for (size_t i = 0; i < count && n < AHEAD_MAX; i++) {
+    for (size_t i = 0; i < count && n < RQ_REGION_EXPECT_MAX; i++) {
         if (read_request(s, messages[i], &list[n])) n++;
     }
     rq_region_expect(list, n);

@@ -11,8 +11,6 @@
 
 #include "service/encode.h"
 
-#define AHEAD 16 /* gets that are looked for side by side */
-
 static void drop_scanner(rq__multi *m)
 {
     rq_region_scanner_close(m->scanner);
@@ -29,9 +27,9 @@ static rq_cellblock *cells_of_get(rq__multi *m)
 static void expect_gets(rq__multi *m)
 {
     const Pb__RegionAction *ra = rq__multi_region_action(m);
-    rq_region_expected list[AHEAD];
+    rq_region_expected list[RQ_REGION_EXPECT_MAX];
     size_t n = 0;
-    for (m->ahead = m->action_at; m->ahead < ra->n_action && n < AHEAD; m->ahead++) {
+    for (m->ahead = m->action_at; m->ahead < ra->n_action && n < RQ_REGION_EXPECT_MAX; m->ahead++) {
         const Pb__Get *get = ra->action[m->ahead]->get;
         if (get != NULL) list[n++] = (rq_region_expected){m->region, rq__pb_slice(get->row), false};
     }
