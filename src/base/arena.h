@@ -10,9 +10,9 @@
 #ifndef RQ_BASE_ARENA_H
 #define RQ_BASE_ARENA_H
 
-#include "base/macros.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/macros.h"
 
 #define RQ_ARENA_CHUNK_MIN 4096
 

@@ -655,3 +655,8 @@ bool rq_hfile_reader_file_info_at(const rq_hfile_reader *r, size_t index, rq_sli
 {
     return rq__file_info_at(&r->file_info, index, ret_key, ret_value);
 }
+
+void rq_hfile_reader_drop_behind(rq_hfile_reader *r, uint64_t from, uint64_t to)
+{
+    if (to > from) rq_file_drop_behind(r->file, from, to - from);
+}

@@ -55,11 +55,6 @@ rq_err rq_hfile_reader_warm(rq_hfile_reader *r, unsigned what, uint64_t bytes_ma
     return rc;
 }
 
-void rq_hfile_reader_drop_behind(rq_hfile_reader *r, uint64_t from, uint64_t to)
-{
-    if (to > from) rq_file_drop_behind(r->file, from, to - from);
-}
-
 void rq_hfile_reader_set_obsolete(rq_hfile_reader *r)
 {
     if (r->cached != NULL) atomic_store_explicit(&r->cached->obsolete, true, memory_order_relaxed);

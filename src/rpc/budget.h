@@ -13,8 +13,8 @@
 #ifndef RQ_RPC_BUDGET_H
 #define RQ_RPC_BUDGET_H
 
-#include "base/macros.h"
 #include "base/executor.h"
+#include "base/macros.h"
 #include "rpc/server.h"
 
 typedef enum rq_waiter_state { RQ_WAITER_IDLE, RQ_WAITER_QUEUED, RQ_WAITER_POSTED } rq_waiter_state;
@@ -30,7 +30,7 @@ typedef struct rq_budget_waiter {
 /* False: there is no room; nothing was taken. */
 bool rq_budget_try(rq_rpc_budget *b, size_t bytes);
 /* Takes in any case. */
-RQ_COLD void rq_budget_force(rq_rpc_budget *b, size_t bytes);
+void rq_budget_force(rq_rpc_budget *b, size_t bytes);
 void rq_budget_give(rq_rpc_budget *b, size_t bytes);
 
 /* Somebody who only looks must wait: what was forced in is more than there may be. */

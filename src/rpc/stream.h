@@ -11,9 +11,9 @@
 #ifndef RQ_RPC_STREAM_H
 #define RQ_RPC_STREAM_H
 
-#include "base/macros.h"
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/macros.h"
 #include "rpc/loop.h"
 
 typedef struct rq_listener rq_listener;

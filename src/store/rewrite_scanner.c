@@ -54,8 +54,7 @@ struct rq_rewrite_scanner {
     void *look_context;
     uint32_t cells_unlooked, bytes_unlooked;
     size_t file_count;
-    uint64_t
-        *dropped; /* of each file, the first sources: how far its pages went; NULL: they stay */
+    uint64_t *dropped; /* of each file: how far its pages went; NULL: they stay */
 };
 
 /* HBASE: Compactor.getFileDetails. */
