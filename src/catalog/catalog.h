@@ -238,6 +238,7 @@ typedef struct rq_ddl {
     /* The catalog's. */
     rq_catalog *catalog;
     rq_task task;
+    struct rq_ddl *next; /* of those that wait for the same record */
 } rq_ddl;
 
 /* Any thread, never blocks. submitted() runs once, always. */

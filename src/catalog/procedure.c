@@ -264,19 +264,22 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
     pthread_mutex_lock(&ps->lock);
     rq__proc *same = rq__procs_by_nonce(ps, p->nonce_group, p->nonce);
     uint64_t same_id = same == NULL ? 0 : same->id;
-    if (same == NULL) {
+    bool waits = same != NULL && same->recording;
+    if (waits) {
+        d->next = same->same;
+        same->same = d;
+    } else if (same == NULL) {
         p->id = ps->next_id++;
-        p->ddl = d != NULL && d->early && !p->ops->answer_at_end ? NULL : d;
-        p->running = p->ddl != d; /* an early one is recorded before it may start */
+        p->recording = d != NULL && d->early && !p->ops->answer_at_end;
+        p->ddl = p->recording ? NULL : d;
+        p->running = p->recording; /* it is recorded before it may start */
         rq__procs_append(ps, p);
     }
     pthread_mutex_unlock(&ps->lock);
-    if (same != NULL) {
-        answer(d, RQ_OK, NULL, same_id);
-        rq__proc_free(p);
-        return NULL;
-    }
-    return p;
+    if (same == NULL) return p;
+    if (!waits) answer(d, RQ_OK, NULL, same_id);
+    rq__proc_free(p);
+    return NULL;
 }
 
 static void accept_early(rq__proc *p, rq_ddl *d)
@@ -286,11 +289,16 @@ static void accept_early(rq__proc *p, rq_ddl *d)
     rq_err rc = p->ops->transient ? RQ_OK : rq__proc_write(p, true, &why);
     uint64_t id = p->id;
     pthread_mutex_lock(&ps->lock);
-    p->running = false;
+    p->running = p->recording = false;
+    d->next = p->same;
     if (rc != RQ_OK) rq__procs_remove(ps, p);
     pthread_mutex_unlock(&ps->lock);
     /* From here on others may start it, and it may come to its end. */
-    answer(d, rc, &why, rc == RQ_OK ? id : 0);
+    while (d != NULL) {
+        rq_ddl *next = d->next; /* an answered one is its caller's */
+        answer(d, rc, &why, rc == RQ_OK ? id : 0);
+        d = next;
+    }
     if (rc != RQ_OK) rq__proc_free(p);
 }
 

@@ -95,7 +95,9 @@ struct rq__proc {
     rq_err rc;
     rq_error why;
     int64_t updated_ms, acknowledged_ms;
-    rq_ddl *ddl; /* to be answered; then NULL */
+    rq_ddl *ddl;    /* to be answered; then NULL */
+    bool recording; /* answered early, once its record is written */
+    rq_ddl *same;   /* calls with its nonce that came meanwhile; answered like the first */
     rq_task task;
     rq_timer timer;
 };

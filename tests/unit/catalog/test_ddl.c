@@ -311,6 +311,51 @@ static void a_retried_nonce_is_the_same_procedure(void **state)
     teardown(w);
 }
 
+typedef struct twin {
+    rq_ddl ddl;
+    bool answered;
+} twin;
+
+static void twin_answered(rq_ddl *d)
+{
+    RQ_CONTAINER_OF(d, twin, ddl)->answered = true;
+}
+
+/* The second must not hear of success while the first's record may still fail. */
+static void a_nonce_comes_twice_while_its_record_is_written(void **state)
+{
+    (void)state;
+    unsigned refused = 0;
+    for (unsigned steps = 0; steps < 40; steps++) {
+        world *w = setup();
+        OK(world_create(w, "t", "f", NULL));
+        OK(world_table(w, RQ_DDL_DISABLE_TABLE, "t"));
+        twin twins[2] = {0};
+        for (size_t i = 0; i < 2; i++) {
+            twins[i].ddl = (rq_ddl){.kind = RQ_DDL_ENABLE_TABLE,
+                                    .ns = RQ_SLICE_LIT("default"),
+                                    .qualifier = RQ_SLICE_LIT("t"),
+                                    .user = RQ_SLICE_LIT("tester"),
+                                    .nonce_group = 7,
+                                    .nonce = 5,
+                                    .early = true,
+                                    .submitted = twin_answered};
+            rq_catalog_submit(w->catalog, &twins[i].ddl);
+        }
+        for (unsigned i = 0; !twins[0].answered || !twins[1].answered; i++) {
+            if (i == steps) rq_sim_fail_writes(w->sim, RQ_E_IO);
+            if (!rq_sim_step(w->sim)) rq_sim_advance(w->sim, 10000000);
+        }
+        assert_int_equal(twins[0].ddl.rc, twins[1].ddl.rc);
+        assert_int_equal(twins[0].ddl.proc_id, twins[1].ddl.proc_id);
+        refused += twins[0].ddl.rc != RQ_OK;
+        (void)world_close(w, false); /* the log may have failed for good */
+        world_clear(w);
+        free(w);
+    }
+    assert_in_range(refused, 1, 39);
+}
+
 static void results_are_kept_until_they_are_old(void **state)
 {
     (void)state;
@@ -436,6 +481,7 @@ int main(void)
         cmocka_unit_test(namespaces_come_and_go),
         cmocka_unit_test(quotas_of_a_namespace_hold_when_they_are_enabled),
         cmocka_unit_test(a_retried_nonce_is_the_same_procedure),
+        cmocka_unit_test(a_nonce_comes_twice_while_its_record_is_written),
         cmocka_unit_test(results_are_kept_until_they_are_old),
         cmocka_unit_test(switches_are_remembered_as_hbase_remembers_them),
         cmocka_unit_test(lookups_answer_as_a_region_server),
