@@ -340,6 +340,9 @@ TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
 def main():
     passed = failed = 0
     wanted = sys.argv[1:]
+    unknown = set(wanted) - {test.__name__ for test in TESTS}
+    if unknown:
+        sys.exit(f"no test {', '.join(sorted(unknown))}")
     for test in TESTS:
         if wanted and test.__name__ not in wanted:
             continue
