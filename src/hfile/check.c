@@ -4,6 +4,7 @@
 
 #include "hfile/block_codec.h"
 #include "hfile/encoding.h"
+#include "hfile/qualifiers.h"
 #include "hfile/reader_priv.h"
 
 #include <inttypes.h>
@@ -202,6 +203,10 @@ static rq_err check_cell(cell_pass *p, bool new_block)
     p->report->key_bytes += rq_cell_key_len(cell);
     p->report->value_bytes += cell->value_len;
     p->report->tombstones += rq_cell_is_delete(cell);
+    if (p->r->info.lists_qualifiers && cell->type == RQ_TYPE_PUT &&
+        !rq_qualifiers_has(p->r->info.qualifiers, rq_cell_qualifier(cell)))
+        return rq_fail(p->why, RQ_E_CORRUPT, "%s: RORQUAL_QUALIFIERS lacks a cell's qualifier",
+                       p->r->path);
     p->delete_families +=
         cell->type == RQ_TYPE_DELETE_FAMILY || cell->type == RQ_TYPE_DELETE_FAMILY_VERSION;
     if (cell->seqid > p->max_seqid) p->max_seqid = cell->seqid;

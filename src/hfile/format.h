@@ -92,6 +92,8 @@ typedef struct rq_hfile_info {
     uint32_t data_index_levels;
     bool has_mvcc;
     bool has_tags;
+    bool lists_qualifiers;
+    rq_slice qualifiers; /* of its puts, as qualifiers.h has them; with lists_qualifiers */
     /* the rest */
     bool major;         /* MAJOR_COMPACTION_KEY */
     bool bulk_loaded;   /* BULKLOAD_TIMESTAMP is there */

@@ -15,6 +15,7 @@
 #include "hfile/block_codec.h"
 #include "hfile/bloom_writer.h"
 #include "hfile/encoding.h"
+#include "hfile/qualifiers.h"
 #include "hfile/reader_priv.h"
 
 #include <inttypes.h>
@@ -413,6 +414,9 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
     if (rq__file_info_get(&r->file_info, RQ__INFO_BLOOM_TYPE, &v) &&
         !rq_bloom_type_parse(v, &info->bloom))
         bad = "BLOOM_FILTER_TYPE";
+    info->lists_qualifiers =
+        rq__file_info_get(&r->file_info, RQ__INFO_QUALIFIERS, &info->qualifiers);
+    if (info->lists_qualifiers && !rq__qualifiers_ok(info->qualifiers)) bad = "RORQUAL_QUALIFIERS";
     if (info->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH &&
         !info_be32(r, RQ__INFO_BLOOM_PARAM, &r->bloom_prefix_len))
         bad = "BLOOM_FILTER_PARAM";

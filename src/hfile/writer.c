@@ -337,8 +337,10 @@ static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell)
     w->value_len_sum += cell->value_len;
     if (cell->seqid > w->max_seqid) w->max_seqid = cell->seqid;
     if (cell->tags_len > w->max_tags_len) w->max_tags_len = cell->tags_len;
-    if (cell->type == RQ_TYPE_PUT && cell->timestamp < w->earliest_put_ts)
-        w->earliest_put_ts = cell->timestamp;
+    if (cell->type == RQ_TYPE_PUT) {
+        if (cell->timestamp < w->earliest_put_ts) w->earliest_put_ts = cell->timestamp;
+        rq__qualifiers_add(&w->qualifiers, rq_cell_qualifier(cell));
+    }
     if (cell->timestamp < w->min_ts) w->min_ts = cell->timestamp;
     if (cell->timestamp > w->max_ts) w->max_ts = cell->timestamp;
     /* These reach back to all older cells. HBASE: TimeRangeTracker.includeTimestamp. */

@@ -78,6 +78,9 @@ rq_err rq__writer_fill_info(rq_hfile_writer *w)
         rq_put_be64(range + 8, (uint64_t)w->max_ts);
         RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_TIMERANGE, rq_slice_of(range, 16)));
         RQ_TRY(set_be64(w, RQ__INFO_EARLIEST_PUT_TS, (uint64_t)w->earliest_put_ts));
+        if (!w->qualifiers.too_many)
+            RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_QUALIFIERS,
+                                     rq_slice_of(w->qualifiers.bytes, w->qualifiers.len)));
     }
     RQ_TRY(set_bool(w, RQ__INFO_HISTORICAL, false));
     if (w->bloom.key_count > 0) {

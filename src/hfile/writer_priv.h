@@ -10,6 +10,7 @@
 
 #include "hfile/bloom_writer.h"
 #include "hfile/index.h"
+#include "hfile/qualifiers.h"
 #include "hfile/tag_dictionary.h"
 #include "hfile/trailer.h"
 
@@ -57,6 +58,7 @@ struct rq_hfile_writer {
     rq_buf biggest_key;
     rq_buf first_key, last_key; /* of the file */
     int64_t min_ts, max_ts, earliest_put_ts;
+    rq__qualifiers qualifiers; /* of its puts */
     bool is_store_file;
     bool major;
     uint64_t store_seqid;

@@ -6,9 +6,9 @@
  *
  * Segments are asked by their row filter first, files by times and blooms.
  * Each source that has the row becomes a *place*, a position in it, and the cells of all places are
- * shown to the query matcher in order. Mostly there is one place. Named columns are first read from
- * the newest place alone: when nothing in the rest could come before what was found, the rest is
- * not touched (rest_is_older).
+ * shown to the query matcher in order. Mostly there is one place. Named columns, and rows of files
+ * that say which columns they have, are first read from the newest place alone: when nothing in the
+ * rest could come before what was found, the rest is not touched (rest_is_older).
  *
  * Invariant: what is appended is what the store scanner would append. The sources are those it
  * would choose, their cells come in the order of its merge (of equal cells that of the younger
@@ -20,6 +20,7 @@
  */
 #include "store/row_get.h"
 
+#include "hfile/qualifiers.h"
 #include "store/query_matcher.h"
 #include "store/row_filter.h"
 
@@ -235,6 +236,40 @@ static bool all_older(const rq_store_version *v, size_t from, int64_t timestamp)
     return true;
 }
 
+/* Whether the rest is of files that say which columns they have. */
+static bool rest_lists_columns(const rq_store_version *v, size_t from)
+{
+    for (size_t i = from; i < source_count(v); i++)
+        if (segment_at(v, i) != NULL ||
+            !rq_hfile_reader_info(file_at(v, i)->reader)->lists_qualifiers)
+            return false;
+    return true;
+}
+
+/* Whether a cell of every column of the rest was found. */
+static bool found_columns_of(const row_get *g, const rq_store_version *v, size_t from)
+{
+    rq_slice found[RQ_QUALIFIERS_MAX];
+    size_t count = 0;
+    rq_cursor c =
+        rq_cursor_of(rq_slice_of(g->out->bytes.ptr + g->mark.len, g->out->bytes.len - g->mark.len));
+    rq_cell cell;
+    while (count < RQ_QUALIFIERS_MAX && rq_cellblock_next(&c, &cell, NULL) == RQ_OK)
+        found[count++] = rq_cell_qualifier(&cell);
+    for (size_t i = from; i < source_count(v); i++) {
+        rq_slice rest = rq_hfile_reader_info(file_at(v, i)->reader)->qualifiers, one;
+        size_t at = 0; /* mostly both are in the same order */
+        while (rq_qualifiers_next(&rest, &one)) {
+            size_t tried = 0;
+            while (tried < count && !rq_slice_eq(found[(at + tried) % count], one))
+                tried++;
+            if (tried == count) return false;
+            at += tried + 1;
+        }
+    }
+    return true;
+}
+
 /*
  * Every wanted version of every column was found, and each cell that was looked at is newer than
  * all of the rest: there a column's cells come behind those found of it, and a marker reaches none
@@ -243,8 +278,18 @@ static bool all_older(const rq_store_version *v, size_t from, int64_t timestamp)
 static bool rest_is_older(const row_get *g, const rq_store_version *v, size_t from)
 {
     uint64_t found = g->out->count - g->mark.count;
+    if (found == 0 || !all_older(v, from, g->oldest_seen)) return false;
+    if (g->scan->check_existence_only) return true;
     uint64_t versions = (uint64_t)g->matcher.columns.max_versions;
-    return found == g->family->qualifier_count * versions && all_older(v, from, g->oldest_seen);
+    if (g->has_columns) return found == g->family->qualifier_count * versions;
+    return versions == 1 && found_columns_of(g, v, from);
+}
+
+/* Whether the newest place may do. */
+static bool may_suffice(const row_get *g, const rq_store_version *v, size_t from)
+{
+    return g->has_columns || g->scan->check_existence_only ||
+           (g->matcher.columns.max_versions == 1 && rest_lists_columns(v, from));
 }
 
 static void start_over(row_get *g)
@@ -269,14 +314,21 @@ static rq_err read_row(row_get *g, const rq_store_version *v, place *places, siz
     } while (places[0].cell == NULL && next < count);
     if (next == count) return read_places(g, places, 1, why);
 
-    if (g->has_columns && !g->scan->check_existence_only &&
-        all_older(v, next, places[0].cell->timestamp)) {
+    if (may_suffice(g, v, next) && all_older(v, next, places[0].cell->timestamp)) {
         size_t newest = next - 1;
+        bool in_segment = places[0].meta == NULL;
+        rq_segment_cursor at = {0}; /* to go back to */
+        if (in_segment) at = places[0].cursor;
         RQ_TRY(read_places(g, places, 1, why));
         if (g->gave_up || rest_is_older(g, v, next)) return RQ_OK;
         start_over(g);
         place_clear(&places[0]);
-        RQ_TRY(place_in(g, v, newest, &places[0], why));
+        if (in_segment) {
+            places[0].cursor = at;
+            load_segment_cell(g, &places[0]);
+        } else {
+            RQ_TRY(place_in(g, v, newest, &places[0], why));
+        }
     }
     size_t used = 1;
     for (; next < count; next++) {

@@ -118,6 +118,12 @@ static int64_t unique_ts(run *r, size_t family, uint64_t seqid, bool marker)
     return 100000 * (int64_t)(1 + below(r, 10)) + (int64_t)seqid;
 }
 
+/* As clocks give them: what is written later is newer. A third of the runs, chosen by the seed. */
+static int64_t rising_ts(uint64_t seqid)
+{
+    return 1000 + (int64_t)(9000 * seqid / (seqid + 60));
+}
+
 static rq_cell random_cell(run *r, size_t family, rq_slice row, uint64_t seqid, cell_bytes *bytes)
 {
     static const uint8_t markers[] = {RQ_TYPE_DELETE, RQ_TYPE_DELETE_FAMILY_VERSION,
@@ -134,6 +140,7 @@ static rq_cell random_cell(run *r, size_t family, rq_slice row, uint64_t seqid, 
         .type = RQ_TYPE_PUT,
         .seqid = seqid,
     };
+    if (r->seed % 3 == 1) c.timestamp = rising_ts(seqid);
     if (chance(r, r->many_rows ? 1 : 25)) {
         c.type = markers[below(r, 4)];
         if (c.type == RQ_TYPE_DELETE_FAMILY || c.type == RQ_TYPE_DELETE_FAMILY_VERSION)

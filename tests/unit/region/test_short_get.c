@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far a get looks: what it finds in the memstore or the newest file may be all there can be. */
+#include "fixture.h"
+
+#include "hfile/block_cache.h"
+#include "region/engine_priv.h"
+
+static uint64_t blocks_looked_at(const fixture *f)
+{
+    rq_block_cache_stats s;
+    rq_block_cache_get_stats(rq_engine_block_cache(f->engine), &s);
+    return s.hits[RQ_BLOCK_DATA] + s.misses[RQ_BLOCK_DATA];
+}
+
+/* A get of the whole row "r", or whether it is there; the data blocks it looked at. */
+static uint64_t look(fixture *f, bool exists, uint32_t *ret_cells)
+{
+    rq_arena arena = {0};
+    rq_cellblock out = {0};
+    rq_read_ctx ctx = {.may_block = true};
+    rq_scan scan = {.start_row = RQ_SLICE_LIT("r"),
+                    .stop_row = RQ_SLICE_LIT("r"),
+                    .include_start = true,
+                    .include_stop = true,
+                    .is_get = true,
+                    .check_existence_only = exists,
+                    .cache_blocks = true,
+                    .max_versions = 1,
+                    .time_range = RQ_TIME_RANGE_ALL,
+                    .store_limit = -1};
+    uint64_t before = blocks_looked_at(f);
+    bool answered;
+    rq_epoch_member pin;
+    rq_epoch_pin(f->env->epoch, &pin);
+    assert_ok(rq_region_get(f->region, &scan, &arena, &ctx, &out, &answered, NULL));
+    rq_read_ctx_clear(&ctx);
+    rq_epoch_unpin(f->env->epoch, &pin);
+    assert_true(answered);
+    *ret_cells = out.count;
+    rq_cellblock_clear(&out);
+    rq_arena_clear(&arena);
+    return blocks_looked_at(f) - before;
+}
+
+static void write_row(fixture *f, unsigned columns, int64_t ts)
+{
+    for (unsigned i = 0; i < columns; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "q%02u", i);
+        assert_ok(put(f, "r", "a", name, ts, "v"));
+    }
+}
+
+static void flush(fixture *f)
+{
+    assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
+}
+
+static void a_whole_row_that_was_found_ends_the_search(void **state)
+{
+    static const family_def one = {"a", {NULL}};
+    fixture f;
+    uint32_t cells;
+    fixture_open(&f, env_of(state), &one, 1);
+    write_row(&f, 3, 10);
+    flush(&f);
+    assert_int_equal(look(&f, false, &cells), 1);
+    assert_int_equal(cells, 3);
+    write_row(&f, 3, 20); /* all of it is in the memstore */
+    assert_int_equal(look(&f, false, &cells), 0);
+    assert_int_equal(cells, 3);
+    flush(&f); /* in the newest file */
+    assert_int_equal(look(&f, false, &cells), 1);
+    write_row(&f, 2, 30); /* a part of it is newer */
+    assert_int_equal(look(&f, false, &cells), 2);
+    assert_int_equal(cells, 3);
+    assert_int_equal(look(&f, true, &cells), 0); /* it is there, whatever lies below */
+    write_row(&f, 3, 5);                         /* what comes last may be older */
+    assert_int_equal(look(&f, false, &cells), 2);
+    assert_int_equal(cells, 3);
+    fixture_close(&f);
+}
+
+static void a_marker_may_bring_older_columns_to_light(void **state)
+{
+    static const family_def one = {"a", {NULL}};
+    fixture f;
+    uint32_t cells;
+    fixture_open(&f, env_of(state), &one, 1);
+    write_row(&f, 3, 10);
+    flush(&f);
+    write_row(&f, 3, 20);
+    assert_ok(delete_cell(&f, "r", "a", "q01", 20, RQ_TYPE_DELETE)); /* this version alone */
+    assert_int_equal(look(&f, false, &cells), 1);
+    assert_int_equal(cells, 3);
+    assert_string_equal(read_text(&f, "r", 0, false),
+                        "r/a:q00/20/Put=v\nr/a:q01/10/Put=v\nr/a:q02/20/Put=v\n");
+    fixture_close(&f);
+}
+
+static void files_of_many_columns_are_looked_into(void **state)
+{
+    static const family_def one = {"a", {NULL}};
+    fixture f;
+    uint32_t cells;
+    fixture_open(&f, env_of(state), &one, 1);
+    write_row(&f, 33, 10);
+    flush(&f);
+    write_row(&f, 33, 20);
+    assert_true(look(&f, false, &cells) > 0);
+    assert_int_equal(cells, 33);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, real_env_setup, real_env_teardown)
+        T(a_whole_row_that_was_found_ends_the_search),
+        T(a_marker_may_bring_older_columns_to_light),
+        T(files_of_many_columns_are_looked_into),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
