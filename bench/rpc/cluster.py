@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 
-from settings import (BINARY, CLIENT_CORE, HEAP, PEER, RECORDS, SCAN_RECORDS, SECONDS, SERVER_CORE, WITH_HBASE,
+from settings import (BINARY, CLIENT_CORE, HEAP, PEER, RECORDS, ROOT, SCAN_RECORDS, SECONDS, SERVER_CORE, WITH_HBASE,
                       free_port, pinned, settle)
 
 # Shapes of tables: options, and whether each server uses the codec of the descendant's method.
@@ -131,15 +131,42 @@ class Rorqual(Server):
             self.process = subprocess.Popen(
                 list(map(str, command)) if self.core is None else pinned(self.core, *command),
                 stdout=subprocess.PIPE, stderr=log, text=True)
-        ready = re.search(r"zookeeper (\S+),", self.process.stdout.readline())
+        ready = re.match(r"rorqual ready: zookeeper \S+:(\d+), master \S+:(\d+), regionserver \S+:(\d+)",
+                         self.process.stdout.readline())
         if not ready:
             sys.exit(f"rorqual did not get ready: {(self.dir / 'log').read_text()[-2000:]}")
-        self.pid, self.zk = self.process.pid, ready[1]
+        self.pid, self.zk, self.rpc_ports = self.process.pid, f"127.0.0.1:{ready[1]}", ready.groups()[1:]
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(timeout=120) != 0:
             sys.exit(f"{self.name} did not stop in order")
+
+
+class Echo(Rorqual):
+    """The floor of gets and puts of one table: bench/client_echo, which knows their answers, in front of a Rorqual
+    that made the table."""
+
+    HOST = "127.0.0.2"
+
+    def __init__(self, name, work, shape):
+        super().__init__(name, work, "--advertise", self.HOST, *LOOP, *HANDOVER)
+        self.shape, self.front = shape, None
+
+    def start(self):
+        super().start()
+        self.front = subprocess.Popen(
+            pinned(self.core, ROOT / "build/bench/client_echo", self.HOST, "127.0.0.1", f"bench_{self.shape},",
+                   *self.rpc_ports), stdout=subprocess.PIPE, text=True)
+        if self.front.stdout.readline() != "ready\n":
+            sys.exit("client_echo did not get ready")
+        self.pid = self.front.pid
+
+    def stop(self):
+        if self.front is not None:
+            self.front.terminate()
+            self.front.wait()
+        super().stop()
 
 
 class Fleet:
@@ -162,6 +189,9 @@ class Fleet:
 
     def synced(self):
         return self.get("Rorqual fdatasync", lambda name, work: Rorqual(name, work, *LOOP))
+
+    def echo(self, shape):
+        return self.get(f"echo {shape}", lambda name, work: Echo(name, work, shape))
 
     @contextlib.contextmanager
     def own(self, *settings, core=SERVER_CORE):

@@ -14,7 +14,7 @@ FLOOR_SECONDS = min(2.0, SECONDS)
 
 
 def build():
-    subprocess.run(["ninja", "-C", str(ROOT / "build"), "--quiet", "bench/echo", "bench/floors",
+    subprocess.run(["ninja", "-C", str(ROOT / "build"), "--quiet", "bench/echo", "bench/client_echo", "bench/floors",
                     "bench/engine_ours"], check=True)
 
 
