@@ -3,7 +3,10 @@ package hbt;
 
 import java.io.IOException;
 import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
@@ -25,6 +28,13 @@ public class H {
   static final String CLEAN = System.getenv().getOrDefault("HBT_CLEAN", "new");
   private static Set<String> keep;
 
+  /** Those of the system too: TestCanaryTool makes hbase:canary, and TestNamespace counts them. */
+  private static List<TableName> allTables(Admin a) throws IOException {
+    List<TableName> all = new ArrayList<>(Arrays.asList(a.listTableNames()));
+    all.addAll(Arrays.asList(a.listTableNamesByNamespace("hbase")));
+    return all;
+  }
+
   /** Names present before the run, kept in the file hbt.keep so that every JVM of one run sees the same. */
   private static synchronized Set<String> keep(Admin a) throws IOException {
     if (keep != null) {
@@ -35,7 +45,7 @@ public class H {
     if (java.nio.file.Files.isRegularFile(p)) {
       s.addAll(java.nio.file.Files.readAllLines(p));
     } else if (!CLEAN.equals("all")) {
-      for (TableName t : a.listTableNames()) {
+      for (TableName t : allTables(a)) {
         s.add("t:" + t);
       }
       quiet("list snapshots", () -> {
@@ -52,6 +62,8 @@ public class H {
       });
       java.nio.file.Files.write(p, s);
     }
+    s.add("t:hbase:meta");
+    s.add("t:hbase:namespace");
     s.add("n:default");
     s.add("n:hbase");
     return keep = s;
@@ -217,7 +229,7 @@ public class H {
       }
       return null;
     });
-    for (TableName t : a.listTableNames()) {
+    for (TableName t : allTables(a)) {
       if (old.contains("t:" + t)) {
         continue;
       }
