@@ -339,7 +339,7 @@ static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell)
     if (cell->tags_len > w->max_tags_len) w->max_tags_len = cell->tags_len;
     if (cell->type == RQ_TYPE_PUT) {
         if (cell->timestamp < w->earliest_put_ts) w->earliest_put_ts = cell->timestamp;
-        rq__qualifiers_add(&w->qualifiers, rq_cell_qualifier(cell));
+        if (w->options.list_qualifiers) rq__qualifiers_add(&w->qualifiers, rq_cell_qualifier(cell));
     }
     if (cell->timestamp < w->min_ts) w->min_ts = cell->timestamp;
     if (cell->timestamp > w->max_ts) w->max_ts = cell->timestamp;

@@ -31,6 +31,7 @@ typedef struct rq_hfile_options {
     rq_cell_order order;
     bool include_mvcc; /* sequence ids are written with the cells */
     bool include_tags;
+    bool list_qualifiers; /* qualifiers.h; in store files. HBase writes no such list */
     int64_t create_time_ms;
 } rq_hfile_options;
 

@@ -161,7 +161,8 @@ rq_err rq_hfile_writer_finish(rq_hfile_writer *w, rq_hfile_info *info, rq_error 
         .earliest_put_ts = w->earliest_put_ts,
         .create_time_ms = w->options.create_time_ms,
         .delete_family_count = w->delete_family_count,
-        .lists_qualifiers = w->is_store_file && !w->qualifiers.too_many,
+        .lists_qualifiers =
+            w->is_store_file && w->options.list_qualifiers && !w->qualifiers.too_many,
         .qualifiers = rq_slice_of(w->qualifiers.bytes, w->qualifiers.len),
         .avg_key_len = w->entry_count == 0 ? 0 : (uint32_t)(w->key_len_sum / w->entry_count),
         .avg_value_len = w->entry_count == 0 ? 0 : (uint32_t)(w->value_len_sum / w->entry_count),

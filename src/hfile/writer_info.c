@@ -78,7 +78,7 @@ rq_err rq__writer_fill_info(rq_hfile_writer *w)
         rq_put_be64(range + 8, (uint64_t)w->max_ts);
         RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_TIMERANGE, rq_slice_of(range, 16)));
         RQ_TRY(set_be64(w, RQ__INFO_EARLIEST_PUT_TS, (uint64_t)w->earliest_put_ts));
-        if (!w->qualifiers.too_many)
+        if (w->options.list_qualifiers && !w->qualifiers.too_many)
             RQ_TRY(rq__file_info_set(&w->info, RQ__INFO_QUALIFIERS,
                                      rq_slice_of(w->qualifiers.bytes, w->qualifiers.len)));
     }

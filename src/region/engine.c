@@ -98,6 +98,7 @@ static void take_settings(rq_engine *e, const rq_config *c)
     e->offpeak_start = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_START));
     e->offpeak_end = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_END));
     e->files = rq_hfile_options_default();
+    e->files.list_qualifiers = true;
     for (size_t i = 0; rq_file_property(i) != NULL; i++) {
         const char *text = rq_config_by_name(c, rq_file_property(i));
         if (text != NULL && text[0] != '\0' &&

@@ -198,6 +198,7 @@ bool by_hand_rotate(by_hand *w, size_t family)
 static rq_hfile_options file_options(const rq_store *s)
 {
     rq_hfile_options o = rq_hfile_options_default();
+    o.list_qualifiers = true;
     o.block_bytes = s->schema.block_bytes;
     o.index_chunk_bytes = 256;
     o.index_entries_min = 2;
