@@ -184,7 +184,7 @@ def a_server_that_comes_back_has_everything(tmp):
                                           ("rs", server.regionserver))
              for option in (f"--{name}-port", address.rsplit(":", 1)[1])]
     with subprocess.Popen([rorqual.BINARY, "bench", "--zk", server.zk, "--seconds", "60", "--operations",
-                           "60000", "--records", "2000", "--regions", "3", "--depth", "16", "--pause", "50",
+                           "400000", "--records", "2000", "--regions", "3", "--depth", "16", "--pause", "50",
                            "--retries", "30", "--give-up", "50", "--verify", "--json", "-", "mixed"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         wait_for_load(server)

@@ -346,7 +346,8 @@ static void a_nonce_comes_twice_while_its_record_is_written(void **state)
             if (i == steps) rq_sim_fail_writes(w->sim, RQ_E_IO);
             if (!rq_sim_step(w->sim)) rq_sim_advance(w->sim, 10000000);
         }
-        assert_int_equal(twins[0].ddl.rc, twins[1].ddl.rc);
+        /* One that comes after the failure may hear of another one. */
+        assert_int_equal(twins[0].ddl.rc == RQ_OK, twins[1].ddl.rc == RQ_OK);
         assert_int_equal(twins[0].ddl.proc_id, twins[1].ddl.proc_id);
         refused += twins[0].ddl.rc != RQ_OK;
         (void)world_close(w, false); /* the log may have failed for good */
