@@ -478,13 +478,7 @@ static void engine_free(rq_engine *e)
     rq_mob_files_free(e->mob_files);
     if (e->cache != NULL) rq_block_cache_free(e->cache);
     if (e->cache_vfs != NULL) rq_vfs_free(e->cache_vfs);
-    /* Somebody still holds a memstore, which is a fault, but none to end a stop by: what was
-     * acknowledged is in files or in the log. */
-    size_t held = e->slabs == NULL ? 0 : rq_slab_pool_taken(e->slabs);
-    if (held > 0)
-        rq_log_error(e->env.log, "region", "%zu slabs of memstores are held at the end", held);
-    else
-        rq_slab_pool_free(e->slabs);
+    rq_slab_pool_free(e->slabs);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }

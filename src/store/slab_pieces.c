@@ -146,30 +146,31 @@ static void *take_free(rq_slab_pieces *p, unsigned order)
     return piece;
 }
 
-/* A slab of the pool, which may ask the kernel, so without the lock. */
-static bool fetch_slab(rq_slab_pieces *p)
+/* The piece out of one more slab of the pool, which may ask the kernel, so without the lock.
+ * Somebody may have come before with another: a slab that nobody takes from would never go back. */
+static void *take_of_new(rq_slab_pieces *p, unsigned order)
 {
     cut *c = calloc(1, sizeof *c);
     void *slab = c == NULL ? NULL : rq_slab_take(p->pool);
     pthread_mutex_lock(&p->lock);
-    bool ok = slab != NULL && add_cut(p, slab, c);
+    void *piece = take_free(p, order);
+    bool cuts = piece == NULL && slab != NULL && add_cut(p, slab, c);
+    if (cuts) piece = take_free(p, order);
     pthread_mutex_unlock(&p->lock);
-    if (ok) return true;
+    if (cuts) return piece;
     if (slab != NULL) rq_slab_give(p->pool, slab);
     free(c);
-    return false;
+    return piece;
 }
 
 void *rq_slab_piece_take(rq_slab_pieces *p, size_t size)
 {
     RQ_ASSERT(rq_slab_is_piece(size));
     if (RQ_ASAN) return malloc(size);
-    for (;;) {
-        pthread_mutex_lock(&p->lock);
-        void *piece = take_free(p, order_of(size));
-        pthread_mutex_unlock(&p->lock);
-        if (piece != NULL || !fetch_slab(p)) return piece;
-    }
+    pthread_mutex_lock(&p->lock);
+    void *piece = take_free(p, order_of(size));
+    pthread_mutex_unlock(&p->lock);
+    return piece != NULL ? piece : take_of_new(p, order_of(size));
 }
 
 void rq_slab_piece_give(rq_slab_pieces *p, void *piece, size_t size)

@@ -116,14 +116,6 @@ rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **
     return RQ_OK;
 }
 
-size_t rq_slab_pool_taken(rq_slab_pool *p)
-{
-    pthread_mutex_lock(&p->lock);
-    size_t taken = p->taken;
-    pthread_mutex_unlock(&p->lock);
-    return taken;
-}
-
 void rq_slab_pool_free(rq_slab_pool *p)
 {
     if (p == NULL) return;

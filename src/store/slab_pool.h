@@ -23,8 +23,6 @@ typedef struct rq_slab_pool rq_slab_pool;
 
 RQ_NODISCARD
 rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **ret);
-/* Slabs taken and not given back, those cut into pieces included. Any thread. */
-size_t rq_slab_pool_taken(rq_slab_pool *p);
 /* Waits for the background. REQUIRES: everything taken was given back. NULL is fine. */
 void rq_slab_pool_free(rq_slab_pool *p);
 /* NULL when memory is out. The bytes are not zeroed. `p` may be NULL: straight from the kernel. */

@@ -7,6 +7,7 @@
 
 #include "../../seeds.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,6 +127,44 @@ static void pieces_never_overlap(void **state)
     }
 }
 
+typedef struct taker {
+    rq_slab_pieces *pieces;
+    pthread_barrier_t *together;
+} taker;
+
+static void *take_and_give(void *arg)
+{
+    const taker *t = arg;
+    pthread_barrier_wait(t->together); /* all find nothing free */
+    void *taken = rq_slab_piece_take(t->pieces, RQ_PIECE_MIN);
+    pthread_barrier_wait(t->together);
+    if (taken != NULL) rq_slab_piece_give(t->pieces, taken, RQ_PIECE_MIN);
+    return taken;
+}
+
+static void slabs_cut_by_several_at_once_all_come_back(void **state)
+{
+    (void)state;
+    enum { THREADS = 4, ROUNDS = 500 };
+    for (int round = 0; round < ROUNDS; round++) {
+        fixture f;
+        set_up(&f);
+        pthread_barrier_t together;
+        pthread_t threads[THREADS];
+        pthread_barrier_init(&together, NULL, THREADS);
+        taker t = {f.pieces, &together};
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &t), 0);
+        for (int i = 0; i < THREADS; i++) {
+            void *taken;
+            assert_int_equal(pthread_join(threads[i], &taken), 0);
+            assert_non_null(taken);
+        }
+        pthread_barrier_destroy(&together);
+        tear_down(&f);
+    }
+}
+
 /* Segments of a pool, from the first cell to the first whole slab. */
 static void segments_of_all_sizes_give_everything_back(void **state)
 {
@@ -175,6 +214,7 @@ int main(void)
         cmocka_unit_test(only_powers_of_two_below_a_slab_are_pieces),
         cmocka_unit_test(halves_that_came_back_are_one_piece_again),
         cmocka_unit_test(pieces_never_overlap),
+        cmocka_unit_test(slabs_cut_by_several_at_once_all_come_back),
         cmocka_unit_test(segments_of_all_sizes_give_everything_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
