@@ -5,8 +5,9 @@
  *   1. the procedure store and hbase:meta are opened (created on a new root)
  *   2. meta is read: tables, their states, their regions; each table's descriptor is read
  *   3. procedures' records are read: tables with unfinished ones are left to those
- *   4. regions of enabled tables are opened side by side; what fails is reported and stays closed
- *   5. namespaces are read; meta learns where regions are now
+ *   4. hbase:namespace is opened and read: a folder that is refused has been refused by now
+ *   5. regions of enabled tables are opened side by side; what fails is reported and stays closed;
+ *      meta learns where regions are now
  *   6. records in the log that belong to no known region are dropped
  *
  * A new root is laid out without waiting for the disk where that is not needed: all writes go to
@@ -39,7 +40,8 @@ typedef struct boot {
     size_t table_count, table_cap;
     rq_table_schema *meta_schema;
     rq__opened meta;
-    bool published; /* the tables are in the view */
+    bool namespaces_read; /* and in the view */
+    bool published;       /* the tables are in the view */
 } boot;
 
 /* --- a new root ------------------------------------------------------------------------------- */
@@ -294,11 +296,11 @@ static rq_err read_descriptors(boot *b, rq_error *why)
     return RQ_OK;
 }
 
-/* --- 4: regions ------------------------------------------------------------------------------- */
+/* --- 5: regions ------------------------------------------------------------------------------- */
 
 static bool to_be_opened(rq_catalog *c, const known_table *t, size_t region)
 {
-    return t->broken == NULL && t->state == RQ_TABLE_ENABLED &&
+    return t->broken == NULL && t->state == RQ_TABLE_ENABLED && t->regions[region].node == NULL &&
            !rq__procedures_own(c, t->regions[region].info);
 }
 
@@ -375,7 +377,7 @@ static rq_err publish_tables(boot *b, rq_error *why)
     return rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
-/* --- 5: namespaces and places ----------------------------------------------------------------- */
+/* --- 4 and 5: namespaces, places -------------------------------------------------------------- */
 
 typedef struct namespaces {
     rq_catalog *catalog;
@@ -466,6 +468,26 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     if (rc == RQ_OK) return rq__edit_commit(&e);
     rq__edit_abort(&e);
     return rc;
+}
+
+/* Of a root that is not new: before anything is written, as a folder whose namespaces cannot be read
+ * is refused. One whose hbase:namespace cannot even be opened is served without it. */
+static rq_err open_namespaces(boot *b, rq_error *why)
+{
+    rq_catalog *c = b->catalog;
+    for (size_t i = 0; i < b->table_count; i++) {
+        known_table *t = &b->tables[i];
+        if (!rq_slice_eq(t->name, RQ_SLICE_LIT("hbase:namespace")) || t->region_count == 0 ||
+            !to_be_opened(c, t, 0))
+            continue;
+        t->regions[0].schema = t->schema;
+        RQ_TRY(rq__open_regions(c, t->regions, 1, why));
+        rq_region *r = t->regions[0].node->pub.region;
+        if (r == NULL) return RQ_OK;
+        RQ_TRY(rq__namespaces_read(c, r, why));
+        b->namespaces_read = true;
+    }
+    return RQ_OK;
 }
 
 /* On a new root: the rows of the two namespaces every HBase has. The last write of all, and the one
@@ -585,15 +607,20 @@ static rq_err run(boot *b, rq_error *why)
     RQ_TRY(read_descriptors(b, why));
     RQ_TRY(rq__procedures_load(c, why));
     RQ_TRY(rq__switches_load(c, why));
-    if (!fresh) RQ_TRY(rq__root_mark_open(c->root, why)); /* what is refused is refused by now */
+    if (!fresh) {
+        RQ_TRY(open_namespaces(b, why));
+        RQ_TRY(rq__root_mark_open(c->root, why)); /* what is refused is refused by now */
+    }
     RQ_TRY(open_tables(b, why));
     RQ_TRY(publish_tables(b, why));
     RQ_TRY(write_places(b, why));
     if (fresh) RQ_TRY(write_namespaces(b, why));
-    rq_region *namespaces_at = namespace_region(c);
-    rc = rq__namespaces_read(c, namespaces_at, why);
-    rq_region_unref(namespaces_at);
-    RQ_TRY(rc);
+    if (!b->namespaces_read) {
+        rq_region *at = namespace_region(c);
+        rc = rq__namespaces_read(c, at, why);
+        rq_region_unref(at);
+        RQ_TRY(rc);
+    }
     if (!fresh) (void)rq_engine_recovered(c->engine, decide, c);
     for (size_t i = 0; i < b->table_count; i++)
         rq__reopen_failed(c, b->tables[i].regions, b->tables[i].region_count);

@@ -415,7 +415,8 @@ def bloom_case(tests):
 
 
 def system_cases(tests):
-    """Without hbase:meta or the procedures there is nothing to serve: one line, and nothing touched."""
+    """Without hbase:meta, the procedures or the namespaces there is nothing to serve: one line, and
+    nothing touched."""
 
     def damage_of(pattern):
         def damage(path, done):
@@ -426,6 +427,8 @@ def system_cases(tests):
 
     tests.case("hbase:meta, data block", tests.stopped, damage_of("data/hbase/meta/1588230740/info/*"),
                refuses_to_start)
+    tests.case("hbase:namespace, data block", tests.stopped,
+               damage_of("data/hbase/namespace/*/info/*"), refuses_to_start)
 
     def trailer(path, done):
         file = max(path.glob("data/hbase/meta/1588230740/info/*"), key=lambda f: f.stat().st_size)
