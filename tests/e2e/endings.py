@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 from rorqual import ROOT, Report, build_java
 
@@ -23,7 +22,6 @@ DRIVERS = {
     "bench": (["bench/run"], "echo: ready", signal.SIGINT, {}),
 }
 PATIENCE = 120
-DYING = 20  # seconds that a killed JVM may take to be gone, on a busy machine
 
 
 def left_behind(folder):
@@ -55,10 +53,6 @@ def run(name, folder):
     if not seen or not running:
         return f"it did not come to its work; {running}"
     left = left_behind(folder)
-    end = time.monotonic() + DYING
-    while left and time.monotonic() < end:
-        time.sleep(0.1)
-        left = left_behind(folder)
     for line in left:
         os.kill(int(line.partition(":")[0]), signal.SIGKILL)
     if left:

@@ -69,7 +69,9 @@ start)
     kill -0 "$(cat "$dir/pid")" 2>/dev/null || break; sleep 0.2; done
   tail -n 20 "$dir/log" >&2; exit 1 ;;
 stop) [ -f "$dir/pid" ] || exit 0; pid=$(cat "$dir/pid"); kill "$pid" 2>/dev/null
-  for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.2; done; kill -9 "$pid" 2>/dev/null && echo 'killed after 60 s' >&2; rm -f "$dir/pid" ;;
+  for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.2; done; if kill -9 "$pid" 2>/dev/null; then echo 'killed after 60 s' >&2
+    # A large process takes a moment to be gone, and whoever asked counts on it.
+    for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done; fi; rm -f "$dir/pid" ;;
 run) cp=$(server_cp):$(tools_cp); [ -d "$dir/conf" ] || configure "$dir"; exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" "$@" ;;
 shell) cp=$(shell_cp); [ -d "$dir/conf" ] || configure "$dir"
   exec java "${opens[@]}" -Xmx1g -cp "$dir/conf:$cp" org.jruby.Main -X+O "$cache/shell/jar/jar-bootstrap.rb" ${1:+-n} "$@" ;;

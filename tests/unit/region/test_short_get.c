@@ -56,14 +56,20 @@ static void flush(fixture *f)
     assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
 }
 
-static void a_whole_row_that_was_found_ends_the_search(void **state)
+/* One family; the row with that many columns is in a file. */
+static void open_with_file(fixture *f, void **state, unsigned columns)
 {
     static const family_def one = {"a", {NULL}};
+    fixture_open(f, env_of(state), &one, 1);
+    write_row(f, columns, 10);
+    flush(f);
+}
+
+static void a_whole_row_that_was_found_ends_the_search(void **state)
+{
     fixture f;
     uint32_t cells;
-    fixture_open(&f, env_of(state), &one, 1);
-    write_row(&f, 3, 10);
-    flush(&f);
+    open_with_file(&f, state, 3);
     assert_int_equal(look(&f, false, &cells), 1);
     assert_int_equal(cells, 3);
     write_row(&f, 3, 20); /* all of it is in the memstore */
@@ -83,12 +89,9 @@ static void a_whole_row_that_was_found_ends_the_search(void **state)
 
 static void a_marker_may_bring_older_columns_to_light(void **state)
 {
-    static const family_def one = {"a", {NULL}};
     fixture f;
     uint32_t cells;
-    fixture_open(&f, env_of(state), &one, 1);
-    write_row(&f, 3, 10);
-    flush(&f);
+    open_with_file(&f, state, 3);
     write_row(&f, 3, 20);
     assert_ok(delete_cell(&f, "r", "a", "q01", 20, RQ_TYPE_DELETE)); /* this version alone */
     assert_int_equal(look(&f, false, &cells), 1);
@@ -100,12 +103,9 @@ static void a_marker_may_bring_older_columns_to_light(void **state)
 
 static void files_of_many_columns_are_looked_into(void **state)
 {
-    static const family_def one = {"a", {NULL}};
     fixture f;
     uint32_t cells;
-    fixture_open(&f, env_of(state), &one, 1);
-    write_row(&f, 33, 10);
-    flush(&f);
+    open_with_file(&f, state, 33);
     write_row(&f, 33, 20);
     assert_true(look(&f, false, &cells) > 0);
     assert_int_equal(cells, 33);
