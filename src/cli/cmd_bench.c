@@ -6,8 +6,8 @@
  * Exit code: 0 all well; 1 operations failed, values were wrong, or the run could not be made; 2
  * the arguments make no sense.
  */
-#include "cli/cli.h"
 #include "cli/args.h"
+#include "cli/cli.h"
 
 #include "load/load.h"
 

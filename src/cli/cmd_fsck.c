@@ -4,10 +4,10 @@
  * line each: PROBLEM or note, where, what. Exit code 0: nothing is wrong; 1: problems; 2: it could
  * not look (a server runs on the folder, a disk's error, no such folder).
  */
+#include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/args.h"
 
 #include "catalog/fsck.h"
 

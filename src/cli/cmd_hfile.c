@@ -4,10 +4,10 @@
  * prints what HBase's HFilePrettyPrinter -p prints, so that the two can be compared line by line.
  * With --json every line is an object; bytes are strings, those that are no text as \xNN.
  */
+#include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/args.h"
 
 #include "hfile/check.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for
  * SIGTERM or Ctrl-C to close it in order. */
-#include "cli/cli.h"
 #include "cli/args.h"
+#include "cli/cli.h"
 #include "cli/server.h"
 #include "cli/text_pages.h"
 

@@ -10,10 +10,10 @@
  * Damage is told on the standard error with file and offset, and what stands behind it is still
  * read. A last record that was being written when the power went is no damage: it ends the log.
  */
+#include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/args.h"
 
 #include "cell/cellblock.h"
 #include "wal/survey.h"

@@ -118,6 +118,7 @@ typedef struct rq__group {
     rq_slice *slices;
     size_t count, room;
     size_t bytes;
+    size_t staged_bytes; /* of the groups before this one */
     int durability;  /* of all its ops */
     size_t first_op; /* in the batch */
     rq_segment_pending first_cells[RQ__GROUP_ROOM];
@@ -258,10 +259,6 @@ void rq__region_account(rq_region *r);
 void rq__region_retry_held(rq_region *r);
 /* Any thread: the same through the queue. */
 void rq__region_poke(rq_region *r);
-
-/* --- expect.c --------------------------------------------------------------------------------- */
-/* token: notes where the last write found what the next one will look at. */
-void rq__region_note_warm(rq_region *r);
 /* token: adds a cell to the group. The cell's bytes are copied. */
 rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell);
 /* token: takes back what was added since there were `count` cells. */
@@ -275,6 +272,10 @@ rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64
                           rq_error *why);
 /* What the table says when the op says USE_DEFAULT. */
 rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op);
+
+/* --- expect.c --------------------------------------------------------------------------------- */
+/* token: notes where the last write found what the next one will look at. */
+void rq__region_note_warm(rq_region *r);
 
 /* --- rmw.c ------------------------------------------------------------------------------------ */
 /* token: whether the op must read before it writes. */
