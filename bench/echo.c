@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The floor of a request: a bare epoll echo. `echo REQUEST RESPONSE CONNECTIONS SECONDS [DEPTH
- * [CORE CORE]]` starts a server thread that answers every REQUEST bytes with RESPONSE bytes over
- * loopback, and a client that keeps DEPTH requests (1) in flight on each connection; prints
+ * [CORE CORE [LOOPS]]]` starts a server thread that answers every REQUEST bytes with RESPONSE bytes
+ * over loopback, and a client that keeps DEPTH requests (1) in flight on each connection; prints
  * requests per second and the server thread's CPU time per request in microseconds. What one read
- * brings is answered with one write, on both sides. CORE: where client and server are pinned.
+ * brings is answered with one write, on both sides. CORE: where client and server are pinned, -1:
+ * nowhere. LOOPS: so many server threads, which the connections are dealt out to.
  *
  * The client asks again at once, so the server finds several requests each time it looks and hardly
  * sleeps. The floor by clients that work between two requests is client_echo.c's.
@@ -27,11 +28,19 @@
 
 #define CONNECTIONS_MAX 256
 #define FRAME_MAX (64 << 20)
+#define LOOPS_MAX 16
+
+/* The first one accepts for all. */
+typedef struct loop {
+    pthread_t thread;
+    int epoll;
+    double cpu_s;
+} loop;
 
 static size_t request_len, response_len;
-static int listener, connections, depth = 1, server_core = -1;
+static int listener, connections, depth = 1, server_core = -1, loop_count = 1;
+static loop loops[LOOPS_MAX];
 static atomic_bool served; /* the clients are through */
-static double server_cpu_s;
 
 static double seconds(clockid_t clock)
 {
@@ -76,30 +85,36 @@ static void pin(int core)
     if (sched_setaffinity(0, sizeof set, &set) != 0) die("sched_setaffinity");
 }
 
+static void take_connection(size_t *got)
+{
+    static int accepted;
+    int one = 1, c = accept(listener, NULL, NULL);
+    if (c < 0 || c >= 1024) die("accept");
+    setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    got[c] = 0;
+    struct epoll_event ev = {.events = EPOLLIN, .data.fd = c};
+    epoll_ctl(loops[accepted++ % loop_count].epoll, EPOLL_CTL_ADD, c, &ev);
+}
+
 static void *serve(void *arg)
 {
-    static char in[FRAME_MAX], out[FRAME_MAX];
-    static size_t got[1024];
-    int ep = epoll_create1(0), one = 1;
-    struct epoll_event ev = {.events = EPOLLIN, .data.fd = listener}, events[64];
-    (void)arg;
+    static char out[FRAME_MAX];
+    static size_t got[1024]; /* of a connection, which one loop has alone */
+    loop *self = arg;
+    struct epoll_event events[64];
+    char *in = calloc(1, FRAME_MAX);
+    if (in == NULL) die("calloc");
     pin(server_core);
-    epoll_ctl(ep, EPOLL_CTL_ADD, listener, &ev);
     double start = seconds(CLOCK_THREAD_CPUTIME_ID);
     while (!atomic_load(&served)) {
-        int n = epoll_wait(ep, events, 64, 100);
+        int n = epoll_wait(self->epoll, events, 64, 100);
         for (int i = 0; i < n; i++) {
             int fd = events[i].data.fd;
             if (fd == listener) {
-                int c = accept(listener, NULL, NULL);
-                if (c < 0 || c >= 1024) die("accept");
-                setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-                ev.data.fd = c;
-                epoll_ctl(ep, EPOLL_CTL_ADD, c, &ev);
-                got[c] = 0;
+                take_connection(got);
                 continue;
             }
-            ssize_t r = read(fd, in, sizeof in);
+            ssize_t r = read(fd, in, FRAME_MAX);
             if (r <= 0) {
                 close(fd);
                 continue;
@@ -109,8 +124,31 @@ static void *serve(void *arg)
             got[fd] %= request_len;
         }
     }
-    server_cpu_s = seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+    self->cpu_s = seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+    free(in);
     return NULL;
+}
+
+static void start_loops(void)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.fd = listener};
+    for (int i = 0; i < loop_count; i++)
+        loops[i].epoll = epoll_create1(0);
+    epoll_ctl(loops[0].epoll, EPOLL_CTL_ADD, listener, &ev);
+    for (int i = 0; i < loop_count; i++)
+        if (pthread_create(&loops[i].thread, NULL, serve, &loops[i]) != 0) die("pthread_create");
+}
+
+/* CPU seconds of all. */
+static double end_loops(void)
+{
+    double cpu_s = 0;
+    atomic_store(&served, true);
+    for (int i = 0; i < loop_count; i++) {
+        pthread_join(loops[i].thread, NULL);
+        cpu_s += loops[i].cpu_s;
+    }
+    return cpu_s;
 }
 
 static int connect_to(const struct sockaddr_in *address)
@@ -156,9 +194,9 @@ int main(int argc, char **argv)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
-    pthread_t server;
-    if (argc < 5 || argc > 8 || argc == 7) {
-        fprintf(stderr, "usage: echo REQUEST RESPONSE CONNECTIONS SECONDS [DEPTH [CORE CORE]]\n");
+    if (argc < 5 || argc > 9 || argc == 7) {
+        fprintf(stderr,
+                "usage: echo REQUEST RESPONSE CONNECTIONS SECONDS [DEPTH [CORE CORE [LOOPS]]]\n");
         return 2;
     }
     request_len = strtoul(argv[1], NULL, 10);
@@ -166,6 +204,8 @@ int main(int argc, char **argv)
     connections = atoi(argv[3]);
     if (argc > 5) depth = atoi(argv[5]);
     if (argc > 7) server_core = atoi(argv[7]);
+    if (argc > 8) loop_count = atoi(argv[8]);
+    if (loop_count < 1 || loop_count > LOOPS_MAX) return 2;
     if (depth < 1 ||
         (size_t)depth * (request_len > response_len ? request_len : response_len) > FRAME_MAX)
         return 2;
@@ -177,13 +217,12 @@ int main(int argc, char **argv)
         listen(listener, 128) != 0)
         die("listen");
     getsockname(listener, (struct sockaddr *)&address, &len);
-    pthread_create(&server, NULL, serve, NULL);
+    start_loops();
     double duration = atof(argv[4]);
     if (argc > 7) pin(atoi(argv[6]));
     long done = drive(&address, duration);
-    atomic_store(&served, true);
-    pthread_join(server, NULL);
+    double cpu_s = end_loops();
     printf("%.0f requests/s, %.2f us server CPU per request\n", (double)done / duration,
-           server_cpu_s * 1e6 / (double)done);
+           cpu_s * 1e6 / (double)done);
     return 0;
 }

@@ -125,23 +125,29 @@ class Rorqual(Server):
             sys.exit(f"{self.name} did not stop in order")
 
 
+ECHO_HOST = "127.0.0.2"
+
+
+def echo_in_front(table, ports, prefix=()):
+    """bench/client_echo at ECHO_HOST before the server on those ports, ready; `prefix`: taskset, say."""
+    front = subprocess.Popen([*prefix, str(ROOT / "build/bench/client_echo"), ECHO_HOST, "127.0.0.1", f"{table},", *ports],
+                             stdout=subprocess.PIPE, text=True)
+    if front.stdout.readline() != "ready\n":
+        sys.exit("client_echo did not get ready")
+    return front
+
+
 class Echo(Rorqual):
     """The floor: bench/client_echo in front of a Rorqual that creates the table and gives the answers kept."""
 
-    HOST = "127.0.0.2"
-
     def __init__(self, name, work):
-        super().__init__(name, work, "--advertise", self.HOST, "-D", "rorqual.wal.sync=handover")
+        super().__init__(name, work, "--advertise", ECHO_HOST, "-D", "rorqual.wal.sync=handover")
 
         self.front = None
 
     def start(self):
         super().start()
-        self.front = subprocess.Popen(
-            [str(ROOT / "build/bench/client_echo"), self.HOST, "127.0.0.1", "TestTable,", self.env["MASTER_PORT"],
-             self.env["RS_PORT"]], stdout=subprocess.PIPE, text=True)
-        if self.front.stdout.readline() != "ready\n":
-            sys.exit("client_echo did not get ready")
+        self.front = echo_in_front("TestTable", (self.env["MASTER_PORT"], self.env["RS_PORT"]))
         self.pid = self.front.pid
 
     def stop(self):

@@ -14,8 +14,8 @@ import statistics
 import subprocess
 import sys
 
-from settings import (BINARY, CLIENT_CORE, HEAP, PEER, RECORDS, ROOT, SCAN_RECORDS, SECONDS, SERVER_CORE, WITH_HBASE,
-                      free_port, pinned, settle)
+from settings import (BINARY, CLIENT_CORE, ECHO_HOST, HEAP, PEER, RECORDS, SCAN_RECORDS, SECONDS, SERVER_CORE,
+                      WITH_HBASE, echo_in_front, free_port, pinned, settle)
 
 # Shapes of tables: options, and whether each server uses the codec of the descendant's method.
 SHAPES = {
@@ -147,19 +147,13 @@ class Echo(Rorqual):
     """The floor of gets and puts of one table: bench/client_echo, which knows their answers, in front of a Rorqual
     that made the table."""
 
-    HOST = "127.0.0.2"
-
     def __init__(self, name, work, shape):
-        super().__init__(name, work, "--advertise", self.HOST, *LOOP, *HANDOVER)
+        super().__init__(name, work, "--advertise", ECHO_HOST, *LOOP, *HANDOVER)
         self.shape, self.front = shape, None
 
     def start(self):
         super().start()
-        self.front = subprocess.Popen(
-            pinned(self.core, ROOT / "build/bench/client_echo", self.HOST, "127.0.0.1", f"bench_{self.shape},",
-                   *self.rpc_ports), stdout=subprocess.PIPE, text=True)
-        if self.front.stdout.readline() != "ready\n":
-            sys.exit("client_echo did not get ready")
+        self.front = echo_in_front(f"bench_{self.shape}", self.rpc_ports, pinned(self.core))
         self.pid = self.front.pid
 
     def stop(self):

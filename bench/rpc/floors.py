@@ -18,12 +18,12 @@ def build():
                     "bench/engine_ours"], check=True)
 
 
-def echo(run, places):
+def echo(run, places, cores=(CLIENT_CORE, SERVER_CORE), loops=1):
     """Server CPU in µs of an echo of as many calls of those lengths as one operation of the run took."""
     connections, depth = PLACES[places]
     out = subprocess.run([str(ROOT / "build/bench/echo"), str(max(1, round(run["sent"]))),
                           str(max(1, round(run["received"]))), str(connections), str(FLOOR_SECONDS), str(depth),
-                          str(CLIENT_CORE), str(SERVER_CORE)], capture_output=True, text=True, check=True).stdout
+                          *map(str, cores), str(loops)], capture_output=True, text=True, check=True).stdout
     return float(re.search(r"([\d.]+) us", out)[1]) * run["calls"]
 
 

@@ -7,7 +7,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
-from servers import cpu_seconds, free_port  # noqa: F401, E402  pylint: disable=wrong-import-position,unused-import
+from servers import ECHO_HOST, cpu_seconds, echo_in_front, free_port  # noqa: F401, E402  pylint: disable=wrong-import-position,unused-import
 
 PEER = ROOT / "tests/peers/hbase.sh"
 BINARY = os.environ.get("RORQUAL", str(ROOT / "build/rorqual"))
