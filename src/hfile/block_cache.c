@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARD_BYTES_MIN (8u << 20) /* small caches get fewer shards, so that blocks fit */
+#define SHARD_BYTES_MIN (4u << 20) /* small caches get fewer shards, so that blocks fit */
 #define EVICT_STEP 64
 
 typedef rq__cache_shard shard;
@@ -218,6 +218,17 @@ static void evict_to(rq_block_cache *c, shard *s, uint64_t limit, rq_hfile_block
 
 /* --- the cache -------------------------------------------------------------------------------- */
 
+/* Held for some hundred nanoseconds: who finds it taken looks again a few times before he sleeps,
+ * which costs a hundred times as much. */
+static void init_lock(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t kind;
+    (void)pthread_mutexattr_init(&kind);
+    (void)pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+    (void)pthread_mutex_init(lock, &kind);
+    (void)pthread_mutexattr_destroy(&kind);
+}
+
 rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
 {
     rq_block_cache *c = aligned_alloc(128, sizeof(*c));
@@ -234,7 +245,7 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
     rq_err rc = rq__slab_new(&c->slab);
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
-        (void)pthread_mutex_init(&s->lock, NULL);
+        init_lock(&s->lock);
         s->capacity = capacity_bytes / c->shard_count;
         s->table_mask = 63;
         s->table = calloc(s->table_mask + 1, sizeof(*s->table));

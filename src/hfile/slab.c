@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks, bitmaps, first fit (slab.h). Under AddressSanitizer everything is malloc's, so that it
- * sees a piece's end. */
+/*
+ * Chunks, bitmaps, first fit (slab.h). Under AddressSanitizer everything is malloc's, so that it
+ * sees a piece's end.
+ *
+ * Invariant: longest[i] is at least the longest free run of chunks[i]. It is made exact when a
+ * search has found it wrong, not at each piece taken: the lock is held for a few bits only.
+ */
 #include "hfile/slab.h"
 
 #include <malloc.h>
@@ -28,7 +33,7 @@ typedef struct chunk {
 struct rq__slab {
     pthread_mutex_t lock;
     chunk **chunks RQ_GUARDED_BY(lock); /* ascending by address */
-    uint32_t *longest;                  /* of each: its longest free run, in units */
+    uint32_t *longest;                  /* of each: no free run is longer, in units */
     size_t count, cap;
     size_t empty;  /* chunks nothing is cut from */
     size_t lowest; /* of empty, since the last trim */
@@ -101,15 +106,25 @@ static uint32_t longest_run(const chunk *c)
     return (uint32_t)longest;
 }
 
-/* The chunk has a run that long. */
+/* UNITS: the chunk has no run that long. */
 static size_t first_fit(const chunk *c, size_t units)
 {
-    for (size_t at = next_bit(c, 0, false);;) {
+    size_t at = next_bit(c, 0, false);
+    while (at < UNITS) {
         size_t end = next_bit(c, at, true);
         if (end - at >= units) return at;
         at = next_bit(c, end, false);
-        RQ_ASSERT(at < UNITS);
     }
+    return UNITS;
+}
+
+/* Of the free run that the unit is in. */
+static uint32_t run_around(const chunk *c, size_t unit)
+{
+    size_t from = unit;
+    while (from > 0 && (c->taken[(from - 1) / 64] >> (from - 1) % 64 & 1) == 0)
+        from--;
+    return (uint32_t)(next_bit(c, unit, true) - from);
 }
 
 /* Memory at a multiple of its size: map twice as much and give the rest back. */
@@ -199,6 +214,21 @@ static size_t with_room(const rq__slab *s, uint32_t units)
     return empty;
 }
 
+/* A chunk with that long a run, which may be a new one, and where the run begins. */
+static bool find_room(rq__slab *s, uint32_t units, size_t *ret_at, size_t *ret_unit)
+{
+    for (;;) {
+        *ret_at = with_room(s, units);
+        if (*ret_at == s->count) break;
+        const chunk *c = s->chunks[*ret_at];
+        *ret_unit = first_fit(c, units);
+        if (*ret_unit < UNITS) return true;
+        s->longest[*ret_at] = longest_run(c);
+    }
+    *ret_unit = 0;
+    return add_chunk(s, ret_at);
+}
+
 static size_t round_up(size_t size)
 {
     size_t step = UNIT_BYTES;
@@ -224,13 +254,12 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
     uint32_t units = (uint32_t)(rounded / UNIT_BYTES);
     uint8_t *piece = NULL;
     (void)pthread_mutex_lock(&s->lock);
-    size_t at = with_room(s, units);
-    if (at < s->count || add_chunk(s, &at)) {
+    size_t at, unit;
+    if (find_room(s, units, &at, &unit)) {
         chunk *c = s->chunks[at];
-        size_t unit = first_fit(c, units);
         if (c->used == 0 && --s->empty < s->lowest) s->lowest = s->empty;
         set_bits(c, unit, units, true);
-        s->longest[at] = longest_run(c);
+        if (s->longest[at] == UNITS) s->longest[at]--; /* what with_room knows an empty one by */
         advise(c);
         piece = c->base + unit * UNIT_BYTES;
     }
@@ -252,8 +281,10 @@ void rq__slab_give(rq__slab *s, void *piece, size_t charge)
     size_t at = find(s, base);
     RQ_ASSERT(at < s->count && s->chunks[at]->base == base);
     chunk *c = s->chunks[at];
-    set_bits(c, (size_t)(p - base) / UNIT_BYTES, charge / UNIT_BYTES, false);
-    s->longest[at] = longest_run(c);
+    size_t unit = (size_t)(p - base) / UNIT_BYTES;
+    set_bits(c, unit, charge / UNIT_BYTES, false);
+    uint32_t run = run_around(c, unit);
+    if (run > s->longest[at]) s->longest[at] = run;
     if (c->used == 0) s->empty++;
     (void)pthread_mutex_unlock(&s->lock);
 }
