@@ -240,9 +240,9 @@ database *database_open(const settings *s)
     if (s->buffer_bytes > (uint64_t)1
                               << 30) /* a log for as much: nothing is flushed for its sake */
         set(db, "rorqual.wal.max", "%.0f", (double)s->buffer_bytes);
-    /* RocksDB's log, too, is cut where a write buffer is full. */
+    /* A few log segments for each write buffer: what is kept of the log is whole segments. */
     set(db, "rorqual.wal.segment", "%.0f",
-        s->buffer_bytes < 64 << 20 ? (double)s->buffer_bytes : 64 << 20);
+        s->buffer_bytes < 64 << 20 ? (double)s->buffer_bytes / 2 : 64 << 20);
     rq_engine_options o = {.config = db->config};
     db->begun = seconds_now();
     check(rq_engine_open(&db->env, &o, &db->engine, &why), "open", &why);

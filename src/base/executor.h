@@ -87,6 +87,9 @@ struct rq_executor {
     void (*latch_destroy)(rq_latch *latch);
     /* A pool's thread waits for nobody: it keeps its place in the pool, unlike on a latch. */
     void (*sleep)(rq_executor *ex, uint64_t ns);
+    /* A pool's thread at work for long lets go whoever waits for the processor: the system's own
+     * turns take milliseconds. */
+    void (*yield)(rq_executor *ex);
     uint64_t (*now_ns)(rq_executor *ex); /* monotonic */
     int64_t (*now_ms)(rq_executor *ex);  /* wall clock, milliseconds since 1970 */
     uint64_t (*random)(rq_executor *ex); /* 64 random bits, any thread */

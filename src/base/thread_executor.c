@@ -352,6 +352,12 @@ static void executor_sleep(rq_executor *ex, uint64_t ns)
         ;
 }
 
+static void executor_yield(rq_executor *ex)
+{
+    (void)ex;
+    (void)sched_yield(); /* does not fail */
+}
+
 static int64_t executor_now_ms(rq_executor *ex)
 {
     (void)ex;
@@ -553,6 +559,7 @@ rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor
         .latch_wait = executor_latch_wait,
         .latch_destroy = executor_latch_destroy,
         .sleep = executor_sleep,
+        .yield = executor_yield,
         .now_ns = executor_now_ns,
         .now_ms = executor_now_ms,
         .random = executor_random,

@@ -24,8 +24,6 @@
 #define TICKS_BETWEEN_TRIMS 600
 #define TRIM_SHARE 8
 #define RELIEF_INTERVAL_NS ((uint64_t)1000 * 1000)
-/* At the high mark the answer of a write is held back this long. */
-#define DEBT_DELAY_MAX_NS ((uint64_t)50 * 1000 * 1000)
 
 /* --- settings --------------------------------------------------------------------------------- */
 
@@ -177,13 +175,14 @@ void rq__engine_relieve(rq_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-uint64_t rq__engine_debt_delay_ns(const rq_engine *e)
+uint64_t rq__engine_debt_delay_ns(rq_engine *e, uint64_t bytes)
 {
     uint64_t sum = rq__engine_memstore_held(e);
     if (sum <= e->memstore_low) return 0;
-    if (sum >= e->memstore_high) return DEBT_DELAY_MAX_NS;
-    double part = (double)(sum - e->memstore_low) / (double)(e->memstore_high - e->memstore_low);
-    return (uint64_t)(part * (double)DEBT_DELAY_MAX_NS);
+    double depth = 1;
+    if (sum < e->memstore_high)
+        depth = (double)(sum - e->memstore_low) / (double)(e->memstore_high - e->memstore_low);
+    return rq__debt_delay_ns(&e->debt, bytes, depth, e->env.executor->now_ns(e->env.executor));
 }
 
 /* --- the regions ------------------------------------------------------------------------------ */
@@ -479,6 +478,7 @@ static void engine_free(rq_engine *e)
     if (e->cache != NULL) rq_block_cache_free(e->cache);
     if (e->cache_vfs != NULL) rq_vfs_free(e->cache_vfs);
     rq_slab_pool_free(e->slabs);
+    rq__debt_clear(&e->debt);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -513,6 +513,7 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
     e->region_grown = options->region_grown;
     e->context = options->context;
     pthread_mutex_init(&e->lock, NULL);
+    rq__debt_init(&e->debt);
     rq_config *defaults = NULL;
     const rq_config *c = options->config;
     rq_err rc = RQ_OK;

@@ -7,6 +7,7 @@
 #include "hfile/writer.h"
 #include "region/recover.h"
 #include "region/region_priv.h"
+#include "region/debt.h"
 #include "region/throughput.h"
 #include "store/cache_options.h"
 #include "store/mob_files.h"
@@ -70,6 +71,7 @@ struct rq_engine {
     _Atomic unsigned lacking_space;  /* regions whose last flush found the disk full */
     _Atomic bool compactions_wait;   /* until there is none; then the tick looks for them */
     rq__throughput throughput;
+    rq__debt debt;
 
     rq__recovery recovery;
 
@@ -102,7 +104,7 @@ void rq__engine_version_freed(void *engine);
 void rq__engine_relieve(rq_engine *e);
 /* Held writes look again whether they may go on. */
 void rq__engine_poke_held(rq_engine *e);
-/* How long the answer to a write is held back: grows from the low mark to the high one. */
-uint64_t rq__engine_debt_delay_ns(const rq_engine *e);
+/* How long the answer to a write of so many bytes of cells is held back (debt.h). */
+uint64_t rq__engine_debt_delay_ns(rq_engine *e, uint64_t bytes);
 
 #endif

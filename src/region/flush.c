@@ -224,7 +224,8 @@ static rq_err run(flush *f, rq_error *why)
 {
     rq_region *r = f->region;
     rq_engine *e = r->engine;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, drained = 0;
+    uint64_t begun_ns = r->env.executor->now_ns(r->env.executor);
     /* With the gate: a version that a commit has prepared has room for the snapshots there are. */
     rq__gate_enter(&r->commit_gate, r->env.executor);
     rq__region_with_token(r, begin, f);
@@ -238,9 +239,13 @@ static rq_err run(flush *f, rq_error *why)
     RQ_TRY(make_durable(f, why));
     RQ_TRY(rq__region_mark_in_use(r, why));
     RQ_TRY(write_parts(f, why));
-    for (size_t i = 0; i < f->count; i++)
+    for (size_t i = 0; i < f->count; i++) {
         if (f->parts[i].has_file) bytes += f->parts[i].file.size_bytes;
+        for (size_t j = 0; j < f->parts[i].count; j++)
+            drained += rq_segment_data_bytes(f->parts[i].segments[j]);
+    }
     RQ_TRY(commit(f, why));
+    rq__debt_drained(&e->debt, drained, begun_ns, r->env.executor->now_ns(r->env.executor));
     rq_wal_region_flushed(r->log, f->seqid);
     atomic_store_explicit(&r->max_flushed_seqid, f->seqid, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->flushes, 1, memory_order_relaxed);

@@ -119,8 +119,8 @@ typedef struct rq__group {
     size_t count, room;
     size_t bytes;
     size_t staged_bytes; /* of the groups before this one */
-    int durability;  /* of all its ops */
-    size_t first_op; /* in the batch */
+    int durability;      /* of all its ops */
+    size_t first_op;     /* in the batch */
     rq_segment_pending first_cells[RQ__GROUP_ROOM];
     rq_slice first_slices[RQ__GROUP_ROOM];
 } rq__group;

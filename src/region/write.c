@@ -45,6 +45,7 @@ typedef struct batch {
     rq_timer timer;
     size_t next_op;
     uint64_t last_seqid; /* 0: nothing staged, nothing read */
+    uint64_t bytes;      /* of the cells staged */
     rq_lsn need_write;   /* horizons to wait for; 0: passed */
     rq_lsn need_sync;
     rq_latch *latch; /* rq_region_write_sync: waits itself */
@@ -92,7 +93,7 @@ static void deliver_late(rq_task *task)
 static void finish(batch *b)
 {
     rq_engine *e = b->region->engine;
-    uint64_t delay = b->last_seqid == 0 ? 0 : rq__engine_debt_delay_ns(e);
+    uint64_t delay = b->last_seqid == 0 ? 0 : rq__engine_debt_delay_ns(e, b->bytes);
     if (delay == 0) {
         deliver(b);
         return;
@@ -194,6 +195,7 @@ static void group_begin(rq__group *g)
     g->room = RQ__GROUP_ROOM;
     g->count = 0;
     g->bytes = 0;
+    g->staged_bytes = 0;
 }
 
 static void group_end(rq__group *g)
@@ -288,6 +290,7 @@ rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint
     }
     r->staged_seqid = seqid;
     rq_segment_link_batch(g->cells, g->count, seqid, now_ms);
+    g->staged_bytes += g->bytes;
     g->count = 0;
     g->bytes = 0;
     return RQ_OK;
@@ -596,6 +599,7 @@ static outcome run_ops(rq_region *r, batch *b)
     group_begin(&group);
     r->group = &group;
     outcome o = run_grouped(r, b);
+    b->bytes += group.staged_bytes;
     r->group = NULL;
     group_end(&group);
     return o;

@@ -176,6 +176,8 @@ static rq_err look_around(void *context, rq_error *why)
         atomic_fetch_add_explicit(w->cells_done, c->written - c->told, memory_order_relaxed);
     c->told = c->written;
     c->looked_at = c->outputs->mob.value_bytes;
+    rq_executor *ex = rq_store_env(w->scan.store)->executor;
+    ex->yield(ex);
     if (w->pace != NULL) w->pace(w->pace_context, bytes_of(c->outputs));
     if (is_stopped(w)) return rq_fail(why, RQ_E_CANCELLED, "the store is closing");
     if (is_in_the_way(w)) return rq_fail(why, RQ_E_CANCELLED, "the disk is full");

@@ -498,6 +498,11 @@ static void sim_sleep(rq_executor *base, uint64_t ns)
     sim_lane_free(base, lane);
 }
 
+static void sim_yield(rq_executor *base)
+{
+    (void)base; /* a task runs to its end or to where it waits */
+}
+
 static uint64_t sim_now_ns(rq_executor *base)
 {
     return executor_of(base)->now_ns;
@@ -533,6 +538,7 @@ rq_err rq__sim_executor_new(rq_sim *sim, sim_executor **ret)
         .latch_wait = sim_latch_wait,
         .latch_destroy = sim_latch_destroy,
         .sleep = sim_sleep,
+        .yield = sim_yield,
         .now_ns = sim_now_ns,
         .now_ms = sim_now_ms,
         .random = sim_random,
