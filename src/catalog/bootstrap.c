@@ -470,8 +470,8 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     return rc;
 }
 
-/* Of a root that is not new: before anything is written, as a folder whose namespaces cannot be read
- * is refused. One whose hbase:namespace cannot even be opened is served without it. */
+/* Of a root that is not new: before anything is written, as a folder whose namespaces cannot be
+ * read is refused. One whose hbase:namespace cannot even be opened is served without it. */
 static rq_err open_namespaces(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
