@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC-32C by the SSE4.2 instruction, CRC-32 by zlib.
+ * CRC-32C by the SSE4.2 instruction or by wide products, CRC-32 by zlib.
  *
  * The instruction takes three cycles but can be begun in each: three lanes side by side
  * are nearly three times as fast as one (64 KiB: 8 µs before, 3 now). A lane's sum is carried over
  * the bytes behind it by a product of polynomials: clmul(a, k) read as 64 reflected
  * bits is a * k * x, and crc32 of that against 0 multiplies by x^32 and reduces; so moving `a` by n
  * bits wants k = x^(n - 33) mod P.
+ *
+ * Where the processor multiplies four pairs at once (VPCLMULQDQ on 512 bits) blocks are folded
+ * instead, 256 bytes at a time: 16 bytes are lo * x^64 + hi, and moving them by n bits is
+ * lo * x^(n + 64) + hi * x^n, each a product as above. (Intel, Fast CRC Computation for Generic
+ * Polynomials Using PCLMULQDQ, 2009.)
  */
 #include "base/checksum.h"
 
 #include "base/macros.h"
 
+#include <immintrin.h>
 #include <nmmintrin.h>
+#include <stdbool.h>
 #include <string.h>
 #include <wmmintrin.h>
 #include <zlib.h>
@@ -24,6 +31,13 @@ enum { LONG_LANE = 680, SHORT_LANE = 136 };
 #define OVER_TWO_LONG 0x3f70cc6f
 #define OVER_ONE_SHORT 0x6992cea2
 #define OVER_TWO_SHORT 0x18b33a4e
+
+/* x^(n + 31) and x^(n - 33) mod P, reflected, for n = 2048 and 512 bits. */
+#define LO_OVER_2048 0xdcb17aa4
+#define HI_OVER_2048 0xb9e02b86
+#define LO_OVER_512 0x740eef02
+#define HI_OVER_512 0x9e4addf8
+#define FOLD_FROM ((size_t)1024) /* bytes: less is not worth it */
 
 static inline uint64_t word(const unsigned char *p)
 {
@@ -52,7 +66,43 @@ RQ_INLINE uint64_t three_lanes(uint64_t c, const unsigned char *p, size_t lane, 
     return _mm_crc32_u64(0, times(c, over_two) ^ times(c1, over_one)) ^ c2;
 }
 
-uint32_t rq_crc32c(uint32_t crc, const void *bytes, size_t len)
+#define WIDE __attribute__((target("avx512f,vpclmulqdq")))
+
+WIDE static inline __m512i moved(__m512i x, __m512i over, __m512i onto)
+{
+    __m512i lo = _mm512_clmulepi64_epi128(x, over, 0x00);
+    __m512i hi = _mm512_clmulepi64_epi128(x, over, 0x11);
+    return _mm512_ternarylogic_epi64(lo, hi, onto, 0x96); /* all three xored */
+}
+
+/* The sum over the first `len` bytes, a multiple of 256 and at least that many. */
+WIDE static uint64_t folded(uint64_t c, const unsigned char *p, size_t len)
+{
+    const __m512i far = _mm512_set4_epi64(HI_OVER_2048, LO_OVER_2048, HI_OVER_2048, LO_OVER_2048);
+    const __m512i near = _mm512_set4_epi64(HI_OVER_512, LO_OVER_512, HI_OVER_512, LO_OVER_512);
+    __m512i x[4];
+    for (int i = 0; i < 4; i++)
+        x[i] = _mm512_loadu_si512(p + 64 * i);
+    x[0] = _mm512_xor_si512(x[0], _mm512_zextsi128_si512(_mm_cvtsi64_si128((int64_t)c)));
+    for (p += 256, len -= 256; len > 0; p += 256, len -= 256)
+        for (int i = 0; i < 4; i++)
+            x[i] = moved(x[i], far, _mm512_loadu_si512(p + 64 * i));
+    for (int i = 1; i < 4; i++)
+        x[i] = moved(x[i - 1], near, x[i]);
+    uint64_t rest[8];
+    memcpy(rest, &x[3], sizeof(rest));
+    c = 0;
+    for (int i = 0; i < 8; i++)
+        c = _mm_crc32_u64(c, rest[i]);
+    return c;
+}
+
+static inline bool can_fold(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
+}
+
+uint32_t rq__crc32c_by_lanes(uint32_t crc, const void *bytes, size_t len)
 {
     const unsigned char *p = bytes;
     uint64_t c = (uint32_t)~crc;
@@ -66,6 +116,15 @@ uint32_t rq_crc32c(uint32_t crc, const void *bytes, size_t len)
     for (; len > 0; p++, len--)
         c32 = _mm_crc32_u8(c32, *p);
     return ~c32;
+}
+
+uint32_t rq_crc32c(uint32_t crc, const void *bytes, size_t len)
+{
+    if (len < FOLD_FROM || !can_fold()) return rq__crc32c_by_lanes(crc, bytes, len);
+    const unsigned char *p = bytes;
+    size_t part = len / 256 * 256;
+    uint32_t c = (uint32_t)folded((uint32_t)~crc, p, part);
+    return rq__crc32c_by_lanes(~c, p + part, len - part);
 }
 
 uint32_t rq_crc32(uint32_t crc, const void *bytes, size_t len)
