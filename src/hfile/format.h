@@ -94,6 +94,7 @@ typedef struct rq_hfile_info {
     bool has_tags;
     bool lists_qualifiers;
     rq_slice qualifiers; /* of its puts, as qualifiers.h has them; with lists_qualifiers */
+    uint32_t qualifier_count;
     /* the rest */
     bool major;         /* MAJOR_COMPACTION_KEY */
     bool bulk_loaded;   /* BULKLOAD_TIMESTAMP is there */

@@ -417,6 +417,9 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
     info->lists_qualifiers =
         rq__file_info_get(&r->file_info, RQ__INFO_QUALIFIERS, &info->qualifiers);
     if (info->lists_qualifiers && !rq__qualifiers_ok(info->qualifiers)) bad = "RORQUAL_QUALIFIERS";
+    rq_slice rest = info->qualifiers, one;
+    while (info->lists_qualifiers && bad == NULL && rq_qualifiers_next(&rest, &one))
+        info->qualifier_count++;
     if (info->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH &&
         !info_be32(r, RQ__INFO_BLOOM_PARAM, &r->bloom_prefix_len))
         bad = "BLOOM_FILTER_PARAM";

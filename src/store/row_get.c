@@ -6,9 +6,11 @@
  *
  * Segments are asked by their row filter first, files by times and blooms.
  * Each source that has the row becomes a *place*, a position in it, and the cells of all places are
- * shown to the query matcher in order. Mostly there is one place. Named columns, and rows of files
- * that say which columns they have, are first read from the newest place alone: when nothing in the
- * rest could come before what was found, the rest is not touched (rest_is_older).
+ * shown to the query matcher in order. Mostly there is one place. Named columns, and rows of
+ * sources that say which columns they have, are first read from the newest place alone: when
+ * nothing in the rest could come before what was found, the rest is not touched (rest_is_older).
+ * And of a row that was written over a thousand times one cell of each column is looked at
+ * (columns_here).
  *
  * Invariant: what is appended is what the store scanner would append. The sources are those it
  * would choose, their cells come in the order of its merge (of equal cells that of the younger
@@ -26,6 +28,8 @@
 
 /* Cells passed over in a row: from there on seeking pays. */
 #define PASS_MAX 12
+/* Of one column in a memstore segment: its search is shorter than a scanner's beginning. */
+#define PASS_IN_COLUMN 3
 /* Larger ones are the scanner's too: it knows the ceiling. */
 #define ROW_BYTES_MAX ((size_t)64 << 20)
 #define PLACES_MAX 3
@@ -45,24 +49,31 @@ typedef struct row_get {
     /* of the row as far as it was read */
     bool is_done; /* nothing more of it is wanted */
     bool gave_up;
+    bool is_column_done; /* of the cell taken last */
     unsigned passed;
+    size_t columns_here; /* of the one place that is read; SIZE_MAX: not known, or it does not do */
     int64_t oldest_seen; /* timestamp of a cell the matcher was shown */
 } row_get;
 
 /* --- one cell --------------------------------------------------------------------------------- */
 static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
 {
+    g->is_column_done = false;
     if (cell->seqid > g->times.read_point) return RQ_OK;
     if (cell->timestamp < g->oldest_seen) g->oldest_seen = cell->timestamp;
     rq__match match;
     RQ_TRY(rq__query_matcher_match(&g->matcher, cell, &match, why));
+    /* Among the puts without a qualifier stand the markers of the whole family. */
+    g->is_column_done = match == RQ__MATCH_NEXT_COLUMN && cell->qualifier_len > 0;
     switch (match) {
     case RQ__MATCH_INCLUDE:
     case RQ__MATCH_INCLUDE_AND_NEXT_COLUMN:
     case RQ__MATCH_INCLUDE_AND_NEXT_ROW:
         RQ_TRY(rq_cellblock_append(g->out, cell));
         g->passed = 0;
-        g->is_done = match == RQ__MATCH_INCLUDE_AND_NEXT_ROW || g->scan->check_existence_only;
+        /* One version of each: no two of those taken are of the same column. */
+        g->is_done = match == RQ__MATCH_INCLUDE_AND_NEXT_ROW || g->scan->check_existence_only ||
+                     g->out->count - g->mark.count == g->columns_here;
         g->gave_up = g->out->bytes.len - g->mark.len > ROW_BYTES_MAX;
         return RQ_OK;
     case RQ__MATCH_SKIP:
@@ -131,6 +142,15 @@ static rq_err place_next(const row_get *g, place *p, rq_error *why)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
+/* Past all versions of the column it stands in. REQUIRES: of a segment. */
+static void place_next_column(const row_get *g, place *p)
+{
+    rq_cell behind = rq_cell_last_on_column(rq_cell_row(&p->own), rq_cell_family(&p->own),
+                                            rq_cell_qualifier(&p->own));
+    rq_segment_seek(&p->cursor, p->cursor.segment, &behind);
+    load_segment_cell(g, p);
+}
+
 static void place_in_segment(const row_get *g, const rq_segment *s, place *p)
 {
     rq_cell key = rq_cell_first_on_row(g->scan->start_row);
@@ -185,7 +205,12 @@ static rq_err read_places(row_get *g, place *places, size_t count, rq_error *why
         if (first->cell == NULL) return RQ_OK;
         RQ_TRY(take(g, first->cell, why));
         if (g->is_done || g->gave_up) return RQ_OK;
-        RQ_TRY(place_next(g, first, why));
+        if (g->is_column_done && g->passed > PASS_IN_COLUMN && first->meta == NULL) {
+            place_next_column(g, first);
+            g->passed = 0;
+        } else {
+            RQ_TRY(place_next(g, first, why));
+        }
     }
 }
 
@@ -236,36 +261,70 @@ static bool all_older(const rq_store_version *v, size_t from, int64_t timestamp)
     return true;
 }
 
-/* Whether the rest is of files that say which columns they have. */
+/* How many columns the source's puts have; SIZE_MAX: it does not say. */
+static size_t columns_of(const rq_store_version *v, size_t i)
+{
+    const rq_segment *s = segment_at(v, i);
+    if (s != NULL) return rq_segment_column_count(s);
+    const rq_hfile_info *file = rq_hfile_reader_info(file_at(v, i)->reader);
+    return file->lists_qualifiers ? file->qualifier_count : SIZE_MAX;
+}
+
 static bool rest_lists_columns(const rq_store_version *v, size_t from)
 {
     for (size_t i = from; i < source_count(v); i++)
-        if (segment_at(v, i) != NULL ||
-            !rq_hfile_reader_info(file_at(v, i)->reader)->lists_qualifiers)
-            return false;
+        if (columns_of(v, i) == SIZE_MAX) return false;
+    return true;
+}
+
+typedef struct columns {
+    rq_slice list[RQ_QUALIFIERS_MAX];
+    size_t count;
+    size_t at; /* behind the one found last: mostly others come in the same order */
+} columns;
+
+static bool has_column(columns *c, rq_slice qualifier)
+{
+    for (size_t tried = 0; tried < c->count; tried++) {
+        size_t i = (c->at + tried) % c->count;
+        if (!rq_slice_eq(c->list[i], qualifier)) continue;
+        c->at = i + 1;
+        return true;
+    }
+    return false;
+}
+
+static bool has_columns_of_segment(columns *c, const rq_segment *s)
+{
+    size_t count = rq_segment_column_count(s);
+    if (count == SIZE_MAX) return false; /* one came just now */
+    for (size_t i = 0; i < count; i++)
+        if (!has_column(c, rq_segment_column(s, i))) return false;
+    return true;
+}
+
+static bool has_columns_of_file(columns *c, const rq_store_file *f)
+{
+    rq_slice rest = rq_hfile_reader_info(f->reader)->qualifiers, one;
+    while (rq_qualifiers_next(&rest, &one))
+        if (!has_column(c, one)) return false;
     return true;
 }
 
 /* Whether a cell of every column of the rest was found. */
 static bool found_columns_of(const row_get *g, const rq_store_version *v, size_t from)
 {
-    rq_slice found[RQ_QUALIFIERS_MAX];
-    size_t count = 0;
+    columns found = {.count = 0};
     rq_cursor c =
         rq_cursor_of(rq_slice_of(g->out->bytes.ptr + g->mark.len, g->out->bytes.len - g->mark.len));
     rq_cell cell;
-    while (count < RQ_QUALIFIERS_MAX && rq_cellblock_next(&c, &cell, NULL) == RQ_OK)
-        found[count++] = rq_cell_qualifier(&cell);
+    while (found.count < RQ_QUALIFIERS_MAX && rq_cellblock_next(&c, &cell, NULL) == RQ_OK)
+        found.list[found.count++] = rq_cell_qualifier(&cell);
     for (size_t i = from; i < source_count(v); i++) {
-        rq_slice rest = rq_hfile_reader_info(file_at(v, i)->reader)->qualifiers, one;
-        size_t at = 0; /* mostly both are in the same order */
-        while (rq_qualifiers_next(&rest, &one)) {
-            size_t tried = 0;
-            while (tried < count && !rq_slice_eq(found[(at + tried) % count], one))
-                tried++;
-            if (tried == count) return false;
-            at += tried + 1;
-        }
+        const rq_segment *s = segment_at(v, i);
+        if (s != NULL ? !has_columns_of_segment(&found, s)
+                      : !has_columns_of_file(&found, file_at(v, i)))
+            return false;
     }
     return true;
 }
@@ -299,6 +358,16 @@ static void start_over(row_get *g)
     g->is_done = g->gave_up = false;
     g->passed = 0;
     g->oldest_seen = INT64_MAX;
+    g->columns_here = SIZE_MAX;
+}
+
+/* Reads the one place, which is in this source. */
+static rq_err read_alone(row_get *g, const rq_store_version *v, size_t source, place *p,
+                         rq_error *why)
+{
+    bool wants_all = !g->has_columns && g->matcher.columns.max_versions == 1;
+    if (wants_all) g->columns_here = columns_of(v, source);
+    return read_places(g, p, 1, why);
 }
 
 /* `places`: PLACES_MAX of them. *ret_open: how many may hold a file. */
@@ -312,14 +381,14 @@ static rq_err read_row(row_get *g, const rq_store_version *v, place *places, siz
         *ret_open = 1;
         RQ_TRY(place_in(g, v, next++, &places[0], why));
     } while (places[0].cell == NULL && next < count);
-    if (next == count) return read_places(g, places, 1, why);
+    if (next == count) return read_alone(g, v, next - 1, places, why);
 
     if (may_suffice(g, v, next) && all_older(v, next, places[0].cell->timestamp)) {
         size_t newest = next - 1;
         bool in_segment = places[0].meta == NULL;
         rq_segment_cursor at = {0}; /* to go back to */
         if (in_segment) at = places[0].cursor;
-        RQ_TRY(read_places(g, places, 1, why));
+        RQ_TRY(read_alone(g, v, newest, places, why));
         if (g->gave_up || rest_is_older(g, v, next)) return RQ_OK;
         start_over(g);
         place_clear(&places[0]);

@@ -540,6 +540,7 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
     probe key = probe_of(n, &cell);
     key.rank = in_row ? s->last_rank : rank_of(s, cell.row, cell.row_len);
     if (!in_row) filter_note(s, &cell);
+    rq__segment_note_column(s, &cell);
     find_path(s, &key, height);
     /* The search compared with whatever may be equal: what it stopped at has another rank or was
      * compared, there or a level above. */

@@ -80,6 +80,13 @@ void rq_segment_expect_rows(const rq_segment_row *rows, size_t count);
  * the segment was read at the caller's read point; then a search finds nothing. */
 bool rq_segment_may_have_row(const rq_segment *s, uint64_t row_hash);
 
+#define RQ_SEGMENT_COLUMNS_MAX 12
+/* How many different qualifiers the puts have that may be seen at the caller's read point;
+ * SIZE_MAX: not known, for they are many or long. Any thread. */
+size_t rq_segment_column_count(const rq_segment *s);
+/* One of them; i below the count. Valid as long as the segment. */
+rq_slice rq_segment_column(const rq_segment *s, size_t i);
+
 /* Any thread; counts are the writer's latest. */
 size_t rq_segment_cell_count(const rq_segment *s);
 /* What the segment holds in memory, whole slabs: charged against the memstore ceiling. */

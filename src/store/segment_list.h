@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memstore's skip list from inside: segment.c searches and links (it says how the list is
- * made), segment_memory.c has the nodes' memory, segment_ahead.c asks for what a search will look
- * at. */
+ * made), segment_memory.c has the nodes' memory, segment_columns.c says which columns there are,
+ * segment_ahead.c asks for what a search will look at. */
 #ifndef RQ_STORE_SEGMENT_LIST_H
 #define RQ_STORE_SEGMENT_LIST_H
 
@@ -20,6 +20,13 @@ typedef struct link {
     _Atomic uint64_t rank; /* RQ_RANK_MAX when there is no next node */
     _Atomic(rq_segment_node *) to;
 } link;
+
+/* A short qualifier of puts: its length, its bytes. */
+#define COLUMN_BYTES_MAX 15
+typedef struct column {
+    uint8_t len;
+    uint8_t bytes[COLUMN_BYTES_MAX];
+} column;
 
 typedef struct slab {
     struct slab *older;
@@ -62,6 +69,10 @@ struct rq_segment {
     _Atomic(const rq_ranking *) ranking; /* NULL: nothing is known to be common */
     _Atomic(rq_fences *) fences;         /* NULL: none yet */
     _Atomic(rq_row_filter *) filter;     /* the same */
+    /* Of puts, each once; above RQ_SEGMENT_COLUMNS_MAX: they are too many, or one is too long. */
+    _Atomic unsigned column_count;
+    unsigned column_at; /* the writer's: of the cell before */
+    column columns[RQ_SEGMENT_COLUMNS_MAX];
     /* the head: a node of full height in front of everything */
     link head_links[HEIGHT_MAX];
     _Alignas(8) uint8_t head_node[sizeof(rq_segment_node)];
@@ -95,5 +106,11 @@ static inline uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t l
 rq_segment_node *rq__segment_alloc(rq_segment *s, unsigned height, size_t payload);
 void rq__segment_count_heap(rq_segment *s, int64_t bytes);
 void rq__segment_free_slabs(rq_segment *s);
+
+/* --- segment_columns.c -------------------------------------------------------------------------
+ */
+
+/* The writer's, before the cell is published. */
+void rq__segment_note_column(rq_segment *s, const rq_cell *c);
 
 #endif

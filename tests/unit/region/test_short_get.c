@@ -112,13 +112,35 @@ static void files_of_many_columns_are_looked_into(void **state)
     fixture_close(&f);
 }
 
+static void a_row_written_over_a_hundred_times_is_read_where_it_begins(void **state)
+{
+    fixture f;
+    uint32_t cells;
+    open_with_file(&f, state, 3);
+    for (int64_t ts = 20; ts < 120; ts++)
+        write_row(&f, 3, ts);
+    assert_int_equal(look(&f, false, &cells), 0); /* and look() wants an answer */
+    assert_int_equal(cells, 3);
+    assert_ok(put(&f, "r", "a", "q03", 130, "new"));
+    assert_int_equal(look(&f, false, &cells), 0);
+    assert_int_equal(cells, 4);
+    assert_ok(put(&f, "other", "a", "q04", 130, "elsewhere")); /* one that this row has not */
+    assert_ok(delete_cell(&f, "r", "a", "q01", 119, RQ_TYPE_DELETE));
+    assert_ok(delete_cell(&f, "r", "a", "q02", 200, RQ_TYPE_DELETE_COLUMN));
+    assert_string_equal(read_text(&f, "r", 0, false),
+                        "r/a:q00/119/Put=v\nr/a:q01/118/Put=v\nr/a:q03/130/Put=new\n");
+    fixture_close(&f);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, real_env_setup, real_env_teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, real_env_setup, real_env_teardown)
         T(a_whole_row_that_was_found_ends_the_search),
         T(a_marker_may_bring_older_columns_to_light),
         T(files_of_many_columns_are_looked_into),
+        T(a_row_written_over_a_hundred_times_is_read_where_it_begins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
