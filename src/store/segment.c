@@ -48,7 +48,8 @@
 
 #include <stdlib.h>
 
-#define PREFETCH 8  /* nodes ahead when many are linked in order */
+#define AHEAD_BYTES (2 * (size_t)RQ_CACHE_LINE) /* link, node and most of a key */
+#define PREFETCH 8                              /* nodes ahead when many are linked in order */
 #define NEAR_TRY 3  /* levels climbed from the last node when the key before it was not near */
 #define ROW_STEPS 4 /* from the last node when the key is of its row, before levels are climbed */
 #define RANK_FIRST_AT 64 /* cells */
@@ -735,4 +736,8 @@ void rq_segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret)
 void rq_segment_cursor_next(rq_segment_cursor *c)
 {
     c->node = next_of(c->node, 0);
+    if (c->node == NULL) return;
+    /* Who walks on, as a flush does, finds the next one in the cache: they lie where they came. */
+    const rq_segment_node *ahead = next_of(c->node, 0);
+    if (ahead != NULL) rq_ask_for(link_of(ahead, 0), AHEAD_BYTES);
 }
