@@ -102,14 +102,19 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
 
 /* --- 1: the two regions everything else stands in --------------------------------------------- */
 
-/* The descriptor on disk, or the built-in one where it cannot be read (it is written then). */
+/* The descriptor on disk, or the built-in one where it cannot be read or is not that table's (it is
+ * written then). */
 static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *ns, const char *q,
                             rq_table_schema **ret, rq_error *why)
 {
     rq_vfs *v = c->env->vfs;
     rq_error reason = {0};
     rq_err rc = rq__tableinfo_read(v, rq_slice_cstr(ns), rq_slice_cstr(q), ret, &reason);
-    if (rc == RQ_OK) return RQ_OK;
+    if (rc == RQ_OK) {
+        rc = rq__system_schema_check(which, *ret, &reason);
+        if (rc == RQ_OK) return RQ_OK;
+        rq_table_schema_unref(*ret);
+    }
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", reason.message);
     rq_log_warn(c->env->log, "catalog", "a new descriptor of %s:%s is written: %s", ns, q,
                 reason.message);
@@ -286,7 +291,9 @@ static rq_err read_descriptors(boot *b, rq_error *why)
             i--;
             continue;
         }
-        rq_err rc = rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
+        rq_err rc = rq_slice_eq(t->name, RQ_SLICE_LIT("hbase:namespace"))
+                        ? system_schema(c, RQ__NAMESPACE, "hbase", "namespace", &t->schema, &reason)
+                        : rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
         if (rc == RQ_E_NO_MEMORY) return rc;
         if (rc == RQ_OK) continue;
         rq_log_error(c->env->log, "catalog", "table %.*s is not served: %s", (int)t->name.len,

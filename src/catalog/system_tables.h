@@ -15,5 +15,9 @@ typedef enum rq__system_table {
 /* A new reference. */
 RQ_NODISCARD
 rq_err rq__system_schema(rq__system_table which, rq_table_schema **ret, rq_error *why);
+/* Whether a descriptor that was read has the families the table lives by: RQ_E_CORRUPT, as one
+ * flipped bit of a name is, which no checksum covers. */
+RQ_NODISCARD
+rq_err rq__system_schema_check(rq__system_table which, const rq_table_schema *s, rq_error *why);
 
 #endif

@@ -556,6 +556,20 @@ def descriptor_cases(tests):
 
     tests.case("table descriptor", tests.killed, tableinfo, judge)
 
+    def family_name(table):
+        """`info` becomes another family, in a descriptor that can be read."""
+        def damage(path, done):
+            file = next(path.glob(f"data/hbase/{table}/.tabledesc/.tableinfo.*"))
+            at = file.read_bytes().index(b"\x0a\x04info")
+            done.flip(file, at + 2, 5)
+            return file, None
+        return damage
+
+    for table in ("meta", "namespace"):
+        tests.case(f"descriptor of hbase:{table}, the name of its family", tests.killed, family_name(table),
+                   lambda seen, where: "not all is served" if not seen.started or seen.refused else
+                   None if "tableinfo" in seen.log else f"the log does not name {where}")
+
     def regioninfo(path, done):
         encoded = tests.stopped.regions["alpha"][2][2].decode()
         done.flip(path / DEFAULT / "alpha" / encoded / ".regioninfo", 9, 7)
