@@ -4,6 +4,7 @@
 HBase runs in a session of nobody's: whoever started it has to stop it. orderly() lets SIGTERM, SIGHUP and SIGINT end a driver as
 an exception does, so that its `finally` and `with` have their turn; tests/e2e/endings.py checks it.
 """
+import atexit
 import os
 import pathlib
 import signal
@@ -20,7 +21,21 @@ def _end(number, _frame):
     for ending in ENDINGS:
         signal.signal(ending, signal.SIG_IGN)
     print(f"ended by {signal.Signals(number).name}", file=sys.stderr, flush=True)
+    atexit.register(_end_children)
     sys.exit(128 + number)
+
+
+def _end_children():
+    """The signal may have come between a child's beginning and the `with` that would end it."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == os.getpid():
+            child = int(stat.parent.name)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
 def orderly():
