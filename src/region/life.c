@@ -229,6 +229,21 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     return RQ_OK;
 }
 
+/* An alter that removes a family takes it out of the manifest first. Where its folder is there, the
+ * descriptor is wrong (no checksum covers its names), and without the family what the log has of it
+ * would be taken for garbage. */
+static rq_err check_foreign(rq_region *r, rq_slice family, rq_error *why)
+{
+    rq_stat st;
+    const char *dir = rq__family_dir(&r->arena, &r->info, family);
+    if (dir == NULL) return no_memory(why);
+    rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
+    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
+    return rq_fail(why, RQ_E_CORRUPT,
+                   "%s is of a family that the table's descriptor (.tableinfo) does not name", dir);
+}
+
 /* Families of the manifest that the schema does not have are carried along. */
 static rq_err keep_foreign(rq_region *r, const rq__manifest *m, rq_error *why)
 {
@@ -237,6 +252,7 @@ static rq_err keep_foreign(rq_region *r, const rq__manifest *m, rq_error *why)
     if (foreign->families == NULL) return no_memory(why);
     for (size_t i = 0; i < m->family_count; i++) {
         if (rq_table_schema_family(r->schema, m->families[i].name) != NULL) continue;
+        RQ_TRY(check_foreign(r, m->families[i].name, why));
         rq__manifest_family *f = &foreign->families[foreign->family_count++];
         f->flushed = m->families[i].flushed;
         f->name = rq_arena_copy(&r->arena, m->families[i].name);

@@ -556,6 +556,14 @@ def descriptor_cases(tests):
 
     tests.case("table descriptor", tests.killed, tableinfo, judge)
 
+    def user_family(path, done):
+        """Family p becomes q: what the files and the log have of it must not be given up."""
+        file = next(path.glob(f"{DEFAULT}/alpha/.tabledesc/.tableinfo.*"))
+        done.flip(file, file.read_bytes().index(b"\x0a\x01p") + 2, 0)
+        return file, None
+
+    tests.case("table descriptor, the name of a family", tests.killed, user_family, judge)
+
     def family_name(table):
         """`info` becomes another family, in a descriptor that can be read."""
         def damage(path, done):
