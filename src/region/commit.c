@@ -55,8 +55,7 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
                              size_t change_count, rq__manifest *m)
 {
     *m = (rq__manifest){.in_use = r->manifest.in_use, .next_seqid = rq_region_read_point(r) + 1};
-    m->families = rq_arena_calloc(arena, r->store_count + r->manifest.foreign.family_count + 1,
-                                  sizeof *m->families);
+    m->families = rq_arena_calloc(arena, r->store_count + 1, sizeof *m->families);
     if (m->families == NULL) return RQ_E_NO_MEMORY;
     /* Files change under the commit gate alone, which is ours: the versions' file lists stand still
      * while segments may come and go. */
@@ -71,8 +70,6 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
     rq_epoch_unpin(r->env.epoch, &pin);
     for (size_t i = 0; i < m->family_count; i++)
         qsort(m->families[i].files, m->families[i].file_count, sizeof(rq_slice), compare_slices);
-    for (size_t i = 0; i < r->manifest.foreign.family_count; i++)
-        m->families[m->family_count++] = r->manifest.foreign.families[i];
     qsort(m->families, m->family_count, sizeof *m->families, compare_families);
     return rc;
 }

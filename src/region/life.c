@@ -231,37 +231,22 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
 
 /* An alter that removes a family takes it out of the manifest first. Where its folder is there, the
  * descriptor is wrong (no checksum covers its names), and without the family what the log has of it
- * would be taken for garbage. */
-static rq_err check_foreign(rq_region *r, rq_slice family, rq_error *why)
+ * would be taken for garbage. Without the folder it was removed by HBase. */
+static rq_err check_families(const rq_region *r, const rq__manifest *m, rq_arena *arena,
+                             rq_error *why)
 {
-    rq_stat st;
-    const char *dir = rq__family_dir(&r->arena, &r->info, family);
-    if (dir == NULL) return no_memory(why);
-    rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
-    if (rc == RQ_E_NOT_FOUND) return RQ_OK;
-    if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
-    return rq_fail(why, RQ_E_CORRUPT,
-                   "%s is of a family that the table's descriptor (.tableinfo) does not name", dir);
-}
-
-/* Families of the manifest that the schema does not have are carried along. */
-static rq_err keep_foreign(rq_region *r, const rq__manifest *m, rq_error *why)
-{
-    rq__manifest *foreign = &r->manifest.foreign;
-    foreign->families = rq_arena_calloc(&r->arena, m->family_count + 1, sizeof *foreign->families);
-    if (foreign->families == NULL) return no_memory(why);
     for (size_t i = 0; i < m->family_count; i++) {
-        if (rq_table_schema_family(r->schema, m->families[i].name) != NULL) continue;
-        RQ_TRY(check_foreign(r, m->families[i].name, why));
-        rq__manifest_family *f = &foreign->families[foreign->family_count++];
-        f->flushed = m->families[i].flushed;
-        f->name = rq_arena_copy(&r->arena, m->families[i].name);
-        f->files = rq_arena_calloc(&r->arena, m->families[i].file_count + 1, sizeof *f->files);
-        if (f->name.ptr == NULL || f->files == NULL) return no_memory(why);
-        for (; f->file_count < m->families[i].file_count; f->file_count++) {
-            f->files[f->file_count] = rq_arena_copy(&r->arena, m->families[i].files[f->file_count]);
-            if (f->files[f->file_count].ptr == NULL) return no_memory(why);
-        }
+        rq_slice family = m->families[i].name;
+        if (rq_table_schema_family(r->schema, family) != NULL) continue;
+        rq_stat st;
+        const char *dir = rq__family_dir(arena, &r->info, family);
+        if (dir == NULL) return no_memory(why);
+        rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
+        if (rc == RQ_OK)
+            return rq_fail(
+                why, RQ_E_CORRUPT,
+                "%s is of a family that the table's descriptor (.tableinfo) does not name", dir);
+        if (rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s: %s", dir, rq_err_text(rc));
     }
     return RQ_OK;
 }
@@ -484,7 +469,7 @@ static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
         return rc;
     }
     r->manifest.in_use = has_manifest && m.in_use;
-    RQ_TRY(keep_foreign(r, &m, why));
+    RQ_TRY(check_families(r, &m, arena, why));
     for (size_t i = 0; i < r->schema->family_count; i++)
         RQ_TRY(open_store(r, i, &m, has_manifest, arena, why));
     RQ_TRY(find_first_number(r, &m, why));

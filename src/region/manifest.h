@@ -44,8 +44,6 @@ typedef struct rq__manifest_state {
     uint64_t generation;
     bool in_use;
     bool in_doubt; /* the last write failed, and may still be what a power cut leaves (vfs/vfs.h) */
-    /* Families the schema does not have (any more): carried along until they are removed. */
-    rq__manifest foreign;
 } rq__manifest_state;
 
 RQ_NODISCARD
