@@ -4,9 +4,7 @@
 
 #define SECOND_NS ((uint64_t)1000 * 1000 * 1000)
 #define DELAY_MAX_NS ((uint64_t)50 * 1000 * 1000)
-#define DELAY_MIN_NS                                                                               \
-    ((uint64_t)50 * 1000) /* less is not worth a timer: later writes wait for it                   \
-                           */
+#define DELAY_MIN_NS ((uint64_t)50 * 1000) /* less waits for the next write to pay it too */
 #define DRAIN_MIN_NS 1000.0
 
 void rq__debt_init(rq__debt *d)

@@ -93,7 +93,7 @@ static void deliver_late(rq_task *task)
 static void finish(batch *b)
 {
     rq_engine *e = b->region->engine;
-    uint64_t delay = b->last_seqid == 0 ? 0 : rq__engine_debt_delay_ns(e, b->bytes);
+    uint64_t delay = b->bytes == 0 ? 0 : rq__engine_debt_delay_ns(e, b->bytes);
     if (delay == 0) {
         deliver(b);
         return;
