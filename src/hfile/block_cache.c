@@ -260,6 +260,11 @@ rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret)
     return RQ_OK;
 }
 
+void rq_block_cache_make_ready(rq_block_cache *c, rq_executor *executor)
+{
+    rq__slab_make_ready(c->slab, executor, atomic_load(&c->capacity));
+}
+
 static void evict_all(rq_block_cache *c, shard *s)
 {
     rq_hfile_block *victims = NULL;
@@ -322,6 +327,7 @@ void rq_block_cache_resize(rq_block_cache *c, uint64_t capacity_bytes)
     atomic_store(&c->capacity, capacity_bytes);
     if (atomic_load(&c->reserved) > capacity_bytes / 2)
         atomic_store(&c->reserved, capacity_bytes / 2);
+    rq__slab_set_most(c->slab, capacity_bytes);
     divide_capacity(c);
 }
 

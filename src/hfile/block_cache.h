@@ -46,8 +46,14 @@ typedef struct rq_block_cache_stats {
     uint64_t second_index_bytes, second_capacity_bytes;
 } rq_block_cache_stats;
 
+struct rq_executor;
+
 RQ_NODISCARD
 rq_err rq_block_cache_new(uint64_t capacity_bytes, rq_block_cache **ret);
+/* Memory for what will come into a growing cache is made ready on the executor (RQ_POOL_FLUSH), so
+ * that it is of huge pages and no reader waits for the kernel. Once, before the first reader; the
+ * executor outlives the cache. */
+void rq_block_cache_make_ready(rq_block_cache *c, struct rq_executor *executor);
 /* No reader may use it any more. */
 void rq_block_cache_free(rq_block_cache *c);
 /* Shrinking evicts at once. */

@@ -23,6 +23,12 @@
 
 #define USE_CHUNKS !RQ_ASAN
 
+#define READY_FROM 4 /* chunks in use: a small cache pays for none that it may not need */
+/* Of what is in use; at least and at most so many. */
+#define READY_SHARE 8
+#define READY_MIN 2
+#define READY_MAX 16
+
 typedef struct chunk {
     uint8_t *base;
     uint32_t used; /* units */
@@ -37,6 +43,12 @@ struct rq__slab {
     size_t count, cap;
     size_t empty;  /* chunks nothing is cut from */
     size_t lowest; /* of empty, since the last trim */
+
+    rq_executor *executor; /* NULL: nothing is made ready */
+    rq_task refill;
+    size_t most; /* chunks, up to which some are made ready */
+    bool refilling;
+    rq_latch *refilled; /* who waits for the refill's end */
 };
 
 rq_err rq__slab_new(rq__slab **ret)
@@ -54,9 +66,23 @@ static void chunk_free(chunk *c)
     free(c);
 }
 
+static void wait_for_refill(rq__slab *s)
+{
+    if (s->executor == NULL) return;
+    rq_latch latch;
+    s->executor->latch_init(s->executor, &latch);
+    (void)pthread_mutex_lock(&s->lock);
+    bool wait = s->refilling;
+    if (wait) s->refilled = &latch;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (wait) (void)s->executor->latch_wait(&latch);
+    s->executor->latch_destroy(&latch);
+}
+
 void rq__slab_free(rq__slab *s)
 {
     if (s == NULL) return;
+    wait_for_refill(s);
     for (size_t i = 0; i < s->count; i++) {
         RQ_ASSERT(s->chunks[i]->used == 0);
         chunk_free(s->chunks[i]);
@@ -140,9 +166,10 @@ static uint8_t *map_chunk(void)
 }
 
 /*
- * Asks for a huge page once the chunk is nearly full and so mostly touched: the kernel then
- * collects it in the background. Asked before the first touch it would do so within the page fault,
- * on the loop that reads a block: up to a millisecond when memory is fragmented.
+ * Of a chunk that was not made ready: asks for a huge page once it is nearly full and so mostly
+ * touched: the kernel then collects it in the background, some megabytes a second. Asked before the
+ * first touch it would do so within the page fault, on the loop that reads a block: up to a
+ * millisecond when memory is fragmented.
  */
 static void advise(chunk *c)
 {
@@ -166,24 +193,33 @@ static size_t find(const rq__slab *s, const uint8_t *base)
     return low;
 }
 
-static bool add_chunk(rq__slab *s, size_t *ret_at)
+/* Room in the arrays for one more. */
+static bool room_for_chunk(rq__slab *s)
 {
-    if (s->count == s->cap) {
-        size_t cap = s->cap == 0 ? 16 : s->cap * 2;
-        chunk **chunks = realloc(s->chunks, cap * sizeof(*chunks));
-        if (chunks != NULL) s->chunks = chunks;
-        uint32_t *longest = realloc(s->longest, cap * sizeof(*longest));
-        if (longest != NULL) s->longest = longest;
-        if (chunks == NULL || longest == NULL) return false;
-        s->cap = cap;
-    }
+    if (s->count < s->cap) return true;
+    size_t cap = s->cap == 0 ? 16 : s->cap * 2;
+    chunk **chunks = realloc(s->chunks, cap * sizeof(*chunks));
+    if (chunks != NULL) s->chunks = chunks;
+    uint32_t *longest = realloc(s->longest, cap * sizeof(*longest));
+    if (longest != NULL) s->longest = longest;
+    if (chunks == NULL || longest == NULL) return false;
+    s->cap = cap;
+    return true;
+}
+
+static chunk *chunk_new(void)
+{
     chunk *c = calloc(1, sizeof(*c));
-    if (c == NULL) return false;
+    if (c == NULL) return NULL;
     c->base = map_chunk();
-    if (c->base == NULL) {
-        free(c);
-        return false;
-    }
+    if (c->base != NULL) return c;
+    free(c);
+    return NULL;
+}
+
+/* There is room. Returns its place. */
+static size_t insert_chunk(rq__slab *s, chunk *c)
+{
     size_t at = find(s, c->base);
     memmove(s->chunks + at + 1, s->chunks + at, (s->count - at) * sizeof(s->chunks[0]));
     memmove(s->longest + at + 1, s->longest + at, (s->count - at) * sizeof(s->longest[0]));
@@ -191,7 +227,15 @@ static bool add_chunk(rq__slab *s, size_t *ret_at)
     s->longest[at] = UNITS;
     s->count++;
     s->empty++;
-    *ret_at = at;
+    return at;
+}
+
+static bool add_chunk(rq__slab *s, size_t *ret_at)
+{
+    if (!room_for_chunk(s)) return false;
+    chunk *c = chunk_new();
+    if (c == NULL) return false;
+    *ret_at = insert_chunk(s, c);
     return true;
 }
 
@@ -229,6 +273,65 @@ static bool find_room(rq__slab *s, uint32_t units, size_t *ret_at, size_t *ret_u
     return add_chunk(s, ret_at);
 }
 
+/* --- made ready ahead ------------------------------------------------------------------------- */
+
+static bool is_short(const rq__slab *s)
+{
+    size_t in_use = s->count - s->empty;
+    size_t ready = in_use / READY_SHARE;
+    if (ready < READY_MIN) ready = READY_MIN;
+    if (ready > READY_MAX) ready = READY_MAX;
+    return in_use >= READY_FROM && s->empty < ready && s->count < s->most;
+}
+
+/* A huge page, or small ones where there are none: the kernel's work is done here. */
+static chunk *ready_chunk(void)
+{
+    chunk *c = chunk_new();
+    if (c == NULL) return NULL;
+    c->advised = true;
+    (void)madvise(c->base, CHUNK_BYTES, MADV_HUGEPAGE);
+    for (size_t i = 0; i < CHUNK_BYTES; i += 4096)
+        c->base[i] = 0;
+    return c;
+}
+
+static void run_refill(rq_task *task)
+{
+    rq__slab *s = RQ_CONTAINER_OF(task, rq__slab, refill);
+    bool more = true;
+    while (more) {
+        chunk *c = ready_chunk();
+        (void)pthread_mutex_lock(&s->lock);
+        bool kept = c != NULL && is_short(s) && room_for_chunk(s);
+        if (kept) (void)insert_chunk(s, c);
+        more = kept && is_short(s) && s->refilled == NULL;
+        rq_latch *waiter = s->refilled;
+        rq_executor *executor = s->executor;
+        if (!more) s->refilling = false;
+        (void)pthread_mutex_unlock(&s->lock);
+        if (c != NULL && !kept) chunk_free(c);
+        /* The slab may be gone once who waits has been told. */
+        if (!more && waiter != NULL) executor->latch_open(waiter, RQ_OK);
+    }
+}
+
+void rq__slab_set_most(rq__slab *s, uint64_t bytes_max)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->most = (size_t)(bytes_max / CHUNK_BYTES);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void rq__slab_make_ready(rq__slab *s, rq_executor *executor, uint64_t bytes_max)
+{
+    s->executor = executor;
+    s->refill.run = run_refill;
+    rq__slab_set_most(s, bytes_max);
+}
+
+/* --- pieces ----------------------------------------------------------------------------------- */
+
 static size_t round_up(size_t size)
 {
     size_t step = UNIT_BYTES;
@@ -263,7 +366,10 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
         advise(c);
         piece = c->base + unit * UNIT_BYTES;
     }
+    bool refill = s->executor != NULL && !s->refilling && is_short(s);
+    if (refill) s->refilling = true;
     (void)pthread_mutex_unlock(&s->lock);
+    if (refill) s->executor->submit(s->executor, RQ_POOL_FLUSH, &s->refill);
     *ret_charge = rounded;
     return piece;
 }

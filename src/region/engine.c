@@ -487,6 +487,7 @@ static rq_err start(rq_engine *e, const rq_config *c, rq_error *why)
 {
     RQ_TRY(rq_vfs_mkdirs(e->env.vfs, RQ__MANIFEST_DIR, why));
     RQ_TRY(rq_block_cache_new(e->cache_bytes, &e->cache));
+    rq_block_cache_make_ready(e->cache, e->env.executor);
     open_cache_file(e, c);
     RQ_TRY(rq_mob_files_new(&e->env, e->cache, e->mob_open_max, &e->mob_files));
     RQ_TRY(rq_slab_pool_new(e->env.executor, e->memstore_high / RQ_SLAB_BYTES, &e->slabs));

@@ -135,12 +135,91 @@ static void steady_turnover_wastes_little(void **state)
     rq__slab_free(s);
 }
 
+/* --- made ready ahead ------------------------------------------------------------------------- */
+
+#define CHUNK ((uint64_t)2 << 20)
+
+typedef struct marker {
+    rq_task task;
+    rq_latch latch;
+} marker;
+
+static void pass(rq_task *task)
+{
+    marker *m = RQ_CONTAINER_OF(task, marker, task);
+    m->latch.executor->latch_open(&m->latch, RQ_OK);
+}
+
+/* Until what is queued now has run: the pool has one thread. */
+static void let_pool_run(rq_executor *ex)
+{
+    marker m = {.task.run = pass};
+    ex->latch_init(ex, &m.latch);
+    m.latch.executor = ex;
+    ex->submit(ex, RQ_POOL_FLUSH, &m.task);
+    assert_int_equal(ex->latch_wait(&m.latch), RQ_OK);
+    ex->latch_destroy(&m.latch);
+}
+
+static void chunks_are_made_ready_while_the_cache_grows_and_no_more_than_it_holds(void **state)
+{
+    (void)state;
+    static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1};
+    const uint64_t most = 20 * CHUNK;
+    rq__slab *s;
+    rq_executor *ex;
+    piece pieces[PIECES] = {0};
+    assert_int_equal(rq_thread_executor_new(threads, &ex), RQ_OK);
+    assert_int_equal(rq__slab_new(&s), RQ_OK);
+    rq__slab_make_ready(s, ex, most);
+    for (uint64_t i = 0; i < PIECES; i++) {
+        pieces[i].p = rq__slab_take(s, CHUNK / 16, &pieces[i].charge);
+        assert_non_null(pieces[i].p);
+        let_pool_run(ex);
+        uint64_t used = (i / 16 + 1) * CHUNK;
+        uint64_t mapped = rq__slab_mapped(s);
+        if (mapped == 0) continue; /* with AddressSanitizer there are no chunks */
+        if (used < 4 * CHUNK) assert_int_equal(mapped, used);
+        if (used >= 4 * CHUNK && used + 2 * CHUNK <= most) assert_true(mapped >= used + 2 * CHUNK);
+        assert_true(mapped <= used + (used / 8 > 2 * CHUNK ? used / 8 : 2 * CHUNK));
+        assert_true(mapped <= (used > most ? used : most));
+    }
+    give_all(s, pieces);
+    rq__slab_trim(s, 1);
+    rq__slab_trim(s, 1);
+    assert_int_equal(rq__slab_mapped(s), 0);
+    rq__slab_free(s);
+    rq_thread_executor_free(ex);
+}
+
+/* The background may be anywhere in its work when everything ends. */
+static void a_slab_ends_while_chunks_are_made_ready(void **state)
+{
+    (void)state;
+    static const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1};
+    rq_executor *ex;
+    assert_int_equal(rq_thread_executor_new(threads, &ex), RQ_OK);
+    for (int round = 0; round < 50; round++) {
+        rq__slab *s;
+        piece pieces[PIECES] = {0};
+        assert_int_equal(rq__slab_new(&s), RQ_OK);
+        rq__slab_make_ready(s, ex, 100 * CHUNK);
+        for (int i = 0; i < 64 + round * 4; i++)
+            pieces[i].p = rq__slab_take(s, CHUNK / 16, &pieces[i].charge);
+        give_all(s, pieces);
+        rq__slab_free(s);
+    }
+    rq_thread_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_never_overlap_and_the_charge_covers_them),
         cmocka_unit_test(memory_given_up_is_kept_for_what_comes_next_and_goes_bit_by_bit),
         cmocka_unit_test(steady_turnover_wastes_little),
+        cmocka_unit_test(chunks_are_made_ready_while_the_cache_grows_and_no_more_than_it_holds),
+        cmocka_unit_test(a_slab_ends_while_chunks_are_made_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
