@@ -27,6 +27,7 @@
 #include "engine.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -38,7 +39,8 @@
 
 #define THREADS_MAX 16
 #define VALUE_MAX 65536
-#define BUCKETS 640 /* of latencies: 16 to each doubling */
+#define BUCKETS_PER_DOUBLING 128 /* of latencies: half a per cent each */
+#define BUCKETS (40 * BUCKETS_PER_DOUBLING)
 
 static struct {
     settings db;
@@ -89,10 +91,8 @@ static uint64_t scattered(uint64_t i)
 
 static void latency_add(job *j, double us)
 {
-    unsigned bucket = 0;
-    for (double edge = 1; us > edge && bucket < BUCKETS - 1; edge *= 1.0442737824274138)
-        bucket++; /* 2^(1/16) */
-    j->latency[bucket]++;
+    double bucket = us <= 1 ? 0 : ceil(log2(us) * BUCKETS_PER_DOUBLING);
+    j->latency[bucket < BUCKETS ? (unsigned)bucket : BUCKETS - 1]++;
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -426,16 +426,17 @@ static void watch_end(watch *w, uint64_t *ret_mean, uint64_t *ret_most)
 static double percentile(const job *jobs, unsigned count, double share)
 {
     uint64_t sum = 0, total = 0;
-    double edge = 1;
     for (unsigned i = 0; i < count; i++)
         for (unsigned b = 0; b < BUCKETS; b++)
             total += jobs[i].latency[b];
-    for (unsigned b = 0; b < BUCKETS; b++, edge *= 1.0442737824274138) {
+    if (total == 0) return 0;
+    unsigned bucket = 0;
+    for (;; bucket++) {
         for (unsigned i = 0; i < count; i++)
-            sum += jobs[i].latency[b];
-        if ((double)sum >= share * (double)total) return total == 0 ? 0 : edge;
+            sum += jobs[i].latency[bucket];
+        if ((double)sum >= share * (double)total || bucket == BUCKETS - 1) break;
     }
-    return edge;
+    return exp2((double)bucket / BUCKETS_PER_DOUBLING);
 }
 
 static void report(const char *name, const job *jobs, unsigned threads, double wall, double cpu,
