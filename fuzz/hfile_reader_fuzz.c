@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole HFile from untrusted bytes: opened, checked, scanned, searched forward and backward, with
- * and without a cache. Seeds carry no checksums and no seal, so that changed bytes get past them.
+ * A whole HFile from untrusted bytes: opened, checked, scanned, searched forward, backward and
+ * ahead, with and without a cache. Seeds carry no checksums and no seal, so that changed bytes get
+ * past them.
  */
+#include "hfile/ahead.h"
 #include "hfile/check.h"
 
 /* The fuzz target is one source file; the tests' files in memory come along as they are. */
@@ -42,6 +44,8 @@ static void scan(rq_hfile_reader *r, rq_read_ctx *ctx)
         (void)!rq_hfile_scanner_seek_before(&s, ctx, &key, NULL);
         key = rq_cell_last_on_row(rq_slice_cstr(rows[i]));
         (void)!rq_hfile_scanner_reseek(&s, ctx, &key, NULL);
+        rq_hfile_row row = {rq_slice_cstr(rows[i]), 2, {r, r}};
+        rq_hfile_expect_rows(&row, 1);
     }
     rq_hfile_scanner_clear(&s);
     rq_buf key = {0};

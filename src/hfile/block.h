@@ -94,6 +94,10 @@ void rq__cache_file_close(rq__cache_file *f, bool evict);
 rq_hfile_block *rq__cache_get(rq__cache_file *f, uint64_t offset, rq_block_kind kind);
 /* Whether it is there; counts nothing. */
 bool rq__cache_has(rq__cache_file *f, uint64_t offset);
+/* The block with a new reference, or NULL; counts nothing and is no use of it. */
+rq_hfile_block *rq__cache_peek(rq__cache_file *f, uint64_t offset);
+/* A hint: asks memory for the block's head; false: it is not there. Counts nothing. */
+bool rq__cache_ask_for(rq__cache_file *f, uint64_t offset);
 /* The block from the second level: it or NULL goes to *ret. RQ_E_AGAIN: it is there, but reading it
  * would wait. */
 RQ_NODISCARD

@@ -429,16 +429,49 @@ rq_err rq__cache_get_second(rq__cache_file *f, uint64_t offset, bool may_block,
                                 may_block, ret);
 }
 
-bool rq__cache_has(rq__cache_file *f, uint64_t offset)
+/* The block's shard, locked, and the block in it or NULL. */
+static rq_hfile_block *look_in(const rq__cache_file *f, uint64_t offset, shard **ret)
 {
     rq_block_cache *c = f->cache;
     uint64_t id = atomic_load_explicit(&f->id, memory_order_relaxed);
     uint64_t hash = rq__cache_hash(id, offset);
     shard *s = &c->shards[shard_of(c, hash)];
     (void)pthread_mutex_lock(&s->lock);
-    bool has = table_slot(s, hash, id, offset)->block != NULL;
+    *ret = s;
+    return table_slot(s, hash, id, offset)->block;
+}
+
+bool rq__cache_has(rq__cache_file *f, uint64_t offset)
+{
+    shard *s;
+    bool has = look_in(f, offset, &s) != NULL;
     (void)pthread_mutex_unlock(&s->lock);
     return has;
+}
+
+bool rq__cache_ask_for(rq__cache_file *f, uint64_t offset)
+{
+    rq_block_cache *c = f->cache;
+    uint64_t hash = rq__cache_hash(atomic_load_explicit(&f->id, memory_order_relaxed), offset);
+    shard *s = &c->shards[shard_of(c, hash)];
+    (void)pthread_mutex_lock(&s->lock);
+    /* By the hash alone: whether it is this block is seen when its head has come. */
+    size_t i = hash & s->table_mask;
+    while (s->table[i].block != NULL && s->table[i].hash != hash)
+        i = (i + 1) & s->table_mask;
+    const rq_hfile_block *b = s->table[i].block;
+    __builtin_prefetch(b);
+    (void)pthread_mutex_unlock(&s->lock);
+    return b != NULL;
+}
+
+rq_hfile_block *rq__cache_peek(rq__cache_file *f, uint64_t offset)
+{
+    shard *s;
+    rq_hfile_block *b = look_in(f, offset, &s);
+    if (b != NULL) (void)rq__block_ref(b);
+    (void)pthread_mutex_unlock(&s->lock);
+    return b;
 }
 
 static void add_block(rq_block_cache *c, unsigned which, rq__cache_file *f, rq_hfile_block *b,

@@ -139,6 +139,15 @@ bool rq__bloom_test(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_s
     return true;
 }
 
+void rq__bloom_ask_for(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key)
+{
+    int32_t h1 = rq__bloom_hash(type, key, 0);
+    uint32_t h2 = (uint32_t)rq__bloom_hash(type, key, h1);
+    uint32_t h = (uint32_t)h1;
+    for (uint32_t i = 0; i < hash_count; i++, h += h2)
+        __builtin_prefetch(bits.ptr + (bit_of((int32_t)h, (uint64_t)bits.len * 8) >> 3));
+}
+
 /* Chunks are sized so that they can be folded this often. HBASE: io.storefile.bloom.max.fold. */
 #define FOLDS_MAX 7
 

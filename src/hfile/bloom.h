@@ -30,6 +30,9 @@ int32_t rq__bloom_hash(rq__hash_type type, rq_slice key, int32_t seed);
 /* Whether all bits of the key are set. `bits_len` is in bytes and not 0. */
 bool rq__bloom_test(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key);
 
+/* A hint: asks memory for the key's bits. */
+void rq__bloom_ask_for(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key);
+
 /* --- writing --------------------------------------------------------------------------------- */
 
 typedef struct rq__bloom_chunk {

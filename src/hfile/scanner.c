@@ -22,6 +22,8 @@
 
 #include <stdlib.h>
 
+#define SMALL_CELL (3 * (size_t)RQ_CACHE_LINE) /* asked for whole before it is looked at */
+
 /* --- a place in a block ----------------------------------------------------------------------- */
 
 /* Where a move ends. The blocks are references of the target's until it is taken or dropped, but
@@ -167,7 +169,10 @@ static rq_err sidecar_of(const rq_hfile_scanner *s, rq_hfile_block *b, bool want
                          rq__sidecar **ret, rq_error *why)
 {
     *ret = atomic_load_explicit(&b->sidecar, memory_order_acquire);
-    if (*ret != NULL) return RQ_OK;
+    if (*ret != NULL) {
+        rq__sidecar_ask_for(*ret);
+        return RQ_OK;
+    }
     uint8_t searches = atomic_load_explicit(&b->searches, memory_order_relaxed);
     if (searches < 2)
         atomic_store_explicit(&b->searches, (uint8_t)(searches + 1), memory_order_relaxed);
@@ -184,6 +189,7 @@ static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const r
     uint32_t high;
     rq__sidecar_narrow(side, key, &low, &high);
     const uint32_t *at = rq__sidecar_at(side);
+    if (low < high) rq_ask_for(b->payload + at[low], SMALL_CELL);
     /* A key at the beginning of its row is answered by the first of these mostly, which is looked
      * at in any case: halving would touch others of the row. */
     bool at_low = key->qualifier_len == 0;

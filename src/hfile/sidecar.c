@@ -21,21 +21,33 @@ static uint32_t shared_prefix(rq_slice a, rq_slice b)
     return (uint32_t)i;
 }
 
-static uint8_t *keep(uint8_t *out, rq_slice from, const uint8_t **ret)
+static uint8_t *keep(uint8_t *out, rq_slice from)
 {
     if (from.len > 0) memcpy(out, from.ptr, from.len);
-    *ret = out;
     return out + from.len;
 }
 
-static void keep_first(rq__sidecar *s, const rq_cell *first, uint8_t *out)
+static void keep_first(rq__sidecar *s, const rq_cell *first)
 {
-    s->first.row_len = first->row_len;
-    s->first.family_len = first->family_len;
-    s->first.qualifier_len = first->qualifier_len;
-    out = keep(out, rq_cell_row(first), &s->first.row);
-    out = keep(out, rq_cell_family(first), &s->first.family);
-    (void)keep(out, rq_cell_qualifier(first), &s->first.qualifier);
+    uint8_t *out = (uint8_t *)s->words;
+    out = keep(out, rq_cell_row(first));
+    out = keep(out, rq_cell_family(first));
+    (void)keep(out, rq_cell_qualifier(first));
+}
+
+static rq_slice first_row(const rq__sidecar *s)
+{
+    return rq_slice_of((const uint8_t *)s->words, s->row_len);
+}
+
+static rq_slice first_family(const rq__sidecar *s)
+{
+    return rq_slice_of((const uint8_t *)s->words + s->row_len, s->family_len);
+}
+
+static rq_slice first_qualifier(const rq__sidecar *s)
+{
+    return rq_slice_of((const uint8_t *)s->words + s->row_len + s->family_len, s->qualifier_len);
 }
 
 rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_cell_order order,
@@ -57,16 +69,23 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
         source = RQ__MARK_QUALIFIER;
         skip = shared_prefix(rq_cell_qualifier(&first), rq_cell_qualifier(&last));
     }
-    size_t words = samples + (at == NULL ? 1 : 2) * (size_t)count;
     size_t key_len = (size_t)first.row_len + first.family_len + first.qualifier_len;
+    size_t key_words = (key_len + sizeof(uint32_t) - 1) / sizeof(uint32_t);
+    size_t words = key_words + samples + (at == NULL ? 1 : 2) * (size_t)count;
     size_t heap_len;
-    rq__sidecar *s =
-        rq__slab_take(slab, sizeof(*s) + words * sizeof(s->words[0]) + key_len, &heap_len);
+    rq__sidecar *s = rq__slab_take(slab, sizeof(*s) + words * sizeof(s->words[0]), &heap_len);
     if (s == NULL) return RQ_OK;
-    *s = (rq__sidecar){.heap_len = heap_len, .count = count, .source = source, .skip = skip};
-    uint32_t *marks = s->words + samples;
+    *s = (rq__sidecar){.heap_len = heap_len,
+                       .count = count,
+                       .skip = skip,
+                       .qualifier_len = first.qualifier_len,
+                       .row_len = first.row_len,
+                       .family_len = first.family_len,
+                       .source = (uint8_t)source};
+    uint32_t *sample = s->words + key_words;
+    uint32_t *marks = sample + samples;
     if (at != NULL) memcpy(marks + count, at, count * sizeof(at[0]));
-    keep_first(s, &first, (uint8_t *)(s->words + words));
+    keep_first(s, &first);
     rq_err rc = RQ_OK;
     for (uint32_t i = 0; rc == RQ_OK && i < count; i++) {
         rq_cell c;
@@ -78,7 +97,7 @@ rq_err rq__sidecar_new(rq__slab *slab, const uint32_t *at, uint32_t count, rq_ce
                        : 0;
         /* A block whose cells are out of order is searched without marks: wrong, but inside. */
         if (i > 0 && marks[i] < marks[i - 1]) s->source = RQ__MARK_NONE;
-        if (i % RQ__MARKS_PER_SAMPLE == 0) s->words[i / RQ__MARKS_PER_SAMPLE] = marks[i];
+        if (i % RQ__MARKS_PER_SAMPLE == 0) sample[i / RQ__MARKS_PER_SAMPLE] = marks[i];
     }
     if (rc != RQ_OK) {
         rq__sidecar_free(slab, s);
@@ -96,19 +115,20 @@ void rq__sidecar_free(rq__slab *slab, rq__sidecar *s)
 /* The first mark that is not below `mark`. */
 static uint32_t lower_bound(const rq__sidecar *s, uint32_t mark)
 {
-    uint32_t samples = rq__sidecar_sample_count(s->count);
-    const uint32_t *marks = s->words + samples;
+    const uint32_t *samples = rq__sidecar_samples(s);
+    const uint32_t *marks = rq__sidecar_marks(s);
     uint32_t low = 0;
-    uint32_t high = samples;
+    uint32_t high = rq__sidecar_sample_count(s->count);
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (s->words[mid] < mark)
+        if (samples[mid] < mark)
             low = mid + 1;
         else
             high = mid;
     }
     /* Sample `low` is not below, its predecessor is: in between lies the place. */
     uint32_t i = low == 0 ? 0 : (low - 1) * RQ__MARKS_PER_SAMPLE;
+    __builtin_prefetch(marks + s->count + i); /* the place, while marks are compared */
     uint32_t end = low * RQ__MARKS_PER_SAMPLE < s->count ? low * RQ__MARKS_PER_SAMPLE : s->count;
     while (i < end && marks[i] < mark)
         i++;
@@ -118,18 +138,16 @@ static uint32_t lower_bound(const rq__sidecar *s, uint32_t mark)
 void rq__sidecar_narrow(const rq__sidecar *s, const rq_cell *key, uint32_t *ret_low,
                         uint32_t *ret_high)
 {
-    const rq_cell *first = &s->first;
     *ret_low = 0;
     *ret_high = s->count;
     if (s->source == RQ__MARK_NONE) return;
-    rq_slice shared = rq_cell_row(first);
+    rq_slice shared = first_row(s);
     rq_slice string = rq_cell_row(key);
     if (s->source == RQ__MARK_QUALIFIER) {
         /* Anything but a key of this very row and family is left to the comparison. */
-        if (!rq_cell_same_row(first, key) ||
-            !rq_slice_eq(rq_cell_family(first), rq_cell_family(key)))
+        if (!rq_slice_eq(shared, string) || !rq_slice_eq(first_family(s), rq_cell_family(key)))
             return;
-        shared = rq_cell_qualifier(first);
+        shared = first_qualifier(s);
         string = rq_cell_qualifier(key);
     }
     size_t n = string.len < s->skip ? string.len : s->skip;
@@ -144,7 +162,7 @@ void rq__sidecar_narrow(const rq__sidecar *s, const rq_cell *key, uint32_t *ret_
     }
     uint32_t mark = mark_of(string.ptr, string.len, s->skip);
     *ret_low = lower_bound(s, mark);
-    const uint32_t *marks = s->words + rq__sidecar_sample_count(s->count);
+    const uint32_t *marks = rq__sidecar_marks(s);
     uint32_t high = *ret_low;
     for (int i = 0; i < 8 && high < s->count && marks[high] == mark; i++)
         high++;

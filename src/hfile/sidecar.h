@@ -8,11 +8,16 @@
  * bytes behind it. When the block is of one row they are taken from the qualifiers. Rows of
  * hbase:meta are not in byte order: no marks, every cell is compared.
  *
- *   samples: every 16th mark | marks: one a cell, ascending | at: one a cell (none of an index)
+ *   first cell's key | samples: every 16th mark | marks: one a cell, ascending | at: one a cell
+ * (none of an index)
+ *
+ * What a search begins with lies side by side, and is asked for from memory at once; so are a
+ * mark's and a place's line.
  */
 #ifndef RQ_HFILE_SIDECAR_H
 #define RQ_HFILE_SIDECAR_H
 
+#include "base/macros.h"
 #include "cell/cell.h"
 #include "hfile/slab.h"
 
@@ -22,9 +27,12 @@ typedef struct rq__sidecar {
     size_t heap_len; /* of this allocation */
     uint32_t count;
     uint32_t skip; /* bytes of the row or qualifier all cells share */
-    rq__mark_source source;
-    rq_cell first; /* the first cell's row, family and qualifier: a copy behind the words, so that
-                      a search needs not touch the block's beginning */
+    /* Of the first cell, whose row, family and qualifier are kept, so that a search needs not touch
+     * the block's beginning. */
+    uint32_t qualifier_len;
+    uint16_t row_len;
+    uint8_t family_len;
+    uint8_t source; /* rq__mark_source */
     uint32_t words[];
 } rq__sidecar;
 
@@ -35,10 +43,27 @@ static inline uint32_t rq__sidecar_sample_count(uint32_t count)
     return (count + RQ__MARKS_PER_SAMPLE - 1) / RQ__MARKS_PER_SAMPLE;
 }
 
+static inline const uint32_t *rq__sidecar_samples(const rq__sidecar *s)
+{
+    size_t key_len = (size_t)s->row_len + s->family_len + s->qualifier_len;
+    return s->words + (key_len + sizeof(s->words[0]) - 1) / sizeof(s->words[0]);
+}
+
+static inline const uint32_t *rq__sidecar_marks(const rq__sidecar *s)
+{
+    return rq__sidecar_samples(s) + rq__sidecar_sample_count(s->count);
+}
+
 /* Where the cells begin; not of an index. */
 static inline const uint32_t *rq__sidecar_at(const rq__sidecar *s)
 {
-    return s->words + rq__sidecar_sample_count(s->count) + s->count;
+    return rq__sidecar_marks(s) + s->count;
+}
+
+/* Before a search. */
+static inline void rq__sidecar_ask_for(const rq__sidecar *s)
+{
+    rq_ask_for(s, 4 * (size_t)RQ_CACHE_LINE);
 }
 
 /* Of `count` cells at these places (NULL: at 0, 1, 2 …, which are not kept); `cell` parses one.

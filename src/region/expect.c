@@ -3,6 +3,7 @@
  * What reads and writes of many regions will look at, asked for from memory all at once. Hints
  * only: nothing waits for them, and an address noted here may be of something that is gone.
  */
+#include "hfile/ahead.h"
 #include "region/region_priv.h"
 
 #include <stddef.h>
@@ -31,10 +32,24 @@ static void expect_read(const rq_region *r)
     rq_ask_for(&r->info, sizeof r->info);
 }
 
+/* The row in the large files of a store, if there are any. */
+static bool is_far(const rq_store_version *v, rq_slice row, rq_hfile_row *ret)
+{
+    ret->row = row;
+    ret->count = 0;
+    for (size_t i = v->file_count; i-- > 0 && ret->count < RQ_HFILE_AHEAD_FILES;) {
+        const rq_hfile_reader *r = v->files[i].reader;
+        if (rq_hfile_reader_info(r)->size_bytes >= RQ_HFILE_FAR_BYTES) ret->files[ret->count++] = r;
+    }
+    return ret->count > 0;
+}
+
 void rq_region_expect(const rq_region_expected *list, size_t count)
 {
     rq_segment_row rows[RQ_REGION_EXPECT_MAX];
+    rq_hfile_row far[RQ_REGION_EXPECT_MAX];
     size_t n = 0;
+    size_t far_count = 0;
     if (count > RQ_REGION_EXPECT_MAX) count = RQ_REGION_EXPECT_MAX;
     for (size_t i = 0; i < count; i++)
         expect_read(list[i].region);
@@ -43,10 +58,12 @@ void rq_region_expect(const rq_region_expected *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         const rq_region *r = list[i].region;
         if (r->store_count == 0) continue;
-        const rq_segment *s = rq_store_version_now(r->stores[0].store)->active;
-        rows[n++] = (rq_segment_row){s, list[i].row, list[i].writes};
+        const rq_store_version *v = rq_store_version_now(r->stores[0].store);
+        rows[n++] = (rq_segment_row){v->active, list[i].row, list[i].writes};
+        if (!list[i].writes && is_far(v, list[i].row, &far[far_count])) far_count++;
     }
-    rq_segment_expect_rows(rows, n);
+    if (n > 0) rq_segment_expect_rows(rows, n);
+    if (far_count > 0) rq_hfile_expect_rows(far, far_count);
 }
 
 void rq__region_note_warm(rq_region *r)

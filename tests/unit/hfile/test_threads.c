@@ -2,6 +2,7 @@
 /* One reader, many threads: scans and point reads side by side through a cache that is too small,
  * sidecars built by whoever comes first. Under TSan this is the room's race test. */
 #include "cells.h"
+#include "hfile/ahead.h"
 #include "hfile/reader.h"
 #include "hfile/writer.h"
 #include "memory_vfs.h"
@@ -23,6 +24,16 @@ typedef struct worker {
     const char *broken;
 } worker;
 
+static void look_ahead(const worker *w, rq_random *random)
+{
+    rq_hfile_row rows[20];
+    for (size_t i = 0; i < RQ_ARRAY_LEN(rows); i++) {
+        const rq_cell *cell = &w->list->cells[rq_random_below(random, w->list->count)];
+        rows[i] = (rq_hfile_row){rq_cell_row(cell), 2, {w->reader, w->reader}};
+    }
+    rq_hfile_expect_rows(rows, RQ_ARRAY_LEN(rows));
+}
+
 static void seek_some(worker *w, rq_hfile_scanner *s, rq_read_ctx *ctx, rq_random *random)
 {
     for (int i = 0; i < 2000 && w->broken == NULL; i++) {
@@ -36,6 +47,7 @@ static void seek_some(worker *w, rq_hfile_scanner *s, rq_read_ctx *ctx, rq_rando
             rq_cell_compare_key(RQ_ORDER_DEFAULT, rq_hfile_scanner_cell(s), want) != 0)
             w->broken = "a seek misses its cell";
         if (i % 100 == 0) rq_read_ctx_clear(ctx);
+        if (i % 20 == 0) look_ahead(w, random);
     }
 }
 

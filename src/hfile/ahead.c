@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A get from a large file is a chain of cache misses: the bloom's bits, the block, its sidecar, the
+ * cell, each known only when the one before it is there. The rows of a batch do not depend on each
+ * other: here they are looked for side by side, each of them a step in every round, and each step
+ * ends by asking for what the row's next step reads. When the gets are run afterwards, they find it
+ * in the processor's caches.
+ *
+ * Hints only. What is not at hand or not in the block cache is left to the get; nothing is read,
+ * counted or kept. Between two rounds a row has a reference to its block.
+ */
+#include "hfile/ahead.h"
+
+#include "hfile/bloom.h"
+#include "hfile/reader_priv.h"
+
+#define ROWS 16       /* side by side: about as many misses as a core has under way */
+#define FIRST_BITS 3u /* most that a bloom denies it denies by these */
+#define SMALL_CELL (3 * (size_t)RQ_CACHE_LINE)
+
+/* Where a row's search stands. */
+typedef struct row_search {
+    const rq_hfile_row *row;
+    size_t at;                          /* of the row's files */
+    bool (*step)(struct row_search *s); /* the next; false: the search is over */
+    const rq_hfile_block *chunk;        /* of the bloom; NULL: it is not asked */
+    rq__bloom_meta meta;
+    uint64_t offset; /* of the data block */
+    rq_hfile_block *block;
+} row_search;
+
+static bool find_block(row_search *s);
+static bool find_sidecar(row_search *s);
+static bool find_cell(row_search *s);
+
+static const rq_hfile_reader *reader_of(const row_search *s)
+{
+    return s->row->files[s->at];
+}
+
+static const rq_hfile_block *at_hand(const rq_hfile_reader *r, size_t slot)
+{
+    return slot < r->held_count ? atomic_load_explicit(&r->held[slot], memory_order_acquire) : NULL;
+}
+
+/* Whether the file is of the kind that is looked into; a row bloom's chunk is found, and its bits
+ * are asked for. */
+static bool begin_file(row_search *s)
+{
+    const rq_hfile_reader *r = reader_of(s);
+    s->step = find_block;
+    s->chunk = NULL;
+    if (r->cached == NULL || r->half != NULL || r->info.order != RQ_ORDER_DEFAULT) return false;
+    if (r->info.bloom != RQ_BLOOM_ROW) return true;
+    const rq_hfile_block *meta = at_hand(r, RQ__HELD_BLOOM);
+    if (meta == NULL) return true;
+    int64_t at = rq__index_floor_bytes(rq__bloom_meta_index(meta), s->row->row);
+    if (at < 0) return false;
+    s->chunk = at_hand(r, r->held_chunks[0] + (size_t)at);
+    if (s->chunk == NULL) return true;
+    memcpy(&s->meta, meta->payload, sizeof s->meta);
+    rq__bloom_ask_for(
+        rq_slice_of(s->chunk->payload, s->chunk->payload_len), (rq__hash_type)s->meta.hash_type,
+        s->meta.hash_count < FIRST_BITS ? s->meta.hash_count : FIRST_BITS, s->row->row);
+    return true;
+}
+
+/* To the next file that may have the row. */
+static bool next_file(row_search *s)
+{
+    while (++s->at < s->row->count)
+        if (begin_file(s)) return true;
+    return false;
+}
+
+static bool bloom_denies(const row_search *s)
+{
+    return s->chunk != NULL &&
+           !rq__bloom_test(rq_slice_of(s->chunk->payload, s->chunk->payload_len),
+                           (rq__hash_type)s->meta.hash_type, s->meta.hash_count, s->row->row);
+}
+
+static uint32_t entry_at_or_before(const rq_hfile_block *b, const rq_cell *key)
+{
+    const rq__sidecar *marks = atomic_load_explicit(&b->sidecar, memory_order_acquire);
+    int64_t at = rq__index_floor(rq__index_view_of(b->payload), marks, RQ_ORDER_DEFAULT, key);
+    return at < 0 ? 0 : (uint32_t)at;
+}
+
+/* The data block of the first file that may have the row is found by the index, and its head is
+ * asked for. */
+static bool find_block(row_search *s)
+{
+    if (bloom_denies(s)) return next_file(s);
+    const rq_hfile_reader *r = reader_of(s);
+    const rq_hfile_block *index = at_hand(r, RQ__HELD_ROOT);
+    if (index == NULL || r->info.data_index_levels > 2) return false;
+    rq_cell key = rq_cell_first_on_row(s->row->row);
+    uint32_t at = entry_at_or_before(index, &key);
+    if (r->info.data_index_levels == 2) {
+        index = at_hand(r, r->held_children + at);
+        if (index == NULL) return false;
+        at = entry_at_or_before(index, &key);
+    }
+    s->offset = rq__index_at(rq__index_view_of(index->payload), at).offset;
+    s->step = find_sidecar;
+    return rq__cache_ask_for(r->cached, s->offset);
+}
+
+static bool find_sidecar(row_search *s)
+{
+    s->block = rq__cache_peek(reader_of(s)->cached, s->offset);
+    if (s->block == NULL) return false;
+    const rq__sidecar *side = atomic_load_explicit(&s->block->sidecar, memory_order_acquire);
+    if (side == NULL || s->block->kind != RQ_BLOCK_DATA) return false;
+    rq__sidecar_ask_for(side);
+    s->step = find_cell;
+    return !rq__encoding_is_delta(reader_of(s)->info.encoding);
+}
+
+static bool find_cell(row_search *s)
+{
+    const rq__sidecar *side = atomic_load_explicit(&s->block->sidecar, memory_order_acquire);
+    rq_cell key = rq_cell_first_on_row(s->row->row);
+    uint32_t low, high;
+    rq__sidecar_narrow(side, &key, &low, &high);
+    if (low < high) rq_ask_for(s->block->payload + rq__sidecar_at(side)[low], SMALL_CELL);
+    return false;
+}
+
+/* A step of each in turn, until all are over. */
+static void run(row_search *rows, size_t open)
+{
+    while (open > 0) {
+        for (size_t i = 0; i < open;) {
+            if (rows[i].step(&rows[i])) {
+                i++;
+                continue;
+            }
+            rq_hfile_block_unref(rows[i].block);
+            rows[i] = rows[--open];
+        }
+    }
+}
+
+void rq_hfile_expect_rows(const rq_hfile_row *list, size_t count)
+{
+    row_search rows[ROWS];
+    size_t open = 0;
+    for (size_t i = 0; i < count; i++) {
+        row_search *s = &rows[open];
+        *s = (row_search){.row = &list[i]};
+        if (list[i].count == 0 || (!begin_file(s) && !next_file(s))) continue;
+        if (++open < ROWS) continue;
+        run(rows, open);
+        open = 0;
+    }
+    run(rows, open);
+}
