@@ -201,6 +201,31 @@ static rq_err add_family(look *l, rq_slice name)
     return s->families[s->family_count - 1].name.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
+static bool has_folder(const rq_dir_entry *entries, size_t count, rq_slice name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].is_dir && rq_slice_eq(rq_slice_cstr(entries[i].name), name)) return true;
+    return false;
+}
+
+/* An opening refuses such a region (life.c, check_families). */
+static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, size_t count,
+                                    rq_error *why)
+{
+    const rq_table_schema *schema = l->options->schema;
+    for (size_t i = 0; schema != NULL && i < l->manifest.family_count; i++) {
+        rq_slice family = l->manifest.families[i].name;
+        if (rq_table_schema_family(schema, family) != NULL || !has_folder(entries, count, family))
+            continue;
+        const char *place = rq__family_dir(l->arena, l->info, family);
+        if (place == NULL) return no_memory(why);
+        rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place,
+                         "is of a family that the table's descriptor (.tableinfo) does not name; "
+                         "the region cannot be opened");
+    }
+    return RQ_OK;
+}
+
 static rq_err look_at_families(look *l, const char *dir, rq_error *why)
 {
     rq_dir_entry *entries;
@@ -209,6 +234,7 @@ static rq_err look_at_families(look *l, const char *dir, rq_error *why)
     l->out->families =
         rq_arena_calloc(l->arena, count + l->manifest.family_count + 1, sizeof *l->out->families);
     if (l->out->families == NULL) return no_memory(why);
+    RQ_TRY(find_unnamed_families(l, entries, count, why));
     for (size_t i = 0; i < count; i++)
         if (entries[i].is_dir && entries[i].name[0] != '.' && strcmp(entries[i].name, EDITS) != 0)
             RQ_TRY(add_family(l, rq_slice_cstr(entries[i].name)));

@@ -174,6 +174,14 @@ def copied(template, root):
     return path
 
 
+def rename_family(path):
+    """Of alpha's families p becomes q; the descriptor can be read."""
+    file = next(path.glob(f"{damage.DEFAULT}/alpha/.tabledesc/.tableinfo.*"))
+    content = file.read_bytes()
+    assert content.count(b"\x0a\x01p") == 1
+    file.write_bytes(content.replace(b"\x0a\x01p", b"\x0a\x01q"))
+
+
 def misplaced(report, template, root):
     def case(name, change, *words):
         path = copied(template, root)
@@ -189,6 +197,7 @@ def misplaced(report, template, root):
     case("a lost region", lambda p: shutil.rmtree(p / table / first), first, "no folder")
     case("a lost table", lambda p: shutil.rmtree(p / table), "table alpha has no folder")
     case("a lost descriptor", lambda p: shutil.rmtree(p / table / ".tabledesc"), "alpha", "descriptor")
+    case("a descriptor that names another family", rename_family, f"{first}/p", "cannot be opened")
     case("a region's folder under another name",
          lambda p: (p / table / first).rename(p / table / ("0" * 32)), "0" * 32, first)
     case("an unknown table", lambda p: shutil.copytree(p / table, p / damage.DEFAULT / "delta"),
