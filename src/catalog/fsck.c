@@ -74,7 +74,11 @@ rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
                                rq_region_survey *ret, rq_error *why)
 {
     const rq_region_survey_options o = {
-        .schema = schema, .foreign = k->foreign || may_differ, .closed_long = closed};
+        .schema = schema,
+        .foreign = k->foreign || may_differ,
+        .closed_long = closed,
+        .in_change = may_differ || k->unfinished > 0,
+    };
     RQ_TRY(rq_region_survey_read(k->vfs, info, &o, &k->arena, &k->findings, ret, why));
     k->totals.regions++;
     for (size_t i = 0; i < ret->family_count; i++)

@@ -229,9 +229,10 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     return RQ_OK;
 }
 
-/* An alter that removes a family takes it out of the manifest first. Where its folder is there, the
- * descriptor is wrong (no checksum covers its names), and without the family what the log has of it
- * would be taken for garbage. Without the folder it was removed by HBase. */
+/* Where a family that the descriptor does not name has a folder, the descriptor is wrong (no
+ * checksum covers its names), and without the family what the log has of it would be taken for
+ * garbage. Or an alter was cut short: it takes the family out of the manifest before it opens the
+ * region, and goes on by itself. Without the folder the family was removed by HBase. */
 static rq_err check_families(const rq_region *r, const rq__manifest *m, rq_arena *arena,
                              rq_error *why)
 {

@@ -208,7 +208,8 @@ static bool has_folder(const rq_dir_entry *entries, size_t count, rq_slice name)
     return false;
 }
 
-/* An opening refuses such a region (life.c, check_families). */
+/* An opening refuses such a region (life.c, check_families), but for an alter that takes the family
+ * out before it opens it. */
 static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, size_t count,
                                     rq_error *why)
 {
@@ -219,9 +220,11 @@ static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, 
             continue;
         const char *place = rq__family_dir(l->arena, l->info, family);
         if (place == NULL) return no_memory(why);
-        rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place,
+        rq_findings_tell(l->findings, l->options->in_change ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
+                         place,
                          "is of a family that the table's descriptor (.tableinfo) does not name; "
-                         "the region cannot be opened");
+                         "the region cannot be opened%s",
+                         l->options->in_change ? " before a procedure has ended" : "");
     }
     return RQ_OK;
 }

@@ -49,6 +49,8 @@ typedef struct rq_region_survey_options {
     /* Somebody else (HBase) has worked on the folder since: it may differ from the manifest. */
     bool foreign;
     bool closed_long; /* nobody may have opened it since: a difference is only a note */
+    /* A procedure goes on at the next start: a family may be on its way out. */
+    bool in_change;
 } rq_region_survey_options;
 
 /* Manifest against folder. Memory is the arena's. An error is one of reading. */
