@@ -16,7 +16,6 @@
 
 #define ROWS 16       /* side by side: about as many misses as a core has under way */
 #define FIRST_BITS 3u /* most that a bloom denies it denies by these */
-#define SMALL_CELL (3 * (size_t)RQ_CACHE_LINE)
 
 /* Where a row's search stands. */
 typedef struct row_search {
@@ -38,11 +37,6 @@ static const rq_hfile_reader *reader_of(const row_search *s)
     return s->row->files[s->at];
 }
 
-static const rq_hfile_block *at_hand(const rq_hfile_reader *r, size_t slot)
-{
-    return slot < r->held_count ? atomic_load_explicit(&r->held[slot], memory_order_acquire) : NULL;
-}
-
 /* Whether the file is of the kind that is looked into; a row bloom's chunk is found, and its bits
  * are asked for. */
 static bool begin_file(row_search *s)
@@ -52,11 +46,11 @@ static bool begin_file(row_search *s)
     s->chunk = NULL;
     if (r->cached == NULL || r->half != NULL || r->info.order != RQ_ORDER_DEFAULT) return false;
     if (r->info.bloom != RQ_BLOOM_ROW) return true;
-    const rq_hfile_block *meta = at_hand(r, RQ__HELD_BLOOM);
+    const rq_hfile_block *meta = rq__reader_held(r, RQ__HELD_BLOOM);
     if (meta == NULL) return true;
     int64_t at = rq__index_floor_bytes(rq__bloom_meta_index(meta), s->row->row);
     if (at < 0) return false;
-    s->chunk = at_hand(r, r->held_chunks[0] + (size_t)at);
+    s->chunk = rq__reader_held(r, r->held_chunks[0] + (size_t)at);
     if (s->chunk == NULL) return true;
     memcpy(&s->meta, meta->payload, sizeof s->meta);
     rq__bloom_ask_for(
@@ -93,12 +87,12 @@ static bool find_block(row_search *s)
 {
     if (bloom_denies(s)) return next_file(s);
     const rq_hfile_reader *r = reader_of(s);
-    const rq_hfile_block *index = at_hand(r, RQ__HELD_ROOT);
+    const rq_hfile_block *index = rq__reader_held(r, RQ__HELD_ROOT);
     if (index == NULL || r->info.data_index_levels > 2) return false;
     rq_cell key = rq_cell_first_on_row(s->row->row);
     uint32_t at = entry_at_or_before(index, &key);
     if (r->info.data_index_levels == 2) {
-        index = at_hand(r, r->held_children + at);
+        index = rq__reader_held(r, r->held_children + at);
         if (index == NULL) return false;
         at = entry_at_or_before(index, &key);
     }
@@ -124,7 +118,7 @@ static bool find_cell(row_search *s)
     rq_cell key = rq_cell_first_on_row(s->row->row);
     uint32_t low, high;
     rq__sidecar_narrow(side, &key, &low, &high);
-    if (low < high) rq_ask_for(s->block->payload + rq__sidecar_at(side)[low], SMALL_CELL);
+    if (low < high) rq__sidecar_ask_for_cell(side, low, s->block->payload);
     return false;
 }
 

@@ -402,15 +402,23 @@ static void count_access(const rq_block_cache *c, shard *s, const rq__cache_file
         rq__count(hit ? &n->meta_hits : &n->meta_misses, 1);
 }
 
-rq_hfile_block *rq__cache_get(rq__cache_file *f, uint64_t offset, rq_block_kind kind)
+/* The block's shard, locked, and the block in it or NULL. */
+static rq_hfile_block *look_in(const rq__cache_file *f, uint64_t offset, shard **ret)
 {
     rq_block_cache *c = f->cache;
     uint64_t id = atomic_load_explicit(&f->id, memory_order_relaxed);
     uint64_t hash = rq__cache_hash(id, offset);
     shard *s = &c->shards[shard_of(c, hash)];
     (void)pthread_mutex_lock(&s->lock);
-    rq_hfile_block *b = table_slot(s, hash, id, offset)->block;
-    count_access(c, s, f, kind, b != NULL);
+    *ret = s;
+    return table_slot(s, hash, id, offset)->block;
+}
+
+rq_hfile_block *rq__cache_get(rq__cache_file *f, uint64_t offset, rq_block_kind kind)
+{
+    shard *s;
+    rq_hfile_block *b = look_in(f, offset, &s);
+    count_access(f->cache, s, f, kind, b != NULL);
     if (b != NULL) {
         rq__cache_node_use(&b->node);
         (void)rq__block_ref(b);
@@ -427,18 +435,6 @@ rq_err rq__cache_get_second(rq__cache_file *f, uint64_t offset, bool may_block,
     return rq__second_level_get(f->cache->second,
                                 atomic_load_explicit(&f->id, memory_order_relaxed), offset,
                                 may_block, ret);
-}
-
-/* The block's shard, locked, and the block in it or NULL. */
-static rq_hfile_block *look_in(const rq__cache_file *f, uint64_t offset, shard **ret)
-{
-    rq_block_cache *c = f->cache;
-    uint64_t id = atomic_load_explicit(&f->id, memory_order_relaxed);
-    uint64_t hash = rq__cache_hash(id, offset);
-    shard *s = &c->shards[shard_of(c, hash)];
-    (void)pthread_mutex_lock(&s->lock);
-    *ret = s;
-    return table_slot(s, hash, id, offset)->block;
 }
 
 bool rq__cache_has(rq__cache_file *f, uint64_t offset)

@@ -62,16 +62,13 @@ static void keep(rq_hfile_reader *r, size_t slot, rq_hfile_block *b)
 rq_err rq__reader_at_hand(rq_hfile_reader *r, rq_read_ctx *ctx, size_t slot, uint64_t offset,
                           uint32_t size, rq_block_kind kind, rq__lent_block *ret, rq_error *why)
 {
-    bool has_slot = slot < r->held_count;
-    if (RQ_LIKELY(has_slot)) {
-        rq_hfile_block *b = atomic_load_explicit(&r->held[slot], memory_order_acquire);
-        if (RQ_LIKELY(b != NULL)) {
-            *ret = (rq__lent_block){b, false};
-            return RQ_OK;
-        }
+    rq_hfile_block *b = rq__reader_held(r, slot);
+    if (RQ_LIKELY(b != NULL)) {
+        *ret = (rq__lent_block){b, false};
+        return RQ_OK;
     }
     ret->owned = true;
     RQ_TRY(rq__reader_block(r, ctx, offset, size, kind, &ret->block, why));
-    if (has_slot) keep(r, slot, ret->block);
+    if (slot < r->held_count) keep(r, slot, ret->block);
     return RQ_OK;
 }

@@ -129,6 +129,11 @@ static inline void rq__lent_return(rq__lent_block b)
 RQ_NODISCARD
 rq_err rq__reader_held_init(rq_hfile_reader *r, size_t bloom_chunks, size_t delete_bloom_chunks,
                             size_t root_children);
+/* What the reader has at hand there; NULL: nothing yet, or no such slot. */
+static inline rq_hfile_block *rq__reader_held(const rq_hfile_reader *r, size_t slot)
+{
+    return slot < r->held_count ? atomic_load_explicit(&r->held[slot], memory_order_acquire) : NULL;
+}
 /* Before the file is closed. */
 void rq__reader_held_clear(rq_hfile_reader *r);
 /* rq__reader_block for a block that is used again and again; the same slot always for the same. */

@@ -22,8 +22,6 @@
 
 #include <stdlib.h>
 
-#define SMALL_CELL (3 * (size_t)RQ_CACHE_LINE) /* asked for whole before it is looked at */
-
 /* --- a place in a block ----------------------------------------------------------------------- */
 
 /* Where a move ends. The blocks are references of the target's until it is taken or dropped, but
@@ -189,7 +187,7 @@ static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const r
     uint32_t high;
     rq__sidecar_narrow(side, key, &low, &high);
     const uint32_t *at = rq__sidecar_at(side);
-    if (low < high) rq_ask_for(b->payload + at[low], SMALL_CELL);
+    if (low < high) rq__sidecar_ask_for_cell(side, low, b->payload);
     /* A key at the beginning of its row is answered by the first of these mostly, which is looked
      * at in any case: halving would touch others of the row. */
     bool at_low = key->qualifier_len == 0;

@@ -66,6 +66,13 @@ static inline void rq__sidecar_ask_for(const rq__sidecar *s)
     rq_ask_for(s, 4 * (size_t)RQ_CACHE_LINE);
 }
 
+/* Of a small cell all of it, before it is looked at. */
+static inline void rq__sidecar_ask_for_cell(const rq__sidecar *s, uint32_t i,
+                                            const uint8_t *payload)
+{
+    rq_ask_for(payload + rq__sidecar_at(s)[i], 3 * (size_t)RQ_CACHE_LINE);
+}
+
 /* Of `count` cells at these places (NULL: at 0, 1, 2 …, which are not kept); `cell` parses one.
  * NULL when memory is out or `cell` fails, which then says why itself. */
 typedef rq_err (*rq__cell_parser)(void *arg, uint32_t at, rq_cell *ret);
