@@ -121,19 +121,32 @@ int32_t rq__bloom_hash(rq__hash_type type, rq_slice key, int32_t seed)
     }
 }
 
-static inline uint64_t bit_of(int32_t hash, uint64_t bits)
+/* A key's bits, one after another: double hashing. HBASE: BloomFilterUtil. */
+typedef struct probes {
+    uint32_t hash, step;
+    uint64_t bits;
+} probes;
+
+static inline probes probes_of(rq__hash_type type, rq_slice key, size_t bytes)
 {
-    int64_t r = (int64_t)hash % (int64_t)bits;
+    int32_t first = rq__bloom_hash(type, key, 0);
+    return (probes){.hash = (uint32_t)first,
+                    .step = (uint32_t)rq__bloom_hash(type, key, first),
+                    .bits = (uint64_t)bytes * 8};
+}
+
+static inline uint64_t next_bit(probes *p)
+{
+    int64_t r = (int64_t)(int32_t)p->hash % (int64_t)p->bits;
+    p->hash += p->step;
     return (uint64_t)(r < 0 ? -r : r);
 }
 
 bool rq__bloom_test(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key)
 {
-    int32_t h1 = rq__bloom_hash(type, key, 0);
-    uint32_t h2 = (uint32_t)rq__bloom_hash(type, key, h1);
-    uint32_t h = (uint32_t)h1;
-    for (uint32_t i = 0; i < hash_count; i++, h += h2) {
-        uint64_t bit = bit_of((int32_t)h, (uint64_t)bits.len * 8);
+    probes p = probes_of(type, key, bits.len);
+    for (uint32_t i = 0; i < hash_count; i++) {
+        uint64_t bit = next_bit(&p);
         if ((bits.ptr[bit >> 3] & 1u << (bit & 7)) == 0) return false;
     }
     return true;
@@ -141,11 +154,9 @@ bool rq__bloom_test(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_s
 
 void rq__bloom_ask_for(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key)
 {
-    int32_t h1 = rq__bloom_hash(type, key, 0);
-    uint32_t h2 = (uint32_t)rq__bloom_hash(type, key, h1);
-    uint32_t h = (uint32_t)h1;
-    for (uint32_t i = 0; i < hash_count; i++, h += h2)
-        __builtin_prefetch(bits.ptr + (bit_of((int32_t)h, (uint64_t)bits.len * 8) >> 3));
+    probes p = probes_of(type, key, bits.len);
+    for (uint32_t i = 0; i < hash_count; i++)
+        __builtin_prefetch(bits.ptr + (next_bit(&p) >> 3));
 }
 
 /* Chunks are sized so that they can be folded this often. HBASE: io.storefile.bloom.max.fold. */
@@ -174,11 +185,9 @@ rq__bloom_chunk rq__bloom_chunk_shape(uint32_t bytes_hint, float error_rate)
 
 void rq__bloom_chunk_add(rq__bloom_chunk *c, rq_slice key)
 {
-    int32_t h1 = rq__bloom_hash(RQ__HASH_MURMUR, key, 0);
-    uint32_t h2 = (uint32_t)rq__bloom_hash(RQ__HASH_MURMUR, key, h1);
-    uint32_t h = (uint32_t)h1;
-    for (uint32_t i = 0; i < c->hash_count; i++, h += h2) {
-        uint64_t bit = bit_of((int32_t)h, (uint64_t)c->len * 8);
+    probes p = probes_of(RQ__HASH_MURMUR, key, c->len);
+    for (uint32_t i = 0; i < c->hash_count; i++) {
+        uint64_t bit = next_bit(&p);
         c->bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
     }
     c->key_count++;

@@ -8,14 +8,15 @@
  */
 #include "hfile/slab.h"
 
+#include "base/huge.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define CHUNK_BYTES ((size_t)2 << 20)
+#define CHUNK_BYTES RQ_HUGE_BYTES
 #define UNIT_BYTES ((size_t)1024)
 #define UNITS (CHUNK_BYTES / UNIT_BYTES)
 #define PIECE_MIN ((size_t)2 * 1024)
@@ -44,11 +45,8 @@ struct rq__slab {
     size_t empty;  /* chunks nothing is cut from */
     size_t lowest; /* of empty, since the last trim */
 
-    rq_executor *executor; /* NULL: nothing is made ready */
-    rq_task refill;
+    rq_huge_stock stock;
     size_t most; /* chunks, up to which some are made ready */
-    bool refilling;
-    rq_latch *refilled; /* who waits for the refill's end */
 };
 
 rq_err rq__slab_new(rq__slab **ret)
@@ -62,27 +60,14 @@ rq_err rq__slab_new(rq__slab **ret)
 
 static void chunk_free(chunk *c)
 {
-    (void)munmap(c->base, CHUNK_BYTES);
+    rq_huge_unmap(c->base);
     free(c);
-}
-
-static void wait_for_refill(rq__slab *s)
-{
-    if (s->executor == NULL) return;
-    rq_latch latch;
-    s->executor->latch_init(s->executor, &latch);
-    (void)pthread_mutex_lock(&s->lock);
-    bool wait = s->refilling;
-    if (wait) s->refilled = &latch;
-    (void)pthread_mutex_unlock(&s->lock);
-    if (wait) (void)s->executor->latch_wait(&latch);
-    s->executor->latch_destroy(&latch);
 }
 
 void rq__slab_free(rq__slab *s)
 {
     if (s == NULL) return;
-    wait_for_refill(s);
+    rq_huge_stock_stop(&s->stock);
     for (size_t i = 0; i < s->count; i++) {
         RQ_ASSERT(s->chunks[i]->used == 0);
         chunk_free(s->chunks[i]);
@@ -153,18 +138,6 @@ static uint32_t run_around(const chunk *c, size_t unit)
     return (uint32_t)(next_bit(c, unit, true) - from);
 }
 
-/* Memory at a multiple of its size: map twice as much and give the rest back. */
-static uint8_t *map_chunk(void)
-{
-    uint8_t *p =
-        mmap(NULL, 2 * CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    size_t head = (CHUNK_BYTES - (uintptr_t)p % CHUNK_BYTES) % CHUNK_BYTES;
-    if (head > 0) (void)munmap(p, head);
-    (void)munmap(p + head + CHUNK_BYTES, CHUNK_BYTES - head);
-    return p + head;
-}
-
 /*
  * Of a chunk that was not made ready: asks for a huge page once it is nearly full and so mostly
  * touched: the kernel then collects it in the background, some megabytes a second. Asked before the
@@ -175,7 +148,7 @@ static void advise(chunk *c)
 {
     if (c->advised || c->used < UNITS / 8 * 7) return;
     c->advised = true;
-    (void)madvise(c->base, CHUNK_BYTES, MADV_HUGEPAGE); /* without, it is only slower */
+    rq_huge_advise(c->base);
 }
 
 /* Where the chunk of this base stands, or would. */
@@ -211,7 +184,7 @@ static chunk *chunk_new(void)
 {
     chunk *c = calloc(1, sizeof(*c));
     if (c == NULL) return NULL;
-    c->base = map_chunk();
+    c->base = rq_huge_map();
     if (c->base != NULL) return c;
     free(c);
     return NULL;
@@ -275,8 +248,9 @@ static bool find_room(rq__slab *s, uint32_t units, size_t *ret_at, size_t *ret_u
 
 /* --- made ready ahead ------------------------------------------------------------------------- */
 
-static bool is_short(const rq__slab *s)
+static bool is_short(const rq_huge_stock *stock)
 {
+    const rq__slab *s = RQ_CONTAINER_OF(stock, rq__slab, stock);
     size_t in_use = s->count - s->empty;
     size_t ready = in_use / READY_SHARE;
     if (ready < READY_MIN) ready = READY_MIN;
@@ -284,36 +258,16 @@ static bool is_short(const rq__slab *s)
     return in_use >= READY_FROM && s->empty < ready && s->count < s->most;
 }
 
-/* A huge page, or small ones where there are none: the kernel's work is done here. */
-static chunk *ready_chunk(void)
+static bool keep(rq_huge_stock *stock, void *base)
 {
-    chunk *c = chunk_new();
-    if (c == NULL) return NULL;
+    rq__slab *s = RQ_CONTAINER_OF(stock, rq__slab, stock);
+    if (!is_short(stock) || !room_for_chunk(s)) return false;
+    chunk *c = calloc(1, sizeof(*c));
+    if (c == NULL) return false;
+    c->base = base;
     c->advised = true;
-    (void)madvise(c->base, CHUNK_BYTES, MADV_HUGEPAGE);
-    for (size_t i = 0; i < CHUNK_BYTES; i += 4096)
-        c->base[i] = 0;
-    return c;
-}
-
-static void run_refill(rq_task *task)
-{
-    rq__slab *s = RQ_CONTAINER_OF(task, rq__slab, refill);
-    bool more = true;
-    while (more) {
-        chunk *c = ready_chunk();
-        (void)pthread_mutex_lock(&s->lock);
-        bool kept = c != NULL && is_short(s) && room_for_chunk(s);
-        if (kept) (void)insert_chunk(s, c);
-        more = kept && is_short(s) && s->refilled == NULL;
-        rq_latch *waiter = s->refilled;
-        rq_executor *executor = s->executor;
-        if (!more) s->refilling = false;
-        (void)pthread_mutex_unlock(&s->lock);
-        if (c != NULL && !kept) chunk_free(c);
-        /* The slab may be gone once who waits has been told. */
-        if (!more && waiter != NULL) executor->latch_open(waiter, RQ_OK);
-    }
+    (void)insert_chunk(s, c);
+    return true;
 }
 
 void rq__slab_set_most(rq__slab *s, uint64_t bytes_max)
@@ -325,8 +279,8 @@ void rq__slab_set_most(rq__slab *s, uint64_t bytes_max)
 
 void rq__slab_make_ready(rq__slab *s, rq_executor *executor, uint64_t bytes_max)
 {
-    s->executor = executor;
-    s->refill.run = run_refill;
+    s->stock =
+        (rq_huge_stock){.executor = executor, .lock = &s->lock, .is_short = is_short, .keep = keep};
     rq__slab_set_most(s, bytes_max);
 }
 
@@ -366,10 +320,9 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
         advise(c);
         piece = c->base + unit * UNIT_BYTES;
     }
-    bool refill = s->executor != NULL && !s->refilling && is_short(s);
-    if (refill) s->refilling = true;
+    bool refill = rq_huge_stock_claim(&s->stock);
     (void)pthread_mutex_unlock(&s->lock);
-    if (refill) s->executor->submit(s->executor, RQ_POOL_FLUSH, &s->refill);
+    if (refill) rq_huge_stock_refill(&s->stock);
     *ret_charge = rounded;
     return piece;
 }

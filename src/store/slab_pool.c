@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #define READY 2 /* slabs kept ahead of need */
 
@@ -25,25 +24,17 @@ struct rq_slab_pool {
     size_t free_count RQ_GUARDED_BY(lock);
     size_t lowest RQ_GUARDED_BY(lock); /* free_count since the last trim */
     size_t taken RQ_GUARDED_BY(lock);
-    bool refilling RQ_GUARDED_BY(lock);
-    rq_latch *refilled RQ_GUARDED_BY(lock); /* opened when refilling ends */
-    _Atomic uint64_t bytes;                 /* of living segments */
+    _Atomic uint64_t bytes; /* of living segments */
     size_t slabs_max;
     rq_slab_pieces *pieces;
-    rq_executor *executor;
-    rq_task refill;
+    rq_huge_stock stock;
 };
 
 static void *map_slab(void)
 {
-    uint8_t *p =
-        mmap(NULL, 2 * RQ_SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    size_t front = (size_t)(-(uintptr_t)p & (RQ_SLAB_BYTES - 1));
-    if (front > 0) munmap(p, front);
-    if (front < RQ_SLAB_BYTES) munmap(p + front + RQ_SLAB_BYTES, RQ_SLAB_BYTES - front);
-    madvise(p + front, RQ_SLAB_BYTES, MADV_HUGEPAGE); /* advice: without it only slower */
-    return p + front;
+    void *p = rq_huge_map();
+    if (p != NULL) rq_huge_advise(p);
+    return p;
 }
 
 /* --- slabs ahead of need ---------------------------------------------------------------------- */
@@ -59,43 +50,22 @@ static bool push(rq_slab_pool *p, void *slab)
     return true;
 }
 
-/* REQUIRES: lock. */
-static bool is_short(const rq_slab_pool *p)
+static rq_slab_pool *pool_of(const rq_huge_stock *s)
 {
+    return RQ_CONTAINER_OF(s, rq_slab_pool, stock);
+}
+
+/* REQUIRES: lock. */
+static bool is_short(const rq_huge_stock *s)
+{
+    const rq_slab_pool *p = pool_of(s);
     return p->taken > 0 && p->free_count < READY && p->free_count + p->taken < p->slabs_max;
 }
 
-static void run_refill(rq_task *task)
+/* REQUIRES: lock. */
+static bool keep(rq_huge_stock *s, void *slab)
 {
-    rq_slab_pool *p = RQ_CONTAINER_OF(task, rq_slab_pool, refill);
-    bool more = true;
-    while (more) {
-        uint8_t *slab = map_slab();
-        for (size_t i = 0; slab != NULL && i < RQ_SLAB_BYTES; i += 4096)
-            slab[i] = 0; /* the kernel's work, done here */
-        pthread_mutex_lock(&p->lock);
-        bool kept = slab != NULL && push(p, slab);
-        more = kept && is_short(p) && p->refilled == NULL;
-        rq_latch *waiter = p->refilled;
-        rq_executor *executor = p->executor;
-        if (!more) p->refilling = false;
-        pthread_mutex_unlock(&p->lock);
-        if (slab != NULL && !kept) munmap(slab, RQ_SLAB_BYTES);
-        /* The pool may be gone once somebody who waits has been told. */
-        if (!more && waiter != NULL) executor->latch_open(waiter, RQ_OK);
-    }
-}
-
-static void wait_for_refill(rq_slab_pool *p)
-{
-    rq_latch latch;
-    p->executor->latch_init(p->executor, &latch);
-    pthread_mutex_lock(&p->lock);
-    bool wait = p->refilling;
-    if (wait) p->refilled = &latch;
-    pthread_mutex_unlock(&p->lock);
-    if (wait) (void)p->executor->latch_wait(&latch);
-    p->executor->latch_destroy(&latch);
+    return push(pool_of(s), slab);
 }
 
 /* --- the pool --------------------------------------------------------------------------------- */
@@ -110,8 +80,8 @@ rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **
     }
     pthread_mutex_init(&p->lock, NULL);
     p->slabs_max = slabs_max;
-    p->executor = executor;
-    p->refill.run = run_refill;
+    p->stock =
+        (rq_huge_stock){.executor = executor, .lock = &p->lock, .is_short = is_short, .keep = keep};
     *ret = p;
     return RQ_OK;
 }
@@ -120,11 +90,11 @@ void rq_slab_pool_free(rq_slab_pool *p)
 {
     if (p == NULL) return;
     rq_slab_pieces_free(p->pieces);
-    wait_for_refill(p);
+    rq_huge_stock_stop(&p->stock);
     RQ_ASSERT(p->taken == 0);
     while (p->free != NULL) {
         free_slab *next = p->free->next;
-        munmap(p->free, RQ_SLAB_BYTES);
+        rq_huge_unmap(p->free);
         p->free = next;
     }
     pthread_mutex_destroy(&p->lock);
@@ -141,10 +111,9 @@ void *rq_slab_take(rq_slab_pool *p)
         if (--p->free_count < p->lowest) p->lowest = p->free_count;
     }
     p->taken++;
-    bool refill = !p->refilling && is_short(p);
-    if (refill) p->refilling = true;
+    bool refill = rq_huge_stock_claim(&p->stock);
     pthread_mutex_unlock(&p->lock);
-    if (refill) p->executor->submit(p->executor, RQ_POOL_FLUSH, &p->refill);
+    if (refill) rq_huge_stock_refill(&p->stock);
     if (s != NULL) return s;
     void *fresh = map_slab();
     if (fresh == NULL) {
@@ -164,7 +133,7 @@ void rq_slab_give(rq_slab_pool *p, void *slab)
         pthread_mutex_unlock(&p->lock);
         if (keep) return;
     }
-    munmap(slab, RQ_SLAB_BYTES);
+    rq_huge_unmap(slab);
 }
 
 rq_slab_pieces *rq_slab_pool_pieces(const rq_slab_pool *p)
@@ -198,7 +167,7 @@ void rq_slab_pool_trim(rq_slab_pool *p, unsigned share)
     pthread_mutex_unlock(&p->lock);
     while (gone != NULL) {
         free_slab *next = gone->next;
-        munmap(gone, RQ_SLAB_BYTES);
+        rq_huge_unmap(gone);
         gone = next;
     }
 }

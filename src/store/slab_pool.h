@@ -15,9 +15,9 @@
 #ifndef RQ_STORE_SLAB_POOL_H
 #define RQ_STORE_SLAB_POOL_H
 
-#include "base/executor.h"
+#include "base/huge.h"
 
-#define RQ_SLAB_BYTES ((size_t)2 * 1024 * 1024)
+#define RQ_SLAB_BYTES RQ_HUGE_BYTES
 
 typedef struct rq_slab_pool rq_slab_pool;
 

@@ -154,3 +154,16 @@ size_t cell_list_floor(const cell_list *list, rq_cell_order order, const rq_cell
     }
     return i;
 }
+
+rq_err cell_list_write(const cell_list *list, rq_vfs *vfs, const char *path,
+                       const rq_hfile_options *options, rq_error *why)
+{
+    rq_hfile_writer *writer;
+    RQ_TRY(rq_hfile_writer_open(vfs, path, options, &writer, why));
+    rq_err rc = RQ_OK;
+    for (size_t i = 0; i < list->count && rc == RQ_OK; i++)
+        rc = rq_hfile_writer_append(writer, &list->cells[i], why);
+    if (rc == RQ_OK) rc = rq_hfile_writer_finish(writer, NULL, why);
+    rq_hfile_writer_close(writer);
+    return rc;
+}

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/random.h"
 #include "cell/cell.h"
+#include "hfile/writer.h"
 
 typedef struct cell_list {
     rq_arena arena;
@@ -29,6 +30,10 @@ void cell_list_clear(cell_list *list);
 rq_cell cell_list_random_key(cell_list *list, rq_random *random, const cell_shape *shape);
 /* The first cell whose key is not before `key`; count when none. */
 size_t cell_list_floor(const cell_list *list, rq_cell_order order, const rq_cell *key);
+/* Into a file of their own. */
+RQ_NODISCARD
+rq_err cell_list_write(const cell_list *list, rq_vfs *vfs, const char *path,
+                       const rq_hfile_options *options, rq_error *why);
 /* A random row name as the list's rows are made. */
 rq_slice cell_list_random_row(rq_arena *arena, rq_random *random, const cell_shape *shape);
 

@@ -20,16 +20,6 @@
 static const cell_shape shape = {
     .count = 4000, .row_space = 2500, .column_space = 9, .value_max = 60, .deletes = true};
 
-static void write_file(memory_vfs *vfs, const cell_list *list, const rq_hfile_options *o)
-{
-    rq_hfile_writer *writer;
-    assert_int_equal(rq_hfile_writer_open(&vfs->base, "f", o, &writer, NULL), RQ_OK);
-    for (size_t i = 0; i < list->count; i++)
-        assert_int_equal(rq_hfile_writer_append(writer, &list->cells[i], NULL), RQ_OK);
-    assert_int_equal(rq_hfile_writer_finish(writer, NULL, NULL), RQ_OK);
-    rq_hfile_writer_close(writer);
-}
-
 /* The way of a get to `share` in eight of the rows; twice brings sidecars too. */
 static void read_rows(rq_hfile_reader *reader, const cell_list *list, unsigned share)
 {
@@ -83,7 +73,7 @@ static void run(const rq_hfile_options *o, uint64_t cache_bytes, rq_random *rand
     rq_hfile_reader *reader;
     memory_vfs_init(&vfs, 1);
     cell_list_make(&list, random, &shape);
-    write_file(&vfs, &list, o);
+    assert_int_equal(cell_list_write(&list, &vfs.base, "f", o, NULL), RQ_OK);
     assert_int_equal(rq_block_cache_new(cache_bytes, &cache), RQ_OK);
     assert_int_equal(rq_hfile_reader_open(&vfs.base, "f", cache, false, &reader, NULL), RQ_OK);
     changes_nothing(cache, reader, &list, random);

@@ -68,12 +68,7 @@ static void write_file(world *w)
                                                   RQ_ENCODING_DIFF, RQ_ENCODING_FAST_DIFF,
                                                   RQ_ENCODING_ROW_INDEX_V1};
     o.encoding = encodings[pick(w, 5)];
-    rq_hfile_writer *writer;
-    CHECK(w, rq_hfile_writer_open(&w->vfs.base, "dir/f", &o, &writer, &w->why));
-    for (size_t i = 0; i < w->list.count; i++)
-        CHECK(w, rq_hfile_writer_append(writer, &w->list.cells[i], &w->why));
-    CHECK(w, rq_hfile_writer_finish(writer, NULL, &w->why));
-    rq_hfile_writer_close(writer);
+    CHECK(w, cell_list_write(&w->list, &w->vfs.base, "dir/f", &o, &w->why));
 }
 
 static void begin(world *w, uint64_t seed)

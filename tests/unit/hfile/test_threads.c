@@ -94,12 +94,7 @@ static void threads_share_a_reader_and_a_cache(void **state)
         o.block_bytes = 4096;
         o.index_chunk_bytes = 1000;
         o.compression = k == 0 ? RQ_COMPRESSION_ZSTD : RQ_COMPRESSION_NONE;
-        rq_hfile_writer *writer;
-        assert_int_equal(rq_hfile_writer_open(&vfs.base, "f", &o, &writer, NULL), RQ_OK);
-        for (size_t i = 0; i < list.count; i++)
-            assert_int_equal(rq_hfile_writer_append(writer, &list.cells[i], NULL), RQ_OK);
-        assert_int_equal(rq_hfile_writer_finish(writer, NULL, NULL), RQ_OK);
-        rq_hfile_writer_close(writer);
+        assert_int_equal(cell_list_write(&list, &vfs.base, "f", &o, NULL), RQ_OK);
         rq_block_cache *cache;
         rq_hfile_reader *reader;
         assert_int_equal(rq_block_cache_new(cache_bytes[k], &cache), RQ_OK);
