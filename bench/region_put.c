@@ -106,7 +106,7 @@ static void check(rq_err rc, const char *what)
     exit(1);
 }
 
-static void run(rq_engine *e, rq_region *r, own_lane *lane, rq_wal_member *member, unsigned count,
+static void run(rq_engine *e, rq_region *r, own_lane *lane, rq_writer *writer, unsigned count,
                 unsigned batch, bool ascending)
 {
     put *puts = calloc(batch, sizeof *puts);
@@ -138,8 +138,7 @@ static void run(rq_engine *e, rq_region *r, own_lane *lane, rq_wal_member *membe
             p->in_flight = &in_flight;
             p->write.ops = &p->op;
             p->write.op_count = 1;
-            p->write.lane = &lane->base;
-            p->write.member = member;
+            p->write.writer = writer;
             p->write.done = on_done;
         }
         in_flight = batch;
@@ -147,7 +146,7 @@ static void run(rq_engine *e, rq_region *r, own_lane *lane, rq_wal_member *membe
         for (unsigned i = 0; i < batch; i++)
             rq_region_write(r, &puts[i].write);
         uint64_t b = cpu_ns();
-        rq_wal_push(rq_engine_wal(e), member);
+        rq_writer_push(writer);
         uint64_t c = cpu_ns();
         run_lane(lane);
         while (in_flight > 0)
@@ -176,7 +175,7 @@ int main(int argc, char **argv)
     rq_region *r;
     rq_arena arena = {0};
     rq_region_info info;
-    rq_wal_member *member;
+    rq_writer *writer;
     own_lane lane = {.base.post = post};
     if (argc < 2) return 2;
     pthread_mutex_init(&lane.lock, NULL);
@@ -194,10 +193,11 @@ int main(int argc, char **argv)
           "info");
     check(rq_region_create(e, &info, schema, NULL), "create");
     check(rq_region_open(e, &info, schema, &r, NULL), "open");
-    check(rq_wal_join(rq_engine_wal(e), &lane.base, &member), "join");
-    run(e, r, &lane, member, count, batch, false);
-    run(e, r, &lane, member, count, batch, true);
-    rq_wal_leave(member);
+    check(rq_writer_new(e, &lane.base, &writer), "writer");
+    run(e, r, &lane, writer, count, batch, false);
+    run(e, r, &lane, writer, count, batch, true);
+    run_lane(&lane); /* the writer's last task, which found nothing to do */
+    rq_writer_free(writer);
     check(rq_region_close(r, false, NULL), "close");
     rq_region_unref(r);
     check(rq_engine_close(e, true, NULL), "stop");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine benchmark on Rorqual: a table of one family (one region, but for replays), embedded,
- * through the calls the service makes. A worker is a lane of its own with a membership in the log,
- * like an event loop. */
+ * through the calls the service makes. A worker is a lane of its own with a writer, like an event
+ * loop. */
 #include "engine.h"
 
 #include "base/config.h"
@@ -55,7 +55,7 @@ typedef struct own_lane {
 struct worker {
     database *db;
     own_lane lane;
-    rq_wal_member *member;
+    rq_writer *writer;
     rq_epoch_member epoch;
     rq_arena arena;
     rq_cellblock out;
@@ -286,7 +286,7 @@ worker *worker_new(database *db)
     pthread_mutex_init(&w->lane.lock, NULL);
     pthread_cond_init(&w->lane.posted, NULL);
     w->lane.end = &w->lane.first;
-    check(rq_wal_join(rq_engine_wal(db->engine), &w->lane.base, &w->member), "join", NULL);
+    check(rq_writer_new(db->engine, &w->lane.base, &w->writer), "writer", NULL);
     rq_epoch_join(db->env.epoch, &w->epoch);
     rq_arena_init(&w->arena);
     w->read.may_block = true;
@@ -296,7 +296,7 @@ worker *worker_new(database *db)
 void worker_free(worker *w)
 {
     rq_epoch_leave(w->db->env.epoch, &w->epoch);
-    rq_wal_leave(w->member);
+    rq_writer_free(w->writer);
     rq_arena_clear(&w->arena);
     rq_cellblock_clear(&w->out);
     rq_read_ctx_clear(&w->read);
@@ -313,18 +313,12 @@ static void on_written(rq_write *write)
 static void submit(worker *w, rq_region *region, size_t count)
 {
     w->written = false;
-    w->write = (rq_write){.ops = w->ops,
-                          .op_count = count,
-                          .lane = &w->lane.base,
-                          .member = w->member,
-                          .done = on_written};
-    rq_epoch_enter(w->db->env.epoch, &w->epoch);
-    rq_region_write(region, &w->write);
-    rq_wal_push(rq_engine_wal(w->db->engine), w->member);
-    rq_epoch_exit(w->db->env.epoch, &w->epoch);
-    rq_epoch_collect(w->db->env.epoch);
+    w->write =
+        (rq_write){.ops = w->ops, .op_count = count, .writer = w->writer, .done = on_written};
+    rq_region_write(region, &w->write); /* goes its way in a task of the lane */
     while (!w->written)
         run_lane(&w->lane);
+    rq_epoch_collect(w->db->env.epoch);
     for (size_t i = 0; i < count; i++)
         check(w->ops[i].rc, "write", &w->ops[i].why);
 }

@@ -4,13 +4,14 @@
  * only: nothing waits for them, and an address noted here may be of something that is gone.
  */
 #include "hfile/ahead.h"
-#include "region/region_priv.h"
+#include "region/write_priv.h"
 
 #include <stddef.h>
 
 #define TAIL_LINES 4 /* a small cell with its links */
 
-void rq_region_expect_write(const rq_region *r)
+/* A region that is written to. */
+static void expect_region(const rq_region *r)
 {
 #define WARM(what) atomic_load_explicit(&r->warm.what, memory_order_relaxed)
     rq_ask_for(r, offsetof(rq_region, arena));
@@ -24,7 +25,49 @@ void rq_region_expect_write(const rq_region *r)
 #undef WARM
 }
 
-/* What a get begins with. */
+static void expect_row(const rq_region *r, rq_slice row, rq_segment_row *list, size_t *count)
+{
+    if (r->store_count == 0 || row.len == 0) return;
+    const rq_store_version *v = rq_store_version_now(r->stores[0].store);
+    list[(*count)++] = (rq_segment_row){v->active, row, true};
+}
+
+void rq__region_expect_writes(const rq__expected_write *list, size_t count)
+{
+    rq_segment_row rows[RQ_REGION_EXPECT_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        expect_region(list[i].region);
+    for (size_t i = 0; i < count; i++)
+        expect_row(list[i].region, list[i].row, rows, &n);
+    if (n > 0) rq_segment_expect_rows(rows, n);
+}
+
+void rq__region_expect_list(rq_region *r, const rq_write *first)
+{
+    const rq_write *writes[RQ_REGION_EXPECT_MAX];
+    rq_segment_row rows[RQ_REGION_EXPECT_MAX];
+    size_t count = 0;
+    size_t n = 0;
+    /* They may lie in another core's cache, one line pointing to the next. */
+    for (const rq_write *w = first; w != NULL && count < RQ_REGION_EXPECT_MAX; w = w->next) {
+        rq_ask_for(w->ops, sizeof *w->ops - sizeof w->ops->why + RQ_CACHE_LINE);
+        rq_ask_for(w->state, sizeof(rq__batch));
+        writes[count++] = w;
+    }
+    for (size_t i = 0; i < count; i++)
+        rq_ask_for(writes[i]->ops->mutations, RQ_CACHE_LINE);
+    for (size_t i = 0; i < count; i++) {
+        if (rq__write_row(writes[i]).len == 0) continue;
+        rq_ask_for(rq__write_row(writes[i]).ptr, RQ_CACHE_LINE);
+        rq_ask_for(writes[i]->ops->mutations->cells, sizeof(rq_cell));
+    }
+    for (size_t i = 0; i < count; i++)
+        expect_row(r, rq__write_row(writes[i]), rows, &n);
+    if (n > 0) rq_segment_expect_rows(rows, n);
+}
+
+/* What a request begins with. */
 static void expect_read(const rq_region *r)
 {
     rq_ask_for(r, offsetof(rq_region, queue));
@@ -53,14 +96,12 @@ void rq_region_expect(const rq_region_expected *list, size_t count)
     if (count > RQ_REGION_EXPECT_MAX) count = RQ_REGION_EXPECT_MAX;
     for (size_t i = 0; i < count; i++)
         expect_read(list[i].region);
-    for (size_t i = 0; i < count; i++)
-        if (list[i].writes) rq_region_expect_write(list[i].region);
     for (size_t i = 0; i < count; i++) {
         const rq_region *r = list[i].region;
-        if (r->store_count == 0) continue;
+        if (r->store_count == 0 || list[i].writes) continue;
         const rq_store_version *v = rq_store_version_now(r->stores[0].store);
-        rows[n++] = (rq_segment_row){v->active, list[i].row, list[i].writes};
-        if (!list[i].writes && is_far(v, list[i].row, &far[far_count])) far_count++;
+        rows[n++] = (rq_segment_row){v->active, list[i].row, false};
+        if (is_far(v, list[i].row, &far[far_count])) far_count++;
     }
     if (n > 0) rq_segment_expect_rows(rows, n);
     if (far_count > 0) rq_hfile_expect_rows(far, far_count);

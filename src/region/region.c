@@ -285,16 +285,26 @@ int rq_region_compaction_state(const rq_region *r)
 
 /* --- references and failure ------------------------------------------------------------------- */
 
+void rq__region_ref_many(rq_region *r, unsigned count)
+{
+    atomic_fetch_add_explicit(&r->refs, count, memory_order_relaxed);
+}
+
+void rq__region_unref_many(rq_region *r, unsigned count)
+{
+    if (atomic_fetch_sub_explicit(&r->refs, count, memory_order_acq_rel) == count)
+        rq__region_free(r);
+}
+
 rq_region *rq_region_ref(rq_region *r)
 {
-    atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+    rq__region_ref_many(r, 1);
     return r;
 }
 
 void rq_region_unref(rq_region *r)
 {
-    if (r == NULL) return;
-    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1) rq__region_free(r);
+    if (r != NULL) rq__region_unref_many(r, 1);
 }
 
 void rq__region_fail(rq_region *r, const rq_error *why)
@@ -322,7 +332,12 @@ bool rq__region_enter(rq_region *r)
 
 void rq__region_leave(rq_region *r)
 {
-    if (atomic_fetch_sub(&r->inflight, 1) != 1) return;
+    rq__region_leave_many(r, 1);
+}
+
+void rq__region_leave_many(rq_region *r, unsigned count)
+{
+    if (atomic_fetch_sub(&r->inflight, count) != count) return;
     rq_latch *idle = atomic_exchange(&r->idle, NULL);
     if (idle != NULL) r->env.executor->latch_open(idle, RQ_OK);
 }

@@ -85,23 +85,28 @@ typedef struct rq_row_op {
     rq_error why;        /* last: it is a kilobyte, and nobody looks into it but after an error */
 } rq_row_op;
 
+/* A lane's writes on their way. What it writes in one go, to the end of what its lane runs at the
+ * moment, is gathered: writes of one region pass its token as one, and the log is handed over once.
+ * Of one lane; the caller's lane everywhere below. */
+typedef struct rq_writer rq_writer;
+RQ_NODISCARD rq_err rq_writer_new(rq_engine *e, rq_lane *lane, rq_writer **ret);
+/* On the lane, or when it is gone. REQUIRES: done() of all its writes ran. NULL is fine. */
+void rq_writer_free(rq_writer *w);
+/* What was gathered goes at once; else it does in a task of the lane. On the lane. */
+void rq_writer_push(rq_writer *w);
+
 /* A batch. Everything it points to belongs to the owner and stays until done() runs. Each op stands
  * or fails alone. */
 typedef struct rq_write {
     rq_row_op *ops;
     size_t op_count;
-    rq_lane *lane;                /* where done() runs */
-    struct rq_wal_member *member; /* the lane's membership in the log; it outlives the batch */
+    rq_writer *writer;                    /* on whose lane done() runs */
     void (*done)(struct rq_write *write); /* every op has its rc; durable as asked for */
     /* The region's from here on. */
     struct rq_write *next;
-    void *state[24];
+    void *state[30];
 } rq_write;
 
-/* A hint, as early as the region is known: what a write will look at is asked for from memory, all
- * at once. With a thousand regions these are thirty misses, which would else come one after
- * another. */
-void rq_region_expect_write(const rq_region *r);
 /* A read or write of a single row that comes soon. */
 typedef struct rq_region_expected {
     rq_region *region;
@@ -109,13 +114,14 @@ typedef struct rq_region_expected {
     bool writes;
 } rq_region_expected;
 #define RQ_REGION_EXPECT_MAX 16
-/* The same of several, side by side: of their regions, and of the memstores' rows. Inside a read
+/* A hint: what they will look at is asked for from memory, side by side: regions, and what gets
+ * find in memstores and large files. (A writer does that for the rows of writes.) With a thousand
+ * regions these are thirty misses a request, which would else come one after another. Inside a read
  * section. Those beyond RQ_REGION_EXPECT_MAX are not looked at. */
 void rq_region_expect(const rq_region_expected *list, size_t count);
 
-/* Any thread. Never blocks. done() always runs, once, on the lane, never before this returns. The
- * caller sees to it that the log is pushed (a loop does at its iteration's end). The region is
- * referenced until done(). */
+/* On the writer's lane. Never blocks. done() always runs, once, on the lane, never before this
+ * returns. The region is referenced until done(). */
 void rq_region_write(rq_region *r, rq_write *w);
 /* For pool threads and tools: waits. Returns the first failed op's error. */
 RQ_NODISCARD

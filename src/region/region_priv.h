@@ -23,7 +23,8 @@
 /* --- the writer token (token.c) --------------------------------------------------------------- */
 typedef struct rq__work {
     struct rq__work *next;
-    rq_lane *lane; /* who may go on draining when it is this work's turn; NULL: nobody */
+    rq_lane *lane;   /* who may go on draining when it is this work's turn; NULL: nobody */
+    unsigned weight; /* ops; the drainer looks at the clock after some */
     /* Runs under the token; never blocks. The work is its owner's again when it begins. */
     void (*run)(rq_region *r, struct rq__work *work);
 } rq__work;
@@ -167,6 +168,7 @@ struct rq_region {
     rq__group *group;      /* of the batch that runs; NULL: none does */
     struct rq_write *held_first, *held_last; /* writes that wait for memory */
     uint64_t memstore_heap;                  /* as told to the engine */
+    uint64_t unaccounted;                    /* bytes staged since */
     bool log_is_full;                        /* the log had no place for the last record */
     /* atomic: */
     _Atomic bool flush_requested;
@@ -248,6 +250,10 @@ void rq__region_fail(rq_region *r, const rq_error *why);
 /* Background tasks and writes in flight; `leave` may let a closing go on. */
 bool rq__region_enter(rq_region *r); /* false: closing */
 void rq__region_leave(rq_region *r);
+void rq__region_leave_many(rq_region *r, unsigned count);
+/* References at once. */
+void rq__region_ref_many(rq_region *r, unsigned count);
+void rq__region_unref_many(rq_region *r, unsigned count);
 rq_err rq__region_not_serving(const rq_region *r, rq_error *why);
 /* NoSuchColumnFamilyException in HBase's words. */
 rq_err rq__region_no_family(const rq_region *r, rq_slice family, rq_error *why);
@@ -259,6 +265,18 @@ void rq__region_account(rq_region *r);
 void rq__region_retry_held(rq_region *r);
 /* Any thread: the same through the queue. */
 void rq__region_poke(rq_region *r);
+/* token: checks that need no reading. `atomic`: HBase reports a wrong row differently. */
+rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64_t now_ms,
+                          rq_error *why);
+/* What the table says when the op says USE_DEFAULT. */
+rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op);
+
+/* --- group.c -----------------------------------------------------------------------------------
+ */
+/* token: an empty one, which becomes the region's. */
+void rq__group_begin(rq__group *g);
+/* REQUIRES: what was added is committed or taken back. */
+void rq__group_end(rq__group *g);
 /* token: adds a cell to the group. The cell's bytes are copied. */
 rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell);
 /* token: takes back what was added since there were `count` cells. */
@@ -267,15 +285,19 @@ void rq__group_rollback(rq_region *r, size_t count);
  * and the group's cells are taken back. */
 rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t nonce,
                         rq_error *why);
-/* token: checks that need no reading. `atomic`: HBase reports a wrong row differently. */
-rq_err rq__mutation_check(rq_region *r, const rq_mutation *m, bool atomic, int64_t now_ms,
-                          rq_error *why);
-/* What the table says when the op says USE_DEFAULT. */
-rq_durability rq__durability_of(const rq_region *r, const rq_row_op *op);
 
 /* --- expect.c --------------------------------------------------------------------------------- */
 /* token: notes where the last write found what the next one will look at. */
 void rq__region_note_warm(rq_region *r);
+/* Writes that come soon, each of another region: rq_region_expect. Inside a read section. */
+typedef struct rq__expected_write {
+    rq_region *region;
+    rq_slice row; /* empty: it has none */
+} rq__expected_write;
+void rq__region_expect_writes(const rq__expected_write *list, size_t count);
+/* token: writes to the region that come next, linked; RQ_REGION_EXPECT_MAX of them are looked at.
+ */
+void rq__region_expect_list(rq_region *r, const struct rq_write *first);
 
 /* --- rmw.c ------------------------------------------------------------------------------------ */
 /* token: whether the op must read before it writes. */

@@ -32,7 +32,7 @@ static rq__work *reversed(rq__work *w)
 
 /* The design's decision 6: no loop runs at others' work longer than this at a stretch. */
 #define SLICE_NS ((uint64_t)200 * 1000)
-#define WORKS_BETWEEN_LOOKS 16
+#define OPS_BETWEEN_LOOKS 16
 
 static void drain(rq_region *r);
 
@@ -48,11 +48,14 @@ static void go_on(rq_task *task)
 static bool run_list(rq_region *r, rq__work *w, uint64_t *deadline)
 {
     rq_executor *ex = r->env.executor;
-    for (unsigned n = 1; w != NULL; n++) {
+    unsigned ops = 0;
+    while (w != NULL) {
         rq__work *next = w->next; /* run gives the work back to its owner */
+        ops += 1 + w->weight;
         w->run(r, w);
         w = next;
-        if (w == NULL || w->lane == NULL || n % WORKS_BETWEEN_LOOKS != 0) continue;
+        if (w == NULL || w->lane == NULL || ops < OPS_BETWEEN_LOOKS) continue;
+        ops = 0;
         uint64_t now = ex->now_ns(ex);
         if (*deadline == 0) *deadline = now + SLICE_NS;
         if (now < *deadline) continue;

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of a batch through its region, and back.
+ * The way of a batch through its region, under the token; how it comes there and is answered:
+ * writer.c.
  *
- *   rq_region_write ─ enqueue ─► token ─ run_batch ─► group of cells ─ commit ─► log record staged
+ *   rq_region_write ─ gathered ─► token ─ run_batch ─► group of cells ─ commit ─► log record staged
  *                                          │ │                                   cells linked
  *             held: memory is short ◄──────┘ └─ parked: a block is missing
  *                                                       (fetched by RQ_POOL_READ, run again)
- *   done ◄─ lane ◄─ read point raised ◄─ the log acknowledges ◄─ waiting for the batch's horizons
+ *   done ◄─ lane ◄─ read point raised ◄─ the log acknowledges ◄─ waiting for the horizons
  *
  * Invariants:
  *  1. An op enters the memstore only after the log has accepted its record; staging is all or
  *     nothing and linking cannot fail, so log and memstore never disagree.
  *  2. Numbers are given under the token, in staging order. The read point is raised to a number
- * only when everything staged up to it is acknowledged as it asked for: a batch waits for the
- * horizons as they were when its last op was staged, which cover all before it. Later is never seen
- * first.
+ * only when everything staged up to it is acknowledged as it asked for: batches wait for the
+ * horizons as they were when the last op of them was staged, which cover all before it. Later is
+ * never seen first.
  *  3. An answer that depended on reading staged cells waits for the same horizons.
  *  4. Plain puts and deletes of one batch with one durability share a record and a number (HBASE:
  *     doMiniBatchMutate); each is all or nothing because the record is.
  */
 #include "region/engine_priv.h"
+#include "region/write_priv.h"
 
 #include <stdlib.h>
 
@@ -28,273 +30,17 @@
  * no longer than hbase.rpc.timeout, and would never be told why. */
 #define NO_SPACE_WAIT_NS ((uint64_t)5 * 1000 * 1000 * 1000)
 
+/* What memstores grow by before they are looked at again, at most. */
+#define ACCOUNT_BYTES ((size_t)64 * 1024)
+
 /* A batch waiting for a block. */
-typedef struct parked {
+struct rq__parked {
     rq_task task; /* on RQ_POOL_READ */
     rq_read_ctx ctx;
     rq_write *write;
     rq_err rc;
     rq_error why;
-} parked;
-
-typedef struct batch {
-    rq__work work;
-    rq_region *region; /* referenced until done */
-    rq_wal_waiter waiter;
-    rq_task task;
-    rq_timer timer;
-    size_t next_op;
-    uint64_t last_seqid; /* 0: nothing staged, nothing read */
-    uint64_t bytes;      /* of the cells staged */
-    rq_lsn need_write;   /* horizons to wait for; 0: passed */
-    rq_lsn need_sync;
-    rq_latch *latch; /* rq_region_write_sync: waits itself */
-    parked *parked;
-    uint64_t held_since_ns; /* 0: was never held */
-} batch;
-
-_Static_assert(sizeof(batch) <= sizeof(((rq_write *)NULL)->state), "rq_write.state is too small");
-
-static inline batch *batch_of(rq_write *w)
-{
-    return (batch *)(void *)w->state;
-}
-
-static inline rq_write *write_of(batch *b)
-{
-    return (rq_write *)(void *)((char *)b - offsetof(rq_write, state));
-}
-
-static void raise_to(_Atomic uint64_t *mark, uint64_t value)
-{
-    uint64_t old = atomic_load_explicit(mark, memory_order_relaxed);
-    while (old < value && !atomic_compare_exchange_weak_explicit(
-                              mark, &old, value, memory_order_acq_rel, memory_order_relaxed))
-        ;
-}
-
-/* --- finishing: on the batch's lane ----------------------------------------------------------- */
-
-static void deliver(batch *b)
-{
-    rq_region *r = b->region;
-    rq_write *w = write_of(b);
-    rq__region_leave(r);
-    w->done(w); /* the batch is its owner's again, and perhaps gone */
-    rq_region_unref(r);
-}
-
-static void deliver_late(rq_task *task)
-{
-    deliver(RQ_CONTAINER_OF(task, batch, timer.task));
-}
-
-/* Debt: between the marks of the memstore ceiling answers come later, so writers slow down. */
-static void finish(batch *b)
-{
-    rq_engine *e = b->region->engine;
-    uint64_t delay = b->bytes == 0 ? 0 : rq__engine_debt_delay_ns(e, b->bytes);
-    if (delay == 0) {
-        deliver(b);
-        return;
-    }
-    atomic_fetch_add_explicit(&e->delayed_writes, 1, memory_order_relaxed);
-    b->timer = (rq_timer){.task.run = deliver_late};
-    e->env.executor->timer_arm(e->env.executor, &b->timer, write_of(b)->lane, delay);
-}
-
-static void fail_unacknowledged(rq_write *w, rq_err rc)
-{
-    for (size_t i = 0; i < w->op_count; i++) {
-        rq_row_op *op = &w->ops[i];
-        if (op->rc != RQ_OK) continue;
-        op->why.code = RQ_OK;
-        /* It may count yet; a client comes back with the same op and nonce. */
-        if (rc == RQ_E_NO_SPACE)
-            op->rc = rq_fail(&op->why, RQ_E_REGION_TOO_BUSY,
-                             "no space left on the server's disk: the log waits for it");
-        else
-            op->rc = rq_fail(&op->why, rc, "the log failed: %s", rq_err_text(rc));
-        op->processed = false;
-    }
-}
-
-static void wait_or_finish(batch *b);
-
-static void on_acknowledged(rq_wal_waiter *waiter, rq_err rc)
-{
-    batch *b = RQ_CONTAINER_OF(waiter, batch, waiter);
-    if (rc != RQ_OK) {
-        fail_unacknowledged(write_of(b), rc);
-        b->last_seqid = 0;
-        finish(b);
-        return;
-    }
-    if (b->need_write != 0) {
-        raise_to(&b->region->acked_write, b->need_write);
-        b->need_write = 0;
-    } else {
-        raise_to(&b->region->acked_sync, b->need_sync);
-        b->need_sync = 0;
-    }
-    wait_or_finish(b);
-}
-
-/* Drops horizons that were passed already. */
-static bool must_wait(batch *b)
-{
-    rq_region *r = b->region;
-    if (b->need_write <= atomic_load_explicit(&r->acked_write, memory_order_acquire))
-        b->need_write = 0;
-    if (b->need_sync <= atomic_load_explicit(&r->acked_sync, memory_order_acquire))
-        b->need_sync = 0;
-    return b->need_write != 0 || b->need_sync != 0;
-}
-
-static void wait_or_finish(batch *b)
-{
-    if (must_wait(b)) {
-        b->waiter.run = on_acknowledged;
-        bool synced = b->need_write == 0;
-        rq_wal_wait(write_of(b)->member, &b->waiter, synced ? b->need_sync : b->need_write, synced);
-        return;
-    }
-    if (b->last_seqid != 0) rq__region_raise_read_point(b->region, b->last_seqid);
-    finish(b);
-}
-
-static void finish_task(rq_task *task)
-{
-    wait_or_finish(RQ_CONTAINER_OF(task, batch, task));
-}
-
-/* token: every op has its rc. */
-static void end_batch(rq_region *r, batch *b)
-{
-    if (b->last_seqid != 0) {
-        b->need_write = r->write_horizon;
-        b->need_sync = r->sync_horizon;
-    }
-    if (b->latch != NULL) {
-        r->env.executor->latch_open(b->latch, RQ_OK);
-    } else if (must_wait(b)) {
-        wait_or_finish(b);
-    } else {
-        b->task.run = finish_task;
-        rq_lane_post(write_of(b)->lane, &b->task);
-    }
-}
-
-/* --- groups ----------------------------------------------------------------------------------- */
-
-/* Not zeroed: most of it is room. */
-static void group_begin(rq__group *g)
-{
-    g->cells = g->first_cells;
-    g->slices = g->first_slices;
-    g->room = RQ__GROUP_ROOM;
-    g->count = 0;
-    g->bytes = 0;
-    g->staged_bytes = 0;
-}
-
-static void group_end(rq__group *g)
-{
-    RQ_ASSERT(g->count == 0);
-    if (g->room == RQ__GROUP_ROOM) return;
-    free(g->cells);
-    free(g->slices);
-}
-
-static rq_err group_grow(rq__group *g)
-{
-    size_t room = g->room * 2;
-    rq_segment_pending *cells = malloc(room * sizeof *cells);
-    rq_slice *slices = malloc(room * sizeof *slices);
-    if (cells == NULL || slices == NULL) {
-        free(cells);
-        free(slices);
-        return RQ_E_NO_MEMORY;
-    }
-    memcpy(cells, g->cells, g->count * sizeof *cells);
-    memcpy(slices, g->slices, g->count * sizeof *slices);
-    if (g->room > RQ__GROUP_ROOM) {
-        free(g->cells);
-        free(g->slices);
-    }
-    g->cells = cells;
-    g->slices = slices;
-    g->room = room;
-    return RQ_OK;
-}
-
-rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell)
-{
-    rq__group *g = r->group;
-    if (RQ_UNLIKELY(g->count == g->room)) RQ_TRY(group_grow(g));
-    rq_segment *segment = rq_store_active(s->store);
-    rq_segment_node *node;
-    RQ_TRY(rq_segment_prepare(segment, cell, &node));
-    g->cells[g->count] = (rq_segment_pending){segment, node};
-    g->slices[g->count] = rq_segment_node_bytes(node);
-    g->bytes += g->slices[g->count].len;
-    g->count++;
-    return RQ_OK;
-}
-
-void rq__group_rollback(rq_region *r, size_t count)
-{
-    rq__group *g = r->group;
-    /* Last in, first out: each segment gives back from its end. */
-    while (g->count > count) {
-        g->count--;
-        g->bytes -= g->slices[g->count].len;
-        rq_segment_rollback(g->cells[g->count].segment, g->cells[g->count].node);
-    }
-}
-
-static rq_err stage(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t nonce,
-                    uint64_t seqid)
-{
-    rq__group *g = r->group;
-    if (g->durability == RQ_SKIP_WAL) return RQ_OK;
-    rq_wal_record record = {
-        .kind = RQ_WAL_EDIT,
-        .sequence_id = seqid,
-        .write_time_ms = now_ms,
-        .nonce_group = nonce_group,
-        .nonce = nonce,
-        .scopes = r->log_scopes,
-    };
-    rq_lsn lsn;
-    RQ_TRY(rq_wal_stage(r->engine->wal, r->log, &record, g->slices, g->count, &lsn));
-    r->staged_lsn = lsn;
-    if (g->durability == RQ_FSYNC_WAL)
-        r->sync_horizon = lsn;
-    else if (g->durability != RQ_ASYNC_WAL)
-        r->write_horizon = lsn;
-    return RQ_OK;
-}
-
-rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint64_t nonce,
-                        rq_error *why)
-{
-    rq__group *g = r->group;
-    if (g->count == 0) return RQ_OK;
-    uint64_t seqid = r->staged_seqid + 1;
-    rq_err rc = stage(r, now_ms, nonce_group, nonce, seqid);
-    r->log_is_full = rc == RQ_E_NO_SPACE;
-    if (rc != RQ_OK) {
-        rq__group_rollback(r, 0);
-        return rq_fail(why, rc, "the log refused a record: %s", rq_err_text(rc));
-    }
-    r->staged_seqid = seqid;
-    rq_segment_link_batch(g->cells, g->count, seqid, now_ms);
-    g->staged_bytes += g->bytes;
-    g->count = 0;
-    g->bytes = 0;
-    return RQ_OK;
-}
+};
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
@@ -422,9 +168,9 @@ static rq_err too_busy(const rq_region *r, rq_error *why)
 }
 
 /* Puts the batch at the end of the held list. */
-static void hold(rq_region *r, batch *b)
+static void hold(rq_region *r, rq__batch *b)
 {
-    rq_write *w = write_of(b);
+    rq_write *w = rq__write_of(b);
     if (b->held_since_ns == 0) b->held_since_ns = r->env.executor->now_ns(r->env.executor);
     w->next = NULL;
     if (r->held_last != NULL)
@@ -444,7 +190,7 @@ static void hold(rq_region *r, batch *b)
 
 static void fail_rest(rq_write *w, rq_err rc, const rq_error *why)
 {
-    batch *b = batch_of(w);
+    rq__batch *b = rq__batch_of(w);
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
         op->rc = rc;
@@ -458,23 +204,24 @@ static void fail_rest(rq_write *w, rq_err rc, const rq_error *why)
 
 static void fetch_block(rq_task *task)
 {
-    parked *p = RQ_CONTAINER_OF(task, parked, task);
-    batch *b = batch_of(p->write);
+    rq__parked *p = RQ_CONTAINER_OF(task, rq__parked, task);
+    rq__batch *b = rq__batch_of(p->write);
     rq_region *r = rq_region_ref(b->region);
     if (rq_read_ctx_needs(&p->ctx)) p->rc = rq_read_ctx_fulfil(&p->ctx, &p->why);
-    rq__region_enqueue(r, &b->work);
+    p->write->next = NULL;
+    rq__region_enqueue(r, &b->list.work);
     rq_wal_push(r->engine->wal, NULL); /* whatever this thread may have staged */
     rq_region_unref(r);
 }
 
 /* The read context (with its need and its pins) leaves with the batch. */
-static rq_err park(rq_region *r, batch *b, rq_read_ctx *ctx)
+static rq_err park(rq_region *r, rq__batch *b, rq_read_ctx *ctx)
 {
-    parked *p = b->parked;
+    rq__parked *p = b->parked;
     if (p == NULL) {
         p = calloc(1, sizeof *p);
         if (p == NULL) return RQ_E_NO_MEMORY;
-        p->write = write_of(b);
+        p->write = rq__write_of(b);
         p->ctx = *ctx;
         *ctx = (rq_read_ctx){0};
         b->parked = p;
@@ -484,7 +231,7 @@ static rq_err park(rq_region *r, batch *b, rq_read_ctx *ctx)
     return RQ_OK;
 }
 
-static void unpark(batch *b)
+static void unpark(rq__batch *b)
 {
     if (b->parked == NULL) return;
     rq_read_ctx_clear(&b->parked->ctx);
@@ -503,9 +250,9 @@ static bool is_passing(rq_err rc)
 typedef enum outcome { ENDED, HELD, PARKED } outcome;
 
 /* Commits the plain ops collected, which are ops [first_op, end) without an error so far. */
-static outcome commit_plain(rq_region *r, batch *b, size_t end, int64_t now_ms)
+static outcome commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_ms)
 {
-    rq_write *w = write_of(b);
+    rq_write *w = rq__write_of(b);
     rq__group *g = r->group;
     if (g->count == 0) return ENDED;
     size_t first = g->first_op;
@@ -529,10 +276,10 @@ static outcome commit_plain(rq_region *r, batch *b, size_t end, int64_t now_ms)
     return ENDED;
 }
 
-static outcome run_reading(rq_region *r, batch *b, size_t i, int64_t now_ms)
+static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
-    rq_row_op *op = &write_of(b)->ops[i];
-    parked *p = b->parked;
+    rq_row_op *op = &rq__write_of(b)->ops[i];
+    rq__parked *p = b->parked;
     rq_read_ctx *ctx = p != NULL ? &p->ctx : &r->read_ctx;
     if (p != NULL && p->rc != RQ_OK) {
         op->rc = p->rc;
@@ -560,9 +307,9 @@ static outcome run_reading(rq_region *r, batch *b, size_t i, int64_t now_ms)
     return ENDED;
 }
 
-static outcome run_grouped(rq_region *r, batch *b)
+static outcome run_grouped(rq_region *r, rq__batch *b)
 {
-    rq_write *w = write_of(b);
+    rq_write *w = rq__write_of(b);
     rq__group *g = r->group;
     int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     for (size_t i = b->next_op; i < w->op_count; i++) {
@@ -593,43 +340,68 @@ static outcome run_grouped(rq_region *r, batch *b)
     return o;
 }
 
-static outcome run_ops(rq_region *r, batch *b)
+static outcome run_ops(rq_region *r, rq__batch *b)
 {
     rq__group group;
-    group_begin(&group);
+    rq__group_begin(&group);
     r->group = &group;
     outcome o = run_grouped(r, b);
     b->bytes += group.staged_bytes;
+    r->unaccounted += group.staged_bytes;
     r->group = NULL;
-    group_end(&group);
+    rq__group_end(&group);
     return o;
 }
 
+static void end_batch(rq_region *r, rq__batch *b, rq__ended *ended)
+{
+    rq_write *w = rq__write_of(b);
+    if (b->latch != NULL) {
+        if (b->last_seqid != 0) {
+            b->need_write = r->write_horizon;
+            b->need_sync = r->sync_horizon;
+        }
+        r->env.executor->latch_open(b->latch, RQ_OK);
+        return;
+    }
+    w->next = NULL;
+    *(ended->first == NULL ? &ended->first : &ended->last->next) = w;
+    ended->last = w;
+}
+
 /* `waited`: it comes from the held list and goes before the others in it. */
-static void run_batch(rq_region *r, batch *b, bool waited)
+static void run_batch(rq_region *r, rq__batch *b, bool waited, rq__ended *ended)
 {
     rq_error why;
     rq_error_clear(&why);
     if (rq__region_state_now(r) != RQ__REGION_OPEN) {
         rq_err rc = rq__region_not_serving(r, &why);
         unpark(b);
-        fail_rest(write_of(b), rc, &why);
-        end_batch(r, b);
+        fail_rest(rq__write_of(b), rc, &why);
+        end_batch(r, b, ended);
         return;
     }
     outcome o = HELD;
     bool behind = r->held_first != NULL && !waited && b->parked == NULL;
     if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b);
-    rq__region_account(r);
+    if (r->unaccounted >= ACCOUNT_BYTES) rq__region_account(r);
     if (o == HELD)
         hold(r, b);
     else if (o == ENDED)
-        end_batch(r, b);
+        end_batch(r, b, ended);
 }
 
-static void run_enqueued(rq_region *r, rq__work *work)
+void rq__write_list_run(rq_region *r, rq__work *work)
 {
-    run_batch(r, RQ_CONTAINER_OF(work, batch, work), false);
+    rq__batch *first = RQ_CONTAINER_OF(work, rq__batch, list.work);
+    rq__ended ended = {0};
+    unsigned n = 0;
+    for (rq_write *w = rq__write_of(first), *next; w != NULL; w = next) {
+        next = w->next; /* it may end, be held or parked */
+        if (n++ % RQ_REGION_EXPECT_MAX == 0 && next != NULL) rq__region_expect_list(r, next);
+        run_batch(r, rq__batch_of(w), false, &ended);
+    }
+    rq__writes_settle(r, &ended);
 }
 
 static uint64_t longest_wait_ns(const rq_region *r)
@@ -648,7 +420,8 @@ void rq__region_retry_held(rq_region *r)
     bool closing = rq__region_state_now(r) != RQ__REGION_OPEN;
     while (w != NULL) {
         rq_write *next = w->next;
-        batch *b = batch_of(w);
+        rq__batch *b = rq__batch_of(w);
+        rq__ended ended = {0}; /* each by itself: they are of many lanes */
         atomic_fetch_sub_explicit(&r->held, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&r->engine->held_writes, 1, memory_order_relaxed);
         if (!closing && now - b->held_since_ns >= longest) {
@@ -657,28 +430,14 @@ void rq__region_retry_held(rq_region *r)
             rq_err rc = too_busy(r, &why);
             atomic_fetch_add_explicit(&r->engine->refused_writes, 1, memory_order_relaxed);
             fail_rest(w, rc, &why);
-            end_batch(r, b);
+            end_batch(r, b, &ended);
         } else {
             /* Once one is held again, those behind it are too. */
-            run_batch(r, b, r->held_first == NULL);
+            run_batch(r, b, r->held_first == NULL, &ended);
         }
+        rq__writes_settle(r, &ended);
         w = next;
     }
-}
-
-static void begin(rq_region *r, rq_write *w, rq_latch *latch)
-{
-    batch *b = batch_of(w);
-    *b = (batch){
-        .work = {.run = run_enqueued, .lane = w->lane}, .region = rq_region_ref(r), .latch = latch};
-    atomic_fetch_add_explicit(&r->inflight, 1, memory_order_acq_rel);
-    atomic_fetch_add_explicit(&r->write_requests, w->op_count, memory_order_relaxed);
-    rq__region_enqueue(r, &b->work);
-}
-
-void rq_region_write(rq_region *r, rq_write *w)
-{
-    begin(r, w, NULL);
 }
 
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why)
@@ -687,18 +446,22 @@ rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_er
     rq_latch latch;
     ex->latch_init(ex, &latch);
     rq_write w = {.ops = ops, .op_count = op_count};
-    begin(r, &w, &latch);
+    rq__batch *b = rq__batch_of(&w);
+    *b = (rq__batch){
+        .list.work.run = rq__write_list_run, .region = rq_region_ref(r), .latch = &latch};
+    atomic_fetch_add_explicit(&r->inflight, 1, memory_order_acq_rel);
+    atomic_fetch_add_explicit(&r->write_requests, op_count, memory_order_relaxed);
+    rq__region_enqueue(r, &b->list.work);
     rq_wal_push(r->engine->wal, NULL); /* this thread may have drained others' batches */
     rq_err rc = ex->latch_wait(&latch);
     ex->latch_destroy(&latch);
-    batch *b = batch_of(&w);
-    if (rc == RQ_OK && must_wait(b)) {
+    if (rc == RQ_OK && rq__batch_must_wait(b)) {
         rq_wal *wal = r->engine->wal;
         if (b->need_write != 0) rc = rq_wal_wait_blocking(wal, b->need_write, false);
         if (rc == RQ_OK && b->need_sync != 0) rc = rq_wal_wait_blocking(wal, b->need_sync, true);
     }
     if (rc != RQ_OK)
-        fail_unacknowledged(&w, rc);
+        rq__write_fail_unacknowledged(&w, rc);
     else if (b->last_seqid != 0)
         rq__region_raise_read_point(r, b->last_seqid);
     rq__region_leave(r);
@@ -721,6 +484,7 @@ void rq__region_account(rq_region *r)
             heap += rq_segment_heap_bytes(v->snapshots[j]);
     }
     heap += active;
+    r->unaccounted = 0;
     rq__region_note_warm(r);
     if (heap == r->memstore_heap) return;
     bool grew = heap > r->memstore_heap;

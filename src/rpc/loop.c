@@ -63,7 +63,7 @@ rq_loop *rq_loop_of_lane(rq_lane *lane)
     return RQ_CONTAINER_OF(lane, rq_loop, lane);
 }
 
-/* ---- tasks and hooks ------------------------------------------------------------------------ */
+/* ---- tasks ------------------------------------------------------------------------ */
 
 static void post_local(rq_loop *loop, rq_task *task)
 {
@@ -121,15 +121,6 @@ static void run_tasks(rq_loop *loop)
     }
 }
 
-void rq_loop_add_hook(rq_loop *loop, rq_loop_hook *hook)
-{
-    rq_loop_hook **end = &loop->hooks;
-    while (*end != NULL)
-        end = &(*end)->next;
-    hook->next = NULL;
-    *end = hook;
-}
-
 static bool tasks_waiting(rq_loop *loop)
 {
     return loop->tasks != NULL || atomic_load(&loop->signalled);
@@ -150,9 +141,7 @@ static void iteration_end(rq_loop *loop)
         rq__loop_enter(loop);
     }
     run_tasks(loop);
-    for (rq_loop_hook *h = loop->hooks; h != NULL; h = h->next)
-        h->run(h, loop);
-    if (loop->tasks != NULL) run_tasks(loop);
+    if (loop->tasks != NULL) run_tasks(loop); /* what ended in the first round is answered */
     rq__loop_flush(loop);
     rq__loop_balance(loop);
     if (atomic_load_explicit(&loop->stopping, memory_order_relaxed)) stop_step(loop);

@@ -4,11 +4,11 @@
  *
  * One iteration of a loop is:
  *   1. sockets that are readable, timers that are due, tasks that were posted;
- *   2. the hooks, in the order they were added (the log hands over what the iteration staged);
- *   3. tasks that 1 and 2 posted to this lane, once (acknowledgements go out with this iteration);
+ *   2. tasks that 1 posted to this lane (writes go to their regions and to the log);
+ *   3. tasks that 2 posted, once (acknowledgements go out with this iteration);
  *   4. every stream with new output is written, one system call each;
  *   5. the epoch's read section ends and what everybody has passed is released.
- * A task that posts itself again runs in the next iteration, after sockets were looked at.
+ * What 3 posts runs in the next iteration, after sockets were looked at.
  *
  * libuv stands in the files that include loop_priv.h alone.
  */
@@ -55,15 +55,6 @@ unsigned rq_loop_index(const rq_loop *loop);
 bool rq_loop_is_current(const rq_loop *loop);
 /* Monotonic, taken when this iteration began. Loop's thread only. */
 uint64_t rq_loop_now_ns(const rq_loop *loop);
-
-/* Run at the end of each iteration that did anything. Embedded in its owner. */
-typedef struct rq_loop_hook {
-    struct rq_loop_hook *next;
-    void (*run)(struct rq_loop_hook *hook, rq_loop *loop);
-} rq_loop_hook;
-
-/* Before rq_loops_start, or on the loop's thread; it stays until the loop ends. */
-void rq_loop_add_hook(rq_loop *loop, rq_loop_hook *hook);
 
 /* A one-shot timer of millisecond accuracy; embedded in its owner, all-zero when idle. Unlike an
  * executor's timer it wakes nobody else up. All calls on the loop's thread. */

@@ -68,7 +68,6 @@ struct rq_loop {
     _Atomic bool signalled;
     rq_task *tasks; /* this thread's; oldest first */
     rq_task **tasks_end;
-    rq_loop_hook *hooks;
     rq_loop_timer timers; /* ring, soonest first */
     rq_loop_timer sweep;
 

@@ -156,7 +156,6 @@ static rq_err enter_region(rq__multi *m)
         leave_region(m);
         return RQ_OK;
     }
-    if (ra->n_action > 0 && ra->action[0]->mutation != NULL) rq_region_expect_write(region);
     m->region = rq_region_ref(region);
     m->in_region = true;
     m->action_at = 0;

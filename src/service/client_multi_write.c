@@ -164,8 +164,7 @@ static void batch_submit(rq__multi *m, multi_batch *b, bool awaited)
     }
     b->write = (rq_write){.ops = b->ops,
                           .op_count = b->op_count,
-                          .lane = rq_loop_lane(call->loop),
-                          .member = rq__member(m->job.service, call),
+                          .writer = rq__writer(m->job.service, call),
                           .done = batch_done};
     m->batches_running++;
     rq_region_write(m->region, &b->write);

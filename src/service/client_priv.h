@@ -14,20 +14,14 @@
 
 typedef struct rq__leases rq__leases;
 
-typedef struct rq__loop_state {
-    rq_loop_hook hook; /* end of iteration: hands staged log records over */
-    struct rq_wal *wal;
-    struct rq_wal_member *member;
-} rq__loop_state;
-
 struct rq_client_service {
     rq_env env;
     rq_engine *engine;
     rq_catalog *catalog;
     rq_loops *loops;
-    rq_vfs *machine;             /* see rq_client_service_options */
-    const char *data_path;       /* borrowed */
-    rq__loop_state *loop_states; /* one per loop */
+    rq_vfs *machine;       /* see rq_client_service_options */
+    const char *data_path; /* borrowed */
+    rq_writer **writers;   /* one per loop */
     rq__leases *leases;
     /* settings */
     uint64_t result_bytes_max; /* of a scan or multi answer */
@@ -40,9 +34,9 @@ struct rq_client_service {
     unsigned user_coprocessors; /* and every user's table's */
 };
 
-static inline struct rq_wal_member *rq__member(const rq_client_service *s, const rq_call *call)
+static inline rq_writer *rq__writer(const rq_client_service *s, const rq_call *call)
 {
-    return s->loop_states[rq_loop_index(call->loop)].member;
+    return s->writers[rq_loop_index(call->loop)];
 }
 
 /*

@@ -279,26 +279,13 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static void push_log(rq_loop_hook *hook, rq_loop *loop)
-{
-    rq__loop_state *state = RQ_CONTAINER_OF(hook, rq__loop_state, hook);
-    (void)loop;
-    rq_wal_push(state->wal, state->member);
-}
-
-static rq_err join_loops(rq_client_service *s)
+static rq_err make_writers(rq_client_service *s)
 {
     unsigned count = rq_loops_count(s->loops);
-    s->loop_states = calloc(count, sizeof *s->loop_states);
-    if (s->loop_states == NULL) return RQ_E_NO_MEMORY;
-    for (unsigned i = 0; i < count; i++) {
-        rq_loop *loop = rq_loops_get(s->loops, i);
-        rq__loop_state *state = &s->loop_states[i];
-        state->wal = rq_engine_wal(s->engine);
-        RQ_TRY(rq_wal_join(state->wal, rq_loop_lane(loop), &state->member));
-        state->hook.run = push_log;
-        rq_loop_add_hook(loop, &state->hook);
-    }
+    s->writers = calloc(count, sizeof(rq_writer *));
+    if (s->writers == NULL) return RQ_E_NO_MEMORY;
+    for (unsigned i = 0; i < count; i++)
+        RQ_TRY(rq_writer_new(s->engine, rq_loop_lane(rq_loops_get(s->loops, i)), &s->writers[i]));
     return RQ_OK;
 }
 
@@ -334,7 +321,7 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
         rq_client_service_free(s);
         return rc;
     }
-    rc = join_loops(s);
+    rc = make_writers(s);
     if (rc == RQ_OK)
         rc = rq__leases_new(&s->env, s->lease_ms, rq_loop_lane(rq_loops_get(s->loops, 0)),
                             &s->leases);
@@ -350,9 +337,9 @@ void rq_client_service_free(rq_client_service *s)
 {
     if (s == NULL) return;
     rq__leases_free(s->leases);
-    for (unsigned i = 0; s->loop_states != NULL && i < rq_loops_count(s->loops); i++)
-        rq_wal_leave(s->loop_states[i].member);
-    free(s->loop_states);
+    for (unsigned i = 0; s->writers != NULL && i < rq_loops_count(s->loops); i++)
+        rq_writer_free(s->writers[i]);
+    free(s->writers);
     free(s);
 }
 

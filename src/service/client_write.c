@@ -58,7 +58,6 @@ static rq_err begin_mutate(rq_client_service *s, rq_call *call, mutate_job *m, r
     rq_region *region;
     uint64_t nonce;
     RQ_TRY(rq__find_region(s, request->region, &region, why));
-    rq_region_expect_write(region);
     RQ_TRY(rq__decode_mutation(request->mutation, region, &cells, rq_region_cell_bytes_max(region),
                                &call->arena, &m->mutation, &nonce, why));
     m->call = call;
@@ -80,11 +79,8 @@ static rq_err begin_mutate(rq_client_service *s, rq_call *call, mutate_job *m, r
     m->op.processed = false;
     m->op.result = (rq_cellblock){.with_tags = call->client->codec_with_tags};
     RQ_TRY(rq_arena_link(&call->arena, release_result, &m->op.result));
-    m->write = (rq_write){.ops = &m->op,
-                          .op_count = 1,
-                          .lane = rq_loop_lane(call->loop),
-                          .member = rq__member(s, call),
-                          .done = mutate_done};
+    m->write = (rq_write){
+        .ops = &m->op, .op_count = 1, .writer = rq__writer(s, call), .done = mutate_done};
     rq_region_write(region, &m->write);
     return RQ_OK;
 }

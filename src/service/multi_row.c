@@ -135,11 +135,8 @@ static void mutate(rq__endpoint *e, const ProtobufCMessage *request)
         rq__endpoint_fail(e, rc);
         return;
     }
-    m->write = (rq_write){.ops = &m->op,
-                          .op_count = 1,
-                          .lane = rq_loop_lane(e->call->loop),
-                          .member = rq__member(e->service, e->call),
-                          .done = written};
+    m->write = (rq_write){
+        .ops = &m->op, .op_count = 1, .writer = rq__writer(e->service, e->call), .done = written};
     rq_region_write(e->region, &m->write);
 }
 

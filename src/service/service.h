@@ -21,7 +21,7 @@ typedef struct rq_client_service_options {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_config *config;
-    rq_loops *loops; /* created, not started: the service adds its hook to each */
+    rq_loops *loops; /* created, not started: each gets a writer */
     /* For bulk loads: the machine's files, with its root as root, and the data folder in it,
      * absolute and without symbolic links. NULL: bulk load is not served. */
     rq_vfs *machine;

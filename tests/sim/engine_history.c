@@ -127,7 +127,7 @@ static rq_err open_all(history *h, rq_error *why)
     RQ_TRY(rq_region_create(h->engine, &h->info, h->schema, why));
     RQ_TRY(rq_region_open(h->engine, &h->info, h->schema, &h->region, why));
     RQ_TRY(rq_sim_lane_new(h->sim, &h->lane));
-    return rq_wal_join(rq_engine_wal(h->engine), h->lane, &h->member);
+    return rq_writer_new(h->engine, h->lane, &h->writer);
 }
 
 bool history_open(history *h)
@@ -145,7 +145,7 @@ void history_close(history *h, bool clean)
     rq_error why = {0};
     rq_err rc = RQ_OK;
     if (h->engine == NULL) return;
-    if (h->member != NULL) rq_wal_push(rq_engine_wal(h->engine), NULL);
+    if (h->writer != NULL) rq_writer_push(h->writer);
     if (h->region != NULL) {
         rc = rq_region_close(h->region, !clean, &why);
         if (rc != RQ_OK && clean) {
@@ -156,8 +156,8 @@ void history_close(history *h, bool clean)
         }
     }
     rq_sim_run(h->sim);
-    rq_wal_leave(h->member);
-    h->member = NULL;
+    rq_writer_free(h->writer);
+    h->writer = NULL;
     if (h->lane != NULL) h->env->executor->lane_free(h->env->executor, h->lane);
     h->lane = NULL;
     rq_region_unref(h->region);
@@ -184,7 +184,14 @@ typedef struct batch {
     char filler[256];
     rq_latch latch;
     bool waited;
+    unsigned reopens; /* when it was given to the writer */
 } batch;
+
+/* It was gathered for a region that was closed before it could be handed over. */
+static bool came_late(const batch *b, rq_err rc)
+{
+    return rc == RQ_E_NOT_SERVING_REGION && b->reopens != b->history->reopens;
+}
 
 static bool deletes_x(uint32_t k)
 {
@@ -238,7 +245,8 @@ static void on_done(rq_write *w)
         history_row *r = &h->rows[b->row[i]];
         if (b->ops[i].rc == RQ_OK) {
             if (b->number[i] > r->acked) r->acked = b->number[i];
-        } else if (!is_excused(h) && !is_refusal(h, b->ops[i].rc, &b->ops[i].why)) {
+        } else if (!is_excused(h) && !came_late(b, b->ops[i].rc) &&
+                   !is_refusal(h, b->ops[i].rc, &b->ops[i].why)) {
             h->failed_ops++;
             note_fault(h, "write", b->ops[i].why.message);
         }
@@ -258,14 +266,14 @@ static void write_rows(history *h, bool wait)
     unsigned first = (unsigned)below(h, HISTORY_ROWS);
     b->history = h;
     b->waited = wait;
+    b->reopens = h->reopens;
     for (unsigned i = 0; i < count; i++)
         make_op(h, b, i, (first + i) % HISTORY_ROWS);
-    b->write = (rq_write){
-        .ops = b->ops, .op_count = count, .lane = h->lane, .member = h->member, .done = on_done};
+    b->write = (rq_write){.ops = b->ops, .op_count = count, .writer = h->writer, .done = on_done};
     if (wait) h->env->executor->latch_init(h->env->executor, &b->latch);
     h->in_flight++;
     rq_region_write(h->region, &b->write);
-    if (wait || below(h, 3) == 0) rq_wal_push(rq_engine_wal(h->engine), NULL);
+    if (wait || below(h, 3) == 0) rq_writer_push(h->writer);
     if (!wait) return;
     (void)rq_sim_run_until(h->sim, &b->latch);
     h->env->executor->latch_destroy(&b->latch);
@@ -348,6 +356,7 @@ static void clean_mob(history *h)
 static void reopen(history *h, bool abort)
 {
     rq_error why = {0};
+    h->reopens++;
     rq_err rc = rq_region_close(h->region, abort, &why);
     if (rc != RQ_OK && !abort) rc = rq_region_close(h->region, true, &why);
     if (rc == RQ_OK) {

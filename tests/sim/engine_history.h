@@ -45,7 +45,7 @@ typedef struct history {
     rq_engine *engine;
     rq_region *region;
     rq_lane *lane;
-    struct rq_wal_member *member;
+    rq_writer *writer;
     history_row rows[HISTORY_ROWS];
     history_counter counters[HISTORY_COUNTERS];
     uint64_t nonces;
@@ -55,6 +55,7 @@ typedef struct history {
     bool faults;         /* calls are made to fail: ops may be refused */
     bool full;           /* the disk may be full: writes may be refused, and say why; reads go on */
     unsigned refused;    /* because of it */
+    unsigned reopens;    /* begun */
     char fault[1100];    /* what is wrong; empty: nothing so far */
 } history;
 

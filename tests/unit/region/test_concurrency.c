@@ -37,10 +37,8 @@ typedef struct slot {
 struct writer {
     world *world;
     rq_lane *lane;
-    rq_wal_member *member;
+    rq_writer *way;
     rq_task start;
-    rq_task push;
-    _Atomic bool push_posted;
     slot slots[DEPTH];
     unsigned id;
     unsigned sent;
@@ -48,18 +46,6 @@ struct writer {
     unsigned refused;
     rq_latch latch;
 };
-
-static void post_push(writer *w)
-{
-    if (!atomic_exchange(&w->push_posted, true)) rq_lane_post(w->lane, &w->push);
-}
-
-static void run_push(rq_task *task)
-{
-    writer *w = RQ_CONTAINER_OF(task, writer, push);
-    atomic_store(&w->push_posted, false);
-    rq_wal_push(rq_engine_wal(w->world->f.engine), w->member);
-}
 
 static void on_done(rq_write *write);
 
@@ -87,10 +73,8 @@ static void send(slot *s)
                                     .cell_count = 1};
     for (int i = 0; i < 2; i++)
         s->ops[i] = (rq_row_op){.mutations = &s->mutations[i], .mutation_count = 1};
-    s->write = (rq_write){
-        .ops = s->ops, .op_count = 2, .lane = w->lane, .member = w->member, .done = on_done};
+    s->write = (rq_write){.ops = s->ops, .op_count = 2, .writer = w->way, .done = on_done};
     rq_region_write(w->world->f.region, &s->write);
-    post_push(w);
 }
 
 static void on_done(rq_write *write)
@@ -253,12 +237,11 @@ static void run_all(const family_def *families, size_t count)
         x->world = w;
         x->id = i;
         x->start.run = run_start;
-        x->push.run = run_push;
         for (int j = 0; j < DEPTH; j++)
             x->slots[j].owner = x;
         ex->latch_init(ex, &x->latch);
         assert_ok(ex->lane_new(ex, "writer", &x->lane));
-        assert_ok(rq_wal_join(rq_engine_wal(w->f.engine), x->lane, &x->member));
+        assert_ok(rq_writer_new(w->f.engine, x->lane, &x->way));
         rq_lane_post(x->lane, &x->start);
     }
     for (unsigned i = 0; i < LANES; i++)
@@ -276,7 +259,7 @@ static void run_all(const family_def *families, size_t count)
     if (is_mob) print_message("%zu MOB files archived\n", (size_t)(uintptr_t)archived);
     for (unsigned i = 0; i < LANES; i++) {
         ex->lane_free(ex, writers[i].lane);
-        rq_wal_leave(writers[i].member);
+        rq_writer_free(writers[i].way);
         ex->latch_destroy(&writers[i].latch);
         assert_int_equal(writers[i].refused, 0);
     }

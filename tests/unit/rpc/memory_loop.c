@@ -73,12 +73,6 @@ uint64_t rq_loop_now_ns(const rq_loop *loop)
     return loop->now_ns;
 }
 
-void rq_loop_add_hook(rq_loop *loop, rq_loop_hook *hook)
-{
-    hook->next = loop->hooks;
-    loop->hooks = hook;
-}
-
 /* ---- listeners */
 
 rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_listener **ret,

@@ -14,8 +14,7 @@ struct rq_loop {
     rq_lane own; /* tasks wait here when no other lane is given */
     rq_task *tasks;
     rq_task **end;
-    rq_lane *lane; /* what posts to the loop */
-    rq_loop_hook *hooks;
+    rq_lane *lane;   /* what posts to the loop */
     uint64_t now_ns; /* 0, long ago: calls with a time-out are expired */
     void (*run)(struct rq_loop *loop);
 };

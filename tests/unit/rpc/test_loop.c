@@ -94,55 +94,45 @@ static void tasks_hop_between_loops(void **state)
     stop_loops(loops);
 }
 
-/* ---- hooks, timers, epoch */
+/* ---- iterations, timers, epoch */
 
-struct hooked {
-    rq_loop_hook hook;
-    rq_task work;  /* stages something */
-    rq_task reply; /* posted by the hook: must run in the same iteration */
-    unsigned staged, replies;
+struct iteration {
     rq_loop *loop;
+    rq_task work;
+    rq_task reply; /* posted by work: runs in the same iteration */
+    uint64_t worked_ns, replied_ns;
     _Atomic bool done;
 };
 
 static void run_reply(rq_task *task)
 {
-    struct hooked *h = RQ_CONTAINER_OF(task, struct hooked, reply);
-    h->replies++;
-    atomic_store(&h->done, true);
+    struct iteration *i = RQ_CONTAINER_OF(task, struct iteration, reply);
+    i->replied_ns = rq_loop_now_ns(i->loop);
+    atomic_store(&i->done, true);
 }
 
 static void run_work(rq_task *task)
 {
-    RQ_CONTAINER_OF(task, struct hooked, work)->staged++;
+    struct iteration *i = RQ_CONTAINER_OF(task, struct iteration, work);
+    i->worked_ns = rq_loop_now_ns(i->loop);
+    rq_lane_post(rq_loop_lane(i->loop), &i->reply);
 }
 
-static void run_hook(rq_loop_hook *hook, rq_loop *loop)
-{
-    struct hooked *h = RQ_CONTAINER_OF(hook, struct hooked, hook);
-    assert_ptr_equal(loop, h->loop);
-    if (h->staged == 0) return;
-    h->staged = 0;
-    rq_lane_post(rq_loop_lane(loop), &h->reply);
-}
-
-static void hooks_run_behind_the_tasks_of_an_iteration(void **state)
+static void what_a_task_posts_runs_in_the_same_iteration(void **state)
 {
     (void)state;
     rq_loops *loops;
     rq_loops_options o = {.count = 1};
     assert_int_equal(rq_loops_new(&o, &loops), RQ_OK);
-    struct hooked h = {.loop = rq_loops_get(loops, 0)};
-    h.hook.run = run_hook;
-    h.work.run = run_work;
-    h.reply.run = run_reply;
-    rq_loop_add_hook(h.loop, &h.hook);
-    rq_lane_post(rq_loop_lane(h.loop), &h.work); /* before the start: runs after it */
+    struct iteration i = {.loop = rq_loops_get(loops, 0)};
+    i.work.run = run_work;
+    i.reply.run = run_reply;
+    rq_lane_post(rq_loop_lane(i.loop), &i.work); /* before the start: runs after it */
     assert_int_equal(rq_loops_start(loops), RQ_OK);
-    while (!atomic_load(&h.done))
+    while (!atomic_load(&i.done))
         usleep(1000);
     stop_loops(loops);
-    assert_int_equal(h.replies, 1);
+    assert_true(i.worked_ns != 0 && i.worked_ns == i.replied_ns);
 }
 
 struct ticking {
@@ -460,7 +450,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_of_one_thread_run_in_order),
         cmocka_unit_test(tasks_hop_between_loops),
-        cmocka_unit_test(hooks_run_behind_the_tasks_of_an_iteration),
+        cmocka_unit_test(what_a_task_posts_runs_in_the_same_iteration),
         cmocka_unit_test(timers_fire_in_order_and_can_be_moved),
         cmocka_unit_test(sleeping_loops_hold_no_epoch),
         cmocka_unit_test(lines_come_back_whatever_their_cuts),

@@ -16,19 +16,12 @@ static void check(bool holds, const char *what)
 
 /* ---- the world */
 
-/* Tasks and, behind them, what an iteration of a loop ends with; until nothing is left. */
+/* Tasks until nothing is left. */
 static void run(rq_loop *loop)
 {
     service_world *s = RQ_CONTAINER_OF(loop, service_world, loops.loop);
     rq_sim *sim = s->w.sim;
-    bool worked = true;
-    while (worked) {
-        worked = rq_sim_step(sim);
-        while (rq_sim_step(sim)) {
-        }
-        for (rq_loop_hook *h = loop->hooks; h != NULL; h = h->next)
-            h->run(h, loop);
-        if (rq_sim_step(sim)) worked = true;
+    while (rq_sim_step(sim)) {
     }
     loop->now_ns = s->w.env->executor->now_ns(s->w.env->executor);
     rq_epoch_exit(s->w.env->epoch, &s->section);
