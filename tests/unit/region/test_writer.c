@@ -36,13 +36,13 @@ struct world {
     rq_task start;
     rq_latch done;
     one *all;
-    unsigned count;    /* writes wished for */
-    unsigned begun;    /* … of which so many were given away */
+    unsigned count; /* writes wished for */
+    unsigned begun; /* … of which so many were given away */
     unsigned answered;
-    unsigned at_once;  /* in flight; then each done() writes the next */
+    unsigned at_once; /* in flight; then each done() writes the next */
     unsigned last[REGIONS];
-    bool in_write;     /* inside rq_region_write */
-    pthread_t thread;  /* the lane's */
+    bool in_write;    /* inside rq_region_write */
+    pthread_t thread; /* the lane's */
     rq_random random;
 };
 
@@ -55,8 +55,7 @@ static void open_regions(world *w)
                                       rq_slice_cstr(starts[i]), rq_slice_cstr(starts[i + 1]),
                                       1700000000000 + i, 0, &w->infos[i]));
         assert_ok(rq_region_create(w->f.engine, &w->infos[i], w->f.schema, NULL));
-        assert_ok(
-            rq_region_open(w->f.engine, &w->infos[i], w->f.schema, &w->regions[i], NULL));
+        assert_ok(rq_region_open(w->f.engine, &w->infos[i], w->f.schema, &w->regions[i], NULL));
     }
 }
 
@@ -78,15 +77,12 @@ static void begin_next(world *w)
     unsigned named = expected(o) == RQ_E_SANITY_CHECK ? (o->region + 1) % REGIONS : o->region;
     snprintf(o->row, sizeof o->row, "%c%u", 'a' + (int)named, o->number % 40);
     snprintf(o->value, sizeof o->value, "%u", o->number);
-    o->cell = cell_of(expected(o) == RQ_E_NO_SUCH_FAMILY ? "x" : "a", "q", 1 + o->number, RQ_TYPE_PUT,
-                      o->value);
-    o->mutation = (rq_mutation){.type = RQ_MUTATE_PUT,
-                                .row = rq_slice_cstr(o->row),
-                                .cells = &o->cell,
-                                .cell_count = 1};
+    o->cell = cell_of(expected(o) == RQ_E_NO_SUCH_FAMILY ? "x" : "a", "q", 1 + o->number,
+                      RQ_TYPE_PUT, o->value);
+    o->mutation = (rq_mutation){
+        .type = RQ_MUTATE_PUT, .row = rq_slice_cstr(o->row), .cells = &o->cell, .cell_count = 1};
     o->op = (rq_row_op){.mutations = &o->mutation, .mutation_count = 1};
-    o->write =
-        (rq_write){.ops = &o->op, .op_count = 1, .writer = w->writer, .done = on_done};
+    o->write = (rq_write){.ops = &o->op, .op_count = 1, .writer = w->writer, .done = on_done};
     w->in_write = true;
     rq_region_write(w->regions[o->region], &o->write);
     w->in_write = false;
@@ -223,13 +219,11 @@ static void a_write_gathered_before_a_close_is_refused(void **state)
     ex->latch_init(ex, &l.done);
     l.put.world = &w;
     l.put.cell = cell_of("a", "q", 1, RQ_TYPE_PUT, "late");
-    l.put.mutation = (rq_mutation){.type = RQ_MUTATE_PUT,
-                                   .row = RQ_SLICE_LIT("r"),
-                                   .cells = &l.put.cell,
-                                   .cell_count = 1};
+    l.put.mutation = (rq_mutation){
+        .type = RQ_MUTATE_PUT, .row = RQ_SLICE_LIT("r"), .cells = &l.put.cell, .cell_count = 1};
     l.put.op = (rq_row_op){.mutations = &l.put.mutation, .mutation_count = 1};
-    l.put.write = (rq_write){
-        .ops = &l.put.op, .op_count = 1, .writer = w.writer, .done = late_done};
+    l.put.write =
+        (rq_write){.ops = &l.put.op, .op_count = 1, .writer = w.writer, .done = late_done};
     rq_lane_post(w.lane, &l.gather);
     assert_ok(ex->latch_wait(&l.gathered));
     assert_ok(rq_region_close(w.f.region, false, NULL));
