@@ -111,7 +111,8 @@ static void run_start(rq_task *task)
 {
     world *w = RQ_CONTAINER_OF(task, world, start);
     w->thread = pthread_self();
-    for (unsigned i = 0; i < w->at_once; i++)
+    /* A push in between may answer some, and they begin others. */
+    for (unsigned i = 0; i < w->at_once && w->begun < w->count; i++)
         begin_next(w);
 }
 
