@@ -104,7 +104,7 @@ typedef struct rq_write {
     void (*done)(struct rq_write *write); /* every op has its rc; durable as asked for */
     /* The region's from here on. */
     struct rq_write *next;
-    void *state[30];
+    void *state[34];
 } rq_write;
 
 /* A read or write of a single row that comes soon. */

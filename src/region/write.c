@@ -307,11 +307,10 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     return ENDED;
 }
 
-static outcome run_grouped(rq_region *r, rq__batch *b)
+static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
     rq__group *g = r->group;
-    int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
         op->rc = RQ_OK;
@@ -340,12 +339,12 @@ static outcome run_grouped(rq_region *r, rq__batch *b)
     return o;
 }
 
-static outcome run_ops(rq_region *r, rq__batch *b)
+static outcome run_ops(rq_region *r, rq__batch *b, int64_t now_ms)
 {
     rq__group group;
     rq__group_begin(&group);
     r->group = &group;
-    outcome o = run_grouped(r, b);
+    outcome o = run_grouped(r, b, now_ms);
     b->bytes += group.staged_bytes;
     r->unaccounted += group.staged_bytes;
     r->group = NULL;
@@ -367,10 +366,13 @@ static void end_batch(rq_region *r, rq__batch *b, rq__ended *ended)
     w->next = NULL;
     *(ended->first == NULL ? &ended->first : &ended->last->next) = w;
     ended->last = w;
+    ended->count++;
+    ended->bytes += b->bytes;
+    if (b->last_seqid > ended->last_seqid) ended->last_seqid = b->last_seqid;
 }
 
 /* `waited`: it comes from the held list and goes before the others in it. */
-static void run_batch(rq_region *r, rq__batch *b, bool waited, rq__ended *ended)
+static void run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
 {
     rq_error why;
     rq_error_clear(&why);
@@ -383,7 +385,7 @@ static void run_batch(rq_region *r, rq__batch *b, bool waited, rq__ended *ended)
     }
     outcome o = HELD;
     bool behind = r->held_first != NULL && !waited && b->parked == NULL;
-    if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b);
+    if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b, now_ms);
     if (r->unaccounted >= ACCOUNT_BYTES) rq__region_account(r);
     if (o == HELD)
         hold(r, b);
@@ -396,10 +398,11 @@ void rq__write_list_run(rq_region *r, rq__work *work)
     rq__batch *first = RQ_CONTAINER_OF(work, rq__batch, list.work);
     rq__ended ended = {0};
     unsigned n = 0;
+    int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     for (rq_write *w = rq__write_of(first), *next; w != NULL; w = next) {
         next = w->next; /* it may end, be held or parked */
         if (n++ % RQ_REGION_EXPECT_MAX == 0 && next != NULL) rq__region_expect_list(r, next);
-        run_batch(r, rq__batch_of(w), false, &ended);
+        run_batch(r, rq__batch_of(w), false, now_ms, &ended);
     }
     rq__writes_settle(r, &ended);
 }
@@ -416,6 +419,7 @@ void rq__region_retry_held(rq_region *r)
     rq_write *w = r->held_first;
     r->held_first = r->held_last = NULL;
     uint64_t now = r->env.executor->now_ns(r->env.executor);
+    int64_t now_ms = r->env.executor->now_ms(r->env.executor);
     uint64_t longest = longest_wait_ns(r);
     bool closing = rq__region_state_now(r) != RQ__REGION_OPEN;
     while (w != NULL) {
@@ -433,7 +437,7 @@ void rq__region_retry_held(rq_region *r)
             end_batch(r, b, &ended);
         } else {
             /* Once one is held again, those behind it are too. */
-            run_batch(r, b, r->held_first == NULL, &ended);
+            run_batch(r, b, r->held_first == NULL, now_ms, &ended);
         }
         rq__writes_settle(r, &ended);
         w = next;

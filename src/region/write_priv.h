@@ -16,6 +16,14 @@ typedef struct rq__write_list {
     struct rq__write_list *same_bucket; /* … and where the writer looks for a region */
 } rq__write_list;
 
+/* Batches of one lane that ended under the token, linked by `next`: they are answered together. */
+typedef struct rq__ended {
+    rq_write *first, *last;
+    unsigned count;
+    uint64_t bytes;      /* of the cells staged */
+    uint64_t last_seqid; /* the highest that one of them gave or saw; 0: none */
+} rq__ended;
+
 /* What a region knows of a batch: rq_write.state. */
 typedef struct rq__batch {
     rq__write_list list; /* of a single one: its work alone */
@@ -31,6 +39,7 @@ typedef struct rq__batch {
     rq_latch *latch; /* rq_region_write_sync: waits itself */
     rq__parked *parked;
     uint64_t held_since_ns; /* 0: was never held */
+    rq__ended ended;        /* of the first of them: all that it is answered with */
 } rq__batch;
 
 _Static_assert(sizeof(rq__batch) <= sizeof(((rq_write *)NULL)->state),
@@ -52,11 +61,6 @@ static inline rq_slice rq__write_row(const rq_write *w)
     bool any = w->op_count > 0 && w->ops[0].mutation_count > 0;
     return any ? w->ops[0].mutations[0].row : (rq_slice){0};
 }
-
-/* Batches of one lane that ended under the token, linked by `next`: they are answered together. */
-typedef struct rq__ended {
-    rq_write *first, *last;
-} rq__ended;
 
 /* --- writer.c --------------------------------------------------------------------------------- */
 /* token: every op of them has its rc. They wait for the log, as one, and are answered on their

@@ -265,7 +265,11 @@ rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **re
     wal->next_number = 1;
     wal->next_slot = 1;
     pthread_mutex_init(&wal->regions_mutex, NULL);
-    pthread_mutex_init(&wal->mutex, NULL);
+    pthread_mutexattr_t spins; /* a moment: it is held for a copy, and asked for by every loop */
+    pthread_mutexattr_init(&spins);
+    pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&wal->mutex, &spins);
+    pthread_mutexattr_destroy(&spins);
     pthread_mutex_init(&wal->members_mutex, NULL);
     atomic_init(&wal->stuck_above, UINT64_MAX);
     wal->buckets = calloc(RQ_WAL_BUCKETS, sizeof(rq_wal_region *));
