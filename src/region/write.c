@@ -13,9 +13,9 @@
  *  1. An op enters the memstore only after the log has accepted its record; staging is all or
  *     nothing and linking cannot fail, so log and memstore never disagree.
  *  2. Numbers are given under the token, in staging order. The read point is raised to a number
- * only when everything staged up to it is acknowledged as it asked for: batches wait for the
- * horizons as they were when the last op of them was staged, which cover all before it. Later is
- * never seen first.
+ *     only when everything staged up to it is acknowledged as it asked for: batches wait for the
+ *     horizons as they were when the last op of them was staged, which cover all before it. Later
+ *     is never seen first.
  *  3. An answer that depended on reading staged cells waits for the same horizons.
  *  4. Plain puts and deletes of one batch with one durability share a record and a number (HBASE:
  *     doMiniBatchMutate); each is all or nothing because the record is.
@@ -26,12 +26,11 @@
 #include <stdlib.h>
 
 #define GROUP_BYTES_MAX ((size_t)256 * 1024)
+/* What memstores grow by before they are looked at again, at most. */
+#define ACCOUNT_BYTES ((size_t)64 * 1024)
 /* A full disk is waited for only so long that flushes could have freed log segments: a client waits
  * no longer than hbase.rpc.timeout, and would never be told why. */
 #define NO_SPACE_WAIT_NS ((uint64_t)5 * 1000 * 1000 * 1000)
-
-/* What memstores grow by before they are looked at again, at most. */
-#define ACCOUNT_BYTES ((size_t)64 * 1024)
 
 /* A batch waiting for a block. */
 struct rq__parked {

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 16                 /* ranks: two cache lines, fetched side by side */
-#define LEVELS_MAX 8             /* 16^8 nodes */
-#define FORGOTTEN ((uintptr_t)1) /* in an entry; nodes are aligned */
+#define BLOCK 16     /* ranks: two cache lines, fetched side by side */
+#define LEVELS_MAX 8 /* 16^8 nodes */
+/* In an entry's low bits; nodes are aligned. */
+#define FORGOTTEN ((uintptr_t)1)
+#define ABOVE_SHIFT 1
+#define ABOVE ((uintptr_t)RQ_FENCE_ABOVE_MAX << ABOVE_SHIFT)
 
 struct rq_fences {
     rq_fences *older;
@@ -79,11 +82,12 @@ size_t rq_fences_bytes(const rq_fences *f)
            f->capacity / (BLOCK - 1) * sizeof(uint64_t);
 }
 
-bool rq_fences_append(rq_fences *f, uint64_t rank, void *node)
+bool rq_fences_append(rq_fences *f, uint64_t rank, void *node, unsigned above)
 {
     size_t at = f->counts[0];
     if (at == f->capacity) return false;
-    atomic_init(&f->nodes[at], (uintptr_t)node);
+    if (above > RQ_FENCE_ABOVE_MAX) above = RQ_FENCE_ABOVE_MAX;
+    atomic_init(&f->nodes[at], (uintptr_t)node | (uintptr_t)above << ABOVE_SHIFT);
     for (unsigned k = 0; k < f->levels; k++) {
         uint64_t *next = &f->ranks[k][f->counts[k]++];
         if (at % BLOCK == 0) clear_block(next);
@@ -140,7 +144,14 @@ uint64_t rq_fences_rank(const rq_fences *f, size_t i)
 
 void *rq_fences_node(const rq_fences *f, size_t i)
 {
-    return (void *)(atomic_load_explicit(&f->nodes[i], memory_order_acquire) & ~FORGOTTEN);
+    uintptr_t entry = atomic_load_explicit(&f->nodes[i], memory_order_acquire);
+    return (void *)(entry & ~(FORGOTTEN | ABOVE));
+}
+
+unsigned rq_fences_above(const rq_fences *f, size_t i)
+{
+    uintptr_t entry = atomic_load_explicit(&f->nodes[i], memory_order_relaxed);
+    return (unsigned)((entry & ABOVE) >> ABOVE_SHIFT);
 }
 
 bool rq_fences_holds(const rq_fences *f, size_t i)

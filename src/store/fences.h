@@ -30,8 +30,11 @@ void rq_fences_free(rq_fences *f);
 /* Memory held, in bytes; without the older ones. */
 size_t rq_fences_bytes(const rq_fences *f);
 
-/* The writer's, before publishing: `rank` not below the last one's. False: full. */
-bool rq_fences_append(rq_fences *f, uint64_t rank, void *node);
+/* The writer's, before publishing: `rank` not below the last one's. `above`: so many levels above
+ * the one that fences are taken from the node stands on, RQ_FENCE_ABOVE_MAX or more. False: full.
+ */
+#define RQ_FENCE_ABOVE_MAX 3
+bool rq_fences_append(rq_fences *f, uint64_t rank, void *node, unsigned above);
 
 size_t rq_fences_count(const rq_fences *f);
 
@@ -54,6 +57,9 @@ uint64_t rq_fences_rank(const rq_fences *f, size_t i);
 
 /* Also of a forgotten entry: its place in the order still holds. */
 void *rq_fences_node(const rq_fences *f, size_t i);
+
+/* As it was appended with. */
+unsigned rq_fences_above(const rq_fences *f, size_t i);
 
 /* Whether a search may begin there. */
 bool rq_fences_holds(const rq_fences *f, size_t i);

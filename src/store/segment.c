@@ -56,7 +56,8 @@
 #define RANK_AGAIN_AT 1024
 #define FENCE_EVERY 8      /* nodes: those that reach the level */
 #define FENCES_FROM 2048   /* cells; ranks are settled then */
-#define FENCE_STEPS 12     /* along FENCE_LEVEL before a search turns to the head */
+#define FENCE_STEPS 12     /* along a level before a search turns to the head */
+#define FENCES_BACK 64     /* fences looked at for one that stands higher */
 #define FENCE_WORK_EVERY 4 /* inserts */
 #define FILTER_FROM 1024   /* cells */
 
@@ -130,8 +131,40 @@ static size_t fence_at(const rq_segment *s, const rq_fences *f, const probe *key
     return from;
 }
 
-/* find_before from a fence, with `path` on the levels up to FENCE_LEVEL; NULL: none is near. */
-static rq_segment_node *find_from_fence(const rq_segment *s, probe *key, rq_segment_node **path)
+/* The last node before the key on the level, by links from `at`; NULL: it is far. */
+static rq_segment_node *walk(const rq_segment *s, rq_segment_node *at, unsigned level, probe *key,
+                             rq_segment_node **ret_next)
+{
+    for (unsigned steps = 0; leads_on(s, link_of(at, level), key, ret_next); steps++) {
+        if (steps == FENCE_STEPS) return NULL;
+        at = *ret_next;
+    }
+    return at;
+}
+
+/* The path above FENCE_LEVEL, below `levels`, from the nearest of the fences [0, i), which are
+ * before the key, that stands so high. False: none is near. */
+static bool find_above(const rq_segment *s, const rq_fences *f, size_t i, probe *key,
+                       unsigned levels, rq_segment_node **path)
+{
+    size_t end = i > FENCES_BACK ? i - FENCES_BACK : 0;
+    if (levels > FENCE_LEVEL + 1 + RQ_FENCE_ABOVE_MAX) return false;
+    for (unsigned level = FENCE_LEVEL + 1; level < levels; level++) {
+        while (i > end &&
+               (rq_fences_above(f, i - 1) < level - FENCE_LEVEL || !rq_fences_holds(f, i - 1)))
+            i--;
+        if (i == end) return false;
+        rq_segment_node *next;
+        path[level] = walk(s, rq_fences_node(f, i - 1), level, key, &next);
+        if (path[level] == NULL) return false;
+    }
+    return true;
+}
+
+/* find_before from a fence; with `path` on the levels up to FENCE_LEVEL, and below `levels` if
+ * those are more. NULL: none is near. */
+static rq_segment_node *find_from_fence(const rq_segment *s, probe *key, rq_segment_node **path,
+                                        unsigned levels)
 {
     const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
     if (f == NULL) return NULL;
@@ -140,11 +173,12 @@ static rq_segment_node *find_from_fence(const rq_segment *s, probe *key, rq_segm
     rq_segment_node *at = rq_fences_node(f, i - 1);
     __builtin_prefetch(at);
     rq_segment_node *next;
-    for (unsigned steps = 0; leads_on(s, link_of(at, FENCE_LEVEL), key, &next); steps++) {
-        if (steps == FENCE_STEPS) return NULL;
-        at = next;
+    at = walk(s, at, FENCE_LEVEL, key, &next);
+    if (at == NULL) return NULL;
+    if (path != NULL) {
+        path[FENCE_LEVEL] = at;
+        if (!find_above(s, f, i, key, levels, path)) return NULL;
     }
-    if (path != NULL) path[FENCE_LEVEL] = at;
     return descend(s, at, FENCE_LEVEL, next, key, path);
 }
 
@@ -155,7 +189,7 @@ static rq_segment_node *search(const rq_segment *s, const rq_cell *key)
         uint32_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
         probe p = {.cell = key, .ranked = epoch % 2 == 0};
         if (p.ranked) p.rank = rank_of(s, key->row, key->row_len);
-        rq_segment_node *n = p.ranked ? find_from_fence(s, &p, NULL) : NULL;
+        rq_segment_node *n = p.ranked ? find_from_fence(s, &p, NULL, 0) : NULL;
         if (n == NULL) n = find_before(s, &p, NULL);
         if (atomic_load_explicit(&s->epoch, memory_order_acquire) == epoch || !p.ranked) return n;
     }
@@ -395,8 +429,8 @@ static void find_path(rq_segment *s, probe *key, unsigned levels)
     if (levels > height) levels = height;
     s->in_order = find_near(s, key);
     if (s->in_order && s->path_levels >= levels) return;
-    if (levels <= FENCE_LEVEL + 1 && find_from_fence(s, key, s->path) != NULL)
-        s->path_levels = FENCE_LEVEL + 1;
+    if (find_from_fence(s, key, s->path, levels) != NULL)
+        s->path_levels = levels > FENCE_LEVEL + 1 ? levels : FENCE_LEVEL + 1;
     else
         find_whole_path(s, key);
 }
@@ -409,6 +443,8 @@ static void fences_begin(rq_segment *s, size_t cells)
     s->making = rq_fences_new(2 * cells / FENCE_EVERY,
                               atomic_load_explicit(&s->fences, memory_order_relaxed));
     s->fence = head_of(s);
+    for (unsigned i = 0; i < RQ_FENCE_ABOVE_MAX; i++)
+        s->fence_above[i] = head_of(s);
     s->fences_at = 2 * cells;
 }
 
@@ -417,6 +453,22 @@ static void fences_end(rq_segment *s)
     rq__segment_count_heap(s, (int64_t)rq_fences_bytes(s->making));
     atomic_store_explicit(&s->fences, s->making, memory_order_release);
     s->making = NULL;
+}
+
+/* On how many levels above FENCE_LEVEL the node stands that comes next in the fences, or fewer: one
+ * of its row that went in meanwhile may stand between. */
+static unsigned levels_above(rq_segment *s, rq_segment_node *n, uint64_t rank)
+{
+    unsigned above = 0;
+    for (; above < RQ_FENCE_ABOVE_MAX; above++) {
+        unsigned level = FENCE_LEVEL + 1 + above;
+        rq_segment_node **at = &s->fence_above[above];
+        while (atomic_load_explicit(&link_of(*at, level)->rank, memory_order_relaxed) < rank)
+            *at = next_of(*at, level);
+        if (next_of(*at, level) != n) break;
+        *at = n;
+    }
+    return above;
 }
 
 /* After each insert: one more fence now and then. Without memory for them searches are slower. */
@@ -431,11 +483,14 @@ static void fences_work(rq_segment *s)
     if (cells % FENCE_WORK_EVERY != 0) return;
     const link *l = link_of(s->fence, FENCE_LEVEL);
     rq_segment_node *next = next_of(s->fence, FENCE_LEVEL);
-    if (next == NULL ||
-        !rq_fences_append(s->making, atomic_load_explicit(&l->rank, memory_order_relaxed), next))
+    uint64_t rank = atomic_load_explicit(&l->rank, memory_order_relaxed);
+    if (next == NULL || !rq_fences_append(s->making, rank, next, levels_above(s, next, rank))) {
         fences_end(s);
-    else
+    } else {
         s->fence = next;
+        __builtin_prefetch(link_of(next, FENCE_LEVEL)); /* for the next time; it lies far off */
+        __builtin_prefetch(next);
+    }
 }
 
 static void fences_forget(rq_segment *s, rq_fences *f, const rq_segment_node *node,

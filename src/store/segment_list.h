@@ -51,10 +51,13 @@ struct rq_segment {
     unsigned last_height;
     rq_fences *making;      /* the next fences; NULL: none in the making */
     rq_segment_node *fence; /* the last node in them */
-    size_t fences_at;       /* cells at which the next are begun */
-    bool in_order;          /* the last key was found from the one before it */
-    bool crowded;           /* a few steps along the row of `last` do not reach its next column */
-    size_t filter_at;       /* cells at which the filter is made, or tried again */
+    /* The same on the levels above FENCE_LEVEL: how high the next one stands is told by the links
+     * that lead to it. */
+    rq_segment_node *fence_above[RQ_FENCE_ABOVE_MAX];
+    size_t fences_at; /* cells at which the next are begun */
+    bool in_order;    /* the last key was found from the one before it */
+    bool crowded;     /* a few steps along the row of `last` do not reach its next column */
+    size_t filter_at; /* cells at which the filter is made, or tried again */
     /* written by the writer alone, read by anybody */
     _Atomic unsigned height;
     _Atomic size_t cells;

@@ -25,7 +25,7 @@ static void a_search_counts_the_smaller_ranks(void **state)
         for (size_t i = 0; i < filled; i++) {
             rank += rq_random_below(&random, 3); /* equal ones among them */
             ranks[i] = rank;
-            assert_true(rq_fences_append(f, rank, nodes));
+            assert_true(rq_fences_append(f, rank, nodes, 0));
         }
         assert_int_equal(rq_fences_count(f), filled);
         for (uint64_t wanted = 0; wanted <= rank + 2; wanted++) {
@@ -46,8 +46,8 @@ static void full_fences_take_no_more(void **state)
     uint64_t node;
     rq_fences *f = rq_fences_new(3, NULL);
     for (uint64_t i = 0; i < 3; i++)
-        assert_true(rq_fences_append(f, i, &node));
-    assert_false(rq_fences_append(f, 3, &node));
+        assert_true(rq_fences_append(f, i, &node, 0));
+    assert_false(rq_fences_append(f, 3, &node, 0));
     assert_int_equal(rq_fences_count(f), 3);
     rq_fences_free(f);
 }
@@ -58,13 +58,16 @@ static void a_forgotten_node_keeps_its_place(void **state)
     uint64_t nodes[2];
     rq_fences *older = rq_fences_new(1, NULL);
     rq_fences *f = rq_fences_new(2, older); /* frees the older one with it */
-    assert_true(rq_fences_append(f, 5, &nodes[0]));
-    assert_true(rq_fences_append(f, 5, &nodes[1]));
+    assert_true(rq_fences_append(f, 5, &nodes[0], 2));
+    assert_true(rq_fences_append(f, 5, &nodes[1], 7));
     rq_fences_forget(f, 0);
     assert_false(rq_fences_holds(f, 0));
     assert_true(rq_fences_holds(f, 1));
     assert_ptr_equal(rq_fences_node(f, 0), &nodes[0]);
     assert_int_equal(rq_fences_rank(f, 0), 5);
+    assert_ptr_equal(rq_fences_node(f, 1), &nodes[1]);
+    assert_int_equal(rq_fences_above(f, 0), 2);
+    assert_int_equal(rq_fences_above(f, 1), RQ_FENCE_ABOVE_MAX);
     rq_fences_free(f);
 }
 

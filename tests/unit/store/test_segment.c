@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memstore's skip list against a sorted array, and under readers while it grows. */
 #include "base/random.h"
-#include "store/segment.h"
+#include "store/segment_list.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -143,12 +143,12 @@ static void check_against_model(uint64_t seed, rq_cell_order order, bool decimal
         assert_int_equal(rq_segment_add(s, &fresh->cell), RQ_OK);
         model_add(&m, fresh);
         if (rq_random_below(&m.random, 16) == 0) add_many(s, &m);
-        model_cell probe;
-        fill(&m, &probe);
-        size_t at = model_seek(&m, &probe.cell);
-        rq_segment_seek(&c, s, &probe.cell);
+        model_cell wanted;
+        fill(&m, &wanted);
+        size_t at = model_seek(&m, &wanted.cell);
+        rq_segment_seek(&c, s, &wanted.cell);
         assert_same(&m, at, &c, seed);
-        rq_segment_seek_before(&c, s, &probe.cell);
+        rq_segment_seek_before(&c, s, &wanted.cell);
         assert_same(&m, at == 0 ? m.count : at - 1, &c, seed);
     }
     rq_segment_first(&c, s);
@@ -245,11 +245,11 @@ static void wide_rows_are_written_again(void **state)
         for (uint64_t n = 0; n < CELLS;) {
             unsigned row = (unsigned)rq_random_below(&m.random, seed % 3 == 0 ? 2 : 40);
             uint64_t leave_out = 1 + rq_random_below(&m.random, 9);
-            for (unsigned column = 0; column < 30 && n < CELLS; column++, n++) {
+            for (unsigned at_column = 0; at_column < 30 && n < CELLS; at_column++, n++) {
                 model_cell *fresh = calloc(1, sizeof *fresh);
-                if (rq_random_below(&m.random, leave_out) > 0) column++;
+                if (rq_random_below(&m.random, leave_out) > 0) at_column++;
                 fresh->cell = numbered(fresh->row, row, 1 + n / 100); /* some equal ones, too */
-                snprintf(fresh->qualifier, sizeof fresh->qualifier, "q%03u", column);
+                snprintf(fresh->qualifier, sizeof fresh->qualifier, "q%03u", at_column);
                 snprintf(fresh->value, sizeof fresh->value, "%" PRIu64, n);
                 fresh->cell.qualifier = (uint8_t *)fresh->qualifier;
                 fresh->cell.qualifier_len = 4;
@@ -453,6 +453,33 @@ static void seeks_find_what_walking_finds(rq_segment *s, rq_random *random, unsi
     free(walked);
 }
 
+/* Every level is a part of the one below it, in its order; a fence stands as high as it says. */
+static void levels_are_parts_of_each_other(const rq_segment *s)
+{
+    for (unsigned level = 1; level < HEIGHT_MAX; level++) {
+        const rq_segment_node *below = head_of(s);
+        for (const rq_segment_node *n = next_of(head_of(s), level); n != NULL;
+             n = next_of(n, level)) {
+            while (below != NULL && below != n)
+                below = next_of(below, level - 1);
+            assert_ptr_equal(below, n);
+        }
+    }
+    const rq_fences *f = atomic_load(&s->fences);
+    size_t high = 0;
+    for (unsigned above = 1; f != NULL && above <= RQ_FENCE_ABOVE_MAX; above++) {
+        const rq_segment_node *n = head_of(s);
+        for (size_t i = 0; i < rq_fences_count(f); i++) {
+            if (rq_fences_above(f, i) < above || !rq_fences_holds(f, i)) continue;
+            while (n != NULL && n != rq_fences_node(f, i))
+                n = next_of(n, FENCE_LEVEL + above);
+            assert_non_null(n);
+            high++;
+        }
+    }
+    assert_true(f == NULL || high > rq_fences_count(f) / 4); /* chance gives 7/8 */
+}
+
 static void many_cells_are_found_from_fences(void **state)
 {
     (void)state;
@@ -475,6 +502,33 @@ static void many_cells_are_found_from_fences(void **state)
         }
         assert_int_equal(rq_segment_cell_count(s), distinct);
         seeks_find_what_walking_finds(s, &random, shape);
+        levels_are_parts_of_each_other(s);
+        rq_segment_unref(s);
+    }
+}
+
+/* Rows of twenty columns, written again and again: most searches begin at the cell before, and the
+ * tall ones' paths at fences. */
+static void rows_of_many_columns_keep_their_levels(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 4; seed++) {
+        rq_segment *s;
+        rq_random random;
+        char row[40];
+        char qualifier[8];
+        rq_random_seed(&random, seed);
+        assert_int_equal(rq_segment_new(RQ_ORDER_DEFAULT, &s), RQ_OK);
+        unsigned number = 0;
+        for (unsigned n = 0; n < 100000; n++) {
+            if (n % 20 == 0) number = (unsigned)rq_random_below(&random, 700);
+            rq_cell c = many_cell(row, 1, number);
+            c.qualifier_len = (uint32_t)snprintf(qualifier, sizeof qualifier, "q%02u", n % 20);
+            c.qualifier = (const uint8_t *)qualifier;
+            c.timestamp = 1 + n / 20 / (seed % 2 == 0 ? 1 : 300); /* some are replaced */
+            assert_int_equal(rq_segment_add(s, &c), RQ_OK);
+        }
+        levels_are_parts_of_each_other(s);
         rq_segment_unref(s);
     }
 }
@@ -629,6 +683,7 @@ int main(void)
         cmocka_unit_test(wide_rows_are_written_again),
         cmocka_unit_test(a_batch_is_linked_as_its_cells_one_by_one),
         cmocka_unit_test(many_cells_are_found_from_fences),
+        cmocka_unit_test(rows_of_many_columns_keep_their_levels),
         cmocka_unit_test(a_replaced_fence_is_not_begun_at_whatever_its_rank),
         cmocka_unit_test(a_hundred_bytes_take_half_as_much_again_at_most),
         cmocka_unit_test(readers_see_whole_cells_in_order_while_the_writer_adds),
