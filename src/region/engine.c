@@ -244,6 +244,34 @@ rq_region *rq__engine_find(rq_engine *e, const char *encoded)
     return r;
 }
 
+void rq__engine_keep_nonces(rq_engine *e, const rq__nonces *n, uint64_t upto)
+{
+    if (n->count == 0) return;
+    int64_t now_ms = e->env.executor->now_ms(e->env.executor);
+    rq_err rc = RQ_OK;
+    pthread_mutex_lock(&e->lock);
+    for (size_t i = 0; i < n->room && rc == RQ_OK; i++) {
+        const rq__nonce *s = &n->slots[i];
+        if (s->seqid == 0 || s->seqid > upto) continue;
+        rc = rq__nonces_reserve(&e->kept_nonces, now_ms);
+        if (rc == RQ_OK) rq__nonces_add(&e->kept_nonces, s->group, s->nonce, s->seqid, s->time_ms);
+    }
+    if (e->kept_nonces.count > 0) atomic_store(&e->any_nonces_kept, true);
+    pthread_mutex_unlock(&e->lock);
+    if (rc != RQ_OK)
+        rq_log_warn(e->env.log, "region", "nonces of a closed region are forgotten: %s",
+                    rq_err_text(rc));
+}
+
+uint64_t rq__engine_find_nonce(rq_engine *e, uint64_t group, uint64_t nonce, int64_t now_ms)
+{
+    if (!atomic_load_explicit(&e->any_nonces_kept, memory_order_acquire)) return 0;
+    pthread_mutex_lock(&e->lock);
+    uint64_t seqid = rq__nonces_find(&e->kept_nonces, group, nonce, now_ms);
+    pthread_mutex_unlock(&e->lock);
+    return seqid;
+}
+
 void rq__engine_poke_held(rq_engine *e)
 {
     if (atomic_load_explicit(&e->held_writes, memory_order_relaxed) == 0) return;
@@ -479,6 +507,7 @@ static void engine_free(rq_engine *e)
     if (e->cache_vfs != NULL) rq_vfs_free(e->cache_vfs);
     rq_slab_pool_free(e->slabs);
     rq__debt_clear(&e->debt);
+    rq__nonces_clear(&e->kept_nonces);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }

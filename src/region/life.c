@@ -477,14 +477,23 @@ static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
     return take_replay(r, why);
 }
 
+static void lower_below(const rq_segment *s, uint64_t *lowest)
+{
+    uint64_t min;
+    uint64_t max;
+    rq_segment_seqid_range(s, &min, &max);
+    if (min <= max && min - 1 < *lowest) *lowest = min - 1;
+}
+
+/* Up to this number everything is in files. Nobody writes or flushes. */
 static uint64_t flushed_of_all(const rq_region *r)
 {
     uint64_t lowest = r->staged_seqid;
     for (size_t i = 0; i < r->store_count; i++) {
-        uint64_t min;
-        uint64_t max;
-        rq_segment_seqid_range(rq_store_active(r->stores[i].store), &min, &max);
-        if (min <= max && min - 1 < lowest) lowest = min - 1;
+        const rq_store_version *v = rq_store_version_now(r->stores[i].store);
+        lower_below(v->active, &lowest);
+        for (size_t j = 0; j < v->snapshot_count; j++)
+            lower_below(v->snapshots[j], &lowest);
     }
     return lowest;
 }
@@ -656,6 +665,8 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
     } else {
         rq__recovery_reread(r->engine, r->info.encoded);
     }
+    /* The others' records are in the log still, and say so themselves when it is read. */
+    rq__engine_keep_nonces(r->engine, &r->nonces, flushed_of_all(r));
     atomic_store(&r->state, RQ__REGION_CLOSED);
     rq__engine_remove(r->engine, r);
     rq_wal_region_close(r->log);

@@ -457,6 +457,8 @@ static rq_err find_duplicate(run *u)
         counts |= is_delta(&op->mutations[i]);
     if (!r->engine->nonces_enabled || op->nonce == 0 || !counts) return RQ_OK;
     u->duplicate_of = rq__nonces_find(&r->nonces, op->nonce_group, op->nonce, u->now_ms);
+    if (u->duplicate_of == 0)
+        u->duplicate_of = rq__engine_find_nonce(r->engine, op->nonce_group, op->nonce, u->now_ms);
     u->remembers = u->duplicate_of == 0;
     return u->remembers ? rq__nonces_reserve(&r->nonces, u->now_ms) : RQ_OK;
 }

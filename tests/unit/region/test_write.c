@@ -215,6 +215,35 @@ static void a_retried_increment_counts_once_across_a_crash(void **state)
     assert_int_equal(get_long(f, "r", "a", "n"), 5);
 }
 
+static void reopen(fixture *f, bool abort)
+{
+    assert_ok(rq_region_close(f->region, abort, NULL));
+    rq_region_unref(f->region);
+    assert_ok(rq_region_open(f->engine, &f->info, f->schema, &f->region, NULL));
+}
+
+/* HBase has one list of nonces for a whole server: a region that moves away and comes back, or is
+ * split, finds them. Found by the simulation (disk_full, RQ_SEED=211591). */
+static void a_retried_increment_counts_once_across_a_close(void **state)
+{
+    fixture *f = of(state);
+    int64_t v = 0;
+    assert_ok(increment(f, "r", "a", "n", 5, 77, NULL));
+    reopen(f, true); /* from the log */
+    assert_ok(increment(f, "r", "a", "n", 5, 77, NULL));
+    reopen(f, false); /* from a file; the log has forgotten it */
+    assert_ok(increment(f, "r", "a", "n", 5, 77, &v));
+    assert_int_equal(v, 5);
+    assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
+    assert_ok(increment(f, "r", "a", "n", 1, 78, NULL));
+    assert_ok(rq_region_flush(f->region, (rq_slice){0}, NULL, NULL));
+    assert_ok(increment(f, "r", "a", "n", 2, 79, NULL));
+    reopen(f, true); /* one from a file, one from the log */
+    assert_ok(increment(f, "r", "a", "n", 1, 78, NULL));
+    assert_ok(increment(f, "r", "a", "n", 2, 79, NULL));
+    assert_int_equal(get_long(f, "r", "a", "n"), 8);
+}
+
 /* --- conditions ------------------------------------------------------------------------------- */
 
 /* checkAndPut of a:q: if `value` (NULL: absent or empty) compares so, put a:q = "new". */
@@ -567,6 +596,7 @@ int main(void)
         T(a_ttl_is_carried_forward),
         T(a_retried_increment_counts_once),
         T(a_retried_increment_counts_once_across_a_crash),
+        T(a_retried_increment_counts_once_across_a_close),
         T(a_condition_on_an_absent_cell_takes_null_for_absent),
         T(an_empty_value_counts_as_null),
         T(a_condition_compares_the_given_value_with_the_stored),
