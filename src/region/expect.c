@@ -32,7 +32,7 @@ static void expect_row(const rq_region *r, rq_slice row, rq_segment_row *list, s
     list[(*count)++] = (rq_segment_row){v->active, row, true};
 }
 
-void rq__region_expect_writes(const rq__expected_write *list, size_t count)
+void rq__region_expect_writes(const rq_region_expected *list, size_t count)
 {
     rq_segment_row rows[RQ_REGION_EXPECT_MAX];
     size_t n = 0;

@@ -2,12 +2,13 @@
 /*
  * A region: one key range of a table, with MVCC, its stores, and the order of its writes.
  *
- * Writes pass the region's *writer token*: rq_region_write enqueues the batch; the lane that finds
- * the token free drains the queue (numbers, conditions, memstore insert, log staging), one that
- * finds it taken goes on. The token is never held across I/O: a read-modify-write that needs a
- * block gives it up, has the block brought, and is run again from its beginning with the block
- * pinned. One counter is MVCC write number, log sequence id and the cell's seqid. A batch becomes
- * visible, in order, once it is durable; then done() runs on the batch's lane.
+ * Writes pass the region's *writer token*: a lane's writer gathers batches and enqueues them; the
+ * lane that finds the token free drains the queue (numbers, conditions, memstore insert, log
+ * staging), one that finds it taken goes on. The token is never held across I/O: a
+ * read-modify-write that needs a block gives it up, has the block brought, and is run again from
+ * its beginning with the block pinned. One counter is MVCC write number, log sequence id and the
+ * cell's seqid. A batch becomes visible, in order, once it is durable; then done() runs on the
+ * batch's lane.
  */
 #ifndef RQ_REGION_REGION_H
 #define RQ_REGION_REGION_H

@@ -289,12 +289,8 @@ rq_err rq__group_commit(rq_region *r, int64_t now_ms, uint64_t nonce_group, uint
 /* --- expect.c --------------------------------------------------------------------------------- */
 /* token: notes where the last write found what the next one will look at. */
 void rq__region_note_warm(rq_region *r);
-/* Writes that come soon, each of another region: rq_region_expect. Inside a read section. */
-typedef struct rq__expected_write {
-    rq_region *region;
-    rq_slice row; /* empty: it has none */
-} rq__expected_write;
-void rq__region_expect_writes(const rq__expected_write *list, size_t count);
+/* Writes that come soon, each of another region; an empty row: it has none. As rq_region_expect. */
+void rq__region_expect_writes(const rq_region_expected *list, size_t count);
 /* token: writes to the region that come next, linked; RQ_REGION_EXPECT_MAX of them are looked at.
  */
 void rq__region_expect_list(rq_region *r, const struct rq_write *first);

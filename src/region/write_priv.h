@@ -11,7 +11,7 @@ typedef struct rq__parked rq__parked;
 typedef struct rq__write_list {
     rq__work work;
     rq_write *last; /* they are linked by `next`, oldest first */
-    size_t writes, ops;
+    size_t writes;
     struct rq__write_list *next;        /* the writer's: the next region's */
     struct rq__write_list *same_bucket; /* … and where the writer looks for a region */
 } rq__write_list;

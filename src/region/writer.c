@@ -182,11 +182,10 @@ static rq_write *first_of(rq__write_list *list)
 /* Of a few lists, side by side. */
 static void expect(rq_writer *w, rq__write_list *list)
 {
-    rq__expected_write soon[RQ_REGION_EXPECT_MAX];
+    rq_region_expected soon[RQ_REGION_EXPECT_MAX];
     size_t n = 0;
-    for (; list != NULL && n < RQ_REGION_EXPECT_MAX; list = list->next) {
-        soon[n++] = (rq__expected_write){region_of(list), rq__write_row(first_of(list))};
-    }
+    for (; list != NULL && n < RQ_REGION_EXPECT_MAX; list = list->next)
+        soon[n++] = (rq_region_expected){region_of(list), rq__write_row(first_of(list)), true};
     rq_epoch_enter(w->epoch, &w->reader);
     rq__region_expect_writes(soon, n);
     rq_epoch_exit(w->epoch, &w->reader);
@@ -205,7 +204,7 @@ static void hand_over(rq_writer *w)
         if (n % RQ_REGION_EXPECT_MAX == 0) expect(w, list);
         if (list->writes > 1) rq__region_ref_many(r, (unsigned)list->writes - 1);
         atomic_fetch_add_explicit(&r->inflight, list->writes, memory_order_acq_rel);
-        atomic_fetch_add_explicit(&r->write_requests, list->ops, memory_order_relaxed);
+        atomic_fetch_add_explicit(&r->write_requests, list->work.weight, memory_order_relaxed);
         rq__region_enqueue(r, &list->work);
         list = next;
     }
@@ -250,9 +249,8 @@ void rq_region_write(rq_region *r, rq_write *write)
     }
     list->last = write;
     list->writes++;
-    list->ops += write->op_count;
-    list->work.weight = (unsigned)list->ops;
-    if (list->writes >= LIST_WRITES || list->ops >= LIST_OPS) hand_over(w);
+    list->work.weight += (unsigned)write->op_count;
+    if (list->writes >= LIST_WRITES || list->work.weight >= LIST_OPS) hand_over(w);
     if (w->posted) return;
     w->posted = true;
     rq_lane_post(w->lane, &w->task);

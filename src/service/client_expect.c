@@ -5,6 +5,8 @@
  * cache, nor does a row of a large memstore; one by one each request would wait some thirty times,
  * together they wait as often as one.
  *
+ * Of a Mutate it is the region alone: its row is asked for when it goes there (region/writer.c).
+ *
  * Hints only: a request is read as far as it is of the usual form, and what is imprecise costs
  * time.
  */
