@@ -2,8 +2,9 @@
 /*
  * The memstore alone: what an insert and a seek of a 1 kB cell cost at CELLS cells (first argument,
  * a million), in random and in ascending order; then with the core's caches emptied before each, as
- * a client on the same core leaves them. The floor printed beside it is copying the same bytes into
- * the same kind of memory.
+ * a client on the same core leaves them; and what a walk over all cells costs a cell, as a flush
+ * makes it. The value's bytes are the second argument. The floor printed beside it is copying the
+ * same bytes into the same kind of memory.
  */
 #include "base/random.h"
 #include "store/segment.h"
@@ -16,7 +17,9 @@
 #define SAMPLES 100000u
 #define COLD_SAMPLES 5000u
 #define COLD_BYTES ((size_t)4 << 20) /* twice a usual second-level cache */
-#define VALUE_BYTES 1000
+#define VALUE_BYTES_MAX 1000
+
+static uint32_t value_bytes = VALUE_BYTES_MAX;
 
 static uint64_t now_ns(void)
 {
@@ -52,7 +55,7 @@ static rq_cell cell(char row[32], uint64_t n, const uint8_t *value)
                      .timestamp = 1700000000000,
                      .type = RQ_TYPE_PUT,
                      .value = value,
-                     .value_len = VALUE_BYTES,
+                     .value_len = value_bytes,
                      .seqid = 1};
 }
 
@@ -78,11 +81,29 @@ static void seek(const rq_segment *s, bool ascending, uint32_t cells, rq_random 
     }
 }
 
+/* Each cell's key is looked at, as whoever writes it to a file does. */
+static void walk(const rq_segment *s, const char *what)
+{
+    rq_segment_cursor at;
+    rq_cell c;
+    uint64_t seqids = 0;
+    size_t count = 0;
+    uint64_t from = now_ns();
+    for (rq_segment_first(&at, s); rq_segment_cursor_valid(&at); rq_segment_cursor_next(&at)) {
+        rq_segment_cursor_cell(&at, &c);
+        seqids += c.seqid;
+        count++;
+    }
+    uint64_t ns = now_ns() - from;
+    if (seqids != count) exit(1);
+    printf("%-34s %.1f ns a cell\n", what, (double)ns / (double)count);
+}
+
 static void run(bool ascending, uint32_t cells, uint8_t *other, uint64_t *ns)
 {
     rq_segment *s;
     rq_random random;
-    static uint8_t value[VALUE_BYTES];
+    static uint8_t value[VALUE_BYTES_MAX];
     char row[32];
     rq_random_seed(&random, 1);
     if (rq_segment_new(RQ_ORDER_DEFAULT, &s) != RQ_OK) exit(1);
@@ -106,6 +127,7 @@ static void run(bool ascending, uint32_t cells, uint8_t *other, uint64_t *ns)
     }
     print(ascending ? "insert, ascending rows, cold" : "insert, random rows, cold", ns,
           COLD_SAMPLES);
+    walk(s, ascending ? "walk, ascending rows" : "walk, random rows");
     printf("%-34s %.1f MB for %.1f MB of cells\n", "memory", (double)rq_segment_heap_bytes(s) / 1e6,
            (double)rq_segment_data_bytes(s) / 1e6);
     rq_segment_unref(s);
@@ -113,14 +135,14 @@ static void run(bool ascending, uint32_t cells, uint8_t *other, uint64_t *ns)
 
 static void floor_copy(uint64_t *ns)
 {
-    static uint8_t value[VALUE_BYTES];
+    static uint8_t value[VALUE_BYTES_MAX];
     size_t size = (size_t)SAMPLES * 1088;
     uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) exit(1);
     madvise(p, size, MADV_HUGEPAGE);
     for (uint32_t i = 0; i < SAMPLES; i++) {
         uint64_t from = now_ns();
-        memcpy(p + (size_t)i * 1088, value, VALUE_BYTES);
+        memcpy(p + (size_t)i * 1088, value, VALUE_BYTES_MAX);
         ns[i] = now_ns() - from;
     }
     print("floor: copy of 1 kB to new memory", ns, SAMPLES);
@@ -130,6 +152,8 @@ static void floor_copy(uint64_t *ns)
 int main(int argc, char **argv)
 {
     uint32_t cells = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000;
+    if (argc > 2) value_bytes = (uint32_t)strtoul(argv[2], NULL, 10);
+    if (value_bytes > VALUE_BYTES_MAX) return 1;
     uint64_t *ns = calloc(SAMPLES, sizeof *ns);
     uint8_t *other = calloc(1, COLD_BYTES);
     if (cells == 0 || ns == NULL || other == NULL) return 1;

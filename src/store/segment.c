@@ -28,172 +28,22 @@
  *  7. `epoch` is odd while ranks are computed anew; readers then compare bytes, and search again
  *     when it changed under them.
  *
- * From some thousand cells on a search begins at a *fence* (fences.h): every eighth node, those
- * that reach FENCE_LEVEL, stands with its rank in an array too. What remains is a few steps instead
- * of a descent from the head, whose every step is a cache miss. The writer makes new fences when
- * the list has doubled, a node at every fourth insert, so that no insert waits for it; what
- * lies too far behind its fence, or behind the last, is searched from the head.
- *
- * From some thousand cells on there is also a filter of the rows (row_filter.h), for those who look
- * for a row that is not here.
- *
  * Slabs grow from 4 kB (an empty region costs nothing before its first cell) to 2 MiB, which are
  * huge pages taken from and given back to a pool (slab_pool.h).
  */
 #include "store/segment.h"
 
 #include "store/segment_ahead.h"
-#include "store/segment_list.h"
+#include "store/segment_search.h"
 #include "store/slab_pool.h"
 
 #include <stdlib.h>
 
-#define AHEAD_BYTES (2 * (size_t)RQ_CACHE_LINE) /* link, node and most of a key */
-#define PREFETCH 8                              /* nodes ahead when many are linked in order */
+#define PREFETCH 8  /* nodes ahead when many are linked in order */
 #define NEAR_TRY 3  /* levels climbed from the last node when the key before it was not near */
 #define ROW_STEPS 4 /* from the last node when the key is of its row, before levels are climbed */
 #define RANK_FIRST_AT 64 /* cells */
 #define RANK_AGAIN_AT 1024
-#define FENCE_EVERY 8      /* nodes: those that reach the level */
-#define FENCES_FROM 2048   /* cells; ranks are settled then */
-#define FENCE_STEPS 12     /* along a level before a search turns to the head */
-#define FENCES_BACK 64     /* fences looked at for one that stands higher */
-#define FENCE_WORK_EVERY 4 /* inserts */
-#define FILTER_FROM 1024   /* cells */
-
-/* --- searching -------------------------------------------------------------------------------- */
-
-/* Whether the link leads to a node before the key; *ret_next is that node, or the one behind. */
-static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
-                            rq_segment_node **ret_next)
-{
-    rq_segment_node *next = atomic_load_explicit(&l->to, memory_order_acquire);
-    for (;;) {
-        *ret_next = next;
-        if (next == NULL) return false;
-        if (key->ranked) {
-            uint64_t rank = atomic_load_explicit(&l->rank, memory_order_acquire);
-            rq_segment_node *again = atomic_load_explicit(&l->to, memory_order_acquire);
-            if (again != next) { /* the rank may be another node's */
-                next = again;
-                continue;
-            }
-            if (rank != key->rank) return rank < key->rank;
-        }
-        int c = node_compare(s->order, next, key);
-        if (c == 0) key->equal = next;
-        return c < 0;
-    }
-}
-
-/* The last node before the key, going down from `at`, which is before it, below `level`; with
- * `path` that node on each of these levels. `behind`: known not to be before the key, seen one
- * level above; may be NULL. */
-static rq_segment_node *descend(const rq_segment *s, rq_segment_node *at, unsigned level,
-                                rq_segment_node *behind, probe *key, rq_segment_node **path)
-{
-    while (level-- > 0) {
-        for (;;) {
-            rq_segment_node *next = next_of(at, level);
-            if (next == behind) break;
-            if (!leads_on(s, link_of(at, level), key, &next)) {
-                behind = next;
-                break;
-            }
-            at = next;
-            __builtin_prefetch(at); /* its lowest link; the others may stand a line before */
-        }
-        if (path != NULL) path[level] = at;
-    }
-    return at;
-}
-
-/* The last node before the key; with `path` that node on every level of the list. */
-static rq_segment_node *find_before(const rq_segment *s, probe *key, rq_segment_node **path)
-{
-    unsigned level = atomic_load_explicit(&s->height, memory_order_relaxed);
-    return descend(s, head_of(s), level, NULL, key, path);
-}
-
-/* The first fence not before the key. */
-static size_t fence_at(const rq_segment *s, const rq_fences *f, const probe *key)
-{
-    size_t from = rq_fences_before(f, key->rank);
-    if (from == rq_fences_count(f) || rq_fences_rank(f, from) != key->rank) return from;
-    size_t to = key->rank == RQ_RANK_MAX ? rq_fences_count(f) : rq_fences_before(f, key->rank + 1);
-    while (from < to) {
-        size_t mid = from + (to - from) / 2;
-        if (node_compare(s->order, rq_fences_node(f, mid), key) < 0)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return from;
-}
-
-/* The last node before the key on the level, by links from `at`; NULL: it is far. */
-static rq_segment_node *walk(const rq_segment *s, rq_segment_node *at, unsigned level, probe *key,
-                             rq_segment_node **ret_next)
-{
-    for (unsigned steps = 0; leads_on(s, link_of(at, level), key, ret_next); steps++) {
-        if (steps == FENCE_STEPS) return NULL;
-        at = *ret_next;
-    }
-    return at;
-}
-
-/* The path above FENCE_LEVEL, below `levels`, from the nearest of the fences [0, i), which are
- * before the key, that stands so high. False: none is near. */
-static bool find_above(const rq_segment *s, const rq_fences *f, size_t i, probe *key,
-                       unsigned levels, rq_segment_node **path)
-{
-    size_t end = i > FENCES_BACK ? i - FENCES_BACK : 0;
-    if (levels > FENCE_LEVEL + 1 + RQ_FENCE_ABOVE_MAX) return false;
-    for (unsigned level = FENCE_LEVEL + 1; level < levels; level++) {
-        while (i > end &&
-               (rq_fences_above(f, i - 1) < level - FENCE_LEVEL || !rq_fences_holds(f, i - 1)))
-            i--;
-        if (i == end) return false;
-        rq_segment_node *next;
-        path[level] = walk(s, rq_fences_node(f, i - 1), level, key, &next);
-        if (path[level] == NULL) return false;
-    }
-    return true;
-}
-
-/* find_before from a fence; with `path` on the levels up to FENCE_LEVEL, and below `levels` if
- * those are more. NULL: none is near. */
-static rq_segment_node *find_from_fence(const rq_segment *s, probe *key, rq_segment_node **path,
-                                        unsigned levels)
-{
-    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
-    if (f == NULL) return NULL;
-    size_t i = fence_at(s, f, key);
-    if (i == 0 || i == rq_fences_count(f) || !rq_fences_holds(f, i - 1)) return NULL;
-    rq_segment_node *at = rq_fences_node(f, i - 1);
-    __builtin_prefetch(at);
-    rq_segment_node *next;
-    at = walk(s, at, FENCE_LEVEL, key, &next);
-    if (at == NULL) return NULL;
-    if (path != NULL) {
-        path[FENCE_LEVEL] = at;
-        if (!find_above(s, f, i, key, levels, path)) return NULL;
-    }
-    return descend(s, at, FENCE_LEVEL, next, key, path);
-}
-
-/* A reader's search: again when ranks changed meanwhile, by bytes alone while they change. */
-static rq_segment_node *search(const rq_segment *s, const rq_cell *key)
-{
-    for (;;) {
-        uint32_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
-        probe p = {.cell = key, .ranked = epoch % 2 == 0};
-        if (p.ranked) p.rank = rank_of(s, key->row, key->row_len);
-        rq_segment_node *n = p.ranked ? find_from_fence(s, &p, NULL, 0) : NULL;
-        if (n == NULL) n = find_before(s, &p, NULL);
-        if (atomic_load_explicit(&s->epoch, memory_order_acquire) == epoch || !p.ranked) return n;
-    }
-}
 
 /* --- life ------------------------------------------------------------------------------------- */
 
@@ -412,14 +262,14 @@ static bool find_near(rq_segment *s, probe *key)
     for (unsigned i = level; i < s->last_height; i++)
         s->path[i] = last;
     s->path_levels = known;
-    descend(s, at, level, next, key, s->path);
+    rq__segment_descend(s, at, level, next, key, s->path);
     return true;
 }
 
 static void find_whole_path(rq_segment *s, probe *key)
 {
     s->path_levels = atomic_load_explicit(&s->height, memory_order_relaxed);
-    find_before(s, key, s->path);
+    rq__segment_find_before(s, key, s->path);
 }
 
 /* Fills s->path on at least `levels` levels, as far as the list has them. */
@@ -429,125 +279,10 @@ static void find_path(rq_segment *s, probe *key, unsigned levels)
     if (levels > height) levels = height;
     s->in_order = find_near(s, key);
     if (s->in_order && s->path_levels >= levels) return;
-    if (find_from_fence(s, key, s->path, levels) != NULL)
+    if (rq__segment_find_from_fence(s, key, s->path, levels) != NULL)
         s->path_levels = levels > FENCE_LEVEL + 1 ? levels : FENCE_LEVEL + 1;
     else
         find_whole_path(s, key);
-}
-
-/* --- fences */
-
-static void fences_begin(rq_segment *s, size_t cells)
-{
-    /* Twice what chance gives: there will be cells more, and a full array ends the making. */
-    s->making = rq_fences_new(2 * cells / FENCE_EVERY,
-                              atomic_load_explicit(&s->fences, memory_order_relaxed));
-    s->fence = head_of(s);
-    for (unsigned i = 0; i < RQ_FENCE_ABOVE_MAX; i++)
-        s->fence_above[i] = head_of(s);
-    s->fences_at = 2 * cells;
-}
-
-static void fences_end(rq_segment *s)
-{
-    rq__segment_count_heap(s, (int64_t)rq_fences_bytes(s->making));
-    atomic_store_explicit(&s->fences, s->making, memory_order_release);
-    s->making = NULL;
-}
-
-/* On how many levels above FENCE_LEVEL the node stands that comes next in the fences, or fewer: one
- * of its row that went in meanwhile may stand between. */
-static unsigned levels_above(rq_segment *s, rq_segment_node *n, uint64_t rank)
-{
-    unsigned above = 0;
-    for (; above < RQ_FENCE_ABOVE_MAX; above++) {
-        unsigned level = FENCE_LEVEL + 1 + above;
-        rq_segment_node **at = &s->fence_above[above];
-        while (atomic_load_explicit(&link_of(*at, level)->rank, memory_order_relaxed) < rank)
-            *at = next_of(*at, level);
-        if (next_of(*at, level) != n) break;
-        *at = n;
-    }
-    return above;
-}
-
-/* After each insert: one more fence now and then. Without memory for them searches are slower. */
-static void fences_work(rq_segment *s)
-{
-    size_t cells = rq_segment_cell_count(s);
-    if (s->making == NULL) {
-        if (cells >= s->fences_at && s->rank_at == 0 && s->order != RQ_ORDER_META)
-            fences_begin(s, cells);
-        return;
-    }
-    if (cells % FENCE_WORK_EVERY != 0) return;
-    const link *l = link_of(s->fence, FENCE_LEVEL);
-    rq_segment_node *next = next_of(s->fence, FENCE_LEVEL);
-    uint64_t rank = atomic_load_explicit(&l->rank, memory_order_relaxed);
-    if (next == NULL || !rq_fences_append(s->making, rank, next, levels_above(s, next, rank))) {
-        fences_end(s);
-    } else {
-        s->fence = next;
-        __builtin_prefetch(link_of(next, FENCE_LEVEL)); /* for the next time; it lies far off */
-        __builtin_prefetch(next);
-    }
-}
-
-static void fences_forget(rq_segment *s, rq_fences *f, const rq_segment_node *node,
-                          const probe *key)
-{
-    if (f == NULL) return;
-    size_t i = fence_at(s, f, key);
-    if (i < rq_fences_count(f) && rq_fences_node(f, i) == node) rq_fences_forget(f, i);
-}
-
-/* --- the filter */
-
-static rq_row_filter *filter_add_layer(rq_segment *s, rq_row_filter *older)
-{
-    rq_row_filter *f = rq_row_filter_new(older);
-    if (f != NULL) rq__segment_count_heap(s, (int64_t)rq_row_filter_bytes(f));
-    return f;
-}
-
-/* With the rows of all cells so far; NULL: without memory there is none, and reads are slower. */
-static rq_row_filter *filter_begin(rq_segment *s)
-{
-    s->filter_at = 2 * rq_segment_cell_count(s);
-    rq_row_filter *f = filter_add_layer(s, NULL);
-    if (f == NULL) return NULL;
-    rq_cell c;
-    for (const rq_segment_node *n = next_of(head_of(s), 0); n != NULL; n = next_of(n, 0)) {
-        node_cell(n, &c);
-        rq_row_filter_add(f, rq_row_hash(c.row, c.row_len));
-    }
-    atomic_store_explicit(&s->filter, f, memory_order_release);
-    return f;
-}
-
-/* Before the cell is published. */
-static void filter_note(rq_segment *s, const rq_cell *c)
-{
-    rq_row_filter *f = atomic_load_explicit(&s->filter, memory_order_relaxed);
-    if (f == NULL) {
-        if (rq_segment_cell_count(s) < s->filter_at) return;
-        f = filter_begin(s);
-        if (f == NULL) return;
-    }
-    if (RQ_UNLIKELY(rq_row_filter_is_full(f))) {
-        rq_row_filter *more = filter_add_layer(s, f);
-        if (more != NULL) { /* else the full one tells less */
-            f = more;
-            atomic_store_explicit(&s->filter, f, memory_order_release);
-        }
-    }
-    rq_row_filter_add(f, rq_row_hash(c->row, c->row_len));
-}
-
-bool rq_segment_may_have_row(const rq_segment *s, uint64_t row_hash)
-{
-    const rq_row_filter *f = atomic_load_explicit(&s->filter, memory_order_acquire);
-    return f == NULL || rq_row_filter_may_have(f, row_hash);
 }
 
 static void copy_link(link *to, const link *from)
@@ -595,7 +330,7 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
     rq_cell cell;
     probe key = probe_of(n, &cell);
     key.rank = in_row ? s->last_rank : rank_of(s, cell.row, cell.row_len);
-    if (!in_row) filter_note(s, &cell);
+    if (!in_row) rq__segment_filter_note(s, &cell);
     rq__segment_note_column(s, &cell);
     find_path(s, &key, height);
     /* The search compared with whatever may be equal: what it stopped at has another rank or was
@@ -617,18 +352,14 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
     if (old != NULL) {
         take_off(s, old, height, old_height);
         forget_replaced(s, old);
-        if (old_height > FENCE_LEVEL) {
-            fences_forget(s, s->making, old, &key);
-            fences_forget(s, atomic_load_explicit(&s->fences, memory_order_relaxed), old, &key);
-            if (s->making != NULL && s->fence == old) fences_end(s);
-        }
+        if (old_height > FENCE_LEVEL) rq__segment_fences_forget(s, old, &key);
     }
     s->last = n;
     s->last_rank = key.rank;
     s->last_height = height;
     note(s, &cell, rq_get_be32(n->bytes));
     if (s->rank_at != 0 && rq_segment_cell_count(s) >= s->rank_at) rank_again(s);
-    fences_work(s);
+    rq__segment_fences_work(s);
 }
 
 void rq_segment_link(rq_segment *s, rq_segment_node *n, uint64_t seqid)
@@ -753,46 +484,4 @@ void rq_segment_note_write(rq_segment *s, int64_t now_ms)
 int64_t rq_segment_written_since(const rq_segment *s)
 {
     return atomic_load_explicit(&s->written_since_ms, memory_order_relaxed);
-}
-
-/* --- reading ---------------------------------------------------------------------------------- */
-
-void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
-{
-    c->segment = s;
-    /* Many regions, most of them not written to: one line of memory each instead of six. */
-    c->node = next_of(head_of(s), 0);
-    if (c->node == NULL) return;
-    c->node = next_of(search(s, key), 0);
-    /* A node that went in during the search may stand between. */
-    probe p = {.cell = key};
-    while (c->node != NULL && node_compare(s->order, c->node, &p) < 0)
-        c->node = next_of(c->node, 0);
-}
-
-void rq_segment_first(rq_segment_cursor *c, const rq_segment *s)
-{
-    c->segment = s;
-    c->node = next_of(head_of(s), 0);
-}
-
-void rq_segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
-{
-    const rq_segment_node *n = search(s, key);
-    c->segment = s;
-    c->node = n == head_of(s) ? NULL : n;
-}
-
-void rq_segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret)
-{
-    node_cell(c->node, ret);
-}
-
-void rq_segment_cursor_next(rq_segment_cursor *c)
-{
-    c->node = next_of(c->node, 0);
-    if (c->node == NULL) return;
-    /* Who walks on, as a flush does, finds the next one in the cache: they lie where they came. */
-    const rq_segment_node *ahead = next_of(c->node, 0);
-    if (ahead != NULL) rq_ask_for(link_of(ahead, 0), AHEAD_BYTES);
 }

@@ -102,9 +102,16 @@ void rq_segment_seqid_range(const rq_segment *s, uint64_t *ret_min, uint64_t *re
 int64_t rq_segment_written_since(const rq_segment *s);
 
 /* A position; plain value, on the stack or in a scanner. Not valid after the segment is freed. */
+#define RQ_SEGMENT_SCOUTS 8
 typedef struct rq_segment_cursor {
     const rq_segment *segment;
     const rq_segment_node *node; /* NULL: behind the end */
+    /* The cursor's own (segment_cursor.c). */
+    unsigned steps;
+    unsigned stop_count;
+    const rq_segment_node *turn;
+    const rq_segment_node *stops[RQ_SEGMENT_SCOUTS + 1];
+    const rq_segment_node *scouts[RQ_SEGMENT_SCOUTS], *ends[RQ_SEGMENT_SCOUTS];
 } rq_segment_cursor;
 
 /* The first cell >= key (whole order with seqid). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memstore's skip list from inside: segment.c searches and links (it says how the list is
- * made), segment_memory.c has the nodes' memory, segment_columns.c says which columns there are,
- * segment_ahead.c asks for what a search will look at. */
+/* The memstore's skip list from inside: segment.c links (it says how the list is made),
+ * segment_search.c searches, segment_cursor.c walks, segment_fences.c makes what searches begin at,
+ * segment_memory.c has the nodes' memory, segment_filter.c and segment_columns.c say which rows and
+ * columns there are, segment_ahead.c asks for what a search will look at. */
 #ifndef RQ_STORE_SEGMENT_LIST_H
 #define RQ_STORE_SEGMENT_LIST_H
 
@@ -15,6 +16,8 @@
 #define HEIGHT_MAX 20 /* a million cells; more only make the top level longer */
 #define SLAB_FIRST ((size_t)4 * 1024)
 #define FENCE_LEVEL 3
+#define FENCES_FROM 2048 /* cells; ranks are settled then */
+#define FILTER_FROM 1024 /* cells */
 
 typedef struct link {
     _Atomic uint64_t rank; /* RQ_RANK_MAX when there is no next node */
@@ -109,6 +112,21 @@ static inline uint64_t rank_of(const rq_segment *s, const uint8_t *row, size_t l
 rq_segment_node *rq__segment_alloc(rq_segment *s, unsigned height, size_t payload);
 void rq__segment_count_heap(rq_segment *s, int64_t bytes);
 void rq__segment_free_slabs(rq_segment *s);
+
+/* --- segment_fences.c --------------------------------------------------------------------------
+ */
+
+/* The writer's, after each insert: one more fence now and then. Without memory for them searches
+ * are slower. */
+void rq__segment_fences_work(rq_segment *s);
+/* The writer's: no search shall begin any more at this node, which stands on FENCE_LEVEL. */
+void rq__segment_fences_forget(rq_segment *s, const rq_segment_node *node, const probe *key);
+
+/* --- segment_filter.c --------------------------------------------------------------------------
+ */
+
+/* The writer's, before the cell is published. */
+void rq__segment_filter_note(rq_segment *s, const rq_cell *c);
 
 /* --- segment_columns.c -------------------------------------------------------------------------
  */

@@ -637,7 +637,9 @@ static void *reader(void *arg)
         if (!rq_segment_cursor_valid(&c)) continue;
         rq_segment_cursor_cell(&c, &got);
         faults += !rq_cell_same_row(&got, &key);
-        for (int steps = 0; steps < 20; steps++) { /* rows ascend whatever comes between */
+        /* Rows ascend whatever comes between, also on a walk that is worth scouts. */
+        int walk = rq_random_below(&random, 16) == 0 ? 400 : 20;
+        for (int steps = 0; steps < walk; steps++) {
             rq_cell next;
             rq_segment_cursor_next(&c);
             if (!rq_segment_cursor_valid(&c)) break;

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the memstore's list: a place in it, and the walk from there.
+ *
+ * Who follows the links of a large list waits for memory at every node, for neighbours in order are
+ * none in memory. But the nodes that reach FENCE_LEVEL, every eighth, are a list of their own: what
+ * lies between two of them is a *stretch*, and stretches can be walked side by side. While a cursor
+ * goes over RQ_SEGMENT_SCOUTS stretches, as many scouts go over the next ones, each a node at every
+ * second step of the cursor, and ask for the node behind: when the cursor comes there, all of it is
+ * in the cache. Scouts set out from a walk's BEGIN-th step on; a get's walk is shorter.
+ *
+ * Scouts are hints. The list may grow under them and nodes may be replaced, which keep their links:
+ * a scout then goes a while over what the cursor has passed, or the cursor misses its turn, and
+ * walks without scouts.
+ */
+#include "store/segment_search.h"
+
+#define AHEAD_BYTES (2 * (size_t)RQ_CACHE_LINE) /* link, node and most of a key */
+#define BEGIN 32
+
+/* `tall`: reaches FENCE_LEVEL, and is not behind the cursor's node. */
+static void walk_from(rq_segment_cursor *c, const rq_segment_node *tall)
+{
+    c->steps = 0;
+    c->stop_count = 1;
+    c->stops[0] = c->turn = next_of(tall, FENCE_LEVEL);
+    for (unsigned i = 0; i < RQ_SEGMENT_SCOUTS; i++)
+        c->scouts[i] = NULL;
+}
+
+void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
+{
+    c->segment = s;
+    /* Many regions, most of them not written to: one line of memory each instead of six. */
+    c->node = next_of(head_of(s), 0);
+    if (c->node == NULL) return;
+    rq_segment_node *tall;
+    c->node = next_of(rq__segment_search(s, key, &tall), 0);
+    /* A node that went in during the search may stand between. */
+    probe p = {.cell = key};
+    while (c->node != NULL && node_compare(s->order, c->node, &p) < 0)
+        c->node = next_of(c->node, 0);
+    walk_from(c, tall);
+}
+
+void rq_segment_first(rq_segment_cursor *c, const rq_segment *s)
+{
+    c->segment = s;
+    c->node = next_of(head_of(s), 0);
+    walk_from(c, head_of(s));
+}
+
+void rq_segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
+{
+    rq_segment_node *tall;
+    const rq_segment_node *n = rq__segment_search(s, key, &tall);
+    c->segment = s;
+    c->node = n == head_of(s) ? NULL : n;
+    walk_from(c, tall);
+}
+
+void rq_segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret)
+{
+    node_cell(c->node, ret);
+}
+
+/* --- the walk --------------------------------------------------------------------------------- */
+
+static void ask_for_node(const rq_segment_node *n)
+{
+    if (n != NULL) rq_ask_for(link_of(n, 0), AHEAD_BYTES);
+}
+
+/* One more of the stretches that the scouts will go over next. */
+static void add_stop(rq_segment_cursor *c)
+{
+    const rq_segment_node *last = c->stops[c->stop_count - 1];
+    const rq_segment_node *next = last == NULL ? NULL : next_of(last, FENCE_LEVEL);
+    if (next != NULL) rq_ask_for(link_of(next, FENCE_LEVEL), AHEAD_BYTES);
+    c->stops[c->stop_count++] = next;
+}
+
+/* The cursor is where the scouts set out from: they go over the next stretches. */
+static void take_turn(rq_segment_cursor *c)
+{
+    if (c->stops[0] == c->turn) c->stops[0] = next_of(c->turn, FENCE_LEVEL);
+    if (c->steps < BEGIN) {
+        c->turn = c->stops[0];
+        return;
+    }
+    while (c->stop_count <= RQ_SEGMENT_SCOUTS)
+        add_stop(c);
+    for (unsigned i = 0; i < RQ_SEGMENT_SCOUTS; i++) {
+        c->scouts[i] = c->stops[i];
+        c->ends[i] = c->stops[i + 1];
+    }
+    c->turn = c->stops[0];
+    c->stops[0] = c->stops[RQ_SEGMENT_SCOUTS];
+    c->stop_count = 1;
+}
+
+static void scout(rq_segment_cursor *c, unsigned i)
+{
+    const rq_segment_node *n = c->scouts[i];
+    if (n == NULL) return;
+    n = next_of(n, 0);
+    c->scouts[i] = n == c->ends[i] ? NULL : n;
+    ask_for_node(n);
+}
+
+void rq_segment_cursor_next(rq_segment_cursor *c)
+{
+    c->node = next_of(c->node, 0);
+    if (c->node == NULL) return;
+    if (c->node == c->turn) take_turn(c);
+    ask_for_node(next_of(c->node, 0));
+    if (++c->steps <= BEGIN) return;
+    scout(c, c->steps * 2 % RQ_SEGMENT_SCOUTS);
+    scout(c, (c->steps * 2 + 1) % RQ_SEGMENT_SCOUTS);
+    if (c->steps % 4 == 0 && c->stop_count <= RQ_SEGMENT_SCOUTS) add_stop(c);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Searches of the memstore's skip list: down from the head, or from a fence.
+ *
+ * From some thousand cells on a search begins at a *fence* (fences.h): every eighth node, those
+ * that reach FENCE_LEVEL, stands with its rank in an array too. What remains is a few steps instead
+ * of a descent from the head, whose every step is a cache miss. What lies too far behind its fence,
+ * or behind the last, is searched from the head.
+ */
+#include "store/segment_search.h"
+
+#define FENCE_STEPS 12 /* along a level before a search turns to the head */
+#define FENCES_BACK 64 /* fences looked at for one that stands higher */
+
+rq_segment_node *rq__segment_descend(const rq_segment *s, rq_segment_node *at, unsigned level,
+                                     rq_segment_node *behind, probe *key, rq_segment_node **path)
+{
+    while (level-- > 0) {
+        for (;;) {
+            rq_segment_node *next = next_of(at, level);
+            if (next == behind) break;
+            if (!leads_on(s, link_of(at, level), key, &next)) {
+                behind = next;
+                break;
+            }
+            at = next;
+            __builtin_prefetch(at); /* its lowest link; the others may stand a line before */
+        }
+        if (path != NULL) path[level] = at;
+    }
+    return at;
+}
+
+rq_segment_node *rq__segment_find_before(const rq_segment *s, probe *key, rq_segment_node **path)
+{
+    unsigned level = atomic_load_explicit(&s->height, memory_order_relaxed);
+    return rq__segment_descend(s, head_of(s), level, NULL, key, path);
+}
+
+size_t rq__segment_fence_at(const rq_segment *s, const rq_fences *f, const probe *key)
+{
+    size_t from = rq_fences_before(f, key->rank);
+    if (from == rq_fences_count(f) || rq_fences_rank(f, from) != key->rank) return from;
+    size_t to = key->rank == RQ_RANK_MAX ? rq_fences_count(f) : rq_fences_before(f, key->rank + 1);
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (node_compare(s->order, rq_fences_node(f, mid), key) < 0)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+/* The last node before the key on the level, by links from `at`; NULL: it is far. */
+static rq_segment_node *walk(const rq_segment *s, rq_segment_node *at, unsigned level, probe *key,
+                             rq_segment_node **ret_next)
+{
+    for (unsigned steps = 0; leads_on(s, link_of(at, level), key, ret_next); steps++) {
+        if (steps == FENCE_STEPS) return NULL;
+        at = *ret_next;
+    }
+    return at;
+}
+
+/* The path above FENCE_LEVEL, below `levels`, from the nearest of the fences [0, i), which are
+ * before the key, that stands so high. False: none is near. */
+static bool find_above(const rq_segment *s, const rq_fences *f, size_t i, probe *key,
+                       unsigned levels, rq_segment_node **path)
+{
+    size_t end = i > FENCES_BACK ? i - FENCES_BACK : 0;
+    if (levels > FENCE_LEVEL + 1 + RQ_FENCE_ABOVE_MAX) return false;
+    for (unsigned level = FENCE_LEVEL + 1; level < levels; level++) {
+        while (i > end &&
+               (rq_fences_above(f, i - 1) < level - FENCE_LEVEL || !rq_fences_holds(f, i - 1)))
+            i--;
+        if (i == end) return false;
+        rq_segment_node *next;
+        path[level] = walk(s, rq_fences_node(f, i - 1), level, key, &next);
+        if (path[level] == NULL) return false;
+    }
+    return true;
+}
+
+rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
+                                             rq_segment_node **path, unsigned levels)
+{
+    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
+    if (f == NULL) return NULL;
+    size_t i = rq__segment_fence_at(s, f, key);
+    if (i == 0 || i == rq_fences_count(f) || !rq_fences_holds(f, i - 1)) return NULL;
+    rq_segment_node *at = rq_fences_node(f, i - 1);
+    __builtin_prefetch(at);
+    rq_segment_node *next;
+    at = walk(s, at, FENCE_LEVEL, key, &next);
+    if (at == NULL) return NULL;
+    if (path != NULL) {
+        path[FENCE_LEVEL] = at;
+        if (!find_above(s, f, i, key, levels, path)) return NULL;
+    }
+    return rq__segment_descend(s, at, FENCE_LEVEL, next, key, path);
+}
+
+rq_segment_node *rq__segment_search(const rq_segment *s, const rq_cell *key,
+                                    rq_segment_node **ret_tall)
+{
+    rq_segment_node *path[HEIGHT_MAX];
+    for (;;) {
+        uint32_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
+        probe p = {.cell = key, .ranked = epoch % 2 == 0};
+        if (p.ranked) p.rank = rank_of(s, key->row, key->row_len);
+        path[FENCE_LEVEL] = head_of(s); /* the list may not be so high */
+        rq_segment_node *n = p.ranked ? rq__segment_find_from_fence(s, &p, path, 0) : NULL;
+        if (n == NULL) n = rq__segment_find_before(s, &p, path);
+        if (atomic_load_explicit(&s->epoch, memory_order_acquire) != epoch && p.ranked) continue;
+        *ret_tall = path[FENCE_LEVEL];
+        return n;
+    }
+}
