@@ -18,7 +18,7 @@
 #include <time.h>
 
 #define ARENA_FREE ((size_t)64 * 1024)
-#define CALLS_POOLED 64
+#define CALLS_POOLED 256 /* a loop answers as many at once when its connections are deep */
 #define CELLS_KEEP ((size_t)64 * 1024)
 /* A block up to this is copied behind its message; a larger one is moved to the output as it is,
  * and its memory comes back as a spare. */

@@ -84,7 +84,8 @@ static void loop_post(rq_lane *lane, rq_task *task)
         task->next = head;
     } while (!atomic_compare_exchange_weak_explicit(&loop->inbox, &head, task, memory_order_release,
                                                     memory_order_relaxed));
-    if (!atomic_exchange(&loop->signalled, true)) uv_async_send(&loop->wake);
+    if (!atomic_exchange(&loop->signalled, true) && atomic_load(&loop->asleep))
+        uv_async_send(&loop->wake);
 }
 
 /* Moves what other threads posted behind our own tasks, oldest first. */
@@ -147,20 +148,31 @@ static void iteration_end(rq_loop *loop)
     if (atomic_load_explicit(&loop->stopping, memory_order_relaxed)) stop_step(loop);
     leave(loop);
     if (!loop->handles_open) return;
-    if (loop->tasks != NULL)
+}
+
+/* Behind this the loop waits for its sockets, with something to do only as long as for a look. */
+static void on_prepare(uv_prepare_t *h)
+{
+    rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, prepare);
+    iteration_end(loop);
+    if (!loop->handles_open) return;
+    bool busy = loop->tasks != NULL;
+    if (!busy) {
+        atomic_store(&loop->asleep, true);
+        busy = atomic_load(&loop->signalled); /* who posted before saw us awake */
+        if (busy) atomic_store(&loop->asleep, false);
+    }
+    if (busy)
         uv_idle_start(&loop->idle, on_idle);
     else
         uv_idle_stop(&loop->idle);
 }
 
-static void on_prepare(uv_prepare_t *h)
-{
-    iteration_end(RQ_CONTAINER_OF(h, rq_loop, prepare));
-}
-
 static void on_check(uv_check_t *h)
 {
-    iteration_end(RQ_CONTAINER_OF(h, rq_loop, check));
+    rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, check);
+    atomic_store_explicit(&loop->asleep, false, memory_order_relaxed);
+    iteration_end(loop);
 }
 
 static void on_wake(uv_async_t *h)

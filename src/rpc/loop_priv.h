@@ -14,8 +14,8 @@
  * right after on_close; its descriptor is closed before, at once. One that moves has its handle
  * closed too, but keeps the descriptor, and is in no loop's list from then until the other loop has
  * opened it; rq_loops_stop waits for such streams first. (4) Whoever posts from another thread
- * pushes on a stack and wakes the loop only when nobody has done so since the loop last looked
- * (`signalled`).
+ * pushes on a stack and wakes the loop only when it is `asleep`, which it says before it looks at
+ * the stack for the last time, and nobody has posted since the loop last looked (`signalled`).
  */
 #ifndef RQ_RPC_LOOP_PRIV_H
 #define RQ_RPC_LOOP_PRIV_H
@@ -66,7 +66,8 @@ struct rq_loop {
 
     _Atomic(rq_task *) inbox; /* other threads'; newest first */
     _Atomic bool signalled;
-    rq_task *tasks; /* this thread's; oldest first */
+    _Atomic bool asleep; /* it waits for its sockets, or is about to */
+    rq_task *tasks;      /* this thread's; oldest first */
     rq_task **tasks_end;
     rq_loop_timer timers; /* ring, soonest first */
     rq_loop_timer sweep;
