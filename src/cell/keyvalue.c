@@ -40,12 +40,34 @@ void rq_cell_serialize_key(const rq_cell *c, uint8_t *out)
     (void)put_key(c, out);
 }
 
+/* Row, family, qualifier and value stand in memory as in a KeyValue: most cells were parsed from
+ * one, and only their timestamp may be another. */
+static bool is_one_piece(const rq_cell *c)
+{
+    return c->family == c->row + c->row_len + 1 && c->qualifier == c->family + c->family_len &&
+           c->value == c->qualifier + c->qualifier_len + 9;
+}
+
+static uint8_t *put_piece(const rq_cell *c, uint8_t *out)
+{
+    rq_put_be16(out, c->row_len);
+    size_t key_len = rq_cell_key_len(c) - 2;
+    memcpy(out + 2, c->row, key_len + c->value_len);
+    out[2 + c->row_len] = c->family_len;
+    out += 2 + key_len;
+    rq_put_be64(out - 9, (uint64_t)c->timestamp);
+    out[-1] = c->type;
+    return out + c->value_len;
+}
+
 void rq_cell_serialize(const rq_cell *c, bool with_tags, uint8_t *out)
 {
     rq_put_be32(out, (uint32_t)rq_cell_key_len(c));
     rq_put_be32(out + 4, c->value_len);
-    out = put_key(c, out + 8);
-    out = put_bytes(out, c->value, c->value_len);
+    if (is_one_piece(c))
+        out = put_piece(c, out + 8);
+    else
+        out = put_bytes(put_key(c, out + 8), c->value, c->value_len);
     if (with_tags && c->tags_len > 0) {
         rq_put_be16(out, c->tags_len);
         (void)put_bytes(out + 2, c->tags, c->tags_len);

@@ -221,6 +221,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     };
     if (o.dir == NULL) return no_memory(why);
     RQ_TRY(rq_store_open(&o, files.items, files.count, &s->store, why));
+    s->family = rq_store_schema(s->store)->name;
     r->store_count = i + 1;
     s->region = r;
     s->task.task.run = rq__region_compact_task;

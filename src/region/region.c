@@ -52,16 +52,11 @@ rq_store *rq_region_store_at(const rq_region *r, size_t i)
     return r->stores[i].store;
 }
 
-rq__region_store *rq__region_store_of(rq_region *r, rq_slice family, size_t *hint)
+rq__region_store *rq__region_find_store(rq_region *r, rq_slice family, size_t *ret_place)
 {
-    /* A mutation names one family over and over, and there are few. */
-    for (size_t n = 0; n < r->store_count; n++) {
-        size_t i = *hint + n < r->store_count ? *hint + n : *hint + n - r->store_count;
-        rq_slice name = rq_store_schema(r->stores[i].store)->name;
-        if (name.len != family.len ||
-            rq_short_compare(name.ptr, name.len, family.ptr, family.len) != 0)
-            continue;
-        *hint = i;
+    for (size_t i = 0; i < r->store_count; i++) {
+        if (!rq_slice_eq(r->stores[i].family, family)) continue;
+        *ret_place = i;
         return &r->stores[i];
     }
     return NULL;

@@ -46,9 +46,9 @@ typedef enum rq_durability {
 typedef struct rq_mutation {
     rq_mutation_type type;
     rq_slice row;
-    /* Family, qualifier, timestamp (LATEST: the server's clock), type, value, tags. Any order of
-     * families; cells of one column in the order given. A DELETE of the newest version is a
-     * RQ_TYPE_DELETE cell with timestamp LATEST. */
+    /* Row (the same bytes, or none), family, qualifier, timestamp (LATEST: the server's clock),
+     * type, value, tags. Any order of families; cells of one column in the order given. A DELETE of
+     * the newest version is a RQ_TYPE_DELETE cell with timestamp LATEST. */
     rq_cell *cells;
     size_t cell_count;
     rq_durability durability;

@@ -85,6 +85,7 @@ enum {
 /* A store with what the region keeps about it. */
 typedef struct rq__region_store {
     rq_store *store;                   /* const */
+    rq_slice family;                   /* const: its name, the schema's bytes */
     uint64_t flushed;                  /* commit gate: every cell at or below is in a file */
     rq_compaction_settings compaction; /* const */
     _Atomic bool compacting;           /* a task is queued or runs */
@@ -238,8 +239,20 @@ static inline rq__region_state rq__region_state_now(const rq_region *r)
 
 void rq__region_count_read(rq_region *r); /* any thread */
 
-/* The store of the family, or NULL. `hint`: where to look first, updated. */
-rq__region_store *rq__region_store_of(rq_region *r, rq_slice family, size_t *hint);
+/* One of all, or NULL; *ret_place: which. */
+rq__region_store *rq__region_find_store(rq_region *r, rq_slice family, size_t *ret_place);
+
+/* The store of the family, or NULL. `hint`: where to look first, updated; a mutation names one
+ * family over and over. */
+static inline rq__region_store *rq__region_store_of(rq_region *r, rq_slice family, size_t *hint)
+{
+    rq__region_store *s = &r->stores[*hint];
+    if (RQ_LIKELY(*hint < r->store_count &&
+                  rq_short_compare(s->family.ptr, s->family.len, family.ptr, family.len) == 0))
+        return s;
+    return rq__region_find_store(r, family, hint);
+}
+
 /* Numbers up to `seqid` may be seen from here on. Any thread. */
 void rq__region_raise_read_point(rq_region *r, uint64_t seqid);
 /* Below it nothing is read any more but the newest of what is visible. */

@@ -127,8 +127,10 @@ static rq_err add_plain(rq_region *r, const rq_row_op *op, int64_t now_ms, rq_er
         const rq_mutation *m = &op->mutations[i];
         for (size_t j = 0; j < m->cell_count; j++) {
             rq_cell c = m->cells[j];
-            c.row = m->row.ptr;
-            c.row_len = (uint16_t)m->row.len;
+            if (c.row_len == 0) {
+                c.row = m->row.ptr;
+                c.row_len = (uint16_t)m->row.len;
+            }
             if (c.timestamp == RQ_TIMESTAMP_LATEST) c.timestamp = now_ms;
             rq_err rc = rq__group_add(r, rq__region_store_of(r, rq_cell_family(&c), &hint), &c);
             if (rc == RQ_OK) continue;

@@ -39,9 +39,13 @@
 
 #include <stdlib.h>
 
-#define PREFETCH 8  /* nodes ahead when many are linked in order */
-#define NEAR_TRY 3  /* levels climbed from the last node when the key before it was not near */
-#define ROW_STEPS 4 /* from the last node when the key is of its row, before levels are climbed */
+#define PREFETCH 8 /* nodes ahead when many are linked in order */
+#define NEAR_TRY 3 /* levels climbed from the last node when the key before it was not near */
+/* From the last node when the key is of its row, before levels are climbed: for the second cell of
+ * a row, which shows how many versions there are, and behind those for the others. */
+#define ROW_STEPS_FIRST 8
+#define ROW_STEPS 4
+#define STRIDE_MAX 64
 #define RANK_FIRST_AT 64 /* cells */
 #define RANK_AGAIN_AT 1024
 
@@ -206,27 +210,52 @@ static void rank_again(rq_segment *s)
 
 /* --- linking */
 
+/* Steps over `next`, which is before the key. How high it stands the path tells: the links that
+ * lead to it. */
+static void step_over(rq_segment *s, rq_segment_node *next, unsigned known)
+{
+    for (unsigned i = 1; i < known && next_of(s->path[i], i) == next; i++)
+        s->path[i] = next;
+    s->path[0] = next;
+}
+
+/* `stride` cells from the last node, if they are before the key: only the last of them need be
+ * compared. False: the path is lost. */
+static bool hop(rq_segment *s, const probe *key, unsigned known)
+{
+    for (unsigned i = 0; i < s->stride; i++) {
+        rq_segment_node *next = next_of(s->path[0], 0);
+        if (next == NULL) return false;
+        step_over(s, next, known);
+    }
+    return node_compare(s->order, s->path[0], key) < 0;
+}
+
+typedef enum near { NEAR_FOUND, NEAR_NOT, NEAR_LOST } near;
+
 /*
  * The columns of a row come one after another, and between two of them there are as many cells as
- * the one has versions: a few steps along the lowest level then take fewer comparisons than up and
- * down again. How high a node stands that is stepped over, the path tells: the links that lead to
- * it. False: it is farther; the path, which may have come nearer to the key, is true on `known`
- * levels and leads from `last`, as before.
+ * the one has versions, for most rows the same number at each column: as many steps along the
+ * lowest level take fewer comparisons than up and down again, and a few more are tried. NEAR_LOST:
+ * it was fewer, the path has gone too far. NEAR_NOT: it is farther; the path, which may have come
+ * nearer to the key, is true on `known` levels and leads from `last`, as before.
  */
-static bool find_in_row(rq_segment *s, probe *key, unsigned known)
+static near find_in_row(rq_segment *s, probe *key, unsigned known)
 {
-    rq_segment_node *next;
-    rq_segment_node *at = s->last;
     for (unsigned i = 0; i < s->last_height; i++)
-        s->path[i] = at;
+        s->path[i] = s->last;
     s->path_levels = known;
-    for (unsigned steps = 0; leads_on(s, link_of(at, 0), key, &next); steps++) {
-        if (steps == ROW_STEPS) return false;
-        for (unsigned i = 1; i < known && next_of(s->path[i], i) == next; i++)
-            s->path[i] = next;
-        s->path[0] = at = next;
+    if (s->stride > 1 && !hop(s, key, known)) return NEAR_LOST;
+    unsigned steps = s->stride > 1 ? s->stride : 0;
+    unsigned most = steps + (s->stride == 0 ? ROW_STEPS_FIRST : ROW_STEPS);
+    if (most > STRIDE_MAX) most = STRIDE_MAX;
+    rq_segment_node *next;
+    for (; leads_on(s, link_of(s->path[0], 0), key, &next); steps++) {
+        if (steps == most) return NEAR_NOT;
+        step_over(s, next, known);
     }
-    return true;
+    s->stride = steps;
+    return NEAR_FOUND;
 }
 
 /*
@@ -243,14 +272,19 @@ static bool find_near(rq_segment *s, probe *key)
     rq_segment_node *at = last;
     rq_segment_node *next = NULL;
     bool same_rank = last != NULL && s->last_rank == key->rank;
-    if (!same_rank) s->crowded = false;
-    if (last == NULL || s->last_rank > key->rank ||
-        (same_rank && node_compare(s->order, last, key) >= 0))
-        return false;
+    if (!same_rank) {
+        s->crowded = false;
+        s->stride = 0;
+    }
+    if (last == NULL || s->last_rank > key->rank) return false;
     unsigned known = s->path_levels > s->last_height ? s->path_levels : s->last_height;
+    bool hops = same_rank && !s->crowded && s->stride > 1; /* which shows that last is before it */
+    if (same_rank && !hops && node_compare(s->order, last, key) >= 0) return false;
     if (same_rank && !s->crowded) {
-        if (find_in_row(s, key, known)) return true;
+        near found = find_in_row(s, key, known);
+        if (found == NEAR_FOUND) return true;
         s->crowded = true;
+        if (found == NEAR_LOST) return false;
     }
     unsigned limit = same_rank || s->in_order || known < NEAR_TRY ? known : NEAR_TRY;
     unsigned level = 0;
@@ -278,8 +312,15 @@ static void find_path(rq_segment *s, probe *key, unsigned levels)
     unsigned height = atomic_load_explicit(&s->height, memory_order_relaxed);
     if (levels > height) levels = height;
     s->in_order = find_near(s, key);
-    if (s->in_order && s->path_levels >= levels) return;
-    if (rq__segment_find_from_fence(s, key, s->path, levels) != NULL)
+    if (s->in_order) {
+        if (s->path_levels >= levels) return;
+        if (s->path_levels > FENCE_LEVEL &&
+            rq__segment_find_above(s, s->before, key, levels, s->path)) {
+            s->path_levels = levels;
+            return;
+        }
+    }
+    if (rq__segment_find_from_fence(s, key, s->path, levels, &s->before) != NULL)
         s->path_levels = levels > FENCE_LEVEL + 1 ? levels : FENCE_LEVEL + 1;
     else
         find_whole_path(s, key);

@@ -23,6 +23,7 @@ static void end(rq_segment *s)
 {
     rq__segment_count_heap(s, (int64_t)rq_fences_bytes(s->making));
     atomic_store_explicit(&s->fences, s->making, memory_order_release);
+    s->before = 0; /* it counted the old ones */
     s->making = NULL;
 }
 

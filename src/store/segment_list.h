@@ -49,7 +49,8 @@ struct rq_segment {
     uint64_t random;
     rq_segment_node *path[HEIGHT_MAX]; /* where the last link went in */
     unsigned path_levels;              /* on how many levels path is true */
-    rq_segment_node *last;             /* linked; its rank and height follow */
+    size_t before;         /* so many fences are before the key that path was made for */
+    rq_segment_node *last; /* linked; its rank and height follow */
     uint64_t last_rank;
     unsigned last_height;
     rq_fences *making;      /* the next fences; NULL: none in the making */
@@ -59,6 +60,7 @@ struct rq_segment {
     rq_segment_node *fence_above[RQ_FENCE_ABOVE_MAX];
     size_t fences_at; /* cells at which the next are begun */
     bool in_order;    /* the last key was found from the one before it */
+    unsigned stride;  /* so many cells stood between the last two keys of a row; 0: not known */
     bool crowded;     /* a few steps along the row of `last` do not reach its next column */
     size_t filter_at; /* cells at which the filter is made, or tried again */
     /* written by the writer alone, read by anybody */

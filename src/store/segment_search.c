@@ -37,14 +37,25 @@ rq_segment_node *rq__segment_find_before(const rq_segment *s, probe *key, rq_seg
     return rq__segment_descend(s, head_of(s), level, NULL, key, path);
 }
 
+/* Of those not before its rank. */
+static bool fence_is_before(const rq_segment *s, const rq_fences *f, size_t i, const probe *key)
+{
+    return i < rq_fences_count(f) && rq_fences_rank(f, i) == key->rank &&
+           node_compare(s->order, rq_fences_node(f, i), key) < 0;
+}
+
 size_t rq__segment_fence_at(const rq_segment *s, const rq_fences *f, const probe *key)
 {
     size_t from = rq_fences_before(f, key->rank);
-    if (from == rq_fences_count(f) || rq_fences_rank(f, from) != key->rank) return from;
-    size_t to = key->rank == RQ_RANK_MAX ? rq_fences_count(f) : rq_fences_before(f, key->rank + 1);
+    size_t to = from;
+    /* Of a row's fences mostly the first: its newest cells are written next. */
+    for (size_t step = 1; fence_is_before(s, f, to, key); step *= 2) {
+        from = to + 1;
+        to += step;
+    }
     while (from < to) {
         size_t mid = from + (to - from) / 2;
-        if (node_compare(s->order, rq_fences_node(f, mid), key) < 0)
+        if (fence_is_before(s, f, mid, key))
             from = mid + 1;
         else
             to = mid;
@@ -63,11 +74,10 @@ static rq_segment_node *walk(const rq_segment *s, rq_segment_node *at, unsigned 
     return at;
 }
 
-/* The path above FENCE_LEVEL, below `levels`, from the nearest of the fences [0, i), which are
- * before the key, that stands so high. False: none is near. */
-static bool find_above(const rq_segment *s, const rq_fences *f, size_t i, probe *key,
-                       unsigned levels, rq_segment_node **path)
+bool rq__segment_find_above(const rq_segment *s, size_t i, probe *key, unsigned levels,
+                            rq_segment_node **path)
 {
+    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_relaxed);
     size_t end = i > FENCES_BACK ? i - FENCES_BACK : 0;
     if (levels > FENCE_LEVEL + 1 + RQ_FENCE_ABOVE_MAX) return false;
     for (unsigned level = FENCE_LEVEL + 1; level < levels; level++) {
@@ -83,21 +93,21 @@ static bool find_above(const rq_segment *s, const rq_fences *f, size_t i, probe 
 }
 
 rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
-                                             rq_segment_node **path, unsigned levels)
+                                             rq_segment_node **path, unsigned levels,
+                                             size_t *ret_before)
 {
     const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
     if (f == NULL) return NULL;
     size_t i = rq__segment_fence_at(s, f, key);
+    *ret_before = i;
     if (i == 0 || i == rq_fences_count(f) || !rq_fences_holds(f, i - 1)) return NULL;
     rq_segment_node *at = rq_fences_node(f, i - 1);
     __builtin_prefetch(at);
     rq_segment_node *next;
     at = walk(s, at, FENCE_LEVEL, key, &next);
     if (at == NULL) return NULL;
-    if (path != NULL) {
-        path[FENCE_LEVEL] = at;
-        if (!find_above(s, f, i, key, levels, path)) return NULL;
-    }
+    path[FENCE_LEVEL] = at;
+    if (levels > FENCE_LEVEL + 1 && !rq__segment_find_above(s, i, key, levels, path)) return NULL;
     return rq__segment_descend(s, at, FENCE_LEVEL, next, key, path);
 }
 
@@ -105,12 +115,13 @@ rq_segment_node *rq__segment_search(const rq_segment *s, const rq_cell *key,
                                     rq_segment_node **ret_tall)
 {
     rq_segment_node *path[HEIGHT_MAX];
+    size_t before;
     for (;;) {
         uint32_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
         probe p = {.cell = key, .ranked = epoch % 2 == 0};
         if (p.ranked) p.rank = rank_of(s, key->row, key->row_len);
         path[FENCE_LEVEL] = head_of(s); /* the list may not be so high */
-        rq_segment_node *n = p.ranked ? rq__segment_find_from_fence(s, &p, path, 0) : NULL;
+        rq_segment_node *n = p.ranked ? rq__segment_find_from_fence(s, &p, path, 0, &before) : NULL;
         if (n == NULL) n = rq__segment_find_before(s, &p, path);
         if (atomic_load_explicit(&s->epoch, memory_order_acquire) != epoch && p.ranked) continue;
         *ret_tall = path[FENCE_LEVEL];

@@ -39,9 +39,16 @@ rq_segment_node *rq__segment_descend(const rq_segment *s, rq_segment_node *at, u
 rq_segment_node *rq__segment_find_before(const rq_segment *s, probe *key, rq_segment_node **path);
 
 /* The same from a fence; with `path` on the levels up to FENCE_LEVEL, and below `levels` if those
- * are more. NULL: none is near. */
+ * are more (the writer). NULL: none is near. *ret_before: so many fences are before the key; not
+ * set when there are none at all. */
 rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
-                                             rq_segment_node **path, unsigned levels);
+                                             rq_segment_node **path, unsigned levels,
+                                             size_t *ret_before);
+
+/* The writer's path above FENCE_LEVEL, below `levels`, from the nearest of the first `before`
+ * fences, which are before the key, that stands so high. False: none is near. */
+bool rq__segment_find_above(const rq_segment *s, size_t before, probe *key, unsigned levels,
+                            rq_segment_node **path);
 
 /* The first fence not before the key. */
 size_t rq__segment_fence_at(const rq_segment *s, const rq_fences *f, const probe *key);
