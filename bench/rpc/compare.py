@@ -121,8 +121,8 @@ def scan(fleet, page):
 
 
 def at_same_rate(fleet, page, cases, results):
-    """Half of what HBase reached, offered to both: latencies free of coordinated omission. The floor is the same load
-    on an echo, where that knows the answers."""
+    """Half of what HBase reached, offered to both: latencies free of coordinated omission, and of the generator's own
+    sleep, for it has a core to itself. The floor is the same load on an echo, where that knows the answers."""
     if fleet.hbase() is None:
         return
     for case in cases:
@@ -134,7 +134,7 @@ def at_same_rate(fleet, page, cases, results):
         runs = {}
         for _ in range(ROUNDS):
             for server in servers:
-                runs.setdefault(server.name, []).append(case.run(server, more=("--rate", rate, "--ramp", 1), warm=0))
+                runs.setdefault(server.name, []).append(case.run(server, more=("--rate", rate, "--ramp", 1, "--awake"), warm=0))
         found = {name: medians(r) for name, r in runs.items()}
         h, o, e = found["HBase"], found["Rorqual"], found.get(f"echo {case.shape}")
         curves = {name: {p: run[p] for p in ("p50", "p90", "p99", "p99.9", "p99.99")} for name, run in found.items()}

@@ -63,6 +63,8 @@ static void usage(FILE *out)
           "  --operations N          ends earlier, after so many\n"
           "  --rate R                operations a second, latencies from when they were due;\n"
           "                          0: as fast as possible\n"
+          "  --awake                 never sleep: no latency has the generator's own waking up in "
+          "it\n"
           "  --ramp S --warm S       before it: growing load, full load, not counted (0, 0)\n"
           "  --interval S            of the series (a sixtieth of the time)\n"
           "  --retries N --pause MS --timeout MS   of an operation (7, 100, 60000)\n"
@@ -175,6 +177,7 @@ static int take_name(bench_args *a, const char *text, const char *const *names)
     X("seconds", 1, o->seconds = take_positive(a, text))                                           \
     X("operations", 1, o->operations = take_u64(a, text))                                          \
     X("rate", 1, o->rate = take_double(a, text))                                                   \
+    X("awake", 0, o->awake = true)                                                                 \
     X("ramp", 1, o->ramp_s = take_double(a, text))                                                 \
     X("warm", 1, o->warm_s = take_double(a, text))                                                 \
     X("interval", 1, o->interval_s = take_double(a, text))                                         \

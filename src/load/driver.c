@@ -385,7 +385,8 @@ static void measure(rq__bench *b)
     b->interval_begin_ns = b->last_success_ns = now;
     while (now < b->end_ns && !stopped(b) && !gives_up(b, now) &&
            (o->operations == 0 || r->operations < o->operations)) {
-        rq_client_poll(b->client, begin_due(b, &s));
+        int64_t wait = begin_due(b, &s);
+        rq_client_poll(b->client, o->awake ? 0 : wait);
         now = rq_client_now_ns();
         if (!begun && now >= b->begin_ns) {
             begun = true;

@@ -64,6 +64,9 @@ typedef struct rq_load_options {
     unsigned newest;
     /* time */
     double rate; /* operations per second; 0: as fast as possible */
+    /* Looks again and again instead of sleeping until an operation is due or an answer comes: its
+     * own waking up is then in no latency. Takes a processor. */
+    bool awake;
     double ramp_s;
     double warm_s;
     double seconds;

@@ -158,8 +158,9 @@ void rq_load_print_json(const rq_load_options *o, const rq_load_report *r, FILE 
     json_text(r->cluster_id, out);
     fprintf(out,
             ", \"connections\": %u, \"depth\": %u, \"records\": %" PRIu64 ", \"seed\": %" PRIu64
-            ", \"regions\": %zu, \"servers\": %zu, \"rate_wanted\": %.1f, ",
-            o->client.lanes, o->depth, o->records, o->seed, r->regions, r->servers, o->rate);
+            ", \"regions\": %zu, \"servers\": %zu, \"rate_wanted\": %.1f, \"awake\": %s, ",
+            o->client.lanes, o->depth, o->records, o->seed, r->regions, r->servers, o->rate,
+            o->awake ? "true" : "false");
     fprintf(out,
             "\"seconds\": %.4f, \"load_seconds\": %.4f, \"operations\": %" PRIu64
             ", \"rate\": %.2f, \"failed\": %" PRIu64 ", ",

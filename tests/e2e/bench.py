@@ -74,6 +74,12 @@ def a_rate_is_kept_and_ends_after_so_many(where):
     assert r["rate"] < 480, r["rate"]
 
 
+def who_stays_awake_keeps_the_rate_too(where):
+    r = measured(*where, *SMALL, "--rate", "400", "--awake", "--operations", "100", "get")
+    assert 100 <= r["operations"] <= 110, r["operations"]
+    assert r["rate"] < 480 and r["awake"], r
+
+
 def ramp_and_warm_up_are_not_counted(where):
     r = measured(*where, *SMALL, "--rate", "500", "--ramp", "0.3", "--warm", "0.2", "--seconds",
                  "0.4", "--interval", "0.1", "--operations", "100000", "put")
@@ -232,6 +238,7 @@ def main():
         for name in workloads():
             attempt(f"bench {name}, verified", verified, where, name)
         for run in (several_columns_and_families, scans_of_many_answers, a_rate_is_kept_and_ends_after_so_many,
+                    who_stays_awake_keeps_the_rate_too,
                     ramp_and_warm_up_are_not_counted, one_seed_draws_the_same_rows,
                     reports_and_picture_are_well_formed, existing_rows_are_read_again,
                     idle_connections_are_opened_and_only_kept,
