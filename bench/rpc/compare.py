@@ -132,9 +132,10 @@ def at_same_rate(fleet, page, cases, results):
         if case.shape == "row":
             servers.append(fleet.echo(case.shape))
         runs = {}
+        offered = ("--rate", rate, "--ramp", 1, "--awake")
         for _ in range(ROUNDS):
             for server in servers:
-                runs.setdefault(server.name, []).append(case.run(server, more=("--rate", rate, "--ramp", 1, "--awake"), warm=0))
+                runs.setdefault(server.name, []).append(case.run(server, more=offered, warm=0))
         found = {name: medians(r) for name, r in runs.items()}
         h, o, e = found["HBase"], found["Rorqual"], found.get(f"echo {case.shape}")
         curves = {name: {p: run[p] for p in ("p50", "p90", "p99", "p99.9", "p99.99")} for name, run in found.items()}

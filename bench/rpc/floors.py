@@ -15,7 +15,7 @@ FLOOR_SECONDS = min(2.0, SECONDS)
 
 def build():
     subprocess.run(["ninja", "-C", str(ROOT / "build"), "--quiet", "bench/echo", "bench/client_echo", "bench/floors",
-                    "bench/engine_ours"], check=True)
+                    "bench/engine_ours", "src/cli/rorqual"], check=True)
 
 
 def echo(run, places, cores=(CLIENT_CORE, SERVER_CORE), loops=1):
