@@ -5,9 +5,10 @@
  * Who follows the links of a large list waits for memory at every node, for neighbours in order are
  * none in memory. But the nodes that reach FENCE_LEVEL, every eighth, are a list of their own: what
  * lies between two of them is a *stretch*, and stretches can be walked side by side. While a cursor
- * goes over RQ_SEGMENT_SCOUTS stretches, as many scouts go over the next ones, each a node at every
- * second step of the cursor, and ask for the node behind: when the cursor comes there, all of it is
- * in the cache. Scouts set out from a walk's BEGIN-th step on; a get's walk is shorter.
+ * goes over RQ_SEGMENT_SCOUTS stretches, as many scouts go over the next ones, two of them a node
+ * further at each step of the cursor, and ask for the node behind: when the cursor comes there,
+ * most of it is in the cache. Scouts set out from a walk's BEGIN-th step on; a get's walk is
+ * shorter.
  *
  * Scouts are hints. The list may grow under them and nodes may be replaced, which keep their links:
  * a scout then goes a while over what the cursor has passed, or the cursor misses its turn, and
