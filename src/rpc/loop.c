@@ -147,7 +147,6 @@ static void iteration_end(rq_loop *loop)
     rq__loop_balance(loop);
     if (atomic_load_explicit(&loop->stopping, memory_order_relaxed)) stop_step(loop);
     leave(loop);
-    if (!loop->handles_open) return;
 }
 
 /* Behind this the loop waits for its sockets, with something to do only as long as for a look. */

@@ -25,8 +25,6 @@ static void walk_from(rq_segment_cursor *c, const rq_segment_node *tall)
     c->steps = 0;
     c->stop_count = 1;
     c->stops[0] = c->turn = next_of(tall, FENCE_LEVEL);
-    for (unsigned i = 0; i < RQ_SEGMENT_SCOUTS; i++)
-        c->scouts[i] = NULL;
 }
 
 void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
@@ -115,7 +113,12 @@ void rq_segment_cursor_next(rq_segment_cursor *c)
     if (c->node == NULL) return;
     if (c->node == c->turn) take_turn(c);
     ask_for_node(next_of(c->node, 0));
-    if (++c->steps <= BEGIN) return;
+    if (c->steps < BEGIN) {
+        /* Not in walk_from: most walks end before. */
+        if (++c->steps == BEGIN) memset(c->scouts, 0, sizeof c->scouts);
+        return;
+    }
+    c->steps++;
     scout(c, c->steps * 2 % RQ_SEGMENT_SCOUTS);
     scout(c, (c->steps * 2 + 1) % RQ_SEGMENT_SCOUTS);
     if (c->steps % 4 == 0 && c->stop_count <= RQ_SEGMENT_SCOUTS) add_stop(c);

@@ -26,7 +26,7 @@ rq_segment_node *rq__segment_descend(const rq_segment *s, rq_segment_node *at, u
             at = next;
             __builtin_prefetch(at); /* its lowest link; the others may stand a line before */
         }
-        if (path != NULL) path[level] = at;
+        path[level] = at;
     }
     return at;
 }

@@ -29,13 +29,13 @@ static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
     }
 }
 
-/* The last node before the key, going down from `at`, which is before it, below `level`; with
- * `path` that node on each of these levels. `behind`: known not to be before the key, seen one
+/* The last node before the key, going down from `at`, which is before it, below `level`; `path`:
+ * that node on each of these levels. `behind`: known not to be before the key, seen one
  * level above; may be NULL. */
 rq_segment_node *rq__segment_descend(const rq_segment *s, rq_segment_node *at, unsigned level,
                                      rq_segment_node *behind, probe *key, rq_segment_node **path);
 
-/* The last node before the key, from the head; with `path` that node on every level of the list. */
+/* The last node before the key, from the head; `path`: that node on every level of the list. */
 rq_segment_node *rq__segment_find_before(const rq_segment *s, probe *key, rq_segment_node **path);
 
 /* The same from a fence; with `path` on the levels up to FENCE_LEVEL, and below `levels` if those
