@@ -27,6 +27,7 @@ SOURCES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: all setup run test tools-tests unit asan tsan fuzz bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests crash sim oracle format format-check clean
 all: build/rorqual
+	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
 setup:
 	@tools/setup build
@@ -37,19 +38,14 @@ build/build.ninja: | setup
 
 .PHONY: build/rorqual
 build/rorqual: setup build/build.ninja
-	@ninja -C build -j $(JOBS) --quiet src/cli/rorqual
+	@JOBS=$(JOBS) tools/build build src/cli/rorqual
 	@[ -e build/rorqual ] || ln -s src/cli/rorqual build/rorqual
 
 run: build/rorqual
-	@echo "HBase's shell:  hbase shell            (finds zookeeper at 127.0.0.1:2181 by itself)"
-	@echo "Java:           ConnectionFactory.createConnection(HBaseConfiguration.create())"
-	@echo "without ZooKeeper: hbase.client.registry.impl=org.apache.hadoop.hbase.client.RpcConnectionRegistry"
-	@echo "                   hbase.client.bootstrap.servers=127.0.0.1:16020"
-	@echo "Ctrl-C stops it in order."
-	@exec build/rorqual server --data $(DATA) $(ARGS)
+	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)
 
 unit: build/rorqual
-	@ninja -C build -j $(JOBS) --quiet
+	@JOBS=$(JOBS) tools/build build
 	@meson test -C build --no-rebuild --print-errorlogs --num-processes $(JOBS)
 
 test: build/rorqual
@@ -59,14 +55,14 @@ test: build/rorqual
 asan tsan: setup
 	@[ -e build-$@/build.ninja ] || meson setup build-$@ --buildtype=debugoptimized \
 	  -Db_sanitize=$(if $(filter asan,$@),address$(comma)undefined,thread) -Db_lundef=false >/dev/null
-	@ninja -C build-$@ -j $(JOBS) --quiet
+	@JOBS=$(JOBS) tools/build build-$@
 	@meson test -C build-$@ --no-rebuild --print-errorlogs --num-processes $(JOBS) --timeout-multiplier 6
 comma := ,
 
 fuzz:
 	@tools/setup all
 	@[ -e build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true >/dev/null
-	@ninja -C build-fuzz -j $(JOBS) --quiet
+	@JOBS=$(JOBS) tools/build build-fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz build-fuzz
 
 hbase-tests: build/rorqual
@@ -89,7 +85,7 @@ bench-engine: build/rorqual
 	@bench/engine/run
 
 bench-cache: build/rorqual
-	@ninja -C build -j $(JOBS) --quiet bench/bench_cache
+	@JOBS=$(JOBS) tools/build build bench/bench_cache
 	@build/bench/bench_cache
 
 bench-filters: build/rorqual
@@ -105,7 +101,7 @@ crash: build/rorqual
 	@ROUNDS=$(ROUNDS) tests/e2e/crash.py
 
 sim: build/rorqual
-	@ninja -C build -j $(JOBS) --quiet
+	@JOBS=$(JOBS) tools/build build
 	@SEEDS=$(SEEDS) RQ_SEEDS=$(SEEDS) meson test -C build --no-rebuild --suite sim --timeout-multiplier 0 --print-errorlogs
 
 oracle: build/rorqual

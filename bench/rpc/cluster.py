@@ -75,7 +75,7 @@ class Server:
             self.bench("get", "--table", name, "--keep", "--flush", "--operations", 1, "--depth", 8, *options,
                        *(self.codec if codec else ()))
             settle(self.pid)
-        return ["--table", name, "--existing", *options]
+        return ["--table", name, "--reuse", *options]
 
     def table_files(self, shape, roots=("data",)):
         """The store files of its table by name: their lengths."""

@@ -3,6 +3,7 @@
 #include "base/config.h"
 
 #include "base/buf.h"
+#include "base/suggest.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -173,12 +174,25 @@ static rq_err note_unused(rq_config *c, const char *name, rq_error *why)
     return RQ_OK;
 }
 
+RQ_COLD static rq_err unknown_setting(const char *name, rq_error *why)
+{
+    rq_suggestion s = rq_suggest(name);
+    for (int i = 0; i < RQ_SETTING_COUNT; i++)
+        rq_suggest_consider(&s, table[i].name);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(hbase_names); i++)
+        rq_suggest_consider(&s, hbase_names[i]);
+    if (s.best == NULL)
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: unknown to Rorqual and to HBase", name);
+    return rq_fail(why, RQ_E_CONFIG,
+                   "setting %s: unknown to Rorqual and to HBase; did you mean %s?", name, s.best);
+}
+
 static rq_err set_trimmed(rq_config *c, const char *name, const char *text, rq_error *why)
 {
     for (int s = 0; s < RQ_SETTING_COUNT; s++)
         if (strcmp(name, table[s].name) == 0) return store_value(c, (rq_setting)s, text, true, why);
     if (known_to_hbase(name)) return note_unused(c, name, why);
-    return rq_fail(why, RQ_E_CONFIG, "setting %s: neither Rorqual nor HBase knows it", name);
+    return unknown_setting(name, why);
 }
 
 static char *trimmed(const char *text, size_t len)

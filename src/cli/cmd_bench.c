@@ -30,54 +30,82 @@ typedef struct bench_args {
 
 static void usage(FILE *out)
 {
-    fputs("usage: rorqual bench [OPTION ...] WORKLOAD\n"
-          "\n"
-          "where\n"
-          "  --zk HOST:PORT          the cluster's ZooKeeper (default 127.0.0.1:2181); or\n"
-          "  --bootstrap HOST:PORT   a master or region server, without ZooKeeper\n"
-          "  --zk-root PATH          /hbase\n"
-          "  --table NAME            rorqual_bench; made anew and dropped after the run\n"
-          "  --existing              take table and rows as they are\n"
-          "  --keep                  leave the table behind\n"
-          "the table\n"
-          "  --records N             rows (100000), or users of the applications (1000)\n"
-          "  --regions N             pre-split (1)\n"
-          "  --families N --columns N  of a row (1, 1)\n"
-          "  --key-bytes N           16; also A-B, exp:MEAN\n"
-          "  --value-bytes N         1000; also A-B, exp:MEAN\n"
-          "  --keys sorted|hashed    how numbers become rows (the workload's)\n"
-          "  --compression C --encoding E --bloom B --block-bytes N   as HBase names them\n"
-          "  --flush                 after loading, so that reads come from files\n"
-          "operations\n"
-          "  --connections N         to each server (1)\n"
-          "  --depth N               in flight on each (1)\n"
-          "  --idle N                connections besides, open and doing nothing (0)\n"
-          "  --draw uniform|zipfian|latest|sequential|hot   which key (the workload's)\n"
-          "  --theta X               of zipfian and latest (0.99)\n"
-          "  --batch N               rows of a multi (50)\n"
-          "  --scan-rows N           rows of a short scan (1-100)\n"
-          "  --caching N --scan-bytes N   rows and bytes of a scan's answer (no limit, 2 MiB)\n"
-          "  --followers N --posts N --events N --newest N   of the applications (20, 5, 100, 10)\n"
-          "time\n"
-          "  --seconds S             measured (10)\n"
-          "  --operations N          ends earlier, after so many\n"
-          "  --rate R                operations a second, latencies from when they were due;\n"
-          "                          0: as fast as possible\n"
-          "  --awake                 never sleep: no latency has the generator's own waking up in "
-          "it\n"
-          "  --ramp S --warm S       before it: growing load, full load, not counted (0, 0)\n"
-          "  --interval S            of the series (a sixtieth of the time)\n"
-          "  --retries N --pause MS --timeout MS   of an operation (7, 100, 60000)\n"
-          "  --give-up S             end when nothing succeeds for so long (15)\n"
-          "  --seed N                of all chance (1)\n"
-          "what comes out\n"
-          "  --verify                check every value read, and the whole table afterwards\n"
-          "  --server-pid PID        CPU and memory of the server, when it is on this machine\n"
-          "  --json FILE --csv FILE --plot FILE.svg   ('-': standard output instead of the text)\n"
-          "  --quiet                 no live line\n"
-          "\n"
-          "workloads\n",
-          out);
+    /* clang-format off: a line of text is a line of code */
+    fputs(
+        "usage: rorqual bench [OPTION ...] WORKLOAD\n"
+        "\n"
+        "Creates a table on an HBase cluster (Rorqual or HBase), loads rows, runs the workload, "
+        "prints\n"
+        "throughput and latencies in milliseconds, and drops the table. An existing table is an "
+        "error.\n"
+        "\n"
+        "examples\n"
+        "  rorqual bench get                                  local server, 1 connection, 1 "
+        "request in flight\n"
+        "  rorqual bench --connections 16 --depth 4 ycsb-a    64 requests in flight\n"
+        "  rorqual bench --zk host:2181 --rate 5000 --seconds 60 put\n"
+        "                                                     fixed rate, latency without "
+        "coordinated omission\n"
+        "  rorqual bench --keep --table t put && rorqual bench --table t --reuse scan-long\n"
+        "\n"
+        "cluster\n"
+        "  --zk HOST:PORT          ZooKeeper of the cluster (127.0.0.1:2181)\n"
+        "  --bootstrap HOST:PORT   master or region server to ask instead of ZooKeeper\n"
+        "  --zk-root PATH          parent znode (/hbase)\n"
+        "table\n"
+        "  --table NAME            name (rorqual_bench); some workloads add _content and "
+        "_relations\n"
+        "  --replace               drop an existing table of this name first\n"
+        "  --reuse                 use an existing table and its rows; load nothing, drop nothing\n"
+        "  --keep                  do not drop the table at the end\n"
+        "  --records N             rows to load (100000); users, for timeline to newest-columns "
+        "(1000)\n"
+        "  --regions N             regions of the new table (1)\n"
+        "  --families N --columns N          column families; columns per row over all families "
+        "(1, 1)\n"
+        "  --key-bytes N --value-bytes N     sizes (16, 1000); also MIN-MAX, exp:MEAN\n"
+        "  --keys sorted|hashed    row keys in the order of row numbers, or hashed (by workload)\n"
+        "  --compression C --encoding E --bloom B --block-bytes N   family attributes, HBase's "
+        "names\n"
+        "  --flush                 flush after loading: reads come from files\n"
+        "operations\n"
+        "  --connections N         connections to each server (1)\n"
+        "  --depth N               requests in flight on each connection (1)\n"
+        "  --idle N                further connections that stay idle (0)\n"
+        "  --draw uniform|zipfian|latest|sequential|hot   distribution of keys (by workload)\n"
+        "  --theta X               skew of zipfian and latest (0.99)\n"
+        "  --batch N               rows of a batch (50)\n"
+        "  --scan-rows N           rows of a short scan (1-100)\n"
+        "  --caching N --scan-bytes N   row and byte limit of one scan response (no limit, "
+        "2097152)\n"
+        "  --followers N --posts N --events N --newest N   of the applications (20, 5, 100, 10)\n"
+        "time\n"
+        "  --seconds S             measured time (10)\n"
+        "  --operations N          end after N operations, if that is sooner\n"
+        "  --rate R                operations per second; latency counts from the scheduled time\n"
+        "                          (0: no schedule, as fast as possible)\n"
+        "  --awake                 poll instead of sleeping: latencies exclude the generator's "
+        "wake-ups\n"
+        "  --ramp S --warm S       unmeasured time before: rising load, then full load (0, 0)\n"
+        "  --interval S            length of a point of the time series (a 60th of the measured "
+        "time)\n"
+        "  --retries N --pause MS --timeout MS   attempts after a failure, pause between them, "
+        "time-out\n"
+        "                          of an attempt (7, 100, 60000)\n"
+        "  --give-up S             end when no operation has succeeded for S seconds (15)\n"
+        "  --seed N                seed of all random choices (1)\n"
+        "output\n"
+        "  --verify                check every value read, then the whole table\n"
+        "  --server-pid PID        report CPU and memory of this process on this machine\n"
+        "  --json FILE --csv FILE --plot FILE.svg   reports; '-': standard output, instead of the "
+        "text\n"
+        "  --quiet                 no progress line\n"
+        "\n"
+        "exit codes: 0 success; 1 failed operations, wrong values, or the run could not start;\n"
+        "2 wrong arguments\n"
+        "\n"
+        "workloads\n",
+        out);
     for (const rq_load_workload_line *w = rq_load_workloads(); w->name != NULL; w++)
         fprintf(out, "  %-15s %s\n", w->name, w->help);
 }
@@ -147,7 +175,8 @@ static int take_name(bench_args *a, const char *text, const char *const *names)
     X("bootstrap", 1, o->client.bootstrap = text)                                                  \
     X("zk-root", 1, o->client.zk_root = text)                                                      \
     X("table", 1, o->table = text)                                                                 \
-    X("existing", 0, o->existing = true)                                                           \
+    X("replace", 0, o->replace = true)                                                             \
+    X("reuse", 0, o->reuse = true)                                                                 \
     X("keep", 0, o->keep = true)                                                                   \
     X("records", 1, (o->records = take_u64(a, text), o->records_set = true))                       \
     X("regions", 1, o->regions = take_u32(a, text))                                                \
@@ -237,6 +266,7 @@ static int take_args(bench_args *a, int argc, char **argv)
     a->o.workload = argv[optind];
     if (a->o.client.zookeeper != NULL && a->o.client.bootstrap != NULL)
         return rq_refuse("bench", "--zk or --bootstrap, not both");
+    if (a->o.replace && a->o.reuse) return rq_refuse("bench", "--replace or --reuse, not both");
     if (a->o.client.bootstrap == NULL && a->o.client.zookeeper == NULL)
         a->o.client.zookeeper = "127.0.0.1:2181";
     return -1;
@@ -298,6 +328,7 @@ int rq_cmd_bench(int argc, char **argv)
     signal(SIGINT, on_interrupt);
     a.o.stop = &interrupted;
     if (!a.quiet && isatty(STDERR_FILENO)) a.o.live = stderr;
+    a.o.notices = stderr;
     rq_err rc = rq_load_run(&a.o, &r, &why);
     if (rc == RQ_E_INVALID) {
         rq_load_report_clear(&r);

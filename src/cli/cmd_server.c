@@ -27,11 +27,16 @@ static const char help[] =
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
     "  -D name=value     one setting; HBase's property names where HBase has them\n"
     "  --log LEVEL       what is told on the standard error (default warn)\n"
-    "Port 0 picks a free port; the line 'rorqual ready: …' names it.\n";
+    "  --hints           print how clients connect, after the ready line\n"
+    "Port 0 picks a free port; the line 'rorqual ready: …' names it. SIGTERM and Ctrl-C stop the\n"
+    "server in order.\n"
+    "exit codes: 0 stopped in order; 1 could not start, or not stopped in order; 2 wrong "
+    "arguments\n";
 
 typedef struct arguments {
     rq_server_options options;
     rq_config *config;
+    bool hints;
 } arguments;
 
 static rq_err parse_port(const char *name, const char *text, uint16_t *ret, rq_error *why)
@@ -78,6 +83,9 @@ static rq_err apply(arguments *a, int option, const char *value, rq_error *why)
         return rq_config_load(a->config, value, why);
     case 'D':
         return rq_config_set_pair(a->config, value, why);
+    case 'H':
+        a->hints = true;
+        return RQ_OK;
     default: /* 'v' */
         return parse_level(value, &o->log.level, why);
     }
@@ -95,6 +103,7 @@ static int parse(arguments *a, int argc, char **argv)
         {"rs-port", required_argument, NULL, 'r'},
         {"config", required_argument, NULL, 'c'},
         {"log", required_argument, NULL, 'v'},
+        {"hints", no_argument, NULL, 'H'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -146,6 +155,27 @@ static void raise_open_files(void)
                 strerror(errno));
 }
 
+static void print_hints(const rq_server *server)
+{
+    uint16_t zk, rs;
+    const char *host = rq_server_host(server, &zk, &rs);
+    bool defaults = strcmp(host, "127.0.0.1") == 0 && zk == 2181;
+    printf("  HBase's shell       %s\n",
+           defaults ? "hbase shell" : "hbase shell, with in hbase-site.xml:");
+    if (!defaults)
+        printf("                      hbase.zookeeper.quorum=%s\n"
+               "                      hbase.zookeeper.property.clientPort=%u\n",
+               host, zk);
+    printf(
+        "  Java                ConnectionFactory.createConnection(HBaseConfiguration.create())%s\n"
+        "  without ZooKeeper   hbase.client.registry.impl="
+        "org.apache.hadoop.hbase.client.RpcConnectionRegistry\n"
+        "                      hbase.client.bootstrap.servers=%s:%u\n"
+        "  a load              rorqual bench --zk %s:%u get\n"
+        "  Ctrl-C              stops it in order\n",
+        defaults ? "" : ", same settings", host, rs, host, zk);
+}
+
 static int serve(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
@@ -160,12 +190,16 @@ static int serve(const arguments *a)
         return 1;
     }
     printf("rorqual ready: %s\n", rq_server_ready_text(server));
+    if (a->hints) print_hints(server);
     fflush(stdout);
     sigwait(&signals, &signal_number);
+    printf("rorqual stopping: %s\n", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+    fflush(stdout);
     if (rq_server_close(server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: not stopped in order: %s\n", why.message);
         return 1;
     }
+    printf("rorqual stopped\n");
     return 0;
 }
 

@@ -1,28 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The binary's entry: finds the subcommand and runs it. */
 #include "cli/cli.h"
+#include "cli/version.h"
 
 #include "base/macros.h"
+#include "base/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
+typedef struct command {
     const char *name;
     int (*run)(int argc, char **argv);
+    const char *group;
     const char *help;
-} commands[] = {
-#define X(name, run, help) {name, run, help},
+} command;
+
+static const command commands[] = {
+#define X(name, run, group, help) {name, run, group, help},
 #include "cli/commands.def"
 #undef X
 };
 
 static void usage(FILE *out)
 {
-    fprintf(out, "usage: rorqual COMMAND [ARGUMENT ...]\n\n");
+    const char *group = "";
+    fprintf(out, "usage: rorqual COMMAND [ARGUMENT ...]\n");
+    for (size_t i = 0; i < RQ_ARRAY_LEN(commands); i++) {
+        if (strcmp(group, commands[i].group) != 0) fprintf(out, "\n%s\n", commands[i].group);
+        group = commands[i].group;
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
+    }
+    fprintf(out, "\nother\n"
+                 "  help      print the help of a command: rorqual help COMMAND\n"
+                 "  version   print the version, the commit and the libraries\n"
+                 "\nexit codes: 0 success; 1 failure, or problems found; 2 wrong arguments\n");
+}
+
+static void version(void)
+{
+    printf("rorqual %s (commit %s)\n", RQ_VERSION, RQ_COMMIT);
+    printf("built with %s\n", RQ_LIBRARIES);
+}
+
+static const command *find(const char *name)
+{
     for (size_t i = 0; i < RQ_ARRAY_LEN(commands); i++)
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].help);
-    fprintf(out, "  %-8s %s\n", "version", "print the version");
+        if (strcmp(name, commands[i].name) == 0) return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name)
+{
+    rq_suggestion s = rq_suggest(name);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(commands); i++)
+        rq_suggest_consider(&s, commands[i].name);
+    rq_suggest_consider(&s, "help");
+    rq_suggest_consider(&s, "version");
+    fprintf(stderr, "rorqual: unknown command '%s'", name);
+    if (s.best != NULL) fprintf(stderr, "; did you mean '%s'?", s.best);
+    fprintf(stderr, " (rorqual --help lists the commands)\n");
+    return 2;
+}
+
+static int help(int argc, char **argv)
+{
+    char option[] = "--help";
+    char *arguments[] = {argc > 0 ? argv[0] : NULL, option, NULL};
+    if (argc == 0) {
+        usage(stdout);
+        return 0;
+    }
+    const command *c = find(argv[0]);
+    return c != NULL ? c->run(2, arguments) : unknown(argv[0]);
 }
 
 int main(int argc, char **argv)
@@ -32,17 +82,13 @@ int main(int argc, char **argv)
         return 2;
     }
     const char *name = argv[1];
-    for (size_t i = 0; i < RQ_ARRAY_LEN(commands); i++)
-        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    const command *c = find(name);
+    if (c != NULL) return c->run(argc - 1, argv + 1);
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(argc - 2, argv + 2);
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
-        printf("rorqual %s\n", RQ_VERSION);
+        version();
         return 0;
     }
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        usage(stdout);
-        return 0;
-    }
-    fprintf(stderr, "rorqual: unknown command '%s'\n", name);
-    usage(stderr);
-    return 2;
+    return unknown(name);
 }

@@ -51,6 +51,8 @@ struct rq_server {
     rq_rpc_server *rs;
     rq_registry *registry;
     bool loops_running;
+    char host[HOST_SIZE]; /* that clients are told */
+    uint16_t zk_port, rs_port;
     char address[HOST_SIZE * 4 + 4096];
 };
 
@@ -283,23 +285,24 @@ static rq_err open_listeners(rq_server *s, const rq_server_options *o, const por
 rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why)
 {
     ports p = {o->zk_port, o->master_port, o->rs_port};
-    char host[HOST_SIZE];
     RQ_TRY(try_ports(o, &p, why));
     rq_server *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     s->log = o->log;
-    advertised_host(o, host);
+    advertised_host(o, s->host);
     rq_err rc = open_environment(s, o, why);
-    if (rc == RQ_OK) rc = open_data(s, o, &p, host, why);
+    if (rc == RQ_OK) rc = open_data(s, o, &p, s->host, why);
     if (rc == RQ_OK) rc = open_services(s, o, why);
     if (rc == RQ_OK) rc = open_listeners(s, o, &p, why);
     if (rc != RQ_OK) {
         rq_server_close(s, NULL);
         return rc;
     }
+    s->zk_port = p.zk;
+    s->rs_port = p.rs;
     snprintf(s->address, sizeof s->address,
-             "zookeeper %s:%u, master %s:%u, regionserver %s:%u, data %s", host, p.zk, host,
-             p.master, host, p.rs, s->data_path);
+             "zookeeper %s:%u, master %s:%u, regionserver %s:%u, data %s", s->host, p.zk, s->host,
+             p.master, s->host, p.rs, s->data_path);
     *ret = s;
     return RQ_OK;
 }
@@ -307,6 +310,13 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
 const char *rq_server_ready_text(const rq_server *s)
 {
     return s->address;
+}
+
+const char *rq_server_host(const rq_server *s, uint16_t *ret_zk_port, uint16_t *ret_rs_port)
+{
+    *ret_zk_port = s->zk_port;
+    *ret_rs_port = s->rs_port;
+    return s->host;
 }
 
 /* --- closing ---------------------------------------------------------------------------------- */

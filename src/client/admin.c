@@ -150,6 +150,27 @@ rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_fa
     return rc;
 }
 
+/* GetTableDescriptorsRequest { table_names 1 }, GetTableDescriptorsResponse { table_schema 1 } */
+rq_err rq_client_table_exists(rq_client *c, const char *name, bool *ret, rq_error *why)
+{
+    rq__conn *conn = NULL;
+    rq_buf request = {0};
+    rq_buf answer = {0};
+    rq_pb_field f;
+    rq_err rc = master(c, &conn, why);
+    if (rc == RQ_OK) rc = put_table(&request, 1, name);
+    if (rc == RQ_OK)
+        rc = rq__client_call(c, conn, "GetTableDescriptors", rq_buf_slice(&request), &answer, why);
+    bool found = false;
+    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&answer));
+    while (rc == RQ_OK && rq_pb_next(&cursor, &f) == RQ_OK)
+        if (f.number == 1 && f.wire == 2) found = true;
+    if (rc == RQ_OK) *ret = found;
+    rq_buf_clear(&request);
+    rq_buf_clear(&answer);
+    return rc;
+}
+
 rq_err rq_client_drop_table(rq_client *c, const char *name, rq_error *why)
 {
     rq_error first = {0};

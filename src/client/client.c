@@ -93,6 +93,12 @@ rq_client_traffic rq_client_traffic_now(const rq_client *c)
     return sum;
 }
 
+const char *rq_client_master_host(const rq_client *c, uint16_t *ret_port)
+{
+    *ret_port = c->found.master.port;
+    return c->found.master.host;
+}
+
 const char *rq_client_cluster_id(const rq_client *c)
 {
     return c->found.cluster_id;

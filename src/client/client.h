@@ -56,6 +56,8 @@ typedef struct rq_client_traffic {
     uint64_t received;
 } rq_client_traffic;
 rq_client_traffic rq_client_traffic_now(const rq_client *c);
+/* The master's host as the registry names it, and its port. */
+const char *rq_client_master_host(const rq_client *c, uint16_t *ret_port);
 const char *rq_client_cluster_id(const rq_client *c); /* empty when the registry does not say */
 
 /* Blocking: reads the table's regions. Belongs to the client. */
@@ -122,6 +124,9 @@ RQ_NODISCARD
 rq_err rq_client_create_table(rq_client *c, const char *name, const rq_client_family *families,
                               size_t family_count, const rq_slice *splits, size_t split_count,
                               rq_error *why);
+/* Asks the master, so that a table that is disabled or still being created counts. */
+RQ_NODISCARD
+rq_err rq_client_table_exists(rq_client *c, const char *name, bool *ret, rq_error *why);
 /* Disables and deletes; RQ_E_TABLE_NOT_FOUND when there is none. */
 RQ_NODISCARD
 rq_err rq_client_drop_table(rq_client *c, const char *name, rq_error *why);

@@ -300,7 +300,7 @@ rq_err rq__begin_timeline(rq__slot *s)
     rq__bench *b = s->bench;
     char uid[UID_LEN];
     s->key = rq_keys_draw(&b->keys, users(b), &b->random);
-    s->rows_wanted = b->o->verify && !b->o->existing ? posts_expected(s) : 0;
+    s->rows_wanted = b->o->verify && !b->o->reuse ? posts_expected(s) : 0;
     put_uid(uid, s->key);
     rq_get g = {.row = rq_slice_of(uid, UID_LEN), .family = family, .max_versions = VERSIONS_READ};
     return rq_op_get(s->op, b->table, &g, take_mailbox);

@@ -10,6 +10,7 @@
 #include "load/load_priv.h"
 
 #include "base/macros.h"
+#include "base/suggest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -306,9 +307,9 @@ static void show_point(const rq__bench *b, const rq_load_point *p)
 {
     if (b->o->live == NULL) return;
     fprintf(b->o->live,
-            "\r%6.1f s  %10.0f/s  p50 %.0f us  p99 %.0f us  max %.1f ms  %llu failed  %llu "
+            "\r%6.1f s  %10.0f/s  p50 %.3f ms  p99 %.3f ms  max %.3f ms  %llu failed  %llu "
             "wrong\033[K",
-            p->at_s, p->rate, (double)p->p50_ns / 1e3, (double)p->p99_ns / 1e3,
+            p->at_s, p->rate, (double)p->p50_ns / 1e6, (double)p->p99_ns / 1e6,
             (double)p->max_ns / 1e6, (unsigned long long)b->report->failed,
             (unsigned long long)b->report->wrong);
     fflush(b->o->live);
@@ -445,8 +446,7 @@ static rq_err remember(rq__bench *b)
         b->counters_sent = calloc(o->records, sizeof *b->counters_sent);
         return b->counters != NULL && b->counters_sent != NULL ? RQ_OK : RQ_E_NO_MEMORY;
     }
-    return (o->verify && !o->existing) || conditions ? rq_rows_history(&b->rows, o->records)
-                                                     : RQ_OK;
+    return (o->verify && !o->reuse) || conditions ? rq_rows_history(&b->rows, o->records) : RQ_OK;
 }
 
 static rq_err open_bench(rq__bench *b, rq_error *why)
@@ -504,7 +504,7 @@ static const char *first_failure(const rq_load_report *r)
 static rq_err load(rq__bench *b, rq_error *why)
 {
     const rq_load_options *o = b->o;
-    if (o->existing || b->workload->kind == RQ__LOAD_NOTHING) return RQ_OK;
+    if (o->reuse || b->workload->kind == RQ__LOAD_NOTHING) return RQ_OK;
     uint64_t items = rq__is_app(b) ? rq__app_items(b) : o->records;
     uint64_t part = LOAD_BATCH;
     int64_t begun = rq_client_now_ns();
@@ -551,9 +551,18 @@ static const rq__workload *find_workload(const char *name)
     return NULL;
 }
 
+static rq_err unknown_workload(const char *name, rq_error *why)
+{
+    rq_suggestion s = rq_suggest(name);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(workloads); i++)
+        rq_suggest_consider(&s, workloads[i].name);
+    if (s.best == NULL) return rq_fail(why, RQ_E_INVALID, "no workload '%s'", name);
+    return rq_fail(why, RQ_E_INVALID, "no workload '%s'; did you mean '%s'?", name, s.best);
+}
+
 static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_error *why)
 {
-    if (w == NULL) return rq_fail(why, RQ_E_INVALID, "no workload '%s'", o->workload);
+    if (w == NULL) return unknown_workload(o->workload, why);
     if (o->records == 0 || o->records > UINT32_MAX)
         return rq_fail(why, RQ_E_INVALID, "records: 1 to 4294967295");
     if (o->families == 0 || o->families > 16 || o->columns < o->families ||
@@ -573,13 +582,13 @@ static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_
                        "followers: 1 to the number of users less one; posts: from 1");
     if (w->kind >= RQ__LOAD_TIMELINE && (o->records > 99999999 || o->events == 0 || o->newest == 0))
         return rq_fail(why, RQ_E_INVALID, "users: up to 99999999; events and newest: from 1");
-    if (o->existing && (o->verify || w->shares[0].step == RQ_LOAD_CHECK_AND_PUT ||
-                        w->shares[0].step == RQ_LOAD_PUBLISH))
+    if (o->reuse && (o->verify || w->shares[0].step == RQ_LOAD_CHECK_AND_PUT ||
+                     w->shares[0].step == RQ_LOAD_PUBLISH))
         for (int i = 0; i < RQ__SHARES_MAX; i++)
             if (w->shares[i].percent > 0 && w->shares[i].step != RQ_LOAD_GET &&
                 w->shares[i].step != RQ_LOAD_MULTI_GET && w->shares[i].step != RQ_LOAD_SCAN_LONG)
                 return rq_fail(why, RQ_E_INVALID,
-                               "this workload must know its rows: not with an existing table");
+                               "this workload must know its rows: not with --reuse");
     return RQ_OK;
 }
 
@@ -605,10 +614,11 @@ rq_err rq_load_run(const rq_load_options *given, rq_load_report *ret, rq_error *
         if (b.fatal) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     }
     if (o.live != NULL) fprintf(o.live, "\r\033[K");
-    if (rc == RQ_OK && !o.keep && !o.existing && !ret->gave_up) {
-        rq_error ignored = {0};
-        rc = rq__drop_tables(&b, &ignored);
-        if (rc != RQ_OK) rc = rq_fail(why, rc, "the table stays behind: %s", ignored.message);
+    if (!o.keep && !ret->gave_up) {
+        rq_error drop_why = {0};
+        rq_err drop_rc = rq__drop_tables(&b, &drop_why);
+        if (rc == RQ_OK && drop_rc != RQ_OK)
+            rc = rq_fail(why, drop_rc, "the table could not be dropped: %s", drop_why.message);
     }
     close_bench(&b);
     return rc;

@@ -32,9 +32,10 @@ typedef struct rq_load_options {
     rq_client_options client; /* lanes: connections; on_retry is set here */
     const char *workload;     /* of rq_load_workloads */
     const char *table;
-    bool existing; /* take the table and its rows as they are */
-    bool keep;     /* leave the table behind */
-    bool flush;    /* after loading */
+    bool reuse;   /* take the table and its rows as they are */
+    bool replace; /* drop a table of this name first; without either an existing one is an error */
+    bool keep;    /* do not drop the table that this run created */
+    bool flush;   /* after loading */
     bool verify;
     /* the table */
     uint64_t records;
@@ -76,6 +77,7 @@ typedef struct rq_load_options {
     uint64_t seed;
     int server_pid; /* 0: not on this machine */
     FILE *live;     /* a terminal, or NULL */
+    FILE *notices;  /* for lines that a user should see before the run changes anything, or NULL */
     const volatile sig_atomic_t *stop;
 } rq_load_options;
 

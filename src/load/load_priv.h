@@ -71,6 +71,7 @@ struct rq__bench {
     rq_client_table *table;
     rq_client_table *content; /* timeline */
     rq_client_table *relations;
+    int tables_made; /* of rq__table_names_of, by this run */
     rq_rows rows;
     rq_keys keys;
     rq_random random;
@@ -129,9 +130,10 @@ typedef struct rq__table_names {
 } rq__table_names;
 
 rq__table_names rq__table_names_of(const rq__bench *b);
-/* Makes (unless they exist already) and opens them. */
+/* Creates the tables (with `reuse`: not) and opens them. */
 RQ_NODISCARD
 rq_err rq__make_tables(rq__bench *b, rq_error *why);
+/* Drops the tables that this run created. */
 RQ_NODISCARD
 rq_err rq__drop_tables(rq__bench *b, rq_error *why);
 

@@ -40,14 +40,26 @@ static int steps_used(const rq_load_report *r)
 
 /* --- for people ------------------------------------------------------------------------------- */
 
+static double ms(uint64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+static void print_latency_head(FILE *out)
+{
+    fprintf(out, "  %-18s %9s %9s", "ms", "mean", "min");
+    for (size_t i = 0; i < RQ_ARRAY_LEN(percentiles); i++)
+        fprintf(out, " %9s", percentiles[i].name);
+    fprintf(out, " %9s\n", "max");
+}
+
 static void print_latency(const char *name, const rq_histogram *h, FILE *out)
 {
-    fprintf(out, "  %-18s mean %.1f  min %.1f", name, rq_histogram_mean(h) / 1e3,
-            h->total > 0 ? us(h->min) : 0);
+    fprintf(out, "  %-18s %9.3f %9.3f", name, rq_histogram_mean(h) / 1e6,
+            h->total > 0 ? ms(h->min) : 0);
     for (size_t i = 0; i < RQ_ARRAY_LEN(percentiles); i++)
-        fprintf(out, "  %s %.1f", percentiles[i].name,
-                us(rq_histogram_percentile(h, percentiles[i].percent)));
-    fprintf(out, "  max %.1f us\n", us(h->max));
+        fprintf(out, " %9.3f", ms(rq_histogram_percentile(h, percentiles[i].percent)));
+    fprintf(out, " %9.3f\n", ms(h->max));
 }
 
 static void print_errors(const rq_load_report *r, FILE *out)
@@ -68,7 +80,7 @@ static void print_process(const rq_load_options *o, const rq_load_report *r, FIL
         return;
     }
     fprintf(out,
-            "server: %.2f us CPU an operation (%.0f operations per CPU second), %.0f %% of a core",
+            "server: %.2f µs CPU per operation (%.0f operations per CPU second), %.0f %% of a core",
             per(r->server_cpu_s * 1e6, ops), per(ops, r->server_cpu_s),
             100 * per(r->server_cpu_s, r->seconds));
     if (r->server_rss >= 0)
@@ -83,7 +95,7 @@ void rq_load_print(const rq_load_options *o, const rq_load_report *r, FILE *out)
     fprintf(out, "%s: %zu region%s on %zu server%s, %u connection%s x %u deep", o->workload,
             r->regions, r->regions == 1 ? "" : "s", r->servers, r->servers == 1 ? "" : "s", lanes,
             lanes == 1 ? "" : "s", o->depth);
-    if (o->rate > 0) fprintf(out, ", %.0f/s wanted", o->rate);
+    if (o->rate > 0) fprintf(out, ", %.0f/s scheduled", o->rate);
     if (r->loaded > 0) fprintf(out, "; %" PRIu64 " loaded in %.1f s", r->loaded, r->load_seconds);
     fprintf(out, "\n%.0f operations/s (%" PRIu64 " in %.2f s)",
             per((double)r->operations, r->seconds), r->operations, r->seconds);
@@ -93,7 +105,8 @@ void rq_load_print(const rq_load_options *o, const rq_load_report *r, FILE *out)
     if (r->rows_written > 0)
         fprintf(out, "; wrote %.0f rows/s, %.1f MB/s", per((double)r->rows_written, r->seconds),
                 per((double)r->bytes_written / 1e6, r->seconds));
-    fprintf(out, "\nlatency%s\n", o->rate > 0 ? " from the time an operation was due" : "");
+    fprintf(out, "\nlatency%s\n", o->rate > 0 ? " from the scheduled time of each operation" : "");
+    print_latency_head(out);
     print_latency("all", &r->latency, out);
     for (int i = 0; i < RQ_LOAD_STEPS && steps_used(r) > 1; i++)
         if (any_step(r, i)) print_latency(rq_load_step_name((rq_load_step)i), &r->steps[i], out);
@@ -101,13 +114,13 @@ void rq_load_print(const rq_load_options *o, const rq_load_report *r, FILE *out)
     if (r->own_cpu_s >= 0 && r->own_cpu_s > 0.9 * r->seconds && o->rate <= 0)
         fprintf(out, "the generator used %.0f %% of a core: it may be the limit\n",
                 100 * per(r->own_cpu_s, r->seconds));
-    if (r->misses > 0) fprintf(out, "not there: %" PRIu64 " rows\n", r->misses);
+    if (r->misses > 0) fprintf(out, "rows not found: %" PRIu64 "\n", r->misses);
     if (r->error_count > 0) fprintf(out, "errors: %" PRIu64 " operations failed\n", r->failed);
     print_errors(r, out);
     if (o->verify)
         fprintf(out, "verified: %" PRIu64 " rows and values, %" PRIu64 " wrong%s%s\n", r->checked,
                 r->wrong, r->wrong > 0 ? "; the first: " : "", r->wrong_text);
-    if (r->gave_up) fprintf(out, "given up: no operation succeeded for %.0f s\n", o->give_up_s);
+    if (r->gave_up) fprintf(out, "ended early: no operation succeeded for %.0f s\n", o->give_up_s);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */

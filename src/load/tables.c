@@ -4,8 +4,11 @@
 
 #include "base/macros.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 rq__table_names rq__table_names_of(const rq__bench *b)
 {
@@ -37,7 +40,6 @@ static rq_err make_table(rq__bench *b, const char *name, bool relations, rq_erro
     char(*keys)[RQ_ROW_DIGITS + 1] = calloc(o->regions, sizeof *keys);
     rq_slice *splits = calloc(o->regions, sizeof *splits);
     size_t family_count = rq__is_app(b) ? 1 : o->families;
-    rq_error ignored = {0};
     rq_err rc = RQ_OK;
     if (keys == NULL || splits == NULL) rc = rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < family_count; i++)
@@ -52,11 +54,6 @@ static rq_err make_table(rq__bench *b, const char *name, bool relations, rq_erro
         split_key(b, i, o->regions, keys[i]);
         splits[i - 1] = rq_slice_cstr(keys[i]);
     }
-    if (rc == RQ_OK) {
-        rc = rq_client_drop_table(b->client, name, &ignored);
-        if (rc == RQ_E_TABLE_NOT_FOUND) rc = RQ_OK;
-        if (rc != RQ_OK) rc = rq_fail(why, rc, "%s", ignored.message);
-    }
     if (rc == RQ_OK)
         rc = rq_client_create_table(b->client, name, families, family_count, splits, o->regions - 1,
                                     why);
@@ -65,12 +62,72 @@ static rq_err make_table(rq__bench *b, const char *name, bool relations, rq_erro
     return rc;
 }
 
+/* Whether every address of the host is this machine's loopback. */
+static bool is_loopback(const char *host)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    bool local = getaddrinfo(host, NULL, &hints, &list) == 0 && list != NULL;
+    for (const struct addrinfo *a = list; local && a != NULL; a = a->ai_next) {
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        if (a->ai_family == AF_INET) {
+            memcpy(&v4, a->ai_addr, sizeof v4);
+            local = ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+        } else {
+            memcpy(&v6, a->ai_addr, sizeof v6);
+            local = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+        }
+    }
+    if (list != NULL) freeaddrinfo(list);
+    return local;
+}
+
+/* A mistyped address must not go unnoticed: before a run changes anything on another machine, one
+ * line names the cluster and the tables. */
+static void announce(const rq__bench *b, const rq__table_names *n)
+{
+    uint16_t port;
+    const char *host = rq_client_master_host(b->client, &port);
+    FILE *out = b->o->notices;
+    if (out == NULL || is_loopback(host)) return;
+    fprintf(out, "about to %s on the cluster of master %s:%u:",
+            b->o->reuse     ? "use existing tables"
+            : b->o->replace ? "replace tables"
+                            : "create tables",
+            host, port);
+    for (int i = 0; i < n->count; i++)
+        fprintf(out, " %s", n->name[i]);
+    fprintf(out, "\n");
+    fflush(out);
+}
+
+/* Drops a table of this name if the options say so; else its existence is the error. */
+static rq_err make_way(rq__bench *b, const char *name, rq_error *why)
+{
+    bool exists = false;
+    RQ_TRY(rq_client_table_exists(b->client, name, &exists, why));
+    if (!exists) return RQ_OK;
+    if (b->o->replace) return rq_client_drop_table(b->client, name, why);
+    return rq_fail(why, RQ_E_TABLE_EXISTS,
+                   "table %s exists: --replace drops it, --reuse takes it with its rows, "
+                   "--table NAME names another",
+                   name);
+}
+
 rq_err rq__make_tables(rq__bench *b, rq_error *why)
 {
     rq_client_table **tables[] = {&b->table, &b->content, &b->relations};
     rq__table_names n = rq__table_names_of(b);
+    announce(b, &n);
+    /* All names are looked at before the first table is created: a refused run changes nothing. */
+    for (int i = 0; !b->o->reuse && i < n.count; i++)
+        RQ_TRY(make_way(b, n.name[i], why));
     for (int i = 0; i < n.count; i++) {
-        if (!b->o->existing) RQ_TRY(make_table(b, n.name[i], i == 2, why));
+        if (!b->o->reuse) {
+            RQ_TRY(make_table(b, n.name[i], i == 2, why));
+            b->tables_made = i + 1;
+        }
         RQ_TRY(rq_client_table_open(b->client, n.name[i], tables[i], why));
     }
     return RQ_OK;
@@ -79,7 +136,7 @@ rq_err rq__make_tables(rq__bench *b, rq_error *why)
 rq_err rq__drop_tables(rq__bench *b, rq_error *why)
 {
     rq__table_names n = rq__table_names_of(b);
-    for (int i = 0; i < n.count; i++)
+    for (int i = 0; i < b->tables_made; i++)
         RQ_TRY(rq_client_drop_table(b->client, n.name[i], why));
     return RQ_OK;
 }

@@ -113,9 +113,26 @@ def reports_and_picture_are_well_formed(where):
 def existing_rows_are_read_again(where):
     table = ["--table", "bench_kept"]
     measured(*where, *SMALL, *table, "--keep", "put")
-    r = measured(*where, *SMALL, *table, "--existing", "get")
+    r = measured(*where, *SMALL, *table, "--reuse", "get")
     assert r["misses"] == 0 and r["rows_read"] == r["operations"], r
-    measured(*where, *SMALL, *table, "get")
+    measured(*where, *SMALL, *table, "--replace", "get")
+
+
+def an_existing_table_is_refused_and_left_alone(where):
+    table = ["--table", "bench_mine"]
+    measured(*where, *SMALL, *table, "--keep", "put")
+    refused = bench(*where, *SMALL, *table, "put")
+    assert refused.returncode == 1 and not refused.stdout, refused
+    for word in ("bench_mine exists", "--replace", "--reuse", "--table"):
+        assert word in refused.stderr, refused.stderr
+    # The other tables of this workload would be new: they are not created either.
+    assert bench(*where, *USERS, *table, "timeline").returncode == 1
+    r = measured(*where, *SMALL, *table, "--reuse", "get")
+    assert r["misses"] == 0, r
+    absent = bench(*where, "--table", "bench_mine_content", "--reuse", "get")
+    assert absent.returncode == 1 and "bench_mine_content" in absent.stderr, absent
+    measured(*where, *SMALL, *table, "--replace", "get")
+    assert bench(*where, *SMALL, *table, "--reuse", "get").returncode == 1, "the run's own table is still there"
 
 
 def idle_connections_are_opened_and_only_kept(where):
@@ -129,7 +146,7 @@ def wrong_arguments_are_refused(where):
     for arguments in (["nonsense"], [], ["--depth", "0", "get"], ["--depth", "x", "get"],
                       ["--records", "-1", "get"], ["--columns", "2", "--families", "3", "get"],
                       ["--verify", "--value-bytes", "3", "get"], ["--zk", "nowhere", "get"],
-                      ["--existing", "--verify", "delete"]):
+                      ["--reuse", "--verify", "delete"]):
         done = bench(*(where if "--zk" not in arguments else []), *arguments)
         assert done.returncode == 2, (arguments, done.returncode, done.stderr)
         assert done.stderr.startswith("rorqual bench: ") or not arguments, done.stderr
@@ -137,7 +154,7 @@ def wrong_arguments_are_refused(where):
 
 
 def a_missing_table_is_named(where):
-    done = bench(*where, "--table", "bench_absent", "--existing", "get")
+    done = bench(*where, "--table", "bench_absent", "--reuse", "get")
     assert done.returncode == 1 and "bench_absent" in done.stderr, done.stderr
 
 
@@ -178,7 +195,7 @@ def a_server_that_dies_is_named_and_ends_the_run(tmp):
         server.kill()
         out, err = run.communicate(timeout=60)
     assert run.returncode == 1, run.returncode
-    assert "given up: no operation succeeded" in out, out + err
+    assert "ended early: no operation succeeded" in out, out + err
     assert "ConnectionLost" in out and "failed" in out, out
 
 
@@ -202,6 +219,16 @@ def a_server_that_comes_back_has_everything(tmp):
     lost = [e for e in report["errors"] if e["kind"] == "ConnectionLost"]
     assert lost and lost[0]["repeated"] > 0, report["errors"]
     assert report["failed"] == 0 and report["wrong"] == 0, report
+    assert server.stop() is None
+
+
+def a_cluster_elsewhere_is_named_before_it_is_changed(tmp):
+    server = rorqual.Server(tmp / "far", tmp / "far.log", "--advertise", "db.invalid")
+    port = server.zk.rsplit(":", 1)[1]
+    done = bench("--zk", f"127.0.0.1:{port}", "--table", "t", "--timeout", "2000", "--retries", "0", "put")
+    assert done.returncode == 1, done
+    assert "about to create tables on the cluster of master db.invalid:" in done.stderr.splitlines()[0], done.stderr
+    assert done.stderr.splitlines()[0].endswith(": t"), done.stderr
     assert server.stop() is None
 
 
@@ -241,6 +268,7 @@ def main():
                     who_stays_awake_keeps_the_rate_too,
                     ramp_and_warm_up_are_not_counted, one_seed_draws_the_same_rows,
                     reports_and_picture_are_well_formed, existing_rows_are_read_again,
+                    an_existing_table_is_refused_and_left_alone,
                     idle_connections_are_opened_and_only_kept,
                     wrong_arguments_are_refused, a_missing_table_is_named):
             attempt(run.__name__, run, where)
@@ -249,7 +277,8 @@ def main():
             attempt("found by the master", verified, ["--bootstrap", server.master], "mixed")
             attempt(server_costs_are_told.__name__, server_costs_are_told, server)
             for run in (nobody_listens, a_server_that_dies_is_named_and_ends_the_run,
-                        a_server_that_comes_back_has_everything, ctrl_c_ends_with_a_report):
+                        a_server_that_comes_back_has_everything, a_cluster_elsewhere_is_named_before_it_is_changed,
+                        ctrl_c_ends_with_a_report):
                 attempt(run.__name__, run, tmp)
             report.outcome("server stops in order", server.stop())
     return report.finish()

@@ -151,6 +151,7 @@ def wrong_arguments_are_told_in_one_line(tmp):
              ("hfile cells x --limit many", "many"), ("hfile cells --row", "--row"),
              ("wal", "which"), ("wal look x", "look"), ("wal list", "list"),
              ("wal dump --sequence 1-x y", "1-x"), ("wal dump a b", "one"),
+             ("juggle", "juggle"), ("help juggle", "juggle"), ("bench --replace --reuse put", "--reuse"),
              ("bench", "workload"), ("bench juggle", "juggle"), ("bench --records many put", "many"),
              ("bench --seconds 0 put", "--seconds"), ("bench --bogus put", "--bogus"),
              ("bench --draw blindly get", "blindly")]
@@ -158,19 +159,58 @@ def wrong_arguments_are_told_in_one_line(tmp):
         done = run(*line.split(), cwd=tmp)
         assert done.returncode == 2, (line, done)
         assert done.stdout == "" and len(done.stderr.splitlines()) == 1, (line, done)
-        assert culprit in done.stderr and done.stderr.startswith("rorqual "), (line, done.stderr)
-    for line in ("", "juggle"):
-        done = run(*line.split(), cwd=tmp)
-        assert done.returncode == 2 and done.stdout == "" and "usage" in done.stderr, (line, done)
+        assert culprit in done.stderr and done.stderr.startswith(("rorqual ", "rorqual: ")), (line, done.stderr)
+    done = run(cwd=tmp)
+    assert done.returncode == 2 and done.stdout == "" and "usage" in done.stderr, done
     assert list(tmp.iterdir()) == []
 
 
 def help_is_an_answer(tmp):
     for line in ("--help", "-h", "help", "version", "server --help", "server -h", "fsck --help",
                  "fsck -h", "hfile --help", "hfile help", "hfile meta --help", "wal --help", "wal help",
-                 "wal list -h", "bench --help", "bench -h"):
+                 "wal list -h", "bench --help", "bench -h", "help server", "help fsck", "help hfile",
+                 "help wal", "help bench"):
         done = run(*line.split(), cwd=tmp)
         assert done.returncode == 0 and done.stderr == "" and "rorqual" in done.stdout, (line, done)
+    for command in ("server", "fsck", "hfile", "wal", "bench"):
+        assert run("help", command).stdout == run(command, "--help").stdout != "", command
+        assert f"\n  {command} " in run("help").stdout, command
+
+
+def version_names_commit_and_libraries(tmp):
+    del tmp
+    out = run("--version").stdout
+    assert re.match(r"rorqual \d+\.\d+\.\d+ \(commit ([0-9a-f]{12}|unknown)\)\nbuilt with libuv \d", out), out
+
+
+def a_slip_is_answered_with_a_suggestion(tmp):
+    for line, meant in (("sevrer", "'server'"), ("help bnech", "'bench'"), ("bench mutli-get", "'multi-get'"),
+                        ("server -D rorqual.memroy=64m", "rorqual.memory?"),
+                        ("server -D hbase.hregion.memstore.flush.sise=64m", "hbase.hregion.memstore.flush.size?")):
+        done = run(*line.split(), cwd=tmp)
+        assert done.returncode == 2 and done.stdout == "", (line, done)
+        assert f"did you mean {meant}" in done.stderr, (line, done.stderr)
+    for line in ("compact", "bench everything", "server -D nothing.like.it=1"):
+        assert "did you mean" not in run(*line.split(), cwd=tmp).stderr, line
+
+
+def hints_name_the_ports_in_use(tmp):
+    s = Server(tmp / "d", "--hints")
+    out = ""
+    while "Ctrl-C" not in out:
+        line = s.process.stdout.readline()
+        assert line, f"no end of the hints: {out}"
+        out += line
+    assert s.stop()[0] == 0
+    for wanted in (f"hbase.zookeeper.property.clientPort={s.zk}\n", f"--zk 127.0.0.1:{s.zk} ",
+                   f"hbase.client.bootstrap.servers=127.0.0.1:{s.rs}\n"):
+        assert wanted in out, (wanted, out)
+
+
+def stopping_is_announced_and_confirmed(tmp):
+    for number, name in ((signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")):
+        code, out, err = Server(tmp / "d").stop(number)
+        assert (code, out, err) == (0, f"rorqual stopping: {name}\nrorqual stopped\n", ""), (code, out, err)
 
 
 def what_is_not_there_is_named_once(tmp):
@@ -332,7 +372,8 @@ TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
          port_in_use_leaves_nothing_behind, unwritable_folder_is_refused,
          newer_format_is_refused_untouched, unknown_setting_is_refused,
          hbase_setting_without_effect_is_listed, wrong_arguments_are_told_in_one_line,
-         help_is_an_answer, what_is_not_there_is_named_once, an_empty_name_is_no_file,
+         help_is_an_answer, version_names_commit_and_libraries, a_slip_is_answered_with_a_suggestion,
+         hints_name_the_ports_in_use, stopping_is_announced_and_confirmed, what_is_not_there_is_named_once, an_empty_name_is_no_file,
          options_stand_anywhere_and_json_is_json, bad_frames_on_each_port_harm_nobody,
          zookeeper_answers_as_hbase_znodes]
 
