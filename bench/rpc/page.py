@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows that were measured, kept over runs in docs/benchmarks/rpc.json, and the section of
-docs/benchmarks.md that shows them. A run replaces the rows it measured and leaves the others."""
+"""The rows that were measured, kept over runs in docs/benchmarks/rpc.json, and the two pages that show them: all
+rows in docs/lab/server.md, the headline in docs/benchmarks.md. A run replaces the rows it measured and leaves the
+others."""
 import json
 import os
 import pathlib
@@ -13,8 +14,12 @@ from settings import CLIENT_CORE, HEAP, OUT, ROUNDS, SECONDS, SERVER_CORE, say
 
 BEGIN = "<!-- bench/rpc begins -->"
 END = "<!-- bench/rpc ends -->"
-JAVA_MARKER = "<!-- measured: everything below is written by bench/run -->"
 STORE = OUT / "benchmarks/rpc.json"
+# The rows of the headline, in this order, by the beginning of their names.
+HEADLINES = ["get 100 B, 1x16", "get 100 B, 16x16", "put 100 B, 1x16", "put 100 B, 1x16, ours with fdatasync",
+             "put 100 B, 16x16", "put 100 B, 16x16, ours with fdatasync", "multi-get 50", "multi-put 50", "scan of",
+             "YCSB A", "YCSB E", "20 × 20 B: single-row read", "20 × 20 B: batch write", "get against redis GET, 1x16",
+             "put against redis SET, 1x16"]
 HEAD = ["what", "bar", "against", "Rorqual", "ratio", "floors", "holds", "when"]
 
 
@@ -64,21 +69,23 @@ class Page:
 
     def write(self):
         rows = self.rows()
-        lines = ["## By our own generator (`make bench-rpc`)", "",
-                 "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+        lines = ["## Results", "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
         for r in rows:
             lines.append("| " + " | ".join(r[k] for k in ("name", "bar", "against", "ours", "ratio", "floors",
                                                           "holds", "when")) + " |")
         lines.append("")
         folder = OUT / "benchmarks"
         ratios = [(r["name"], r["times"], r.get("bar_times")) for r in rows if "times" in r]
+        pictures_shown = []
         if ratios:
-            pictures.plot_ratios(ratios, folder / "ratios.svg")
-            lines += ["![ratios](benchmarks/ratios.svg)", ""]
+            dates = sorted(r["when"].split(",")[0] for r in rows if "times" in r)
+            span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+            pictures.plot_ratios(ratios, f"{span}; {self.store['machine']}", folder / "ratios.svg")
+            pictures_shown += ["![ratios](benchmarks/ratios.svg)", ""]
         curves = [(r["name"], r["curves"]) for r in rows if "curves" in r]
         if curves:
             pictures.plot_latencies(curves, folder / "latencies.svg")
-            lines += ["![latencies](benchmarks/latencies.svg)", ""]
+            lines += ["![latencies](../benchmarks/latencies.svg)", ""]
         lines += [f"{self.store['machine']}; server on core {SERVER_CORE}, generator on core {CLIENT_CORE} but where "
                   f"a row says otherwise; {self.store['peers']}; Rorqual with one event loop and the same memory for "
                   "its budget, two fifths of it cache on both. µs: server CPU an operation (a row for multi and scan), "
@@ -86,18 +93,28 @@ class Page:
                   "Echo: the same bytes at the same connections × depth through a bare epoll server; a CPU bar holds "
                   "by its ratio or by ≤ 1.5 × the echo. when: date, rounds × seconds, and the machine's load average "
                   "as the part began: figures with a load above 1 are a look, no measurement."]
-        write_section("\n".join(lines))
+        write_section(OUT / "lab/server.md", "\n".join(lines))
+        write_section(OUT / "benchmarks.md", "\n".join(self.headline(rows) + ["", *pictures_shown]).rstrip())
+
+    def headline(self, rows):
+        """The rows that a reader asks for first, without floors and bars; CPU of the server an operation."""
+        lines = ["| workload | peer | Rorqual | operations per CPU second | date |", "|---|---|---|---|---|"]
+        for wanted in HEADLINES:
+            row = next((r for r in rows if r["name"] == wanted), None) or \
+                next((r for r in rows if r["name"].startswith(wanted)), None)
+            if row is not None:
+                lines.append(f"| {row['name']} | {row['against'].split(';')[0]} | {row['ours']} | {row['ratio'].split(';')[0]} "
+                             f"| {row['when'].split(',')[0]} |")
+        return lines + ["", f"{self.store['machine']}; {self.store['peers']}; one event loop."]
 
 
-def write_section(body):
-    path = OUT / "benchmarks.md"
-    page = path.read_text() if path.exists() else "# Benchmarks\n"
+def write_section(path, body):
+    """Replaces what stands between the markers of a page, or appends it to a page without markers."""
+    page = path.read_text() if path.exists() else ""
     section = f"{BEGIN}\n{body}\n{END}\n"
     if BEGIN in page:
         page = page.split(BEGIN)[0] + section + "\n" + page.split(END, 1)[1].lstrip("\n")
-    elif JAVA_MARKER in page:
-        before, after = page.split(JAVA_MARKER, 1)
-        page = before + section + "\n" + JAVA_MARKER + after
     else:
         page += "\n" + section
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page)

@@ -11,7 +11,7 @@
 #define RQ_INLINE static inline __attribute__((always_inline))
 /* What is called when something went wrong, or once in a connection's or a chunk's life: the
  * compiler keeps the way there out of the code that runs for each request, whose cache lines are
- * what a request costs (docs/benchmarks.md). */
+ * what a request costs (docs/lab/requests.md). */
 #define RQ_COLD __attribute__((cold))
 #define RQ_FALLTHROUGH __attribute__((fallthrough))
 #define RQ_LIKELY(x) __builtin_expect(!!(x), 1)

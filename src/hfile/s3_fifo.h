@@ -10,7 +10,7 @@
  *
  * SMALL holds a tenth of the bytes; what a scan brings passes through it. A hit only counts
  * (rq__cache_node_use), no list changes. Why this one and not W-TinyLFU or LRU: `make bench-cache`,
- * docs/benchmarks.md. Not thread-safe: the shard's lock guards it.
+ * docs/lab/cache.md. Not thread-safe: the shard's lock guards it.
  */
 #ifndef RQ_HFILE_S3_FIFO_H
 #define RQ_HFILE_S3_FIFO_H

@@ -12,7 +12,7 @@
  * touched: on an event loop that would be up to a millisecond at a time. Empty chunks are kept for
  * the next blocks: after a compaction these take the place of its inputs' blocks, and pages the
  * system has taken back are dear to get again, most of all where a machine below is asked too
- * (docs/benchmarks.md). What stays empty goes back bit by bit. Any thread; one lock, taken once per
+ * (docs/lab/server.md). What stays empty goes back bit by bit. Any thread; one lock, taken once per
  * block read from a file.
  */
 #ifndef RQ_HFILE_SLAB_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The requests that come for every row, Get, Mutate and Multi, as messages, without protobuf-c's
- * generic decoder: that costs a quarter of a cached get's instructions (docs/benchmarks.md).
+ * generic decoder: that costs a quarter of a cached get's instructions (docs/lab/requests.md).
  *
  * What is returned is what protobuf-c would have returned, only that bytes point into the request
  * instead of a copy. Rare parts (attributes, filters, time ranges of a family, conditions) are left
