@@ -33,7 +33,7 @@ setup:
 	@tools/setup build
 
 build/build.ninja: | setup
-	@meson setup build -Dlto=true >build.log 2>&1 || { cat build.log; exit 1; }
+	@meson setup build -Dlto=true $(if $(CI),-Dwerror=true) >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 
 .PHONY: build/rorqual

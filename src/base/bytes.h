@@ -9,7 +9,8 @@
 #ifndef RQ_BASE_BYTES_H
 #define RQ_BASE_BYTES_H
 
-#include <emmintrin.h>
+#include "base/simd.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -62,9 +63,7 @@ static inline uint32_t rq_get_be32(const uint8_t *p);
 /* Of sixteen bytes each: < 0, 0, > 0. */
 static inline int rq_compare_16(const uint8_t *a, const uint8_t *b)
 {
-    __m128i x = _mm_loadu_si128((const __m128i *)(const void *)a);
-    __m128i y = _mm_loadu_si128((const __m128i *)(const void *)b);
-    unsigned differ = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)) ^ 0xffffu;
+    unsigned differ = rq_v16_mask(rq_v16_equal(rq_v16_load(a), rq_v16_load(b))) ^ 0xffffu;
     if (differ == 0) return 0;
     unsigned at = (unsigned)__builtin_ctz(differ);
     return a[at] < b[at] ? -1 : 1;

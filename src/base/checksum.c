@@ -1,131 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC-32C by the SSE4.2 instruction or by wide products, CRC-32 by zlib.
- *
- * The instruction takes three cycles but can be begun in each: three lanes side by side
- * are nearly three times as fast as one (64 KiB: 8 µs before, 3 now). A lane's sum is carried over
- * the bytes behind it by a product of polynomials: clmul(a, k) read as 64 reflected
- * bits is a * k * x, and crc32 of that against 0 multiplies by x^32 and reduces; so moving `a` by n
- * bits wants k = x^(n - 33) mod P.
- *
- * Where the processor multiplies four pairs at once (VPCLMULQDQ on 512 bits) blocks are folded
- * instead, 256 bytes at a time: 16 bytes are lo * x^64 + hi, and moving them by n bits is
- * lo * x^(n + 64) + hi * x^n, each a product as above. (Intel, Fast CRC Computation for Generic
- * Polynomials Using PCLMULQDQ, 2009.)
+ * CRC-32 by zlib, and CRC-32C in plain C: eight tables of 256 words, eight bytes a step (Kounavis
+ * and Berry, A Systematic Approach to Building High Performance Software-based CRC Generators,
+ * 2005). crc32c_x86.c and crc32c_arm.c have CRC-32C by the processor's own instructions.
  */
 #include "base/checksum.h"
 
-#include "base/macros.h"
+#include "base/bytes.h"
 
-#include <immintrin.h>
-#include <nmmintrin.h>
-#include <stdbool.h>
-#include <string.h>
-#include <wmmintrin.h>
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Rorqual reads integers of eight bytes as little-endian ones"
+#endif
+
+#include <pthread.h>
 #include <zlib.h>
 
-/* Lanes for blocks, and for a log's record. One lane over: x^(8 * lane - 33) mod P, reflected; two:
- * x^(16 * lane - 33). */
-enum { LONG_LANE = 680, SHORT_LANE = 136 };
-#define OVER_ONE_LONG 0xe417f38a
-#define OVER_TWO_LONG 0x3f70cc6f
-#define OVER_ONE_SHORT 0x6992cea2
-#define OVER_TWO_SHORT 0x18b33a4e
+#define POLYNOMIAL 0x82f63b78u /* reflected */
 
-/* x^(n + 31) and x^(n - 33) mod P, reflected, for n = 2048 and 512 bits. */
-#define LO_OVER_2048 0xdcb17aa4
-#define HI_OVER_2048 0xb9e02b86
-#define LO_OVER_512 0x740eef02
-#define HI_OVER_512 0x9e4addf8
-#define FOLD_FROM ((size_t)1024) /* bytes: less is not worth it */
+/* Filled before the first use. */
+static uint32_t tables[8][256]; /* constant from then on */
+static pthread_once_t filled = PTHREAD_ONCE_INIT;
 
-static inline uint64_t word(const unsigned char *p)
+static void fill(void)
 {
-    uint64_t v;
-    memcpy(&v, p, 8);
-    return v;
-}
-
-static inline uint64_t times(uint64_t crc, uint32_t k)
-{
-    __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)(uint32_t)crc),
-                                           _mm_cvtsi64_si128((int64_t)k), 0);
-    return (uint64_t)_mm_cvtsi128_si64(product);
-}
-
-/* The sum over three lanes. */
-RQ_INLINE uint64_t three_lanes(uint64_t c, const unsigned char *p, size_t lane, uint32_t over_one,
-                               uint32_t over_two)
-{
-    uint64_t c1 = 0, c2 = 0;
-    for (size_t i = 0; i < lane; i += 8) {
-        c = _mm_crc32_u64(c, word(p + i));
-        c1 = _mm_crc32_u64(c1, word(p + lane + i));
-        c2 = _mm_crc32_u64(c2, word(p + 2 * lane + i));
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int bit = 0; bit < 8; bit++)
+            c = c >> 1 ^ ((c & 1) != 0 ? POLYNOMIAL : 0);
+        tables[0][i] = c;
     }
-    return _mm_crc32_u64(0, times(c, over_two) ^ times(c1, over_one)) ^ c2;
+    for (int t = 1; t < 8; t++)
+        for (uint32_t i = 0; i < 256; i++)
+            tables[t][i] = tables[t - 1][i] >> 8 ^ tables[0][tables[t - 1][i] & 0xff];
 }
 
-#define WIDE __attribute__((target("avx512f,vpclmulqdq")))
-
-WIDE static inline __m512i moved(__m512i x, __m512i over, __m512i onto)
+uint32_t rq__crc32c_plain(uint32_t crc, const void *bytes, size_t len)
 {
-    __m512i lo = _mm512_clmulepi64_epi128(x, over, 0x00);
-    __m512i hi = _mm512_clmulepi64_epi128(x, over, 0x11);
-    return _mm512_ternarylogic_epi64(lo, hi, onto, 0x96); /* all three xored */
-}
-
-/* The sum over the first `len` bytes, a multiple of 256 and at least that many. */
-WIDE static uint64_t folded(uint64_t c, const unsigned char *p, size_t len)
-{
-    const __m512i far = _mm512_set4_epi64(HI_OVER_2048, LO_OVER_2048, HI_OVER_2048, LO_OVER_2048);
-    const __m512i near = _mm512_set4_epi64(HI_OVER_512, LO_OVER_512, HI_OVER_512, LO_OVER_512);
-    __m512i x[4];
-    for (int i = 0; i < 4; i++)
-        x[i] = _mm512_loadu_si512(p + 64 * i);
-    x[0] = _mm512_xor_si512(x[0], _mm512_zextsi128_si512(_mm_cvtsi64_si128((int64_t)c)));
-    for (p += 256, len -= 256; len > 0; p += 256, len -= 256)
-        for (int i = 0; i < 4; i++)
-            x[i] = moved(x[i], far, _mm512_loadu_si512(p + 64 * i));
-    for (int i = 1; i < 4; i++)
-        x[i] = moved(x[i - 1], near, x[i]);
-    uint64_t rest[8];
-    memcpy(rest, &x[3], sizeof(rest));
-    c = 0;
-    for (int i = 0; i < 8; i++)
-        c = _mm_crc32_u64(c, rest[i]);
-    return c;
-}
-
-static inline bool can_fold(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
-}
-
-uint32_t rq__crc32c_by_lanes(uint32_t crc, const void *bytes, size_t len)
-{
-    const unsigned char *p = bytes;
-    uint64_t c = (uint32_t)~crc;
-    for (size_t step = 3 * LONG_LANE; len >= step; p += step, len -= step)
-        c = three_lanes(c, p, LONG_LANE, OVER_ONE_LONG, OVER_TWO_LONG);
-    for (size_t step = 3 * SHORT_LANE; len >= step; p += step, len -= step)
-        c = three_lanes(c, p, SHORT_LANE, OVER_ONE_SHORT, OVER_TWO_SHORT);
-    for (; len >= 8; p += 8, len -= 8)
-        c = _mm_crc32_u64(c, word(p));
-    uint32_t c32 = (uint32_t)c;
+    const uint8_t *p = bytes;
+    uint32_t c = ~crc;
+    pthread_once(&filled, fill);
+    for (; len >= 8; p += 8, len -= 8) {
+        uint32_t low = c ^ rq_get_u32(p);
+        uint32_t high = rq_get_u32(p + 4);
+        c = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^
+            tables[4][low >> 24] ^ tables[3][high & 0xff] ^ tables[2][high >> 8 & 0xff] ^
+            tables[1][high >> 16 & 0xff] ^ tables[0][high >> 24];
+    }
     for (; len > 0; p++, len--)
-        c32 = _mm_crc32_u8(c32, *p);
-    return ~c32;
+        c = c >> 8 ^ tables[0][(c ^ *p) & 0xff];
+    return ~c;
 }
 
+#if !defined(__x86_64__) && !defined(__ARM_FEATURE_CRC32)
 uint32_t rq_crc32c(uint32_t crc, const void *bytes, size_t len)
 {
-    if (len < FOLD_FROM || !can_fold()) return rq__crc32c_by_lanes(crc, bytes, len);
-    const unsigned char *p = bytes;
-    size_t part = len / 256 * 256;
-    uint32_t c = (uint32_t)folded((uint32_t)~crc, p, part);
-    return rq__crc32c_by_lanes(~c, p + part, len - part);
+    return rq__crc32c_plain(crc, bytes, len);
 }
+#endif
 
 uint32_t rq_crc32(uint32_t crc, const void *bytes, size_t len)
 {

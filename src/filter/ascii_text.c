@@ -13,15 +13,10 @@
  */
 #include "filter/ascii_text.h"
 
-#include <emmintrin.h>
-
-static inline __m128i load16(const uint8_t *p)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)p);
-}
+#include "base/simd.h"
 
 /* Less than sixteen bytes; zeros behind them. */
-static inline __m128i load_short(const uint8_t *p, size_t len)
+static inline rq_v16 load_short(const uint8_t *p, size_t len)
 {
     uint64_t low = 0;
     uint64_t high = 0;
@@ -34,12 +29,12 @@ static inline __m128i load_short(const uint8_t *p, size_t len)
         low = p[0] | (uint64_t)p[len >> 1] << (8 * (len >> 1)) |
               (uint64_t)p[len - 1] << (8 * (len - 1));
     }
-    return _mm_set_epi64x((int64_t)high, (int64_t)low);
+    return rq_v16_pair(low, high);
 }
 
 /* A byte to look for, in sixteen places. */
 typedef struct probe {
-    __m128i bit, byte;
+    rq_v16 bit, byte;
 } probe;
 
 static inline uint8_t case_bit(uint8_t c, bool folded)
@@ -49,12 +44,12 @@ static inline uint8_t case_bit(uint8_t c, bool folded)
 
 static inline probe probe_of(uint8_t c, bool folded)
 {
-    return (probe){_mm_set1_epi8((char)case_bit(c, folded)), _mm_set1_epi8((char)c)};
+    return (probe){rq_v16_splat(case_bit(c, folded)), rq_v16_splat(c)};
 }
 
-static inline unsigned where(probe p, __m128i text)
+static inline unsigned where(probe p, rq_v16 text)
 {
-    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(text, p.bit), p.byte));
+    return rq_v16_mask(rq_v16_equal(rq_v16_or(text, p.bit), p.byte));
 }
 
 static inline bool is_here(const uint8_t *text, rq_slice needle, bool folded)
@@ -83,18 +78,18 @@ static inline bool find(rq_slice text, rq_slice needle, bool folded)
     unsigned mask;
     if (places < 16) {
         if (text.len < 16) {
-            __m128i whole = load_short(text.ptr, text.len);
+            rq_v16 whole = load_short(text.ptr, text.len);
             mask = where(first, whole) & where(last, whole) >> last_at;
         } else {
-            mask = where(first, load16(text.ptr)) &
-                   where(last, load16(text.ptr + text.len - 16)) >> (16 - places);
+            mask = where(first, rq_v16_load(text.ptr)) &
+                   where(last, rq_v16_load(text.ptr + text.len - 16)) >> (16 - places);
         }
         return any_here(text.ptr, mask & ((1u << places) - 1), needle, folded);
     }
     for (size_t i = 0;; i += 16) {
         if (i + 16 > places) i = places - 16;
         const uint8_t *at = text.ptr + i;
-        mask = where(first, load16(at)) & where(last, load16(at + last_at));
+        mask = where(first, rq_v16_load(at)) & where(last, rq_v16_load(at + last_at));
         if (any_here(at, mask, needle, folded)) return true;
         if (i + 16 == places) return false;
     }
@@ -112,9 +107,9 @@ bool rq__ascii_find_folded(rq_slice text, rq_slice needle)
 
 bool rq__ascii_only(rq_slice text)
 {
-    if (text.len < 16) return _mm_movemask_epi8(load_short(text.ptr, text.len)) == 0;
-    __m128i seen = load16(text.ptr + text.len - 16);
+    if (text.len < 16) return rq_v16_mask(load_short(text.ptr, text.len)) == 0;
+    rq_v16 seen = rq_v16_load(text.ptr + text.len - 16);
     for (size_t i = 0; i + 16 < text.len; i += 16)
-        seen = _mm_or_si128(seen, load16(text.ptr + i));
-    return _mm_movemask_epi8(seen) == 0;
+        seen = rq_v16_or(seen, rq_v16_load(text.ptr + i));
+    return rq_v16_mask(seen) == 0;
 }

@@ -8,9 +8,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define GHOST_BYTES                                                                                \
-    (32 * 1024) /* a ghost for so many bytes: about one for each block that fits                   \
-                 */
+/* Cache bytes per ghost entry: about one entry for each block that fits. */
+#define GHOST_BYTES (32 * 1024)
 
 enum { IN_SMALL, IN_MAIN };
 

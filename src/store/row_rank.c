@@ -2,7 +2,7 @@
 /* Ranks of rows; see row_rank.h. */
 #include "store/row_rank.h"
 
-#include <immintrin.h>
+#include "base/simd.h"
 
 /* Bytes of the common part that still go into the rank: rows grow at their end ("0999", "1000"). */
 #define SLACK 2
@@ -61,17 +61,12 @@ static uint64_t digits_rank(const uint8_t *p, size_t len)
         rq_short_copy(padded, p, len);
         p = padded;
     }
-    __m128i d =
-        _mm_subs_epu8(_mm_loadu_si128((const __m128i *)(const void *)p), _mm_set1_epi8('0' - 1));
-    d = _mm_min_epu8(d, _mm_set1_epi8(11));
-    __m128i ends =
-        _mm_or_si128(_mm_cmpeq_epi8(d, _mm_setzero_si128()), _mm_cmpeq_epi8(d, _mm_set1_epi8(11)));
-    unsigned end = (unsigned)_mm_movemask_epi8(ends) | 1u << DIGITS;
-    /* Two digits a byte, the first in the highest. */
-    __m128i pairs = _mm_maddubs_epi16(d, _mm_set1_epi16(0x0110));
-    uint64_t v = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(pairs, pairs));
+    rq_v16 eleven = rq_v16_splat(11);
+    rq_v16 d = rq_v16_min(rq_v16_subtract(rq_v16_load(p), rq_v16_splat('0' - 1)), eleven);
+    rq_v16 ends = rq_v16_or(rq_v16_equal(d, rq_v16_splat(0)), rq_v16_equal(d, eleven));
+    unsigned end = rq_v16_mask(ends) | 1u << DIGITS;
     unsigned used = 4 * ((unsigned)__builtin_ctz(end) + 1);
-    v = __builtin_bswap64(v);
+    uint64_t v = rq_v16_nibbles(d);
     return (used < 64 ? v >> (64 - used) << (64 - used) : v) >> 4;
 }
 

@@ -182,7 +182,10 @@ static void checksums_are_the_standard_ones(void **state)
                 slow = slow >> 1 ^ (slow & 1 ? 0x82f63b78u : 0);
         }
         assert_int_equal(rq_crc32c(start, bytes + from, len), ~slow);
+        assert_int_equal(rq__crc32c_plain(start, bytes + from, len), ~slow);
+#ifdef __x86_64__
         assert_int_equal(rq__crc32c_by_lanes(start, bytes + from, len), ~slow);
+#endif
     }
 }
 
