@@ -10,6 +10,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build-release"))  # make release
 sys.path.insert(0, str(ROOT / "tests/peers"))
 import peer  # noqa: E402  (its folder is not a package)
 
@@ -104,7 +105,7 @@ class Rorqual(Server):
     def start(self):
         begun = time.monotonic()
         self.process = subprocess.Popen(
-            [str(ROOT / "build/rorqual"), "server", "--data", str(self.dir / "data"), "--zk-port",
+            [str(BUILD / "rorqual"), "server", "--data", str(self.dir / "data"), "--zk-port",
              "0", "--master-port", "0", "--rs-port", "0", *self.settings],
             stdout=subprocess.PIPE, text=True)
         ready = self.process.stdout.readline()
@@ -130,7 +131,7 @@ ECHO_HOST = "127.0.0.2"
 
 def echo_in_front(table, ports, prefix=()):
     """bench/client_echo at ECHO_HOST before the server on those ports, ready; `prefix`: taskset, say."""
-    front = subprocess.Popen([*prefix, str(ROOT / "build/bench/client_echo"), ECHO_HOST, "127.0.0.1", f"{table},", *ports],
+    front = subprocess.Popen([*prefix, str(BUILD / "bench/client_echo"), ECHO_HOST, "127.0.0.1", f"{table},", *ports],
                              stdout=subprocess.PIPE, text=True)
     if front.stdout.readline() != "ready\n":
         sys.exit("client_echo did not get ready")

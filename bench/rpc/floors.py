@@ -8,20 +8,20 @@ import sys
 import time
 
 from cluster import PLACES
-from settings import CLIENT_CORE, RECORDS, ROOT, SECONDS, SERVER_CORE, cpu_seconds, free_port, pinned
+from settings import BUILD, CLIENT_CORE, RECORDS, SECONDS, SERVER_CORE, cpu_seconds, free_port, pinned
 
 FLOOR_SECONDS = min(2.0, SECONDS)
 
 
 def build():
-    subprocess.run(["ninja", "-C", str(ROOT / "build"), "--quiet", "bench/echo", "bench/client_echo", "bench/floors",
+    subprocess.run(["ninja", "-C", str(BUILD), "--quiet", "bench/echo", "bench/client_echo", "bench/floors",
                     "bench/engine_ours", "src/cli/rorqual"], check=True)
 
 
 def echo(run, places, cores=(CLIENT_CORE, SERVER_CORE), loops=1):
     """Server CPU in µs of an echo of as many calls of those lengths as one operation of the run took."""
     connections, depth = PLACES[places]
-    out = subprocess.run([str(ROOT / "build/bench/echo"), str(max(1, round(run["sent"]))),
+    out = subprocess.run([str(BUILD / "bench/echo"), str(max(1, round(run["sent"]))),
                           str(max(1, round(run["received"]))), str(connections), str(FLOOR_SECONDS), str(depth),
                           *map(str, cores), str(loops)], capture_output=True, text=True, check=True).stdout
     return float(re.search(r"([\d.]+) us", out)[1]) * run["calls"]
@@ -29,7 +29,7 @@ def echo(run, places, cores=(CLIENT_CORE, SERVER_CORE), loops=1):
 
 def machine(work, batch=64 * 230, seconds=FLOOR_SECONDS):
     """write + fdatasync of `batch` bytes, memcpy, the wake-up canary."""
-    return json.loads(subprocess.run(pinned(SERVER_CORE, ROOT / "build/bench/floors", work, batch, seconds),
+    return json.loads(subprocess.run(pinned(SERVER_CORE, BUILD / "bench/floors", work, batch, seconds),
                                      capture_output=True, text=True, check=True).stdout)
 
 
@@ -46,7 +46,7 @@ def engine(work, rows, value, operations):
     """Our engine embedded, batches of 50 and gets: µs of CPU a row, by step."""
     folder = work / "embedded"
     out = subprocess.run(
-        pinned(SERVER_CORE, ROOT / "build/bench/engine_ours", folder, "cache=1600000000", "buffer=134217728",
+        pinned(SERVER_CORE, BUILD / "bench/engine_ours", folder, "cache=1600000000", "buffer=134217728",
                f"rows={rows}", f"value={value}", "batch=50", f"ops={operations}", f"seconds={max(1, int(SECONDS))}",
                "fill-random", "flush", "get", "get", "overwrite"), capture_output=True, text=True, check=True).stdout
     subprocess.run(["rm", "-rf", str(folder)], check=True)
