@@ -2,6 +2,7 @@
 # A thin front for Meson. The two commands a newcomer needs: `make run` and `make test`.
 #   make           build build/rorqual (make release: build-release/rorqual, optimised)      make run      build and serve ./data in the foreground
 #                  (make run DATA=/somewhere ARGS='--zk-port 12181 …': arguments of rorqual server)
+#   make install   build-release/rorqual, manual pages and completions into PREFIX (/usr/local) below DESTDIR
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
@@ -26,7 +27,7 @@ ROUNDS ?= 50
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup run test tools-tests unit asan tsan aarch64 fuzz bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests crash sim oracle format format-check clean
+.PHONY: all setup install run test tools-tests unit asan tsan aarch64 fuzz bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests crash sim oracle format format-check clean
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -52,6 +53,14 @@ build-release/build.ninja: | setup
 release: setup build-release/build.ninja
 	@JOBS=$(JOBS) tools/build build-release src/cli/rorqual
 	@[ -e build-release/rorqual ] || ln -s src/cli/rorqual build-release/rorqual
+
+# The binary, its manual pages and completions: make install [PREFIX=/usr] [DESTDIR=/a/root]
+PREFIX ?= /usr/local
+install: release
+	@meson configure build-release --prefix "$(PREFIX)"
+	@JOBS=$(JOBS) tools/build build-release src/cli/rorqual src/cli/rorqual.1
+	@meson install -C build-release --no-rebuild --quiet --skip-subprojects $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/rorqual"
 
 run: build/rorqual
 	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)

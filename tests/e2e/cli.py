@@ -194,6 +194,25 @@ def a_slip_is_answered_with_a_suggestion(tmp):
         assert "did you mean" not in run(*line.split(), cwd=tmp).stderr, line
 
 
+def pages_and_completions_name_every_command(tmp):
+    pages = ROOT / "tools/pages"
+    assert subprocess.run([pages, BINARY, "0", tmp], check=False).returncode == 0
+    commands = re.findall(r"(?m)^  ([a-z]+) ", run("help").stdout.split("\nother\n")[0])
+    for command in commands:
+        text = (tmp / f"rorqual-{command}.1").read_text()
+        assert text.startswith(".TH") and f"rorqual {command}" in text, text[:200]
+    assert (tmp / "rorqual.1").exists() and (tmp / "_rorqual").exists()
+
+    def complete(*words):
+        script = (f"source '{tmp}/rorqual.bash'; COMP_WORDS=({' '.join(words)} ''); "
+                  f"COMP_CWORD={len(words)}; _rorqual; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert set(complete("rorqual")) == {*commands, "help", "version"}
+    assert {"--data", "--listen"} <= set(complete("rorqual", "server"))
+    assert {"--records", "ycsb-a"} <= set(complete("rorqual", "bench"))
+    assert complete("rorqual", "help") == commands
+
+
 def hints_name_the_ports_in_use(tmp):
     s = Server(tmp / "d", "--hints")
     out = ""
@@ -373,7 +392,7 @@ TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
          newer_format_is_refused_untouched, unknown_setting_is_refused,
          hbase_setting_without_effect_is_listed, wrong_arguments_are_told_in_one_line,
          help_is_an_answer, version_names_commit_and_libraries, a_slip_is_answered_with_a_suggestion,
-         hints_name_the_ports_in_use, stopping_is_announced_and_confirmed, what_is_not_there_is_named_once, an_empty_name_is_no_file,
+         pages_and_completions_name_every_command, hints_name_the_ports_in_use, stopping_is_announced_and_confirmed, what_is_not_there_is_named_once, an_empty_name_is_no_file,
          options_stand_anywhere_and_json_is_json, bad_frames_on_each_port_harm_nobody,
          zookeeper_answers_as_hbase_znodes]
 
