@@ -122,7 +122,7 @@ static void an_error_in_a_file_says_where(void **state)
         {"\n# a comment\r\n\r\nhbase.hstore.compaction.max=many\n", ":4: setting hbase.hstore"},
         {"what is this", ":1: 'what is this' is not"},
         {"<configuration>\n<property>\n<name>no.such.thing</name></property></configuration>",
-         ":3: setting no.such.thing: neither"},
+         ":3: setting no.such.thing: unknown to"},
         {"<configuration>\n<property>", ":2: "},
     };
     (void)state;
