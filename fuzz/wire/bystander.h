@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client that does nothing wrong: puts and gets on a table of its own, every few milliseconds,
+ * from a thread of its own. Others must not make it wait, and what it was told is written must be
+ * there.
+ */
+#ifndef RQ_FUZZ_WIRE_BYSTANDER_H
+#define RQ_FUZZ_WIRE_BYSTANDER_H
+
+#include "base/buf.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define BYSTANDER_BUCKETS 20000 /* milliseconds */
+
+typedef struct bystander {
+    struct sockaddr_in address;
+    const char *region; /* encoded name */
+    pthread_t thread;
+    atomic_bool stop;
+    atomic_llong waiting_since_ms; /* of the call under way; 0: none */
+    atomic_bool failed;            /* then `problem` says why */
+    char problem[512];
+    /* For the thread that joined it: */
+    uint64_t calls, busy;
+    uint64_t rows;     /* acknowledged: rows w0000000000 … have as value their own number */
+    uint64_t worst_ms; /* of calls, and of its own naps: what the machine costs */
+    uint64_t worst_nap_ms;
+    uint64_t histogram[BYSTANDER_BUCKETS];
+} bystander;
+
+void bystander_start(bystander *b);
+void bystander_join(bystander *b);
+/* Latency that `share` of the calls did not exceed, in ms. */
+uint64_t bystander_percentile(const bystander *b, double share);
+int64_t clock_ms(void);
+
+#endif

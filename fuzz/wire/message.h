@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests made from the messages' descriptors: each field by its type, or by what its name means
+ * (message.c, `rules`); messages that need to fit together, by functions of their own
+ * (message_kinds.c). Bytes fields that hold messages (filters, comparators, endpoints' requests)
+ * are made in the same way.
+ */
+#ifndef RQ_FUZZ_WIRE_MESSAGE_H
+#define RQ_FUZZ_WIRE_MESSAGE_H
+
+#include "cell/cellblock.h"
+#include "world.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+typedef struct maker {
+    rq_random r;
+    const world *world;
+    unsigned table;             /* what the request is about */
+    const world_region *region; /* NULL: nothing is known */
+    uint64_t scanner;           /* what a request that continues a scan names; 0: it opens one */
+    rq_cellblock cells;         /* of the request's cell block */
+    bool has_codec;
+    unsigned depth;      /* of messages within messages */
+    unsigned long_lists; /* repeated fields which may still have thousands of elements */
+    size_t bytes_max;    /* of the request: lists end here */
+    size_t bytes;        /* so far, roughly */
+} maker;
+
+/* Appends the encoded message. */
+void make_message(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out);
+
+/* ---- between message.c and message_kinds.c */
+
+/* A function that makes one kind of message as a whole; NULL: field by field. */
+typedef void (*message_kind)(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out);
+message_kind find_message_kind(const ProtobufCMessageDescriptor *d);
+void make_fields(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out);
+/* One field, whatever its chance is to be there; without the tag's number when it is absent. */
+void make_field(maker *m, const ProtobufCMessageDescriptor *d, const char *name, rq_buf *out);
+void make_row(maker *m, rq_buf *out); /* mostly of the request's region */
+void put_tag(rq_buf *out, unsigned field, unsigned wire_type);
+void put_delimited(rq_buf *out, unsigned field, const rq_buf *bytes);
+void put_text_field(rq_buf *out, unsigned field, const char *text);
+void put_number_field(rq_buf *out, unsigned field, uint64_t number);
+
+#endif

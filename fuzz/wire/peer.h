@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection of the fuzzer: what it sends, when it reads, and whether what comes back is what a
+ * client could read. Sockets do not block; the caller polls.
+ */
+#ifndef RQ_FUZZ_WIRE_PEER_H
+#define RQ_FUZZ_WIRE_PEER_H
+
+#include "plan.h"
+#include "world.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+
+typedef struct peer_call {
+    uint32_t id;
+    uint64_t number; /* of the request */
+    const plan_method *method;
+    int64_t sent_ms;
+} peer_call;
+
+typedef struct peer {
+    int fd; /* -1: closed */
+    uint64_t life;
+    plan_life how;
+    int64_t opened_ms;
+    rq_buf out, in;
+    size_t out_at;    /* sent so far */
+    peer_call *calls; /* not answered */
+    size_t call_count, call_room;
+    bool broken; /* it sent what no client would: the server may close it, or wait */
+    bool connecting;
+    bool connected;    /* ZooKeeper's session is there */
+    char problem[512]; /* not empty: a finding */
+    uint64_t answers, refusals;
+    FILE *log; /* NULL: none; refusals */
+} peer;
+
+/* The number of requests that are no part of the run. */
+#define CONTROL UINT64_MAX
+
+/* Ends what was, and connects. */
+void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how, uint64_t life,
+               rq_random *r, int64_t now_ms);
+void peer_close(peer *p);
+/* One request's frame, for which an answer is due. */
+void peer_send(peer *p, const peer_call *call, const rq_buf *frame);
+/* Whether it wants to read now. */
+bool peer_wants(const peer *p, int64_t now_ms);
+void peer_write(peer *p);
+void peer_read(peer *p, world *w, int64_t now_ms);
+/* The oldest call without an answer of a connection that reads, NULL: none. */
+const peer_call *peer_oldest(const peer *p);
+
+/* A frame of the RPC protocol. */
+void peer_frame(const plan_life *how, rq_random *r, uint32_t call_id, const plan_method *method,
+                const rq_buf *message, const rq_buf *cells, rq_buf *out);
+/* A request of ZooKeeper's protocol. */
+void zookeeper_frame(rq_random *r, uint32_t call_id, rq_buf *out);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which request comes when, over which connection, and how its connection behaves: functions of the
+ * run's seed and the request's number alone, whatever the server answers and whichever other
+ * requests are left out. So a run is repeated from its seed, and a shorter one from its seed and
+ * the numbers of some requests.
+ */
+#ifndef RQ_FUZZ_WIRE_PLAN_H
+#define RQ_FUZZ_WIRE_PLAN_H
+
+#include "draw.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+#define PLAN_SLOTS 26 /* connections at a time */
+
+typedef struct plan_method {
+    const char *service, *name;
+    const ProtobufCMessageDescriptor *request, *response;
+    unsigned weight;
+} plan_method;
+
+typedef enum plan_port { PORT_MASTER, PORT_REGION_SERVER, PORT_ZOOKEEPER } plan_port;
+
+/* What a connection does with its answers. */
+typedef enum plan_temper {
+    READS,        /* as they come */
+    READS_LATE,   /* nothing for some seconds, then all */
+    READS_SLOWLY, /* a few bytes at a time */
+    NEVER_READS,
+    LEAVES,      /* closes while requests are under way */
+    LEAVES_HALF, /* sends half a frame first */
+} plan_temper;
+
+typedef struct plan_life {
+    plan_port port;
+    const char *service;
+    plan_temper temper;
+    unsigned codec;                             /* RQ_CODEC_… */
+    const char *codec_class, *compressor_class; /* NULL: none */
+    unsigned user_len;                          /* of the user's name */
+    bool old_client;                            /* without a version's numbers */
+    bool odd_header; /* the connection header is made by its descriptor */
+} plan_life;
+
+typedef enum plan_scan { SCAN_OPENS, SCAN_CONTINUES } plan_scan;
+
+typedef struct plan_request {
+    uint64_t number;
+    unsigned slot;
+    uint64_t life;             /* of the slot: a connection ends when the next begins */
+    const plan_method *method; /* NULL: ZooKeeper's */
+    plan_scan scan;
+    unsigned repeats; /* sent so many times in a row */
+} plan_request;
+
+#define PLAN_OPENERS 64
+#define PLAN_METHODS_MAX 256
+
+typedef struct plan {
+    uint64_t seed;
+    unsigned weights[PLAN_METHODS_MAX];
+    /* Kept, because they are asked for often: the latest requests that open scanners. */
+    uint64_t openers[PLAN_OPENERS], opener_count, seen;
+} plan;
+
+void plan_init(plan *p, uint64_t seed);
+void plan_make(const plan *p, uint64_t number, plan_request *ret);
+void plan_life_of(const plan *p, unsigned slot, uint64_t life, plan_life *ret);
+/* The n-th last request before `number` that opens a scanner; numbers asked for ascend. */
+uint64_t plan_opener(plan *p, uint64_t number, unsigned n);
+/* NULL: HBase has no such method. */
+const plan_method *plan_method_find(const char *service, const char *name);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the fuzzer knows of the server: names that exist and numbers it was given. The tables have
+ * fixed names; their regions come from hbase:meta, the rest from answers.
+ */
+#ifndef RQ_FUZZ_WIRE_WORLD_H
+#define RQ_FUZZ_WIRE_WORLD_H
+
+#include "draw.h"
+
+#define WORLD_TABLES 6
+#define WORLD_SCANNERS 4096 /* the latest */
+#define WORLD_PROCEDURES 64
+#define WORLD_PATHS 32
+#define ENCODED_LEN 32
+
+typedef struct world_region {
+    rq_buf name; /* TABLE,START,ID.ENCODED. */
+    rq_buf start, end;
+    uint64_t id;
+    unsigned table;
+    char encoded[ENCODED_LEN + 1];
+} world_region;
+
+typedef struct world {
+    world_region *regions;
+    size_t region_count;
+    struct {
+        uint64_t request, id;
+    } scanners[WORLD_SCANNERS];
+    uint64_t procedures[WORLD_PROCEDURES];
+    uint64_t procedure_count;
+    const char *paths[WORLD_PATHS]; /* for bulk loads */
+    size_t path_count;
+    uint64_t now_ms;
+} world;
+
+/* Table `n`'s name; the last two are in a namespace of their own. */
+const char *world_namespace(unsigned n);
+const char *world_qualifier(unsigned n);
+
+void world_clear(world *w);
+/* Replaces the regions by those of a scan of hbase:meta: a ScanResponse with cells in results. */
+void world_learn_regions(world *w, rq_slice scan_response);
+/* NULL: none is known. */
+const world_region *world_region_of(const world *w, unsigned table, rq_slice row);
+
+void world_learn_scanner(world *w, uint64_t request, uint64_t id);
+/* The scanner that a request opened; 0: none that is known. */
+uint64_t world_scanner(const world *w, uint64_t request);
+void world_learn_procedure(world *w, uint64_t id);
+
+#endif

@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The structured fuzzer over the wire (fuzz/wire) against live servers, round after round, each on a folder of its own.
+
+    fuzz_wire.py                 rounds for SECONDS=60; SEED=n is the first round's seed, the next ones follow it
+    SEED=n ROUNDS=1 fuzz_wire.py repeats a round; COUNT=n its length in requests
+    SEED=n SHRINK=1 fuzz_wire.py leaves out requests as long as the round still fails
+    ONLY=file SEED=n …           those requests alone, by their numbers
+
+A round fails when the server dies, a sanitizer speaks, a call has no answer, an answer cannot be read, memory goes over
+the ceiling, a client beside it waits or fails; and afterwards, when the server does not stop within STOP_S seconds of
+SIGTERM, does not start again on its folder, has lost what that client wrote, or `rorqual fsck` has something to say.
+The server is build-asan's when there is one (RORQUAL=path: that one). What is found is kept in build/fuzz-wire/SEED.
+"""
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import hbase
+import rorqual
+from hbase import number, text
+
+ROOT = rorqual.ROOT
+ASAN = ROOT / "build-asan/src/cli/rorqual"
+BINARY = pathlib.Path(os.environ.get("RORQUAL", str(ASAN if ASAN.exists() else ROOT / "build/src/cli/rorqual")))
+FUZZER = pathlib.Path(os.environ.get("FUZZER", str(ROOT / "build/fuzz/wire/fuzz_wire")))
+SECONDS = float(os.environ.get("SECONDS", "60"))
+SEED = int(os.environ.get("SEED", random.randrange(1 << 31)))
+ROUNDS = int(os.environ.get("ROUNDS", str(1 << 30)))
+COUNTS = (400, 2000, 2000, 6000)
+START_S = 60
+STOP_S = 10
+BUDGET_MB = 128
+# What is resident beside the budget and a third of it: the program, stacks, the allocator's slack, and one request and
+# one answer over the ceilings. A sanitizer's build has shadow memory, red zones and a quarantine as well.
+PLAIN_MB = BUDGET_MB * 13 // 10 + 100
+SANITIZED_MB = PLAIN_MB * 2 + 200
+FAMILIES = ("f", "g", "c", "m")
+TABLES = (("default", "fz0"), ("default", "fz1"), ("default", "fz2"), ("default", "fz3"), ("fns", "fz4"), ("fns", "fz5"))
+SANITIZER = re.compile(r"runtime error|ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|assertion|invariant", re.I)
+
+
+def sanitized():
+    return b"__asan_init" in BINARY.read_bytes()
+
+
+def environment():
+    return {**os.environ,
+            "ASAN_OPTIONS": "quarantine_size_mb=8:malloc_context_size=12:detect_leaks=1:allocator_release_to_os_interval_ms=500",
+            "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+class Finding(Exception):
+    """What is wrong; the round ends."""
+
+
+class Server:
+    """A started server; each problem with it is a Finding."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.log = folder / "server.log"
+        begun = time.monotonic()
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [str(BINARY), "server", "--data", str(folder / "data"), "--zk-port", "0", "--master-port", "0",
+                 "--rs-port", "0", "-D", f"rorqual.memory={BUDGET_MB}m", "-D", "hbase.catalogjanitor.interval=2000",
+                 "-D", "hbase.master.cleaner.interval=3000", "-D", "hbase.client.scanner.timeout.period=5000"],
+                stdout=subprocess.PIPE, stderr=log, env=environment(), text=True)
+        alarm = threading.Timer(START_S, self.process.kill)
+        alarm.start()
+        line = ""
+        while not (ready := rorqual.READY.search(line)):
+            line = self.process.stdout.readline()
+            if not line:
+                alarm.cancel()
+                raise Finding(f"no start, {time.monotonic() - begun:.0f} s: {self.tail()}")
+        alarm.cancel()
+        self.zk, self.master, self.regionserver = ready[1], ready[2], ready[3]
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
+    def tail(self):
+        lines = self.log.read_text(errors="replace").splitlines()
+        at = next((i for i, line in enumerate(lines) if SANITIZER.search(line)), None)
+        return " | ".join(lines[at:at + 14] if at is not None else lines[-4:])[:3000]
+
+    def stop(self):
+        begun = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            try:  # how long it would have taken
+                self.process.wait(50)
+                took = f"{time.monotonic() - begun:.0f} s"
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                took = "for ever"
+            raise Finding(f"SIGTERM takes {took}, not {STOP_S} s: {self.tail()}") from None
+        if code != 0:
+            raise Finding(f"the server ended with {code}: {self.tail()}")
+
+    def check(self):
+        """Alive, and no sanitizer has said anything."""
+        code = self.process.poll()
+        if code is not None:
+            raise Finding(f"the server died with {code}: {self.tail()}")
+        self.check_log()
+
+    def check_log(self):
+        if SANITIZER.search(self.log.read_text(errors="replace")):
+            raise Finding(f"sanitizer: {self.tail()}")
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+# ---- what stands there before a round
+
+
+def table_of(space, name):
+    return text(1, space) + text(2, name)
+
+
+def create(client, space, name, families, splits=()):
+    described = b""
+    for family, attributes in families:
+        described += text(3, text(1, family) + b"".join(text(2, text(1, k) + text(2, v)) for k, v in attributes))
+    attributes = b""
+    if name in ("fz2", "fz5"):
+        attributes = text(2, text(1, "coprocessor$1") +
+                          text(2, "|org.apache.hadoop.hbase.coprocessor.AggregateImplementation|1073741823|")) + \
+            text(2, text(1, "coprocessor$2") +
+                 text(2, "|org.apache.hadoop.hbase.coprocessor.MultiRowMutationEndpoint|1073741823|"))
+    message = text(1, text(1, table_of(space, name)) + attributes + described)
+    message += b"".join(text(2, split) for split in splits)
+    client.procedure(client.master.call("CreateTable", message)[1][0])
+
+
+def rows_of(table, count=150):
+    for n in range(count):
+        row = b"r%04d" % (n * 1000 // count)
+        yield row, {(b"f", b"q%d" % (n % 8)): b"v%d" % n, (b"g", b"q1"): b"%d" % n,
+                    (b"c", b"q2"): n.to_bytes(8, "big"), (b"m", b"q3"): b"m" * (50 + n)}
+    if table == "fz0":
+        yield b"r0500", {(b"f", b"large"): b"a" * (1 << 20)}
+
+
+def prepare(server):
+    """Tables, rows of them in files and in memory; returns the bystander's region."""
+    client = hbase.Client(server)
+    for space in ("fns", "by"):
+        got = client.master.call("CreateNamespace", text(1, text(1, space)))
+        if 1 in got:
+            client.procedure(got[1][0])
+    families = [("f", [("VERSIONS", "3")]), ("g", [("DATA_BLOCK_ENCODING", "FAST_DIFF"), ("COMPRESSION", "SNAPPY")]),
+                ("c", []), ("m", [("IS_MOB", "true"), ("MOB_THRESHOLD", "100")])]
+    for n, (space, name) in enumerate(TABLES):
+        create(client, space, name, families, (b"r0300", b"r0700") if n % 2 == 0 else ())
+    create(client, "by", "watch", [("f", [])])
+    for space, name in TABLES:
+        found = client.regions(name if space == "default" else f"{space}:{name}")
+        for i, (start, whole, _) in enumerate(found):
+            end = found[i + 1][0] if i + 1 < len(found) else b"\xff"
+            client.data.put_many(whole, [(r, c) for r, c in rows_of(name) if start <= r < end])
+            client.flush(whole)
+            client.data.put_many(whole, [(r, c) for r, c in rows_of(name, 20) if start <= r < end])
+    region = client.regions("by:watch")[0][2].decode()
+    client.close()
+    return region
+
+
+def make_paths(folder, data):
+    """What bulk loads may name: files of all kinds, one of them good."""
+    place = folder / "bulk"
+    (place / "f").mkdir(parents=True)
+    (place / "f" / "junk").write_bytes(random.Random(1).randbytes(5000))
+    (place / "f" / "empty").touch()
+    os.mkfifo(place / "f" / "fifo")
+    (place / "f" / "link").symlink_to("/etc/passwd")
+    out = [str(p) for p in (place, place / "f", place / "f" / "junk", place / "f" / "fifo", place / "f" / "link",
+                            place / "f" / "absent", place / "f" / "empty", data, data / ".rorqual/lock")]
+    store = [p for p in sorted(data.glob("data/default/fz0/*/f/*")) if len(p.name) == 32]
+    for i, file in enumerate(store[:4]):
+        shutil.copy(file, place / "f" / f"good{i}")
+        out.append(str(place / "f" / f"good{i}"))
+    out += [str(p) for p in store[:2]]
+    return out
+
+
+# ---- a round
+
+
+class Round:
+    def __init__(self, seed, only=None, log=True):
+        self.seed = seed
+        self.only = only
+        self.count = int(os.environ.get("COUNT", random.Random(seed).choice(COUNTS)))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"rorqual-fuzz-wire-{seed}-"))
+        self.log = log
+        self.server = None
+        self.said = []
+        self.rows = 0
+
+    def fuzz(self, region, paths):
+        command = [str(FUZZER), "--master", self.server.master, "--rs", self.server.regionserver, "--zk", self.server.zk,
+                   "--seed", str(self.seed), "--count", str(self.count), "--pid", str(self.server.process.pid),
+                   "--bystander", region, "--rss-max", str(SANITIZED_MB if sanitized() else PLAIN_MB)]
+        for name in ("hang-ms", "stall-ms", "p99-ms"):
+            if name.upper().replace("-", "_") in os.environ:
+                command += ["--" + name, os.environ[name.upper().replace("-", "_")]]
+        for path in paths:
+            command += ["--path", path]
+        if self.log:
+            command += ["--log", str(self.folder / "requests")]
+        if self.only is not None:
+            (self.folder / "only").write_text("\n".join(map(str, self.only)))
+            command += ["--only", str(self.folder / "only")]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.said = done.stdout.splitlines()
+        for line in self.said:
+            if found := re.match(r"bystander: (\d+) rows", line):
+                self.rows = int(found[1])
+        if done.returncode != 0:
+            time.sleep(0.5)  # a dying server writes its last words
+            self.server.check()
+            raise Finding(next((line.removeprefix("FINDING ") for line in self.said if line.startswith("FINDING")),
+                               f"fuzz_wire ended with {done.returncode}: {self.said[-3:]}"))
+
+    def check_rows(self):
+        """What the bystander was told is written is there after a start."""
+        client = hbase.Client(self.server)
+        found = 0
+        for _, whole, _ in client.regions("by:watch"):
+            found += sum(1 for row, cells in client.data.scan(whole).items()
+                         if cells.get((b"f", b"q")) == b"%d" % int(row[1:]) and int(row[1:]) < self.rows)
+        client.close()
+        if found != self.rows:
+            raise Finding(f"{self.rows} rows acknowledged to the bystander, {found} found after the start")
+
+    def fsck(self):
+        done = subprocess.run([str(BINARY), "fsck", str(self.folder / "data")], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False, timeout=300, env=environment())
+        problems = [line for line in done.stdout.splitlines() if "PROBLEM" in line]
+        if done.returncode not in (0, 1) or SANITIZER.search(done.stdout):
+            raise Finding(f"fsck ended with {done.returncode}: {done.stdout[-2000:]}")
+        # What a client wrote into hbase:meta is no damage that the server did.
+        problems = [line for line in problems if "meta" not in line]
+        if problems:
+            raise Finding(f"fsck: {' | '.join(problems[:5])}")
+
+    def run(self):
+        """None, or what was found."""
+        try:
+            self.server = Server(self.folder)
+            region = prepare(self.server)
+            self.fuzz(region, make_paths(self.folder, self.folder / "data"))
+            self.server.check()
+            self.server.stop()
+            self.server.check_log()
+            self.fsck()
+            self.server = Server(self.folder)
+            self.check_rows()
+            self.server.stop()
+            self.server.check_log()
+        except Finding as e:
+            return str(e)
+        except (hbase.Refused, OSError, EOFError, TimeoutError, RuntimeError) as e:
+            if self.server and self.server.process.poll() is not None:
+                return f"the server died with {self.server.process.poll()}: {self.server.tail()}"
+            return f"{type(e).__name__}: {e}"
+        finally:
+            if self.server:
+                self.server.kill()
+        return None
+
+    def summary(self):
+        return "; ".join(line for line in self.said if line.startswith(("done", "bystander")))
+
+    def keep(self, problem):
+        kept = ROOT / "build/fuzz-wire" / str(self.seed)
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir(parents=True)
+        (kept / "problem").write_text(problem + "\n" + "\n".join(self.said) + "\n")
+        for name in ("server.log", "requests"):
+            if (self.folder / name).exists():
+                shutil.copy(self.folder / name, kept / name)
+        print(f"     kept in {kept}")
+        if os.environ.get("KEEP"):
+            print(f"     folder {self.folder}")
+
+    def clean(self):
+        if not os.environ.get("KEEP"):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def one(seed, only=None, log=True):
+    """(what was found or None, the round)"""
+    this = Round(seed, only, log)
+    try:
+        return this.run(), this
+    finally:
+        if log is False:
+            this.clean()
+
+
+# ---- fewer requests that still fail
+
+
+def kind(problem):
+    """The same finding in other words: without numbers and places."""
+    frame = re.search(r"#\d+ \S+ in (rq_?_?\w+)", problem)
+    return frame[1] if frame else re.sub(r"[\d.]+", "", problem)[:40]
+
+
+def shrink(seed, count):
+    wanted, this = one(seed)
+    this.clean()
+    if wanted is None:
+        print("the round finds nothing")
+        return 1
+    left = list(range(count))
+    # Nothing behind the last one that was sent matters.
+    sent = [int(line.split("\t")[0]) for line in
+            (ROOT / "build/fuzz-wire" / str(seed) / "requests").read_text().splitlines()] \
+        if (ROOT / "build/fuzz-wire" / str(seed) / "requests").exists() else left
+    left = [n for n in left if n <= max(sent)]
+    print(f"{len(left)} requests: {wanted[:300]}", flush=True)
+    parts = 2
+    while len(left) > 1 and parts <= len(left):
+        size = -(-len(left) // parts)
+        for at in range(0, len(left), size):
+            tried = left[:at] + left[at + size:]
+            problem, _ = one(seed, tried, log=False)
+            if problem and kind(problem) == kind(wanted):
+                left, parts = tried, max(parts - 1, 2)
+                print(f"{len(left)} requests still do", flush=True)
+                break
+        else:
+            parts *= 2
+    print(f"ONLY: {' '.join(map(str, left))}")
+    return 0
+
+
+def main():
+    if not BINARY.exists() or not FUZZER.exists():
+        rorqual.fail_hard(f"no {BINARY} or no {FUZZER}")
+    if os.environ.get("SHRINK"):
+        return shrink(SEED, Round(SEED).count)
+    only = None
+    if "ONLY" in os.environ:
+        only = [int(n) for n in pathlib.Path(os.environ["ONLY"]).read_text().split()]
+    report = rorqual.Report()
+    print(f"-- SEED={SEED} SECONDS={SECONDS:.0f} {BINARY}", flush=True)
+    begun = time.monotonic()
+    for n in range(ROUNDS):
+        if n > 0 and time.monotonic() - begun > SECONDS:
+            break
+        problem, this = one(SEED + n, only)
+        report.outcome(f"fuzz-wire/seed {SEED + n}, {this.count} requests", problem)
+        print(f"     {this.summary()}", flush=True)
+        if problem:
+            this.keep(problem)
+        this.clean()
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
