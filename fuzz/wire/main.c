@@ -114,7 +114,7 @@ static size_t under_way(const fuzzer *f)
 {
     size_t sum = 0;
     for (size_t i = 0; i < RQ_ARRAY_LEN(f->peers); i++)
-        if (peer_oldest(&f->peers[i]) != NULL) sum += f->peers[i].call_count;
+        if (peer_oldest(&f->peers[i]) != NULL) sum += f->peers[i].due;
     return sum;
 }
 
@@ -155,9 +155,9 @@ static void log_request(fuzzer *f, const plan_request *p, const plan_life *life,
     fflush(f->log);
 }
 
-static void send_frame(fuzzer *f, peer *p, const plan_request *request, rq_buf *frame)
+static void send_frame(fuzzer *f, peer *p, const plan_request *request, rq_buf *frame, bool due)
 {
-    peer_call call = {f->last_call, request->number, request->method, clock_ms()};
+    peer_call call = {f->last_call, request->number, request->method, clock_ms(), !due};
     if (p->out.len - p->out_at > UNSENT_MAX) return;
     peer_send(p, &call, frame);
     f->sent++;
@@ -173,14 +173,15 @@ static void send_request(fuzzer *f, peer *p, const plan_request *request, maker 
         rq_buf_reset(&frame);
         f->last_call++;
         m->r = r;
+        bool due = true;
         if (request->method == NULL)
             zookeeper_frame(&m->r, f->last_call & INT32_MAX, &frame);
         else
-            peer_frame(&p->how, &m->r, f->last_call, request->method, message, &m->cells.bytes,
-                       &frame);
+            due = peer_frame(&p->how, &m->r, f->last_call, request->method, message,
+                             &m->cells.bytes, &frame);
         if (i == 0)
             log_request(f, request, &p->how, request->method == NULL ? &frame : message, frame.len);
-        send_frame(f, p, request, &frame);
+        send_frame(f, p, request, &frame, due);
     }
     rq_buf_clear(&frame);
 }
@@ -271,8 +272,9 @@ static void control(fuzzer *f, unsigned which, const char *service, const char *
     rq_random r;
     draw_seed(&r, 0, 0);
     if (p->fd < 0) peer_open(p, &f->addresses[ports[which]], &plain, 0, &r, clock_ms());
-    peer_call call = {++f->last_call, CONTROL, plan_method_find(service, method), clock_ms()};
-    peer_frame(&plain, &r, call.id, call.method, message, &none, &frame);
+    peer_call call = {++f->last_call, CONTROL, plan_method_find(service, method), clock_ms(),
+                      false};
+    (void)peer_frame(&plain, &r, call.id, call.method, message, &none, &frame);
     peer_send(p, &call, &frame);
     rq_buf_clear(&frame);
 }

@@ -75,7 +75,7 @@ static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells
     rq_buf_clear(&coded);
 }
 
-static void put_request_header(rq_random *r, uint32_t call_id, const plan_method *method,
+static bool put_request_header(rq_random *r, uint32_t call_id, const plan_method *method,
                                const rq_buf *block, rq_buf *out)
 {
     rq_buf header = {0}, meta = {0};
@@ -87,23 +87,26 @@ static void put_request_header(rq_random *r, uint32_t call_id, const plan_method
         put_delimited(&header, 5, &meta);
     }
     if (chance(r, 10)) put_number_field(&header, 6, draw_number(r) & UINT32_MAX);
-    if (chance(r, 10)) put_number_field(&header, 7, draw_number(r) & UINT32_MAX);
+    bool hurries = once_in(r, 20);
+    if (hurries) put_number_field(&header, 7, draw_number(r) & UINT32_MAX);
     put_message(out, &header);
     rq_buf_clear(&header);
     rq_buf_clear(&meta);
+    return !hurries;
 }
 
-void peer_frame(const plan_life *how, rq_random *r, uint32_t call_id, const plan_method *method,
+bool peer_frame(const plan_life *how, rq_random *r, uint32_t call_id, const plan_method *method,
                 const rq_buf *message, const rq_buf *cells, rq_buf *out)
 {
     rq_buf block = {0};
     size_t at = begin_frame(out);
     if (cells->len > 0) encode_cells(how, r, cells, &block);
-    put_request_header(r, call_id, method, &block, out);
+    bool due = put_request_header(r, call_id, method, &block, out);
     put_message(out, message);
     put(out, block.ptr, block.len);
     end_frame(out, at);
     rq_buf_clear(&block);
+    return due;
 }
 
 static void put_version(bool old, rq_buf *header)
@@ -247,7 +250,7 @@ void peer_close(peer *p)
     rq_buf_clear(&p->out);
     rq_buf_clear(&p->in);
     p->out_at = 0;
-    p->call_count = 0;
+    p->call_count = p->due = 0;
 }
 
 void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how, uint64_t life,
@@ -279,12 +282,12 @@ static void closed_by_server(peer *p)
 {
     /* What is closed for good reason: peers that do not read, and those that send what is no
      * request. */
-    if (p->how.temper == READS && !p->broken && p->call_count > 0)
+    if (p->how.temper == READS && !p->broken && p->due > 0)
         found(p, "the server closed a connection with %zu calls under way, %s first", p->call_count,
               p->calls[0].method == NULL ? "ZooKeeper's" : p->calls[0].method->name);
     close(p->fd);
     p->fd = -1;
-    p->call_count = 0;
+    p->call_count = p->due = 0;
 }
 
 void peer_write(peer *p)
@@ -312,6 +315,7 @@ void peer_send(peer *p, const peer_call *call, const rq_buf *frame)
         if (p->calls == NULL) abort();
     }
     p->calls[p->call_count++] = *call;
+    p->due += !call->optional;
 }
 
 bool peer_wants(const peer *p, int64_t now_ms)
@@ -322,8 +326,11 @@ bool peer_wants(const peer *p, int64_t now_ms)
 
 const peer_call *peer_oldest(const peer *p)
 {
-    if (p->fd < 0 || p->broken || p->call_count == 0 || p->how.temper != READS) return NULL;
-    return &p->calls[0];
+    if (p->fd < 0 || p->broken || p->due == 0 || p->how.temper != READS) return NULL;
+    size_t i = 0;
+    while (p->calls[i].optional)
+        i++;
+    return &p->calls[i];
 }
 
 /* ---- answers */
@@ -335,6 +342,7 @@ static bool take_call(peer *p, uint32_t id, peer_call *ret)
         *ret = p->calls[i];
         memmove(p->calls + i, p->calls + i + 1, (p->call_count - i - 1) * sizeof *p->calls);
         p->call_count--;
+        p->due -= !ret->optional;
         return true;
     }
     return false;

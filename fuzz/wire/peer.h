@@ -17,6 +17,7 @@ typedef struct peer_call {
     uint64_t number; /* of the request */
     const plan_method *method;
     int64_t sent_ms;
+    bool optional; /* its time may be over before the server looks at it: dropped, as HBase does */
 } peer_call;
 
 typedef struct peer {
@@ -28,6 +29,7 @@ typedef struct peer {
     size_t out_at;    /* sent so far */
     peer_call *calls; /* not answered */
     size_t call_count, call_room;
+    size_t due;  /* calls that must be answered */
     bool broken; /* it sent what no client would: the server may close it, or wait */
     bool connecting;
     bool connected;    /* ZooKeeper's session is there */
@@ -52,8 +54,8 @@ void peer_read(peer *p, world *w, int64_t now_ms);
 /* The oldest call without an answer of a connection that reads, NULL: none. */
 const peer_call *peer_oldest(const peer *p);
 
-/* A frame of the RPC protocol. */
-void peer_frame(const plan_life *how, rq_random *r, uint32_t call_id, const plan_method *method,
+/* A frame of the RPC protocol. False: the server may drop it. */
+bool peer_frame(const plan_life *how, rq_random *r, uint32_t call_id, const plan_method *method,
                 const rq_buf *message, const rq_buf *cells, rq_buf *out);
 /* A request of ZooKeeper's protocol. */
 void zookeeper_frame(rq_random *r, uint32_t call_id, rq_buf *out);

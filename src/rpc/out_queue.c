@@ -100,6 +100,7 @@ rq_buf *rq_out_queue_tail(rq_out_queue *q, rq_out_pool *p)
     if (q->tail == NULL || q->tail->sealed || q->tail->buf.len >= FULL_BYTES) {
         struct rq_out_segment *g = segment_new(p);
         if (g == NULL) return NULL;
+        rq_out_queue_count(q); /* an answer may have begun in the buffer before */
         append(q, g);
     }
     return &q->tail->buf;

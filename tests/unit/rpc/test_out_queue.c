@@ -114,6 +114,30 @@ static void answers_that_are_appended_make_no_buffer_grow_beyond_what_is_kept(vo
     rq_out_pool_clear(&p);
 }
 
+/* An answer's message fills a buffer, and its cells come into the next one. */
+static void an_answer_over_two_buffers_is_counted_whole(void **state)
+{
+    (void)state;
+    rq_out_queue q = {0};
+    rq_out_pool p = {0};
+    size_t sum = 0;
+    for (int i = 0; i < 10000; i++) {
+        for (size_t part = 17; part <= 100; part += 83) {
+            rq_buf *out = rq_out_queue_tail(&q, &p);
+            assert_non_null(out);
+            assert_int_equal(rq_buf_reserve(out, part), RQ_OK);
+            memset(out->ptr + out->len, 'a', part);
+            out->len += part;
+            sum += part;
+        }
+        rq_out_queue_count(&q);
+        assert_int_equal(q.pending, sum);
+    }
+    rq_out_queue_consume(&q, &p, sum);
+    assert_null(q.head);
+    rq_out_pool_clear(&p);
+}
+
 static void a_buffer_moved_in_is_a_spare_once_it_is_written(void **state)
 {
     (void)state;
@@ -184,6 +208,7 @@ int main(void)
         cmocka_unit_test(a_buffer_whose_front_is_written_grows_no_more),
         cmocka_unit_test(emptied_buffers_are_used_again),
         cmocka_unit_test(answers_that_are_appended_make_no_buffer_grow_beyond_what_is_kept),
+        cmocka_unit_test(an_answer_over_two_buffers_is_counted_whole),
         cmocka_unit_test(a_buffer_moved_in_is_a_spare_once_it_is_written),
         cmocka_unit_test(of_the_spares_the_last_with_room_is_taken_else_the_largest),
         cmocka_unit_test(spares_are_few_and_small_together),
