@@ -70,7 +70,7 @@ static int open_connection(bystander *b)
     struct timeval timeout = {.tv_sec = RECEIVE_TIMEOUT_S};
     rq_buf hello = {0}, header = {0}, user = {0};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) abort();
+    RQ_ASSERT(fd >= 0);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (connect(fd, (const struct sockaddr *)&b->address, sizeof b->address) != 0)
@@ -245,7 +245,7 @@ static void *run(void *arg)
 
 void bystander_start(bystander *b)
 {
-    if (pthread_create(&b->thread, NULL, run, b) != 0) abort();
+    RQ_ASSERT(pthread_create(&b->thread, NULL, run, b) == 0);
 }
 
 void bystander_join(bystander *b)

@@ -7,15 +7,13 @@
 #define RQ_FUZZ_WIRE_DRAW_H
 
 #include "base/buf.h"
+#include "base/macros.h"
 #include "base/random.h"
 
 #include <stdlib.h>
 
-/* Memory that cannot be had ends the fuzzer. */
-static inline void must(rq_err rc)
-{
-    if (rc != RQ_OK) abort();
-}
+/* What cannot be, and memory that cannot be had, ends the fuzzer. */
+#define must(rc) RQ_ASSERT((rc) == RQ_OK)
 
 static inline void put(rq_buf *b, const void *bytes, size_t len)
 {

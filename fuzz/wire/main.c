@@ -175,7 +175,7 @@ static void send_request(fuzzer *f, peer *p, const plan_request *request, maker 
         m->r = r;
         bool due = true;
         if (request->method == NULL)
-            zookeeper_frame(&m->r, f->last_call & INT32_MAX, &frame);
+            p->broken |= !zookeeper_frame(&m->r, f->last_call & INT32_MAX, &frame);
         else
             due = peer_frame(&p->how, &m->r, f->last_call, request->method, message,
                              &m->cells.bytes, &frame);
@@ -431,7 +431,7 @@ static bool read_only(fuzzer *f, const char *path)
     if (file == NULL) return false;
     while (fscanf(file, "%llu", &number) == 1) {
         f->only = realloc(f->only, (f->only_count + 1) * sizeof *f->only);
-        if (f->only == NULL) abort();
+        RQ_ASSERT(f->only != NULL);
         f->only[f->only_count++] = number;
     }
     fclose(file);
@@ -502,7 +502,7 @@ int main(int argc, char **argv)
     };
     fuzzer *f = calloc(1, sizeof *f);
     int option;
-    if (f == NULL) abort();
+    RQ_ASSERT(f != NULL);
     f->count = 3000;
     f->hang_ms = 30000;
     f->stall_ms = 5000;

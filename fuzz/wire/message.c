@@ -424,7 +424,7 @@ void make_fields(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *out)
 void make_field(maker *m, const ProtobufCMessageDescriptor *d, const char *name, rq_buf *out)
 {
     const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(d, name);
-    if (f == NULL) abort();
+    RQ_ASSERT(f != NULL);
     if (f->label == PROTOBUF_C_LABEL_REPEATED)
         make_list(m, f, rule_of(d, f)->means, out);
     else

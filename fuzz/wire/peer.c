@@ -70,7 +70,7 @@ static void encode_cells(const plan_life *how, rq_random *r, const rq_buf *cells
     if (c == NULL)
         put(out, coded.ptr, coded.len);
     else if (rq_compressor_pack(c, rq_buf_slice(&coded), out) != RQ_OK)
-        abort();
+        RQ_ASSERT(false);
     if (once_in(r, 40)) draw_damage(r, out);
     rq_buf_clear(&coded);
 }
@@ -210,7 +210,7 @@ static void put_znodes(rq_random *r, rq_buf *out)
     }
 }
 
-void zookeeper_frame(rq_random *r, uint32_t call_id, rq_buf *out)
+bool zookeeper_frame(rq_random *r, uint32_t call_id, rq_buf *out)
 {
     static const int32_t ops[] = {RQ__ZK_EXISTS,
                                   RQ__ZK_GET_DATA,
@@ -239,6 +239,8 @@ void zookeeper_frame(rq_random *r, uint32_t call_id, rq_buf *out)
         must(rq_buf_append_u8(out, (uint8_t)rq_random_below(r, 2)));
     }
     end_frame(out, at);
+    return op == RQ__ZK_EXISTS || op == RQ__ZK_GET_DATA || op == RQ__ZK_GET_CHILDREN ||
+           op == RQ__ZK_GET_CHILDREN2;
 }
 
 /* ---- sockets */
@@ -265,7 +267,7 @@ void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how,
     p->broken = p->connected = false;
     p->problem[0] = '\0';
     p->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (p->fd < 0) abort();
+    RQ_ASSERT(p->fd >= 0);
     if (how->temper == NEVER_READS || how->temper == READS_SLOWLY)
         setsockopt(p->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     if (connect(p->fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
@@ -312,7 +314,7 @@ void peer_send(peer *p, const peer_call *call, const rq_buf *frame)
     if (p->call_count == p->call_room) {
         p->call_room = p->call_room == 0 ? 64 : 2 * p->call_room;
         p->calls = realloc(p->calls, p->call_room * sizeof *p->calls);
-        if (p->calls == NULL) abort();
+        RQ_ASSERT(p->calls != NULL);
     }
     p->calls[p->call_count++] = *call;
     p->due += !call->optional;

@@ -57,7 +57,7 @@ const peer_call *peer_oldest(const peer *p);
 /* A frame of the RPC protocol. False: the server may drop it. */
 bool peer_frame(const plan_life *how, rq_random *r, uint32_t call_id, const plan_method *method,
                 const rq_buf *message, const rq_buf *cells, rq_buf *out);
-/* A request of ZooKeeper's protocol. */
-void zookeeper_frame(rq_random *r, uint32_t call_id, rq_buf *out);
+/* A request of ZooKeeper's protocol. False: the server may close the connection. */
+bool zookeeper_frame(rq_random *r, uint32_t call_id, rq_buf *out);
 
 #endif

@@ -95,7 +95,7 @@ static const plan_method *draw_method(const plan *p, rq_random *r, const char *s
         if (at < p->weights[i]) return &methods[i];
         at -= p->weights[i];
     }
-    abort();
+    RQ_ASSERT(false);
 }
 
 /* ---- connections */

@@ -64,7 +64,7 @@ static void add_region(world *w, const Pb__Cell *cell)
         put(&region.name, cell->row.data, cell->row.len);
         memcpy(region.encoded, cell->row.data + cell->row.len - ENCODED_LEN - 1, ENCODED_LEN);
         w->regions = realloc(w->regions, (w->region_count + 1) * sizeof *w->regions);
-        if (w->regions == NULL) abort();
+        RQ_ASSERT(w->regions != NULL);
         w->regions[w->region_count++] = region;
     }
     pb__region_info__free_unpacked(info, NULL);

@@ -123,6 +123,9 @@ RQ_NODISCARD rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why);
 /* A view on a serialized key; value and tags are empty. */
 RQ_NODISCARD rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why);
 
+/* Whether the bytes are a sequence of tags. Tags are walked without checks later on, and a file or
+ * a log record that holds others cannot be read back: what comes from outside is asked for it. */
+bool rq_tags_are_whole(const uint8_t *tags, size_t len);
 /* The first tag of the type, or false. HBASE: TagType.TTL is 8 with a be64 of milliseconds. */
 #define RQ_TAG_TTL 8
 bool rq_cell_tag(const rq_cell *c, uint8_t tag_type, rq_slice *ret);

@@ -131,8 +131,7 @@ rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* Tags are walked without checks later on (rq_cell_tag), so each is measured here. */
-static bool tags_are_whole(const uint8_t *tags, size_t len)
+bool rq_tags_are_whole(const uint8_t *tags, size_t len)
 {
     while (len > 0) {
         if (len < 3) return false;
@@ -169,7 +168,7 @@ rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why)
     cell.value_len = (uint32_t)value_len;
     if (left > 0) {
         const uint8_t *tail = cell.value + value_len;
-        if (left < 2 || rq_get_be16(tail) != left - 2 || !tags_are_whole(tail + 2, left - 2))
+        if (left < 2 || rq_get_be16(tail) != left - 2 || !rq_tags_are_whole(tail + 2, left - 2))
             return rq_fail(why, RQ_E_CORRUPT,
                            "Invalid tags in KeyValue: %" PRIu64 " bytes behind a value of %" PRIu64,
                            left, value_len);

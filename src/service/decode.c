@@ -374,6 +374,8 @@ static rq_err decode_value(const Pb__MutationProto *m,
     if (q->has_tags && q->tags.len > 0) {
         if (q->tags.len > RQ_TAGS_LEN_MAX)
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "tags of %zu bytes are too long", q->tags.len);
+        if (!rq_tags_are_whole(q->tags.data, q->tags.len))
+            return rq_fail(why, RQ_E_DO_NOT_RETRY, "malformed tags of %zu bytes", q->tags.len);
         ret->tags = q->tags.data;
         ret->tags_len = (uint16_t)q->tags.len;
     }

@@ -12,6 +12,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#define STEPS_MAX 20000 /* of PCRE2, for one name */
+#define HEAP_MAX_KB 8192
+
 /* --- which tables ----------------------------------------------------------------------------- */
 
 typedef struct selection {
@@ -27,29 +30,46 @@ static bool is_system(const rq_catalog_table *t)
     return rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("hbase"));
 }
 
-static bool matches(const selection *s, rq_slice name)
+/* One name against the pattern. It runs on the loop, so a pattern that tries too many ways is an
+ * error of the whole call: names have some 200 bytes, for which STEPS_MAX is plenty. */
+static rq_err match(const selection *s, rq_slice name, bool *ret, rq_error *why)
 {
+    rq_err rc = RQ_E_NO_MEMORY;
     pcre2_match_data *data = pcre2_match_data_create_from_pattern(s->code, NULL);
-    if (data == NULL) return false;
-    int rc =
-        pcre2_match(s->code, name.ptr, name.len, 0, PCRE2_ANCHORED | PCRE2_ENDANCHORED, data, NULL);
+    pcre2_match_context *limits = pcre2_match_context_create(NULL);
+    if (data == NULL || limits == NULL) goto out;
+    pcre2_set_match_limit(limits, STEPS_MAX);
+    pcre2_set_heap_limit(limits, HEAP_MAX_KB);
+    int found = pcre2_match(s->code, name.ptr, name.len, 0, PCRE2_ANCHORED | PCRE2_ENDANCHORED,
+                            data, limits);
+    *ret = found >= 0;
+    rc = RQ_OK;
+    if (found == PCRE2_ERROR_MATCHLIMIT || found == PCRE2_ERROR_HEAPLIMIT)
+        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the pattern takes too many steps: %.200s", s->regex);
+out:
+    pcre2_match_context_free(limits);
     pcre2_match_data_free(data);
-    return rc >= 0;
+    return rc;
 }
 
 /* HBASE: HMaster.filterTablesByRegex: a table of the default namespace matches with and without
  * "default:" in front. */
-static bool selected(const selection *s, const rq_catalog_table *t, rq_arena *arena)
+static rq_err match_table(const selection *s, const rq_catalog_table *t, rq_arena *arena, bool *ret,
+                          rq_error *why)
+{
+    RQ_TRY(match(s, t->schema->name, ret, why));
+    if (*ret || !rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("default"))) return RQ_OK;
+    const char *full = rq_arena_printf(arena, "default:%.*s", (int)t->schema->qualifier.len,
+                                       (const char *)t->schema->qualifier.ptr);
+    return full == NULL ? RQ_E_NO_MEMORY : match(s, rq_slice_cstr(full), ret, why);
+}
+
+static bool is_asked_for(const selection *s, const rq_catalog_table *t)
 {
     if (!s->with_system && is_system(t)) return false;
     if (s->ns != NULL && !rq_slice_eq(t->schema->ns, rq_slice_cstr(s->ns))) return false;
     if (s->state == RQ_TABLE_ENABLED && t->state != RQ_TABLE_ENABLED) return false;
-    if (s->state == RQ_TABLE_DISABLED && t->state != RQ_TABLE_DISABLED) return false;
-    if (s->code == NULL || matches(s, t->schema->name)) return true;
-    if (!rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("default"))) return false;
-    const char *full = rq_arena_printf(arena, "default:%.*s", (int)t->schema->qualifier.len,
-                                       (const char *)t->schema->qualifier.ptr);
-    return full != NULL && matches(s, rq_slice_cstr(full));
+    return s->state != RQ_TABLE_DISABLED || t->state == RQ_TABLE_DISABLED;
 }
 
 static rq_err compile(selection *s, rq_error *why)
@@ -76,10 +96,14 @@ static rq_err select_tables(const rq_admin_services *a, selection *s, rq_arena *
     rq_catalog_tables(a->catalog, &all, &count);
     *ret_count = 0;
     *ret = rq_arena_alloc(arena, (count + 1) * sizeof **ret);
-    for (size_t i = 0; *ret != NULL && i < count; i++)
-        if (selected(s, all[i], arena)) (*ret)[(*ret_count)++] = all[i];
+    rq_err rc = *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
+        bool fits = is_asked_for(s, all[i]);
+        if (fits && s->code != NULL) rc = match_table(s, all[i], arena, &fits, why);
+        if (fits) (*ret)[(*ret_count)++] = all[i];
+    }
     pcre2_code_free(s->code);
-    return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    return rc;
 }
 
 /* --- answers: `repeated TableSchema` and `repeated TableName`, both field 1 ------------------- */

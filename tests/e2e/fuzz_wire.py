@@ -227,16 +227,26 @@ class Round:
         if self.only is not None:
             (self.folder / "only").write_text("\n".join(map(str, self.only)))
             command += ["--only", str(self.folder / "only")]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        self.said = done.stdout.splitlines()
-        for line in self.said:
-            if found := re.match(r"bystander: (\d+) rows", line):
-                self.rows = int(found[1])
-        if done.returncode != 0:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fuzzer:
+            for line in fuzzer.stdout:
+                self.said.append(line.rstrip())
+                if line.startswith("FINDING"):
+                    self.stacks()
+                if found := re.match(r"bystander: (\d+) rows", line):
+                    self.rows = int(found[1])
+        if fuzzer.returncode != 0:
             time.sleep(0.5)  # a dying server writes its last words
             self.server.check()
             raise Finding(next((line.removeprefix("FINDING ") for line in self.said if line.startswith("FINDING")),
-                               f"fuzz_wire ended with {done.returncode}: {self.said[-3:]}"))
+                               f"fuzz_wire ended with {fuzzer.returncode}: {self.said[-3:]}"))
+
+    def stacks(self):
+        """What the server does while somebody waits for it."""
+        if not self.log or not shutil.which("gdb"):
+            return
+        done = subprocess.run(["gdb", "-q", "-batch", "-p", str(self.server.process.pid), "-ex", "thread apply all bt 16"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False, timeout=120)
+        (self.folder / "stacks").write_text(done.stdout)
 
     def check_rows(self):
         """What the bystander was told is written is there after a start."""
@@ -293,7 +303,7 @@ class Round:
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir(parents=True)
         (kept / "problem").write_text(problem + "\n" + "\n".join(self.said) + "\n")
-        for name in ("server.log", "requests"):
+        for name in ("server.log", "requests", "stacks"):
             if (self.folder / name).exists():
                 shutil.copy(self.folder / name, kept / name)
         print(f"     kept in {kept}")
@@ -326,16 +336,13 @@ def kind(problem):
 
 def shrink(seed, count):
     wanted, this = one(seed)
-    this.clean()
     if wanted is None:
         print("the round finds nothing")
         return 1
-    left = list(range(count))
     # Nothing behind the last one that was sent matters.
-    sent = [int(line.split("\t")[0]) for line in
-            (ROOT / "build/fuzz-wire" / str(seed) / "requests").read_text().splitlines()] \
-        if (ROOT / "build/fuzz-wire" / str(seed) / "requests").exists() else left
-    left = [n for n in left if n <= max(sent)]
+    sent = [int(line.split("\t")[0]) for line in (this.folder / "requests").read_text().splitlines() if line[0] != "r"]
+    this.clean()
+    left = list(range(min(count, max(sent) + 1)))
     print(f"{len(left)} requests: {wanted[:300]}", flush=True)
     parts = 2
     while len(left) > 1 and parts <= len(left):
