@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that hurt a server once, found by the fuzzer over the wire (fuzz/wire): what any client can send must neither
+stop the server, nor hold its loops, nor keep it from starting again."""
+import os
+import pathlib
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import hbase  # pylint: disable=wrong-import-position
+import rorqual  # pylint: disable=wrong-import-position
+from hbase import number, text  # pylint: disable=wrong-import-position
+
+
+def answer_of(call_it, *arguments):
+    """What was answered, or the exception's class."""
+    try:
+        return call_it(*arguments)
+    except hbase.Refused as e:
+        return e.name
+
+
+def table(client, name, attributes=None):
+    client.create(name, {"f": attributes or {}})
+    return client.regions(name)[0][1]
+
+
+def cell(qualifier, value, tags=b""):
+    return text(1, qualifier) + text(2, value) + (text(5, tags) if tags else b"")
+
+
+def put(region, row, *cells):
+    return text(1, hbase.region(region)) + \
+        text(2, text(1, row) + number(2, hbase.PUT) + text(3, text(1, b"f") + b"".join(text(2, c) for c in cells)))
+
+
+# ---- the tests: each gets the server, and returns it, or the one that followed it
+
+
+def tags_that_are_none(server, restart):
+    """They could not be written into a file with compressed tags, nor read back from the log."""
+    client = hbase.Client(server)
+    region = table(client, "tags", {"DATA_BLOCK_ENCODING": "FAST_DIFF"})
+    client.data.call("Mutate", put(region, b"good", cell(b"q", b"v", b"\0\2\x41x")))
+    for tags in (b"\xa8\xd7", b"\0\0", b"\0", b"\0\3\x41x", b"\0\2\x41x\0\2\x41"):
+        assert answer_of(client.data.call, "Mutate", put(region, b"row", cell(b"q", b"v", tags))) == \
+            "DoNotRetryIOException", tags
+    server = restart(server)
+    client = hbase.Client(server)
+    assert set(client.data.scan(region)) == {b"good"}
+    client.flush(region)
+    client.close()
+    return server
+
+
+def peer_that_reads_late(server, restart):
+    """Answers whose message ends in a full buffer and whose cells begin the next one."""
+    del restart
+    client = hbase.Client(server)
+    region = table(client, "late")
+    for n in range(50):
+        client.data.put(region, b"row%02d" % n, {(b"f", b"q%d" % i): b"v" * (n + i) for i in range(3)})
+    head = text(1, text(1, "tester")) + text(2, "ClientService") + \
+        text(3, "org.apache.hadoop.hbase.codec.KeyValueCodec")
+    late = hbase.Connection.__new__(hbase.Connection)
+    late.last_id = 0
+    host, port = server.regionserver.rsplit(":", 1)
+    late.socket = socket.socket()
+    late.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    late.socket.connect((host, int(port)))
+    late.socket.sendall(b"HBas\0\x50" + struct.pack(">I", len(head)) + head)
+    late.input = late.socket.makefile("rb", 1 << 16)
+    count = 20000
+    scan = text(1, hbase.region(region)) + text(2, number(17, 1)) + number(4, 1) + number(5, 1)
+    sender = threading.Thread(target=lambda: [late.send("Scan", scan) for _ in range(count)])
+    sender.start()
+    time.sleep(0.5)  # more answers than the kernel takes
+    for _ in range(count):
+        answer = late.receive()[1]
+        assert not isinstance(answer, hbase.Refused), answer
+    sender.join()
+    late.close()
+    assert len(client.data.scan(region)) == 50
+    client.close()
+    return server
+
+
+def patterns_of_table_names(server, restart):
+    """A regular expression that is never done must hold nobody, and be refused."""
+    del restart
+    client = hbase.Client(server)
+    table(client, "a" * 200)
+    region = table(client, "beside")
+    for pattern in ("((a{0,30}){0,30}){0,30}b", "(a+)+[bc]"):
+        for method, message in (("GetTableNames", text(1, pattern)), ("GetTableDescriptors", text(2, pattern))):
+            call = client.master.send(method, message)
+            begun = time.monotonic()
+            client.data.put(region, b"row", {(b"f", b"q"): b"v"})
+            answered, answer = client.master.receive()
+            took = time.monotonic() - begun
+            assert answered == call and took < 2, f"{pattern}: {took:.1f} s"
+            assert isinstance(answer, hbase.Refused) and answer.name == "DoNotRetryIOException", (pattern, answer)
+    assert len(client.master.call("GetTableNames", text(1, "(a|b)(a+|eside)"))[1]) == 2
+    client.close()
+    return server
+
+
+TESTS = (tags_that_are_none, peer_that_reads_late, patterns_of_table_names)
+
+
+def main():
+    if not os.access(rorqual.BINARY, os.X_OK):
+        print(f"{rorqual.BINARY} is not built")
+        return 77
+    report = rorqual.Report()
+    with tempfile.TemporaryDirectory(prefix="rorqual-hostile-") as folder:
+        data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
+
+        def start():
+            return rorqual.Server(data, log, "-D", "rorqual.memory=128m")
+
+        def restart(server):
+            server.kill()
+            return start()
+
+        server = start()
+        for test in TESTS:
+            problem = None
+            try:
+                server = test(server, restart)
+            except (AssertionError, EOFError, OSError, KeyError, IndexError, RuntimeError, hbase.Refused) as e:
+                problem = f"{type(e).__name__} {e}"
+            if server.process.poll() is not None:
+                problem = f"the server ended with {server.process.poll()}, {problem}"
+            report.outcome(f"hostile_requests/{test.__name__}", problem)
+            if server.process.poll() is not None or problem:
+                server.kill()
+                data = pathlib.Path(folder, test.__name__)
+                server = start()
+        report.outcome("hostile_requests/stops in order", server.stop())
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
