@@ -93,16 +93,21 @@ static void run_release(rq_task *task)
     rq_store_version_unref(RQ_CONTAINER_OF(task, rq_store_version, release));
 }
 
-/* On whichever thread collects, mostly a loop. */
-static void release_retired(rq_epoch_node *node)
+/* On any thread, mostly a loop's: closing a file can take as long as the file system wants, a
+ * removed one's most of all. */
+static void release(rq_store_version *v)
 {
-    rq_store_version *v = RQ_CONTAINER_OF(node, rq_store_version, retired);
     if (v->alive == NULL) {
         rq_store_version_unref(v);
         return;
     }
     v->release.run = run_release;
     v->executor->submit(v->executor, RQ_POOL_WORK, &v->release);
+}
+
+static void release_retired(rq_epoch_node *node)
+{
+    release(RQ_CONTAINER_OF(node, rq_store_version, retired));
 }
 
 static void publish(rq_store *s, rq_store_version *v)
@@ -416,7 +421,7 @@ failed:
 void rq_store_free(rq_store *s)
 {
     if (s == NULL) return;
-    rq_store_version_unref(rq_store_version_now(s));
+    release(writable(rq_store_version_now(s)));
     rq_cache_family_unref(s->counters);
     rq_table_schema_unref(s->table);
     free(s->mob_dir);

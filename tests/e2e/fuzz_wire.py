@@ -98,6 +98,7 @@ class Server:
         try:
             code = self.process.wait(STOP_S)
         except subprocess.TimeoutExpired:
+            self.stacks()
             try:  # how long it would have taken
                 self.process.wait(50)
                 took = f"{time.monotonic() - begun:.0f} s"
@@ -108,6 +109,14 @@ class Server:
             raise Finding(f"SIGTERM takes {took}, not {STOP_S} s: {self.tail()}") from None
         if code != 0:
             raise Finding(f"the server ended with {code}: {self.tail()}")
+
+    def stacks(self):
+        """What the server does while somebody waits for it."""
+        if not shutil.which("gdb"):
+            return
+        done = subprocess.run(["gdb", "-q", "-batch", "-p", str(self.process.pid), "-ex", "thread apply all bt 16"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False, timeout=120)
+        (self.folder / "stacks").write_text(done.stdout)
 
     def check(self):
         """Alive, and no sanitizer has said anything."""
@@ -231,7 +240,7 @@ class Round:
             for line in fuzzer.stdout:
                 self.said.append(line.rstrip())
                 if line.startswith("FINDING"):
-                    self.stacks()
+                    self.server.stacks()
                 if found := re.match(r"bystander: (\d+) rows", line):
                     self.rows = int(found[1])
         if fuzzer.returncode != 0:
@@ -239,14 +248,6 @@ class Round:
             self.server.check()
             raise Finding(next((line.removeprefix("FINDING ") for line in self.said if line.startswith("FINDING")),
                                f"fuzz_wire ended with {fuzzer.returncode}: {self.said[-3:]}"))
-
-    def stacks(self):
-        """What the server does while somebody waits for it."""
-        if not self.log or not shutil.which("gdb"):
-            return
-        done = subprocess.run(["gdb", "-q", "-batch", "-p", str(self.server.process.pid), "-ex", "thread apply all bt 16"],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False, timeout=120)
-        (self.folder / "stacks").write_text(done.stdout)
 
     def check_rows(self):
         """What the bystander was told is written is there after a start."""
