@@ -2,19 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills the server at random moments under load, and checks each time that nothing acknowledged is lost and nothing torn.
 
-    crash.py                     ROUNDS=50 rounds of build/rorqual (or RORQUAL): write, kill -9, restart, check
+    crash.py                     ROUNDS=20 rounds of build/rorqual (or RORQUAL): write, kill -9, restart, check
     ZK=host:port crash.py        on a server that runs already; it is not killed: tests the test
     SEED=n                       the moments of an earlier run (printed); the threads' order is not repeatable
     KEEP=1                       keeps the data folder and the journal of a failure
 
 The writer is one JVM (rorqual.tests.client26.crash.CrashMain) that outlives all servers. It puts rows over several families,
 mutates two columns together, increments, deletes and batches, on four threads; flushes, compactions and DDL run all the time.
-At the end damage is done on purpose, which the check must notice. Ends with 'N passed, N failed'.
+Beside them clients try again until the next server answers, on the same ports: their increments, appends, checkAndPuts and
+RowMutations count exactly once. In some rounds the server is stopped for seconds (SIGSTOP) while all of them write, or its
+clock jumps by a day or a year (libfaketime), between two lives or within one. At the end damage is done on purpose, which the check must notice. Ends with 'N passed, N failed'.
 """
 import os
 import pathlib
 import random
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,9 +27,12 @@ import time
 
 from rorqual import BINARY, JAVA, Report, Server, build_java, fail_hard
 
-ROUNDS = int(os.environ.get("ROUNDS", "50"))
+ROUNDS = int(os.environ.get("ROUNDS", "20"))
 SEED = int(os.environ.get("SEED", random.randrange(10**9)))
 ANSWER_DEADLINE = 180
+FAKETIME = next(iter(sorted(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+DAY = 24 * 3600
+JUMPS = (DAY, -DAY, 365 * DAY, -365 * DAY)
 
 
 class Writer:
@@ -58,58 +65,144 @@ class Writer:
             self.process.wait()
 
 
+class Clock:
+    """The servers': the machine's and so many seconds. Timeouts go by the monotonic clock, which does not jump."""
+
+    def __init__(self, folder):
+        self.file = folder / "clock"
+        self.offset = 0
+        self.set(0)
+
+    def set(self, offset):
+        self.offset = offset
+        half = self.file.with_suffix(".new")
+        half.write_text(f"{offset:+d}\n")
+        half.replace(self.file)
+
+    def environment(self):
+        if FAKETIME is None:
+            return {}
+        return {"LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(self.file), "FAKETIME_NO_CACHE": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+class Servers:
+    """One after the other on one folder and the same ports, so that clients who wait find the next one."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.clock = Clock(folder)
+        self.ports = free_ports(3)
+
+    def arguments(self):
+        return [word for name, port in zip(("--zk-port", "--master-port", "--rs-port"), self.ports)
+                for word in (name, str(port))]
+
+    def environment(self):
+        return {**os.environ, **self.clock.environment()}
+
+    def start(self):
+        return Server(self.folder / "data", self.folder / "server.log", *self.arguments(), env=self.environment())
+
+    def jump(self, dice):
+        self.clock.set(dice.choice([j for j in (0, *JUMPS) if j != self.clock.offset]))
+        return f"clock at {self.clock.offset // DAY:+d} days"
+
+    def start_and_kill(self, seconds):
+        """Killed while it comes up, before anybody could ask it anything."""
+        half = subprocess.Popen([BINARY, "server", "--data", str(self.folder / "data"), *self.arguments()],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment())
+        time.sleep(seconds)
+        half.kill()
+        half.wait()
+
+
+def free_ports(count):
+    """Below those that the kernel gives away, so that nobody takes one between two servers."""
+    found = []
+    while len(found) < count:
+        port = random.randrange(20000, 30000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
+
+
 def problem_of(answer):
     return answer.removeprefix("problem ") if answer.startswith("problem") else None
 
 
-def one_round(server, writer, dice, number, zk):
-    """Returns what is wrong, or None."""
+def stop_for_a_while(server, dice):
+    server.process.send_signal(signal.SIGSTOP)
+    time.sleep(dice.uniform(1, 4))
+    server.process.send_signal(signal.SIGCONT)
+    time.sleep(dice.uniform(0, 0.5))
+    return "stopped for a while"
+
+
+def one_round(server, servers, writer, dice, number, zk):
+    """What is wrong, or None, and what was done beside the kill."""
     # At least so many acknowledged operations, then some time more: the kill may fall into anything.
     problem = problem_of(writer.ask(f"write {zk} {number} {dice.choice([1, 20, 200, 1000])}"))
     time.sleep(dice.uniform(0, 0.3))
-    if server:
-        writer.ask("kill")
-        problem = server.kill() or problem
-    else:
+    what = None
+    if not server:
         writer.ask("stop")
-    return problem or problem_of(writer.ask("join"))
+        return problem or problem_of(writer.ask("join")), what
+    kind = dice.random()
+    if kind < 0.2:
+        what = stop_for_a_while(server, dice)
+    elif kind < 0.5 and FAKETIME:
+        # A nonce lives for half an hour: what waits for an answer while the clock jumps may count twice.
+        problem = problem_of(writer.ask("pause")) or problem
+        what = servers.jump(dice)
+        time.sleep(dice.uniform(0, 0.5))
+    writer.ask("kill")
+    problem = server.kill() or problem
+    if kind >= 0.4 and what:
+        what += ", then " + servers.jump(dice)
+    return problem or problem_of(writer.ask("join")), what
 
 
 def rounds(report, folder, writer):
     dice = random.Random(SEED)
     own = "ZK" not in os.environ
-    server = Server(folder / "data", folder / "server.log") if own else None
+    servers = Servers(folder)
+    server = servers.start() if own else None
     try:
         zk = server.zk if own else os.environ["ZK"]
-        problem = problem_of(writer.ask(f"create {zk}"))
+        problem = problem_of(writer.ask(f"create {zk}")) or problem_of(writer.ask(f"patient {zk}"))
         if problem:
             report.outcome("crash/create", problem)
             return
         for number in range(ROUNDS):
             name = f"crash/round {number}"
             begun = time.monotonic()
-            problem = one_round(server, writer, dice, number, zk)
+            problem, what = one_round(server, servers, writer, dice, number, zk)
             if own:
                 if dice.random() < 0.2:
-                    # Killed again while it comes up, before anybody could ask it anything.
-                    half = subprocess.Popen([BINARY, "server", "--data", str(folder / "data"), "--zk-port", "0",
-                                             "--master-port", "0", "--rs-port", "0"],
-                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                    time.sleep(dice.uniform(0, 0.05))
-                    half.kill()
-                    half.wait()
-                server = Server(folder / "data", folder / "server.log")
+                    servers.start_and_kill(dice.uniform(0, 0.05))
+                server = servers.start()
                 zk = server.zk
+                writer.ask("resume")
             answer = writer.ask(f"check {zk} {max(0, number - 1)}")
-            if not report.outcome(name, problem or problem_of(answer)):
+            problem = problem or problem_of(answer) or problem_of(writer.ask("patients"))
+            if not report.outcome(f"{name}: {what}" if what else name, problem):
                 return
             if "TIMES" in os.environ:
                 print(f"TIME {name}: {time.monotonic() - begun:.1f} s, {answer}")
+        answer = writer.ask("settle")
+        report.outcome("crash/what is tried again counts once", problem_of(answer))
+        print(f"-- patient clients: {answer}")
         answer = writer.ask(f"check {zk} 0")
         report.outcome("crash/all rounds once more", problem_of(answer))
         if own:
             report.outcome("crash/clean stop", server.stop())
-            server = Server(folder / "data", folder / "server.log")
+            server = servers.start()
             zk = server.zk
             answer = writer.ask(f"check {zk} 0")
             report.outcome("crash/all rounds after a clean restart", problem_of(answer))

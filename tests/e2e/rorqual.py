@@ -46,13 +46,13 @@ class Report:
 class Server:
     """A Rorqual on a folder and on ports that it picks itself, so each start has new ones."""
 
-    def __init__(self, data, log, *arguments):
+    def __init__(self, data, log, *arguments, env=None):
         self.log = log
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(
                 [BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port", "0",
                  "--rs-port", "0", *arguments],
-                stdout=subprocess.PIPE, stderr=stderr)
+                stdout=subprocess.PIPE, stderr=stderr, env=env)
         # A driver that ends by an exception of its own leaves no server behind.
         atexit.register(self.process.kill)
         line = self._first_line()

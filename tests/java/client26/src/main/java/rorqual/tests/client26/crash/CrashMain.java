@@ -25,6 +25,10 @@ import org.apache.hadoop.hbase.client.Table;
  *   stop                   → now: the writers end by themselves
  *   join                   → ok ACKNOWLEDGED, once no writer runs any more; or problem TEXT
  *   check ZK FIRSTROUND    → ok ACKNOWLEDGED INDOUBT (of the whole journal); or problem TEXT
+ *   patient ZK             → ok: clients begin that try again until the next server answers (CrashPatient)
+ *   pause                  → ok, once none of them waits for an answer; resume → ok
+ *   patients               → ok DONE; or problem TEXT
+ *   settle                 → ok DONE, once they have ended; or problem TEXT
  *   damage ZK ROUND        → ok: deletes an acknowledged row and tears another, which a check must notice
  * </pre>
  *
@@ -35,6 +39,7 @@ public final class CrashMain {
     private final Journal journal;
     private final String run;
     private CrashWriter writer;
+    private CrashPatient patient;
 
     private CrashMain(Path file, String run) throws IOException {
         this.file = file;
@@ -92,6 +97,23 @@ public final class CrashMain {
                 List<String> problems = CrashCheck.check(words[1], run, file, Integer.parseInt(words[2]));
                 Journal.Expected expected = Journal.read(file);
                 return problems.isEmpty() ? "ok " + expected.acknowledged + " " + expected.inDoubt : "problem " + some(problems);
+            }
+            case "patient" -> {
+                patient = new CrashPatient(words[1], run);
+                patient.start();
+                return "ok";
+            }
+            case "pause" -> {
+                patient.pause();
+                return "ok";
+            }
+            case "resume" -> {
+                patient.resume();
+                return "ok";
+            }
+            case "patients", "settle" -> {
+                List<String> problems = words[0].equals("settle") ? patient.stop() : patient.problems();
+                return problems.isEmpty() ? "ok " + patient.done() : "problem " + some(problems);
             }
             case "damage" -> {
                 damage(words[1], Integer.parseInt(words[2]));

@@ -31,6 +31,8 @@ final class CrashWriter {
     static final int THREADS = 4;
     static final byte[] A = b("a");
     static final byte[] B = b("b");
+    /** The writers' clock: far behind every clock that a server may have. */
+    private static final AtomicLong TIME = new AtomicLong(1_000_000_000_000L);
 
     private final Journal journal;
     private final String run;
@@ -178,7 +180,14 @@ final class CrashWriter {
 
     static Put put(String row, String version) {
         byte[] value = value(row, version);
-        return new Put(b(row)).addColumn(A, b("first"), value).addColumn(A, b("second"), value).addColumn(B, b("first"), value);
+        long time = TIME.incrementAndGet();
+        return new Put(b(row)).addColumn(A, b("first"), time, value).addColumn(A, b("second"), time, value)
+            .addColumn(B, b("first"), time, value);
+    }
+
+    /** A put in the writers' own time: the server's clock may jump, and whatever is written later must hide what was. */
+    static Put at(Put put, byte[] family, byte[] qualifier, byte[] value) {
+        return put.addColumn(family, qualifier, TIME.incrementAndGet(), value);
     }
 
     private void write(int id) throws Exception {
@@ -191,7 +200,7 @@ final class CrashWriter {
                     case 3 -> {
                         String pair = "pair-" + id;
                         journaled("pair " + pair + " " + version, () -> table.mutateRow(RowMutations.of(List.of(
-                            new Put(b(pair)).addColumn(A, b("left"), b(version)), new Put(b(pair)).addColumn(B, b("right"), b(version))))));
+                            at(new Put(b(pair)), A, b("left"), b(version)), at(new Put(b(pair)), B, b("right"), b(version))))));
                     }
                     case 4 -> {
                         String counter = "count-" + id % 2;
@@ -201,7 +210,7 @@ final class CrashWriter {
                     case 5 -> batch(table, id, k);
                     case 6 -> {
                         String old = row(id, round, k - 6);
-                        journaled("del " + old, () -> table.delete(new Delete(b(old))));
+                        journaled("del " + old, () -> table.delete(new Delete(b(old), TIME.incrementAndGet())));
                     }
                     default -> {
                         // Overwrites a row of this group of eight.
