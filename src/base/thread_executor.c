@@ -103,10 +103,18 @@ static void unlock(pthread_mutex_t *m)
     RQ_ASSERT(rc == 0);
 }
 
+void rq_thread_signals(sigset_t *ret)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+    sigfillset(ret);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(faults); i++)
+        sigdelset(ret, faults[i]);
+}
+
 static bool thread_start(pthread_t *ret, void *(*entry)(void *), void *arg, const char *name)
 {
     sigset_t all, before;
-    sigfillset(&all);
+    rq_thread_signals(&all);
     if (pthread_sigmask(SIG_BLOCK, &all, &before) != 0) return false;
     int rc = pthread_create(ret, NULL, entry, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

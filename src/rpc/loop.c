@@ -317,7 +317,7 @@ rq_err rq_loops_start(rq_loops *loops)
 {
     /* The loops take no signals: the main thread does, and SIGPIPE nobody (writes return EPIPE). */
     sigset_t all, before;
-    sigfillset(&all);
+    rq_thread_signals(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rq_err rc = RQ_OK;
     for (unsigned i = 0; i < loops->count && rc == RQ_OK; i++) {
