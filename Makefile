@@ -8,6 +8,7 @@
 #   make tsan      C tests under ThreadSanitizer
 #   make aarch64   unit tests of a cross build, under qemu-user
 #   make fuzz      each fuzz target for FUZZ_SECONDS (default 60)
+#   make fuzz-wire the structured fuzzer over the wire, against sanitized servers for SECONDS (default 3600)
 #   make hbase-tests  HBase's own JUnit classes against build/rorqual
 #   make bench     the comparisons with a real HBase, into docs/benchmarks.md: make bench-rpc (our own
 #                  generator, redis, floors; PARTS=get,put,… some) and make bench-java (PerformanceEvaluation)
@@ -15,7 +16,7 @@
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-filters  what filters cost, a real HBase's and ours
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
-#   make crash     kill -9 rounds (ROUNDS, default 50)     make sim   power-cut seeds (SEEDS, default 500)
+#   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds (SEEDS, default 500)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
 
@@ -23,11 +24,12 @@ SHELL := /bin/sh
 JOBS ?= $(shell nproc)
 DATA ?= ./data
 FUZZ_SECONDS ?= 60
-ROUNDS ?= 50
+ROUNDS ?= 500
+SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install run test tools-tests unit asan tsan aarch64 fuzz bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests crash sim oracle format format-check clean
+.PHONY: all setup install run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests crash sim oracle format format-check clean
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -92,6 +94,13 @@ fuzz:
 	@[ -e build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true >/dev/null
 	@JOBS=$(JOBS) tools/build build-fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tools/fuzz build-fuzz
+
+fuzz-wire: build/rorqual
+	@[ -e build-asan/build.ninja ] || meson setup build-asan --buildtype=debugoptimized \
+	  -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@JOBS=$(JOBS) tools/build build fuzz/wire/fuzz_wire
+	@JOBS=$(JOBS) tools/build build-asan src/cli/rorqual
+	@SECONDS=$(SECONDS) tests/e2e/fuzz_wire.py
 
 hbase-tests: build/rorqual
 	@tools/setup test
