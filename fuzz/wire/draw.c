@@ -159,11 +159,22 @@ void draw_family(rq_random *r, rq_buf *out)
     }
 }
 
-void draw_qualifier(rq_random *r, rq_buf *out)
+void draw_meta_family(rq_random *r, rq_buf *out)
 {
-    static const char *const meta[] = {
+    static const char *const families[] = {"info", "info", "info", "table", "ns", "rep_barrier"};
+    put_text(out, families[rq_random_below(r, RQ_ARRAY_LEN(families))]);
+}
+
+void draw_meta_qualifier(rq_random *r, rq_buf *out)
+{
+    static const char *const names[] = {
         "regioninfo",       "state",     "server", "sn",
         "seqnumDuringOpen", "merge0000", "splitA", "serverstartcode"};
+    put_text(out, names[rq_random_below(r, RQ_ARRAY_LEN(names))]);
+}
+
+void draw_qualifier(rq_random *r, rq_buf *out)
+{
     if (!once_in(r, 30)) {
         put_printed(out, "q%lu", rq_random_below(r, 8));
         return;
@@ -175,7 +186,7 @@ void draw_qualifier(rq_random *r, rq_buf *out)
         put_many(out, 'q', once_in(r, 4) ? 70000 : 300);
         return;
     case 2:
-        put_text(out, meta[rq_random_below(r, RQ_ARRAY_LEN(meta))]);
+        draw_meta_qualifier(r, out);
         return;
     default:
         draw_bytes(r, out);

@@ -51,6 +51,8 @@ unsigned draw_count(rq_random *r);
 void draw_row(rq_random *r, rq_buf *out);
 void draw_family(rq_random *r, rq_buf *out);
 void draw_qualifier(rq_random *r, rq_buf *out);
+void draw_meta_family(rq_random *r, rq_buf *out); /* of hbase:meta */
+void draw_meta_qualifier(rq_random *r, rq_buf *out);
 void draw_value(rq_random *r, rq_buf *out);
 void draw_regex(rq_random *r, rq_buf *out);
 void draw_bytes(rq_random *r, rq_buf *out);

@@ -155,9 +155,25 @@ static const struct rule *rule_of(const ProtobufCMessageDescriptor *d,
 
 /* ---- bytes and texts */
 
+/* Of hbase:meta: a region's name, or a table's; never one of a table that is not the fuzzer's. */
+static void make_meta_row(maker *m, rq_buf *out)
+{
+    const world *w = m->world;
+    if (w->region_count > 0 && chance(&m->r, 70)) {
+        const rq_buf *name = &w->regions[rq_random_below(&m->r, w->region_count)].name;
+        put(out, name->ptr, name->len);
+    } else {
+        put_text(out, world_qualifier((unsigned)rq_random_below(&m->r, WORLD_TABLES)));
+    }
+}
+
 void make_row(maker *m, rq_buf *out)
 {
     size_t before = out->len;
+    if (m->of_meta && chance(&m->r, 90)) {
+        make_meta_row(m, out);
+        return;
+    }
     draw_row(&m->r, out);
     if (m->region == NULL || !chance(&m->r, 90)) return;
     rq_slice row = rq_slice_of(out->ptr + before, out->len - before);
@@ -222,10 +238,16 @@ static void make_bytes(maker *m, enum meaning means, bool text, rq_buf *out)
         make_row(m, out);
         break;
     case FAMILY:
-        draw_family(&m->r, out);
+        if (m->of_meta)
+            draw_meta_family(&m->r, out);
+        else
+            draw_family(&m->r, out);
         break;
     case QUALIFIER:
-        draw_qualifier(&m->r, out);
+        if (m->of_meta)
+            draw_meta_qualifier(&m->r, out);
+        else
+            draw_qualifier(&m->r, out);
         break;
     case REGEX:
         draw_regex(&m->r, out);

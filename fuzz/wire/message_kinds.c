@@ -41,7 +41,8 @@ static void region_specifier(maker *m, const ProtobufCMessageDescriptor *d, rq_b
         make_fields(m, d, out);
         return;
     }
-    if (once_in(&m->r, 60)) {
+    m->of_meta = once_in(&m->r, 40);
+    if (m->of_meta) {
         put_number_field(out, 1, 2);
         put_text_field(out, 2, "1588230740");
         return;
@@ -291,11 +292,21 @@ static void service_call(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *
 
 /* ---- writes */
 
+static void make_column(maker *m, rq_buf *family, rq_buf *qualifier)
+{
+    if (m->of_meta) {
+        draw_meta_family(&m->r, family);
+        draw_meta_qualifier(&m->r, qualifier);
+    } else {
+        draw_family(&m->r, family);
+        draw_qualifier(&m->r, qualifier);
+    }
+}
+
 static void append_cell(maker *m, rq_slice row, uint8_t type)
 {
     rq_buf family = {0}, qualifier = {0}, value = {0};
-    draw_family(&m->r, &family);
-    draw_qualifier(&m->r, &qualifier);
+    make_column(m, &family, &qualifier);
     draw_value(&m->r, &value);
     rq_cell cell = {
         .row = row.ptr,

@@ -250,10 +250,24 @@ void peer_close(peer *p)
 {
     if (p->fd >= 0) close(p->fd);
     p->fd = -1;
+    while (p->crowd_count > 0)
+        close(p->crowd[--p->crowd_count]);
     rq_buf_clear(&p->out);
     rq_buf_clear(&p->in);
     p->out_at = 0;
     p->call_count = p->due = 0;
+}
+
+/* Others with the same header, which do nothing. */
+static void gather_crowd(peer *p, const struct sockaddr_in *address)
+{
+    while (p->crowd_count < p->how.crowd) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0) return;
+        p->crowd[p->crowd_count++] = fd;
+        if (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0) return;
+        (void)!send(fd, p->out.ptr, p->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
 }
 
 void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how, uint64_t life,
@@ -279,6 +293,7 @@ void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how,
         zookeeper_hello(p, r);
     else
         say_hello(p, r);
+    gather_crowd(p, address);
 }
 
 static void closed_by_server(peer *p)

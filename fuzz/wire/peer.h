@@ -25,6 +25,8 @@ typedef struct peer {
     uint64_t life;
     plan_life how;
     int64_t opened_ms;
+    int crowd[CROWD_MAX];
+    unsigned crowd_count;
     rq_buf out, in;
     size_t out_at;    /* sent so far */
     peer_call *calls; /* not answered */

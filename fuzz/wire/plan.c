@@ -155,6 +155,7 @@ static void draw_header(rq_random *r, plan_life *life)
     life->user_len = once_in(r, 10) ? 250000 : 4;
     life->old_client = chance(r, 20);
     life->odd_header = once_in(r, 40);
+    if (once_in(r, 60)) life->crowd = once_in(r, 4) ? CROWD_MAX : 100;
     if (strcmp(life->service, "LockService") != 0) return;
     life->service = methods[rq_random_below(r, RQ_ARRAY_LEN(methods))].service;
     life->port = ports[rq_random_below(r, 2)];
@@ -187,7 +188,8 @@ void plan_make(const plan *p, uint64_t number, plan_request *ret)
     ret->method = draw_method(p, &r, life.service);
     if (strcmp(ret->method->name, "Scan") == 0)
         ret->scan = chance(&r, 50) ? SCAN_OPENS : SCAN_CONTINUES;
-    if (once_in(&r, 200))
+    bool reads = strcmp(ret->method->name, "Scan") == 0 || strcmp(ret->method->name, "Get") == 0;
+    if (once_in(&r, reads ? 80 : 250))
         ret->repeats = 2 + (unsigned)rq_random_below(&r, once_in(&r, 3) ? 1000 : 50);
 }
 

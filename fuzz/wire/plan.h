@@ -12,7 +12,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-#define PLAN_SLOTS 26 /* connections at a time */
+#define PLAN_SLOTS 26  /* connections at a time */
+#define CROWD_MAX 1000 /* others like one of them, idle beside it */
 
 typedef struct plan_method {
     const char *service, *name;
@@ -40,6 +41,7 @@ typedef struct plan_life {
     const char *codec_class, *compressor_class; /* NULL: none */
     unsigned user_len;                          /* of the user's name */
     bool old_client;                            /* without a version's numbers */
+    unsigned crowd;                             /* idle connections with the same header */
     bool odd_header; /* the connection header is made by its descriptor */
 } plan_life;
 

@@ -15,7 +15,6 @@
 
 #include "base/err.h"
 
-#include <signal.h>
 #include <stdint.h>
 
 /* Embedded in the object it works on (RQ_CONTAINER_OF back). It belongs to the executor from post
@@ -101,9 +100,5 @@ RQ_NODISCARD
 rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret);
 /* Waits for running and queued tasks; armed timers are dropped. */
 void rq_thread_executor_free(rq_executor *ex);
-
-/* What threads beside the main one block: every signal except those that say that the thread itself
- * failed. Blocked, these end the process without a word, a sanitizer's report included. */
-void rq_thread_signals(sigset_t *ret);
 
 #endif

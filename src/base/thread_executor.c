@@ -16,6 +16,7 @@
  * a task runs, and none while another is taken but for the timers': a due task is posted under it.
  */
 #include "base/executor.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -101,14 +102,6 @@ static void unlock(pthread_mutex_t *m)
 {
     int rc = pthread_mutex_unlock(m);
     RQ_ASSERT(rc == 0);
-}
-
-void rq_thread_signals(sigset_t *ret)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
-    sigfillset(ret);
-    for (size_t i = 0; i < RQ_ARRAY_LEN(faults); i++)
-        sigdelset(ret, faults[i]);
 }
 
 static bool thread_start(pthread_t *ret, void *(*entry)(void *), void *arg, const char *name)

@@ -3,6 +3,8 @@
  * iteration. Contracts in loop.h, invariants in loop_priv.h. */
 #include "rpc/loop_priv.h"
 
+#include "base/signals.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
