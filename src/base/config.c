@@ -41,9 +41,14 @@ typedef struct value {
     bool given;
 } value;
 
+typedef struct unused {
+    char *name;
+    char *value;
+} unused;
+
 struct rq_config {
     value values[RQ_SETTING_COUNT];
-    char **unused;
+    unused *unused;
     size_t unused_count;
 };
 
@@ -142,8 +147,10 @@ void rq_config_free(rq_config *c)
     if (c == NULL) return;
     for (int s = 0; s < RQ_SETTING_COUNT; s++)
         free(c->values[s].text);
-    for (size_t i = 0; i < c->unused_count; i++)
-        free(c->unused[i]);
+    for (size_t i = 0; i < c->unused_count; i++) {
+        free(c->unused[i].name);
+        free(c->unused[i].value);
+    }
     free(c->unused);
     free(c);
 }
@@ -163,14 +170,33 @@ static bool known_to_hbase(const char *name)
     return false;
 }
 
-static rq_err note_unused(rq_config *c, const char *name, rq_error *why)
+/* The one of that name, or a new one without name and value. */
+static unused *unused_of(rq_config *c, const char *name)
 {
-    char **more = realloc(c->unused, (c->unused_count + 1) * sizeof *more);
-    if (more == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < c->unused_count; i++)
+        if (strcmp(c->unused[i].name, name) == 0) return &c->unused[i];
+    unused *more = realloc(c->unused, (c->unused_count + 1) * sizeof *more);
+    if (more == NULL) return NULL;
     c->unused = more;
-    more[c->unused_count] = strdup(name);
-    if (more[c->unused_count] == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    c->unused_count++;
+    more[c->unused_count] = (unused){0};
+    return &more[c->unused_count];
+}
+
+static rq_err note_unused(rq_config *c, const char *name, const char *text, rq_error *why)
+{
+    unused *u = unused_of(c, name);
+    char *copy = u == NULL ? NULL : strdup(text);
+    if (copy == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    if (u->name == NULL) {
+        u->name = strdup(name);
+        if (u->name == NULL) {
+            free(copy);
+            return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+        }
+        c->unused_count++;
+    }
+    free(u->value);
+    u->value = copy;
     return RQ_OK;
 }
 
@@ -191,7 +217,7 @@ static rq_err set_trimmed(rq_config *c, const char *name, const char *text, rq_e
 {
     for (int s = 0; s < RQ_SETTING_COUNT; s++)
         if (strcmp(name, table[s].name) == 0) return store_value(c, (rq_setting)s, text, true, why);
-    if (known_to_hbase(name)) return note_unused(c, name, why);
+    if (known_to_hbase(name)) return note_unused(c, name, text, why);
     return unknown_setting(name, why);
 }
 
@@ -382,5 +408,10 @@ bool rq_config_given(const rq_config *c, rq_setting s)
 
 const char *rq_config_unused(const rq_config *c, size_t i)
 {
-    return i < c->unused_count ? c->unused[i] : NULL;
+    return i < c->unused_count ? c->unused[i].name : NULL;
+}
+
+const char *rq_config_unused_value(const rq_config *c, size_t i)
+{
+    return i < c->unused_count ? c->unused[i].value : NULL;
 }

@@ -45,7 +45,9 @@ const char *rq_config_by_name(const rq_config *c, const char *name);
 /* Was it given, or is it the default? */
 bool rq_config_given(const rq_config *c, rq_setting s);
 
-/* Names given that are HBase's but not used here, in the order given; NULL behind the last. */
+/* Names given that are HBase's but not used here, each once, in the order given; NULL behind the
+ * last. The value is the one given last. */
 const char *rq_config_unused(const rq_config *c, size_t i);
+const char *rq_config_unused_value(const rq_config *c, size_t i);
 
 #endif

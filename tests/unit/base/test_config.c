@@ -59,6 +59,11 @@ static void hbases_unused_names_are_listed(void **state)
     assert_string_equal(rq_config_unused(c, 0), "hbase.regionserver.handler.count");
     assert_string_equal(rq_config_unused(c, 1), "dfs.replication");
     assert_null(rq_config_unused(c, 2));
+    assert_int_equal(rq_config_set_pair(c, "hbase.regionserver.handler.count= 40 ", NULL), RQ_OK);
+    assert_string_equal(rq_config_unused_value(c, 0), "40");
+    assert_string_equal(rq_config_unused_value(c, 1), "3");
+    assert_null(rq_config_unused_value(c, 2));
+    assert_null(rq_config_unused(c, 2));
     rq_config_free(c);
 }
 
