@@ -202,6 +202,8 @@ static void logs_of_an_hbase_that_ran_in_between_are_not_passed_over(void **stat
     assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
     end(w);
     w = with_a_table();
+    region_of_t(w, region); /* another than before when the seed is the time */
+    snprintf(path, sizeof path, "data/default/t/%s/recovered.edits/0000000000000000007", region);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
     put_log(w, path, region, 7, false);
     refused(w, RQ_E_STATE, "recovered.edits");
