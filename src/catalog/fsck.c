@@ -144,12 +144,12 @@ static rq_err look(rq__fsck *k, rq_error *why)
     return k->options->repair ? rq__fsck_repair(k, why) : RQ_OK;
 }
 
-/* The lock's file is made by servers: where there is none, none has run. */
+/* Where the lock's file is missing the root folder's own lock counts, and no file is made. */
 static rq_err take_lock(rq__fsck *k, rq_file **ret, rq_error *why)
 {
     bool there;
     RQ_TRY(is_there(k, ".rorqual/lock", &there, why));
-    return there ? rq_vfs_lock(k->vfs, ".rorqual/lock", ret, why) : RQ_OK;
+    return rq_vfs_lock(k->vfs, there ? ".rorqual/lock" : NULL, ret, why);
 }
 
 rq_err rq_fsck(rq_vfs *vfs, const rq_fsck_options *options, rq_fsck_totals *ret, rq_error *why)

@@ -16,9 +16,14 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "vfs/posix_priv.h"
+
+#define FOLDER_MODE 0700
 
 /* A sync that was put off (rq_vfs_defer). */
 typedef struct deferred {
@@ -31,6 +36,7 @@ typedef struct posix_vfs {
     rq_vfs base;
     int root;
     char *root_path; /* for messages */
+    mode_t folder_mode;
     pthread_mutex_t lock;
     bool deferring RQ_GUARDED_BY(lock);
     deferred *deferred RQ_GUARDED_BY(lock);
@@ -39,7 +45,8 @@ typedef struct posix_vfs {
 typedef struct posix_file {
     rq_file base;
     int fd;
-    char path[]; /* for messages */
+    int root_lock; /* of a lock: the descriptor that holds the root's; else -1 */
+    char path[];   /* for messages */
 } posix_file;
 
 static rq_err code_of(int e)
@@ -67,6 +74,10 @@ static rq_err code_of(int e)
         return RQ_E_PERMISSION;
     case ENOMEM:
         return RQ_E_NO_MEMORY;
+    case ELOOP: /* symbolic links that lead to each other */
+        return RQ_E_CORRUPT;
+    case ENXIO: /* a socket, or a device that is not there */
+        return RQ_E_CORRUPT;
     default:
         return RQ_E_IO;
     }
@@ -103,22 +114,71 @@ static rq_err file_new(posix_vfs *v, const char *path, int fd, rq_file **ret, rq
     }
     f->base.vfs = &v->base;
     f->fd = fd;
+    f->root_lock = -1;
     memcpy(f->path, path, len);
     *ret = &f->base;
     return RQ_OK;
 }
 
+static mode_t file_mode(const posix_vfs *v)
+{
+    return v->folder_mode & 0666;
+}
+
+static const char *kind_of(mode_t mode)
+{
+    if (S_ISDIR(mode)) return "a folder";
+    if (S_ISFIFO(mode)) return "a FIFO";
+    if (S_ISSOCK(mode)) return "a socket";
+    return S_ISBLK(mode) || S_ISCHR(mode) ? "a device" : "something else";
+}
+
+/* Judged by the descriptor: what stands under the name may be another file already. */
+static rq_err check_regular(const posix_vfs *v, const char *path, int fd, rq_error *why)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) return fail_errno(why, errno, "stat", v, path);
+    if (S_ISREG(st.st_mode)) return RQ_OK;
+    return rq_fail(why, RQ_E_CORRUPT, "cannot open %s/%s: %s, not a regular file", v->root_path,
+                   path, kind_of(st.st_mode));
+}
+
+/* Opening a FIFO waits for its other end, without O_NONBLOCK; on regular files that says nothing.
+ */
+static int open_flags(int flags)
+{
+    int how = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    how |= (flags & RQ_OPEN_WRITE) != 0 ? O_RDWR : O_RDONLY;
+    if ((flags & RQ_OPEN_CREATE) != 0) how |= O_CREAT;
+    if ((flags & RQ_OPEN_EXCL) != 0) how |= O_EXCL;
+    return how;
+}
+
+static rq_err fail_beneath(rq_error *why, int e, const char *verb, const posix_vfs *v,
+                           const char *path)
+{
+    if (e == ELOOP || e == EXDEV)
+        return rq_fail(why, RQ_E_PERMISSION, "cannot %s %s/%s: symbolic links are not followed",
+                       verb, v->root_path, path);
+    return fail_errno(why, e, verb, v, path);
+}
+
 static rq_err posix_open(rq_vfs *base, const char *path, int flags, rq_file **ret, rq_error *why)
 {
     posix_vfs *v = (posix_vfs *)base;
-    int how = O_CLOEXEC | ((flags & RQ_OPEN_WRITE) != 0 ? O_RDWR : O_RDONLY);
-    if ((flags & RQ_OPEN_CREATE) != 0) how |= O_CREAT;
-    if ((flags & RQ_OPEN_EXCL) != 0) how |= O_EXCL;
+    bool beneath = (flags & RQ_OPEN_BENEATH) != 0;
+    int how = open_flags(flags);
     int fd;
     do
-        fd = openat(v->root, path, how, 0644);
+        fd = beneath ? rq__open_beneath(v->root, path, how, file_mode(v))
+                     : openat(v->root, path, how, file_mode(v));
     while (fd < 0 && errno == EINTR);
-    if (fd < 0) return fail_errno(why, errno, "open", v, path);
+    if (fd < 0) return (beneath ? fail_beneath : fail_errno)(why, errno, "open", v, path);
+    rq_err rc = check_regular(v, path, fd, why);
+    if (rc != RQ_OK) {
+        close(fd);
+        return rc;
+    }
     if ((flags & RQ_OPEN_RANDOM) != 0) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     return file_new(v, path, fd, ret, why);
 }
@@ -126,8 +186,9 @@ static rq_err posix_open(rq_vfs *base, const char *path, int flags, rq_file **re
 static rq_err posix_close(rq_file *base)
 {
     posix_file *f = (posix_file *)base;
-    int rc = close(f->fd);
+    int rc = f->fd < 0 ? 0 : close(f->fd);
     int e = errno;
+    if (f->root_lock >= 0) close(f->root_lock);
     free(f);
     return rc == 0 || e == EINTR ? RQ_OK : code_of(e);
 }
@@ -239,6 +300,24 @@ static rq_err posix_size(rq_file *base, uint64_t *ret, rq_error *why)
     return RQ_OK;
 }
 
+static int64_t nanoseconds(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static rq_err posix_identify(rq_file *base, rq_file_id *ret, rq_error *why)
+{
+    posix_file *f = (posix_file *)base;
+    struct stat st;
+    if (fstat(f->fd, &st) != 0) return fail_file(why, errno, "stat", f);
+    *ret = (rq_file_id){.device = st.st_dev,
+                        .inode = st.st_ino,
+                        .size = (uint64_t)st.st_size,
+                        .written_ns = nanoseconds(st.st_mtim),
+                        .changed_ns = nanoseconds(st.st_ctim)};
+    return RQ_OK;
+}
+
 /* --- names -------------------------------------------------------------------------------- */
 
 static rq_err posix_stat(rq_vfs *base, const char *path, rq_stat *ret, rq_error *why)
@@ -326,7 +405,8 @@ static rq_err posix_list(rq_vfs *base, const char *dir, rq_arena *arena, rq_dir_
 static rq_err posix_mkdir(rq_vfs *base, const char *path, rq_error *why)
 {
     posix_vfs *v = (posix_vfs *)base;
-    if (mkdirat(v->root, path, 0755) != 0) return fail_errno(why, errno, "make folder", v, path);
+    if (mkdirat(v->root, path, v->folder_mode) != 0)
+        return fail_errno(why, errno, "make folder", v, path);
     return RQ_OK;
 }
 
@@ -343,6 +423,85 @@ static rq_err posix_link(rq_vfs *base, const char *from, const char *to, rq_erro
     posix_vfs *v = (posix_vfs *)base;
     if (linkat(v->root, from, v->root, to, 0) != 0) return fail_errno(why, errno, "link", v, to);
     return RQ_OK;
+}
+
+/* By the descriptor: the name may stand for another file already. The first way needs a capability
+ * (before Linux 6.10), the second a mounted /proc. */
+static bool link_open(int fd, int to_root, const char *to)
+{
+    char name[64];
+    if (linkat(fd, "", to_root, to, AT_EMPTY_PATH) == 0) return true;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, name, to_root, to, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* A file of another user stays theirs to write; one with a second name stays in use under it. */
+static bool is_ours_alone(int fd, nlink_t names)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && st.st_nlink == names;
+}
+
+static rq_err posix_link_file(rq_file *base, rq_vfs *to, const char *path, rq_error *why)
+{
+    posix_file *f = (posix_file *)base;
+    const posix_vfs *v = (posix_vfs *)to;
+    if (!is_ours_alone(f->fd, 1))
+        return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: another owner, or two names", path);
+    if (!link_open(f->fd, v->root, path)) return fail_errno(why, errno, "link", v, path);
+    if (is_ours_alone(f->fd, 2) && fchmod(f->fd, file_mode(v)) == 0) return RQ_OK;
+    (void)unlinkat(v->root, path, 0);
+    return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: it changed", path);
+}
+
+static rq_err posix_remove_file(rq_vfs *base, const char *path, const rq_file_id *id, rq_error *why)
+{
+    posix_vfs *v = (posix_vfs *)base;
+    struct stat st;
+    const char *name;
+    int dir = rq__open_folder_of(v->root, path, &name);
+    if (dir < 0) return fail_beneath(why, errno, "remove", v, path);
+    rq_err rc = RQ_OK;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        rc = fail_errno(why, errno, "remove", v, path);
+    else if (st.st_dev != id->device || st.st_ino != id->inode)
+        rc = rq_fail(why, RQ_E_CONFLICT, "cannot remove %s/%s: it is another file now",
+                     v->root_path, path);
+    else if (unlinkat(dir, name, 0) != 0)
+        rc = fail_errno(why, errno, "remove", v, path);
+    close(dir);
+    return rc;
+}
+
+static mode_t allowed_mode(const posix_vfs *v, const struct stat *st)
+{
+    return (S_ISDIR(st->st_mode) ? v->folder_mode : file_mode(v)) | 07000;
+}
+
+static bool has_excess(const posix_vfs *v, const struct stat *st)
+{
+    bool plain = S_ISDIR(st->st_mode) || S_ISREG(st->st_mode);
+    return plain && st->st_uid == geteuid() && (st->st_mode & 07777 & ~allowed_mode(v, st)) != 0;
+}
+
+static rq_err posix_restrict_mode(rq_vfs *base, const char *path, unsigned *ret_was, rq_error *why)
+{
+    posix_vfs *v = (posix_vfs *)base;
+    struct stat st;
+    int fd = rq__open_beneath(v->root, dir_name(path), O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+    if (fd < 0) {
+        bool absent = errno == ENOENT || errno == ELOOP || errno == ENOTDIR || errno == ENXIO;
+        return absent ? RQ_OK : fail_errno(why, errno, "open", v, path);
+    }
+    rq_err rc = RQ_OK;
+    if (fstat(fd, &st) != 0)
+        rc = fail_errno(why, errno, "stat", v, path);
+    else if (has_excess(v, &st) && fchmod(fd, st.st_mode & allowed_mode(v, &st)) != 0)
+        rc = fail_errno(why, errno, "change the mode of", v, path);
+    else if (has_excess(v, &st))
+        *ret_was = st.st_mode & 07777;
+    close(fd);
+    return rc;
 }
 
 static rq_err posix_sync_dir(rq_vfs *base, const char *dir, rq_error *why)
@@ -366,7 +525,7 @@ static rq_err sync_deferred(posix_vfs *v, const deferred *d, rq_error *why)
         rq_err rc = posix_sync_dir(&v->base, d->path, &detail);
         return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
     }
-    int fd = openat(v->root, d->path, O_RDWR | O_CLOEXEC);
+    int fd = openat(v->root, d->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return errno == ENOENT ? RQ_OK : fail_errno(why, errno, "sync", v, d->path);
     rq_err rc = fdatasync(fd) == 0 ? RQ_OK : fail_errno(why, errno, "sync", v, d->path);
     close(fd);
@@ -399,37 +558,87 @@ static rq_err posix_defer(rq_vfs *base, bool on, rq_error *why)
 static long lock_holder(int fd)
 {
     char text[24] = {0};
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    ssize_t n = fd < 0 ? 0 : pread(fd, text, sizeof text - 1, 0);
     return n > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-/* An open file description lock: it belongs to this open file and not to the process, so that two
- * servers in one process exclude each other too. */
+static rq_err in_use(rq_error *why, const posix_vfs *v, const char *path, int fd)
+{
+    long holder = lock_holder(fd);
+    const char *what = path == NULL ? "the folder is locked" : path;
+    if (holder > 0)
+        return rq_fail(why, RQ_E_LOCKED, "%s is in use by process %ld (%s)", v->root_path, holder,
+                       what);
+    return rq_fail(why, RQ_E_LOCKED, "%s is in use by another process (%s)", v->root_path, what);
+}
+
+/* *ret -1: the file system has no locks on folders (NFS has not); the file's is left. `named`: the
+ * lock file, or -1. */
+static rq_err lock_root(const posix_vfs *v, const char *path, int named, int *ret, rq_error *why)
+{
+    *ret = -1;
+    int fd = openat(v->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(why, errno, "lock", v, "");
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        *ret = fd;
+        return RQ_OK;
+    }
+    int e = errno;
+    close(fd);
+    return e == EWOULDBLOCK ? in_use(why, v, path, named) : RQ_OK;
+}
+
+static rq_err open_lock_file(const posix_vfs *v, const char *path, int *ret, rq_error *why)
+{
+    *ret = -1;
+    if (path == NULL) return RQ_OK;
+    int fd =
+        openat(v->root, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, file_mode(v));
+    if (fd < 0) return fail_errno(why, errno, "lock", v, path);
+    rq_err rc = check_regular(v, path, fd, why);
+    if (rc != RQ_OK)
+        close(fd);
+    else
+        *ret = fd;
+    return rc;
+}
+
+/* An open file description lock, as the root's: it belongs to this open file and not to the
+ * process, so that two servers in one process exclude each other too. */
+static rq_err lock_file(const posix_vfs *v, const char *path, int fd, rq_error *why)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &all) != 0)
+        return errno == EAGAIN || errno == EACCES ? in_use(why, v, path, fd)
+                                                  : fail_errno(why, errno, "lock", v, path);
+    char text[24];
+    int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)len, 0) != len)
+        return fail_errno(why, errno, "write lock", v, path);
+    return RQ_OK;
+}
+
 static rq_err posix_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error *why)
 {
     posix_vfs *v = (posix_vfs *)base;
-    int fd = openat(v->root, path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) return fail_errno(why, errno, "lock", v, path);
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(fd, F_OFD_SETLK, &all) != 0) {
-        int e = errno;
-        long holder = lock_holder(fd);
-        close(fd);
-        if (e != EAGAIN && e != EACCES) return fail_errno(why, e, "lock", v, path);
-        if (holder > 0)
-            return rq_fail(why, RQ_E_LOCKED, "%s is in use by process %ld (%s)", v->root_path,
-                           holder, path);
-        return rq_fail(why, RQ_E_LOCKED, "%s is in use by another process (%s)", v->root_path,
-                       path);
+    int fd;
+    int root = -1;
+    rq_file *lock = NULL;
+    RQ_TRY(open_lock_file(v, path, &fd, why));
+    rq_err rc = lock_root(v, path, fd, &root, why);
+    if (rc == RQ_OK && path != NULL) rc = lock_file(v, path, fd, why);
+    if (rc == RQ_OK) {
+        rc = file_new(v, path == NULL ? "" : path, fd, &lock, why);
+        fd = -1; /* file_new's, or closed */
     }
-    char text[24];
-    int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)len, 0) != len) {
-        int e = errno;
-        close(fd);
-        return fail_errno(why, e, "write lock", v, path);
+    if (rc != RQ_OK) {
+        if (fd >= 0) close(fd);
+        if (root >= 0) close(root);
+        return rc;
     }
-    return file_new(v, path, fd, ret, why);
+    ((posix_file *)lock)->root_lock = root;
+    *ret = lock;
+    return RQ_OK;
 }
 
 /* --- the vfs ------------------------------------------------------------------------------ */
@@ -446,6 +655,11 @@ static void posix_free(rq_vfs *base)
     close(v->root);
     free(v->root_path);
     free(v);
+}
+
+void rq_vfs_posix_set_mode(rq_vfs *base, unsigned folder_mode)
+{
+    ((posix_vfs *)base)->folder_mode = folder_mode;
 }
 
 rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
@@ -474,10 +688,15 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .link = posix_link,
         .sync_dir = posix_sync_dir,
         .lock = posix_lock,
+        .identify = posix_identify,
+        .link_file = posix_link_file,
+        .remove_file = posix_remove_file,
+        .restrict_mode = posix_restrict_mode,
         .defer = posix_defer,
         .free = posix_free,
     };
     v->root_path = path;
+    v->folder_mode = FOLDER_MODE;
     pthread_mutex_init(&v->lock, NULL);
     v->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (v->root < 0) {

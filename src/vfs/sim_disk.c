@@ -153,7 +153,10 @@ static rq_err disk_close(rq_file *base)
 {
     sim_file *f = (sim_file *)base;
     sim_disk *d = disk_of(base->vfs);
-    if (f->holds_lock && node_of(f) != NULL) f->node->locked = false;
+    if (f->holds_lock && node_of(f) != NULL) {
+        f->node->locked = false;
+        d->root->locked = false;
+    }
     rq__inode_unref(d, f->node);
     free(f);
     return RQ_OK;
@@ -264,6 +267,18 @@ static rq_err disk_size(rq_file *base, uint64_t *ret, rq_error *why)
     return RQ_OK;
 }
 
+static rq_err disk_identify(rq_file *base, rq_file_id *ret, rq_error *why)
+{
+    const sim_file *f = (sim_file *)base;
+    const inode *n = node_of(f);
+    if (n == NULL || disk_of(base->vfs)->cut) return no_power(why, "stat", f->path);
+    *ret = (rq_file_id){.inode = (uintptr_t)n,
+                        .size = n->size,
+                        .written_ns = n->mtime_ms * 1000000,
+                        .changed_ns = n->mtime_ms * 1000000};
+    return RQ_OK;
+}
+
 static rq_err disk_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why)
 {
     sim_disk *d = disk_of(v);
@@ -333,14 +348,13 @@ static rq_err disk_remove(rq_vfs *v, const char *path, rq_error *why)
     return how == FATE_RUN ? done : rc;
 }
 
-static rq_err link_name(sim_disk *d, const char *from, const char *to, rq_error *why)
+static rq_err link_node(sim_disk *d, inode *n, const char *to, rq_error *why)
 {
     const char *name;
-    inode *n = rq__walk(d, from);
     inode *parent = rq__walk_parent(d, to, &name);
     if (n == NULL || parent == NULL)
         return rq_fail(why, RQ_E_NOT_FOUND, "cannot link %s: not found", to);
-    if (n->is_dir) return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: a folder", from);
+    if (n->is_dir) return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: of a folder", to);
     if (rq__dir_child(parent, name, strlen(name)) != NULL)
         return rq_fail(why, RQ_E_EXISTS, "cannot link %s: it exists", to);
     if (rq__sim_bytes_free(d) < SECTOR)
@@ -354,8 +368,29 @@ static rq_err disk_link(rq_vfs *v, const char *from, const char *to, rq_error *w
     rq_err rc;
     fate how = call_begin(d, "link", to, true, &rc, why);
     if (how == FATE_FAIL) return rc;
-    rq_err done = link_name(d, from, to, how == FATE_RUN ? why : NULL);
+    rq_err done = link_node(d, rq__walk(d, from), to, how == FATE_RUN ? why : NULL);
     return how == FATE_RUN ? done : rc;
+}
+
+static rq_err disk_link_file(rq_file *base, rq_vfs *to, const char *path, rq_error *why)
+{
+    inode *n = node_of((sim_file *)base);
+    sim_disk *d = disk_of(to);
+    rq_err rc;
+    if (n == NULL || base->vfs != to)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "cannot link %s: of another disk", path);
+    fate how = call_begin(d, "link", path, true, &rc, why);
+    if (how == FATE_FAIL) return rc;
+    rq_err done = link_node(d, n, path, how == FATE_RUN ? why : NULL);
+    return how == FATE_RUN ? done : rc;
+}
+
+static rq_err disk_remove_file(rq_vfs *v, const char *path, const rq_file_id *id, rq_error *why)
+{
+    const inode *n = rq__walk(disk_of(v), path);
+    if (n != NULL && (uintptr_t)n != id->inode)
+        return rq_fail(why, RQ_E_CONFLICT, "cannot remove %s: it is another file now", path);
+    return disk_remove(v, path, why);
 }
 
 static rq_err disk_sync_dir(rq_vfs *v, const char *dir, rq_error *why)
@@ -377,16 +412,19 @@ static rq_err disk_sync_dir(rq_vfs *v, const char *dir, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err disk_lock(rq_vfs *v, const char *path, rq_file **ret, rq_error *why)
+static rq_err disk_lock(rq_vfs *v, const char *said, rq_file **ret, rq_error *why)
 {
     sim_disk *d = disk_of(v);
+    const char *path = said == NULL ? "" : said;
     rq_err rc;
-    if (call_begin(d, "lock", path, true, &rc, why) != FATE_RUN) return rc;
+    if (call_begin(d, "lock", path, said != NULL, &rc, why) != FATE_RUN) return rc;
     inode *n = rq__walk(d, path);
     if (n == NULL) RQ_TRY(create(d, path, false, &n, why));
-    if (n->locked) return rq_fail(why, RQ_E_LOCKED, "%s is in use by another server", path);
+    if (n->locked || d->root->locked)
+        return rq_fail(why, RQ_E_LOCKED, "%s is in use by another server", path);
     sim_file *f;
     RQ_TRY(file_new(d, n, path, true, &f));
+    d->root->locked = true;
     n->locked = true;
     f->holds_lock = true;
     *ret = &f->base;
@@ -423,6 +461,9 @@ rq_err rq__sim_disk_new(rq_sim *sim, sim_disk **ret)
         .link = disk_link,
         .sync_dir = disk_sync_dir,
         .lock = disk_lock,
+        .identify = disk_identify,
+        .link_file = disk_link_file,
+        .remove_file = disk_remove_file,
         .free = disk_vfs_free,
     };
     d->root = rq__inode_ref(rq__inode_new(d, true));

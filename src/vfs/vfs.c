@@ -85,6 +85,19 @@ rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why)
     return f->vfs->size(f, ret, why);
 }
 
+rq_err rq_file_identify(rq_file *f, rq_file_id *ret, rq_error *why)
+{
+    return f->vfs->identify(f, ret, why);
+}
+
+rq_err rq_file_link(rq_file *f, rq_vfs *to, const char *path, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    if (to->link_file != f->vfs->link_file)
+        return rq_fail(why, RQ_E_UNSUPPORTED, "cannot link %s: other storage", path);
+    return f->vfs->link_file(f, to, path, why);
+}
+
 /* --- names -------------------------------------------------------------------------------- */
 
 rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why)
@@ -190,6 +203,12 @@ rq_err rq_vfs_remove(rq_vfs *v, const char *path, rq_error *why)
     return v->remove(v, path, why);
 }
 
+rq_err rq_vfs_remove_file(rq_vfs *v, const char *path, const rq_file_id *id, rq_error *why)
+{
+    RQ_TRY(path_check(path, false, why));
+    return v->remove_file(v, path, id, why);
+}
+
 /* What can be removed as it is, is: a file, an empty folder, and a symbolic link, whose end is
  * somebody else's. Only a folder that is not empty is gone into, and `remove` tells which are. */
 static rq_err remove_tree(rq_vfs *v, const char *path, unsigned depth, rq_error *why)
@@ -278,8 +297,15 @@ rq_err rq__vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why)
 
 rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_error *why)
 {
-    RQ_TRY(path_check(path, false, why));
+    if (path != NULL) RQ_TRY(path_check(path, false, why));
     return v->lock(v, path, ret, why);
+}
+
+rq_err rq_vfs_restrict_mode(rq_vfs *v, const char *path, unsigned *ret_was, rq_error *why)
+{
+    *ret_was = 0;
+    RQ_TRY(path_check(path, true, why));
+    return v->restrict_mode == NULL ? RQ_OK : v->restrict_mode(v, path, ret_was, why);
 }
 
 /* --- whole small files -------------------------------------------------------------------- */

@@ -10,8 +10,10 @@
  *  4. After a failed sync the file's unsynced bytes are lost; sync is never retried on it.
  * All verbs are synchronous and may block: pools and tools only. The one exception is
  * rq_file_try_read, which never waits for a device and answers RQ_E_AGAIN instead.
- * Errors: RQ_E_NOT_FOUND, RQ_E_EXISTS, RQ_E_NO_SPACE, RQ_E_PERMISSION, RQ_E_IO; `why` names the
- * path and what the operating system said.
+ * Only regular files are opened, and opening does not wait for a peer: a FIFO, a socket, a device,
+ * a folder or a loop of symbolic links under a file's name is RQ_E_CORRUPT. Errors: RQ_E_NOT_FOUND,
+ * RQ_E_EXISTS, RQ_E_NO_SPACE, RQ_E_PERMISSION, RQ_E_IO; `why` names the path and what the operating
+ * system said.
  */
 #ifndef RQ_VFS_VFS_H
 #define RQ_VFS_VFS_H
@@ -29,6 +31,9 @@ enum {
     RQ_OPEN_CREATE = 2, /* with WRITE; existing files are opened as they are */
     RQ_OPEN_EXCL = 4,   /* with CREATE: RQ_E_EXISTS if there */
     RQ_OPEN_RANDOM = 8, /* advice: no read-ahead */
+    /* The path comes from a client, or others may write its folder: no symbolic link is followed
+     * (RQ_E_PERMISSION), so that the file lies below the root. */
+    RQ_OPEN_BENEATH = 16,
 };
 
 typedef struct rq_stat {
@@ -42,6 +47,15 @@ typedef struct rq_dir_entry {
     bool is_dir;      /* of a symbolic link: what it leads to */
     bool is_link;     /* a symbolic one: what is below it is not ours to remove */
 } rq_dir_entry;
+
+/* Which file, in which state. Two equal ones: the file was neither replaced nor written in between.
+ */
+typedef struct rq_file_id {
+    uint64_t device, inode;
+    uint64_t size;
+    int64_t written_ns; /* last change of the content */
+    int64_t changed_ns; /* last change of the content, the owner, the mode or the number of names */
+} rq_file_id;
 
 struct rq_file {
     rq_vfs *vfs;
@@ -64,6 +78,11 @@ struct rq_vfs {
     rq_err (*link)(rq_vfs *v, const char *from, const char *to, rq_error *why);
     rq_err (*sync_dir)(rq_vfs *v, const char *dir, rq_error *why);
     rq_err (*lock)(rq_vfs *v, const char *path, rq_file **ret, rq_error *why);
+    rq_err (*identify)(rq_file *f, rq_file_id *ret, rq_error *why);
+    rq_err (*link_file)(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
+    rq_err (*remove_file)(rq_vfs *v, const char *path, const rq_file_id *id, rq_error *why);
+    /* NULL: files have no mode. */
+    rq_err (*restrict_mode)(rq_vfs *v, const char *path, unsigned *ret_was, rq_error *why);
     void (*drop_behind)(rq_file *f, uint64_t off, uint64_t len); /* NULL: pages are not known */
     /* NULL: rq_vfs_defer changes nothing. */
     rq_err (*defer)(rq_vfs *v, bool on, rq_error *why);
@@ -90,6 +109,11 @@ RQ_NODISCARD rq_err rq_file_write(rq_file *f, const void *buf, size_t len, uint6
 RQ_NODISCARD rq_err rq_file_sync(rq_file *f, rq_error *why);
 RQ_NODISCARD rq_err rq_file_truncate(rq_file *f, uint64_t size, rq_error *why);
 RQ_NODISCARD rq_err rq_file_size(rq_file *f, uint64_t *ret, rq_error *why);
+RQ_NODISCARD rq_err rq_file_identify(rq_file *f, rq_file_id *ret, rq_error *why);
+/* Another name for the open file, in the storage `to`, where it gets the mode of a file made there.
+ * An error (another file system, another owner, a second name elsewhere): nothing was done, and the
+ * bytes can be copied instead. */
+RQ_NODISCARD rq_err rq_file_link(rq_file *f, rq_vfs *to, const char *path, rq_error *why);
 
 /* --- names ---------------------------------------------------------------------------------- */
 RQ_NODISCARD rq_err rq_vfs_stat(rq_vfs *v, const char *path, rq_stat *ret, rq_error *why);
@@ -104,6 +128,10 @@ RQ_NODISCARD rq_err rq_vfs_mkdir(rq_vfs *v, const char *path, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why);
 /* A file or an empty folder. */
 RQ_NODISCARD rq_err rq_vfs_remove(rq_vfs *v, const char *path, rq_error *why);
+/* The name goes if it still stands for that file (device and inode), with no symbolic link on the
+ * way; else RQ_E_CONFLICT. */
+RQ_NODISCARD rq_err rq_vfs_remove_file(rq_vfs *v, const char *path, const rq_file_id *id,
+                                       rq_error *why);
 /* A folder with all it holds; absent is fine. A symbolic link goes, what it leads to stays. */
 RQ_NODISCARD rq_err rq_vfs_remove_tree(rq_vfs *v, const char *path, rq_error *why);
 RQ_NODISCARD rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_error *why);
@@ -115,8 +143,19 @@ RQ_NODISCARD rq_err rq_vfs_move(rq_vfs *v, const char *from, const char *to, rq_
 RQ_NODISCARD rq_err rq_vfs_sync_dir(rq_vfs *v, const char *dir, rq_error *why);
 /* The folder that the path's last name stands in. */
 RQ_NODISCARD rq_err rq_vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why);
-/* An exclusive lock on the file, held until it is closed; RQ_E_LOCKED names the holder. */
+/*
+ * The exclusive right to use the root, held until the file is closed; RQ_E_LOCKED names the holder.
+ * Two locks make it: one on the root folder itself, which lasts when names in it are removed and is
+ * the same under every path to it, and one on the file `path` (made when missing, not a symbolic
+ * link), where a holder's number stands. Versions before the first lock knew only the second.
+ * path NULL: the first alone; nothing is written.
+ */
 RQ_NODISCARD rq_err rq_vfs_lock(rq_vfs *v, const char *path, rq_file **ret, rq_error *why);
+/* Takes from the mode of a file or folder of the process's user ("": the root) what one made here
+ * would not have; never adds. Absent, or a symbolic link, is fine. *ret_was: the former mode, 0
+ * when nothing changed. */
+RQ_NODISCARD rq_err rq_vfs_restrict_mode(rq_vfs *v, const char *path, unsigned *ret_was,
+                                         rq_error *why);
 
 /*
  * Laying out a new root takes a hundred syncs that nobody waits for one by one. Between on and off
@@ -160,7 +199,9 @@ RQ_NODISCARD rq_err rq_vfs_cas_remove(rq_vfs *v, const char *name, rq_error *why
 
 void rq_vfs_free(rq_vfs *v);
 
-/* Below `root`, which must exist. */
+/* Below `root`, which must exist. New folders have mode 0700, new files 0600. */
 RQ_NODISCARD rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why);
+/* The mode of new folders; files get it without the permission to execute. Before its first use. */
+void rq_vfs_posix_set_mode(rq_vfs *v, unsigned folder_mode);
 
 #endif

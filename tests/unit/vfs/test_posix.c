@@ -3,6 +3,17 @@
 
 #include "vfs/vfs.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char root[64];
@@ -196,6 +207,308 @@ static void a_lock_excludes_and_names_its_holder(void **state)
     assert_int_equal(rq_file_close(other), RQ_OK);
 }
 
+/* The lock file may go under a running server, or be another one: the root is locked too. */
+static void a_lock_outlives_its_file(void **state)
+{
+    rq_vfs *v = *state;
+    rq_vfs *again;
+    rq_file *lock, *other;
+    assert_int_equal(rq_vfs_posix_new(root, &again, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_remove(v, "lock", NULL), RQ_OK);
+    rq_error why = {0};
+    assert_int_equal(rq_vfs_lock(again, NULL, &other, &why), RQ_E_LOCKED);
+    assert_non_null(strstr(why.message, "another process"));
+    assert_int_equal(rq_vfs_lock(again, "lock", &other, NULL), RQ_E_LOCKED);
+    assert_int_equal(rq_file_close(lock), RQ_OK);
+    assert_int_equal(rq_vfs_lock(again, NULL, &other, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_E_LOCKED);
+    assert_int_equal(rq_file_close(other), RQ_OK);
+    rq_vfs_free(again);
+}
+
+/* Versions before the root's lock knew the file's alone. */
+static void a_lock_of_the_file_alone_counts(void **state)
+{
+    rq_vfs *v = *state;
+    rq_file *lock;
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char at[128];
+    snprintf(at, sizeof at, "%s/lock", root);
+    int fd = open(at, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(write(fd, "4711\n", 5), 5);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &all), 0);
+    rq_error why = {0};
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, &why), RQ_E_LOCKED);
+    assert_non_null(strstr(why.message, "process 4711"));
+    close(fd);
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_OK);
+    assert_int_equal(rq_file_close(lock), RQ_OK);
+}
+
+static void a_lock_file_that_is_none_is_named(void **state)
+{
+    rq_vfs *v = *state;
+    rq_file *lock;
+    char at[128];
+    snprintf(at, sizeof at, "%s/lock", root);
+    assert_int_equal(mkfifo(at, 0600), 0);
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_E_CORRUPT);
+    assert_int_equal(unlink(at), 0);
+    assert_int_equal(symlink("elsewhere", at), 0);
+    assert_int_equal(rq_vfs_lock(v, "lock", &lock, NULL), RQ_E_CORRUPT);
+    rq_stat st;
+    assert_int_equal(rq_vfs_stat(v, "elsewhere", &st, NULL), RQ_E_NOT_FOUND);
+}
+
+/* Opening waits for nobody, and only regular files are opened, for whatever use. */
+static void only_regular_files_are_opened(void **state)
+{
+    rq_vfs *v = *state;
+    char at[128];
+    snprintf(at, sizeof at, "%s/fifo", root);
+    assert_int_equal(mkfifo(at, 0600), 0);
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    snprintf(name.sun_path, sizeof name.sun_path, "%s/socket", root);
+    int s = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(s, (struct sockaddr *)&name, sizeof name), 0);
+    close(s);
+    assert_int_equal(rq_vfs_mkdir(v, "folder", NULL), RQ_OK);
+    static const char *const links[][2] = {
+        {"zero", "/dev/zero"}, {"to-fifo", "fifo"}, {"loop", "loop"}};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(links); i++) {
+        snprintf(at, sizeof at, "%s/%s", root, links[i][0]);
+        assert_int_equal(symlink(links[i][1], at), 0);
+    }
+    static const char *const bad[] = {"fifo", "socket", "folder", "zero", "to-fifo", "loop"};
+    static const int flags[] = {RQ_OPEN_READ, RQ_OPEN_READ | RQ_OPEN_BENEATH, RQ_OPEN_WRITE,
+                                RQ_OPEN_WRITE | RQ_OPEN_CREATE};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(bad); i++)
+        for (size_t k = 0; k < RQ_ARRAY_LEN(flags); k++) {
+            rq_file *f;
+            rq_error why = {0};
+            rq_err rc = rq_vfs_open(v, bad[i], flags[k], &f, &why);
+            bool is_folder = strcmp(bad[i], "folder") == 0; /* EISDIR where it is to be written */
+            bool is_link = i > 2 && (flags[k] & RQ_OPEN_BENEATH) != 0;
+            rq_err expected = is_link                               ? RQ_E_PERMISSION
+                              : is_folder && flags[k] != 0 && k > 1 ? RQ_E_IO
+                                                                    : RQ_E_CORRUPT;
+            if (rc != expected) fail_msg("%s, flags %d: %d %s", bad[i], flags[k], rc, why.message);
+            assert_non_null(strstr(why.message, bad[i]));
+        }
+}
+
+static void expect_open(rq_vfs *v, const char *path, rq_err expected)
+{
+    rq_file *f;
+    rq_error why = {0};
+    rq_err rc = rq_vfs_open(v, path, RQ_OPEN_READ | RQ_OPEN_BENEATH, &f, &why);
+    if (rc == RQ_OK) rc = rq_file_close(f);
+    if (rc != expected) fail_msg("%s: %s %s", path, rq_err_name(rc), why.message);
+}
+
+/* `stepwise`: the kernel has no openat2; a link to a folder is then no folder. */
+static void check_beneath(rq_vfs *v, bool stepwise)
+{
+    rq_err in_the_middle = stepwise ? RQ_E_NOT_FOUND : RQ_E_PERMISSION;
+    expect_open(v, "a/b/file", RQ_OK);
+    expect_open(v, "a/b/absent", RQ_E_NOT_FOUND);
+    expect_open(v, "a/absent/file", RQ_E_NOT_FOUND);
+    expect_open(v, "a/b/file/below", RQ_E_NOT_FOUND);
+    expect_open(v, "a/out", RQ_E_PERMISSION);
+    expect_open(v, "a/in", RQ_E_PERMISSION);
+    expect_open(v, "a/nowhere", RQ_E_PERMISSION);
+    expect_open(v, "a/up/file", in_the_middle);
+    expect_open(v, "a/etc/passwd", in_the_middle);
+    expect_open(v, "a/etc/absent", in_the_middle);
+    expect_open(v, "a/b", RQ_E_CORRUPT);
+}
+
+static void make_links(rq_vfs *v)
+{
+    static const char *const links[][2] = {{"out", "/etc/passwd"},
+                                           {"in", "b/file"},
+                                           {"nowhere", "/no/such"},
+                                           {"up", "../a/b"},
+                                           {"etc", "/etc"}};
+    char at[128];
+    assert_int_equal(rq_vfs_mkdirs(v, "a/b", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "a/b/file", RQ_SLICE_LIT("x"), NULL), RQ_OK);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(links); i++) {
+        snprintf(at, sizeof at, "%s/a/%s", root, links[i][0]);
+        assert_int_equal(symlink(links[i][1], at), 0);
+    }
+}
+
+static void beneath_the_root_no_link_is_followed(void **state)
+{
+    make_links(*state);
+    check_beneath(*state, false);
+}
+
+/* Every openat2 fails from here on, as on Linux 5.5. */
+static bool forbid_openat2(int error)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = RQ_ARRAY_LEN(code), .filter = code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* In a process of its own: the filter stays. 2: there are no filters here. */
+static int check_without_openat2(rq_vfs *v, int error)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        if (!forbid_openat2(error)) _exit(2);
+        check_beneath(v, true);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static void without_openat2_no_link_is_followed_either(void **state)
+{
+    static const int errors[] = {ENOSYS, EPERM};
+    make_links(*state);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(errors); i++) {
+        int code = check_without_openat2(*state, errors[i]);
+        if (code == 2) skip();
+        assert_int_equal(code, 0);
+    }
+}
+
+static unsigned mode_of(const char *path)
+{
+    char at[128];
+    struct stat st;
+    snprintf(at, sizeof at, "%s/%s", root, path);
+    assert_int_equal(lstat(at, &st), 0);
+    return st.st_mode & 07777;
+}
+
+static rq_file_id id_of(rq_vfs *v, const char *path)
+{
+    rq_file_id id;
+    rq_file *f = open_ok(v, path, RQ_OPEN_READ);
+    assert_int_equal(rq_file_identify(f, &id, NULL), RQ_OK);
+    assert_int_equal(rq_file_close(f), RQ_OK);
+    return id;
+}
+
+/* It is the open file that gets the name, whatever stands under its old one by then. */
+static void an_open_file_is_linked(void **state)
+{
+    rq_vfs *v = *state;
+    char at[128];
+    assert_int_equal(rq_vfs_write_new_file(v, "one", RQ_SLICE_LIT("1"), NULL), RQ_OK);
+    snprintf(at, sizeof at, "%s/one", root);
+    assert_int_equal(chmod(at, 0666), 0);
+    rq_file_id one = id_of(v, "one");
+    rq_file *f = open_ok(v, "one", RQ_OPEN_READ | RQ_OPEN_BENEATH);
+    assert_int_equal(rq_file_link(f, v, "linked", NULL), RQ_OK);
+    assert_int_equal(id_of(v, "linked").inode, one.inode);
+    assert_int_equal(mode_of("linked"), 0600);
+    /* It has two names now: some other use may be made of it. */
+    assert_int_equal(rq_file_link(f, v, "third", NULL), RQ_E_PERMISSION);
+    rq_stat st;
+    assert_int_equal(rq_vfs_stat(v, "third", &st, NULL), RQ_E_NOT_FOUND);
+    assert_int_equal(rq_file_close(f), RQ_OK);
+    assert_int_equal(rq_vfs_remove(v, "one", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "one", RQ_SLICE_LIT("2"), NULL), RQ_OK);
+    assert_int_equal(rq_vfs_remove_file(v, "one", &one, NULL), RQ_E_CONFLICT);
+    assert_int_equal(rq_vfs_stat(v, "one", &st, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_remove_file(v, "linked", &one, NULL), RQ_OK);
+    assert_int_equal(rq_vfs_remove_file(v, "linked", &one, NULL), RQ_E_NOT_FOUND);
+}
+
+static void another_users_file_is_not_linked(void **state)
+{
+    rq_vfs *v = *state;
+    char at[128];
+    if (geteuid() != 0) skip();
+    assert_int_equal(rq_vfs_write_new_file(v, "theirs", RQ_SLICE_LIT("1"), NULL), RQ_OK);
+    snprintf(at, sizeof at, "%s/theirs", root);
+    assert_int_equal(chown(at, 65534, 65534), 0);
+    rq_file *f = open_ok(v, "theirs", RQ_OPEN_READ | RQ_OPEN_BENEATH);
+    assert_int_equal(rq_file_link(f, v, "linked", NULL), RQ_E_PERMISSION);
+    assert_int_equal(rq_file_close(f), RQ_OK);
+}
+
+static void a_change_changes_the_id(void **state)
+{
+    rq_vfs *v = *state;
+    assert_int_equal(rq_vfs_write_new_file(v, "file", RQ_SLICE_LIT("1"), NULL), RQ_OK);
+    rq_file_id before = id_of(v, "file");
+    rq_file_id same = id_of(v, "file");
+    assert_memory_equal(&before, &same, sizeof before);
+    rq_file *f = open_ok(v, "file", RQ_OPEN_WRITE);
+    assert_int_equal(rq_file_write(f, "2", 1, 1, NULL), RQ_OK);
+    assert_int_equal(rq_file_close(f), RQ_OK);
+    rq_file_id after = id_of(v, "file");
+    assert_true(after.inode == before.inode && after.size != before.size);
+    assert_true(after.written_ns >= before.written_ns && after.changed_ns >= before.changed_ns);
+}
+
+static void new_names_are_the_owners_alone(void **state)
+{
+    rq_vfs *v = *state;
+    mode_t before = umask(0);
+    assert_int_equal(rq_vfs_mkdirs(v, "x/y", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "x/file", RQ_SLICE_LIT("1"), NULL), RQ_OK);
+    rq_file *lock;
+    assert_int_equal(rq_vfs_lock(v, "x/lock", &lock, NULL), RQ_OK);
+    assert_int_equal(rq_file_close(lock), RQ_OK);
+    assert_int_equal(mode_of("x"), 0700);
+    assert_int_equal(mode_of("x/y"), 0700);
+    assert_int_equal(mode_of("x/file"), 0600);
+    assert_int_equal(mode_of("x/lock"), 0600);
+    rq_vfs_posix_set_mode(v, 0750);
+    assert_int_equal(rq_vfs_mkdir(v, "z", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "z/file", RQ_SLICE_LIT("1"), NULL), RQ_OK);
+    assert_int_equal(mode_of("z"), 0750);
+    assert_int_equal(mode_of("z/file"), 0640);
+    (void)umask(before);
+}
+
+static void modes_are_only_narrowed(void **state)
+{
+    rq_vfs *v = *state;
+    char at[128];
+    unsigned was;
+    assert_int_equal(rq_vfs_mkdir(v, "x", NULL), RQ_OK);
+    assert_int_equal(rq_vfs_write_new_file(v, "file", RQ_SLICE_LIT("1"), NULL), RQ_OK);
+    rq_vfs_posix_set_mode(v, 0750);
+    assert_int_equal(rq_vfs_restrict_mode(v, "x", &was, NULL), RQ_OK);
+    assert_int_equal(was, 0);
+    assert_int_equal(mode_of("x"), 0700);
+    snprintf(at, sizeof at, "%s/x", root);
+    assert_int_equal(chmod(at, 0705), 0);
+    assert_int_equal(rq_vfs_restrict_mode(v, "x", &was, NULL), RQ_OK);
+    assert_int_equal(was, 0705);
+    assert_int_equal(mode_of("x"), 0700);
+    snprintf(at, sizeof at, "%s/file", root);
+    assert_int_equal(chmod(at, 0677), 0);
+    assert_int_equal(rq_vfs_restrict_mode(v, "file", &was, NULL), RQ_OK);
+    assert_int_equal(mode_of("file"), 0640);
+    assert_int_equal(rq_vfs_restrict_mode(v, "absent", &was, NULL), RQ_OK);
+    snprintf(at, sizeof at, "%s/link", root);
+    assert_int_equal(symlink("file", at), 0);
+    assert_int_equal(rq_vfs_restrict_mode(v, "link", &was, NULL), RQ_OK);
+    assert_int_equal(was, 0);
+    assert_int_equal(chmod(root, 0755), 0);
+    assert_int_equal(rq_vfs_restrict_mode(v, "", &was, NULL), RQ_OK);
+    assert_int_equal(was, 0755);
+    assert_int_equal(mode_of(""), 0750);
+}
+
 #define IN_ROOT(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
 
 int main(void)
@@ -208,6 +521,17 @@ int main(void)
         IN_ROOT(folders_are_made_listed_and_removed),
         IN_ROOT(removing_a_tree_follows_no_link),
         IN_ROOT(a_lock_excludes_and_names_its_holder),
+        IN_ROOT(a_lock_outlives_its_file),
+        IN_ROOT(a_lock_of_the_file_alone_counts),
+        IN_ROOT(a_lock_file_that_is_none_is_named),
+        IN_ROOT(only_regular_files_are_opened),
+        IN_ROOT(beneath_the_root_no_link_is_followed),
+        IN_ROOT(without_openat2_no_link_is_followed_either),
+        IN_ROOT(an_open_file_is_linked),
+        IN_ROOT(another_users_file_is_not_linked),
+        IN_ROOT(a_change_changes_the_id),
+        IN_ROOT(new_names_are_the_owners_alone),
+        IN_ROOT(modes_are_only_narrowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

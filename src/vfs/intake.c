@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folders from which files are taken in; rules in intake.h. */
+#include "vfs/intake.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vfs/vfs_priv.h"
+
+#define SETTING "rorqual.bulkload.folders"
+
+struct rq_intake {
+    rq_vfs *own;
+    const char *own_path;
+    rq_arena arena;
+    const char **folders; /* plain, see plain_path */
+    size_t count;
+};
+
+/* A listed folder within a visit. */
+typedef struct rq_intake_place {
+    bool is_resolved;
+    const char *real_path; /* without symbolic links; NULL: it cannot be resolved */
+    rq_vfs *vfs;           /* NULL: not opened */
+} rq_intake_place;
+
+/* --- paths ------------------------------------------------------------------------------------ */
+
+/* The absolute path without empty and "." parts and without a slash at its end ("/" is ""); NULL
+ * when it is not absolute, too long or has a "..". */
+static char *plain_path(rq_arena *a, rq_slice text)
+{
+    char *path = rq_arena_cstr(a, text);
+    if (path == NULL || path[0] != '/' || text.len >= RQ_PATH_MAX) return NULL;
+    char *to = path;
+    for (const char *from = path; *from != '\0';) {
+        from += strspn(from, "/");
+        size_t n = strcspn(from, "/");
+        if (n == 2 && memcmp(from, "..", 2) == 0) return NULL;
+        if (n > 0 && !(n == 1 && *from == '.')) {
+            *to++ = '/';
+            memmove(to, from, n);
+            to += n;
+        }
+        from += n;
+    }
+    *to = '\0';
+    return path;
+}
+
+/* What is behind the folder's path and a slash; NULL when the path does not lie below it. */
+static const char *below(const char *folder, const char *path)
+{
+    size_t len = strlen(folder);
+    bool is_below = strncmp(path, folder, len) == 0 && path[len] == '/' && path[len + 1] != '\0';
+    return is_below ? path + len + 1 : NULL;
+}
+
+/* Like below, also of the folder itself. */
+static bool is_in(const char *folder, const char *path)
+{
+    return strcmp(folder, path) == 0 || below(folder, path) != NULL;
+}
+
+/* Without symbolic links; NULL: it cannot be resolved. */
+static const char *resolve(rq_arena *a, const char *path)
+{
+    char *real = realpath(path[0] == '\0' ? "/" : path, NULL);
+    const char *copy = real == NULL ? NULL : plain_path(a, rq_slice_cstr(real));
+    free(real);
+    return copy;
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+/* A listed folder in the data folder would let a client have a table's own files moved. */
+static rq_err check_folder(rq_intake *t, const char *folder, rq_error *why)
+{
+    char staging[RQ_PATH_MAX];
+    const char *real = resolve(&t->arena, folder);
+    if (real == NULL) real = folder;
+    snprintf(staging, sizeof staging, "%s/%s", t->own_path, RQ_INTAKE_STAGING);
+    if (is_in(t->own_path, real) && !is_in(staging, real))
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: %s lies in the data folder", SETTING, folder);
+    return RQ_OK;
+}
+
+static rq_err add_folder(rq_intake *t, rq_slice text, rq_error *why)
+{
+    while (text.len > 0 && isspace(text.ptr[0])) {
+        text.ptr++;
+        text.len--;
+    }
+    while (text.len > 0 && isspace(text.ptr[text.len - 1]))
+        text.len--;
+    if (text.len == 0) return RQ_OK;
+    const char *folder = plain_path(&t->arena, text);
+    if (folder == NULL)
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: '%.*s' is not an absolute path", SETTING,
+                       (int)text.len, (const char *)text.ptr);
+    t->folders[t->count++] = folder;
+    return check_folder(t, folder, why);
+}
+
+static rq_err parse_list(rq_intake *t, const char *list, rq_error *why)
+{
+    size_t parts = 1;
+    for (const char *p = list; *p != '\0'; p++)
+        parts += *p == ',';
+    t->folders = rq_arena_calloc(&t->arena, parts, sizeof *t->folders);
+    if (t->folders == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    for (;;) {
+        size_t n = strcspn(list, ",");
+        RQ_TRY(add_folder(t, rq_slice_of(list, n), why));
+        if (list[n] == '\0') return RQ_OK;
+        list += n + 1;
+    }
+}
+
+rq_err rq_intake_new(const char *list, rq_vfs *own, const char *own_path, rq_intake **ret,
+                     rq_error *why)
+{
+    rq_intake *t = calloc(1, sizeof *t);
+    if (t == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    t->own = own;
+    t->own_path = own_path;
+    rq_err rc = parse_list(t, list, why);
+    if (rc == RQ_OK)
+        *ret = t;
+    else
+        rq_intake_free(t);
+    return rc;
+}
+
+void rq_intake_free(rq_intake *t)
+{
+    if (t == NULL) return;
+    rq_arena_clear(&t->arena);
+    free(t);
+}
+
+/* --- a visit ---------------------------------------------------------------------------------- */
+
+rq_err rq_intake_begin(const rq_intake *t, rq_arena *arena, rq_intake_visit *ret)
+{
+    *ret = (rq_intake_visit){.intake = t, .arena = arena};
+    ret->places = rq_arena_calloc(arena, t->count + 1, sizeof *ret->places);
+    return ret->places == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+void rq_intake_end(rq_intake_visit *v)
+{
+    for (size_t i = 0; v->places != NULL && i < v->intake->count; i++)
+        if (v->places[i].vfs != NULL) rq_vfs_free(v->places[i].vfs);
+    v->places = NULL;
+}
+
+static rq_err refuse(const char *said, rq_error *why)
+{
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "%s lists no folder of the server's machine that this file lies in: %s", SETTING,
+                   said);
+}
+
+/* Clients may name a listed folder by the path that was listed, or without its symbolic links. */
+static const char *below_place(rq_intake_visit *v, size_t i, const char *path)
+{
+    rq_intake_place *place = &v->places[i];
+    const char *inside = below(v->intake->folders[i], path);
+    if (inside != NULL) return inside;
+    if (!place->is_resolved) place->real_path = resolve(v->arena, v->intake->folders[i]);
+    place->is_resolved = true;
+    return place->real_path == NULL ? NULL : below(place->real_path, path);
+}
+
+static bool is_there(rq_vfs *vfs, const char *path)
+{
+    rq_file *f;
+    rq_err rc = rq_vfs_open(vfs, path, RQ_OPEN_READ | RQ_OPEN_BENEATH, &f, NULL);
+    if (rc == RQ_OK) (void)rq_file_close(f); /* only opened */
+    return rc != RQ_E_NOT_FOUND;
+}
+
+/* A server's data folder, or what cannot be looked at. */
+static bool is_data_folder(rq_vfs *vfs, const char *dir)
+{
+    static const char *const names[] = {".rorqual", "hbase.version"};
+    char path[RQ_PATH_MAX];
+    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++) {
+        int n = snprintf(path, sizeof path, "%s%s%s", dir, dir[0] == '\0' ? "" : "/", names[i]);
+        if (n >= (int)sizeof path || is_there(vfs, path)) return true;
+    }
+    return false;
+}
+
+/* Any folder on the way to the file. */
+static bool in_data_folder(rq_vfs *vfs, const char *path)
+{
+    char dir[RQ_PATH_MAX];
+    if (is_data_folder(vfs, "")) return true;
+    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        memcpy(dir, path, (size_t)(slash - path));
+        dir[slash - path] = '\0';
+        if (is_data_folder(vfs, dir)) return true;
+    }
+    return false;
+}
+
+/* The innermost of the listed folders that the path lies below. */
+static bool find_place(rq_intake_visit *v, const char *path, size_t *ret, const char **ret_inside)
+{
+    *ret_inside = NULL;
+    for (size_t i = 0; i < v->intake->count; i++) {
+        const char *inside = below_place(v, i, path);
+        if (inside == NULL || (*ret_inside != NULL && inside <= *ret_inside)) continue;
+        *ret = i;
+        *ret_inside = inside;
+    }
+    return *ret_inside != NULL;
+}
+
+rq_err rq_intake_find(rq_intake_visit *v, const char *said, rq_vfs **ret, const char **ret_path,
+                      rq_error *why)
+{
+    size_t i;
+    const char *inside;
+    const char *path = plain_path(v->arena, rq_slice_cstr(said));
+    if (path == NULL) return refuse(said, why);
+    if (is_in(v->intake->own_path, path)) {
+        inside = below(v->intake->own_path, path);
+        if (inside == NULL || below(RQ_INTAKE_STAGING, inside) == NULL) return refuse(said, why);
+        *ret = v->intake->own;
+        *ret_path = inside;
+        return RQ_OK;
+    }
+    if (!find_place(v, path, &i, &inside)) return refuse(said, why);
+    rq_intake_place *place = &v->places[i];
+    const char *folder = v->intake->folders[i];
+    if (place->vfs == NULL)
+        RQ_TRY(rq_vfs_posix_new(folder[0] == '\0' ? "/" : folder, &place->vfs, why));
+    if (in_data_folder(place->vfs, inside)) return refuse(said, why);
+    *ret = place->vfs;
+    *ret_path = inside;
+    return RQ_OK;
+}
