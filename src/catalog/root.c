@@ -337,6 +337,7 @@ out:
         rq_root_close(root);
         return rc;
     }
+    rq__root_restrict(v, env->log, root->is_new);
     *ret = root;
     return RQ_OK;
 }

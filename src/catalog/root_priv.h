@@ -19,6 +19,9 @@ rq_err rq__root_mark_open(rq_root *root, rq_error *why);
 RQ_NODISCARD
 rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why);
 
+/* Narrows the modes of what stands in the root to the storage's; says what it changed. */
+void rq__root_restrict(rq_vfs *v, const rq_log *log, bool is_new);
+
 /* An HBase ran on the folder last: the start puts in order what it left, then says so. */
 bool rq__root_adopts(const rq_root *root);
 RQ_NODISCARD

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -176,6 +177,16 @@ static void print_hints(const rq_server *server)
         defaults ? "" : ", same settings", host, rs, host, zk);
 }
 
+/* What the setting gives, the umask of whoever started the process does not take; and whatever the
+ * process should make without a thought of modes gets no more. */
+static rq_err set_umask(const rq_config *config, rq_error *why)
+{
+    unsigned mode;
+    RQ_TRY(rq_server_folder_mode(config, &mode, why));
+    (void)umask(0777 & ~mode);
+    return RQ_OK;
+}
+
 static int serve(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
@@ -185,7 +196,8 @@ static int serve(const arguments *a)
     block_signals(&signals);
     raise_open_files();
     if (rq_config_int(a->config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
-    if (rq_server_open(&a->options, &server, &why) != RQ_OK) {
+    if (set_umask(a->config, &why) != RQ_OK ||
+        rq_server_open(&a->options, &server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
         return 1;
     }

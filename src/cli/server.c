@@ -2,8 +2,8 @@
 /*
  * The assembly: which room gets which other, in what order they start, and the reverse at the end.
  *
- *   ports looked at ─► folder, root (lock, versions) ─► executor, epoch ─► engine (log) ─► catalog
- *   ─► loops ─► services ─► RPC listeners ─► registry ─► loops run
+ *   settings, ports looked at ─► folder, root (lock, versions) ─► executor, epoch ─► engine (log)
+ * ─► catalog ─► loops ─► services ─► RPC listeners ─► registry ─► loops run
  *
  * Ports are tried before the folder is touched, so that "port in use" leaves no trace. The catalog
  * must know the ports it tells clients; with port 0 they are known only once bound, so a free one
@@ -15,6 +15,7 @@
 #include "registry/registry.h"
 #include "service/admin.h"
 #include "service/service.h"
+#include "vfs/intake.h"
 #include "vfs/vfs.h"
 
 #include <arpa/inet.h>
@@ -32,8 +33,8 @@
 struct rq_server {
     rq_log log;
     rq_vfs *vfs;
-    rq_vfs *machine; /* all of the machine's files: sources of bulk loads */
     char *data_path; /* absolute, no symbolic links */
+    rq_intake *intake;
     rq_executor *executor;
     rq_epoch *epoch;
     rq_env env;
@@ -135,10 +136,25 @@ static void advertised_host(const rq_server_options *o, char out[HOST_SIZE])
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static rq_err make_folder(const char *path, rq_error *why)
+rq_err rq_server_folder_mode(const rq_config *config, unsigned *ret, rq_error *why)
+{
+    const char *text = rq_config_text(config, RQ_SET_DATA_MODE);
+    char *end;
+    unsigned long mode = strtoul(text, &end, 8);
+    if (end == text || *end != '\0' || mode > 0777 || (mode & 0700) != 0700)
+        return rq_fail(
+            why, RQ_E_CONFIG,
+            "setting rorqual.data.mode: '%s' is not a mode from 0700 to 0777 that leaves "
+            "the owner everything",
+            text);
+    *ret = (unsigned)mode;
+    return RQ_OK;
+}
+
+static rq_err make_folder(const char *path, unsigned mode, rq_error *why)
 {
     struct stat st;
-    if (mkdir(path, 0755) == 0) return RQ_OK;
+    if (mkdir(path, mode) == 0) return RQ_OK;
     if (errno != EEXIST)
         return rq_fail(why, RQ_E_IO, "cannot create data folder %s: %s", path, strerror(errno));
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
@@ -159,12 +175,16 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
         [RQ_POOL_WORK] = 4,
     };
-    RQ_TRY(make_folder(o->data, why));
+    unsigned mode;
+    RQ_TRY(rq_server_folder_mode(o->config, &mode, why));
+    RQ_TRY(make_folder(o->data, mode, why));
     RQ_TRY(rq_vfs_posix_new(o->data, &s->vfs, why));
-    RQ_TRY(rq_vfs_posix_new("/", &s->machine, why));
+    rq_vfs_posix_set_mode(s->vfs, mode);
     s->data_path = realpath(o->data, NULL);
     if (s->data_path == NULL)
         return rq_fail(why, RQ_E_IO, "data folder %s: %s", o->data, strerror(errno));
+    RQ_TRY(rq_intake_new(rq_config_text(o->config, RQ_SET_BULK_FOLDERS), s->vfs, s->data_path,
+                         &s->intake, why));
     if (rq_thread_executor_new(threads, &s->executor) != RQ_OK || rq_epoch_new(&s->epoch) != RQ_OK)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     s->env = (rq_env){.vfs = s->vfs, .executor = s->executor, .epoch = s->epoch, .log = &s->log};
@@ -225,7 +245,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                         .catalog = s->catalog,
                                         .config = o->config,
                                         .loops = s->loops,
-                                        .machine = s->machine,
+                                        .intake = s->intake,
                                         .data_path = s->data_path};
     RQ_TRY(rq_client_service_new(&client, &s->client, why));
     rq_admin_services_options admin = {.env = &s->env,
@@ -353,8 +373,8 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     if (s->unread != NULL) rq_rpc_budget_free(s->unread);
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);
+    rq_intake_free(s->intake);
     rq_vfs_free(s->vfs);
-    rq_vfs_free(s->machine);
     free(s->data_path);
     free(s);
     return first;

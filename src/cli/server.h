@@ -22,6 +22,10 @@ typedef struct rq_server_options {
     rq_log log;
 } rq_server_options;
 
+/* The mode of folders that the server makes, from rorqual.data.mode. */
+RQ_NODISCARD
+rq_err rq_server_folder_mode(const rq_config *config, unsigned *ret, rq_error *why);
+
 /* Opens everything and serves. On failure one clear line is in `why`, and unless the failure came
  * from the data itself nothing on disk was touched. */
 RQ_NODISCARD

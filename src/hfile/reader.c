@@ -550,11 +550,11 @@ static rq_err touch_roots(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
     return r->trailer.entry_count == 0 ? RQ_OK : fill_first_key(r, ctx, why);
 }
 
-static rq_err open_file(rq_hfile_reader *r, rq_vfs *vfs, const char *path, rq_cache_family *family,
+/* REQUIRES: r->file is open. */
+static rq_err read_file(rq_hfile_reader *r, const char *path, rq_cache_family *family,
                         rq_error *why)
 {
     uint64_t file_len;
-    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_READ, &r->file, why));
     RQ_TRY(rq_file_size(r->file, &file_len, why));
     rq_buf tail = {0};
     rq_read_ctx ctx = {.may_block = true};
@@ -591,17 +591,22 @@ rq_err rq__reader_header(rq_hfile_reader *r, uint64_t offset, rq_block_kind *ret
     return RQ_OK;
 }
 
-rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_reader_options *o,
-                                 rq_hfile_reader **ret, rq_error *why)
+/* Takes the file. */
+static rq_err new_reader(rq_file *file, const char *path, const rq_hfile_reader_options *o,
+                         rq_hfile_reader **ret, rq_error *why)
 {
     rq_hfile_reader *r = calloc(1, sizeof(*r));
-    if (r == NULL) return RQ_E_NO_MEMORY;
+    if (r == NULL) {
+        (void)rq_file_close(file);
+        return RQ_E_NO_MEMORY;
+    }
     atomic_init(&r->refs, 1);
+    r->file = file;
     r->cache = o->cache;
     r->in_memory = o->in_memory;
     r->keep_blocks = o->keep_blocks;
     r->path = strdup(path);
-    rq_err rc = r->path == NULL ? RQ_E_NO_MEMORY : open_file(r, vfs, path, o->family, why);
+    rq_err rc = r->path == NULL ? RQ_E_NO_MEMORY : read_file(r, path, o->family, why);
     if (rc == RQ_OK && o->half != NULL) rc = rq__half_new(o->half, path, &r->half, why);
     if (rc != RQ_OK) {
         rq_hfile_reader_unref(r);
@@ -609,6 +614,20 @@ rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_r
     }
     *ret = r;
     return RQ_OK;
+}
+
+rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_reader_options *o,
+                                 rq_hfile_reader **ret, rq_error *why)
+{
+    rq_file *file;
+    RQ_TRY(rq_vfs_open(vfs, path, RQ_OPEN_READ, &file, why));
+    return new_reader(file, path, o, ret, why);
+}
+
+rq_err rq_hfile_reader_open_file(rq_file *file, const char *path, rq_hfile_reader **ret,
+                                 rq_error *why)
+{
+    return new_reader(file, path, &(rq_hfile_reader_options){0}, ret, why);
 }
 
 rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,

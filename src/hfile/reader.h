@@ -44,6 +44,11 @@ rq_err rq_hfile_reader_open_with(rq_vfs *vfs, const char *path, const rq_hfile_r
 RQ_NODISCARD
 rq_err rq_hfile_reader_open(rq_vfs *vfs, const char *path, rq_block_cache *cache, bool in_memory,
                             rq_hfile_reader **ret, rq_error *why);
+/* Of a file that is open already, without a cache. Takes it, whatever is returned; `path` is for
+ * messages. */
+RQ_NODISCARD
+rq_err rq_hfile_reader_open_file(rq_file *file, const char *path, rq_hfile_reader **ret,
+                                 rq_error *why);
 rq_hfile_reader *rq_hfile_reader_ref(rq_hfile_reader *r);
 /* The last one closes the file. NULL is fine. */
 void rq_hfile_reader_unref(rq_hfile_reader *r);

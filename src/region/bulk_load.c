@@ -2,11 +2,12 @@
 /*
  * Bulk load; contract in bulk_load.h. HBASE: HRegion.bulkLoadHFiles, HStore.assertBulkLoadHFileOk.
  *
- *   1. look at every file: readable, its family's, in the region's key range
+ *   1. look at every file: regular, readable, its family's, in the region's key range; what it is
+ *      (rq_file_id) is kept, and nothing else is taken in its place later
  *   2. mark the manifest IN_USE: a file it does not name is from here on a leftover
  *   3. take the number n, under the token
  *   4. link the files into the families' folders under their final names (where that cannot be
- *      done: copy), make bytes and names durable, open them
+ *      done, or they are not the server's alone: copy), make bytes and names durable, open them
  *   5. commit the manifest with all of them: the point of no return
  *   6. publish the stores' versions, under the token, with one more number m as `visible_from`
  *   7. raise the read point to m once all that was staged before is durable: the load is visible
@@ -31,6 +32,7 @@
 /* One file on its way. */
 typedef struct part {
     const rq_bulk_file *source;
+    rq_file_id id; /* of the source, when it was looked at */
     rq__region_store *store;
     rq_store_file file; /* opened in its new place */
     char name[RQ_STORE_FILE_NAME_MAX + 1];
@@ -136,6 +138,15 @@ static rq_err check_open(const loading *l, const part *p, rq_hfile_reader *reade
     return *ret_fits ? check_cells(p, reader, l->region->engine->bulk_verify, why) : RQ_OK;
 }
 
+static rq_err open_source(const part *p, rq_file **ret, rq_file_id *ret_id, rq_error *why)
+{
+    const rq_bulk_file *f = p->source;
+    RQ_TRY(rq_vfs_open(f->source, f->path, RQ_OPEN_READ | RQ_OPEN_BENEATH, ret, why));
+    rq_err rc = rq_file_identify(*ret, ret_id, why);
+    if (rc != RQ_OK) (void)rq_file_close(*ret);
+    return rc;
+}
+
 static rq_err check_file(const loading *l, part *p, bool *ret_fits, rq_error *why)
 {
     size_t hint = 0;
@@ -146,8 +157,10 @@ static rq_err check_file(const loading *l, part *p, bool *ret_fits, rq_error *wh
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "No such column family %s", family);
     }
     rq_hfile_reader *reader;
+    rq_file *file;
     rq_error own = {0};
-    rq_err rc = rq_hfile_reader_open(l->what->source, p->source->path, NULL, false, &reader, &own);
+    rq_err rc = open_source(p, &file, &p->id, &own);
+    if (rc == RQ_OK) rc = rq_hfile_reader_open_file(file, p->source->name, &reader, &own);
     if (rc == RQ_OK) {
         rc = check_open(l, p, reader, ret_fits, &own);
         rq_hfile_reader_unref(reader);
@@ -194,26 +207,22 @@ static rq_err copy_bytes(rq_file *from, rq_file *to, uint8_t *buf, const _Atomic
     }
 }
 
-static rq_err copy_file(const loading *l, const part *p, rq_error *why)
+static rq_err copy_file(const loading *l, const part *p, rq_file *from, rq_error *why)
 {
-    rq_file *from = NULL;
     rq_file *to = NULL;
     uint8_t *buf = malloc(COPY_BYTES);
     rq_err rc = buf == NULL ? no_memory(why) : RQ_OK;
-    if (rc == RQ_OK) rc = rq_vfs_open(l->what->source, p->source->path, RQ_OPEN_READ, &from, why);
     if (rc == RQ_OK)
         rc = rq_vfs_open(l->region->env.vfs, p->path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL,
                          &to, why);
     if (rc == RQ_OK) rc = copy_bytes(from, to, buf, &l->region->stop, why);
     if (rc == RQ_OK) rc = rq_file_sync(to, why);
-    (void)rq_file_close(from); /* only read */
     rq_err closed = rq_file_close(to);
     free(buf);
     return rc == RQ_OK ? closed : rc;
 }
 
-/* Whoever wrote the file need not have synced it. One that is not ours to write is refused, as by
- * HBase. */
+/* The writer of the file need not have synced it. */
 static rq_err sync_linked(const loading *l, const part *p, rq_error *why)
 {
     rq_file *f;
@@ -223,17 +232,28 @@ static rq_err sync_linked(const loading *l, const part *p, rq_error *why)
     return rc == RQ_OK ? closed : rc;
 }
 
-/* True when the file is in its place by a link; what prevents one (another file system, another
- * owner) does not prevent a copy. */
-static bool link_file(loading *l, const part *p)
+static bool same_file(const rq_file_id *a, const rq_file_id *b)
 {
-    if (l->what->copy) return false;
-    const char *to = p->path;
-    if (l->what->root != NULL) {
-        if (strcmp(l->what->root, "-") == 0) return false;
-        to = rq_arena_printf(&l->arena, "%s/%s", l->what->root, p->path);
-    }
-    return to != NULL && rq_vfs_link(l->what->source, p->source->path, to, NULL) == RQ_OK;
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->written_ns == b->written_ns && a->changed_ns == b->changed_ns;
+}
+
+/* What prevents a link (another file system, another owner, a second name) does not prevent a copy.
+ * Whatever was opened here is what was looked at in step 1: no descriptor is kept in between, for a
+ * call may name thousands of files. */
+static rq_err link_or_copy(const loading *l, part *p, rq_error *why)
+{
+    rq_file *from;
+    rq_file_id id;
+    RQ_TRY(open_source(p, &from, &id, why));
+    rq_err rc = RQ_OK;
+    if (!same_file(&id, &p->id))
+        rc = rq_fail(why, RQ_E_CONFLICT, "%s changed while it was loaded", p->source->name);
+    if (rc == RQ_OK && !l->what->copy)
+        p->linked = rq_file_link(from, l->region->env.vfs, p->path, NULL) == RQ_OK;
+    if (rc == RQ_OK) rc = p->linked ? sync_linked(l, p, why) : copy_file(l, p, from, why);
+    (void)rq_file_close(from); /* only read */
+    return rc;
 }
 
 static rq_err bring(loading *l, part *p, rq_error *why)
@@ -246,8 +266,7 @@ static rq_err bring(loading *l, part *p, rq_error *why)
                  (unsigned long long)l->number);
     p->path = rq_arena_printf(&l->arena, "%s/%s", rq_store_dir(s), p->name);
     if (p->path == NULL) return no_memory(why);
-    p->linked = link_file(l, p);
-    RQ_TRY(p->linked ? sync_linked(l, p, why) : copy_file(l, p, why));
+    RQ_TRY(link_or_copy(l, p, why));
     RQ_TRY(rq_store_file_open(s, p->name, &p->file, why));
     p->opened = true;
     return RQ_OK;
@@ -352,12 +371,13 @@ static rq_err commit(loading *l, rq_error *why)
 static void remove_sources(const loading *l)
 {
     for (size_t i = 0; i < l->what->file_count; i++) {
+        const part *p = &l->parts[i];
+        const rq_bulk_file *f = p->source;
         rq_error own = {0};
         /* HBase, too, copies from another file system and leaves the source there. */
-        if (l->parts[i].linked &&
-            rq_vfs_remove(l->what->source, l->parts[i].source->path, &own) != RQ_OK)
+        if (p->linked && rq_vfs_remove_file(f->source, f->path, &p->id, &own) != RQ_OK)
             rq_log_warn(l->region->env.log, "region", "%s: %s is loaded and stays: %s",
-                        l->region->info.encoded, l->parts[i].source->name, own.message);
+                        l->region->info.encoded, f->name, own.message);
     }
 }
 

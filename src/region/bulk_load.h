@@ -16,16 +16,12 @@
 
 typedef struct rq_bulk_file {
     rq_slice family;
-    const char *path; /* in `source` */
+    rq_vfs *source;   /* where the file is; it may be other storage than the region's */
+    const char *path; /* in it, opened through no symbolic link */
     const char *name; /* as the client said it, for messages */
 } rq_bulk_file;
 
 typedef struct rq_bulk_load {
-    /* Where the files are; it may be another one than the region's, on the same machine. */
-    rq_vfs *source;
-    /* The root of the region's storage in `source`, without a slash at the end; NULL when `source`
-     * is the region's own, "-" when it is not to be found there: then files are copied. */
-    const char *root;
     const rq_bulk_file *files;
     size_t file_count;
     bool assign_seqid; /* else the names carry no number, and the cells count as the oldest */
@@ -36,6 +32,7 @@ typedef struct rq_bulk_load {
  * Blocking: a pool's thread. *ret_loaded false: a file's keys do not lie in the region, nothing was
  * done; the client looks again where it belongs. RQ_E_DO_NOT_RETRY: no such family.
  * RQ_E_INVALID_HFILE, RQ_E_CORRUPT, RQ_E_UNSUPPORTED: a file that cannot be loaded, by name.
+ * RQ_E_CONFLICT: a file that was replaced or written while it was loaded.
  * Whatever fails, the sources are where they were, and none of the call's cells is there.
  */
 RQ_NODISCARD

@@ -142,6 +142,14 @@ static rq_slice from_pb(ProtobufCBinaryData b)
     return rq_slice_of(b.data, b.len);
 }
 
+/* Both become folders. A client can write into hbase:meta what no table was ever called. */
+static bool may_be_folder(rq_slice name)
+{
+    bool dots = rq_slice_eq(name, RQ_SLICE_LIT(".")) || rq_slice_eq(name, RQ_SLICE_LIT(".."));
+    return !dots && (name.len == 0 || (memchr(name.ptr, '/', name.len) == NULL &&
+                                       memchr(name.ptr, '\0', name.len) == NULL));
+}
+
 rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret, rq_error *why)
 {
     if (bytes.len < sizeof pb_magic || memcmp(bytes.ptr, pb_magic, sizeof pb_magic) != 0)
@@ -151,7 +159,9 @@ rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret
     Pb__RegionInfo *m = pb__region_info__unpack(&memory.allocator, bytes.len - sizeof pb_magic,
                                                 bytes.ptr + sizeof pb_magic);
     if (m == NULL && memory.exhausted) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    if (m == NULL || m->table_name->qualifier.len == 0 || m->start_key.len > RQ_ROW_LEN_MAX ||
+    if (m == NULL || m->table_name->qualifier.len == 0 ||
+        !may_be_folder(from_pb(m->table_name->namespace_)) ||
+        !may_be_folder(from_pb(m->table_name->qualifier)) || m->start_key.len > RQ_ROW_LEN_MAX ||
         m->end_key.len > RQ_ROW_LEN_MAX || m->replica_id < 0 || m->replica_id > UINT16_MAX)
         return rq_fail(why, RQ_E_CORRUPT, "malformed RegionInfo of %zu bytes", bytes.len);
     rq_region_info r;

@@ -9,25 +9,24 @@
  * HBase moves the files through the staging folder, because there they belong to the server's user.
  * Ours are linked straight into the families' folders; the staging folder holds what a client puts
  * there itself. Paths are those of the server's machine, which is where the tools run: a file: URL
- * or a plain absolute path. Files inside the data folder are refused, but for staging/: a client
- * could name a table's own files.
+ * or a plain absolute path. Files are taken from the staging folder and from the folders that
+ * rorqual.bulkload.folders lists (vfs/intake.h), from nowhere else: a client could name any file
+ * that the server's user can read.
  *
  * With a token HBase answers every failure with loaded = false (the client then tries again a few
- * times); without one it answers the exception. So do we; the reason is in the log.
+ * times); without one it answers the exception. So do we; the reason is in the log. A file outside
+ * the listed folders is refused by an exception in either case: trying again does not help, and
+ * the setting is named.
  *
  * Everything here touches files: the handlers only find the region, the rest runs on RQ_POOL_WORK.
  */
 #include "region/bulk_load.h"
 #include "service/client_priv.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define STAGING "staging"
+#define STAGING RQ_INTAKE_STAGING
 
 typedef struct job {
     rq_client_service *service;
@@ -39,6 +38,7 @@ typedef struct job {
     rq_err (*work)(struct job *j);
     void (*answer)(struct job *j);
     bool loaded;
+    bool is_refused; /* a file lies where none is taken from */
     const char *token;
 } job;
 
@@ -72,7 +72,7 @@ static rq_err begin(rq_client_service *s, rq_call *call, const Pb__RegionSpecifi
 {
     job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
     if (j == NULL) return RQ_E_NO_MEMORY;
-    if (s->machine == NULL) return rq_fail(why, RQ_E_UNSUPPORTED, "bulk load is not served");
+    if (s->intake == NULL) return rq_fail(why, RQ_E_UNSUPPORTED, "bulk load is not served");
     *j = (job){.service = s, .call = call, .work = work, .answer = answer};
     if (spec != NULL) {
         RQ_TRY(rq__find_region(s, spec, &j->region, why));
@@ -180,53 +180,30 @@ static void answer_cleanup(job *j)
 
 /* --- the load --------------------------------------------------------------------------------- */
 
-/* Names only, no bytes: storage itself is reached through the vfs. Symbolic links are followed
- * here, so that what is linked and removed is the file. */
-static rq_err find_source(const rq_client_service *s, rq_arena *a, const char *said,
-                          const char **ret, rq_error *why)
+static rq_err find_source(job *j, rq_intake_visit *visit, const char *said, rq_bulk_file *ret)
 {
     const char *path = local_path(said);
     if (path == NULL)
-        return rq_fail(why, RQ_E_IOEXCEPTION,
+        return rq_fail(&j->why, RQ_E_IOEXCEPTION,
                        "%s: only files of the server's own machine can be loaded", said);
-    char *real = realpath(path, NULL);
-    if (real == NULL) {
-        char text[128];
-        int e = errno;
-        return rq_fail(why, e == ENOENT || e == ENOTDIR ? RQ_E_NOT_FOUND : RQ_E_IO, "%s: %s", said,
-                       strerror_r(e, text, sizeof text));
-    }
-    char *copy = rq_arena_cstr(a, rq_slice_cstr(real));
-    free(real);
-    if (copy == NULL) return RQ_E_NO_MEMORY;
-    const char *inside = below_root(s, copy);
-    if (strcmp(copy, s->data_path) == 0 ||
-        (inside != NULL && strncmp(inside, STAGING "/", strlen(STAGING "/")) != 0))
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s lies in the data folder", said);
-    rq_stat st;
-    RQ_TRY(rq_vfs_stat(s->machine, copy + 1, &st, why));
-    if (st.is_dir)
-        return rq_fail(why, RQ_E_IOEXCEPTION, "Path does not reference a file: %s", said);
-    *ret = copy + 1;
-    return RQ_OK;
+    rq_err rc = rq_intake_find(visit, path, &ret->source, &ret->path, &j->why);
+    j->is_refused = rc == RQ_E_DO_NOT_RETRY;
+    return rc;
 }
 
-static rq_err load_files(job *j)
+static rq_err find_and_load(job *j, rq_intake_visit *visit)
 {
-    const rq_client_service *s = j->service;
     const Pb__BulkLoadHFileRequest *request = (const Pb__BulkLoadHFileRequest *)j->call->param;
-    rq_arena *a = &j->call->arena;
-    rq_bulk_file *files = rq_arena_calloc(a, request->n_family_path + 1, sizeof *files);
+    rq_bulk_file *files =
+        rq_arena_calloc(&j->call->arena, request->n_family_path + 1, sizeof *files);
     if (files == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < request->n_family_path; i++) {
         const Pb__BulkLoadHFileRequest__FamilyPath *f = request->family_path[i];
         files[i].family = rq__pb_slice(f->family);
         files[i].name = f->path;
-        RQ_TRY(find_source(s, a, f->path, &files[i].path, &j->why));
+        RQ_TRY(find_source(j, visit, f->path, &files[i]));
     }
     rq_bulk_load load = {
-        .source = s->machine,
-        .root = s->data_path + 1,
         .files = files,
         .file_count = request->n_family_path,
         .assign_seqid =
@@ -234,6 +211,15 @@ static rq_err load_files(job *j)
         .copy = request->has_copy_file && request->copy_file,
     };
     return rq_region_bulk_load(j->region, &load, &j->loaded, &j->why);
+}
+
+static rq_err load_files(job *j)
+{
+    rq_intake_visit visit;
+    RQ_TRY(rq_intake_begin(j->service->intake, &j->call->arena, &visit));
+    rq_err rc = find_and_load(j, &visit);
+    rq_intake_end(&visit);
+    return rc;
 }
 
 /* HBASE: RSRpcServices.bulkLoadHFile: what came around by replication is here already. */
@@ -253,7 +239,7 @@ static rq_err bulk_load(job *j)
         return RQ_OK;
     }
     rq_err rc = load_files(j);
-    if (rc == RQ_OK || request->bulk_token == NULL) return rc;
+    if (rc == RQ_OK || request->bulk_token == NULL || j->is_refused) return rc;
     rq_log_warn(j->service->env.log, "bulk", "nothing was loaded into %s: %s",
                 rq_region_get_info(j->region)->encoded,
                 j->why.message[0] == '\0' ? rq_err_text(rc) : j->why.message);

@@ -19,9 +19,9 @@ struct rq_client_service {
     rq_engine *engine;
     rq_catalog *catalog;
     rq_loops *loops;
-    rq_vfs *machine;       /* see rq_client_service_options */
-    const char *data_path; /* borrowed */
-    rq_writer **writers;   /* one per loop */
+    const rq_intake *intake; /* see rq_client_service_options */
+    const char *data_path;   /* borrowed */
+    rq_writer **writers;     /* one per loop */
     rq__leases *leases;
     /* settings */
     uint64_t result_bytes_max; /* of a scan or multi answer */

@@ -308,7 +308,7 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->engine = o->engine;
     s->catalog = o->catalog;
     s->loops = o->loops;
-    s->machine = o->machine;
+    s->intake = o->intake;
     s->data_path = o->data_path;
     take_result_limits(s, o->config);
     s->lease_ms = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNER_LEASE);

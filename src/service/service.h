@@ -12,6 +12,7 @@
 #include "catalog/catalog.h"
 #include "region/region.h"
 #include "rpc/server.h"
+#include "vfs/intake.h"
 #include "vfs/vfs.h"
 
 typedef struct rq_client_service rq_client_service;
@@ -22,9 +23,9 @@ typedef struct rq_client_service_options {
     rq_catalog *catalog;
     const rq_config *config;
     rq_loops *loops; /* created, not started: each gets a writer */
-    /* For bulk loads: the machine's files, with its root as root, and the data folder in it,
-     * absolute and without symbolic links. NULL: bulk load is not served. */
-    rq_vfs *machine;
+    /* For bulk loads: where clients' files may be, and the data folder's path, absolute and without
+     * symbolic links. NULL: bulk load is not served. */
+    const rq_intake *intake;
     const char *data_path;
 } rq_client_service_options;
 

@@ -103,13 +103,9 @@ static void load(world *w, unsigned k)
     rq_bulk_file files[FILES];
     for (size_t i = 0; i < FILES; i++) {
         source_path(paths[i], k, i);
-        files[i] = (rq_bulk_file){rq_slice_of(&families[i], 1), paths[i], paths[i]};
+        files[i] = (rq_bulk_file){rq_slice_of(&families[i], 1), w->h.env->vfs, paths[i], paths[i]};
     }
-    rq_bulk_load what = {.source = w->h.env->vfs,
-                         .root = k == 1 ? "-" : NULL, /* the second is copied */
-                         .files = files,
-                         .file_count = FILES,
-                         .assign_seqid = true};
+    rq_bulk_load what = {.copy = k == 1, .files = files, .file_count = FILES, .assign_seqid = true};
     bool loaded = false;
     if (w->h.region == NULL) return;
     w->fates[k] = TRIED;

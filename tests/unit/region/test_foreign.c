@@ -28,9 +28,8 @@ static void write_file(fixture *f, const char *path, const char *row, const char
 
 static rq_err load(fixture *f, const char *family, const char *path, bool assign, bool *ret_loaded)
 {
-    rq_bulk_file file = {rq_slice_cstr(family), path, path};
-    rq_bulk_load what = {
-        .source = f->env->vfs, .files = &file, .file_count = 1, .assign_seqid = assign};
+    rq_bulk_file file = {rq_slice_cstr(family), f->env->vfs, path, path};
+    rq_bulk_load what = {.files = &file, .file_count = 1, .assign_seqid = assign};
     return rq_region_bulk_load(f->region, &what, ret_loaded, NULL);
 }
 
@@ -291,6 +290,26 @@ static void another_tracker_believes_no_list_of_former_times(void **state)
     fixture_close(&f);
 }
 
+/* hbase:meta holds what clients put there; a table's name becomes a folder. */
+static void a_region_whose_table_can_have_no_folder_is_none(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {{"..", "t"},  {"default", ".."},  {".", "t"},
+                                         {"a/b", "t"}, {"default", "t/r"}, {"default", "/"}};
+    rq_arena a = {0};
+    for (size_t i = 0; i <= RQ_ARRAY_LEN(bad); i++) {
+        bool last = i == RQ_ARRAY_LEN(bad);
+        rq_slice ns = last ? RQ_SLICE_LIT("default") : rq_slice_cstr(bad[i][0]);
+        rq_slice name = last ? RQ_SLICE_LIT("t\0u") : rq_slice_cstr(bad[i][1]);
+        rq_region_info info;
+        rq_slice bytes;
+        assert_ok(rq_region_info_make(&a, ns, name, (rq_slice){0}, (rq_slice){0}, 1, 0, &info));
+        assert_ok(rq_region_info_serialize(&info, &a, &bytes));
+        assert_int_equal(rq_region_info_parse(bytes, &a, &info, NULL), RQ_E_CORRUPT);
+    }
+    rq_arena_clear(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +324,7 @@ int main(void)
         T(of_hbases_files_those_on_the_list_count),
         T(a_list_without_a_number_is_the_oldest),
         T(another_tracker_believes_no_list_of_former_times),
+        cmocka_unit_test(a_region_whose_table_can_have_no_folder_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -472,9 +472,8 @@ static void a_loaded_value_stays_in_its_file_until_a_compaction(void **state)
     flush(&w);
     compact(&w); /* what was written first is nobody's now */
     write_loaded(&w, "loaded");
-    rq_bulk_file file = {RQ_SLICE_LIT("m"), "loaded", "loaded"};
-    rq_bulk_load what = {
-        .source = w.f.env->vfs, .files = &file, .file_count = 1, .assign_seqid = true};
+    rq_bulk_file file = {RQ_SLICE_LIT("m"), w.f.env->vfs, "loaded", "loaded"};
+    rq_bulk_load what = {.files = &file, .file_count = 1, .assign_seqid = true};
     bool loaded = false;
     assert_ok(rq_region_bulk_load(w.f.region, &what, &loaded, NULL));
     assert_true(loaded);

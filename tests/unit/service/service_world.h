@@ -38,6 +38,7 @@ typedef struct service_world {
     rq_loops loops;
     rq_lane *lane;
     rq_epoch_member section; /* the loop's; open but between two iterations */
+    rq_intake *intake;       /* the staging folder alone */
     rq_client_service *client;
     rq_admin_services *admin;
     rq_rpc_budget *budget;

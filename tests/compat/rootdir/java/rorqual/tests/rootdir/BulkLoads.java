@@ -329,6 +329,24 @@ final class BulkLoads {
     cleanup(name, token);
   }
 
+  /** A wanted difference: the tool ends at once, with the setting's name. */
+  private void unlistedFolder() throws Exception {
+    if (PEER_IS_HBASE) {
+      return;
+    }
+    TableName name = newTable(1, new String[] {"a"});
+    Path dir = new Path(Files.createTempDirectory(folder.getParent(), "unlisted").toString());
+    Path file = hfiles.write(dir, "a", "f", rows("a", 0, 5, 10, "v"));
+    IOException e = thrown(IOException.class, () -> BulkLoadHFiles.create(conf).bulkLoad(name, dir));
+    String said = "";
+    for (Throwable t = e; t != null; t = t.getCause()) {
+      said += t + "\n";
+    }
+    holds(said.contains("rorqual.bulkload.folders"), said);
+    holds(exists(file), "the file of a refused load is gone");
+    same(0, scan(name, new Scan()).size());
+  }
+
   private void withoutToken() throws Exception {
     TableName name = newTable(1, new String[] {"a"});
     Path dir = newFolder();
@@ -378,6 +396,7 @@ final class BulkLoads {
     test("bulk/a bad file, a missing one or family refuses the whole call", this::badFiles);
     test("bulk/the tool tells an unmatched family", this::unmatchedFamily);
     test("bulk/the staging folder comes and goes", this::stagingFolder);
+    test("bulk/the tool tells that a folder is not listed", this::unlistedFolder);
     test("bulk/a call without a token loads", this::withoutToken);
     test("bulk/readers see whole loads", this::readersSeeWholeLoads);
   }

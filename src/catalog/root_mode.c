@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The modes of a data folder that others made: an older version, which left it open to everybody's
+ * eyes, an HBase, or mkdir. What stands in the root is restricted, which closes all that is below;
+ * so is the root itself when it holds nothing but a database (and not when somebody serves /tmp).
+ * Modes are only ever narrowed: what the operator has closed further stays so.
+ */
+#include "catalog/root_priv.h"
+
+#include <string.h>
+
+/* Ours and HBase's, in the root. */
+static const char *const names[] = {
+    ".hbase-snapshot", ".hbck", ".rorqual", ".tmp",          "MasterData", "WALs",    "archive",
+    "corrupt",         "data",  "hbase.id", "hbase.version", "mobdir",     "oldWALs", "staging",
+};
+
+static bool is_known(const char *name)
+{
+    if (strcmp(name, "lost+found") == 0) return true; /* a file system's own */
+    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Nothing in the root is somebody else's. */
+static bool is_dedicated(rq_vfs *v)
+{
+    rq_arena a = {0};
+    rq_dir_entry *entries;
+    size_t count;
+    bool known = rq_vfs_list(v, "", &a, &entries, &count, NULL) == RQ_OK;
+    for (size_t i = 0; known && i < count; i++)
+        known = is_known(entries[i].name);
+    rq_arena_clear(&a);
+    return known;
+}
+
+static void restrict_one(rq_vfs *v, const rq_log *log, rq_log_level level, const char *name)
+{
+    unsigned was;
+    rq_error why = {0};
+    const char *shown = name[0] == '\0' ? "itself" : name;
+    if (rq_vfs_restrict_mode(v, name, &was, &why) != RQ_OK)
+        rq_log_warn(log, "catalog", "%s", why.message);
+    else if (was != 0)
+        rq_log_write(log, level, "catalog",
+                     "the data folder's mode (%s) was %04o and is narrower now: rorqual.data.mode "
+                     "says what others may see",
+                     shown, was);
+}
+
+void rq__root_restrict(rq_vfs *v, const rq_log *log, bool is_new)
+{
+    bool dedicated = is_dedicated(v);
+    /* With the root closed the rest tells nobody anything. */
+    if (dedicated) restrict_one(v, log, is_new ? RQ_LOG_INFO : RQ_LOG_WARN, "");
+    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
+        restrict_one(v, log, dedicated ? RQ_LOG_INFO : RQ_LOG_WARN, names[i]);
+}
