@@ -15,6 +15,7 @@
 #include "registry/registry.h"
 #include "service/admin.h"
 #include "service/service.h"
+#include "cli/security.h"
 #include "vfs/intake.h"
 #include "vfs/vfs.h"
 
@@ -305,6 +306,7 @@ static rq_err open_listeners(rq_server *s, const rq_server_options *o, const por
 rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why)
 {
     ports p = {o->zk_port, o->master_port, o->rs_port};
+    RQ_TRY(rq_security_check(o->config, &o->log, why));
     RQ_TRY(try_ports(o, &p, why));
     rq_server *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
@@ -323,6 +325,7 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
     snprintf(s->address, sizeof s->address,
              "zookeeper %s:%u, master %s:%u, regionserver %s:%u, data %s", s->host, p.zk, s->host,
              p.master, s->host, p.rs, s->data_path);
+    rq_security_warn_listening(&s->log, o->listen);
     *ret = s;
     return RQ_OK;
 }
