@@ -2,8 +2,8 @@
 /*
  * The assembly: which room gets which other, in what order they start, and the reverse at the end.
  *
- *   settings, ports looked at ─► folder, root (lock, versions) ─► executor, epoch ─► engine (log)
- * ─► catalog ─► loops ─► services ─► RPC listeners ─► registry ─► loops run
+ *   settings ─► ports looked at ─► folder, root (lock, versions) ─► executor, epoch ─► engine (log)
+ *   ─► catalog ─► loops ─► services ─► RPC listeners ─► registry ─► loops run
  *
  * Ports are tried before the folder is touched, so that "port in use" leaves no trace. The catalog
  * must know the ports it tells clients; with port 0 they are known only once bound, so a free one
