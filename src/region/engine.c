@@ -244,34 +244,6 @@ rq_region *rq__engine_find(rq_engine *e, const char *encoded)
     return r;
 }
 
-void rq__engine_keep_nonces(rq_engine *e, const rq__nonces *n, uint64_t upto)
-{
-    if (n->count == 0) return;
-    int64_t now_ms = e->env.executor->now_ms(e->env.executor);
-    rq_err rc = RQ_OK;
-    pthread_mutex_lock(&e->lock);
-    for (size_t i = 0; i < n->room && rc == RQ_OK; i++) {
-        const rq__nonce *s = &n->slots[i];
-        if (s->seqid == 0 || s->seqid > upto) continue;
-        rc = rq__nonces_reserve(&e->kept_nonces, now_ms);
-        if (rc == RQ_OK) rq__nonces_add(&e->kept_nonces, s->group, s->nonce, s->seqid, s->time_ms);
-    }
-    if (e->kept_nonces.count > 0) atomic_store(&e->any_nonces_kept, true);
-    pthread_mutex_unlock(&e->lock);
-    if (rc != RQ_OK)
-        rq_log_warn(e->env.log, "region", "nonces of a closed region are forgotten: %s",
-                    rq_err_text(rc));
-}
-
-uint64_t rq__engine_find_nonce(rq_engine *e, uint64_t group, uint64_t nonce, int64_t now_ms)
-{
-    if (!atomic_load_explicit(&e->any_nonces_kept, memory_order_acquire)) return 0;
-    pthread_mutex_lock(&e->lock);
-    uint64_t seqid = rq__nonces_find(&e->kept_nonces, group, nonce, now_ms);
-    pthread_mutex_unlock(&e->lock);
-    return seqid;
-}
-
 void rq__engine_poke_held(rq_engine *e)
 {
     if (atomic_load_explicit(&e->held_writes, memory_order_relaxed) == 0) return;
@@ -321,12 +293,28 @@ static void look_at_regions(rq_engine *e, bool age, bool compactions)
         for (size_t i = 0; i < count; i++) {
             if (!rq_region_is_closing(list[i])) {
                 if (age) rq__flush_age_look(list[i], now_ms);
+                if (age) rq__region_nonces_look(list[i]);
                 if (compactions) look_at_compactions(list[i]);
             }
             rq_region_unref(list[i]);
         }
     }
     rq_arena_clear(&arena);
+}
+
+static void look_at_nonces(rq_engine *e)
+{
+    rq__nonces_stats s;
+    rq__nonces_expire(e->nonces);
+    if (e->nonces_dropped_told) return;
+    rq__nonces_get_stats(e->nonces, &s);
+    if (s.dropped == 0) return;
+    e->nonces_dropped_told = true;
+    rq_log_warn(e->env.log, "region",
+                "there are more than %" PRIu64 " increments and appends within %" PRIu64
+                " s (rorqual.nonces.max): the oldest nonces go, and what is repeated so late may "
+                "count twice",
+                s.count, rq__nonces_life_ms(e->nonces) / 1000);
 }
 
 static void resume_flushes(rq_engine *e)
@@ -379,6 +367,7 @@ static void run_tick(rq_task *task)
     rq__engine_poke_held(e);
     rq__engine_relieve(e);
     if (e->ticks % 10 == 0) resume_flushes(e);
+    if (e->ticks % 10 == 5) look_at_nonces(e);
     if (e->throughput.is_limited && e->ticks % e->throughput.ticks_between_looks == 0)
         rq__throughput_tune(e);
     bool age = e->ticks % e->ticks_between_age_looks == 0;
@@ -507,7 +496,7 @@ static void engine_free(rq_engine *e)
     if (e->cache_vfs != NULL) rq_vfs_free(e->cache_vfs);
     rq_slab_pool_free(e->slabs);
     rq__debt_clear(&e->debt);
-    rq__nonces_clear(&e->kept_nonces);
+    rq__nonces_free(e->nonces);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -552,6 +541,9 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
         c = defaults;
     }
     if (rc == RQ_OK) take_settings(e, c);
+    if (rc == RQ_OK)
+        rc = rq__nonces_new(e->env.executor, (size_t)rq_config_int(c, RQ_SET_NONCES_MAX),
+                            (uint64_t)rq_config_int(c, RQ_SET_NONCE_LIFE), &e->nonces);
     rq__recovery_init(&e->recovery, e->memstore_high / 2);
     if (rc == RQ_OK) rc = start(e, c, why);
     rq_config_free(defaults);
@@ -637,6 +629,8 @@ struct rq_mob_files *rq_engine_mob_files(const rq_engine *e)
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
 {
 #define GET(field) atomic_load_explicit(&e->field, memory_order_relaxed)
+    rq__nonces_stats nonces;
+    rq__nonces_get_stats(e->nonces, &nonces);
     *ret = (rq_engine_stats){
         .memstore_bytes = GET(memstore_bytes),
         .memstore_bytes_held = rq__engine_memstore_held(e),
@@ -654,6 +648,9 @@ void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
         .refused_writes = GET(refused_writes),
         .recovered_records = e->recovery.recovered,
         .dropped_records = GET(dropped_records),
+        .nonces = nonces.count,
+        .nonces_dropped = nonces.dropped,
+        .nonces_bytes = nonces.bytes,
     };
 #undef GET
 }

@@ -94,6 +94,7 @@ typedef struct rq_engine_stats {
     uint64_t compactions, major_compactions, compacted_bytes;
     uint64_t delayed_writes, refused_writes; /* by back-pressure */
     uint64_t recovered_records, dropped_records;
+    uint64_t nonces, nonces_dropped, nonces_bytes; /* nonces.h */
 } rq_engine_stats;
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret);
 

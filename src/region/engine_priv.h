@@ -77,9 +77,8 @@ struct rq_engine {
 
     pthread_mutex_t lock;
     rq_region *regions RQ_GUARDED_BY(lock);
-    /* Of ops whose region was closed since: it may be open again, be split or merged. */
-    rq__nonces kept_nonces RQ_GUARDED_BY(lock);
-    _Atomic bool any_nonces_kept;
+    rq__nonces *nonces;       /* const; of all regions */
+    bool nonces_dropped_told; /* the tick's */
 };
 
 /* Compactions leave the disk to flushes then. Any thread. */
@@ -92,11 +91,6 @@ void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);
 /* A reference on the open region of that encoded name, or NULL. Any thread. */
 rq_region *rq__engine_find(rq_engine *e, const char *encoded);
-/* Those up to `upto` of a region that closes; others find them, as in HBase, where a server has one
- * list for all its regions. Without memory for them they are forgotten, and that is logged. */
-void rq__engine_keep_nonces(rq_engine *e, const rq__nonces *n, uint64_t upto);
-/* As rq__nonces_find. Any thread. */
-uint64_t rq__engine_find_nonce(rq_engine *e, uint64_t group, uint64_t nonce, int64_t now_ms);
 /* HBASE: OffPeakHours. Local time. */
 bool rq__engine_is_offpeak(const rq_engine *e);
 /* The region's files changed. A pool's thread. */

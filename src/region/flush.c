@@ -7,7 +7,7 @@
  *   2. Wait until the log has everything staged so far on disk, then S is visible. What is not
  *      durable is never flushed (else a record could survive in one family and not in another).
  *   3. Mark the manifest IN_USE, if it is not, before the first new file appears.
- *   4. Write one file per family.
+ *   4. Write one file per family, and one of the nonces that are in none yet (nonce_files.h).
  *   5. Commit the manifest: the new files, flushed = S. This is the point of no return.
  *   6. Under the token: publish versions with the file in place of the snapshots.
  *   7. Tell the log what is not needed any more.
@@ -38,6 +38,8 @@ typedef struct flush {
     rq_lsn lsn;
     part *parts;
     size_t count;
+    rq__nonce_id *nonces; /* the first of the region's list */
+    size_t nonce_count;
     rq_err rc;
 } flush;
 
@@ -80,6 +82,18 @@ static rq_err take_snapshots(part *p)
 }
 
 /* token */
+static rq_err take_nonces(const rq_region *r, flush *f)
+{
+    size_t count = r->nonces.count;
+    if (count == 0) return RQ_OK;
+    f->nonces = malloc(count * sizeof *f->nonces);
+    if (f->nonces == NULL) return RQ_E_NO_MEMORY;
+    memcpy(f->nonces, r->nonces.ids, count * sizeof *f->nonces);
+    f->nonce_count = count;
+    return RQ_OK;
+}
+
+/* token */
 static void begin(rq_region *r, void *arg)
 {
     flush *f = arg;
@@ -100,6 +114,7 @@ static void begin(rq_region *r, void *arg)
         p->store = s;
         f->rc = take_snapshots(p);
     }
+    if (f->rc == RQ_OK && f->count > 0) f->rc = take_nonces(r, f);
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -134,6 +149,67 @@ static rq_err write_parts(flush *f, rq_error *why)
     for (size_t i = 0; i < f->count; i++)
         RQ_TRY(write_part(f, &f->parts[i], why));
     return RQ_OK;
+}
+
+/* --- nonces ----------------------------------------------------------------------------------- */
+
+rq__nonce_place rq__region_nonce_place(rq_region *r)
+{
+    return (rq__nonce_place){.vfs = r->env.vfs,
+                             .executor = r->env.executor,
+                             .log = r->env.log,
+                             .encoded = r->info.encoded,
+                             .nonces = r->engine->nonces};
+}
+
+/* token */
+static void drop_nonces(rq_region *r, void *arg)
+{
+    const flush *f = arg;
+    rq__nonce_list_drop(&r->nonces, f->nonce_count);
+}
+
+static rq_err write_nonces(flush *f, rq_error *why)
+{
+    rq_region *r = f->region;
+    rq__nonce_place at = rq__region_nonce_place(r);
+    if (f->nonce_count == 0) return RQ_OK;
+    RQ_TRY(rq__nonce_files_write(&r->nonce_files, &at, f->nonces, f->nonce_count, f->seqid, why));
+    rq__region_with_token(r, drop_nonces, f);
+    return RQ_OK;
+}
+
+/* flush gate */
+static void tidy_nonces(rq_region *r, bool committed)
+{
+    rq__nonce_place at = rq__region_nonce_place(r);
+    if (r->nonce_files.count > 0) rq__nonce_files_tidy(&r->nonce_files, &at, committed);
+    atomic_store(&r->nonces_due_ns, rq__nonce_files_due_ns(&r->nonce_files));
+}
+
+static void run_tidy(rq_task *task)
+{
+    rq_region *r = RQ_CONTAINER_OF(task, rq_region, nonce_task);
+    rq__gate_enter(&r->flush_gate, r->env.executor);
+    tidy_nonces(r, false);
+    rq__gate_leave(&r->flush_gate, r->env.executor);
+    atomic_store(&r->nonces_tidied, false);
+    rq__region_leave(r);
+    rq_region_unref(r);
+}
+
+void rq__region_nonces_look(rq_region *r)
+{
+    uint64_t due = atomic_load_explicit(&r->nonces_due_ns, memory_order_relaxed);
+    if (due == UINT64_MAX || due >= rq__nonces_useless_before_ns(r->engine->nonces)) return;
+    if (atomic_exchange(&r->nonces_tidied, true)) return;
+    rq_region_ref(r);
+    if (!rq__region_enter(r)) {
+        rq_region_unref(r);
+        return;
+    }
+    r->nonce_task.run = run_tidy;
+    r->env.executor->submit(r->env.executor, RQ_POOL_WORK, &r->nonce_task);
 }
 
 /* token */
@@ -218,6 +294,7 @@ static void clear(flush *f)
         rq_mob_output_end(&f->parts[i].mob, f->parts[i].store->store, false);
     }
     free(f->parts);
+    free(f->nonces);
 }
 
 static rq_err run(flush *f, rq_error *why)
@@ -244,7 +321,9 @@ static rq_err run(flush *f, rq_error *why)
         for (size_t j = 0; j < f->parts[i].count; j++)
             drained += rq_segment_data_bytes(f->parts[i].segments[j]);
     }
+    RQ_TRY(write_nonces(f, why));
     RQ_TRY(commit(f, why));
+    tidy_nonces(r, true);
     rq__debt_drained(&e->debt, drained, begun_ns, r->env.executor->now_ns(r->env.executor));
     rq_wal_region_flushed(r->log, f->seqid);
     atomic_store_explicit(&r->max_flushed_seqid, f->seqid, memory_order_relaxed);

@@ -257,6 +257,7 @@ static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, 
         if (entries[i].is_dir && strcmp(entries[i].name, "recovered.edits") != 0)
             RQ_TRY(archive_folder(vfs, info, rq_slice_cstr(entries[i].name), why));
     RQ_TRY(remove_folder(vfs, dir, why));
+    RQ_TRY(rq__nonce_files_remove(vfs, info->encoded, why));
     /* Last: without a manifest what the log still holds for the region is known to be garbage. */
     return rq__manifest_remove(vfs, info->encoded, why);
 }

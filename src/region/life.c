@@ -321,6 +321,16 @@ static rq_err replay_cell(replay_list *l, const rq_cell *cell)
     return RQ_OK;
 }
 
+static rq_err replay_nonce(rq_region *r, const rq_wal_record *rec)
+{
+    rq__nonce_id id;
+    if (rec->nonce == 0 || !r->engine->nonces_enabled) return RQ_OK;
+    RQ_TRY(rq__nonce_list_reserve(&r->nonces));
+    RQ_TRY(rq__nonces_add(r->engine->nonces, rec->nonce_group, rec->nonce, rec->sequence_id, &id));
+    rq__nonce_list_add(&r->nonces, id);
+    return RQ_OK;
+}
+
 static rq_err replay_record(void *ctx, const rq_wal_record *rec)
 {
     replay *p = ctx;
@@ -328,6 +338,7 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
     size_t hint = 0;
     if (rec->kind != RQ_WAL_EDIT) return RQ_OK;
     rq_cursor c = rq_cursor_of(rec->payload);
+    uint64_t cells_before = p->cells;
     for (;;) {
         rq_cell cell;
         rq_err rc = rq_cellblock_next(&c, &cell, p->why);
@@ -341,12 +352,8 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
         p->cells++;
     }
     raise(&r->staged_seqid, rec->sequence_id);
-    if (rec->nonce == 0) return RQ_OK;
-    int64_t now_ms = r->env.executor->now_ms(r->env.executor);
-    if (rec->write_time_ms < now_ms - RQ__NONCE_LIFE_MS) return RQ_OK;
-    RQ_TRY(rq__nonces_reserve(&r->nonces, now_ms));
-    rq__nonces_add(&r->nonces, rec->nonce_group, rec->nonce, rec->sequence_id, rec->write_time_ms);
-    return RQ_OK;
+    /* Without a cell of it in memory its nonce is in a file. */
+    return p->cells > cells_before ? replay_nonce(r, rec) : RQ_OK;
 }
 
 static rq_err take_replay(rq_region *r, rq_error *why)
@@ -417,6 +424,7 @@ static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_sche
     rq__gate_init(&r->flush_gate);
     rq__gate_init(&r->commit_gate);
     r->flush_task.run = rq__region_flush_task;
+    atomic_init(&r->nonces_due_ns, UINT64_MAX);
     r->schema = rq_table_schema_ref(schema);
     r->flush_bytes = schema->flush_bytes != 0 ? schema->flush_bytes : e->flush_bytes;
     r->blocking_bytes = r->flush_bytes * e->block_multiplier;
@@ -443,7 +451,8 @@ void rq__region_free(rq_region *r)
         free(r->stores[i].unarchived.names);
     }
     rq_table_schema_unref(r->schema);
-    rq__nonces_clear(&r->nonces);
+    rq__nonce_list_clear(&r->nonces);
+    rq__nonce_files_clear(&r->nonce_files);
     rq_read_ctx_clear(&r->read_ctx);
     rq_cellblock_clear(&r->scratch_cells);
     rq_arena_clear(&r->scratch);
@@ -456,6 +465,15 @@ void rq__region_free(rq_region *r)
     pthread_mutex_destroy(&r->lock);
     rq_arena_clear(&r->arena);
     free(r);
+}
+
+static rq_err load_nonces(rq_region *r, const rq__manifest *m, rq_error *why)
+{
+    if (!r->engine->nonces_enabled || m->next_seqid == 0) return RQ_OK;
+    rq__nonce_place at = rq__region_nonce_place(r);
+    RQ_TRY(rq__nonce_files_load(&r->nonce_files, &at, m->next_seqid - 1, why));
+    atomic_store(&r->nonces_due_ns, rq__nonce_files_due_ns(&r->nonce_files));
+    return RQ_OK;
 }
 
 static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
@@ -475,6 +493,7 @@ static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
     for (size_t i = 0; i < r->schema->family_count; i++)
         RQ_TRY(open_store(r, i, &m, has_manifest, arena, why));
     RQ_TRY(find_first_number(r, &m, why));
+    RQ_TRY(load_nonces(r, &m, why));
     return take_replay(r, why);
 }
 
@@ -651,6 +670,15 @@ static rq_err save(rq_region *r, rq_error *why)
     return rc;
 }
 
+/* What was done in memory alone is done no more; what the log has of it comes back with its replay.
+ */
+static void forget_nonces(rq_region *r)
+{
+    for (size_t i = 0; i < r->nonces.count; i++)
+        rq__nonces_forget(r->engine->nonces, r->nonces.ids[i]);
+    rq__nonce_list_clear(&r->nonces);
+}
+
 rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
 {
     int state = RQ__REGION_OPEN;
@@ -664,10 +692,9 @@ rq_err rq_region_close(rq_region *r, bool abort, rq_error *why)
         RQ_TRY(rq__region_flush(r, RQ__FLUSH_ALL, (rq_slice){0}, NULL, why));
         RQ_TRY(save(r, why));
     } else {
+        forget_nonces(r);
         rq__recovery_reread(r->engine, r->info.encoded);
     }
-    /* The others' records are in the log still, and say so themselves when it is read. */
-    rq__engine_keep_nonces(r->engine, &r->nonces, flushed_of_all(r));
     atomic_store(&r->state, RQ__REGION_CLOSED);
     rq__engine_remove(r->engine, r);
     rq_wal_region_close(r->log);

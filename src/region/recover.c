@@ -132,11 +132,22 @@ typedef struct collector {
     rq_error *why;
 } collector;
 
+/* All of the log's, in the order in which they came; a region's replay says which of them stand in
+ * the log alone. */
+static rq_err take_nonce(rq_engine *e, const rq_wal_record *r, rq_error *why)
+{
+    rq__nonce_id id;
+    if (r->nonce == 0 || !e->nonces_enabled) return RQ_OK;
+    rq_err rc = rq__nonces_add(e->nonces, r->nonce_group, r->nonce, r->sequence_id, &id);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "nonces: %s", rq_err_text(rc));
+}
+
 static rq_err collect(void *ctx, const rq_wal_record *r)
 {
     collector *c = ctx;
     rq__recovery *v = &c->engine->recovery;
     if (r->kind != RQ_WAL_EDIT) return RQ_OK;
+    RQ_TRY(take_nonce(c->engine, r, c->why));
     rq__bucket **at = find(v, r->region);
     if (*at == NULL) RQ_TRY(bucket_new(c->engine, r->region, r->table, at, c->why));
     rq__bucket *b = *at;

@@ -13,7 +13,7 @@
 #include "hfile/read_ctx.h"
 #include "region/engine.h"
 #include "region/manifest.h"
-#include "region/nonces.h"
+#include "region/nonce_files.h"
 #include "store/compaction.h"
 #include "store/store.h"
 
@@ -202,7 +202,7 @@ struct rq_region {
     rq_read_ctx read_ctx;
     rq_arena scratch;
     rq_cellblock scratch_cells;
-    rq__nonces nonces;
+    rq__nonce_list nonces; /* of ops in memory and the log alone: the next flush writes them */
 
     /* atomic: */
     _Atomic uint64_t read_floor; /* the highest number smallest_read_point started from */
@@ -220,7 +220,11 @@ struct rq_region {
     _Atomic bool stop; /* background work ends at its next look */
 
     rq_task flush_task;
-    rq__gate flush_gate;         /* one flush at a time */
+    rq__gate flush_gate;            /* one flush at a time */
+    rq__nonce_files nonce_files;    /* flush gate */
+    _Atomic uint64_t nonces_due_ns; /* rq__nonce_files_due_ns */
+    _Atomic bool nonces_tidied;     /* nonce_task is queued or runs */
+    rq_task nonce_task;
     rq__gate commit_gate;        /* one change of the manifest at a time */
     rq__manifest_state manifest; /* commit gate */
     char **unwanted;             /* commit gate: paths; files given up while it is in doubt */
@@ -331,6 +335,12 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
 /* What the last flush ended with; returns what the one before did. While it is lack of space no
  * compaction of the engine takes any. */
 rq_err rq__region_note_flush(rq_region *r, rq_err rc);
+/* --- nonce_files.c, for a region -------------------------------------------------------------- */
+/* Where its files are. */
+rq__nonce_place rq__region_nonce_place(rq_region *r);
+/* The engine's tick: asks for a look at the files when one of them holds nothing alive. */
+void rq__region_nonces_look(rq_region *r);
+
 /* --- flush_age.c ------------------------------------------------------------------------------ */
 /* At opening: the table's settings over the site's. */
 void rq__flush_age_settle(rq_region *r);

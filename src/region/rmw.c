@@ -456,11 +456,28 @@ static rq_err find_duplicate(run *u)
     for (size_t i = 0; i < op->mutation_count; i++)
         counts |= is_delta(&op->mutations[i]);
     if (!r->engine->nonces_enabled || op->nonce == 0 || !counts) return RQ_OK;
-    u->duplicate_of = rq__nonces_find(&r->nonces, op->nonce_group, op->nonce, u->now_ms);
-    if (u->duplicate_of == 0)
-        u->duplicate_of = rq__engine_find_nonce(r->engine, op->nonce_group, op->nonce, u->now_ms);
+    u->duplicate_of = rq__nonces_find(r->engine->nonces, op->nonce_group, op->nonce);
     u->remembers = u->duplicate_of == 0;
-    return u->remembers ? rq__nonces_reserve(&r->nonces, u->now_ms) : RQ_OK;
+    return RQ_OK;
+}
+
+/* The group as one record with the op's nonce. It is noted before, while nothing has happened yet:
+ * afterwards nothing may fail. */
+static rq_err commit_with_nonce(run *u)
+{
+    rq_region *r = u->region;
+    const rq_row_op *op = u->op;
+    rq__nonces *nonces = r->engine->nonces;
+    rq__nonce_id id;
+    if (r->group->count == 0) return RQ_OK;
+    RQ_TRY(rq__nonce_list_reserve(&r->nonces));
+    RQ_TRY(rq__nonces_add(nonces, op->nonce_group, op->nonce, r->staged_seqid + 1, &id));
+    rq_err rc = rq__group_commit(r, u->now_ms, op->nonce_group, op->nonce, u->why);
+    if (rc == RQ_OK)
+        rq__nonce_list_add(&r->nonces, id);
+    else
+        rq__nonces_forget(nonces, id);
+    return rc;
 }
 
 static rq_err run_op(run *u)
@@ -474,11 +491,7 @@ static rq_err run_op(run *u)
     RQ_TRY(check_conditional_mutations(u));
     for (size_t i = 0; i < op->mutation_count; i++)
         RQ_TRY(run_mutation(u, &op->mutations[i]));
-    RQ_TRY(rq__group_commit(r, u->now_ms, u->remembers ? op->nonce_group : 0,
-                            u->remembers ? op->nonce : 0, u->why));
-    if (u->remembers)
-        rq__nonces_add(&r->nonces, op->nonce_group, op->nonce, r->staged_seqid, u->now_ms);
-    return RQ_OK;
+    return u->remembers ? commit_with_nonce(u) : rq__group_commit(r, u->now_ms, 0, 0, u->why);
 }
 
 rq_err rq__op_run_reading(rq_region *r, rq_row_op *op, rq_read_ctx *ctx, int64_t now_ms,

@@ -253,6 +253,7 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
     for (size_t i = 0; i < parent_count; i++) {
         m->parent = &parents[i];
         RQ_TRY(refer_all(m, &to));
+        RQ_TRY(rq__nonce_files_link(vfs, m->parent->encoded, m->info->encoded, m->why));
     }
     for (size_t i = 0; i < to.family_count; i++) {
         rq__manifest_family *f = &to.families[i];

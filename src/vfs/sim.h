@@ -100,5 +100,7 @@ void rq_sim_run(rq_sim *sim);
 rq_err rq_sim_run_until(rq_sim *sim, rq_latch *latch);
 /* Moves the clock, running what becomes due on the way. */
 void rq_sim_advance(rq_sim *sim, uint64_t ns);
+/* Somebody sets the wall clock; the monotonic one goes on as before. */
+void rq_sim_set_clock(rq_sim *sim, int64_t forward_ms);
 
 #endif

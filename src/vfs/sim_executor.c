@@ -59,6 +59,7 @@ struct sim_executor {
     rq_random schedule;
     rq_random chance; /* what the engine gets */
     uint64_t now_ns;
+    int64_t wall_ms; /* what the wall clock was set forward by */
     rq_task_queue pools[RQ_POOL_COUNT];
     rq_task_queue ranked[RQ_POOL_COUNT]; /* by rank */
     sim_lane *lanes;
@@ -329,6 +330,11 @@ rq_err rq_sim_run_until(rq_sim *sim, rq_latch *latch)
     return latch->rc;
 }
 
+void rq_sim_set_clock(rq_sim *sim, int64_t forward_ms)
+{
+    sim->executor->wall_ms += forward_ms;
+}
+
 void rq_sim_advance(rq_sim *sim, uint64_t ns)
 {
     sim_executor *ex = sim->executor;
@@ -510,7 +516,8 @@ static uint64_t sim_now_ns(rq_executor *base)
 
 static int64_t sim_now_ms(rq_executor *base)
 {
-    return CLOCK_START_MS + (int64_t)(executor_of(base)->now_ns / 1000000);
+    const sim_executor *ex = executor_of(base);
+    return CLOCK_START_MS + ex->wall_ms + (int64_t)(ex->now_ns / 1000000);
 }
 
 static uint64_t sim_random(rq_executor *base)

@@ -309,6 +309,7 @@ static void count_up(history *h)
     history_counter *c = &h->counters[i];
     if (c->in_flight != 0) return; /* its fate is open until history_check */
     c->in_flight = 1 + (int64_t)below(h, 9);
+    c->last_delta = c->in_flight;
     c->nonce = ++h->nonces;
     if (increment(h, i, c->in_flight, c->nonce) != RQ_OK) return;
     c->acked += c->in_flight;
@@ -513,6 +514,23 @@ static void check_row(history *h, unsigned i)
     if (k > r->issued) note_fault(h, "invented", detail);
 }
 
+/* The client did not get the answer of an increment that was acknowledged long ago. */
+static void repeat_old(history *h, unsigned i)
+{
+    char row[8];
+    char detail[200];
+    seen s;
+    const history_counter *c = &h->counters[i];
+    if (c->in_flight != 0 || c->last_delta == 0) return;
+    if (increment(h, i, c->last_delta, c->nonce) != RQ_OK) return;
+    snprintf(row, sizeof row, "c%u", i);
+    if (!read_row(h, row, &s)) return;
+    snprintf(detail, sizeof detail,
+             "%s: %" PRId64 " after an acknowledged increment was repeated; %" PRId64 " expected",
+             row, s.n, c->acked);
+    if (s.n != c->acked) note_fault(h, "nonce", detail);
+}
+
 static void check_counter(history *h, unsigned i)
 {
     char row[8];
@@ -540,6 +558,8 @@ void history_check(history *h)
     if (h->mob) clean_mob(h);
     for (unsigned i = 0; i < HISTORY_ROWS; i++)
         check_row(h, i);
-    for (unsigned i = 0; i < HISTORY_COUNTERS; i++)
+    for (unsigned i = 0; i < HISTORY_COUNTERS; i++) {
         check_counter(h, i);
+        repeat_old(h, i);
+    }
 }

@@ -10,7 +10,7 @@
  *
  * After a restart, for each row the op seen is one that was issued, not older than the newest
  * acknowledged, and whole; a counter is what was acknowledged, plus the increment in flight or not;
- * retried with its nonce it has counted exactly once.
+ * retried with its nonce it has counted exactly once, and so has one that was acknowledged.
  */
 #ifndef RQ_TESTS_SIM_ENGINE_HISTORY_H
 #define RQ_TESTS_SIM_ENGINE_HISTORY_H
@@ -31,6 +31,7 @@ typedef struct history_row {
 typedef struct history_counter {
     int64_t acked;
     int64_t in_flight; /* delta of the increment not acknowledged yet, 0: none */
+    int64_t last_delta; /* of the newest increment, and its nonce */
     uint64_t nonce;
 } history_counter;
 

@@ -3,7 +3,6 @@
  */
 #include "base/random.h"
 #include "region/manifest.h"
-#include "region/nonces.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -79,33 +78,12 @@ static void file_names_cannot_lead_out_of_the_folder(void **state)
     assert_false(rq__store_file_name_ok(RQ_SLICE_LIT("a\0b")));
 }
 
-static void nonces_are_found_until_they_expire(void **state)
-{
-    (void)state;
-    rq__nonces n = {0};
-    int64_t now = 1000000000;
-    for (uint64_t i = 1; i <= 5000; i++) {
-        assert_int_equal(rq__nonces_reserve(&n, now), RQ_OK);
-        rq__nonces_add(&n, i % 7, i, i + 10, now);
-        now += 500; /* the first are 2,500 s old at the end */
-    }
-    for (uint64_t i = 1; i <= 5000; i++) {
-        int64_t age = 500 * (int64_t)(5000 - i + 1);
-        uint64_t want = age > RQ__NONCE_LIFE_MS ? 0 : i + 10;
-        assert_int_equal(rq__nonces_find(&n, i % 7, i, now), want);
-        assert_int_equal(rq__nonces_find(&n, i % 7 + 1, i, now), 0);
-    }
-    assert_true(n.room <= 16384);
-    rq__nonces_clear(&n);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_encoded_is_decoded),
         cmocka_unit_test(a_newer_version_is_named_as_such),
         cmocka_unit_test(file_names_cannot_lead_out_of_the_folder),
-        cmocka_unit_test(nonces_are_found_until_they_expire),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

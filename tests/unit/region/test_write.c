@@ -244,6 +244,25 @@ static void a_retried_increment_counts_once_across_a_close(void **state)
     assert_int_equal(get_long(f, "r", "a", "n"), 8);
 }
 
+/* The log's records below the flushed number are not replayed: the nonces have to come from
+ * elsewhere. */
+static void a_retried_increment_counts_once_across_a_flush_and_a_crash(void **state)
+{
+    fixture *f = of(state);
+    int64_t v = 0;
+    assert_ok(increment(f, "r", "a", "n", 5, 77, NULL));
+    flush(f);
+    assert_ok(increment(f, "r", "a", "n", 1, 78, NULL)); /* in the log alone */
+    for (int i = 0; i < 3; i++) {
+        fixture_stop(f, i == 2);
+        fixture_start(f);
+        assert_ok(increment(f, "r", "a", "n", 5, 77, &v));
+        assert_ok(increment(f, "r", "a", "n", 1, 78, NULL));
+        assert_int_equal(get_long(f, "r", "a", "n"), 6);
+        flush(f);
+    }
+}
+
 /* --- conditions ------------------------------------------------------------------------------- */
 
 /* checkAndPut of a:q: if `value` (NULL: absent or empty) compares so, put a:q = "new". */
@@ -597,6 +616,7 @@ int main(void)
         T(a_retried_increment_counts_once),
         T(a_retried_increment_counts_once_across_a_crash),
         T(a_retried_increment_counts_once_across_a_close),
+        T(a_retried_increment_counts_once_across_a_flush_and_a_crash),
         T(a_condition_on_an_absent_cell_takes_null_for_absent),
         T(an_empty_value_counts_as_null),
         T(a_condition_compares_the_given_value_with_the_stored),
