@@ -110,9 +110,13 @@ static rq_err files_by_manifest(rq_region *r, const rq__manifest_family *f, rq_s
         ret->items[ret->count] = rq_arena_cstr(arena, f->files[i]);
         if (ret->items[ret->count++] == NULL) return no_memory(why);
     }
-    for (size_t i = 0; i < folder->count; i++)
-        if (!names_file(f, folder->items[i]))
-            RQ_TRY(put_aside(r, family, dir, folder->items[i], arena, why));
+    for (size_t i = 0; i < folder->count; i++) {
+        rq_error own = {0};
+        if (names_file(f, folder->items[i])) continue;
+        rq_err rc = put_aside(r, family, dir, folder->items[i], arena, &own);
+        /* It is nobody's, and may lie there until a closing or an opening finds space for it. */
+        if (rc != RQ_OK && rc != RQ_E_NO_SPACE) return rq_fail(why, rc, "%s", own.message);
+    }
     return RQ_OK;
 }
 

@@ -25,7 +25,9 @@
  * When this fails too, either generation may be what a power cut leaves, and the caller is told of
  *     the doubt. The next write goes to the same slot, whatever that looks like by then.
  *  6. A slot without a valid object may hold, on the disk alone, one that was undone in vain before
- *     the process died. It is undone again before anybody acts on the other slot.
+ *     the process died. It is undone again before anybody acts on the other slot. One that is too
+ *     short for an object is no such slot, for none was ever cut: what a full disk leaves need not
+ *     be touched, and could not be.
  *  7. Removal takes the older slot first and syncs, so that no older generation ever comes back.
  *
  * One writer per name at a time (the caller's business); readers beside a writer may see either.
@@ -49,6 +51,7 @@
 typedef struct slot {
     char path[RQ_PATH_MAX];
     bool exists;
+    bool is_short; /* it never held an object */
     bool valid;
     uint64_t generation; /* if valid */
     rq_slice bytes;      /* if valid */
@@ -70,7 +73,8 @@ static void slot_parse(slot *s, rq_slice all)
         if (memcmp(m, MARK_MAGIC, 8) == 0 && rq_get_be32(m + 16) == rq_crc32c(0, m, 16))
             s->marked = rq_get_be64(m + 8);
     }
-    if (all.len < BYTES_AT) return;
+    s->is_short = all.len < BYTES_AT;
+    if (s->is_short) return;
     const uint8_t *h = all.ptr;
     if (memcmp(h, SLOT_MAGIC, 8) != 0 || rq_get_be32(h + 28) != rq_crc32c(0, h, 28)) return;
     uint64_t generation = rq_get_be64(h + 8);
@@ -229,7 +233,7 @@ rq_err rq_vfs_cas_read(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *r
     RQ_TRY(slots_read(v, name, arena, slots, &newest, why));
     if (newest < 0) return rq_fail(why, RQ_E_NOT_FOUND, "%s does not exist", name);
     const slot *other = &slots[1 - newest];
-    if (other->exists && !other->valid) RQ_TRY(slot_settle(v, other, why));
+    if (other->exists && !other->valid && !other->is_short) RQ_TRY(slot_settle(v, other, why));
     if (!slot_settled(&slots[newest])) RQ_TRY(slot_settle(v, &slots[newest], why));
     *ret = slots[newest].bytes;
     *ret_generation = slots[newest].generation;

@@ -11,7 +11,8 @@
  * - roll: ends a segment and begins the next, at a cut of the staged bytes, under the pen. The old
  *   one's bytes are durable before the new one's header (wal/format.h, rule 2).
  * - repair: after a failed write or sync, seals the segment at its last durable frame and appends
- *   everything behind it to a new one, same positions, same bytes.
+ *   everything behind it to a new one, same positions, same bytes. A log that was opened on a full
+ *   disk gets its first segment in the same way.
  *
  * One function runs at a time; each is entered and left with the mutex held and releases it around
  * its file calls.
@@ -440,7 +441,7 @@ static rq_err repair_into(rq_wal *wal, segment *to, slot *file, rq_error *why)
     if (rc == RQ_OK) rc = rq_file_sync(file->file, why);
     pthread_mutex_lock(&wal->mutex);
     if (rc != RQ_OK) {
-        file->bad = true;
+        file->bad = rc != RQ_E_NO_SPACE; /* then the next attempt goes on with it */
         return rc;
     }
     file->older = 1 - file->older;
@@ -470,6 +471,7 @@ static segment *repair_segment(rq_wal *wal, segment *old)
     to->slot = NULL;
     to->first_lsn = wal->synced;
     to->prev_number = old->number;
+    if (old->sealed) return to; /* the log's first segment: nothing was staged for it yet */
     to->indexed = false;
     return rq__wal_notes_inherit(wal, old, to) == RQ_OK ? to : NULL;
 }
@@ -508,7 +510,15 @@ static void repair(rq_wal *wal)
             to->slot = file;
             break;
         }
+        if (rc == RQ_E_NO_SPACE) {
+            wal->spare = file;
+            break;
+        }
         slot_give_back(wal, file);
+    }
+    if (rc == RQ_E_NO_SPACE && wal->closing && wal->staged == wal->synced) {
+        wal->broken = RQ_OK; /* nothing waits for the segment */
+        return;
     }
     if (rc == RQ_E_NO_SPACE && !wal->closing) {
         wal->no_space = true; /* the bytes wait in the ring */
@@ -519,8 +529,8 @@ static void repair(rq_wal *wal)
         log_fail(wal, rc, &why);
         return;
     }
+    if (!old->sealed) old->indexed = false;
     old->sealed = true;
-    old->indexed = false;
     old->end_lsn = to->first_lsn;
     wal->write_segment = to;
     wal->broken = RQ_OK;

@@ -378,6 +378,22 @@ static rq_err segment_replay(replay *p, segment *s, rq_error *why)
     return rc;
 }
 
+/* No space for the first segment: the log is as one whose last write failed so. Nothing is staged
+ * until the lane has found space (repair in lane.c); what is there can be read meanwhile. */
+static void begin_later(rq_wal *wal, segment *old, segment *s)
+{
+    pthread_mutex_lock(&wal->mutex);
+    wal->spare = s->slot;
+    s->slot = NULL;
+    wal->write_segment = old;
+    wal->broken = RQ_E_NO_SPACE;
+    wal->broken_by_sync = true; /* the old one is whole */
+    wal->no_space = true;
+    wal->pen = PEN_LANE;
+    wal->retry_at_ns = wal->env.executor->now_ns(wal->env.executor) + RQ_WAL_RETRY_NS;
+    pthread_mutex_unlock(&wal->mutex);
+}
+
 /* Begins the first segment of this epoch behind what was found. */
 static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
 {
@@ -393,6 +409,7 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
     s->indexed = true;
     s->first_lsn = end;
     s->number = wal->next_number++;
+    segment *old = wal->newest;
     pthread_mutex_lock(&wal->mutex);
     if (wal->newest != NULL) {
         s->prev_number = wal->newest->number;
@@ -420,10 +437,18 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
         .prev_crc = crc,
     };
     pthread_mutex_unlock(&wal->mutex);
-    RQ_TRY(rq__wal_slot_take(wal, &s->slot, why));
-    s->slot->number = s->number;
-    RQ_TRY(rq__wal_header_write(s->slot->file, &info, s->slot->older, why));
-    s->slot->older = 1 - s->slot->older;
+    rq_error own = {0};
+    rq_err rc = rq__wal_slot_take(wal, &s->slot, &own);
+    if (rc == RQ_OK) {
+        s->slot->number = s->number;
+        rc = rq__wal_header_write(s->slot->file, &info, s->slot->older, &own);
+    }
+    if (rc == RQ_OK) {
+        s->slot->older = 1 - s->slot->older;
+        return RQ_OK;
+    }
+    if (rc != RQ_E_NO_SPACE || old == NULL) return rq_fail(why, rc, "%s", own.message);
+    begin_later(wal, old, s);
     return RQ_OK;
 }
 
@@ -439,6 +464,9 @@ rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_rec
     rq_err rc = wal->env.executor->lane_new(wal->env.executor, "rq-wal", &wal->lane);
     if (rc != RQ_OK) return rq_fail(why, rc, "the log's lane: %s", rq_err_text(rc));
     wal->replayed = true;
+    pthread_mutex_lock(&wal->mutex);
+    if (wal->broken != RQ_OK) rq__wal_arm_timer(wal);
+    pthread_mutex_unlock(&wal->mutex);
     return RQ_OK;
 }
 
@@ -615,6 +643,14 @@ rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why)
 bool rq_wal_failed(const rq_wal *wal)
 {
     return rq__wal_has_failed(wal);
+}
+
+bool rq_wal_lacks_space(rq_wal *wal)
+{
+    pthread_mutex_lock(&wal->mutex);
+    bool lacks = wal->no_space || wal->broken == RQ_E_NO_SPACE;
+    pthread_mutex_unlock(&wal->mutex);
+    return lacks;
 }
 
 void rq_wal_roll(rq_wal *wal)

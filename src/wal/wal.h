@@ -71,7 +71,8 @@ RQ_NODISCARD rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options
 /*
  * Delivers every record found, in log order; records a region has flushed already may be among them
  * (compare with its flushed number). REQUIRES: once, before anything else. Afterwards the log is
- * ready to append. Segments with records stay until each region named in them says flushed (open it
+ * ready to append; on a full disk it refuses records with RQ_E_NO_SPACE until there is space, by
+ * itself (only a log that had no segment at all cannot begin). Segments with records stay until each region named in them says flushed (open it
  * and call rq_wal_region_flushed, or rq_wal_forget). `callback` may be NULL; an error from it ends
  * the replay and is returned. Slices of the record are valid during the callback.
  */
@@ -160,6 +161,8 @@ size_t rq_wal_unclaimed(rq_wal *wal, bool (*forget)(void *ctx, const char *encod
 
 /* --- state ------------------------------------------------------------------------------------ */
 bool rq_wal_failed(const rq_wal *wal);
+/* The disk was full when the log last tried. */
+bool rq_wal_lacks_space(rq_wal *wal);
 /* Highest sequence id replay found for the region, 0 for none (of all kinds). */
 uint64_t rq_wal_found_sequence_id(rq_wal *wal, const char *encoded);
 /* Ends the current segment soon and begins another (the Admin call RollWALWriter). */

@@ -190,10 +190,106 @@ static void a_disk_that_is_full_now_and_then_is_survived(void **state)
     if (!seeds.one) assert_true(refused > seeds.last - seeds.first + 1);
 }
 
+/* --- killed on a full disk -------------------------------------------------------------------- */
+
+/* Whoever died left the log, the manifests, and parts of files where there was no space for more.
+ */
+static void die(history *h, bool power)
+{
+    if (!rq_sim_is_cut(h->sim)) rq_sim_cut_now(h->sim);
+    history_close(h, false);
+    rq_sim_cut_at(h->sim, 0);
+    if (power)
+        rq_sim_restart(h->sim);
+    else
+        rq_sim_restart_process(h->sim);
+}
+
+/* Starts with no space at all, now and then killed once more before it has opened. */
+static void start_when_full(history *h, outcome *o)
+{
+    for (unsigned again = (unsigned)(rq_sim_random(h->sim) % 3); o->good && again > 0; again--) {
+        rq_sim_cut_at(h->sim, rq_sim_calls(h->sim) + 1 + rq_sim_random(h->sim) % 60);
+        if (history_open(h)) history_steps(h, STEPS / 10);
+        take_fault(o, h, "killed while it starts on a full disk");
+        die(h, rq_sim_random(h->sim) % 2 == 0);
+    }
+    if (o->good && !history_open(h) && h->fault[0] == '\0')
+        snprintf(h->fault, sizeof h->fault, "not opened");
+    take_fault(o, h, "started on a full disk");
+}
+
+static outcome kill_once(uint64_t seed)
+{
+    outcome o = {.good = true};
+    rq_sim *sim;
+    history h;
+    space s;
+    rq_sim_options options = {.again_percent = seed % 4 * 20};
+    assert_int_equal(rq_sim_new(seed, &options, &sim), RQ_OK);
+    history_init(&h, sim, seed);
+    assert_true(history_open(&h));
+    history_steps(&h, STEPS / 3);
+    for (int round = 0; round < 3 && o.good; round++) {
+        h.full = true;
+        begin(&s, sim);
+        for (int i = 0; i < STEPS / 2 && h.fault[0] == '\0'; i++) {
+            if (rq_sim_random(sim) % 8 == 0) change(sim);
+            history_steps(&h, 1);
+        }
+        end(&s);
+        take_fault(&o, &h, "while the disk is full now and then");
+        rq_sim_quota(sim, 1);
+        if (rq_sim_random(sim) % 2 == 0)
+            rq_sim_cut_at(sim, rq_sim_calls(sim) + 1 + rq_sim_random(sim) % 40);
+        history_steps(&h, STEPS / 10);
+        take_fault(&o, &h, "while the disk is full");
+        die(&h, rq_sim_random(sim) % 2 == 0);
+        if (o.good) start_when_full(&h, &o);
+        if (!o.good) break;
+        history_check(&h);
+        take_fault(&o, &h, "read on a full disk after the kill");
+        history_steps(&h, STEPS / 10);
+        take_fault(&o, &h, "at work on a full disk after the kill");
+        rq_sim_quota(sim, 0);
+        rq_sim_advance(sim, 20 * SECOND);
+        h.full = false;
+        history_steps(&h, STEPS / 3);
+        take_fault(&o, &h, "with space again");
+        history_check(&h);
+        take_fault(&o, &h, "checked with space again");
+    }
+    o.refused = h.refused;
+    if (h.engine != NULL) history_close(&h, o.good);
+    take_fault(&o, &h, "at the stop");
+    if (o.good && history_open(&h)) {
+        history_check(&h);
+        history_close(&h, true);
+    }
+    take_fault(&o, &h, "after the stop");
+    history_clear(&h);
+    rq_sim_free(sim);
+    return o;
+}
+
+static void a_server_that_was_killed_on_a_full_disk_starts_on_it(void **state)
+{
+    (void)state;
+    seeds_range seeds = seeds_wanted(200);
+    uint64_t refused = 0;
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
+        outcome o = kill_once(seed);
+        refused += o.refused;
+        if (!o.good) fail_msg("seed %" PRIu64 ": %s", seed, o.text);
+    }
+    print_message("%" PRIu64 " writes were refused\n", refused);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_disk_that_is_full_now_and_then_is_survived),
+        cmocka_unit_test(a_server_that_was_killed_on_a_full_disk_starts_on_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
