@@ -10,6 +10,9 @@
  *      meta learns where regions are now
  *   6. records in the log that belong to no known region are dropped
  *
+ * A start on a full disk comes as far as any other: what it cannot write is in memory (where
+ * regions are), or written later (.rorqual/open, the log's first segment).
+ *
  * A new root is laid out without waiting for the disk where that is not needed: all writes go to
  * one log, the last one is waited for, and only then .rorqual/version says that the folder is
  * whole.
@@ -165,7 +168,7 @@ static rq_err commit_meta(rq_catalog *c, const rq__batch *batch, rq_error *why)
 {
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__batch_commit(batch, meta, false, why);
+    rq_err rc = rq__batch_note(batch, c->engine, meta, why);
     rq_region_unref(meta);
     return rc;
 }
@@ -559,7 +562,7 @@ static rq_err write_places(boot *b, rq_error *why)
     /* HBASE: the master's local region holds meta's own place. */
     RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, &c->server,
                                b->meta.node->pub.open_seqnum));
-    RQ_TRY(rq__batch_commit(&batch, c->store, false, why));
+    RQ_TRY(rq__batch_note(&batch, c->engine, c->store, why));
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
     for (size_t i = 0; i < b->table_count; i++) {
         known_table *t = &b->tables[i];
@@ -616,7 +619,7 @@ static rq_err run(boot *b, rq_error *why)
     RQ_TRY(rq__switches_load(c, why));
     if (!fresh) {
         RQ_TRY(open_namespaces(b, why));
-        RQ_TRY(rq__root_mark_open(c->root, why)); /* what is refused is refused by now */
+        RQ_TRY(rq__open_mark_write(c, why)); /* what is refused is refused by now */
     }
     RQ_TRY(open_tables(b, why));
     RQ_TRY(publish_tables(b, why));

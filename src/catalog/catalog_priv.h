@@ -33,6 +33,13 @@ typedef struct rq__janitor {
     _Atomic uint64_t cleaned; /* regions, since the start */
 } rq__janitor;
 
+/* open_mark.c */
+typedef struct rq__open_mark {
+    rq_timer timer;
+    rq_task task;
+    bool is_due; /* the disk was full when it was to be written */
+} rq__open_mark;
+
 /* mob_chores.c */
 typedef struct rq__mob_chore {
     rq_catalog *catalog;
@@ -57,6 +64,7 @@ struct rq_catalog {
     rq__procedures procedures;
     rq__cleaner cleaner;
     rq__janitor janitor;
+    rq__open_mark open_mark;
     rq__mob_chore mob_cleaner, mob_compactor;
     _Atomic int64_t last_ms; /* highest time given to a cell of meta or the store */
     _Atomic bool switches[RQ_SWITCH_COUNT];
@@ -129,6 +137,12 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why);
 /* --- cleaner.c -------------------------------------------------------------------------------- */
 void rq__cleaner_start(rq_catalog *c);
 void rq__cleaner_clear(rq_catalog *c);
+
+/* --- open_mark.c ------------------------------------------------------------------------------ */
+/* .rorqual/open; on a full disk it is tried again, from _start on. */
+RQ_NODISCARD
+rq_err rq__open_mark_write(rq_catalog *c, rq_error *why);
+void rq__open_mark_start(rq_catalog *c);
 
 /* --- janitor.c -------------------------------------------------------------------------------- */
 void rq__janitor_start(rq_catalog *c);

@@ -30,6 +30,15 @@ rq_err rq__need_schema(rq__proc *p, rq_error *why)
     return rq_table_schema_parse(p->descriptor, &p->schema, why);
 }
 
+static rq_err note_in_meta(rq_catalog *c, const rq__batch *b, rq_error *why)
+{
+    rq_region *meta;
+    RQ_TRY(rq__meta_ref(c, &meta, why));
+    rq_err rc = rq__batch_note(b, c->engine, meta, why);
+    rq_region_unref(meta);
+    return rc;
+}
+
 rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error *why)
 {
     rq_region *meta;
@@ -273,7 +282,7 @@ rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count,
     rq__batch b;
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__batch_opened(c, &b, list, count);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, false, why);
+    if (rc == RQ_OK) rc = note_in_meta(c, &b, why);
     rq_arena_clear(&a);
     return rc;
 }

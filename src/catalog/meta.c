@@ -9,6 +9,7 @@
 #include "proto/hbase.pb-c.h"
 #include "region/region_scanner.h"
 #include "store/pb_arena.h"
+#include "wal/wal.h"
 
 static const char *const state_names[] = {
     [RQ_REGION_OFFLINE] = "OFFLINE", [RQ_REGION_OPENING] = "OPENING",
@@ -85,11 +86,12 @@ rq_err rq__batch_delete_family(rq__batch *b, rq_slice row, const char *family)
     return RQ_OK;
 }
 
-rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why)
+static rq_err commit_with(const rq__batch *b, rq_region *region, rq_durability durability,
+                          rq_error *why)
 {
     if (b->count == 0) return RQ_OK;
     for (size_t i = 0; i < b->count; i++)
-        b->mutations[i].durability = synced ? RQ_SYNC_WAL : RQ_ASYNC_WAL;
+        b->mutations[i].durability = durability;
     rq_row_op op = {
         .mutations = b->mutations,
         .mutation_count = b->count,
@@ -98,6 +100,23 @@ rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_e
     rq_err rc = rq_region_write_sync(region, &op, 1, why);
     rq_cellblock_clear(&op.result);
     return rc;
+}
+
+rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why)
+{
+    return commit_with(b, region, synced ? RQ_SYNC_WAL : RQ_ASYNC_WAL, why);
+}
+
+rq_err rq__batch_note(const rq__batch *b, rq_engine *e, rq_region *region, rq_error *why)
+{
+    rq_error own = {0};
+    rq_err rc = RQ_E_NO_SPACE;
+    if (!rq_wal_lacks_space(rq_engine_wal(e))) rc = commit_with(b, region, RQ_ASYNC_WAL, &own);
+    if (rc == RQ_E_NO_SPACE || rc == RQ_E_REGION_TOO_BUSY) {
+        own = (rq_error){0};
+        rc = commit_with(b, region, RQ_SKIP_WAL, &own);
+    }
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */

@@ -33,6 +33,10 @@ void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms);
  * Blocking. An empty batch is fine. */
 RQ_NODISCARD
 rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why);
+/* What every start and every opening writes anew, where regions are above all: on a full disk it is
+ * in memory alone, so that it can be read and nobody has to wait for space. */
+RQ_NODISCARD
+rq_err rq__batch_note(const rq__batch *b, rq_engine *e, rq_region *region, rq_error *why);
 
 /* Slices must stay valid until the commit. */
 RQ_NODISCARD

@@ -421,6 +421,7 @@ void rq__procedures_stop(rq_catalog *c)
         if (p->timer.task.run != NULL) (void)ex->timer_cancel(ex, &p->timer);
     if (c->cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->cleaner.timer);
     if (c->janitor.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->janitor.timer);
+    if (c->open_mark.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->open_mark.timer);
     if (c->mob_cleaner.timer.task.run != NULL) (void)ex->timer_cancel(ex, &c->mob_cleaner.timer);
     if (c->mob_compactor.timer.task.run != NULL)
         (void)ex->timer_cancel(ex, &c->mob_compactor.timer);

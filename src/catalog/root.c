@@ -256,13 +256,16 @@ static rq_err check_newer(long version, rq_error *why)
                    version, RQ_ROOT_FORMAT_VERSION);
 }
 
-/* Creates the file with its bytes synced; its name is durable after the caller's sync_dir. */
+/* Creates the file with its bytes synced; its name is durable after the caller's sync_dir. One that
+ * is there is written over in its place: a full disk need not have space for it. */
 static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
 {
     rq_file *f;
+    uint64_t size = 0;
     RQ_TRY(rq_vfs_open(v, path, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &f, why));
-    rq_err rc = rq_file_truncate(f, 0, why);
+    rq_err rc = rq_file_size(f, &size, why);
     if (rc == RQ_OK) rc = rq_file_write(f, bytes.ptr, bytes.len, 0, why);
+    if (rc == RQ_OK && size > bytes.len) rc = rq_file_truncate(f, bytes.len, why);
     if (rc == RQ_OK) rc = rq_file_sync(f, why);
     rq_err closed = rq_file_close(f);
     return rc != RQ_OK ? rc : closed;

@@ -11,7 +11,7 @@ rq_err rq__root_write_identity(rq_root *root, rq_error *why);
 /* .rorqual/version: from here on the folder is laid out. REQUIRES: all else is durable. */
 RQ_NODISCARD
 rq_err rq__root_seal(rq_root *root, rq_error *why);
-/* .rorqual/open: before a start writes anything to a folder that was laid out. */
+/* .rorqual/open: before a start writes anything to a folder that was laid out. May be repeated. */
 RQ_NODISCARD
 rq_err rq__root_mark_open(rq_root *root, rq_error *why);
 
