@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A real file system without space: a server on a tmpfs of SIZE_MB is written to until it refuses,
-is read meanwhile, and goes on when a file beside its own is removed; at last it is stopped while the
-disk is full, and started with space. Nothing acknowledged may be lost.
+is read meanwhile, and goes on when a file beside its own is removed; it is killed on the full disk and
+started on it, and serves reads; at last it is stopped while the disk is full, and started with space.
+Nothing acknowledged may be lost.
 
 Runs in a mount namespace of its own (unshare -rm), so nothing outside sees the mount and it ends with
 the program. A machine that does not let one mount is told, and no test is counted.
@@ -166,6 +167,43 @@ class Test:
                 if "no space" not in refused.trace.lower() or time.monotonic() > end:
                     return str(refused)
 
+    def starts_when_full(self):
+        """Killed with not a byte left, twice: the second time what the first start left is there too."""
+        self.fill_rest()
+        refusals = self.write(1 << 20)
+        if set(refusals) - set(BUSY) or not refusals:
+            return f"refused with {refusals}"
+        for _ in range(2):
+            self.client.close()
+            self.server.kill()
+            self.fill_rest(all_of_it=True)
+            self.server = self.start()
+            self.client = hbase.Client(self.server)
+            self.regions = [name for _, name, _ in self.client.regions("t")]
+            problem = self.reads_go_on() or self.is_refused_once()
+            if problem is not None:
+                return problem
+        (self.disk / "rest").unlink()
+        (self.disk / "rest2").unlink(missing_ok=True)
+        subprocess.run(["mount", "-o", f"remount,size={2 * SIZE_MB}m", self.disk], check=True)
+        end = time.monotonic() + DEADLINE
+        while self.write(10):
+            if time.monotonic() > end:
+                return "still refused with space"
+        return self.reads_go_on()
+
+    def is_refused_once(self):
+        """A log that is written over may take some yet."""
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            try:
+                self.client.data.put(self.regions[0], b"again", {(b"f", b"q"): b"x" * ROW_BYTES})
+            except hbase.Refused as refused:
+                if refused.name != BUSY[0] or "no space left" not in refused.trace:
+                    return str(refused)
+                return None
+        return "no write is refused"
+
     def stops_when_full(self):
         """What cannot be flushed stays in the log; nothing may hang."""
         self.fill_rest()
@@ -184,10 +222,14 @@ class Test:
         self.client = hbase.Client(self.server)
         return self.reads_go_on()
 
-    def fill_rest(self):
+    def fill_rest(self, all_of_it=False):
         left = os.statvfs(self.disk)
-        with open(self.disk / "rest", "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(left.f_bavail * left.f_bsize - 2 * MB, 4096))
+        free = left.f_bavail * left.f_bsize
+        if all_of_it and free == 0:
+            return
+        with open(self.disk / ("rest2" if all_of_it else "rest"), "ab") as file:
+            length = free if all_of_it else max(free - 2 * MB, 4096)
+            os.posix_fallocate(file.fileno(), file.tell(), length)
 
 
 def inside():
@@ -199,6 +241,7 @@ def inside():
                            ("what was acknowledged is read", test.reads_go_on),
                            ("a flush says why it cannot", test.flush_says_why),
                            ("with space again all goes on", test.goes_on),
+                           ("killed on the full disk it starts there and is read", test.starts_when_full),
                            ("a stop does not wait for space, and loses nothing", test.stops_when_full)):
             try:
                 problem = part()
