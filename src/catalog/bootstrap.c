@@ -552,6 +552,19 @@ static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
                          RQ_SLICE_LIT("ONLINE"));
 }
 
+/* Only an HBase that takes the folder over reads it. On a full disk, and with memory full of what
+ * cannot be flushed, the start goes on without. */
+static rq_err note_in_store(rq_catalog *c, const rq__batch *batch, rq_error *why)
+{
+    rq_error own = {0};
+    rq_err rc = rq__batch_note(batch, c->engine, c->store, &own);
+    if (rc == RQ_OK) return RQ_OK;
+    if (rc != RQ_E_REGION_TOO_BUSY) return rq_fail(why, rc, "%s", own.message);
+    rq_log_warn(c->env->log, "catalog", "master:store does not say which server runs: %s",
+                own.message);
+    return RQ_OK;
+}
+
 /* Where regions are from now on: this server, with this start code. */
 static rq_err write_places(boot *b, rq_error *why)
 {
@@ -562,7 +575,7 @@ static rq_err write_places(boot *b, rq_error *why)
     /* HBASE: the master's local region holds meta's own place. */
     RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, &c->server,
                                b->meta.node->pub.open_seqnum));
-    RQ_TRY(rq__batch_note(&batch, c->engine, c->store, why));
+    RQ_TRY(note_in_store(c, &batch, why));
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
     for (size_t i = 0; i < b->table_count; i++) {
         known_table *t = &b->tables[i];

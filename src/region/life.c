@@ -471,6 +471,23 @@ void rq__region_free(rq_region *r)
     free(r);
 }
 
+/* What the log holds fits into memory, where it was before; but for a server that was given less of
+ * it. Flushes make room then, which a full disk does not let them: so the region stays closed for
+ * now, as far as it is not one that everything else stands on. */
+static rq_err check_room(const rq_region *r, rq_error *why)
+{
+    const rq_engine *e = r->engine;
+    bool is_system = rq_slice_eq(r->info.ns, RQ_SLICE_LIT("hbase")) ||
+                     rq_slice_eq(r->info.ns, RQ_SLICE_LIT("master"));
+    if (is_system || !rq__engine_lacks_space(e) || rq__engine_memstore_held(e) <= e->memstore_high)
+        return RQ_OK;
+    return rq_fail(why, RQ_E_NO_SPACE,
+                   "no space left on the server's disk: memstores hold %" PRIu64
+                   " MB and cannot be flushed, there is no memory for what the log has of this "
+                   "region",
+                   rq__engine_memstore_held(e) >> 20);
+}
+
 static rq_err load_nonces(rq_region *r, const rq__manifest *m, rq_error *why)
 {
     if (!r->engine->nonces_enabled || m->next_seqid == 0) return RQ_OK;
@@ -498,6 +515,7 @@ static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
         RQ_TRY(open_store(r, i, &m, has_manifest, arena, why));
     RQ_TRY(find_first_number(r, &m, why));
     RQ_TRY(load_nonces(r, &m, why));
+    RQ_TRY(check_room(r, why));
     return take_replay(r, why);
 }
 

@@ -161,6 +161,65 @@ static void a_server_starts_on_a_full_disk(void **state)
     }
 }
 
+#define LARGE_ROWS 12 /* a region each */
+#define LARGE_CELLS 10
+#define LARGE_BYTES ((size_t)100 * 1024)
+
+static void put_large(world *w)
+{
+    rq_arena a = {0};
+    char *value = rq_arena_calloc(&a, LARGE_BYTES, 1);
+    OK(world_create(w, "t", "f", "b c d e f g h i j k l"));
+    for (int i = 0; i < LARGE_ROWS; i++) {
+        char row[2] = {(char)('a' + i), '\0'};
+        for (int k = 0; k < LARGE_CELLS; k++) {
+            char qualifier[2] = {(char)('0' + k), '\0'};
+            OK(world_put_cell(w, "t", row, "f", qualifier, rq_slice_of(value, LARGE_BYTES)));
+        }
+    }
+    rq_arena_clear(&a);
+}
+
+static unsigned readable(world *w)
+{
+    unsigned count = 0;
+    for (int i = 0; i < LARGE_ROWS; i++) {
+        char row[2] = {(char)('a' + i), '\0'};
+        rq_err rc = world_get(w, "t", row, "f");
+        assert_true(rc == RQ_OK || rc == RQ_E_NOT_SERVING_REGION);
+        count += rc == RQ_OK;
+    }
+    return count;
+}
+
+/* The server was given less memory since. What does not fit, and cannot be flushed, stays closed
+ * until it can. */
+static void the_log_of_a_full_disk_may_hold_more_than_memory(void **state)
+{
+    (void)state;
+    world own;
+    world *w = &own;
+    world_init(w, 1, NULL);
+    OK(world_open(w));
+    put_large(w);
+    die(w);
+    rq_sim_quota(w->sim, 1);
+    assert_int_equal(rq_config_set_pair(w->config, "rorqual.memory=8m", NULL), RQ_OK);
+    OK(world_open(w));
+    rq_engine_stats s;
+    rq_engine_get_stats(w->engine, &s);
+    unsigned open = readable(w);
+    print_message("%u of %d regions are open, %" PRIu64 " MB of %" PRIu64 " MB\n", open, LARGE_ROWS,
+                  s.memstore_bytes_held >> 20, s.memstore_bytes_max >> 20);
+    assert_true(open > 0 && open < LARGE_ROWS);
+    rq_sim_quota(w->sim, 0);
+    rq_sim_advance(w->sim, 300 * SECOND);
+    assert_int_equal(readable(w), LARGE_ROWS);
+    OK(world_put(w, "t", "a", "f"));
+    OK(world_close(w, true));
+    world_clear(w);
+}
+
 /* Nothing could be served; and the text is one an operator understands. */
 static void a_new_folder_on_a_full_disk_is_refused(void **state)
 {
@@ -183,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_starts_on_a_full_disk),
+        cmocka_unit_test(the_log_of_a_full_disk_may_hold_more_than_memory),
         cmocka_unit_test(a_new_folder_on_a_full_disk_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
