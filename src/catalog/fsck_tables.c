@@ -372,6 +372,21 @@ static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
     return RQ_OK;
 }
 
+/* Damage costs no more than that increments which are repeated may count twice. */
+static rq_err look_at_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
+{
+    rq__fsck *k = ctx;
+    (void)why;
+    if (f->unfinished)
+        rq__fsck_tell(k, RQ_FINDING_NOTE, f->path, "nonces of a flush that did not end");
+    else if (f->damage != NULL)
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, f->path,
+                      "%s: increments that are repeated may count twice", f->damage);
+    if (!is_blind(k) && !has_folder(k, f->region))
+        rq__fsck_tell(k, RQ_FINDING_NOTE, f->path, "nonces of a region that has no folder");
+    return RQ_OK;
+}
+
 static rq_err look_at_store(rq__fsck *k, rq_error *why)
 {
     static const char dir[] = "MasterData/data/master/store";
@@ -404,6 +419,7 @@ rq_err rq__fsck_tables(rq__fsck *k, rq_error *why)
         look_for_missing(k);
     }
     RQ_TRY(look_at_manifests(k, why));
+    RQ_TRY(rq_nonces_survey(k->vfs, look_at_nonces, k, why));
     if (!is_blind(k)) look_at_chain(k); /* last: it puts the regions in another order */
     return RQ_OK;
 }

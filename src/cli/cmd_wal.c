@@ -7,6 +7,9 @@
  *   dump     the records and their cells, by table, region, row and sequence id
  *   verify   every record read; exit code 1 when one is damaged
  *
+ * A folder's files of nonces (what increments were done, once the log need not say so any more) are
+ * dumped and verified along with it.
+ *
  * Damage is told on the standard error with file and offset, and what stands behind it is still
  * read. A last record that was being written when the power went is no damage: it ends the log.
  */
@@ -16,6 +19,7 @@
 #include "cli/progress.h"
 
 #include "cell/cellblock.h"
+#include "region/survey.h"
 #include "wal/survey.h"
 
 #include <getopt.h>
@@ -50,6 +54,7 @@ typedef struct wal_run {
     totals totals;   /* of the segment being read */
     uint64_t before; /* bytes of the segments before it */
     uint64_t size;   /* of all */
+    bool is_data_folder;
 } wal_run;
 
 static const char *kind_name(rq_wal_kind kind)
@@ -184,6 +189,48 @@ static rq_err dump_record(void *ctx, const rq_wal_survey_segment *s, const rq_wa
     return RQ_OK;
 }
 
+/* --- nonces ----------------------------------------------------------------------------------- */
+
+static void print_nonces(const wal_args *a, const rq_nonce_survey *f)
+{
+    if (a->json) {
+        rq_print_json_text("{", "file", rq_slice_cstr(f->path));
+        rq_print_json_text(",", "region", rq_slice_cstr(f->region));
+        rq_print_json_number(",", "sequence", (int64_t)f->highest);
+        rq_print_json_text(",", "kind", RQ_SLICE_LIT("nonces"));
+        rq_print_json_number(",", "time", f->written_ms);
+        rq_print_json_number(",", "nonces", (int64_t)f->count);
+        puts("}");
+        return;
+    }
+    printf("%s  %s  seq %" PRIu64 "  nonces  at %" PRId64 " ms: %zu\n", f->path, f->region,
+           f->highest, f->written_ms, f->count);
+    for (size_t i = 0; a->values && i < f->count; i++) {
+        rq_nonce_survey_entry e = rq_nonces_survey_entry(f, i);
+        printf("    nonce %" PRIu64 "/%" PRIu64 "  seq %" PRIu64 "  %" PRIu64 " ms before\n",
+               e.group, e.nonce, e.sequence_id, e.age_ms);
+    }
+}
+
+static rq_err show_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
+{
+    wal_run *run = ctx;
+    const wal_args *a = run->args;
+    (void)why;
+    if (f->unfinished) return RQ_OK; /* the log has what is in it */
+    if (f->damage != NULL) {
+        rq_error what = {0};
+        (void)rq_fail(&what, RQ_E_CORRUPT, "%s: %s", f->path, f->damage);
+        tell_damage(run, &what);
+        return RQ_OK;
+    }
+    if (a->region != NULL && strcmp(a->region, f->region) != 0) return RQ_OK;
+    if (strcmp(a->verb, "dump") != 0 || a->table != NULL || a->row != NULL) return RQ_OK;
+    if (run->shown++ >= a->limit) return RQ_E_END;
+    print_nonces(a, f);
+    return RQ_OK;
+}
+
 /* --- list, verify ----------------------------------------------------------------------------- */
 
 /* Counts, and parses what only a replay would have parsed. */
@@ -242,7 +289,7 @@ static const struct {
     const char *name, *help;
 } verbs[VERBS] = {
     [LIST] = {"list", "the segments in order, what they hold and where they end"},
-    [DUMP] = {"dump", "the records and their cells"},
+    [DUMP] = {"dump", "the records and their cells; of a data folder the files of nonces too"},
     [VERIFY] = {"verify", "read everything; damaged records are told with their offset"},
 };
 
@@ -374,6 +421,8 @@ static rq_err run_verb(rq_vfs *vfs, const rq_wal_survey *v, verb what, wal_run *
         }
     }
     rq_progress_end(&run->progress);
+    if (rc == RQ_OK && what != LIST && run->is_data_folder)
+        rc = rq_nonces_survey(vfs, show_nonces, run, why);
     if (rc == RQ_E_END) rc = RQ_OK; /* the limit */
     if (rc != RQ_OK || what != VERIFY) return rc;
     if (run->args->json) {
@@ -402,6 +451,7 @@ static int run_command(const wal_args *args, verb what)
                           : rq_wal_survey_file(vfs, file, &arena, &calls, &survey, &why);
     if (rc == RQ_OK && survey.count == 0 && run.damaged == 0)
         rc = rq_fail(&why, RQ_E_NOT_FOUND, "%s: no log", args->place);
+    run.is_data_folder = file == NULL && dir[0] != '\0';
     if (rc == RQ_OK) rc = run_verb(vfs, &survey, what, &run, &why);
     if (vfs != NULL) rq_vfs_free(vfs);
     rq_arena_clear(&arena);

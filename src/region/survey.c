@@ -451,3 +451,81 @@ rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_
     rq_arena_clear(&arena);
     return rc;
 }
+
+/* --- nonces ----------------------------------------------------------------------------------- */
+
+/* What the region's manifest has not committed is above it. */
+static uint64_t committed_number(rq_vfs *vfs, const char *region)
+{
+    rq_arena arena = {0};
+    rq__manifest m;
+    const char *other;
+    uint64_t number = UINT64_MAX;
+    if (strlen(region) <= RQ_ENCODED_NAME_LEN &&
+        rq__manifest_peek(vfs, region, &arena, &m, &other, NULL) == RQ_OK && m.next_seqid > 0)
+        number = m.next_seqid - 1;
+    rq_arena_clear(&arena);
+    return number;
+}
+
+static rq_err look_at_nonces(rq_vfs *vfs, const char *region, uint64_t committed, const char *path,
+                             const char *name,
+                             rq_err (*callback)(void *ctx, const rq_nonce_survey *file,
+                                                rq_error *why),
+                             void *ctx, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_slice bytes;
+    rq__nonce_entries e = {0};
+    rq_error own = {0};
+    unsigned n;
+    rq_nonce_survey f = {.path = path, .region = region};
+    bool named = rq__nonce_file_name_parse(name, &f.highest, &n);
+    f.unfinished = named && f.highest > committed;
+    rq_err rc = rq_vfs_read_file(vfs, path, RQ__NONCE_FILE_BYTES_MAX, &arena, &bytes, &own);
+    if (rc == RQ_OK) rc = rq__nonce_file_decode(bytes, &e, &own);
+    if (rc != RQ_OK)
+        f.damage = own.message;
+    else if (!named || f.highest != e.seqid)
+        f.damage = "offset 8: its number is not that of its name";
+    f.written_ms = e.written_ms;
+    f.count = e.count;
+    f.entries = e.bytes;
+    rc = rc == RQ_E_NO_MEMORY ? no_memory(why) : callback(ctx, &f, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+rq_err rq_nonces_survey(rq_vfs *vfs,
+                        rq_err (*callback)(void *ctx, const rq_nonce_survey *file, rq_error *why),
+                        void *ctx, rq_error *why)
+{
+    rq_arena arena = {0};
+    rq_dir_entry *regions;
+    size_t count = 0;
+    rq_err rc = rq_vfs_list_if_any(vfs, RQ__NONCE_DIR, &arena, &regions, &count, why);
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        rq_dir_entry *files;
+        size_t n = 0;
+        const char *dir = rq_arena_printf(&arena, RQ__NONCE_DIR "/%s", regions[i].name);
+        if (dir == NULL) rc = no_memory(why);
+        if (rc == RQ_OK && regions[i].is_dir)
+            rc = rq_vfs_list(vfs, dir, &arena, &files, &n, why);
+        uint64_t committed = n == 0 ? 0 : committed_number(vfs, regions[i].name);
+        for (size_t k = 0; k < n && rc == RQ_OK; k++) {
+            const char *path = rq_arena_printf(&arena, "%s/%s", dir, files[k].name);
+            rc = path == NULL ? no_memory(why)
+                              : look_at_nonces(vfs, regions[i].name, committed, path, files[k].name,
+                                               callback, ctx, why);
+        }
+    }
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+rq_nonce_survey_entry rq_nonces_survey_entry(const rq_nonce_survey *file, size_t i)
+{
+    const rq__nonce_entries e = {.count = file->count, .bytes = file->entries};
+    rq__nonce n = rq__nonce_entry(&e, i);
+    return (rq_nonce_survey_entry){n.group, n.nonce, n.seqid, n.age_ms};
+}

@@ -67,4 +67,28 @@ rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_
                               bool deep, bool (*is_known)(void *ctx, const char *path), void *ctx,
                               const rq_findings *findings, rq_error *why);
 
+/* --- nonces (nonce_files.h) ------------------------------------------------------------------- */
+typedef struct rq_nonce_survey {
+    const char *path;
+    const char *region; /* encoded name */
+    uint64_t highest;   /* sequence id, by the file's name; 0: it has no such name */
+    int64_t written_ms;
+    size_t count;
+    rq_slice entries;
+    bool unfinished;    /* of a flush that did not commit: the next start removes it */
+    const char *damage; /* NULL: none, and then the above is what the file says */
+} rq_nonce_survey;
+
+typedef struct rq_nonce_survey_entry {
+    uint64_t group, nonce, sequence_id, age_ms;
+} rq_nonce_survey_entry;
+
+/* Each file of nonces, by region. An error is one of reading folders, or the callback's. */
+RQ_NODISCARD
+rq_err rq_nonces_survey(rq_vfs *vfs,
+                        rq_err (*callback)(void *ctx, const rq_nonce_survey *file, rq_error *why),
+                        void *ctx, rq_error *why);
+/* REQUIRES: i < count. */
+rq_nonce_survey_entry rq_nonces_survey_entry(const rq_nonce_survey *file, size_t i);
+
 #endif
