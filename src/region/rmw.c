@@ -412,6 +412,7 @@ static rq_err answer_duplicate(run *u, const rq_mutation *m)
 
 static rq_err run_mutation(run *u, const rq_mutation *m)
 {
+    if (u->duplicate_of != 0) return is_delta(m) ? answer_duplicate(u, m) : RQ_OK;
     switch (m->type) {
     case RQ_MUTATE_PUT:
         return run_put(u, m);
@@ -419,7 +420,7 @@ static rq_err run_mutation(run *u, const rq_mutation *m)
         return run_delete(u, m);
     case RQ_MUTATE_APPEND:
     case RQ_MUTATE_INCREMENT:
-        return u->duplicate_of != 0 ? answer_duplicate(u, m) : run_deltas(u, m);
+        return run_deltas(u, m);
     }
     return rq_fail(u->why, RQ_E_DO_NOT_RETRY, "unknown mutation type %d", (int)m->type);
 }
@@ -486,7 +487,8 @@ static rq_err run_op(run *u)
     rq_region *r = u->region;
     RQ_TRY(check_mutations(u));
     RQ_TRY(find_duplicate(u));
-    RQ_TRY(check_conditions(u, &op->processed));
+    /* Under a nonce that is known the conditions were met. */
+    if (u->duplicate_of == 0) RQ_TRY(check_conditions(u, &op->processed));
     if (!op->processed) return RQ_OK;
     RQ_TRY(check_conditional_mutations(u));
     for (size_t i = 0; i < op->mutation_count; i++)

@@ -509,8 +509,7 @@ rq_err rq_nonces_survey(rq_vfs *vfs,
         size_t n = 0;
         const char *dir = rq_arena_printf(&arena, RQ__NONCE_DIR "/%s", regions[i].name);
         if (dir == NULL) rc = no_memory(why);
-        if (rc == RQ_OK && regions[i].is_dir)
-            rc = rq_vfs_list(vfs, dir, &arena, &files, &n, why);
+        if (rc == RQ_OK && regions[i].is_dir) rc = rq_vfs_list(vfs, dir, &arena, &files, &n, why);
         uint64_t committed = n == 0 ? 0 : committed_number(vfs, regions[i].name);
         for (size_t k = 0; k < n && rc == RQ_OK; k++) {
             const char *path = rq_arena_printf(&arena, "%s/%s", dir, files[k].name);

@@ -263,6 +263,46 @@ static void a_retried_increment_counts_once_across_a_flush_and_a_crash(void **st
     }
 }
 
+/* A put, an increment and a condition in one op under one nonce: what was done is not done again,
+ * and not said to have failed because its own effect is there. */
+static void a_retried_conditional_op_is_answered_as_done(void **state)
+{
+    fixture *f = of(state);
+    rq_arena arena = {0};
+    rq_comparator *comparator;
+    static const uint8_t by[8] = {0, 0, 0, 0, 0, 0, 0, 5};
+    rq_cell put_cell = cell_of("a", "q", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "mine");
+    rq_cell delta = cell_of("a", "n", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, NULL);
+    rq_slice row = RQ_SLICE_LIT("r");
+    delta.value = by;
+    delta.value_len = 8;
+    assert_ok(rq_comparator_new_binary((rq_slice){0}, &arena, &comparator));
+    rq_condition condition = {.row = row,
+                              .family = RQ_SLICE_LIT("a"),
+                              .qualifier = RQ_SLICE_LIT("q"),
+                              .op = RQ_EQUAL,
+                              .comparator = comparator};
+    rq_mutation m[] = {
+        {.type = RQ_MUTATE_PUT, .row = row, .cells = &put_cell, .cell_count = 1},
+        {.type = RQ_MUTATE_INCREMENT, .row = row, .cells = &delta, .cell_count = 1},
+    };
+    for (int i = 0; i < 2; i++) {
+        rq_row_op op = {.conditions = &condition,
+                        .condition_count = 1,
+                        .mutations = m,
+                        .mutation_count = 2,
+                        .nonce_group = 7,
+                        .nonce = 99};
+        assert_ok(rq_region_write_sync(f->region, &op, 1, NULL));
+        assert_true(op.processed);
+        rq_cellblock_clear(&op.result);
+        assert_int_equal(get_long(f, "r", "a", "n"), 5);
+        if (i == 0) assert_ok(put(f, "r", "a", "q", RQ_TIMESTAMP_LATEST, "another's"));
+    }
+    assert_string_equal(get(f, "r", "a", "q"), "another's");
+    rq_arena_clear(&arena);
+}
+
 /* --- conditions ------------------------------------------------------------------------------- */
 
 /* checkAndPut of a:q: if `value` (NULL: absent or empty) compares so, put a:q = "new". */
@@ -617,6 +657,7 @@ int main(void)
         T(a_retried_increment_counts_once_across_a_crash),
         T(a_retried_increment_counts_once_across_a_close),
         T(a_retried_increment_counts_once_across_a_flush_and_a_crash),
+        T(a_retried_conditional_op_is_answered_as_done),
         T(a_condition_on_an_absent_cell_takes_null_for_absent),
         T(an_empty_value_counts_as_null),
         T(a_condition_compares_the_given_value_with_the_stored),
