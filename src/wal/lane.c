@@ -516,10 +516,6 @@ static void repair(rq_wal *wal)
         }
         slot_give_back(wal, file);
     }
-    if (rc == RQ_E_NO_SPACE && wal->closing && wal->staged == wal->synced) {
-        wal->broken = RQ_OK; /* nothing waits for the segment */
-        return;
-    }
     if (rc == RQ_E_NO_SPACE && !wal->closing) {
         wal->no_space = true; /* the bytes wait in the ring */
         retry_later(wal);
@@ -569,6 +565,9 @@ static bool lane_step(rq_wal *wal)
 {
     if (rq__wal_has_failed(wal)) return false;
     if (wal->broken != RQ_OK) {
+        /* A log that ends needs no segment for what will not come. */
+        if (wal->broken == RQ_E_NO_SPACE && wal->closing && wal->staged == wal->synced)
+            return false;
         if (!may_retry(wal) || !pen_take(wal)) return false;
         repair(wal);
         return true;
