@@ -256,9 +256,10 @@ typedef struct rq_procedure {
     uint64_t nonce_group, nonce;
     int64_t submitted_ms, updated_ms;
     bool finished;
-    bool waiting; /* for a lock */
+    bool waiting; /* for a lock, or without one for its next attempt */
+    bool parked;  /* its step failed for good: it waits for rq_catalog_procedure_abort */
     const char *step;
-    rq_err rc; /* finished: the outcome */
+    rq_err rc; /* finished: the outcome; else the error of the last attempt, if it failed */
     const char *message;
 } rq_procedure;
 
@@ -270,6 +271,11 @@ RQ_NODISCARD
 rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
 /* Drops the kept result sooner (HBase's client does so after it took it). */
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
+/* Ends an unfinished procedure. Before its commit it is undone; behind it each remaining step is
+ * tried once more, and what fails again is left out. False: it is unknown or finished, or it runs
+ * and is behind its commit; with `if_running` false also when it has begun. Any thread, never
+ * blocks. */
+bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
 /* HBase's "ConvertClassName"-style names: "org.apache.hadoop.hbase.master.procedure.…Procedure". */
 const char *rq_ddl_java_class(rq_ddl_kind kind);
 /* HBase's progress of an alter: regions that still have the old schema, and all. */

@@ -94,6 +94,11 @@ RQ_NODISCARD
 rq_err rq__catalog_table_ref(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq__table_node **ret,
                              rq_error *why);
 
+/* --- names.c ---------------------------------------------------------------------------------- */
+/* Of a region that is to be made: its name is a row of hbase:meta. RQ_E_ILLEGAL_ARGUMENT. */
+RQ_NODISCARD
+rq_err rq__region_name_check(const rq_region_info *info, rq_error *why);
+
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
 /* Runs fn(ctx, i) for i < count: on this thread and, as far as it is free, on RQ_POOL_WORK.
  * Returns when all are done; never waits for a pool thread that has not begun; out of memory it

@@ -159,6 +159,7 @@ rq_err rq__alter_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
     RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why)); /* again after a restart */
+    p->committed = true;
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     rq_table_state state = t->pub.state;

@@ -48,6 +48,13 @@ rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error 
     return rc;
 }
 
+rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error *why)
+{
+    RQ_TRY(rq__meta_commit(c, b, true, why));
+    p->committed |= p->step == p->ops->commit;
+    return RQ_OK;
+}
+
 /* --- regions on disk -------------------------------------------------------------------------- */
 
 rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t count,
@@ -60,11 +67,11 @@ rq_err rq__make_regions(rq_catalog *c, rq__proc *p, const rq_slice *keys, size_t
     for (size_t i = 0; i <= count; i++) {
         rq_slice end = i < count ? keys[i] : none;
         RQ_TRY(rq_region_info_make(&p->arena, p->ns, p->qualifier, start, end, id, 0, &list[i]));
+        RQ_TRY(rq__region_name_check(&list[i], why));
         start = end;
     }
     p->regions = list;
     p->region_count = count + 1;
-    (void)why;
     return RQ_OK;
 }
 
@@ -259,10 +266,11 @@ rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, siz
 void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (list[i].rc != RQ_OK) rq__procedures_reopen(c, list[i].info);
+        if (list[i].rc != RQ_OK && !rq_err_do_not_retry(list[i].rc))
+            rq__procedures_reopen(c, list[i].info);
 }
 
-rq_err rq__meta_put_opened(rq_catalog *c, const rq__proc *p, bool enables, rq_error *why)
+rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why)
 {
     rq_arena a;
     rq_arena_init(&a);
@@ -270,7 +278,7 @@ rq_err rq__meta_put_opened(rq_catalog *c, const rq__proc *p, bool enables, rq_er
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__batch_opened(c, &b, p->opened, p->opened_count);
     if (rc == RQ_OK && enables) rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_ENABLED);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
     return rc;
 }

@@ -160,6 +160,14 @@ rq_err rq__create_publish(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
+rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p)
+{
+    rq__table_node *t;
+    if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK) return RQ__COMMIT_NO;
+    rq__table_node_unref(t);
+    return RQ__COMMIT_YES;
+}
+
 /* Nothing was written to the regions; what cannot be removed is harmless: meta knows nothing of it.
  */
 void rq__create_undo(rq_catalog *c, rq__proc *p)

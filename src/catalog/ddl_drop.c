@@ -47,7 +47,7 @@ rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_err rc = rq__meta_delete_table(&b, p->table);
     for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++)
         rc = rq__meta_delete_region(&b, &p->old_regions[i]);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
     if (rc != RQ_OK) return rc;
     rq__edit e;
@@ -146,7 +146,7 @@ rq_err rq__truncate_commit(rq_catalog *c, rq__proc *p, rq_error *why)
         rc = rq__meta_delete_region(&b, &p->old_regions[i]);
     for (size_t i = 0; i < p->region_count && rc == RQ_OK; i++)
         rc = rq__meta_put_region(&b, &p->regions[i], RQ_REGION_CLOSED, NULL, -1);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
     return rc == RQ_OK ? publish(c, p, RQ_TABLE_ENABLING, why) : rc;
 }
@@ -169,6 +169,18 @@ rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(publish(c, p, RQ_TABLE_ENABLED, why));
     rq__opened_done(c, p);
     return RQ_OK;
+}
+
+/* By the first of the new regions: the commit puts all of them in the old ones' place. */
+rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p)
+{
+    rq__table_node *t;
+    bool found = false;
+    if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK) return RQ__COMMIT_UNKNOWN;
+    for (size_t i = 0; i < t->pub.region_count && p->region_count > 0; i++)
+        found |= strcmp(t->pub.regions[i]->info->encoded, p->regions[0].encoded) == 0;
+    rq__table_node_unref(t);
+    return found ? RQ__COMMIT_YES : RQ__COMMIT_NO;
 }
 
 void rq__truncate_undo(rq_catalog *c, rq__proc *p)

@@ -90,7 +90,7 @@ static rq_err check_table(rq_catalog *c, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err write_row(rq_catalog *c, const rq__proc *p, bool put, rq_error *why)
+static rq_err write_row(rq_catalog *c, rq__proc *p, bool put, rq_error *why)
 {
     rq_region *r;
     RQ_TRY(table_ref(c, &r, why));
@@ -101,6 +101,7 @@ static rq_err write_row(rq_catalog *c, const rq__proc *p, bool put, rq_error *wh
     rq_err rc = put ? rq__batch_put(&b, p->ns, "info", RQ_SLICE_LIT("d"), p->descriptor)
                     : rq__batch_delete_family(&b, p->ns, "info");
     if (rc == RQ_OK) rc = rq__batch_commit(&b, r, true, why);
+    if (rc == RQ_OK) p->committed = true;
     rq_arena_clear(&a);
     rq_region_unref(r);
     return rc;
@@ -196,6 +197,14 @@ rq_err rq__ns_delete_row(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(rq__edit_begin(&c->views, &e));
     rq__edit_remove_namespace(&e, p->ns);
     return rq__edit_commit(&e);
+}
+
+/* The folder is empty: nothing could be made in it yet. */
+void rq__ns_create_undo(rq_catalog *c, rq__proc *p)
+{
+    rq_error why = {0};
+    if (rq__ns_delete_folder(c, p, &why) != RQ_OK)
+        rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
 }
 
 /* What somebody put into the folder by hand stays, and with it the folder. */

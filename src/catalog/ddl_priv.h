@@ -11,11 +11,13 @@ typedef rq_err rq__step_fn(rq_catalog *c, rq__proc *p, rq_error *why);
 rq__step_fn rq__create_precheck, rq__create_prepare, rq__create_layout, rq__create_open,
     rq__create_commit, rq__create_publish;
 void rq__create_undo(rq_catalog *c, rq__proc *p);
+rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_drop.c */
 rq__step_fn rq__delete_prepare, rq__delete_commit, rq__delete_remove;
 rq__step_fn rq__truncate_precheck, rq__truncate_prepare, rq__truncate_layout, rq__truncate_commit,
     rq__truncate_remove, rq__truncate_finish;
 void rq__truncate_undo(rq_catalog *c, rq__proc *p);
+rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_state.c */
 rq__step_fn rq__enable_prepare, rq__enable_mark, rq__enable_open;
 rq__step_fn rq__disable_precheck, rq__disable_prepare, rq__disable_mark, rq__disable_close,
@@ -27,6 +29,7 @@ rq__step_fn rq__assign_prepare, rq__unassign_prepare, rq__unassign_run;
 rq__step_fn rq__split_prepare, rq__split_check, rq__merge_prepare, rq__merge_check;
 rq__step_fn rq__regions_close, rq__regions_layout, rq__regions_commit, rq__regions_open;
 void rq__regions_undo(rq_catalog *c, rq__proc *p);
+rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p);
 /* ddl_truncate_region.c */
 rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate_region_close,
     rq__truncate_region_remove, rq__truncate_region_open;
@@ -43,6 +46,7 @@ rq__step_fn rq__alter_prepare, rq__alter_commit, rq__alter_reopen;
 rq__step_fn rq__tracker_precheck, rq__tracker_prepare;
 /* ddl_namespace.c */
 rq__step_fn rq__ns_create_precheck, rq__ns_create_prepare, rq__ns_create_folder, rq__ns_put;
+void rq__ns_create_undo(rq_catalog *c, rq__proc *p);
 rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
 rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_folder;
 
@@ -64,6 +68,9 @@ rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why);
 /* One atomic, durable write to meta. */
 RQ_NODISCARD
 rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error *why);
+/* The same as the procedure's commit, or behind it. */
+RQ_NODISCARD
+rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error *why);
 
 /* Region infos for sorted split keys, in p->arena. */
 RQ_NODISCARD
@@ -99,14 +106,15 @@ void rq__unref_regions(rq_region **regions, size_t count); /* frees the list as 
 RQ_NODISCARD
 rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *list, size_t count,
                          rq_table_state state, rq_error *why);
-/* Regions of the list that could not be opened are tried again, by procedures of their own. */
+/* Regions of the list that could not be opened are tried again, by procedures of their own, unless
+ * the error is one that stays: broken bytes wait for an operator (rq_catalog_assign). */
 void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);
 /* Writes p's opened (or failed) regions to hbase:meta; `enables`: and that the table is enabled. */
 RQ_NODISCARD
-rq_err rq__meta_put_opened(rq_catalog *c, const rq__proc *p, bool enables, rq_error *why);
+rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why);
 /* The same of regions that were opened again, without waiting for the log: a start does as much. */
 RQ_NODISCARD
 rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count, rq_error *why);

@@ -158,6 +158,8 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
                                &p->regions[0]));
     RQ_TRY(rq_region_info_make(&p->arena, p->ns, p->qualifier, row, r->info->end_key, id, 0,
                                &p->regions[1]));
+    for (size_t i = 0; i < 2; i++)
+        RQ_TRY(rq__region_name_check(&p->regions[i], why));
     p->old_region_count = 1;
     p->region_count = 2;
     return RQ_OK;
@@ -267,8 +269,9 @@ static rq_err merge_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
     }
     p->region_count = 1;
     rq__catalog_saw_ms(c, id + 1);
-    return rq_region_info_make(&p->arena, p->ns, p->qualifier, p->old_regions[0].start_key, end,
-                               id + 1, 0, &p->regions[0]);
+    RQ_TRY(rq_region_info_make(&p->arena, p->ns, p->qualifier, p->old_regions[0].start_key, end,
+                               id + 1, 0, &p->regions[0]));
+    return rq__region_name_check(&p->regions[0], why);
 }
 
 /* "a, b" */
@@ -508,7 +511,7 @@ rq_err rq__regions_commit(rq_catalog *c, rq__proc *p, rq_error *why)
         rq__batch_init(&b, &a, rq__catalog_now_ms(c));
         rc =
             p->ops->kind == RQ_DDL_SPLIT_REGION ? split_rows(&b, p) : merge_rows(&b, p, &c->server);
-        if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+        if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
         rq_arena_clear(&a);
         if (rc == RQ_OK) rc = publish_replaced(c, p, t, why);
     }
@@ -557,10 +560,19 @@ static rq_err reopen_parents(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
+rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p)
+{
+    rq__table_node *t;
+    if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK) return RQ__COMMIT_UNKNOWN;
+    bool done = is_committed(t, p);
+    rq__table_node_unref(t);
+    return done ? RQ__COMMIT_YES : RQ__COMMIT_NO;
+}
+
 void rq__regions_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
-    if (p->step > 1 && /* laid out, or begun to be */
+    if ((p->step > 1 || p->resumed) && /* laid out, or begun to be */
         rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed split or merge: %s",
                     why.message);

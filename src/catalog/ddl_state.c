@@ -24,7 +24,7 @@ static rq_err mark(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error *w
     rq__batch b;
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__meta_put_table_state(&b, p->table, state);
-    if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
+    if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
     rq_arena_clear(&a);
     return rc == RQ_OK ? rq__publish_state(c, p, NULL, state, why) : rc;
 }
@@ -52,11 +52,12 @@ static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- enable ----------------------------------------------------------------------------------- */
 
+/* Under the lock ENABLING and DISABLING are what a procedure left that was aborted. */
 rq_err rq__enable_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_table_state state;
     RQ_TRY(table_state(c, p, &state, why));
-    if (state != RQ_TABLE_DISABLED)
+    if (state == RQ_TABLE_ENABLED)
         return rq__fail_state(RQ_E_TABLE_NOT_DISABLED, "", p, state, why);
     return RQ_OK;
 }
@@ -67,7 +68,8 @@ rq_err rq__enable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_region **none;
     size_t count;
     RQ_TRY(rq__publish_closed(c, p, 0, SIZE_MAX, RQ_REGION_OPENING, &none, &count, why));
-    rq__unref_regions(none, count); /* of a disabled table none is open */
+    (void)rq__close_regions(c, none, count, false, NULL); /* after a disable that was aborted */
+    rq__unref_regions(none, count);
     return RQ_OK;
 }
 
@@ -98,7 +100,8 @@ rq_err rq__disable_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq_fail(why, RQ_E_CONSTRAINT, "Cannot disable hbase:meta");
     rq_table_state state;
     RQ_TRY(table_state(c, p, &state, why));
-    if (state != RQ_TABLE_ENABLED) return rq__fail_state(RQ_E_TABLE_NOT_ENABLED, "", p, state, why);
+    if (state != RQ_TABLE_ENABLED && state != RQ_TABLE_ENABLING)
+        return rq__fail_state(RQ_E_TABLE_NOT_ENABLED, "", p, state, why);
     return RQ_OK;
 }
 
@@ -144,6 +147,7 @@ rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_region **none;
     size_t count;
     RQ_TRY(rq__publish_closed(c, p, 0, SIZE_MAX, RQ_REGION_CLOSED, &none, &count, why));
+    (void)rq__close_regions(c, none, count, false, NULL); /* none, but where an abort left it out */
     rq__unref_regions(none, count);
     return rq__publish_state(c, p, NULL, RQ_TABLE_DISABLED, why);
 }
@@ -272,8 +276,7 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
     }
     if (rc == RQ_OK && !t->pub.schema->is_meta) rc = rq__meta_note_opened(c, &o, 1, why);
     /* Broken bytes stay broken: the region waits for an operator (rq_catalog_assign). */
-    bool hopeless = o.rc == RQ_E_CORRUPT || o.rc == RQ_E_VERSION;
-    if (rc == RQ_OK && o.rc != RQ_OK && !hopeless) rc = rq_fail(why, o.rc, "%s", o.why.message);
+    if (rc == RQ_OK && o.rc != RQ_OK && !rq_err_do_not_retry(o.rc)) rc = rq_fail(why, o.rc, "%s", o.why.message);
     rq__opened_clear(&o, 1);
     rq__table_node_unref(t);
     return rc;

@@ -93,6 +93,7 @@ rq_err rq__truncate_region_remove(rq_catalog *c, rq__proc *p, rq_error *why)
     bool done;
     RQ_TRY(rq__need_schema(p, why));
     RQ_TRY(is_done_now(c, p, &done, why));
+    if (!done) p->committed = true; /* from the first family on there is no way back */
     for (size_t i = 0; i < p->schema->family_count && !done; i++)
         RQ_TRY(rq_region_remove_family(c->engine, &p->old_regions[0], p->schema->families[i].name,
                                        why));

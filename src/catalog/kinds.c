@@ -35,6 +35,8 @@ static const rq__proc_kind kinds[] = {
                   {"UPDATE_DESC_CACHE", rq__create_publish}},
         .commit = 2,
         .undo = rq__create_undo,
+        .seen = rq__create_seen,
+        .start_ends = true,
     },
     {
         .kind = RQ_DDL_DELETE_TABLE,
@@ -54,6 +56,7 @@ static const rq__proc_kind kinds[] = {
                   {"ASSIGN_REGIONS", rq__truncate_finish}},
         .commit = 1,
         .undo = rq__truncate_undo,
+        .seen = rq__truncate_seen,
     },
     {
         .kind = RQ_DDL_ENABLE_TABLE,
@@ -86,6 +89,7 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__ns_create_prepare,
         .steps = {{"CREATE_DIRECTORY", rq__ns_create_folder}, {"INSERT_INTO_NS_TABLE", rq__ns_put}},
         .commit = 1,
+        .undo = rq__ns_create_undo,
         .on_namespace = true,
     },
     {
@@ -124,6 +128,8 @@ static const rq__proc_kind kinds[] = {
                   {"SPLIT_TABLE_REGION_OPEN_CHILD_REGIONS", rq__regions_open}},
         .commit = 3,
         .undo = rq__regions_undo,
+        .seen = rq__regions_seen,
+        .start_ends = true,
         .on_regions = true,
     },
     {
@@ -137,6 +143,8 @@ static const rq__proc_kind kinds[] = {
                   {"MERGE_TABLE_REGIONS_OPEN_MERGED_REGION", rq__regions_open}},
         .commit = 3,
         .undo = rq__regions_undo,
+        .seen = rq__regions_seen,
+        .start_ends = true,
         .on_regions = true,
     },
     {

@@ -4,7 +4,7 @@
  * HBase looks at the name as UTF-16: letters and digits of any script are fine. Positions in its
  * messages count UTF-16 units, so they do here.
  */
-#include "catalog/catalog.h"
+#include "catalog/catalog_priv.h"
 
 #include <locale.h>
 #include <wctype.h>
@@ -169,4 +169,15 @@ rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier)
     p[ns.len] = ':';
     if (qualifier.len > 0) memcpy(p + ns.len + 1, qualifier.ptr, qualifier.len);
     return rq_slice_of(p, len);
+}
+
+/* HBASE: Mutation.checkRow has the words; there the region's procedure fails when it writes meta. */
+rq_err rq__region_name_check(const rq_region_info *info, rq_error *why)
+{
+    if (info->name.len <= RQ_ROW_LEN_MAX) return RQ_OK;
+    return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
+                   "Row length %zu is > %d: the name of a region of table %.*s with a start key of "
+                   "%zu bytes is too long for a row of hbase:meta",
+                   info->name.len, RQ_ROW_LEN_MAX, (int)info->table.len,
+                   (const char *)info->table.ptr, info->start_key.len);
 }

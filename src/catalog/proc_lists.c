@@ -32,6 +32,20 @@ void rq__procs_remove(rq__procedures *ps, rq__proc *p)
     p->next = NULL;
 }
 
+void rq__procs_move_to_end(rq__procedures *ps, rq__proc *p)
+{
+    rq__procs_remove(ps, p);
+    rq__procs_append(ps, p);
+}
+
+rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id)
+{
+    rq__proc *p = ps->active;
+    while (p != NULL && p->id != id)
+        p = p->next;
+    return p;
+}
+
 void rq__procs_keep(rq__procedures *ps, rq__proc *p)
 {
     p->next = ps->finished;
@@ -95,6 +109,7 @@ bool rq__procedures_own(rq_catalog *c, const rq_region_info *info)
     for (const rq__proc *p = c->procedures.active; p != NULL && !own; p = p->next)
         own = p->prepared && !p->ops->on_namespace && rq_slice_eq(p->ns, info->ns) &&
               rq_slice_eq(p->qualifier, info->qualifier) &&
+              (!p->parked || rq__proc_holds_closed(p)) &&
               (!p->ops->on_regions || names_region(p->regions, p->region_count, info) ||
                names_region(p->old_regions, p->old_region_count, info));
     pthread_mutex_unlock(&c->procedures.lock);
@@ -115,10 +130,7 @@ bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info)
 /* REQUIRES: lock held. */
 static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
 {
-    const char *step = "";
-    unsigned number = p->step;
-    if (number < RQ__STEPS_MAX && p->ops->steps[number].name != NULL)
-        step = p->ops->steps[number].name;
+    bool failed = p->finished || p->parked || p->retrying;
     *ret = (rq_procedure){
         .id = p->id,
         .kind = p->ops->kind,
@@ -131,11 +143,11 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
         .updated_ms = p->finished ? p->updated_ms : p->submitted_ms,
         .finished = p->finished,
         .waiting = !p->finished && !p->running,
-        .step = step,
-        .rc = p->finished ? p->rc : RQ_OK,
+        .parked = p->parked,
+        .step = rq__proc_step_name(p, p->step),
+        .rc = failed ? p->rc : RQ_OK,
     };
-    if (p->finished && p->rc != RQ_OK)
-        ret->message = rq_arena_cstr(a, rq_slice_cstr(p->why.message));
+    if (ret->rc != RQ_OK) ret->message = rq_arena_cstr(a, rq_slice_cstr(p->why.message));
     return ret->ns.ptr != NULL && ret->qualifier.ptr != NULL && ret->user.ptr != NULL &&
            (ret->rc == RQ_OK || ret->message != NULL);
 }

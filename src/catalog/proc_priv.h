@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the procedures share: procedure.c runs them, proc_lists.c holds them,
- * proc_store.c keeps their records, proc_memory.c makes and frees them.
+ * proc_locks.c says which exclude each other, proc_fail.c what becomes of one whose step has
+ * failed, proc_store.c keeps their records, proc_memory.c makes and frees them.
  */
 #ifndef RQ_CATALOG_PROC_PRIV_H
 #define RQ_CATALOG_PROC_PRIV_H
@@ -23,11 +24,43 @@ void rq__proc_abandon_opened(rq__proc *p);
 /* Frees what a result needs no more: region names, descriptors. REQUIRES: lock held. */
 void rq__proc_slim(rq__proc *p);
 
+/* --- proc_locks.c; all REQUIRE: lock held ----------------------------------------------------- */
+/* `b` waits while `a` runs, and the other way round. */
+bool rq__proc_excludes(const rq__proc *a, const rq__proc *b);
+/* `p` is refused while `parked` is. */
+bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p);
+/* Fills what `p` is to be ended with. */
+void rq__proc_refuse(rq__proc *p, const rq__proc *parked);
+bool rq__proc_holds_closed(const rq__proc *p);
+
+/* --- proc_fail.c: by the procedure's own task ------------------------------------------------- */
+typedef enum rq__fail_action {
+    RQ__FAIL_UNDO,      /* and end it */
+    RQ__FAIL_END,       /* as it is */
+    RQ__FAIL_REPEAT,    /* after a while */
+    RQ__FAIL_PARK,      /* until it is aborted */
+    RQ__FAIL_LEAVE_OUT, /* it is aborted: on with the next step */
+} rq__fail_action;
+/* Of the step at hand, which has failed with `rc`. */
+rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc);
+rq__commit_state rq__proc_commit_state(rq__proc *p);
+void rq__proc_undo(rq__proc *p);
+/* "procedure 7 (… of t), step …: error; what" */
+void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
+                   const char *what);
+void rq__proc_reopen_closed(rq__proc *p);
+/* "": none of that number. Any thread. */
+const char *rq__proc_step_name(const rq__proc *p, unsigned step);
+
 /* --- proc_lists.c; all REQUIRE: lock held ----------------------------------------------------- */
 void rq__procs_append(rq__procedures *ps, rq__proc *p);
 void rq__procs_remove(rq__procedures *ps, rq__proc *p);
 /* Into the results. */
 void rq__procs_keep(rq__procedures *ps, rq__proc *p);
+/* Behind all others. */
+void rq__procs_move_to_end(rq__procedures *ps, rq__proc *p);
+/* NULL: none is unfinished of that id. */
+rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id);
 /* NULL: none; so for the nonce 0, which is no nonce. */
 rq__proc *rq__procs_by_nonce(rq__procedures *ps, uint64_t group, uint64_t nonce);
 /* Takes what nobody will ask for any more out of the results. */

@@ -5,6 +5,9 @@
  *
  *   u8 format (1) | u8 kind | fields…       field = u8 tag | varint length | bytes
  *
+ * A parked one has the state WAITING, its step as stack_id, and its error as exception; a version
+ * that knows nothing of it goes on with the procedure.
+ *
  * DO NOT CHANGE the tags; an unknown one is refused, because skipping it might do half of
  * something.
  */
@@ -85,7 +88,8 @@ static rq_err pack(const rq__proc *p, const rq_buf *state, rq_arena *arena, rq_s
     m.proc_id = p->id;
     m.submitted_time = (uint64_t)p->submitted_ms;
     m.last_update = (uint64_t)p->updated_ms;
-    m.state = !p->ended        ? PB__PROCEDURE_STATE__RUNNABLE
+    m.state = p->parked        ? PB__PROCEDURE_STATE__WAITING
+              : !p->ended      ? PB__PROCEDURE_STATE__RUNNABLE
               : p->rc == RQ_OK ? PB__PROCEDURE_STATE__SUCCESS
                                : PB__PROCEDURE_STATE__ROLLEDBACK;
     if (p->user.len > 0) m.owner = rq_arena_cstr(arena, p->user);
@@ -94,7 +98,12 @@ static rq_err pack(const rq__proc *p, const rq_buf *state, rq_arena *arena, rq_s
     m.nonce = p->nonce;
     m.has_state_data = true;
     m.state_data = (ProtobufCBinaryData){state->len, state->ptr};
-    if (p->ended && p->rc != RQ_OK) {
+    uint32_t step = p->step;
+    if (p->parked) {
+        m.stack_id = &step;
+        m.n_stack_id = 1;
+    }
+    if ((p->ended || p->parked) && p->rc != RQ_OK) {
         generic.class_name = (char *)(uintptr_t)rq_err_java_class(p->rc);
         generic.message = (char *)(uintptr_t)p->why.message;
         foreign.source = (char *)(uintptr_t) "master";
@@ -240,6 +249,8 @@ rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why)
                m->state == PB__PROCEDURE_STATE__FAILED ||
                m->state == PB__PROCEDURE_STATE__ROLLEDBACK;
     p->finished = p->ended;
+    p->parked = m->state == PB__PROCEDURE_STATE__WAITING;
+    if (p->parked && m->n_stack_id == 1 && m->stack_id[0] < RQ__STEPS_MAX) p->step = m->stack_id[0];
     p->recorded = true;
     rq_err rc = RQ_OK;
     if (p->id == 0) rc = bad(why, "no id");

@@ -92,6 +92,8 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
             rq__procs_keep(ps, p);
         } else {
             p->resumed = p->prepared;
+            p->parked = p->running = p->was_parked = p->parked && p->prepared;
+            if (p->parked) rq__proc_tell(p, RQ_LOG_ERROR, p->rc, &p->why, "parked, as before");
             rq__procs_append(ps, p);
         }
     }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Procedures run: accepting, locks, steps, repetition, the end. The rules stand in procedure.h;
- * proc_priv.h says where the lists, the records and the memory are.
+ * Procedures run: accepting, steps, repetition, parking, abort, the end. The rules stand in
+ * procedure.h; proc_priv.h says where the lists, the locks, the records and the memory are.
  *
  * Threads: everything that blocks runs in tasks on RQ_POOL_WORK; `lock` guards the lists and the
  * fields said to be under it and is never held across I/O. A procedure that holds its lock
  * (`running`) is worked on by one task at a time, so its other fields need no lock.
  */
 #include "catalog/proc_priv.h"
+
+#include <stdio.h>
 
 #define RETRY_FIRST_NS UINT64_C(100000000)
 #define RETRY_MAX_NS UINT64_C(60000000000)
@@ -51,11 +53,26 @@ static void answer_proc(rq__proc *p, rq_err rc, const rq_error *why)
 
 /* --- locks ------------------------------------------------------------------------------------ */
 
-static bool conflict(const rq__proc *a, const rq__proc *b)
+/* Those before it in the list; one that is to be refused may go, too. REQUIRES: lock held. */
+static bool may_start(const rq__procedures *ps, rq__proc *p)
 {
-    if (!rq_slice_eq(a->ns, b->ns)) return false;
-    if (a->ops->on_namespace || b->ops->on_namespace) return true;
-    return rq_slice_eq(a->qualifier, b->qualifier);
+    for (const rq__proc *q = ps->active; q != p; q = q->next) {
+        if (q->parked && rq__proc_parked_excludes(q, p)) {
+            rq__proc_refuse(p, q);
+            return true;
+        }
+        if (!q->parked && !q->sleeping && rq__proc_excludes(q, p)) return false;
+    }
+    return true;
+}
+
+/* The procedure's task, counted as under way. REQUIRES: lock held. */
+static rq_task *take(rq__procedures *ps, rq__proc *p)
+{
+    p->running = true;
+    ps->busy++;
+    p->task = (rq_task){.run = proc_run};
+    return &p->task;
 }
 
 /* Marks what may start now as running and returns it, linked by task.next. REQUIRES: lock held. */
@@ -64,15 +81,8 @@ static rq_task *take_startable(rq__procedures *ps)
     rq_task *list = NULL, **end = &list;
     if (ps->stopping) return NULL;
     for (rq__proc *p = ps->active; p != NULL; p = p->next) {
-        if (p->running) continue;
-        bool free_to_go = true;
-        for (const rq__proc *q = ps->active; q != p && free_to_go; q = q->next)
-            free_to_go = !conflict(q, p);
-        if (!free_to_go) continue;
-        p->running = true;
-        ps->busy++;
-        p->task = (rq_task){.run = proc_run};
-        *end = &p->task;
+        if (p->running || p->sleeping || !may_start(ps, p)) continue;
+        *end = take(ps, p);
         end = &p->task.next;
     }
     return list;
@@ -125,15 +135,19 @@ void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c))
 
 /* --- the end of a procedure ------------------------------------------------------------------- */
 
+static void note_error(rq__proc *p, rq_err rc, const rq_error *why)
+{
+    p->rc = rc;
+    p->why = (rq_error){0};
+    (void)rq_fail(&p->why, rc, "%s", why->code != RQ_OK ? why->message : rq_err_text(rc));
+}
+
 static void finish(rq__proc *p, rq_err rc, const rq_error *why)
 {
     rq_catalog *c = p->catalog;
     rq__procedures *ps = &c->procedures;
+    if (rc != RQ_OK) note_error(p, rc, why);
     p->rc = rc;
-    if (rc != RQ_OK) {
-        p->why = (rq_error){0};
-        (void)rq_fail(&p->why, rc, "%s", why->code != RQ_OK ? why->message : rq_err_text(rc));
-    }
     p->updated_ms = rq__catalog_now_ms(c);
     p->ended = true;
     if (p->recorded) {
@@ -147,7 +161,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     pthread_mutex_lock(&ps->lock);
     rq__procs_remove(ps, p);
     rq__proc_slim(p);
-    p->running = false;
+    p->running = p->retrying = p->parked = false;
     p->finished = true;
     rq_ddl *d = p->ddl;
     p->ddl = NULL;
@@ -169,23 +183,77 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_evict(c, evicted);
 }
 
+/* Ends it with what an abort is answered with. */
+static void finish_aborted(rq__proc *p, rq_err rc, const rq_error *why)
+{
+    rq_error end = {0};
+    const char *text = why->code != RQ_OK ? why->message : rq_err_text(rc);
+    (void)rq_fail(&end, RQ_E_DO_NOT_RETRY, "Procedure aborted%s%s", rc == RQ_OK ? "" : ": ",
+                  rc == RQ_OK ? "" : text);
+    finish(p, RQ_E_DO_NOT_RETRY, &end);
+}
+
+static void undo(rq__proc *p, rq_err rc, const rq_error *why)
+{
+    if (rc != RQ_OK) rq__proc_tell(p, RQ_LOG_WARN, rc, why, "undone");
+    rq__proc_undo(p);
+    if (p->aborted)
+        finish_aborted(p, rc, why);
+    else
+        finish(p, rc, why);
+}
+
 static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
 {
     rq_catalog *c = p->catalog;
+    rq__procedures *ps = &c->procedures;
+    char text[64];
     uint64_t delay = RETRY_FIRST_NS << (p->attempts < 10 ? p->attempts : 10);
     if (delay > RETRY_MAX_NS) delay = RETRY_MAX_NS;
     p->attempts++;
-    rq_log_warn(
-        c->env->log, "catalog", "procedure %llu (%s of %.*s), step %s: %s; again in %llu ms",
-        (unsigned long long)p->id, p->ops->java_class, (int)p->table.len,
-        (const char *)p->table.ptr, p->ops->steps[p->step].name,
-        why->code != RQ_OK ? why->message : rq_err_text(rc), (unsigned long long)(delay / 1000000));
-    pthread_mutex_lock(&c->procedures.lock);
-    if (!c->procedures.stopping) {
-        p->timer.task.run = proc_retry;
-        c->env->executor->timer_arm(c->env->executor, &p->timer, c->procedures.lane, delay);
+    snprintf(text, sizeof text, "again in %llu ms", (unsigned long long)(delay / 1000000));
+    rq__proc_tell(p, RQ_LOG_WARN, rc, why, text);
+    note_error(p, rc, why);
+    pthread_mutex_lock(&ps->lock);
+    rq_task *list = NULL;
+    p->retrying = true;
+    if (p->ops->transient) { /* others need not wait for it: it repeats and has nothing half done */
+        p->sleeping = true;
+        p->running = false;
+        list = take_startable(ps);
     }
-    pthread_mutex_unlock(&c->procedures.lock);
+    if (!ps->stopping) {
+        p->timer.task.run = proc_retry;
+        c->env->executor->timer_arm(c->env->executor, &p->timer, ps->lane, delay);
+    }
+    pthread_mutex_unlock(&ps->lock);
+    start_all(c, list);
+}
+
+/* It keeps its lock and runs no more. Whoever waits for its end, or for its lock, is told. */
+static void park(rq__proc *p, rq_err rc, const rq_error *why)
+{
+    rq_catalog *c = p->catalog;
+    rq__procedures *ps = &c->procedures;
+    rq_error record = {0};
+    rq__proc_tell(p, RQ_LOG_ERROR, rc, why, "parked until it is aborted");
+    note_error(p, rc, why);
+    pthread_mutex_lock(&ps->lock);
+    p->parked = p->parking = true;
+    pthread_mutex_unlock(&ps->lock);
+    if (rq__proc_write(p, true, &record) != RQ_OK)
+        rq_log_error(c->env->log, "catalog",
+                     "procedure %llu: that it is parked cannot be recorded, a start would go on "
+                     "with it: %s",
+                     (unsigned long long)p->id, record.message);
+    answer_proc(p, rc, why);
+    pthread_mutex_lock(&ps->lock);
+    p->parking = false;
+    bool again = p->aborted && !ps->stopping;
+    if (again) p->parked = false;
+    rq_task *list = again ? take(ps, p) : take_startable(ps);
+    pthread_mutex_unlock(&ps->lock);
+    start_all(c, list);
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -201,11 +269,87 @@ static rq_err begin(rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
-static void proc_work(rq__proc *p)
+static rq_err run_step(rq__proc *p, rq_error *why)
 {
     rq_catalog *c = p->catalog;
+    const rq__procedures *ps = &c->procedures;
+    if (ps->before_step != NULL) RQ_TRY(ps->before_step(ps->before_step_ctx, p, why));
+    return p->ops->steps[p->step].run(c, p, why);
+}
+
+/* Returns whether the next step is to be run. */
+static bool go_on(rq__proc *p, rq_err rc, const rq_error *why)
+{
+    switch (rq__proc_judge(p, rc)) {
+    case RQ__FAIL_UNDO:
+        undo(p, rc, why);
+        return false;
+    case RQ__FAIL_END:
+        if (p->aborted)
+            finish_aborted(p, rc, why);
+        else
+            finish(p, rc, why);
+        return false;
+    case RQ__FAIL_REPEAT:
+        retry_later(p, rc, why);
+        return false;
+    case RQ__FAIL_PARK:
+        park(p, rc, why);
+        return false;
+    case RQ__FAIL_LEAVE_OUT:
+        break;
+    }
+    rq__proc_tell(p, RQ_LOG_WARN, rc, why, "left out, the procedure was aborted");
+    if (!p->left_out) note_error(p, rc, why);
+    p->left_out = true;
+    return true;
+}
+
+static bool is_to_be_undone(rq__proc *p)
+{
+    return p->aborted && !p->ops->transient && p->step <= p->ops->commit &&
+           rq__proc_commit_state(p) == RQ__COMMIT_NO;
+}
+
+static void run_steps(rq__proc *p)
+{
+    rq_error why = {0};
+    if (p->was_parked && p->ops->start_ends && rq__proc_commit_state(p) == RQ__COMMIT_YES) {
+        finish(p, RQ_OK, NULL);
+        return;
+    }
+    for (; p->step < RQ__STEPS_MAX && p->ops->steps[p->step].run != NULL; p->step++) {
+        if (is_to_be_undone(p)) {
+            undo(p, RQ_OK, &why);
+            return;
+        }
+        why = (rq_error){0};
+        rq_err rc = run_step(p, &why);
+        if (rc != RQ_OK && !go_on(p, rc, &why)) return;
+        p->attempts = 0;
+    }
+    if (!p->left_out) {
+        finish(p, RQ_OK, NULL);
+        return;
+    }
+    rq__proc_reopen_closed(p);
+    why = p->why;
+    finish_aborted(p, p->rc, &why);
+}
+
+static void proc_work(rq__proc *p)
+{
     const rq__proc_kind *ops = p->ops;
     rq_error why = {0};
+    if (p->refused) {
+        why = p->why;
+        finish(p, p->rc, &why);
+        return;
+    }
+    if (p->aborted && !p->prepared) {
+        finish_aborted(p, RQ_OK, &why);
+        return;
+    }
     if (p->step == 0 && p->attempts == 0) {
         rq_err rc = begin(p, &why);
         if (rc != RQ_OK) {
@@ -215,25 +359,7 @@ static void proc_work(rq__proc *p)
         if (!ops->answer_at_end && !(p->ddl != NULL && p->ddl->wait_finished))
             answer_proc(p, RQ_OK, NULL);
     }
-    while (p->step < RQ__STEPS_MAX && ops->steps[p->step].run != NULL) {
-        why = (rq_error){0};
-        rq_err rc = ops->steps[p->step].run(c, p, &why);
-        if (rc == RQ_OK) {
-            p->step++;
-            p->attempts = 0;
-            continue;
-        }
-        /* After a restart nobody knows whether the commit happened: only forward. */
-        bool undo = p->step < ops->commit && !p->resumed;
-        if (undo || (ops->transient && !p->resumed)) {
-            if (ops->undo != NULL && undo) ops->undo(c, p);
-            finish(p, rc, &why);
-        } else {
-            retry_later(p, rc, &why);
-        }
-        return;
-    }
-    finish(p, RQ_OK, NULL);
+    run_steps(p);
 }
 
 static void proc_run(rq_task *task)
@@ -244,15 +370,61 @@ static void proc_run(rq_task *task)
     task_done(c);
 }
 
+/* The next attempt of one that waited for its timer. REQUIRES: lock held. */
+static rq_task *wake(rq__procedures *ps, rq__proc *p)
+{
+    p->retrying = false;
+    if (!p->sleeping) return take(ps, p);
+    p->sleeping = false;
+    rq__procs_move_to_end(ps, p);
+    return take_startable(ps);
+}
+
 /* On the retry lane. */
 static void proc_retry(rq_task *task)
 {
     rq_timer *timer = RQ_CONTAINER_OF(task, rq_timer, task);
     rq__proc *p = RQ_CONTAINER_OF(timer, rq__proc, timer);
     rq_catalog *c = p->catalog;
-    if (!rq__procedures_task_begin(c)) return;
-    p->task = (rq_task){.run = proc_run};
-    c->env->executor->submit(c->env->executor, RQ_POOL_WORK, &p->task);
+    rq__procedures *ps = &c->procedures;
+    rq_task *list = NULL;
+    pthread_mutex_lock(&ps->lock);
+    if (!ps->stopping) list = wake(ps, p);
+    pthread_mutex_unlock(&ps->lock);
+    start_all(c, list);
+}
+
+/* --- abort ------------------------------------------------------------------------------------ */
+
+/* REQUIRES: lock held. */
+static bool abort_one(rq__procedures *ps, rq__proc *p, bool if_running, rq_task **list)
+{
+    rq_executor *ex = p->catalog->env->executor;
+    bool runs = p->running && !p->parked && !p->retrying;
+    if (runs && (!if_running || p->step > p->ops->commit)) return false;
+    p->aborted = true;
+    if (p->retrying) {
+        if (ex->timer_cancel(ex, &p->timer)) *list = wake(ps, p); /* else it is about to */
+    } else if (p->parked && !p->parking) {
+        p->parked = false;
+        if (p->resumed) p->step = 0; /* which steps this run has done nobody knows */
+        *list = take(ps, p);
+    } else if (!p->running && !p->prepared) {
+        *list = take(ps, p); /* it has nothing to undo, and needs no lock */
+    }
+    return true;
+}
+
+bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running)
+{
+    rq__procedures *ps = &c->procedures;
+    rq_task *list = NULL;
+    pthread_mutex_lock(&ps->lock);
+    rq__proc *p = ps->stopping ? NULL : rq__procs_active(ps, proc_id);
+    bool done = p != NULL && abort_one(ps, p, if_running, &list);
+    pthread_mutex_unlock(&ps->lock);
+    start_all(c, list);
+    return done;
 }
 
 /* --- submission ------------------------------------------------------------------------------- */

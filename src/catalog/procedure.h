@@ -5,8 +5,11 @@
  *
  *   submit ─► [early kinds: record] ─► waits for its lock ─► checks ─► record ─► steps ─► finished
  *                                                              │                  │
- *                                                 fails: no record remains   fails before the
- * commit step: undone, failed; at or behind it: again after a while
+ *                                         fails: no record remains                └─► a step fails:
+ *
+ *     certainly not committed, error final or the first run ─► undone; ended as failed
+ *     else, error may pass (base/errors.def)                ─► repeated, at growing intervals
+ *     else, or repeated too often                           ─► parked
  *
  *  1. The record says everything the steps need, region names included. It is written once, before
  *     the first step, and again (without waiting) when the procedure has finished.
@@ -18,6 +21,12 @@
  *  5. Procedures on one table run one after another in the order they came; those of different
  *     tables side by side. A procedure on a namespace excludes those on its tables.
  *  6. No thread waits for a lock: a waiting procedure is an entry in a list.
+ *  7. No step is repeated for ever, but where memory or disk space is missing. A *parked* procedure
+ *     runs no step and keeps its lock: what conflicts with it is refused with its error, not kept
+ *     waiting. It stays parked over restarts, until it is aborted; a start does not wait for it.
+ *  8. An abort before the commit undoes; behind it each remaining step is tried once more, and what
+ *     fails again is left out.
+ *  9. A procedure that only repeats (REOPEN_REGION) has no lock between two attempts.
  */
 #ifndef RQ_CATALOG_PROCEDURE_H
 #define RQ_CATALOG_PROCEDURE_H
@@ -35,6 +44,13 @@ typedef rq_err (*rq__step)(rq_catalog *c, rq__proc *p, rq_error *why);
 
 #define RQ__STEPS_MAX 6
 
+/* Whether the commit has happened. */
+typedef enum rq__commit_state {
+    RQ__COMMIT_UNKNOWN,
+    RQ__COMMIT_NO,
+    RQ__COMMIT_YES,
+} rq__commit_state;
+
 typedef struct rq__proc_kind {
     rq_ddl_kind kind;
     const char *java_class;
@@ -49,8 +65,11 @@ typedef struct rq__proc_kind {
     unsigned commit; /* index of the commit step */
     /* Undoes the steps before the commit; may be NULL. */
     void (*undo)(rq_catalog *c, rq__proc *p);
+    /* After a restart: as seen in the view, which was made from meta. May be NULL: unknown. */
+    rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient;     /* not recorded: forgotten by a crash */
     bool on_namespace;  /* locks the namespace */
+    bool start_ends;    /* a start completes what is committed, if the procedure lets it */
     bool on_regions;    /* concerns the regions it names alone, not the table's others */
     bool answer_at_end; /* HBase's RPC returns when all is done */
 } rq__proc_kind;
@@ -86,11 +105,21 @@ struct rq__proc {
     size_t opened_count;
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
+    bool was_parked; /* before the restart: the start has opened its regions as meta has them */
+    bool committed; /* the commit's write has succeeded in this run */
+    bool unsure;    /* it has failed in a way that may have left it written */
+    bool left_out;  /* aborted, and a step was left out: rc and why say which */
     bool fewer_replicas;   /* MODIFY_TABLE; after a restart it may be false in error */
     bool ended;            /* rc and why are final */
     _Atomic unsigned step; /* others look at it while it runs */
     /* --- under the procedures' lock; rc, why and updated_ms are the run's until `finished` */
-    bool running; /* holds its lock */
+    bool running;    /* holds its lock */
+    bool parked;     /* and runs no step any more; rc and why say why */
+    bool parking;    /* its record is being written */
+    bool refused;    /* a parked one holds its lock: to be ended with rc and why */
+    bool retrying;   /* waits for its timer; rc and why are those of the last attempt */
+    bool sleeping;   /* the same, without its lock */
+    _Atomic bool aborted;
     bool finished;
     rq_err rc;
     rq_error why;
@@ -112,6 +141,9 @@ typedef struct rq__procedures {
     bool stopping;
     rq_latch *idle; /* set by stop; opened when nothing is busy */
     rq_lane *lane;  /* of retry timers */
+    /* Tests: called before each step; an error is the step's. NULL in a server. */
+    rq_err (*before_step)(void *ctx, const rq__proc *p, rq_error *why);
+    void *before_step_ctx;
 } rq__procedures;
 
 RQ_NODISCARD
@@ -120,7 +152,8 @@ rq_err rq__procedures_init(rq_catalog *c, rq_error *why);
 RQ_NODISCARD
 rq_err rq__procedures_load(rq_catalog *c, rq_error *why);
 /* True when an unfinished procedure has begun to work on the region or its table: it is that
- * procedure's business. One that was only accepted may yet be refused. */
+ * procedure's business. One that was only accepted may yet be refused; a parked one does nothing,
+ * so its regions are opened unless they are between two states (rq__proc_holds_closed). */
 bool rq__procedures_own(rq_catalog *c, const rq_region_info *info);
 /* A split of the region was asked for and is not done. */
 bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info);

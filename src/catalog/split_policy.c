@@ -252,6 +252,30 @@ static void split_at(rq_catalog *c, const rq_region_info *info, rq_slice row)
         rq_catalog_submit(c, &s->ddl);
 }
 
+/* Once for as long as it is open: every flush asks again. */
+static void tell_unsplittable(rq_catalog *c, const rq_region_info *info, const rq_error *why)
+{
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq_catalog_region *r = rq_catalog_region_find(c, rq_slice_cstr(info->encoded));
+    bool told = r == NULL || atomic_exchange(
+                                 &RQ_CONTAINER_OF(r, rq__region_node, pub)->unsplittable_told, true);
+    rq_epoch_unpin(c->env->epoch, &m);
+    if (!told)
+        rq_log_warn(c->env->log, "catalog", "region %s is not split, though it is large enough: %s",
+                    info->encoded, why->message);
+}
+
+/* The name of the upper half must be a row of hbase:meta. */
+static rq_err check_name_above(rq_catalog *c, const rq_region_info *info, rq_slice row, rq_arena *a,
+                               rq_error *why)
+{
+    rq_region_info upper;
+    RQ_TRY(rq_region_info_make(a, info->ns, info->qualifier, row, info->end_key,
+                               c->env->executor->now_ms(c->env->executor), 0, &upper));
+    return rq__region_name_check(&upper, why);
+}
+
 void rq_catalog_region_grown(rq_catalog *c, rq_region *r)
 {
     const rq_region_info *info = rq_region_get_info(r);
@@ -277,7 +301,10 @@ void rq_catalog_region_grown(rq_catalog *c, rq_region *r)
     rq_error why = {0};
     rq_slice row;
     rq_err rc = rq__split_point(c, r, false, &a, &row, &why);
-    if (rc != RQ_OK)
+    if (rc == RQ_OK && row.len > 0) rc = check_name_above(c, info, row, &a, &why);
+    if (rc == RQ_E_ILLEGAL_ARGUMENT)
+        tell_unsplittable(c, info, &why);
+    else if (rc != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "region %s is not split: %s", info->encoded,
                     why.message);
     else if (row.len > 0 && !rq_slice_eq(row, info->start_key))

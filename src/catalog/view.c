@@ -45,6 +45,7 @@ rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state
         .changed_ms = changed_ms,
     };
     atomic_init(&n->refs, 1);
+    atomic_init(&n->unsplittable_told, false);
     return n;
 }
 

@@ -23,6 +23,7 @@ typedef struct rq__region_node {
     rq_catalog_region pub; /* what lookups hand out */
     rq_region_info info;
     _Atomic unsigned refs;
+    _Atomic bool unsplittable_told; /* in the log, that it cannot be split by itself */
 } rq__region_node;
 
 typedef struct rq__table_node {

@@ -518,13 +518,15 @@ void rq__get_procedure_result(void *ctx, rq_call *call)
         rq_call_reply(call, &response.base);
         return;
     }
-    response.state = p.finished ? PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__FINISHED
-                                : PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__RUNNING;
+    /* One that is parked gives its client its error: nobody knows when it will end. */
+    bool ended = p.finished || p.parked;
+    response.state = ended ? PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__FINISHED
+                           : PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__RUNNING;
     response.has_submitted_time = response.has_last_update = 1;
     response.submitted_time = (uint64_t)p.submitted_ms;
     response.last_update = (uint64_t)p.updated_ms;
     if (p.finished) rq_catalog_procedure_forget(s->catalog, r->proc_id);
-    if (p.finished && p.rc != RQ_OK) {
+    if (ended && p.rc != RQ_OK) {
         response.exception = foreign_exception(&call->arena, &p);
         if (response.exception == NULL) {
             rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
@@ -534,13 +536,25 @@ void rq__get_procedure_result(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* A procedure that began is always finished: nothing is aborted. HBase answers false for one that
- * cannot be. */
+/* HBASE: ProcedureExecutor.abort. */
 void rq__abort_procedure(void *ctx, rq_call *call)
 {
-    (void)ctx;
+    rq_admin_services *s = ctx;
+    const Pb__AbortProcedureRequest *r = (const Pb__AbortProcedureRequest *)call->param;
     Pb__AbortProcedureResponse response = PB__ABORT_PROCEDURE_RESPONSE__INIT;
+    response.is_procedure_aborted =
+        rq_catalog_procedure_abort(s->catalog, r->proc_id, r->mayinterruptifrunning);
     rq_call_reply(call, &response.base);
+}
+
+/* HBase has no word for a procedure that is parked: FAILED is one that has failed and is not rolled
+ * back yet. */
+static Pb__ProcedureState state_of(const rq_procedure *p)
+{
+    if (p->finished)
+        return p->rc == RQ_OK ? PB__PROCEDURE_STATE__SUCCESS : PB__PROCEDURE_STATE__ROLLEDBACK;
+    if (p->parked) return PB__PROCEDURE_STATE__FAILED;
+    return p->rc == RQ_OK ? PB__PROCEDURE_STATE__RUNNABLE : PB__PROCEDURE_STATE__WAITING_TIMEOUT;
 }
 
 static Pb__Procedure *procedure_message(rq_arena *arena, const rq_procedure *p)
@@ -554,13 +568,14 @@ static Pb__Procedure *procedure_message(rq_arena *arena, const rq_procedure *p)
     m->last_update = (uint64_t)p->updated_ms;
     m->owner = rq_arena_cstr(arena, p->user);
     if (m->owner == NULL) return NULL;
-    m->state = !p->finished     ? PB__PROCEDURE_STATE__RUNNABLE
-               : p->rc == RQ_OK ? PB__PROCEDURE_STATE__SUCCESS
-                                : PB__PROCEDURE_STATE__ROLLEDBACK;
+    m->state = state_of(p);
     m->has_nonce_group = m->has_nonce = 1;
     m->nonce_group = p->nonce_group;
     m->nonce = p->nonce;
-    if (p->finished && p->rc != RQ_OK) m->exception = foreign_exception(arena, p);
+    if (p->rc != RQ_OK) {
+        m->exception = foreign_exception(arena, p);
+        if (m->exception == NULL) return NULL;
+    }
     return m;
 }
 

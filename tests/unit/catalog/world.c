@@ -230,19 +230,32 @@ static rq_err submit(world *w, rq_ddl *d)
     return rc;
 }
 
+rq_err world_create_at(world *w, const char *table, const char *families, const rq_slice *keys,
+                       size_t count)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_ddl d = {.kind = RQ_DDL_CREATE_TABLE,
+                .descriptor = world_schema(&a, table, families),
+                .split_keys = keys,
+                .split_key_count = count};
+    split_name(table, &d.ns, &d.qualifier);
+    rq_err rc = submit(w, &d);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 rq_err world_create(world *w, const char *table, const char *families, const char *splits)
 {
     rq_arena a;
     rq_arena_init(&a);
-    rq_ddl d = {.kind = RQ_DDL_CREATE_TABLE, .descriptor = world_schema(&a, table, families)};
-    split_name(table, &d.ns, &d.qualifier);
     rq_slice keys[64];
+    size_t count = 0;
     char *text = splits == NULL ? NULL : rq_arena_cstr(&a, rq_slice_cstr(splits)), *save;
     for (char *t = text == NULL ? NULL : strtok_r(text, " ", &save); t != NULL;
          t = strtok_r(NULL, " ", &save))
-        keys[d.split_key_count++] = rq_slice_cstr(t);
-    d.split_keys = keys;
-    rq_err rc = submit(w, &d);
+        keys[count++] = rq_slice_cstr(t);
+    rq_err rc = world_create_at(w, table, families, keys, count);
     rq_arena_clear(&a);
     return rc;
 }
@@ -288,10 +301,14 @@ static bool encoded_of(world *w, const char *table, const char *row,
 
 rq_err world_split(world *w, const char *table, const char *row, const char *at)
 {
+    return world_split_at(w, table, row, at == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(at));
+}
+
+rq_err world_split_at(world *w, const char *table, const char *row, rq_slice key)
+{
     /* Outlives a submission the power cut off. */
     static char encoded[RQ_ENCODED_NAME_LEN + 1];
     if (!encoded_of(w, table, row, encoded)) return RQ_E_TABLE_NOT_FOUND;
-    rq_slice key = at == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(at);
     rq_ddl d = {.kind = RQ_DDL_SPLIT_REGION,
                 .family = rq_slice_cstr(encoded),
                 .split_keys = &key,

@@ -49,11 +49,15 @@ bool world_settle(world *w);
 /* Families separated by blanks, "f:VERSIONS=3,TTL=100" with attributes; a part beginning with '@'
  * is a table attribute: "@REGION_REPLICATION=2". Splits separated by blanks, NULL for none. */
 rq_err world_create(world *w, const char *table, const char *families, const char *splits);
+/* The same with split keys of any bytes. */
+rq_err world_create_at(world *w, const char *table, const char *families, const rq_slice *keys,
+                       size_t count);
 rq_err world_modify(world *w, const char *table, const char *families);
 rq_err world_table(world *w, rq_ddl_kind kind, const char *table);
 rq_err world_truncate(world *w, const char *table, bool preserve);
 /* The region that holds `row` at `at`; NULL: its middle. */
 rq_err world_split(world *w, const char *table, const char *row, const char *at);
+rq_err world_split_at(world *w, const char *table, const char *row, rq_slice key);
 /* The region that holds the row. */
 rq_err world_truncate_region(world *w, const char *table, const char *row);
 /* The regions that hold the rows, separated by blanks. */
@@ -77,6 +81,8 @@ rq_slice world_schema(rq_arena *a, const char *table, const char *families);
 rq_err world_put(world *w, const char *table, const char *row, const char *family);
 rq_err world_put_cell(world *w, const char *table, const char *row, const char *family,
                       const char *qualifier, rq_slice value);
+/* Any mutation of one cell, as a client may send it. */
+rq_err world_write(world *w, const char *table, rq_mutation_type type, const rq_cell *cell);
 /* Deletes the row's family. */
 rq_err world_delete(world *w, const char *table, const char *row, const char *family);
 /* RQ_OK, RQ_E_NOT_FOUND, or why it cannot be read. */

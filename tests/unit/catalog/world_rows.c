@@ -5,28 +5,26 @@
 #include "hfile/read_ctx.h"
 #include "region/region_scanner.h"
 
-static rq_err region_of(world *w, const char *table, const char *row, rq_region **ret)
+static rq_err region_of(world *w, const char *table, rq_slice row, rq_region **ret)
 {
     rq_epoch_member m = {0};
     rq_epoch_pin(w->env->epoch, &m);
     const rq_catalog_region *r;
     w->why = (rq_error){0};
-    rq_err rc =
-        rq_catalog_locate(w->catalog, rq_slice_cstr(table), rq_slice_cstr(row), &r, &w->why);
+    rq_err rc = rq_catalog_locate(w->catalog, rq_slice_cstr(table), row, &r, &w->why);
     if (rc == RQ_OK && r->region == NULL) rc = RQ_E_NOT_SERVING_REGION;
     if (rc == RQ_OK) *ret = rq_region_ref(r->region);
     rq_epoch_unpin(w->env->epoch, &m);
     return rc;
 }
 
-static rq_err write_one(world *w, const char *table, rq_mutation_type type, rq_cell *cell)
+rq_err world_write(world *w, const char *table, rq_mutation_type type, const rq_cell *cell)
 {
     rq_region *r;
-    char row[256];
-    snprintf(row, sizeof row, "%.*s", (int)cell->row_len, (const char *)cell->row);
-    rq_err rc = region_of(w, table, row, &r);
+    rq_err rc = region_of(w, table, rq_cell_row(cell), &r);
     if (rc != RQ_OK) return rc;
-    rq_mutation m = {.type = type, .row = rq_cell_row(cell), .cells = cell, .cell_count = 1};
+    rq_cell own = *cell;
+    rq_mutation m = {.type = type, .row = rq_cell_row(cell), .cells = &own, .cell_count = 1};
     m.time_range = RQ_TIME_RANGE_ALL;
     rq_row_op op = {.mutations = &m, .mutation_count = 1};
     rc = rq_region_write_sync(r, &op, 1, &w->why);
@@ -55,7 +53,7 @@ rq_err world_put_cell(world *w, const char *table, const char *row, const char *
     cell.value = value.ptr;
     cell.value_len = (uint32_t)value.len;
     cell.type = RQ_TYPE_PUT;
-    return write_one(w, table, RQ_MUTATE_PUT, &cell);
+    return world_write(w, table, RQ_MUTATE_PUT, &cell);
 }
 
 rq_err world_put(world *w, const char *table, const char *row, const char *family)
@@ -67,7 +65,7 @@ rq_err world_delete(world *w, const char *table, const char *row, const char *fa
 {
     rq_cell cell = cell_at(row, family);
     cell.type = RQ_TYPE_DELETE_FAMILY;
-    return write_one(w, table, RQ_MUTATE_DELETE, &cell);
+    return world_write(w, table, RQ_MUTATE_DELETE, &cell);
 }
 
 /* Reads the region; each row's cells are handed to `take`. */
@@ -110,7 +108,7 @@ static void count_row(void *ctx, const rq_cellblock *row)
 rq_err world_get(world *w, const char *table, const char *row, const char *family)
 {
     rq_region *r;
-    rq_err rc = region_of(w, table, row, &r);
+    rq_err rc = region_of(w, table, rq_slice_cstr(row), &r);
     if (rc != RQ_OK) return rc;
     rq_scan_family f = {.family = rq_slice_cstr(family)};
     rq_scan scan = {

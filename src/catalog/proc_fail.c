@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a procedure whose step has failed; the rules stand in procedure.h. Everything
+ * turns on two questions: may the error pass, and has the commit happened?
+ *
+ * The first is answered by the error's line in base/errors.def: what a client is told not to
+ * repeat, a procedure does not repeat either. What may pass is repeated for about 24 minutes, and
+ * missing memory or disk space as long as it is missing.
+ *
+ * The second is certain while no attempt of the commit's write was made that could have reached the
+ * log. After a restart it is seen in the view, where the kind has a way to see it.
+ */
+#include "catalog/ddl_priv.h"
+#include "catalog/proc_priv.h"
+
+#define REPEATS_MAX 32 /* 102 s until the interval has grown to a minute, then a minute each */
+
+const char *rq__proc_step_name(const rq__proc *p, unsigned step)
+{
+    const char *name = step < RQ__STEPS_MAX ? p->ops->steps[step].name : NULL;
+    return name == NULL ? "" : name;
+}
+
+/* It ends when others give something back, which nobody can say when. */
+static bool is_shortage(rq_err rc)
+{
+    return rc == RQ_E_NO_MEMORY || rc == RQ_E_NO_SPACE || rc == RQ_E_REGION_TOO_BUSY;
+}
+
+/* Without these no change can be made at all. */
+static bool is_vital(const rq__proc *p)
+{
+    return rq_slice_eq(p->ns, RQ_SLICE_LIT("master")) || rq_slice_eq(p->ns, RQ_SLICE_LIT("hbase"));
+}
+
+rq__commit_state rq__proc_commit_state(rq__proc *p)
+{
+    if (p->committed || p->step > p->ops->commit) return RQ__COMMIT_YES;
+    if (!p->resumed && !p->unsure) return RQ__COMMIT_NO;
+    if (p->unsure || p->ops->seen == NULL) return RQ__COMMIT_UNKNOWN;
+    return p->ops->seen(p->catalog, p);
+}
+
+static rq__fail_action judge_transient(const rq__proc *p, bool may_pass)
+{
+    bool goes_on = p->resumed && !p->aborted && may_pass;
+    return goes_on ? RQ__FAIL_REPEAT : RQ__FAIL_END;
+}
+
+static rq__fail_action judge_aborted(rq__commit_state state)
+{
+    return state == RQ__COMMIT_NO    ? RQ__FAIL_UNDO
+           : state == RQ__COMMIT_YES ? RQ__FAIL_LEAVE_OUT
+                                     : RQ__FAIL_END;
+}
+
+rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc)
+{
+    bool final = rq_err_do_not_retry(rc);
+    bool often = p->attempts >= REPEATS_MAX && !is_shortage(rc);
+    if (p->ops->transient) return judge_transient(p, !final && (!often || is_vital(p)));
+    if (p->step == p->ops->commit && !final) p->unsure = true;
+    rq__commit_state state = rq__proc_commit_state(p);
+    if (p->aborted) return judge_aborted(state);
+    bool first_run = p->step < p->ops->commit && !p->resumed;
+    if (state == RQ__COMMIT_NO && (final || often || first_run)) return RQ__FAIL_UNDO;
+    return final || often ? RQ__FAIL_PARK : RQ__FAIL_REPEAT;
+}
+
+void rq__proc_undo(rq__proc *p)
+{
+    rq__proc_abandon_opened(p);
+    if (p->ops->undo != NULL) p->ops->undo(p->catalog, p);
+}
+
+void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_error *why,
+                   const char *what)
+{
+    rq_log_write(p->catalog->env->log, level, "catalog",
+              "procedure %llu (%s of %.*s), step %s: %s; %s", (unsigned long long)p->id,
+              p->ops->java_class, (int)p->table.len, (const char *)p->table.ptr,
+              rq__proc_step_name(p, p->step),
+              why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc), what);
+}
+
+/* After an abort that left steps out: regions that the procedure had closed are opened again. They
+ * wait for its end. */
+void rq__proc_reopen_closed(rq__proc *p)
+{
+    rq_catalog *c = p->catalog;
+    rq__table_node *t;
+    if (p->ops->on_namespace || rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
+        return;
+    for (size_t i = 0; i < t->pub.region_count && t->pub.state == RQ_TABLE_ENABLED; i++)
+        if (t->pub.regions[i]->region == NULL) rq__procedures_reopen(c, t->pub.regions[i]->info);
+    rq__table_node_unref(t);
+}

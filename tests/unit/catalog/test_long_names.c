@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A region's name is its row in hbase:meta: a change whose regions' names would exceed the limit of
+ * rows is refused before anything is closed, and a region that grows is not split there. */
+#include "world.h"
+
+#include <unistd.h>
+
+static const uint8_t *long_key(void)
+{
+    static uint8_t key[RQ_ROW_LEN_MAX];
+    memset(key, 'k', sizeof key);
+    return key;
+}
+
+static void setup(world *w)
+{
+    world_init(w, unit_seed(), NULL);
+    w->env->log->level = RQ_LOG_ERROR + 1;
+    assert_int_equal(world_open(w), RQ_OK);
+}
+
+/* Everything is as before, and goes on. */
+static void expect_untouched(world *w, const char *before)
+{
+    char *after = world_describe(w), *faults = world_check(w);
+    assert_string_equal(before, after);
+    assert_string_equal(faults, "");
+    free(after);
+    free(faults);
+    assert_true(world_settle(w));
+    assert_int_equal(world_put(w, "t", "a", "f"), RQ_OK);
+}
+
+/* The longest start key whose region's name is a row: table, id of 13 digits, encoded name. */
+#define LONGEST (RQ_ROW_LEN_MAX - 1 - 1 - 1 - 13 - 1 - 32 - 1)
+
+static void a_split_is_refused_before_the_region_closes(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    assert_int_equal(world_create(&w, "t", "f", NULL), RQ_OK);
+    char *before = world_describe(&w);
+    const size_t lens[] = {LONGEST + 1, LONGEST + 20, RQ_ROW_LEN_MAX};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
+        assert_int_equal(world_split_at(&w, "t", "a", rq_slice_of(long_key(), lens[i])),
+                         RQ_E_ILLEGAL_ARGUMENT);
+        assert_non_null(strstr(w.why.message, "Row length "));
+        assert_non_null(strstr(w.why.message, " is > 32767"));
+        expect_untouched(&w, before);
+    }
+    free(before);
+    assert_int_equal(world_split_at(&w, "t", "a", rq_slice_of(long_key(), LONGEST)), RQ_OK);
+    /* What has such a name can be split, merged and truncated like any other. */
+    assert_int_equal(world_split(&w, "t", "kz", "z"), RQ_OK);
+    assert_int_equal(world_compact(&w, "t"), RQ_OK);
+    assert_int_equal(world_clean(&w, "t"), RQ_OK);
+    assert_int_equal(world_merge(&w, "t", "l z", false), RQ_OK);
+    assert_int_equal(world_table(&w, RQ_DDL_DISABLE_TABLE, "t"), RQ_OK);
+    assert_int_equal(world_truncate(&w, "t", true), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_put(&w, "t", "l", "f"), RQ_OK);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+static void a_create_is_refused_and_its_name_is_free(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    const rq_slice keys[] = {RQ_SLICE_LIT("c"), rq_slice_of(long_key(), LONGEST + 1)};
+    assert_int_equal(world_create_at(&w, "t", "f", keys, 2), RQ_E_ILLEGAL_ARGUMENT);
+    assert_non_null(strstr(w.why.message, "Row length 32768 is > 32767"));
+    assert_int_equal(world_create(&w, "t", "f", "m"), RQ_OK);
+    char *before = world_describe(&w);
+    expect_untouched(&w, before);
+    free(before);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+}
+
+/* --- by itself -------------------------------------------------------------------------------- */
+
+static size_t lines_with(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "r");
+    char line[8192];
+    size_t n = 0;
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        n += strstr(line, text) != NULL;
+    fclose(f);
+    return n;
+}
+
+static void a_region_of_long_rows_is_not_split_by_itself(void **state)
+{
+    (void)state;
+    world w;
+    char path[] = "/tmp/rq-long-names-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    rq_sim_options options = {.log_fd = fd};
+    world_init(&w, unit_seed(), &options);
+    assert_int_equal(world_open(&w), RQ_OK);
+    assert_int_equal(world_create(&w, "t",
+                                  "@hbase.table.sanity.checks=false @MEMSTORE_FLUSHSIZE=400000 "
+                                  "@MAX_FILESIZE=200000 f:BLOCKSIZE=2048",
+                                  NULL),
+                     RQ_OK);
+    static uint8_t row[RQ_ROW_LEN_MAX];
+    memset(row, 'r', sizeof row);
+    for (unsigned i = 0; i < 100; i++) {
+        row[RQ_ROW_LEN_MAX - 1] = (uint8_t)i;
+        rq_cell cell = {
+            .row = row,
+            .row_len = RQ_ROW_LEN_MAX,
+            .family = (const uint8_t *)"f",
+            .family_len = 1,
+            .timestamp = RQ_TIMESTAMP_LATEST,
+            .type = RQ_TYPE_PUT,
+        };
+        rq_err rc;
+        while ((rc = world_write(&w, "t", RQ_MUTATE_PUT, &cell)) == RQ_E_NOT_SERVING_REGION ||
+               rc == RQ_E_REGION_TOO_BUSY)
+            rq_sim_advance(w.sim, 10000000);
+        assert_int_equal(rc, RQ_OK);
+        rq_sim_run(w.sim);
+    }
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(world_table(&w, RQ_DDL_FLUSH_TABLE, "t"), RQ_OK);
+    assert_true(world_settle(&w));
+    char *text = world_describe(&w);
+    assert_non_null(strstr(text, "[, )")); /* one region, open */
+    assert_null(strstr(text, "closed"));
+    free(text);
+    assert_int_equal(world_close(&w, true), RQ_OK);
+    world_clear(&w);
+    close(fd);
+    assert_int_equal(lines_with(path, "is not split"), 1);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_split_is_refused_before_the_region_closes),
+        cmocka_unit_test(a_create_is_refused_and_its_name_is_free),
+        cmocka_unit_test(a_region_of_long_rows_is_not_split_by_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
