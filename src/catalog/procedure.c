@@ -407,7 +407,7 @@ static bool abort_one(rq__procedures *ps, rq__proc *p, bool if_running, rq_task 
         if (ex->timer_cancel(ex, &p->timer)) *list = wake(ps, p); /* else it is about to */
     } else if (p->parked && !p->parking) {
         p->parked = false;
-        if (p->resumed) p->step = 0; /* which steps this run has done nobody knows */
+        if (p->was_parked) p->step = 0; /* this run has done none of its steps */
         *list = take(ps, p);
     } else if (!p->running && !p->prepared) {
         *list = take(ps, p); /* it has nothing to undo, and needs no lock */

@@ -15,6 +15,7 @@ typedef struct fault {
     unsigned step;
     rq_err rc; /* RQ_OK: none */
     unsigned hits;
+    rq_sim *cut; /* the power goes instead */
 } fault;
 
 /* Of table n:t and namespace x alone. */
@@ -25,6 +26,7 @@ static rq_err fail_step(void *ctx, const rq__proc *p, rq_error *why)
                                       : rq_slice_eq(p->table, RQ_SLICE_LIT("n:t"));
     if (f->rc == RQ_OK || !meant || p->ops->kind != f->kind || p->step != f->step) return RQ_OK;
     f->hits++;
+    if (f->cut != NULL) rq_sim_cut_now(f->cut);
     return rq_fail(why, f->rc, "injected");
 }
 
@@ -253,7 +255,7 @@ static void one(const change *ch, unsigned step, int variant)
     const char *name = rq__proc_kind_of(ch->kind)->steps[step].name;
     snprintf(place, sizeof place, "%s, %s, variant %d", ch->name, name, variant);
     world *w = setup(ch);
-    fault f = {ch->kind, step, RQ_E_DO_NOT_RETRY, 0};
+    fault f = {ch->kind, step, RQ_E_DO_NOT_RETRY, 0, NULL};
     char *before = world_describe(w);
     set_fault(w, &f);
     rq_err rc = ch->run(w);
@@ -302,6 +304,62 @@ static void each_step_that_fails_for_good_is_undone_or_parked(void **state)
     printf("%u undone, %u parked\n", ended_undone, ended_parked);
 }
 
+/* --- after a restart -------------------------------------------------------------------------- */
+
+/* The power went at `cut`; the procedure goes on at the start, and `step` fails. */
+static void one_resumed(const change *ch, unsigned cut, unsigned step)
+{
+    snprintf(place, sizeof place, "%s, cut at step %u, step %u fails", ch->name, cut, step);
+    world *w = setup(ch);
+    rq_sim_advance(w->sim, 1000000000); /* what is not waited for is durable as well */
+    fault f = {ch->kind, cut, RQ_E_IO, 0, w->sim};
+    set_fault(w, &f);
+    (void)ch->run(w);
+    assert_int_equal(f.hits, 1);
+    (void)world_close(w, false);
+    rq_sim_run(w->sim);
+    rq_sim_restart(w->sim);
+    f = (fault){ch->kind, step, RQ_E_DO_NOT_RETRY, 0, NULL};
+    MUST(world_open(w));
+    set_fault(w, &f);
+    for (int i = 0; i < 100; i++)
+        rq_sim_advance(w->sim, 10000000);
+    rq_procedure p;
+    rq_arena a;
+    rq_arena_init(&a);
+    others_go_on(w);
+    if (parked(w, &a, &p) != 0) {
+        ended_parked++;
+        parked_is_got_rid_of(w, ch, &f, (int)(step + cut) % VARIANTS);
+    } else {
+        ended_undone++;
+        f.rc = RQ_OK;
+        settle(w);
+        expect_sound(w);
+    }
+    rq_arena_clear(&a);
+    table_is_given_back(w);
+    (void)world_close(w, true);
+    MUST(world_open(w));
+    settle(w);
+    MUST(world_get(w, "n:t", "a", "f"));
+    world_clear(w);
+}
+
+static void a_resumed_procedure_is_undone_or_parked(void **state)
+{
+    (void)state;
+    ended_undone = ended_parked = 0;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(changes); i++) {
+        const rq__proc_kind *kind = rq__proc_kind_of(changes[i].kind);
+        if (kind->transient) continue;
+        for (unsigned cut = 0; cut < RQ__STEPS_MAX && kind->steps[cut].run != NULL; cut++)
+            for (unsigned step = 0; step < RQ__STEPS_MAX && kind->steps[step].run != NULL; step++)
+                one_resumed(&changes[i], cut, step);
+    }
+    printf("%u undone, %u parked\n", ended_undone, ended_parked);
+}
+
 /* --- errors that may pass --------------------------------------------------------------------- */
 
 static rq_procedure only_unfinished(world *w, rq_arena *a)
@@ -328,7 +386,7 @@ static void what_may_pass_is_repeated_for_a_while(void **state)
             step++;
         snprintf(place, sizeof place, "%s, I/O errors", changes[i].name);
         world *w = setup(&changes[i]);
-        fault f = {changes[i].kind, step, RQ_E_IO, 0};
+        fault f = {changes[i].kind, step, RQ_E_IO, 0, NULL};
         set_fault(w, &f);
         int64_t begin = w->env->executor->now_ms(w->env->executor);
         assert_int_equal(changes[i].run(w), RQ_E_IO);
@@ -355,7 +413,7 @@ static void missing_space_is_waited_for(void **state)
     for (int variant = 0; variant < 3; variant++) {
         snprintf(place, sizeof place, "no space, variant %d", variant);
         world *w = setup(&changes[4]);
-        fault f = {RQ_DDL_DISABLE_TABLE, 2, RQ_E_NO_SPACE, 0};
+        fault f = {RQ_DDL_DISABLE_TABLE, 2, RQ_E_NO_SPACE, 0, NULL};
         set_fault(w, &f);
         rq_arena a;
         rq_arena_init(&a);
@@ -397,7 +455,7 @@ static void a_region_that_does_not_open_blocks_nothing(void **state)
     (void)state;
     snprintf(place, sizeof place, "reopen");
     world *w = setup(&changes[4]);
-    fault f = {RQ_DDL_REOPEN_REGION, 0, RQ_E_IO, 0};
+    fault f = {RQ_DDL_REOPEN_REGION, 0, RQ_E_IO, 0, NULL};
     set_fault(w, &f);
     rq_epoch_member m = {0};
     const rq_catalog_region *r;
@@ -423,6 +481,7 @@ int main(void)
     seed = unit_seed();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_that_fails_for_good_is_undone_or_parked),
+        cmocka_unit_test(a_resumed_procedure_is_undone_or_parked),
         cmocka_unit_test(what_may_pass_is_repeated_for_a_while),
         cmocka_unit_test(missing_space_is_waited_for),
         cmocka_unit_test(a_region_that_does_not_open_blocks_nothing),
