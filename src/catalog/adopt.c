@@ -412,7 +412,7 @@ rq_err rq__adopt_store(rq_catalog *c, rq_error *why)
     old_records o = {.catalog = c};
     rq_region *store;
     RQ_TRY(rq__store_ref(c, &store, why));
-    rq_err rc = rq__region_each_row(store, take_old, &o, why);
+    rq_err rc = rq__region_each_row(store, NULL, NULL, take_old, &o, why);
     if (rc == RQ_OK) rc = write_old(&o, store, why);
     rq_region_unref(store);
     free(o.rows);

@@ -19,6 +19,7 @@
  */
 #include "catalog/ddl_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "catalog/adopt.h"
@@ -45,6 +46,7 @@ typedef struct boot {
     rq__opened meta;
     bool namespaces_read; /* and in the view */
     bool published;       /* the tables are in the view */
+    uint64_t complaints;  /* of what was passed over */
 } boot;
 
 /* --- a new root ------------------------------------------------------------------------------- */
@@ -185,6 +187,26 @@ static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error 
 
 /* --- 2: what meta says ------------------------------------------------------------------------ */
 
+#define COMPLAINTS_SHOWN 20
+
+/* Any client may write to hbase:meta, as many rows as it likes. */
+static void complain(boot *b, const char *what, rq_slice row, const char *consequence)
+{
+    char name[256];
+    if (++b->complaints > COMPLAINTS_SHOWN) return;
+    rq_bytes_to_string(rq_slice_of(row.ptr, row.len > 60 ? 60 : row.len), name, sizeof name);
+    rq_log_error(b->catalog->env->log, "catalog", "hbase:meta: %s in row %s, which %s", what, name,
+                 consequence);
+}
+
+static void sum_up_complaints(const boot *b)
+{
+    if (b->complaints > COMPLAINTS_SHOWN)
+        rq_log_error(b->catalog->env->log, "catalog",
+                     "hbase:meta: %llu rows more were passed over, rorqual fsck names them",
+                     (unsigned long long)(b->complaints - COMPLAINTS_SHOWN));
+}
+
 static known_table *table_of(boot *b, rq_slice name)
 {
     /* A table's rows stand together: its state first, then its regions. */
@@ -197,8 +219,10 @@ static known_table *table_of(boot *b, rq_slice name)
         b->tables = more;
         b->table_cap = cap;
     }
+    rq_slice own = rq_arena_copy(&b->arena, name); /* the row is gone soon */
+    if (own.ptr == NULL) return NULL;
     known_table *t = &b->tables[b->table_count++];
-    *t = (known_table){.name = name};
+    *t = (known_table){.name = own};
     return t;
 }
 
@@ -213,7 +237,7 @@ static rq_err add_region(boot *b, known_table *t, const rq__meta_row *row)
     }
     rq_region_info *info = rq_arena_alloc(&b->arena, sizeof *info);
     if (info == NULL) return RQ_E_NO_MEMORY;
-    *info = row->info;
+    RQ_TRY(rq_region_info_copy(&b->arena, &row->info, info));
     t->regions[t->region_count++] = (rq__opened){.info = info};
     return RQ_OK;
 }
@@ -224,13 +248,12 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     (void)why;
     rq__catalog_saw_ms(b->catalog, row->newest_ms);
     if (row->malformed != NULL) {
-        char name[256];
-        rq_bytes_to_string(row->row, name, sizeof name);
-        rq_log_error(b->catalog->env->log, "catalog",
-                     "hbase:meta: malformed %s in row %s, which is passed over", row->malformed,
-                     name);
+        char what[80];
+        snprintf(what, sizeof what, "malformed %s", row->malformed);
+        complain(b, what, row->row, "is passed over");
         return RQ_OK;
     }
+    if (row->odd != NULL) complain(b, row->odd, row->row, "has no business there and is ignored");
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK; /* always enabled */
     if (row->is_table) {
         known_table *t = table_of(b, row->row);
@@ -276,6 +299,75 @@ static rq_err broken_schema(boot *b, known_table *t, rq_slice ns, rq_slice quali
     return rq_table_schema_parse(rq_slice_of(pb, (size_t)(p - pb)), &t->schema, why);
 }
 
+static void remove_table(boot *b, size_t at)
+{
+    known_table *t = &b->tables[at];
+    free(t->regions);
+    b->table_count--;
+    memmove(t, t + 1, (b->table_count - at) * sizeof *t);
+}
+
+static bool exists(boot *b, const char *path)
+{
+    rq_stat st;
+    return path == NULL ||
+           rq_vfs_stat(b->catalog->env->vfs, path, &st, NULL) != RQ_E_NOT_FOUND;
+}
+
+/* A name in hbase:meta, and nothing on disk that a new table of that name could harm. */
+static bool is_phantom(boot *b, rq_slice ns, rq_slice qualifier)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    bool there = exists(b, rq__table_dir(&a, ns, qualifier));
+    rq_arena_clear(&a);
+    return !there;
+}
+
+static bool has_folder(boot *b, const rq_region_info *info)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    char *table = rq__table_dir(&a, info->ns, info->qualifier);
+    bool there = table == NULL || exists(b, rq_arena_printf(&a, "%s/%s", table, info->encoded));
+    rq_arena_clear(&a);
+    return there;
+}
+
+static int by_start_key(const void *a, const void *b)
+{
+    const rq__opened *x = a, *y = b;
+    return rq_slice_compare(x->info->start_key, y->info->start_key);
+}
+
+/* REQUIRES: sorted by start key. */
+static bool overlaps(const rq__opened *list, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        rq_slice end = list[i - 1].info->end_key; /* where all before it end, as none overlaps yet */
+        if (end.len == 0 || rq_slice_compare(end, list[i].info->start_key) > 0) return true;
+    }
+    return false;
+}
+
+/* Of regions that overlap, those without a folder are nobody's: opened, they would be made, and
+ * stand before the ones that have the rows. */
+static void leave_out_intruders(boot *b, known_table *t)
+{
+    size_t kept = 0;
+    if (t->region_count < 2) return;
+    qsort(t->regions, t->region_count, sizeof *t->regions, by_start_key);
+    if (!overlaps(t->regions, t->region_count)) return;
+    for (size_t i = 0; i < t->region_count; i++) {
+        if (has_folder(b, t->regions[i].info))
+            t->regions[kept++] = t->regions[i];
+        else
+            complain(b, "a region without a folder that overlaps others", t->regions[i].info->name,
+                     "is passed over");
+    }
+    t->region_count = kept;
+}
+
 static rq_err read_descriptors(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -286,19 +378,21 @@ static rq_err read_descriptors(boot *b, rq_error *why)
         rq_slice ns, qualifier;
         rq_error reason = {0};
         if (rq_table_name_parse(t->name, &ns, &qualifier, &reason) != RQ_OK) {
-            rq_log_error(c->env->log, "catalog", "a row of hbase:meta names no table: %s",
-                         reason.message);
-            free(t->regions);
-            b->table_count--;
-            memmove(t, t + 1, (b->table_count - i) * sizeof *t);
-            i--;
+            complain(b, reason.message, t->name, "is passed over");
+            remove_table(b, i--);
             continue;
         }
+        leave_out_intruders(b, t);
         rq_err rc = rq_slice_eq(t->name, RQ_SLICE_LIT("hbase:namespace"))
                         ? system_schema(c, RQ__NAMESPACE, "hbase", "namespace", &t->schema, &reason)
                         : rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
         if (rc == RQ_E_NO_MEMORY) return rc;
         if (rc == RQ_OK) continue;
+        if (rc == RQ_E_NOT_FOUND && is_phantom(b, ns, qualifier)) {
+            complain(b, "a table without a folder", t->name, "is passed over");
+            remove_table(b, i--);
+            continue;
+        }
         rq_log_error(c->env->log, "catalog", "table %.*s is not served: %s", (int)t->name.len,
                      (const char *)t->name.ptr, reason.message);
         RQ_TRY(broken_schema(b, t, ns, qualifier, &reason, why));
@@ -393,14 +487,36 @@ typedef struct namespaces {
     rq_catalog *catalog;
     rq__namespace_node **list;
     size_t count, cap;
+    uint64_t malformed;
 } namespaces;
+
+static rq__keep keep_namespace(const rq_cell *c)
+{
+    return rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("info")) &&
+                   rq_slice_eq(rq_cell_qualifier(c), RQ_SLICE_LIT("d"))
+               ? RQ__KEEP
+               : RQ__KEEP_NOT;
+}
+
+/* Any client may write there. */
+static rq_err parse_namespace(const rq_cell *c, rq__namespace_node **ret)
+{
+    rq_error why = {0};
+    RQ_TRY(rq__namespace_node_new(rq_cell_value(c), ret, &why));
+    if (rq_slice_eq((*ret)->pub.name, rq_cell_row(c)) &&
+        rq_namespace_name_check((*ret)->pub.name, NULL) == RQ_OK &&
+        !rq__table_is_internal((*ret)->pub.name, RQ_SLICE_LIT("")))
+        return RQ_OK;
+    rq__namespace_node_unref(*ret);
+    return RQ_E_CORRUPT;
+}
 
 static rq_err take_namespace(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
 {
     namespaces *n = ctx;
+    (void)why;
     for (size_t i = 0; i < count; i++) {
         rq__catalog_saw_ms(n->catalog, cells[i].timestamp);
-        if (!rq_slice_eq(rq_cell_qualifier(&cells[i]), RQ_SLICE_LIT("d"))) continue;
         if (n->count == n->cap) {
             size_t cap = n->cap == 0 ? 8 : n->cap * 2;
             rq__namespace_node **more = realloc(n->list, cap * sizeof(rq__namespace_node *));
@@ -408,14 +524,16 @@ static rq_err take_namespace(void *ctx, const rq_cell *cells, size_t count, rq_e
             n->list = more;
             n->cap = cap;
         }
-        rq_err rc = rq__namespace_node_new(rq_cell_value(&cells[i]), &n->list[n->count], why);
+        rq_err rc = parse_namespace(&cells[i], &n->list[n->count]);
         if (rc == RQ_E_NO_MEMORY) return rc;
         if (rc == RQ_OK) {
             n->count++;
             continue;
         }
-        char name[256]; /* any client may write there */
-        rq_bytes_to_string(rq_cell_row(&cells[i]), name, sizeof name);
+        if (n->malformed++ >= COMPLAINTS_SHOWN) continue;
+        rq_slice row = rq_cell_row(&cells[i]);
+        char name[256];
+        rq_bytes_to_string(rq_slice_of(row.ptr, row.len > 60 ? 60 : row.len), name, sizeof name);
         rq_log_error(n->catalog->env->log, "catalog",
                      "hbase:namespace: malformed info:d in row %s, which is passed over", name);
     }
@@ -469,7 +587,11 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     rq_err rc = put_builtin(&e, "default");
     if (rc == RQ_OK) rc = put_builtin(&e, "hbase");
     if (rc == RQ_OK)
-        rc = r == NULL ? put_of_tables(&e) : rq__region_each_row(r, take_namespace, &n, why);
+        rc = r == NULL ? put_of_tables(&e) : rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
+    if (n.malformed > COMPLAINTS_SHOWN)
+        rq_log_error(c->env->log, "catalog",
+                     "hbase:namespace: %llu malformed rows more were passed over",
+                     (unsigned long long)(n.malformed - COMPLAINTS_SHOWN));
     for (size_t i = 0; i < n.count && rc == RQ_OK; i++)
         rc = rq__edit_put_namespace(&e, rq__namespace_node_ref(n.list[i]));
     for (size_t i = 0; i < n.count; i++)
@@ -547,7 +669,7 @@ static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
 {
     rq_catalog *c = b->catalog;
     servers s = {&b->arena, &c->server, batch};
-    RQ_TRY(rq__region_each_row(c->store, forget_server, &s, why));
+    RQ_TRY(rq__region_each_row(c->store, NULL, NULL, forget_server, &s, why));
     return rq__batch_put(batch, rq_slice_cstr(c->server.text), "rs", RQ_SLICE_LIT("state"),
                          RQ_SLICE_LIT("ONLINE"));
 }
@@ -624,10 +746,11 @@ static rq_err run(boot *b, rq_error *why)
     if (fresh) RQ_TRY(add_namespace_table(b, &namespace_info, why));
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, &b->arena, take_row, b, why);
+    rq_err rc = rq__meta_scan(meta, take_row, b, why);
     rq_region_unref(meta);
     RQ_TRY(rc);
     RQ_TRY(read_descriptors(b, why));
+    sum_up_complaints(b);
     RQ_TRY(rq__procedures_load(c, why));
     RQ_TRY(rq__switches_load(c, why));
     if (!fresh) {

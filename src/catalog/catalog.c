@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalog's life, its lookups, and what its other files share. */
 #include "catalog/catalog_priv.h"
+#include "catalog/newest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,6 +203,7 @@ int64_t rq__catalog_now_ms(rq_catalog *c)
 
 void rq__catalog_saw_ms(rq_catalog *c, int64_t ms)
 {
+    if (ms > RQ__MS_CLOCK_MAX) return; /* nobody's clock, and nothing would be left above it */
     int64_t last = atomic_load(&c->last_ms);
     while (ms > last && !atomic_compare_exchange_weak(&c->last_ms, &last, ms))
         ;
@@ -237,7 +239,7 @@ rq_err rq__store_each_row(rq_catalog *c,
 {
     rq_region *store = NULL;
     RQ_TRY(rq__store_ref(c, &store, why));
-    rq_err rc = rq__region_each_row(store, callback, c, why);
+    rq_err rc = rq__region_each_row(store, NULL, NULL, callback, c, why);
     rq_region_unref(store);
     return rc;
 }
@@ -401,6 +403,12 @@ static rq_err close_store(rq_catalog *c, bool clean, rq_error *why)
     }
     c->store = NULL;
     return rc;
+}
+
+void rq_catalog_stop(rq_catalog *c)
+{
+    atomic_store(&c->stopping, true);
+    rq__procedures_stop(c);
 }
 
 rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)

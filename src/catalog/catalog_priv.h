@@ -95,6 +95,9 @@ rq_err rq__catalog_table_ref(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq_
                              rq_error *why);
 
 /* --- names.c ---------------------------------------------------------------------------------- */
+/* Of what everything else stands in: hbase:meta, and whatever lies where the procedure store does
+ * (namespace master). No client makes such a table, and no row of hbase:meta is of one. */
+bool rq__table_is_internal(rq_slice ns, rq_slice qualifier);
 /* Of a region that is to be made: its name is a row of hbase:meta. RQ_E_ILLEGAL_ARGUMENT. */
 RQ_NODISCARD
 rq_err rq__region_name_check(const rq_region_info *info, rq_error *why);

@@ -212,7 +212,9 @@ static rq_err find_excess(void *ctx, const rq__meta_row *row, rq_error *why)
     (void)why;
     if (row->malformed != NULL || row->is_table || !rq_slice_eq(row->info.table, e->table))
         return RQ_OK;
-    return rq__meta_delete_replicas(&e->batch, &row->info, e->copies, row->last_replica);
+    rq_region_info own; /* the row is gone before the batch is */
+    RQ_TRY(rq_region_info_copy(e->batch.arena, &row->info, &own));
+    return rq__meta_delete_replicas(&e->batch, &own, e->copies, row->last_replica);
 }
 
 static rq_err remove_excess_replicas(rq_catalog *c, const rq__proc *p, rq_error *why)
@@ -223,7 +225,7 @@ static rq_err remove_excess_replicas(rq_catalog *c, const rq__proc *p, rq_error 
     rq__batch_init(&e.batch, &a, rq__catalog_now_ms(c));
     rq_region *meta = NULL;
     rq_err rc = rq__meta_ref(c, &meta, why);
-    if (rc == RQ_OK) rc = rq__meta_scan(meta, &a, find_excess, &e, why);
+    if (rc == RQ_OK) rc = rq__meta_scan(meta, find_excess, &e, why);
     if (rc == RQ_OK) rc = rq__batch_commit(&e.batch, meta, false, why);
     if (meta != NULL) rq_region_unref(meta);
     rq_arena_clear(&a);

@@ -24,6 +24,12 @@ rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why)
     return rq_fail(why, code, "%.*s", (int)p->table.len, (const char *)p->table.ptr);
 }
 
+rq_err rq__internal_check(const rq__proc *p, rq_error *why)
+{
+    if (!rq_slice_eq(p->ns, RQ_SLICE_LIT("master"))) return RQ_OK;
+    return rq_fail(why, RQ_E_CONSTRAINT, "Namespace master is the server's own.");
+}
+
 rq_err rq__need_schema(rq__proc *p, rq_error *why)
 {
     if (p->schema != NULL) return RQ_OK;

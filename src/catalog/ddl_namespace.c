@@ -112,7 +112,8 @@ static rq_err write_row(rq_catalog *c, rq__proc *p, bool put, rq_error *why)
 rq_err rq__ns_create_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     (void)c;
-    return rq_namespace_name_check(p->ns, why);
+    RQ_TRY(rq_namespace_name_check(p->ns, why));
+    return rq__internal_check(p, why);
 }
 
 rq_err rq__ns_create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)

@@ -24,51 +24,112 @@ typedef struct remains {
 } remains;
 
 typedef struct search {
+    rq_catalog *catalog;
     const rq__proc *p; /* NULL: every table */
     rq_arena *arena;
     remains *list;
     size_t count, cap;
 } search;
 
-static rq_err take_remains(void *ctx, const rq__meta_row *row, rq_error *why)
+/* Any client may write such columns: a region that is served is nobody's parent, nor is another
+ * table's. */
+static bool may_be_parents(rq_catalog *c, const rq__meta_row *row, const rq_region_info *parents,
+                           size_t count)
 {
-    search *s = ctx;
-    if (row->malformed != NULL || row->is_table) return RQ_OK;
-    if (s->p != NULL && !rq_slice_eq(row->info.table, s->p->table)) return RQ_OK;
-    bool split = row->info.split && row->info.offline;
-    if (!split && row->merged_count == 0) return RQ_OK;
-    if (s->count + 2 > s->cap) {
+    bool good = true;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    for (size_t i = 0; i < count && good; i++)
+        good = rq_slice_eq(parents[i].table, row->info.table) && parents[i].replica_id == 0 &&
+               rq_catalog_region_find(c, rq_slice_cstr(parents[i].encoded)) == NULL;
+    rq_epoch_unpin(c->env->epoch, &m);
+    return good;
+}
+
+/* The daughters of its two halves. */
+static bool are_daughters(const rq__meta_row *row)
+{
+    const rq_region_info *a = &row->daughters[0], *b = &row->daughters[1];
+    return row->daughter_count == 2 && rq_slice_eq(a->table, row->info.table) &&
+           rq_slice_eq(b->table, row->info.table) &&
+           rq_slice_eq(a->start_key, row->info.start_key) && rq_slice_eq(a->end_key, b->start_key) &&
+           rq_slice_eq(b->end_key, row->info.end_key);
+}
+
+static rq_err copy_list(rq_arena *a, const rq_region_info *from, size_t count,
+                        const rq_region_info **ret)
+{
+    rq_region_info *own = rq_arena_calloc(a, count + 1, sizeof *own);
+    if (own == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(rq_region_info_copy(a, &from[i], &own[i]));
+    *ret = own;
+    return RQ_OK;
+}
+
+/* Copied: the row is gone soon. */
+static rq_err add_remains(search *s, const rq_region_info *parents, size_t parent_count,
+                          const rq_region_info *children, size_t child_count, bool split)
+{
+    remains r = {.parent_count = parent_count, .child_count = child_count, .split = split};
+    RQ_TRY(copy_list(s->arena, parents, parent_count, &r.parents));
+    RQ_TRY(copy_list(s->arena, children, child_count, &r.children));
+    if (s->count == s->cap) {
         size_t cap = s->cap == 0 ? 8 : s->cap * 2;
         remains *more = rq_arena_calloc(s->arena, cap, sizeof *more);
-        if (more == NULL) return no_memory(why);
+        if (more == NULL) return RQ_E_NO_MEMORY;
         if (s->count > 0) memcpy(more, s->list, s->count * sizeof *more);
         s->list = more;
         s->cap = cap;
     }
-    rq_region_info *own = rq_arena_calloc(s->arena, 3, sizeof *own); /* the row is gone soon */
-    if (own == NULL) return no_memory(why);
-    own[0] = row->info;
-    memcpy(own + 1, row->daughters, sizeof row->daughters);
-    if (row->merged_count > 0)
-        s->list[s->count++] = (remains){.parents = row->merged,
-                                        .parent_count = row->merged_count,
-                                        .children = own,
-                                        .child_count = 1};
-    if (split)
-        s->list[s->count++] = (remains){.parents = own,
-                                        .parent_count = 1,
-                                        .children = own + 1,
-                                        .child_count = row->daughter_count,
-                                        .split = true};
+    s->list[s->count++] = r;
     return RQ_OK;
+}
+
+static rq_err take_remains(void *ctx, const rq__meta_row *row, rq_error *why)
+{
+    search *s = ctx;
+    rq_err rc = RQ_OK;
+    if (row->malformed != NULL || row->is_table) return RQ_OK;
+    if (s->p != NULL && !rq_slice_eq(row->info.table, s->p->table)) return RQ_OK;
+    if (row->merged_count > 0 && may_be_parents(s->catalog, row, row->merged, row->merged_count))
+        rc = add_remains(s, row->merged, row->merged_count, &row->info, 1, false);
+    if (rc == RQ_OK && row->info.split && row->info.offline && are_daughters(row) &&
+        may_be_parents(s->catalog, row, &row->info, 1))
+        rc = add_remains(s, &row->info, 1, row->daughters, row->daughter_count, true);
+    return rc == RQ_OK ? RQ_OK : no_memory(why);
+}
+
+/* A merged region's parents have no rows any more: one that has was split, and its daughters may
+ * refer to it. */
+static bool was_split(const search *s, const rq_region_info *parent)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->list[i].split && strcmp(s->list[i].parents[0].encoded, parent->encoded) == 0)
+            return true;
+    return false;
+}
+
+static void drop_contradictions(search *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        bool good = true;
+        for (size_t k = 0; k < s->list[i].parent_count && good && !s->list[i].split; k++)
+            good = !was_split(s, &s->list[i].parents[k]);
+        if (good) s->list[kept++] = s->list[i];
+    }
+    s->count = kept;
 }
 
 static rq_err find_remains(rq_catalog *c, search *s, rq_error *why)
 {
     rq_region *meta;
+    s->catalog = c;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, s->arena, take_remains, s, why);
+    rq_err rc = rq__meta_scan(meta, take_remains, s, why);
     rq_region_unref(meta);
+    drop_contradictions(s);
     return rc;
 }
 

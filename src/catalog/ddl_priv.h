@@ -61,6 +61,9 @@ rq_err rq__fail_state(rq_err code, const char *prefix, const rq__proc *p, rq_tab
 const char *rq__table_state_name(rq_table_state s);
 /* Where in the table the region p->family (its encoded name) stands; region_count: nowhere. */
 size_t rq__proc_region_at(const rq__proc *p, const rq__table_node *t);
+/* A table or namespace whose folder would be the procedure store's. */
+RQ_NODISCARD
+rq_err rq__internal_check(const rq__proc *p, rq_error *why);
 /* Fails with the table's name as the message. */
 RQ_NODISCARD
 rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why);

@@ -82,14 +82,11 @@ static rq_err check_online(rq_catalog *c, const rq__table_node *t, rq_slice enco
     }
     lookup l = {.encoded = encoded};
     rq_region *meta;
-    rq_arena a;
-    rq_arena_init(&a);
     rq_err rc = rq__meta_ref(c, &meta, why);
     if (rc == RQ_OK) {
-        rc = rq__meta_scan(meta, &a, look_for_parent, &l, why);
+        rc = rq__meta_scan(meta, look_for_parent, &l, why);
         rq_region_unref(meta);
     }
-    rq_arena_clear(&a);
     RQ_TRY(rc);
     if (l.is_parent) return rq_fail(why, code, "%s is not OPEN; state=SPLIT", name);
     return rq_fail(why, code == RQ_E_MERGE_REGION ? code : RQ_E_UNKNOWN_REGION,
@@ -351,7 +348,7 @@ rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
     merged_rows m = {.p = p};
     rq_region *meta;
     RQ_TRY(rq__meta_ref(c, &meta, why));
-    rq_err rc = rq__meta_scan(meta, &p->arena, look_for_merged, &m, why);
+    rq_err rc = rq__meta_scan(meta, look_for_merged, &m, why);
     rq_region_unref(meta);
     RQ_TRY(rc);
     if (m.found != NULL)

@@ -6,6 +6,7 @@
  */
 #include "catalog/fsck_priv.h"
 
+#include "catalog/newest.h"
 #include "cell/cellblock.h"
 #include "hfile/reader.h"
 #include "proto/procedure.pb-c.h"
@@ -15,6 +16,9 @@
 
 static rq_err add_cell(rq__fsck *k, rq__fsck_cells *to, const rq_cell *c)
 {
+    bool is_put = !rq_cell_is_delete(c);
+    rq__keep keep = to->is_meta && is_put ? rq__meta_keep(c) : RQ__KEEP;
+    if (keep == RQ__KEEP_NOT) return RQ_OK;
     if (to->count == to->cap) {
         size_t cap = to->cap == 0 ? 256 : to->cap * 2;
         rq_cell *more = realloc(to->list, cap * sizeof *more);
@@ -23,13 +27,15 @@ static rq_err add_cell(rq__fsck *k, rq__fsck_cells *to, const rq_cell *c)
         to->cap = cap;
     }
     rq_cell copy = *c;
+    if (keep == RQ__KEEP_COLUMN || (to->is_meta && c->value_len > RQ__META_VALUE_MAX))
+        copy.value_len = 0;
     copy.row = rq_arena_copy(&k->arena, rq_cell_row(c)).ptr;
     copy.family = rq_arena_copy(&k->arena, rq_cell_family(c)).ptr;
     copy.qualifier = rq_arena_copy(&k->arena, rq_cell_qualifier(c)).ptr;
-    copy.value = rq_arena_copy(&k->arena, rq_cell_value(c)).ptr;
+    copy.value = rq_arena_copy(&k->arena, rq_cell_value(&copy)).ptr;
     copy.tags = NULL;
     copy.tags_len = 0;
-    if (copy.row == NULL || (c->value_len > 0 && copy.value == NULL)) return RQ_E_NO_MEMORY;
+    if (copy.row == NULL || (copy.value_len > 0 && copy.value == NULL)) return RQ_E_NO_MEMORY;
     to->list[to->count++] = copy;
     return RQ_OK;
 }
@@ -75,6 +81,7 @@ static rq_err take_record(void *ctx, const rq_wal_survey_segment *s, const rq_wa
 
 rq_err rq__fsck_log(rq__fsck *k, rq_error *why)
 {
+    k->meta_log.is_meta = true;
     const rq_wal_survey_calls calls = {take_record, log_damage, k};
     rq_wal_survey v;
     RQ_TRY(rq_wal_survey_dir(k->vfs, ".rorqual/wal", &k->arena, &calls, &v, why));
@@ -150,40 +157,39 @@ static rq_err collect(rq__fsck *k, const rq_region_info *info, const rq__fsck_ce
     return RQ_OK;
 }
 
-/* Whether a marker of the row hides the put; cells [begin, end) are the row's. */
-static bool is_hidden(const rq_cell *list, size_t begin, size_t end, const rq_cell *put)
-{
-    for (size_t i = begin; i < end; i++) {
-        const rq_cell *m = &list[i];
-        if (!rq_cell_is_delete(m) || !rq_slice_eq(rq_cell_family(m), rq_cell_family(put))) continue;
-        bool upto = m->type == RQ_TYPE_DELETE_FAMILY || m->type == RQ_TYPE_DELETE_COLUMN;
-        bool of_family =
-            m->type == RQ_TYPE_DELETE_FAMILY || m->type == RQ_TYPE_DELETE_FAMILY_VERSION;
-        if (!of_family && !rq_cell_same_column(m, put)) continue;
-        if (upto ? put->timestamp <= m->timestamp : put->timestamp == m->timestamp) return true;
-    }
-    return false;
-}
+/* `ignored`: the row has cells whose timestamps count for nothing. */
+typedef rq_err (*row_call)(rq__fsck *k, const rq_cell *cells, size_t count, bool ignored,
+                           rq_error *why);
 
-typedef rq_err (*row_call)(rq__fsck *k, const rq_cell *cells, size_t count, rq_error *why);
+static rq_err one_row(rq__fsck *k, const rq_cell *cells, size_t count, rq__newest *n,
+                      rq_cell *counting, row_call call, rq_error *why)
+{
+    size_t kept = 0;
+    rq__newest_row(n);
+    for (size_t i = 0; i < count; i++) {
+        bool counts;
+        RQ_TRY(rq__newest_take(n, &cells[i], &counts));
+        if (counts) counting[kept++] = cells[i];
+    }
+    if (kept == 0 && n->ignored) {
+        counting[kept++] = (rq_cell){
+            .row = cells[0].row, .row_len = cells[0].row_len, .type = RQ_TYPE_PUT};
+    }
+    return kept > 0 ? call(k, counting, kept, n->ignored, why) : RQ_OK;
+}
 
 static rq_err each_row(rq__fsck *k, const rq__fsck_cells *all, row_call call, rq_error *why)
 {
-    rq_cell *newest = malloc((all->count + 1) * sizeof *newest);
-    rq_err rc = newest == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    rq__newest n = {0};
+    rq_cell *counting = malloc((all->count + 1) * sizeof *counting);
+    rq_err rc = counting == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     for (size_t i = 0, end; i < all->count && rc == RQ_OK; i = end) {
-        size_t n = 0;
         for (end = i + 1; end < all->count; end++)
             if (!rq_cell_same_row(&all->list[i], &all->list[end])) break;
-        for (size_t c = i; c < end; c++) {
-            const rq_cell *cell = &all->list[c];
-            if (rq_cell_is_delete(cell) || is_hidden(all->list, i, end, cell)) continue;
-            if (n > 0 && rq_cell_same_column(&newest[n - 1], cell)) continue;
-            newest[n++] = *cell;
-        }
-        if (n > 0) rc = call(k, newest, n, why);
+        rc = one_row(k, all->list + i, end - i, &n, counting, call, why);
     }
-    free(newest);
+    rq__newest_clear(&n);
+    free(counting);
     return rc;
 }
 
@@ -212,19 +218,43 @@ static rq_err add_table(rq__fsck *k, rq_slice name, bool disabled)
     return RQ_OK;
 }
 
+static void tell_row(rq__fsck *k, const rq__meta_row *row, const char *what, const char *how)
+{
+    char text[300];
+    rq_bytes_to_string(rq_slice_of(row->row.ptr, row->row.len > 60 ? 60 : row->row.len), text,
+                       sizeof text);
+    rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "row %s: %s is %s", text, what, how);
+}
+
+/* What the row still tells: a folder of that name, or of the region's parents, is no orphan. */
+static rq_err claim(rq__fsck *k, const rq__meta_row *row)
+{
+    rq_slice ns, qualifier, r = row->row;
+    if (rq_table_name_parse(r, &ns, &qualifier, NULL) == RQ_OK) return add_table(k, r, false);
+    if (r.len > RQ_ENCODED_NAME_LEN + 1 && r.ptr[r.len - 1] == '.') {
+        char *name = rq_arena_cstr(&k->arena, rq_slice_of(r.ptr + r.len - RQ_ENCODED_NAME_LEN - 1,
+                                                          RQ_ENCODED_NAME_LEN));
+        if (name == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(rq__fsck_note_path(k, &k->claimed, name));
+    }
+    for (size_t i = 0; i < row->merged_count; i++)
+        RQ_TRY(rq__fsck_note_path(k, &k->claimed, row->merged[i].encoded));
+    return RQ_OK;
+}
+
 static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
 {
     rq__fsck *k = ctx;
     (void)why;
     if (row->malformed != NULL) {
-        char text[300];
-        rq_bytes_to_string(rq_slice_of(row->row.ptr, row->row.len > 60 ? 60 : row->row.len), text,
-                           sizeof text);
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "row %s: %s is malformed", text,
-                      row->malformed);
-        k->meta_whole = false;
-        return RQ_OK;
+        tell_row(k, row, row->malformed, "malformed");
+        return claim(k, row);
     }
+    if (row->odd != NULL) {
+        tell_row(k, row, row->odd, "out of place");
+        if (row->odd == rq__meta_odd_relatives) k->meta_whole = false; /* parents are not known */
+    }
+    if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK;
     if (row->is_table) return add_table(k, row->row, row->table_state != RQ_TABLE_ENABLED);
     RQ_TRY(add_table(k, row->info.table, false));
     rq__fsck_region *more = grown(k->regions, k->region_count, &k->region_cap, sizeof *more);
@@ -239,15 +269,16 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err meta_row(rq__fsck *k, const rq_cell *cells, size_t count, rq_error *why)
+static rq_err meta_row(rq__fsck *k, const rq_cell *cells, size_t count, bool ignored,
+                       rq_error *why)
 {
-    return rq__meta_row_read(cells, count, &k->arena, take_row, k, why);
+    return rq__meta_row_read(cells, count, ignored, &k->arena, take_row, k, why);
 }
 
 rq_err rq__fsck_meta(rq__fsck *k, rq_error *why)
 {
     rq_region_info info;
-    rq__fsck_cells all = {0};
+    rq__fsck_cells all = {.is_meta = true};
     RQ_TRY(rq_region_info_meta(&k->arena, &info));
     rq_err rc = collect(k, &info, &k->meta_log, true, &all, why);
     if (rc == RQ_OK) rc = each_row(k, &all, meta_row, why);
@@ -257,8 +288,10 @@ rq_err rq__fsck_meta(rq__fsck *k, rq_error *why)
 
 /* --- master:store ----------------------------------------------------------------------------- */
 
-static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, rq_error *why)
+static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, bool ignored,
+                            rq_error *why)
 {
+    (void)ignored;
     (void)why;
     for (size_t i = 0; i < count; i++) {
         if (!rq_slice_eq(rq_cell_family(&cells[i]), RQ_SLICE_LIT("proc"))) continue;

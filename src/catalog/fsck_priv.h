@@ -11,6 +11,7 @@
 typedef struct rq__fsck_cells {
     rq_cell *list; /* bytes in the arena */
     size_t count, cap;
+    bool is_meta; /* only what a start would read is kept: clients write there */
 } rq__fsck_cells;
 
 /* What hbase:meta says, in the order of its rows. */
@@ -55,6 +56,7 @@ typedef struct rq__fsck {
     rq__fsck_path *targets; /* files that references and links stand for */
     rq__fsck_path *orphans; /* what a repair moves */
     rq__fsck_path *known;   /* encoded names of folders that meta has not */
+    rq__fsck_path *claimed; /* encoded names in malformed rows of meta */
 } rq__fsck;
 
 void rq__fsck_tell(rq__fsck *k, rq_finding level, const char *place, const char *format, ...)

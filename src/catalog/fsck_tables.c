@@ -79,6 +79,8 @@ static bool is_blind(const rq__fsck *k)
 static rq_err tell_orphan(rq__fsck *k, const char *dir)
 {
     if (is_blind(k)) return RQ_OK;
+    for (const rq__fsck_path *p = k->claimed; p != NULL; p = p->next)
+        if (strcmp(p->path, strrchr(dir, '/') + 1) == 0) return RQ_OK;
     if (k->unfinished > 0) {
         rq__fsck_tell(k, RQ_FINDING_NOTE, dir,
                       "a region that hbase:meta does not know; a procedure is unfinished");

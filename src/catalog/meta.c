@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "catalog/catalog_priv.h"
+#include "catalog/newest.h"
 #include "hfile/read_ctx.h"
 #include "proto/hbase.pb-c.h"
 #include "region/region_scanner.h"
@@ -90,8 +92,10 @@ static rq_err commit_with(const rq__batch *b, rq_region *region, rq_durability d
                           rq_error *why)
 {
     if (b->count == 0) return RQ_OK;
-    for (size_t i = 0; i < b->count; i++)
+    for (size_t i = 0; i < b->count; i++) {
         b->mutations[i].durability = durability;
+        b->mutations[i].trusted = true;
+    }
     rq_row_op op = {
         .mutations = b->mutations,
         .mutation_count = b->count,
@@ -273,77 +277,194 @@ rq_err rq__meta_delete_table(rq__batch *b, rq_slice table)
     return rq__batch_delete_family(b, table, "table");
 }
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading: rows ---------------------------------------------------------------------------- */
 
-typedef struct row_buffer {
-    rq_cellblock block;
-    rq_cell *cells;
+#define KEPT_ROW_MAX ((size_t)16 * 1024 * 1024) /* of a row's cells that are kept */
+#define READ_BYTES ((uint64_t)1024 * 1024)      /* of a row at a time */
+
+typedef struct row_reader {
+    rq__keep (*keep)(const rq_cell *c);
+    bool *ret_ignored;
+    rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count, rq_error *why);
+    void *ctx;
+    rq_cellblock block; /* what the scanner gave last */
+    rq_cellblock kept;  /* of the row at hand, when keep() chooses */
+    rq_buf row;         /* its name */
+    bool in_row;
+    rq__newest newest;
+    rq_cell *cells; /* of the row, for the callback */
     size_t cap;
-} row_buffer;
+} row_reader;
 
-static rq_err parse_row(row_buffer *rb, rq_error *why)
+static rq_err hand_on(row_reader *rr, const rq_cellblock *from, rq_error *why)
 {
-    if (rb->block.count > rb->cap) {
-        rq_cell *more = realloc(rb->cells, rb->block.count * sizeof *more);
+    if (from->count > rr->cap) {
+        rq_cell *more = realloc(rr->cells, from->count * sizeof *more);
         if (more == NULL) return RQ_E_NO_MEMORY;
-        rb->cells = more;
-        rb->cap = rb->block.count;
+        rr->cells = more;
+        rr->cap = from->count;
     }
-    rq_cursor c = rq_cursor_of(rq_buf_slice(&rb->block.bytes));
-    for (uint32_t i = 0; i < rb->block.count; i++)
-        RQ_TRY(rq_cellblock_next(&c, &rb->cells[i], why));
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&from->bytes));
+    for (uint32_t i = 0; i < from->count; i++)
+        RQ_TRY(rq_cellblock_next(&c, &rr->cells[i], why));
+    return rr->callback(rr->ctx, rr->cells, from->count, why);
+}
+
+static rq_err end_row(row_reader *rr, rq_error *why)
+{
+    if (!rr->in_row) return RQ_OK;
+    rr->in_row = false;
+    if (rr->kept.count == 0 && !rr->newest.ignored) return RQ_OK;
+    if (rr->kept.count == 0) {
+        const rq_cell nothing = {
+            .row = rr->row.ptr, .row_len = (uint16_t)rr->row.len, .type = RQ_TYPE_PUT};
+        RQ_TRY(rq_cellblock_append(&rr->kept, &nothing));
+    }
+    if (rr->ret_ignored != NULL) *rr->ret_ignored = rr->newest.ignored;
+    return hand_on(rr, &rr->kept, why);
+}
+
+static rq_err keep_cell(row_reader *rr, const rq_cell *c)
+{
+    bool counts;
+    RQ_TRY(rq__newest_take(&rr->newest, c, &counts));
+    rq__keep keep = counts ? rr->keep(c) : RQ__KEEP_NOT;
+    if (keep == RQ__KEEP_NOT || rr->kept.bytes.len > KEPT_ROW_MAX) return RQ_OK;
+    rq_cell own = *c;
+    own.tags = NULL;
+    own.tags_len = 0;
+    if (keep == RQ__KEEP_COLUMN || c->value_len > RQ__META_VALUE_MAX) own.value_len = 0;
+    return rq_cellblock_append(&rr->kept, &own);
+}
+
+/* A part of a row, or all of it. */
+static rq_err take_cells(row_reader *rr, rq_error *why)
+{
+    rq_cursor c = rq_cursor_of(rq_buf_slice(&rr->block.bytes));
+    for (uint32_t i = 0; i < rr->block.count; i++) {
+        rq_cell cell;
+        RQ_TRY(rq_cellblock_next(&c, &cell, why));
+        if (!rr->in_row || !rq_slice_eq(rq_buf_slice(&rr->row), rq_cell_row(&cell))) {
+            RQ_TRY(end_row(rr, why));
+            rq_buf_reset(&rr->row);
+            rq_cellblock_reset(&rr->kept);
+            rq__newest_row(&rr->newest);
+            RQ_TRY(rq_buf_append(&rr->row, cell.row, cell.row_len));
+            rr->in_row = true;
+        }
+        RQ_TRY(keep_cell(rr, &cell));
+    }
     return RQ_OK;
 }
 
-rq_err rq__region_each_row(rq_region *r,
-                           rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
-                                              rq_error *why),
-                           void *ctx, rq_error *why)
+static rq_err each_part(row_reader *rr, rq_region *r, const rq_scan *scan, rq_arena *arena,
+                        rq_error *why)
 {
     rq_epoch *epoch = rq_engine_env(rq_region_engine(r))->epoch;
-    rq_scan scan = {
-        .include_start = true,
-        .cache_blocks = true,
-        .max_versions = 1,
-        .time_range = RQ_TIME_RANGE_ALL,
-        .store_limit = -1,
-    };
     rq_scan_limits limits = {0};
+    if (scan->raw) limits = (rq_scan_limits){.bytes = READ_BYTES, .may_stop_inside_row = true};
     rq_read_ctx read = {.may_block = true};
-    row_buffer rb = {0};
-    rq_arena arena;
-    rq_arena_init(&arena);
     rq_epoch_member member = {0};
     rq_region_scanner *scanner = NULL;
-
     rq_epoch_pin(epoch, &member);
-    rq_err rc = rq_region_scanner_open(r, &scan, 0, &arena, &scanner, why);
+    rq_err rc = rq_region_scanner_open(r, scan, 0, arena, &scanner, why);
     for (rq_scan_state state = RQ_SCAN_MORE; rc == RQ_OK && state != RQ_SCAN_DONE;) {
-        rq_cellblock_reset(&rb.block);
-        rc = rq_region_scanner_next(scanner, &limits, &read, &rb.block, &state, why);
+        rq_cellblock_reset(&rr->block);
+        rc = rq_region_scanner_next(scanner, &limits, &read, &rr->block, &state, why);
         if (rc == RQ_E_AGAIN) {
             rc = rq_read_ctx_fulfil(&read, why);
             continue;
         }
-        if (rc != RQ_OK || rb.block.count == 0) continue;
+        if (rc != RQ_OK || rr->block.count == 0) continue;
         rq_region_scanner_suspend(scanner);
         rq_epoch_unpin(epoch, &member); /* the callback may take its time */
-        rc = parse_row(&rb, why);
-        if (rc == RQ_OK) rc = callback(ctx, rb.cells, rb.block.count, why);
+        rc = scan->raw ? take_cells(rr, why) : hand_on(rr, &rr->block, why);
         member = (rq_epoch_member){0};
         rq_epoch_pin(epoch, &member);
     }
     rq_region_scanner_close(scanner);
     rq_read_ctx_clear(&read);
     rq_epoch_unpin(epoch, &member);
-    rq_arena_clear(&arena);
-    rq_cellblock_clear(&rb.block);
-    free(rb.cells);
     return rc;
+}
+
+rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
+                           rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
+                                              rq_error *why),
+                           void *ctx, rq_error *why)
+{
+    rq_scan scan = {
+        .include_start = true,
+        .raw = keep != NULL,
+        .cache_blocks = true,
+        .max_versions = keep != NULL ? INT32_MAX : 1,
+        .time_range = RQ_TIME_RANGE_ALL,
+        .store_limit = -1,
+    };
+    row_reader rr = {
+        .keep = keep, .ret_ignored = ret_ignored, .callback = callback, .ctx = ctx};
+    rq_arena arena;
+    rq_arena_init(&arena);
+    rq_err rc = each_part(&rr, r, &scan, &arena, why);
+    if (rc == RQ_OK) rc = end_row(&rr, why);
+    rq_arena_clear(&arena);
+    rq__newest_clear(&rr.newest);
+    rq_cellblock_clear(&rr.block);
+    rq_cellblock_clear(&rr.kept);
+    rq_buf_clear(&rr.row);
+    free(rr.cells);
+    return rc;
+}
+
+/* --- reading: hbase:meta ---------------------------------------------------------------------- */
+
+static bool is_digits(rq_slice text, size_t from, size_t count)
+{
+    if (text.len != from + count) return false;
+    for (size_t i = from; i < text.len; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9') return false;
+    return true;
+}
+
+/* HBASE: CatalogFamilyFormat: merge0000 … */
+static bool is_merge_column(rq_slice qualifier)
+{
+    return rq_slice_starts_with(qualifier, RQ_SLICE_LIT("merge")) && is_digits(qualifier, 5, 4);
+}
+
+/* Of "state_0001" and its like; 0: it is none, or none that this server could have made. */
+static int replica_of(rq_slice qualifier)
+{
+    int id = 0;
+    rq_slice prefix = RQ_SLICE_LIT("state_");
+    if (qualifier.len != prefix.len + 4 || !rq_slice_starts_with(qualifier, prefix)) return 0;
+    for (size_t i = prefix.len; i < qualifier.len; i++) {
+        uint8_t c = qualifier.ptr[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
+        if (digit > 15) return 0;
+        id = id * 16 + digit;
+    }
+    return id <= RQ_REPLICATION_MAX ? id : 0;
+}
+
+rq__keep rq__meta_keep(const rq_cell *c)
+{
+    static const char *const columns[] = {"regioninfo", "state", "seqnumDuringOpen", "splitA",
+                                          "splitB"};
+    rq_slice qualifier = rq_cell_qualifier(c);
+    if (rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("table")))
+        return rq_slice_eq(qualifier, RQ_SLICE_LIT("state")) ? RQ__KEEP : RQ__KEEP_NOT;
+    if (!rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("info"))) return RQ__KEEP_NOT;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(columns); i++)
+        if (rq_slice_eq(qualifier, rq_slice_cstr(columns[i]))) return RQ__KEEP;
+    if (is_merge_column(qualifier)) return RQ__KEEP;
+    return replica_of(qualifier) > 0 ? RQ__KEEP_COLUMN : RQ__KEEP_NOT;
 }
 
 typedef struct meta_scan {
     rq_arena *arena;
+    bool ignored;
+    bool keeps_arena; /* it is the caller's */
     rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why);
     void *ctx;
 } meta_scan;
@@ -354,38 +475,65 @@ static bool cell_is(const rq_cell *c, const char *family, const char *qualifier)
            rq_slice_eq(rq_cell_qualifier(c), rq_slice_cstr(qualifier));
 }
 
+const char rq__meta_odd_relatives[] = "info:splitA, splitB or merge…";
+static const char bad_state[] = "table:state", bad_info[] = "info:regioninfo";
+
+#define STATE_BYTES_MAX 64
+#define REGION_INFO_BYTES_MAX (2 * RQ_ROW_LEN_MAX + 2048) /* two keys, and a table's name */
+
 static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row)
 {
     rq_pb_arena memory;
     rq_pb_arena_init(&memory, s->arena);
-    Pb__TableState *m = pb__table_state__unpack(&memory.allocator, c->value_len, c->value);
+    Pb__TableState *m = NULL;
+    if (c->value_len <= STATE_BYTES_MAX) /* as many fields as bytes would take much more */
+        m = pb__table_state__unpack(&memory.allocator, c->value_len, c->value);
     if (m == NULL && memory.exhausted) return RQ_E_NO_MEMORY;
     row->is_table = true;
     if (m == NULL || (unsigned)m->state > RQ_TABLE_ENABLING)
-        row->malformed = "table:state";
+        row->malformed = bad_state;
     else
         row->table_state = (rq_table_state)m->state;
     return RQ_OK;
 }
 
+/* What no server could have written there, though it can be parsed. hbase:meta has no row of its
+ * own region, which would be opened twice; nor has the region that holds the procedures, which
+ * clients could write to then. */
+static bool is_region_of_meta(const rq_region_info *info, rq_slice row)
+{
+    rq_slice ns, qualifier;
+    return rq_slice_eq(info->name, row) && info->replica_id == 0 && info->region_id >= 0 &&
+           info->region_id <= RQ__MS_READ_MAX &&
+           (info->end_key.len == 0 || rq_slice_compare(info->start_key, info->end_key) < 0) &&
+           rq_table_name_parse(info->table, &ns, &qualifier, NULL) == RQ_OK &&
+           rq_slice_eq(ns, info->ns) && !rq__table_is_internal(info->ns, info->qualifier);
+}
+
+/* Unknown fields, of which there may be as many as bytes, would take much more when unpacked. */
+static rq_err parse_info(meta_scan *s, const rq_cell *c, rq_region_info *ret)
+{
+    if (c->value_len > REGION_INFO_BYTES_MAX) return RQ_E_CORRUPT;
+    return rq_region_info_parse(rq_cell_value(c), s->arena, ret, NULL);
+}
+
 static rq_err take_region_info(meta_scan *s, const rq_cell *c, rq__meta_row *row)
 {
-    rq_err rc = rq_region_info_parse(rq_cell_value(c), s->arena, &row->info, NULL);
+    rq_err rc = parse_info(s, c, &row->info);
     if (rc == RQ_E_NO_MEMORY) return rc;
-    /* In the row of another region it would be opened twice. */
-    if (rc != RQ_OK || !rq_slice_eq(row->info.name, rq_cell_row(c)))
-        row->malformed = "info:regioninfo";
+    if (rc != RQ_OK || !is_region_of_meta(&row->info, rq_cell_row(c)))
+        row->malformed = bad_info;
     return RQ_OK;
 }
 
-/* Of columns that are not there for the region itself; a malformed one is malformed meta. */
+/* A column that is not there for the region itself: a malformed one costs no more than itself. */
 static rq_err take_relative(meta_scan *s, const rq_cell *c, rq__meta_row *row, rq_region_info *ret,
                             size_t *count)
 {
-    rq_err rc = rq_region_info_parse(rq_cell_value(c), s->arena, ret, NULL);
+    rq_err rc = parse_info(s, c, ret);
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc != RQ_OK)
-        row->malformed = "info:splitA, splitB or merge…";
+        row->odd = rq__meta_odd_relatives;
     else
         (*count)++;
     return RQ_OK;
@@ -403,21 +551,6 @@ static rq_err take_merged(meta_scan *s, const rq_cell *c, rq__meta_row *row)
     return take_relative(s, c, row, &row->merged[n], &row->merged_count);
 }
 
-/* Of "state_0001" and its like; 0: it is none. */
-static int replica_of(rq_slice qualifier)
-{
-    int id = 0;
-    rq_slice prefix = RQ_SLICE_LIT("state_");
-    if (qualifier.len != prefix.len + 4 || !rq_slice_starts_with(qualifier, prefix)) return 0;
-    for (size_t i = prefix.len; i < qualifier.len; i++) {
-        uint8_t c = qualifier.ptr[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
-        if (digit > 15) return 0;
-        id = id * 16 + digit;
-    }
-    return id;
-}
-
 /* An unknown state (written by something newer or older) counts as closed: the region is opened
  * when its table is enabled. */
 static rq_region_state parse_region_state(rq_slice text)
@@ -427,54 +560,90 @@ static rq_region_state parse_region_state(rq_slice text)
     return RQ_REGION_CLOSED;
 }
 
+static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, bool *has_region)
+{
+    rq_slice qualifier = rq_cell_qualifier(c);
+    if (cell_is(c, "table", "state")) return take_table_state(s, c, row);
+    if (!rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("info"))) return RQ_OK;
+    if (cell_is(c, "info", "regioninfo")) {
+        *has_region = true;
+        return take_region_info(s, c, row);
+    }
+    if (cell_is(c, "info", "splitA") || cell_is(c, "info", "splitB"))
+        return row->daughter_count < 2 && c->value_len > 0
+                   ? take_relative(s, c, row, &row->daughters[row->daughter_count],
+                                   &row->daughter_count)
+                   : RQ_OK;
+    if (is_merge_column(qualifier)) return take_merged(s, c, row);
+    if (cell_is(c, "info", "state")) {
+        row->state = parse_region_state(rq_cell_value(c));
+    } else if (cell_is(c, "info", "seqnumDuringOpen") && c->value_len == 8) {
+        row->open_seqnum = (int64_t)rq_get_be64(c->value);
+    } else {
+        int replica = replica_of(qualifier);
+        if (replica > row->last_replica) row->last_replica = replica;
+    }
+    return RQ_OK;
+}
+
+/* A row of a region has commas, a table's name has none: it is one or the other. */
+static void settle_kind(rq__meta_row *row, bool has_region)
+{
+    rq_slice ns, qualifier;
+    if (!row->is_table) return;
+    bool is_name = rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta")) || /* HBase writes one */
+                   (rq_table_name_parse(row->row, &ns, &qualifier, NULL) == RQ_OK &&
+                    !rq__table_is_internal(ns, qualifier));
+    const char *other = is_name ? bad_info : bad_state;
+    row->is_table = is_name;
+    if (has_region) {
+        row->odd = other;
+        if (row->malformed == other) row->malformed = NULL;
+    } else if (!is_name) {
+        row->malformed = "table name";
+    }
+}
+
 static rq_err meta_scan_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
 {
     meta_scan *s = ctx;
     rq__meta_row row = {.state = RQ_REGION_OFFLINE, .open_seqnum = -1};
     bool has_region = false;
+    if (!s->keeps_arena) rq_arena_reset(s->arena);
     for (size_t i = 0; i < count; i++) {
         const rq_cell *c = &cells[i];
         if (c->timestamp > row.newest_ms && c->timestamp != RQ_TIMESTAMP_LATEST)
             row.newest_ms = c->timestamp;
-        if (cell_is(c, "table", "state")) {
-            RQ_TRY(take_table_state(s, c, &row));
-        } else if (cell_is(c, "info", "regioninfo")) {
-            RQ_TRY(take_region_info(s, c, &row));
-            has_region = true;
-        } else if (cell_is(c, "info", "state")) {
-            row.state = parse_region_state(rq_cell_value(c));
-        } else if (cell_is(c, "info", "splitA") || cell_is(c, "info", "splitB")) {
-            if (row.daughter_count < 2 && c->value_len > 0)
-                RQ_TRY(take_relative(s, c, &row, &row.daughters[row.daughter_count],
-                                     &row.daughter_count));
-        } else if (rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("info")) &&
-                   rq_slice_starts_with(rq_cell_qualifier(c), RQ_SLICE_LIT("merge"))) {
-            RQ_TRY(take_merged(s, c, &row));
-        } else if (cell_is(c, "info", "seqnumDuringOpen") && c->value_len == 8) {
-            row.open_seqnum = (int64_t)rq_get_be64(c->value);
-        } else if (rq_slice_eq(rq_cell_family(c), RQ_SLICE_LIT("info"))) {
-            int replica = replica_of(rq_cell_qualifier(c));
-            if (replica > row.last_replica) row.last_replica = replica;
-        }
+        RQ_TRY(take_cell(s, c, &row, &has_region));
     }
-    if (!row.is_table && !has_region) return RQ_OK;
     row.row = rq_arena_copy(s->arena, rq_cell_row(&cells[0]));
     if (row.row.ptr == NULL) return RQ_E_NO_MEMORY;
+    if (s->ignored && row.odd == NULL) row.odd = "a timestamp that no clock shows";
+    if (!row.is_table && !has_region) {
+        if (!s->ignored) return RQ_OK;
+        row.malformed = row.odd;
+    }
+    settle_kind(&row, has_region);
     return s->callback(s->ctx, &row, why);
 }
 
-rq_err rq__meta_scan(rq_region *meta, rq_arena *arena,
+rq_err rq__meta_scan(rq_region *meta,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                      void *ctx, rq_error *why)
 {
-    meta_scan s = {arena, callback, ctx};
-    return rq__region_each_row(meta, meta_scan_row, &s, why);
+    rq_arena arena;
+    rq_arena_init(&arena);
+    meta_scan s = {.arena = &arena, .callback = callback, .ctx = ctx};
+    rq_err rc = rq__region_each_row(meta, rq__meta_keep, &s.ignored, meta_scan_row, &s, why);
+    rq_arena_clear(&arena);
+    return rc;
 }
 
-rq_err rq__meta_row_read(const rq_cell *cells, size_t count, rq_arena *arena,
+rq_err rq__meta_row_read(const rq_cell *cells, size_t count, bool ignored, rq_arena *arena,
                          rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                          void *ctx, rq_error *why)
 {
-    meta_scan s = {arena, callback, ctx};
+    meta_scan s = {
+        .arena = arena, .ignored = ignored, .keeps_arena = true, .callback = callback, .ctx = ctx};
     return meta_scan_row(&s, cells, count, why);
 }

@@ -81,37 +81,51 @@ const char *rq__region_state_name(rq_region_state s);
 /* What a row of meta says. */
 typedef struct rq__meta_row {
     rq_slice row;
-    const char *malformed; /* the column that is; nothing below counts then */
+    const char *malformed; /* what is; nothing below counts then */
+    const char *odd;       /* what is passed over, and costs no more than itself */
     bool is_table;         /* then `row` is the table's name and `table_state` counts */
     rq_table_state table_state;
     rq_region_info info;
     rq_region_state state;
     int64_t open_seqnum;
     int64_t newest_ms;           /* highest cell timestamp */
-    int last_replica;            /* highest id that has a state; 0: none has */
+    int last_replica;            /* highest id that has a state, within RQ_REPLICATION_MAX; or 0 */
     rq_region_info daughters[2]; /* of a split parent */
     size_t daughter_count;
     rq_region_info *merged; /* the parents of a merged region */
     size_t merged_count;
 } rq__meta_row;
 
-/* Calls for each row, in order; slices live in the arena. Rows that hold neither a region nor a
- * table state are passed over as HBase does. Any client may write to hbase:meta: a malformed row is
- * handed on as such. */
+/* Calls for each row, in order; what it is given is valid during the call. Rows that hold neither a
+ * region nor a table state are passed over as HBase does. Any client may write to hbase:meta: a
+ * malformed row is handed on as such, and no row takes more than some megabytes of memory. */
 RQ_NODISCARD
-rq_err rq__meta_scan(rq_region *meta, rq_arena *arena,
+rq_err rq__meta_scan(rq_region *meta,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                      void *ctx, rq_error *why);
 
-/* The same for one row whose newest cells were found in another way. */
+/* The same for one row whose cells that count (newest.h) were found in another way; slices live in
+ * the arena. `ignored`: others have timestamps that count for nothing. */
 RQ_NODISCARD
-rq_err rq__meta_row_read(const rq_cell *cells, size_t count, rq_arena *arena,
+rq_err rq__meta_row_read(const rq_cell *cells, size_t count, bool ignored, rq_arena *arena,
                          rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                          void *ctx, rq_error *why);
 
-/* Every row of a small region: its newest cells. Cells are valid during the callback. Blocking. */
+/* What is read of a row that clients may write. */
+typedef enum rq__keep { RQ__KEEP_NOT, RQ__KEEP_COLUMN /* without its value */, RQ__KEEP } rq__keep;
+/* Of hbase:meta's columns. */
+rq__keep rq__meta_keep(const rq_cell *c);
+#define RQ__META_VALUE_MAX ((uint32_t)256 * 1024) /* larger values are taken for empty ones */
+/* rq__meta_row.odd of a row whose splitA, splitB or merge… cannot be read. */
+extern const char rq__meta_odd_relatives[];
+
+/* Every row of a small region: its newest cells. Cells are valid during the callback. Blocking.
+ * `keep` NULL: all cells, as its scanner shows them. Else those that newest.h counts and keep()
+ * names, none larger than RQ__META_VALUE_MAX; *ret_ignored (may be NULL) then says at each
+ * call whether others of the row have timestamps that count for nothing. A row with none but such
+ * is one cell without a family. */
 RQ_NODISCARD
-rq_err rq__region_each_row(rq_region *r,
+rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
                            rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,
                                               rq_error *why),
                            void *ctx, rq_error *why);

@@ -171,6 +171,12 @@ rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier)
     return rq_slice_of(p, len);
 }
 
+bool rq__table_is_internal(rq_slice ns, rq_slice qualifier)
+{
+    return rq_slice_eq(ns, RQ_SLICE_LIT("master")) ||
+           (rq_slice_eq(ns, RQ_SLICE_LIT("hbase")) && rq_slice_eq(qualifier, RQ_SLICE_LIT("meta")));
+}
+
 /* HBASE: Mutation.checkRow has the words; there the region's procedure fails when it writes meta. */
 rq_err rq__region_name_check(const rq_region_info *info, rq_error *why)
 {

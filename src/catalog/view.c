@@ -311,8 +311,16 @@ const rq_catalog_table *rq__view_table(const rq__view *v, rq_slice ns, rq_slice 
 
 const rq_namespace *rq__view_namespace(const rq__view *v, rq_slice name)
 {
-    for (size_t i = 0; i < v->namespace_count; i++)
-        if (rq_slice_eq(v->namespaces[i]->name, name)) return v->namespaces[i];
+    size_t lo = 0, hi = v->namespace_count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = rq_slice_compare(v->namespaces[mid]->name, name);
+        if (c == 0) return v->namespaces[mid];
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
     return NULL;
 }
 
@@ -522,11 +530,23 @@ void rq__edit_remove_table(rq__edit *e, rq_slice ns, rq_slice qualifier)
     memmove(e->tables + i, e->tables + i + 1, (e->table_count - i) * sizeof *e->tables);
 }
 
+/* Of the first that is not before the name. */
+static size_t edit_namespace_at(const rq__edit *e, rq_slice name)
+{
+    size_t lo = 0, hi = e->namespace_count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (rq_slice_compare(e->namespaces[mid]->pub.name, name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 rq_err rq__edit_put_namespace(rq__edit *e, rq__namespace_node *n)
 {
-    size_t i = 0;
-    while (i < e->namespace_count && rq_slice_compare(e->namespaces[i]->pub.name, n->pub.name) < 0)
-        i++;
+    size_t i = edit_namespace_at(e, n->pub.name);
     if (i < e->namespace_count && rq_slice_eq(e->namespaces[i]->pub.name, n->pub.name)) {
         rq__namespace_node_unref(e->namespaces[i]);
         e->namespaces[i] = n;

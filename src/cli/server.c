@@ -362,6 +362,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
 {
     rq_err first = RQ_OK;
     if (s == NULL) return RQ_OK;
+    if (s->catalog != NULL) rq_catalog_stop(s->catalog); /* calls wait for procedures */
     stop_serving(s);
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);
     if (s->engine != NULL) {

@@ -405,6 +405,9 @@ static rq_err log_scopes(rq_region *r)
     return RQ_OK;
 }
 
+/* How far the clocks of server and clients may be apart that write to a system table. */
+#define SYSTEM_SLOP_MS ((int64_t)86400 * 1000)
+
 /* HBASE: HRegion reads its limits from the table's values laid over the server's settings. */
 static void settle_limits(rq_region *r)
 {
@@ -414,6 +417,9 @@ static void settle_limits(rq_region *r)
     r->timestamp_slop_ms = r->engine->timestamp_slop_ms;
     rq__setting_i64(r->schema, NULL, "hbase.hregion.keyvalue.timestamp.slop.millisecs",
                     &r->timestamp_slop_ms);
+    /* A later cell would hide, and a later marker delete, whatever the server writes there. */
+    if (r->schema->is_system && r->timestamp_slop_ms > SYSTEM_SLOP_MS)
+        r->timestamp_slop_ms = SYSTEM_SLOP_MS;
 }
 
 static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
@@ -497,6 +503,17 @@ static rq_err load_nonces(rq_region *r, const rq__manifest *m, rq_error *why)
     return RQ_OK;
 }
 
+/* Opening makes folders of families, but no region out of a name. */
+static rq_err check_folder(const rq_region *r, rq_error *why)
+{
+    rq_stat st;
+    rq_err rc = rq_vfs_stat(r->env.vfs, r->dir, &st, NULL);
+    if (rc == RQ_E_NOT_FOUND)
+        return rq_fail(why, RQ_E_CORRUPT, "%s: the region has neither a folder nor a manifest",
+                       r->dir);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s: %s", r->dir, rq_err_text(rc));
+}
+
 static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
 {
     rq__manifest m = {0};
@@ -510,6 +527,7 @@ static rq_err load(rq_region *r, rq_arena *arena, rq_error *why)
         return rc;
     }
     r->manifest.in_use = has_manifest && m.in_use;
+    if (!has_manifest) RQ_TRY(check_folder(r, why));
     RQ_TRY(check_families(r, &m, arena, why));
     for (size_t i = 0; i < r->schema->family_count; i++)
         RQ_TRY(open_store(r, i, &m, has_manifest, arena, why));

@@ -53,6 +53,7 @@ typedef struct rq_mutation {
     size_t cell_count;
     rq_durability durability;
     bool return_results;      /* APPEND, INCREMENT */
+    bool trusted;             /* the catalog's own: limits of clients' cells do not hold */
     rq_time_range time_range; /* of the value read by APPEND, INCREMENT */
 } rq_mutation;
 

@@ -90,6 +90,15 @@ rq_err rq_region_info_make(rq_arena *arena, rq_slice ns, rq_slice qualifier, rq_
     return RQ_OK;
 }
 
+rq_err rq_region_info_copy(rq_arena *arena, const rq_region_info *from, rq_region_info *ret)
+{
+    RQ_TRY(rq_region_info_make(arena, from->ns, from->qualifier, from->start_key, from->end_key,
+                               from->region_id, from->replica_id, ret));
+    ret->offline = from->offline;
+    ret->split = from->split;
+    return RQ_OK;
+}
+
 rq_err rq_region_info_meta(rq_arena *arena, rq_region_info *ret)
 {
     return rq_region_info_make(arena, RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("meta"), (rq_slice){0},

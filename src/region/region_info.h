@@ -33,6 +33,9 @@ RQ_NODISCARD
 rq_err rq_region_info_make(rq_arena *arena, rq_slice ns, rq_slice qualifier, rq_slice start_key,
                            rq_slice end_key, int64_t region_id, int32_t replica_id,
                            rq_region_info *ret);
+/* With flags and all, into the arena. */
+RQ_NODISCARD
+rq_err rq_region_info_copy(rq_arena *arena, const rq_region_info *from, rq_region_info *ret);
 /* hbase:meta,,1 */
 RQ_NODISCARD
 rq_err rq_region_info_meta(rq_arena *arena, rq_region_info *ret);

@@ -67,7 +67,7 @@ static rq_err check_cell(const rq_region *r, const rq_mutation *m, const rq_cell
     if (c->timestamp < 0)
         return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Timestamp cannot be negative. ts=%lld",
                        (long long)c->timestamp);
-    if (r->cell_bytes_max > 0) {
+    if (r->cell_bytes_max > 0 && !m->trusted) {
         rq_cell whole = *c;
         whole.row_len = (uint16_t)m->row.len;
         size_t size =
@@ -76,8 +76,9 @@ static rq_err check_cell(const rq_region *r, const rq_mutation *m, const rq_cell
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Cell with size %zu exceeds limit of %llu bytes",
                            size, (unsigned long long)r->cell_bytes_max);
     }
-    if (m->type == RQ_MUTATE_PUT && r->timestamp_slop_ms != INT64_MAX &&
-        c->timestamp != RQ_TIMESTAMP_LATEST && c->timestamp > now_ms + r->timestamp_slop_ms)
+    if (RQ_UNLIKELY(r->timestamp_slop_ms != INT64_MAX) && c->timestamp != RQ_TIMESTAMP_LATEST &&
+        c->timestamp - now_ms > r->timestamp_slop_ms && !m->trusted &&
+        (m->type == RQ_MUTATE_PUT || r->schema->is_system))
         return rq_fail(why, RQ_E_SANITY_CHECK, "Timestamp for KV out of range %lld (too.new=%lld)",
                        (long long)c->timestamp, (long long)r->timestamp_slop_ms);
     return RQ_OK;

@@ -364,6 +364,8 @@ static rq_err parse_table_values(rq_arena *arena, rq_table_schema *t, rq_error *
     t->compaction_enabled = bool_attribute(&t->attributes, "COMPACTION_ENABLED", true);
     t->is_meta = rq_slice_eq(t->ns, RQ_SLICE_LIT("hbase")) &&
                  rq_slice_eq(t->qualifier, RQ_SLICE_LIT("meta"));
+    t->is_system = t->is_meta || (rq_slice_eq(t->ns, RQ_SLICE_LIT("hbase")) &&
+                                  rq_slice_eq(t->qualifier, RQ_SLICE_LIT("namespace")));
     return RQ_OK;
 }
 

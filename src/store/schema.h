@@ -66,6 +66,7 @@ typedef struct rq_table_schema {
     uint64_t max_file_bytes; /* MAX_FILESIZE, 0: the server's default */
     int durability;          /* pb Durability; USE_DEFAULT = 0 */
     bool is_meta;            /* hbase:meta: RQ_ORDER_META */
+    bool is_system;          /* hbase:meta, hbase:namespace: the server itself stands on it */
     bool compaction_enabled;
     int region_replication;
 } rq_table_schema;

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of the catalog that cannot be carried out, and what any client may write into hbase:meta.
+
+The first are refused before anything is closed, and hold up nothing: not the table, not a stop. The
+second costs no more than its own row, at the next start as well.
+"""
+import hashlib
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import hbase  # pylint: disable=wrong-import-position
+import rorqual  # pylint: disable=wrong-import-position
+from hbase import fields, number, text  # pylint: disable=wrong-import-position
+
+META = b"1588230740"
+LONG = b"k" * 32760
+STATE = (b"table", b"state")
+ENABLED = b"\x08\x00"
+
+
+def refusal(call_it, *arguments):
+    """The exception's class and text; None: it was not refused."""
+    try:
+        call_it(*arguments)
+    except hbase.Refused as e:
+        return e.name, e.trace
+    return None
+
+
+def expect_refused(got, name, words):
+    assert got is not None and got[0] == name and words in got[1], got
+
+
+def region_info(table, start, end, region_id, namespace=b"default", replica=0):
+    return (number(1, region_id) + text(2, text(1, namespace) + text(2, table)) + text(3, start) +
+            text(4, end) + number(5, 0) + number(6, 0) + number(7, replica))
+
+
+def nonce():
+    return random.getrandbits(62) | 1
+
+
+def split(client, table, at):
+    start, name, _ = client.regions(table)[0]
+    region_id = int(name.rpartition(b",")[2].split(b".")[0])
+    message = (text(1, region_info(table.encode(), start, b"", region_id)) + text(2, at) +
+               number(3, nonce()) + number(4, nonce()))
+    client.procedure(client.master.call("SplitRegion", message)[1][0])
+
+
+def names_too_long(server):
+    client = hbase.Client(server)
+    expect_refused(refusal(client.create, "long", {"f": {}}, [LONG]), "DoNotRetryIOException",
+                   "Row length")
+    client.create("long", {"f": {}})
+    name = client.regions("long")[0][1]
+    expect_refused(refusal(split, client, "long", LONG), "DoNotRetryIOException", "Row length")
+    client.data.put(name, b"row", {(b"f", b"q"): b"v"})
+    client.create("other", {"f": {}})
+    disable = text(1, hbase.table_name("long")) + number(2, nonce()) + number(3, nonce())
+    client.procedure(client.master.call("DisableTable", disable)[1][0])
+    enable = text(1, hbase.table_name("long")) + number(2, nonce()) + number(3, nonce())
+    client.procedure(client.master.call("EnableTable", enable)[1][0])
+    client.close()
+
+
+def a_stop_while_a_procedure_repeats(folder, log):
+    """The step that archives a dropped table's files cannot, and another call waits for the table."""
+    server = rorqual.Server(folder, log)
+    client = hbase.Client(server)
+    client.create("dropped", {"f": {}})
+    name = client.regions("dropped")[0][1]
+    client.data.put(name, b"row", {(b"f", b"q"): b"v"})
+    client.flush(name)
+    table = text(1, hbase.table_name("dropped"))
+    nonces = number(2, nonce()) + number(3, nonce())
+    client.procedure(client.master.call("DisableTable", table + nonces)[1][0])
+    archive = folder / "archive"
+    shutil.rmtree(archive, ignore_errors=True)
+    archive.write_bytes(b"")
+    nonces = number(2, nonce()) + number(3, nonce())
+    dropping = client.master.call("DeleteTable", table + nonces)[1][0]
+    deadline = time.monotonic() + 60
+    while "step CLEAR_FS_LAYOUT" not in log.read_text(errors="replace"):
+        assert time.monotonic() < deadline, "the step did not fail"
+        time.sleep(0.01)
+    waits = hbase.Connection(server.master, "MasterService")
+    waits.send("EnableTable", table + number(2, nonce()) + number(3, nonce()))
+    listed = [fields(p) for p in client.master.call("GetProcedures", b"")[1]]
+    mine = [p for p in listed if p[3][0] == dropping][0]
+    assert 10 in mine and mine[6][0] == 4, mine  # WAITING_TIMEOUT, with its exception
+    begin = time.monotonic()
+    problem = server.stop()
+    took = time.monotonic() - begin
+    assert took < 30, f"{took} s; {problem}"
+    archive.unlink()
+    server = rorqual.Server(folder, log)
+    client = hbase.Client(server)
+    client.create("dropped", {"f": {}})
+    client.close()
+    problem = server.stop()
+    assert problem is None, problem
+
+
+def mutation(row, kind, family, qualifier, timestamp, value=b"", delete=None):
+    cell = text(1, qualifier) + text(2, value) + number(3, timestamp)
+    if delete is not None:
+        cell += number(4, delete)
+    return text(1, row) + number(2, kind) + text(3, text(1, family) + text(2, cell))
+
+
+def times_that_nobodys_clock_shows(server):
+    client = hbase.Client(server)
+    put, delete, family = 2, 3, 3
+    tomorrow = int(time.time() * 1000) + 3 * 86400 * 1000
+    for timestamp in (2 ** 63 - 2, 2 ** 62, tomorrow):
+        for one in (mutation(b"other", put, *STATE, timestamp, ENABLED),
+                    mutation(b"other", delete, b"table", b"state", timestamp, delete=family)):
+            got = refusal(client.data.call, "Mutate", text(1, hbase.region(META)) + text(2, one))
+            expect_refused(got, "exceptions.FailedSanityCheckException",
+                           "Timestamp for KV out of range")
+    now = mutation(b"other", put, *STATE, int(time.time() * 1000), ENABLED)
+    client.data.call("Mutate", text(1, hbase.region(META)) + text(2, now))
+    client.close()
+
+
+def row_of(table, start, region_id):
+    name = table + b"," + start + b"," + str(region_id).encode()
+    return name + b"." + hashlib.md5(name).hexdigest().encode() + b"."
+
+
+def garbage_in_meta(server):
+    client = hbase.Client(server)
+    name = client.regions("other")[0][1]
+    client.data.put(name, b"row", {(b"f", b"q"): b"kept"})
+    info, ten_megabytes = (b"info", b"regioninfo"), b"x" * (9 << 20)
+    pbuf = b"PBUF"
+    rows = [
+        (b"hbase:meta,,1", {info: pbuf + region_info(b"meta", b"", b"", 1, b"hbase")}),
+        (row_of(b"master:store", b"", 1), {info: pbuf + region_info(b"store", b"", b"", 1, b"master")}),
+        (row_of(b"other", b"", 7), {info: pbuf + region_info(b"other", b"", b"", 7)}),
+        (row_of(b"other", b"b", 8), {info: pbuf + region_info(b"other", b"b", b"a", 8)}),
+        (row_of(b"other", b"c", 2 ** 62), {info: pbuf + region_info(b"other", b"c", b"", 2 ** 62)}),
+        (row_of(b"nobody", b"", 9), {info: pbuf + region_info(b"nobody", b"", b"", 9)}),
+        (row_of(b"hbase:namespace", b"", 2),
+         {info: pbuf + region_info(b"namespace", b"", b"", 2, b"hbase")}),
+        (name, {(b"info", b"splitA"): b"junk", (b"info", b"merge0000"): b"junk",
+                (b"info", b"state"): b"junk", (b"info", b"server"): b"\xff",
+                (b"info", b"seqnumDuringOpen"): b"\xff" * 8, (b"info", b"state_FFFF"): b"x"}),
+        (b"other", {(b"table", b"other"): ten_megabytes}),
+        (b"large", {STATE: ten_megabytes, info: ten_megabytes}),
+    ]
+    rows += [(f"phantom{i}".encode(), {STATE: ENABLED}) for i in range(500)]
+    assert set(client.data.put_many(META, rows)) == {None}
+    client.close()
+
+
+def sound_tables_are_served(server):
+    client = hbase.Client(server)
+    name = [r for r in client.regions("other") if not r[1].endswith(b",7." + r[2] + b".")]
+    got = [refusal(client.data.get, r[1], b"row") for r in name]
+    assert None in got, got
+    client.create("after", {"f": {}})
+    client.create("phantom17", {"f": {}})
+    client.close()
+
+
+def fsck_names_it(folder):
+    run = subprocess.run([rorqual.BINARY, "fsck", folder], capture_output=True, text=True, check=False)
+    for words in ("hbase:meta,,1", "master:store", "nobody", "phantom20"):
+        assert words in run.stdout, (words, run.stdout[-3000:], run.stderr)
+
+
+def main():
+    report = rorqual.Report()
+
+    def outcome(test, *arguments):
+        problem = None
+        try:
+            test(*arguments)
+        except (AssertionError, EOFError, OSError, KeyError, IndexError, RuntimeError,
+                hbase.Refused) as e:
+            problem = repr(e)
+        report.outcome(f"catalog/{test.__name__}", problem)
+
+    with tempfile.TemporaryDirectory() as folder:
+        data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
+        server = rorqual.Server(data, log)
+        outcome(names_too_long, server)
+        outcome(times_that_nobodys_clock_shows, server)
+        report.outcome("catalog/stops in order", server.stop())
+        outcome(a_stop_while_a_procedure_repeats, data, log)
+        server = rorqual.Server(data, log)
+        outcome(garbage_in_meta, server)
+        server.kill()
+        for _ in range(2):
+            server = rorqual.Server(data, log)
+            outcome(sound_tables_are_served, server) if _ == 0 else None
+            report.outcome("catalog/stops in order, beside garbage", server.stop())
+        lines = log.read_text(errors="replace").count("\n")
+        report.outcome("catalog/the log is not flooded", None if lines < 300 else f"{lines} lines")
+        outcome(fsck_names_it, data)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
