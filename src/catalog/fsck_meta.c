@@ -252,7 +252,7 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     }
     if (row->odd != NULL) {
         tell_row(k, row, row->odd, "out of place");
-        if (row->odd == rq__meta_odd_relatives) k->meta_whole = false; /* parents are not known */
+        k->parents_unknown |= row->odd == rq__meta_odd_relatives;
     }
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK;
     if (row->is_table) return add_table(k, row->row, row->table_state != RQ_TABLE_ENABLED);

@@ -45,6 +45,7 @@ typedef struct rq__fsck {
     bool foreign;        /* HBase ran last */
     bool log_damaged;    /* what it held for the two regions below may be missing */
     bool refused;        /* a start would refuse it: HBase's logs may know more than hbase:meta */
+    bool parents_unknown; /* a row does not say which regions were merged: they are no orphans */
     bool meta_whole;     /* nothing of hbase:meta and the procedures is missing */
     bool half_made;      /* what is told now is of a region that a procedure is making */
     uint64_t unfinished; /* procedures */

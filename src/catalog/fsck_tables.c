@@ -78,7 +78,7 @@ static bool is_blind(const rq__fsck *k)
 
 static rq_err tell_orphan(rq__fsck *k, const char *dir)
 {
-    if (is_blind(k)) return RQ_OK;
+    if (is_blind(k) || k->parents_unknown) return RQ_OK;
     for (const rq__fsck_path *p = k->claimed; p != NULL; p = p->next)
         if (strcmp(p->path, strrchr(dir, '/') + 1) == 0) return RQ_OK;
     if (k->unfinished > 0) {
@@ -364,7 +364,7 @@ static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
         if (encoded == NULL || path == NULL) return RQ_E_NO_MEMORY;
         char *dot = strrchr(encoded, '.');
         if (dot != NULL) *dot = '\0';
-        if (is_blind(k) || has_folder(k, encoded)) continue;
+        if (is_blind(k) || k->parents_unknown || has_folder(k, encoded)) continue;
         const rq__fsck_region *r = region_of(k, encoded);
         bool passing = k->unfinished > 0 || (r != NULL && r->is_parent) || was_merged(k, encoded);
         rq__fsck_tell(k, passing ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, path,

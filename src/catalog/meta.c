@@ -475,7 +475,7 @@ static bool cell_is(const rq_cell *c, const char *family, const char *qualifier)
            rq_slice_eq(rq_cell_qualifier(c), rq_slice_cstr(qualifier));
 }
 
-const char rq__meta_odd_relatives[] = "info:splitA, splitB or merge…";
+const char rq__meta_odd_relatives[] = "info:splitA, splitB or merge0000";
 static const char bad_state[] = "table:state", bad_info[] = "info:regioninfo";
 
 #define STATE_BYTES_MAX 64
@@ -597,7 +597,7 @@ static void settle_kind(rq__meta_row *row, bool has_region)
     const char *other = is_name ? bad_info : bad_state;
     row->is_table = is_name;
     if (has_region) {
-        row->odd = other;
+        if (row->odd == NULL) row->odd = other;
         if (row->malformed == other) row->malformed = NULL;
     } else if (!is_name) {
         row->malformed = "table name";

@@ -31,6 +31,7 @@ typedef struct world {
     uint64_t nonce; /* of the next verb; 0: none; kept */
     int64_t start_code;
     world_pending *pending;
+    bool trusted;                 /* cells are written without the checks of clients' cells */
     void (*at_work)(bool begins); /* around the catalog's part of a change; may be NULL */
 } world;
 

@@ -25,6 +25,7 @@ rq_err world_write(world *w, const char *table, rq_mutation_type type, const rq_
     if (rc != RQ_OK) return rc;
     rq_cell own = *cell;
     rq_mutation m = {.type = type, .row = rq_cell_row(cell), .cells = &own, .cell_count = 1};
+    m.trusted = w->trusted;
     m.time_range = RQ_TIME_RANGE_ALL;
     rq_row_op op = {.mutations = &m, .mutation_count = 1};
     rc = rq_region_write_sync(r, &op, 1, &w->why);
