@@ -24,26 +24,35 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const columns[][2] = {
-    {"table", "state"},      {"info", "regioninfo"}, {"info", "state"},
-    {"info", "splitA"},      {"info", "splitB"},     {"info", "merge0000"},
-    {"info", "merge0001"},   {"info", "state_0001"}, {"info", "seqnumDuringOpen"},
-    {"info", "server"},      {"info", ""},           {"table", ""},
+    {"table", "state"},
+    {"info", "regioninfo"},
+    {"info", "state"},
+    {"info", "splitA"},
+    {"info", "splitB"},
+    {"info", "merge0000"},
+    {"info", "merge0001"},
+    {"info", "state_0001"},
+    {"info", "seqnumDuringOpen"},
+    {"info", "server"},
+    {"info", ""},
+    {"table", ""},
     {"rep_barrier", "seqnumDuringOpen"},
 };
 static const char *const namespace_columns[] = {"d", "", "x"};
 static const char *const tables[][2] = {
-    {"default", "t"}, {"hbase", "meta"},    {"hbase", "namespace"}, {"master", "store"},
-    {"n", "t"},       {"default", "gone"},  {"n", "a:b"},           {"", "t"},
+    {"default", "t"},   {"hbase", "meta"},   {"hbase", "namespace"}, {"master", "store"},
+    {"n", "t"},         {"default", "gone"}, {"n", "a:b"},           {"", "t"},
     {"zookeeper", "t"}, {"default", ".."},
 };
-static const int64_t times[] = {RQ_TIMESTAMP_LATEST, INT64_MAX - 1, INT64_MAX - 2, INT64_MAX / 2, 0,
-                                -1, 1, INT64_MIN};
+static const int64_t times[] = {
+    RQ_TIMESTAMP_LATEST, INT64_MAX - 1, INT64_MAX - 2, INT64_MAX / 2, 0, -1, 1, INT64_MIN};
 
 /* The rows of table t, of the system tables, and some that mean nothing; [0, 3) are made at run
  * time. */
 enum { ROW_T_LOW, ROW_T_HIGH, ROW_NAMESPACE, ROWS = 12 };
-static const char *const rows[ROWS] = {NULL,       NULL,     NULL,  "t", "hbase:meta", "hbase:meta,,1",
-                                       "hbase:namespace", "n", "default", "x", ",,", "master:store"};
+static const char *const rows[ROWS] = {
+    NULL, NULL,      NULL, "t",  "hbase:meta",  "hbase:meta,,1", "hbase:namespace",
+    "n",  "default", "x",  ",,", "master:store"};
 
 typedef struct input {
     rq_cursor at;
@@ -86,8 +95,8 @@ static bool make_info(input *in, rq_slice value, rq_region_info *ret)
     memcpy(id, given.ptr, given.len);
     uint8_t flags = next_byte(&c);
     if (rq_region_info_make(&in->arena, rq_slice_cstr(tables[table][0]),
-                            rq_slice_cstr(tables[table][1]), start, end,
-                            (int64_t)rq_get_be64(id), flags >> 4 & 3, ret) != RQ_OK)
+                            rq_slice_cstr(tables[table][1]), start, end, (int64_t)rq_get_be64(id),
+                            flags >> 4 & 3, ret) != RQ_OK)
         return false;
     ret->split = flags & 1;
     ret->offline = flags & 2;

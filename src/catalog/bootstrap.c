@@ -310,8 +310,7 @@ static void remove_table(boot *b, size_t at)
 static bool exists(boot *b, const char *path)
 {
     rq_stat st;
-    return path == NULL ||
-           rq_vfs_stat(b->catalog->env->vfs, path, &st, NULL) != RQ_E_NOT_FOUND;
+    return path == NULL || rq_vfs_stat(b->catalog->env->vfs, path, &st, NULL) != RQ_E_NOT_FOUND;
 }
 
 /* A name in hbase:meta, and nothing on disk that a new table of that name could harm. */
@@ -344,7 +343,8 @@ static int by_start_key(const void *a, const void *b)
 static bool overlaps(const rq__opened *list, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        rq_slice end = list[i - 1].info->end_key; /* where all before it end, as none overlaps yet */
+        rq_slice end =
+            list[i - 1].info->end_key; /* where all before it end, as none overlaps yet */
         if (end.len == 0 || rq_slice_compare(end, list[i].info->start_key) > 0) return true;
     }
     return false;
@@ -587,7 +587,8 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     rq_err rc = put_builtin(&e, "default");
     if (rc == RQ_OK) rc = put_builtin(&e, "hbase");
     if (rc == RQ_OK)
-        rc = r == NULL ? put_of_tables(&e) : rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
+        rc = r == NULL ? put_of_tables(&e)
+                       : rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
     if (n.malformed > COMPLAINTS_SHOWN)
         rq_log_error(c->env->log, "catalog",
                      "hbase:namespace: %llu malformed rows more were passed over",

@@ -44,8 +44,8 @@ RQ_NODISCARD
 rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_options *options,
                        rq_catalog **ret, rq_error *why);
 /* Blocking. From now on no procedure is accepted; returns when no step runs and everybody who waits
- * for a procedure has been answered: before the ports are closed, which waits for calls. Regions are
- * served on. Followed by rq_catalog_close, which does the same where it was not done. */
+ * for a procedure has been answered: before the ports are closed, which waits for calls. Regions
+ * are served on. Followed by rq_catalog_close, which does the same where it was not done. */
 void rq_catalog_stop(rq_catalog *c);
 /* Blocking. New procedures are refused, running ones finish; closes every region with a flush, meta
  * and the procedure store last. `clean` false: as after a crash (tests): nothing is flushed. NULL

@@ -52,8 +52,8 @@ static bool are_daughters(const rq__meta_row *row)
     const rq_region_info *a = &row->daughters[0], *b = &row->daughters[1];
     return row->daughter_count == 2 && rq_slice_eq(a->table, row->info.table) &&
            rq_slice_eq(b->table, row->info.table) &&
-           rq_slice_eq(a->start_key, row->info.start_key) && rq_slice_eq(a->end_key, b->start_key) &&
-           rq_slice_eq(b->end_key, row->info.end_key);
+           rq_slice_eq(a->start_key, row->info.start_key) &&
+           rq_slice_eq(a->end_key, b->start_key) && rq_slice_eq(b->end_key, row->info.end_key);
 }
 
 static rq_err copy_list(rq_arena *a, const rq_region_info *from, size_t count,

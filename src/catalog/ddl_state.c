@@ -276,7 +276,8 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
     }
     if (rc == RQ_OK && !t->pub.schema->is_meta) rc = rq__meta_note_opened(c, &o, 1, why);
     /* Broken bytes stay broken: the region waits for an operator (rq_catalog_assign). */
-    if (rc == RQ_OK && o.rc != RQ_OK && !rq_err_do_not_retry(o.rc)) rc = rq_fail(why, o.rc, "%s", o.why.message);
+    if (rc == RQ_OK && o.rc != RQ_OK && !rq_err_do_not_retry(o.rc))
+        rc = rq_fail(why, o.rc, "%s", o.why.message);
     rq__opened_clear(&o, 1);
     rq__table_node_unref(t);
     return rc;

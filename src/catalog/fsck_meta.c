@@ -172,8 +172,8 @@ static rq_err one_row(rq__fsck *k, const rq_cell *cells, size_t count, rq__newes
         if (counts) counting[kept++] = cells[i];
     }
     if (kept == 0 && n->ignored) {
-        counting[kept++] = (rq_cell){
-            .row = cells[0].row, .row_len = cells[0].row_len, .type = RQ_TYPE_PUT};
+        counting[kept++] =
+            (rq_cell){.row = cells[0].row, .row_len = cells[0].row_len, .type = RQ_TYPE_PUT};
     }
     return kept > 0 ? call(k, counting, kept, n->ignored, why) : RQ_OK;
 }
@@ -232,8 +232,8 @@ static rq_err claim(rq__fsck *k, const rq__meta_row *row)
     rq_slice ns, qualifier, r = row->row;
     if (rq_table_name_parse(r, &ns, &qualifier, NULL) == RQ_OK) return add_table(k, r, false);
     if (r.len > RQ_ENCODED_NAME_LEN + 1 && r.ptr[r.len - 1] == '.') {
-        char *name = rq_arena_cstr(&k->arena, rq_slice_of(r.ptr + r.len - RQ_ENCODED_NAME_LEN - 1,
-                                                          RQ_ENCODED_NAME_LEN));
+        char *name = rq_arena_cstr(
+            &k->arena, rq_slice_of(r.ptr + r.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN));
         if (name == NULL) return RQ_E_NO_MEMORY;
         RQ_TRY(rq__fsck_note_path(k, &k->claimed, name));
     }
@@ -269,8 +269,7 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     return RQ_OK;
 }
 
-static rq_err meta_row(rq__fsck *k, const rq_cell *cells, size_t count, bool ignored,
-                       rq_error *why)
+static rq_err meta_row(rq__fsck *k, const rq_cell *cells, size_t count, bool ignored, rq_error *why)
 {
     return rq__meta_row_read(cells, count, ignored, &k->arena, take_row, k, why);
 }

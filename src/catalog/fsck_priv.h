@@ -40,15 +40,15 @@ typedef struct rq__fsck {
     rq_findings findings; /* counts, then the caller's */
     rq_fsck_totals totals;
     rq_arena arena;
-    bool ours;           /* .rorqual is there */
-    bool was_open;       /* no clean stop: the log counts */
-    bool foreign;        /* HBase ran last */
-    bool log_damaged;    /* what it held for the two regions below may be missing */
-    bool refused;        /* a start would refuse it: HBase's logs may know more than hbase:meta */
+    bool ours;            /* .rorqual is there */
+    bool was_open;        /* no clean stop: the log counts */
+    bool foreign;         /* HBase ran last */
+    bool log_damaged;     /* what it held for the two regions below may be missing */
+    bool refused;         /* a start would refuse it: HBase's logs may know more than hbase:meta */
     bool parents_unknown; /* a row does not say which regions were merged: they are no orphans */
-    bool meta_whole;     /* nothing of hbase:meta and the procedures is missing */
-    bool half_made;      /* what is told now is of a region that a procedure is making */
-    uint64_t unfinished; /* procedures */
+    bool meta_whole;      /* nothing of hbase:meta and the procedures is missing */
+    bool half_made;       /* what is told now is of a region that a procedure is making */
+    uint64_t unfinished;  /* procedures */
     rq__fsck_cells meta_log, store_log; /* their edits in the log, with sequence ids */
     rq__fsck_region *regions;
     size_t region_count, region_cap;

@@ -401,8 +401,7 @@ rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), boo
         .time_range = RQ_TIME_RANGE_ALL,
         .store_limit = -1,
     };
-    row_reader rr = {
-        .keep = keep, .ret_ignored = ret_ignored, .callback = callback, .ctx = ctx};
+    row_reader rr = {.keep = keep, .ret_ignored = ret_ignored, .callback = callback, .ctx = ctx};
     rq_arena arena;
     rq_arena_init(&arena);
     rq_err rc = each_part(&rr, r, &scan, &arena, why);
@@ -521,8 +520,7 @@ static rq_err take_region_info(meta_scan *s, const rq_cell *c, rq__meta_row *row
 {
     rq_err rc = parse_info(s, c, &row->info);
     if (rc == RQ_E_NO_MEMORY) return rc;
-    if (rc != RQ_OK || !is_region_of_meta(&row->info, rq_cell_row(c)))
-        row->malformed = bad_info;
+    if (rc != RQ_OK || !is_region_of_meta(&row->info, rq_cell_row(c))) row->malformed = bad_info;
     return RQ_OK;
 }
 

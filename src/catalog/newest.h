@@ -24,7 +24,7 @@
 
 /* Zero it before the first row; rq__newest_clear when done. */
 typedef struct rq__newest {
-    rq_buf family, qualifier; /* of the last cell */
+    rq_buf family, qualifier;                    /* of the last cell */
     int64_t family_upto, column_upto, column_at; /* what markers hide; -1: nothing */
     int64_t family_at[RQ__NEWEST_VERSIONS];
     size_t family_at_count;

@@ -77,10 +77,10 @@ void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_er
                    const char *what)
 {
     rq_log_write(p->catalog->env->log, level, "catalog",
-              "procedure %llu (%s of %.*s), step %s: %s; %s", (unsigned long long)p->id,
-              p->ops->java_class, (int)p->table.len, (const char *)p->table.ptr,
-              rq__proc_step_name(p, p->step),
-              why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc), what);
+                 "procedure %llu (%s of %.*s), step %s: %s; %s", (unsigned long long)p->id,
+                 p->ops->java_class, (int)p->table.len, (const char *)p->table.ptr,
+                 rq__proc_step_name(p, p->step),
+                 why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc), what);
 }
 
 /* After an abort that left steps out: regions that the procedure had closed are opened again. They

@@ -77,7 +77,7 @@ void rq__proc_refuse(rq__proc *p, const rq__proc *parked)
     p->rc = rq_fail(&p->why, RQ_E_DO_NOT_RETRY,
                     "procedure %llu (%s of %.*s) is parked in step %s and has to be aborted first: "
                     "%s",
-                    (unsigned long long)parked->id, parked->ops->java_class,
-                    (int)parked->table.len, (const char *)parked->table.ptr,
-                    rq__proc_step_name(parked, step), parked->why.message);
+                    (unsigned long long)parked->id, parked->ops->java_class, (int)parked->table.len,
+                    (const char *)parked->table.ptr, rq__proc_step_name(parked, step),
+                    parked->why.message);
 }

@@ -105,20 +105,20 @@ struct rq__proc {
     size_t opened_count;
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
-    bool was_parked; /* before the restart: the start has opened its regions as meta has them */
-    bool committed; /* the commit's write has succeeded in this run */
-    bool unsure;    /* it has failed in a way that may have left it written */
-    bool left_out;  /* aborted, and a step was left out: rc and why say which */
-    bool fewer_replicas;   /* MODIFY_TABLE; after a restart it may be false in error */
-    bool ended;            /* rc and why are final */
+    bool was_parked;     /* before the restart: the start has opened its regions as meta has them */
+    bool committed;      /* the commit's write has succeeded in this run */
+    bool unsure;         /* it has failed in a way that may have left it written */
+    bool left_out;       /* aborted, and a step was left out: rc and why say which */
+    bool fewer_replicas; /* MODIFY_TABLE; after a restart it may be false in error */
+    bool ended;          /* rc and why are final */
     _Atomic unsigned step; /* others look at it while it runs */
     /* --- under the procedures' lock; rc, why and updated_ms are the run's until `finished` */
-    bool running;    /* holds its lock */
-    bool parked;     /* and runs no step any more; rc and why say why */
-    bool parking;    /* its record is being written */
-    bool refused;    /* a parked one holds its lock: to be ended with rc and why */
-    bool retrying;   /* waits for its timer; rc and why are those of the last attempt */
-    bool sleeping;   /* the same, without its lock */
+    bool running;  /* holds its lock */
+    bool parked;   /* and runs no step any more; rc and why say why */
+    bool parking;  /* its record is being written */
+    bool refused;  /* a parked one holds its lock: to be ended with rc and why */
+    bool retrying; /* waits for its timer; rc and why are those of the last attempt */
+    bool sleeping; /* the same, without its lock */
     _Atomic bool aborted;
     bool finished;
     rq_err rc;

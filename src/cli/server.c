@@ -260,12 +260,13 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
 static rq_err listen_rpc(rq_server *s, const rq_server_options *o, uint16_t port, bool master,
                          rq_rpc_server **ret, rq_error *why)
 {
-    rq_rpc_service services[3];
+    rq_rpc_service services[4];
     size_t count = 0;
     services[count++] = rq_meta_service_methods(s->catalog);
     if (master) {
         services[count++] = rq_master_service_methods(s->admin);
         services[count++] = rq_master_admin_service_methods(s->admin);
+        services[count++] = rq_hbck_service_methods(s->admin);
     } else {
         services[count++] = rq_client_service_methods(s->client);
         services[count++] = rq_admin_service_methods(s->admin);

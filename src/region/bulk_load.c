@@ -423,8 +423,8 @@ rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loa
 {
     *ret_loaded = false;
     if (r->schema->is_system) /* a file's cells pass none of the checks of writes */
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s takes no bulk load",
-                       (int)r->schema->name.len, (const char *)r->schema->name.ptr);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s takes no bulk load", (int)r->schema->name.len,
+                       (const char *)r->schema->name.ptr);
     if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
     loading l = {.region = r, .what = what};
     l.parts = rq_arena_calloc(&l.arena, what->file_count + 1, sizeof *l.parts);

@@ -32,5 +32,7 @@ rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
 /* What of AdminService the master has (admin_mob.c). */
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);
+/* "HbckService" on the master's port (hbck.c). */
+rq_rpc_service rq_hbck_service_methods(rq_admin_services *s);
 
 #endif

@@ -96,6 +96,8 @@ def a_stop_while_a_procedure_repeats(folder, log):
     listed = [fields(p) for p in client.master.call("GetProcedures", b"")[1]]
     mine = [p for p in listed if p[3][0] == dropping][0]
     assert 10 in mine and mine[6][0] == 4, mine  # WAITING_TIMEOUT, with its exception
+    hbck = hbase.Connection(server.master, "HbckService")
+    assert hbck.call("BypassProcedure", number(1, 10 ** 9)) == {1: [0]}
     begin = time.monotonic()
     problem = server.stop()
     took = time.monotonic() - begin
@@ -103,6 +105,37 @@ def a_stop_while_a_procedure_repeats(folder, log):
     archive.unlink()
     server = rorqual.Server(folder, log)
     client = hbase.Client(server)
+    client.create("dropped", {"f": {}})
+    client.close()
+    problem = server.stop()
+    assert problem is None, problem
+
+
+def an_abort_ends_what_repeats(folder, log):
+    server = rorqual.Server(folder, log)
+    client = hbase.Client(server)
+    table = text(1, hbase.table_name("dropped"))
+    name = client.regions("dropped")[0][1]
+    client.data.put(name, b"row", {(b"f", b"q"): b"v"})
+    client.flush(name)
+    nonces = number(2, nonce()) + number(3, nonce())
+    client.procedure(client.master.call("DisableTable", table + nonces)[1][0])
+    archive = folder / "archive"
+    shutil.rmtree(archive, ignore_errors=True)
+    archive.write_bytes(b"")
+    nonces = number(2, nonce()) + number(3, nonce())
+    dropping = client.master.call("DeleteTable", table + nonces)[1][0]
+    hbck = hbase.Connection(server.master, "HbckService")
+    deadline = time.monotonic() + 60
+    while not hbck.call("BypassProcedure", number(1, dropping))[1][0]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    try:
+        client.procedure(dropping)
+        raise AssertionError("it ended well")
+    except RuntimeError as e:
+        assert "Procedure aborted" in str(e), e
+    archive.unlink()
     client.create("dropped", {"f": {}})
     client.close()
     problem = server.stop()
@@ -197,6 +230,7 @@ def main():
         outcome(times_that_nobodys_clock_shows, server)
         report.outcome("catalog/stops in order", server.stop())
         outcome(a_stop_while_a_procedure_repeats, data, log)
+        outcome(an_abort_ends_what_repeats, pathlib.Path(folder, "data"), log)
         server = rorqual.Server(data, log)
         outcome(garbage_in_meta, server)
         server.kill()

@@ -105,7 +105,6 @@ static void expect_starts(world *w)
     world_clear(w);
 }
 
-
 static void put(world *w, const char *row, const char *family, const char *qualifier,
                 rq_slice value)
 {
@@ -138,8 +137,8 @@ static void expect_named(world *w, const char *name)
 
 /* --- timestamps ------------------------------------------------------------------------------- */
 
-static const int64_t times[] = {INT64_MAX - 1, INT64_MAX - 2, INT64_MAX - 1000000, INT64_MAX / 2,
-                                INT64_MAX / 4 * 3, 30000 * 365 * DAY_MS};
+static const int64_t times[] = {INT64_MAX - 1, INT64_MAX - 2,     INT64_MAX - 1000000,
+                                INT64_MAX / 2, INT64_MAX / 4 * 3, 30000 * 365 * DAY_MS};
 
 static void puts_near_the_end_of_time(void **state)
 {
@@ -280,9 +279,20 @@ static void regions_that_nobody_made(void **state)
 static void columns_that_cannot_be_read(void **state)
 {
     (void)state;
-    static const char *const columns[] = {"splitA", "splitB", "merge0000", "merge9999", "merge",
-                                          "state", "state_FFFF", "state_0001", "server",
-                                          "serverstartcode", "seqnumDuringOpen", "sn", "", "x"};
+    static const char *const columns[] = {"splitA",
+                                          "splitB",
+                                          "merge0000",
+                                          "merge9999",
+                                          "merge",
+                                          "state",
+                                          "state_FFFF",
+                                          "state_0001",
+                                          "server",
+                                          "serverstartcode",
+                                          "seqnumDuringOpen",
+                                          "sn",
+                                          "",
+                                          "x"};
     world w;
     setup(&w);
     char *rows[] = {region_name(&w, "n:t", "a"), region_name(&w, "u", "a")};
@@ -334,7 +344,10 @@ static void many_tables_without_a_folder(void **state)
     setup_options(&w, &options);
     for (int i = 0; i < 3000; i++) {
         char row[64];
-        snprintf(row, sizeof row, i % 3 == 0 ? "phantom%d" : i % 3 == 1 ? "n:%d" : "no table %d",
+        snprintf(row, sizeof row,
+                 i % 3 == 0   ? "phantom%d"
+                 : i % 3 == 1 ? "n:%d"
+                              : "no table %d",
                  i);
         put(&w, row, "table", "state", RQ_SLICE_LIT("\x08\x00"));
     }
@@ -427,7 +440,9 @@ static void namespaces_that_nobody_made(void **state)
     put_namespace(&w, "n", INT64_MAX - 1, RQ_SLICE_LIT("junk"));
     put_namespace(&w, "y", RQ_TIMESTAMP_LATEST, RQ_SLICE_LIT("\x0a\x01z"));
     put_namespace(&w, "..", RQ_TIMESTAMP_LATEST, RQ_SLICE_LIT("\x0a\x02.."));
-    put_namespace(&w, "a b", RQ_TIMESTAMP_LATEST, RQ_SLICE_LIT("\x0a\x03" "a b"));
+    put_namespace(&w, "a b", RQ_TIMESTAMP_LATEST,
+                  RQ_SLICE_LIT("\x0a\x03"
+                               "a b"));
     put_namespace(&w, "master", RQ_TIMESTAMP_LATEST, RQ_SLICE_LIT("\x0a\x06master"));
     for (int i = 0; i < 2; i++) {
         restart(&w, i == 0);

@@ -55,8 +55,8 @@ VERB(enable, world_table(w, RQ_DDL_ENABLE_TABLE, "n:t"))
 VERB(drop, world_table(w, RQ_DDL_DELETE_TABLE, "n:t"))
 VERB(flush, world_table(w, RQ_DDL_FLUSH_TABLE, "n:t"))
 VERB(create, world_create(w, "n:t", "f g", "m"))
-VERB(empty_name, world_table(w, RQ_DDL_DISABLE_TABLE, "n:t") ||
-                     world_table(w, RQ_DDL_DELETE_TABLE, "n:t"))
+VERB(empty_name,
+     world_table(w, RQ_DDL_DISABLE_TABLE, "n:t") || world_table(w, RQ_DDL_DELETE_TABLE, "n:t"))
 VERB(truncate_table, world_truncate(w, "n:t", true))
 VERB(modify, world_modify(w, "n:t", "f:VERSIONS=5 g h"))
 VERB(add_family, world_family(w, RQ_DDL_ADD_FAMILY, "n:t", "h"))
@@ -167,7 +167,8 @@ static uint64_t parked(world *w, rq_arena *a, rq_procedure *ret)
     MUST(rq_catalog_procedures(w->catalog, a, &list, &count));
     for (size_t i = 0; i < count; i++) {
         if (list[i].finished) continue;
-        if (!list[i].parked) fail_msg("%s: procedure %llu runs", place, (unsigned long long)list[i].id);
+        if (!list[i].parked)
+            fail_msg("%s: procedure %llu runs", place, (unsigned long long)list[i].id);
         assert_int_equal(id, 0);
         id = list[i].id;
         *ret = list[i];
@@ -191,8 +192,7 @@ static void table_is_given_back(world *w)
 {
     if (enable(w) == RQ_OK || w->why.code == RQ_E_TABLE_NOT_DISABLED) MUST(disable(w));
     rq_err rc = drop(w);
-    if (rc != RQ_OK && rc != RQ_E_TABLE_NOT_FOUND)
-        fail_msg("%s: drop: %s", place, w->why.message);
+    if (rc != RQ_OK && rc != RQ_E_TABLE_NOT_FOUND) fail_msg("%s: drop: %s", place, w->why.message);
     MUST(create(w));
     MUST(world_put(w, "n:t", "a", "f"));
     MUST(world_put(w, "n:t", "z", "g"));
@@ -408,8 +408,8 @@ static void answered(rq_ddl *d)
     assert_int_equal(d->rc, d->kind == RQ_DDL_DISABLE_TABLE ? RQ_OK : RQ_E_SERVER_STOPPED);
 }
 
-/* Missing space is waited for, at a minute's interval; it is listed, can be aborted, and a stop does
- * not wait for it. */
+/* Missing space is waited for, at a minute's interval; it is listed, can be aborted, and a stop
+ * does not wait for it. */
 static void missing_space_is_waited_for(void **state)
 {
     (void)state;
