@@ -60,7 +60,7 @@ static void fail_call(rq__multi *m, rq_err rc);
 static rq_err answer_service(rq__multi *m, const rq__endpoint *e)
 {
     rq_arena *arena = &m->job.call->arena;
-    uint32_t index = rq__multi_region_action(m)->action[m->action_at]->index;
+    uint32_t index = m->actions[m->action_at].index;
     if (e->rc != RQ_OK) return rq__multi_add_exception(m, index, e->rc, &e->why);
     Pb__ResultOrException *r = rq__multi_add_outcome(m, rq__multi_region_answer(m), index);
     Pb__CoprocessorServiceResult *result = rq_arena_alloc(arena, sizeof *result);
@@ -89,7 +89,7 @@ static void service_done(rq__endpoint *e)
     rq__multi_walk(m);
 }
 
-static rq_err begin_service(rq__multi *m, const Pb__Action *action)
+static rq_err begin_service(rq__multi *m, const rq__action *action)
 {
     rq__endpoint *e = rq_arena_alloc(&m->job.call->arena, sizeof *e);
     if (e == NULL) return RQ_E_NO_MEMORY;
@@ -98,8 +98,50 @@ static rq_err begin_service(rq__multi *m, const Pb__Action *action)
     e->region = m->region;
     e->done = service_done;
     e->user = m;
-    rq__endpoint_start(e, action->service_call);
+    rq__endpoint_start(e, action->call);
     return RQ_OK;
+}
+
+/* --- what an action is ------------------------------------------------------------------------ */
+
+static bool is_read_modify_write(const Pb__MutationProto *m)
+{
+    return m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__APPEND ||
+           m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT;
+}
+
+static rq__action classify(const Pb__Action *a)
+{
+    rq__action r = {.kind = RQ__ACTION_EMPTY, .index = a->index, .mutation = a->mutation};
+    int parts = (a->get != NULL) + (a->mutation != NULL) + (a->service_call != NULL);
+    if (parts > 1) {
+        r.kind = RQ__ACTION_AMBIGUOUS;
+    } else if (a->get != NULL) {
+        r.kind = RQ__ACTION_GET;
+        r.get = a->get;
+    } else if (a->mutation != NULL) {
+        r.kind = is_read_modify_write(a->mutation) ? RQ__ACTION_ALONE : RQ__ACTION_BATCHED;
+    } else if (a->service_call != NULL) {
+        r.kind = RQ__ACTION_SERVICE;
+        r.call = a->service_call;
+    }
+    return r;
+}
+
+static rq_err classify_actions(rq__multi *m, const Pb__RegionAction *ra)
+{
+    rq__action *list = rq_arena_alloc(&m->job.call->arena, ra->n_action * sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < ra->n_action; i++)
+        list[i] = classify(ra->action[i]);
+    m->actions = list;
+    m->action_count = ra->n_action;
+    return RQ_OK;
+}
+
+void rq__multi_skip_cells(rq__multi *m, const rq__action *action)
+{
+    if (action->mutation != NULL) rq__skip_cells(action->mutation, &m->cells);
 }
 
 /* --- region actions as a whole ---------------------------------------------------------------- */
@@ -111,20 +153,20 @@ static rq_err fail_region(rq__multi *m, rq_err code, const rq_error *why)
     return answer->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-static void skip_region_cells(rq__multi *m, const Pb__RegionAction *ra)
+static void skip_region_cells(rq__multi *m)
 {
-    for (size_t i = 0; i < ra->n_action; i++)
-        if (ra->action[i]->mutation != NULL) rq__skip_cells(ra->action[i]->mutation, &m->cells);
+    for (size_t i = 0; i < m->action_count; i++)
+        rq__multi_skip_cells(m, &m->actions[i]);
 }
 
-static rq_err region_answer_new(rq__multi *m, const Pb__RegionAction *ra)
+static rq_err region_answer_new(rq__multi *m)
 {
     rq_arena *arena = &m->job.call->arena;
     Pb__RegionActionResult *answer = rq_arena_alloc(arena, sizeof *answer);
     if (answer == NULL) return RQ_E_NO_MEMORY;
     pb__region_action_result__init(answer);
     answer->resultorexception =
-        rq_arena_alloc(arena, (ra->n_action + 1) * sizeof(Pb__ResultOrException *));
+        rq_arena_alloc(arena, (m->action_count + 1) * sizeof(Pb__ResultOrException *));
     if (answer->resultorexception == NULL) return RQ_E_NO_MEMORY;
     m->response.regionactionresult[m->region_at] = answer;
     m->response.n_regionactionresult = m->region_at + 1;
@@ -148,10 +190,11 @@ static rq_err enter_region(rq__multi *m)
     rq_error why;
     rq_error_clear(&why);
     rq_region *region;
-    RQ_TRY(region_answer_new(m, ra));
+    RQ_TRY(classify_actions(m, ra));
+    RQ_TRY(region_answer_new(m));
     rq_err rc = rq__find_region_to_read(m->job.service, ra->region, &region, &m->stale, &why);
     if (rc != RQ_OK) {
-        skip_region_cells(m, ra);
+        skip_region_cells(m);
         RQ_TRY(fail_region(m, rc, &why));
         leave_region(m);
         return RQ_OK;
@@ -163,13 +206,13 @@ static rq_err enter_region(rq__multi *m)
     /* Before 2.4 the request had one condition, for its only region action. */
     const Pb__Condition *condition = ra->condition != NULL ? ra->condition : request->condition;
     if (condition == NULL && !(ra->has_atomic && ra->atomic)) return RQ_OK;
-    if (ra->n_action == 0) {
+    if (m->action_count == 0) {
         rq__multi_region_answer(m)->has_processed = 1;
         rq__multi_region_answer(m)->processed = 1;
         m->response.has_processed = 1;
         m->response.processed = 1;
     } else {
-        rc = rq__multi_begin_atomic(m, ra, condition, &why);
+        rc = rq__multi_begin_atomic(m, condition, &why);
         if (rc != RQ_OK) RQ_TRY(fail_region(m, rc, &why));
     }
     leave_region(m);
@@ -186,49 +229,80 @@ static bool too_much(const rq__multi *m)
                                          m->job.ctx.block_bytes_used > s->block_bytes_max);
 }
 
-static rq_err refuse_more(rq__multi *m, const Pb__Action *action)
+static rq_err refuse(rq__multi *m, const rq__action *action, rq_err rc, const rq_error *why)
+{
+    rq__multi_skip_cells(m, action);
+    return rq__multi_add_exception(m, action->index, rc, why);
+}
+
+static rq_err refuse_more(rq__multi *m, const rq__action *action)
 {
     rq_error why;
     rq_error_clear(&why);
     rq_err rc = rq_fail(
         &why, RQ_E_RESULT_TOO_LARGE, "Max size exceeded CellSize: %llu BlockSize: %llu",
         (unsigned long long)m->result_bytes, (unsigned long long)m->job.ctx.block_bytes_used);
-    if (action->mutation != NULL) rq__skip_cells(action->mutation, &m->cells);
-    return rq__multi_add_exception(m, action->index, rc, &why);
+    return refuse(m, action, rc, &why);
 }
 
-/* Works off one action. *ret_wait: a batch or a service call was handed over that must be done
- * before the next. */
-static rq_err work_action(rq__multi *m, const Pb__Action *action, bool *ret_wait)
+static rq_err work_get(rq__multi *m, const rq__action *action)
 {
     rq_error why;
     rq_error_clear(&why);
-    bool flush = false;
-    rq_err rc;
-    *ret_wait = false;
-    if (too_much(m)) return refuse_more(m, action);
-    if (action->get != NULL)
-        rc = rq__multi_begin_get(m, action, &why);
-    else if (action->mutation != NULL)
-        rc = rq__multi_collect(m, action, &flush, &why);
-    else if (action->service_call != NULL)
-        rc = begin_service(m, action);
-    else
-        rc = rq_fail(&why, RQ_E_IOEXCEPTION, "Unexpected Action type");
+    rq_err rc = rq__multi_begin_get(m, action, &why);
     if (rc == RQ_E_AGAIN && m->get_running) return rc;
     if (rc != RQ_OK) return rq__multi_add_exception(m, action->index, rc, &why);
-    if (action->get != NULL)
-        return m->get_running ? rq__multi_go_on_get(m, action) : rq__multi_answer_get(m, action);
-    if (action->mutation == NULL) {
-        *ret_wait = true;
-        return RQ_OK;
-    }
-    if (flush) {
-        *ret_wait = true;
+    return m->get_running ? rq__multi_go_on_get(m, action) : rq__multi_answer_get(m, action);
+}
+
+static rq_err work_mutation(rq__multi *m, const rq__action *action, bool *ret_wait)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = rq__multi_collect(m, action, ret_wait, &why);
+    if (rc != RQ_OK) return rq__multi_add_exception(m, action->index, rc, &why);
+    if (*ret_wait) {
         m->action_at++; /* its end may walk on before this returns */
         rq__multi_submit_collected(m, true);
     }
     return RQ_OK;
+}
+
+static rq_err work_service(rq__multi *m, const rq__action *action, bool *ret_wait)
+{
+    rq_err rc = begin_service(m, action);
+    if (rc != RQ_OK) return rq__multi_add_exception(m, action->index, rc, NULL);
+    *ret_wait = true;
+    return RQ_OK;
+}
+
+/* Works off one action. *ret_wait: a batch or a service call was handed over that must be done
+ * before the next. */
+static rq_err work_action(rq__multi *m, const rq__action *action, bool *ret_wait)
+{
+    rq_error why;
+    rq_err rc;
+    *ret_wait = false;
+    if (too_much(m)) return refuse_more(m, action);
+    switch (action->kind) {
+    case RQ__ACTION_GET:
+        return work_get(m, action);
+    case RQ__ACTION_BATCHED:
+    case RQ__ACTION_ALONE:
+        return work_mutation(m, action, ret_wait);
+    case RQ__ACTION_SERVICE:
+        return work_service(m, action, ret_wait);
+    case RQ__ACTION_AMBIGUOUS:
+        rq_error_clear(&why);
+        rc = rq_fail(&why, RQ_E_DO_NOT_RETRY,
+                     "An action is one of a get, a mutation and a service call, not several");
+        return refuse(m, action, rc, &why);
+    case RQ__ACTION_EMPTY:
+        break;
+    }
+    rq_error_clear(&why);
+    rc = rq_fail(&why, RQ_E_IOEXCEPTION, "Unexpected Action type");
+    return refuse(m, action, rc, &why);
 }
 
 /* --- the walk --------------------------------------------------------------------------------- */
@@ -269,13 +343,12 @@ void rq__multi_finish_if_done(rq__multi *m)
 /* True: goes on at once. */
 static bool walk_region(rq__multi *m, rq_err *ret)
 {
-    const Pb__RegionAction *ra = rq__multi_region_action(m);
-    if (m->action_at == ra->n_action) {
+    if (m->action_at == m->action_count) {
         if (m->collecting != NULL) rq__multi_submit_collected(m, false);
         leave_region(m);
         return true;
     }
-    const Pb__Action *action = ra->action[m->action_at];
+    const rq__action *action = &m->actions[m->action_at];
     bool wait = false;
     *ret = m->get_running ? rq__multi_go_on_get(m, action) : work_action(m, action, &wait);
     if (wait) return false;

@@ -26,17 +26,17 @@ static rq_cellblock *cells_of_get(rq__multi *m)
 /* What the next gets will look at is asked for. (Puts have that when they are linked.) */
 static void expect_gets(rq__multi *m)
 {
-    const Pb__RegionAction *ra = rq__multi_region_action(m);
     rq_region_expected list[RQ_REGION_EXPECT_MAX];
     size_t n = 0;
-    for (m->ahead = m->action_at; m->ahead < ra->n_action && n < RQ_REGION_EXPECT_MAX; m->ahead++) {
-        const Pb__Get *get = ra->action[m->ahead]->get;
-        if (get != NULL) list[n++] = (rq_region_expected){m->region, rq__pb_slice(get->row), false};
+    for (m->ahead = m->action_at; m->ahead < m->action_count && n < RQ_REGION_EXPECT_MAX; m->ahead++) {
+        const rq__action *a = &m->actions[m->ahead];
+        if (a->kind != RQ__ACTION_GET) continue;
+        list[n++] = (rq_region_expected){m->region, rq__pb_slice(a->get->row), false};
     }
     if (n > 1) rq_region_expect(list, n);
 }
 
-rq_err rq__multi_begin_get(rq__multi *m, const Pb__Action *action, rq_error *why)
+rq_err rq__multi_begin_get(rq__multi *m, const rq__action *action, rq_error *why)
 {
     if (m->action_at >= m->ahead) expect_gets(m);
     if (action->get->has_closest_row_before && action->get->closest_row_before)
@@ -55,7 +55,7 @@ rq_err rq__multi_begin_get(rq__multi *m, const Pb__Action *action, rq_error *why
     return rc;
 }
 
-rq_err rq__multi_answer_get(rq__multi *m, const Pb__Action *action)
+rq_err rq__multi_answer_get(rq__multi *m, const rq__action *action)
 {
     rq_cellblock *out = cells_of_get(m);
     Pb__ResultOrException *r = rq__multi_add_outcome(m, rq__multi_region_answer(m), action->index);
@@ -86,7 +86,7 @@ rq_err rq__multi_answer_get(rq__multi *m, const Pb__Action *action)
     return rq__encode_cells(copy, count, &m->job.call->arena, r->result);
 }
 
-rq_err rq__multi_go_on_get(rq__multi *m, const Pb__Action *action)
+rq_err rq__multi_go_on_get(rq__multi *m, const rq__action *action)
 {
     rq_cellblock *out = cells_of_get(m);
     rq_scan_limits limits = {0};

@@ -10,6 +10,32 @@
 
 #include "service/client_priv.h"
 
+/* What an action is, decided once, when its region action is entered. Nothing behind that looks at
+ * the request's Action, whose optional parts a client may set as it likes. */
+typedef enum rq__action_kind {
+    RQ__ACTION_GET,
+    RQ__ACTION_BATCHED, /* a put or delete: goes to the region together with others */
+    RQ__ACTION_ALONE,   /* an append or increment: ends the batch that it is in */
+    RQ__ACTION_SERVICE,
+    RQ__ACTION_EMPTY,     /* none of these */
+    RQ__ACTION_AMBIGUOUS, /* several of these at once */
+} rq__action_kind;
+
+typedef struct rq__action {
+    rq__action_kind kind;
+    uint32_t index; /* the client's number of it: goes into the answer and has no other use */
+    const Pb__MutationProto *mutation; /* its cells are in the cell block; NULL: it has none */
+    union {
+        const Pb__Get *get;                      /* of a GET */
+        const Pb__CoprocessorServiceCall *call; /* of a SERVICE */
+    };
+} rq__action;
+
+static inline bool rq__action_is_mutation(const rq__action *a)
+{
+    return a->kind == RQ__ACTION_BATCHED || a->kind == RQ__ACTION_ALONE;
+}
+
 typedef struct rq__multi {
     rq__read_job job; /* for gets */
     rq_cursor cells;
@@ -20,6 +46,8 @@ typedef struct rq__multi {
     size_t region_at;
     size_t action_at;
     bool in_region;
+    const rq__action *actions; /* of the region action */
+    size_t action_count;
     rq_region *region;                  /* a reference while in_region */
     bool stale;                         /* it was named as a replica */
     struct rq__multi_batch *collecting; /* puts and deletes of this region */
@@ -61,6 +89,8 @@ RQ_NODISCARD
 rq_err rq__multi_add_exception(rq__multi *m, uint32_t index, rq_err code, const rq_error *why);
 /* Goes on with the next action. */
 void rq__multi_walk(rq__multi *m);
+/* The cells of the action in the request's cell block are passed over. */
+void rq__multi_skip_cells(rq__multi *m, const rq__action *action);
 /* The call will end with this error, if not with one before. */
 void rq__multi_fail(rq__multi *m, rq_err rc);
 /* Ends the call when all is walked through and no batch is under way. */
@@ -69,12 +99,11 @@ void rq__multi_finish_if_done(rq__multi *m);
 /* --- client_multi_write.c --------------------------------------------------------------------- */
 /* All actions of the region as one op; `condition` may be NULL. */
 RQ_NODISCARD
-rq_err rq__multi_begin_atomic(rq__multi *m, const Pb__RegionAction *ra,
-                              const Pb__Condition *condition, rq_error *why);
+rq_err rq__multi_begin_atomic(rq__multi *m, const Pb__Condition *condition, rq_error *why);
 /* Puts one mutation to those of its region that are collected. *ret_flush: they must go, and be
  * waited for, before the next action. */
 RQ_NODISCARD
-rq_err rq__multi_collect(rq__multi *m, const Pb__Action *action, bool *ret_flush, rq_error *why);
+rq_err rq__multi_collect(rq__multi *m, const rq__action *action, bool *ret_flush, rq_error *why);
 /* Hands what is collected to the region. `awaited`: the walk goes on when it is done. */
 void rq__multi_submit_collected(rq__multi *m, bool awaited);
 
@@ -82,12 +111,12 @@ void rq__multi_submit_collected(rq__multi *m, bool awaited);
 /* Answered at once (rq_region_get), or get_running; RQ_E_AGAIN: running, and it waits for a block.
  */
 RQ_NODISCARD
-rq_err rq__multi_begin_get(rq__multi *m, const Pb__Action *action, rq_error *why);
+rq_err rq__multi_begin_get(rq__multi *m, const rq__action *action, rq_error *why);
 /* The answer of a get that was answered at once. */
 RQ_NODISCARD
-rq_err rq__multi_answer_get(rq__multi *m, const Pb__Action *action);
+rq_err rq__multi_answer_get(rq__multi *m, const rq__action *action);
 /* RQ_E_AGAIN: a block must be brought first. */
 RQ_NODISCARD
-rq_err rq__multi_go_on_get(rq__multi *m, const Pb__Action *action);
+rq_err rq__multi_go_on_get(rq__multi *m, const rq__action *action);
 
 #endif

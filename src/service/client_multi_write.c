@@ -17,6 +17,7 @@ typedef struct rq__multi_batch {
     rq_row_op *ops;
     uint32_t *indexes; /* the client's number of each op's action */
     size_t op_count;
+    size_t cap; /* of both arrays */
     bool atomic;
     bool awaited; /* the walk goes on when it is done */
     /* A put or delete that cannot be decoded fails all that are collected with it. HBASE:
@@ -41,7 +42,7 @@ static multi_batch *batch_new(rq__multi *m, size_t cap, bool atomic)
     multi_batch *b = rq_arena_alloc(arena, sizeof *b);
     if (b == NULL) return NULL;
     *b = (multi_batch){
-        .multi = m, .atomic = atomic, .answer = rq__multi_region_answer(m), .spoilt = RQ_OK};
+        .multi = m, .cap = cap, .atomic = atomic, .answer = rq__multi_region_answer(m)};
     /* Not zeroed: an op is over a kilobyte, most of it room for an error's text. */
     b->ops = rq_arena_alloc(arena, cap * sizeof *b->ops);
     b->indexes = rq_arena_alloc(arena, cap * sizeof *b->indexes);
@@ -53,6 +54,7 @@ static multi_batch *batch_new(rq__multi *m, size_t cap, bool atomic)
 static rq_row_op *batch_add(multi_batch *b, rq_mutation *mutations, size_t count, uint32_t index)
 {
     const rq_call *call = b->multi->job.call;
+    RQ_ASSERT(b->op_count < b->cap);
     rq_row_op *op = &b->ops[b->op_count];
     b->indexes[b->op_count++] = index;
     op->mutations = mutations;
@@ -172,16 +174,19 @@ static void batch_submit(rq__multi *m, multi_batch *b, bool awaited)
 
 /* --- all of a region's actions as one op ------------------------------------------------------ */
 
-static rq_err decode_atomic(rq__multi *m, const Pb__RegionAction *ra, rq_mutation *mutations,
-                            uint64_t *ret_nonce, rq_error *why)
+static rq_err decode_atomic(rq__multi *m, rq_mutation *mutations, uint64_t *ret_nonce,
+                            rq_error *why)
 {
-    for (size_t i = 0; i < ra->n_action; i++) {
+    rq_cursor cells = m->cells;
+    if (m->stale) return rq__fail_read_only(why);
+    for (size_t i = 0; i < m->action_count; i++) {
+        const rq__action *a = &m->actions[i];
         uint64_t nonce;
-        if (ra->action[i]->get != NULL)
+        if (a->kind == RQ__ACTION_GET)
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Atomic put and/or delete only, not a Get");
-        if (ra->action[i]->mutation == NULL)
+        if (!rq__action_is_mutation(a))
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Atomic put and/or delete only");
-        RQ_TRY(rq__decode_mutation(ra->action[i]->mutation, m->region, &m->cells,
+        RQ_TRY(rq__decode_mutation(a->mutation, m->region, &cells,
                                    rq_region_cell_bytes_max(m->region), &m->job.call->arena,
                                    &mutations[i], &nonce, why));
         if (nonce != 0) *ret_nonce = nonce;
@@ -189,22 +194,20 @@ static rq_err decode_atomic(rq__multi *m, const Pb__RegionAction *ra, rq_mutatio
     return RQ_OK;
 }
 
-rq_err rq__multi_begin_atomic(rq__multi *m, const Pb__RegionAction *ra,
-                              const Pb__Condition *condition, rq_error *why)
+rq_err rq__multi_begin_atomic(rq__multi *m, const Pb__Condition *condition, rq_error *why)
 {
     rq_arena *arena = &m->job.call->arena;
-    rq_mutation *mutations = rq_arena_alloc(arena, ra->n_action * sizeof *mutations);
+    size_t count = m->action_count;
+    rq_mutation *mutations = rq_arena_alloc(arena, count * sizeof *mutations);
     multi_batch *b = batch_new(m, 1, true);
-    rq_cursor before = m->cells;
     uint64_t nonce = 0;
-    if (mutations == NULL || b == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc = m->stale ? rq__fail_read_only(why) : decode_atomic(m, ra, mutations, &nonce, why);
+    rq_err rc = mutations == NULL || b == NULL ? RQ_E_NO_MEMORY
+                                               : decode_atomic(m, mutations, &nonce, why);
     /* Whatever went wrong, the next region action finds its cells. */
-    m->cells = before;
-    for (size_t i = 0; i < ra->n_action; i++)
-        if (ra->action[i]->mutation != NULL) rq__skip_cells(ra->action[i]->mutation, &m->cells);
+    for (size_t i = 0; i < count; i++)
+        rq__multi_skip_cells(m, &m->actions[i]);
     if (rc != RQ_OK) return rc;
-    rq_row_op *op = batch_add(b, mutations, ra->n_action, 0);
+    rq_row_op *op = batch_add(b, mutations, count, 0);
     const Pb__MultiRequest *request = rq__multi_request(m);
     op->nonce_group = request->has_noncegroup ? request->noncegroup : 0;
     op->nonce = nonce;
@@ -222,22 +225,14 @@ rq_err rq__multi_begin_atomic(rq__multi *m, const Pb__RegionAction *ra,
 
 /* --- each for itself -------------------------------------------------------------------------- */
 
-static bool is_read_modify_write(const Pb__MutationProto *m)
-{
-    return m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__APPEND ||
-           m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT;
-}
-
 /* How many mutations a batch that begins with the present action takes: those up to the next append
  * or increment, after which it is handed over. */
 static size_t run_length(const rq__multi *m)
 {
-    const Pb__RegionAction *ra = rq__multi_region_action(m);
     size_t count = 0;
-    for (size_t i = m->action_at; i < ra->n_action; i++) {
-        if (ra->action[i]->mutation == NULL) continue;
-        count++;
-        if (is_read_modify_write(ra->action[i]->mutation)) break;
+    for (size_t i = m->action_at; i < m->action_count; i++) {
+        count += rq__action_is_mutation(&m->actions[i]);
+        if (m->actions[i].kind == RQ__ACTION_ALONE) break;
     }
     return count;
 }
@@ -255,23 +250,30 @@ void rq__multi_submit_collected(rq__multi *m, bool awaited)
     batch_submit(m, b, awaited);
 }
 
-rq_err rq__multi_collect(rq__multi *m, const Pb__Action *action, bool *ret_flush, rq_error *why)
+static rq_err decode_one(rq__multi *m, const rq__action *action, rq_mutation *ret,
+                         uint64_t *ret_nonce, rq_error *why)
 {
-    rq_arena *arena = &m->job.call->arena;
-    const Pb__MutationProto *proto = action->mutation;
-    rq_mutation *mutation = rq_arena_alloc(arena, sizeof *mutation);
     rq_cursor before = m->cells;
+    rq_err rc = RQ_E_NO_MEMORY;
+    if (ret != NULL && m->stale)
+        rc = rq__fail_read_only(why);
+    else if (ret != NULL)
+        rc = rq__decode_mutation(action->mutation, m->region, &m->cells,
+                                 rq_region_cell_bytes_max(m->region), &m->job.call->arena, ret,
+                                 ret_nonce, why);
+    if (rc == RQ_OK) return rc;
+    m->cells = before; /* whatever it took, the next action finds its cells */
+    rq__multi_skip_cells(m, action);
+    return rc;
+}
+
+rq_err rq__multi_collect(rq__multi *m, const rq__action *action, bool *ret_flush, rq_error *why)
+{
+    rq_mutation *mutation = rq_arena_alloc(&m->job.call->arena, sizeof *mutation);
     uint64_t nonce = 0;
-    bool reads = is_read_modify_write(proto);
-    if (mutation == NULL) return RQ_E_NO_MEMORY;
-    rq_err rc = m->stale ? rq__fail_read_only(why)
-                         : rq__decode_mutation(proto, m->region, &m->cells,
-                                               rq_region_cell_bytes_max(m->region), arena, mutation,
-                                               &nonce, why);
-    if (rc != RQ_OK) { /* whatever it took, the next action finds its cells */
-        m->cells = before;
-        rq__skip_cells(proto, &m->cells);
-    }
+    bool reads = action->kind == RQ__ACTION_ALONE;
+    rq_err rc = decode_one(m, action, mutation, &nonce, why);
+    if (mutation == NULL) return rc;
     /* What spoils puts and deletes leaves the next append or increment alone; one of those that is
      * spoilt itself goes nowhere, but what was collected before it does. */
     if (reads && m->collecting != NULL && (rc != RQ_OK || m->collecting->spoilt != RQ_OK))

@@ -286,6 +286,97 @@ static void a_wrong_increment_parts_what_is_collected(void **state)
     assert_int_equal(cells_of(f, "c2"), 0);
 }
 
+/* What is two things at once: a Get to whoever looks at that first, an increment to whoever looks
+ * at that. */
+static Pb__Action *add_get_and_increment(fixture *f, Pb__RegionAction *ra, const char *row)
+{
+    Pb__Get *g = MADE(f, get);
+    g->row = bytes(row);
+    add_mutation(f, ra, PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT, row, 1);
+    Pb__Action *a = ra->action[ra->n_action - 1];
+    a->get = g;
+    return a;
+}
+
+/* HBase takes the first part that it looks for; two judgements of one action once made two of it,
+ * and a batch longer than its array. */
+static void an_action_of_two_kinds_is_refused_alone(void **state)
+{
+    fixture *f = *state;
+    enum { PUTS = 200 };
+    Pb__RegionAction *ra = on_region(f, 0, PUTS + 2);
+    add_put(f, ra, "c0", 1);
+    add_cell(f, "c0", "x", "1");
+    add_get_and_increment(f, ra, "c1");
+    add_cell(f, "c1", "n", "12345678");
+    char rows[PUTS][8];
+    for (size_t i = 0; i < PUTS; i++) {
+        snprintf(rows[i], sizeof rows[i], "c%03zu", i);
+        add_put(f, ra, rows[i], 1);
+        add_cell(f, rows[i], "x", "1"); /* its own, although nobody took the increment's */
+        ra->action[ra->n_action - 1]->index = UINT32_MAX - (uint32_t)i;
+    }
+    Pb__MultiResponse *r = multi(f, &ra, 1);
+    assert_non_null(r);
+    assert_int_equal(r->regionactionresult[0]->n_resultorexception, PUTS + 2);
+    assert_string_equal(outcome(r, 0, 0), "");
+    assert_string_equal(outcome(r, 0, 1), DO_NOT_RETRY);
+    for (uint32_t i = 0; i < PUTS; i++)
+        assert_string_equal(outcome(r, 0, UINT32_MAX - i), "");
+    pb__multi_response__free_unpacked(r, NULL);
+    assert_int_equal(cells_of(f, "c0"), 1);
+    assert_int_equal(cells_of(f, "c1"), 0);
+    assert_int_equal(cells_of(f, "c199"), 1);
+}
+
+/* Every order of every kind of action: whatever comes, each is answered once and under its number,
+ * which means nothing to the server. */
+static void every_mixture_of_kinds_is_answered_one_by_one(void **state)
+{
+    fixture *f = *state;
+    enum { ACTIONS = 4, KINDS = 6, MIXTURES = KINDS * KINDS * KINDS * KINDS };
+    for (unsigned mixture = 0; mixture < 2 * MIXTURES; mixture++) {
+        Pb__RegionAction *ra = on_region(f, 0, ACTIONS);
+        ra->has_atomic = 1;
+        ra->atomic = mixture >= MIXTURES;
+        unsigned left = mixture;
+        for (uint32_t i = 0; i < ACTIONS; i++, left /= KINDS) {
+            unsigned kind = left % KINDS;
+            Pb__Action *a;
+            if (kind < 3) {
+                add_mutation(f, ra,
+                             kind == 0   ? PB__MUTATION_PROTO__MUTATION_TYPE__PUT
+                             : kind == 1 ? PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT
+                                         : PB__MUTATION_PROTO__MUTATION_TYPE__DELETE,
+                             "d", kind < 2);
+                a = ra->action[i];
+            } else {
+                a = action(f, ra);
+            }
+            if (kind < 2) add_cell(f, "d", kind == 0 ? "p" : "n", "12345678");
+            if (kind == 3 || (kind < 3 && mixture % 7 == i)) {
+                a->get = MADE(f, get);
+                a->get->row = bytes("d");
+            }
+            if (kind == 4 || (kind == 3 && mixture % 5 == i)) {
+                a->service_call = MADE(f, coprocessor_service_call);
+                a->service_call->row = bytes("d");
+                a->service_call->service_name = a->service_call->method_name = (char *)"x";
+            }
+            a->index = i * 0x40000001u;
+        }
+        Pb__MultiResponse *r = multi(f, &ra, 1);
+        assert_non_null(r);
+        if (ra->atomic == 0) {
+            assert_int_equal(r->regionactionresult[0]->n_resultorexception, ACTIONS);
+            for (uint32_t i = 0; i < ACTIONS; i++)
+                assert_string_not_equal(outcome(r, 0, i * 0x40000001u), "no answer");
+        }
+        pb__multi_response__free_unpacked(r, NULL);
+        rq_arena_reset(&f->arena);
+    }
+}
+
 /* Each goes to the region alone: what one needs must not grow with how many follow. A sanitizer's
  * shadow is larger than the limit set here. */
 static void ten_thousand_increments_fit_a_request(void **state)
@@ -500,6 +591,8 @@ int main(void)
         TEST(a_region_that_is_not_here_leaves_the_others_their_cells),
         TEST(an_action_of_nothing_is_refused_alone),
         TEST(a_wrong_increment_parts_what_is_collected),
+        TEST(an_action_of_two_kinds_is_refused_alone),
+        TEST(every_mixture_of_kinds_is_answered_one_by_one),
         TEST(ten_thousand_increments_fit_a_request),
         TEST(rows_of_a_call_to_the_row),
         TEST(columns_that_come_twice_are_their_union),
