@@ -214,16 +214,29 @@ static bool touch(const rq_region_info *a, const rq_region_info *b)
     return low->end_key.len == 0 || rq_slice_compare(low->end_key, high->start_key) >= 0;
 }
 
+static int slice_order(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+static rq_err count_unique(rq__proc *p, size_t *ret)
+{
+    size_t count = p->split_key_count;
+    rq_slice *sorted = rq_arena_alloc(&p->arena, (count + 1) * sizeof *sorted);
+    if (sorted == NULL) return RQ_E_NO_MEMORY;
+    if (count > 0) memcpy(sorted, p->split_keys, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, slice_order);
+    *ret = 0;
+    for (size_t i = 0; i < count; i++)
+        *ret += i == 0 || !rq_slice_eq(sorted[i - 1], sorted[i]);
+    return RQ_OK;
+}
+
 /* HBASE: checkRegionsToMerge. The encoded names come in split_keys. */
 static rq_err check_merge(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
-    size_t unique = 0;
-    for (size_t i = 0; i < p->split_key_count; i++) {
-        bool seen = false;
-        for (size_t k = 0; k < i && !seen; k++)
-            seen = rq_slice_eq(p->split_keys[i], p->split_keys[k]);
-        unique += !seen;
-    }
+    size_t unique;
+    RQ_TRY(count_unique(p, &unique));
     if (unique != p->split_key_count)
         return rq_fail(why, RQ_E_MERGE_REGION,
                        "Duplicate regions specified; cannot merge a region to itself. Passed in "

@@ -154,6 +154,23 @@ rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- flush ------------------------------------------------------------------------------------ */
 
+static int slice_order(const void *a, const void *b)
+{
+    return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
+}
+
+/* Each family is flushed once, however often it was named. */
+static void drop_doubles(rq__proc *p)
+{
+    size_t count = p->split_key_count;
+    if (count < 2) return;
+    qsort(p->split_keys, count, sizeof *p->split_keys, slice_order);
+    p->split_key_count = 1;
+    for (size_t i = 1; i < count; i++)
+        if (!rq_slice_eq(p->split_keys[i - 1], p->split_keys[i]))
+            p->split_keys[p->split_key_count++] = p->split_keys[i];
+}
+
 /* The families come in split_keys. HBASE: FlushTableProcedure.preflightChecks. */
 rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
@@ -175,6 +192,7 @@ rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
                      (const char *)p->table.ptr);
     rq_buf_clear(&missing);
     rq__table_node_unref(t);
+    if (rc == RQ_OK) drop_doubles(p);
     return rc;
 }
 

@@ -54,10 +54,19 @@ rq_store *rq_region_store_at(const rq_region *r, size_t i)
 
 rq__region_store *rq__region_find_store(rq_region *r, rq_slice family, size_t *ret_place)
 {
-    for (size_t i = 0; i < r->store_count; i++) {
-        if (!rq_slice_eq(r->stores[i].family, family)) continue;
-        *ret_place = i;
-        return &r->stores[i];
+    size_t low = 0;
+    size_t high = r->store_count; /* ascending by family */
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int c = rq_slice_compare(r->stores[mid].family, family);
+        if (c == 0) {
+            *ret_place = mid;
+            return &r->stores[mid];
+        }
+        if (c < 0)
+            low = mid + 1;
+        else
+            high = mid;
     }
     return NULL;
 }

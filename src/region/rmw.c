@@ -34,6 +34,11 @@ static bool is_delta(const rq_mutation *m)
     return m->type == RQ_MUTATE_INCREMENT || m->type == RQ_MUTATE_APPEND;
 }
 
+static bool deletes_newest(const rq_cell *c)
+{
+    return c->type == RQ_TYPE_DELETE && c->timestamp == RQ_TIMESTAMP_LATEST;
+}
+
 bool rq__op_reads(const rq_row_op *op)
 {
     if (op->condition_count > 0) return true;
@@ -42,8 +47,7 @@ bool rq__op_reads(const rq_row_op *op)
         if (is_delta(m)) return true;
         if (m->type != RQ_MUTATE_DELETE) continue;
         for (size_t j = 0; j < m->cell_count; j++)
-            if (m->cells[j].type == RQ_TYPE_DELETE && m->cells[j].timestamp == RQ_TIMESTAMP_LATEST)
-                return true;
+            if (deletes_newest(&m->cells[j])) return true;
     }
     return false;
 }
@@ -173,47 +177,6 @@ static rq_err run_put(run *u, const rq_mutation *m)
     for (size_t i = 0; i < m->cell_count; i++) {
         rq_cell c = m->cells[i];
         if (c.timestamp == RQ_TIMESTAMP_LATEST) c.timestamp = u->put_ms;
-        RQ_TRY(add_cell(u, m, c));
-    }
-    return RQ_OK;
-}
-
-/* How many deletes of the newest version of this column stand at or before cells[i]: the n-th takes
- * the n-th newest. HBASE: HRegion.prepareDeleteTimestamps. */
-static int32_t nth_of_column(const rq_mutation *m, size_t i)
-{
-    int32_t n = 0;
-    for (size_t j = 0; j <= i; j++) {
-        const rq_cell *c = &m->cells[j];
-        n += c->type == RQ_TYPE_DELETE && c->timestamp == RQ_TIMESTAMP_LATEST &&
-             rq_cell_same_column(c, &m->cells[i]);
-    }
-    return n;
-}
-
-static rq_err newest_timestamp(run *u, const rq_mutation *m, size_t i, int64_t *ret)
-{
-    rq_slice qualifier = rq_cell_qualifier(&m->cells[i]);
-    rq_scan_family family = {
-        .family = rq_cell_family(&m->cells[i]), .qualifiers = &qualifier, .qualifier_count = 1};
-    int32_t n = nth_of_column(m, i);
-    rq_scan scan = scan_of_row(m->row, &family, 1, RQ_TIME_RANGE_ALL);
-    scan.max_versions = n;
-    rq_cell *cells;
-    size_t count;
-    RQ_TRY(read_row(u, &scan, &cells, &count));
-    *ret = count < (size_t)n ? u->now_ms : cells[n - 1].timestamp;
-    return RQ_OK;
-}
-
-static rq_err run_delete(run *u, const rq_mutation *m)
-{
-    for (size_t i = 0; i < m->cell_count; i++) {
-        rq_cell c = m->cells[i];
-        if (c.timestamp == RQ_TIMESTAMP_LATEST) {
-            c.timestamp = u->now_ms;
-            if (c.type == RQ_TYPE_DELETE) RQ_TRY(newest_timestamp(u, m, i, &c.timestamp));
-        }
         RQ_TRY(add_cell(u, m, c));
     }
     return RQ_OK;
@@ -406,6 +369,110 @@ static rq_err answer_duplicate(run *u, const rq_mutation *m)
     rq_err rc = rq_region_scanner_next(s, &limits, u->ctx, &u->op->result, &state, u->why);
     rq_region_scanner_close(s);
     return rc;
+}
+
+/* --- deletes of the newest version ------------------------------------------------------------ */
+
+/* Deletes of the newest version of one column: list[first, first + count). */
+typedef struct column_deletes {
+    size_t first;
+    size_t count;
+} column_deletes;
+
+static int compare_column_deletes(const void *a, const void *b)
+{
+    const column_deletes *x = a;
+    const column_deletes *y = b;
+    if (x->count != y->count) return x->count < y->count ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+/* Columns, by how many versions of them are deleted. */
+static rq_err group_deletes(run *u, const delta *list, size_t count, column_deletes **ret,
+                            size_t *ret_count)
+{
+    column_deletes *columns = rq_arena_alloc(u->arena, (count + 1) * sizeof *columns);
+    size_t n = 0;
+    if (columns == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || rq_cell_compare_column(&list[i - 1].cell, &list[i].cell) != 0)
+            columns[n++] = (column_deletes){i, 0};
+        columns[n - 1].count++;
+    }
+    qsort(columns, n, sizeof *columns, compare_column_deletes);
+    *ret = columns;
+    *ret_count = n;
+    return RQ_OK;
+}
+
+/* Reads columns[0, count), of each of which as many versions are deleted, and sets the timestamps:
+ * the n-th delete takes the n-th newest version, or the present. */
+static rq_err find_versions(run *u, const rq_mutation *m, const delta *list,
+                            const column_deletes *columns, size_t count, int64_t *timestamps)
+{
+    delta *asked = rq_arena_alloc(u->arena, count * sizeof *asked);
+    rq_scan_family *families;
+    size_t family_count;
+    if (asked == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        asked[i] = list[columns[i].first];
+    RQ_TRY(columns_of(u, asked, count, &families, &family_count));
+    rq_scan scan = scan_of_row(m->row, families, family_count, RQ_TIME_RANGE_ALL);
+    scan.max_versions = (int32_t)columns[0].count;
+    rq_cell *old;
+    size_t old_count;
+    RQ_TRY(read_row(u, &scan, &old, &old_count));
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        const delta *d = &list[columns[i].first];
+        while (at < old_count && rq_cell_compare_column(&old[at], &d->cell) < 0)
+            at++;
+        for (size_t n = 0; n < columns[i].count; n++) {
+            bool found = at < old_count && rq_cell_same_column(&old[at], &d->cell);
+            timestamps[d[n].position] = found ? old[at++].timestamp : u->now_ms;
+        }
+    }
+    return RQ_OK;
+}
+
+/* The timestamps that the mutation's deletes of the newest version get, by the cell's position.
+ * HBASE: HRegion.prepareDeleteTimestamps. It reads for each delete; this reads once for all columns
+ * with one delete, once for all with two, and so on. */
+static rq_err find_newest(run *u, const rq_mutation *m, int64_t **ret)
+{
+    delta *list = rq_arena_alloc(u->arena, (m->cell_count + 1) * sizeof *list);
+    int64_t *timestamps = rq_arena_alloc(u->arena, (m->cell_count + 1) * sizeof *timestamps);
+    if (list == NULL || timestamps == NULL) return RQ_E_NO_MEMORY;
+    size_t count = 0;
+    for (size_t i = 0; i < m->cell_count; i++)
+        if (deletes_newest(&m->cells[i])) list[count++] = (delta){m->cells[i], i};
+    qsort(list, count, sizeof *list, compare_deltas);
+    column_deletes *columns;
+    size_t column_count;
+    RQ_TRY(group_deletes(u, list, count, &columns, &column_count));
+    size_t end;
+    for (size_t i = 0; i < column_count; i = end) {
+        for (end = i + 1; end < column_count && columns[end].count == columns[i].count;)
+            end++;
+        RQ_TRY(find_versions(u, m, list, &columns[i], end - i, timestamps));
+    }
+    *ret = timestamps;
+    return RQ_OK;
+}
+
+static rq_err run_delete(run *u, const rq_mutation *m)
+{
+    int64_t *newest;
+    RQ_TRY(find_newest(u, m, &newest));
+    for (size_t i = 0; i < m->cell_count; i++) {
+        rq_cell c = m->cells[i];
+        if (deletes_newest(&c))
+            c.timestamp = newest[i];
+        else if (c.timestamp == RQ_TIMESTAMP_LATEST)
+            c.timestamp = u->now_ms;
+        RQ_TRY(add_cell(u, m, c));
+    }
+    return RQ_OK;
 }
 
 /* --- the op ----------------------------------------------------------------------------------- */

@@ -230,7 +230,9 @@ void rq_region_write(rq_region *r, rq_write *write)
 {
     rq_writer *w = write->writer;
     rq__batch *b = rq__batch_of(write);
-    *b = (rq__batch){.region = r};
+    /* Each of a list may come back alone: after it waited for a block. */
+    *b = (rq__batch){.region = r,
+                     .list.work = {.run = rq__write_list_run, .lane = w->lane}};
     write->next = NULL;
     rq__write_list **bucket = bucket_of(w, r);
     rq__write_list *list = *bucket;
@@ -240,7 +242,6 @@ void rq_region_write(rq_region *r, rq_write *write)
         list->last->next = write;
     } else {
         list = &b->list;
-        list->work = (rq__work){.run = rq__write_list_run, .lane = w->lane};
         list->same_bucket = *bucket;
         *bucket = list;
         *w->end = list;

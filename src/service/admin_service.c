@@ -341,17 +341,25 @@ static void clear_compaction_queues(void *ctx, rq_call *call)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
+/* Room for `more` paths; at least doubled, for there may be thousands of stores. */
+static rq_err reserve_files(rq_call *call, Pb__GetStoreFileResponse *m, size_t more, size_t *cap)
+{
+    if (m->n_store_file + more <= *cap) return RQ_OK;
+    *cap = 2 * *cap + more;
+    char **list = rq_arena_alloc(&call->arena, *cap * sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    if (m->n_store_file > 0) memcpy(list, m->store_file, m->n_store_file * sizeof *list);
+    m->store_file = list;
+    return RQ_OK;
+}
+
 static rq_err add_files(const rq_region *r, const struct rq_store *store, rq_call *call,
-                        Pb__GetStoreFileResponse *m)
+                        Pb__GetStoreFileResponse *m, size_t *cap)
 {
     const rq_region_info *info = rq_region_get_info(r);
     rq_slice family = rq_store_schema(store)->name;
     const rq_store_version *v = rq_store_version_now(store);
-    char **more =
-        rq_arena_alloc(&call->arena, (m->n_store_file + v->file_count + 1) * sizeof *more);
-    if (more == NULL) return RQ_E_NO_MEMORY;
-    if (m->n_store_file > 0) memcpy(more, m->store_file, m->n_store_file * sizeof *more);
-    m->store_file = more;
+    RQ_TRY(reserve_files(call, m, v->file_count, cap));
     for (size_t i = 0; i < v->file_count; i++) {
         char *path = rq_arena_printf(&call->arena, "data/%.*s/%.*s/%s/%.*s/%s", (int)info->ns.len,
                                      (const char *)info->ns.ptr, (int)info->qualifier.len,
@@ -363,27 +371,46 @@ static rq_err add_files(const rq_region *r, const struct rq_store *store, rq_cal
     return RQ_OK;
 }
 
-static bool asked_for(const Pb__GetStoreFileRequest *request, rq_slice family)
+static int compare_names(const void *a, const void *b)
 {
-    for (size_t i = 0; i < request->n_family; i++)
-        if (rq_slice_eq(family, rq_slice_of(request->family[i].data, request->family[i].len)))
-            return true;
-    return request->n_family == 0;
+    const ProtobufCBinaryData *x = a;
+    const ProtobufCBinaryData *y = b;
+    return rq_bytes_compare(x->data, x->len, y->data, y->len);
+}
+
+/* `families`: sorted. */
+static bool asked_for(const ProtobufCBinaryData *families, size_t count, rq_slice family)
+{
+    ProtobufCBinaryData key = {family.len, (uint8_t *)(uintptr_t)family.ptr};
+    return count == 0 || bsearch(&key, families, count, sizeof key, compare_names) != NULL;
 }
 
 /* Paths below the data folder. */
-static void get_store_file(void *ctx, rq_call *call)
+static rq_err list_store_files(rq_admin_services *s, rq_call *call, Pb__GetStoreFileResponse *ret,
+                               rq_error *why)
 {
     const Pb__GetStoreFileRequest *request = (const Pb__GetStoreFileRequest *)call->param;
+    size_t count = request->n_family;
+    ProtobufCBinaryData *families = rq_arena_calloc(&call->arena, count + 1, sizeof *families);
+    size_t cap = 0;
+    rq_region *region;
+    if (families == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq__admin_find_region(s, request->region, &region, why));
+    if (count > 0) memcpy(families, request->family, count * sizeof *families);
+    qsort(families, count, sizeof *families, compare_names);
+    for (size_t i = 0; i < rq_region_store_count(region); i++) {
+        const struct rq_store *store = rq_region_store_at(region, i);
+        if (!asked_for(families, count, rq_store_schema(store)->name)) continue;
+        RQ_TRY(add_files(region, store, call, ret, &cap));
+    }
+    return RQ_OK;
+}
+
+static void get_store_file(void *ctx, rq_call *call)
+{
     Pb__GetStoreFileResponse response = PB__GET_STORE_FILE_RESPONSE__INIT;
     rq_error why = {.code = RQ_OK};
-    rq_region *region;
-    rq_err rc = rq__admin_find_region(ctx, request->region, &region, &why);
-    for (size_t i = 0; rc == RQ_OK && i < rq_region_store_count(region); i++) {
-        const struct rq_store *store = rq_region_store_at(region, i);
-        if (asked_for(request, rq_store_schema(store)->name))
-            rc = add_files(region, store, call, &response);
-    }
+    rq_err rc = list_store_files(ctx, call, &response, &why);
     if (rc != RQ_OK)
         rq_call_fail_why(call, rc, &why);
     else

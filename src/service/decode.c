@@ -97,29 +97,39 @@ static rq_err decode_column(const Pb__Column *c, rq_arena *arena, bool copy, rq_
     return RQ_OK;
 }
 
-/* The client sends a family once; a hand-made request that repeats one means the union, and the
- * whole family where one of them names no qualifier. */
+/* list[0, count) are of one family: one with the qualifiers of all, or with none where one of them
+ * means the whole family. */
+static rq_err merge_family(rq_scan_family *list, size_t count, rq_arena *arena)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].qualifier_count == 0) {
+            list[0].qualifier_count = 0;
+            return RQ_OK;
+        }
+        all += list[i].qualifier_count;
+    }
+    rq_slice *both = rq_arena_alloc(arena, all * sizeof *both);
+    if (both == NULL) return RQ_E_NO_MEMORY;
+    size_t n = 0;
+    for (size_t i = 0; i < count; n += list[i++].qualifier_count)
+        memcpy(both + n, list[i].qualifiers, list[i].qualifier_count * sizeof *both);
+    list[0].qualifiers = both;
+    list[0].qualifier_count = sort_unique(both, all);
+    return RQ_OK;
+}
+
+/* A client's library names a family once; another request that repeats one means the union. `list`
+ * is sorted by family. */
 static rq_err merge_doubles(rq_scan_family *list, size_t *count, rq_arena *arena)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < *count; i++) {
-        rq_scan_family *last = kept > 0 ? &list[kept - 1] : NULL;
-        if (last == NULL || !rq_slice_eq(last->family, list[i].family)) {
-            list[kept++] = list[i];
-            continue;
-        }
-        if (last->qualifier_count == 0 || list[i].qualifier_count == 0) {
-            last->qualifier_count = 0;
-            continue;
-        }
-        size_t n = last->qualifier_count + list[i].qualifier_count;
-        rq_slice *both = rq_arena_alloc(arena, n * sizeof *both);
-        if (both == NULL) return RQ_E_NO_MEMORY;
-        memcpy(both, last->qualifiers, last->qualifier_count * sizeof *both);
-        memcpy(both + last->qualifier_count, list[i].qualifiers,
-               list[i].qualifier_count * sizeof *both);
-        last->qualifier_count = sort_unique(both, n);
-        last->qualifiers = both;
+    size_t end;
+    for (size_t i = 0; i < *count; i = end) {
+        for (end = i + 1; end < *count && rq_slice_eq(list[end].family, list[i].family);)
+            end++;
+        if (end - i > 1) RQ_TRY(merge_family(&list[i], end - i, arena));
+        list[kept++] = list[i];
     }
     *count = kept;
     return RQ_OK;
@@ -156,6 +166,14 @@ static rq_err name_all_families(const rq_region *region, rq_arena *arena, rq_sca
     return rc;
 }
 
+/* The family of that name; NULL: the scan does not ask for it. */
+static rq_scan_family *find_family(const rq_scan *scan, rq_slice name)
+{
+    rq_scan_family key = {.family = name};
+    if (scan->family_count == 0) return NULL;
+    return bsearch(&key, scan->families, scan->family_count, sizeof key, compare_families);
+}
+
 static rq_err decode_family_ranges(Pb__ColumnFamilyTimeRange *const *ranges, size_t count,
                                    const rq_region *region, rq_arena *arena, rq_scan *ret,
                                    rq_error *why)
@@ -164,13 +182,10 @@ static rq_err decode_family_ranges(Pb__ColumnFamilyTimeRange *const *ranges, siz
     for (size_t i = 0; i < count; i++) {
         rq_time_range range;
         RQ_TRY(decode_time_range(ranges[i]->time_range, &range, why));
-        rq_slice name = rq__pb_slice(ranges[i]->column_family);
-        for (size_t f = 0; f < ret->family_count; f++) {
-            rq_scan_family *family = (rq_scan_family *)&ret->families[f];
-            if (!rq_slice_eq(family->family, name)) continue;
-            family->has_time_range = true;
-            family->time_range = range;
-        }
+        rq_scan_family *family = find_family(ret, rq__pb_slice(ranges[i]->column_family));
+        if (family == NULL) continue;
+        family->has_time_range = true;
+        family->time_range = range;
     }
     return RQ_OK;
 }

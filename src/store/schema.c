@@ -401,17 +401,53 @@ static rq_slice pb_bytes(ProtobufCBinaryData b)
     return rq_slice_of(b.data, b.len);
 }
 
+typedef struct given {
+    rq_attribute attribute;
+    size_t position; /* of several with one key the last counts */
+} given;
+
+static int compare_given(const void *a, const void *b)
+{
+    const given *x = a;
+    const given *y = b;
+    int c = rq_slice_compare(x->attribute.key, y->attribute.key);
+    return c != 0 ? c : (x->position > y->position) - (x->position < y->position);
+}
+
+/* HBASE: setValue, one after another: the last value of a key stays, an empty one removes it. `list`
+ * has room in `ret->items` too, and begins with what is there. */
+static void set_given(rq_attributes *ret, given *list, size_t count)
+{
+    qsort(list, count, sizeof *list, compare_given);
+    ret->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool last = i + 1 == count || !rq_slice_eq(list[i].attribute.key, list[i + 1].attribute.key);
+        if (last && list[i].attribute.value.len > 0) ret->items[ret->count++] = list[i].attribute;
+    }
+}
+
+static void give(given *list, size_t *count, rq_slice key, rq_slice value)
+{
+    list[*count] = (given){{key, value}, *count};
+    ++*count;
+}
+
 /* Slices point into the unpacked message, which lives in the arena. */
 static rq_err take_pairs(rq_arena *arena, rq_attributes *ret, Pb__BytesBytesPair **pairs,
                          size_t pair_count, Pb__NameStringPair **strings, size_t string_count)
 {
-    if (ret->items == NULL)
-        ret->items = rq_arena_calloc(arena, pair_count + string_count + 1, sizeof *ret->items);
-    if (ret->items == NULL) return RQ_E_NO_MEMORY;
+    size_t room = ret->count + pair_count + string_count + 1;
+    size_t count = 0;
+    given *list = rq_arena_calloc(arena, room, sizeof *list);
+    if (ret->items == NULL) ret->items = rq_arena_calloc(arena, room, sizeof *ret->items);
+    if (ret->items == NULL || list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < ret->count; i++)
+        give(list, &count, ret->items[i].key, ret->items[i].value);
     for (size_t i = 0; i < pair_count; i++)
-        set_attribute(ret, pb_bytes(pairs[i]->first), pb_bytes(pairs[i]->second));
+        give(list, &count, pb_bytes(pairs[i]->first), pb_bytes(pairs[i]->second));
     for (size_t i = 0; i < string_count; i++)
-        set_attribute(ret, rq_slice_cstr(strings[i]->name), rq_slice_cstr(strings[i]->value));
+        give(list, &count, rq_slice_cstr(strings[i]->name), rq_slice_cstr(strings[i]->value));
+    set_given(ret, list, count);
     return RQ_OK;
 }
 

@@ -3,6 +3,7 @@
  * block, cells in another order, parts that are absent or come twice, positions that are not. */
 #include "service_world.h"
 
+#include "proto/admin.pb-c.h"
 #include "proto/client.pb-c.h"
 
 #include <string.h>
@@ -414,6 +415,63 @@ static void ten_thousand_increments_fit_a_request(void **state)
     pb__multi_response__free_unpacked(r, NULL);
 }
 
+static void clear_block_cache(fixture *f, size_t which)
+{
+    Pb__ClearRegionBlockCacheRequest request = PB__CLEAR_REGION_BLOCK_CACHE_REQUEST__INIT;
+    Pb__RegionSpecifier *list[] = {region(f, which)};
+    uint8_t bytes[128];
+    request.region = list;
+    request.n_region = 1;
+    size_t len = pb__clear_region_block_cache_request__pack(&request, bytes);
+    service_client admin;
+    service_client_open(&admin, f->world, SERVICE_ADMIN, 0);
+    assert_true(service_client_call(&admin, "ClearRegionBlockCache", rq_slice_of(bytes, len),
+                                    (rq_slice){0}));
+    assert_null(service_client_exception(&admin));
+    service_client_close(&admin);
+}
+
+/* They come to the region as one list, and what they read is in a file: whichever of them must wait
+ * for a block, not the first alone, is run again when it is there. */
+static void each_of_a_list_may_wait_for_a_block(void **state)
+{
+    fixture *f = *state;
+    enum { COUNT = 8, ROUNDS = 40 };
+    static const char *const rows[] = {"a2", "a4", "a8"};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        Pb__RegionAction *list[COUNT];
+        char fresh[COUNT][16];
+        clear_block_cache(f, 0);
+        for (size_t i = 0; i < COUNT; i++) {
+            const char *row = rows[(i + round) % RQ_ARRAY_LEN(rows)];
+            snprintf(fresh[i], sizeof fresh[i], "b%u", round);
+            if (i == 0) row = fresh[i];
+            list[i] = on_region(f, 0, 1);
+            list[i]->has_atomic = list[i]->atomic = 1;
+            Pb__Condition *c = MADE(f, condition);
+            c->row = bytes(row);
+            c->family = bytes("f");
+            c->qualifier = bytes("q");
+            c->has_compare_type = c->has_family = c->has_qualifier = 1;
+            c->compare_type = PB__COMPARE_TYPE__NOT_EQUAL;
+            c->comparator = MADE(f, comparator);
+            c->comparator->name = (char *)"org.apache.hadoop.hbase.filter.BinaryComparator";
+            c->comparator->has_serialized_comparator = 1;
+            c->comparator->serialized_comparator =
+                (ProtobufCBinaryData){5, (uint8_t *)"\x0a\x03\x0a\x01z"};
+            list[i]->condition = c;
+            add_put(f, list[i], row, 1);
+            add_cell(f, row, "other", "12345678");
+        }
+        Pb__MultiResponse *r = multi(f, list, COUNT);
+        assert_non_null(r);
+        for (size_t i = 0; i < COUNT; i++)
+            assert_null(r->regionactionresult[i]->exception);
+        pb__multi_response__free_unpacked(r, NULL);
+        rq_arena_reset(&f->arena);
+    }
+}
+
 /* ---- Scan */
 
 static Pb__ScanResponse *scan(fixture *f, const Pb__ScanRequest *request)
@@ -594,6 +652,7 @@ int main(void)
         TEST(an_action_of_two_kinds_is_refused_alone),
         TEST(every_mixture_of_kinds_is_answered_one_by_one),
         TEST(ten_thousand_increments_fit_a_request),
+        TEST(each_of_a_list_may_wait_for_a_block),
         TEST(rows_of_a_call_to_the_row),
         TEST(columns_that_come_twice_are_their_union),
         TEST(what_is_no_scan_is_refused),

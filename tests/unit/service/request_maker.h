@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests made from protobuf-c's descriptors, so that a field added to a .proto is in the tests
+ * that use this without a line of its own. A request is plausible (its required fields and those
+ * that lead to a region, a table, a family of service_world.h are set) and has one field, or all
+ * fields of one message, repeated as often as a size in bytes asks for.
+ */
+#ifndef RQ_TESTS_SERVICE_REQUEST_MAKER_H
+#define RQ_TESTS_SERVICE_REQUEST_MAKER_H
+
+#include "base/buf.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+#include <stdbool.h>
+
+#define REQUEST_PATH_MAX 6
+
+/* From a request to one of its repeated fields. */
+typedef struct request_path {
+    const ProtobufCFieldDescriptor *fields[REQUEST_PATH_MAX];
+    unsigned depth;
+} request_path;
+
+/* What the repeated elements are to each other. */
+typedef enum request_values {
+    REQUEST_EQUAL,
+    REQUEST_RISING,
+    REQUEST_FALLING,
+    REQUEST_OF_ONE_FAMILY, /* rising, but for names of families and regions */
+} request_values;
+#define REQUEST_VALUES 4
+
+typedef struct request_plan {
+    const ProtobufCMessageDescriptor *type;
+    const request_path *path; /* NULL: nothing is repeated */
+    bool siblings;            /* the other repeated fields of the same message too */
+    request_values values;
+    unsigned choice; /* which value the enums have */
+    size_t count;    /* of elements, in each field */
+    const char *region;
+    const char *filter;           /* class of the filter in a Get or Scan; NULL: none */
+    const rq_buf *filter_bytes;   /* its message */
+    const char *service, *method; /* of a coprocessor call */
+    const rq_buf *call_bytes;     /* its message */
+} request_plan;
+
+/* Calls use(ctx, path) for each repeated field that a message of the type can have. */
+void request_each_path(const ProtobufCMessageDescriptor *type,
+                       void (*use)(void *ctx, const request_path *path), void *ctx);
+/* "columnValue.qualifierValue" */
+const char *request_path_text(const request_path *path, char *text, size_t size);
+/* Appends the message. */
+void request_make(const request_plan *plan, rq_buf *out);
+/* The count with which the message has about `bytes`. */
+size_t request_count_for(request_plan plan, size_t bytes);
+
+#endif
