@@ -10,6 +10,7 @@
 #ifndef RQ_REGION_REGION_PRIV_H
 #define RQ_REGION_REGION_PRIV_H
 
+#include "base/meter.h"
 #include "hfile/read_ctx.h"
 #include "region/engine.h"
 #include "region/manifest.h"
@@ -24,8 +25,9 @@
 typedef struct rq__work {
     struct rq__work *next;
     rq_lane *lane;   /* who may go on draining when it is this work's turn; NULL: nobody */
-    unsigned weight; /* ops; the drainer looks at the clock after some */
-    /* Runs under the token; never blocks. The work is its owner's again when it begins. */
+    unsigned weight; /* ops */
+    /* Runs under the token; never blocks. The work is its owner's again when it begins. It stops
+     * when the region's meter says so, and leaves the rest, which has a lane, in `interrupted`. */
     void (*run)(rq_region *r, struct rq__work *work);
 } rq__work;
 
@@ -158,6 +160,7 @@ struct rq_region {
 
     _Atomic(rq__work *) queue; /* NULL: the token is free; see token.c */
     rq__work *backlog;         /* token: taken from the queue, for the next drainer */
+    rq__work *interrupted;     /* token: what is left of the work that ran, to go on first */
     rq_table_schema *schema;   /* const */
     rq_env env;                /* const */
     uint64_t cell_bytes_max;   /* const; 0: no limit */
@@ -196,6 +199,7 @@ struct rq_region {
     rq_region *next;           /* the engine's list and lock */
     rq_region **link;
     rq_epoch_node retired;
+    rq_meter meter;     /* token: of the stretch of who drains */
     rq_task drain_task; /* posted while the token waits for its next drainer */
 
     /* token: */

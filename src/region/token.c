@@ -30,10 +30,6 @@ static rq__work *reversed(rq__work *w)
     return oldest;
 }
 
-/* The design's decision 6: no loop runs at others' work longer than this at a stretch. */
-#define SLICE_NS ((uint64_t)200 * 1000)
-#define OPS_BETWEEN_LOOKS 16
-
 static void drain(rq_region *r);
 
 static void go_on(rq_task *task)
@@ -44,39 +40,48 @@ static void go_on(rq_task *task)
     rq_region_unref(r);
 }
 
-/* Runs the list in order; true: handed over with what is left. */
-static bool run_list(rq_region *r, rq__work *w, uint64_t *deadline)
+/* Leaves the token, and the list that is next, to the lane of the list's first. */
+static void hand_over(rq_region *r, rq__work *w)
 {
-    rq_executor *ex = r->env.executor;
-    unsigned ops = 0;
+    r->backlog = w;
+    r->drain_task.run = go_on;
+    rq_region_ref(r);
+    rq_lane_post(w->lane, &r->drain_task);
+}
+
+/* Runs the list in order; true: handed over with what is left. */
+static bool run_list(rq_region *r, rq__work *w)
+{
     while (w != NULL) {
+        if (r->meter.over && w->lane != NULL) {
+            hand_over(r, w);
+            return true;
+        }
+        if (r->meter.over) rq_meter_begin(&r->meter); /* nobody else goes on with it */
         rq__work *next = w->next; /* run gives the work back to its owner */
-        ops += 1 + w->weight;
         w->run(r, w);
+        rq__work *rest = r->interrupted;
+        r->interrupted = NULL;
+        if (rest != NULL) {
+            rest->next = next;
+            hand_over(r, rest);
+            return true;
+        }
         w = next;
-        if (w == NULL || w->lane == NULL || ops < OPS_BETWEEN_LOOKS) continue;
-        ops = 0;
-        uint64_t now = ex->now_ns(ex);
-        if (*deadline == 0) *deadline = now + SLICE_NS;
-        if (now < *deadline) continue;
-        r->backlog = w;
-        r->drain_task.run = go_on;
-        rq_region_ref(r);
-        rq_lane_post(w->lane, &r->drain_task);
-        return true;
+        if (!r->meter.over) (void)rq_meter_spent(&r->meter, r->env.executor, 1);
     }
     return false;
 }
 
 static void drain(rq_region *r)
 {
-    uint64_t deadline = 0;
+    rq_meter_begin(&r->meter);
     for (;;) {
         rq__work *w = r->backlog;
         r->backlog = NULL;
         if (w == NULL)
             w = reversed(atomic_exchange_explicit(&r->queue, TAKEN, memory_order_acq_rel));
-        if (run_list(r, w, &deadline)) return;
+        if (run_list(r, w)) return;
         rq__region_account(r);
         rq__work *expected = TAKEN;
         if (atomic_compare_exchange_strong_explicit(&r->queue, &expected, NULL,

@@ -249,7 +249,8 @@ static bool is_passing(rq_err rc)
     return rc == RQ_E_REGION_TOO_BUSY || rc == RQ_E_NO_MEMORY || rc == RQ_E_NO_SPACE;
 }
 
-typedef enum outcome { ENDED, HELD, PARKED } outcome;
+/* INTERRUPTED: the stretch is over, between two ops; what was done so far is committed. */
+typedef enum outcome { ENDED, HELD, PARKED, INTERRUPTED } outcome;
 
 /* Commits the plain ops collected, which are ops [first_op, end) without an error so far. */
 static outcome commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_ms)
@@ -309,6 +310,24 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     return ENDED;
 }
 
+static uint64_t steps_of(const rq_row_op *op)
+{
+    uint64_t steps = 2 * op->condition_count + 1;
+    for (size_t i = 0; i < op->mutation_count; i++)
+        steps += op->mutations[i].cell_count + 1;
+    return steps;
+}
+
+/* A batch whose lane nobody waits for (rq_region_write_sync) is done at a stretch. */
+static bool must_stop(rq_region *r, const rq__batch *b, const rq_row_op *op)
+{
+    if (RQ_LIKELY(!rq_meter_spent(&r->meter, r->env.executor, steps_of(op)))) return false;
+    if (b->list.work.lane != NULL) return true;
+    rq_meter_begin(&r->meter);
+    return false;
+}
+
+/* Ops stand each for itself, so a batch may be interrupted between two; an op is never. */
 static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
@@ -334,6 +353,12 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
         } else {
             op->rc = add_plain(r, op, now_ms, &op->why);
             if (op->rc != RQ_OK) op->processed = false;
+        }
+        if (must_stop(r, b, op) && i + 1 < w->op_count) {
+            outcome o = commit_plain(r, b, i + 1, now_ms);
+            if (o != ENDED) return o;
+            b->next_op = i + 1;
+            return INTERRUPTED;
         }
     }
     outcome o = commit_plain(r, b, w->op_count, now_ms);
@@ -373,17 +398,18 @@ static void end_batch(rq_region *r, rq__batch *b, rq__ended *ended)
     if (b->last_seqid > ended->last_seqid) ended->last_seqid = b->last_seqid;
 }
 
-/* `waited`: it comes from the held list and goes before the others in it. */
-static void run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
+/* `waited`: it comes from the held list and goes before the others in it. True: interrupted. */
+static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
 {
     rq_error why;
     rq_error_clear(&why);
+    if (r->meter.over) rq_meter_begin(&r->meter);
     if (rq__region_state_now(r) != RQ__REGION_OPEN) {
         rq_err rc = rq__region_not_serving(r, &why);
         unpark(b);
         fail_rest(rq__write_of(b), rc, &why);
         end_batch(r, b, ended);
-        return;
+        return false;
     }
     outcome o = HELD;
     bool behind = r->held_first != NULL && !waited && b->parked == NULL;
@@ -393,6 +419,14 @@ static void run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, r
         hold(r, b);
     else if (o == ENDED)
         end_batch(r, b, ended);
+    return o == INTERRUPTED;
+}
+
+/* What is left of a list goes on first when the token's holder has its next stretch. */
+static void interrupt(rq_region *r, rq_write *w)
+{
+    RQ_ASSERT(r->interrupted == NULL);
+    r->interrupted = &rq__batch_of(w)->list.work;
 }
 
 void rq__write_list_run(rq_region *r, rq__work *work)
@@ -404,7 +438,15 @@ void rq__write_list_run(rq_region *r, rq__work *work)
     for (rq_write *w = rq__write_of(first), *next; w != NULL; w = next) {
         next = w->next; /* it may end, be held or parked */
         if (n++ % RQ_REGION_EXPECT_MAX == 0 && next != NULL) rq__region_expect_list(r, next);
-        run_batch(r, rq__batch_of(w), false, now_ms, &ended);
+        bool stopped = run_batch(r, rq__batch_of(w), false, now_ms, &ended);
+        /* A batch that was over as its stretch was leaves those behind it. */
+        if (!stopped && next != NULL && r->meter.over) {
+            w = next;
+            stopped = true;
+        }
+        if (!stopped) continue;
+        interrupt(r, w);
+        break;
     }
     rq__writes_settle(r, &ended);
 }
@@ -438,8 +480,10 @@ void rq__region_retry_held(rq_region *r)
             fail_rest(w, rc, &why);
             end_batch(r, b, &ended);
         } else {
-            /* Once one is held again, those behind it are too. */
-            run_batch(r, b, r->held_first == NULL, now_ms, &ended);
+            /* Once one is held again, those behind it are too. Memory that came back is used at
+             * once: one of them is done at a stretch. */
+            while (run_batch(r, b, r->held_first == NULL, now_ms, &ended))
+                continue;
         }
         rq__writes_settle(r, &ended);
         w = next;

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* A list is run without a look at the clock, by whoever has the token: 100 to 200 us. */
+/* A list is handed over when it has so many: 100 to 200 us for who has the token. */
 #define LIST_WRITES 128
 #define LIST_OPS 256
 #define BUCKETS 64

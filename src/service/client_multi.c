@@ -356,17 +356,30 @@ static bool walk_region(rq__multi *m, rq_err *ret)
     return *ret == RQ_OK;
 }
 
+/* What the next step of the walk has to do, as far as the request says it. What a get finds is
+ * counted when it is answered. */
+static uint64_t steps_of(const rq__multi *m)
+{
+    if (!m->in_region) return 4 + rq__multi_region_action(m)->n_action / 8;
+    if (m->action_at == m->action_count) return 1;
+    const rq__action *a = &m->actions[m->action_at];
+    if (!rq__action_is_mutation(a)) return 8;
+    int32_t cells = a->mutation->associated_cell_count;
+    return 4 + a->mutation->n_column_value + (cells > 0 ? (uint64_t)cells : 0);
+}
+
 void rq__multi_walk(rq__multi *m)
 {
+    rq_executor *executor = m->job.service->env.executor;
     rq_err rc = RQ_OK;
+    rq_meter_begin(&m->meter);
     while (m->region_at < rq__multi_request(m)->n_regionaction) {
-        if (!m->in_region) {
-            rc = enter_region(m);
-            if (rc != RQ_OK) break;
-            continue;
-        }
-        if (walk_region(m, &rc)) continue;
-        if (rc == RQ_OK) return; /* an awaited batch or service call walks on */
+        uint64_t steps = steps_of(m);
+        bool goes_on = m->in_region ? walk_region(m, &rc) : (rc = enter_region(m)) == RQ_OK;
+        if (!goes_on && rc == RQ_OK) return; /* an awaited batch or service call walks on */
+        if (!goes_on) break;
+        if (!rq_meter_spent(&m->meter, executor, steps)) continue;
+        rc = RQ_E_AGAIN; /* another task goes on */
         break;
     }
     if (rc == RQ_E_AGAIN) {

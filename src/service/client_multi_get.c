@@ -68,6 +68,7 @@ rq_err rq__multi_answer_get(rq__multi *m, const rq__action *action)
     rq_slice bytes =
         rq_slice_of(out->bytes.ptr + m->get_mark.len, out->bytes.len - m->get_mark.len);
     m->result_bytes += bytes.len;
+    m->meter.steps += count + bytes.len / 64;
     if (m->scan.check_existence_only) {
         r->result->has_exists = 1;
         r->result->exists = count > 0;
@@ -89,7 +90,8 @@ rq_err rq__multi_answer_get(rq__multi *m, const rq__action *action)
 rq_err rq__multi_go_on_get(rq__multi *m, const rq__action *action)
 {
     rq_cellblock *out = cells_of_get(m);
-    rq_scan_limits limits = {0};
+    rq_executor *executor = m->job.service->env.executor;
+    rq_scan_limits limits = {.yield_ns = executor->now_ns(executor) + RQ_METER_STRETCH_NS};
     rq_scan_state state;
     rq_error why;
     rq_error_clear(&why);

@@ -8,6 +8,7 @@
 #ifndef RQ_SERVICE_CLIENT_MULTI_PRIV_H
 #define RQ_SERVICE_CLIENT_MULTI_PRIV_H
 
+#include "base/meter.h"
 #include "service/client_priv.h"
 
 /* What an action is, decided once, when its region action is entered. Nothing behind that looks at
@@ -59,6 +60,7 @@ typedef struct rq__multi {
     rq_cellblock_mark get_mark;
     bool get_running;
     size_t batches_running;
+    rq_meter meter; /* of the walk */
     bool walked;
     rq_err failed; /* RQ_OK, or what the call as a whole ends with */
     uint64_t result_bytes;

@@ -25,6 +25,8 @@ typedef struct rq__multi_batch {
     rq_err spoilt;
     rq_error spoilt_why;
     Pb__RegionActionResult *answer;
+    size_t answered; /* ops */
+    rq_task task;    /* goes on with the answers */
 } multi_batch;
 
 /* --- batches ---------------------------------------------------------------------------------- */
@@ -87,8 +89,11 @@ static rq_err answer_single(multi_batch *b, size_t i)
     rq_row_op *op = &b->ops[i];
     Pb__ResultOrException *r = rq__multi_add_outcome(m, b->answer, b->indexes[i]);
     if (r == NULL) return RQ_E_NO_MEMORY;
-    if (op->rc != RQ_OK) {
-        r->exception = rq__exception_pair(&m->job.call->arena, op->rc, &op->why);
+    bool spoilt = b->spoilt != RQ_OK;
+    if (spoilt || op->rc != RQ_OK) {
+        r->exception =
+            rq__exception_pair(&m->job.call->arena, spoilt ? b->spoilt : op->rc,
+                               spoilt ? &b->spoilt_why : &op->why);
         return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     }
     if (!returns_cells(op)) {
@@ -132,17 +137,29 @@ static rq_err answer_atomic(multi_batch *b)
     return RQ_OK;
 }
 
-static void batch_done(rq_write *w)
+static void go_on_answering(rq_task *task);
+
+/* RQ_E_AGAIN: the stretch is over, a task goes on. */
+static rq_err answer_singles(multi_batch *b)
 {
-    multi_batch *b = RQ_CONTAINER_OF(w, multi_batch, write);
-    rq__multi *m = b->multi;
-    rq_err rc = RQ_OK;
-    if (b->atomic) {
-        rc = answer_atomic(b);
-    } else {
-        for (size_t i = 0; rc == RQ_OK && i < b->op_count; i++)
-            rc = answer_single(b, i);
+    rq_executor *executor = b->multi->job.service->env.executor;
+    rq_meter meter = {0};
+    rq_meter_begin(&meter);
+    while (b->answered < b->op_count) {
+        RQ_TRY(answer_single(b, b->answered++));
+        if (!rq_meter_spent(&meter, executor, 1) || b->answered == b->op_count) continue;
+        b->task.run = go_on_answering;
+        rq_call_post(b->multi->job.call, &b->task);
+        return RQ_E_AGAIN;
     }
+    return RQ_OK;
+}
+
+static void answer_batch(multi_batch *b)
+{
+    rq__multi *m = b->multi;
+    rq_err rc = b->atomic ? answer_atomic(b) : answer_singles(b);
+    if (rc == RQ_E_AGAIN) return;
     if (rc != RQ_OK) rq__multi_fail(m, rc);
     m->batches_running--;
     if (b->awaited)
@@ -151,15 +168,21 @@ static void batch_done(rq_write *w)
         rq__multi_finish_if_done(m);
 }
 
+static void go_on_answering(rq_task *task)
+{
+    answer_batch(RQ_CONTAINER_OF(task, multi_batch, task));
+}
+
+static void batch_done(rq_write *w)
+{
+    answer_batch(RQ_CONTAINER_OF(w, multi_batch, write));
+}
+
 static void batch_submit(rq__multi *m, multi_batch *b, bool awaited)
 {
     rq_call *call = m->job.call;
     b->awaited = awaited;
     if (b->spoilt != RQ_OK) {
-        for (size_t i = 0; i < b->op_count; i++) {
-            b->ops[i].rc = b->spoilt;
-            b->ops[i].why = b->spoilt_why;
-        }
         m->batches_running++;
         batch_done(&b->write);
         return;

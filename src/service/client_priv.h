@@ -4,13 +4,13 @@
 #define RQ_SERVICE_CLIENT_PRIV_H
 
 #include "base/macros.h"
+#include "base/meter.h"
 #include "hfile/read_ctx.h"
 #include "region/region_scanner.h"
 #include "service/decode.h"
 #include "service/service.h"
 
-/* A loop runs one request no longer than this at a stretch. */
-#define RQ__SLICE_NS 200000
+#define RQ__SLICE_NS RQ_METER_STRETCH_NS
 
 typedef struct rq__leases rq__leases;
 

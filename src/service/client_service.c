@@ -173,7 +173,8 @@ static rq_cellblock *cells_of_get(get_job *g)
 static void step_get(rq__read_job *job)
 {
     get_job *g = RQ_CONTAINER_OF(job, get_job, job);
-    rq_scan_limits limits = {0};
+    rq_executor *executor = job->service->env.executor;
+    rq_scan_limits limits = {.yield_ns = executor->now_ns(executor) + RQ_METER_STRETCH_NS};
     rq_scan_state state;
     rq_err rc = job->fetch_rc;
     if (rc == RQ_OK)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cost of an operation; see meter.h. */
+#include "base/meter.h"
+
+#if RQ_ASAN || defined(__SANITIZE_THREAD__)
+#define CHECKED true
+#else
+#define CHECKED false
+#endif
+
+bool rq__meter_look(rq_meter *m, rq_executor *executor)
+{
+    uint64_t now = executor->now_ns(executor);
+    /* Who was told to stop and counts on has a list that nobody interrupts. */
+    RQ_ASSERT(!CHECKED || !m->over);
+    if (m->until_ns == 0) m->until_ns = now + RQ_METER_STRETCH_NS;
+    m->look_at = m->steps + RQ_METER_LOOK_STEPS;
+    m->over = now >= m->until_ns || m->steps - m->begun >= RQ_METER_STRETCH_STEPS;
+    return m->over;
+}
