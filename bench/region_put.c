@@ -66,7 +66,7 @@ static void on_done(rq_write *w)
 {
     put *p = RQ_CONTAINER_OF(w, put, write);
     if (p->op.rc != RQ_OK) {
-        fprintf(stderr, "put: %s\n", p->op.why.message);
+        fprintf(stderr, "put: %s\n", p->op.why == NULL ? "" : p->op.why->message);
         exit(1);
     }
     --*p->in_flight;

@@ -51,7 +51,7 @@ void rq__region_expect_list(rq_region *r, const rq_write *first)
     size_t n = 0;
     /* They may lie in another core's cache, one line pointing to the next. */
     for (const rq_write *w = first; w != NULL && count < RQ_REGION_EXPECT_MAX; w = w->next) {
-        rq_ask_for(w->ops, sizeof *w->ops - sizeof w->ops->why + RQ_CACHE_LINE);
+        rq_ask_for(w->ops, sizeof *w->ops);
         rq_ask_for(w->state, sizeof(rq__batch));
         writes[count++] = w;
     }

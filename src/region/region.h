@@ -83,9 +83,11 @@ typedef struct rq_row_op {
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */
-    rq_cellblock result; /* cells an APPEND/INCREMENT returns; freed by the owner */
-    rq_error why;        /* last: it is a kilobyte, and nobody looks into it but after an error */
+    rq_cellblock result; /* cells an APPEND/INCREMENT returns */
+    rq_error *why;       /* of an error; NULL with none, and when memory was out */
 } rq_row_op;
+/* Releases the results; the owner's, when done() has run. */
+void rq_row_op_clear(rq_row_op *op);
 
 /* A lane's writes on their way. What it writes in one go, to the end of what its lane runs at the
  * moment, is gathered: writes of one region pass its token as one, and the log is handed over once.
@@ -125,7 +127,7 @@ void rq_region_expect(const rq_region_expected *list, size_t count);
 /* On the writer's lane. Never blocks. done() always runs, once, on the lane, never before this
  * returns. The region is referenced until done(). */
 void rq_region_write(rq_region *r, rq_write *w);
-/* For pool threads and tools: waits. Returns the first failed op's error. */
+/* For pool threads and tools: waits. Returns the first failed op's error; no op has a `why`. */
 RQ_NODISCARD
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
 

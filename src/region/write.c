@@ -193,12 +193,8 @@ static void hold(rq_region *r, rq__batch *b)
 static void fail_rest(rq_write *w, rq_err rc, const rq_error *why)
 {
     rq__batch *b = rq__batch_of(w);
-    for (size_t i = b->next_op; i < w->op_count; i++) {
-        rq_row_op *op = &w->ops[i];
-        op->rc = rc;
-        op->why = *why;
-        op->processed = false;
-    }
+    for (size_t i = b->next_op; i < w->op_count; i++)
+        rq__op_fail(&w->ops[i], rc, why);
     b->next_op = w->op_count;
 }
 
@@ -272,9 +268,7 @@ static outcome commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_
     }
     for (size_t i = first; i < end; i++) {
         if (w->ops[i].rc != RQ_OK || rq__op_reads(&w->ops[i])) continue;
-        w->ops[i].rc = rc;
-        w->ops[i].why = why;
-        w->ops[i].processed = false;
+        rq__op_fail(&w->ops[i], rc, &why);
     }
     return ENDED;
 }
@@ -284,13 +278,15 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     rq_row_op *op = &rq__write_of(b)->ops[i];
     rq__parked *p = b->parked;
     rq_read_ctx *ctx = p != NULL ? &p->ctx : &r->read_ctx;
+    rq_error why;
+    rq_error_clear(&why);
     if (p != NULL && p->rc != RQ_OK) {
         op->rc = p->rc;
-        op->why = p->why;
+        why = p->why;
     } else {
-        op->rc = rq__op_run_reading(r, op, ctx, now_ms, &op->why);
+        op->rc = rq__op_run_reading(r, op, ctx, now_ms, &why);
         if (op->rc == RQ_E_AGAIN) {
-            op->why.code = RQ_OK;
+            why.code = RQ_OK;
             op->rc = park(r, b, ctx);
             b->next_op = i;
             if (op->rc == RQ_OK) return PARKED;
@@ -306,7 +302,7 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     }
     if (p == NULL) rq_read_ctx_clear(ctx);
     unpark(b);
-    if (op->rc != RQ_OK) op->processed = false;
+    if (op->rc != RQ_OK) rq__op_fail(op, op->rc, &why);
     return ENDED;
 }
 
@@ -335,7 +331,6 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
         op->rc = RQ_OK;
-        op->why.code = RQ_OK;
         op->processed = true;
         bool reads = rq__op_reads(op);
         int durability = rq__durability_of(r, op);
@@ -351,8 +346,10 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
             outcome o = run_reading(r, b, i, now_ms);
             if (o != ENDED) return o;
         } else {
-            op->rc = add_plain(r, op, now_ms, &op->why);
-            if (op->rc != RQ_OK) op->processed = false;
+            rq_error why; /* not cleared: a kilobyte for each */
+            why.code = RQ_OK;
+            rq_err rc = add_plain(r, op, now_ms, &why);
+            if (RQ_UNLIKELY(rc != RQ_OK)) rq__op_fail(op, rc, &why);
         }
         if (must_stop(r, b, op) && i + 1 < w->op_count) {
             outcome o = commit_plain(r, b, i + 1, now_ms);
@@ -496,6 +493,8 @@ rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_er
     rq_latch latch;
     ex->latch_init(ex, &latch);
     rq_write w = {.ops = ops, .op_count = op_count};
+    for (size_t i = 0; i < op_count; i++)
+        ops[i].why = NULL;
     rq__batch *b = rq__batch_of(&w);
     *b = (rq__batch){
         .list.work.run = rq__write_list_run, .region = rq_region_ref(r), .latch = &latch};
@@ -516,9 +515,15 @@ rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_er
         rq__region_raise_read_point(r, b->last_seqid);
     rq__region_leave(r);
     rq_region_unref(r);
-    for (size_t i = 0; i < op_count; i++)
-        if (ops[i].rc != RQ_OK) return rq_fail(why, ops[i].rc, "%s", ops[i].why.message);
-    return RQ_OK;
+    rc = RQ_OK;
+    for (size_t i = 0; i < op_count; i++) {
+        const rq_error *own = ops[i].why;
+        if (rc == RQ_OK && ops[i].rc != RQ_OK)
+            rc = rq_fail(why, ops[i].rc, "%s", own == NULL ? rq_err_text(ops[i].rc) : own->message);
+        free(ops[i].why);
+        ops[i].why = NULL;
+    }
+    return rc;
 }
 
 /* --- accounting ------------------------------------------------------------------------------- */

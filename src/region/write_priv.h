@@ -71,6 +71,9 @@ bool rq__batch_must_wait(rq__batch *b);
 /* The log gave up what the batch staged. */
 void rq__write_fail_unacknowledged(rq_write *w, rq_err rc);
 
+/* The op ends with this error. `why` may be NULL. */
+RQ_COLD void rq__op_fail(rq_row_op *op, rq_err rc, const rq_error *why);
+
 /* --- write.c ---------------------------------------------------------------------------------- */
 /* token: runs a list of batches. */
 void rq__write_list_run(rq_region *r, rq__work *work);

@@ -50,7 +50,7 @@ static void deliver(rq__batch *first)
     for (rq_write *w = first->ended.first, *next; w != NULL; w = next) {
         next = w->next;
         if (next != NULL) {
-            rq_ask_for(next->ops, offsetof(rq_row_op, why));
+            rq_ask_for(next->ops, sizeof *next->ops);
             if (next->next != NULL) rq_ask_for(next->next, RQ_CACHE_LINE);
         }
         w->done(w); /* the batch is its owner's again, and perhaps gone */
@@ -79,19 +79,35 @@ static void finish(rq__batch *first)
                                delay);
 }
 
+void rq__op_fail(rq_row_op *op, rq_err rc, const rq_error *why)
+{
+    op->rc = rc;
+    op->processed = false;
+    if (why == NULL || why->code == RQ_OK) return;
+    if (op->why == NULL) op->why = malloc(sizeof *op->why);
+    if (op->why != NULL) *op->why = *why;
+}
+
+void rq_row_op_clear(rq_row_op *op)
+{
+    rq_cellblock_clear(&op->result);
+    free(op->why);
+    op->why = NULL;
+}
+
 void rq__write_fail_unacknowledged(rq_write *w, rq_err rc)
 {
     for (size_t i = 0; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
         if (op->rc != RQ_OK) continue;
-        op->why.code = RQ_OK;
+        rq_error why;
+        rq_error_clear(&why);
         /* It may count yet; a client comes back with the same op and nonce. */
-        if (rc == RQ_E_NO_SPACE)
-            op->rc = rq_fail(&op->why, RQ_E_REGION_TOO_BUSY,
-                             "no space left on the server's disk: the log waits for it");
-        else
-            op->rc = rq_fail(&op->why, rc, "the log failed: %s", rq_err_text(rc));
-        op->processed = false;
+        rq_err own = rc == RQ_E_NO_SPACE
+                         ? rq_fail(&why, RQ_E_REGION_TOO_BUSY,
+                                   "no space left on the server's disk: the log waits for it")
+                         : rq_fail(&why, rc, "the log failed: %s", rq_err_text(rc));
+        rq__op_fail(op, own, &why);
     }
 }
 

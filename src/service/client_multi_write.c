@@ -23,7 +23,7 @@ typedef struct rq__multi_batch {
     /* A put or delete that cannot be decoded fails all that are collected with it. HBASE:
      * doNonAtomicBatchOp decodes the whole batch in one go. */
     rq_err spoilt;
-    rq_error spoilt_why;
+    rq_error *spoilt_why; /* in the arena; NULL: no memory */
     Pb__RegionActionResult *answer;
     size_t answered; /* ops */
     rq_task task;    /* goes on with the answers */
@@ -35,7 +35,7 @@ static void release_ops(void *thing)
 {
     multi_batch *b = thing;
     for (size_t i = 0; i < b->op_count; i++)
-        rq_cellblock_clear(&b->ops[i].result);
+        rq_row_op_clear(&b->ops[i]);
 }
 
 static multi_batch *batch_new(rq__multi *m, size_t cap, bool atomic)
@@ -45,7 +45,6 @@ static multi_batch *batch_new(rq__multi *m, size_t cap, bool atomic)
     if (b == NULL) return NULL;
     *b = (multi_batch){
         .multi = m, .cap = cap, .atomic = atomic, .answer = rq__multi_region_answer(m)};
-    /* Not zeroed: an op is over a kilobyte, most of it room for an error's text. */
     b->ops = rq_arena_alloc(arena, cap * sizeof *b->ops);
     b->indexes = rq_arena_alloc(arena, cap * sizeof *b->indexes);
     if (b->ops == NULL || b->indexes == NULL) return NULL;
@@ -67,7 +66,7 @@ static rq_row_op *batch_add(multi_batch *b, rq_mutation *mutations, size_t count
     op->nonce_group = 0;
     op->nonce = 0;
     op->rc = RQ_OK;
-    rq_error_clear(&op->why);
+    op->why = NULL;
     op->processed = false;
     op->result = (rq_cellblock){.with_tags = call->client->codec_with_tags};
     return op;
@@ -93,7 +92,7 @@ static rq_err answer_single(multi_batch *b, size_t i)
     if (spoilt || op->rc != RQ_OK) {
         r->exception =
             rq__exception_pair(&m->job.call->arena, spoilt ? b->spoilt : op->rc,
-                               spoilt ? &b->spoilt_why : &op->why);
+                               spoilt ? b->spoilt_why : op->why);
         return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     }
     if (!returns_cells(op)) {
@@ -115,7 +114,7 @@ static rq_err answer_atomic(multi_batch *b)
     rq_row_op *op = &b->ops[0];
     rq_arena *arena = &m->job.call->arena;
     if (op->rc != RQ_OK) {
-        b->answer->exception = rq__exception_pair(arena, op->rc, &op->why);
+        b->answer->exception = rq__exception_pair(arena, op->rc, op->why);
         return b->answer->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     }
     b->answer->has_processed = 1;
@@ -306,7 +305,8 @@ rq_err rq__multi_collect(rq__multi *m, const rq__action *action, bool *ret_flush
     if (b == NULL) return RQ_E_NO_MEMORY;
     if (rc != RQ_OK && b->spoilt == RQ_OK) {
         b->spoilt = rc;
-        b->spoilt_why = *why;
+        b->spoilt_why = rq_arena_alloc(&m->job.call->arena, sizeof *why);
+        if (b->spoilt_why != NULL) *b->spoilt_why = *why;
     }
     if (rc != RQ_OK) mutation->type = RQ_MUTATE_PUT;
     rq_row_op *op = batch_add(b, mutation, 1, action->index);

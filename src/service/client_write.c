@@ -18,7 +18,7 @@ typedef struct mutate_job {
 
 static void release_result(void *thing)
 {
-    rq_cellblock_clear(thing);
+    rq_row_op_clear(thing);
 }
 
 static rq_err reply_mutate(mutate_job *m)
@@ -48,7 +48,7 @@ static void mutate_done(rq_write *w)
     mutate_job *m = RQ_CONTAINER_OF(w, mutate_job, write);
     rq_err rc = m->op.rc;
     if (rc == RQ_OK) rc = reply_mutate(m);
-    if (rc != RQ_OK) rq_call_fail_why(m->call, rc, &m->op.why);
+    if (rc != RQ_OK) rq_call_fail_why(m->call, rc, m->op.why);
 }
 
 static rq_err begin_mutate(rq_client_service *s, rq_call *call, mutate_job *m, rq_error *why)
@@ -75,10 +75,10 @@ static rq_err begin_mutate(rq_client_service *s, rq_call *call, mutate_job *m, r
     m->op.nonce_group = request->has_nonce_group ? request->nonce_group : 0;
     m->op.nonce = nonce;
     m->op.rc = RQ_OK;
-    rq_error_clear(&m->op.why);
+    m->op.why = NULL;
     m->op.processed = false;
     m->op.result = (rq_cellblock){.with_tags = call->client->codec_with_tags};
-    RQ_TRY(rq_arena_link(&call->arena, release_result, &m->op.result));
+    RQ_TRY(rq_arena_link(&call->arena, release_result, &m->op));
     m->write = (rq_write){
         .ops = &m->op, .op_count = 1, .writer = rq__writer(s, call), .done = mutate_done};
     rq_region_write(region, &m->write);

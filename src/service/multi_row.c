@@ -38,13 +38,13 @@ static void written(rq_write *w)
         reply(e, m->op.processed);
         return;
     }
-    e->why = m->op.why;
+    if (m->op.why != NULL) e->why = *m->op.why;
     rq__endpoint_fail(e, m->op.rc);
 }
 
 static void release_result(void *thing)
 {
-    rq_cellblock_clear(thing);
+    rq_row_op_clear(thing);
 }
 
 /* The first row may be outside because the region has changed: the client looks it up again. A
@@ -119,12 +119,12 @@ static rq_err begin(rq__endpoint *e, const Pb__MutateRowsRequest *r, mutate_rows
     op->nonce_group = r->has_nonce_group ? r->nonce_group : 0;
     op->nonce = r->has_nonce ? r->nonce : 0;
     op->rc = RQ_OK;
-    op->why.code = RQ_OK;
+    op->why = NULL;
     op->processed = false;
     op->result = (rq_cellblock){0};
     RQ_TRY(decode_mutations(e, r, op));
     RQ_TRY(decode_conditions(e, r, op));
-    return rq_arena_link(&e->call->arena, release_result, &op->result);
+    return rq_arena_link(&e->call->arena, release_result, op);
 }
 
 static void mutate(rq__endpoint *e, const ProtobufCMessage *request)

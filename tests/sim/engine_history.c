@@ -246,11 +246,11 @@ static void on_done(rq_write *w)
         if (b->ops[i].rc == RQ_OK) {
             if (b->number[i] > r->acked) r->acked = b->number[i];
         } else if (!is_excused(h) && !came_late(b, b->ops[i].rc) &&
-                   !is_refusal(h, b->ops[i].rc, &b->ops[i].why)) {
+                   !is_refusal(h, b->ops[i].rc, b->ops[i].why)) {
             h->failed_ops++;
-            note_fault(h, "write", b->ops[i].why.message);
+            note_fault(h, "write", b->ops[i].why == NULL ? "" : b->ops[i].why->message);
         }
-        rq_cellblock_clear(&b->ops[i].result);
+        rq_row_op_clear(&b->ops[i]);
     }
     h->in_flight--;
     if (b->waited)
@@ -296,10 +296,12 @@ static rq_err increment(history *h, unsigned i, int64_t delta, uint64_t nonce)
                      .cell_count = 1,
                      .return_results = true};
     rq_row_op op = {.mutations = &m, .mutation_count = 1, .nonce_group = 7, .nonce = nonce};
-    rq_err rc = rq_region_write_sync(h->region, &op, 1, NULL);
-    if (rc != RQ_OK && !is_excused(h) && !is_refusal(h, rc, &op.why))
-        note_fault(h, "increment", op.why.message);
-    rq_cellblock_clear(&op.result);
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = rq_region_write_sync(h->region, &op, 1, &why);
+    if (rc != RQ_OK && !is_excused(h) && !is_refusal(h, rc, &why))
+        note_fault(h, "increment", why.message);
+    rq_row_op_clear(&op);
     return rc;
 }
 

@@ -66,6 +66,7 @@ static void on_put(rq_write *w)
     put *p = RQ_CONTAINER_OF(w, put, write);
     ++*p->done;
     *p->failed += p->op.rc != RQ_OK;
+    rq_row_op_clear(&p->op);
     if (p->rc != NULL) *p->rc = p->op.rc;
     free(p);
 }

@@ -83,6 +83,7 @@ static void on_done(rq_write *write)
     writer *w = s->owner;
     for (int i = 0; i < 2; i++) {
         w->refused += s->ops[i].rc != RQ_OK;
+        rq_row_op_clear(&s->ops[i]);
         rq_cellblock_clear(&s->ops[i].result);
     }
     if (++w->done == WRITES)

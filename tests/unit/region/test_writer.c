@@ -97,6 +97,7 @@ static void on_done(rq_write *write)
     RQ_ASSERT(pthread_equal(pthread_self(), w->thread));
     RQ_ASSERT(o->answered++ == 0);
     RQ_ASSERT(o->op.rc == expected(o));
+    rq_row_op_clear(&o->op);
     if (o->op.rc == RQ_OK) { /* the log acknowledges in its order */
         RQ_ASSERT(w->last[o->region] <= o->number);
         w->last[o->region] = o->number;
@@ -233,6 +234,7 @@ static void a_write_gathered_before_a_close_is_refused(void **state)
     ex->latch_open(&l.closed, RQ_OK);
     assert_ok(ex->latch_wait(&l.done));
     assert_err(l.put.op.rc, RQ_E_NOT_SERVING_REGION);
+    rq_row_op_clear(&l.put.op);
     ex->latch_destroy(&l.gathered);
     ex->latch_destroy(&l.closed);
     ex->latch_destroy(&l.done);
