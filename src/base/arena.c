@@ -26,8 +26,16 @@ void rq_arena_init(rq_arena *a)
     *a = (rq_arena){0};
 }
 
+/* Without chunks and links. */
+static void make_empty(rq_arena *a)
+{
+    *a = (rq_arena){.may_grow = a->may_grow, .may_grow_ctx = a->may_grow_ctx};
+}
+
 static struct rq_arena_chunk *chunk_new(rq_arena *a, size_t size)
 {
+    if (a->may_grow != NULL && !a->may_grow(a->may_grow_ctx, sizeof(struct rq_arena_chunk) + size))
+        return NULL;
     struct rq_arena_chunk *c = malloc(sizeof *c + size);
     if (c == NULL) return NULL;
     c->size = size;
@@ -128,7 +136,7 @@ void rq_arena_reset(rq_arena *a)
         else
             free(c);
     }
-    rq_arena_init(a);
+    make_empty(a);
     if (keep == NULL) return;
     keep->next = NULL;
     a->chunks = keep;
@@ -145,5 +153,5 @@ void rq_arena_clear(rq_arena *a)
         next = c->next;
         free(c);
     }
-    rq_arena_init(a);
+    make_empty(a);
 }

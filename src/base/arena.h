@@ -22,6 +22,9 @@ typedef struct rq_arena {
     uint8_t *next;
     uint8_t *end;
     size_t total_bytes; /* of all chunks */
+    /* NULL, or asked before a chunk is allocated; false: there is no memory. Stays at a reset. */
+    bool (*may_grow)(void *ctx, size_t bytes);
+    void *may_grow_ctx;
 } rq_arena;
 
 /* Empty; nothing is allocated until the first use. All-zero bytes are the same. */

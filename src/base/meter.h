@@ -6,7 +6,8 @@
  * 64 bytes made: some 20 to 100 ns. Code that goes through a list of a request's, or of data, tells
  * the meter of each element and stops when the meter says so; the rest is done in another task. The
  * clock is looked at after some steps only; a stretch also ends after a number of steps whatever
- * the clock says, so that with a clock that stands (vfs/sim.h) the same code stops at the same place.
+ * the clock says, so that with a clock that stands (vfs/sim.h) the same code stops at the same
+ * place.
  *
  * All zero bytes are a meter whose stretch begins. One thread at a time.
  */

@@ -13,6 +13,15 @@ void rq_filter_set_reversed(rq_filter *f, bool reversed)
     if (f->cls->set_reversed != NULL) f->cls->set_reversed(f, reversed);
 }
 
+/* So many parts cost what reading a cell does. */
+#define PARTS_OF_A_STEP 16
+
+uint32_t rq_filter_clock(const rq_filter *f, uint32_t steps)
+{
+    uint32_t times = f == NULL ? 0 : f->parts / PARTS_OF_A_STEP;
+    return times < 2 ? steps : times >= steps ? 1 : steps / times;
+}
+
 void rq_filter_set_seed(rq_filter *f, uint64_t seed)
 {
     if (f->cls->set_seed != NULL) f->cls->set_seed(f, seed);

@@ -62,6 +62,11 @@ void rq_filter_set_reversed(rq_filter *f, bool reversed);
  * the same rows. */
 void rq_filter_set_seed(rq_filter *f, uint64_t seed);
 
+/* How many cells may be shown to the filter between two looks at the clock where `steps` may
+ * without one: a list of thousands, or of thousands of keys, asks each of them about each cell. At
+ * least 1. NULL is fine. */
+uint32_t rq_filter_clock(const rq_filter *f, uint32_t steps);
+
 void rq_filter_reset(rq_filter *f);
 bool rq_filter_all_remaining(rq_filter *f);
 /* What need not be asked: false, where rq_filter_all_remaining is never true, and where

@@ -58,6 +58,7 @@ struct rq_filter {
     bool hints_rows;    /* unless its parser says otherwise: whether there is row_hint */
     bool forgets_rows;  /* the class, or a list's children all */
     bool ends_at_cells; /* WhileMatchFilter, and what has one inside */
+    uint32_t parts;     /* of the outermost: see rq_filter_clock */
 };
 
 /* The calls of filter.h without what FilterWrapper adds: what one filter asks of another. */
@@ -152,6 +153,7 @@ typedef struct rq__parse {
     rq_arena *arena;
     size_t bytes_left;
     unsigned depth;
+    uint32_t parts; /* filters and keys so far */
     bool no_memory;
     bool at_ceiling; /* the reason is ours, and told without HBase's wrapping */
     rq_error why;    /* message: the Java exception's toString() as ProtobufUtil would wrap it */

@@ -214,6 +214,7 @@ rq_err rq__parse_fuzzy_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
     fuzzy_filter *f = (fuzzy_filter *)rq__parse_new_filter(p, sizeof *f, &fuzzy_class);
     if (f == NULL) return rq__parse_failed(p);
     f->count = m->n_fuzzy_keys_data;
+    p->parts += (uint32_t)f->count;
     f->keys = rq__parse_calloc(p, f->count, sizeof *f->keys);
     if (f->keys == NULL) return rq__parse_failed(p);
     /* HBase makes a PriorityQueue of this capacity. */

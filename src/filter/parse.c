@@ -108,6 +108,7 @@ rq_filter *rq__parse_new_filter(rq__parse *p, size_t size, const rq_filter_class
     rq_filter *f = rq__parse_calloc(p, 1, size);
     if (f == NULL) return NULL;
     f->cls = cls;
+    p->parts++;
     f->may_end = cls->all_remaining != NULL;
     f->may_transform = cls->transform != NULL;
     f->judges_rows =
@@ -207,7 +208,9 @@ rq_err rq_filter_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *
 {
     rq__parse p = {.arena = arena, .bytes_left = RQ__FILTER_BYTES_MAX};
     rq_err rc = rq__parse_filter(&p, java_class_name, serialized, ret);
-    return rc == RQ_OK ? RQ_OK : report(&p, rc, RQ_E_DO_NOT_RETRY, why);
+    if (rc != RQ_OK) return report(&p, rc, RQ_E_DO_NOT_RETRY, why);
+    (*ret)->parts = p.parts;
+    return RQ_OK;
 }
 
 /* --- Comparators ------------------------------------------------------------------------------ */

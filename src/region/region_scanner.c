@@ -114,7 +114,7 @@ static rq_err look_at_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool
 static bool has_timed_out(rq_region_scanner *s, uint64_t deadline_ns)
 {
     if (deadline_ns == 0 || --s->clock_left > 0) return false;
-    s->clock_left = CLOCK_STEPS;
+    s->clock_left = s->clock_steps;
     return is_past(s, deadline_ns);
 }
 
@@ -123,7 +123,7 @@ static rq_err look_at_clock(rq_region_scanner *s, uint64_t deadline_ns, bool *re
 {
     *ret_timed_out = false;
     if (--s->clock_left > 0) return RQ_OK;
-    s->clock_left = CLOCK_STEPS;
+    s->clock_left = s->clock_steps;
     return look_at_clock_now(s, deadline_ns, ret_timed_out);
 }
 
@@ -591,7 +591,7 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
     switch (s->phase) {
     case PHASE_BEGIN:
         if (s->pass.work_left == 0) {
-            s->pass.work_left = CLOCK_PASSED;
+            s->pass.work_left = rq_filter_clock(s->filter, CLOCK_PASSED);
             *ret = RQ_SCAN_TIME_REACHED;
             RQ_TRY(look_at_clock_now(s, limits->deadline_ns, ret_told));
             if (*ret_told) return RQ_OK;

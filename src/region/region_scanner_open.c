@@ -130,7 +130,8 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         .filter = scan->filter,
         .arena = arena,
         .read_point = UINT64_MAX,
-        .clock_left = CLOCK_STEPS,
+        .clock_left = rq_filter_clock(scan->filter, CLOCK_STEPS),
+        .clock_steps = rq_filter_clock(scan->filter, CLOCK_STEPS),
     };
     rq_executor *ex = NULL;
     if (rq_region_store_count(r) > 0) {
@@ -162,7 +163,8 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
     s->may_pass = s->store_count == 1 && rq_store_scanner_may_pass(s->stores[0]);
     bool stops_at_key =
         s->may_jump || s->shows_left_out || (s->may_pass && rq_filter_may_end(s->filter));
-    s->pass = (rq_store_pass){.stops_at_key = stops_at_key, .work_left = CLOCK_PASSED};
+    s->pass = (rq_store_pass){.stops_at_key = stops_at_key,
+                              .work_left = rq_filter_clock(s->filter, CLOCK_PASSED)};
     *ret = s;
     return RQ_OK;
 }

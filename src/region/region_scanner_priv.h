@@ -58,6 +58,7 @@ struct rq_region_scanner {
     rq_store_read read;
     rq_scan_state cut; /* which limit */
     unsigned clock_left;
+    unsigned clock_steps; /* CLOCK_STEPS, or fewer with a filter of many parts */
     uint8_t *row;
     size_t row_len;
     size_t row_cap;

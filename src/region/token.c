@@ -58,7 +58,7 @@ static bool run_list(rq_region *r, rq__work *w)
             return true;
         }
         if (r->meter.over) rq_meter_begin(&r->meter); /* nobody else goes on with it */
-        rq__work *next = w->next; /* run gives the work back to its owner */
+        rq__work *next = w->next;                     /* run gives the work back to its owner */
         w->run(r, w);
         rq__work *rest = r->interrupted;
         r->interrupted = NULL;

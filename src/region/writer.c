@@ -247,8 +247,7 @@ void rq_region_write(rq_region *r, rq_write *write)
     rq_writer *w = write->writer;
     rq__batch *b = rq__batch_of(write);
     /* Each of a list may come back alone: after it waited for a block. */
-    *b = (rq__batch){.region = r,
-                     .list.work = {.run = rq__write_list_run, .lane = w->lane}};
+    *b = (rq__batch){.region = r, .list.work = {.run = rq__write_list_run, .lane = w->lane}};
     write->next = NULL;
     rq__write_list **bucket = bucket_of(w, r);
     rq__write_list *list = *bucket;

@@ -69,12 +69,29 @@ static bool overdraw(const rq_call_private *p, size_t bytes)
  * and never be served. */
 static bool charge(rq_call_private *p, size_t bytes)
 {
+    bool taken = true;
     if (p->charged + bytes <= p->call.request_bytes + ARENA_FREE)
         rq_budget_force(budget_of(p), bytes);
     else if (!rq_budget_try(budget_of(p), bytes))
-        p->over_budget = !overdraw(p, bytes);
-    if (!p->over_budget) p->charged += bytes;
-    return !p->over_budget;
+        taken = overdraw(p, bytes);
+    if (taken)
+        p->charged += bytes;
+    else
+        p->over_budget = true;
+    return taken;
+}
+
+/* Asked before the call's arena gets another chunk: whatever is made of a request is charged, by
+ * the decoder or by a handler, on its loop or on a pool. */
+static bool charge_arena(void *ctx, size_t bytes)
+{
+    rq_call_private *p = ctx;
+    size_t total = p->call.arena.total_bytes + bytes;
+    if (total <= p->arena_charged + ARENA_FREE) return true;
+    size_t more = total - p->arena_charged - ARENA_FREE;
+    if (!charge(p, more)) return false;
+    p->arena_charged += more;
+    return true;
 }
 
 #define ANSWER_FREE ((size_t)256 * 1024) /* answers up to this size are not charged while made */
@@ -113,20 +130,6 @@ bool rq_call_may_grow(rq_call *call, size_t bytes, rq_task *task)
     return true;
 }
 
-static void *charged_alloc(void *data, size_t size)
-{
-    rq_call_private *p = data;
-    rq_arena *arena = &p->call.arena;
-    size_t free_bytes = p->charged + ARENA_FREE;
-    /* A large piece before it is allocated, small ones when a chunk was added for them. */
-    if (size > ARENA_FREE && arena->total_bytes + size > free_bytes && !charge(p, size))
-        return NULL;
-    void *bytes = rq_arena_alloc(arena, size);
-    free_bytes = p->charged + ARENA_FREE;
-    if (RQ_LIKELY(arena->total_bytes <= free_bytes)) return bytes;
-    return charge(p, arena->total_bytes - free_bytes) ? bytes : NULL;
-}
-
 static void no_free(void *data, void *pointer)
 {
     (void)data;
@@ -149,6 +152,8 @@ static rq_call_private *call_new(rq_rpc_conn *conn)
         p = calloc(1, sizeof *p);
         if (p == NULL) return NULL;
         p->call.priv = p;
+        p->call.arena.may_grow = charge_arena;
+        p->call.arena.may_grow_ctx = p;
         p->call.loop = w->loop;
     }
     p->conn = conn;
@@ -266,8 +271,22 @@ void rq_call_throw(rq_call *call, const rq_rpc_exception *exception)
                rq_exception_text(exception->java_class, exception->message, text, sizeof text));
 }
 
+static const char *queue_is_full(const rq_call_private *p, char *text, size_t size)
+{
+    char address[RQ_ADDRESS_MAX];
+    snprintf(text, size,
+             "Call queue is full on %s, is hbase.ipc.server.max.callqueue.size too small?",
+             rq_server_address(p->conn->worker->server, address));
+    return text;
+}
+
 static void fail(rq_call *call, rq_err code, const char *message)
 {
+    char text[TEXT_MAX / 2];
+    if (RQ_UNLIKELY(code == RQ_E_NO_MEMORY && private_of(call)->over_budget)) {
+        code = RQ_E_CALL_QUEUE_TOO_BIG; /* what the call's arena lacked */
+        message = queue_is_full(private_of(call), text, sizeof text);
+    }
     rq_rpc_exception e = {
         .java_class = rq_err_java_class(code),
         .message = message,
@@ -438,11 +457,10 @@ RQ_COLD static bool refuse(struct refusal *r, const char *java_class, bool do_no
 
 RQ_COLD static bool refuse_overloaded(const rq_call_private *p, struct refusal *r)
 {
-    char address[RQ_ADDRESS_MAX];
+    char text[sizeof r->message];
     r->exception.server_overloaded = true;
-    return refuse(r, HB "CallQueueTooBigException", false,
-                  "Call queue is full on %s, is hbase.ipc.server.max.callqueue.size too small?",
-                  rq_server_address(p->conn->worker->server, address));
+    return refuse(r, HB "CallQueueTooBigException", false, "%s",
+                  queue_is_full(p, text, sizeof text));
 }
 
 static bool find_method(rq_call_private *p, const rq_request_head *head, struct refusal *r)
@@ -467,7 +485,7 @@ static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
     if (!rq_pb_delimited(c, &bytes))
         return refuse(r, SHADED "InvalidProtocolBufferException", false,
                       "the parameter of %s is cut short", call->method->name);
-    ProtobufCAllocator allocator = {charged_alloc, no_free, p};
+    ProtobufCAllocator allocator = rq_rpc_allocator(&call->arena);
     const rq_rpc_service *service = &p->conn->service->service;
     if (service->unpack != NULL)
         call->param = service->unpack(call->method->request, &allocator, bytes);

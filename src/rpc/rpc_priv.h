@@ -137,6 +137,7 @@ struct rq_call_private {
     Pb__RequestHeader *header; /* decoded, in the arena */
     rq_buf block;              /* a cell block that had to be decoded */
     size_t charged;            /* of the budget, for the arena and the block */
+    size_t arena_charged;      /* … of that for the arena */
     size_t answer_charged;     /* of the answers' budget, while the answer is made */
     rq_budget_waiter answer_waiter;
     rq_task *grow_task; /* waits for room for the answer */

@@ -28,7 +28,8 @@ static void expect_gets(rq__multi *m)
 {
     rq_region_expected list[RQ_REGION_EXPECT_MAX];
     size_t n = 0;
-    for (m->ahead = m->action_at; m->ahead < m->action_count && n < RQ_REGION_EXPECT_MAX; m->ahead++) {
+    for (m->ahead = m->action_at; m->ahead < m->action_count && n < RQ_REGION_EXPECT_MAX;
+         m->ahead++) {
         const rq__action *a = &m->actions[m->ahead];
         if (a->kind != RQ__ACTION_GET) continue;
         list[n++] = (rq_region_expected){m->region, rq__pb_slice(a->get->row), false};

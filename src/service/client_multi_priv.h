@@ -27,7 +27,7 @@ typedef struct rq__action {
     uint32_t index; /* the client's number of it: goes into the answer and has no other use */
     const Pb__MutationProto *mutation; /* its cells are in the cell block; NULL: it has none */
     union {
-        const Pb__Get *get;                      /* of a GET */
+        const Pb__Get *get;                     /* of a GET */
         const Pb__CoprocessorServiceCall *call; /* of a SERVICE */
     };
 } rq__action;

@@ -90,9 +90,8 @@ static rq_err answer_single(multi_batch *b, size_t i)
     if (r == NULL) return RQ_E_NO_MEMORY;
     bool spoilt = b->spoilt != RQ_OK;
     if (spoilt || op->rc != RQ_OK) {
-        r->exception =
-            rq__exception_pair(&m->job.call->arena, spoilt ? b->spoilt : op->rc,
-                               spoilt ? b->spoilt_why : op->why);
+        r->exception = rq__exception_pair(&m->job.call->arena, spoilt ? b->spoilt : op->rc,
+                                          spoilt ? b->spoilt_why : op->why);
         return r->exception == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     }
     if (!returns_cells(op)) {
@@ -223,8 +222,8 @@ rq_err rq__multi_begin_atomic(rq__multi *m, const Pb__Condition *condition, rq_e
     rq_mutation *mutations = rq_arena_alloc(arena, count * sizeof *mutations);
     multi_batch *b = batch_new(m, 1, true);
     uint64_t nonce = 0;
-    rq_err rc = mutations == NULL || b == NULL ? RQ_E_NO_MEMORY
-                                               : decode_atomic(m, mutations, &nonce, why);
+    rq_err rc =
+        mutations == NULL || b == NULL ? RQ_E_NO_MEMORY : decode_atomic(m, mutations, &nonce, why);
     /* Whatever went wrong, the next region action finds its cells. */
     for (size_t i = 0; i < count; i++)
         rq__multi_skip_cells(m, &m->actions[i]);

@@ -45,6 +45,7 @@ typedef struct scan_job {
     uint32_t result_count;
     uint32_t result_cap;
     rq_cellblock_mark begun; /* where the result under construction begins */
+    rq_cellblock_mark last;  /* where the one before it began; a result is of one row */
     int32_t complete_rows;
     bool row_limit_reached;
     bool heartbeat;
@@ -259,18 +260,6 @@ static rq_err first_row_of(const scan_job *s, rq_cellblock_mark mark, rq_slice *
     return RQ_OK;
 }
 
-static rq_err last_row(const scan_job *s, rq_slice *ret)
-{
-    const result_end *last = &s->results[s->result_count - 1];
-    rq_cursor cursor = rq_cursor_of(rq_slice_of(s->out->bytes.ptr, s->begun.len));
-    rq_cell cell = {0};
-    for (uint32_t i = 0; i < s->begun.count; i++)
-        RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
-    (void)last;
-    *ret = rq_cell_row(&cell);
-    return RQ_OK;
-}
-
 static void count_row(scan_job *s)
 {
     s->complete_rows++;
@@ -285,7 +274,7 @@ static rq_err count_ended_partial(scan_job *s)
     if (s->result_count == 0)
         before = s->holder->partial_row;
     else if (s->results[s->result_count - 1].partial)
-        RQ_TRY(last_row(s, &before));
+        RQ_TRY(first_row_of(s, s->last, &before));
     if (before.len > 0 && !rq_slice_eq(before, row)) count_row(s);
     return RQ_OK;
 }
@@ -301,6 +290,7 @@ static rq_err push_result(scan_job *s, bool partial)
         s->result_cap = cap;
     }
     s->results[s->result_count++] = (result_end){s->out->count - s->begun.count, partial};
+    s->last = s->begun;
     s->begun = rq_cellblock_get_mark(s->out);
     return RQ_OK;
 }

@@ -125,6 +125,8 @@ rq_err rq__decimal_parse(rq_slice bytes, rq__decimal *ret)
     if (negative) RQ_TRY(add_one(ret)); /* -x is ~x + 1 */
     trim(ret);
     ret->negative = negative && count_of(ret) > 0;
+    for (; scale <= SCALE - 9 && count_of(ret) > 0; scale += 9)
+        RQ_TRY(multiply_small(ret, 1000000000));
     for (; scale < SCALE && count_of(ret) > 0; scale++)
         RQ_TRY(multiply_small(ret, 10));
     return scale > SCALE ? drop_digits(ret, (unsigned)(scale - SCALE)) : RQ_OK;

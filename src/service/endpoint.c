@@ -2,6 +2,7 @@
 /* Which endpoint a call means, and ClientService's ExecService; see endpoint.h. */
 #include "service/endpoint.h"
 
+#include "store/pb_arena.h"
 #include "catalog/coprocessors.h"
 
 static void run_done(rq_task *task)
@@ -97,9 +98,14 @@ void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *c)
         return;
     }
     e->response_class = method->response_class;
-    ProtobufCAllocator allocator = rq_rpc_allocator(&e->call->arena);
-    ProtobufCMessage *request =
-        protobuf_c_message_unpack(method->request, &allocator, c->request.len, c->request.data);
+    rq_pb_arena memory;
+    rq_pb_arena_init(&memory, &e->call->arena);
+    ProtobufCMessage *request = protobuf_c_message_unpack(method->request, &memory.allocator,
+                                                          c->request.len, c->request.data);
+    if (request == NULL && memory.exhausted) {
+        rq__endpoint_fail(e, RQ_E_NO_MEMORY);
+        return;
+    }
     if (request == NULL) {
         rq__endpoint_fail(e, rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is no %s",
                                      c->service_name, c->method_name, method->request->short_name));

@@ -414,14 +414,15 @@ static int compare_given(const void *a, const void *b)
     return c != 0 ? c : (x->position > y->position) - (x->position < y->position);
 }
 
-/* HBASE: setValue, one after another: the last value of a key stays, an empty one removes it. `list`
- * has room in `ret->items` too, and begins with what is there. */
+/* HBASE: setValue, one after another: the last value of a key stays, an empty one removes it.
+ * `list` has room in `ret->items` too, and begins with what is there. */
 static void set_given(rq_attributes *ret, given *list, size_t count)
 {
     qsort(list, count, sizeof *list, compare_given);
     ret->count = 0;
     for (size_t i = 0; i < count; i++) {
-        bool last = i + 1 == count || !rq_slice_eq(list[i].attribute.key, list[i + 1].attribute.key);
+        bool last =
+            i + 1 == count || !rq_slice_eq(list[i].attribute.key, list[i + 1].attribute.key);
         if (last && list[i].attribute.value.len > 0) ret->items[ret->count++] = list[i].attribute;
     }
 }

@@ -67,6 +67,7 @@ struct rq_store_scanner {
     rq_slice skip_to; /* a column of the scan's */
     rq__kept_bytes skip_column;
     uint32_t clock_left;
+    uint32_t clock_cells; /* CLOCK_CELLS, or fewer with a filter of many parts */
 
     struct mob_part *mob; /* NULL: values are where their keys are */
 };
@@ -137,7 +138,8 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
         .first_cell_only = scan->is_get && scan->check_existence_only && scan->filter == NULL,
         .dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read,
         .transforms = scan->filter != NULL && rq_filter_may_transform(scan->filter),
-        .clock_left = CLOCK_CELLS,
+        .clock_left = rq_filter_clock(scan->filter, CLOCK_CELLS),
+        .clock_cells = rq_filter_clock(scan->filter, CLOCK_CELLS),
     };
     if (rq_store_mob(store) != NULL && !scan->mob_raw) RQ_TRY(add_mob_part(s));
     RQ_TRY(rq__query_matcher_init(&s->matcher, arena, schema, scan, family, now_ms));
@@ -302,7 +304,7 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
             s->skip_left = UINT32_MAX;
         }
         if (yield_ns != 0 && --s->clock_left == 0) {
-            s->clock_left = CLOCK_CELLS;
+            s->clock_left = s->clock_cells;
             if (clock_ns(s) >= yield_ns) return RQ_E_AGAIN;
         }
     }
@@ -461,7 +463,7 @@ rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_s
     RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, pass->row.ptr, pass->row.len));
     s->shown = (int32_t)shown;
     s->in_row = true;
-    s->clock_left = CLOCK_CELLS; /* what the matcher was told is of this very cell */
+    s->clock_left = s->clock_cells; /* what the matcher was told is of this very cell */
     rq__merge_find_run(&s->merge);
     return RQ_OK;
 }
@@ -507,7 +509,7 @@ static bool limit_reached(const rq_store_read *read, rq_store_state *ret)
 /* RQ_OK: go on; *ret_timed_out: the deadline has passed. */
 static rq_err look_at_clock(rq_store_scanner *s, const rq_store_read *read, bool *ret_timed_out)
 {
-    s->clock_left = CLOCK_CELLS;
+    s->clock_left = s->clock_cells;
     if (read->deadline_ns == 0 && read->yield_ns == 0) return RQ_OK;
     uint64_t now = clock_ns(s);
     *ret_timed_out = read->deadline_ns != 0 && now >= read->deadline_ns;

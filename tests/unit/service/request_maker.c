@@ -57,8 +57,7 @@ static const struct {
     {"host_name", "localhost"},
     {"BytesBytesPair.first", "abcd"},
     {"BytesBytesPair.second", "\x01\x01\x01\x01"},
-    {"interpreter_class_name",
-     "org.apache.hadoop.hbase.client.coprocessor.LongColumnInterpreter"},
+    {"interpreter_class_name", "org.apache.hadoop.hbase.client.coprocessor.LongColumnInterpreter"},
     {"log_class_name", "SlowLogResponseRequest"},
 };
 
@@ -87,8 +86,8 @@ static bool has_counter(const maker *m, const ProtobufCMessageDescriptor *type,
                         const ProtobufCFieldDescriptor *field)
 {
     static const char *const fixed[] = {
-        "value", "serialized_filter", "serialized_comparator", "Filter.name", "Comparator.name",
-        "BytesBytesPair.second",
+        "value",       "serialized_filter", "serialized_comparator",
+        "Filter.name", "Comparator.name",   "BytesBytesPair.second",
     };
     static const char *const families[] = {"family", "column_family", "ColumnFamilySchema.name"};
     if (!m->repeating || m->plan->values == REQUEST_EQUAL) return false;
@@ -106,8 +105,7 @@ static void append_text(const maker *m, const ProtobufCMessageDescriptor *type,
     const request_plan *p = m->plan;
     rq_slice text = rq_slice_cstr(text_of(type, field));
     bool is_region = strcmp(type->short_name, "RegionSpecifier") == 0;
-    if (is_region || strstr(field->name, "region_name") != NULL)
-        text = rq_slice_cstr(p->region);
+    if (is_region || strstr(field->name, "region_name") != NULL) text = rq_slice_cstr(p->region);
     if (p->filter != NULL && is_named(type, field, "Filter.name") && !m->repeating)
         text = rq_slice_cstr(p->filter);
     if (p->filter != NULL && is_named(type, field, "Filter.serialized_filter") && !m->repeating)
@@ -146,12 +144,12 @@ static bool is_wanted(const maker *m, const ProtobufCMessageDescriptor *type,
                       const ProtobufCFieldDescriptor *field)
 {
     static const char *const wanted[] = {
-        "region",           "row",          "qualifier",     "mutate_type",
-        "delete_type",      "family",       "value",         "ScanRequest.scan",
-        "number_of_rows",   "time_range",   "to",            "TableSchema.table_name",
-        "table_name",       "region_info",  "split_row",     "column_families",
-        "operator_",        "comparator",   "compare_type",  "QualifierValue.qualifier",
-        "procedure",        "instance",     "name",          "start_row",
+        "region",         "row",         "qualifier",    "mutate_type",
+        "delete_type",    "family",      "value",        "ScanRequest.scan",
+        "number_of_rows", "time_range",  "to",           "TableSchema.table_name",
+        "table_name",     "region_info", "split_row",    "column_families",
+        "operator_",      "comparator",  "compare_type", "QualifierValue.qualifier",
+        "procedure",      "instance",    "name",         "start_row",
         "max_versions",
     };
     if (field->type == PROTOBUF_C_TYPE_MESSAGE && strcmp(field->name, "filter") == 0)

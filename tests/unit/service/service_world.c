@@ -89,6 +89,13 @@ static void open_services(service_world *s)
     s->services[SERVICE_META] = rq_meta_service_methods(s->w.catalog);
 }
 
+static void count_post(rq_lane *lane, rq_task *task)
+{
+    service_world *s = RQ_CONTAINER_OF(lane, service_world, counting);
+    s->posted++;
+    rq_lane_post(s->lane, task);
+}
+
 static rq_rpc_server *open_server(service_world *s, service_kind first, size_t count)
 {
     rq_rpc_server *server;
@@ -115,7 +122,8 @@ service_world *service_world_new(void)
     find_region(s, "t", "z", s->regions[1]);
     find_region(s, "u", "a", s->regions[2]);
     check(rq_sim_lane_new(s->w.sim, &s->lane) == RQ_OK, "a lane");
-    memory_loops_init(&s->loops, s->lane, run);
+    s->counting.post = count_post;
+    memory_loops_init(&s->loops, &s->counting, run);
     open_services(s);
     check(rq_rpc_budget_new((size_t)16 << 20, &s->budget) == RQ_OK, "a budget");
     s->server = open_server(s, SERVICE_CLIENT, 2);

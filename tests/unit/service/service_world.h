@@ -37,6 +37,8 @@ typedef struct service_world {
     world w;
     rq_loops loops;
     rq_lane *lane;
+    rq_lane counting;        /* in front of it */
+    unsigned posted;         /* tasks */
     rq_epoch_member section; /* the loop's; open but between two iterations */
     rq_intake *intake;       /* the staging folder alone */
     rq_client_service *client;

@@ -6,8 +6,8 @@
  * descriptors (request_maker.h), so a new one is tested without a line here.
  *
  * Cost is the processor time of this thread, on which loops and pools of the simulated environment
- * run. From 10 to 100 kB n log n grows by a factor of 12.5, n squared by 100; what exceeds FACTOR in
- * the best of several rounds fails, unless it is less than a few milliseconds altogether.
+ * run. From 10 to 100 kB n log n grows by a factor of 12.5, n squared by 100; what exceeds FACTOR
+ * in the best of several rounds fails, unless it is less than a few milliseconds altogether.
  */
 #include "request_maker.h"
 #include "service_world.h"

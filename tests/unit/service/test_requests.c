@@ -3,6 +3,8 @@
  * block, cells in another order, parts that are absent or come twice, positions that are not. */
 #include "service_world.h"
 
+#include "base/meter.h"
+
 #include "proto/admin.pb-c.h"
 #include "proto/client.pb-c.h"
 
@@ -472,6 +474,80 @@ static void each_of_a_list_may_wait_for_a_block(void **state)
     }
 }
 
+/* ---- what a request takes */
+
+/* How many tasks a Multi of so many actions is worked off in. */
+static unsigned tasks_of_multi(fixture *f, size_t count, bool puts)
+{
+    Pb__RegionAction *ra = on_region(f, 0, count);
+    for (size_t i = 0; i < count; i++) {
+        if (puts) {
+            add_put(f, ra, "b7", 1);
+            add_cell(f, "b7", "x", "1");
+        } else {
+            add_get(f, ra, "a0");
+        }
+    }
+    unsigned before = f->world->posted;
+    Pb__MultiResponse *r = multi(f, &ra, 1);
+    assert_non_null(r);
+    assert_int_equal(r->regionactionresult[0]->n_resultorexception, count);
+    pb__multi_response__free_unpacked(r, NULL);
+    rq_arena_reset(&f->arena);
+    return f->world->posted - before;
+}
+
+/* The simulated clock stands while a task runs: what ends a stretch here is its steps. */
+static void a_long_multi_goes_on_in_other_tasks(void **state)
+{
+    fixture *f = *state;
+    enum { COUNT = 10000, LEAST = 2 * COUNT / RQ_METER_STRETCH_STEPS };
+    (void)tasks_of_multi(f, 10, false);
+    for (int puts = 0; puts < 2; puts++) {
+        unsigned few = tasks_of_multi(f, 10, puts != 0);
+        unsigned many = tasks_of_multi(f, COUNT, puts != 0);
+        /* Puts: when they are decoded, under the region's token, and when they are answered. */
+        assert_true(many >= few + (puts ? 2 : 1) * LEAST);
+    }
+}
+
+/* A message of bytes fields that a handler decodes is charged like the request around it. */
+static void what_decoding_makes_is_charged(void **state)
+{
+    fixture *f = *state;
+    enum { PAIRS = 300000 };
+    rq_buf filter = {0};
+    for (size_t i = 0; i < PAIRS; i++) {
+        static const uint8_t empty[] = {0x0a, 4, 0x0a, 0, 0x12, 0}; /* key and mask of no bytes */
+        assert_int_equal(rq_buf_append(&filter, empty, sizeof empty), RQ_OK);
+    }
+    Pb__GetRequest g = PB__GET_REQUEST__INIT;
+    g.region = region(f, 0);
+    g.get = MADE(f, get);
+    g.get->row = bytes("a0");
+    g.get->filter = MADE(f, filter);
+    g.get->filter->name = (char *)"org.apache.hadoop.hbase.filter.FuzzyRowFilter";
+    g.get->filter->has_serialized_filter = 1;
+    g.get->filter->serialized_filter = (ProtobufCBinaryData){filter.len, filter.ptr};
+    assert_string_equal(send(f, "Get", &g.base),
+                        "org.apache.hadoop.hbase.CallQueueTooBigException");
+    /* Endpoints' messages lie in bytes too. */
+    Pb__CoprocessorServiceRequest e = PB__COPROCESSOR_SERVICE_REQUEST__INIT;
+    e.region = region(f, 2);
+    e.call = MADE(f, coprocessor_service_call);
+    e.call->row = bytes("a0");
+    e.call->service_name = (char *)"MultiRowMutationService";
+    e.call->method_name = (char *)"MutateRows";
+    rq_buf_reset(&filter);
+    for (size_t i = 0; i < PAIRS; i++)
+        assert_int_equal(rq_buf_append(&filter, "\x0a\0", 2), RQ_OK); /* an empty mutation */
+    e.call->request = (ProtobufCBinaryData){filter.len, filter.ptr};
+    assert_string_equal(send(f, "ExecService", &e.base),
+                        "org.apache.hadoop.hbase.CallQueueTooBigException");
+    rq_buf_clear(&filter);
+    assert_int_equal(cells_of(f, "a0") > 0, 1); /* and all is given back */
+}
+
 /* ---- Scan */
 
 static Pb__ScanResponse *scan(fixture *f, const Pb__ScanRequest *request)
@@ -653,6 +729,8 @@ int main(void)
         TEST(every_mixture_of_kinds_is_answered_one_by_one),
         TEST(ten_thousand_increments_fit_a_request),
         TEST(each_of_a_list_may_wait_for_a_block),
+        TEST(a_long_multi_goes_on_in_other_tasks),
+        TEST(what_decoding_makes_is_charged),
         TEST(rows_of_a_call_to_the_row),
         TEST(columns_that_come_twice_are_their_union),
         TEST(what_is_no_scan_is_refused),
