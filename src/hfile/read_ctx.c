@@ -44,13 +44,18 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
     return rc;
 }
 
-void rq_read_ctx_clear(rq_read_ctx *ctx)
+void rq_read_ctx_unpin(rq_read_ctx *ctx)
 {
     for (size_t i = 0; i < RQ_READ_PINS_MAX && ctx->pins[i] != NULL; i++) {
         rq_hfile_block_unref(ctx->pins[i]);
         ctx->pins[i] = NULL;
     }
     ctx->pin_next = 0;
+}
+
+void rq_read_ctx_clear(rq_read_ctx *ctx)
+{
+    rq_read_ctx_unpin(ctx);
     rq_read_ctx_wait_for(ctx, NULL);
     rq_hfile_reader_unref(ctx->need.reader);
     ctx->need = (rq_read_need){0};

@@ -70,6 +70,9 @@ RQ_NODISCARD
 rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why);
 /* Gives up what was waited for and takes `w` (may be NULL) in its place. */
 void rq_read_ctx_wait_for(rq_read_ctx *ctx, rq_read_wait *w);
+/* Releases the pins alone: for a request that waits for something else than a device. What it needs
+ * is still known; blocks that it had are found, or needed, again. */
+void rq_read_ctx_unpin(rq_read_ctx *ctx);
 /* Releases pins, need and scratch; counters and flags stay. Call it when the request (or its time
  * slice's last retry) is over. */
 void rq_read_ctx_clear(rq_read_ctx *ctx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Request bytes in flight; contract in budget.h. */
+/* Bytes that connections share; contract in budget.h. */
 #include "rpc/budget.h"
 
 #include <pthread.h>
@@ -8,11 +8,15 @@
 
 struct rq_rpc_budget {
     size_t max;
+    size_t reserve; /* above max */
     _Atomic size_t used;
     _Atomic unsigned waiting;
     _Atomic(const void *) overdrawer;
     pthread_mutex_t lock;
-    rq_budget_waiter queue RQ_GUARDED_BY(lock); /* ring, oldest first */
+    rq_budget_waiter queue RQ_GUARDED_BY(lock);  /* ring, oldest first */
+    rq_budget_waiter prompt RQ_GUARDED_BY(lock); /* the same of waiters that may use the reserve */
+    rq_debtor debtors RQ_GUARDED_BY(lock);       /* ring; the debtor that owes for longest is first */
+    size_t doomed RQ_GUARDED_BY(lock);           /* bytes of condemned debtors */
 };
 
 rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret)
@@ -20,7 +24,10 @@ rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret)
     rq_rpc_budget *b = calloc(1, sizeof *b);
     if (b == NULL) return RQ_E_NO_MEMORY;
     b->max = bytes_max;
+    b->reserve = bytes_max / 4;
     b->queue.next = b->queue.prev = &b->queue;
+    b->prompt.next = b->prompt.prev = &b->prompt;
+    b->debtors.next = b->debtors.prev = &b->debtors;
     pthread_mutex_init(&b->lock, NULL);
     *ret = b;
     return RQ_OK;
@@ -30,6 +37,7 @@ void rq_rpc_budget_free(rq_rpc_budget *b)
 {
     if (b == NULL) return;
     RQ_ASSERT(atomic_load(&b->used) == 0 && atomic_load(&b->waiting) == 0);
+    RQ_ASSERT(b->debtors.next == &b->debtors && b->doomed == 0);
     pthread_mutex_destroy(&b->lock);
     free(b);
 }
@@ -39,18 +47,38 @@ size_t rq_rpc_budget_used(const rq_rpc_budget *b)
     return atomic_load_explicit(&b->used, memory_order_relaxed);
 }
 
-bool rq_budget_try(rq_rpc_budget *b, size_t bytes)
+size_t rq_budget_max(const rq_rpc_budget *b)
+{
+    return b->max;
+}
+
+static bool take(rq_rpc_budget *b, size_t bytes, size_t max)
 {
     size_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
     do {
-        if (bytes > b->max || used > b->max - bytes) return false;
+        if (bytes > max || used > max - bytes) return false;
     } while (!atomic_compare_exchange_weak(&b->used, &used, used + bytes));
     return true;
 }
 
+bool rq_budget_try(rq_rpc_budget *b, size_t bytes)
+{
+    return take(b, bytes, b->max);
+}
+
+bool rq_budget_try_reserve(rq_rpc_budget *b, size_t bytes)
+{
+    return take(b, bytes, b->max + b->reserve);
+}
+
 bool rq_budget_is_full(const rq_rpc_budget *b)
 {
-    return atomic_load_explicit(&b->used, memory_order_relaxed) > b->max;
+    return atomic_load_explicit(&b->used, memory_order_relaxed) >= b->max;
+}
+
+bool rq_budget_is_gone(const rq_rpc_budget *b)
+{
+    return atomic_load_explicit(&b->used, memory_order_relaxed) > b->max + b->reserve;
 }
 
 void rq_budget_force(rq_rpc_budget *b, size_t bytes)
@@ -78,11 +106,12 @@ void rq_budget_wait(rq_rpc_budget *b, rq_budget_waiter *w)
 {
     pthread_mutex_lock(&b->lock);
     if (w->state == RQ_WAITER_IDLE) {
+        rq_budget_waiter *queue = w->prompt ? &b->prompt : &b->queue;
         w->state = RQ_WAITER_QUEUED;
-        w->prev = b->queue.prev;
-        w->next = &b->queue;
+        w->prev = queue->prev;
+        w->next = queue;
         w->prev->next = w;
-        b->queue.prev = w;
+        queue->prev = w;
         atomic_fetch_add(&b->waiting, 1);
     }
     pthread_mutex_unlock(&b->lock);
@@ -108,23 +137,47 @@ bool rq_budget_forget(rq_rpc_budget *b, rq_budget_waiter *w)
     return idle;
 }
 
-RQ_COLD static void wake_one(rq_rpc_budget *b)
+/* REQUIRES: lock held. */
+static void wake(rq_rpc_budget *b, rq_budget_waiter *w)
+{
+    unlink_waiter(b, w);
+    w->state = RQ_WAITER_POSTED;
+    rq_lane_post(w->lane, &w->task); /* under the lock: forget must not free it in between */
+}
+
+/* REQUIRES: lock held. The waiter would not have to queue again: there is room, with an eighth of
+ * air so that nobody wakes for a few bytes, or it may take the overdraft. */
+static bool may_wake(rq_rpc_budget *b, const rq_budget_waiter *w)
+{
+    size_t used = atomic_load(&b->used);
+    if (w->bytes > 0 && atomic_load(&b->overdrawer) == NULL) return true;
+    if (w->prompt) return used <= b->max + b->reserve / 2;
+    if (used > b->max - b->max / 8) return false;
+    return w->bytes <= b->max - used;
+}
+
+RQ_COLD static void wake_next(rq_rpc_budget *b)
 {
     pthread_mutex_lock(&b->lock);
-    rq_budget_waiter *w = b->queue.next;
-    if (w != &b->queue) {
-        unlink_waiter(b, w);
-        w->state = RQ_WAITER_POSTED;
-        rq_lane_post(w->lane, &w->task); /* under the lock: forget must not free it in between */
-    }
+    if (b->prompt.next != &b->prompt && may_wake(b, b->prompt.next))
+        wake(b, b->prompt.next);
+    else if (b->queue.next != &b->queue && may_wake(b, b->queue.next))
+        wake(b, b->queue.next);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* The first waiter may overdraw now, room or not. */
+RQ_COLD static void wake_overdrawer(rq_rpc_budget *b)
+{
+    pthread_mutex_lock(&b->lock);
+    rq_budget_waiter *w = b->prompt.next != &b->prompt ? b->prompt.next : b->queue.next;
+    if (w != &b->queue) wake(b, w);
     pthread_mutex_unlock(&b->lock);
 }
 
 void rq_budget_kick(rq_rpc_budget *b)
 {
-    /* An eighth of air, so that a waiter does not wake for a few bytes and queue again. */
-    if (atomic_load(&b->used) > b->max - b->max / 8) return;
-    if (atomic_load(&b->waiting) > 0) wake_one(b);
+    if (atomic_load(&b->waiting) > 0) wake_next(b);
 }
 
 bool rq_budget_contended(const rq_rpc_budget *b)
@@ -154,5 +207,83 @@ void rq_budget_settle(rq_rpc_budget *b, const void *who)
     const void *me = who;
     if (atomic_load_explicit(&b->overdrawer, memory_order_relaxed) != who) return;
     atomic_compare_exchange_strong(&b->overdrawer, &me, NULL);
-    if (atomic_load(&b->waiting) > 0) wake_one(b); /* it may overdraw now, room or not */
+    if (atomic_load(&b->waiting) > 0) wake_overdrawer(b);
+}
+
+/* --- debtors ---------------------------------------------------------------------------------- */
+
+/* REQUIRES: lock held. */
+static void list_last(rq_rpc_budget *b, rq_debtor *d)
+{
+    d->prev = b->debtors.prev;
+    d->next = &b->debtors;
+    d->prev->next = d;
+    b->debtors.prev = d;
+}
+
+static void unlist(rq_debtor *d)
+{
+    d->prev->next = d->next;
+    d->next->prev = d->prev;
+}
+
+/* Condemns debtors, the oldest first, until their bytes bring the budget back to its reserve. */
+RQ_COLD static void condemn(rq_rpc_budget *b)
+{
+    pthread_mutex_lock(&b->lock);
+    while (b->debtors.next != &b->debtors &&
+           atomic_load(&b->used) > b->max + b->reserve + b->doomed) {
+        rq_debtor *d = b->debtors.next;
+        unlist(d);
+        d->state = RQ_DEBTOR_CONDEMNED;
+        d->doomed = d->owed;
+        b->doomed += d->doomed;
+        rq_lane_post(d->lane, &d->task); /* under the lock: as for a waiter */
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+void rq_budget_owe(rq_rpc_budget *b, rq_debtor *d, size_t bytes, bool renew)
+{
+    pthread_mutex_lock(&b->lock);
+    size_t before = d->owed;
+    d->owed = bytes;
+    if (d->state == RQ_DEBTOR_LISTED && (bytes == 0 || renew)) {
+        unlist(d);
+        d->state = RQ_DEBTOR_NONE;
+    }
+    if (d->state == RQ_DEBTOR_NONE && bytes > 0) {
+        list_last(b, d);
+        d->state = RQ_DEBTOR_LISTED;
+    }
+    pthread_mutex_unlock(&b->lock);
+    if (bytes > before) {
+        rq_budget_force(b, bytes - before);
+        if (rq_budget_is_gone(b)) condemn(b);
+    } else {
+        rq_budget_give(b, before - bytes);
+    }
+}
+
+bool rq_budget_is_debtor(rq_rpc_budget *b, const rq_debtor *d)
+{
+    pthread_mutex_lock(&b->lock);
+    bool is = d->state != RQ_DEBTOR_NONE;
+    pthread_mutex_unlock(&b->lock);
+    return is;
+}
+
+bool rq_budget_sentenced(rq_rpc_budget *b, rq_debtor *d)
+{
+    pthread_mutex_lock(&b->lock);
+    b->doomed -= d->doomed;
+    d->doomed = 0;
+    d->state = RQ_DEBTOR_NONE;
+    bool owes = d->owed > 0;
+    if (owes) {
+        list_last(b, d);
+        d->state = RQ_DEBTOR_LISTED;
+    }
+    pthread_mutex_unlock(&b->lock);
+    return owes;
 }

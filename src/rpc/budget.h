@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The budget of request bytes in flight, shared by the connections of one or several servers.
+ * A budget of bytes that the connections of one or several servers share. There are three: bytes of
+ * requests in flight, of answers while they are made, and of answers that peers have not read.
  *
- * Bytes are taken before they are allocated. Who cannot take queues as a waiter, stops reading its
- * socket and is posted when bytes were given back; having read again it kicks the next one, so one
- * gift wakes as many as there is room for.
+ * Bytes are taken before they are allocated. A user that cannot take queues as a waiter, stops what
+ * it does (reading its socket, making its answer) and is posted when bytes were given back; having
+ * gone on it kicks the next one, so one gift wakes as many as there is room for.
  *
- * Frames that are larger than a read buffer grow while their bytes arrive. So that half-read frames
- * can never wait for each other, one connection at a time may go over the ceiling (the overdraft),
- * and its frame until its call has ended: the true bound is bytes_max plus one request.
+ * Above the ceiling there is
+ *  - the overdraft: one user at a time may go over, so that half-read frames, or half-made answers,
+ *    never wait for each other. A user that holds it must not wait for anything but bytes of its
+ *    own request. The bound is bytes_max plus one request, or answer;
+ *  - the reserve, a quarter of the ceiling, for users that need little.
+ *
+ * Answers that are not read are owed: they cannot be refused any more. Their debtors stand in a
+ * list. When even the reserve is gone, those that owe for longest are condemned, as many as it takes.
  */
 #ifndef RQ_RPC_BUDGET_H
 #define RQ_RPC_BUDGET_H
@@ -24,17 +30,40 @@ typedef struct rq_budget_waiter {
     rq_task task; /* the owner's; posted to `lane` */
     rq_lane *lane;
     struct rq_budget_waiter *next, *prev;
+    size_t bytes;          /* what it will take, if it is known; it may overdraw then; else 0 */
+    bool prompt;           /* it needs little: before the others, and from the reserve */
     rq_waiter_state state; /* guarded by the budget's lock */
 } rq_budget_waiter;
 
+typedef enum rq_debtor_state {
+    RQ_DEBTOR_NONE,
+    RQ_DEBTOR_LISTED,
+    RQ_DEBTOR_CONDEMNED, /* its task is posted */
+} rq_debtor_state;
+
+/* Embedded in its owner; all-zero owes nothing. */
+typedef struct rq_debtor {
+    rq_task task; /* the owner's; posted to `lane` when it is condemned */
+    rq_lane *lane;
+    struct rq_debtor *next, *prev;
+    size_t owed;   /* written by the owner's thread alone, under the lock */
+    size_t doomed; /* what it owed when it was condemned */
+    rq_debtor_state state;
+} rq_debtor;
+
 /* False: there is no room; nothing was taken. */
 bool rq_budget_try(rq_rpc_budget *b, size_t bytes);
+/* The same up to the reserve's end. */
+bool rq_budget_try_reserve(rq_rpc_budget *b, size_t bytes);
 /* Takes in any case. */
 void rq_budget_force(rq_rpc_budget *b, size_t bytes);
 void rq_budget_give(rq_rpc_budget *b, size_t bytes);
 
-/* Somebody who only looks must wait: what was forced in is more than there may be. */
+size_t rq_budget_max(const rq_rpc_budget *b);
+/* Nothing is left below the ceiling. */
 bool rq_budget_is_full(const rq_rpc_budget *b);
+/* Nor is anything of the reserve. */
+bool rq_budget_is_gone(const rq_rpc_budget *b);
 
 /* Queues the waiter, or posts it at once when there is room again. No-op unless idle. */
 void rq_budget_wait(rq_rpc_budget *b, rq_budget_waiter *w);
@@ -42,7 +71,7 @@ void rq_budget_wait(rq_rpc_budget *b, rq_budget_waiter *w);
 void rq_budget_woken(rq_rpc_budget *b, rq_budget_waiter *w);
 /* Takes it out of the queue; false when its task has been posted and will still run. */
 bool rq_budget_forget(rq_rpc_budget *b, rq_budget_waiter *w);
-/* Posts the next waiter if there is room. */
+/* Posts the next waiter if there is something for it. */
 void rq_budget_kick(rq_rpc_budget *b);
 /* Somebody waits. */
 bool rq_budget_contended(const rq_rpc_budget *b);
@@ -54,5 +83,13 @@ bool rq_budget_overdraws(const rq_rpc_budget *b, const void *who);
 void rq_budget_hand_on(rq_rpc_budget *b, const void *who, const void *to);
 /* Gives the overdraft back; no-op when `who` does not hold it. */
 void rq_budget_settle(rq_rpc_budget *b, const void *who);
+
+/* The debtor owes `bytes` from now on; 0: nothing. `renew`: all that it owed when it was listed is
+ * paid, so it is listed as the newest. */
+void rq_budget_owe(rq_rpc_budget *b, rq_debtor *d, size_t bytes, bool renew);
+/* It owes, or its task is posted. */
+bool rq_budget_is_debtor(rq_rpc_budget *b, const rq_debtor *d);
+/* A condemned debtor's task calls this first. False: it has paid in the meantime. */
+bool rq_budget_sentenced(rq_rpc_budget *b, rq_debtor *d);
 
 #endif

@@ -19,6 +19,8 @@
 
 #define ARENA_FREE ((size_t)64 * 1024)
 #define CALLS_POOLED 256 /* a loop answers as many at once when its connections are deep */
+/* … but no more than this: what a crowd of large requests leaves in them goes back. */
+#define POOLED_BYTES_MAX ((size_t)2 << 20)
 #define CELLS_KEEP ((size_t)64 * 1024)
 /* A block up to this is copied behind its message; a larger one is moved to the output as it is,
  * and its memory comes back as a spare. */
@@ -94,42 +96,6 @@ static bool charge_arena(void *ctx, size_t bytes)
     return true;
 }
 
-#define ANSWER_FREE ((size_t)256 * 1024) /* answers up to this size are not charged while made */
-
-static rq_rpc_budget *answers_of(const rq_call_private *p)
-{
-    return p->conn->worker->server->options.answers;
-}
-
-static void run_grow(rq_task *task)
-{
-    rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, answer_waiter.task);
-    rq_rpc_budget *answers = answers_of(p);
-    rq_budget_woken(answers, &p->answer_waiter);
-    p->grow_task->run(p->grow_task); /* may end the call */
-    rq_budget_kick(answers);
-}
-
-bool rq_call_may_grow(rq_call *call, size_t bytes, rq_task *task)
-{
-    rq_call_private *p = private_of(call);
-    rq_rpc_budget *answers = answers_of(p);
-    if (answers == NULL || bytes <= ANSWER_FREE || bytes <= p->answer_charged) return true;
-    size_t more = bytes - p->answer_charged;
-    if (!rq_budget_try(answers, more)) {
-        if (!rq_budget_overdraw(answers, p)) {
-            p->grow_task = task;
-            p->answer_waiter.task.run = run_grow;
-            p->answer_waiter.lane = rq_loop_lane(call->loop);
-            rq_budget_wait(answers, &p->answer_waiter);
-            return false;
-        }
-        rq_budget_force(answers, more);
-    }
-    p->answer_charged = bytes;
-    return true;
-}
-
 static void no_free(void *data, void *pointer)
 {
     (void)data;
@@ -141,6 +107,12 @@ ProtobufCAllocator rq_rpc_allocator(rq_arena *arena)
     return (ProtobufCAllocator){arena_alloc, no_free, arena};
 }
 
+/* What a pooled call keeps. */
+static size_t pooled_bytes(const rq_call_private *p)
+{
+    return p->call.arena.total_bytes + p->call.cells.bytes.cap;
+}
+
 static rq_call_private *call_new(rq_rpc_conn *conn)
 {
     rq_rpc_worker *w = conn->worker;
@@ -148,6 +120,7 @@ static rq_call_private *call_new(rq_rpc_conn *conn)
     if (p != NULL) {
         w->free_calls = p->next_free;
         w->free_count--;
+        w->free_bytes -= pooled_bytes(p);
     } else {
         p = calloc(1, sizeof *p);
         if (p == NULL) return NULL;
@@ -180,12 +153,13 @@ void rq_call_pool_clear(rq_rpc_worker *w)
         call_free(p);
     }
     w->free_count = 0;
+    w->free_bytes = 0;
 }
 
 static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
 {
     rq_call *c = &p->call;
-    if (w->free_count >= CALLS_POOLED) {
+    if (w->free_count >= CALLS_POOLED || w->free_bytes >= POOLED_BYTES_MAX) {
         call_free(p);
         return;
     }
@@ -199,20 +173,24 @@ static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
     p->next_free = w->free_calls;
     w->free_calls = p;
     w->free_count++;
+    w->free_bytes += pooled_bytes(p);
+}
+
+/* What the request holds, but the arena. */
+static void release_request(rq_call_private *p)
+{
+    rq_buf_clear(&p->block);
+    rq_budget_give(budget_of(p), p->charged);
+    rq_budget_settle(budget_of(p), p);
+    rq_chunk_unref(p->frame);
 }
 
 static void call_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_rpc_worker *w = conn->worker;
-    rq_buf_clear(&p->block);
-    rq_budget_give(budget_of(p), p->charged);
-    rq_budget_settle(budget_of(p), p);
-    rq_chunk_unref(p->frame);
-    if (answers_of(p) != NULL) {
-        rq_budget_give(answers_of(p), p->answer_charged);
-        rq_budget_settle(answers_of(p), p);
-    }
+    release_request(p);
+    rq__answer_end(p);
     call_recycle(w, p);
     conn->calls--;
     rq_count(&w->counters.in_flight, (uint64_t)-1);
@@ -367,12 +345,55 @@ static rq_err put_block(const rq_call_private *p, rq_stream *s, rq_buf *block)
     return rq_buf_append(rq_stream_out(s), block->ptr, block->len);
 }
 
+static void run_send(rq_task *task);
+
+/* Packs the message, which ends the request's memory: the answer alone may wait for long. */
+RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *response,
+                                 rq_slice packed, size_t len)
+{
+    rq_buf message = {0};
+    RQ_TRY(rq_buf_reserve(&message, len));
+    if (response != NULL)
+        protobuf_c_message_pack(response, message.ptr);
+    else if (len > 0)
+        memcpy(message.ptr, packed.ptr, len);
+    message.len = len;
+    release_request(p);
+    rq_arena_clear(&p->call.arena);
+    p->charged = p->arena_charged = 0;
+    p->frame = NULL;
+    p->header = NULL;
+    p->call.param = NULL;
+    p->call.cell_block = (rq_slice){0};
+    p->block = message;
+    p->whole = true;
+    p->send.run = run_send;
+    return RQ_OK;
+}
+
+/* A large answer: true when it can be sent now; else it waits, or the call has ended. */
+RQ_COLD static bool large_may_go(rq_call_private *p, const ProtobufCMessage *response,
+                                 rq_slice packed, size_t len)
+{
+    size_t bytes = sizeof *p + len + p->call.cells.bytes.cap;
+    if (!rq__answer_must_wait(p)) return true;
+    rq_err rc = p->whole ? RQ_OK : make_whole(p, response, packed, len);
+    if (rc == RQ_OK) rc = rq__answer_wait(p, bytes, &p->send);
+    if (rc == RQ_E_AGAIN) return false;
+    rq_call_fail(&p->call, rc, "an answer of %zu bytes was dropped: answers fill their memory",
+                 bytes);
+    return false;
+}
+
 static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice packed)
 {
     RQ_ASSERT(p->call.cells.count == 0 || p->conn->client.has_codec);
     rq_stream *s = answer_stream(p);
     if (s == NULL) return;
     size_t len = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
+    if (RQ_UNLIKELY(len + p->call.cells.bytes.len > RQ_ANSWER_SMALL) &&
+        !large_may_go(p, response, packed, len))
+        return;
     rq_buf *block = NULL;
     rq_err rc = encode_cells(p, &block);
     size_t block_len = rc == RQ_OK ? block->len : 0;
@@ -408,6 +429,12 @@ void rq_call_reply(rq_call *call, const ProtobufCMessage *response)
 void rq_call_reply_packed(rq_call *call, rq_slice message)
 {
     reply(private_of(call), NULL, message);
+}
+
+static void run_send(rq_task *task)
+{
+    rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, send);
+    reply(p, NULL, rq_buf_slice(&p->block));
 }
 
 rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
@@ -570,10 +597,11 @@ RQ_COLD static void answer_refusal(rq_call_private *p, struct refusal *r)
     throw_text(p, &r->exception, text);
 }
 
-static void set_times(rq_call *call, const rq_request_head *head, const rq_rpc_server *s)
+static void set_times(rq_call *call, const rq_request_head *head, rq_rpc_worker *w)
 {
+    const rq_rpc_server *s = w->server;
     call->received_ns = rq_loop_now_ns(call->loop);
-    call->started_ns = clock_ns();
+    call->started_ns = w->begun_ns = clock_ns();
     call->deadline_ns = UINT64_MAX;
     if (head->timeout_ms == 0) return;
     call->timeout_ms =
@@ -615,7 +643,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     call->id = head.call_id;
     call->priority = head.priority;
     call->request_bytes = (uint32_t)bytes.len;
-    set_times(call, &head, server);
+    set_times(call, &head, conn->worker);
     rq_count(&conn->worker->counters.calls, 1);
     struct refusal r;
     r.exception = (rq_rpc_exception){0};

@@ -90,10 +90,15 @@ static inline void rq_call_post(rq_call *call, rq_task *task)
     rq_lane_post(rq_loop_lane(call->loop), task);
 }
 
-/* The answer in the making has, or is about to have, `bytes`. False: answers fill their memory;
- * `task` runs on the call's loop when it may ask again. One call at a time may go on in any case,
- * so that half-made answers never wait for each other. Loop's thread. */
-bool rq_call_may_grow(rq_call *call, size_t bytes, rq_task *task);
+/* Asked by a call that leaves its loop before its answer is whole: the answer has `held` bytes and
+ * is about to have `wanted`. RQ_E_AGAIN: `task` runs on the call's loop when it may ask again; until
+ * then the call must hold nothing that others wait for. Another error: the call shall end with it.
+ * One call at a time may go on in any case, so that half-made answers never wait for each other.
+ * Loop's thread. */
+RQ_NODISCARD
+rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task);
+/* Large answers would have to wait: a call that can end with less does. */
+bool rq_call_answers_are_scarce(const rq_call *call);
 
 /* --- endings; all on the loop's thread ------------------------------------------------------- */
 

@@ -28,9 +28,10 @@
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
 /* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
 #define STALL_NS (60 * 1000000000ull)
-/* So long may a peer not read a large answer while others wait for its memory. */
-#define DEAF_NS (3 * 1000000000ull)
-#define OUT_FREE ((size_t)64 * 1024) /* unread answers up to this size are not charged */
+/* While others wait for memory, a peer that leaves answers unread is cut off when it takes nothing
+ * from one look to the next, or has not taken within SLOW_NS what was unread at its beginning. */
+#define LOOK_NS 1000000000ull
+#define SLOW_NS (3 * 1000000000ull)
 #define LOG_LINES_PER_SECOND 5
 #define AHEAD_MAX 16 /* frames of one read that the service is told of at once */
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
@@ -343,33 +344,72 @@ static bool alive(const rq_rpc_conn *conn)
 
 static void watch_for_stall(rq_rpc_conn *conn)
 {
-    uint64_t wait = conn->out_charged > 0 ? DEAF_NS : conn->input.big != NULL ? STALL_NS : 0;
-    rq_stream_set_deadline(conn->stream, wait > 0 ? rq_loop_now_ns(conn->worker->loop) + wait : 0);
+    uint64_t due = conn->debt.owed > 0       ? conn->debt_look_ns
+                   : conn->input.big != NULL ? rq_loop_now_ns(conn->worker->loop) + STALL_NS
+                                             : 0;
+    rq_stream_set_deadline(conn->stream, due);
 }
 
-/* Charges what the peer has not read yet, as far as that is much. True when it changed. */
-static bool account_output(rq_rpc_conn *conn)
+/* All that is unread now is looked at as one: it is late when its last byte is. */
+static void mark_debt(rq_rpc_conn *conn)
 {
-    rq_rpc_budget *unread = server_of(conn)->options.unread;
-    size_t pending = conn->stream == NULL ? 0 : rq_stream_out_pending(conn->stream);
-    if (pending <= OUT_FREE || unread == NULL) pending = 0;
-    if (RQ_LIKELY(pending == conn->out_charged)) return false;
-    size_t before = conn->out_charged;
-    conn->out_charged = pending;
-    if (pending > before)
-        rq_budget_force(unread, pending - before);
-    else
-        rq_budget_give(unread, before - pending);
-    return true;
+    uint64_t taken = rq_stream_out_taken(conn->stream);
+    conn->debt_mark = taken + rq_stream_out_pending(conn->stream);
+    conn->debt_since = rq_loop_now_ns(conn->worker->loop);
 }
 
-/* Too much is unread, by whomever: nobody knows how large the next answer will be. */
+RQ_COLD static void owe(rq_rpc_conn *conn, size_t bytes)
+{
+    bool owed = conn->debt.owed > 0;
+    bool renew = owed && bytes > 0 && rq_stream_out_taken(conn->stream) >= conn->debt_mark;
+    if (bytes == conn->debt.owed && !renew) return;
+    if (bytes > 0 && (!owed || renew)) mark_debt(conn);
+    rq_budget_owe(server_of(conn)->options.unread, &conn->debt, bytes, renew);
+    if (conn->stream == NULL || owed == (bytes > 0)) return;
+    if (!owed) {
+        conn->debt_taken = rq_stream_out_taken(conn->stream);
+        conn->debt_look_ns = rq_loop_now_ns(conn->worker->loop) + LOOK_NS;
+    }
+    watch_for_stall(conn);
+}
+
+/* Charges the memory of what the peer has not read, unless it is little and leaves with this
+ * iteration. */
+static void account_output(rq_rpc_conn *conn)
+{
+    const rq_stream *s = conn->stream;
+    size_t pending = s == NULL ? 0 : rq_stream_out_pending(s);
+    if (RQ_LIKELY(conn->debt.owed == 0 && (pending == 0 || (pending <= RQ_ANSWER_SMALL &&
+                                                            !rq_stream_stalled(s)))))
+        return;
+    if (server_of(conn)->options.unread == NULL) return;
+    bool waits = pending > RQ_ANSWER_SMALL || (pending > 0 && rq_stream_stalled(s));
+    owe(conn, waits ? rq_stream_out_held(s) : 0);
+}
+
+/* What the connection may leave unread, and have its calls make: little while all that is unread
+ * fills its budget. */
+static size_t share_of(const rq_rpc_conn *conn)
+{
+    const rq_rpc_budget *unread = server_of(conn)->options.unread;
+    bool full = unread != NULL && RQ_UNLIKELY(rq_budget_is_full(unread));
+    return full ? RQ_ANSWER_SMALL : server_of(conn)->share;
+}
+
+static size_t answers_of(const rq_rpc_conn *conn)
+{
+    size_t pending = rq_stream_out_pending(conn->stream);
+    return conn->made + (pending > conn->debt.owed ? pending : conn->debt.owed);
+}
+
+/* The reserve is gone, too: the next answer waits until somebody was cut off. */
 RQ_COLD static void wait_for_readers(rq_rpc_conn *conn)
 {
     conn->blocked |= RQ_BLOCK_READERS;
     if (conn->waiting_readers) return;
     conn->waiting_readers = true;
     conn->refs++;
+    conn->readers_waiter.prompt = true;
     rq_budget_wait(server_of(conn)->options.unread, &conn->readers_waiter);
 }
 
@@ -377,7 +417,8 @@ static bool blocked(rq_rpc_conn *conn)
 {
     rq_rpc_budget *unread = server_of(conn)->options.unread;
     if (conn->calls >= RQ_CONN_CALLS_MAX) conn->blocked |= RQ_BLOCK_CALLS;
-    if (unread != NULL && RQ_UNLIKELY(rq_budget_is_full(unread))) wait_for_readers(conn);
+    if (RQ_UNLIKELY(answers_of(conn) > share_of(conn))) conn->blocked |= RQ_BLOCK_OUTPUT;
+    if (unread != NULL && RQ_UNLIKELY(rq_budget_is_gone(unread))) wait_for_readers(conn);
     return conn->blocked != 0;
 }
 
@@ -398,15 +439,42 @@ static void look_ahead(rq_rpc_conn *conn)
     if (count > 1) conn->service->service.expect(conn->service->service.ctx, messages, count);
 }
 
-/* Works off what was read, until it is spent or the connection is blocked. */
-static void run(rq_rpc_conn *conn)
+static void unblock(rq_rpc_conn *conn, unsigned reason, bool in_turn);
+
+static void run_turn(rq_task *task)
+{
+    rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, turn);
+    conn->deferred = false;
+    unblock(conn, RQ_BLOCK_TURN, true);
+    rq_conn_unref(conn);
+}
+
+RQ_COLD static bool wait_for_turn(rq_rpc_conn *conn)
+{
+    conn->blocked |= RQ_BLOCK_TURN;
+    if (!conn->deferred) {
+        conn->deferred = true;
+        conn->refs++;
+        rq_loop_defer(conn->worker->loop, &conn->turn);
+    }
+    return true;
+}
+
+/* Works off what was read, until it is spent, the connection is blocked, or the iteration is long
+ * enough. `in_turn`: it has waited for that before. */
+static void run(rq_rpc_conn *conn, bool in_turn)
 {
     if (conn->running) return;
     conn->running = true;
     conn->refs++; /* handlers may end the last call of a stream that has closed */
     bool more = true;
-    while (more && alive(conn) && !blocked(conn))
+    while (more && alive(conn) && !blocked(conn)) {
+        if (RQ_UNLIKELY(rq_loop_turn_is_over(conn->worker->loop, conn->worker->begun_ns)) &&
+            !in_turn && wait_for_turn(conn))
+            break;
+        in_turn = false;
         more = conn->state == RQ_CONN_PREAMBLE ? step_preamble(conn) : step_frame(conn);
+    }
     if (alive(conn)) {
         rq_err rc = rq_input_settle(&conn->input, &conn->worker->chunks);
         if (rc != RQ_OK)
@@ -423,24 +491,33 @@ static void run(rq_rpc_conn *conn)
     rq_conn_unref(conn);
 }
 
-static void unblock(rq_rpc_conn *conn, unsigned reason)
+static void unblock(rq_rpc_conn *conn, unsigned reason, bool in_turn)
 {
     conn->blocked &= ~reason;
-    if (conn->blocked == 0 && alive(conn)) run(conn);
+    if (conn->blocked == 0 && alive(conn)) run(conn, in_turn);
+}
+
+/* Of the reasons that a call's end may remove, those that it has removed. */
+static unsigned removed_reasons(const rq_rpc_conn *conn)
+{
+    unsigned gone = 0;
+    if (conn->calls <= RQ_CONN_CALLS_MAX / 2) gone |= RQ_BLOCK_CALLS;
+    if (answers_of(conn) <= share_of(conn) / 2) gone |= RQ_BLOCK_OUTPUT;
+    return gone & conn->blocked;
 }
 
 static void run_resume(rq_task *task)
 {
     rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, resume);
     conn->resuming = false;
-    unblock(conn, RQ_BLOCK_CALLS);
+    if (conn->stream != NULL) unblock(conn, removed_reasons(conn), false);
     rq_conn_unref(conn);
 }
 
 void rq_conn_call_ended(rq_rpc_conn *conn)
 {
-    if ((conn->blocked & RQ_BLOCK_CALLS) == 0 || conn->calls > RQ_CONN_CALLS_MAX / 2 ||
-        conn->resuming || conn->stream == NULL)
+    if (RQ_LIKELY((conn->blocked & (RQ_BLOCK_CALLS | RQ_BLOCK_OUTPUT)) == 0) || conn->resuming ||
+        conn->stream == NULL || removed_reasons(conn) == 0)
         return;
     /* Not from here: the caller may stand in a handler that run() called. */
     conn->resuming = true;
@@ -450,19 +527,33 @@ void rq_conn_call_ended(rq_rpc_conn *conn)
 
 void rq_conn_output_queued(rq_rpc_conn *conn)
 {
-    if (rq_stream_out_pending(conn->stream) > server_of(conn)->options.out_bytes_max)
-        conn->blocked |= RQ_BLOCK_OUTPUT;
-    if (account_output(conn)) watch_for_stall(conn);
+    if (RQ_UNLIKELY(answers_of(conn) > server_of(conn)->share)) conn->blocked |= RQ_BLOCK_OUTPUT;
+    account_output(conn);
     if (conn->blocked != 0 && !conn->running && alive(conn)) rq_stream_pause(conn->stream);
 }
 
 static void on_drain(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
-    if (account_output(conn)) watch_for_stall(conn);
-    if ((conn->blocked & RQ_BLOCK_OUTPUT) != 0 &&
-        rq_stream_out_pending(s) <= server_of(conn)->options.out_bytes_max / 2)
-        unblock(conn, RQ_BLOCK_OUTPUT);
+    account_output(conn);
+    if (conn->first_stuck != NULL && conn->debt.owed <= server_of(conn)->share / 2)
+        rq__answers_wake_one(conn);
+    if ((conn->blocked & RQ_BLOCK_OUTPUT) != 0 && answers_of(conn) <= share_of(conn) / 2)
+        unblock(conn, RQ_BLOCK_OUTPUT, false);
+}
+
+/* Of all that leave answers unread this peer has done so for longest, and the reserve is gone. */
+static void run_sentence(rq_task *task)
+{
+    rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, debt.task);
+    bool owes = rq_budget_sentenced(server_of(conn)->options.unread, &conn->debt);
+    if (conn->stream == NULL) {
+        conn->sentence_posted = false;
+        rq_conn_unref(conn);
+    } else if (owes) {
+        if (alive(conn)) refused(conn, "it does not read its answers, and all their memory is gone");
+        rq_stream_close(conn->stream, RQ_E_TIMEOUT);
+    }
 }
 
 static void run_room(rq_task *task)
@@ -471,7 +562,7 @@ static void run_room(rq_task *task)
     rq_rpc_budget *budget = server_of(conn)->options.budget;
     rq_budget_woken(budget, &conn->waiter);
     conn->waiting = false;
-    unblock(conn, RQ_BLOCK_BUDGET);
+    unblock(conn, RQ_BLOCK_BUDGET, false);
     rq_budget_kick(budget);
     rq_conn_unref(conn);
 }
@@ -482,7 +573,7 @@ static void run_readers(rq_task *task)
     rq_rpc_budget *unread = server_of(conn)->options.unread;
     rq_budget_woken(unread, &conn->readers_waiter);
     conn->waiting_readers = false;
-    unblock(conn, RQ_BLOCK_READERS);
+    unblock(conn, RQ_BLOCK_READERS, false);
     rq_budget_kick(unread);
     rq_conn_unref(conn);
 }
@@ -503,7 +594,7 @@ static void take_loop(rq_rpc_conn *conn, rq_rpc_server *server)
 {
     rq_loop *loop = rq_stream_loop(conn->stream);
     conn->worker = &server->workers[rq_loop_index(loop)];
-    conn->waiter.lane = conn->readers_waiter.lane = rq_loop_lane(loop);
+    conn->waiter.lane = conn->readers_waiter.lane = conn->debt.lane = rq_loop_lane(loop);
 }
 
 static rq_err on_open(void *ctx, rq_stream *s)
@@ -520,8 +611,10 @@ static rq_err on_open(void *ctx, rq_stream *s)
     snprintf(conn->host, sizeof conn->host, "%s", rq_stream_peer(s)->host);
     conn->client.port = rq_stream_peer(s)->port;
     conn->resume.run = run_resume;
+    conn->turn.run = run_turn;
     conn->waiter.task.run = run_room;
     conn->readers_waiter.task.run = run_readers;
+    conn->debt.task.run = run_sentence;
     conn->input.never_big = true; /* a preamble is no frame, whatever its bytes look like */
     rq_stream_set_user(s, conn);
     return RQ_OK;
@@ -546,7 +639,7 @@ static void on_read(rq_stream *s, size_t len)
     if (len == 0) return;
     rq_count(&conn->worker->counters.bytes_in, len);
     rq_input_received(&conn->input, &conn->worker->chunks, len);
-    run(conn);
+    run(conn, false);
 }
 
 /* Calls, waiters and posted tasks are the loop's, and each holds a reference. */
@@ -555,7 +648,9 @@ static bool on_leave(rq_stream *s)
     rq_rpc_conn *conn = rq_stream_user(s);
     conn->blocked |= RQ_BLOCK_MOVE;
     rq_stream_pause(s);
-    return conn->refs == 1 && conn->out_charged == 0 && rq_input_is_own(&conn->input);
+    rq_rpc_budget *unread = server_of(conn)->options.unread;
+    return conn->refs == 1 && rq_input_is_own(&conn->input) && conn->debt.owed == 0 &&
+           (unread == NULL || !rq_budget_is_debtor(unread, &conn->debt));
 }
 
 static void on_settled(rq_stream *s)
@@ -563,19 +658,39 @@ static void on_settled(rq_stream *s)
     rq_rpc_conn *conn = rq_stream_user(s);
     /* One that stays may be queued in a budget, whose other users read its lane. */
     if (conn->worker->loop != rq_stream_loop(s)) take_loop(conn, conn->worker->server);
-    unblock(conn, RQ_BLOCK_MOVE);
+    unblock(conn, RQ_BLOCK_MOVE, false);
+}
+
+/* Others wait for memory that the connection's answers, or the requests behind them, hold. */
+static bool memory_is_needed(const rq_rpc_conn *conn)
+{
+    const rq_rpc_server *server = server_of(conn);
+    return rq_budget_contended(server->options.unread) ||
+           rq_budget_contended(server->options.answers) ||
+           rq_budget_contended(server->options.budget) ||
+           atomic_load_explicit(&server->draining, memory_order_relaxed);
+}
+
+static void look_at_debt(rq_rpc_conn *conn)
+{
+    uint64_t now = rq_loop_now_ns(conn->worker->loop);
+    uint64_t taken = rq_stream_out_taken(conn->stream);
+    bool late = taken == conn->debt_taken || now - conn->debt_since >= SLOW_NS;
+    if (late && memory_is_needed(conn)) {
+        refused(conn, "it does not read its answers, and their memory is needed");
+        rq_stream_close(conn->stream, RQ_E_TIMEOUT);
+        return;
+    }
+    conn->debt_taken = taken;
+    conn->debt_look_ns = now + LOOK_NS;
+    watch_for_stall(conn);
 }
 
 static void on_deadline(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
-    if (conn->out_charged > 0) {
-        if (rq_budget_contended(server_of(conn)->options.unread)) {
-            refused(conn, "it does not read its answers, and their memory is needed");
-            rq_stream_close(s, RQ_E_TIMEOUT);
-        } else {
-            watch_for_stall(conn);
-        }
+    if (conn->debt.owed > 0) {
+        look_at_debt(conn);
         return;
     }
     if (conn->input.big == NULL || conn->blocked != 0) return;
@@ -592,7 +707,13 @@ static void on_close(rq_stream *s, rq_err why)
     rq_rpc_budget *budget = server_of(conn)->options.budget;
     rq_input_clear(&conn->input, budget);
     conn->stream = NULL;
-    (void)account_output(conn);
+    account_output(conn);
+    if (server_of(conn)->options.unread != NULL &&
+        rq_budget_is_debtor(server_of(conn)->options.unread, &conn->debt)) {
+        conn->sentence_posted = true;
+        conn->refs++;
+    }
+    rq__answers_wake_all(conn);
     if (conn->waiting_readers &&
         rq_budget_forget(server_of(conn)->options.unread, &conn->readers_waiter)) {
         conn->waiting_readers = false;

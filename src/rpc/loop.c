@@ -124,9 +124,36 @@ static void run_tasks(rq_loop *loop)
     }
 }
 
+void rq_loop_defer(rq_loop *loop, rq_task *task)
+{
+    task->next = NULL;
+    *loop->deferred_end = task;
+    loop->deferred_end = &task->next;
+}
+
+bool rq_loop_turn_is_over(const rq_loop *loop, uint64_t now_ns)
+{
+    return now_ns > loop->now_ns + RQ_TURN_NS;
+}
+
+/* Of what stood in the queue when it began, as much as there is time for, and at least one. */
+RQ_COLD static void run_deferred(rq_loop *loop)
+{
+    uint64_t end = clock_ns() + RQ_TURN_NS;
+    rq_task **last = loop->deferred_end;
+    bool more = true;
+    while (more) {
+        rq_task *task = loop->deferred;
+        loop->deferred = task->next;
+        more = &task->next != last && clock_ns() < end;
+        if (loop->deferred == NULL) loop->deferred_end = &loop->deferred;
+        task->run(task);
+    }
+}
+
 static bool tasks_waiting(rq_loop *loop)
 {
-    return loop->tasks != NULL || atomic_load(&loop->signalled);
+    return loop->tasks != NULL || loop->deferred != NULL || atomic_load(&loop->signalled);
 }
 
 RQ_COLD static void stop_step(rq_loop *loop);
@@ -145,6 +172,7 @@ static void iteration_end(rq_loop *loop)
     }
     run_tasks(loop);
     if (loop->tasks != NULL) run_tasks(loop); /* what ended in the first round is answered */
+    if (RQ_UNLIKELY(loop->deferred != NULL)) run_deferred(loop);
     rq__loop_flush(loop);
     rq__loop_balance(loop);
     if (atomic_load_explicit(&loop->stopping, memory_order_relaxed)) stop_step(loop);
@@ -157,7 +185,7 @@ static void on_prepare(uv_prepare_t *h)
     rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, prepare);
     iteration_end(loop);
     if (!loop->handles_open) return;
-    bool busy = loop->tasks != NULL;
+    bool busy = loop->tasks != NULL || loop->deferred != NULL;
     if (!busy) {
         atomic_store(&loop->asleep, true);
         busy = atomic_load(&loop->signalled); /* who posted before saw us awake */
@@ -251,6 +279,7 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     loop->loops = loops;
     loop->index = index;
     loop->tasks_end = &loop->tasks;
+    loop->deferred_end = &loop->deferred;
     loop->timers.next = loop->timers.prev = &loop->timers;
     loop->sweep.run = rq__loop_sweep;
     loop->scratch = malloc(RQ__SCRATCH_BYTES);

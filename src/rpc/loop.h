@@ -6,6 +6,7 @@
  *   1. sockets that are readable, timers that are due, tasks that were posted;
  *   2. tasks that 1 posted to this lane (writes go to their regions and to the log);
  *   3. tasks that 2 posted, once (acknowledgements go out with this iteration);
+ *      then deferred tasks, for RQ_TURN_NS: long work, and connections whose turn was over;
  *   4. every stream with new output is written, one system call each;
  *   5. the epoch's read section ends and what everybody has passed is released.
  * What 3 posts runs in the next iteration, after sockets were looked at.
@@ -48,6 +49,12 @@ rq_loop *rq_loops_get(rq_loops *loops, unsigned index);
 
 /* What posts tasks to the loop; any thread. Valid until rq_loops_free. */
 rq_lane *rq_loop_lane(rq_loop *loop);
+/* Posts a task that is a slice of long work: such tasks run in order, some in each iteration, so that
+ * many of them keep no socket waiting. Loop's thread only. */
+void rq_loop_defer(rq_loop *loop, rq_task *task);
+#define RQ_TURN_NS 2000000
+/* What this iteration has begun by `now_ns` is enough: the rest shall be deferred. */
+bool rq_loop_turn_is_over(const rq_loop *loop, uint64_t now_ns);
 /* REQUIRES: `lane` was given by rq_loop_lane. */
 rq_loop *rq_loop_of_lane(rq_lane *lane);
 unsigned rq_loop_index(const rq_loop *loop);

@@ -69,6 +69,8 @@ struct rq_loop {
     _Atomic bool asleep; /* it waits for its sockets, or is about to */
     rq_task *tasks;      /* this thread's; oldest first */
     rq_task **tasks_end;
+    rq_task *deferred; /* this thread's; oldest first */
+    rq_task **deferred_end;
     rq_loop_timer timers; /* ring, soonest first */
     rq_loop_timer sweep;
 
@@ -133,6 +135,7 @@ struct rq_stream {
     rq_buf in;   /* on_data: not consumed yet */
     uint64_t deadline_ns;
     uint64_t progress_ns; /* when output last moved, or began to wait */
+    uint64_t taken;       /* bytes of output that the kernel took */
     rq_peer peer;
     rq_err why;
     rq_loop *to;             /* where it shall go; it is in loop->leaving, or on its way */

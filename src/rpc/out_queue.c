@@ -160,6 +160,14 @@ void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
     }
 }
 
+size_t rq_out_queue_held(const rq_out_queue *q)
+{
+    size_t held = 0;
+    for (const struct rq_out_segment *g = q->head; g != NULL; g = g->next)
+        held += sizeof *g + g->buf.cap;
+    return held;
+}
+
 void rq_out_queue_drop(rq_out_queue *q, rq_out_pool *p)
 {
     while (q->head != NULL) {

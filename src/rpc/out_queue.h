@@ -65,6 +65,8 @@ unsigned rq_out_queue_gather(const rq_out_queue *q, struct iovec *iov, unsigned 
                              size_t *ret_len);
 /* `len` bytes of the front were taken. */
 void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len);
+/* The memory of all its buffers: also of what is written of them, and of what is not used. */
+size_t rq_out_queue_held(const rq_out_queue *q);
 void rq_out_queue_drop(rq_out_queue *q, rq_out_pool *p);
 
 #endif

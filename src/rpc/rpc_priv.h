@@ -47,6 +47,8 @@ typedef struct rq_rpc_worker {
     rq_chunk_pool chunks;
     rq_call_private *free_calls;
     unsigned free_count;
+    uint64_t begun_ns; /* when the last call began */
+    size_t free_bytes; /* of the pooled calls' arenas and cell blocks */
     const rq_rpc_method *large_method; /* the last that answered with a large cell block … */
     size_t large_bytes;                /* … of so many bytes */
     rq_buf encoded;                    /* a cell block on its way to another codec … */
@@ -67,6 +69,7 @@ struct rq_rpc_server {
     _Atomic unsigned port; /* 0 until it is bound */
     rq_rpc_service_index *services;
     rq_listener *listener;
+    size_t share; /* of unread answers that a connection may leave */
     _Atomic bool draining;
     unsigned worker_count;
     rq_rpc_worker workers[];
@@ -88,6 +91,7 @@ enum {
     RQ_BLOCK_BUDGET = 4,
     RQ_BLOCK_READERS = 8,
     RQ_BLOCK_MOVE = 16, /* it is about to change loops */
+    RQ_BLOCK_TURN = 32, /* the iteration was long: it goes on in its turn */
 };
 
 /* Calls in flight after which a connection is not read. (HBase's queue holds 300 in all.) */
@@ -106,6 +110,7 @@ struct rq_rpc_conn {
     bool waiting;         /* in the budget's queue */
     bool waiting_readers; /* in the queue of the budget of unread answers */
     bool resuming;        /* `resume` is posted */
+    bool deferred;        /* `turn` is posted */
     char host[46];
     rq_input input;
     rq_rpc_client client;
@@ -116,8 +121,18 @@ struct rq_rpc_conn {
     const rq_rpc_method *last_method; /* most connections repeat one */
     rq_budget_waiter waiter;
     rq_budget_waiter readers_waiter;
-    size_t out_charged; /* of the budget of unread answers */
+    rq_debtor debt;        /* what the peer has not read, in the budget of unread answers */
+    uint64_t debt_mark;    /* output taken once all is read that was unread at … */
+    uint64_t debt_since;   /* … this time */
+    uint64_t debt_taken;   /* output taken at the last look at the debt; the next look is at … */
+    uint64_t debt_look_ns; /* … this time */
+    bool sentence_posted;  /* the debt's task holds a reference */
+    size_t made;           /* its calls' bytes of the budget of answers in the making */
+    rq_call_private *leader;                   /* the call whose answer may go over the share */
+    rq_call_private *first_stuck, *last_stuck; /* calls that wait for their answers' memory */
+    size_t strings_charged;                    /* of the budget of requests, for `strings` */
     rq_task resume;
+    rq_task turn;
 };
 
 extern const rq_stream_events rq_conn_events;
@@ -127,6 +142,23 @@ void rq_conn_unref(rq_rpc_conn *conn);
 void rq_conn_call_ended(rq_rpc_conn *conn);
 void rq_conn_output_queued(rq_rpc_conn *conn);
 
+/* --- answers' memory (answer.c) --------------------------------------------------------------- */
+
+#define RQ_ANSWER_SMALL ((size_t)64 * 1024) /* answers up to this size always go */
+
+/* A large answer that is whole cannot be sent now. */
+bool rq__answer_must_wait(const rq_call_private *p);
+/* RQ_E_AGAIN: `task` runs when that may be asked again; the call holds `bytes` meanwhile.
+ * RQ_E_CALL_QUEUE_TOO_BIG: there is no memory to keep them. */
+RQ_NODISCARD
+rq_err rq__answer_wait(rq_call_private *p, size_t bytes, rq_task *task);
+/* The call has ended: gives its charge back. */
+void rq__answer_end(rq_call_private *p);
+/* The peer has read, or a call has ended: the next call that waits for either goes on. */
+void rq__answers_wake_one(rq_rpc_conn *conn);
+/* The connection is gone: all that wait go on, to their ends. */
+void rq__answers_wake_all(rq_rpc_conn *conn);
+
 /* --- calls ------------------------------------------------------------------------------------ */
 
 struct rq_call_private {
@@ -135,13 +167,19 @@ struct rq_call_private {
     rq_chunk *frame;           /* holds the request's bytes */
     rq_slice head;             /* the header's bytes in it */
     Pb__RequestHeader *header; /* decoded, in the arena */
-    rq_buf block;              /* a cell block that had to be decoded */
+    rq_buf block;              /* a cell block that had to be decoded; later a whole answer */
     size_t charged;            /* of the budget, for the arena and the block */
     size_t arena_charged;      /* … of that for the arena */
     size_t answer_charged;     /* of the answers' budget, while the answer is made */
     rq_budget_waiter answer_waiter;
-    rq_task *grow_task; /* waits for room for the answer */
-    bool over_budget;   /* an allocation was refused */
+    rq_rpc_budget *waits_in; /* whose queue it stands in; NULL: none */
+    rq_task *grow_task;      /* waits for room for the answer */
+    rq_call_private *next_stuck, *previous_stuck;
+    bool stuck;       /* in its connection's list of those that wait */
+    bool woken;       /* its waiter's task is posted, not by a budget */
+    bool whole;       /* the answer is made: its message is in `block` */
+    bool over_budget; /* an allocation was refused */
+    rq_task send;     /* sends it */
     rq_call_private *next_free;
 };
 

@@ -81,11 +81,19 @@ static void defaults(rq_rpc_server_options *o)
     if (o->out_bytes_max == 0) o->out_bytes_max = OUT_BYTES_MAX;
 }
 
+/* Four connections that read nothing do not fill the budget. */
+static size_t share_of(const rq_rpc_server_options *o)
+{
+    size_t part = o->unread == NULL ? o->out_bytes_max : rq_budget_max(o->unread) / 5;
+    return part < o->out_bytes_max ? part : o->out_bytes_max;
+}
+
 static rq_err server_fill(rq_rpc_server *s, const rq_rpc_server_options *options)
 {
     s->options = *options;
     s->options.services = NULL;
     defaults(&s->options);
+    s->share = share_of(&s->options);
     for (unsigned i = 0; i < rq_loops_count(options->loops); i++, s->worker_count++) {
         rq_rpc_worker *w = &s->workers[i];
         w->server = s;

@@ -16,7 +16,7 @@
 #define PUSH_FROM ((size_t)256 * 1024)
 #define READS_MAX 32 /* of one stream in a row, while they fill their buffers */
 #define PAGE 4096    /* of a stream's work, these many bytes are as much as a read */
-#define LINGER_NS (3 * 1000000000ull)        /* how long finish waits for the peer's end-of-file */
+#define LINGER_NS (3 * 1000000000ull)        /* how long finish waits for the peer, twice */
 #define WRITE_STALL_NS (120 * 1000000000ull) /* a peer that takes nothing this long is cut off */
 #define SWEEP_NS 1000000000ull
 
@@ -87,6 +87,21 @@ size_t rq_stream_out_pending(const rq_stream *s)
     return s->out.pending;
 }
 
+bool rq_stream_stalled(const rq_stream *s)
+{
+    return s->writing;
+}
+
+size_t rq_stream_out_held(const rq_stream *s)
+{
+    return rq_out_queue_held(&s->out);
+}
+
+uint64_t rq_stream_out_taken(const rq_stream *s)
+{
+    return s->taken;
+}
+
 static void deliver_rest(rq_stream *s);
 static void sweep_arm(rq_loop *loop);
 
@@ -140,6 +155,7 @@ static void push(rq_stream *s)
             rq_stream_close(s, RQ_E_IO);
             return;
         }
+        s->taken += (uint64_t)sent;
         if (sent >= PAGE) rq__stream_worked(s, (unsigned)sent / PAGE);
         if (sent > 0) rq_out_queue_consume(&s->out, &s->loop->pool, (size_t)sent);
         if ((size_t)sent < asked) { /* the rest when the socket is ready */
@@ -389,6 +405,7 @@ void rq_stream_finish(rq_stream *s)
     s->finishing = true;
     if (s->to != NULL) rq__stream_stay(s);
     rq__stream_read_start(s); /* to discard, and to see the peer's end-of-file */
+    rq_stream_set_deadline(s, s->loop->now_ns + LINGER_NS); /* for a peer that does not read */
     mark_dirty(s);
 }
 

@@ -104,6 +104,13 @@ void rq_stream_keep_spare(rq_stream *s, rq_buf *b);
 /* Output the kernel has not taken yet. */
 size_t rq_stream_out_pending(const rq_stream *s);
 
+/* The kernel took less than it was offered: what is pending waits for the peer. */
+bool rq_stream_stalled(const rq_stream *s);
+/* Memory of the output, which is more than its bytes. Takes a step for each buffer. */
+size_t rq_stream_out_held(const rq_stream *s);
+/* Bytes that the kernel took since the beginning. */
+uint64_t rq_stream_out_taken(const rq_stream *s);
+
 void rq_stream_pause(rq_stream *s); /* on_read and on_data are not called until resume */
 void rq_stream_resume(rq_stream *s);
 bool rq_stream_paused(const rq_stream *s);
@@ -111,8 +118,8 @@ bool rq_stream_paused(const rq_stream *s);
 /* on_deadline is called about then (accuracy: a second) unless moved; 0: never. */
 void rq_stream_set_deadline(rq_stream *s, uint64_t due_ns);
 
-/* Reads no more, writes what is queued, says end-of-file to the peer, and closes when the peer does
- * or after a few seconds. (Closing at once with unread input would reset the connection and could
+/* Reads no more, writes what is queued (for a few seconds, if the peer takes it), says end-of-file
+ * to the peer, and closes when the peer does or after a few seconds more. (Closing at once with unread input would reset the connection and could
  * destroy the answer on its way.) on_read and on_data are not called any more. */
 RQ_COLD void rq_stream_finish(rq_stream *s);
 /* Drops what is queued and closes. on_close follows from the loop. */

@@ -221,12 +221,18 @@ static rq_err enter_region(rq__multi *m)
 
 /* --- single actions --------------------------------------------------------------------------- */
 
+/* The answer is long while answers' memory is short: what is missing is asked for again. */
+#define LONG_WHEN_SCARCE ((size_t)64 * 1024)
+
+/* HBASE: RSRpcServices.doNonAtomicRegionMutation, for clients that retry at once. Of the answer's
+ * bytes there is a limit for all clients. */
 static bool too_much(const rq__multi *m)
 {
     const rq_rpc_client *client = m->job.call->client;
     const rq_client_service *s = m->job.service;
-    return client->retry_immediately && (m->result_bytes > s->result_bytes_max ||
-                                         m->job.ctx.block_bytes_used > s->block_bytes_max);
+    if (m->result_bytes > s->result_bytes_max || m->job.fetch_rc != RQ_OK) return true;
+    if (m->result_bytes > LONG_WHEN_SCARCE && rq_call_answers_are_scarce(m->job.call)) return true;
+    return client->retry_immediately && m->job.ctx.block_bytes_used > s->block_bytes_max;
 }
 
 static rq_err refuse(rq__multi *m, const rq__action *action, rq_err rc, const rq_error *why)
@@ -239,8 +245,10 @@ static rq_err refuse_more(rq__multi *m, const rq__action *action)
 {
     rq_error why;
     rq_error_clear(&why);
+    /* A client before 1.2 does not have that class. This one it retries, after a pause. */
+    bool knows = m->job.call->client->retry_immediately;
     rq_err rc = rq_fail(
-        &why, RQ_E_RESULT_TOO_LARGE, "Max size exceeded CellSize: %llu BlockSize: %llu",
+        &why, knows ? RQ_E_RESULT_TOO_LARGE : RQ_E_REGION_TOO_BUSY, "Max size exceeded CellSize: %llu BlockSize: %llu",
         (unsigned long long)m->result_bytes, (unsigned long long)m->job.ctx.block_bytes_used);
     return refuse(m, action, rc, &why);
 }

@@ -530,6 +530,7 @@ static rq_err begin_scan(scan_job *s, rq_error *why)
         return rc;
     }
     s->out = s->job.call->client->has_codec ? &s->job.call->cells : &s->own;
+    s->job.own = &s->own;
     set_limits(s, request);
     s->holder->scan.counts_rows = request->has_track_scan_metrics && request->track_scan_metrics;
     const rq_scan_stats *stats = rq_region_scanner_stats(s->holder->scanner);

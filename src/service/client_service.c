@@ -85,22 +85,25 @@ static void run_wait(rq_task *task)
     rq__read_job_wait(RQ_CONTAINER_OF(task, rq__read_job, task));
 }
 
-/* What the answer will hold once the block that is needed has come. */
-static size_t bytes_in_sight(const rq__read_job *job)
-{
-    size_t bytes = job->call->cells.bytes.len;
-    if (job->own != NULL) bytes += job->own->bytes.len;
-    if (job->ctx.need.reader != NULL) bytes += job->ctx.need.size;
-    return bytes;
-}
-
 void rq__read_job_wait(rq__read_job *job)
 {
+    size_t held = job->call->cells.bytes.len;
+    if (job->own != NULL) held += job->own->bytes.len;
+    size_t block = job->ctx.need.reader != NULL ? job->ctx.need.size : 0;
     job->task.run = run_wait;
-    if (!rq_call_may_grow(job->call, bytes_in_sight(job), &job->task)) return;
+    rq_err rc = rq_call_may_grow(job->call, held, held + block, &job->task);
+    if (rc == RQ_E_AGAIN) {
+        rq_read_ctx_unpin(&job->ctx);
+        return;
+    }
+    if (rc != RQ_OK) {
+        job->fetch_rc = rq_fail(&job->why, rc, "answers fill their memory: the call is not served");
+        job->step(job); /* at once: what it holds is charged nowhere */
+        return;
+    }
     if (!rq_read_ctx_needs(&job->ctx)) {
         job->task.run = run_step;
-        rq_call_post(job->call, &job->task);
+        rq_loop_defer(job->call->loop, &job->task);
         return;
     }
     job->task.run = run_fetch;
@@ -110,11 +113,14 @@ void rq__read_job_wait(rq__read_job *job)
 
 /* --- get -------------------------------------------------------------------------------------- */
 
+#define LARGE_ROW ((size_t)64 * 1024)
+
 typedef struct get_job {
     rq__read_job job;
     rq_scan scan;
     rq_region_scanner *scanner;
     rq_cellblock own; /* the cells, when they go into the message */
+    size_t row_bytes; /* of a large row that waits for memory */
     bool in_message;
     bool query_metrics;
     bool stale;
@@ -170,6 +176,38 @@ static rq_cellblock *cells_of_get(get_job *g)
     return g->in_message ? &g->own : &g->job.call->cells;
 }
 
+static void run_again(rq_task *task);
+
+/* A large row is made whole at a stretch. While there is no memory for it, it is given up, and read
+ * again when there is. False: that, or the call has ended. */
+RQ_COLD static bool large_row_may_go(get_job *g)
+{
+    rq_cellblock *cells = cells_of_get(g);
+    g->job.task.run = run_again;
+    g->row_bytes = cells->bytes.len;
+    rq_err rc = rq_call_may_grow(g->job.call, 0, g->row_bytes, &g->job.task);
+    if (rc == RQ_OK) return true;
+    rq_cellblock_clear(cells);
+    rq_read_ctx_clear(&g->job.ctx);
+    if (rc != RQ_E_AGAIN) rq_call_fail(g->job.call, rc, NULL);
+    return false;
+}
+
+static void run_again(rq_task *task)
+{
+    get_job *g = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq__read_job, task), get_job, job);
+    rq_err rc = rq_call_may_grow(g->job.call, 0, g->row_bytes, task);
+    if (rc == RQ_OK)
+        rq__handle_get(g->job.service, g->job.call);
+    else if (rc != RQ_E_AGAIN)
+        rq_call_fail(g->job.call, rc, NULL);
+}
+
+static void answer_get(get_job *g)
+{
+    if (RQ_LIKELY(cells_of_get(g)->bytes.len <= LARGE_ROW) || large_row_may_go(g)) reply_get(g);
+}
+
 static void step_get(rq__read_job *job)
 {
     get_job *g = RQ_CONTAINER_OF(job, get_job, job);
@@ -188,7 +226,7 @@ static void step_get(rq__read_job *job)
     if (rc != RQ_OK)
         rq_call_fail_why(job->call, rc, &job->why);
     else
-        reply_get(g);
+        answer_get(g);
 }
 
 /* Who asks, what for, and where. */
@@ -240,7 +278,7 @@ void rq__handle_get(void *ctx, rq_call *call)
         rc = rq_region_get(region, &g->scan, &call->arena, &g->job.ctx, cells_of_get(g), &answered,
                            &why);
     if (answered) {
-        reply_get(g);
+        answer_get(g);
         return;
     }
     bool waits = rc == RQ_E_AGAIN;

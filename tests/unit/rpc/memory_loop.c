@@ -62,6 +62,18 @@ rq_lane *rq_loop_lane(rq_loop *loop)
     return loop->lane;
 }
 
+void rq_loop_defer(rq_loop *loop, rq_task *task)
+{
+    rq_lane_post(loop->lane, task);
+}
+
+bool rq_loop_turn_is_over(const rq_loop *loop, uint64_t now_ns)
+{
+    (void)loop;
+    (void)now_ns;
+    return false;
+}
+
 bool rq_loop_is_current(const rq_loop *loop)
 {
     (void)loop;
@@ -169,6 +181,23 @@ void rq_stream_keep_spare(rq_stream *s, rq_buf *b)
 size_t rq_stream_out_pending(const rq_stream *s)
 {
     return s->out.len;
+}
+
+bool rq_stream_stalled(const rq_stream *s)
+{
+    (void)s;
+    return false;
+}
+
+size_t rq_stream_out_held(const rq_stream *s)
+{
+    return s->out.len;
+}
+
+uint64_t rq_stream_out_taken(const rq_stream *s)
+{
+    (void)s;
+    return 0;
 }
 
 void rq_stream_pause(rq_stream *s)
