@@ -5,11 +5,17 @@
  */
 #include "cell/cellblock.h"
 
+rq_err rq_cellblock_grow(rq_cellblock *b, size_t more)
+{
+    if (b->bytes_max > 0 && b->bytes.len + more > b->bytes_max) return RQ_E_RESULT_TOO_LARGE;
+    return rq_buf_reserve(&b->bytes, more);
+}
+
 rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell)
 {
     size_t len = rq_cell_serialized_len(cell, b->with_tags);
     if (len > INT32_MAX || b->count == UINT32_MAX) return RQ_E_INVALID;
-    RQ_TRY(rq_buf_reserve(&b->bytes, 4 + len));
+    if (RQ_UNLIKELY(b->bytes.cap - b->bytes.len < 4 + len)) RQ_TRY(rq_cellblock_grow(b, 4 + len));
     uint8_t *out = b->bytes.ptr + b->bytes.len;
     rq_put_be32(out, (uint32_t)len);
     rq_cell_serialize(cell, b->with_tags, out + 4);
@@ -29,12 +35,14 @@ void rq_cellblock_reset(rq_cellblock *b)
 {
     rq_buf_reset(&b->bytes);
     b->count = 0;
+    b->bytes_max = 0;
 }
 
 void rq_cellblock_clear(rq_cellblock *b)
 {
     rq_buf_clear(&b->bytes);
     b->count = 0;
+    b->bytes_max = 0;
 }
 
 rq_err rq_cellblock_next(rq_cursor *c, rq_cell *ret, rq_error *why)

@@ -15,6 +15,7 @@ typedef struct rq_cellblock {
     rq_buf bytes;
     uint32_t count;
     bool with_tags;
+    size_t bytes_max; /* it grows no further: RQ_E_RESULT_TOO_LARGE; 0: no limit. Until reset */
 } rq_cellblock;
 
 /* A place to go back to: everything appended after it can be dropped. */
@@ -23,6 +24,8 @@ typedef struct rq_cellblock_mark {
     uint32_t count;
 } rq_cellblock_mark;
 
+/* Makes room for `more` bytes. */
+RQ_NODISCARD RQ_COLD rq_err rq_cellblock_grow(rq_cellblock *b, size_t more);
 RQ_NODISCARD rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell);
 /* Of a cell whose KeyValue is at hand, without tags. */
 RQ_NODISCARD
@@ -30,7 +33,7 @@ static inline rq_err rq_cellblock_append_keyvalue(rq_cellblock *b, rq_slice keyv
 {
     if (RQ_UNLIKELY(keyvalue.len > INT32_MAX || b->count == UINT32_MAX)) return RQ_E_INVALID;
     if (RQ_UNLIKELY(b->bytes.cap - b->bytes.len < 4 + keyvalue.len))
-        RQ_TRY(rq_buf_reserve(&b->bytes, 4 + keyvalue.len));
+        RQ_TRY(rq_cellblock_grow(b, 4 + keyvalue.len));
     uint8_t *out = b->bytes.ptr + b->bytes.len;
     rq_put_be32(out, (uint32_t)keyvalue.len);
     memcpy(out + 4, keyvalue.ptr, keyvalue.len);

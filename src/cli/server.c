@@ -12,6 +12,7 @@
 #include "cli/server.h"
 
 #include "catalog/catalog.h"
+#include "cli/relief.h"
 #include "registry/registry.h"
 #include "service/admin.h"
 #include "service/service.h"
@@ -47,6 +48,7 @@ struct rq_server {
     rq_rpc_budget *budget;
     rq_rpc_budget *answers;
     rq_rpc_budget *unread;
+    rq_relief relief;
     rq_client_service *client;
     rq_admin_services *admin;
     rq_rpc_server *master;
@@ -241,6 +243,10 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     if (rc == RQ_OK) rc = rq_rpc_budget_new(answers, &s->answers);
     if (rc == RQ_OK) rc = rq_rpc_budget_new(answers, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
+    rq_relief_init(&s->relief, s->executor);
+    rq_rpc_budget_on_relief(s->budget, rq_relief_begin, &s->relief);
+    rq_rpc_budget_on_relief(s->answers, rq_relief_begin, &s->relief);
+    rq_rpc_budget_on_relief(s->unread, rq_relief_begin, &s->relief);
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
                                         .catalog = s->catalog,
@@ -294,7 +300,10 @@ static rq_err open_listeners(rq_server *s, const rq_server_options *o, const por
                                     .loops = s->loops,
                                     .catalog = s->catalog,
                                     .address = o->listen,
-                                    .zk_port = p->zk};
+                                    .zk_port = p->zk,
+                                    .memory_max =
+                                        (size_t)rq_engine_memory_budget(o->config) / 32,
+                                    .unread = s->unread};
     RQ_TRY(listen_rpc(s, o, p->master, true, &s->master, why));
     RQ_TRY(listen_rpc(s, o, p->rs, false, &s->rs, why));
     RQ_TRY(rq_registry_open(&registry, &s->registry, why));
@@ -348,6 +357,8 @@ const char *rq_server_host(const rq_server *s, uint16_t *ret_zk_port, uint16_t *
 static void stop_serving(rq_server *s)
 {
     if (s->loops_running) {
+        /* Both end their deaf peers at the same time. */
+        if (s->master != NULL) rq_rpc_server_drain(s->master, 0);
         if (s->rs != NULL) rq_rpc_server_drain(s->rs, DRAIN_TIMEOUT_MS);
         if (s->master != NULL) rq_rpc_server_drain(s->master, DRAIN_TIMEOUT_MS);
     }

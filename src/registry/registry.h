@@ -20,6 +20,9 @@ typedef struct rq_registry_options {
     const char *address; /* numeric; NULL: 127.0.0.1 */
     uint16_t zk_port;    /* 0: any free one */
     const char *zk_root; /* NULL: "/hbase" (HBASE: zookeeper.znode.parent) */
+    size_t memory_max;   /* of watches and unfinished requests; 0: 1 MiB */
+    /* Of answers that clients do not read; shared with others, outlives it, may be NULL. */
+    rq_rpc_budget *unread;
 } rq_registry_options;
 
 /* Listens for ZooKeeper clients. Everything in the options outlives it. */

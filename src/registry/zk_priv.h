@@ -13,6 +13,7 @@
 #include "registry/znodes.h"
 
 #include "rpc/stream.h"
+#include "rpc/unread.h"
 
 /* Connections of one loop that wait for a change; all but `posted` and `count` is the loop's. */
 typedef struct rq__zk_watchers {
@@ -32,6 +33,9 @@ struct rq_registry {
     char *root;
     int64_t zxid_start;
     rq__zk_watchers *watchers; /* one per loop */
+    rq_rpc_budget *unread;     /* answers that clients do not read; may be NULL */
+    size_t memory_max;         /* of watches and unfinished requests */
+    _Atomic size_t memory_used;
 };
 
 typedef enum rq__zk_watch_kind { RQ__ZK_WATCH_DATA, RQ__ZK_WATCH_CHILD } rq__zk_watch_kind;
@@ -44,7 +48,11 @@ typedef struct rq__zk_connection {
     int32_t timeout_ms;
     rq_arena arena;               /* of the request at hand */
     struct rq__zk_watch *watches; /* its own; zk_watches.c */
-    size_t watch_count;
+    void *watch_tree;             /* the same, by kind and path */
+    size_t memory;                /* of the registry's: its part */
+    size_t input;                 /* of that, for an unfinished request */
+    uint64_t expires_ns;          /* nothing was heard until then: the session ends */
+    rq_unread unread;
     uint64_t view_seen; /* what the watches were compared with, and the answer at hand is of */
     bool watching;      /* is in its loop's list */
     struct rq__zk_connection *next_watching, *previous_watching;
@@ -70,8 +78,16 @@ static inline int64_t rq__zk_zxid_now(const rq_registry *r)
 RQ_NODISCARD
 rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame);
 
+/* --- zookeeper.c ------------------------------------------------------------------------------ */
+/* Charges the connection's memory. False: there is no room. A connection gets no more than it leaves
+ * free for others, so that one of many takes a half, two a third each, and so on. */
+bool rq__zk_charge(rq__zk_connection *c, size_t bytes);
+void rq__zk_give(rq__zk_connection *c, size_t bytes);
+
 /* --- zk_watches.c ----------------------------------------------------------------------------- */
-/* `node` as it is now; NULL: it is not there. One of its kind and path is enough. */
+bool rq__zk_is_watched(const rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path);
+/* `node` as it is now; NULL: it is not there. One of its kind and path is enough. RQ_E_NO_MEMORY:
+ * there is no room for another. */
 RQ_NODISCARD
 rq_err rq__zk_watch_add(rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path,
                         const rq__znode *node);

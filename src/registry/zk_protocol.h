@@ -31,6 +31,7 @@ enum rq__zk_op {
 enum rq__zk_err {
     RQ__ZK_OK = 0,
     RQ__ZK_MARSHALLING = -5,
+    RQ__ZK_OPERATION_TIMEOUT = -7,
     RQ__ZK_UNIMPLEMENTED = -6,
     RQ__ZK_NO_NODE = -101,
     RQ__ZK_NO_AUTH = -102,

@@ -161,6 +161,9 @@ static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list lis
             *err = RQ__ZK_MARSHALLING;
             return RQ_OK;
         }
+        rq__zk_watch_kind kind = list == LIST_CHILD ? RQ__ZK_WATCH_CHILD : RQ__ZK_WATCH_DATA;
+        if (rq__zk_is_watched(c, kind, path)) continue;
+        rq_arena_reset(&c->arena);
         rq_err rc = read_node(c, path, &node, &stat);
         if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
         int event = 0;
@@ -172,7 +175,6 @@ static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list lis
             event = RQ__ZK_NODE_DATA_CHANGED;
         else if (list == LIST_CHILD && stat.pzxid > since)
             event = RQ__ZK_NODE_CHILDREN_CHANGED;
-        rq__zk_watch_kind kind = list == LIST_CHILD ? RQ__ZK_WATCH_CHILD : RQ__ZK_WATCH_DATA;
         if (event != 0)
             RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
         else
@@ -250,6 +252,12 @@ rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame)
         err = RQ__ZK_UNIMPLEMENTED;
     else
         rc = run(c, &in, &body, &err);
+    /* No room for a watch: of ZooKeeper's errors the one that every client retries after a pause. To
+     * setWatches clients do not look at the answer: the connection ends, and they begin anew. */
+    if (rc == RQ_E_NO_MEMORY && run != do_set_watches) {
+        rc = RQ_OK;
+        err = RQ__ZK_OPERATION_TIMEOUT;
+    }
     if (rc == RQ_OK) rc = answer(c, xid, err, &body);
     rq_buf_clear(&body);
     rq_arena_reset(&c->arena);

@@ -10,19 +10,44 @@
 
 #include "base/checksum.h"
 
+#include <search.h>
 #include <stdlib.h>
 
-#define WATCHES_MAX 10000 /* of a connection */
+#define NODE_BYTES 64 /* what the tree and the allocator add to a watch */
 
 typedef struct rq__zk_watch {
-    struct rq__zk_watch *next;
+    struct rq__zk_watch *next, *previous;
     rq__zk_watch_kind kind;
     bool existed;
     uint32_t data_crc;
     uint32_t children_crc;
     size_t path_len;
-    uint8_t path[];
+    const uint8_t *path; /* behind it */
 } watch;
+
+static int watch_order(const void *a, const void *b)
+{
+    const watch *x = a, *y = b;
+    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+    return rq_slice_compare(rq_slice_of(x->path, x->path_len), rq_slice_of(y->path, y->path_len));
+}
+
+static size_t bytes_of(const watch *w)
+{
+    return sizeof *w + w->path_len + NODE_BYTES;
+}
+
+static watch *find(const rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path)
+{
+    watch key = {.kind = kind, .path_len = path.len, .path = path.ptr};
+    watch *const *found = tfind(&key, &c->watch_tree, watch_order);
+    return found == NULL ? NULL : *found;
+}
+
+bool rq__zk_is_watched(const rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path)
+{
+    return find(c, kind, path) != NULL;
+}
 
 static uint32_t children_crc(const rq__znode *n)
 {
@@ -67,20 +92,32 @@ static void end_watching(rq__zk_connection *c)
 rq_err rq__zk_watch_add(rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path,
                         const rq__znode *node)
 {
-    for (watch *w = c->watches; w != NULL; w = w->next)
-        if (w->kind == kind && rq_slice_eq(rq_slice_of(w->path, w->path_len), path)) return RQ_OK;
-    if (c->watch_count == WATCHES_MAX) return RQ_E_NO_MEMORY;
+    if (rq__zk_is_watched(c, kind, path)) return RQ_OK;
     watch *w = malloc(sizeof *w + path.len);
     if (w == NULL) return RQ_E_NO_MEMORY;
-    *w = (watch){.next = c->watches, .kind = kind, .existed = node != NULL, .path_len = path.len};
-    memcpy(w->path, path.ptr, path.len);
+    uint8_t *bytes = (uint8_t *)(w + 1);
+    *w = (watch){.next = c->watches,
+                 .kind = kind,
+                 .existed = node != NULL,
+                 .path_len = path.len,
+                 .path = bytes};
+    if (path.len > 0) memcpy(bytes, path.ptr, path.len);
+    if (!rq__zk_charge(c, bytes_of(w))) {
+        free(w);
+        return RQ_E_NO_MEMORY;
+    }
+    if (tsearch(w, &c->watch_tree, watch_order) == NULL) {
+        rq__zk_give(c, bytes_of(w));
+        free(w);
+        return RQ_E_NO_MEMORY;
+    }
     if (node != NULL) {
         w->data_crc = rq_crc32c(0, node->data.ptr, node->data.len);
         w->children_crc = children_crc(node);
     }
     if (!c->watching) begin_watching(c);
+    if (c->watches != NULL) c->watches->previous = w;
     c->watches = w;
-    c->watch_count++;
     return RQ_OK;
 }
 
@@ -109,41 +146,45 @@ static int event_of(const watch *w, const rq__znode *node)
                                                                        : RQ__ZK_NODE_DATA_CHANGED;
 }
 
-static void drop_watch(rq__zk_connection *c, watch **p)
+static void drop_watch(rq__zk_connection *c, watch *w)
 {
-    watch *w = *p;
-    *p = w->next;
-    c->watch_count--;
+    tdelete(w, &c->watch_tree, watch_order);
+    if (w->next != NULL) w->next->previous = w->previous;
+    if (w->previous != NULL)
+        w->previous->next = w->next;
+    else
+        c->watches = w->next;
+    rq__zk_give(c, bytes_of(w));
     free(w);
 }
 
-/* Drops the path's watches from *p on. */
-static void drop_watches_on(rq__zk_connection *c, watch **p, rq_slice path)
+/* Fires the watch if it has something to say; then it is gone, and with a node that is gone so is
+ * the watch of the other kind; *next is the one behind. */
+static rq_err fire(rq__zk_connection *c, watch *w, watch **next)
 {
-    while (*p != NULL) {
-        if (rq_slice_eq(rq_slice_of((*p)->path, (*p)->path_len), path))
-            drop_watch(c, p);
-        else
-            p = &(*p)->next;
-    }
+    rq__znode node;
+    rq_slice path = rq_slice_of(w->path, w->path_len);
+    rq_arena_reset(&c->arena);
+    rq_err rc = rq__znode_get(&c->registry->znodes, path, &c->arena, &node);
+    if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
+    int event = event_of(w, rc == RQ_OK ? &node : NULL);
+    if (event == 0) return RQ_OK;
+    RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
+    watch *other = event != RQ__ZK_NODE_DELETED  ? NULL
+                   : w->kind == RQ__ZK_WATCH_DATA ? find(c, RQ__ZK_WATCH_CHILD, path)
+                                                  : find(c, RQ__ZK_WATCH_DATA, path);
+    if (other != NULL && other == *next) *next = other->next;
+    if (other != NULL) drop_watch(c, other);
+    drop_watch(c, w);
+    return RQ_OK;
 }
 
 static rq_err fire_watches(rq__zk_connection *c)
 {
-    for (watch **p = &c->watches; *p != NULL;) {
-        watch *w = *p;
-        rq__znode node;
-        rq_slice path = rq_slice_of(w->path, w->path_len);
-        rq_err rc = rq__znode_get(&c->registry->znodes, path, &c->arena, &node);
-        if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
-        int event = event_of(w, rc == RQ_OK ? &node : NULL);
-        if (event == 0) {
-            p = &w->next;
-            continue;
-        }
-        RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
-        if (event == RQ__ZK_NODE_DELETED) drop_watches_on(c, &w->next, path);
-        drop_watch(c, p);
+    watch *next;
+    for (watch *w = c->watches; w != NULL; w = next) {
+        next = w->next;
+        RQ_TRY(fire(c, w, &next));
     }
     rq_arena_reset(&c->arena);
     return RQ_OK;
@@ -163,7 +204,7 @@ void rq__zk_watches_clear(rq__zk_connection *c)
 {
     if (c->watching) end_watching(c);
     while (c->watches != NULL)
-        drop_watch(c, &c->watches);
+        drop_watch(c, c->watches);
 }
 
 void rq__zk_watchers_run(rq_task *task)

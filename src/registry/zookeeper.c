@@ -19,6 +19,47 @@
 #define TIMEOUT_MIN_MS 4000
 #define TIMEOUT_MAX_MS 90000            /* HBASE: zookeeper.session.timeout */
 #define UNREAD_MAX ((size_t)256 * 1024) /* answers; with more, no request is read */
+#define UNREAD_SCARCE ((size_t)16 * 1024) /* the same while all that is unread fills its budget */
+#define INPUT_FREE ((size_t)4 * 1024)     /* an unfinished request up to this is not charged */
+#define MEMORY_MAX ((size_t)1 << 20)
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+bool rq__zk_charge(rq__zk_connection *c, size_t bytes)
+{
+    rq_registry *r = c->registry;
+    size_t used = atomic_load_explicit(&r->memory_used, memory_order_relaxed);
+    do {
+        if (used + bytes > r->memory_max || c->memory + bytes > r->memory_max - used) return false;
+    } while (!atomic_compare_exchange_weak(&r->memory_used, &used, used + bytes));
+    c->memory += bytes;
+    return true;
+}
+
+void rq__zk_give(rq__zk_connection *c, size_t bytes)
+{
+    c->memory -= bytes;
+    atomic_fetch_sub(&c->registry->memory_used, bytes);
+}
+
+/* Charges what is kept of a request that is not whole. */
+static bool charge_input(rq__zk_connection *c, size_t bytes)
+{
+    if (bytes <= INPUT_FREE) bytes = 0;
+    if (bytes > c->input) {
+        if (!rq__zk_charge(c, bytes - c->input)) return false;
+    } else {
+        rq__zk_give(c, c->input - bytes);
+    }
+    c->input = bytes;
+    return true;
+}
+
+static size_t unread_max(const rq__zk_connection *c)
+{
+    const rq_rpc_budget *unread = c->registry->unread;
+    return unread != NULL && rq_budget_is_full(unread) ? UNREAD_SCARCE : UNREAD_MAX;
+}
 
 /* --- the session ------------------------------------------------------------------------------ */
 
@@ -107,11 +148,29 @@ static rq_err four_letters(rq__zk_connection *c, const uint8_t word[4], bool *re
 
 /* --- the stream ------------------------------------------------------------------------------- */
 
+/* The next look at what is unread, or the session's end. */
+static void arm(rq__zk_connection *c)
+{
+    uint64_t look = c->unread.look_ns;
+    rq_stream_set_deadline(c->stream, look != 0 && look < c->expires_ns ? look : c->expires_ns);
+}
+
 static void set_deadline(rq__zk_connection *c)
 {
     uint64_t now = rq_loop_now_ns(rq_stream_loop(c->stream));
     uint64_t wait_ms = c->connected ? (uint64_t)c->timeout_ms : TIMEOUT_MIN_MS * 4;
-    rq_stream_set_deadline(c->stream, now + wait_ms * 1000000);
+    c->expires_ns = now + wait_ms * 1000000;
+    arm(c);
+}
+
+static void cut_off(rq_unread *u)
+{
+    rq_stream_close(RQ_CONTAINER_OF(u, rq__zk_connection, unread)->stream, RQ_E_TIMEOUT);
+}
+
+static void released(rq_unread *u)
+{
+    free(RQ_CONTAINER_OF(u, rq__zk_connection, unread));
 }
 
 static rq_err on_open(void *ctx, rq_stream *stream)
@@ -120,6 +179,7 @@ static rq_err on_open(void *ctx, rq_stream *stream)
     if (c == NULL) return RQ_E_NO_MEMORY;
     c->registry = ctx;
     c->stream = stream;
+    rq_unread_init(&c->unread, c->registry->unread, stream, cut_off, released);
     rq_stream_set_user(stream, c);
     set_deadline(c);
     return RQ_OK;
@@ -150,7 +210,7 @@ static size_t on_data(rq_stream *stream, rq_slice bytes)
     size_t total = 0;
     while (!rq_stream_closing(stream)) {
         size_t used;
-        if (rq_stream_out_pending(stream) > UNREAD_MAX) {
+        if (rq_stream_out_pending(stream) > unread_max(c)) {
             rq_stream_pause(stream);
             break;
         }
@@ -162,22 +222,36 @@ static size_t on_data(rq_stream *stream, rq_slice bytes)
         if (used == 0) break;
         total += used;
     }
+    rq_unread_account(&c->unread);
     set_deadline(c);
+    if (!rq_stream_closing(stream) && !charge_input(c, bytes.len - total))
+        rq_stream_close(stream, RQ_E_NO_MEMORY);
     return rq_stream_closing(stream) ? bytes.len : total;
 }
 
 /* The client takes its answers: its next requests are read. */
 static void on_drain(rq_stream *stream)
 {
-    if (!rq_stream_paused(stream) || rq_stream_out_pending(stream) > UNREAD_MAX) return;
-    set_deadline(rq_stream_user(stream));
+    rq__zk_connection *c = rq_stream_user(stream);
+    rq_unread_account(&c->unread);
+    if (!rq_stream_paused(stream) || rq_stream_out_pending(stream) > unread_max(c)) {
+        arm(c);
+        return;
+    }
+    set_deadline(c);
     rq_stream_resume(stream);
 }
 
-/* Nothing was heard for the session's timeout. */
+/* Nothing was heard for the session's timeout, or others need the memory of what is not read. */
 static void on_deadline(rq_stream *stream)
 {
-    rq_stream_close(stream, RQ_E_TIMEOUT);
+    rq__zk_connection *c = rq_stream_user(stream);
+    uint64_t now = rq_loop_now_ns(rq_stream_loop(stream));
+    bool late = c->unread.look_ns != 0 && now >= c->unread.look_ns && rq_unread_look(&c->unread);
+    if (now >= c->expires_ns || (late && rq_budget_contended(c->registry->unread)))
+        rq_stream_close(stream, RQ_E_TIMEOUT);
+    else
+        arm(c);
 }
 
 static void on_close(rq_stream *stream, rq_err why)
@@ -185,8 +259,9 @@ static void on_close(rq_stream *stream, rq_err why)
     rq__zk_connection *c = rq_stream_user(stream);
     (void)why;
     rq__zk_watches_clear(c);
+    (void)charge_input(c, 0);
     rq_arena_clear(&c->arena);
-    free(c);
+    if (rq_unread_close(&c->unread)) free(c);
 }
 
 static const rq_stream_events events = {
@@ -209,6 +284,8 @@ rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_erro
     r->root = strdup(o->zk_root == NULL ? "/hbase" : o->zk_root);
     r->znodes = (rq__znodes){o->catalog, r->root};
     r->loops = o->loops;
+    r->unread = o->unread;
+    r->memory_max = o->memory_max > 0 ? o->memory_max : MEMORY_MAX;
     r->watchers = calloc(rq_loops_count(o->loops), sizeof *r->watchers);
     for (unsigned i = 0; r->watchers != NULL && i < rq_loops_count(o->loops); i++) {
         rq__zk_watchers *all = &r->watchers[i];

@@ -14,7 +14,7 @@
  *      is larger passes.
  *  (4) While unread answers fill their budget no large answer grows or goes: its calls wait for the
  *      peers. So what is made is bounded by its budget and reserve, what is unread by its budget,
- *      reserve and one answer. Answers up to RQ_ANSWER_SMALL always go; what becomes of their debt
+ *      reserve and one answer. Answers up to RQ_UNREAD_SMALL always go; what becomes of their debt
  *      is the budget's affair (rq_budget_owe).
  *  (5) A call that must wait and whose bytes fit nowhere is refused: CallQueueTooBigException.
  */
@@ -61,8 +61,8 @@ static bool waits_for_own_peer(rq_call_private *p, size_t bytes)
 {
     rq_rpc_conn *conn = p->conn;
     size_t share = server_of(p)->share;
-    if (conn->debt.owed > share) return true;
-    if (conn->made - p->answer_charged + bytes + conn->debt.owed <= share) return false;
+    if (conn->unread.debt.owed > share) return true;
+    if (conn->made - p->answer_charged + bytes + conn->unread.debt.owed <= share) return false;
     if (conn->leader == NULL) conn->leader = p;
     return conn->leader != p;
 }
@@ -96,16 +96,25 @@ static void unstick(rq_call_private *p)
         conn->last_stuck = p->previous_stuck;
 }
 
-static void run_woken(rq_task *task)
+static void run_on(rq_task *task)
 {
-    rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, answer_waiter.task);
+    rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, go_on);
     rq_rpc_budget *b = p->waits_in;
-    if (b != NULL) rq_budget_woken(b, &p->answer_waiter);
     p->waits_in = NULL;
     p->woken = false;
     unstick(p);
     p->grow_task->run(p->grow_task); /* may end the call */
     if (b != NULL) rq_budget_kick(b);
+}
+
+/* What it goes on with may be long. */
+static void run_woken(rq_task *task)
+{
+    rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, answer_waiter.task);
+    if (p->waits_in != NULL) rq_budget_woken(p->waits_in, &p->answer_waiter);
+    p->woken = true;
+    p->go_on.run = run_on;
+    rq_loop_defer(p->call.loop, &p->go_on);
 }
 
 static void wake(rq_call_private *p)
@@ -157,6 +166,12 @@ static rq_err stay(rq_call_private *p, size_t held, size_t more, rq_rpc_budget *
     return RQ_E_AGAIN;
 }
 
+/* Its connection waits for its turn while iterations are long. */
+static void mark_heavy(const rq_call_private *p)
+{
+    p->conn->heavy_ns = rq_loop_now_ns(p->call.loop);
+}
+
 /* --- what is asked ---------------------------------------------------------------------------- */
 
 static bool is_scarce(const rq_call_private *p)
@@ -167,12 +182,19 @@ static bool is_scarce(const rq_call_private *p)
 
 static bool leaves_share(const rq_call_private *p)
 {
-    return p->conn->debt.owed > server_of(p)->share;
+    return p->conn->unread.debt.owed > server_of(p)->share;
 }
 
 bool rq_call_answers_are_scarce(const rq_call *call)
 {
     return is_scarce(call->priv) || leaves_share(call->priv);
+}
+
+bool rq_call_can_grow(rq_call *call, size_t wanted)
+{
+    rq_call_private *p = private_of(call);
+    if (server_of(p)->options.answers == NULL || must_not_wait(p)) return true;
+    return wanted <= p->answer_charged || !(leaves_share(p) || is_scarce(p));
 }
 
 rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task)
@@ -181,6 +203,7 @@ rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task
     rq_rpc_budget *answers = server_of(p)->options.answers;
     if (answers == NULL) return RQ_OK;
     if (rq_call_disconnected(call)) return RQ_E_CALL_DROPPED;
+    if (wanted == held || wanted > RQ_UNREAD_SMALL) mark_heavy(p);
     held += own_bytes(p);
     wanted += own_bytes(p);
     if (wanted <= p->answer_charged) return RQ_OK;
@@ -192,7 +215,7 @@ rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task
     }
     if (waits_for_own_peer(p, wanted)) return stay(p, held, wanted - held, NULL, task);
     bool scarce = is_scarce(p);
-    bool little = p->conn->made + more + p->conn->debt.owed <= NEEDS_LITTLE;
+    bool little = p->conn->made + more + p->conn->unread.debt.owed <= NEEDS_LITTLE;
     if (scarce && !little) return stay(p, held, wanted - held, server_of(p)->options.unread, task);
     bool taken = little ? rq_budget_try_reserve(answers, more) : rq_budget_try(answers, more);
     if (!taken && !scarce && rq_budget_overdraw(answers, p)) {
@@ -214,6 +237,7 @@ bool rq__answer_must_wait(const rq_call_private *p)
 
 rq_err rq__answer_wait(rq_call_private *p, size_t bytes, rq_task *task)
 {
+    mark_heavy(p);
     return stay(p, bytes, 0, leaves_share(p) ? NULL : server_of(p)->options.unread, task);
 }
 

@@ -9,6 +9,9 @@
 struct rq_rpc_budget {
     size_t max;
     size_t reserve; /* above max */
+    bool (*relieved)(void *ctx);
+    void *relieved_ctx;
+    _Atomic bool pressed; /* more than half was in use */
     _Atomic size_t used;
     _Atomic unsigned waiting;
     _Atomic(const void *) overdrawer;
@@ -17,6 +20,7 @@ struct rq_rpc_budget {
     rq_budget_waiter prompt RQ_GUARDED_BY(lock); /* the same of waiters that may use the reserve */
     rq_debtor debtors RQ_GUARDED_BY(lock);       /* ring; the debtor that owes for longest is first */
     size_t doomed RQ_GUARDED_BY(lock);           /* bytes of condemned debtors */
+    size_t overshoot RQ_GUARDED_BY(lock);        /* what one large debt went over max */
 };
 
 rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret)
@@ -52,12 +56,32 @@ size_t rq_budget_max(const rq_rpc_budget *b)
     return b->max;
 }
 
+void rq_rpc_budget_on_relief(rq_rpc_budget *b, bool (*relieved)(void *ctx), void *ctx)
+{
+    b->relieved = relieved;
+    b->relieved_ctx = ctx;
+}
+
+static void note_pressure(rq_rpc_budget *b, size_t used)
+{
+    if (used > b->max / 2 && !atomic_load_explicit(&b->pressed, memory_order_relaxed))
+        atomic_store_explicit(&b->pressed, true, memory_order_relaxed);
+}
+
+static void note_relief(rq_rpc_budget *b, size_t used)
+{
+    if (used > b->max / 8 || !atomic_load_explicit(&b->pressed, memory_order_relaxed)) return;
+    if (b->relieved == NULL || b->relieved(b->relieved_ctx))
+        atomic_store_explicit(&b->pressed, false, memory_order_relaxed);
+}
+
 static bool take(rq_rpc_budget *b, size_t bytes, size_t max)
 {
     size_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
     do {
         if (bytes > max || used > max - bytes) return false;
     } while (!atomic_compare_exchange_weak(&b->used, &used, used + bytes));
+    note_pressure(b, used + bytes);
     return true;
 }
 
@@ -76,14 +100,9 @@ bool rq_budget_is_full(const rq_rpc_budget *b)
     return atomic_load_explicit(&b->used, memory_order_relaxed) >= b->max;
 }
 
-bool rq_budget_is_gone(const rq_rpc_budget *b)
-{
-    return atomic_load_explicit(&b->used, memory_order_relaxed) > b->max + b->reserve;
-}
-
 void rq_budget_force(rq_rpc_budget *b, size_t bytes)
 {
-    atomic_fetch_add(&b->used, bytes);
+    note_pressure(b, atomic_fetch_add(&b->used, bytes) + bytes);
 }
 
 void rq_budget_give(rq_rpc_budget *b, size_t bytes)
@@ -91,6 +110,7 @@ void rq_budget_give(rq_rpc_budget *b, size_t bytes)
     if (bytes == 0) return;
     size_t before = atomic_fetch_sub(&b->used, bytes);
     RQ_ASSERT(before >= bytes);
+    note_relief(b, before - bytes);
     if (atomic_load(&b->waiting) > 0) rq_budget_kick(b);
 }
 
@@ -227,12 +247,22 @@ static void unlist(rq_debtor *d)
     d->next->prev = d->prev;
 }
 
-/* Condemns debtors, the oldest first, until their bytes bring the budget back to its reserve. */
-RQ_COLD static void condemn(rq_rpc_budget *b)
+/* REQUIRES: lock held. A debt has grown by `more`. */
+static void note_overshoot(rq_rpc_budget *b, size_t more)
 {
-    pthread_mutex_lock(&b->lock);
+    size_t used = atomic_load(&b->used);
+    if (used <= b->max)
+        b->overshoot = 0;
+    else if (more > b->reserve / 4 && used - b->max > b->overshoot)
+        b->overshoot = used - b->max;
+}
+
+/* Condemns debtors, the oldest first, until their bytes bring the budget back to its reserve.
+ * REQUIRES: lock held. */
+static void condemn(rq_rpc_budget *b)
+{
     while (b->debtors.next != &b->debtors &&
-           atomic_load(&b->used) > b->max + b->reserve + b->doomed) {
+           atomic_load(&b->used) > b->max + b->overshoot + b->reserve + b->doomed) {
         rq_debtor *d = b->debtors.next;
         unlist(d);
         d->state = RQ_DEBTOR_CONDEMNED;
@@ -240,7 +270,6 @@ RQ_COLD static void condemn(rq_rpc_budget *b)
         b->doomed += d->doomed;
         rq_lane_post(d->lane, &d->task); /* under the lock: as for a waiter */
     }
-    pthread_mutex_unlock(&b->lock);
 }
 
 void rq_budget_owe(rq_rpc_budget *b, rq_debtor *d, size_t bytes, bool renew)
@@ -256,13 +285,13 @@ void rq_budget_owe(rq_rpc_budget *b, rq_debtor *d, size_t bytes, bool renew)
         list_last(b, d);
         d->state = RQ_DEBTOR_LISTED;
     }
-    pthread_mutex_unlock(&b->lock);
     if (bytes > before) {
         rq_budget_force(b, bytes - before);
-        if (rq_budget_is_gone(b)) condemn(b);
-    } else {
-        rq_budget_give(b, before - bytes);
+        note_overshoot(b, bytes - before);
+        condemn(b);
     }
+    pthread_mutex_unlock(&b->lock);
+    if (bytes < before) rq_budget_give(b, before - bytes);
 }
 
 bool rq_budget_is_debtor(rq_rpc_budget *b, const rq_debtor *d)

@@ -14,7 +14,8 @@
  *  - the reserve, a quarter of the ceiling, for users that need little.
  *
  * Answers that are not read are owed: they cannot be refused any more. Their debtors stand in a
- * list. When even the reserve is gone, those that owe for longest are condemned, as many as it takes.
+ * list. When even the reserve is gone (large answers are let in only below the ceiling; what the last
+ * of them goes over it is not counted), those that owe for longest are condemned, as many as it takes.
  */
 #ifndef RQ_RPC_BUDGET_H
 #define RQ_RPC_BUDGET_H
@@ -62,8 +63,6 @@ void rq_budget_give(rq_rpc_budget *b, size_t bytes);
 size_t rq_budget_max(const rq_rpc_budget *b);
 /* Nothing is left below the ceiling. */
 bool rq_budget_is_full(const rq_rpc_budget *b);
-/* Nor is anything of the reserve. */
-bool rq_budget_is_gone(const rq_rpc_budget *b);
 
 /* Queues the waiter, or posts it at once when there is room again. No-op unless idle. */
 void rq_budget_wait(rq_rpc_budget *b, rq_budget_waiter *w);

@@ -391,9 +391,10 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
     rq_stream *s = answer_stream(p);
     if (s == NULL) return;
     size_t len = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
-    if (RQ_UNLIKELY(len + p->call.cells.bytes.len > RQ_ANSWER_SMALL) &&
-        !large_may_go(p, response, packed, len))
-        return;
+    if (RQ_UNLIKELY(len + p->call.cells.bytes.len > RQ_UNREAD_SMALL)) {
+        p->conn->heavy_ns = rq_loop_now_ns(p->call.loop);
+        if (!large_may_go(p, response, packed, len)) return;
+    }
     rq_buf *block = NULL;
     rq_err rc = encode_cells(p, &block);
     size_t block_len = rc == RQ_OK ? block->len : 0;

@@ -97,6 +97,8 @@ static inline void rq_call_post(rq_call *call, rq_task *task)
  * Loop's thread. */
 RQ_NODISCARD
 rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task);
+/* The same for an answer that is whole, and is given up if this is false: nothing waits. */
+bool rq_call_can_grow(rq_call *call, size_t wanted);
 /* Large answers would have to wait: a call that can end with less does. */
 bool rq_call_answers_are_scarce(const rq_call *call);
 

@@ -25,13 +25,17 @@
 #define HB "org.apache.hadoop.hbase."
 #define TOO_BIG_HEAD_MAX                                                                           \
     ((size_t)64 * 1024) /* how much of a refused frame is read for its header */
+/* Nobody is known yet who sends it. */
+#define HEADER_BYTES_MAX ((size_t)64 * 1024)
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
+/* Names of users and version that a connection keeps; what is longer than STRINGS_FREE is charged to
+ * the budget of requests. Names that systems give are below 300 bytes. */
+#define STRINGS_MAX ((size_t)16 * 1024)
+#define STRINGS_FREE ((size_t)512)
 /* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
 #define STALL_NS (60 * 1000000000ull)
-/* While others wait for memory, a peer that leaves answers unread is cut off when it takes nothing
- * from one look to the next, or has not taken within SLOW_NS what was unread at its beginning. */
-#define LOOK_NS 1000000000ull
-#define SLOW_NS (3 * 1000000000ull)
+/* How long a connection counts as heavy after a long call, or a large answer. */
+#define HEAVY_NS 1000000000ull
 #define LOG_LINES_PER_SECOND 5
 #define AHEAD_MAX 16 /* frames of one read that the service is told of at once */
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
@@ -44,6 +48,7 @@ static const rq_rpc_server *server_of(const rq_rpc_conn *conn)
 void rq_conn_unref(rq_rpc_conn *conn)
 {
     if (--conn->refs > 0) return;
+    rq_budget_give(server_of(conn)->options.budget, conn->strings_charged);
     free(conn->strings);
     free(conn);
 }
@@ -188,6 +193,30 @@ RQ_COLD static char *put_string(char **at, const char *text)
     return p;
 }
 
+/* With their ends. */
+RQ_COLD static size_t strings_of(const Pb__ConnectionHeader *h)
+{
+    const Pb__UserInformation *u = h->user_info;
+    size_t bytes = u != NULL ? strlen(u->effective_user) + 1 : 1;
+    if (u != NULL && u->real_user != NULL) bytes += strlen(u->real_user) + 1;
+    if (h->version_info != NULL) bytes += strlen(h->version_info->version) + 1;
+    return bytes;
+}
+
+RQ_COLD static rq_err refuse_names(rq_rpc_conn *conn, size_t bytes)
+{
+    char text[160];
+    if (bytes > STRINGS_MAX)
+        snprintf(text, sizeof text,
+                 "the names of users and the version in the connection header have %zu bytes, more "
+                 "than %zu",
+                 bytes, STRINGS_MAX);
+    else
+        snprintf(text, sizeof text, "there is no memory for the connection's names");
+    fatal(conn, HB "ipc.FatalConnectionException", text);
+    return RQ_E_REQUEST_TOO_BIG;
+}
+
 /* Copies what stays of the header: the connection keeps no arena. */
 RQ_COLD static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
 {
@@ -195,8 +224,12 @@ RQ_COLD static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader 
     const char *user = h->user_info != NULL ? h->user_info->effective_user : "";
     const char *real = h->user_info != NULL ? h->user_info->real_user : NULL;
     const char *version = h->version_info != NULL ? h->version_info->version : NULL;
-    char *at = malloc(strlen(user) + 1 + (real != NULL ? strlen(real) + 1 : 0) +
-                      (version != NULL ? strlen(version) + 1 : 0));
+    size_t bytes = strings_of(h);
+    size_t charged = bytes > STRINGS_FREE ? bytes : 0;
+    if (bytes > STRINGS_MAX || !rq_budget_try(server_of(conn)->options.budget, charged))
+        return refuse_names(conn, bytes);
+    conn->strings_charged = charged;
+    char *at = malloc(bytes);
     if (at == NULL) return RQ_E_NO_MEMORY;
     conn->strings = at;
     c->user = put_string(&at, user);
@@ -239,6 +272,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
         }
     }
     rq_err rc = keep_client(conn, h);
+    if (conn->state == RQ_CONN_DEAD) return; /* it was told why */
     if (rc != RQ_OK) {
         rq_stream_close(conn->stream, rc);
         conn->state = RQ_CONN_DEAD;
@@ -280,14 +314,16 @@ RQ_COLD static void frame_header(rq_rpc_conn *conn, rq_slice bytes)
 RQ_COLD static bool too_big(rq_rpc_conn *conn, rq_slice front, size_t len)
 {
     char text[320];
+    if (conn->state != RQ_CONN_OPEN) {
+        snprintf(text, sizeof text, "connection header of %zu bytes, more than %zu", len,
+                 HEADER_BYTES_MAX);
+        fatal(conn, HB "ipc.FatalConnectionException", text);
+        return false;
+    }
     snprintf(text, sizeof text,
              "RPC data length of %zu received from %s is greater than max allowed %zu. Set "
              "\"hbase.ipc.max.request.size\" on server to override this limit (not recommended)",
              len, conn->client.host, server_of(conn)->options.request_bytes_max);
-    if (conn->state != RQ_CONN_OPEN) {
-        cut_off(conn, text);
-        return false;
-    }
     rq_cursor c = rq_cursor_of(front);
     rq_request_head head;
     if (rq_request_head_parse(&c, &head)) {
@@ -312,8 +348,9 @@ static bool step_frame(rq_rpc_conn *conn)
     rq_slice bytes;
     rq_chunk *owner;
     size_t len;
-    switch (rq_input_frame(&conn->input, server_of(conn)->options.request_bytes_max, &bytes, &owner,
-                           &len)) {
+    size_t bytes_max = server_of(conn)->options.request_bytes_max;
+    if (conn->state != RQ_CONN_OPEN && bytes_max > HEADER_BYTES_MAX) bytes_max = HEADER_BYTES_MAX;
+    switch (rq_input_frame(&conn->input, bytes_max, &bytes, &owner, &len)) {
     case RQ_FRAME_MORE:
         return false;
     case RQ_FRAME_TOO_BIG:
@@ -344,47 +381,17 @@ static bool alive(const rq_rpc_conn *conn)
 
 static void watch_for_stall(rq_rpc_conn *conn)
 {
-    uint64_t due = conn->debt.owed > 0       ? conn->debt_look_ns
-                   : conn->input.big != NULL ? rq_loop_now_ns(conn->worker->loop) + STALL_NS
-                                             : 0;
+    uint64_t due = conn->unread.look_ns;
+    if (due == 0 && conn->input.big != NULL) due = rq_loop_now_ns(conn->worker->loop) + STALL_NS;
     rq_stream_set_deadline(conn->stream, due);
 }
 
-/* All that is unread now is looked at as one: it is late when its last byte is. */
-static void mark_debt(rq_rpc_conn *conn)
-{
-    uint64_t taken = rq_stream_out_taken(conn->stream);
-    conn->debt_mark = taken + rq_stream_out_pending(conn->stream);
-    conn->debt_since = rq_loop_now_ns(conn->worker->loop);
-}
-
-RQ_COLD static void owe(rq_rpc_conn *conn, size_t bytes)
-{
-    bool owed = conn->debt.owed > 0;
-    bool renew = owed && bytes > 0 && rq_stream_out_taken(conn->stream) >= conn->debt_mark;
-    if (bytes == conn->debt.owed && !renew) return;
-    if (bytes > 0 && (!owed || renew)) mark_debt(conn);
-    rq_budget_owe(server_of(conn)->options.unread, &conn->debt, bytes, renew);
-    if (conn->stream == NULL || owed == (bytes > 0)) return;
-    if (!owed) {
-        conn->debt_taken = rq_stream_out_taken(conn->stream);
-        conn->debt_look_ns = rq_loop_now_ns(conn->worker->loop) + LOOK_NS;
-    }
-    watch_for_stall(conn);
-}
-
-/* Charges the memory of what the peer has not read, unless it is little and leaves with this
- * iteration. */
+/* Charges what the peer has not read yet. */
 static void account_output(rq_rpc_conn *conn)
 {
-    const rq_stream *s = conn->stream;
-    size_t pending = s == NULL ? 0 : rq_stream_out_pending(s);
-    if (RQ_LIKELY(conn->debt.owed == 0 && (pending == 0 || (pending <= RQ_ANSWER_SMALL &&
-                                                            !rq_stream_stalled(s)))))
-        return;
-    if (server_of(conn)->options.unread == NULL) return;
-    bool waits = pending > RQ_ANSWER_SMALL || (pending > 0 && rq_stream_stalled(s));
-    owe(conn, waits ? rq_stream_out_held(s) : 0);
+    uint64_t look_ns = conn->unread.look_ns;
+    rq_unread_account(&conn->unread);
+    if (RQ_UNLIKELY(look_ns != conn->unread.look_ns)) watch_for_stall(conn);
 }
 
 /* What the connection may leave unread, and have its calls make: little while all that is unread
@@ -393,32 +400,21 @@ static size_t share_of(const rq_rpc_conn *conn)
 {
     const rq_rpc_budget *unread = server_of(conn)->options.unread;
     bool full = unread != NULL && RQ_UNLIKELY(rq_budget_is_full(unread));
-    return full ? RQ_ANSWER_SMALL : server_of(conn)->share;
+    if (!full) return server_of(conn)->share;
+    return conn->first_stuck != NULL ? 0 : RQ_UNREAD_SMALL;
 }
 
 static size_t answers_of(const rq_rpc_conn *conn)
 {
     size_t pending = rq_stream_out_pending(conn->stream);
-    return conn->made + (pending > conn->debt.owed ? pending : conn->debt.owed);
-}
-
-/* The reserve is gone, too: the next answer waits until somebody was cut off. */
-RQ_COLD static void wait_for_readers(rq_rpc_conn *conn)
-{
-    conn->blocked |= RQ_BLOCK_READERS;
-    if (conn->waiting_readers) return;
-    conn->waiting_readers = true;
-    conn->refs++;
-    conn->readers_waiter.prompt = true;
-    rq_budget_wait(server_of(conn)->options.unread, &conn->readers_waiter);
+    size_t owed = conn->unread.debt.owed;
+    return conn->made + (pending > owed ? pending : owed);
 }
 
 static bool blocked(rq_rpc_conn *conn)
 {
-    rq_rpc_budget *unread = server_of(conn)->options.unread;
     if (conn->calls >= RQ_CONN_CALLS_MAX) conn->blocked |= RQ_BLOCK_CALLS;
     if (RQ_UNLIKELY(answers_of(conn) > share_of(conn))) conn->blocked |= RQ_BLOCK_OUTPUT;
-    if (unread != NULL && RQ_UNLIKELY(rq_budget_is_gone(unread))) wait_for_readers(conn);
     return conn->blocked != 0;
 }
 
@@ -449,8 +445,11 @@ static void run_turn(rq_task *task)
     rq_conn_unref(conn);
 }
 
+/* The iteration is long. A connection whose calls were short of late goes on all the same. */
 RQ_COLD static bool wait_for_turn(rq_rpc_conn *conn)
 {
+    uint64_t now = rq_loop_now_ns(conn->worker->loop);
+    if (conn->last_method != NULL && now > conn->heavy_ns + HEAVY_NS) return false;
     conn->blocked |= RQ_BLOCK_TURN;
     if (!conn->deferred) {
         conn->deferred = true;
@@ -536,24 +535,22 @@ static void on_drain(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
     account_output(conn);
-    if (conn->first_stuck != NULL && conn->debt.owed <= server_of(conn)->share / 2)
+    if (conn->first_stuck != NULL && conn->unread.debt.owed <= server_of(conn)->share / 2)
         rq__answers_wake_one(conn);
     if ((conn->blocked & RQ_BLOCK_OUTPUT) != 0 && answers_of(conn) <= share_of(conn) / 2)
         unblock(conn, RQ_BLOCK_OUTPUT, false);
 }
 
-/* Of all that leave answers unread this peer has done so for longest, and the reserve is gone. */
-static void run_sentence(rq_task *task)
+static void cut_off_debtor(rq_unread *u)
 {
-    rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, debt.task);
-    bool owes = rq_budget_sentenced(server_of(conn)->options.unread, &conn->debt);
-    if (conn->stream == NULL) {
-        conn->sentence_posted = false;
-        rq_conn_unref(conn);
-    } else if (owes) {
-        if (alive(conn)) refused(conn, "it does not read its answers, and all their memory is gone");
-        rq_stream_close(conn->stream, RQ_E_TIMEOUT);
-    }
+    rq_rpc_conn *conn = RQ_CONTAINER_OF(u, rq_rpc_conn, unread);
+    if (alive(conn)) refused(conn, "it does not read its answers, and all their memory is gone");
+    rq_stream_close(conn->stream, RQ_E_TIMEOUT);
+}
+
+static void debtor_released(rq_unread *u)
+{
+    rq_conn_unref(RQ_CONTAINER_OF(u, rq_rpc_conn, unread));
 }
 
 static void run_room(rq_task *task)
@@ -564,17 +561,6 @@ static void run_room(rq_task *task)
     conn->waiting = false;
     unblock(conn, RQ_BLOCK_BUDGET, false);
     rq_budget_kick(budget);
-    rq_conn_unref(conn);
-}
-
-static void run_readers(rq_task *task)
-{
-    rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, readers_waiter.task);
-    rq_rpc_budget *unread = server_of(conn)->options.unread;
-    rq_budget_woken(unread, &conn->readers_waiter);
-    conn->waiting_readers = false;
-    unblock(conn, RQ_BLOCK_READERS, false);
-    rq_budget_kick(unread);
     rq_conn_unref(conn);
 }
 
@@ -594,7 +580,8 @@ static void take_loop(rq_rpc_conn *conn, rq_rpc_server *server)
 {
     rq_loop *loop = rq_stream_loop(conn->stream);
     conn->worker = &server->workers[rq_loop_index(loop)];
-    conn->waiter.lane = conn->readers_waiter.lane = conn->debt.lane = rq_loop_lane(loop);
+    conn->waiter.lane = rq_loop_lane(loop);
+    rq_unread_moved(&conn->unread);
 }
 
 static rq_err on_open(void *ctx, rq_stream *s)
@@ -603,6 +590,7 @@ static rq_err on_open(void *ctx, rq_stream *s)
     rq_rpc_conn *conn = calloc(1, sizeof *conn);
     if (conn == NULL) return RQ_E_NO_MEMORY;
     conn->stream = s;
+    rq_unread_init(&conn->unread, server->options.unread, s, cut_off_debtor, debtor_released);
     take_loop(conn, server);
     conn->refs = 1;
     conn->client.user = "";
@@ -613,8 +601,6 @@ static rq_err on_open(void *ctx, rq_stream *s)
     conn->resume.run = run_resume;
     conn->turn.run = run_turn;
     conn->waiter.task.run = run_room;
-    conn->readers_waiter.task.run = run_readers;
-    conn->debt.task.run = run_sentence;
     conn->input.never_big = true; /* a preamble is no frame, whatever its bytes look like */
     rq_stream_set_user(s, conn);
     return RQ_OK;
@@ -648,9 +634,7 @@ static bool on_leave(rq_stream *s)
     rq_rpc_conn *conn = rq_stream_user(s);
     conn->blocked |= RQ_BLOCK_MOVE;
     rq_stream_pause(s);
-    rq_rpc_budget *unread = server_of(conn)->options.unread;
-    return conn->refs == 1 && rq_input_is_own(&conn->input) && conn->debt.owed == 0 &&
-           (unread == NULL || !rq_budget_is_debtor(unread, &conn->debt));
+    return conn->refs == 1 && rq_input_is_own(&conn->input) && rq_unread_is_clear(&conn->unread);
 }
 
 static void on_settled(rq_stream *s)
@@ -673,23 +657,18 @@ static bool memory_is_needed(const rq_rpc_conn *conn)
 
 static void look_at_debt(rq_rpc_conn *conn)
 {
-    uint64_t now = rq_loop_now_ns(conn->worker->loop);
-    uint64_t taken = rq_stream_out_taken(conn->stream);
-    bool late = taken == conn->debt_taken || now - conn->debt_since >= SLOW_NS;
-    if (late && memory_is_needed(conn)) {
+    if (rq_unread_look(&conn->unread) && memory_is_needed(conn)) {
         refused(conn, "it does not read its answers, and their memory is needed");
         rq_stream_close(conn->stream, RQ_E_TIMEOUT);
-        return;
+    } else {
+        watch_for_stall(conn);
     }
-    conn->debt_taken = taken;
-    conn->debt_look_ns = now + LOOK_NS;
-    watch_for_stall(conn);
 }
 
 static void on_deadline(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
-    if (conn->debt.owed > 0) {
+    if (conn->unread.look_ns != 0) {
         look_at_debt(conn);
         return;
     }
@@ -707,18 +686,8 @@ static void on_close(rq_stream *s, rq_err why)
     rq_rpc_budget *budget = server_of(conn)->options.budget;
     rq_input_clear(&conn->input, budget);
     conn->stream = NULL;
-    account_output(conn);
-    if (server_of(conn)->options.unread != NULL &&
-        rq_budget_is_debtor(server_of(conn)->options.unread, &conn->debt)) {
-        conn->sentence_posted = true;
-        conn->refs++;
-    }
+    if (!rq_unread_close(&conn->unread)) conn->refs++;
     rq__answers_wake_all(conn);
-    if (conn->waiting_readers &&
-        rq_budget_forget(server_of(conn)->options.unread, &conn->readers_waiter)) {
-        conn->waiting_readers = false;
-        conn->refs--; /* not the last: the stream's is still held */
-    }
     if (conn->waiting && rq_budget_forget(budget, &conn->waiter)) {
         conn->waiting = false;
         conn->refs--; /* not the last: the stream's is still held */

@@ -27,7 +27,7 @@
 #include <pthread.h>
 #include <uv.h>
 
-#define RQ__SCRATCH_BYTES ((size_t)64 * 1024) /* where on_data users' bytes are read first */
+#define RQ__SCRATCH_BYTES ((size_t)16 * 1024) /* where on_data users' bytes are read first */
 
 /* What a loop had to do of late; balance.c. */
 typedef struct rq_load {
@@ -141,6 +141,7 @@ struct rq_stream {
     rq_loop *to;             /* where it shall go; it is in loop->leaving, or on its way */
     rq_stream *next_leaving; /* loop->leaving */
     rq_task arrive;
+    rq_task turn; /* reads in its turn */
     unsigned work;        /* reads and pages … */
     unsigned work_window; /* … in this window of its loop's */
     bool opened;          /* on_open succeeded: on_close is due */
@@ -151,10 +152,14 @@ struct rq_stream {
     bool finishing;
     bool shut; /* end-of-file was sent */
     bool closing;
+    bool deferred; /* `turn` is posted … */
+    bool ended;    /* … and ends it */
 };
 
 /* Every libuv callback's first call; `now_ns` is taken. */
 void rq__loop_enter(rq_loop *loop);
+/* Monotonic, now. */
+uint64_t rq__loop_clock_ns(void);
 /* Threads run: tasks can be posted and will be run. */
 bool rq__loops_live(rq_loops *loops);
 

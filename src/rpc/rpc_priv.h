@@ -16,6 +16,7 @@
 #include "rpc/input.h"
 #include "rpc/server.h"
 #include "rpc/stream.h"
+#include "rpc/unread.h"
 #include "rpc/wire.h"
 
 #include <stdatomic.h>
@@ -89,9 +90,8 @@ enum {
     RQ_BLOCK_OUTPUT = 1,
     RQ_BLOCK_CALLS = 2,
     RQ_BLOCK_BUDGET = 4,
-    RQ_BLOCK_READERS = 8,
-    RQ_BLOCK_MOVE = 16, /* it is about to change loops */
-    RQ_BLOCK_TURN = 32, /* the iteration was long: it goes on in its turn */
+    RQ_BLOCK_MOVE = 8,  /* it is about to change loops */
+    RQ_BLOCK_TURN = 16, /* the iteration was long: it goes on in its turn */
 };
 
 /* Calls in flight after which a connection is not read. (HBase's queue holds 300 in all.) */
@@ -108,7 +108,6 @@ struct rq_rpc_conn {
     bool running;         /* its state machine is on the stack */
     unsigned ahead;       /* frames in front that the service was told of */
     bool waiting;         /* in the budget's queue */
-    bool waiting_readers; /* in the queue of the budget of unread answers */
     bool resuming;        /* `resume` is posted */
     bool deferred;        /* `turn` is posted */
     char host[46];
@@ -120,13 +119,8 @@ struct rq_rpc_conn {
     const rq_rpc_service_index *service;
     const rq_rpc_method *last_method; /* most connections repeat one */
     rq_budget_waiter waiter;
-    rq_budget_waiter readers_waiter;
-    rq_debtor debt;        /* what the peer has not read, in the budget of unread answers */
-    uint64_t debt_mark;    /* output taken once all is read that was unread at … */
-    uint64_t debt_since;   /* … this time */
-    uint64_t debt_taken;   /* output taken at the last look at the debt; the next look is at … */
-    uint64_t debt_look_ns; /* … this time */
-    bool sentence_posted;  /* the debt's task holds a reference */
+    rq_unread unread; /* answers that the peer has not read */
+    uint64_t heavy_ns; /* when a call of it was long, or its answer large */
     size_t made;           /* its calls' bytes of the budget of answers in the making */
     rq_call_private *leader;                   /* the call whose answer may go over the share */
     rq_call_private *first_stuck, *last_stuck; /* calls that wait for their answers' memory */
@@ -143,8 +137,6 @@ void rq_conn_call_ended(rq_rpc_conn *conn);
 void rq_conn_output_queued(rq_rpc_conn *conn);
 
 /* --- answers' memory (answer.c) --------------------------------------------------------------- */
-
-#define RQ_ANSWER_SMALL ((size_t)64 * 1024) /* answers up to this size always go */
 
 /* A large answer that is whole cannot be sent now. */
 bool rq__answer_must_wait(const rq_call_private *p);
@@ -174,9 +166,10 @@ struct rq_call_private {
     rq_budget_waiter answer_waiter;
     rq_rpc_budget *waits_in; /* whose queue it stands in; NULL: none */
     rq_task *grow_task;      /* waits for room for the answer */
+    rq_task go_on;           /* runs it, in its turn */
     rq_call_private *next_stuck, *previous_stuck;
     bool stuck;       /* in its connection's list of those that wait */
-    bool woken;       /* its waiter's task is posted, not by a budget */
+    bool woken;       /* it is about to go on */
     bool whole;       /* the answer is made: its message is in `block` */
     bool over_budget; /* an allocation was refused */
     rq_task send;     /* sends it */

@@ -38,6 +38,9 @@ RQ_NODISCARD
 rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret);
 void rq_rpc_budget_free(rq_rpc_budget *b);
 size_t rq_rpc_budget_used(const rq_rpc_budget *b); /* any thread */
+/* Called, on any thread, when nearly all of it is free again after more than half was used; once
+ * more, with the next bytes that are given back, while it answers false. Set before the first use. */
+void rq_rpc_budget_on_relief(rq_rpc_budget *b, bool (*relieved)(void *ctx), void *ctx);
 
 #define RQ_RPC_REQUEST_BYTES_MAX ((size_t)256 << 20) /* hbase.ipc.max.request.size */
 #define RQ_RPC_MIN_TIMEOUT_MS 20                     /* hbase.ipc.min.client.request.timeout */

@@ -262,7 +262,7 @@ static void input_ends(rq_stream *s, rq_err why)
 static void read_ready(rq_stream *s)
 {
     size_t room, len;
-    unsigned reads = 0;
+    unsigned reads = 0, reads_max = s->events->on_data != NULL ? 1 : READS_MAX;
     do {
         void *bytes;
         room = room_for_input(s, &bytes);
@@ -281,7 +281,33 @@ static void read_ready(rq_stream *s)
             else if (len > 0)
                 deliver_data(s, bytes, len);
         }
-    } while (len == room && ++reads < READS_MAX && s->reading && !s->closing);
+    } while (len == room && ++reads < reads_max && s->reading && !s->closing);
+}
+
+static void stream_end(rq_stream *s);
+
+static void run_turn(rq_task *task)
+{
+    rq_stream *s = RQ_CONTAINER_OF(task, rq_stream, turn);
+    s->deferred = false;
+    if (s->ended)
+        stream_end(s);
+    else if (s->reading && !s->closing)
+        read_ready(s);
+}
+
+/* An on_data user works its requests off while they are read: the iteration's length is seen to
+ * here. (An on_buffer user sees to it itself.) */
+static void read_in_turn(rq_stream *s)
+{
+    if (s->deferred) return;
+    if (!rq_loop_turn_is_over(s->loop, rq__loop_clock_ns())) {
+        read_ready(s);
+        return;
+    }
+    s->deferred = true;
+    s->turn.run = run_turn;
+    rq_loop_defer(s->loop, &s->turn);
 }
 
 static void on_ready(uv_poll_t *h, int status, int events)
@@ -299,7 +325,11 @@ static void on_ready(uv_poll_t *h, int status, int events)
         s->writing = false;
         flush(s);
     }
-    if ((events & UV_READABLE) != 0 && s->reading && !s->closing) read_ready(s);
+    if ((events & UV_READABLE) == 0 || !s->reading || s->closing) return;
+    if (s->events->on_data != NULL)
+        read_in_turn(s);
+    else
+        read_ready(s);
 }
 
 void rq__stream_read_start(rq_stream *s)
@@ -378,7 +408,10 @@ static void on_closed(uv_handle_t *h)
     rq_stream *s = (rq_stream *)h;
     rq__loop_enter(s->loop);
     rq__stream_unlink(s);
-    stream_end(s);
+    if (s->deferred)
+        s->ended = true;
+    else
+        stream_end(s);
 }
 
 void rq_stream_close(rq_stream *s, rq_err why)

@@ -178,34 +178,41 @@ static rq_cellblock *cells_of_get(get_job *g)
 
 static void run_again(rq_task *task);
 
-/* A large row is made whole at a stretch. While there is no memory for it, it is given up, and read
- * again when there is. False: that, or the call has ended. */
-RQ_COLD static bool large_row_may_go(get_job *g)
+/* A large row is made at a stretch. While there is no memory for it, it is given up, and read again
+ * when there is. */
+RQ_COLD static void wait_for_row(get_job *g, size_t bytes)
 {
-    rq_cellblock *cells = cells_of_get(g);
-    g->job.task.run = run_again;
-    g->row_bytes = cells->bytes.len;
-    rq_err rc = rq_call_may_grow(g->job.call, 0, g->row_bytes, &g->job.task);
-    if (rc == RQ_OK) return true;
-    rq_cellblock_clear(cells);
+    rq_cellblock_clear(cells_of_get(g));
     rq_read_ctx_clear(&g->job.ctx);
-    if (rc != RQ_E_AGAIN) rq_call_fail(g->job.call, rc, NULL);
-    return false;
+    g->row_bytes = bytes;
+    g->job.task.run = run_again;
+    run_again(&g->job.task);
 }
 
 static void run_again(rq_task *task)
 {
     get_job *g = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq__read_job, task), get_job, job);
-    rq_err rc = rq_call_may_grow(g->job.call, 0, g->row_bytes, task);
+    rq_call *call = g->job.call;
+    rq_err rc = rq_call_may_grow(call, 0, g->row_bytes, task);
+    call->user = call; /* what follows has room */
     if (rc == RQ_OK)
-        rq__handle_get(g->job.service, g->job.call);
+        rq__handle_get(g->job.service, call);
     else if (rc != RQ_E_AGAIN)
-        rq_call_fail(g->job.call, rc, NULL);
+        rq_call_fail(call, rc, NULL);
 }
 
-static void answer_get(get_job *g)
+static void end_get(get_job *g, rq_err rc)
 {
-    if (RQ_LIKELY(cells_of_get(g)->bytes.len <= LARGE_ROW) || large_row_may_go(g)) reply_get(g);
+    rq_call *call = g->job.call;
+    size_t bytes = cells_of_get(g)->bytes.len;
+    if (RQ_UNLIKELY(rc == RQ_E_RESULT_TOO_LARGE))
+        wait_for_row(g, LARGE_ROW);
+    else if (rc != RQ_OK)
+        rq_call_fail_why(call, rc, &g->job.why);
+    else if (RQ_UNLIKELY(bytes > LARGE_ROW) && !rq_call_can_grow(call, bytes))
+        wait_for_row(g, bytes);
+    else
+        reply_get(g);
 }
 
 static void step_get(rq__read_job *job)
@@ -223,10 +230,7 @@ static void step_get(rq__read_job *job)
         rq__read_job_wait(job);
         return;
     }
-    if (rc != RQ_OK)
-        rq_call_fail_why(job->call, rc, &job->why);
-    else
-        answer_get(g);
+    end_get(g, rc);
 }
 
 /* Who asks, what for, and where. */
@@ -246,8 +250,10 @@ static rq_err decode_get(rq_client_service *s, rq_call *call, get_job *g, rq_reg
         request->get->has_query_metrics_enabled && request->get->query_metrics_enabled;
     /* HBASE: RSRpcServices.get: clients before 1.3 expect the cells in the message. */
     g->in_message = !call->client->has_codec || !rq_rpc_client_at_least(call->client, 1, 3);
-    if (!g->in_message) return RQ_OK;
     g->own = (rq_cellblock){0};
+    if (RQ_UNLIKELY(rq_call_answers_are_scarce(call)) && call->user == NULL)
+        cells_of_get(g)->bytes_max = LARGE_ROW;
+    if (!g->in_message) return RQ_OK;
     g->job.own = &g->own;
     return rq_arena_link(&call->arena, release_cellblock, &g->own);
 }
@@ -277,13 +283,15 @@ void rq__handle_get(void *ctx, rq_call *call)
     if (rc == RQ_OK)
         rc = rq_region_get(region, &g->scan, &call->arena, &g->job.ctx, cells_of_get(g), &answered,
                            &why);
-    if (answered) {
-        answer_get(g);
+    if (RQ_LIKELY(answered)) {
+        end_get(g, RQ_OK);
         return;
     }
     bool waits = rc == RQ_E_AGAIN;
     if (rc == RQ_OK || waits) rc = open_get(g, region, &why);
-    if (rc != RQ_OK)
+    if (rc == RQ_E_RESULT_TOO_LARGE)
+        end_get(g, rc);
+    else if (rc != RQ_OK)
         rq_call_fail_why(call, rc, &why);
     else if (waits)
         rq__read_job_wait(&g->job);

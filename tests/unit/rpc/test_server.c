@@ -505,8 +505,10 @@ static void old_clients_get_an_exception_they_know(void **state)
         peer_expect_end(fd);
         close(fd);
     }
-    int fd = peer_connect(t.port); /* before the connection header: no answer */
+    int fd = peer_connect(t.port); /* the connection header itself */
     peer_send(fd, "HBas\0\x50\x7f\xff\xff\xff", 10);
+    rpc_expect_exception(fd, UINT32_MAX, HB "ipc.FatalConnectionException",
+                         "connection header of 2147483647 bytes", true);
     peer_expect_end(fd);
     close(fd);
     toy_stop(&t);
