@@ -96,6 +96,7 @@ typedef struct rq__scan_holder {
     rq_region_scanner *scanner;
     rq_region *region; /* a reference */
     bool stale;        /* it was named as a replica */
+    bool at_border;    /* the region holds nothing more, and the client is to be told by itself */
     uint64_t next_call_seq;
     rq_slice partial_row; /* row of the last result when that was partial; own memory */
     rq_buf partial_row_bytes;

@@ -186,10 +186,12 @@ static rq_err add_cursor(scan_job *s, Pb__ScanResponse *response)
 }
 
 /* The row of a result that the client will see continued: complete rows are counted by the change
- * of row after it. */
+ * of row after it. An empty answer ends that row in the client, but not when nothing was read or
+ * when it is a heartbeat. */
 static rq_err remember_partial_row(scan_job *s, bool more)
 {
     rq__scan_holder *h = s->holder;
+    if (more && s->result_count == 0 && (s->heartbeat || s->rows_max == 0)) return RQ_OK;
     rq_buf_reset(&h->partial_row_bytes);
     h->partial_row = (rq_slice){0};
     if (!more || s->result_count == 0 || !s->results[s->result_count - 1].partial) return RQ_OK;
@@ -202,19 +204,52 @@ static rq_err remember_partial_row(scan_job *s, bool more)
     return RQ_OK;
 }
 
+/* HBASE: ConnectionUtils.noMoreResultsForScan and noMoreResultsForReverseScan: whether the client
+ * opens a scanner of the next region when this one ends. */
+static bool goes_on_behind(const rq__scan_holder *h)
+{
+    const rq_region_info *info = rq_region_get_info(h->region);
+    rq_slice border = h->scan.reversed ? info->start_key : info->end_key;
+    if (border.len == 0) return false;
+    if (h->scan.stop_row.len == 0) return true;
+    int c = rq_slice_compare(border, h->scan.stop_row);
+    return h->scan.reversed ? c > 0 : c < 0 || (c == 0 && h->scan.include_stop);
+}
+
+/*
+ * The end of a region is told by itself, without results and without completing a partial one, to
+ * clients that may suspend a scan when they get results (AsyncTableResultScanner of 2.0 and later).
+ * Its resumePrefetch() calls resume() and then forgets the resumer. Where the suspended answer was
+ * its region's last, resume() opens the next region's scanner; if the answer is there before its
+ * listener is attached, onNext() runs within resume(), and when it suspends again, its resumer is
+ * the one that is forgotten: the scan waits for ever. Within a region answers come on another
+ * thread, which waits for the scanner's monitor.
+ */
+static bool keeps_the_border_back(const scan_job *s)
+{
+    const rq__scan_holder *h = s->holder;
+    return !s->more_in_region && !s->close && (s->result_count > 0 || h->partial_row.len > 0) &&
+           rq_rpc_client_at_least(s->job.call->client, 2, 0) && goes_on_behind(h);
+}
+
 static rq_err fill_response(scan_job *s, Pb__ScanResponse *response)
 {
     rq__scan_holder *h = s->holder;
     response->has_stale = 1;
     response->stale = h->stale;
     RQ_TRY(add_results(s, response));
+    /* Only without results, for clients that drop the results of such an answer. Not at a border
+     * that was kept back: there the answer before would have ended the region, and no more. */
+    bool filter_done = h->scan.filter != NULL && s->result_count == 0 && s->rows_max > 0 &&
+                       !h->at_border && rq_filter_all_remaining(h->scan.filter);
+    response->has_more_results = 1;
+    response->more_results = !s->row_limit_reached && !filter_done;
+    if (response->more_results && keeps_the_border_back(s)) {
+        h->at_border = true;
+        s->more_in_region = true;
+    }
     response->has_more_results_in_region = 1;
     response->more_results_in_region = s->more_in_region;
-    response->has_more_results = 1;
-    /* Only without results, for clients that drop the results of such an answer. */
-    bool filter_done = h->scan.filter != NULL && s->result_count == 0 && s->rows_max > 0 &&
-                       rq_filter_all_remaining(h->scan.filter);
-    response->more_results = !s->row_limit_reached && !filter_done;
     if (s->heartbeat) {
         response->has_heartbeat_message = 1;
         response->heartbeat_message = 1;
@@ -327,15 +362,26 @@ static bool is_bytes(rq_scan_state state)
     return state == RQ_SCAN_BYTES_REACHED || state == RQ_SCAN_BYTES_REACHED_MID_ROW;
 }
 
+/* HBASE-21206: nothing follows, so a last result that was partial is whole after all. The client
+ * counts its row then, and so do we: HBase does not, and its clients go on with a limit of 0. */
+static void end_last_partial(scan_job *s)
+{
+    bool ends_row = s->holder->partial_row.len > 0;
+    if (s->result_count > 0) {
+        result_end *last = &s->results[s->result_count - 1];
+        ends_row = last->partial;
+        last->partial = false;
+    }
+    if (ends_row && s->limit_of_rows > 0) count_row(s);
+}
+
 /* What one next() brought. *ret_done: the answer is complete. */
 static rq_err take_in(scan_job *s, rq_scan_state state, bool *ret_done)
 {
-    if (s->out->count > s->begun.count) {
+    if (s->out->count > s->begun.count)
         RQ_TRY(end_result(s, is_mid_row(state)));
-    } else if (state == RQ_SCAN_DONE && s->result_count > 0) {
-        /* HBASE-21206: nothing follows, so the last result was whole. */
-        s->results[s->result_count - 1].partial = false;
-    }
+    else if (state == RQ_SCAN_DONE)
+        end_last_partial(s);
     s->more_in_region = state != RQ_SCAN_DONE;
     *ret_done = s->row_limit_reached || state == RQ_SCAN_DONE || is_time(state) ||
                 is_bytes(state) || s->result_count >= s->rows_max;
@@ -567,6 +613,9 @@ void rq__handle_scan(void *ctx, rq_call *call)
         finish_holder(s, false, false);
         reply_empty(call);
     } else if (s->rows_max == 0) {
+        answer_scan(s);
+    } else if (s->holder->at_border) {
+        s->more_in_region = false;
         answer_scan(s);
     } else {
         step_scan(&s->job);

@@ -84,10 +84,14 @@ def read_exact(connection, length):
 # ---- messages
 
 
-def header(service):
-    version = b"".join(text(n, "2.6.1" if n == 1 else "") for n in range(1, 7))
-    version += number(7, 2) + number(8, 6)
-    return text(1, text(1, "tester")) + text(2, service) + text(5, version)
+def header(service, version="2.6.1"):
+    """None: a client that sends no version."""
+    head = text(1, text(1, "tester")) + text(2, service)
+    if version is None:
+        return head
+    major, minor = version.split(".")[:2]
+    told = b"".join(text(n, version if n == 1 else "") for n in range(1, 7))
+    return head + text(5, told + number(7, int(major)) + number(8, int(minor)))
 
 
 def region(name):
@@ -127,11 +131,11 @@ class Refused(Exception):
 class Connection:
     """One service of one address."""
 
-    def __init__(self, address, service="ClientService"):
+    def __init__(self, address, service="ClientService", version="2.6.1"):
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), TIMEOUT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        head = header(service)
+        head = header(service, version)
         self.socket.sendall(b"HBas\0\x50" + struct.pack(">I", len(head)) + head)
         self.last_id = 0
         self.input = self.socket.makefile("rb", 1 << 16)
