@@ -49,7 +49,6 @@ public class Agent implements ClassFileTransformer {
         case "master/MasterFileSystem": return patch(l, b, this::mfs);
         case "snapshot/SnapshotTestingUtils": return patch(l, b, this::snap);
         case "client/TracedScanResultConsumer": return patch(l, b, this::traced);
-        case "client/AsyncTableResultScanner": return patch(l, b, this::resultScanner);
         case "ipc/AbstractRpcClient": return H.PAUSE <= 0 ? null : patch(l, b, this::rpc);
         default:
       }
@@ -319,16 +318,6 @@ public class Agent implements ClassFileTransformer {
     body(c, "confirmSnapshotValid", 7, "{ hbt.H.snapshotListed($6, $1); }");
     body(c, "confirmSnapshotValid", 4, "{ hbt.H.snapshotListed($1.getAdmin(), $2); }");
     body(c, "corruptSnapshot", 2, "{ hbt.H.skip(\"corruptSnapshot\"); return null; }");
-  }
-
-  /**
-   * A race of the client: resume() may come back with the next region's first rows, when its scanner opened before anybody
-   * listened. Then onNext has suspended the scan again within it, and the resumer that only next() could call is cleared here:
-   * the scan waits for ever. The faster the server, the more likely.
-   */
-  private void resultScanner(CtClass c) throws Exception {
-    body(c, "resumePrefetch", 0, "{ org.apache.hadoop.hbase.client.AdvancedScanResultConsumer.ScanResumer r = resumer;"
-      + " resumer = null; r.resume(); }");
   }
 
   /**
