@@ -26,15 +26,34 @@ void rq_arena_init(rq_arena *a)
     *a = (rq_arena){0};
 }
 
-/* Without chunks and links. */
+/* Without chunks and links; the meter stays. */
 static void make_empty(rq_arena *a)
 {
-    *a = (rq_arena){.may_grow = a->may_grow, .may_grow_ctx = a->may_grow_ctx};
+    *a = (rq_arena){.may_grow = a->may_grow, .grow_ctx = a->grow_ctx};
+}
+
+void rq_arena_meter(rq_arena *a, bool (*may_grow)(void *ctx, size_t bytes), void *ctx)
+{
+    a->may_grow = may_grow;
+    a->grow_ctx = ctx;
+}
+
+void rq_arena_lend(rq_arena *a, void *memory, size_t size)
+{
+    a->next = memory;
+    a->end = a->next + size;
+}
+
+rq_err rq_arena_account(rq_arena *a, size_t bytes)
+{
+    if (a->may_grow != NULL && !a->may_grow(a->grow_ctx, bytes)) return RQ_E_NO_MEMORY;
+    a->total_bytes += bytes;
+    return RQ_OK;
 }
 
 static struct rq_arena_chunk *chunk_new(rq_arena *a, size_t size)
 {
-    if (a->may_grow != NULL && !a->may_grow(a->may_grow_ctx, sizeof(struct rq_arena_chunk) + size))
+    if (a->may_grow != NULL && !a->may_grow(a->grow_ctx, sizeof(struct rq_arena_chunk) + size))
         return NULL;
     struct rq_arena_chunk *c = malloc(sizeof *c + size);
     if (c == NULL) return NULL;
@@ -49,7 +68,7 @@ void *rq__arena_alloc_more(rq_arena *a, size_t size)
 {
     if (size > SIZE_MAX / 2) return NULL;
     size = (size + RQ_ARENA_ALIGN - 1) & ~(RQ_ARENA_ALIGN - 1);
-    if (a->chunks == NULL || (size_t)(a->end - a->next) < size) {
+    if (a->next == NULL || (size_t)(a->end - a->next) < size) {
         size_t want = a->chunks == NULL ? RQ_ARENA_CHUNK_MIN - sizeof(struct rq_arena_chunk)
                                         : a->chunks->size * 2;
         if (want > GROW_MAX) want = GROW_MAX;

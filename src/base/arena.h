@@ -21,18 +21,29 @@ typedef struct rq_arena {
     struct rq_arena_link *links;
     uint8_t *next;
     uint8_t *end;
-    size_t total_bytes; /* of all chunks */
-    /* NULL, or asked before a chunk is allocated; false: there is no memory. Stays at a reset. */
-    bool (*may_grow)(void *ctx, size_t bytes);
-    void *may_grow_ctx;
+    size_t total_bytes; /* of all chunks, and what rq_arena_account added */
+    bool (*may_grow)(void *ctx, size_t bytes); /* see rq_arena_meter */
+    void *grow_ctx;
 } rq_arena;
 
 /* Empty; nothing is allocated until the first use. All-zero bytes are the same. */
 void rq_arena_init(rq_arena *a);
-/* Releases the links and all chunks but one of at most 64 kB, which is reused. */
+/* Releases the links and all chunks but one of at most 64 kB, which is reused. Not for an arena with
+ * a meter or lent memory. */
 void rq_arena_reset(rq_arena *a);
 /* Releases everything; the arena is empty and usable again. */
 void rq_arena_clear(rq_arena *a);
+
+/* Asks before memory is added; where the answer is false, the allocation returns NULL. REQUIRES: an
+ * empty arena. */
+void rq_arena_meter(rq_arena *a, bool (*may_grow)(void *ctx, size_t bytes), void *ctx);
+/* The first allocations come from the caller's memory, which outlives the arena and is aligned to
+ * RQ_ARENA_ALIGN. REQUIRES: an empty arena. */
+void rq_arena_lend(rq_arena *a, void *memory, size_t size);
+/* Counts memory that is not the arena's but goes with it, by a link. RQ_E_NO_MEMORY: the meter
+ * refused it. */
+RQ_NODISCARD
+rq_err rq_arena_account(rq_arena *a, size_t bytes);
 
 #define RQ_ARENA_ALIGN ((size_t)16)
 

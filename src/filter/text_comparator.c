@@ -138,6 +138,15 @@ static rq_err syntax_error(rq__parse *p, const char *what, size_t where, rq_slic
                    (int)(pattern.len < 300 ? pattern.len : 300), (const char *)pattern.ptr);
 }
 
+/* A few bytes of a pattern can be a large program. */
+static rq_err account(rq__parse *p, const regex_comparator *r)
+{
+    size_t code = 0, machine_code = 0;
+    (void)pcre2_pattern_info(r->code, PCRE2_INFO_SIZE, &code);
+    (void)pcre2_pattern_info(r->code, PCRE2_INFO_JITSIZE, &machine_code);
+    return rq_arena_account(p->arena, code + machine_code + r->translated.cap);
+}
+
 /* The comparator is linked to the arena already: what is set here is released with it. */
 static rq_err compile(rq__parse *p, regex_comparator *r, rq_slice pattern, unsigned flags)
 {
@@ -166,7 +175,7 @@ static rq_err compile(rq__parse *p, regex_comparator *r, rq_slice pattern, unsig
     if (r->match == NULL || r->context == NULL) return RQ_E_NO_MEMORY;
     pcre2_set_match_limit(r->context, MATCH_LIMIT);
     pcre2_set_heap_limit(r->context, HEAP_LIMIT_KIB);
-    return RQ_OK;
+    return account(p, r);
 }
 
 static rq_err check_settings(rq__parse *p, const Pb__RegexStringComparator *m,

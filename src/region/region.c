@@ -111,35 +111,81 @@ void rq__region_raise_read_point(rq_region *r, uint64_t seqid)
         ;
 }
 
+/*
+ * Read points beyond the slots: an array in order of number, with room at both ends. A number
+ * between two others counts for the lower one: that keeps more cells than it must, and inserts
+ * nothing. An entry without holders stays as a hole until half of them are holes. The first is never
+ * a hole, and the last stays: as long as numbers are only added above it, the entry a number counts
+ * for is found again. The cost is logarithmic, and that of moving the array spread over its use.
+ */
+
+/* The last entry with at most that number; `from` when all are above. REQUIRES: lock, not empty. */
+static size_t list_find(const rq_region *r, uint64_t number)
+{
+    size_t low = r->read_point_from, high = r->read_point_to;
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        if (r->read_points[mid].number <= number)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* Into the middle of an array four times as large as what is used, without the holes but the last
+ * entry. REQUIRES: lock. */
+static void list_move(rq_region *r)
+{
+    size_t used = r->read_point_to - r->read_point_from - r->read_point_holes + 1;
+    size_t room = used < 4 ? 16 : used * 4;
+    rq__read_point *fresh = malloc(room * sizeof *fresh);
+    /* A read point that is not kept could lose cells under a reader: better stop. */
+    RQ_ASSERT(fresh != NULL);
+    size_t from = (room - used) / 2, to = from;
+    for (size_t i = r->read_point_from; i < r->read_point_to; i++)
+        if (r->read_points[i].count > 0 || i + 1 == r->read_point_to)
+            fresh[to++] = r->read_points[i];
+    size_t holes = to > from && fresh[to - 1].count == 0 ? 1 : 0;
+    free(r->read_points);
+    r->read_points = fresh;
+    r->read_point_room = room;
+    r->read_point_from = from;
+    r->read_point_to = to;
+    r->read_point_holes = holes;
+}
+
 static void list_add(rq_region *r, uint64_t number)
 {
     pthread_mutex_lock(&r->lock);
-    for (size_t i = 0; i < r->read_point_count; i++) {
-        if (r->read_points[i].number != number) continue;
-        r->read_points[i].count++;
-        pthread_mutex_unlock(&r->lock);
-        return;
+    bool is_empty = r->read_point_from == r->read_point_to;
+    size_t i = is_empty ? r->read_point_to : list_find(r, number);
+    bool above = is_empty || (i + 1 == r->read_point_to && r->read_points[i].number < number);
+    bool below = !is_empty && r->read_points[i].number > number;
+    if ((above && r->read_point_to == r->read_point_room) || (below && r->read_point_from == 0))
+        list_move(r);
+    if (above) {
+        r->read_points[r->read_point_to++] = (rq__read_point){number, 1};
+    } else if (below) {
+        r->read_points[--r->read_point_from] = (rq__read_point){number, 1};
+    } else if (r->read_points[i].count++ == 0) {
+        r->read_point_holes--;
     }
-    if (r->read_point_count == r->read_point_room) {
-        size_t room = r->read_point_room == 0 ? 16 : r->read_point_room * 2;
-        rq__read_point *more = realloc(r->read_points, room * sizeof *more);
-        /* A read point that is not kept could lose cells under a reader: better stop. */
-        RQ_ASSERT(more != NULL);
-        r->read_points = more;
-        r->read_point_room = room;
-    }
-    r->read_points[r->read_point_count++] = (rq__read_point){number, 1};
     pthread_mutex_unlock(&r->lock);
 }
 
 static void list_remove(rq_region *r, uint64_t number)
 {
     pthread_mutex_lock(&r->lock);
-    size_t i = 0;
-    while (i < r->read_point_count && r->read_points[i].number != number)
-        i++;
-    RQ_ASSERT(i < r->read_point_count);
-    if (--r->read_points[i].count == 0) r->read_points[i] = r->read_points[--r->read_point_count];
+    RQ_ASSERT(r->read_point_from < r->read_point_to);
+    rq__read_point *at = &r->read_points[list_find(r, number)];
+    RQ_ASSERT(at->number <= number && at->count > 0);
+    if (--at->count == 0) r->read_point_holes++;
+    while (r->read_point_from < r->read_point_to && r->read_points[r->read_point_from].count == 0) {
+        r->read_point_from++;
+        r->read_point_holes--;
+    }
+    if (r->read_point_holes > 16 + (r->read_point_to - r->read_point_from) / 2) list_move(r);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -197,8 +243,8 @@ uint64_t rq__region_smallest_read_point(rq_region *r)
         if (v != 0 && v - 1 < smallest) smallest = v - 1;
     }
     pthread_mutex_lock(&r->lock);
-    for (size_t i = 0; i < r->read_point_count; i++)
-        if (r->read_points[i].number < smallest) smallest = r->read_points[i].number;
+    if (r->read_point_from < r->read_point_to && r->read_points[r->read_point_from].number < smallest)
+        smallest = r->read_points[r->read_point_from].number;
     pthread_mutex_unlock(&r->lock);
     return smallest;
 }

@@ -236,8 +236,10 @@ struct rq_region {
 
     pthread_mutex_t lock;
     rq__read_point *read_points RQ_GUARDED_BY(lock);
-    size_t read_point_count RQ_GUARDED_BY(lock);
+    size_t read_point_from RQ_GUARDED_BY(lock); /* the first that is in use */
+    size_t read_point_to RQ_GUARDED_BY(lock);
     size_t read_point_room RQ_GUARDED_BY(lock);
+    size_t read_point_holes RQ_GUARDED_BY(lock); /* of them: count 0 */
 };
 
 static inline rq__region_state rq__region_state_now(const rq_region *r)

@@ -36,6 +36,9 @@ RQ_NODISCARD
 rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
                               rq_cellblock *out, rq_scan_state *ret_state, rq_error *why);
 void rq_region_scanner_suspend(rq_region_scanner *s);
+/* What is of use between two suspensions only comes from `lent`, which stays until the next call of
+ * this; NULL: from the scanner's own arena. REQUIRES: suspended. */
+void rq_region_scanner_lend(rq_region_scanner *s, rq_arena *lent);
 void rq_region_scanner_close(rq_region_scanner *s); /* NULL is fine */
 
 uint64_t rq_region_scanner_read_point(const rq_region_scanner *s);

@@ -7,6 +7,8 @@
  * its place. */
 #include "region/region_scanner_priv.h"
 
+#define SCRATCH_KEEP ((size_t)1 << 10) /* of a suspended scanner */
+
 /* --- open and close --------------------------------------------------------------------------- */
 static rq_err no_such_family(rq_region *r, rq_slice family, rq_error *why)
 {
@@ -188,6 +190,13 @@ void rq_region_scanner_suspend(rq_region_scanner *s)
         rq_err rc = rq_store_scanner_suspend(s->stores[i]);
         if (rc != RQ_OK) s->failed = rc;
     }
+    if (s->scratch.cap > SCRATCH_KEEP) rq_buf_clear(&s->scratch);
+}
+
+void rq_region_scanner_lend(rq_region_scanner *s, rq_arena *lent)
+{
+    for (size_t i = 0; i < s->store_count; i++)
+        rq_store_scanner_lend(s->stores[i], lent);
 }
 
 void rq_region_scanner_close(rq_region_scanner *s)

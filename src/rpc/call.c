@@ -125,8 +125,7 @@ static rq_call_private *call_new(rq_rpc_conn *conn)
         p = calloc(1, sizeof *p);
         if (p == NULL) return NULL;
         p->call.priv = p;
-        p->call.arena.may_grow = charge_arena;
-        p->call.arena.may_grow_ctx = p;
+        rq_arena_meter(&p->call.arena, charge_arena, p);
         p->call.loop = w->loop;
     }
     p->conn = conn;
@@ -315,6 +314,11 @@ bool rq_call_disconnected(const rq_call *call)
 {
     const rq_rpc_conn *conn = call->priv->conn;
     return conn->stream == NULL || rq_stream_closing(conn->stream);
+}
+
+void **rq_call_connection_state(rq_call *call)
+{
+    return &call->priv->conn->service_state;
 }
 
 /* The answer's cells as they go on the wire: *ret is a buffer of the call's or the worker's. */

@@ -76,6 +76,10 @@ struct rq_call {
 /* The whole request header (attributes, trace), decoded on first use; NULL when memory is out. */
 const struct Pb__RequestHeader *rq_call_header(rq_call *call);
 
+/* What the service keeps of the call's connection, NULL at first; loop's thread. Not to be used once
+ * the connection is gone (rq_call_disconnected), of which the service is told (`closed`). */
+void **rq_call_connection_state(rq_call *call);
+
 /* Nobody waits for the answer any more: the peer has gone. Loop's thread. */
 bool rq_call_disconnected(const rq_call *call);
 /* The deadline has passed by `now_ns`: HBase then drops the call without an answer. */

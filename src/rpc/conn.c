@@ -679,6 +679,14 @@ static void on_deadline(rq_stream *s)
         watch_for_stall(conn);
 }
 
+static void tell_service(rq_rpc_conn *conn)
+{
+    if (conn->service_state == NULL) return;
+    const rq_rpc_service *service = &conn->service->service;
+    if (service->closed != NULL) service->closed(service->ctx, conn->service_state);
+    conn->service_state = NULL;
+}
+
 static void on_close(rq_stream *s, rq_err why)
 {
     (void)why;
@@ -688,6 +696,7 @@ static void on_close(rq_stream *s, rq_err why)
     conn->stream = NULL;
     if (!rq_unread_close(&conn->unread)) conn->refs++;
     rq__answers_wake_all(conn);
+    tell_service(conn);
     if (conn->waiting && rq_budget_forget(budget, &conn->waiter)) {
         conn->waiting = false;
         conn->refs--; /* not the last: the stream's is still held */

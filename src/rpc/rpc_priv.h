@@ -121,10 +121,11 @@ struct rq_rpc_conn {
     rq_budget_waiter waiter;
     rq_unread unread; /* answers that the peer has not read */
     uint64_t heavy_ns; /* when a call of it was long, or its answer large */
-    size_t made;           /* its calls' bytes of the budget of answers in the making */
+    size_t made;       /* its calls' bytes of the budget of answers in the making */
     rq_call_private *leader;                   /* the call whose answer may go over the share */
     rq_call_private *first_stuck, *last_stuck; /* calls that wait for their answers' memory */
     size_t strings_charged;                    /* of the budget of requests, for `strings` */
+    void *service_state;                       /* rq_call_connection_state */
     rq_task resume;
     rq_task turn;
 };

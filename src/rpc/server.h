@@ -30,6 +30,9 @@ typedef struct rq_rpc_service {
     /* A hint, NULL if of no use: these requests' messages, not looked at yet and of whatever
      * methods, have come together, and are about to be handled one after another. */
     void (*expect)(void *ctx, const rq_slice *messages, size_t count);
+    /* A connection has closed whose rq_call_connection_state the service had set. On its loop;
+     * calls that were begun may still be at work. NULL if of no use. */
+    void (*closed)(void *ctx, void *state);
 } rq_rpc_service;
 
 /* Bytes of requests in flight, or of answers not sent yet, for one or several servers of a process.

@@ -64,10 +64,13 @@ static void finish_holder(scan_job *s, bool close, bool well)
 {
     rq__leases *leases = s->job.service->leases;
     if (s->holder == NULL) return;
-    if (close)
+    if (close) {
         rq__lease_close(leases, s->holder, well);
-    else
+    } else {
+        /* What only a call at work needs is the call's. */
+        rq_region_scanner_lend(s->holder->scanner, NULL);
         rq__lease_give_back(leases, s->holder);
+    }
     s->holder = NULL;
 }
 
@@ -448,7 +451,28 @@ static void step_scan(rq__read_job *job)
 
 /* --- beginning -------------------------------------------------------------------------------- */
 
-static rq_err open_scanner(scan_job *s, const Pb__ScanRequest *request, rq_error *why)
+RQ_COLD static rq_err no_room(rq_error *why)
+{
+    return rq_fail(why, RQ_E_CALL_QUEUE_TOO_BIG,
+                   "open scanners with their filters fill the memory that rorqual.scanners.memory "
+                   "allows them, or this connection's share of it");
+}
+
+static rq_err fill_holder(scan_job *s, const Pb__ScanRequest *request, rq_region *region,
+                          rq_error *why)
+{
+    rq__scan_holder *h = s->holder;
+    RQ_TRY(rq__decode_scan(request->scan, region, &h->arena, &h->scan, &h->extra, why));
+    if (h->scan.filter != NULL && h->scan.batch > 0 && rq_filter_has_filter_row(h->scan.filter))
+        return rq_fail(why, RQ_E_IOEXCEPTION,
+                       "Cannot set batch on a scan using a filter that returns true for "
+                       "filter.hasFilterRow");
+    return rq_region_scanner_open(region, &h->scan, h->extra.mvcc_read_point, &h->arena,
+                                  &h->scanner, why);
+}
+
+static rq_err open_scanner(scan_job *s, const Pb__ScanRequest *request, rq__scan_owner *owner,
+                           rq_error *why)
 {
     rq_client_service *service = s->job.service;
     rq_region *region;
@@ -456,18 +480,16 @@ static rq_err open_scanner(scan_job *s, const Pb__ScanRequest *request, rq_error
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Missing required input: region");
     bool stale;
     RQ_TRY(rq__find_region_to_read(service, request->region, &region, &stale, why));
-    RQ_TRY(rq__lease_new(service->leases, &s->holder));
+    rq_err rc = rq__lease_new(service->leases, owner, &s->holder);
+    if (rc == RQ_E_CALL_QUEUE_TOO_BIG) return no_room(why);
+    if (rc != RQ_OK) return rc;
     rq__scan_holder *h = s->holder;
     h->stale = stale;
     h->region = rq_region_ref(region);
-    RQ_TRY(rq__decode_scan(request->scan, region, &h->arena, &h->scan, &h->extra, why));
-    if (h->scan.filter != NULL && h->scan.batch > 0 && rq_filter_has_filter_row(h->scan.filter))
-        return rq_fail(why, RQ_E_IOEXCEPTION,
-                       "Cannot set batch on a scan using a filter that returns true for "
-                       "filter.hasFilterRow");
-    RQ_TRY(rq_region_scanner_open(region, &h->scan, h->extra.mvcc_read_point, &h->arena,
-                                  &h->scanner, why));
-    s->opened = true;
+    rc = fill_holder(s, request, region, why);
+    if (h->refused) return no_room(why);
+    if (rc != RQ_OK) return rc;
+    h->opened = s->opened = true;
     return RQ_OK;
 }
 
@@ -485,10 +507,12 @@ static rq_err unknown_scanner(uint64_t id, rq_error *why)
 }
 
 /* RQ_E_END: it was closed by itself and the client may believe it open: an empty answer. */
-static rq_err take_scanner(scan_job *s, const Pb__ScanRequest *request, rq_error *why)
+static rq_err take_scanner(scan_job *s, const Pb__ScanRequest *request, rq__scan_owner *owner,
+                           rq_error *why)
 {
     uint64_t last_seq = 0;
-    rq_err rc = rq__lease_take(s->job.service->leases, request->scanner_id, &s->holder, &last_seq);
+    rq_err rc =
+        rq__lease_take(s->job.service->leases, request->scanner_id, owner, &s->holder, &last_seq);
     if (rc == RQ_E_UNKNOWN_SCANNER) return unknown_scanner(request->scanner_id, why);
     if (rc == RQ_E_LEASE)
         return rq_fail(why, rc, "lease '%llu' does not exist",
@@ -566,15 +590,18 @@ static rq_err begin_scan(scan_job *s, rq_error *why)
     const Pb__ScanRequest *request = request_of(s);
     if (!request->has_scanner_id && request->scan == NULL)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Missing required input: scannerId or scan");
+    rq__scan_owner *owner = rq__lease_owner(rq_call_connection_state(s->job.call));
+    if (owner == NULL) return RQ_E_NO_MEMORY;
     if (request->has_scanner_id)
-        RQ_TRY(take_scanner(s, request, why));
+        RQ_TRY(take_scanner(s, request, owner, why));
     else
-        RQ_TRY(open_scanner(s, request, why));
+        RQ_TRY(open_scanner(s, request, owner, why));
     rq_err rc = check_sequence(s, request, why);
     if (rc != RQ_OK) {
         finish_holder(s, false, false);
         return rc;
     }
+    rq_region_scanner_lend(s->holder->scanner, &s->job.call->arena);
     s->out = s->job.call->client->has_codec ? &s->job.call->cells : &s->own;
     s->job.own = &s->own;
     set_limits(s, request);
@@ -596,6 +623,10 @@ static void reply_empty(rq_call *call)
 
 void rq__handle_scan(void *ctx, rq_call *call)
 {
+    if (rq_call_disconnected(call)) {
+        rq_call_drop(call);
+        return;
+    }
     scan_job *s = rq_arena_alloc(&call->arena, sizeof *s);
     if (s == NULL) {
         rq_call_fail(call, RQ_E_NO_MEMORY, NULL);

@@ -314,6 +314,12 @@ static const rq_rpc_method methods[] = {
     {"CleanupBulkLoad", &pb__cleanup_bulk_load_request__descriptor, rq__handle_cleanup_bulk_load},
 };
 
+static void connection_closed(void *ctx, void *state)
+{
+    rq_client_service *s = ctx;
+    rq__lease_owner_gone(s->leases, state);
+}
+
 rq_rpc_service rq_client_service_methods(rq_client_service *s)
 {
     return (rq_rpc_service){.name = "ClientService",
@@ -321,7 +327,8 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
                             .method_count = RQ_ARRAY_LEN(methods),
                             .ctx = s,
                             .unpack = rq__unpack_request,
-                            .expect = rq__expect_requests};
+                            .expect = rq__expect_requests,
+                            .closed = connection_closed};
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -369,9 +376,11 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
         return rc;
     }
     rc = make_writers(s);
+    uint64_t scanners = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNERS_MEMORY);
+    if (scanners == 0) scanners = rq_engine_memory_budget(o->config) / 4;
     if (rc == RQ_OK)
-        rc = rq__leases_new(&s->env, s->lease_ms, rq_loop_lane(rq_loops_get(s->loops, 0)),
-                            &s->leases);
+        rc = rq__leases_new(&s->env, s->lease_ms, (size_t)scanners,
+                            rq_loop_lane(rq_loops_get(s->loops, 0)), &s->leases);
     if (rc != RQ_OK) {
         rq_client_service_free(s);
         return rq_fail(why, rc, "cannot start the client service: %s", rq_err_text(rc));

@@ -1,44 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scanners between their calls: a table by id, a list by age. A request takes its scanner out
- * and gives it back with a new lease; what nobody asks for is closed when its lease ends.
+ * and gives it back with a new lease; what is not asked for is closed when its lease ends.
  *
  * A scanner that ended by itself is remembered for a while: old clients close it once more, and a
  * retry of its last call must be told from a mistake. HBASE: RSRpcServices.closedScanners.
  *
- * One mutex guards the table; it is never held while a scanner is opened, read or closed.
+ * Memory. A scanner is charged, with its filter and columns, from its opening until it is freed: to
+ * the sum of all, and to the connection of its last call (clients change connections). Of the room
+ * that is left
+ *
+ *   - a connection with up to SMALL_BYTES takes what it needs,
+ *   - another takes no more than leaves a third of what it then has, and an eighth of the whole.
+ *
+ * So a connection alone may have three quarters, one that comes later a share of the rest, and those
+ * that have few scanners always find room. Only an opening is refused. What an open scanner grows
+ * by, a row's key, is charged without being refused.
+ *
+ * Scanners of a connection that has closed are orphans. They end after RQ__ORPHAN_NS, and before
+ * that when an opening finds no room: a few at once, so that no opening takes long, the others by
+ * the timer.
+ *
+ * One mutex guards the table; it is never held while a scanner is opened, read or closed. The table
+ * grows by one bucket at a time (linear hashing), and no step looks at more than the scanners of a
+ * bucket or at CLOSED_AT_ONCE.
  */
 #include "service/client_priv.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#define BUCKETS 4096
-#define CLOSED 4096 /* remembered; a ring by id */
+#define SEGMENT 4096      /* buckets that are allocated at once, and at first */
+#define SEGMENTS_MAX 4096 /* beyond, chains grow */
+#define CLOSED 4096       /* remembered; a ring by id */
+
+/* Of a holder with the first bytes of its arena: enough for a scan of one family and short rows. */
+#define HOLDER_BYTES ((size_t)2304)
+#define HOLDER_CHARGE (HOLDER_BYTES + 16 + sizeof(void *)) /* with malloc's head and a bucket */
+#define SMALL_BYTES ((size_t)64 << 10)
+#define CLOSED_AT_ONCE 128 /* scanners: some tens of microseconds */
+#define TICK_NS 1000000000ull
+#define SOON_NS 1000000ull
 
 typedef struct closed_scanner {
     uint64_t id;
     uint64_t last_seq;
 } closed_scanner;
 
+struct rq__scan_owner {
+    size_t charged;
+    size_t count;          /* of its scanners */
+    rq__scan_holder *idle; /* those that are not busy */
+    bool gone;             /* its connection */
+    bool listed;           /* among the table's orphans */
+    uint64_t gone_ns;
+    rq__scan_owner *newer, *older; /* orphans */
+};
+
 struct rq__leases {
     rq_env env;
     rq_lane *lane;
     uint64_t lease_ns;
+    size_t bytes_max;
     rq_timer timer;
     pthread_mutex_t lock;
     uint64_t next_id RQ_GUARDED_BY(lock);
-    rq__scan_holder *buckets[BUCKETS] RQ_GUARDED_BY(lock);
+    rq__scan_holder **segments[SEGMENTS_MAX] RQ_GUARDED_BY(lock);
+    size_t bucket_count RQ_GUARDED_BY(lock);
+    size_t bucket_mask RQ_GUARDED_BY(lock);      /* 2^n - 1, >= bucket_count - 1 */
     rq__scan_holder *oldest RQ_GUARDED_BY(lock); /* of those that are not busy */
     rq__scan_holder *newest RQ_GUARDED_BY(lock);
     size_t count RQ_GUARDED_BY(lock);
+    size_t charged RQ_GUARDED_BY(lock);
+    rq__scan_owner *oldest_gone RQ_GUARDED_BY(lock); /* with idle scanners */
+    rq__scan_owner *newest_gone RQ_GUARDED_BY(lock);
+    bool needs_memory RQ_GUARDED_BY(lock); /* no orphan stays */
     closed_scanner closed[CLOSED] RQ_GUARDED_BY(lock);
     bool stopping RQ_GUARDED_BY(lock);
 };
 
+/* --- the table by id; all REQUIRE the lock ---------------------------------------------------- */
+
+static rq__scan_holder **bucket_at(rq__leases *t, size_t i)
+{
+    return &t->segments[i / SEGMENT][i % SEGMENT];
+}
+
 static rq__scan_holder **bucket_of(rq__leases *t, uint64_t id)
 {
-    return &t->buckets[id % BUCKETS];
+    size_t i = (size_t)id & t->bucket_mask;
+    if (i >= t->bucket_count) i &= t->bucket_mask >> 1;
+    return bucket_at(t, i);
+}
+
+/* Divides the next bucket in turn. Without memory for a segment chains grow. */
+static void add_bucket(rq__leases *t)
+{
+    size_t added = t->bucket_count;
+    if (added / SEGMENT >= SEGMENTS_MAX) return;
+    rq__scan_holder ***segment = &t->segments[added / SEGMENT];
+    if (*segment == NULL) *segment = calloc(SEGMENT, sizeof **segment);
+    if (*segment == NULL) return;
+    if (added > t->bucket_mask) t->bucket_mask = t->bucket_mask * 2 + 1;
+    rq__scan_holder **from = bucket_at(t, added & (t->bucket_mask >> 1));
+    rq__scan_holder **to = bucket_at(t, added);
+    t->bucket_count++;
+    while (*from != NULL) {
+        rq__scan_holder *h = *from;
+        if (((size_t)h->id & t->bucket_mask) != added) {
+            from = &h->hash_next;
+            continue;
+        }
+        *from = h->hash_next;
+        h->hash_next = *to;
+        *to = h;
+    }
 }
 
 static rq__scan_holder *find(rq__leases *t, uint64_t id)
@@ -49,6 +125,14 @@ static rq__scan_holder *find(rq__leases *t, uint64_t id)
     return h;
 }
 
+static void link_hash(rq__leases *t, rq__scan_holder *h)
+{
+    if (t->count++ >= t->bucket_count) add_bucket(t);
+    rq__scan_holder **bucket = bucket_of(t, h->id);
+    h->hash_next = *bucket;
+    *bucket = h;
+}
+
 static void unlink_hash(rq__leases *t, rq__scan_holder *h)
 {
     rq__scan_holder **p = bucket_of(t, h->id);
@@ -57,6 +141,8 @@ static void unlink_hash(rq__leases *t, rq__scan_holder *h)
     *p = h->hash_next;
     t->count--;
 }
+
+/* --- the list by age; REQUIRE the lock -------------------------------------------------------- */
 
 static void unlink_age(rq__leases *t, rq__scan_holder *h)
 {
@@ -82,6 +168,144 @@ static void link_newest(rq__leases *t, rq__scan_holder *h)
     t->newest = h;
 }
 
+/* --- owners; REQUIRE the lock ----------------------------------------------------------------- */
+
+rq__scan_owner *rq__lease_owner(void **state)
+{
+    if (*state == NULL) *state = calloc(1, sizeof(rq__scan_owner));
+    return *state;
+}
+
+static void list_orphans(rq__leases *t, rq__scan_owner *o)
+{
+    if (!o->gone || o->listed || o->idle == NULL) return;
+    o->listed = true;
+    o->gone_ns = t->env.executor->now_ns(t->env.executor);
+    o->older = t->newest_gone;
+    o->newer = NULL;
+    if (t->newest_gone != NULL)
+        t->newest_gone->newer = o;
+    else
+        t->oldest_gone = o;
+    t->newest_gone = o;
+}
+
+static void unlist_orphans(rq__leases *t, rq__scan_owner *o)
+{
+    if (!o->listed || o->idle != NULL) return;
+    o->listed = false;
+    if (o->newer != NULL)
+        o->newer->older = o->older;
+    else
+        t->newest_gone = o->older;
+    if (o->older != NULL)
+        o->older->newer = o->newer;
+    else
+        t->oldest_gone = o->newer;
+}
+
+static void drop_owner(rq__scan_owner *o)
+{
+    if (o->gone && o->count == 0) free(o);
+}
+
+static void link_idle(rq__leases *t, rq__scan_holder *h)
+{
+    rq__scan_owner *o = h->owner;
+    h->owner_prev = NULL;
+    h->owner_next = o->idle;
+    if (o->idle != NULL) o->idle->owner_prev = h;
+    o->idle = h;
+    list_orphans(t, o);
+}
+
+static void unlink_idle(rq__leases *t, rq__scan_holder *h)
+{
+    rq__scan_owner *o = h->owner;
+    if (h->owner_next != NULL) h->owner_next->owner_prev = h->owner_prev;
+    if (h->owner_prev != NULL)
+        h->owner_prev->owner_next = h->owner_next;
+    else
+        o->idle = h->owner_next;
+    h->owner_next = h->owner_prev = NULL;
+    unlist_orphans(t, o);
+}
+
+static void join_owner(rq__scan_holder *h, rq__scan_owner *o)
+{
+    h->owner = o;
+    o->count++;
+    o->charged += h->charged;
+}
+
+static void leave_owner(rq__scan_holder *h)
+{
+    rq__scan_owner *o = h->owner;
+    o->count--;
+    o->charged -= h->charged;
+    h->owner = NULL;
+    drop_owner(o);
+}
+
+/* --- memory; REQUIRE the lock ----------------------------------------------------------------- */
+
+static bool fits(const rq__leases *t, const rq__scan_owner *o, size_t bytes)
+{
+    size_t left = t->charged < t->bytes_max ? t->bytes_max - t->charged : 0;
+    if (bytes > left) return false;
+    left -= bytes;
+    size_t own = o->charged + bytes;
+    return own <= SMALL_BYTES || (left >= own / 3 && left >= t->bytes_max / 8);
+}
+
+static void charge(rq__leases *t, rq__scan_holder *h, size_t bytes)
+{
+    h->charged += bytes;
+    h->owner->charged += bytes;
+    t->charged += bytes;
+}
+
+static void arm(rq__leases *t, uint64_t delay_ns)
+{
+    t->env.executor->timer_arm(t->env.executor, &t->timer, t->lane, delay_ns);
+}
+
+static void arm_tick(rq__leases *t)
+{
+    uint64_t quarter = t->lease_ns / 4 + SOON_NS;
+    arm(t, quarter < TICK_NS ? quarter : TICK_NS);
+}
+
+/* Out of the table; the caller frees it. It is not busy. */
+static void detach(rq__leases *t, rq__scan_holder *h)
+{
+    unlink_age(t, h);
+    unlink_hash(t, h);
+    unlink_idle(t, h);
+    t->charged -= h->charged;
+    leave_owner(h);
+}
+
+/* Detaches orphans until there is room, no more than CLOSED_AT_ONCE: a chain by hash_next. When
+ * that is not enough, the timer ends the others soon. */
+static rq__scan_holder *reclaim(rq__leases *t, const rq__scan_owner *o, size_t bytes)
+{
+    rq__scan_holder *chain = NULL;
+    for (unsigned i = 0; i < CLOSED_AT_ONCE && t->oldest_gone != NULL && !fits(t, o, bytes); i++) {
+        rq__scan_holder *h = t->oldest_gone->idle;
+        detach(t, h);
+        h->hash_next = chain;
+        chain = h;
+    }
+    if (t->oldest_gone != NULL && !t->needs_memory && !fits(t, o, bytes)) {
+        t->needs_memory = true;
+        if (t->env.executor->timer_cancel(t->env.executor, &t->timer)) arm(t, SOON_NS);
+    }
+    return chain;
+}
+
+/* --- freeing; without the lock ---------------------------------------------------------------- */
+
 static void free_holder(rq__scan_holder *h)
 {
     rq_region_scanner_close(h->scanner);
@@ -91,47 +315,79 @@ static void free_holder(rq__scan_holder *h)
     free(h);
 }
 
-static void arm(rq__leases *t)
+static void free_chain(rq__scan_holder *chain)
 {
-    t->env.executor->timer_arm(t->env.executor, &t->timer, t->lane, t->lease_ns / 4 + 1000000);
+    while (chain != NULL) {
+        rq__scan_holder *next = chain->hash_next;
+        free_holder(chain);
+        chain = next;
+    }
 }
 
-/* Closes what is overdue, one at a time, so that the lock is not held while a scanner goes. */
+/* The next to end: its lease is over, or its connection has been gone for long. REQUIRES: lock. */
+static rq__scan_holder *overdue(rq__leases *t, uint64_t now)
+{
+    const rq__scan_owner *o = t->oldest_gone;
+    if (t->oldest != NULL && t->oldest->expires_ns <= now) return t->oldest;
+    return o != NULL && (t->needs_memory || o->gone_ns + RQ__ORPHAN_NS <= now) ? o->idle : NULL;
+}
+
 static void expire(rq_task *task)
 {
     rq__leases *t = RQ_CONTAINER_OF(RQ_CONTAINER_OF(task, rq_timer, task), rq__leases, timer);
     uint64_t now = t->env.executor->now_ns(t->env.executor);
-    for (;;) {
-        pthread_mutex_lock(&t->lock);
-        rq__scan_holder *h = t->oldest;
-        bool overdue = h != NULL && h->expires_ns <= now;
-        if (overdue) {
-            unlink_age(t, h);
-            unlink_hash(t, h);
-        } else if (!t->stopping) {
-            arm(t);
-        }
-        pthread_mutex_unlock(&t->lock);
-        if (!overdue) return;
-        free_holder(h);
+    rq__scan_holder *chain = NULL, *h;
+    pthread_mutex_lock(&t->lock);
+    for (unsigned i = 0; i < CLOSED_AT_ONCE && (h = overdue(t, now)) != NULL; i++) {
+        detach(t, h);
+        h->hash_next = chain;
+        chain = h;
     }
+    if (t->oldest_gone == NULL) t->needs_memory = false;
+    if (t->stopping)
+        ;
+    else if (overdue(t, now) != NULL)
+        arm(t, SOON_NS);
+    else
+        arm_tick(t);
+    pthread_mutex_unlock(&t->lock);
+    free_chain(chain);
 }
 
-rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, rq_lane *lane, rq__leases **ret)
+/* --- the table's life ------------------------------------------------------------------------- */
+
+rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq_lane *lane,
+                      rq__leases **ret)
 {
     rq__leases *t = calloc(1, sizeof *t);
     if (t == NULL) return RQ_E_NO_MEMORY;
     t->env = *env;
     t->lane = lane;
     t->lease_ns = lease_ms * 1000000;
+    t->bytes_max = bytes_max;
     t->timer.task.run = expire;
     /* As HBase's ScannerIdGenerator: the upper half differs from start to start, so that an id of a
      * former life of the server is unknown and not somebody else's. */
     t->next_id = env->executor->random(env->executor) << 32 & INT64_MAX;
     pthread_mutex_init(&t->lock, NULL);
-    arm(t);
+    t->bucket_mask = SEGMENT - 1;
+    t->bucket_count = SEGMENT;
+    t->segments[0] = calloc(SEGMENT, sizeof *t->segments[0]);
+    if (t->segments[0] == NULL) {
+        pthread_mutex_destroy(&t->lock);
+        free(t);
+        return RQ_E_NO_MEMORY;
+    }
+    arm_tick(t);
     *ret = t;
     return RQ_OK;
+}
+
+static rq__scan_holder *any(rq__leases *t)
+{
+    for (size_t i = 0; i < t->bucket_count; i++)
+        if (*bucket_at(t, i) != NULL) return *bucket_at(t, i);
+    return NULL;
 }
 
 void rq__leases_free(rq__leases *t)
@@ -141,33 +397,85 @@ void rq__leases_free(rq__leases *t)
     t->stopping = true;
     pthread_mutex_unlock(&t->lock);
     t->env.executor->timer_cancel(t->env.executor, &t->timer);
-    for (size_t i = 0; i < BUCKETS; i++) {
-        rq__scan_holder *next;
-        for (rq__scan_holder *h = t->buckets[i]; h != NULL; h = next) {
-            next = h->hash_next;
-            free_holder(h);
-        }
+    for (rq__scan_holder *h = t->oldest; h != NULL; h = t->oldest) {
+        detach(t, h);
+        free_holder(h);
     }
+    RQ_ASSERT(any(t) == NULL); /* the others are busy */
+    for (size_t i = 0; i < SEGMENTS_MAX && t->segments[i] != NULL; i++)
+        free(t->segments[i]);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
 
-rq_err rq__lease_new(rq__leases *t, rq__scan_holder **ret)
+void rq__lease_owner_gone(rq__leases *t, rq__scan_owner *o)
 {
-    rq__scan_holder *h = calloc(1, sizeof *h);
-    if (h == NULL) return RQ_E_NO_MEMORY;
-    h->busy = true;
     pthread_mutex_lock(&t->lock);
-    h->id = ++t->next_id;
-    h->hash_next = *bucket_of(t, h->id);
-    *bucket_of(t, h->id) = h;
-    t->count++;
+    o->gone = true;
+    list_orphans(t, o);
+    drop_owner(o);
     pthread_mutex_unlock(&t->lock);
+}
+
+/* --- a scanner's life ------------------------------------------------------------------------- */
+
+/* The meter of a scanner's arena. */
+static bool may_grow(void *ctx, size_t bytes)
+{
+    rq__scan_holder *h = ctx;
+    rq__leases *t = h->leases;
+    rq__scan_holder *chain = NULL;
+    pthread_mutex_lock(&t->lock);
+    if (!h->opened && !fits(t, h->owner, bytes)) {
+        chain = reclaim(t, h->owner, bytes);
+        h->refused = !fits(t, h->owner, bytes);
+    }
+    if (!h->refused) charge(t, h, bytes);
+    pthread_mutex_unlock(&t->lock);
+    free_chain(chain);
+    return !h->refused;
+}
+
+rq_err rq__lease_new(rq__leases *t, rq__scan_owner *owner, rq__scan_holder **ret)
+{
+    rq__scan_holder *h = malloc(HOLDER_BYTES);
+    if (h == NULL) return RQ_E_NO_MEMORY;
+    *h = (rq__scan_holder){.leases = t, .busy = true};
+    rq_arena_lend(&h->arena, h->first_bytes, HOLDER_BYTES - offsetof(rq__scan_holder, first_bytes));
+    rq_arena_meter(&h->arena, may_grow, h);
+    rq__scan_holder *chain = NULL;
+    pthread_mutex_lock(&t->lock);
+    if (RQ_UNLIKELY(!fits(t, owner, HOLDER_CHARGE))) chain = reclaim(t, owner, HOLDER_CHARGE);
+    bool has_room = fits(t, owner, HOLDER_CHARGE);
+    if (has_room) {
+        join_owner(h, owner);
+        charge(t, h, HOLDER_CHARGE);
+        h->id = ++t->next_id;
+        link_hash(t, h);
+    }
+    pthread_mutex_unlock(&t->lock);
+    free_chain(chain);
+    if (!has_room) {
+        free(h);
+        return RQ_E_CALL_QUEUE_TOO_BIG;
+    }
     *ret = h;
     return RQ_OK;
 }
 
-rq_err rq__lease_take(rq__leases *t, uint64_t id, rq__scan_holder **ret, uint64_t *ret_last_seq)
+static void take(rq__leases *t, rq__scan_holder *h, rq__scan_owner *owner)
+{
+    unlink_age(t, h);
+    unlink_idle(t, h);
+    if (h->owner != owner) {
+        leave_owner(h);
+        join_owner(h, owner);
+    }
+    h->busy = true;
+}
+
+rq_err rq__lease_take(rq__leases *t, uint64_t id, rq__scan_owner *owner, rq__scan_holder **ret,
+                      uint64_t *ret_last_seq)
 {
     rq_err rc = RQ_OK;
     pthread_mutex_lock(&t->lock);
@@ -176,8 +484,7 @@ rq_err rq__lease_take(rq__leases *t, uint64_t id, rq__scan_holder **ret, uint64_
     if (h != NULL && h->busy) {
         rc = RQ_E_LEASE;
     } else if (h != NULL) {
-        unlink_age(t, h);
-        h->busy = true;
+        take(t, h, owner);
         *ret = h;
     } else if (closed->id == id) {
         *ret_last_seq = closed->last_seq;
@@ -193,8 +500,13 @@ void rq__lease_give_back(rq__leases *t, rq__scan_holder *h)
 {
     h->expires_ns = t->env.executor->now_ns(t->env.executor) + t->lease_ns;
     pthread_mutex_lock(&t->lock);
+    if (h->partial_row_bytes.cap != h->row_charged) { /* it only grows */
+        charge(t, h, h->partial_row_bytes.cap - h->row_charged);
+        h->row_charged = h->partial_row_bytes.cap;
+    }
     h->busy = false;
     link_newest(t, h);
+    link_idle(t, h);
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -202,6 +514,8 @@ void rq__lease_close(rq__leases *t, rq__scan_holder *h, bool remember)
 {
     pthread_mutex_lock(&t->lock);
     unlink_hash(t, h);
+    t->charged -= h->charged;
+    leave_owner(h);
     if (remember) t->closed[h->id % CLOSED] = (closed_scanner){h->id, h->next_call_seq};
     pthread_mutex_unlock(&t->lock);
     free_holder(h);
@@ -213,4 +527,12 @@ size_t rq__leases_count(rq__leases *t)
     size_t count = t->count;
     pthread_mutex_unlock(&t->lock);
     return count;
+}
+
+size_t rq__leases_charged(rq__leases *t)
+{
+    pthread_mutex_lock(&t->lock);
+    size_t charged = t->charged;
+    pthread_mutex_unlock(&t->lock);
+    return charged;
 }

@@ -12,18 +12,39 @@ void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_orde
 }
 
 /* --- the sources ------------------------------------------------------------------------------ */
+static void drop_sources(rq__merge *m);
+
+void rq__merge_lend(rq__merge *m, rq_arena *lent)
+{
+    drop_sources(m); /* none, but after an error */
+    m->lent = lent;
+    m->sources = NULL;
+    m->heap = NULL;
+    m->source_cap = 0;
+}
+
+static rq_err grow_places(rq__merge *m, size_t cap)
+{
+    if (cap <= m->place_cap) return RQ_OK;
+    rq_hfile_place *places = rq_arena_alloc(m->arena, cap * sizeof(*places));
+    if (places == NULL) return RQ_E_NO_MEMORY;
+    if (m->place_count > 0) memcpy(places, m->places, m->place_count * sizeof(*places));
+    m->places = places;
+    m->place_cap = (uint32_t)cap;
+    return RQ_OK;
+}
+
 rq_err rq__merge_begin(rq__merge *m, size_t count)
 {
     RQ_ASSERT(!m->is_open);
     if (count > UINT32_MAX / 2) return RQ_E_NO_MEMORY;
     if (count > m->source_cap) {
         size_t cap = count < 4 ? 4 : count + count / 2;
-        rq__source *sources = rq_arena_alloc(m->arena, cap * sizeof(*sources));
-        rq__source **heap = rq_arena_alloc(m->arena, cap * sizeof(rq__source *));
-        rq_hfile_place *places = rq_arena_alloc(m->arena, cap * sizeof(*places));
-        if (sources == NULL || heap == NULL || places == NULL) return RQ_E_NO_MEMORY;
-        if (m->place_count > 0) memcpy(places, m->places, m->place_count * sizeof(*places));
-        m->places = places;
+        rq_arena *arena = m->lent != NULL ? m->lent : m->arena;
+        rq__source *sources = rq_arena_alloc(arena, cap * sizeof(*sources));
+        rq__source **heap = rq_arena_alloc(arena, cap * sizeof(rq__source *));
+        if (sources == NULL || heap == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(grow_places(m, cap));
         m->sources = sources;
         m->heap = heap;
         m->source_cap = (uint32_t)cap;

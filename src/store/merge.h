@@ -70,6 +70,7 @@ typedef struct rq__source {
 
 typedef struct rq__merge {
     rq_arena *arena;
+    rq_arena *lent; /* of the sources while it is not parked; NULL: `arena` */
     rq_slice family; /* outlives the merge */
     rq_cell_order order;
     uint64_t read_point;
@@ -87,6 +88,7 @@ typedef struct rq__merge {
     rq__source **heap;
     rq_hfile_place *places; /* where files stood when they were parked */
     uint32_t place_count;
+    uint32_t place_cap;
     uint32_t source_count;
     uint32_t source_cap;
     uint32_t heap_len;
@@ -106,6 +108,10 @@ typedef struct rq__merge {
 
 void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_order order,
                     uint64_t read_point);
+
+/* Sources live in `lent` from now on, NULL: in the merge's own arena. A merge that rests for long
+ * keeps no memory for them. REQUIRES: parked, or not begun. */
+void rq__merge_lend(rq__merge *m, rq_arena *lent);
 
 /* --- the sources, oldest first ---------------------------------------------------------------- */
 /* `count` is how many will be added at most. */

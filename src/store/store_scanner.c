@@ -233,6 +233,11 @@ rq_err rq_store_scanner_suspend(rq_store_scanner *s)
     return rq__merge_park(&s->merge);
 }
 
+void rq_store_scanner_lend(rq_store_scanner *s, rq_arena *lent)
+{
+    rq__merge_lend(&s->merge, lent);
+}
+
 void rq_store_scanner_close(rq_store_scanner *s)
 {
     if (s == NULL) return;

@@ -86,6 +86,8 @@ RQ_NODISCARD
 rq_err rq_store_scanner_seek_row(rq_store_scanner *s, rq_slice row);
 RQ_NODISCARD
 rq_err rq_store_scanner_suspend(rq_store_scanner *s);
+/* See rq_region_scanner_lend. */
+void rq_store_scanner_lend(rq_store_scanner *s, rq_arena *lent);
 void rq_store_scanner_close(rq_store_scanner *s); /* NULL is fine */
 
 /* --- flush and compaction: what survives ------------------------------------------------------ */

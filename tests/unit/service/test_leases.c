@@ -6,29 +6,49 @@
 #include "vfs/sim.h"
 
 #define LEASE_MS 1000
+#define LONG_LEASE_MS 60000
 #define MS 1000000ull
+#define BYTES_MAX ((size_t)32 << 20) /* a quarter of rorqual.memory=128m */
 
 typedef struct world {
     rq_sim *sim;
     rq_lane *lane;
     rq__leases *leases;
+    void *connection; /* what the scanners of most tests belong to */
 } world;
 
-static int begin(void **state)
+static int begin_with(void **state, uint64_t lease_ms)
 {
     world *w = calloc(1, sizeof *w);
     if (w == NULL || rq_sim_new(7, NULL, &w->sim) != RQ_OK ||
         rq_sim_lane_new(w->sim, &w->lane) != RQ_OK ||
-        rq__leases_new(rq_sim_env(w->sim), LEASE_MS, w->lane, &w->leases) != RQ_OK)
+        rq__leases_new(rq_sim_env(w->sim), lease_ms, BYTES_MAX, w->lane, &w->leases) != RQ_OK)
         return -1;
     *state = w;
     return 0;
+}
+
+static int begin(void **state)
+{
+    return begin_with(state, LEASE_MS);
+}
+
+static int begin_long(void **state)
+{
+    return begin_with(state, LONG_LEASE_MS);
+}
+
+static void close_connection(world *w, void **connection)
+{
+    if (*connection != NULL) rq__lease_owner_gone(w->leases, *connection);
+    *connection = NULL;
 }
 
 static int end(void **state)
 {
     world *w = *state;
     rq_executor *executor = rq_sim_env(w->sim)->executor;
+    close_connection(w, &w->connection);
     rq__leases_free(w->leases);
     executor->lane_free(executor, w->lane);
     rq_sim_free(w->sim);
@@ -36,23 +56,49 @@ static int end(void **state)
     return 0;
 }
 
-/* A new scanner, given back; its id. */
-static uint64_t open_one(world *w)
+/* Opens a scanner with so many bytes beside itself; its id, or 0 when it is refused. */
+static uint64_t open_with(world *w, void **connection, size_t bytes)
 {
     rq__scan_holder *h;
-    assert_int_equal(rq__lease_new(w->leases, &h), RQ_OK);
+    rq_err rc = rq__lease_new(w->leases, rq__lease_owner(connection), &h);
+    if (rc == RQ_E_CALL_QUEUE_TOO_BIG) return 0;
+    assert_int_equal(rc, RQ_OK);
+    if (bytes > 0 && rq_arena_alloc(&h->arena, bytes) == NULL) {
+        assert_true(h->refused);
+        rq__lease_close(w->leases, h, false);
+        return 0;
+    }
+    h->opened = true;
     uint64_t id = h->id;
     rq__lease_give_back(w->leases, h);
     return id;
 }
 
-static rq_err touch(world *w, uint64_t id)
+/* A new scanner, given back; its id. */
+static uint64_t open_one(world *w)
+{
+    uint64_t id = open_with(w, &w->connection, 0);
+    assert_true(id != 0);
+    return id;
+}
+
+static rq_err take(world *w, void **connection, uint64_t id, rq__scan_holder **ret, uint64_t *seq)
+{
+    return rq__lease_take(w->leases, id, rq__lease_owner(connection), ret, seq);
+}
+
+static rq_err touch_from(world *w, void **connection, uint64_t id)
 {
     rq__scan_holder *h = NULL;
     uint64_t seq;
-    rq_err rc = rq__lease_take(w->leases, id, &h, &seq);
+    rq_err rc = take(w, connection, id, &h, &seq);
     if (rc == RQ_OK) rq__lease_give_back(w->leases, h);
     return rc;
+}
+
+static rq_err touch(world *w, uint64_t id)
+{
+    return touch_from(w, &w->connection, id);
 }
 
 static void a_lease_ends_when_nobody_asks(void **state)
@@ -84,7 +130,7 @@ static void a_scanner_at_work_does_not_expire(void **state)
     world *w = *state;
     rq__scan_holder *h;
     uint64_t seq, id = open_one(w);
-    assert_int_equal(rq__lease_take(w->leases, id, &h, &seq), RQ_OK);
+    assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_OK);
     rq_sim_advance(w->sim, 10 * LEASE_MS * MS);
     assert_int_equal(touch(w, id), RQ_E_LEASE); /* a second request meanwhile */
     rq__lease_give_back(w->leases, h);
@@ -97,14 +143,14 @@ static void a_scanner_that_ended_well_is_remembered(void **state)
     world *w = *state;
     rq__scan_holder *h;
     uint64_t seq = 0, id = open_one(w), other = open_one(w);
-    assert_int_equal(rq__lease_take(w->leases, id, &h, &seq), RQ_OK);
+    assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_OK);
     h->next_call_seq = 5;
     rq__lease_close(w->leases, h, true);
     for (int i = 0; i < 2; i++) { /* closed twice */
-        assert_int_equal(rq__lease_take(w->leases, id, &h, &seq), RQ_E_END);
+        assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_E_END);
         assert_int_equal(seq, 5);
     }
-    assert_int_equal(rq__lease_take(w->leases, other, &h, &seq), RQ_OK);
+    assert_int_equal(take(w, &w->connection, other, &h, &seq), RQ_OK);
     rq__lease_close(w->leases, h, false);
     assert_int_equal(touch(w, other), RQ_E_UNKNOWN_SCANNER);
     assert_int_equal(touch(w, 0x7fffffff00000000u), RQ_E_UNKNOWN_SCANNER);
@@ -137,6 +183,178 @@ static void random_histories_expire_in_time(void **state)
     assert_true(rq__leases_count(w->leases) <= COUNT);
 }
 
+/* ---- memory: what is held, by whom, and for how long */
+
+static size_t open_all(world *w, void **connection, size_t bytes)
+{
+    size_t count = 0;
+    while (open_with(w, connection, bytes) != 0)
+        count++;
+    return count;
+}
+
+static void ten_thousand_of_a_connection_fit_and_then_it_is_refused(void **state)
+{
+    world *w = *state;
+    size_t count = open_all(w, &w->connection, 0);
+    assert_true(count >= 10000);
+    assert_true(rq__leases_charged(w->leases) <= BYTES_MAX / 4 * 3);
+    assert_int_equal(rq__leases_count(w->leases), count);
+}
+
+static void filters_are_charged_with_their_scanners(void **state)
+{
+    world *w = *state;
+    size_t filter = BYTES_MAX / 16;
+    size_t count = open_all(w, &w->connection, filter);
+    assert_true(count >= 8 && count <= 12);
+    assert_true(rq__leases_charged(w->leases) >= count * filter);
+    /* What was refused half-way is given back: only whole ones are left. */
+    assert_int_equal(rq__leases_count(w->leases), count);
+    assert_true(rq__leases_charged(w->leases) < (count + 1) * filter);
+}
+
+static void others_find_room_beside_floods(void **state)
+{
+    world *w = *state;
+    void *floods[20] = {0}, *innocent[20] = {0};
+    uint64_t ids[20];
+    for (size_t i = 0; i < 20; i++)
+        ids[i] = open_with(w, &innocent[i], 100);
+    for (size_t i = 0; i < 20; i++)
+        open_all(w, &floods[i], i % 2 * 100000);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(touch_from(w, &innocent[i], ids[i]), RQ_OK);
+        assert_true(open_with(w, &innocent[i], 10000) != 0);
+        close_connection(w, &innocent[i]);
+        close_connection(w, &floods[i]);
+    }
+    assert_true(rq__leases_charged(w->leases) <= BYTES_MAX);
+}
+
+/* What an open scanner grows by is charged, and not refused. */
+static void an_open_scanner_may_grow(void **state)
+{
+    world *w = *state;
+    rq__scan_holder *h;
+    uint64_t seq, id = open_one(w);
+    open_all(w, &w->connection, 0);
+    size_t before = rq__leases_charged(w->leases);
+    assert_int_equal(take(w, &w->connection, id, &h, &seq), RQ_OK);
+    assert_non_null(rq_arena_alloc(&h->arena, BYTES_MAX / 2));
+    assert_true(rq__leases_charged(w->leases) >= before + BYTES_MAX / 2);
+    rq__lease_close(w->leases, h, false);
+    assert_true(rq__leases_charged(w->leases) < before);
+}
+
+static void orphans_end_after_ten_seconds(void **state)
+{
+    world *w = *state;
+    void *gone = NULL;
+    uint64_t kept = open_one(w), moved = open_with(w, &gone, 0), left = open_with(w, &gone, 0);
+    uint64_t at_work = open_with(w, &gone, 0);
+    rq__scan_holder *h;
+    uint64_t seq;
+    assert_int_equal(take(w, &gone, at_work, &h, &seq), RQ_OK);
+    close_connection(w, &gone);
+    rq_sim_advance(w->sim, 9000 * MS);
+    assert_int_equal(rq__leases_count(w->leases), 4);
+    assert_int_equal(touch(w, moved), RQ_OK); /* the client has another connection now */
+    rq_sim_advance(w->sim, 3000 * MS);
+    assert_int_equal(touch(w, left), RQ_E_UNKNOWN_SCANNER);
+    assert_int_equal(touch(w, moved), RQ_OK);
+    assert_int_equal(touch(w, kept), RQ_OK);
+    rq__lease_give_back(w->leases, h); /* its time begins now */
+    rq_sim_advance(w->sim, 9000 * MS);
+    assert_int_equal(rq__leases_count(w->leases), 3);
+    rq_sim_advance(w->sim, 3000 * MS);
+    assert_int_equal(rq__leases_count(w->leases), 2);
+}
+
+static void orphans_end_at_once_when_memory_is_needed(void **state)
+{
+    world *w = *state;
+    for (size_t filter = 0; filter <= BYTES_MAX / 16; filter += BYTES_MAX / 16) {
+        void *gone = NULL, *other = NULL;
+        size_t count = open_all(w, &gone, filter);
+        uint64_t kept = open_one(w);
+        close_connection(w, &gone);
+        /* As many again, and no time passes. */
+        for (size_t i = 1; i < count; i++)
+            assert_true(open_with(w, &w->connection, 0) != 0);
+        assert_int_equal(touch(w, kept), RQ_OK);
+        close_connection(w, &w->connection);
+        /* More than a few go by the timer, soon and not in ten seconds. */
+        if (open_with(w, &other, BYTES_MAX / 3) == 0) rq_sim_advance(w->sim, 1000 * MS);
+        assert_true(open_with(w, &other, BYTES_MAX / 3) != 0);
+        close_connection(w, &other);
+        rq_sim_advance(w->sim, 20000 * MS);
+        assert_int_equal(rq__leases_count(w->leases), 0);
+        assert_int_equal(rq__leases_charged(w->leases), 0);
+    }
+}
+
+/* Connections come and go, scanners change theirs: in the end all is given back. */
+static void random_histories_give_back_what_they_took(void **state)
+{
+    enum { CONNECTIONS = 8, IDS = 3000, STEPS = 60000 };
+    world *w = *state;
+    void *connections[CONNECTIONS] = {0};
+    uint64_t *ids = calloc(IDS, sizeof *ids);
+    assert_non_null(ids);
+    srand((unsigned)unit_seed());
+    for (int step = 0; step < STEPS; step++) {
+        void **connection = &connections[rand() % CONNECTIONS];
+        uint64_t *id = &ids[rand() % IDS];
+        rq__scan_holder *h;
+        uint64_t seq;
+        switch (rand() % 64) {
+        case 0:
+            close_connection(w, connection);
+            break;
+        case 1:
+            rq_sim_advance(w->sim, (uint64_t)(rand() % 3000) * MS);
+            break;
+        default:
+            if (*id == 0) {
+                *id = open_with(w, connection, (size_t)(rand() % 20000));
+            } else if (take(w, connection, *id, &h, &seq) == RQ_OK) {
+                assert_int_equal(h->id, *id);
+                if (rand() % 3 == 0)
+                    rq__lease_close(w->leases, h, false), *id = 0;
+                else
+                    rq__lease_give_back(w->leases, h);
+            } else {
+                *id = 0;
+            }
+        }
+        assert_true(rq__leases_charged(w->leases) <= BYTES_MAX);
+    }
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        close_connection(w, &connections[i]);
+    rq_sim_advance(w->sim, 20000 * MS);
+    assert_int_equal(rq__leases_count(w->leases), 0);
+    assert_int_equal(rq__leases_charged(w->leases), 0);
+    free(ids);
+}
+
+/* The table grows: every one of many is found, and unknown ones are not. */
+static void many_are_found(void **state)
+{
+    world *w = *state;
+    static uint64_t ids[12000];
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ids); i++) {
+        void **connection = &w->connection;
+        ids[i] = open_with(w, connection, 0);
+        if (ids[i] == 0) ids[i] = ids[i - 1];
+        if (i % 97 == 0) assert_int_equal(touch(w, ids[i / 2]), RQ_OK);
+    }
+    for (size_t i = 0; i < RQ_ARRAY_LEN(ids); i++)
+        assert_int_equal(touch(w, ids[i]), RQ_OK);
+    assert_int_equal(touch(w, ids[0] - 1), RQ_E_UNKNOWN_SCANNER);
+    assert_int_equal(touch(w, ids[11999] + 8192), RQ_E_UNKNOWN_SCANNER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +363,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_scanner_at_work_does_not_expire, begin, end),
         cmocka_unit_test_setup_teardown(a_scanner_that_ended_well_is_remembered, begin, end),
         cmocka_unit_test_setup_teardown(random_histories_expire_in_time, begin, end),
+#define LONG(test) cmocka_unit_test_setup_teardown(test, begin_long, end)
+        LONG(ten_thousand_of_a_connection_fit_and_then_it_is_refused),
+        LONG(filters_are_charged_with_their_scanners),
+        LONG(others_find_room_beside_floods),
+        LONG(an_open_scanner_may_grow),
+        LONG(orphans_end_after_ten_seconds),
+        LONG(orphans_end_at_once_when_memory_is_needed),
+        LONG(random_histories_give_back_what_they_took),
+        LONG(many_are_found),
+#undef LONG
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

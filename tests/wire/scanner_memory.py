@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The memory of open scanners: it is bounded, whoever opens them; those of others stay; a connection
+that closes leaves nothing behind.
+
+The server has rorqual.memory=128m, and scanners a quarter of it.
+"""
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import hbase  # pylint: disable=wrong-import-position
+import rorqual  # pylint: disable=wrong-import-position
+from hbase import number, text  # pylint: disable=wrong-import-position
+
+MEMORY = 128 << 20
+ROOM = MEMORY // 4
+PLAIN = 10000      # of one connection always fit
+DEADLINE = 60      # for what the server does by itself within seconds
+PIPELINED = 100
+FILTERS = "org.apache.hadoop.hbase.filter."
+SANITIZED = "asan" in os.environ.get("RORQUAL", "") or "tsan" in os.environ.get("RORQUAL", "")
+
+
+def prefix_filter(size):
+    return text(5, text(1, FILTERS + "PrefixFilter") + text(2, text(1, b"r" + b"x" * size)))
+
+
+def list_filter(children):
+    """Small filters that are much larger in memory than on the wire."""
+    one = text(2, text(1, FILTERS + "KeyOnlyFilter") + text(2, number(1, 0)))
+    body = number(1, 1) + one * children
+    return text(5, text(1, FILTERS + "FilterList") + text(2, body))
+
+
+def regex_filter(repeats):
+    """A few bytes that are a large program when compiled."""
+    pattern = text(1, b"(?:[a-z][0-9]){1,%d}$" % repeats)
+    pattern += number(2, 0) + text(3, "UTF-8") + text(4, "JAVA")
+    comparator = text(1, FILTERS + "RegexStringComparator") + text(2, pattern)
+    compare = text(1, number(1, 2) + text(2, comparator))
+    return text(5, text(1, FILTERS + "RowFilter") + text(2, compare))
+
+
+def columns(count):
+    qualifiers = b"".join(text(2, b"q%06d" % i) for i in range(count))
+    return text(1, text(1, b"f") + qualifiers)
+
+
+def attributes(count, size):
+    return b"".join(text(2, text(1, b"a%d" % i) + text(2, b"v" * size)) for i in range(count))
+
+
+class World:
+    def __init__(self, folder, *settings):
+        self.server = rorqual.Server(pathlib.Path(folder, "data"), pathlib.Path(folder, "log"),
+                                     "-D", f"rorqual.memory={MEMORY}", *settings)
+        self.client = hbase.Client(self.server)
+        self.client.create("t", {"f": {}})
+        self.region = self.client.regions("t")[0][1]
+        for i in range(20):
+            self.client.data.put(self.region, b"r%02d" % i, {(b"f", b"q"): b"v"})
+
+    def connection(self):
+        return hbase.Connection(self.server.regionserver)
+
+    def resident(self):
+        with open(f"/proc/{self.server.process.pid}/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmRSS"))
+
+    def opening(self, scan, rows):
+        """Without rows where the filter would end the scan."""
+        return text(1, hbase.region(self.region)) + text(2, scan + number(17, 1)) + number(4, rows)
+
+    def open(self, connection, scan=b""):
+        return connection.call("Scan", self.opening(scan, 0 if scan else 1))[2][0]
+
+    def flood(self, connection, scan=b"", limit=20000, pipelined=PIPELINED):
+        """Opens scanners until the first is refused; their ids."""
+        ids, request = [], self.opening(scan, 0 if scan else 1)
+        while len(ids) < limit:
+            for _ in range(pipelined):
+                connection.send("Scan", request)
+            refused = None
+            for _ in range(pipelined):
+                _, answer = connection.receive()
+                if isinstance(answer, hbase.Refused):
+                    refused = answer
+                else:
+                    ids.append(answer[2][0])
+            if refused:
+                assert refused.name == "CallQueueTooBigException", refused
+                return ids
+        raise AssertionError(f"{limit} scanners and none was refused")
+
+    def next(self, connection, scanner):
+        got = connection.call("Scan", number(3, scanner) + number(4, 1))
+        assert len(got.get(5, [])) == 1, got
+
+    def finish(self, *connections):
+        """Closes them, and waits until there is room for as much again."""
+        for connection in connections:
+            connection.close()
+        deadline = time.monotonic() + DEADLINE
+        probe = self.connection()
+        while True:
+            try:
+                self.open(probe, prefix_filter(ROOM // 3))
+                break
+            except hbase.Refused as e:
+                assert e.name == "CallQueueTooBigException", e
+                assert time.monotonic() < deadline, "the memory does not come back"
+        probe.close()
+
+
+def is_unknown(connection, scanner):
+    try:
+        connection.call("Scan", number(3, scanner) + number(4, 1))
+    except hbase.Refused as e:
+        assert e.name == "UnknownScannerException", e
+        return True
+    return False
+
+
+def plain_ones(world):
+    before = world.resident()
+    flood, other = world.connection(), world.connection()
+    mine = world.open(other)
+    ids = world.flood(flood)
+    assert len(ids) >= PLAIN, f"only {len(ids)} fit"
+    world.next(other, mine)
+    world.next(other, world.open(other))
+    world.next(flood, ids[0])
+    grown = world.resident() - before
+    print(f"# {len(ids)} plain scanners: {grown >> 20} MB more", flush=True)
+    assert SANITIZED or grown < ROOM * 3 // 2, f"{grown >> 20} MB more"
+    world.finish(flood, other)
+
+
+def large_ones(world):
+    for name, scan in (("filters of 3 MB", prefix_filter(3 << 20)),
+                       ("filters of 20 MB", prefix_filter(20 << 20)),
+                       ("lists of 10,000 filters", list_filter(10000)),
+                       ("regular expressions", regex_filter(400)),
+                       ("100,000 columns", columns(100000))):
+        before = world.resident()
+        flood, other = world.connection(), world.connection()
+        mine = world.open(other)
+        ids = world.flood(flood, scan, pipelined=1)
+        world.next(other, mine)
+        world.next(other, world.open(other))
+        grown = world.resident() - before
+        print(f"# {len(ids)} scanners with {name}: {grown >> 20} MB more", flush=True)
+        assert SANITIZED or grown < ROOM * 3, f"{name}: {grown >> 20} MB more"
+        world.finish(flood, other)
+
+
+def attributes_are_not_kept(world):
+    flood = world.connection()
+    before = world.resident()
+    for _ in range(50):
+        world.open(flood, attributes(4, 1 << 20))
+    grown = world.resident() - before
+    assert SANITIZED or grown < ROOM * 2, f"{grown >> 20} MB more"
+    world.finish(flood)
+
+
+def floods_on_many_connections(world):
+    other = world.connection()
+    mine = world.open(other)
+    floods = [world.connection() for _ in range(20)]
+    for flood in floods:
+        world.flood(flood, prefix_filter(100000), pipelined=10)
+    for _ in range(10):
+        world.next(other, mine)
+        newcomer = world.connection()
+        world.next(newcomer, world.open(newcomer))
+        newcomer.close()
+    world.finish(other, *floods)
+
+
+def a_client_that_changes_its_connection(world):
+    first, second = world.connection(), world.connection()
+    moved, left = world.open(first), world.open(first)
+    world.next(second, moved)
+    first.close()
+    deadline = time.monotonic() + DEADLINE
+    touched, third = False, world.connection()
+    while not touched:
+        assert time.monotonic() < deadline, "orphans stay"
+        time.sleep(0.5)
+        world.next(second, world.open(second))
+        # A call would make it the third connection's: asked as late as an orphan must be gone.
+        touched = time.monotonic() > deadline - DEADLINE + 14
+    assert is_unknown(third, left), "an orphan stayed for 14 s"
+    world.next(second, moved)
+    second.close()
+    third.close()
+
+
+TESTS = [plain_ones, large_ones, attributes_are_not_kept, floods_on_many_connections,
+         a_client_that_changes_its_connection]
+
+
+def main():
+    report = rorqual.Report()
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(folder)
+        for test in TESTS:
+            problem = None
+            try:
+                test(world)
+            except (AssertionError, EOFError, OSError, KeyError, hbase.Refused) as e:
+                problem = repr(e)
+            report.outcome(f"scanner_memory/{test.__name__}", problem)
+        world.client.close()
+        report.outcome("scanner_memory/stops in order", world.server.stop())
+    return report.finish()
+
+
+sys.exit(main())
