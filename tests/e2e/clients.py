@@ -20,7 +20,7 @@ import tempfile
 from rorqual import BINARY, Report, Server, build_java, fail_hard, java
 
 OLD = []  # all of client12's
-NEW = ["Connections", "Filters", "Reads", "Tables", "Weibo", "Writes"]
+NEW = ["Borders", "Connections", "Filters", "Reads", "Tables", "Weibo", "Writes"]
 PROGRAMS = {"14": OLD, "17": OLD, "24": NEW, "25": NEW, "30": NEW}
 
 # Steps that must fail on a client, and why it is the client's doing.

@@ -36,6 +36,58 @@ static void allocations_are_aligned_and_do_not_overlap(void **state)
     assert_int_equal(a.total_bytes, 0);
 }
 
+/* Grants what is left of *ctx. */
+static bool grant(void *ctx, size_t bytes)
+{
+    size_t *left = ctx;
+    if (bytes > *left) return false;
+    *left -= bytes;
+    return true;
+}
+
+static void a_meter_is_asked_before_memory_is_added(void **state)
+{
+    (void)state;
+    const size_t granted = (size_t)1 << 20;
+    size_t left = granted, got = 0;
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_arena_meter(&a, grant, &left);
+    while (rq_arena_alloc(&a, 1000) != NULL)
+        got += 1000;
+    assert_true(got > granted / 4 && got < granted);
+    assert_int_equal(a.total_bytes, granted - left);
+    assert_null(rq_arena_alloc(&a, granted));
+    assert_null(rq_arena_alloc(&a, SIZE_MAX / 2));
+    left = 500;
+    assert_int_equal(rq_arena_account(&a, 501), RQ_E_NO_MEMORY);
+    assert_int_equal(rq_arena_account(&a, 400), RQ_OK);
+    assert_int_equal(left, 100);
+    rq_arena_clear(&a);
+}
+
+static void lent_memory_is_used_first_and_not_freed(void **state)
+{
+    (void)state;
+    size_t left = 10000;
+    _Alignas(RQ_ARENA_ALIGN) uint8_t lent[256];
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_arena_lend(&a, lent, sizeof lent);
+    rq_arena_meter(&a, grant, &left);
+    size_t inside = 0;
+    for (int i = 0; i < 10; i++) {
+        uint8_t *p = rq_arena_alloc(&a, 48);
+        assert_non_null(p);
+        memset(p, i, 48);
+        inside += (uintptr_t)p >= (uintptr_t)lent && (uintptr_t)p < (uintptr_t)(lent + 256);
+        if (inside == (size_t)i + 1) assert_int_equal(left, 10000);
+    }
+    assert_true(inside == 4 || inside == 5);
+    assert_true(left < 10000);
+    rq_arena_clear(&a);
+}
+
 static int released[3], release_count;
 
 static void note_release(void *thing)
@@ -76,6 +128,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocations_are_aligned_and_do_not_overlap),
+        cmocka_unit_test(a_meter_is_asked_before_memory_is_added),
+        cmocka_unit_test(lent_memory_is_used_first_and_not_freed),
         cmocka_unit_test(links_are_released_in_reverse_order),
         cmocka_unit_test(overflowing_sizes_are_refused),
     };

@@ -4,8 +4,10 @@
 #include "fixture.h"
 
 #include "hfile/check.h"
+#include "region/region_priv.h"
 #include "vfs/vfs.h"
 
+#include <time.h>
 #include <unistd.h>
 
 static void a_put_is_read_back(void **state)
@@ -43,6 +45,80 @@ static void a_put_survives_a_crash(void **state)
     fixture_start(&f);
     assert_string_equal(get(&f, "r", "a", "q"), "v");
     assert_true(rq_region_open_seqid(f.region) > last);
+    fixture_close(&f);
+}
+
+static uint64_t smallest_of(const uint64_t *held, size_t count)
+{
+    uint64_t smallest = UINT64_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (held[i] != 0 && held[i] < smallest) smallest = held[i];
+    return smallest;
+}
+
+/* Against the list of those held: none is forgotten, and when all are given back none is left. Some
+ * clients name the read point of an earlier scanner, in any order. */
+static void read_points_are_kept(void **state)
+{
+    enum { HELD = 1000, STEPS = 60000 };
+    fixture f;
+    fixture_open(&f, env_of(state), NULL, 0);
+    uint64_t held[HELD] = {0}, now = 5000;
+    atomic_store(&f.region->read_point, 1000000);
+    srand(7);
+    for (int step = 0; step < STEPS; step++) {
+        uint64_t *one = &held[rand() % HELD];
+        if (*one != 0) {
+            rq_region_read_point_release(f.region, *one);
+            *one = 0;
+        } else {
+            /* In phases: all of them rise; some are old ones. */
+            bool rises = step / 10000 % 2 == 0 || rand() % 4 > 0;
+            *one = rises ? now++ : now - (uint64_t)(rand() % 4000);
+            assert_int_equal(rq_region_read_point_acquire(f.region, *one), *one);
+        }
+        if (step % 10 > 0) continue;
+        uint64_t kept = rq__region_smallest_read_point(f.region), smallest = smallest_of(held, HELD);
+        assert_true(kept <= smallest);
+        if (step < 10000 && smallest != UINT64_MAX) assert_int_equal(kept, smallest);
+        if (step % 9000 == 0)
+            for (size_t i = 0; i < HELD; i++)
+                if (rand() % 10 > 0 && held[i] != 0)
+                    rq_region_read_point_release(f.region, held[i]), held[i] = 0;
+    }
+    for (size_t i = 0; i < HELD; i++)
+        if (held[i] != 0) rq_region_read_point_release(f.region, held[i]);
+    assert_int_equal(rq__region_smallest_read_point(f.region), 1000000);
+    fixture_close(&f);
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Takes `count` read points, rising or falling, and gives them back in another order. */
+static uint64_t cost_of(rq_region *r, uint64_t count, bool falling)
+{
+    uint64_t begun = nanoseconds();
+    for (uint64_t i = 1; i <= count; i++)
+        (void)rq_region_read_point_acquire(r, falling ? 1 + count - i : i);
+    for (uint64_t i = 1; i <= count; i++)
+        rq_region_read_point_release(r, i % 2 == 0 ? i : 1 + (count - 1) / 2 * 2 + 1 - i);
+    return nanoseconds() - begun;
+}
+
+static void many_read_points_cost_no_more_each(void **state)
+{
+    fixture f;
+    fixture_open(&f, env_of(state), NULL, 0);
+    for (int falling = 0; falling < 2; falling++) {
+        uint64_t few = cost_of(f.region, 4000, falling), many = cost_of(f.region, 128000, falling);
+        /* 32 times as many; were each compared with all, it would be a thousand times. */
+        assert_true(many < few * 32 * 6);
+    }
     fixture_close(&f);
 }
 
@@ -250,6 +326,8 @@ int main(void)
         T(a_put_is_read_back),
         T(a_put_survives_a_clean_stop),
         T(a_put_survives_a_crash),
+        T(read_points_are_kept),
+        T(many_read_points_cost_no_more_each),
         T(a_flush_moves_cells_to_files_and_reads_go_on),
         T(one_family_flushes_alone_and_the_other_is_replayed),
         T(a_major_compaction_leaves_one_file_and_archives_the_rest),

@@ -9,6 +9,7 @@ import rorqual.tests.client26.apps.RowKeys;
 import rorqual.tests.client26.apps.TimeSeries;
 import rorqual.tests.client26.apps.WebTable;
 import rorqual.tests.client26.apps.Weibo;
+import rorqual.tests.client26.suite.Borders;
 import rorqual.tests.client26.suite.Connections;
 import rorqual.tests.client26.suite.Endpoints;
 import rorqual.tests.client26.suite.Families;
@@ -50,6 +51,7 @@ public final class Main {
         // The longest first, so that it does not run alone at the end.
         return List.of(
             new Histories(cluster),
+            new Borders(cluster),
             new Blog(cluster),
             new FollowLists(cluster),
             new WebTable(cluster),
