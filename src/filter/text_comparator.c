@@ -20,6 +20,7 @@
 #include <pcre2.h>
 
 /* About 50 ms of backtracking; an ordinary search of a value needs some hundred steps. */
+#define TEXT_KEEP ((size_t)64 << 10)
 #define MATCH_LIMIT 1000000
 #define HEAP_LIMIT_KIB 4096
 
@@ -33,6 +34,12 @@ typedef struct substring_comparator {
 
 /* Decoding and lower case of other characters neither add ASCII to a text nor take some away,
  * except for those two: an ASCII needle is searched for in the bytes. */
+/* The text of a large value is not kept: the filter's scanner may rest for long. */
+static void drop_large(rq_buf *b)
+{
+    if (RQ_UNLIKELY(b->cap > TEXT_KEEP)) rq_buf_clear(b);
+}
+
 static rq_err substring_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why)
 {
     (void)why;
@@ -44,6 +51,8 @@ static rq_err substring_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_e
     RQ_TRY(rq__java_decode(RQ__UTF_8, bytes, &s->decoded, &text));
     RQ_TRY(rq__java_append_lower(text, &s->lower));
     *ret = !rq__bytes_find(rq_buf_slice(&s->lower), c->value);
+    drop_large(&s->decoded);
+    drop_large(&s->lower);
     return RQ_OK;
 }
 
@@ -102,6 +111,7 @@ static rq_err regex_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error
     if (!rq__bytes_find(bytes, rq_buf_slice(&r->required))) return RQ_OK;
     RQ_TRY(rq__java_decode(r->charset, bytes, &r->decoded, &text));
     int rc = run_pattern(r, text);
+    drop_large(&r->decoded);
     if (rc == PCRE2_ERROR_NOMEMORY) return RQ_E_NO_MEMORY;
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
         char text_of_rc[128];
