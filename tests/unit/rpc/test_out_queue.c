@@ -49,6 +49,30 @@ static void appended_bytes_come_out_in_order(void **state)
     rq_out_pool_clear(&p);
 }
 
+/* An answer whose message fills a buffer, so that its cells begin another: all is counted. */
+static void an_answer_in_two_buffers_is_counted_whole(void **state)
+{
+    (void)state;
+    static char front[48 * 1024];
+    for (size_t counted = 0; counted < sizeof front; counted += 1000) {
+        rq_out_queue q = {0};
+        rq_out_pool p = {0};
+        assert_int_equal(rq_buf_append(rq_out_queue_tail(&q, &p), front, counted), RQ_OK);
+        rq_out_queue_count(&q);
+        assert_int_equal(rq_buf_append(rq_out_queue_tail(&q, &p), front, 900), RQ_OK);
+        assert_int_equal(rq_buf_append(rq_out_queue_tail(&q, &p), front, 500), RQ_OK);
+        rq_out_queue_count(&q);
+        struct iovec iov[8];
+        size_t len;
+        rq_out_queue_gather(&q, iov, 8, &len);
+        assert_int_equal(len, counted + 1400);
+        assert_int_equal(q.pending, len);
+        rq_out_queue_consume(&q, &p, len);
+        assert_null(q.head);
+        rq_out_pool_clear(&p);
+    }
+}
+
 /* A peer that always lags a little must not make one buffer grow for ever. */
 static void a_buffer_whose_front_is_written_grows_no_more(void **state)
 {
@@ -205,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appended_bytes_come_out_in_order),
+        cmocka_unit_test(an_answer_in_two_buffers_is_counted_whole),
         cmocka_unit_test(a_buffer_whose_front_is_written_grows_no_more),
         cmocka_unit_test(emptied_buffers_are_used_again),
         cmocka_unit_test(answers_that_are_appended_make_no_buffer_grow_beyond_what_is_kept),
