@@ -54,7 +54,7 @@ static void an_answer_in_two_buffers_is_counted_whole(void **state)
 {
     (void)state;
     static char front[48 * 1024];
-    for (size_t counted = 0; counted < sizeof front; counted += 1000) {
+    for (size_t counted = 0; counted < sizeof front; counted += 400) {
         rq_out_queue q = {0};
         rq_out_pool p = {0};
         assert_int_equal(rq_buf_append(rq_out_queue_tail(&q, &p), front, counted), RQ_OK);
