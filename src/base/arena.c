@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define KEEP_MAX ((size_t)64 * 1024)   /* the chunk a reset keeps */
+#define KEEP_MAX (RQ_ASAN ? 0 : (size_t)64 * 1024) /* the chunk a reset keeps */
 #define GROW_MAX ((size_t)1024 * 1024) /* chunks double up to this */
 
 struct rq_arena_chunk {
@@ -42,6 +42,7 @@ void rq_arena_lend(rq_arena *a, void *memory, size_t size)
 {
     a->next = memory;
     a->end = a->next + size;
+    RQ_POISON(memory, size);
 }
 
 rq_err rq_arena_account(rq_arena *a, size_t bytes)
@@ -61,25 +62,27 @@ static struct rq_arena_chunk *chunk_new(rq_arena *a, size_t size)
     c->next = a->chunks;
     a->chunks = c;
     a->total_bytes += sizeof *c + size;
+    RQ_POISON(c->bytes, size);
     return c;
 }
 
 void *rq__arena_alloc_more(rq_arena *a, size_t size)
 {
     if (size > SIZE_MAX / 2) return NULL;
-    size = (size + RQ_ARENA_ALIGN - 1) & ~(RQ_ARENA_ALIGN - 1);
-    if (a->next == NULL || (size_t)(a->end - a->next) < size) {
+    size_t rounded = RQ_ARENA_ROUNDED(size);
+    if (a->next == NULL || (size_t)(a->end - a->next) < rounded) {
         size_t want = a->chunks == NULL ? RQ_ARENA_CHUNK_MIN - sizeof(struct rq_arena_chunk)
                                         : a->chunks->size * 2;
         if (want > GROW_MAX) want = GROW_MAX;
-        if (want < size) want = size;
+        if (want < rounded) want = rounded;
         struct rq_arena_chunk *c = chunk_new(a, want);
         if (c == NULL) return NULL;
         a->next = c->bytes;
         a->end = c->bytes + want;
     }
     void *p = a->next;
-    a->next += size;
+    a->next += rounded;
+    RQ_UNPOISON(p, size);
     return p;
 }
 

@@ -8,12 +8,17 @@
 
 rq_err rq_buf_reserve(rq_buf *b, size_t more)
 {
-    if (b->cap - b->len >= more) return RQ_OK;
+    if (b->cap - b->len >= more) {
+        if (more > 0) RQ_UNPOISON(b->ptr + b->len, more);
+        return RQ_OK;
+    }
     if (more > SIZE_MAX / 2 - b->len) return RQ_E_NO_MEMORY;
     size_t cap = b->cap < 64 ? 64 : b->cap * 2;
     if (cap < b->len + more) cap = b->len + more;
     uint8_t *ptr = realloc(b->ptr, cap);
     if (ptr == NULL) return RQ_E_NO_MEMORY;
+    size_t reserved = b->len + more;
+    RQ_POISON(ptr + reserved, cap - reserved);
     b->ptr = ptr;
     b->cap = cap;
     return RQ_OK;

@@ -2,6 +2,7 @@
 /* Huge pages and their stock; contract in huge.h. */
 #include "base/huge.h"
 
+#include "base/asan.h"
 #include "base/macros.h"
 
 #include <stdint.h>
@@ -23,6 +24,7 @@ void *rq_huge_map(void)
 
 void rq_huge_unmap(void *p)
 {
+    RQ_UNPOISON(p, RQ_HUGE_BYTES);
     (void)munmap(p, RQ_HUGE_BYTES);
 }
 

@@ -461,7 +461,7 @@ static void take_input(rq__conn *c)
             lose(c, "out of memory for an answer");
             return;
         }
-        size_t room = c->in.cap - c->in.len;
+        size_t room = rq_buf_take_room(&c->in);
         ssize_t n = recv(c->fd, c->in.ptr + c->in.len, room, 0);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;

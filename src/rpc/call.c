@@ -158,7 +158,7 @@ void rq_call_pool_clear(rq_rpc_worker *w)
 static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
 {
     rq_call *c = &p->call;
-    if (w->free_count >= CALLS_POOLED || w->free_bytes >= POOLED_BYTES_MAX) {
+    if (RQ_ASAN || w->free_count >= CALLS_POOLED || w->free_bytes >= POOLED_BYTES_MAX) {
         call_free(p);
         return;
     }

@@ -40,7 +40,7 @@ static rq_err zlib_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
         z.next_in = (uint8_t *)raw.ptr;
         z.avail_in = (unsigned)raw.len;
         z.next_out = out->ptr + out->len;
-        z.avail_out = (unsigned)(out->cap - out->len);
+        z.avail_out = (unsigned)rq_buf_take_room(out);
         rc = deflate(&z, Z_FINISH) == Z_STREAM_END ? RQ_OK : RQ_E_IO;
     }
     if (rc == RQ_OK) out->len = (size_t)(z.next_out - out->ptr);
@@ -54,7 +54,7 @@ static rq_err step_room(rq_buf *out, size_t start, size_t raw_max, size_t *ret)
     size_t have = out->len - start;
     if (have > raw_max) return RQ_E_RESULT_TOO_LARGE;
     RQ_TRY(rq_buf_reserve(out, STREAM_STEP));
-    size_t room = out->cap - out->len;
+    size_t room = rq_buf_take_room(out);
     size_t left = raw_max - have + 1; /* one more: then it is known to be too much */
     *ret = room < left ? room : left;
     if (*ret > INT32_MAX) *ret = INT32_MAX;
@@ -188,7 +188,7 @@ static rq_err blocks_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
         RQ_TRY(rq_buf_append_be32(out, (uint32_t)n));
         RQ_TRY(rq_buf_reserve(out, 4 + c->bound(n)));
         uint8_t *len_at = out->ptr + out->len;
-        size_t packed = c->pack_block(raw.ptr + at, n, len_at + 4, out->cap - out->len - 4);
+        size_t packed = c->pack_block(raw.ptr + at, n, len_at + 4, rq_buf_take_room(out) - 4);
         if (packed == 0) return RQ_E_IO;
         rq_put_be32(len_at, (uint32_t)packed);
         out->len += 4 + packed;

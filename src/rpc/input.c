@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From reads to frames; contract in input.h. */
 #include "rpc/input.h"
+
+#include "base/asan.h"
 #include "rpc/wire.h"
 
 #include <stdlib.h>
@@ -131,6 +133,7 @@ void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err
     *ret_why = pool_room(pool, have + READ_MIN > want ? have + READ_MIN : want);
     if (*ret_why != RQ_OK) return NULL;
     rq_chunk *c = pool->current;
+    RQ_UNPOISON(c->bytes + c->used, c->cap - c->used);
     /* What we have goes in front. It is kept until bytes have really come: until then the place
      * belongs to whoever reads first. */
     if (have > 0) memcpy(c->bytes + c->used, in->chunk->bytes + in->pos, have);
@@ -160,6 +163,7 @@ void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len)
     in->end = c->used + have + len;
     RQ_ASSERT(in->end <= c->cap);
     c->used = in->end;
+    RQ_POISON(c->bytes + c->used, c->cap - c->used);
 }
 
 /* ---- consuming ------------------------------------------------------------------------------- */
@@ -174,6 +178,22 @@ void rq_input_consume(rq_input *in, size_t len)
 {
     RQ_ASSERT(len <= in->end - in->pos);
     in->pos += len;
+}
+
+/*
+ * Frames lie behind one another, and so an overflow of one would be the next one's bytes: under
+ * AddressSanitizer whoever works on a frame of the shared chunk gets a copy with an end of its own.
+ * Not one that came in a chunk of its own, which has that already.
+ */
+static void copy_for_asan(rq_slice *frame, rq_chunk **owner)
+{
+    if (!RQ_ASAN || (*owner)->used == 0) return;
+    rq_chunk *c = chunk_alloc((*owner)->budget, frame->len, 0);
+    if (c == NULL) return;
+    memcpy(c->bytes, frame->ptr, frame->len);
+    *frame = rq_slice_of(c->bytes, frame->len);
+    rq_chunk_unref(*owner);
+    *owner = c;
 }
 
 rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk **ret_owner,
@@ -193,6 +213,7 @@ rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk 
     *ret_owner = in->chunk;
     in->chunk->refs++;
     in->pos += want;
+    copy_for_asan(ret, ret_owner);
     return RQ_FRAME_WHOLE;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A memstore segment's memory: slabs that grow from 4 kB to 2 MiB, from whose end nodes are taken
- * and given back; from 16 kB on they are a pool's, or pieces of these. What the list is, segment.c
- * says. */
+ * and given back; from 16 kB on they are a pool's, or pieces of these. Under AddressSanitizer what
+ * is not a node's is poisoned, with a red zone behind each. What the list is, segment.c says. */
 #include "store/segment_list.h"
 
+#include "base/asan.h"
 #include "store/slab_pieces.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@ static size_t round_up(size_t n, size_t to)
 
 static void free_slab(rq_segment *s, slab *b)
 {
+    RQ_UNPOISON(b, b->size);
     if (b->size == RQ_SLAB_BYTES)
         rq_slab_give(s->pool, b);
     else if (s->pool != NULL && rq_slab_is_piece(b->size))
@@ -55,6 +57,7 @@ static bool add_slab(rq_segment *s, size_t need)
     slab *b = get_slab(s, size);
     if (b == NULL) return false;
     b->size = size;
+    RQ_POISON(b + 1, size - sizeof *b);
     b->older = s->slabs;
     s->slabs = b;
     s->used = sizeof *b;
@@ -86,8 +89,9 @@ rq_segment_node *rq__segment_alloc(rq_segment *s, unsigned height, size_t payloa
         if (!add_slab(s, lead + size + RQ_CACHE_LINE)) return NULL;
         at = place_in(s, lead, size);
     }
-    s->used = at + size;
+    s->used = at + size + RQ_RED_ZONE;
     rq_segment_node *n = (rq_segment_node *)((uint8_t *)s->slabs + at);
+    RQ_UNPOISON((uint8_t *)n - lead, lead + size);
     n->height = height;
     return n;
 }
@@ -104,6 +108,7 @@ void rq_segment_rollback(rq_segment *s, rq_segment_node *n)
         s->room = s->slabs->size;
     }
     s->used = (size_t)(p - (uint8_t *)s->slabs) - n->height * sizeof(link);
+    RQ_POISON((uint8_t *)s->slabs + s->used, s->slabs->size - s->used);
 }
 
 void rq__segment_free_slabs(rq_segment *s)

@@ -3,6 +3,7 @@
  * outside of it. Contract in slab_pool.h. */
 #include "store/slab_pool.h"
 
+#include "base/asan.h"
 #include "store/slab_pieces.h"
 
 #include <pthread.h>
@@ -47,6 +48,7 @@ static bool push(rq_slab_pool *p, void *slab)
     s->next = p->free;
     p->free = s;
     p->free_count++;
+    RQ_POISON(s + 1, RQ_SLAB_BYTES - sizeof *s);
     return true;
 }
 
@@ -114,7 +116,10 @@ void *rq_slab_take(rq_slab_pool *p)
     bool refill = rq_huge_stock_claim(&p->stock);
     pthread_mutex_unlock(&p->lock);
     if (refill) rq_huge_stock_refill(&p->stock);
-    if (s != NULL) return s;
+    if (s != NULL) {
+        RQ_UNPOISON(s, RQ_SLAB_BYTES);
+        return s;
+    }
     void *fresh = map_slab();
     if (fresh == NULL) {
         pthread_mutex_lock(&p->lock);

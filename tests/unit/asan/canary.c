@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Canaries of the poisoning (base/asan.h): each argument is one access outside of a piece that one
+ * of the project's own allocators gave, and must end the program under AddressSanitizer. "none" does
+ * all that the others do but the access, and must pass.
+ */
+#include "base/arena.h"
+#include "base/buf.h"
+#include "hfile/slab.h"
+#include "rpc/input.h"
+#include "store/segment.h"
+#include "store/slab_pieces.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the fault is; "none" asks for none. */
+static const char *wanted;
+
+static void touch(const char *name, const void *p)
+{
+    if (strcmp(wanted, name) == 0) (void)*(const volatile uint8_t *)p;
+}
+
+/* The program is about accesses, not about errors. */
+static void must(bool fine)
+{
+    if (!fine) exit(0); /* which is not what a canary shall end with */
+}
+
+static void arena(void)
+{
+    rq_arena a;
+    rq_arena_init(&a);
+    uint8_t *first = rq_arena_alloc(&a, 13);
+    uint8_t *second = rq_arena_alloc(&a, 16);
+    must(first != NULL && second != NULL);
+    memset(first, 1, 13);
+    memset(second, 2, 16);
+    touch("arena-behind", first + 13);
+    touch("arena-before", second - 1);
+    touch("arena-unused", second + 200);
+    rq_arena_reset(&a);
+    touch("arena-after-reset", first);
+    rq_arena_clear(&a);
+}
+
+static void buf(void)
+{
+    rq_buf b = {0};
+    must(rq_buf_append(&b, "0123456789", 10) == RQ_OK);
+    must(rq_buf_reserve(&b, 3) == RQ_OK);
+    touch("none", b.ptr + 12);
+    touch("buf-behind", b.ptr + 13);
+    rq_buf_reset(&b);
+    touch("buf-after-reset", b.ptr + 1);
+    rq_buf_clear(&b);
+}
+
+/* Cells of 1 kB, until they lie in a slab of the largest size. */
+static void segment(void)
+{
+    static const uint8_t value[1024];
+    rq_cell cell = {.row = (const uint8_t *)"r",
+                    .row_len = 1,
+                    .family = (const uint8_t *)"f",
+                    .family_len = 1,
+                    .type = RQ_TYPE_PUT,
+                    .value = value,
+                    .value_len = sizeof value};
+    rq_segment *s;
+    rq_segment_node *n = NULL;
+    must(rq_segment_new(RQ_ORDER_DEFAULT, &s) == RQ_OK);
+    for (int i = 0; i < 3000; i++) {
+        must(rq_segment_prepare(s, &cell, &n) == RQ_OK);
+        if (i < 2999) rq_segment_link(s, n, (uint64_t)i + 1);
+    }
+    rq_slice bytes = rq_segment_node_bytes(n);
+    touch("none", bytes.ptr + bytes.len - 1);
+    touch("segment-behind", bytes.ptr + bytes.len);
+    rq_segment_rollback(s, n);
+    touch("segment-after-rollback", bytes.ptr);
+    rq_segment_unref(s);
+}
+
+static void slabs(void)
+{
+    rq_slab_pool *pool;
+    must(rq_slab_pool_new(NULL, 4, &pool) == RQ_OK);
+    uint8_t *whole = rq_slab_take(pool);
+    uint8_t *piece = rq_slab_piece_take(rq_slab_pool_pieces(pool), RQ_PIECE_MIN);
+    must(whole != NULL && piece != NULL);
+    touch("none", whole + RQ_SLAB_BYTES - 1);
+    touch("piece-behind", piece + RQ_PIECE_MIN);
+    rq_slab_give(pool, whole);
+    touch("slab-after-give", whole + 4096);
+    whole = rq_slab_take(pool);
+    touch("none", whole + 4096);
+    rq_slab_give(pool, whole);
+    rq_slab_piece_give(rq_slab_pool_pieces(pool), piece, RQ_PIECE_MIN);
+    touch("piece-after-give", piece + 64);
+    rq_slab_pool_free(pool);
+}
+
+static void cached_block(void)
+{
+    rq__slab *s;
+    size_t charge;
+    must(rq__slab_new(&s) == RQ_OK);
+    uint8_t *piece = rq__slab_take(s, 5000, &charge);
+    must(piece != NULL);
+    touch("block-behind", piece + 5000);
+    rq__slab_give(s, piece, charge);
+    touch("block-after-give", piece);
+    rq__slab_free(s);
+}
+
+/* Two frames that came with one read. */
+static void frame(void)
+{
+    rq_rpc_budget *budget;
+    must(rq_rpc_budget_new(1 << 20, &budget) == RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input in = {0};
+    size_t room, len;
+    rq_err why;
+    uint8_t *p = rq_input_buffer(&in, &pool, &room, &why);
+    must(p != NULL);
+    memcpy(p, "\0\0\0\3abc\0\0\0\3def", 14);
+    rq_input_received(&in, &pool, 14);
+    rq_slice bytes;
+    rq_chunk *owner;
+    must(rq_input_frame(&in, 100, &bytes, &owner, &len) == RQ_FRAME_WHOLE);
+    touch("none", bytes.ptr + 2);
+    touch("frame-behind", bytes.ptr + 3);
+    rq_chunk_unref(owner);
+    touch("frame-after-unref", bytes.ptr);
+    rq_input_clear(&in, budget);
+    rq_chunk_pool_clear(&pool);
+    rq_rpc_budget_free(budget);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) return 0;
+    wanted = argv[1];
+    arena();
+    buf();
+    segment();
+    slabs();
+    cached_block();
+    frame();
+    return 0;
+}
