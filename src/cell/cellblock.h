@@ -32,7 +32,7 @@ RQ_NODISCARD
 static inline rq_err rq_cellblock_append_keyvalue(rq_cellblock *b, rq_slice keyvalue)
 {
     if (RQ_UNLIKELY(keyvalue.len > INT32_MAX || b->count == UINT32_MAX)) return RQ_E_INVALID;
-    if (RQ_UNLIKELY(b->bytes.cap - b->bytes.len < 4 + keyvalue.len))
+    if (RQ_UNLIKELY(RQ_ASAN || b->bytes.cap - b->bytes.len < 4 + keyvalue.len))
         RQ_TRY(rq_cellblock_grow(b, 4 + keyvalue.len));
     uint8_t *out = b->bytes.ptr + b->bytes.len;
     rq_put_be32(out, (uint32_t)keyvalue.len);

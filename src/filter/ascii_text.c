@@ -7,13 +7,23 @@
  * upper case becomes the letter when bit 0x20 is set, and no byte above 0x7f becomes an ASCII one.
  * So a probe for a letter sets that bit in the text's bytes first, one for another byte sets none.
  *
+ * Where both bytes fit at most places (a client may choose needle and values), that is the product
+ * of both lengths. So closer looks are paid from an allowance that grows with the text; behind it
+ * the search goes on with the C library's, which is linear.
+ *
  * Few values are as long as two vectors. A text of less than one is put into a register by loads
  * that overlap inside it; where there are fewer than sixteen places, the last bytes are looked for
  * in the text's last sixteen and the answers are shifted to their places.
  */
 #include "filter/ascii_text.h"
 
+#include "base/macros.h"
 #include "base/simd.h"
+
+#include <stdlib.h>
+
+#define CLOSE_LOOKS 8 /* bytes of needles that are compared for a byte of text */
+#define WINDOW_MIN ((size_t)4096)
 
 /* Less than sixteen bytes; zeros behind them. */
 static inline rq_v16 load_short(const uint8_t *p, size_t len)
@@ -67,6 +77,41 @@ static inline bool any_here(const uint8_t *text, unsigned mask, rq_slice needle,
     return false;
 }
 
+static bool find_by_all_looks(rq_slice text, rq_slice needle)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i + needle.len <= text.len; i++)
+        found = is_here(text.ptr + i, needle, true);
+    return found;
+}
+
+/* Lower case of ASCII letters, in windows that overlap by a needle's length less one. */
+RQ_COLD static bool find_folded_linear(rq_slice text, rq_slice needle)
+{
+    size_t window = 2 * needle.len > WINDOW_MIN ? 2 * needle.len : WINDOW_MIN;
+    if (window > text.len) window = text.len;
+    uint8_t *lower = malloc(window);
+    if (lower == NULL) return find_by_all_looks(text, needle); /* late rather than wrong */
+    bool found = false;
+    for (size_t from = 0; !found; from += window - needle.len + 1) {
+        if (from + window > text.len) from = text.len - window;
+        for (size_t i = 0; i < window; i++) {
+            uint8_t c = text.ptr[from + i];
+            lower[i] = c >= 'A' && c <= 'Z' ? (uint8_t)(c | 0x20) : c;
+        }
+        found = memmem(lower, window, needle.ptr, needle.len) != NULL;
+        if (from + window == text.len) break;
+    }
+    free(lower);
+    return found;
+}
+
+RQ_COLD static bool find_linear(rq_slice text, rq_slice needle, bool folded)
+{
+    if (!folded) return memmem(text.ptr, text.len, needle.ptr, needle.len) != NULL;
+    return find_folded_linear(text, needle);
+}
+
 static inline bool find(rq_slice text, rq_slice needle, bool folded)
 {
     if (needle.len == 0) return true;
@@ -86,11 +131,20 @@ static inline bool find(rq_slice text, rq_slice needle, bool folded)
         }
         return any_here(text.ptr, mask & ((1u << places) - 1), needle, folded);
     }
+    size_t allowance = CLOSE_LOOKS * text.len;
     for (size_t i = 0;; i += 16) {
         if (i + 16 > places) i = places - 16;
         const uint8_t *at = text.ptr + i;
         mask = where(first, rq_v16_load(at)) & where(last, rq_v16_load(at + last_at));
-        if (any_here(at, mask, needle, folded)) return true;
+        if (RQ_UNLIKELY(mask != 0)) {
+            if (any_here(at, mask, needle, folded)) return true;
+            size_t looked = (unsigned)__builtin_popcount(mask) * needle.len;
+            if (looked > allowance) {
+                rq_slice rest = rq_slice_of(at, text.len - i);
+                return find_linear(rest, needle, folded);
+            }
+            allowance -= looked;
+        }
         if (i + 16 == places) return false;
     }
 }

@@ -50,7 +50,6 @@ static rq_err single_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret
         return RQ_OK;
     }
     if (!is_column(&s->column, cell)) return RQ_OK;
-    s->found = true;
     if (RQ_UNLIKELY(s->op == RQ_NO_OP)) { /* unlike the comparing filters this one has no way */
         int c;
         RQ_TRY(rq_comparator_compare(s->comparator, rq_cell_value(cell), &c, why));
@@ -58,6 +57,7 @@ static rq_err single_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret
     }
     bool out;
     RQ_TRY(rq__filter_compare(s->op, s->comparator, rq_cell_value(cell), &out, why));
+    s->found = true; /* behind the comparison, which may pause */
     if (!out)
         s->matched = true;
     else if (s->latest_version_only)

@@ -18,6 +18,11 @@ rq_err rq_comparator_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_erro
     return c->cls->compare(c, bytes, ret, why);
 }
 
+rq_pace *rq_comparator_pace(const rq_comparator *c)
+{
+    return c->pace;
+}
+
 rq_slice rq_comparator_value(const rq_comparator *c)
 {
     return c->value;

@@ -12,6 +12,7 @@
 #define RQ_FILTER_COMPARATOR_H
 
 #include "base/arena.h"
+#include "filter/pace.h"
 
 /* On the wire: DO NOT CHANGE. HBASE: CompareType of HBase.proto. */
 typedef enum rq_compare_op {
@@ -42,6 +43,9 @@ rq_err rq_comparator_new_binary(rq_slice value, rq_arena *arena, rq_comparator *
  * at a time. */
 RQ_NODISCARD
 rq_err rq_comparator_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why);
+
+/* What a comparison may take (pace.h): the comparator's; NULL where that is always little. */
+rq_pace *rq_comparator_pace(const rq_comparator *c);
 
 /* NullComparator; checkAndMutate treats a missing cell by it. */
 bool rq_comparator_is_null(const rq_comparator *c);

@@ -27,6 +27,11 @@ void rq_filter_set_seed(rq_filter *f, uint64_t seed)
     if (f->cls->set_seed != NULL) f->cls->set_seed(f, seed);
 }
 
+rq_pace *rq_filter_pace(const rq_filter *f)
+{
+    return f->pace;
+}
+
 void rq_filter_reset(rq_filter *f)
 {
     if (f->cls->reset != NULL) f->cls->reset(f);
@@ -62,13 +67,25 @@ bool rq_filter_ends_at_cells(const rq_filter *f)
     return f->ends_at_cells;
 }
 
+/* Rows are short, and those who ask about them cannot come again. */
+static rq_err row_key_at_one_go(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
+{
+    bool paused = f->pace->may_pause;
+    if (paused) f->pace->whole_left = RQ_PACE_WHOLE;
+    f->pace->may_pause = false;
+    rq_err rc = rq__filter_row_key(f, row, ret, why);
+    f->pace->may_pause = paused;
+    return rc;
+}
+
 rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
     if (rq__filter_all_remaining(f)) {
         *ret = true;
         return RQ_OK;
     }
-    return rq__filter_row_key(f, row, ret, why);
+    return f->pace != NULL ? row_key_at_one_go(f, row, ret, why)
+                           : rq__filter_row_key(f, row, ret, why);
 }
 
 bool rq_filter_has_row_hints(const rq_filter *f)
@@ -90,6 +107,14 @@ rq_err rq_filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq
     if (code == RQ__FILTER_NO_CODE) return rq__filter_throw(why, RQ__NULL_POINTER);
     *ret = code;
     return RQ_OK;
+}
+
+rq_err rq_filter_resume_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
+    f->pace->resuming = true;
+    rq_err rc = rq_filter_cell(f, cell, ret, why);
+    f->pace->resuming = false;
+    return rc;
 }
 
 void rq_filter_transform_cell(rq_filter *f, const rq_cell *in, rq_cell *ret)

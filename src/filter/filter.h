@@ -24,6 +24,7 @@
 
 #include "base/arena.h"
 #include "cell/cell.h"
+#include "filter/pace.h"
 
 /* HBASE: Filter.ReturnCode. */
 typedef enum rq_filter_code {
@@ -67,6 +68,9 @@ void rq_filter_set_seed(rq_filter *f, uint64_t seed);
  * least 1. NULL is fine. */
 uint32_t rq_filter_clock(const rq_filter *f, uint32_t steps);
 
+/* How long the filter may take (pace.h): the filter's; NULL where it never takes long. */
+rq_pace *rq_filter_pace(const rq_filter *f);
+
 void rq_filter_reset(rq_filter *f);
 bool rq_filter_all_remaining(rq_filter *f);
 /* What need not be asked: false, where rq_filter_all_remaining is never true, and where
@@ -92,8 +96,12 @@ rq_err rq_filter_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why);
 bool rq_filter_row_hint(rq_filter *f, rq_slice row, rq_slice *ret);
 /* False: never. Constant for a filter. */
 bool rq_filter_has_row_hints(const rq_filter *f);
+/* RQ_E_AGAIN, where the pace allows it: the filter has not decided. The same cell is next, by
+ * rq_filter_resume_cell; or another, and the first one is as good as not seen. */
 RQ_NODISCARD
 rq_err rq_filter_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why);
+RQ_NODISCARD
+rq_err rq_filter_resume_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why);
 /* What goes out instead of `in` (mostly itself). Bytes that are not in's are the filter's, valid
  * until its next call. `ret` may be `in`. */
 void rq_filter_transform_cell(rq_filter *f, const rq_cell *in, rq_cell *ret);

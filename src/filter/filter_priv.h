@@ -50,6 +50,8 @@ typedef struct rq_filter_class {
 
 struct rq_filter {
     const rq_filter_class *cls;
+    rq_pace
+        *pace; /* of the outermost filter and of lists: NULL: nothing inside searches in texts */
     bool reversed;
     /* Whether the class has these hooks; a list of AND knows its children's. */
     bool may_end, may_transform;
@@ -118,6 +120,7 @@ typedef struct rq_comparator_class {
 struct rq_comparator {
     const rq_comparator_class *cls;
     rq_slice value;
+    rq_pace *pace;  /* of one that is no filter's; NULL: it does not search in texts */
     bool is_binary; /* equal to the value's bytes, or not: no call is needed to see that */
 };
 
@@ -154,6 +157,7 @@ typedef struct rq__parse {
     size_t bytes_left;
     unsigned depth;
     uint32_t parts; /* filters and keys so far */
+    rq_pace *pace; /* what searches in texts shares it; NULL: there is none yet */
     bool no_memory;
     bool at_ceiling; /* the reason is ours, and told without HBase's wrapping */
     rq_error why;    /* message: the Java exception's toString() as ProtobufUtil would wrap it */
@@ -191,6 +195,8 @@ static inline rq_slice rq__slice_of_pb(ProtobufCBinaryData b)
     return rq_slice_of(b.data, b.len);
 }
 
+/* The pace of the filter or comparator that is parsed. */
+rq_err rq__parse_pace(rq__parse *p, rq_pace **ret);
 /* A growable buffer whose memory goes with the arena. */
 rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b);
 

@@ -182,6 +182,20 @@ static rq_err translate_group(rq__regex *t)
     return rq__regex_refuse(t, "Unknown group type");
 }
 
+static rq_err put_callout(rq__regex *t)
+{
+    t->items = 0;
+    return t->callouts ? rq__regex_put(t->out, "(?C)") : RQ_OK;
+}
+
+/* Before whatever is no quantifier or part of one. */
+static rq_err begin_item(rq__regex *t)
+{
+    bool due = t->after_quantifier || ++t->items > RQ__REGEX_CALLOUT_ITEMS;
+    t->after_quantifier = false;
+    return due ? put_callout(t) : RQ_OK;
+}
+
 /* Behind \Q. */
 static rq_err translate_quoted(rq__regex *t)
 {
@@ -190,6 +204,7 @@ static rq_err translate_quoted(rq__regex *t)
             t->ptr += 2;
             break;
         }
+        RQ_TRY(begin_item(t));
         RQ_TRY(put_literal(t, rq__regex_take(t)));
     }
     return RQ_OK;
@@ -236,19 +251,36 @@ static rq_err translate_escape(rq__regex *t)
         return translate_named_reference(t);
     case 'Z':
         return put_dollar(t, false);
+    case 'G': /* the end of the match before: there is none, and a search may begin further on */
+        return rq__regex_put(t->out, "\\A");
     case 'b':
         return rq__regex_next_is(t, "{") ? rq__regex_refuse(t, "unsupported boundary")
                                          : put_boundary(t, false);
     case 'B':
         return put_boundary(t, true);
     default:
-        if (strchr("ADGHRSVWXdhsvwz", letter) != NULL) return rq_buf_printf(t->out, "\\%c", letter);
+        if (strchr("ADHRSVWXdhsvwz", letter) != NULL) return rq_buf_printf(t->out, "\\%c", letter);
         return rq__regex_refuse(t, "Illegal/unsupported escape sequence");
     }
 }
 
+/* Quantifiers are copied sign by sign. False: none is here. */
+static bool passes_quantifier(rq__regex *t)
+{
+    uint8_t c = *t->ptr;
+    if (t->in_braces) {
+        t->in_braces = c != '}';
+        t->after_quantifier = c == '}';
+        return true;
+    }
+    t->in_braces = c == '{';
+    if (c == '?' || c == '*' || c == '+') t->after_quantifier = true;
+    return c == '{' || c == '?' || c == '*' || c == '+';
+}
+
 static rq_err translate_one(rq__regex *t)
 {
+    if (!passes_quantifier(t)) RQ_TRY(begin_item(t));
     switch (*t->ptr) {
     case '\\':
         return translate_escape(t);
@@ -291,8 +323,8 @@ static rq_err translate_all(rq__regex *t)
     }
 }
 
-rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, rq_buf *out, const char **what,
-                                size_t *where)
+rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, bool callouts, rq_buf *out,
+                                const char **what, size_t *where)
 {
     if (pattern.len == 0) return RQ_OK;
     rq__regex t = {
@@ -301,13 +333,14 @@ rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, rq_buf *out, c
         .end = pattern.ptr + pattern.len,
         .out = out,
         .flags = flags,
+        .callouts = callouts,
     };
     if ((flags & RQ__REGEX_UNICODE_CHARACTER_CLASS) != 0) t.flags |= RQ__REGEX_UNICODE_CASE;
-    rq_err rc = RQ_OK;
+    rq_err rc = put_callout(&t);
     if (rq__regex_has(&t, RQ__REGEX_LITERAL))
         while (rc == RQ_OK && rq__regex_left(&t) > 0)
             rc = put_literal(&t, rq__regex_take(&t));
-    else
+    else if (rc == RQ_OK)
         rc = translate_all(&t);
     if (rc == RQ_OK) rc = put_missing_groups(&t);
     if (rc == RQ_E_INVALID) {

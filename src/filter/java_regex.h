@@ -16,14 +16,19 @@
 #define RQ__REGEX_CANON_EQ 0x80
 #define RQ__REGEX_UNICODE_CHARACTER_CLASS 0x100
 
+#define RQ__REGEX_CALLOUT_ITEMS 32
+
 /*
  * Appends to `out` a PCRE2 pattern that matches what the Java pattern (well-formed UTF-8) matches
  * under the flags. To be compiled with UTF, DOTALL, line ends of LF, CASELESS for CASE_INSENSITIVE
  * and UCP for UNICODE_CHARACTER_CLASS. RQ_E_INVALID with the place and the reason in *what (a
  * literal) where Java refuses the pattern or PCRE2 has nothing like it.
+ *
+ * With `callouts` the pattern calls out at its beginning, behind each quantifier, and wherever else
+ * RQ__REGEX_CALLOUT_ITEMS items have none: a search cannot try again and again without passing one.
  */
 RQ_NODISCARD
-rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, rq_buf *out, const char **what,
-                                size_t *where);
+rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, bool callouts, rq_buf *out,
+                                const char **what, size_t *where);
 
 #endif

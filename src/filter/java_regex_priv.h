@@ -23,6 +23,10 @@ typedef struct rq__regex {
     unsigned class_depth;
     unsigned captures;  /* groups opened so far */
     unsigned reference; /* the highest group that is referred to by number */
+    bool callouts;
+    bool in_braces;        /* of a quantifier */
+    bool after_quantifier; /* its lazy or possessive sign may follow */
+    unsigned items;        /* since the last callout */
 } rq__regex;
 
 static inline size_t rq__regex_left(const rq__regex *t)

@@ -74,6 +74,7 @@ rq_err rq__list_init(rq__parse *p, rq__list *l, const Pb__FilterList *m)
     if (l->children == NULL || l->included == NULL) return rq__parse_failed(p);
     for (size_t i = 0; i < l->count; i++)
         RQ_TRY(rq__parse_child(p, m->filters[i], &l->children[i]));
+    l->base.pace = p->pace;
     l->base.forgets_rows = true;
     l->base.judges_rows = false;
     for (size_t i = 0; i < l->count; i++) {

@@ -15,6 +15,9 @@ typedef struct all_list {
     rq__list list;
     bool *hinted; /* children that answered the last cell with SEEK_NEXT_USING_HINT */
     bool any_hinted;
+    bool paused; /* at child `paused_at`, when those before it had made `paused_code` */
+    rq_filter_code paused_code;
+    size_t paused_at;
     bool any_hinting;       /* a child may be worth asking although the cell is out already */
     rq_filter *plain_first; /* if it never ends the scan and its SKIP is the list's; else NULL */
 } all_list;
@@ -127,13 +130,18 @@ static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_erro
     return RQ_OK;
 }
 
-/* `first`: what the first child has said already; RQ__FILTER_NO_CODE: it was not asked. */
-static rq_err ask_children(all_list *l, rq_filter_code first, const rq_cell *cell,
-                           rq_filter_code *ret, rq_error *why)
+static void pause_at(all_list *l, size_t i, rq_filter_code code)
 {
-    rq_filter_code code = RQ_FILTER_INCLUDE;
-    size_t i = 0;
-    if (l->any_hinted) forget_hints(l);
+    l->paused = true;
+    l->paused_at = i;
+    l->paused_code = code;
+}
+
+/* All children from `i` on, after `code`. `first`: what the first child has said already;
+ * RQ__FILTER_NO_CODE: it was not asked. */
+static rq_err ask_from(all_list *l, size_t i, rq_filter_code code, rq_filter_code first,
+                       const rq_cell *cell, rq_filter_code *ret, rq_error *why)
+{
     while (i < l->list.count && rq__filter_code_includes(code)) {
         rq_filter *child = l->list.children[i++];
         rq_filter_code own = first;
@@ -142,7 +150,9 @@ static rq_err ask_children(all_list *l, rq_filter_code first, const rq_cell *cel
                 code = RQ_FILTER_NEXT_ROW;
                 break;
             }
-            RQ_TRY(rq__filter_cell(child, cell, &own, why));
+            rq_err rc = rq__filter_cell(child, cell, &own, why);
+            if (RQ_UNLIKELY(rc == RQ_E_AGAIN)) pause_at(l, i - 1, code);
+            RQ_TRY(rc);
         }
         if (own == RQ_FILTER_INCLUDE) continue;
         if (own == RQ_FILTER_SKIP && code == RQ_FILTER_INCLUDE) {
@@ -158,10 +168,22 @@ static rq_err ask_children(all_list *l, rq_filter_code first, const rq_cell *cel
     return RQ_OK;
 }
 
+static rq_err ask_children(all_list *l, rq_filter_code first, const rq_cell *cell,
+                           rq_filter_code *ret, rq_error *why)
+{
+    if (l->any_hinted) forget_hints(l);
+    return ask_from(l, 0, RQ_FILTER_INCLUDE, first, cell, ret, why);
+}
+
 /* Most cells are out by the first child, which is often one that only compares. */
 static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
     all_list *l = (all_list *)f;
+    if (RQ_UNLIKELY(l->paused)) {
+        l->paused = false;
+        if (f->pace->resuming)
+            return ask_from(l, l->paused_at, l->paused_code, RQ__FILTER_NO_CODE, cell, ret, why);
+    }
     rq_filter *first = l->plain_first;
     if (first == NULL) return ask_children(l, RQ__FILTER_NO_CODE, cell, ret, why);
     RQ_TRY(first->cls->cell(first, cell, ret, why));

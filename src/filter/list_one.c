@@ -25,6 +25,9 @@ typedef struct child_state {
 typedef struct one_list {
     rq__list list;
     child_state *states;
+    bool paused; /* at child `paused_at`, when those before it had made `paused_code` */
+    rq_filter_code paused_code;
+    size_t paused_at;
 } one_list;
 
 static bool includes(rq_filter_code c)
@@ -191,14 +194,23 @@ static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
 {
     one_list *l = (one_list *)f;
     rq_filter_code code = RQ__FILTER_NO_CODE;
-    for (size_t i = 0; i < l->list.count; i++) {
+    bool resumes = l->paused && f->pace->resuming;
+    if (resumes) code = l->paused_code;
+    for (size_t i = resumes ? l->paused_at : 0; i < l->list.count; i++, resumes = false) {
         rq_filter *child = l->list.children[i];
         l->list.included[i] = false;
+        l->paused = false;
         if (rq__filter_all_remaining(child)) continue;
         rq_filter_code own;
-        bool repeated;
-        RQ_TRY(still_skipping(l, i, cell, &own, &repeated));
-        if (!repeated) RQ_TRY(rq__filter_cell(child, cell, &own, why));
+        bool repeated = false;
+        if (!resumes) RQ_TRY(still_skipping(l, i, cell, &own, &repeated));
+        rq_err rc = repeated ? RQ_OK : rq__filter_cell(child, cell, &own, why);
+        if (RQ_UNLIKELY(rc == RQ_E_AGAIN)) {
+            l->paused = true;
+            l->paused_at = i;
+            l->paused_code = code;
+        }
+        RQ_TRY(rc);
         RQ_TRY(remember(&l->states[i], cell, own, repeated));
         if (code == RQ__FILTER_NO_CODE)
             code = own;

@@ -139,6 +139,17 @@ rq_err rq__parse_op(rq__parse *p, int wire, rq_compare_op *ret)
     return RQ_OK;
 }
 
+rq_err rq__parse_pace(rq__parse *p, rq_pace **ret)
+{
+    if (p->pace == NULL) {
+        p->pace = rq_arena_alloc(p->arena, sizeof *p->pace);
+        if (p->pace == NULL) return RQ_E_NO_MEMORY;
+        rq_pace_begin(p->pace, false);
+    }
+    *ret = p->pace;
+    return RQ_OK;
+}
+
 static void release_buf(void *thing)
 {
     rq_buf_clear(thing);
@@ -210,6 +221,7 @@ rq_err rq_filter_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *
     rq_err rc = rq__parse_filter(&p, java_class_name, serialized, ret);
     if (rc != RQ_OK) return report(&p, rc, RQ_E_DO_NOT_RETRY, why);
     (*ret)->parts = p.parts;
+    (*ret)->pace = p.pace;
     return RQ_OK;
 }
 
@@ -236,5 +248,7 @@ rq_err rq_comparator_parse(rq_slice java_class_name, rq_slice serialized, rq_are
 {
     rq__parse p = {.arena = arena, .bytes_left = RQ__FILTER_BYTES_MAX};
     rq_err rc = rq__parse_comparator(&p, java_class_name, serialized, ret);
-    return rc == RQ_OK ? RQ_OK : report(&p, rc, RQ_E_IOEXCEPTION, why);
+    if (rc != RQ_OK) return report(&p, rc, RQ_E_IOEXCEPTION, why);
+    (*ret)->pace = p.pace;
+    return RQ_OK;
 }

@@ -581,6 +581,12 @@ static rq_err do_read_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state 
     return RQ_OK;
 }
 
+/* The filter's searches in row keys and values have spent their slice: has the scan's ended? */
+static bool is_tired(const rq_region_scanner *s)
+{
+    return s->pace != NULL && s->pace->slice_left <= 0;
+}
+
 /* Runs until something is to be told: *ret is set and true returned in *ret_told. Most rows go
  * through all of it in one call. */
 static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
@@ -590,8 +596,9 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
     bool stands_there = false;
     switch (s->phase) {
     case PHASE_BEGIN:
-        if (s->pass.work_left == 0) {
+        if (s->pass.work_left == 0 || RQ_UNLIKELY(is_tired(s))) {
             s->pass.work_left = rq_filter_clock(s->filter, CLOCK_PASSED);
+            if (s->pace != NULL) s->pace->slice_left = RQ_PACE_SLICE;
             *ret = RQ_SCAN_TIME_REACHED;
             RQ_TRY(look_at_clock_now(s, limits->deadline_ns, ret_told));
             if (*ret_told) return RQ_OK;
@@ -664,6 +671,7 @@ static void set_limits(rq_region_scanner *s, const rq_scan_limits *limits, rq_ce
     s->read.bytes_max = inside ? limits->bytes : 0;
     s->read.deadline_ns = inside ? limits->deadline_ns : 0;
     s->read.yield_ns = limits->yield_ns;
+    if (s->pace != NULL && limits->yield_ns != 0) rq_pace_begin(s->pace, true);
 }
 
 rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,

@@ -142,6 +142,7 @@ static rq_err open_scanner(rq_region *r, const rq_scan *scan, uint64_t read_poin
         ex = rq_store_env(store)->executor;
     }
     if (s->filter != NULL) {
+        s->pace = rq_filter_pace(s->filter);
         s->has_filter_row = rq_filter_has_filter_row(s->filter);
         s->filter_sees_cells = rq_filter_sees_row_cells(s->filter);
         if (scan->reversed) rq_filter_set_reversed(s->filter, true);

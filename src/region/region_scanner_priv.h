@@ -30,6 +30,7 @@ struct rq_region_scanner {
     rq_region *region;
     const rq_scan *scan;
     rq_filter *filter;
+    rq_pace *pace; /* of the filter; NULL: it never takes long */
     rq_arena *arena;
     rq_cell_order order;
     uint64_t read_point;

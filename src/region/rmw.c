@@ -26,6 +26,7 @@ typedef struct run {
     int64_t put_ms;        /* timestamp of puts without one */
     bool remembers;        /* the nonce is noted when the op is done */
     uint64_t duplicate_of; /* the number under which this nonce was done already, or 0 */
+    int64_t search_left;   /* see check_condition */
     rq_error *why;
 } run;
 
@@ -116,7 +117,7 @@ static rq_err value_matches(const rq_condition *c, const rq_cell *cells, size_t 
     return RQ_OK;
 }
 
-static rq_err check_condition(run *u, const rq_condition *c, bool *ret)
+static rq_err match_condition(run *u, const rq_condition *c, bool *ret)
 {
     rq_region *r = u->region;
     rq_scan_family family = {
@@ -141,9 +142,25 @@ static rq_err check_condition(run *u, const rq_condition *c, bool *ret)
     return RQ_OK;
 }
 
+/* The searches in texts of all conditions together have one allowance (filter/pace.h): the region's
+ * token is held. */
+static rq_err check_condition(run *u, const rq_condition *c, bool *ret)
+{
+    rq_pace *pace =
+        c->filter != NULL ? rq_filter_pace(c->filter) : rq_comparator_pace(c->comparator);
+    if (pace == NULL) return match_condition(u, c, ret);
+    int64_t whole_left = u->search_left > 0 ? u->search_left : 0;
+    rq_pace_begin(pace, false);
+    pace->whole_left = whole_left;
+    rq_err rc = match_condition(u, c, ret);
+    u->search_left = pace->whole_left;
+    return rc;
+}
+
 static rq_err check_conditions(run *u, bool *ret)
 {
     const rq_row_op *op = u->op;
+    u->search_left = RQ_PACE_WHOLE;
     for (size_t i = 0; i < op->condition_count; i++) {
         RQ_TRY(check_condition(u, &op->conditions[i], ret));
         if (!*ret) return RQ_OK;

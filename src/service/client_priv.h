@@ -87,6 +87,10 @@ void rq__handle_prepare_bulk_load(void *ctx, rq_call *call);
 void rq__handle_bulk_load(void *ctx, rq_call *call);
 void rq__handle_cleanup_bulk_load(void *ctx, rq_call *call);
 
+/* For a get's limits: when a read with this filter (or NULL) shall give the loop to others; 0:
+ * never. */
+uint64_t rq__filter_yield_ns(const rq_client_service *s, const rq_filter *filter);
+
 /* --- scanners' leases (leases.c) -------------------------------------------------------------- */
 typedef struct rq__scan_owner rq__scan_owner; /* a connection that has had scanners */
 

@@ -111,6 +111,12 @@ void rq__read_job_wait(rq__read_job *job)
     executor->submit(executor, RQ_POOL_READ, &job->task);
 }
 
+uint64_t rq__filter_yield_ns(const rq_client_service *s, const rq_filter *filter)
+{
+    rq_executor *executor = s->env.executor;
+    return filter == NULL ? 0 : executor->now_ns(executor) + RQ__SLICE_NS;
+}
+
 /* --- get -------------------------------------------------------------------------------------- */
 
 #define LARGE_ROW ((size_t)64 * 1024)

@@ -85,6 +85,7 @@ rq__wanted_times rq__query_matcher_times(const rq__query_matcher *m, const rq_fa
 
 void rq__query_matcher_reset(rq__query_matcher *m)
 {
+    m->is_told = m->filter_paused = false;
     rq__delete_tracker_reset(&m->deletes);
     rq__column_tracker_reset(&m->columns);
     if (m->tracker != NULL) rq__new_version_tracker_reset(m->tracker);
@@ -183,6 +184,13 @@ rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_fil
     return RQ_OK;
 }
 
+static rq_err merge_filtered(rq__query_matcher *m, const rq_cell *cell, rq_filter_code code,
+                             rq__match *ret)
+{
+    if (m->mob_refs_only) code = without_values(code, cell);
+    return rq__query_matcher_merge(m, cell, code, ret);
+}
+
 /* HBASE: UserScanQueryMatcher.matchColumn. */
 static rq_err match_column(rq__query_matcher *m, const rq_cell *cell, rq__match *ret, rq_error *why)
 {
@@ -206,9 +214,51 @@ static rq_err match_column(rq__query_matcher *m, const rq_cell *cell, rq__match 
         (m->filter == NULL && !m->mob_refs_only))
         return RQ_OK;
     rq_filter_code code = RQ_FILTER_INCLUDE;
-    if (m->filter != NULL) RQ_TRY(rq_filter_cell(m->filter, cell, &code, why));
-    if (m->mob_refs_only) code = without_values(code, cell);
-    return rq__query_matcher_merge(m, cell, code, ret);
+    rq_err rc = m->filter == NULL ? RQ_OK : rq_filter_cell(m->filter, cell, &code, why);
+    if (rc != RQ_OK) return rq__query_matcher_filter_failed(m, cell, *ret, rc);
+    return merge_filtered(m, cell, code, ret);
+}
+
+rq_err rq__query_matcher_pause(rq__query_matcher *m, const rq_cell *cell)
+{
+    RQ_TRY(rq__kept_bytes_set(&m->paused_qualifier, m->columns.arena, cell->qualifier,
+                              cell->qualifier_len));
+    m->paused_timestamp = cell->timestamp;
+    m->paused_type = cell->type;
+    m->is_told = m->filter_paused = true;
+    m->is_judged = false;
+    return RQ_OK;
+}
+
+rq_err rq__query_matcher_filter_failed(rq__query_matcher *m, const rq_cell *cell, rq__match judged,
+                                       rq_err rc)
+{
+    if (rc != RQ_E_AGAIN) return rc;
+    RQ_TRY(rq__query_matcher_pause(m, cell));
+    m->is_judged = true;
+    m->judged = judged;
+    return RQ_E_AGAIN;
+}
+
+/* Between two calls a compaction may have dropped the cell: then it is as good as not seen. */
+static bool is_paused_cell(const rq__query_matcher *m, const rq_cell *cell)
+{
+    return cell->timestamp == m->paused_timestamp && cell->type == m->paused_type &&
+           rq_slice_eq(rq_cell_qualifier(cell), rq__kept_bytes_slice(&m->paused_qualifier));
+}
+
+/* The cell at which the filter paused; or another one. */
+static rq_err match_paused(rq__query_matcher *m, const rq_cell *cell, rq__match *ret, rq_error *why)
+{
+    m->is_told = m->filter_paused = false;
+    if (!is_paused_cell(m, cell)) return rq__query_matcher_match(m, cell, ret, why);
+    *ret = m->judged;
+    if (!m->is_judged) RQ_TRY(rq__column_tracker_check_any(&m->columns, cell, false, ret));
+    if (*ret != RQ__MATCH_INCLUDE && !m->is_judged) return RQ_OK;
+    rq_filter_code code;
+    rq_err rc = rq_filter_resume_cell(m->filter, cell, &code, why);
+    if (rc != RQ_OK) return rq__query_matcher_filter_failed(m, cell, *ret, rc);
+    return merge_filtered(m, cell, code, ret);
 }
 
 rq_err rq__query_matcher_match_any(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
@@ -264,8 +314,10 @@ rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last,
     return included && m->counts_filtered ? count_filtered(m, last) : RQ_OK;
 }
 
-rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret)
+rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                                    rq_error *why)
 {
+    if (m->filter_paused) return match_paused(m, cell, ret, why);
     m->is_told = false;
     RQ_TRY(rq__column_tracker_check_any(&m->columns, cell, false, ret));
     return *ret == RQ__MATCH_INCLUDE ? rq__query_matcher_merge(m, cell, m->told, ret) : RQ_OK;

@@ -34,7 +34,10 @@ typedef struct rq__query_matcher {
     bool filter_may_end;  /* else it need not be asked before each cell */
     bool counts_filtered; /* versions_after_filter can say something the tracker has not */
     bool mob_refs_only;   /* as if a filter let MOB references pass alone */
-    bool is_told;         /* `told` is what the filter says of the next cell */
+    bool is_told;         /* `told` is what the filter says of the next cell, or it has paused */
+    bool filter_paused;   /* at the next cell, which is `paused`'s: the filter has not decided */
+    bool is_judged;       /* by all checks before the filter, which made it `judged` */
+    rq__match judged;
     rq_filter_code told;
     rq_time_range time_range;
     int64_t now_ms;
@@ -42,6 +45,9 @@ typedef struct rq__query_matcher {
     rq__delete_tracker deletes;
     rq__column_tracker columns;
     rq__new_version_tracker *tracker; /* both of the former with NEW_VERSION_BEHAVIOR */
+    rq__kept_bytes paused_qualifier;
+    int64_t paused_timestamp;
+    uint8_t paused_type;
     /* the column at hand, for versions_after_filter */
     rq__kept_bytes filtered_column;
     bool has_filtered_column;
@@ -65,6 +71,11 @@ void rq__query_matcher_reset(rq__query_matcher *m);
 RQ_NODISCARD
 rq_err rq__query_matcher_match_any(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
                                    rq_error *why);
+/* Behind the other checks, which said `judged`: passes the filter's error on. After RQ_E_AGAIN the
+ * next match, of the same cell, goes on from there. */
+RQ_COLD RQ_NODISCARD rq_err rq__query_matcher_filter_failed(rq__query_matcher *m,
+                                                            const rq_cell *cell, rq__match judged,
+                                                            rq_err rc);
 /* What becomes of one of the INCLUDE codes by the filter's. HBASE:
  * UserScanQueryMatcher.mergeFilterResponse. */
 RQ_NODISCARD
@@ -82,8 +93,11 @@ static inline void rq__query_matcher_tell(rq__query_matcher *m, rq_filter_code c
     m->is_told = true;
     m->told = code;
 }
+/* The filter answered RQ_E_AGAIN for this cell, the next one: it will be asked to go on. */
+RQ_COLD RQ_NODISCARD rq_err rq__query_matcher_pause(rq__query_matcher *m, const rq_cell *cell);
 RQ_NODISCARD
-rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret);
+rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                                    rq_error *why);
 
 /* The checks that are left for most cells of most reads, in line: a put without tags, no marker
  * seen in its row. */
@@ -91,7 +105,7 @@ RQ_NODISCARD
 static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell,
                                              rq__match *ret, rq_error *why)
 {
-    if (RQ_UNLIKELY(m->is_told)) return rq__query_matcher_match_told(m, cell, ret);
+    if (RQ_UNLIKELY(m->is_told)) return rq__query_matcher_match_told(m, cell, ret, why);
     if (m->filter_may_end && rq_filter_all_remaining(m->filter)) {
         *ret = RQ__MATCH_SCAN_DONE;
         return RQ_OK;
@@ -106,7 +120,8 @@ static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell
     RQ_TRY(rq__column_tracker_check_any(&m->columns, cell, false, ret));
     if (m->filter == NULL || *ret != RQ__MATCH_INCLUDE) return RQ_OK;
     rq_filter_code code;
-    RQ_TRY(rq_filter_cell(m->filter, cell, &code, why));
+    rq_err rc = rq_filter_cell(m->filter, cell, &code, why);
+    if (RQ_UNLIKELY(rc != RQ_OK)) return rq__query_matcher_filter_failed(m, cell, *ret, rc);
     if (code == RQ_FILTER_SKIP) {
         *ret = RQ__MATCH_SKIP;
         return RQ_OK;

@@ -21,6 +21,7 @@ typedef struct row_pass {
     const rq_scan *scan;
     rq__query_matcher *matcher;
     rq_filter *filter;
+    const rq_pace *pace;
     rq_cell_order order;
     int64_t oldest;
     bool judges_rows, resets, may_end;
@@ -54,6 +55,7 @@ static void begin(row_pass *p, const rq__merge *m, rq__query_matcher *matcher, c
     p->scan = scan;
     p->matcher = matcher;
     p->filter = scan->filter;
+    p->pace = rq_filter_pace(scan->filter);
     p->order = m->order;
     p->oldest = matcher->columns.oldest;
     p->judges_rows = rq_filter_judges_rows(scan->filter);
@@ -84,6 +86,7 @@ typedef enum row_end {
     ROW_OVER, /* the walk stands at the next one */
     UNASKED,  /* at a cell that the filter was not asked about */
     TOLD,     /* at one of which `code` is said */
+    PAUSED,   /* at one of which the filter goes on to decide */
 } row_end;
 
 static bool is_of_last_column(const row_pass *p, const rq_cell *c)
@@ -149,7 +152,12 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
             return RQ_OK;
         }
         if (p->may_end && rq_filter_all_remaining(p->filter)) return RQ_OK;
-        RQ_TRY(rq_filter_cell(p->filter, c, &p->code, why));
+        rq_err rc = rq_filter_cell(p->filter, c, &p->code, why);
+        if (RQ_UNLIKELY(rc == RQ_E_AGAIN)) {
+            *ret = PAUSED;
+            return RQ_OK;
+        }
+        RQ_TRY(rc);
         rq_hfile_move moved =
             RQ_LIKELY(p->code == RQ_FILTER_SKIP) ? leave_cell(p, false, false) : move_on(p);
         if (RQ_LIKELY(moved == RQ_HFILE_SAME_ROW)) continue;
@@ -191,6 +199,7 @@ static rq_err hand_over(row_pass *p, row_end end, rq_cellblock *out, uint32_t *r
     RQ_TRY(rq__query_matcher_enter_behind(
         p->matcher, last->qualifier_len == SIZE_MAX ? NULL : &cell, last->kept));
     if (end == TOLD) rq__query_matcher_tell(p->matcher, p->code);
+    if (end == PAUSED) RQ_TRY(rq__query_matcher_pause(p->matcher, &p->walk.cell));
     memset(p->keep, true, p->kept_count);
     return append(p, out, ret_shown);
 }
@@ -206,6 +215,7 @@ static rq_err pass_rows(row_pass *p, rq_store_pass *pass, rq_cellblock *out, uin
             bool out_by_key;
             p->work_left--;
             RQ_TRY(rq_filter_row_key(p->filter, row, &out_by_key, why));
+            if (RQ_UNLIKELY(p->pace != NULL && p->pace->slice_left <= 0)) p->work_left = 0;
             if (out_by_key) {
                 pass->row = row;
                 if (pass->stops_at_key || !rq_hfile_walk_next_row(&p->walk)) {

@@ -91,8 +91,8 @@ static pcre2_code *compile(const char *pattern, unsigned flags)
     size_t where = 0;
     int error = 0;
     pcre2_code *code = NULL;
-    if (rq__java_regex_translate(rq_slice_cstr(pattern), flags, &translated, &what, &where) ==
-        RQ_OK)
+    if (rq__java_regex_translate(rq_slice_cstr(pattern), flags, false, &translated, &what,
+                                 &where) == RQ_OK)
         code = pcre2_compile(translated.len == 0 ? (const uint8_t *)"" : translated.ptr,
                              translated.len,
                              PCRE2_UTF | PCRE2_DOTALL |

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Searches with limits (regex.h). PCRE2's own limits count from each start of a match, and the
+ * bytes that a repeat runs over not at all, so that a million starts may take a million times the
+ * limit. Here the translated pattern has callouts (java_regex.c says where), and all is counted in
+ * these:
+ *
+ *  1. A callout is one unit, and one more for each 32 bytes from where the last one was. What lies
+ *     between two callouts may still take long (65,535 times a class, a long back reference): so
+ * CPU time counts too, 32 ns are at least one unit.
+ *  2. A search that may pause ends at the slice's end, by an error of the callout, and goes on from
+ * the start that was tried then: all before it are known to fail. If the slice did not suffice for
+ * one start, that start alone may take RQ_PACE_WHOLE in one go.
+ *  3. All of a text may take UNITS_PER_TEXT and UNITS_PER_BYTE for each of its bytes. The ceiling
+ * is of one text, never of a scan.
+ *
+ * Machine code is made once a pattern was searched for often, or in a long text: making it takes as
+ * long as some hundred searches without.
+ */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "filter/regex.h"
+
+#include "base/buf.h"
+#include "filter/java_regex.h"
+
+#include <pcre2.h>
+#include <time.h>
+
+#define UNITS_PER_TEXT 2000000
+#define UNITS_PER_BYTE 32
+#define UNIT_NS 32
+#define BYTES_PER_UNIT 32
+
+#define LONG_TEXT 4096
+/* Units between two looks at the clock. In a short text nothing between two callouts is long. */
+#define LOOK_SHORT 1024
+#define LOOK_LONG 64
+
+/* No search ends by these; they are behind the limits above. */
+#define MATCH_LIMIT 100000000
+#define HEAP_LIMIT_KIB 4096
+
+/* A pattern that is longer would be compiled to more than PCRE2 can. */
+#define TRANSLATED_MAX ((size_t)512 * 1024)
+/* What a pattern takes beside its code, and each byte of code with its machine code and the time
+ * that compiling takes. */
+#define BYTES_PER_PATTERN ((size_t)32 * 1024)
+#define BYTES_PER_CODE_BYTE 32
+
+#define MACHINE_CODE_FROM 100 /* searches */
+#define MACHINE_CODE_MAX ((size_t)8 * 1024)
+#define UNITS_PER_CODE_BYTE 50 /* to make machine code of it */
+
+struct rq_regex {
+    pcre2_code *code;
+    pcre2_match_context *context;
+    pcre2_match_data *match; /* of machine code, which keeps no memory in it */
+    size_t code_len;
+    unsigned searches;
+    bool has_machine_code, wants_none;
+    bool has_references;
+    /* A search that paused. */
+    bool paused;
+    bool at_one_go; /* the start `from` did not end within a slice */
+    size_t from;
+    size_t text_len;
+    uint64_t spent;
+};
+
+/* --- compiling -------------------------------------------------------------------------------- */
+static void release_regex(void *thing)
+{
+    rq_regex *r = thing;
+    pcre2_match_context_free(r->context);
+    pcre2_match_data_free(r->match);
+    pcre2_code_free(r->code);
+}
+
+static uint32_t options_of(unsigned flags)
+{
+    uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOTALL;
+    if ((flags & RQ__REGEX_CASE_INSENSITIVE) != 0) options |= PCRE2_CASELESS;
+    if ((flags & RQ__REGEX_UNICODE_CHARACTER_CLASS) != 0) options |= PCRE2_UCP;
+    return options;
+}
+
+static rq_err syntax_error(rq_error *why, const char *what, size_t where, rq_slice pattern)
+{
+    return rq_fail(why, RQ_E_DO_NOT_RETRY,
+                   "java.util.regex.PatternSyntaxException: %s near index %zu\n%.*s", what, where,
+                   (int)(pattern.len < 300 ? pattern.len : 300), (const char *)pattern.ptr);
+}
+
+/* One way of saying the pattern: with callouts or without. */
+static rq_err compile_as(rq_slice pattern, unsigned flags, rq_regex_kind kind, bool callouts,
+                         pcre2_code **ret, rq_error *why)
+{
+    const char *what = NULL;
+    char text[200];
+    size_t where = 0;
+    rq_buf translated = {0};
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    rq_err rc = context == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+    const bool all = kind == RQ_REGEX_MATCHES;
+    if (rc == RQ_OK && all) rc = rq_buf_append(&translated, "\\A(?:", 5);
+    if (rc == RQ_OK)
+        rc = rq__java_regex_translate(pattern, flags, callouts, &translated, &what, &where);
+    if (rc == RQ_OK && all) rc = rq_buf_append(&translated, ")\\z", 3);
+    if (rc == RQ_OK && translated.len > TRANSLATED_MAX) {
+        rc = RQ_E_INVALID;
+        what = "regular expression is too large";
+    }
+    if (rc == RQ_OK) {
+        pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+        int error = 0;
+        *ret = pcre2_compile(translated.len == 0 ? (const uint8_t *)"" : translated.ptr,
+                             translated.len, options_of(flags), &error, &where, context);
+        if (*ret == NULL) {
+            rc = error == PCRE2_ERROR_HEAP_FAILED ? RQ_E_NO_MEMORY : RQ_E_INVALID;
+            if (pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof text) < 0) text[0] = 0;
+            what = text;
+        }
+    }
+    if (rc == RQ_E_INVALID) rc = syntax_error(why, what, where, pattern);
+    pcre2_compile_context_free(context);
+    rq_buf_clear(&translated);
+    return rc;
+}
+
+/* What is wrong with a pattern is told by the place where it is without callouts. */
+static rq_err compile(rq_regex *r, rq_slice pattern, unsigned flags, rq_regex_kind kind,
+                      rq_error *why)
+{
+    rq_error own = {0};
+    rq_err rc = compile_as(pattern, flags, kind, true, &r->code, &own);
+    if (rc != RQ_E_DO_NOT_RETRY) return rc;
+    pcre2_code *plain = NULL;
+    RQ_TRY(compile_as(pattern, flags, kind, false, &plain, why));
+    pcre2_code_free(plain);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s", own.message);
+}
+
+static rq_err take_bytes(size_t *bytes_left, size_t bytes, rq_error *why)
+{
+    if (bytes > *bytes_left)
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "regular expressions take too much memory");
+    *bytes_left -= bytes;
+    return RQ_OK;
+}
+
+rq_err rq_regex_new(rq_slice pattern, unsigned flags, rq_regex_kind kind, rq_arena *arena,
+                    size_t *bytes_left, rq_regex **ret, rq_error *why)
+{
+    RQ_TRY(take_bytes(bytes_left, BYTES_PER_PATTERN, why));
+    rq_regex *r = rq_arena_calloc(arena, 1, sizeof *r);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    RQ_TRY(rq_arena_link(arena, release_regex, r));
+    RQ_TRY(compile(r, pattern, flags, kind, why));
+    uint32_t references = 0;
+    (void)pcre2_pattern_info(r->code, PCRE2_INFO_SIZE, &r->code_len);
+    (void)pcre2_pattern_info(r->code, PCRE2_INFO_BACKREFMAX, &references);
+    r->has_references = references > 0;
+    r->context = pcre2_match_context_create(NULL);
+    if (r->context == NULL) return RQ_E_NO_MEMORY;
+    pcre2_set_match_limit(r->context, MATCH_LIMIT);
+    pcre2_set_heap_limit(r->context, HEAP_LIMIT_KIB);
+    *ret = r;
+    /* A few bytes of a pattern can be a large program; machine code is about as large again. */
+    RQ_TRY(rq_arena_account(arena, 2 * r->code_len));
+    return take_bytes(bytes_left, r->code_len * BYTES_PER_CODE_BYTE, why);
+}
+
+/* Without machine code (the pattern is long, or no memory may be executed) all is slower, not
+ * wrong. */
+static rq_err make_machine_code(rq_regex *r, rq_pace *pace)
+{
+    r->wants_none = r->code_len > MACHINE_CODE_MAX;
+    if (r->wants_none) return RQ_OK;
+    pace->slice_left -= (int64_t)(r->code_len * UNITS_PER_CODE_BYTE);
+    r->wants_none = pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE) != 0;
+    if (r->wants_none) return RQ_OK;
+    r->match = pcre2_match_data_create(1, NULL);
+    if (r->match == NULL) return RQ_E_NO_MEMORY;
+    r->has_machine_code = true;
+    return RQ_OK;
+}
+
+/* --- searching -------------------------------------------------------------------------------- */
+typedef struct search {
+    int64_t units;
+    int64_t look_at; /* units at which the limits are looked at */
+    int64_t look_step;
+    int64_t limit;          /* of the search */
+    int64_t first_limit;    /* as long as the first start is tried */
+    size_t from, start, at; /* the first start, this one, the last callout's place */
+    uint64_t begun_ns;      /* 0: the clock was not looked at */
+} search;
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static int look_at_limits(search *s)
+{
+    uint64_t now = cpu_ns();
+    if (s->begun_ns == 0) s->begun_ns = now;
+    int64_t by_clock = (int64_t)((now - s->begun_ns) / UNIT_NS);
+    if (by_clock > s->units) s->units = by_clock;
+    int64_t limit = s->start == s->from ? s->first_limit : s->limit;
+    if (s->units >= limit) return PCRE2_ERROR_CALLOUT;
+    s->look_at = s->units + s->look_step;
+    return 0;
+}
+
+static int count_callout(pcre2_callout_block *b, void *data)
+{
+    search *s = data;
+    size_t at = b->current_position;
+    size_t moved = at > s->at ? at - s->at : s->at - at;
+    s->at = at;
+    s->start = b->start_match;
+    s->units += 1 + (int64_t)(moved / BYTES_PER_UNIT);
+    return RQ_LIKELY(s->units < s->look_at) ? 0 : look_at_limits(s);
+}
+
+static int run(rq_regex *r, rq_slice text, search *s)
+{
+    const uint8_t *subject = text.len == 0 ? (const uint8_t *)"" : text.ptr;
+    int rc = PCRE2_ERROR_JIT_STACKLIMIT;
+    pcre2_set_callout(r->context, count_callout, s);
+    if (r->has_machine_code) /* nothing else that pcre2_match would look at first */
+        rc = pcre2_jit_match(r->code, subject, text.len, s->from, 0, r->match, r->context);
+    if (rc != PCRE2_ERROR_JIT_STACKLIMIT) return rc;
+    /* Match data keep the memory that a search took, up to the heap's limit. */
+    pcre2_match_data *match = pcre2_match_data_create(1, NULL);
+    if (match == NULL) return PCRE2_ERROR_NOMEMORY;
+    s->start = s->from;
+    rc = pcre2_match(r->code, subject, text.len, s->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match,
+                     r->context);
+    pcre2_match_data_free(match);
+    return rc;
+}
+
+static rq_err took_too_long(size_t bytes, rq_error *why)
+{
+    return rq_fail(
+        why, RQ_E_DO_NOT_RETRY,
+        "regular expression on %zu bytes: match limit exceeded: too many ways to match are "
+        "tried",
+        bytes);
+}
+
+/* The search ended at a limit, and may go on. */
+static rq_err pause_search(rq_regex *r, rq_slice text, const search *s, rq_error *why)
+{
+    bool moved_on = s->start > s->from;
+    uint64_t most = UNITS_PER_TEXT + (uint64_t)UNITS_PER_BYTE * text.len;
+    if (r->spent > most || (r->at_one_go && !moved_on)) return took_too_long(text.len, why);
+    r->at_one_go = !moved_on;
+    r->from = s->start;
+    r->text_len = text.len;
+    r->paused = true;
+    return RQ_E_AGAIN;
+}
+
+static search begin_search(rq_regex *r, rq_slice text, const rq_pace *pace)
+{
+    search s = {.look_step = text.len < LONG_TEXT ? LOOK_SHORT : LOOK_LONG};
+    if (text.len >= LONG_TEXT) {
+        s.begun_ns = cpu_ns();
+        if (r->has_references) s.look_step = 1;
+    }
+    s.limit = pace->may_pause ? pace->slice_left : pace->whole_left;
+    s.first_limit = r->at_one_go ? RQ_PACE_WHOLE : s.limit;
+    s.look_at = s.look_step;
+    s.from = s.start = s.at = r->from;
+    return s;
+}
+
+bool rq_regex_is_paused(const rq_regex *r)
+{
+    return r->paused;
+}
+
+rq_err rq_regex_search(rq_regex *r, rq_slice text, rq_pace *pace, bool *ret, rq_error *why)
+{
+    if (!r->paused || !pace->resuming || text.len != r->text_len) {
+        r->from = 0;
+        r->spent = 0;
+        r->at_one_go = false;
+    }
+    r->paused = pace->resuming = false;
+    bool often = ++r->searches >= MACHINE_CODE_FROM || text.len >= LONG_TEXT;
+    if (often && !r->has_machine_code && !r->wants_none) RQ_TRY(make_machine_code(r, pace));
+    if (!pace->may_pause && pace->whole_left < RQ_PACE_WHOLE)
+        pace->whole_left += RQ_PACE_PER_SEARCH;
+    if (pace->may_pause && pace->slice_left <= 0) { /* others have spent it */
+        r->text_len = text.len;
+        r->paused = true;
+        return RQ_E_AGAIN;
+    }
+    search s = begin_search(r, text, pace);
+    int rc = run(r, text, &s);
+    pace->slice_left -= s.units;
+    if (!pace->may_pause) pace->whole_left -= s.units;
+    r->spent += (uint64_t)s.units;
+    if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) {
+        *ret = rc >= 0;
+        return RQ_OK;
+    }
+    if (rc == PCRE2_ERROR_NOMEMORY) return RQ_E_NO_MEMORY;
+    if (rc == PCRE2_ERROR_CALLOUT)
+        return pace->may_pause ? pause_search(r, text, &s, why) : took_too_long(text.len, why);
+    char text_of_rc[128];
+    pcre2_get_error_message(rc, (PCRE2_UCHAR *)text_of_rc, sizeof text_of_rc);
+    return rq_fail(why, RQ_E_DO_NOT_RETRY, "regular expression on %zu bytes: %s", text.len,
+                   text_of_rc);
+}

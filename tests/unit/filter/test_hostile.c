@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Patterns, needles and lists of filters that a client chooses for their cost. A step of a filter
+ * (one call) may take no longer than a stretch on an event loop, and the whole has an end. Times
+ * are the thread's own (CPU), and the bounds many times what is seen: what is looked for takes
+ * minutes.
+ */
+#include "../base/unit.h"
+
+#include "filter/comparator.h"
+#include "filter/filter.h"
+#include "proto/comparator.pb-c.h"
+#include "proto/filter.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PACKAGE "org.apache.hadoop.hbase.filter."
+#define SLOWER (RQ_ASAN ? 20 : 1)
+#define STRETCH_MS (150 * SLOWER)
+
+static double cpu_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static rq_slice packed(rq_arena *arena, const ProtobufCMessage *m)
+{
+    uint8_t *bytes = rq_arena_alloc(arena, protobuf_c_message_get_packed_size(m));
+    assert_non_null(bytes);
+    return rq_slice_of(bytes, protobuf_c_message_pack(m, bytes));
+}
+
+static ProtobufCBinaryData data_of(rq_slice s)
+{
+    return (ProtobufCBinaryData){s.len, (uint8_t *)(uintptr_t)s.ptr};
+}
+
+static rq_slice regex_message(rq_arena *arena, rq_slice pattern)
+{
+    Pb__RegexStringComparator m = PB__REGEX_STRING_COMPARATOR__INIT;
+    m.pattern = data_of(pattern);
+    m.charset = (char *)(uintptr_t) "UTF-8";
+    return packed(arena, &m.base);
+}
+
+static rq_err new_regex(rq_arena *arena, rq_slice pattern, rq_comparator **ret, rq_error *why)
+{
+    return rq_comparator_parse(RQ_SLICE_LIT(PACKAGE "RegexStringComparator"),
+                               regex_message(arena, pattern), arena, ret, why);
+}
+
+static uint8_t *repeated(const char *text, size_t len)
+{
+    uint8_t *p = malloc(len);
+    assert_non_null(p);
+    size_t n = strlen(text);
+    for (size_t i = 0; i < len; i++)
+        p[i] = (uint8_t)text[i % n];
+    return p;
+}
+
+/* Each of them takes minutes to years where nothing stops it. */
+static const struct {
+    const char *pattern, *text;
+    size_t len;
+} searches[] = {
+    {"a+a*[bc]", "a", 1 << 20},
+    {"[ab]{1,60000}[cd]", "a", 1 << 20},
+    {"(a+)+[bc]", "a", 1 << 20},
+    {"(?:a|aa)+[bc]", "a", 1 << 20},
+    {"(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?"
+     ":a|a)"
+     "(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)(?:a|a)["
+     "bc]",
+     "a", 1000},
+    {"(?:(?=[ab]*+[cd])a)*[bc]", "a", 1 << 20},
+    {"(?:(?![ab]*+[cd])a)*+[bc]", "a", 1 << 20},
+    {"[ab]*+[cd]", "a", 1 << 20},
+    {"[ab]{60000}[cd]", "a", 60000 + 50000},
+    {"([ab]*)x?\\1[cd]", "a", 1 << 20},
+    {"(?i)([ab]*c)(?:\\1|\\1|\\1|\\1|\\1|\\1|\\1|\\1)[cd]",
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", 1 << 20},
+    {"(?:.*.*.*.*.*)[\\u0100-\\u0200]", "ab ", 100000},
+    {"(?<=[ab])[ab]*?[cd]", "a", 1 << 20},
+    {".*.*[\\n]x", "a", 1 << 20},
+    {"(?:(?:(?:a?){10}){10}){10}[bc]", "a", 10000},
+};
+
+/* As a condition of checkAndMutate compares: at one go. */
+static void a_search_that_cannot_pause_ends_soon(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(searches); i++) {
+        rq_arena arena = {0};
+        rq_comparator *c = NULL;
+        rq_error why = {0};
+        assert_int_equal(new_regex(&arena, rq_slice_cstr(searches[i].pattern), &c, &why), RQ_OK);
+        uint8_t *text = repeated(searches[i].text, searches[i].len);
+        int result = 0;
+        double begun = cpu_ms();
+        rq_err rc = rq_comparator_compare(c, rq_slice_of(text, searches[i].len), &result, &why);
+        double took = cpu_ms() - begun;
+        print_message("%-30.30s %7.1f ms: %s\n", searches[i].pattern, took,
+                      rc == RQ_OK ? "found or not" : why.message);
+        assert_true(rc == RQ_OK || rc == RQ_E_DO_NOT_RETRY);
+        if (took > STRETCH_MS) fail_msg("%s took %.0f ms", searches[i].pattern, took);
+        free(text);
+        rq_arena_clear(&arena);
+    }
+}
+
+/* A needle whose first and last byte are everywhere. */
+static void a_substring_is_looked_for_in_linear_time(void **state)
+{
+    (void)state;
+    enum { LEN = 4 << 20, NEEDLE = 1 << 20 };
+    static const char *const middles[] = {"b", "\xc3\xa9"};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(middles); i++) {
+        rq_arena arena = {0};
+        rq_comparator *c = NULL;
+        uint8_t *needle = repeated("a", NEEDLE);
+        uint8_t *text = repeated("a", LEN);
+        memcpy(needle + NEEDLE / 2, middles[i], strlen(middles[i]));
+        Pb__SubstringComparator m = PB__SUBSTRING_COMPARATOR__INIT;
+        m.substr = data_of(rq_slice_of(needle, NEEDLE - 1));
+        assert_int_equal(rq_comparator_parse(RQ_SLICE_LIT(PACKAGE "SubstringComparator"),
+                                             packed(&arena, &m.base), &arena, &c, NULL),
+                         RQ_OK);
+        int result = 0;
+        double begun = cpu_ms();
+        assert_int_equal(rq_comparator_compare(c, rq_slice_of(text, LEN), &result, NULL), RQ_OK);
+        double took = cpu_ms() - begun;
+        print_message("substring %zu: %.1f ms\n", i, took);
+        assert_int_equal(result, 1);
+        if (took > STRETCH_MS) fail_msg("%.0f ms", took);
+        free(text);
+        free(needle);
+        rq_arena_clear(&arena);
+    }
+}
+
+/* What every match of a regular expression contains is looked for first. */
+static void required_text_is_looked_for_in_linear_time(void **state)
+{
+    (void)state;
+    enum { LEN = 4 << 20, PATTERN = 12000 };
+    rq_arena arena = {0};
+    rq_comparator *c = NULL;
+    uint8_t *pattern = repeated("a", PATTERN);
+    uint8_t *text = repeated("a", LEN);
+    pattern[PATTERN / 2] = 'b';
+    assert_int_equal(new_regex(&arena, rq_slice_of(pattern, PATTERN), &c, NULL), RQ_OK);
+    int result = 0;
+    double begun = cpu_ms();
+    assert_int_equal(rq_comparator_compare(c, rq_slice_of(text, LEN), &result, NULL), RQ_OK);
+    double took = cpu_ms() - begun;
+    print_message("required text: %.1f ms\n", took);
+    assert_int_equal(result, 1);
+    if (took > STRETCH_MS) fail_msg("%.0f ms", took);
+    free(text);
+    free(pattern);
+    rq_arena_clear(&arena);
+}
+
+/* Small patterns that are compiled to much. */
+static void compiling_is_paid_for(void **state)
+{
+    (void)state;
+    static const char *const bombs[] = {
+        "(?:(?:a|b|[^c]){0,60}){0,60}",
+        "((((a{1,1000}){1,1000}){1,1000}",
+        "(?:(?:(?:(?:(?:(?:(?:(?:x{2}){2}){2}){2}){2}){2}){2}){2}){30}",
+        "(?:(?i)[\\u0100-\\u0500&&[^\\p{L}]]?){1000}",
+        "(?:\\p{L}?\\p{Lu}?){2000}",
+    };
+    enum { COPIES = 5000 };
+    for (size_t i = 0; i < RQ_ARRAY_LEN(bombs); i++) {
+        rq_arena arena = {0};
+        Pb__Comparator c = PB__COMPARATOR__INIT;
+        c.name = (char *)(uintptr_t)PACKAGE "RegexStringComparator";
+        c.has_serialized_comparator = true;
+        c.serialized_comparator = data_of(regex_message(&arena, rq_slice_cstr(bombs[i])));
+        Pb__CompareFilter compare = PB__COMPARE_FILTER__INIT;
+        compare.compare_op = PB__COMPARE_TYPE__EQUAL;
+        compare.comparator = &c;
+        Pb__ValueFilter value = PB__VALUE_FILTER__INIT;
+        value.compare_filter = &compare;
+        Pb__Filter child = PB__FILTER__INIT;
+        child.name = (char *)(uintptr_t)PACKAGE "ValueFilter";
+        child.has_serialized_filter = true;
+        child.serialized_filter = data_of(packed(&arena, &value.base));
+        Pb__Filter **children = rq_arena_alloc(&arena, COPIES * sizeof(Pb__Filter *));
+        assert_non_null(children);
+        for (size_t k = 0; k < COPIES; k++)
+            children[k] = &child;
+        Pb__FilterList list = PB__FILTER_LIST__INIT;
+        list.operator_ = PB__FILTER_LIST__OPERATOR__MUST_PASS_ONE;
+        list.n_filters = COPIES;
+        list.filters = children;
+        rq_slice message = packed(&arena, &list.base);
+        rq_filter *f = NULL;
+        rq_error why = {0};
+        double begun = cpu_ms();
+        rq_err rc = rq_filter_parse(RQ_SLICE_LIT(PACKAGE "FilterList"), message, &arena, &f, &why);
+        double took = cpu_ms() - begun;
+        print_message("%-30.30s %7.1f ms: %.80s\n", bombs[i], took,
+                      rc == RQ_OK ? "taken" : why.message);
+        assert_true(rc == RQ_OK || rc == RQ_E_DO_NOT_RETRY);
+        if (took > STRETCH_MS) fail_msg("%s took %.0f ms", bombs[i], took);
+        rq_arena_clear(&arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compiling_is_paid_for),
+        cmocka_unit_test(a_substring_is_looked_for_in_linear_time),
+        cmocka_unit_test(required_text_is_looked_for_in_linear_time),
+        cmocka_unit_test(a_search_that_cannot_pause_ends_soon),
+    };
+    alarm(120); /* what never ends fails as well */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
