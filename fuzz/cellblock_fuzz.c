@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rq_err rc;
     while ((rc = rq_cellblock_next(&cursor, &c, &why)) == RQ_OK)
         RQ_ASSERT(rq_cellblock_append(&again, &c) == RQ_OK);
-    RQ_ASSERT(rc == RQ_E_END || rc == RQ_E_CORRUPT);
+    RQ_ASSERT(rc == RQ_E_END || rc == RQ_E_MALFORMED);
     RQ_ASSERT(again.bytes.len <= size);
     rq_cellblock_clear(&again);
     return 0;

@@ -37,6 +37,15 @@ static inline void rq_error_clear(rq_error *why)
 /* Fills `why` (when not NULL and not yet filled) and returns `code`, so that it can be returned. */
 RQ_COLD rq_err rq_fail(rq_error *why, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
 
+/* What decoding said of bytes that came from storage: malformed ones are damage there. Storage calls
+ * this; bytes of a request never become RQ_E_CORRUPT. */
+static inline rq_err rq_err_of_storage(rq_err rc, rq_error *why)
+{
+    if (RQ_LIKELY(rc != RQ_E_MALFORMED)) return rc;
+    if (why != NULL && why->code == RQ_E_MALFORMED) why->code = RQ_E_CORRUPT;
+    return RQ_E_CORRUPT;
+}
+
 /* Static texts of the table; never NULL. */
 const char *rq_err_name(rq_err code);
 const char *rq_err_text(rq_err code);

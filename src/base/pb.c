@@ -6,7 +6,7 @@
 rq_err rq_pb_next(rq_cursor *message, rq_pb_field *ret)
 {
     if (rq_cursor_left(message) == 0) return RQ_E_END;
-    return rq_pb_field_read(message, ret) ? RQ_OK : RQ_E_CORRUPT;
+    return rq_pb_field_read(message, ret) ? RQ_OK : RQ_E_MALFORMED;
 }
 
 rq_err rq_pb_put_number(rq_buf *out, uint32_t field, uint64_t v)

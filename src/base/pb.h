@@ -65,7 +65,7 @@ RQ_INLINE bool rq_pb_field_read(rq_cursor *message, rq_pb_field *ret)
     }
 }
 
-/* The same, to be called until it says RQ_E_END; RQ_E_CORRUPT: malformed. */
+/* The same, to be called until it says RQ_E_END; RQ_E_MALFORMED: malformed. */
 RQ_NODISCARD
 rq_err rq_pb_next(rq_cursor *message, rq_pb_field *ret);
 

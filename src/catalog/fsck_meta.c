@@ -64,7 +64,7 @@ static rq_err take_record(void *ctx, const rq_wal_survey_segment *s, const rq_wa
     while (rc == RQ_OK) {
         rq_cell cell;
         rq_error own = {0};
-        rc = rq_cellblock_next(&c, &cell, &own);
+        rc = rq_cellblock_next_stored(&c, &cell, &own);
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) {
             rq_error what = {0};

@@ -306,7 +306,7 @@ static rq_err hand_on(row_reader *rr, const rq_cellblock *from, rq_error *why)
     }
     rq_cursor c = rq_cursor_of(rq_buf_slice(&from->bytes));
     for (uint32_t i = 0; i < from->count; i++)
-        RQ_TRY(rq_cellblock_next(&c, &rr->cells[i], why));
+        RQ_TRY(rq_cellblock_next_stored(&c, &rr->cells[i], why));
     return rr->callback(rr->ctx, rr->cells, from->count, why);
 }
 
@@ -343,7 +343,7 @@ static rq_err take_cells(row_reader *rr, rq_error *why)
     rq_cursor c = rq_cursor_of(rq_buf_slice(&rr->block.bytes));
     for (uint32_t i = 0; i < rr->block.count; i++) {
         rq_cell cell;
-        RQ_TRY(rq_cellblock_next(&c, &cell, why));
+        RQ_TRY(rq_cellblock_next_stored(&c, &cell, why));
         if (!rr->in_row || !rq_slice_eq(rq_buf_slice(&rr->row), rq_cell_row(&cell))) {
             RQ_TRY(end_row(rr, why));
             rq_buf_reset(&rr->row);

@@ -46,9 +46,9 @@ static rq_err read_entry(rq_cursor *c, rq_arena *a,
     rq_cursor cells = *c;
     rq_cell cell;
     for (uint32_t i = 0; i < count; i++)
-        if (rq_cellblock_next(c, &cell, NULL) != RQ_OK) return RQ_E_END;
+        if (rq_cellblock_next_stored(c, &cell, NULL) != RQ_OK) return RQ_E_END;
     for (uint32_t i = 0; i < count; i++) {
-        rq_err rc = rq_cellblock_next(&cells, &cell, why);
+        rq_err rc = rq_cellblock_next_stored(&cells, &cell, why);
         if (rc != RQ_OK) return rc;
         edit.cell = &cell;
         if (!rq_slice_eq(rq_cell_family(&cell), MARKS)) RQ_TRY(callback(ctx, &edit, why));

@@ -54,7 +54,7 @@ static rq_err add_below(rq__snapshot_files *s, rq_slice message, size_t depth)
     while ((rc = rq_pb_next(&c, &f)) == RQ_OK)
         if (f.number == way[depth] && f.wire == RQ_PB_BYTES)
             RQ_TRY(add_below(s, f.bytes, depth + 1));
-    return rc == RQ_E_END ? RQ_OK : rc;
+    return rc == RQ_E_END ? RQ_OK : rq_err_of_storage(rc, NULL);
 }
 
 /* Every manifest has the table's descriptor: one of no bytes is one that was lost. */

@@ -118,10 +118,16 @@ void rq_cell_serialize(const rq_cell *c, bool with_tags, uint8_t *out);
 /* The key part alone: exactly rq_cell_key_len bytes. */
 void rq_cell_serialize_key(const rq_cell *c, uint8_t *out);
 /* A view on serialized bytes, which must be exactly one KeyValue; every length is checked.
- * seqid is left 0. */
+ * seqid is left 0. RQ_E_MALFORMED. */
 RQ_NODISCARD rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why);
 /* A view on a serialized key; value and tags are empty. */
 RQ_NODISCARD rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why);
+/* The same of one that was read from storage: RQ_E_CORRUPT. */
+RQ_NODISCARD
+static inline rq_err rq_cell_parse_stored_key(rq_slice key, rq_cell *ret, rq_error *why)
+{
+    return rq_err_of_storage(rq_cell_parse_key(key, ret, why), why);
+}
 
 /* Whether the bytes are a sequence of tags. Tags are walked without checks later on, and a file or
  * a log record that holds others cannot be read back: what comes from outside is asked for it. */

@@ -50,11 +50,11 @@ rq_err rq_cellblock_next(rq_cursor *c, rq_cell *ret, rq_error *why)
     size_t left = rq_cursor_left(c);
     if (left == 0) return RQ_E_END;
     if (left < 4)
-        return rq_fail(why, RQ_E_CORRUPT, "cell block ends in a cell's length (%zu bytes left)",
+        return rq_fail(why, RQ_E_MALFORMED, "cell block ends in a cell's length (%zu bytes left)",
                        left);
     size_t len = rq_get_be32(c->ptr);
     if (len > left - 4)
-        return rq_fail(why, RQ_E_CORRUPT, "cell of %zu bytes in a cell block with %zu left", len,
+        return rq_fail(why, RQ_E_MALFORMED, "cell of %zu bytes in a cell block with %zu left", len,
                        left - 4);
     RQ_TRY(rq_cell_parse(rq_slice_of(c->ptr + 4, len), ret, why));
     c->ptr += 4 + len;

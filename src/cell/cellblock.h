@@ -50,7 +50,13 @@ void rq_cellblock_reset(rq_cellblock *b);
 void rq_cellblock_clear(rq_cellblock *b);
 
 /* Walks untrusted or own bytes; each call parses one cell into *ret (a view on the bytes).
- * RQ_E_END at the end, RQ_E_CORRUPT on malformed input. */
+ * RQ_E_END at the end, RQ_E_MALFORMED on malformed input. */
 RQ_NODISCARD rq_err rq_cellblock_next(rq_cursor *c, rq_cell *ret, rq_error *why);
+/* The same of one that was read from storage: RQ_E_CORRUPT. */
+RQ_NODISCARD
+static inline rq_err rq_cellblock_next_stored(rq_cursor *c, rq_cell *ret, rq_error *why)
+{
+    return rq_err_of_storage(rq_cellblock_next(c, ret, why), why);
+}
 
 #endif

@@ -94,30 +94,31 @@ static bool is_type(uint8_t type)
 rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why)
 {
     if (key.len < RQ_KEY_FIXED_LEN)
-        return rq_fail(why, RQ_E_CORRUPT, "Invalid key length in KeyValue. keyLength=%zu", key.len);
+        return rq_fail(why, RQ_E_MALFORMED, "Invalid key length in KeyValue. keyLength=%zu",
+                       key.len);
     size_t room = key.len - RQ_KEY_FIXED_LEN; /* for row, family and qualifier */
     size_t row_len = rq_get_be16(key.ptr);
     if (row_len > RQ_ROW_LEN_MAX || row_len > room)
-        return rq_fail(why, RQ_E_CORRUPT,
+        return rq_fail(why, RQ_E_MALFORMED,
                        "Invalid row length in KeyValue, rowLength=%zu, keyLength=%zu", row_len,
                        key.len);
     room -= row_len;
     const uint8_t *row = key.ptr + 2;
     size_t family_len = row[row_len];
     if (family_len > RQ_FAMILY_LEN_MAX || family_len > room)
-        return rq_fail(why, RQ_E_CORRUPT,
+        return rq_fail(why, RQ_E_MALFORMED,
                        "Invalid family length in KeyValue, familyLength=%zu, rowLength=%zu, "
                        "keyLength=%zu",
                        family_len, row_len, key.len);
     room -= family_len;
     if (room > UINT32_MAX)
-        return rq_fail(why, RQ_E_CORRUPT, "Invalid qualifier length in KeyValue, qualifierLen=%zu",
-                       room);
+        return rq_fail(why, RQ_E_MALFORMED,
+                       "Invalid qualifier length in KeyValue, qualifierLen=%zu", room);
     const uint8_t *family = row + row_len + 1;
     const uint8_t *qualifier = family + family_len;
     const uint8_t *tail = qualifier + room;
     if (!is_type(tail[8]))
-        return rq_fail(why, RQ_E_CORRUPT, "Invalid type in KeyValue, type=%u", tail[8]);
+        return rq_fail(why, RQ_E_MALFORMED, "Invalid type in KeyValue, type=%u", tail[8]);
     *ret = (rq_cell){
         .row = row,
         .row_len = (uint16_t)row_len,
@@ -146,18 +147,18 @@ bool rq_tags_are_whole(const uint8_t *tags, size_t len)
 rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why)
 {
     if (bytes.len < 8)
-        return rq_fail(why, RQ_E_CORRUPT, "Overflow when reading lengths of KeyValue of %zu bytes",
-                       bytes.len);
+        return rq_fail(why, RQ_E_MALFORMED,
+                       "Overflow when reading lengths of KeyValue of %zu bytes", bytes.len);
     uint64_t key_len = rq_get_be32(bytes.ptr);
     uint64_t value_len = rq_get_be32(bytes.ptr + 4);
     uint64_t left = bytes.len - 8;
     if (key_len > left)
-        return rq_fail(why, RQ_E_CORRUPT,
+        return rq_fail(why, RQ_E_MALFORMED,
                        "Invalid key length in KeyValue. keyLength=%" PRIu64 ", length=%zu", key_len,
                        bytes.len);
     left -= key_len;
     if (value_len > INT32_MAX || value_len > left)
-        return rq_fail(why, RQ_E_CORRUPT,
+        return rq_fail(why, RQ_E_MALFORMED,
                        "Invalid value length in KeyValue, valueLength=%" PRIu64
                        ", keyLength=%" PRIu64 ", length=%zu",
                        value_len, key_len, bytes.len);
@@ -169,7 +170,7 @@ rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why)
     if (left > 0) {
         const uint8_t *tail = cell.value + value_len;
         if (left < 2 || rq_get_be16(tail) != left - 2 || !rq_tags_are_whole(tail + 2, left - 2))
-            return rq_fail(why, RQ_E_CORRUPT,
+            return rq_fail(why, RQ_E_MALFORMED,
                            "Invalid tags in KeyValue: %" PRIu64 " bytes behind a value of %" PRIu64,
                            left, value_len);
         cell.tags_len = (uint16_t)(left - 2);

@@ -70,7 +70,7 @@ static void print_info_value(rq_slice key, rq_slice value)
     if (rq_slice_eq(key, RQ_SLICE_LIT("TIMERANGE")) && value.len == 16)
         printf("%" PRId64 "....%" PRId64, (int64_t)rq_get_be64(value.ptr),
                (int64_t)rq_get_be64(value.ptr + 8));
-    else if (is_key_value(key) && rq_cell_parse_key(value, &c, NULL) == RQ_OK)
+    else if (is_key_value(key) && rq_cell_parse_stored_key(value, &c, NULL) == RQ_OK)
         rq_print_key(&c);
     else if (value.len == 8)
         printf("%" PRId64, (int64_t)rq_get_be64(value.ptr));
@@ -88,7 +88,7 @@ static void print_json_info_value(rq_slice key, rq_slice v)
     if (rq_slice_eq(key, RQ_SLICE_LIT("TIMERANGE")) && v.len == 16)
         printf("[%" PRId64 ",%" PRId64 "]", (int64_t)rq_get_be64(v.ptr),
                (int64_t)rq_get_be64(v.ptr + 8));
-    else if (is_key_value(key) && rq_cell_parse_key(v, &c, NULL) == RQ_OK)
+    else if (is_key_value(key) && rq_cell_parse_stored_key(v, &c, NULL) == RQ_OK)
         rq_print_json_bytes(rq_cell_row(&c));
     else if (v.len == 8)
         printf("%" PRId64, (int64_t)rq_get_be64(v.ptr));
@@ -115,9 +115,9 @@ static rq_err print_json_meta(rq_hfile_reader *r)
                        rq_slice_cstr(rq_compression_name(info->compression)));
     rq_print_json_text(",", "comparator",
                        rq_slice_cstr(info->order == RQ_ORDER_META ? "meta" : "default"));
-    if (rq_cell_parse_key(info->first_key, &c, NULL) == RQ_OK)
+    if (rq_cell_parse_stored_key(info->first_key, &c, NULL) == RQ_OK)
         rq_print_json_text(",", "firstRow", rq_cell_row(&c));
-    if (rq_cell_parse_key(info->last_key, &c, NULL) == RQ_OK)
+    if (rq_cell_parse_stored_key(info->last_key, &c, NULL) == RQ_OK)
         rq_print_json_text(",", "lastRow", rq_cell_row(&c));
     for (size_t i = 0; rq_hfile_reader_file_info_at(r, i, &key, &value); i++) {
         fputs(i == 0 ? ",\"fileInfo\":{" : ",", stdout);
@@ -154,13 +154,13 @@ static rq_err print_meta(rq_hfile_reader *r, const hfile_args *args, rq_error *w
     if (info->entry_count == 0) return RQ_OK;
     rq_read_ctx ctx = {.may_block = true};
     rq_buf mid = {0};
-    rq_err rc = rq_cell_parse_key(info->first_key, &c, why);
+    rq_err rc = rq_cell_parse_stored_key(info->first_key, &c, why);
     if (rc == RQ_OK) {
         printf("First key: ");
         rq_print_key(&c);
         rc = rq_hfile_midkey(r, &ctx, &mid, why);
     }
-    if (rc == RQ_OK) rc = rq_cell_parse_key(rq_buf_slice(&mid), &c, why);
+    if (rc == RQ_OK) rc = rq_cell_parse_stored_key(rq_buf_slice(&mid), &c, why);
     if (rc == RQ_OK) {
         printf("\nMid-key: ");
         rq_print_key(&c);

@@ -100,7 +100,7 @@ static bool has_row(const wal_args *a, const rq_wal_record *r)
     rq_cursor c = rq_cursor_of(r->payload);
     rq_cell cell;
     if (a->row == NULL) return true;
-    while (r->kind == RQ_WAL_EDIT && rq_cellblock_next(&c, &cell, NULL) == RQ_OK)
+    while (r->kind == RQ_WAL_EDIT && rq_cellblock_next_stored(&c, &cell, NULL) == RQ_OK)
         if (is_of_row(a, &cell)) return true;
     return false;
 }
@@ -136,7 +136,7 @@ static rq_err print_cells(const wal_args *a, const rq_wal_record *r, rq_error *w
     rq_cell cell;
     bool first = true;
     rq_err rc = RQ_OK;
-    while (r->kind == RQ_WAL_EDIT && (rc = rq_cellblock_next(&c, &cell, why)) == RQ_OK) {
+    while (r->kind == RQ_WAL_EDIT && (rc = rq_cellblock_next_stored(&c, &cell, why)) == RQ_OK) {
         if (!is_of_row(a, &cell)) continue;
         if (a->json)
             print_json_cell(a, &cell, first);
@@ -245,7 +245,7 @@ static rq_err count_record(void *ctx, const rq_wal_survey_segment *s, const rq_w
     rq_err rc = r->kind == RQ_WAL_EDIT ? RQ_OK : RQ_E_END;
     (void)why;
     while (rc == RQ_OK) {
-        rc = rq_cellblock_next(&c, &cell, &inner);
+        rc = rq_cellblock_next_stored(&c, &cell, &inner);
         t->cells += rc == RQ_OK;
     }
     if (rc != RQ_E_END) tell_damaged_cells(run, s, offset, rc, &inner);

@@ -229,7 +229,7 @@ static void take_single(void *ctx, const rq_reply *reply)
     }
     rq_op_result r = {.cells = rq_cursor_of(reply->cells), .attempts = op->attempts};
     if (rq_mutate_response_parse(reply->message, &r.row, &r.processed) != RQ_OK)
-        fail_here(op, RQ_E_CORRUPT, false, RQ_SLICE_LIT("MalformedAnswer"));
+        fail_here(op, RQ_E_MALFORMED, false, RQ_SLICE_LIT("MalformedAnswer"));
     else
         finish(op, &r);
 }
@@ -408,7 +408,7 @@ static rq_err take_region(rq_op *op, const rq_region_result *region, size_t begi
         return RQ_OK;
     }
     while ((rc = rq_action_result_next(&c, &a)) == RQ_OK) {
-        if (a.index >= op->action_count || op->actions[a.index].done) return RQ_E_CORRUPT;
+        if (a.index >= op->action_count || op->actions[a.index].done) return RQ_E_MALFORMED;
         if (a.exception.java_class.len > 0) {
             fail_exception(op, a.index, &a.exception);
             continue;
@@ -454,7 +454,7 @@ static void take_part(void *ctx, const rq_reply *reply)
         if (reply->err != RQ_OK)
             fail_action(op, op->order[i], reply->err, reply->retry, reply->kind, reply->text);
         else
-            fail_action(op, op->order[i], RQ_E_CORRUPT, false, RQ_SLICE_LIT("MalformedAnswer"),
+            fail_action(op, op->order[i], RQ_E_MALFORMED, false, RQ_SLICE_LIT("MalformedAnswer"),
                         RQ_SLICE_LIT(""));
     }
     end_part(op);

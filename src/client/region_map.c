@@ -69,7 +69,7 @@ static rq_err parse_region_info(rq_slice value, rq_slice *start, rq_slice *end, 
     rq_err rc;
     *start = *end = (rq_slice){0};
     *ret_counts = true;
-    if (value.len < 4 || memcmp(value.ptr, "PBUF", 4) != 0) return RQ_E_CORRUPT;
+    if (value.len < 4 || memcmp(value.ptr, "PBUF", 4) != 0) return RQ_E_MALFORMED;
     rq_cursor c = rq_cursor_of(rq_slice_of(value.ptr + 4, value.len - 4));
     while ((rc = rq_pb_next(&c, &f)) == RQ_OK) {
         if (f.number == 3 && f.wire == 2) *start = f.bytes;
@@ -88,7 +88,7 @@ static rq_err add_region(rq_client_table *t, const meta_row *m)
     if (m->info.len == 0 || m->server.len == 0) return RQ_OK; /* not assigned, or the table's row */
     RQ_TRY(parse_region_info(m->info, &start, &end, &counts));
     if (!counts) return RQ_OK;
-    if (!rq__address_parse(m->server, &at)) return RQ_E_CORRUPT;
+    if (!rq__address_parse(m->server, &at)) return RQ_E_MALFORMED;
     if (t->next_count == t->next_cap) {
         size_t cap = t->next_cap == 0 ? 16 : t->next_cap * 2;
         rq__region *regions = realloc(t->next_regions, cap * sizeof *regions);

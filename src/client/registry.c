@@ -120,8 +120,8 @@ static rq_err wire_frame(wire *w, rq_slice *ret)
     RQ_TRY(wire_read(w, head, sizeof head));
     uint32_t len = rq_get_be32(head);
     if (len > ANSWER_MAX)
-        return rq_fail(w->why, RQ_E_CORRUPT, "%s:%u answers with %u bytes", w->at.host, w->at.port,
-                       len);
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s:%u answers with %u bytes", w->at.host,
+                       w->at.port, len);
     rq_buf_reset(&w->in);
     RQ_TRY(rq_buf_reserve(&w->in, len));
     RQ_TRY(wire_read(w, w->in.ptr, len));
@@ -145,7 +145,7 @@ static rq_err parse_server_name(rq_slice bytes, rq__address *ret)
         if (f.number == 2 && f.wire == 0 && f.value <= UINT16_MAX) ret->port = (uint16_t)f.value;
     }
     if (rc != RQ_E_END) return rc;
-    return ret->host[0] != 0 && ret->port != 0 ? RQ_OK : RQ_E_CORRUPT;
+    return ret->host[0] != 0 && ret->port != 0 ? RQ_OK : RQ_E_MALFORMED;
 }
 
 /* The first message with the number, or nothing. */
@@ -205,7 +205,7 @@ static rq_err zk_get(wire *w, int32_t xid, const char *root, const char *name, r
         RQ_TRY(wire_frame(w, &answer));
         rq_cursor c = rq_cursor_of(answer);
         if (!rq_cursor_be32(&c, &number) || !rq_cursor_be64(&c, &zxid) || !rq_cursor_be32(&c, &err))
-            return rq_fail(w->why, RQ_E_CORRUPT, "ZooKeeper's answer makes no sense");
+            return rq_fail(w->why, RQ_E_MALFORMED, "ZooKeeper's answer makes no sense");
         if (number != (uint32_t)xid) continue;
         if ((int32_t)err == ZK_NO_NODE)
             return rq_fail(w->why, RQ_E_NOT_FOUND, "there is no %s/%s in ZooKeeper: is HBase up?",
@@ -228,7 +228,7 @@ static rq_err znode_message(rq_slice data, rq_slice *ret)
     if (!rq_cursor_u8(&c, &magic) || magic != 0xff || !rq_cursor_be32(&c, &id_len) ||
         !rq_cursor_bytes(&c, id_len, &skipped) || !rq_cursor_bytes(&c, 4, &skipped) ||
         memcmp(skipped.ptr, "PBUF", 4) != 0)
-        return RQ_E_CORRUPT;
+        return RQ_E_MALFORMED;
     *ret = rq_slice_of(c.ptr, rq_cursor_left(&c));
     return RQ_OK;
 }
@@ -240,7 +240,7 @@ static rq_err zk_server(wire *w, int32_t xid, const char *root, const char *name
     RQ_TRY(zk_get(w, xid, root, name, &data));
     if (znode_message(data, &message) != RQ_OK ||
         parse_server_name(field_of(message, 1), ret) != RQ_OK)
-        return rq_fail(w->why, RQ_E_CORRUPT, "%s/%s in ZooKeeper makes no sense", root, name);
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s/%s in ZooKeeper makes no sense", root, name);
     return RQ_OK;
 }
 
@@ -321,7 +321,7 @@ static rq_err rpc_ask(wire *w, uint32_t id, const char *method, rq_slice *ret)
     rq_response_view v;
     RQ_TRY(wire_frame(w, &frame));
     if (rq_response_parse(frame, &v) != RQ_OK)
-        return rq_fail(w->why, RQ_E_CORRUPT, "%s:%u: the answer to %s makes no sense", w->at.host,
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s:%u: the answer to %s makes no sense", w->at.host,
                        w->at.port, method);
     if (v.exception.java_class.len > 0)
         return rq_fail(w->why, rq_err_of_class(v.exception.java_class), "%s: %.*s", method,

@@ -58,7 +58,7 @@ rq_err rq_response_parse(rq_slice frame, rq_response_view *ret)
     rq_err rc;
     uint64_t block = 0;
     *ret = (rq_response_view){0};
-    if (!rq_pb_delimited(&c, &head)) return RQ_E_CORRUPT;
+    if (!rq_pb_delimited(&c, &head)) return RQ_E_MALFORMED;
     rq_cursor h = rq_cursor_of(head);
     while ((rc = rq_pb_next(&h, &f)) == RQ_OK) {
         if (is_number(&f, 1)) {
@@ -74,8 +74,8 @@ rq_err rq_response_parse(rq_slice frame, rq_response_view *ret)
         }
     }
     RQ_TRY(ended(rc));
-    if (rq_cursor_left(&c) == 0) return block == 0 ? RQ_OK : RQ_E_CORRUPT;
-    if (!rq_pb_delimited(&c, &ret->message) || block != rq_cursor_left(&c)) return RQ_E_CORRUPT;
+    if (rq_cursor_left(&c) == 0) return block == 0 ? RQ_OK : RQ_E_MALFORMED;
+    if (!rq_pb_delimited(&c, &ret->message) || block != rq_cursor_left(&c)) return RQ_E_MALFORMED;
     ret->cells = rq_slice_of(c.ptr, rq_cursor_left(&c));
     return RQ_OK;
 }
@@ -174,7 +174,7 @@ rq_err rq_scan_rows_next(rq_scan_rows *r, rq_result_view *ret)
     uint64_t count;
     for (;;) {
         if (rq_cursor_left(&r->packed) > 0) {
-            if (!rq_cursor_varint(&r->packed, &count) || count > UINT32_MAX) return RQ_E_CORRUPT;
+            if (!rq_cursor_varint(&r->packed, &count) || count > UINT32_MAX) return RQ_E_MALFORMED;
             *ret = (rq_result_view){.present = true, .count = (uint32_t)count};
             return RQ_OK;
         }
@@ -196,12 +196,12 @@ static rq_err parse_inline_cell(rq_slice bytes, rq_cell *ret)
     *ret = (rq_cell){.type = RQ_TYPE_PUT};
     while ((rc = rq_pb_next(&c, &f)) == RQ_OK) {
         if (is_bytes(&f, 1)) {
-            if (f.bytes.len > RQ_ROW_LEN_MAX) return RQ_E_CORRUPT;
+            if (f.bytes.len > RQ_ROW_LEN_MAX) return RQ_E_MALFORMED;
             ret->row = f.bytes.ptr;
             ret->row_len = (uint16_t)f.bytes.len;
         }
         if (is_bytes(&f, 2)) {
-            if (f.bytes.len > RQ_FAMILY_LEN_MAX) return RQ_E_CORRUPT;
+            if (f.bytes.len > RQ_FAMILY_LEN_MAX) return RQ_E_MALFORMED;
             ret->family = f.bytes.ptr;
             ret->family_len = (uint8_t)f.bytes.len;
         }
@@ -224,7 +224,7 @@ rq_err rq_result_next(rq_result_view *r, rq_cursor *block, rq_cell *ret)
     if (r->count > 0) {
         r->count--;
         rq_err rc = rq_cellblock_next(block, ret, NULL);
-        return rc == RQ_E_END ? RQ_E_CORRUPT : rc; /* fewer than were announced */
+        return rc == RQ_E_END ? RQ_E_MALFORMED : rc; /* fewer than were announced */
     }
     if (r->inline_cells.len == 0) return RQ_E_END;
     rq_cursor c = rq_cursor_of(r->inline_cells);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a server answers, read in place. Untrusted bytes: every reader checks and answers
- * RQ_E_CORRUPT; nothing is allocated and everything points into the given bytes.
+ * RQ_E_MALFORMED; nothing is allocated and everything points into the given bytes.
  */
 #ifndef RQ_CLIENT_RESPONSE_H
 #define RQ_CLIENT_RESPONSE_H

@@ -156,8 +156,9 @@ typedef struct rq__parse {
     rq_arena *arena;
     size_t bytes_left;
     unsigned depth;
-    uint32_t parts; /* filters and keys so far */
-    rq_pace *pace; /* what searches in texts shares it; NULL: there is none yet */
+    uint32_t parts;  /* filters and keys so far */
+    size_t in_lists; /* filters in lists so far */
+    rq_pace *pace;   /* what searches in texts shares it; NULL: there is none yet */
     bool no_memory;
     bool at_ceiling; /* the reason is ours, and told without HBase's wrapping */
     rq_error why;    /* message: the Java exception's toString() as ProtobufUtil would wrap it */

@@ -26,12 +26,14 @@ typedef struct fuzzy_key {
     uint8_t *key;
     int8_t *mask;
     size_t len;
+    uint8_t shifts; /* of the mask so far */
     bool has_next;
     rq_buf next; /* the next row that could match, as of the last hint */
 } fuzzy_key;
 
 typedef struct fuzzy_filter {
     rq_filter base;
+    rq_pace *pace;
     fuzzy_key *keys;
     size_t count;
     size_t last_found; /* tried first: neighbours mostly match the same key */
@@ -40,10 +42,19 @@ typedef struct fuzzy_filter {
     bool row_out;
 } fuzzy_filter;
 
+/* No byte changes by the fifth shift any more. */
 static void shift_mask(fuzzy_key *k)
 {
+    if (k->shifts == 4) return;
+    k->shifts++;
     for (size_t i = 0; i < k->len; i++)
         k->mask[i] = (int8_t)(k->mask[i] >> 2);
+}
+
+/* To hold it against a row once (pace.h). */
+static int64_t units_of(const fuzzy_key *k)
+{
+    return (int64_t)(1 + k->len / 8);
 }
 
 /* A row shorter than the key matches if it does so as far as it goes. */
@@ -69,8 +80,11 @@ static rq_err fuzzy_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret,
 {
     (void)why;
     fuzzy_filter *z = (fuzzy_filter *)f;
+    if (RQ_UNLIKELY(rq_pace_is_due(z->pace))) return RQ_E_AGAIN;
+    z->pace->resuming = false;
     for (size_t n = 0; n < z->count; n++) {
         size_t i = (z->last_found + n) % z->count;
+        z->pace->slice_left -= units_of(&z->keys[i]);
         shift_mask(&z->keys[i]);
         if (satisfies(&z->keys[i], rq_cell_row(cell))) {
             z->last_found = i;
@@ -157,6 +171,7 @@ static rq_err fuzzy_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *
     for (size_t i = 0; i < z->count; i++) {
         fuzzy_key *k = &z->keys[i];
         if (z->tracking && !k->has_next) continue;
+        z->pace->slice_left -= units_of(k);
         if (!z->tracking || scan_order(z, rq_buf_slice(&k->next), row) <= 0)
             RQ_TRY(compute_next(z, k, row));
         if (!k->has_next) continue;
@@ -213,6 +228,7 @@ rq_err rq__parse_fuzzy_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
     if (m == NULL) return rq__parse_failed(p);
     fuzzy_filter *f = (fuzzy_filter *)rq__parse_new_filter(p, sizeof *f, &fuzzy_class);
     if (f == NULL) return rq__parse_failed(p);
+    RQ_TRY(rq__parse_pace(p, &f->pace));
     f->count = m->n_fuzzy_keys_data;
     p->parts += (uint32_t)f->count;
     f->keys = rq__parse_calloc(p, f->count, sizeof *f->keys);

@@ -69,12 +69,16 @@ void rq__list_set_seed(rq_filter *f, uint64_t seed)
 rq_err rq__list_init(rq__parse *p, rq__list *l, const Pb__FilterList *m)
 {
     l->count = m->n_filters;
+    p->in_lists += l->count;
+    rq_pace *pace;
+    if (p->in_lists > RQ__LIST_LONG) RQ_TRY(rq__parse_pace(p, &pace));
     l->children = rq__parse_calloc(p, l->count, sizeof *l->children);
     l->included = rq__parse_calloc(p, l->count, sizeof *l->included);
     if (l->children == NULL || l->included == NULL) return rq__parse_failed(p);
     for (size_t i = 0; i < l->count; i++)
         RQ_TRY(rq__parse_child(p, m->filters[i], &l->children[i]));
     l->base.pace = p->pace;
+    l->is_long = p->in_lists > RQ__LIST_LONG;
     l->base.forgets_rows = true;
     l->base.judges_rows = false;
     for (size_t i = 0; i < l->count; i++) {

@@ -10,7 +10,24 @@ typedef struct rq__list {
     rq_filter **children;
     bool *included; /* children whose transform takes part; AND: all of them, always */
     size_t count;
+    bool is_long; /* with all lists inside: it keeps to the pace by itself */
 } rq__list;
+
+/* A longer list may take long for a cell or a row, whatever is in it. */
+#define RQ__LIST_LONG 64
+
+/* Before a cell is shown to the children, some of which may have seen it already. */
+static inline bool rq__list_is_due(const rq__list *l)
+{
+    if (RQ_LIKELY(!l->is_long)) return false;
+    l->base.pace->resuming = false; /* nobody inside has paused */
+    return rq_pace_is_due(l->base.pace);
+}
+/* So many children were asked. */
+static inline void rq__list_spend(const rq__list *l, size_t asked)
+{
+    if (l->is_long) l->base.pace->slice_left -= (int64_t)asked;
+}
 
 struct Pb__FilterList;
 

@@ -84,6 +84,7 @@ static rq_err all_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     const rq__list *l = (const rq__list *)f;
     bool filtered = false;
     bool hinting_passed = false;
+    rq__list_spend(l, l->count);
     for (size_t i = 0; i < l->count; i++) {
         rq_filter *child = l->children[i];
         if (rq__filter_all_remaining(child)) {
@@ -117,8 +118,7 @@ static bool all_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
     return has;
 }
 
-/* What the children say that are asked although the cell is out. */
-static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_error *why)
+static rq_err ask_hinting_from(all_list *l, size_t from, const rq_cell *cell, rq_error *why)
 {
     for (size_t i = from; i < l->list.count; i++) {
         rq_filter *child = l->list.children[i];
@@ -128,6 +128,19 @@ static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_erro
         if (own == RQ_FILTER_SEEK_NEXT_USING_HINT) note_hint(l, i);
     }
     return RQ_OK;
+}
+
+/* What the children say that are asked although the cell is out. None of them pauses, for those
+ * before them are done. */
+static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_error *why)
+{
+    rq_pace *pace = l->list.base.pace;
+    if (pace == NULL) return ask_hinting_from(l, from, cell, why);
+    bool may_pause = pace->may_pause;
+    pace->may_pause = false;
+    rq_err rc = ask_hinting_from(l, from, cell, why);
+    pace->may_pause = may_pause;
+    return rc;
 }
 
 static void pause_at(all_list *l, size_t i, rq_filter_code code)
@@ -163,6 +176,7 @@ static rq_err ask_from(all_list *l, size_t i, rq_filter_code code, rq_filter_cod
         if (own == RQ_FILTER_SEEK_NEXT_USING_HINT) note_hint(l, i - 1);
         code = merge(code, own);
     }
+    rq__list_spend(&l->list, i);
     if (l->any_hinting) RQ_TRY(ask_hinting(l, i, cell, why));
     *ret = l->any_hinted ? RQ_FILTER_SEEK_NEXT_USING_HINT : code;
     return RQ_OK;
@@ -184,6 +198,7 @@ static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
         if (f->pace->resuming)
             return ask_from(l, l->paused_at, l->paused_code, RQ__FILTER_NO_CODE, cell, ret, why);
     }
+    if (RQ_UNLIKELY(rq__list_is_due(&l->list))) return RQ_E_AGAIN;
     rq_filter *first = l->plain_first;
     if (first == NULL) return ask_children(l, RQ__FILTER_NO_CODE, cell, ret, why);
     RQ_TRY(first->cls->cell(first, cell, ret, why));

@@ -163,6 +163,7 @@ static rq_err one_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
     const rq__list *l = (const rq__list *)f;
     bool all_out = l->count > 0;
+    rq__list_spend(l, l->count);
     for (size_t i = 0; i < l->count; i++) {
         if (rq__filter_all_remaining(l->children[i])) continue;
         bool out;
@@ -195,6 +196,7 @@ static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
     one_list *l = (one_list *)f;
     rq_filter_code code = RQ__FILTER_NO_CODE;
     bool resumes = l->paused && f->pace->resuming;
+    if (RQ_UNLIKELY(!resumes && rq__list_is_due(&l->list))) return RQ_E_AGAIN;
     if (resumes) code = l->paused_code;
     for (size_t i = resumes ? l->paused_at : 0; i < l->list.count; i++, resumes = false) {
         rq_filter *child = l->list.children[i];
@@ -220,6 +222,7 @@ static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
             code = merge(code, own);
         l->list.included[i] = includes(own);
     }
+    rq__list_spend(&l->list, l->list.count);
     if (code == RQ__FILTER_NO_CODE) /* nobody was asked */
         code = l->list.count == 0 ? RQ_FILTER_INCLUDE : RQ_FILTER_SKIP;
     *ret = code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the searches in texts (regular expressions, substrings) of one filter or comparator may
- * take. HBase's run on a thread of their own; ours hold an event loop.
+ * How long one filter or comparator may take: searches in texts (regular expressions, substrings), keys
+ * of a FuzzyRowFilter, long lists of filters. HBase's run on a thread of their own; ours hold an event loop.
  *
  * A search counts units of about 5 to 10 ns. A scan gives its filter a slice of units at a time.
  * When these are spent the search stops where it is, the filter answers RQ_E_AGAIN, and the scan
@@ -25,6 +25,12 @@ typedef struct rq_pace {
     bool may_pause;
     bool resuming; /* the cell is the one at which the filter answered RQ_E_AGAIN */
 } rq_pace;
+
+/* It is time to answer RQ_E_AGAIN. */
+static inline bool rq_pace_is_due(const rq_pace *p)
+{
+    return p->slice_left <= 0 && p->may_pause;
+}
 
 /* Before a read that goes on until RQ_E_AGAIN, or to its end. */
 static inline void rq_pace_begin(rq_pace *p, bool may_pause)

@@ -22,6 +22,7 @@
 
 #include "base/buf.h"
 #include "filter/java_regex.h"
+#include "filter/java_text.h"
 
 #include <pcre2.h>
 #include <time.h>
@@ -155,7 +156,11 @@ rq_err rq_regex_new(rq_slice pattern, unsigned flags, rq_regex_kind kind, rq_are
     rq_regex *r = rq_arena_calloc(arena, 1, sizeof *r);
     if (r == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq_arena_link(arena, release_regex, r));
-    RQ_TRY(compile(r, pattern, flags, kind, why));
+    rq_buf decoded = {0};
+    rq_err rc = rq__java_decode(RQ__UTF_8, pattern, &decoded, &pattern);
+    if (rc == RQ_OK) rc = compile(r, pattern, flags, kind, why);
+    rq_buf_clear(&decoded);
+    RQ_TRY(rc);
     uint32_t references = 0;
     (void)pcre2_pattern_info(r->code, PCRE2_INFO_SIZE, &r->code_len);
     (void)pcre2_pattern_info(r->code, PCRE2_INFO_BACKREFMAX, &references);

@@ -15,7 +15,7 @@ typedef struct rq_regex rq_regex;
 typedef enum rq_regex_kind { RQ_REGEX_FIND, RQ_REGEX_MATCHES } rq_regex_kind;
 
 /*
- * `pattern` is well-formed UTF-8, `flags` are java.util.regex.Pattern's. Freed with the arena. What
+ * `pattern` is UTF-8 (what is malformed in it becomes U+FFFD), `flags` are java.util.regex.Pattern's. Freed with the arena. What
  * it takes (compiled patterns may be a thousand times as long as their text) is taken off
  * *bytes_left first. RQ_E_DO_NOT_RETRY with the text of PatternSyntaxException.
  */

@@ -160,7 +160,7 @@ static rq_err check_index_key(cell_pass *p, const rq_cell *cell, const rq_cell *
     uint32_t at = p->scanner.path[p->r->info.data_index_levels - 1];
     rq_slice key = rq__index_at(rq__index_view_of(p->scanner.leaf->payload), at).key;
     rq_cell index_key;
-    RQ_TRY(rq_cell_parse_key(key, &index_key, p->why));
+    RQ_TRY(rq_cell_parse_stored_key(key, &index_key, p->why));
     p->data_blocks++;
     if (rq_cell_compare_key(p->r->info.order, &index_key, cell) > 0)
         return bad_place(p, "the index key is behind the block's first cell");
@@ -190,7 +190,7 @@ static rq_err check_cell(cell_pass *p, bool new_block)
     rq_cell last;
     bool has_last = p->last.len > 0;
     if (has_last) {
-        RQ_TRY(rq_cell_parse_key(rq_buf_slice(&p->last), &last, p->why));
+        RQ_TRY(rq_cell_parse_stored_key(rq_buf_slice(&p->last), &last, p->why));
         last.seqid = p->last_seqid;
         if (rq_cell_compare_key(p->r->info.order, &last, cell) > 0)
             return bad_place(p, "the cell sorts before the one before it");

@@ -35,7 +35,7 @@ bool rq__index_check(rq_slice bytes, uint64_t limit, bool cell_keys, rq__index_v
         if (e.size < RQ_HFILE_HEADER_LEN || e.offset > limit || e.size > limit - e.offset)
             return false;
         rq_cell key;
-        if (cell_keys && rq_cell_parse_key(e.key, &key, NULL) != RQ_OK) return false;
+        if (cell_keys && rq_cell_parse_stored_key(e.key, &key, NULL) != RQ_OK) return false;
     }
     *ret = v;
     *ret_len = 4 * ((size_t)count + 2) + relative_offset(v, count);

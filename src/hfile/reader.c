@@ -372,7 +372,7 @@ static bool parse_time_range(rq_slice v, int64_t *ret_min, int64_t *ret_max)
 static bool is_key(rq_slice key)
 {
     rq_cell cell;
-    return rq_cell_parse_key(key, &cell, NULL) == RQ_OK;
+    return rq_cell_parse_stored_key(key, &cell, NULL) == RQ_OK;
 }
 
 static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)

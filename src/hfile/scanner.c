@@ -690,7 +690,7 @@ rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_c
     rq__index_view v = rq__index_view_of(s->leaf->payload);
     if (at + 1 < v.count) {
         rq_cell next_key;
-        RQ_TRY(rq_cell_parse_key(rq__index_at(v, at + 1).key, &next_key, why));
+        RQ_TRY(rq_cell_parse_stored_key(rq__index_at(v, at + 1).key, &next_key, why));
         if (rq_cell_compare_key(order, &next_key, key) <= 0)
             return rq_hfile_scanner_seek(s, ctx, key, why);
         target t = {.block = s->block};

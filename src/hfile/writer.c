@@ -187,8 +187,9 @@ rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why)
     if (w->block.len == 0) return RQ_OK;
     rq_cell first;
     rq_cell prev;
-    RQ_TRY(rq_cell_parse_key(rq_slice_of(w->block.ptr + 8, w->block_first_len), &first, why));
-    if (w->has_prev) RQ_TRY(rq_cell_parse_key(rq_buf_slice(&w->prev_key), &prev, why));
+    RQ_TRY(
+        rq_cell_parse_stored_key(rq_slice_of(w->block.ptr + 8, w->block_first_len), &first, why));
+    if (w->has_prev) RQ_TRY(rq_cell_parse_stored_key(rq_buf_slice(&w->prev_key), &prev, why));
     RQ_TRY(rq__index_key_between(w->options.order, w->has_prev ? &prev : NULL, &first, &w->key));
     uint64_t offset;
     uint32_t size;
@@ -216,7 +217,7 @@ rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why)
     w->prev_key.len = rq_cell_key_len(&w->last);
     w->has_prev = true;
     rq_buf_reset(&w->block);
-    return rq_cell_parse_key(rq_buf_slice(&w->prev_key), &w->last, why);
+    return rq_cell_parse_stored_key(rq_buf_slice(&w->prev_key), &w->last, why);
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */

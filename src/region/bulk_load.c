@@ -130,8 +130,8 @@ static rq_err check_open(const loading *l, const part *p, rq_hfile_reader *reade
     if (!leaves_numbers(info))
         return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its sequence ids are too high",
                        p->source->name);
-    RQ_TRY(rq_cell_parse_key(info->first_key, &first, why));
-    RQ_TRY(rq_cell_parse_key(info->last_key, &last, why));
+    RQ_TRY(rq_cell_parse_stored_key(info->first_key, &first, why));
+    RQ_TRY(rq_cell_parse_stored_key(info->last_key, &last, why));
     if (!rq_slice_eq(rq_cell_family(&first), rq_cell_family(&last)))
         return family_differs(p, rq_cell_family(&last), why);
     *ret_fits = in_region(&l->region->info, &first, &last);

@@ -345,7 +345,7 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
     uint64_t cells_before = p->cells;
     for (;;) {
         rq_cell cell;
-        rq_err rc = rq_cellblock_next(&c, &cell, p->why);
+        rq_err rc = rq_cellblock_next_stored(&c, &cell, p->why);
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
         rq__region_store *s = rq__region_store_of(r, rq_cell_family(&cell), &hint);

@@ -93,7 +93,7 @@ static rq_err is_needed(const rq__bucket *b, const rq_wal_record *r, bool *ret, 
     rq_cursor c = rq_cursor_of(r->payload);
     while (!*ret) {
         rq_cell cell;
-        rq_err rc = rq_cellblock_next(&c, &cell, why);
+        rq_err rc = rq_cellblock_next_stored(&c, &cell, why);
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
         const rq__manifest_family *f = rq__manifest_family_of(&b->manifest, rq_cell_family(&cell));

@@ -117,9 +117,9 @@ static rq_err point_of_store(const rq_store_version *v, rq_arena *arena, rq_slic
     rq_buf key = {0};
     rq_cell middle, first, last;
     rq_err rc = rq_hfile_midkey(largest->reader, &ctx, &key, why);
-    if (rc == RQ_OK) rc = rq_cell_parse_key(rq_buf_slice(&key), &middle, why);
-    if (rc == RQ_OK) rc = rq_cell_parse_key(info->first_key, &first, why);
-    if (rc == RQ_OK) rc = rq_cell_parse_key(info->last_key, &last, why);
+    if (rc == RQ_OK) rc = rq_cell_parse_stored_key(rq_buf_slice(&key), &middle, why);
+    if (rc == RQ_OK) rc = rq_cell_parse_stored_key(info->first_key, &first, why);
+    if (rc == RQ_OK) rc = rq_cell_parse_stored_key(info->last_key, &last, why);
     if (rc == RQ_OK && !rq_slice_eq(rq_cell_row(&middle), rq_cell_row(&first)) &&
         !rq_slice_eq(rq_cell_row(&middle), rq_cell_row(&last))) {
         *ret = rq_arena_copy(arena, rq_cell_row(&middle));
@@ -176,8 +176,8 @@ static rq_err holds_any(const making *m, const char *parent_dir, const char *nam
     rq_cell first, last;
     *ret = info->entry_count > 0;
     rq_err rc = RQ_OK;
-    if (*ret) rc = rq_cell_parse_key(info->first_key, &first, m->why);
-    if (*ret && rc == RQ_OK) rc = rq_cell_parse_key(info->last_key, &last, m->why);
+    if (*ret) rc = rq_cell_parse_stored_key(info->first_key, &first, m->why);
+    if (*ret && rc == RQ_OK) rc = rq_cell_parse_stored_key(info->last_key, &last, m->why);
     if (*ret && rc == RQ_OK)
         *ret = m->half->top ? rq_slice_compare(rq_cell_row(&last), m->half->row) >= 0
                             : rq_slice_compare(rq_cell_row(&first), m->half->row) < 0;

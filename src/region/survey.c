@@ -293,8 +293,9 @@ static rq_err settle(const file_look *l, const char *place, rq_err rc, const rq_
 static void look_at_range(const file_look *l, const char *path, const rq_hfile_info *hi)
 {
     rq_cell first, last;
-    if (hi->order != RQ_ORDER_DEFAULT || rq_cell_parse_key(hi->first_key, &first, NULL) != RQ_OK ||
-        rq_cell_parse_key(hi->last_key, &last, NULL) != RQ_OK)
+    if (hi->order != RQ_ORDER_DEFAULT ||
+        rq_cell_parse_stored_key(hi->first_key, &first, NULL) != RQ_OK ||
+        rq_cell_parse_stored_key(hi->last_key, &last, NULL) != RQ_OK)
         return;
     bool low = rq_slice_compare(rq_cell_row(&first), l->info->start_key) < 0;
     bool high =

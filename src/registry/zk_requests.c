@@ -244,7 +244,7 @@ rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame)
     rq_cursor in = rq_cursor_of(frame);
     rq_buf body = {0};
     int32_t xid, op, err = RQ__ZK_OK;
-    if (!rq__zk_read_i32(&in, &xid) || !rq__zk_read_i32(&in, &op)) return RQ_E_CORRUPT;
+    if (!rq__zk_read_i32(&in, &xid) || !rq__zk_read_i32(&in, &op)) return RQ_E_MALFORMED;
     request_fn *run = find_request(op);
     rq_err rc = rq__zk_watches_look(c);
     if (rc != RQ_OK) return rc;

@@ -100,7 +100,7 @@ static rq_err handle_connect(rq__zk_connection *c, rq_slice frame)
     if (!rq__zk_read_i32(&in, &version) || !rq__zk_read_i64(&in, &zxid) ||
         !rq__zk_read_i32(&in, &timeout) || !rq__zk_read_i64(&in, &session) ||
         !rq__zk_read_buffer(&in, &password))
-        return RQ_E_CORRUPT;
+        return RQ_E_MALFORMED;
     bool with_read_only = rq__zk_read_bool(&in, &read_only); /* clients since 3.4 */
     rq_executor *executor = c->registry->env.executor;
     bool expired = false;

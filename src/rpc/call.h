@@ -119,8 +119,9 @@ void rq_call_reply_packed(rq_call *call, rq_slice message);
 RQ_COLD void rq_call_fail(rq_call *call, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
 /* With why's message when there is one. Damage is logged too, as by rq_call_alarm. */
 RQ_COLD void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why);
-/* Tells the operator of damaged bytes that the call met (RQ_E_CORRUPT; else nothing): for errors
- * that reach the client as a part of an answer. Limited to a few lines a second. */
+/* Tells the operator of damaged bytes that the call met (RQ_E_CORRUPT, which is storage's alone; else
+ * nothing): for errors that reach the client as a part of an answer. Limited to a few lines a
+ * second. */
 void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why);
 
 /* Everything an exception can say. */

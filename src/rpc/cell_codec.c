@@ -64,7 +64,8 @@ rq_err rq_cell_codec_decode(rq_cell_codec codec, rq_slice wire, rq_cellblock *re
         rq_cell cell;
         size_t at = wire.len - rq_cursor_left(&c);
         if (!read_cell(&c, codec == RQ_CODEC_CELL_TAGS, &cell))
-            return rq_fail(why, RQ_E_CORRUPT, "malformed cell at offset %zu of the cell block", at);
+            return rq_fail(why, RQ_E_MALFORMED, "malformed cell at offset %zu of the cell block",
+                           at);
         RQ_TRY(rq_cellblock_append(ret, &cell));
     }
     return RQ_OK;

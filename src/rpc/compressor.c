@@ -74,9 +74,9 @@ static rq_err inflate_all(z_stream *z, bool members, size_t raw_max, rq_buf *out
         if (rc == Z_STREAM_END) {
             if (z->avail_in == 0) break;
             /* gzip: another member may follow */
-            if (!members || inflateReset(z) != Z_OK) return RQ_E_CORRUPT;
+            if (!members || inflateReset(z) != Z_OK) return RQ_E_MALFORMED;
         } else if (rc != Z_OK) {
-            return rc == Z_MEM_ERROR ? RQ_E_NO_MEMORY : RQ_E_CORRUPT;
+            return rc == Z_MEM_ERROR ? RQ_E_NO_MEMORY : RQ_E_MALFORMED;
         }
     }
     return out->len - start > raw_max ? RQ_E_RESULT_TOO_LARGE : RQ_OK;
@@ -124,11 +124,11 @@ static rq_err bunzip(bz_stream *z, size_t raw_max, rq_buf *out)
         size_t made = room - z->avail_out;
         out->len += made;
         if (rc == BZ_MEM_ERROR) return RQ_E_NO_MEMORY;
-        if (rc != BZ_OK && rc != BZ_STREAM_END) return RQ_E_CORRUPT;
+        if (rc != BZ_OK && rc != BZ_STREAM_END) return RQ_E_MALFORMED;
         /* Cut off: nothing goes in, nothing comes out. */
-        if (rc == BZ_OK && made == 0 && z->avail_in == in_before) return RQ_E_CORRUPT;
+        if (rc == BZ_OK && made == 0 && z->avail_in == in_before) return RQ_E_MALFORMED;
     }
-    if (z->avail_in > 0) return RQ_E_CORRUPT;
+    if (z->avail_in > 0) return RQ_E_MALFORMED;
     return out->len - start > raw_max ? RQ_E_RESULT_TOO_LARGE : RQ_OK;
 }
 
@@ -172,7 +172,8 @@ static rq_err zstd_unpack(const rq_compressor *c, rq_slice packed, size_t raw_ma
         size_t before = in.pos;
         left = ZSTD_decompressStream(z, &o, &in);
         out->len += o.pos;
-        if (ZSTD_isError(left) || (left != 0 && o.pos == 0 && in.pos == before)) rc = RQ_E_CORRUPT;
+        if (ZSTD_isError(left) || (left != 0 && o.pos == 0 && in.pos == before))
+            rc = RQ_E_MALFORMED;
     }
     ZSTD_freeDStream(z);
     if (rc == RQ_OK && out->len - start > raw_max) rc = RQ_E_RESULT_TOO_LARGE;
@@ -205,9 +206,9 @@ static rq_err block_unpack(const rq_compressor *c, rq_cursor *in, size_t raw_len
         uint32_t len;
         rq_slice chunk;
         if (!rq_cursor_be32(in, &len) || len == 0 || !rq_cursor_bytes(in, len, &chunk))
-            return RQ_E_CORRUPT;
+            return RQ_E_MALFORMED;
         size_t n = c->unpack_block(chunk.ptr, chunk.len, out->ptr + out->len, end - out->len);
-        if (n == SIZE_MAX || n == 0) return RQ_E_CORRUPT;
+        if (n == SIZE_MAX || n == 0) return RQ_E_MALFORMED;
         out->len += n;
     }
     return RQ_OK;
@@ -219,7 +220,7 @@ static rq_err blocks_unpack(const rq_compressor *c, rq_slice packed, size_t raw_
     size_t start = out->len;
     while (rq_cursor_left(&in) > 0) {
         uint32_t raw_len;
-        if (!rq_cursor_be32(&in, &raw_len)) return RQ_E_CORRUPT;
+        if (!rq_cursor_be32(&in, &raw_len)) return RQ_E_MALFORMED;
         if (raw_len > raw_max - (out->len - start)) return RQ_E_RESULT_TOO_LARGE;
         RQ_TRY(rq_buf_reserve(out, raw_len));
         RQ_TRY(block_unpack(c, &in, raw_len, out));
@@ -322,7 +323,7 @@ rq_err rq_compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_
 {
     rq_err rc =
         packed.len > UINT32_MAX ? RQ_E_RESULT_TOO_LARGE : c->unpack(c, packed, raw_max, out);
-    if (rc == RQ_E_CORRUPT)
+    if (rc == RQ_E_MALFORMED)
         return rq_fail(why, rc, "cell block of %zu bytes is no output of %s", packed.len,
                        c->java_class);
     if (rc == RQ_E_RESULT_TOO_LARGE)

@@ -21,7 +21,7 @@ const rq_compressor *rq_compressor_find(const char *java_class);
 /* Appends. */
 RQ_NODISCARD
 rq_err rq_compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out);
-/* Appends at most raw_max bytes; RQ_E_CORRUPT, RQ_E_RESULT_TOO_LARGE. */
+/* Appends at most raw_max bytes; RQ_E_MALFORMED, RQ_E_RESULT_TOO_LARGE. */
 RQ_NODISCARD
 rq_err rq_compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out,
                             rq_error *why);

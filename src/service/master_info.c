@@ -4,16 +4,13 @@
  * view on the loop; table schemas go out as the bytes they are kept as. HBASE: MasterRpcServices,
  * HMaster.listTableDescriptors.
  */
+#include "filter/regex.h"
 #include "service/master_priv.h"
 #include "service/messages.h"
 
 #include "proto/master.pb-c.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
-#define STEPS_MAX 20000 /* of PCRE2, for one name */
-#define HEAP_MAX_KB 8192
+#define PATTERN_BYTES_MAX ((size_t)4 << 20) /* what a pattern may be compiled to (filter/regex.h) */
 
 /* --- which tables ----------------------------------------------------------------------------- */
 
@@ -22,7 +19,8 @@ typedef struct selection {
     const char *ns;    /* NULL: any */
     bool with_system;
     int state; /* -1: any; else ENABLED 0 or DISABLED 1 */
-    pcre2_code *code;
+    rq_regex *compiled;
+    rq_pace pace;
 } selection;
 
 static bool is_system(const rq_catalog_table *t)
@@ -30,57 +28,39 @@ static bool is_system(const rq_catalog_table *t)
     return rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("hbase"));
 }
 
-/* One name against the pattern. It runs on the loop, so a pattern that tries too many ways is an
- * error of the whole call: names have some 200 bytes, for which STEPS_MAX is plenty. */
-static rq_err match(const selection *s, rq_slice name, bool *ret, rq_error *why)
+static rq_err matches(selection *s, rq_slice name, bool *ret, rq_error *why)
 {
-    rq_err rc = RQ_E_NO_MEMORY;
-    pcre2_match_data *data = pcre2_match_data_create_from_pattern(s->code, NULL);
-    pcre2_match_context *limits = pcre2_match_context_create(NULL);
-    if (data == NULL || limits == NULL) goto out;
-    pcre2_set_match_limit(limits, STEPS_MAX);
-    pcre2_set_heap_limit(limits, HEAP_MAX_KB);
-    int found = pcre2_match(s->code, name.ptr, name.len, 0, PCRE2_ANCHORED | PCRE2_ENDANCHORED,
-                            data, limits);
-    *ret = found >= 0;
-    rc = RQ_OK;
-    if (found == PCRE2_ERROR_MATCHLIMIT || found == PCRE2_ERROR_HEAPLIMIT)
-        rc = rq_fail(why, RQ_E_DO_NOT_RETRY, "the pattern takes too many steps: %.200s", s->regex);
-out:
-    pcre2_match_context_free(limits);
-    pcre2_match_data_free(data);
-    return rc;
+    return rq_regex_search(s->compiled, name, &s->pace, ret, why);
 }
 
 /* HBASE: HMaster.filterTablesByRegex: a table of the default namespace matches with and without
  * "default:" in front. */
-static rq_err match_table(const selection *s, const rq_catalog_table *t, rq_arena *arena, bool *ret,
-                          rq_error *why)
+static rq_err selected(selection *s, const rq_catalog_table *t, rq_arena *arena, bool *ret,
+                       rq_error *why)
 {
-    RQ_TRY(match(s, t->schema->name, ret, why));
+    *ret = false;
+    if (!s->with_system && is_system(t)) return RQ_OK;
+    if (s->ns != NULL && !rq_slice_eq(t->schema->ns, rq_slice_cstr(s->ns))) return RQ_OK;
+    if (s->state == RQ_TABLE_ENABLED && t->state != RQ_TABLE_ENABLED) return RQ_OK;
+    if (s->state == RQ_TABLE_DISABLED && t->state != RQ_TABLE_DISABLED) return RQ_OK;
+    *ret = s->compiled == NULL;
+    if (*ret) return RQ_OK;
+    RQ_TRY(matches(s, t->schema->name, ret, why));
     if (*ret || !rq_slice_eq(t->schema->ns, RQ_SLICE_LIT("default"))) return RQ_OK;
     const char *full = rq_arena_printf(arena, "default:%.*s", (int)t->schema->qualifier.len,
                                        (const char *)t->schema->qualifier.ptr);
-    return full == NULL ? RQ_E_NO_MEMORY : match(s, rq_slice_cstr(full), ret, why);
+    if (full == NULL) return RQ_E_NO_MEMORY;
+    return matches(s, rq_slice_cstr(full), ret, why);
 }
 
-static bool is_asked_for(const selection *s, const rq_catalog_table *t)
+/* One allowance for all names: the call has no place to pause. */
+static rq_err compile(selection *s, rq_arena *arena, rq_error *why)
 {
-    if (!s->with_system && is_system(t)) return false;
-    if (s->ns != NULL && !rq_slice_eq(t->schema->ns, rq_slice_cstr(s->ns))) return false;
-    if (s->state == RQ_TABLE_ENABLED && t->state != RQ_TABLE_ENABLED) return false;
-    return s->state != RQ_TABLE_DISABLED || t->state == RQ_TABLE_DISABLED;
-}
-
-static rq_err compile(selection *s, rq_error *why)
-{
-    int number;
-    PCRE2_SIZE offset;
+    size_t bytes_left = PATTERN_BYTES_MAX;
     if (s->regex == NULL || s->regex[0] == '\0') return RQ_OK;
-    s->code = pcre2_compile((PCRE2_SPTR)s->regex, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &number,
-                            &offset, NULL);
-    if (s->code != NULL) return RQ_OK;
-    return rq_fail(why, RQ_E_IOEXCEPTION, "bad pattern near index %zu: %s", offset, s->regex);
+    rq_pace_begin(&s->pace, false);
+    return rq_regex_new(rq_slice_cstr(s->regex), 0, RQ_REGEX_MATCHES, arena, &bytes_left,
+                        &s->compiled, why);
 }
 
 /* The selected tables, in the arena. */
@@ -92,18 +72,17 @@ static rq_err select_tables(const rq_admin_services *a, selection *s, rq_arena *
     if (s->ns != NULL && s->ns[0] == '\0') s->ns = NULL;
     if (s->ns != NULL && rq_catalog_namespace_find(a->catalog, rq_slice_cstr(s->ns)) == NULL)
         return rq_fail(why, RQ_E_NAMESPACE_NOT_FOUND, "%s", s->ns);
-    RQ_TRY(compile(s, why));
+    RQ_TRY(compile(s, arena, why));
     rq_catalog_tables(a->catalog, &all, &count);
     *ret_count = 0;
     *ret = rq_arena_alloc(arena, (count + 1) * sizeof **ret);
-    rq_err rc = *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
-    for (size_t i = 0; rc == RQ_OK && i < count; i++) {
-        bool fits = is_asked_for(s, all[i]);
-        if (fits && s->code != NULL) rc = match_table(s, all[i], arena, &fits, why);
-        if (fits) (*ret)[(*ret_count)++] = all[i];
+    if (*ret == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        bool is_selected;
+        RQ_TRY(selected(s, all[i], arena, &is_selected, why));
+        if (is_selected) (*ret)[(*ret_count)++] = all[i];
     }
-    pcre2_code_free(s->code);
-    return rc;
+    return RQ_OK;
 }
 
 /* --- answers: `repeated TableSchema` and `repeated TableName`, both field 1 ------------------- */

@@ -68,7 +68,7 @@ typedef struct rq_mob_reference {
 } rq_mob_reference;
 
 /* REQUIRES: rq_mob_is_reference. False: it names no file, and HBase takes it for an empty value.
- * Names that are no names of files or tables are refused with RQ_E_CORRUPT: they come from clients
+ * Names that are no names of files or tables are refused with RQ_E_MALFORMED: they come from clients
  * that may write tags. */
 RQ_NODISCARD
 rq_err rq_mob_reference_parse(const rq_cell *c, rq_mob_reference *ret, bool *ret_names_file,

@@ -405,7 +405,7 @@ rq_err rq_mob_read_cell(rq_mob_read *r, const rq_cell *reference, rq_read_ctx *c
         rc = read_value(r, reference, &ref, ctx, ret, &own);
         if (rc == RQ_OK || rc == RQ_E_AGAIN) return rc;
     }
-    bool missed = rc == RQ_E_CORRUPT || rc == RQ_E_DO_NOT_RETRY;
+    bool missed = rc == RQ_E_CORRUPT || rc == RQ_E_MALFORMED || rc == RQ_E_DO_NOT_RETRY;
     if (rc != RQ_OK && !(missed && r->empty_on_miss)) return rq_fail(why, rc, "%s", own.message);
     rq_hfile_scanner_clear(&r->at);
     *ret = *reference;

@@ -103,7 +103,7 @@ rq_err rq_reference_decode(rq_slice bytes, rq_hfile_half *ret, rq_error *why)
             return rq_fail(why, RQ_E_CORRUPT, "reference: unknown field");
         }
     }
-    if (range > RANGE_BOTTOM || rq_cell_parse_key(key, &cell, NULL) != RQ_OK)
+    if (range > RANGE_BOTTOM || rq_cell_parse_stored_key(key, &cell, NULL) != RQ_OK)
         return rq_fail(why, RQ_E_CORRUPT, "reference: bad %s",
                        range > RANGE_BOTTOM ? "range" : "split key");
     *ret = (rq_hfile_half){.row = rq_cell_row(&cell), .top = range == RANGE_TOP};

@@ -182,8 +182,8 @@ static bool overlaps_rows(const rq_store_scanner *s, const rq_hfile_info *info)
     if (s->is_get) low = high = scan->start_row;
     rq_cell first;
     rq_cell last;
-    if (rq_cell_parse_key(info->first_key, &first, NULL) != RQ_OK ||
-        rq_cell_parse_key(info->last_key, &last, NULL) != RQ_OK)
+    if (rq_cell_parse_stored_key(info->first_key, &first, NULL) != RQ_OK ||
+        rq_cell_parse_stored_key(info->last_key, &last, NULL) != RQ_OK)
         return true;
     if (high.len > 0 && rq_row_compare(s->order, rq_cell_row(&first), high) > 0) return false;
     return low.len == 0 || rq_row_compare(s->order, rq_cell_row(&last), low) >= 0;

@@ -153,7 +153,7 @@ static void bytes_come_back_and_no_part_of_them_is_a_cell(void **state)
         size_t without_tags = rq_cell_serialized_len(&r.cell, false);
         for (size_t n = 0; n <= len + 1; n++) {
             rq_err rc = rq_cell_parse(rq_slice_of(bytes, n), &back, NULL);
-            assert_int_equal(rc, n == len || n == without_tags ? RQ_OK : RQ_E_CORRUPT);
+            assert_int_equal(rc, n == len || n == without_tags ? RQ_OK : RQ_E_MALFORMED);
         }
         size_t key_len = rq_cell_key_len(&r.cell);
         rq_cell_serialize_key(&r.cell, bytes);
@@ -233,7 +233,7 @@ static void unknown_types_and_negative_lengths_are_refused(void **state)
         bool known = type == 0 || type == 4 || type == 8 || type == 10 || type == 12 ||
                      type == 14 || type == 255;
         assert_int_equal(rq_cell_parse(rq_slice_of(bytes, len), &back, NULL),
-                         known ? RQ_OK : RQ_E_CORRUPT);
+                         known ? RQ_OK : RQ_E_MALFORMED);
     }
     c.type = RQ_TYPE_PUT;
     static const struct {
@@ -244,7 +244,7 @@ static void unknown_types_and_negative_lengths_are_refused(void **state)
         rq_cell back;
         rq_cell_serialize(&c, false, bytes);
         bytes[negative[i].at] = negative[i].byte;
-        assert_int_equal(rq_cell_parse(rq_slice_of(bytes, len), &back, NULL), RQ_E_CORRUPT);
+        assert_int_equal(rq_cell_parse(rq_slice_of(bytes, len), &back, NULL), RQ_E_MALFORMED);
     }
 }
 
@@ -300,7 +300,7 @@ static void block_gives_back_its_cells_and_can_be_cut(void **state)
             rq_err rc;
             while ((rc = rq_cellblock_next(&cursor, &none, NULL)) == RQ_OK)
                 continue;
-            assert_int_equal(rc, RQ_E_CORRUPT);
+            assert_int_equal(rc, RQ_E_MALFORMED);
         }
         rq_cellblock_clear(&b);
     }

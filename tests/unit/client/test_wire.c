@@ -168,7 +168,7 @@ static void a_cell_block_must_be_as_long_as_the_header_says(void **state)
     assert_int_equal(rq_response_parse(rq_buf_slice(&b), &v), RQ_OK);
     assert_true(rq_slice_eq(v.cells, RQ_SLICE_LIT("12345")));
     b.len--;
-    assert_int_equal(rq_response_parse(rq_buf_slice(&b), &v), RQ_E_CORRUPT);
+    assert_int_equal(rq_response_parse(rq_buf_slice(&b), &v), RQ_E_MALFORMED);
     rq_buf_clear(&b);
 }
 

@@ -216,10 +216,80 @@ static void compiling_is_paid_for(void **state)
     }
 }
 
+/* So many cells a filter judges before it gives up its slice; at most 100,000. */
+static unsigned cells_in_a_slice(rq_filter *f)
+{
+    static const rq_cell cell = {.row = (const uint8_t *)"row",
+                                 .row_len = 3,
+                                 .family = (const uint8_t *)"f",
+                                 .family_len = 1,
+                                 .type = RQ_TYPE_PUT};
+    rq_filter_code code;
+    unsigned n = 0;
+    bool out;
+    assert_non_null(rq_filter_pace(f));
+    assert_int_equal(rq_filter_row_key(f, rq_cell_row(&cell), &out, NULL), RQ_OK);
+    rq_pace_begin(rq_filter_pace(f), true);
+    rq_err rc = RQ_OK;
+    for (; rc == RQ_OK && n < 100000; n++)
+        rc = rq_filter_cell(f, &cell, &code, NULL);
+    if (n == 100000) return n;
+    assert_int_equal(rc, RQ_E_AGAIN);
+    rq_pace_begin(rq_filter_pace(f), true); /* and goes on with a new one */
+    assert_int_equal(rq_filter_resume_cell(f, &cell, &code, NULL), RQ_OK);
+    return n;
+}
+
+static void many_keys_and_long_lists_keep_to_the_pace(void **state)
+{
+    (void)state;
+    enum { COUNT = 10000 };
+    rq_arena arena = {0};
+    Pb__BytesBytesPair pair = PB__BYTES_BYTES_PAIR__INIT;
+    pair.first = data_of(RQ_SLICE_LIT("key"));
+    pair.second = data_of(RQ_SLICE_LIT("\xff\xff\xff"));
+    Pb__BytesBytesPair **pairs = rq_arena_alloc(&arena, COUNT * sizeof(Pb__BytesBytesPair *));
+    Pb__PrefixFilter prefix = PB__PREFIX_FILTER__INIT;
+    prefix.has_prefix = true;
+    prefix.prefix = data_of(RQ_SLICE_LIT("row"));
+    Pb__Filter child = PB__FILTER__INIT;
+    child.name = (char *)(uintptr_t)PACKAGE "PrefixFilter";
+    child.has_serialized_filter = true;
+    child.serialized_filter = data_of(packed(&arena, &prefix.base));
+    Pb__Filter **children = rq_arena_alloc(&arena, COUNT * sizeof(Pb__Filter *));
+    assert_non_null(pairs);
+    assert_non_null(children);
+    for (size_t i = 0; i < COUNT; i++) {
+        pairs[i] = &pair;
+        children[i] = &child;
+    }
+    Pb__FuzzyRowFilter fuzzy = PB__FUZZY_ROW_FILTER__INIT;
+    fuzzy.n_fuzzy_keys_data = COUNT;
+    fuzzy.fuzzy_keys_data = pairs;
+    rq_filter *f;
+    assert_int_equal(rq_filter_parse(RQ_SLICE_LIT(PACKAGE "FuzzyRowFilter"),
+                                     packed(&arena, &fuzzy.base), &arena, &f, NULL),
+                     RQ_OK);
+    assert_in_range(cells_in_a_slice(f), 2, 10);
+    Pb__FilterList list = PB__FILTER_LIST__INIT;
+    list.n_filters = COUNT;
+    list.filters = children;
+    for (int op = PB__FILTER_LIST__OPERATOR__MUST_PASS_ALL;
+         op <= PB__FILTER_LIST__OPERATOR__MUST_PASS_ONE; op++) {
+        list.operator_ = (Pb__FilterList__Operator)op;
+        assert_int_equal(rq_filter_parse(RQ_SLICE_LIT(PACKAGE "FilterList"),
+                                         packed(&arena, &list.base), &arena, &f, NULL),
+                         RQ_OK);
+        assert_in_range(cells_in_a_slice(f), 2, 10);
+    }
+    rq_arena_clear(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiling_is_paid_for),
+        cmocka_unit_test(many_keys_and_long_lists_keep_to_the_pace),
         cmocka_unit_test(a_substring_is_looked_for_in_linear_time),
         cmocka_unit_test(required_text_is_looked_for_in_linear_time),
         cmocka_unit_test(a_search_that_cannot_pause_ends_soon),

@@ -135,7 +135,7 @@ static void random_bytes_do_not_decompress(void **state)
             rq_err rc = rq_compressor_unpack(rq_compressor_find(compressors[i]),
                                              rq_slice_of(bytes, len), 10000, &out, &why);
             assert_true(out.len <= 10001);
-            if (rc == RQ_E_CORRUPT) assert_true(why.message[0] != '\0');
+            if (rc == RQ_E_MALFORMED) assert_true(why.message[0] != '\0');
             rq_buf_clear(&out);
         }
     }

@@ -78,6 +78,29 @@ static void cells_are_taken_in_order(void **state)
     clear(&m);
 }
 
+/* Whatever a client sends in a cell block, nothing on the disk is damaged. */
+static void bad_cells_are_no_damage(void **state)
+{
+    (void)state;
+    made m;
+    start(&m);
+    add_cell(&m, "a", 3);
+    size_t refused = 0;
+    for (size_t i = 0; i < m.block.bytes.len; i++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            m.block.bytes.ptr[i] ^= (uint8_t)(1u << bit);
+            m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
+            rq_err rc = take(&m, "a", 1, 0);
+            assert_int_not_equal(rc, RQ_E_CORRUPT);
+            assert_int_not_equal(m.why.code, RQ_E_CORRUPT);
+            refused += rc == RQ_E_MALFORMED;
+            m.block.bytes.ptr[i] ^= (uint8_t)(1u << bit);
+        }
+    assert_true(refused > 0);
+    assert_true(rq_err_do_not_retry(RQ_E_MALFORMED));
+    clear(&m);
+}
+
 static void too_few_cells_are_an_error(void **state)
 {
     (void)state;
@@ -207,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_are_taken_in_order),
+        cmocka_unit_test(bad_cells_are_no_damage),
         cmocka_unit_test(too_few_cells_are_an_error),
         cmocka_unit_test(a_cell_of_another_row_spoils_only_its_mutation),
         cmocka_unit_test(the_size_of_a_cell_counts_to_the_byte),

@@ -96,7 +96,7 @@ static void a_reference_that_leads_elsewhere_is_refused(void **state)
         assert_int_equal(
             rq_mob_reference_make(&c, RQ_SLICE_LIT("t"), rq_slice_cstr(files[i]), &bytes, &r),
             RQ_OK);
-        assert_int_equal(rq_mob_reference_parse(&r, &ref, &names_file, NULL), RQ_E_CORRUPT);
+        assert_int_equal(rq_mob_reference_parse(&r, &ref, &names_file, NULL), RQ_E_MALFORMED);
     }
     /* Too short to name one: HBase reads an empty value. */
     rq_cell r;
