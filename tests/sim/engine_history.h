@@ -30,7 +30,7 @@ typedef struct history_row {
 
 typedef struct history_counter {
     int64_t acked;
-    int64_t in_flight; /* delta of the increment not acknowledged yet, 0: none */
+    int64_t in_flight;  /* delta of the increment not acknowledged yet, 0: none */
     int64_t last_delta; /* of the newest increment, and its nonce */
     uint64_t nonce;
 } history_counter;

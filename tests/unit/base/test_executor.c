@@ -188,24 +188,24 @@ static void free_waits_for_tasks_that_submit_more(void **state)
 
 /* --- timers ------------------------------------------------------------------------------- */
 
-typedef struct alarm {
+typedef struct wake_call {
     rq_timer timer;
     rq_executor *ex;
     rq_latch latch;
     int *count;
     int fired_as;
-} alarm;
+} wake_call;
 
-static void alarm_run(rq_task *task)
+static void wake_call_run(rq_task *task)
 {
-    alarm *a = RQ_CONTAINER_OF(task, alarm, timer.task);
+    wake_call *a = RQ_CONTAINER_OF(task, wake_call, timer.task);
     a->fired_as = ++*a->count;
     a->ex->latch_open(&a->latch, RQ_OK);
 }
 
-static void alarm_init(alarm *a, rq_executor *ex, int *count)
+static void wake_call_init(wake_call *a, rq_executor *ex, int *count)
 {
-    *a = (alarm){.timer.task.run = alarm_run, .ex = ex, .count = count};
+    *a = (wake_call){.timer.task.run = wake_call_run, .ex = ex, .count = count};
     ex->latch_init(ex, &a->latch);
 }
 
@@ -216,10 +216,10 @@ static void timers_fire_in_the_order_they_are_due(void **state)
     rq_lane *lane;
     assert_int_equal(ex->lane_new(ex, "test", &lane), RQ_OK);
     int count = 0;
-    alarm late, early, never;
-    alarm_init(&late, ex, &count);
-    alarm_init(&early, ex, &count);
-    alarm_init(&never, ex, &count);
+    wake_call late, early, never;
+    wake_call_init(&late, ex, &count);
+    wake_call_init(&early, ex, &count);
+    wake_call_init(&never, ex, &count);
     ex->timer_arm(ex, &late.timer, lane, 60000000);
     ex->timer_arm(ex, &never.timer, lane, 30000000);
     ex->timer_arm(ex, &early.timer, lane, 1000000);
