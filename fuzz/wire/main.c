@@ -236,6 +236,7 @@ static void init_maker(fuzzer *f, const plan_request *request, const peer *p, ma
         p->how.codec == RQ_CODEC_KEYVALUE_TAGS || p->how.codec == RQ_CODEC_CELL_TAGS;
     m->long_lists = once_in(&m->r, request->repeats > 50 ? 4 : 25) ? 1 : 0;
     m->bytes_max = once_in(&m->r, 8) ? (size_t)4 << 20 : 300000;
+    m->whole = request->repeats > 1 && chance(&m->r, 50);
     unsigned back = (unsigned)rq_random_below(&m->r, 12);
     if (request->method != NULL && request->scan == SCAN_CONTINUES)
         m->scanner = world_scanner(&f->world, plan_opener(&f->plan, request->number, back));

@@ -21,6 +21,7 @@ typedef struct maker {
     uint64_t scanner;           /* what a request that continues a scan names; 0: it opens one */
     rq_cellblock cells;         /* of the request's cell block */
     bool has_codec;
+    bool whole;          /* a scan of all that a region has, as large as answers get */
     bool of_meta;        /* the request is about hbase:meta: rows and columns are its */
     unsigned depth;      /* of messages within messages */
     unsigned long_lists; /* repeated fields which may still have thousands of elements */

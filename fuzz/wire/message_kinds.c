@@ -399,6 +399,13 @@ static void scan_request(maker *m, const ProtobufCMessageDescriptor *d, rq_buf *
         "next_call_seq",      "client_handles_partials", "client_handles_heartbeats",
         "track_scan_metrics", "limit_of_rows",           "renew"};
     static const unsigned percent[] = {4, 60, 60, 20, 15, 5};
+    if (m->whole) {
+        rq_buf nothing = {0};
+        make_field(m, d, "region", out);
+        put_delimited(out, 2, &nothing);
+        put_number_field(out, 4, INT32_MAX);
+        return;
+    }
     if (m->scanner == 0) {
         make_field(m, d, "region", out);
         make_field(m, d, "scan", out);
