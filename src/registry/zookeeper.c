@@ -247,7 +247,8 @@ static void on_deadline(rq_stream *stream)
 {
     rq__zk_connection *c = rq_stream_user(stream);
     uint64_t now = rq_loop_now_ns(rq_stream_loop(stream));
-    bool late = c->unread.look_ns != 0 && now >= c->unread.look_ns && rq_unread_look(&c->unread);
+    bool late = c->unread.look_ns != 0 && now >= c->unread.look_ns &&
+                rq_unread_is_late(&c->unread, RQ_UNREAD_SLOW_NS);
     if (now >= c->expires_ns || (late && rq_budget_contended(c->registry->unread)))
         rq_stream_close(stream, RQ_E_TIMEOUT);
     else

@@ -148,10 +148,8 @@ static rq_err stay(rq_call_private *p, size_t held, size_t more, rq_rpc_budget *
                    rq_task *task)
 {
     rq_rpc_budget *answers = server_of(p)->options.answers;
-    bool little = held <= NEEDS_LITTLE;
     if (held > p->answer_charged) {
-        size_t bytes = held - p->answer_charged;
-        if (!(little ? rq_budget_try_reserve(answers, bytes) : rq_budget_try(answers, bytes)))
+        if (!rq_budget_force_reserve(answers, held - p->answer_charged))
             return RQ_E_CALL_QUEUE_TOO_BIG;
         note(p, held);
     }
@@ -209,7 +207,10 @@ rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task
     if (wanted <= p->answer_charged) return RQ_OK;
     size_t more = wanted - p->answer_charged;
     if (must_not_wait(p)) {
-        rq_budget_force(answers, more);
+        if (rq_budget_overdraws(answers, p))
+            rq_budget_force_overdraft(answers, more);
+        else
+            rq_budget_force(answers, more);
         note(p, wanted);
         return RQ_OK;
     }
@@ -219,7 +220,7 @@ rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task
     if (scarce && !little) return stay(p, held, wanted - held, server_of(p)->options.unread, task);
     bool taken = little ? rq_budget_try_reserve(answers, more) : rq_budget_try(answers, more);
     if (!taken && !scarce && rq_budget_overdraw(answers, p)) {
-        rq_budget_force(answers, more);
+        rq_budget_force_overdraft(answers, more);
         taken = true;
     }
     if (taken) {

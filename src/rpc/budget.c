@@ -15,6 +15,7 @@ struct rq_rpc_budget {
     _Atomic size_t used;
     _Atomic unsigned waiting;
     _Atomic(const void *) overdrawer;
+    _Atomic size_t overdrawn; /* by it */
     pthread_mutex_t lock;
     rq_budget_waiter queue RQ_GUARDED_BY(lock);  /* ring, oldest first */
     rq_budget_waiter prompt RQ_GUARDED_BY(lock); /* the same of waiters that may use the reserve */
@@ -93,6 +94,20 @@ bool rq_budget_try(rq_rpc_budget *b, size_t bytes)
 bool rq_budget_try_reserve(rq_rpc_budget *b, size_t bytes)
 {
     return take(b, bytes, b->max + b->reserve);
+}
+
+bool rq_budget_force_reserve(rq_rpc_budget *b, size_t bytes)
+{
+    size_t limit = b->max + b->reserve + atomic_load_explicit(&b->overdrawn, memory_order_relaxed);
+    if (atomic_load_explicit(&b->used, memory_order_relaxed) > limit) return false;
+    rq_budget_force(b, bytes);
+    return true;
+}
+
+void rq_budget_force_overdraft(rq_rpc_budget *b, size_t bytes)
+{
+    atomic_fetch_add(&b->overdrawn, bytes);
+    rq_budget_force(b, bytes);
 }
 
 bool rq_budget_is_full(const rq_rpc_budget *b)
@@ -226,6 +241,7 @@ void rq_budget_settle(rq_rpc_budget *b, const void *who)
 {
     const void *me = who;
     if (atomic_load_explicit(&b->overdrawer, memory_order_relaxed) != who) return;
+    atomic_store(&b->overdrawn, 0);
     atomic_compare_exchange_strong(&b->overdrawer, &me, NULL);
     if (atomic_load(&b->waiting) > 0) wake_overdrawer(b);
 }

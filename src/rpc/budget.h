@@ -56,6 +56,10 @@ typedef struct rq_debtor {
 bool rq_budget_try(rq_rpc_budget *b, size_t bytes);
 /* The same up to the reserve's end. */
 bool rq_budget_try_reserve(rq_rpc_budget *b, size_t bytes);
+/* Takes, if the reserve is not gone, what is in use already: it may go over by this once. */
+bool rq_budget_force_reserve(rq_rpc_budget *b, size_t bytes);
+/* Takes in any case, as the one that holds the overdraft: not at the cost of the reserve. */
+void rq_budget_force_overdraft(rq_rpc_budget *b, size_t bytes);
 /* Takes in any case. */
 void rq_budget_force(rq_rpc_budget *b, size_t bytes);
 void rq_budget_give(rq_rpc_budget *b, size_t bytes);

@@ -34,6 +34,7 @@
 #define STRINGS_FREE ((size_t)512)
 /* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
 #define STALL_NS (60 * 1000000000ull)
+#define STOP_SLOW_NS (2 * 1000000000ull) /* a stop waits no longer for a peer that reads slowly */
 /* How long a connection counts as heavy after a long call, or a large answer. */
 #define HEAVY_NS 1000000000ull
 #define LOG_LINES_PER_SECOND 5
@@ -226,7 +227,8 @@ RQ_COLD static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader 
     const char *version = h->version_info != NULL ? h->version_info->version : NULL;
     size_t bytes = strings_of(h);
     size_t charged = bytes > STRINGS_FREE ? bytes : 0;
-    if (bytes > STRINGS_MAX || !rq_budget_try(server_of(conn)->options.budget, charged))
+    if (bytes > STRINGS_MAX ||
+        (charged > 0 && !rq_budget_try(server_of(conn)->options.budget, charged)))
         return refuse_names(conn, bytes);
     conn->strings_charged = charged;
     char *at = malloc(bytes);
@@ -646,18 +648,18 @@ static void on_settled(rq_stream *s)
 }
 
 /* Others wait for memory that the connection's answers, or the requests behind them, hold. */
-static bool memory_is_needed(const rq_rpc_conn *conn)
+static bool memory_is_needed(const rq_rpc_server_options *o)
 {
-    const rq_rpc_server *server = server_of(conn);
-    return rq_budget_contended(server->options.unread) ||
-           rq_budget_contended(server->options.answers) ||
-           rq_budget_contended(server->options.budget) ||
-           atomic_load_explicit(&server->draining, memory_order_relaxed);
+    return rq_budget_contended(o->unread) || rq_budget_contended(o->budget) ||
+           (o->answers != NULL && rq_budget_contended(o->answers));
 }
 
 static void look_at_debt(rq_rpc_conn *conn)
 {
-    if (rq_unread_look(&conn->unread) && memory_is_needed(conn)) {
+    const rq_rpc_server *server = server_of(conn);
+    bool draining = atomic_load_explicit(&server->draining, memory_order_relaxed);
+    bool late = rq_unread_is_late(&conn->unread, draining ? STOP_SLOW_NS : RQ_UNREAD_SLOW_NS);
+    if (late && (draining || memory_is_needed(&server->options))) {
         refused(conn, "it does not read its answers, and their memory is needed");
         rq_stream_close(conn->stream, RQ_E_TIMEOUT);
     } else {

@@ -2,8 +2,7 @@
 /* Debts of streams; contract in unread.h. */
 #include "rpc/unread.h"
 
-#define LOOK_NS 1000000000ull
-#define SLOW_NS (3 * 1000000000ull)
+#define LOOK_NS (2 * 1000000000ull)
 
 static void run_sentence(rq_task *task)
 {
@@ -61,11 +60,11 @@ void rq__unread_charge(rq_unread *u, size_t pending)
     rq_budget_owe(u->budget, &u->debt, bytes, renew);
 }
 
-bool rq_unread_look(rq_unread *u)
+bool rq_unread_is_late(rq_unread *u, uint64_t slow_ns)
 {
     uint64_t now = now_ns(u);
     uint64_t taken = rq_stream_out_taken(u->stream);
-    bool late = taken == u->taken || now - u->since_ns >= SLOW_NS;
+    bool late = taken == u->taken || now - u->since_ns >= slow_ns;
     u->taken = taken;
     u->look_ns = now + LOOK_NS;
     return late;

@@ -47,9 +47,10 @@ static inline void rq_unread_account(rq_unread *u)
     if (u->budget != NULL) rq__unread_charge(u, pending);
 }
 
-/* Looks when look_ns has come: the peer has taken nothing since the last look, or has not taken in
- * three seconds what was unread at their beginning. */
-bool rq_unread_look(rq_unread *u);
+/* Looks when look_ns has come: the peer has taken nothing since the last look, or has not taken within
+ * `slow_ns` what was unread at their beginning. */
+bool rq_unread_is_late(rq_unread *u, uint64_t slow_ns);
+#define RQ_UNREAD_SLOW_NS (10 * 1000000000ull)
 /* The stream closes, with its output. False: a task is still posted, and `released` will be called.
  */
 bool rq_unread_close(rq_unread *u);

@@ -85,13 +85,17 @@ static void run_wait(rq_task *task)
     rq__read_job_wait(RQ_CONTAINER_OF(task, rq__read_job, task));
 }
 
+/* What a slice may add to an answer; asked for ahead by one that is large already. */
+#define SLICE_BYTES ((size_t)256 * 1024)
+
 void rq__read_job_wait(rq__read_job *job)
 {
     size_t held = job->call->cells.bytes.len;
     if (job->own != NULL) held += job->own->bytes.len;
-    size_t block = job->ctx.need.reader != NULL ? job->ctx.need.size : 0;
+    size_t next = job->ctx.need.reader != NULL ? job->ctx.need.size : 0;
+    if (next < SLICE_BYTES && held > SLICE_BYTES) next = SLICE_BYTES;
     job->task.run = run_wait;
-    rq_err rc = rq_call_may_grow(job->call, held, held + block, &job->task);
+    rq_err rc = rq_call_may_grow(job->call, held, held + next, &job->task);
     if (rc == RQ_E_AGAIN) {
         rq_read_ctx_unpin(&job->ctx);
         return;
@@ -211,8 +215,8 @@ static void end_get(get_job *g, rq_err rc)
 {
     rq_call *call = g->job.call;
     size_t bytes = cells_of_get(g)->bytes.len;
-    if (RQ_UNLIKELY(rc == RQ_E_RESULT_TOO_LARGE))
-        wait_for_row(g, LARGE_ROW);
+    if (RQ_UNLIKELY(rc == RQ_E_RESULT_TOO_LARGE || rc == RQ_E_CALL_QUEUE_TOO_BIG))
+        wait_for_row(g, bytes > LARGE_ROW ? bytes : LARGE_ROW);
     else if (rc != RQ_OK)
         rq_call_fail_why(call, rc, &g->job.why);
     else if (RQ_UNLIKELY(bytes > LARGE_ROW) && !rq_call_can_grow(call, bytes))

@@ -72,20 +72,55 @@ static void add_cell(rq_call *call, size_t value_len)
     assert_int_equal(rq_cellblock_append(&call->cells, &c), RQ_OK);
 }
 
-static void reply_big(rq_call *call, const char *number)
+#define PIECE ((size_t)50000)
+
+static void reply_cells(rq_call *call)
 {
-    size_t left = (size_t)atol(number);
-    while (left > 0) {
-        size_t n = left < 50000 ? left : 50000;
-        add_cell(call, n);
-        left -= n;
-    }
     Pb__Result result = PB__RESULT__INIT;
     result.has_associated_cell_count = true;
     result.associated_cell_count = (int32_t)call->cells.count;
     Pb__GetResponse response = PB__GET_RESPONSE__INIT;
     response.result = &result;
     rq_call_reply(call, &response.base);
+}
+
+static void reply_big(rq_call *call, const char *number)
+{
+    for (size_t left = (size_t)atol(number); left > 0; left -= left < PIECE ? left : PIECE)
+        add_cell(call, left < PIECE ? left : PIECE);
+    reply_cells(call);
+}
+
+struct growth {
+    rq_task task;
+    rq_call *call;
+    size_t left;
+};
+
+static void run_growth(rq_task *task)
+{
+    struct growth *g = RQ_CONTAINER_OF(task, struct growth, task);
+    size_t held = g->call->cells.bytes.len;
+    size_t n = g->left < PIECE ? g->left : PIECE;
+    rq_err rc = rq_call_may_grow(g->call, held, held + n, &g->task);
+    if (rc == RQ_E_AGAIN) return;
+    if (rc != RQ_OK) {
+        rq_call_fail(g->call, rc, NULL);
+        return;
+    }
+    add_cell(g->call, n);
+    g->left -= n;
+    if (g->left == 0)
+        reply_cells(g->call);
+    else
+        rq_loop_defer(g->call->loop, &g->task);
+}
+
+static void grow(rq_call *call, const char *number)
+{
+    struct growth *g = rq_arena_alloc(&call->arena, sizeof *g);
+    *g = (struct growth){{NULL, run_growth}, call, (size_t)atol(number)};
+    run_growth(&g->task);
 }
 
 static void handle_get(void *ctx, rq_call *call)
@@ -113,6 +148,8 @@ static void handle_get(void *ctx, rq_call *call)
         keep(t, call, t->held, &t->held_count);
     else if (strncmp(row, "big:", 4) == 0)
         reply_big(call, row + 4);
+    else if (strncmp(row, "grow:", 5) == 0)
+        grow(call, row + 5);
     else
         reply_row(call);
 }
@@ -156,6 +193,10 @@ void toy_start(toy *t, const toy_options *o)
     assert_int_equal(rq_loops_start(t->loops), RQ_OK);
     size_t budget = o->budget_bytes > 0 ? o->budget_bytes : (size_t)1 << 30;
     assert_int_equal(rq_rpc_budget_new(budget, &t->budget), RQ_OK);
+    if (o->answers_bytes > 0) {
+        assert_int_equal(rq_rpc_budget_new(o->answers_bytes, &t->answers), RQ_OK);
+        assert_int_equal(rq_rpc_budget_new(o->answers_bytes, &t->unread), RQ_OK);
+    }
     rq_rpc_service service = {.name = "ClientService",
                               .methods = methods,
                               .method_count = RQ_ARRAY_LEN(methods),
@@ -164,6 +205,8 @@ void toy_start(toy *t, const toy_options *o)
     rq_rpc_server_options so = {
         .loops = t->loops,
         .budget = t->budget,
+        .answers = t->answers,
+        .unread = t->unread,
         .services = &service,
         .service_count = 1,
         .cluster_id = "the-cluster",
@@ -197,8 +240,12 @@ void toy_stop(toy *t)
     pthread_join(t->late_thread, NULL);
     rq_loops_stop(t->loops);
     rq_loops_free(t->loops);
-    assert_int_equal(rq_rpc_budget_used(t->budget), 0);
-    rq_rpc_budget_free(t->budget);
+    rq_rpc_budget *budgets[] = {t->budget, t->answers, t->unread};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(budgets); i++) {
+        if (budgets[i] == NULL) continue;
+        assert_int_equal(rq_rpc_budget_used(budgets[i]), 0);
+        rq_rpc_budget_free(budgets[i]);
+    }
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->late_changed);
 }

@@ -4,6 +4,7 @@
  *   "fail"    NotServingRegionException          "moved"   RegionMovedException with host and port
  *   "later"   from another thread, after 20 ms   "never"   the call is dropped
  *   "big:N"   a cell block of at least N bytes   "hold"    kept until toy_release
+ *   "grow:N"  the same in slices of 50 kB, asking for memory between them, as a scan does
  * Multi sends its cell block's cells back. "Mutate" is in the table without a handler.
  */
 #ifndef RQ_TEST_RPC_TOY_SERVICE_H
@@ -17,6 +18,8 @@
 typedef struct toy {
     rq_loops *loops;
     rq_rpc_budget *budget;
+    rq_rpc_budget *answers; /* with `unread`, if the options say so */
+    rq_rpc_budget *unread;
     rq_rpc_server *server;
     uint16_t port;
     pthread_mutex_t lock;
@@ -37,6 +40,7 @@ typedef struct toy_options {
     size_t budget_bytes;
     size_t request_bytes_max;
     size_t out_bytes_max;
+    size_t answers_bytes; /* of answers in the making, and of unread ones; 0: not charged */
 } toy_options;
 
 void toy_start(toy *t, const toy_options *o);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Budgets: what is taken and refused, in what order waiters wake, and who is condemned. */
+#include "rpc/budget.h"
+
+#include "unit.h"
+
+#define MAX ((size_t)1000)
+
+/* A lane that only notes what is posted. */
+struct lane {
+    rq_lane lane;
+    rq_task *posted[16];
+    unsigned count;
+};
+
+static void post(rq_lane *lane, rq_task *task)
+{
+    struct lane *l = RQ_CONTAINER_OF(lane, struct lane, lane);
+    l->posted[l->count++] = task;
+}
+
+struct world {
+    struct lane lane;
+    rq_rpc_budget *budget;
+};
+
+static void begin(struct world *w)
+{
+    *w = (struct world){.lane.lane.post = post};
+    assert_int_equal(rq_rpc_budget_new(MAX, &w->budget), RQ_OK);
+}
+
+static void end(struct world *w)
+{
+    assert_int_equal(rq_rpc_budget_used(w->budget), 0);
+    rq_rpc_budget_free(w->budget);
+}
+
+static void queue(struct world *w, rq_budget_waiter *waiter, size_t bytes, bool prompt)
+{
+    *waiter = (rq_budget_waiter){.lane = &w->lane.lane, .bytes = bytes, .prompt = prompt};
+    rq_budget_wait(w->budget, waiter);
+}
+
+static void expect_woken(struct world *w, rq_budget_waiter *waiter)
+{
+    assert_int_equal(w->lane.count, 1);
+    assert_ptr_equal(w->lane.posted[0], &waiter->task);
+    w->lane.count = 0;
+    rq_budget_woken(w->budget, waiter);
+}
+
+static void the_reserve_is_for_those_that_ask_for_it(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w);
+    assert_true(rq_budget_try(w.budget, MAX));
+    assert_true(rq_budget_is_full(w.budget));
+    assert_false(rq_budget_try(w.budget, 1));
+    assert_true(rq_budget_try_reserve(w.budget, MAX / 4));
+    assert_false(rq_budget_try_reserve(w.budget, 1));
+    rq_budget_give(w.budget, MAX + MAX / 4);
+    end(&w);
+}
+
+static void prompt_waiters_wake_first_and_from_the_reserve(void **state)
+{
+    (void)state;
+    struct world w;
+    rq_budget_waiter patient, prompt;
+    begin(&w);
+    assert_true(rq_budget_overdraw(w.budget, &w));
+    rq_budget_force(w.budget, MAX + MAX / 4);
+    queue(&w, &patient, 100, false);
+    queue(&w, &prompt, 100, true);
+    assert_int_equal(w.lane.count, 0);
+    rq_budget_give(w.budget, MAX / 4);
+    expect_woken(&w, &prompt);
+    rq_budget_give(w.budget, MAX / 10); /* not yet: there is no air */
+    assert_int_equal(w.lane.count, 0);
+    rq_budget_give(w.budget, MAX / 10);
+    expect_woken(&w, &patient);
+    rq_budget_give(w.budget, MAX - MAX / 5);
+    rq_budget_settle(w.budget, &w);
+    end(&w);
+}
+
+/* It would only queue again, for ever in turn, while a call holds the overdraft. */
+static void a_waiter_for_which_there_is_no_room_is_not_woken(void **state)
+{
+    (void)state;
+    struct world w;
+    rq_budget_waiter waiter;
+    begin(&w);
+    assert_true(rq_budget_overdraw(w.budget, &w));
+    rq_budget_force(w.budget, MAX / 2);
+    queue(&w, &waiter, MAX, false);
+    assert_int_equal(w.lane.count, 0);
+    rq_budget_settle(w.budget, &w); /* it may overdraw now */
+    expect_woken(&w, &waiter);
+    rq_budget_give(w.budget, MAX / 2);
+    end(&w);
+}
+
+static void expect_condemned(struct world *w, rq_debtor *d, bool owes)
+{
+    assert_true(w->lane.count > 0);
+    assert_ptr_equal(w->lane.posted[0], &d->task);
+    memmove(w->lane.posted, w->lane.posted + 1, --w->lane.count * sizeof w->lane.posted[0]);
+    assert_int_equal(rq_budget_sentenced(w->budget, d), owes);
+}
+
+static void the_oldest_debtors_are_condemned_as_many_as_it_takes(void **state)
+{
+    (void)state;
+    struct world w;
+    rq_debtor d[8];
+    memset(d, 0, sizeof d);
+    begin(&w);
+    for (int i = 0; i < 8; i++)
+        d[i].lane = &w.lane.lane;
+    for (int round = 1; round <= 4; round++) /* small steps: no debt is one large answer */
+        for (int i = 0; i < 6; i++)
+            rq_budget_owe(w.budget, &d[i], (size_t)round * 50, false);
+    rq_budget_owe(w.budget, &d[0], 200, true); /* it has read all of before: now it is the newest */
+    assert_int_equal(rq_rpc_budget_used(w.budget), 1200);
+    assert_int_equal(w.lane.count, 0);
+    rq_budget_owe(w.budget, &d[6], 60, false);
+    assert_int_equal(w.lane.count, 1); /* d[1], and with its 200 bytes it is enough */
+    rq_budget_owe(w.budget, &d[7], 60, false);
+    rq_budget_owe(w.budget, &d[6], 120, false);
+    rq_budget_owe(w.budget, &d[6], 180, false);
+    assert_int_equal(w.lane.count, 1);
+    rq_budget_owe(w.budget, &d[6], 240, false);
+    assert_int_equal(w.lane.count, 2); /* and d[2] */
+    rq_budget_owe(w.budget, &d[1], 0, false);
+    expect_condemned(&w, &d[1], false); /* it has paid in the meantime */
+    expect_condemned(&w, &d[2], true);
+    assert_true(rq_budget_is_debtor(w.budget, &d[2]));
+    for (int i = 0; i < 8; i++)
+        rq_budget_owe(w.budget, &d[i], 0, false);
+    assert_int_equal(w.lane.count, 0);
+    end(&w);
+}
+
+static void what_one_large_answer_goes_over_is_no_reason_to_condemn(void **state)
+{
+    (void)state;
+    struct world w;
+    rq_debtor large = {.lane = NULL}, small = {.lane = NULL};
+    begin(&w);
+    large.lane = small.lane = &w.lane.lane;
+    rq_budget_owe(w.budget, &large, 20 * MAX, false);
+    rq_budget_owe(w.budget, &small, 50, false);
+    assert_int_equal(w.lane.count, 0);
+    for (size_t bytes = 100; bytes <= 250; bytes += 50)
+        rq_budget_owe(w.budget, &small, bytes, false);
+    assert_int_equal(w.lane.count, 0);
+    rq_budget_owe(w.budget, &small, 300, false); /* the reserve is gone all the same */
+    expect_condemned(&w, &large, true);
+    rq_budget_owe(w.budget, &large, 0, false);
+    rq_budget_owe(w.budget, &small, 0, false);
+    end(&w);
+}
+
+static unsigned reliefs;
+
+static bool relieved(void *ctx)
+{
+    (void)ctx;
+    return ++reliefs > 1; /* the first time it is not taken */
+}
+
+static void relief_is_told_once_after_pressure(void **state)
+{
+    (void)state;
+    struct world w;
+    begin(&w);
+    rq_rpc_budget_on_relief(w.budget, relieved, NULL);
+    assert_true(rq_budget_try(w.budget, MAX / 4));
+    rq_budget_give(w.budget, MAX / 4);
+    assert_int_equal(reliefs, 0);
+    assert_true(rq_budget_try(w.budget, MAX));
+    rq_budget_give(w.budget, MAX / 2);
+    assert_int_equal(reliefs, 0);
+    for (int i = 0; i < 3; i++)
+        rq_budget_give(w.budget, MAX / 8 + 20); /* 500 to 65 */
+    assert_int_equal(reliefs, 1);
+    rq_budget_give(w.budget, 5);
+    rq_budget_give(w.budget, 60);
+    assert_int_equal(reliefs, 2);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reserve_is_for_those_that_ask_for_it),
+        cmocka_unit_test(prompt_waiters_wake_first_and_from_the_reserve),
+        cmocka_unit_test(a_waiter_for_which_there_is_no_room_is_not_woken),
+        cmocka_unit_test(the_oldest_debtors_are_condemned_as_many_as_it_takes),
+        cmocka_unit_test(what_one_large_answer_goes_over_is_no_reason_to_condemn),
+        cmocka_unit_test(relief_is_told_once_after_pressure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
