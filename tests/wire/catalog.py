@@ -71,6 +71,18 @@ def names_too_long(server):
     client.close()
 
 
+def block_archive(folder):
+    """A file in its place: nothing can be archived. The server may make the folder meanwhile."""
+    archive = folder / "archive"
+    while not archive.is_file():
+        shutil.rmtree(archive, ignore_errors=True)
+        try:
+            archive.touch(exist_ok=False)
+        except FileExistsError:
+            pass
+    return archive
+
+
 def a_stop_while_a_procedure_repeats(folder, log):
     """The step that archives a dropped table's files cannot, and another call waits for the table."""
     server = rorqual.Server(folder, log)
@@ -82,9 +94,7 @@ def a_stop_while_a_procedure_repeats(folder, log):
     table = text(1, hbase.table_name("dropped"))
     nonces = number(2, nonce()) + number(3, nonce())
     client.procedure(client.master.call("DisableTable", table + nonces)[1][0])
-    archive = folder / "archive"
-    shutil.rmtree(archive, ignore_errors=True)
-    archive.write_bytes(b"")
+    archive = block_archive(folder)
     nonces = number(2, nonce()) + number(3, nonce())
     dropping = client.master.call("DeleteTable", table + nonces)[1][0]
     deadline = time.monotonic() + 60
@@ -120,9 +130,7 @@ def an_abort_ends_what_repeats(folder, log):
     client.flush(name)
     nonces = number(2, nonce()) + number(3, nonce())
     client.procedure(client.master.call("DisableTable", table + nonces)[1][0])
-    archive = folder / "archive"
-    shutil.rmtree(archive, ignore_errors=True)
-    archive.write_bytes(b"")
+    archive = block_archive(folder)
     nonces = number(2, nonce()) + number(3, nonce())
     dropping = client.master.call("DeleteTable", table + nonces)[1][0]
     hbck = hbase.Connection(server.master, "HbckService")
