@@ -50,6 +50,7 @@ SEEDS = {
     "namespaces": cell(NAMESPACE, N, 0, LATEST, b"\x0a\x01n") + cell(NAMESPACE, X, 0, LATEST, b"junk") +
                   cell(NAMESPACE, DEFAULT, 0, END, b"junk") + cell(NAMESPACE, X, 0, MINUS, b"\x0a\x01y") +
                   cell(NAMESPACE | DELETE_FAMILY, DEFAULT, 0, END),
+    "long": cell(PUT, 255, STATE, LATEST, b"a" * 3000) + cell(PUT, 255, INFO, LATEST, b"b" * 300),
     "junk": cell(PUT, T_LOW, INFO, LATEST, b"\xff\x00PBUF") + cell(PUT, 70, INFO, GIVEN, b"12345678,,") +
             cell(PUT, T_HIGH, ANY, ONE, b"x" * 300) + cell(PUT, T_HIGH, SERVER, ZERO, b"\xff"),
 }

@@ -12,7 +12,7 @@
  *            bit 3: the value is a region's description, and is completed to one:
  *            u8 table | u8 length, start key | u8 length, end key | be64 id | u8 flags;
  *            bit 4: the row is that region's name
- *   row      below ROWS one of those known here, else the value's first row % 64 bytes
+ *   row      below ROWS one of those known here, else the value's first row % 64 bytes, 255: all
  *   column, time   of the lists below; time 255: the value's first eight bytes
  */
 #include "../tests/unit/catalog/world.h"
@@ -107,7 +107,7 @@ static rq_slice row_of(const input *in, uint8_t which, rq_slice value)
 {
     if (which < ROWS && rows[which] != NULL) return rq_slice_cstr(rows[which]);
     if (which < ROWS) return in->names[which];
-    size_t len = which % 64 < value.len ? which % 64 : value.len;
+    size_t len = which < 255 && which % 64u < value.len ? which % 64u : value.len;
     return len == 0 ? RQ_SLICE_LIT("?") : rq_slice_of(value.ptr, len);
 }
 

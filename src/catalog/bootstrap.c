@@ -299,14 +299,6 @@ static rq_err broken_schema(boot *b, known_table *t, rq_slice ns, rq_slice quali
     return rq_table_schema_parse(rq_slice_of(pb, (size_t)(p - pb)), &t->schema, why);
 }
 
-static void remove_table(boot *b, size_t at)
-{
-    known_table *t = &b->tables[at];
-    free(t->regions);
-    b->table_count--;
-    memmove(t, t + 1, (b->table_count - at) * sizeof *t);
-}
-
 static bool exists(boot *b, const char *path)
 {
     rq_stat st;
@@ -368,36 +360,51 @@ static void leave_out_intruders(boot *b, known_table *t)
     t->region_count = kept;
 }
 
-static rq_err read_descriptors(boot *b, rq_error *why)
+/* *ret false: it is passed over. */
+static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
 {
     rq_catalog *c = b->catalog;
-    for (size_t i = 0; i < b->table_count; i++) {
-        known_table *t = &b->tables[i];
-        if (!t->has_state)
-            t->state = RQ_TABLE_ENABLED; /* HBASE: TableStateManager.fixTableStates */
-        rq_slice ns, qualifier;
-        rq_error reason = {0};
-        if (rq_table_name_parse(t->name, &ns, &qualifier, &reason) != RQ_OK) {
-            complain(b, reason.message, t->name, "is passed over");
-            remove_table(b, i--);
-            continue;
-        }
-        leave_out_intruders(b, t);
-        rq_err rc = rq_slice_eq(t->name, RQ_SLICE_LIT("hbase:namespace"))
-                        ? system_schema(c, RQ__NAMESPACE, "hbase", "namespace", &t->schema, &reason)
-                        : rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
-        if (rc == RQ_E_NO_MEMORY) return rc;
-        if (rc == RQ_OK) continue;
-        if (rc == RQ_E_NOT_FOUND && is_phantom(b, ns, qualifier)) {
-            complain(b, "a table without a folder", t->name, "is passed over");
-            remove_table(b, i--);
-            continue;
-        }
-        rq_log_error(c->env->log, "catalog", "table %.*s is not served: %s", (int)t->name.len,
-                     (const char *)t->name.ptr, reason.message);
-        RQ_TRY(broken_schema(b, t, ns, qualifier, &reason, why));
+    rq_slice ns, qualifier;
+    rq_error reason = {0};
+    *ret = false;
+    if (!t->has_state) t->state = RQ_TABLE_ENABLED; /* HBASE: TableStateManager.fixTableStates */
+    if (rq_table_name_parse(t->name, &ns, &qualifier, &reason) != RQ_OK) {
+        complain(b, reason.message, t->name, "is passed over");
+        return RQ_OK;
     }
-    return RQ_OK;
+    leave_out_intruders(b, t);
+    rq_err rc = rq_slice_eq(t->name, RQ_SLICE_LIT("hbase:namespace"))
+                    ? system_schema(c, RQ__NAMESPACE, "hbase", "namespace", &t->schema, &reason)
+                    : rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
+    if (rc == RQ_E_NO_MEMORY) return rc;
+    if (rc == RQ_E_NOT_FOUND && is_phantom(b, ns, qualifier)) {
+        complain(b, "a table without a folder", t->name, "is passed over");
+        return RQ_OK;
+    }
+    *ret = true;
+    if (rc == RQ_OK) return RQ_OK;
+    rq_log_error(c->env->log, "catalog", "table %.*s is not served: %s", (int)t->name.len,
+                 (const char *)t->name.ptr, reason.message);
+    return broken_schema(b, t, ns, qualifier, &reason, why);
+}
+
+static rq_err read_descriptors(boot *b, rq_error *why)
+{
+    size_t kept = 0, i = 0;
+    rq_err rc = RQ_OK;
+    for (; i < b->table_count && rc == RQ_OK; i++) {
+        bool keep;
+        rc = read_descriptor(b, &b->tables[i], &keep, why);
+        if (rc != RQ_OK) break;
+        if (keep)
+            b->tables[kept++] = b->tables[i];
+        else
+            free(b->tables[i].regions);
+    }
+    for (; i < b->table_count; i++) /* those not read, for the clean-up */
+        b->tables[kept++] = b->tables[i];
+    b->table_count = kept;
+    return rc;
 }
 
 /* --- 5: regions ------------------------------------------------------------------------------- */

@@ -496,17 +496,26 @@ static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row
     return RQ_OK;
 }
 
+#define FOLDER_NAME_MAX 255 /* NAME_MAX: a longer one was never a table's */
+
+static bool is_table_of_meta(rq_slice name, rq_slice *ret_ns)
+{
+    rq_slice qualifier;
+    return rq_table_name_parse(name, ret_ns, &qualifier, NULL) == RQ_OK &&
+           ret_ns->len <= FOLDER_NAME_MAX && qualifier.len <= FOLDER_NAME_MAX &&
+           !rq__table_is_internal(*ret_ns, qualifier);
+}
+
 /* What no server could have written there, though it can be parsed. hbase:meta has no row of its
  * own region, which would be opened twice; nor has the region that holds the procedures, which
  * clients could write to then. */
 static bool is_region_of_meta(const rq_region_info *info, rq_slice row)
 {
-    rq_slice ns, qualifier;
+    rq_slice ns;
     return rq_slice_eq(info->name, row) && info->replica_id == 0 && info->region_id >= 0 &&
            info->region_id <= RQ__MS_READ_MAX &&
            (info->end_key.len == 0 || rq_slice_compare(info->start_key, info->end_key) < 0) &&
-           rq_table_name_parse(info->table, &ns, &qualifier, NULL) == RQ_OK &&
-           rq_slice_eq(ns, info->ns) && !rq__table_is_internal(info->ns, info->qualifier);
+           is_table_of_meta(info->table, &ns) && rq_slice_eq(ns, info->ns);
 }
 
 /* Unknown fields, of which there may be as many as bytes, would take much more when unpacked. */
@@ -587,11 +596,10 @@ static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, bool 
 /* A row of a region has commas, a table's name has none: it is one or the other. */
 static void settle_kind(rq__meta_row *row, bool has_region)
 {
-    rq_slice ns, qualifier;
+    rq_slice ns;
     if (!row->is_table) return;
     bool is_name = rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta")) || /* HBase writes one */
-                   (rq_table_name_parse(row->row, &ns, &qualifier, NULL) == RQ_OK &&
-                    !rq__table_is_internal(ns, qualifier));
+                   is_table_of_meta(row->row, &ns);
     const char *other = is_name ? bad_info : bad_state;
     row->is_table = is_name;
     if (has_region) {

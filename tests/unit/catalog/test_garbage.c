@@ -372,6 +372,26 @@ static void many_tables_without_a_folder(void **state)
     assert_true(lines < 100);
 }
 
+static void names_longer_than_a_folder_may_have(void **state)
+{
+    (void)state;
+    static const size_t lens[] = {250, 255, 256, 300, 3000, 32700};
+    static char name[32768];
+    world w;
+    setup(&w);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(lens); i++) {
+        memset(name, 'a', lens[i]);
+        name[lens[i]] = '\0';
+        put(&w, name, "table", "state", RQ_SLICE_LIT("\x08\x00"));
+        const false_region f = {"default", name, "", "", 5, 0, false};
+        if (lens[i] < 32000) put_region(&w, &f);
+        name[lens[i] / 2] = ':';
+        put(&w, name, "table", "state", RQ_SLICE_LIT("\x08\x00"));
+    }
+    expect_named(&w, "table name");
+    expect_starts(&w);
+}
+
 /* --- lies about splits and merges ------------------------------------------------------------- */
 
 static void copy_info(world *w, const char *table, const char *at, rq_arena *a, rq_region_info *ret)
@@ -466,6 +486,7 @@ int main(void)
         cmocka_unit_test(columns_that_cannot_be_read),
         cmocka_unit_test(a_row_of_many_large_cells_takes_little_memory),
         cmocka_unit_test(many_tables_without_a_folder),
+        cmocka_unit_test(names_longer_than_a_folder_may_have),
         cmocka_unit_test(a_region_that_is_served_is_not_archived),
         cmocka_unit_test(namespaces_that_nobody_made),
     };
