@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define KEEP_MAX (RQ_ASAN ? 0 : (size_t)64 * 1024) /* the chunk a reset keeps */
-#define GROW_MAX ((size_t)1024 * 1024) /* chunks double up to this */
+#define GROW_MAX ((size_t)1024 * 1024)             /* chunks double up to this */
 
 struct rq_arena_chunk {
     struct rq_arena_chunk *next;

@@ -49,8 +49,7 @@ RQ_NODISCARD
 rq_err rq_arena_account(rq_arena *a, size_t bytes);
 
 #define RQ_ARENA_ALIGN ((size_t)16)
-#define RQ_ARENA_ROUNDED(size)                                                                     \
-    (((size) + RQ_RED_ZONE + RQ_ARENA_ALIGN - 1) & ~(RQ_ARENA_ALIGN - 1))
+#define RQ_ARENA_ROUNDED(size) (((size) + RQ_RED_ZONE + RQ_ARENA_ALIGN - 1) & ~(RQ_ARENA_ALIGN - 1))
 
 /* Where a chunk is at its end. */
 RQ_COLD void *rq__arena_alloc_more(rq_arena *a, size_t size);

@@ -35,7 +35,7 @@
 #define LONG_TEXT 4096
 /* Units between two looks at the clock. In a short text nothing between two callouts is long. */
 #define LOOK_SHORT 1024
-#define LOOK_LONG 64
+#define LOOK_LONG 128
 
 /* No search ends by these; they are behind the limits above. */
 #define MATCH_LIMIT 100000000
