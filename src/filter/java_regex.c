@@ -264,11 +264,12 @@ static rq_err translate_escape(rq__regex *t)
     }
 }
 
-/* Quantifiers are copied sign by sign. False: none is here. */
+/* Quantifiers are copied sign by sign. False: none is here. (What begins as one and does not go on
+ * so PCRE2 takes as it stands.) */
 static bool passes_quantifier(rq__regex *t)
 {
     uint8_t c = *t->ptr;
-    if (t->in_braces) {
+    if (t->in_braces && (rq__ascii_digit(c) || c == ',' || c == '}')) {
         t->in_braces = c != '}';
         t->after_quantifier = c == '}';
         return true;
