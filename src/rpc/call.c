@@ -83,17 +83,26 @@ static bool charge(rq_call_private *p, size_t bytes)
     return taken;
 }
 
-/* Asked before the call's arena gets another chunk: whatever is made of a request is charged, by
- * the decoder or by a handler, on its loop or on a pool. */
+/* Asked before the call's arena gets another chunk: whatever is in it is charged, and while a
+ * request is decoded there is a limit. */
 static bool charge_arena(void *ctx, size_t bytes)
 {
     rq_call_private *p = ctx;
     size_t total = p->call.arena.total_bytes + bytes;
     if (total <= p->arena_charged + ARENA_FREE) return true;
     size_t more = total - p->arena_charged - ARENA_FREE;
-    if (!charge(p, more)) return false;
+    if (p->decoding && !charge(p, more)) return false;
+    if (!p->decoding) {
+        rq_budget_force(budget_of(p), more);
+        p->charged += more;
+    }
     p->arena_charged += more;
     return true;
+}
+
+void rq_call_decoding(rq_call *call, bool decoding)
+{
+    private_of(call)->decoding = decoding;
 }
 
 static void no_free(void *data, void *pointer)
@@ -519,11 +528,13 @@ static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
                       "the parameter of %s is cut short", call->method->name);
     ProtobufCAllocator allocator = rq_rpc_allocator(&call->arena);
     const rq_rpc_service *service = &p->conn->service->service;
+    rq_call_decoding(call, true);
     if (service->unpack != NULL)
         call->param = service->unpack(call->method->request, &allocator, bytes);
     if (call->param == NULL && !p->over_budget)
         call->param =
             protobuf_c_message_unpack(call->method->request, &allocator, bytes.len, bytes.ptr);
+    rq_call_decoding(call, false);
     if (call->param != NULL) return true;
     if (p->over_budget) return refuse_overloaded(p, r);
     return refuse(r, SHADED "InvalidProtocolBufferException", false,

@@ -147,6 +147,12 @@ RQ_NODISCARD
 rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
                              const char **ret_class, rq_slice *ret_text);
 
+/* While a handler decodes what its request brought (a message inside bytes, a filter, lists of what
+ * is asked for), which may swell: where the memory of requests is spent the arena gives NULL, and
+ * RQ_E_NO_MEMORY as the call's end becomes CallQueueTooBigException. Elsewhere what the arena gets
+ * is charged and never refused. */
+void rq_call_decoding(rq_call *call, bool decoding);
+
 /* For protobuf-c: allocates from the arena, frees nothing. Unpack endpoint messages and filters
  * with it. Valid as long as the arena. */
 ProtobufCAllocator rq_rpc_allocator(rq_arena *arena);

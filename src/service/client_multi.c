@@ -190,9 +190,12 @@ static rq_err enter_region(rq__multi *m)
     rq_error why;
     rq_error_clear(&why);
     rq_region *region;
-    RQ_TRY(classify_actions(m, ra));
+    rq_call_decoding(m->job.call, true);
+    rq_err rc = classify_actions(m, ra);
+    rq_call_decoding(m->job.call, false);
+    if (rc != RQ_OK) return rc;
     RQ_TRY(region_answer_new(m));
-    rq_err rc = rq__find_region_to_read(m->job.service, ra->region, &region, &m->stale, &why);
+    rc = rq__find_region_to_read(m->job.service, ra->region, &region, &m->stale, &why);
     if (rc != RQ_OK) {
         skip_region_cells(m);
         RQ_TRY(fail_region(m, rc, &why));
@@ -212,7 +215,9 @@ static rq_err enter_region(rq__multi *m)
         m->response.has_processed = 1;
         m->response.processed = 1;
     } else {
+        rq_call_decoding(m->job.call, true);
         rc = rq__multi_begin_atomic(m, condition, &why);
+        rq_call_decoding(m->job.call, false);
         if (rc != RQ_OK) RQ_TRY(fail_region(m, rc, &why));
     }
     leave_region(m);
@@ -267,7 +272,9 @@ static rq_err work_mutation(rq__multi *m, const rq__action *action, bool *ret_wa
 {
     rq_error why;
     rq_error_clear(&why);
+    rq_call_decoding(m->job.call, true);
     rq_err rc = rq__multi_collect(m, action, ret_wait, &why);
+    rq_call_decoding(m->job.call, false);
     if (rc != RQ_OK) return rq__multi_add_exception(m, action->index, rc, &why);
     if (*ret_wait) {
         m->action_at++; /* its end may walk on before this returns */

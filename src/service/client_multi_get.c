@@ -47,9 +47,12 @@ rq_err rq__multi_begin_get(rq__multi *m, const rq__action *action, rq_error *why
     rq_arena *arena = &m->job.call->arena;
     rq_cellblock *out = cells_of_get(m);
     bool answered;
-    RQ_TRY(rq__decode_get(action->get, m->region, arena, &m->scan, why));
+    rq_call_decoding(m->job.call, true);
+    rq_err rc = rq__decode_get(action->get, m->region, arena, &m->scan, why);
+    rq_call_decoding(m->job.call, false);
+    if (rc != RQ_OK) return rc;
     m->get_mark = rq_cellblock_get_mark(out);
-    rq_err rc = rq_region_get(m->region, &m->scan, arena, &m->job.ctx, out, &answered, why);
+    rc = rq_region_get(m->region, &m->scan, arena, &m->job.ctx, out, &answered, why);
     if (answered || (rc != RQ_OK && rc != RQ_E_AGAIN)) return rc;
     RQ_TRY(rq_region_scanner_open(m->region, &m->scan, 0, arena, &m->scanner, why));
     m->get_running = true;

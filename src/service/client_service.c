@@ -255,7 +255,10 @@ static rq_err decode_get(rq_client_service *s, rq_call *call, get_job *g, rq_reg
         return rq_fail(why, RQ_E_UNKNOWN_PROTOCOL,
                        "Is this a pre-hbase-1.0.0 or asynchbase client? Client is invoking "
                        "getClosestRowBefore removed in hbase-2.0.0 replaced by reverse Scan.");
-    RQ_TRY(rq__decode_get(request->get, *ret, &call->arena, &g->scan, why));
+    rq_call_decoding(call, true);
+    rq_err rc = rq__decode_get(request->get, *ret, &call->arena, &g->scan, why);
+    rq_call_decoding(call, false);
+    if (rc != RQ_OK) return rc;
     g->query_metrics =
         request->get->has_query_metrics_enabled && request->get->query_metrics_enabled;
     /* HBASE: RSRpcServices.get: clients before 1.3 expect the cells in the message. */

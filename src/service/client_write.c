@@ -90,6 +90,8 @@ void rq__handle_mutate(void *ctx, rq_call *call)
     rq_error why;
     rq_error_clear(&why);
     mutate_job *m = rq_arena_alloc(&call->arena, sizeof *m);
+    rq_call_decoding(call, true);
     rq_err rc = m == NULL ? RQ_E_NO_MEMORY : begin_mutate(ctx, call, m, &why);
+    rq_call_decoding(call, false);
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }

@@ -2,8 +2,8 @@
 /* Which endpoint a call means, and ClientService's ExecService; see endpoint.h. */
 #include "service/endpoint.h"
 
-#include "store/pb_arena.h"
 #include "catalog/coprocessors.h"
+#include "store/pb_arena.h"
 
 static void run_done(rq_task *task)
 {
@@ -100,18 +100,17 @@ void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *c)
     e->response_class = method->response_class;
     rq_pb_arena memory;
     rq_pb_arena_init(&memory, &e->call->arena);
+    rq_call_decoding(e->call, true); /* the methods go on decoding */
     ProtobufCMessage *request = protobuf_c_message_unpack(method->request, &memory.allocator,
                                                           c->request.len, c->request.data);
-    if (request == NULL && memory.exhausted) {
+    if (request != NULL)
+        method->run(e, request);
+    else if (memory.exhausted)
         rq__endpoint_fail(e, RQ_E_NO_MEMORY);
-        return;
-    }
-    if (request == NULL) {
+    else
         rq__endpoint_fail(e, rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is no %s",
                                      c->service_name, c->method_name, method->request->short_name));
-        return;
-    }
-    method->run(e, request);
+    rq_call_decoding(e->call, false); /* it ends in another task */
 }
 
 /* --- ExecService ------------------------------------------------------------------------------ */
