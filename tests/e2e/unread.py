@@ -7,8 +7,8 @@ another, by raw connections that ask for far more than fits and read nothing, or
 attack stands, a bystander process puts, gets and scans a row again and again. Of each attack is
 checked
   - the peak of resident memory: the budget and 30 %;
-  - the bystander's 99th percentile: 100 ms, with room for a noisy machine (SLACK times as much);
-  - that the bystander is answered at all times;
+  - the bystander's 99th percentile: 100 ms, and on a busy machine NOISE times what it oversleeps;
+  - that the bystander is answered at all times, and refused nothing;
   - resident memory some seconds after the attackers have gone: about what it was before.
 In the end the server must stop within 10 s while such peers are connected. ONLY=part,part picks
 parts; SCALE=0.2 makes the attacks smaller, for a server that is expected to fail.
@@ -32,7 +32,7 @@ MEMORY_MB = int(os.environ.get("MEMORY_MB", "128"))
 LOOPS = os.environ.get("LOOPS", "1")
 ONLY = os.environ.get("ONLY", "")
 SCALE = float(os.environ.get("SCALE", "1"))
-SLACK = float(os.environ.get("SLACK", "4"))
+NOISE = float(os.environ.get("NOISE", "10"))  # a call passes through several threads
 CODEC = b"org.apache.hadoop.hbase.codec.KeyValueCodec"
 RESIDENT_MAX = MEMORY_MB * MB * 13 // 10
 BACK_MAX = 24 * MB       # resident memory above what it was before, when the attackers have gone
@@ -114,8 +114,9 @@ def pump_all(peers, seconds):
 
 
 def bystander(address, region, stop, pipe):
-    """Puts, gets and scans one row; sends how long each took, in seconds, and what went wrong."""
-    times, problem = {"put": [], "get": [], "scan": []}, None
+    """Puts, gets and scans one row; sends how long each took, in seconds, how much too long it slept
+    between them, and what went wrong."""
+    times, problem, overslept = {"put": [], "get": [], "scan": []}, None, []
     try:
         connection = hbase.Connection(address)
         connection.socket.settimeout(60)
@@ -133,10 +134,12 @@ def bystander(address, region, stop, pipe):
                 except hbase.Refused as e:
                     problem = problem or f"{name}: {e}"
                 times[name].append(time.monotonic() - began)
+            began = time.monotonic()
             time.sleep(0.005)
+            overslept.append(time.monotonic() - began - 0.005)
     except (OSError, EOFError, AssertionError) as e:
         problem = f"{type(e).__name__}: {e}"
-    pipe.send((times, problem))
+    pipe.send((times, overslept, problem))
 
 
 class Bystander:
@@ -149,10 +152,10 @@ class Bystander:
 
     def end(self):
         self.stop.set()
-        times, problem = self.pipe.recv() if self.pipe.poll(70) else ({}, "no answer for 70 s")
+        times, overslept, problem = self.pipe.recv() if self.pipe.poll(70) else ({}, [0], "no answer for 70 s")
         self.process.kill()
         self.process.join()
-        return times, problem
+        return times, percentile(overslept, 0.99), problem
 
 
 def percentile(values, share):
@@ -211,23 +214,24 @@ class Tests:
             time.sleep(0.1)
         after = status(pid, "VmRSS")
         took = time.monotonic() - began
-        times, problem = watcher.end()
-        self.judge(name, before, status(pid, "VmHWM"), after, took, times, problem)
+        times, noise, problem = watcher.end()
+        self.judge(name, (before, status(pid, "VmHWM"), after), took, times, noise, problem)
 
-    def judge(self, name, before, peak, after, took, times, problem):
+    def judge(self, name, resident, took, times, noise, problem):
+        before, peak, after = resident
         slow = {what: percentile(t, 0.99) for what, t in times.items()}
         worst = {what: max(t, default=float("inf")) for what, t in times.items()}
         figures = ", ".join(f"{what} p99 {slow[what] * 1000:.0f} max {worst[what] * 1000:.0f} ms" for what in times)
         calls = sum(len(t) for t in times.values())
         print(f"     {name}: resident before {before // MB}, peak {peak // MB}, after {after // MB} MB; "
-              f"{took:.1f} s, {calls} calls, {figures}", flush=True)
+              f"{took:.1f} s, {calls} calls, {figures}; overslept {noise * 1000:.0f} ms", flush=True)
         if not problem and self.server.process.poll() is not None:
             problem = f"the server died; {self.server.tail()}"
         if not problem and peak > RESIDENT_MAX:
             problem = f"{peak // MB} MB resident, allowed {RESIDENT_MAX // MB}"
         if not problem and after > before + BACK_MAX:
             problem = f"{after // MB} MB resident {BACK_SECONDS} s after the attack, {before // MB} before"
-        if not problem and max(slow.values()) > LATENCY_MAX * SLACK:
+        if not problem and max(slow.values()) > LATENCY_MAX + noise * NOISE:
             problem = f"a bystander waited: {figures}"
         self.report.outcome(f"unread: {name}", problem)
 
