@@ -24,7 +24,7 @@ typedef struct rq_arena {
     struct rq_arena_link *links;
     uint8_t *next;
     uint8_t *end;
-    size_t total_bytes; /* of all chunks, and what rq_arena_account added */
+    size_t total_bytes;                        /* of all chunks, and what rq_arena_account added */
     bool (*may_grow)(void *ctx, size_t bytes); /* see rq_arena_meter */
     void *grow_ctx;
 } rq_arena;

@@ -243,7 +243,8 @@ uint64_t rq__region_smallest_read_point(rq_region *r)
         if (v != 0 && v - 1 < smallest) smallest = v - 1;
     }
     pthread_mutex_lock(&r->lock);
-    if (r->read_point_from < r->read_point_to && r->read_points[r->read_point_from].number < smallest)
+    if (r->read_point_from < r->read_point_to &&
+        r->read_points[r->read_point_from].number < smallest)
         smallest = r->read_points[r->read_point_from].number;
     pthread_mutex_unlock(&r->lock);
     return smallest;

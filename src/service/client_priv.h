@@ -116,9 +116,9 @@ typedef struct rq__scan_holder {
     size_t charged; /* to the owner: this block, the arena, the row's bytes */
     size_t row_charged;
     struct rq__scan_holder *hash_next;
-    struct rq__scan_holder *newer, *older;            /* by lease, while not busy */
+    struct rq__scan_holder *newer, *older;           /* by lease, while not busy */
     struct rq__scan_holder *owner_next, *owner_prev; /* of the same owner, while not busy */
-    _Alignas(RQ_ARENA_ALIGN) uint8_t first_bytes[]; /* of the arena */
+    _Alignas(RQ_ARENA_ALIGN) uint8_t first_bytes[];  /* of the arena */
 } rq__scan_holder;
 
 /* `bytes_max` of scanners in all. */

@@ -70,7 +70,7 @@ typedef struct rq__source {
 
 typedef struct rq__merge {
     rq_arena *arena;
-    rq_arena *lent; /* of the sources while it is not parked; NULL: `arena` */
+    rq_arena *lent;  /* of the sources while it is not parked; NULL: `arena` */
     rq_slice family; /* outlives the merge */
     rq_cell_order order;
     uint64_t read_point;

@@ -78,7 +78,8 @@ static void read_points_are_kept(void **state)
             assert_int_equal(rq_region_read_point_acquire(f.region, *one), *one);
         }
         if (step % 10 > 0) continue;
-        uint64_t kept = rq__region_smallest_read_point(f.region), smallest = smallest_of(held, HELD);
+        uint64_t kept = rq__region_smallest_read_point(f.region),
+                 smallest = smallest_of(held, HELD);
         assert_true(kept <= smallest);
         if (step < 10000 && smallest != UINT64_MAX) assert_int_equal(kept, smallest);
         if (step % 9000 == 0)
