@@ -28,7 +28,7 @@
 #define UNDER_WAY_MAX 160 /* calls at a time over connections that read */
 #define UNSENT_MAX ((size_t)8 << 20)
 #define CARE_EVERY 120 /* requests */
-#define LOGGED_BYTES 4000
+#define LOGGED_BYTES 65536
 #define P99_CALLS 400 /* of fewer it says nothing */
 
 typedef struct fuzzer {
@@ -142,16 +142,24 @@ static void turn(fuzzer *f, int wait_ms)
 
 /* ---- requests */
 
+static void log_bytes(FILE *log, const rq_buf *bytes)
+{
+    fputc('\t', log);
+    for (size_t i = 0; i < bytes->len && i < LOGGED_BYTES; i++)
+        fprintf(log, "%02x", bytes->ptr[i]);
+}
+
+/* Number, place, what it is, its length; message and cells in hex. */
 static void log_request(fuzzer *f, const plan_request *p, const plan_life *life,
-                        const rq_buf *message, size_t frame_len)
+                        const rq_buf *message, const rq_buf *cells, size_t frame_len)
 {
     if (f->log == NULL) return;
-    fprintf(f->log, "%llu\tslot %u.%llu %s\ttemper %d\t%u x\t%s\t%zu\t",
+    fprintf(f->log, "%llu\tslot %u.%llu %s\ttemper %d\t%u x\t%s\t%zu",
             (unsigned long long)p->number, p->slot, (unsigned long long)p->life,
             p->method == NULL ? "ZooKeeper" : p->method->name, (int)life->temper, p->repeats,
             p->method == NULL ? "-" : p->method->request->short_name, frame_len);
-    for (size_t i = 0; i < message->len && i < LOGGED_BYTES; i++)
-        fprintf(f->log, "%02x", message->ptr[i]);
+    log_bytes(f->log, message);
+    log_bytes(f->log, cells);
     fputc('\n', f->log);
     fflush(f->log);
 }
@@ -181,7 +189,8 @@ static void send_request(fuzzer *f, peer *p, const plan_request *request, maker 
             due = peer_frame(&p->how, &m->r, f->last_call, request->method, message,
                              &m->cells.bytes, &frame);
         if (i == 0)
-            log_request(f, request, &p->how, request->method == NULL ? &frame : message, frame.len);
+            log_request(f, request, &p->how, request->method == NULL ? &frame : message,
+                        &m->cells.bytes, frame.len);
         send_frame(f, p, request, &frame, due);
     }
     rq_buf_clear(&frame);
