@@ -86,8 +86,12 @@ typedef struct rq_row_op {
     rq_cellblock result; /* cells an APPEND/INCREMENT returns */
     rq_error *why;       /* of an error; NULL with none, and when memory was out */
 } rq_row_op;
+void rq_row_op_release(rq_row_op *op);
 /* Releases the results; the owner's, when done() has run. */
-void rq_row_op_clear(rq_row_op *op);
+static inline void rq_row_op_clear(rq_row_op *op)
+{
+    if (op->why != NULL || op->result.bytes.ptr != NULL) rq_row_op_release(op);
+}
 
 /* A lane's writes on their way. What it writes in one go, to the end of what its lane runs at the
  * moment, is gathered: writes of one region pass its token as one, and the log is handed over once.

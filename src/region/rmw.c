@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#define READ_STEPS 8 /* of a read, beside its cells */
 #define SCRATCH_KEPT ((size_t)256 * 1024)
 
 /* One run of one op. */
@@ -92,6 +93,7 @@ static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_c
         RQ_TRY(rq_cellblock_next(&c, &cells[i], u->why));
     *ret = cells;
     *ret_count = block->count;
+    u->region->meter.steps += READ_STEPS + block->count;
     return RQ_OK;
 }
 
@@ -575,8 +577,10 @@ static rq_err run_op(run *u)
     if (u->duplicate_of == 0) RQ_TRY(check_conditions(u, &op->processed));
     if (!op->processed) return RQ_OK;
     RQ_TRY(check_conditional_mutations(u));
-    for (size_t i = 0; i < op->mutation_count; i++)
+    for (size_t i = 0; i < op->mutation_count; i++) {
+        r->meter.steps += op->mutations[i].cell_count + 1;
         RQ_TRY(run_mutation(u, &op->mutations[i]));
+    }
     return u->remembers ? commit_with_nonce(u) : rq__group_commit(r, u->now_ms, 0, 0, u->why);
 }
 

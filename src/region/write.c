@@ -126,6 +126,7 @@ static rq_err add_plain(rq_region *r, const rq_row_op *op, int64_t now_ms, rq_er
     size_t hint = 0;
     for (size_t i = 0; i < op->mutation_count; i++) {
         const rq_mutation *m = &op->mutations[i];
+        r->meter.steps += m->cell_count + 1;
         for (size_t j = 0; j < m->cell_count; j++) {
             rq_cell c = m->cells[j];
             if (c.row_len == 0) {
@@ -306,18 +307,10 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     return ENDED;
 }
 
-static uint64_t steps_of(const rq_row_op *op)
-{
-    uint64_t steps = 2 * op->condition_count + 1;
-    for (size_t i = 0; i < op->mutation_count; i++)
-        steps += op->mutations[i].cell_count + 1;
-    return steps;
-}
-
 /* A batch whose lane nobody waits for (rq_region_write_sync) is done at a stretch. */
-static bool must_stop(rq_region *r, const rq__batch *b, const rq_row_op *op)
+static bool must_stop(rq_region *r, const rq__batch *b)
 {
-    if (RQ_LIKELY(!rq_meter_spent(&r->meter, r->env.executor, steps_of(op)))) return false;
+    if (RQ_LIKELY(!rq_meter_spent(&r->meter, r->env.executor, 1))) return false;
     if (b->list.work.lane != NULL) return true;
     rq_meter_begin(&r->meter);
     return false;
@@ -351,7 +344,7 @@ static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
             rq_err rc = add_plain(r, op, now_ms, &why);
             if (RQ_UNLIKELY(rc != RQ_OK)) rq__op_fail(op, rc, &why);
         }
-        if (must_stop(r, b, op) && i + 1 < w->op_count) {
+        if (must_stop(r, b) && i + 1 < w->op_count) {
             outcome o = commit_plain(r, b, i + 1, now_ms);
             if (o != ENDED) return o;
             b->next_op = i + 1;

@@ -88,7 +88,7 @@ void rq__op_fail(rq_row_op *op, rq_err rc, const rq_error *why)
     if (op->why != NULL) *op->why = *why;
 }
 
-void rq_row_op_clear(rq_row_op *op)
+void rq_row_op_release(rq_row_op *op)
 {
     rq_cellblock_clear(&op->result);
     free(op->why);

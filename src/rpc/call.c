@@ -91,18 +91,13 @@ static bool charge_arena(void *ctx, size_t bytes)
     size_t total = p->call.arena.total_bytes + bytes;
     if (total <= p->arena_charged + ARENA_FREE) return true;
     size_t more = total - p->arena_charged - ARENA_FREE;
-    if (p->decoding && !charge(p, more)) return false;
-    if (!p->decoding) {
+    if (p->call.decoding && !charge(p, more)) return false;
+    if (!p->call.decoding) {
         rq_budget_force(budget_of(p), more);
         p->charged += more;
     }
     p->arena_charged += more;
     return true;
-}
-
-void rq_call_decoding(rq_call *call, bool decoding)
-{
-    private_of(call)->decoding = decoding;
 }
 
 static void no_free(void *data, void *pointer)

@@ -60,6 +60,7 @@ struct rq_call {
     const ProtobufCMessage *param; /* of type method->request; lives in the arena */
     rq_slice cell_block;  /* cells as KeyValues (rq_cellblock_next); empty when none came */
     rq_cellblock cells;   /* the answer's cells: append here; with_tags is set already */
+    bool decoding;        /* rq_call_decoding's */
     rq_arena arena;       /* allocate freely; links are released when the call ends */
     uint64_t received_ns; /* monotonic */
     uint64_t started_ns;
@@ -151,7 +152,10 @@ rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
  * is asked for), which may swell: where the memory of requests is spent the arena gives NULL, and
  * RQ_E_NO_MEMORY as the call's end becomes CallQueueTooBigException. Elsewhere what the arena gets
  * is charged and never refused. */
-void rq_call_decoding(rq_call *call, bool decoding);
+static inline void rq_call_decoding(rq_call *call, bool decoding)
+{
+    call->decoding = decoding;
+}
 
 /* For protobuf-c: allocates from the arena, frees nothing. Unpack endpoint messages and filters
  * with it. Valid as long as the arena. */

@@ -174,7 +174,6 @@ struct rq_call_private {
     bool whole;       /* the answer is made: its message is in `block` */
     bool over_budget; /* an allocation was refused */
     rq_task send;     /* sends it */
-    bool decoding;    /* what the arena gets is made of the request */
     rq_call_private *next_free;
 };
 

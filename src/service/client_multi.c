@@ -136,6 +136,7 @@ static rq_err classify_actions(rq__multi *m, const Pb__RegionAction *ra)
         list[i] = classify(ra->action[i]);
     m->actions = list;
     m->action_count = ra->n_action;
+    m->meter.steps += ra->n_action / 8;
     return RQ_OK;
 }
 
@@ -371,17 +372,8 @@ static bool walk_region(rq__multi *m, rq_err *ret)
     return *ret == RQ_OK;
 }
 
-/* What the next step of the walk has to do, as far as the request says it. What a get finds is
- * counted when it is answered. */
-static uint64_t steps_of(const rq__multi *m)
-{
-    if (!m->in_region) return 4 + rq__multi_region_action(m)->n_action / 8;
-    if (m->action_at == m->action_count) return 1;
-    const rq__action *a = &m->actions[m->action_at];
-    if (!rq__action_is_mutation(a)) return 8;
-    int32_t cells = a->mutation->associated_cell_count;
-    return 4 + a->mutation->n_column_value + (cells > 0 ? (uint64_t)cells : 0);
-}
+/* Of an action, beside its cells. */
+#define ACTION_STEPS 4
 
 void rq__multi_walk(rq__multi *m)
 {
@@ -389,11 +381,10 @@ void rq__multi_walk(rq__multi *m)
     rq_err rc = RQ_OK;
     rq_meter_begin(&m->meter);
     while (m->region_at < rq__multi_request(m)->n_regionaction) {
-        uint64_t steps = steps_of(m);
         bool goes_on = m->in_region ? walk_region(m, &rc) : (rc = enter_region(m)) == RQ_OK;
         if (!goes_on && rc == RQ_OK) return; /* an awaited batch or service call walks on */
         if (!goes_on) break;
-        if (!rq_meter_spent(&m->meter, executor, steps)) continue;
+        if (!rq_meter_spent(&m->meter, executor, ACTION_STEPS)) continue;
         rc = RQ_E_AGAIN; /* another task goes on */
         break;
     }

@@ -295,6 +295,7 @@ rq_err rq__multi_collect(rq__multi *m, const rq__action *action, bool *ret_flush
     bool reads = action->kind == RQ__ACTION_ALONE;
     rq_err rc = decode_one(m, action, mutation, &nonce, why);
     if (mutation == NULL) return rc;
+    m->meter.steps += mutation->cell_count;
     /* What spoils puts and deletes leaves the next append or increment alone; one of those that is
      * spoilt itself goes nowhere, but what was collected before it does. */
     if (reads && m->collecting != NULL && (rc != RQ_OK || m->collecting->spoilt != RQ_OK))
