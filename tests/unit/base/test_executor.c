@@ -4,7 +4,6 @@
 #include "base/executor.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 static rq_executor *new_executor(unsigned workers)
@@ -302,34 +301,6 @@ static void the_lowest_rank_begins_first(void **state)
     assert_memory_equal(order, expected, sizeof expected);
 }
 
-/* --- signals ------------------------------------------------------------------------------ */
-
-typedef struct blocked {
-    rq_task task;
-    sigset_t mask;
-} blocked;
-
-static void blocked_run(rq_task *task)
-{
-    blocked *b = RQ_CONTAINER_OF(task, blocked, task);
-    pthread_sigmask(SIG_SETMASK, NULL, &b->mask);
-}
-
-/* A blocked SIGSEGV ends the process before a sanitizer or a debugger hears of it. */
-static void threads_leave_signals_to_others_but_those_of_their_own_faults(void **state)
-{
-    (void)state;
-    rq_executor *ex = new_executor(1);
-    blocked b = {.task.run = blocked_run};
-    ex->submit(ex, RQ_POOL_WORK, &b.task);
-    rq_thread_executor_free(ex);
-    assert_true(sigismember(&b.mask, SIGTERM));
-    assert_true(sigismember(&b.mask, SIGPIPE));
-    assert_false(sigismember(&b.mask, SIGSEGV));
-    assert_false(sigismember(&b.mask, SIGBUS));
-    assert_false(sigismember(&b.mask, SIGABRT));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,7 +312,6 @@ int main(void)
         cmocka_unit_test(timers_fire_in_the_order_they_are_due),
         cmocka_unit_test(the_lowest_rank_begins_first),
         cmocka_unit_test(clocks_and_chance_move),
-        cmocka_unit_test(threads_leave_signals_to_others_but_those_of_their_own_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
