@@ -301,8 +301,7 @@ static rq_err open_listeners(rq_server *s, const rq_server_options *o, const por
                                     .catalog = s->catalog,
                                     .address = o->listen,
                                     .zk_port = p->zk,
-                                    .memory_max =
-                                        (size_t)rq_engine_memory_budget(o->config) / 32,
+                                    .memory_max = (size_t)rq_engine_memory_budget(o->config) / 32,
                                     .unread = s->unread};
     RQ_TRY(listen_rpc(s, o, p->master, true, &s->master, why));
     RQ_TRY(listen_rpc(s, o, p->rs, false, &s->rs, why));

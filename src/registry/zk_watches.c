@@ -170,7 +170,7 @@ static rq_err fire(rq__zk_connection *c, watch *w, watch **next)
     int event = event_of(w, rc == RQ_OK ? &node : NULL);
     if (event == 0) return RQ_OK;
     RQ_TRY(rq__zk_send_event(c, (enum rq__zk_event)event, path));
-    watch *other = event != RQ__ZK_NODE_DELETED  ? NULL
+    watch *other = event != RQ__ZK_NODE_DELETED   ? NULL
                    : w->kind == RQ__ZK_WATCH_DATA ? find(c, RQ__ZK_WATCH_CHILD, path)
                                                   : find(c, RQ__ZK_WATCH_DATA, path);
     if (other != NULL && other == *next) *next = other->next;

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 
 #define TIMEOUT_MIN_MS 4000
-#define TIMEOUT_MAX_MS 90000            /* HBASE: zookeeper.session.timeout */
-#define UNREAD_MAX ((size_t)256 * 1024) /* answers; with more, no request is read */
+#define TIMEOUT_MAX_MS 90000              /* HBASE: zookeeper.session.timeout */
+#define UNREAD_MAX ((size_t)256 * 1024)   /* answers; with more, no request is read */
 #define UNREAD_SCARCE ((size_t)16 * 1024) /* the same while all that is unread fills its budget */
 #define INPUT_FREE ((size_t)4 * 1024)     /* an unfinished request up to this is not charged */
 #define MEMORY_MAX ((size_t)1 << 20)

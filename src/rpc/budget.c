@@ -19,9 +19,9 @@ struct rq_rpc_budget {
     pthread_mutex_t lock;
     rq_budget_waiter queue RQ_GUARDED_BY(lock);  /* ring, oldest first */
     rq_budget_waiter prompt RQ_GUARDED_BY(lock); /* the same of waiters that may use the reserve */
-    rq_debtor debtors RQ_GUARDED_BY(lock);       /* ring; the debtor that owes for longest is first */
-    size_t doomed RQ_GUARDED_BY(lock);           /* bytes of condemned debtors */
-    size_t overshoot RQ_GUARDED_BY(lock);        /* what one large debt went over max */
+    rq_debtor debtors RQ_GUARDED_BY(lock); /* ring; the debtor that owes for longest is first */
+    size_t doomed RQ_GUARDED_BY(lock);     /* bytes of condemned debtors */
+    size_t overshoot RQ_GUARDED_BY(lock);  /* what one large debt went over max */
 };
 
 rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret)

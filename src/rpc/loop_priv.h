@@ -141,7 +141,7 @@ struct rq_stream {
     rq_loop *to;             /* where it shall go; it is in loop->leaving, or on its way */
     rq_stream *next_leaving; /* loop->leaving */
     rq_task arrive;
-    rq_task turn; /* reads in its turn */
+    rq_task turn;         /* reads in its turn */
     unsigned work;        /* reads and pages … */
     unsigned work_window; /* … in this window of its loop's */
     bool opened;          /* on_open succeeded: on_close is due */

@@ -48,8 +48,8 @@ typedef struct rq_rpc_worker {
     rq_chunk_pool chunks;
     rq_call_private *free_calls;
     unsigned free_count;
-    uint64_t begun_ns; /* when the last call began */
-    size_t free_bytes; /* of the pooled calls' arenas and cell blocks */
+    uint64_t begun_ns;                 /* when the last call began */
+    size_t free_bytes;                 /* of the pooled calls' arenas and cell blocks */
     const rq_rpc_method *large_method; /* the last that answered with a large cell block … */
     size_t large_bytes;                /* … of so many bytes */
     rq_buf encoded;                    /* a cell block on its way to another codec … */
@@ -119,10 +119,10 @@ struct rq_rpc_conn {
     const rq_rpc_service_index *service;
     const rq_rpc_method *last_method; /* most connections repeat one */
     rq_budget_waiter waiter;
-    rq_unread unread; /* answers that the peer has not read */
-    uint64_t heavy_ns; /* when a call of it was long, or its answer large */
-    size_t made;       /* its calls' bytes of the budget of answers in the making */
-    rq_call_private *leader;                   /* the call whose answer may go over the share */
+    rq_unread unread;        /* answers that the peer has not read */
+    uint64_t heavy_ns;       /* when a call of it was long, or its answer large */
+    size_t made;             /* its calls' bytes of the budget of answers in the making */
+    rq_call_private *leader; /* the call whose answer may go over the share */
     rq_call_private *first_stuck, *last_stuck; /* calls that wait for their answers' memory */
     size_t strings_charged;                    /* of the budget of requests, for `strings` */
     void *service_state;                       /* rq_call_connection_state */

@@ -12,7 +12,8 @@
 #include "rpc/budget.h"
 #include "rpc/stream.h"
 
-#define RQ_UNREAD_SMALL ((size_t)64 * 1024) /* output that leaves at once is not charged up to this */
+#define RQ_UNREAD_SMALL                                                                            \
+    ((size_t)64 * 1024) /* output that leaves at once is not charged up to this */
 
 typedef struct rq_unread {
     rq_debtor debt;

@@ -253,9 +253,10 @@ static rq_err refuse_more(rq__multi *m, const rq__action *action)
     rq_error_clear(&why);
     /* A client before 1.2 does not have that class. This one it retries, after a pause. */
     bool knows = m->job.call->client->retry_immediately;
-    rq_err rc = rq_fail(
-        &why, knows ? RQ_E_RESULT_TOO_LARGE : RQ_E_REGION_TOO_BUSY, "Max size exceeded CellSize: %llu BlockSize: %llu",
-        (unsigned long long)m->result_bytes, (unsigned long long)m->job.ctx.block_bytes_used);
+    rq_err rc = rq_fail(&why, knows ? RQ_E_RESULT_TOO_LARGE : RQ_E_REGION_TOO_BUSY,
+                        "Max size exceeded CellSize: %llu BlockSize: %llu",
+                        (unsigned long long)m->result_bytes,
+                        (unsigned long long)m->job.ctx.block_bytes_used);
     return refuse(m, action, rc, &why);
 }
 
