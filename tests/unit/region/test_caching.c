@@ -70,14 +70,6 @@ static void close_world(world *w)
     real_env_close(&w->real);
 }
 
-static void reopen_region(fixture *f)
-{
-    rq_error why = {0};
-    assert_int_equal(rq_region_close(f->region, false, &why), RQ_OK);
-    rq_region_unref(f->region);
-    assert_int_equal(rq_region_open(f->engine, &f->info, f->schema, &f->region, &why), RQ_OK);
-}
-
 /* A closed store's files are released by a pool. */
 static void await_eviction_by_file(const fixture *f, uint64_t blocks)
 {
