@@ -16,7 +16,8 @@
  *      peers. So what is made is bounded by its budget and reserve, what is unread by its budget,
  *      reserve and one answer. Answers up to RQ_UNREAD_SMALL always go; what becomes of their debt
  *      is the budget's affair (rq_budget_owe).
- *  (5) A call that must wait and whose bytes fit nowhere is refused: CallQueueTooBigException.
+ *  (5) A call that must wait and whose bytes fit nowhere is refused: CallQueueTooBigException. While
+ *      the server stops no call waits: RegionServerStoppedException.
  */
 #include "rpc/rpc_priv.h"
 
@@ -148,6 +149,8 @@ static rq_err stay(rq_call_private *p, size_t held, size_t more, rq_rpc_budget *
                    rq_task *task)
 {
     rq_rpc_budget *answers = server_of(p)->options.answers;
+    if (atomic_load_explicit(&server_of(p)->draining, memory_order_relaxed))
+        return RQ_E_SERVER_STOPPED;
     if (held > p->answer_charged) {
         if (!rq_budget_force_reserve(answers, held - p->answer_charged))
             return RQ_E_CALL_QUEUE_TOO_BIG;

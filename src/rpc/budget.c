@@ -215,6 +215,16 @@ void rq_budget_kick(rq_rpc_budget *b)
     if (atomic_load(&b->waiting) > 0) wake_next(b);
 }
 
+void rq_budget_wake_all(rq_rpc_budget *b)
+{
+    pthread_mutex_lock(&b->lock);
+    while (b->prompt.next != &b->prompt)
+        wake(b, b->prompt.next);
+    while (b->queue.next != &b->queue)
+        wake(b, b->queue.next);
+    pthread_mutex_unlock(&b->lock);
+}
+
 bool rq_budget_contended(const rq_rpc_budget *b)
 {
     return atomic_load(&b->waiting) > 0;

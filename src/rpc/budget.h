@@ -76,6 +76,8 @@ void rq_budget_woken(rq_rpc_budget *b, rq_budget_waiter *w);
 bool rq_budget_forget(rq_rpc_budget *b, rq_budget_waiter *w);
 /* Posts the next waiter if there is something for it. */
 void rq_budget_kick(rq_rpc_budget *b);
+/* Posts all waiters, room or not: they shall see that something else has changed. */
+void rq_budget_wake_all(rq_rpc_budget *b);
 /* Somebody waits. */
 bool rq_budget_contended(const rq_rpc_budget *b);
 

@@ -388,6 +388,10 @@ RQ_COLD static bool large_may_go(rq_call_private *p, const ProtobufCMessage *res
     rq_err rc = p->whole ? RQ_OK : make_whole(p, response, packed, len);
     if (rc == RQ_OK) rc = rq__answer_wait(p, bytes, &p->send);
     if (rc == RQ_E_AGAIN) return false;
+    if (rc == RQ_E_SERVER_STOPPED) {
+        rq_call_fail(&p->call, rc, NULL);
+        return false;
+    }
     rq_call_fail(&p->call, rc, "an answer of %zu bytes was dropped: answers fill their memory",
                  bytes);
     return false;

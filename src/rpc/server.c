@@ -163,13 +163,22 @@ static void sleep_ms(unsigned ms)
     nanosleep(&ts, NULL);
 }
 
+/* What waits for memory now shall not wait for it any more. */
+static void wake_waiting_answers(rq_rpc_server *s)
+{
+    if (s->options.answers != NULL) rq_budget_wake_all(s->options.answers);
+    if (s->options.unread != NULL) rq_budget_wake_all(s->options.unread);
+}
+
 bool rq_rpc_server_drain(rq_rpc_server *s, unsigned timeout_ms)
 {
     atomic_store(&s->draining, true);
     rq_listener_stop(s->listener, false);
     unsigned waited = 0;
-    for (; calls_in_flight(s) > 0 && waited < timeout_ms; waited++)
+    for (; calls_in_flight(s) > 0 && waited < timeout_ms; waited++) {
+        if (waited % 100 == 0) wake_waiting_answers(s); /* one may have begun to wait just before */
         sleep_ms(1);
+    }
     if (calls_in_flight(s) > 0) return false; /* their answers need the connections */
     rq_listener_stop(s->listener, true);
     for (; rq_listener_connections(s->listener) > 0 && waited < timeout_ms; waited++)

@@ -101,7 +101,10 @@ void rq__read_job_wait(rq__read_job *job)
         return;
     }
     if (rc != RQ_OK) {
-        job->fetch_rc = rq_fail(&job->why, rc, "answers fill their memory: the call is not served");
+        job->fetch_rc = rq_fail(&job->why, rc, "%s",
+                                rc == RQ_E_CALL_QUEUE_TOO_BIG
+                                    ? "answers fill their memory: the call is not served"
+                                    : rq_err_text(rc));
         job->step(job); /* at once: what it holds is charged nowhere */
         return;
     }

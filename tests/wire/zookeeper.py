@@ -15,10 +15,13 @@ import rorqual  # noqa: E402
 
 EXISTS, GET_DATA, GET_CHILDREN, SYNC, PING, GET_CHILDREN2 = 3, 4, 8, 9, 11, 12
 SET_WATCHES, CLOSE = 101, -11
-OK, UNIMPLEMENTED, NO_NODE, NO_AUTH = 0, -6, -101, -102
+OK, UNIMPLEMENTED, OPERATION_TIMEOUT, NO_NODE, NO_AUTH = 0, -6, -7, -101, -102
 CREATED, DELETED, DATA, CHILDREN = 1, 2, 3, 4
 TABLE = "/hbase/table/"
 MEMORY_MAX = 200 << 20
+BUDGET = 256 << 20
+WATCH_BYTES = 100  # a watch costs at least so much, and all of them together at most …
+WATCHES_BYTES = BUDGET // 32
 
 
 def text(value):
@@ -280,8 +283,111 @@ def answers_read_late(w):
         assert z.take() == (20 + i, OK, text("/hbase")), i
 
 
+def cpu_seconds(server):
+    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def watch_many(z, prefix, count):
+    """Watches so many nodes that are not there; returns how many were taken before the first refusal."""
+    for i in range(count):
+        z.send(struct.pack(">ii", i, EXISTS) + text(f"{prefix}{i:06d}") + b"\1")
+    errors = [z.take()[1] for _ in range(count)]
+    taken = errors.index(OPERATION_TIMEOUT) if OPERATION_TIMEOUT in errors else count
+    assert set(errors[:taken]) <= {NO_NODE} and set(errors[taken:]) <= {OPERATION_TIMEOUT}, set(errors)
+    return taken
+
+
+def watches_have_a_total(w):
+    """One connection gets a half, the next half of what is left; and it comes back when they close."""
+    for _ in range(2):
+        first, second = w.session(), w.session()
+        most = watch_many(first, "/hbase/none", WATCHES_BYTES // WATCH_BYTES)
+        assert 1000 < most < WATCHES_BYTES // WATCH_BYTES // 2, most
+        assert first.call(GET_DATA, text("/hbase/hbaseid") + b"\0")[0] == OK
+        others = watch_many(second, "/hbase/none", most)
+        assert most // 3 < others < most, (most, others)
+        third = w.session()  # and whoever needs few gets them
+        assert watch_many(third, TABLE + "some", 50) == 50
+        for z in (first, second, third):
+            assert z.call(CLOSE) == (OK, b"")
+            assert z.socket.recv(1) == b""
+
+
+def watches_cost_no_more_for_being_many(w):
+    def cost(count):
+        began = cpu_seconds(w.server)
+        for _ in range(9600 // count):
+            z = w.session()
+            assert watch_many(z, "/hbase/table/none", count) == count
+            assert z.call(CLOSE) == (OK, b"")
+            assert z.socket.recv(1) == b""
+        return cpu_seconds(w.server) - began
+
+    few = cost(300)
+    many = cost(9600)
+    assert many < 4 * few + 0.2, f"9600 watches: {few:.2f} s of a processor by 300, {many:.2f} s at once"
+
+
+def setting_too_many_again_ends_the_connection(w):
+    z = w.session()
+    paths = [f"/hbase/none{i:06d}" for i in range(WATCHES_BYTES // WATCH_BYTES)]
+    z.send(struct.pack(">ii", -8, SET_WATCHES) + struct.pack(">q", z.zxid) + texts([]) + texts(paths) + texts([]))
+    try:
+        assert z.socket.recv(1) == b""
+    except ConnectionResetError:
+        pass
+    z = w.session()
+    assert z.watch(EXISTS, "/hbase/none")[0] == NO_NODE
+
+
+def unfinished_requests_have_a_total(w):
+    """Frames of 1 MB of which all but a byte comes."""
+    before = memory(w.server)
+    open_ones = []
+    for _ in range(100):
+        z = w.session()
+        try:
+            z.socket.sendall(struct.pack(">i", 1 << 20) + bytes((1 << 20) - 1))
+        except OSError:
+            pass  # closed for want of room
+        open_ones.append(z)
+    other = w.session()
+    assert other.call(GET_DATA, text("/hbase/hbaseid") + b"\0")[0] == OK
+    used = memory(w.server) - before
+    for z in open_ones:
+        z.close()
+    assert used < 20 << 20, f"{used >> 20} MiB"
+
+
+def many_that_do_not_read(w):
+    """What many connections leave unread has a total, too."""
+    before = memory(w.server)
+    sessions = []
+    for _ in range(500):
+        z = w.session(receive_buffer=8192)
+        z.socket.setblocking(False)
+        body = struct.pack(">ii", 1, SYNC) + text(b"/" * 60000)
+        frame = (struct.pack(">i", len(body)) + body) * 100
+        try:
+            while frame:
+                frame = frame[z.socket.send(frame):]
+        except OSError:
+            pass
+        sessions.append(z)
+    other = w.session()
+    for _ in range(50):
+        assert other.call(GET_DATA, text("/hbase/hbaseid") + b"\0")[0] == OK
+    used = memory(w.server) - before
+    for z in sessions:
+        z.close()
+    assert used < BUDGET // 8 * 5 // 4 + (20 << 20), f"{used >> 20} MiB"
+
+
 TESTS = (handshakes, operations, data_watch, created_and_deleted, children_watch, events_before_answers, set_again,
-         zxids_grow, answers_nobody_reads, answers_read_late)
+         zxids_grow, answers_nobody_reads, answers_read_late, watches_have_a_total,
+         watches_cost_no_more_for_being_many, setting_too_many_again_ends_the_connection,
+         unfinished_requests_have_a_total, many_that_do_not_read)
 
 
 def main():
@@ -290,7 +396,8 @@ def main():
         return 77
     report = rorqual.Report()
     with tempfile.TemporaryDirectory(prefix="rorqual-zk-") as folder:
-        server = rorqual.Server(pathlib.Path(folder) / "data", pathlib.Path(folder) / "log")
+        server = rorqual.Server(pathlib.Path(folder) / "data", pathlib.Path(folder) / "log",
+                                "-D", f"rorqual.memory={BUDGET}")
         w = World(server)
         for test in TESTS:
             try:
