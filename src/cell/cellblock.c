@@ -15,7 +15,8 @@ rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell)
 {
     size_t len = rq_cell_serialized_len(cell, b->with_tags);
     if (len > INT32_MAX || b->count == UINT32_MAX) return RQ_E_INVALID;
-    if (RQ_UNLIKELY(b->bytes.cap - b->bytes.len < 4 + len)) RQ_TRY(rq_cellblock_grow(b, 4 + len));
+    if (RQ_UNLIKELY(RQ_ASAN || b->bytes.cap - b->bytes.len < 4 + len))
+        RQ_TRY(rq_cellblock_grow(b, 4 + len));
     uint8_t *out = b->bytes.ptr + b->bytes.len;
     rq_put_be32(out, (uint32_t)len);
     rq_cell_serialize(cell, b->with_tags, out + 4);
