@@ -331,7 +331,8 @@ def watches_cost_no_more_for_being_many(w):
 
 def setting_too_many_again_ends_the_connection(w):
     z = w.session()
-    paths = [f"/hbase/none{i:06d}" for i in range(WATCHES_BYTES // WATCH_BYTES)]
+    paths = [f"/hbase/none{i:06d}" for i in range(45_000)]  # a frame has at most 1 MiB
+    assert len(texts(paths)) < 1 << 20 and len(paths) * 2 * WATCH_BYTES > WATCHES_BYTES
     z.send(struct.pack(">ii", -8, SET_WATCHES) + struct.pack(">q", z.zxid) + texts([]) + texts(paths) + texts([]))
     try:
         assert z.socket.recv(1) == b""
