@@ -55,6 +55,7 @@ final class CrashPatient {
         conf.setInt("hbase.client.meta.operation.timeout", 150_000);
         conf.setInt("zookeeper.recovery.retry", 1000);
         conf.setInt("hbase.client.zookeeper.retries", 1000);
+        conf.setInt("zookeeper.registry.async.get.timeout", 150_000);
         return conf;
     }
 
