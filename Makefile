@@ -15,6 +15,7 @@
 #   make bench-engine   the engine alone against RocksDB, likewise
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-filters  what filters cost, a real HBase's and ours
+#   make unread    peers that do not read their answers, at full load, against resident memory and a bystander
 #   make tools-tests  HBase's PerformanceEvaluation and LoadTestTool, to their end
 #   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds (SEEDS, default 500)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
@@ -29,7 +30,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests crash sim oracle format format-check clean
+.PHONY: all setup install run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check clean
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -128,6 +129,9 @@ bench-cache: release
 bench-filters: release
 	@tools/setup test
 	@bench/filters
+
+unread: build/rorqual
+	@tests/e2e/unread.py
 
 tools-tests: build/rorqual
 	@tools/setup test
