@@ -382,7 +382,8 @@ def many_that_do_not_read(w):
     used = memory(w.server) - before
     for z in sessions:
         z.close()
-    assert used < BUDGET // 8 * 5 // 4 + (20 << 20), f"{used >> 20} MiB"
+    # Beside what is unread: a buffer or two for each of the 500 streams.
+    assert used < BUDGET // 8 * 5 // 4 + (80 << 20), f"{used >> 20} MiB"
 
 
 TESTS = (handshakes, operations, data_watch, created_and_deleted, children_watch, events_before_answers, set_again,
