@@ -19,7 +19,7 @@ from rorqual import ROOT, Report, build_java
 # A driver, the line behind which it is at work, and the signal. The benchmark's next step is a JVM of its own.
 DRIVERS = {
     "oracle": (["tests/e2e/oracle.py"], "PASS seed", signal.SIGTERM, {"OPS": "20", "SEEDS": "100000", "FIRST_SEED": "1"}),
-    "bench": (["bench/run"], "echo: ready", signal.SIGINT, {}),
+    "bench": (["bench/run"], "echo: ready", signal.SIGINT, {"BUILD": str(ROOT / "build")}),
 }
 PATIENCE = 120
 

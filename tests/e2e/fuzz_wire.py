@@ -5,7 +5,7 @@
     fuzz_wire.py                 rounds for SECONDS=60; SEED=n is the first round's seed, the next ones follow it
     SEED=n ROUNDS=1 fuzz_wire.py repeats a round; COUNT=n its length in requests
     SEED=n SHRINK=1 fuzz_wire.py leaves out requests as long as the round still fails
-    ONLY=file SEED=n …           those requests alone, by their numbers
+    ONLY_REQUESTS=file SEED=n …  those requests alone, by their numbers
 
 A round fails when the server dies, a sanitizer speaks, a call has no answer, an answer cannot be read, memory goes over
 the ceiling, a client beside it waits or fails; and afterwards, when the server does not stop within STOP_S seconds of
@@ -359,7 +359,7 @@ def shrink(seed, count):
                 break
         else:
             parts *= 2
-    print(f"ONLY: {' '.join(map(str, left))}")
+    print(f"ONLY_REQUESTS: {' '.join(map(str, left))}")
     return 0
 
 
@@ -369,8 +369,8 @@ def main():
     if os.environ.get("SHRINK"):
         return shrink(SEED, Round(SEED).count)
     only = None
-    if "ONLY" in os.environ:
-        only = [int(n) for n in pathlib.Path(os.environ["ONLY"]).read_text().split()]
+    if "ONLY_REQUESTS" in os.environ:
+        only = [int(n) for n in pathlib.Path(os.environ["ONLY_REQUESTS"]).read_text().split()]
     report = rorqual.Report()
     print(f"-- SEED={SEED} SECONDS={SECONDS:.0f} {BINARY}", flush=True)
     begun = time.monotonic()
