@@ -8,6 +8,7 @@ Nothing acknowledged may be lost.
 Runs in a mount namespace of its own (unshare -rm), so nothing outside sees the mount and it ends with
 the program. A machine that does not let one mount is told, and no test is counted.
 """
+import errno
 import os
 import pathlib
 import random
@@ -223,13 +224,21 @@ class Test:
         return self.reads_go_on()
 
     def fill_rest(self, all_of_it=False):
-        left = os.statvfs(self.disk)
-        free = left.f_bavail * left.f_bsize
-        if all_of_it and free == 0:
-            return
-        with open(self.disk / ("rest2" if all_of_it else "rest"), "ab") as file:
-            length = free if all_of_it else max(free - 2 * MB, 4096)
-            os.posix_fallocate(file.fileno(), file.tell(), length)
+        """Leaves 2 MB, or nothing. The server writes meanwhile: what was free may be taken already."""
+        while True:
+            left = os.statvfs(self.disk)
+            free = left.f_bavail * left.f_bsize
+            if all_of_it and free == 0:
+                return
+            length = free if all_of_it else max(free - 2 * MB, min(free, 4096))
+            try:
+                if length > 0:
+                    with open(self.disk / ("rest2" if all_of_it else "rest"), "ab") as file:
+                        os.posix_fallocate(file.fileno(), file.tell(), length)
+                return
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
 
 
 def inside():
