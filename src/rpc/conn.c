@@ -17,6 +17,7 @@
  */
 #include "base/pb.h"
 #include "proto/registry.pb-c.h"
+#include "rpc/loop_priv.h"
 #include "rpc/rpc_priv.h"
 
 #include <stdio.h>
@@ -37,6 +38,7 @@
 #define STOP_SLOW_NS (2 * 1000000000ull) /* a stop waits no longer for a peer that reads slowly */
 /* How long a connection counts as heavy after a long call, or a large answer. */
 #define HEAVY_NS 1000000000ull
+#define LONG_CALL_NS 100000 /* several times what a get or a put takes */
 #define LOG_LINES_PER_SECOND 5
 #define AHEAD_MAX 16 /* frames of one read that the service is told of at once */
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
@@ -447,7 +449,17 @@ static void run_turn(rq_task *task)
     rq_conn_unref(conn);
 }
 
-/* The iteration is long. A connection whose calls were short of late goes on all the same. */
+/* In an iteration that is long already: a call that took long on the loop makes its connection wait
+ * for its turn from now on. `begun_ns`: when the call before it began. */
+RQ_COLD static void judge_call(rq_rpc_conn *conn, uint64_t begun_ns)
+{
+    uint64_t last_ns = conn->worker->begun_ns;
+    if (last_ns == begun_ns) return; /* no call was run */
+    uint64_t now = rq__loop_clock_ns();
+    if (now > last_ns + LONG_CALL_NS) conn->heavy_ns = now;
+}
+
+/* The iteration is long. A connection whose recent calls were short goes on all the same. */
 RQ_COLD static bool wait_for_turn(rq_rpc_conn *conn)
 {
     uint64_t now = rq_loop_now_ns(conn->worker->loop);
@@ -470,11 +482,12 @@ static void run(rq_rpc_conn *conn, bool in_turn)
     conn->refs++; /* handlers may end the last call of a stream that has closed */
     bool more = true;
     while (more && alive(conn) && !blocked(conn)) {
-        if (RQ_UNLIKELY(rq_loop_turn_is_over(conn->worker->loop, conn->worker->begun_ns)) &&
-            !in_turn && wait_for_turn(conn))
-            break;
+        uint64_t begun_ns = conn->worker->begun_ns;
+        bool late = rq_loop_turn_is_over(conn->worker->loop, begun_ns);
+        if (RQ_UNLIKELY(late) && !in_turn && wait_for_turn(conn)) break;
         in_turn = false;
         more = conn->state == RQ_CONN_PREAMBLE ? step_preamble(conn) : step_frame(conn);
+        if (RQ_UNLIKELY(late)) judge_call(conn, begun_ns);
     }
     if (alive(conn)) {
         rq_err rc = rq_input_settle(&conn->input, &conn->worker->chunks);
