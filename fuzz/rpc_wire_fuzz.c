@@ -8,7 +8,7 @@
  * for so little that connections wait for it) and the size of the reads; the rest is what the
  * client sends. When bit 7 is set, the rest is one request's frame without its length.
  */
-#include "../tests/unit/rpc/memory_loop.h"
+#include "../tests/unit/net/memory_loop.h"
 
 #include "proto/client.pb-c.h"
 #include "rpc/rpc_priv.h"
@@ -143,15 +143,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) return 0;
     rq_loops loops;
     memory_loops_init(&loops, NULL, NULL);
-    rq_rpc_budget *budget, *unread;
+    rq_budget *budget, *unread;
     rq_rpc_server *server;
     bool narrow = (data[0] & 0x1f) >= NARROW_FROM;
     rq_rpc_service service = {.name = "ClientService",
                               .methods = methods,
                               .method_count = RQ_ARRAY_LEN(methods),
                               .ctx = NULL};
-    if (rq_rpc_budget_new(narrow ? 1000 : (size_t)4 << 20, &budget) != RQ_OK) abort();
-    if (rq_rpc_budget_new(narrow ? 100 : (size_t)4 << 20, &unread) != RQ_OK) abort();
+    if (rq_budget_new(narrow ? 1000 : (size_t)4 << 20, &budget) != RQ_OK) abort();
+    if (rq_budget_new(narrow ? 100 : (size_t)4 << 20, &unread) != RQ_OK) abort();
     rq_rpc_server_options o = {
         .loops = &loops,
         .budget = budget,
@@ -165,9 +165,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rq_rpc_server_open(&o, &server, NULL) != RQ_OK) abort();
     run_connection(server, &loops.loop, data, size);
     rq_rpc_server_close(server);
-    if (rq_rpc_budget_used(budget) != 0) abort(); /* something was not given back */
-    if (rq_rpc_budget_used(unread) != 0) abort();
-    rq_rpc_budget_free(budget);
-    rq_rpc_budget_free(unread);
+    if (rq_budget_used(budget) != 0) abort(); /* something was not given back */
+    if (rq_budget_used(unread) != 0) abort();
+    rq_budget_free(budget);
+    rq_budget_free(unread);
     return 0;
 }

@@ -7,7 +7,7 @@
  */
 #include "registry/registry.h"
 
-#include "../tests/unit/rpc/memory_loop.h"
+#include "../tests/unit/net/memory_loop.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,7 @@ typedef struct rq_relief {
 } rq_relief;
 
 void rq_relief_init(rq_relief *r, rq_executor *executor);
-/* For rq_rpc_budget_on_relief; ctx: the rq_relief. */
+/* For rq_budget_on_relief; ctx: the rq_relief. */
 bool rq_relief_begin(void *ctx);
 
 #endif

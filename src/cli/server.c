@@ -45,9 +45,9 @@ struct rq_server {
     rq_catalog *catalog;
     _Atomic bool has_catalog; /* what compactions, begun while it opens, may look at */
     rq_loops *loops;
-    rq_rpc_budget *budget;
-    rq_rpc_budget *answers;
-    rq_rpc_budget *unread;
+    rq_budget *budget;
+    rq_budget *answers;
+    rq_budget *unread;
     rq_relief relief;
     rq_client_service *client;
     rq_admin_services *admin;
@@ -238,15 +238,15 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot make event loops: %s", rq_err_text(rc));
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
     if (requests == 0) requests = rq_engine_memory_budget(o->config) / 4;
-    rc = rq_rpc_budget_new((size_t)requests, &s->budget);
+    rc = rq_budget_new((size_t)requests, &s->budget);
     size_t answers = (size_t)rq_engine_memory_budget(o->config) / 8;
-    if (rc == RQ_OK) rc = rq_rpc_budget_new(answers, &s->answers);
-    if (rc == RQ_OK) rc = rq_rpc_budget_new(answers, &s->unread);
+    if (rc == RQ_OK) rc = rq_budget_new(answers, &s->answers);
+    if (rc == RQ_OK) rc = rq_budget_new(answers, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
     rq_relief_init(&s->relief, s->executor);
-    rq_rpc_budget_on_relief(s->budget, rq_relief_begin, &s->relief);
-    rq_rpc_budget_on_relief(s->answers, rq_relief_begin, &s->relief);
-    rq_rpc_budget_on_relief(s->unread, rq_relief_begin, &s->relief);
+    rq_budget_on_relief(s->budget, rq_relief_begin, &s->relief);
+    rq_budget_on_relief(s->answers, rq_relief_begin, &s->relief);
+    rq_budget_on_relief(s->unread, rq_relief_begin, &s->relief);
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
                                         .catalog = s->catalog,
@@ -383,9 +383,9 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     }
     rq_root_close(s->root);
     if (s->loops != NULL) rq_loops_free(s->loops);
-    if (s->budget != NULL) rq_rpc_budget_free(s->budget);
-    if (s->answers != NULL) rq_rpc_budget_free(s->answers);
-    if (s->unread != NULL) rq_rpc_budget_free(s->unread);
+    if (s->budget != NULL) rq_budget_free(s->budget);
+    if (s->answers != NULL) rq_budget_free(s->answers);
+    if (s->unread != NULL) rq_budget_free(s->unread);
     rq_epoch_free(s->epoch);
     if (s->executor != NULL) rq_thread_executor_free(s->executor);
     rq_intake_free(s->intake);

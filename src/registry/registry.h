@@ -22,7 +22,7 @@ typedef struct rq_registry_options {
     const char *zk_root; /* NULL: "/hbase" (HBASE: zookeeper.znode.parent) */
     size_t memory_max;   /* of watches and unfinished requests; 0: 1 MiB */
     /* Of answers that clients do not read; shared with others, outlives it, may be NULL. */
-    rq_rpc_budget *unread;
+    rq_budget *unread;
 } rq_registry_options;
 
 /* Listens for ZooKeeper clients. Everything in the options outlives it. */

@@ -12,8 +12,8 @@
 #include "registry/zk_protocol.h"
 #include "registry/znodes.h"
 
-#include "rpc/stream.h"
-#include "rpc/unread.h"
+#include "net/stream.h"
+#include "net/unread.h"
 
 /* Connections of one loop that wait for a change; all but `posted` and `count` is the loop's. */
 typedef struct rq__zk_watchers {
@@ -33,7 +33,7 @@ struct rq_registry {
     char *root;
     int64_t zxid_start;
     rq__zk_watchers *watchers; /* one per loop */
-    rq_rpc_budget *unread;     /* answers that clients do not read; may be NULL */
+    rq_budget *unread;         /* answers that clients do not read; may be NULL */
     size_t memory_max;         /* of watches and unfinished requests */
     _Atomic size_t memory_used;
 };

@@ -57,7 +57,7 @@ static bool charge_input(rq__zk_connection *c, size_t bytes)
 
 static size_t unread_max(const rq__zk_connection *c)
 {
-    const rq_rpc_budget *unread = c->registry->unread;
+    const rq_budget *unread = c->registry->unread;
     return unread != NULL && rq_budget_is_full(unread) ? UNREAD_SCARCE : UNREAD_MAX;
 }
 

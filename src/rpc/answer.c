@@ -100,7 +100,7 @@ static void unstick(rq_call_private *p)
 static void run_on(rq_task *task)
 {
     rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, go_on);
-    rq_rpc_budget *b = p->waits_in;
+    rq_budget *b = p->waits_in;
     p->waits_in = NULL;
     p->woken = false;
     unstick(p);
@@ -145,10 +145,9 @@ void rq__answers_wake_all(rq_rpc_conn *conn)
 
 /* Waits in `queue`, or without one for the connection's own peer or leader; `held` bytes stay
  * charged, `more` will be asked for. */
-static rq_err stay(rq_call_private *p, size_t held, size_t more, rq_rpc_budget *queue,
-                   rq_task *task)
+static rq_err stay(rq_call_private *p, size_t held, size_t more, rq_budget *queue, rq_task *task)
 {
-    rq_rpc_budget *answers = server_of(p)->options.answers;
+    rq_budget *answers = server_of(p)->options.answers;
     if (atomic_load_explicit(&server_of(p)->draining, memory_order_relaxed))
         return RQ_E_SERVER_STOPPED;
     if (held > p->answer_charged) {
@@ -177,7 +176,7 @@ static void mark_heavy(const rq_call_private *p)
 
 static bool is_scarce(const rq_call_private *p)
 {
-    rq_rpc_budget *unread = server_of(p)->options.unread;
+    rq_budget *unread = server_of(p)->options.unread;
     return unread != NULL && rq_budget_is_full(unread);
 }
 
@@ -201,7 +200,7 @@ bool rq_call_can_grow(rq_call *call, size_t wanted)
 rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task)
 {
     rq_call_private *p = private_of(call);
-    rq_rpc_budget *answers = server_of(p)->options.answers;
+    rq_budget *answers = server_of(p)->options.answers;
     if (answers == NULL) return RQ_OK;
     if (rq_call_disconnected(call)) return RQ_E_CALL_DROPPED;
     if (wanted == held || wanted > RQ_UNREAD_SMALL) mark_heavy(p);
@@ -249,7 +248,7 @@ void rq__answer_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     if (RQ_LIKELY(p->answer_charged == 0 && conn->first_stuck == NULL && conn->leader != p)) return;
-    rq_rpc_budget *answers = server_of(p)->options.answers;
+    rq_budget *answers = server_of(p)->options.answers;
     if (conn->leader == p) conn->leader = NULL;
     conn->made -= p->answer_charged;
     rq_budget_give(answers, p->answer_charged);

@@ -15,7 +15,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define ARENA_FREE ((size_t)64 * 1024)
 #define CALLS_POOLED 256 /* a loop answers as many at once when its connections are deep */
@@ -35,16 +34,9 @@ static rq_call_private *private_of(rq_call *call)
     return RQ_CONTAINER_OF(call, rq_call_private, call);
 }
 
-static uint64_t clock_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static rq_rpc_budget *budget_of(const rq_call_private *p)
+static rq_budget *budget_of(const rq_call_private *p)
 {
     return p->conn->worker->server->options.budget;
 }
@@ -616,7 +608,7 @@ static void set_times(rq_call *call, const rq_request_head *head, rq_rpc_worker 
 {
     const rq_rpc_server *s = w->server;
     call->received_ns = rq_loop_now_ns(call->loop);
-    call->started_ns = w->begun_ns = clock_ns();
+    call->started_ns = w->begun_ns = rq_loop_clock_ns();
     call->deadline_ns = UINT64_MAX;
     if (head->timeout_ms == 0) return;
     call->timeout_ms =

@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "cell/cellblock.h"
-#include "rpc/loop.h"
+#include "net/loop.h"
 
 #include <protobuf-c/protobuf-c.h>
 

@@ -17,7 +17,6 @@
  */
 #include "base/pb.h"
 #include "proto/registry.pb-c.h"
-#include "rpc/loop_priv.h"
 #include "rpc/rpc_priv.h"
 
 #include <stdio.h>
@@ -402,7 +401,7 @@ static void account_output(rq_rpc_conn *conn)
  * fills its budget. */
 static size_t share_of(const rq_rpc_conn *conn)
 {
-    const rq_rpc_budget *unread = server_of(conn)->options.unread;
+    const rq_budget *unread = server_of(conn)->options.unread;
     bool full = unread != NULL && RQ_UNLIKELY(rq_budget_is_full(unread));
     if (!full) return server_of(conn)->share;
     return conn->first_stuck != NULL ? 0 : RQ_UNREAD_SMALL;
@@ -455,7 +454,7 @@ RQ_COLD static void judge_call(rq_rpc_conn *conn, uint64_t begun_ns)
 {
     uint64_t last_ns = conn->worker->begun_ns;
     if (last_ns == begun_ns) return; /* no call was run */
-    uint64_t now = rq__loop_clock_ns();
+    uint64_t now = rq_loop_clock_ns();
     if (now > last_ns + LONG_CALL_NS) conn->heavy_ns = now;
 }
 
@@ -571,7 +570,7 @@ static void debtor_released(rq_unread *u)
 static void run_room(rq_task *task)
 {
     rq_rpc_conn *conn = RQ_CONTAINER_OF(task, rq_rpc_conn, waiter.task);
-    rq_rpc_budget *budget = server_of(conn)->options.budget;
+    rq_budget *budget = server_of(conn)->options.budget;
     rq_budget_woken(budget, &conn->waiter);
     conn->waiting = false;
     unblock(conn, RQ_BLOCK_BUDGET, false);
@@ -706,7 +705,7 @@ static void on_close(rq_stream *s, rq_err why)
 {
     (void)why;
     rq_rpc_conn *conn = rq_stream_user(s);
-    rq_rpc_budget *budget = server_of(conn)->options.budget;
+    rq_budget *budget = server_of(conn)->options.budget;
     rq_input_clear(&conn->input, budget);
     conn->stream = NULL;
     if (!rq_unread_close(&conn->unread)) conn->refs++;

@@ -13,10 +13,10 @@
 #include "proto/rpc.pb-c.h"
 #include "rpc/cell_codec.h"
 #include "rpc/compressor.h"
-#include "rpc/input.h"
+#include "net/input.h"
 #include "rpc/server.h"
-#include "rpc/stream.h"
-#include "rpc/unread.h"
+#include "net/stream.h"
+#include "net/unread.h"
 #include "rpc/wire.h"
 
 #include <stdatomic.h>
@@ -165,9 +165,9 @@ struct rq_call_private {
     size_t arena_charged;      /* … of that for the arena */
     size_t answer_charged;     /* of the answers' budget, while the answer is made */
     rq_budget_waiter answer_waiter;
-    rq_rpc_budget *waits_in; /* whose queue it stands in; NULL: none */
-    rq_task *grow_task;      /* waits for room for the answer */
-    rq_task go_on;           /* runs it, in its turn */
+    rq_budget *waits_in; /* whose queue it stands in; NULL: none */
+    rq_task *grow_task;  /* waits for room for the answer */
+    rq_task go_on;       /* runs it, in its turn */
     rq_call_private *next_stuck, *previous_stuck;
     bool stuck;       /* in its connection's list of those that wait */
     bool woken;       /* it is about to go on */

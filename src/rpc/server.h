@@ -10,11 +10,11 @@
 #ifndef RQ_RPC_SERVER_H
 #define RQ_RPC_SERVER_H
 
+#include "net/budget.h"
+#include "net/loop.h"
 #include "rpc/call.h"
-#include "rpc/loop.h"
 
 typedef struct rq_rpc_server rq_rpc_server;
-typedef struct rq_rpc_budget rq_rpc_budget;
 
 /* A service as the connection header names it, e.g. "ClientService". The tables must outlive the
  * server. */
@@ -35,25 +35,15 @@ typedef struct rq_rpc_service {
     void (*closed)(void *ctx, void *state);
 } rq_rpc_service;
 
-/* Bytes of requests in flight, or of answers not sent yet, for one or several servers of a process.
- */
-RQ_NODISCARD
-rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret);
-void rq_rpc_budget_free(rq_rpc_budget *b);
-size_t rq_rpc_budget_used(const rq_rpc_budget *b); /* any thread */
-/* Called, on any thread, when nearly all of it is free again after more than half was used; once
- * more, with the next bytes that are given back, while it answers false. Set before the first use. */
-void rq_rpc_budget_on_relief(rq_rpc_budget *b, bool (*relieved)(void *ctx), void *ctx);
-
 #define RQ_RPC_REQUEST_BYTES_MAX ((size_t)256 << 20) /* hbase.ipc.max.request.size */
 #define RQ_RPC_MIN_TIMEOUT_MS 20                     /* hbase.ipc.min.client.request.timeout */
 
 /* Zero means the default where one is named. */
 typedef struct rq_rpc_server_options {
     rq_loops *loops;
-    rq_rpc_budget *budget;          /* outlives the server; one request may go over it */
-    rq_rpc_budget *answers;         /* of large answers while they are made … */
-    rq_rpc_budget *unread;          /* … and until the peers have read them; either may be NULL */
+    rq_budget *budget;              /* outlives the server; one request may go over it */
+    rq_budget *answers;             /* of large answers while they are made … */
+    rq_budget *unread;              /* … and until the peers have read them; either may be NULL */
     const char *address;            /* numeric; NULL: 127.0.0.1 */
     uint16_t port;                  /* 0: any free one */
     const rq_rpc_service *services; /* copied; the tables inside are not */

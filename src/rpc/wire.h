@@ -16,10 +16,10 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "net/input.h"
 #include "rpc/call.h"
 
 #define RQ_PREAMBLE_LEN 6
-#define RQ_FRAME_HEAD 4
 #define RQ_PROTOCOL_VERSION 0
 #define RQ_AUTH_SIMPLE 0x50
 #define RQ_AUTH_KERBEROS 0x51

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "hfile/slab.h"
-#include "rpc/input.h"
+#include "net/input.h"
 #include "store/segment.h"
 #include "store/slab_pieces.h"
 
@@ -119,8 +119,8 @@ static void cached_block(void)
 /* Two frames that came with one read. */
 static void frame(void)
 {
-    rq_rpc_budget *budget;
-    must(rq_rpc_budget_new(1 << 20, &budget) == RQ_OK);
+    rq_budget *budget;
+    must(rq_budget_new(1 << 20, &budget) == RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
     rq_input in = {0};
     size_t room, len;
@@ -138,7 +138,7 @@ static void frame(void)
     touch("frame-after-unref", bytes.ptr);
     rq_input_clear(&in, budget);
     rq_chunk_pool_clear(&pool);
-    rq_rpc_budget_free(budget);
+    rq_budget_free(budget);
 }
 
 int main(int argc, char **argv)

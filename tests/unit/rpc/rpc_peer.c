@@ -2,7 +2,7 @@
 /* A test's HBase client; see rpc_peer.h. */
 #include "rpc_peer.h"
 
-#include "unit.h"
+#include "../base/unit.h"
 
 static void append(rq_buf *out, const void *bytes, size_t len)
 {

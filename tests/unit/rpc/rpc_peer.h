@@ -4,7 +4,7 @@
 #define RQ_TEST_RPC_RPC_PEER_H
 
 #include "base/buf.h"
-#include "peer.h"
+#include "../net/peer.h"
 #include "proto/client.pb-c.h"
 #include "proto/rpc.pb-c.h"
 

@@ -4,7 +4,7 @@
 #include "rpc/compressor.h"
 
 #include "base/random.h"
-#include "unit.h"
+#include "../base/unit.h"
 
 static void fill_cells(rq_cellblock *b, unsigned count)
 {

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "proto/registry.pb-c.h"
 #include "rpc/compressor.h"
-#include "unit.h"
+#include "../base/unit.h"
 
 #include <sched.h>
 #include <sys/socket.h>
@@ -584,7 +584,7 @@ static void big_requests_take_turns_under_the_budget(void **state)
     }
     size_t most = 0;
     while (rq_rpc_server_stats(t.server).calls < 12 * 8) {
-        size_t used = rq_rpc_budget_used(t.budget);
+        size_t used = rq_budget_used(t.budget);
         if (used > most) most = used;
         usleep(200);
     }

@@ -4,7 +4,7 @@
 #include "rpc_peer.h"
 #include "toy_service.h"
 
-#include "unit.h"
+#include "../base/unit.h"
 
 #include <malloc.h>
 #include <sys/socket.h>
@@ -115,7 +115,7 @@ static void pipelined(const char *row, size_t bytes)
     meter_begin(&m);
     int fd = rpc_connect(t.port, &hello);
     ask(fd, row, N);
-    EVENTUALLY(rq_rpc_budget_used(t.unread) > MB / 2);
+    EVENTUALLY(rq_budget_used(t.unread) > MB / 2);
     others_are_served(&t, 500);
     read_answers(fd, N, bytes);
     size_t most = meter_end(&m);
@@ -165,7 +165,7 @@ static void many_peers_that_read_nothing(void **state)
         fds[i] = connect_small(&t);
         ask(fds[i], i % 2 == 0 ? "grow:3000000" : "big:3000000", 10);
     }
-    EVENTUALLY(rq_rpc_budget_used(t.unread) > 4 * MB);
+    EVENTUALLY(rq_budget_used(t.unread) > 4 * MB);
     others_are_served(&t, 500);
     /* Those that hold the memory are closed, as somebody waits for it: large answers come, too. */
     int fd = rpc_connect(t.port, &hello);
@@ -178,7 +178,7 @@ static void many_peers_that_read_nothing(void **state)
     assert_in_range(most, 0, 2 * 5 * MB + 4 * 6 * MB + 4 * MB);
     for (int i = 0; i < PEERS; i++)
         close(fds[i]);
-    EVENTUALLY(rq_rpc_budget_used(t.unread) == 0 && rq_rpc_budget_used(t.answers) == 0);
+    EVENTUALLY(rq_budget_used(t.unread) == 0 && rq_budget_used(t.answers) == 0);
     toy_stop(&t);
 }
 
@@ -197,7 +197,7 @@ static void small_answers_take_the_reserve_and_then_the_oldest_go(void **state)
     }
     EVENTUALLY(rq_rpc_server_stats(t.server).refused > 0);
     others_are_served(&t, 100);
-    assert_in_range(rq_rpc_budget_used(t.unread), 0, 2 * MB + MB / 2 + MB);
+    assert_in_range(rq_budget_used(t.unread), 0, 2 * MB + MB / 2 + MB);
     for (int i = 0; i < PEERS; i++)
         close(fds[i]);
     toy_stop(&t);
@@ -211,11 +211,11 @@ static void calls_of_a_peer_that_has_gone_end(void **state)
     for (int round = 0; round < 20; round++) {
         int fd = connect_small(&t);
         ask(fd, round % 2 == 0 ? "grow:1000000" : "big:1000000", 50);
-        if (round % 3 == 0) EVENTUALLY(rq_rpc_budget_used(t.unread) > 0);
+        if (round % 3 == 0) EVENTUALLY(rq_budget_used(t.unread) > 0);
         close(fd);
     }
     EVENTUALLY(rq_rpc_server_stats(t.server).calls_in_flight == 0);
-    assert_int_equal(rq_rpc_budget_used(t.answers), 0);
+    assert_int_equal(rq_budget_used(t.answers), 0);
     toy_stop(&t);
 }
 
@@ -230,7 +230,7 @@ static void draining_does_not_wait_for_peers_that_do_not_read(void **state)
         fds[i] = connect_small(&t);
         ask(fds[i], "grow:1000000", 50);
     }
-    EVENTUALLY(rq_rpc_budget_used(t.unread) > MB);
+    EVENTUALLY(rq_budget_used(t.unread) > MB);
     assert_true(rq_rpc_server_drain(t.server, 60000));
     for (int i = 0; i < PEERS; i++)
         close(fds[i]);

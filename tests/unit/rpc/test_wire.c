@@ -10,7 +10,7 @@
 #include "proto/logs.pb-c.h"
 #include "proto/rpc.pb-c.h"
 #include "proto/rsgroup.pb-c.h"
-#include "unit.h"
+#include "../base/unit.h"
 
 /* A delimited RequestHeader made by protobuf-c. */
 static size_t pack_head(const Pb__RequestHeader *h, uint8_t *out)

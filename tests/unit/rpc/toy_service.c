@@ -3,7 +3,7 @@
 #include "toy_service.h"
 
 #include "proto/client.pb-c.h"
-#include "unit.h"
+#include "../base/unit.h"
 
 #include <unistd.h>
 
@@ -192,10 +192,10 @@ void toy_start(toy *t, const toy_options *o)
     assert_int_equal(rq_loops_new(&lo, &t->loops), RQ_OK);
     assert_int_equal(rq_loops_start(t->loops), RQ_OK);
     size_t budget = o->budget_bytes > 0 ? o->budget_bytes : (size_t)1 << 30;
-    assert_int_equal(rq_rpc_budget_new(budget, &t->budget), RQ_OK);
+    assert_int_equal(rq_budget_new(budget, &t->budget), RQ_OK);
     if (o->answers_bytes > 0) {
-        assert_int_equal(rq_rpc_budget_new(o->answers_bytes, &t->answers), RQ_OK);
-        assert_int_equal(rq_rpc_budget_new(o->answers_bytes, &t->unread), RQ_OK);
+        assert_int_equal(rq_budget_new(o->answers_bytes, &t->answers), RQ_OK);
+        assert_int_equal(rq_budget_new(o->answers_bytes, &t->unread), RQ_OK);
     }
     rq_rpc_service service = {.name = "ClientService",
                               .methods = methods,
@@ -240,11 +240,11 @@ void toy_stop(toy *t)
     pthread_join(t->late_thread, NULL);
     rq_loops_stop(t->loops);
     rq_loops_free(t->loops);
-    rq_rpc_budget *budgets[] = {t->budget, t->answers, t->unread};
+    rq_budget *budgets[] = {t->budget, t->answers, t->unread};
     for (size_t i = 0; i < RQ_ARRAY_LEN(budgets); i++) {
         if (budgets[i] == NULL) continue;
-        assert_int_equal(rq_rpc_budget_used(budgets[i]), 0);
-        rq_rpc_budget_free(budgets[i]);
+        assert_int_equal(rq_budget_used(budgets[i]), 0);
+        rq_budget_free(budgets[i]);
     }
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->late_changed);

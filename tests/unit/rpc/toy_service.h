@@ -17,9 +17,9 @@
 
 typedef struct toy {
     rq_loops *loops;
-    rq_rpc_budget *budget;
-    rq_rpc_budget *answers; /* with `unread`, if the options say so */
-    rq_rpc_budget *unread;
+    rq_budget *budget;
+    rq_budget *answers; /* with `unread`, if the options say so */
+    rq_budget *unread;
     rq_rpc_server *server;
     uint16_t port;
     pthread_mutex_t lock;

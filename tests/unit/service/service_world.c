@@ -125,7 +125,7 @@ service_world *service_world_new(void)
     s->counting.post = count_post;
     memory_loops_init(&s->loops, &s->counting, run);
     open_services(s);
-    check(rq_rpc_budget_new((size_t)16 << 20, &s->budget) == RQ_OK, "a budget");
+    check(rq_budget_new((size_t)16 << 20, &s->budget) == RQ_OK, "a budget");
     s->server = open_server(s, SERVICE_CLIENT, 2);
     s->master = open_server(s, SERVICE_MASTER, 3);
     rq_epoch_pin(s->w.env->epoch, &s->section);
@@ -148,11 +148,11 @@ void service_world_free(service_world *s)
     rq_rpc_server_close(s->server);
     rq_rpc_server_close(s->master);
     rq_epoch_unpin(s->w.env->epoch, &s->section);
-    check(rq_rpc_budget_used(s->budget) == 0, "requests' memory was not given back");
+    check(rq_budget_used(s->budget) == 0, "requests' memory was not given back");
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
     rq_intake_free(s->intake);
-    rq_rpc_budget_free(s->budget);
+    rq_budget_free(s->budget);
     s->w.env->executor->lane_free(s->w.env->executor, s->lane);
     world_clear(&s->w);
     free(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All services as a whole, for tests and the fuzzers: over a catalog on the simulated environment,
- * behind connections made of memory (../rpc/memory_loop.h). Everything runs on the caller's thread.
+ * behind connections made of memory (../net/memory_loop.h). Everything runs on the caller's thread.
  *
  * Two tables with some forty rows, of which a part is in files: t (families f and g, f with three
  * versions, split at row m) and u (f, g, and m with MOB; AggregateService and
@@ -14,7 +14,7 @@
 #define RQ_TESTS_SERVICE_WORLD_H
 
 #include "../catalog/world.h"
-#include "../rpc/memory_loop.h"
+#include "../net/memory_loop.h"
 
 #include "proto/rpc.pb-c.h"
 #include "rpc/rpc_priv.h"
@@ -43,7 +43,7 @@ typedef struct service_world {
     rq_intake *intake;       /* the staging folder alone */
     rq_client_service *client;
     rq_admin_services *admin;
-    rq_rpc_budget *budget;
+    rq_budget *budget;
     rq_rpc_service services[SERVICE_KINDS];
     rq_rpc_server *server, *master;
     char regions[SERVICE_REGIONS][RQ_ENCODED_NAME_LEN + 1]; /* t below m, t from m, u */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rpc/out_queue.h"
+#include "net/out_queue.h"
 
-#include "unit.h"
+#include "../base/unit.h"
 
 static void put(rq_out_queue *q, rq_out_pool *p, const char *text)
 {

@@ -12,18 +12,19 @@
  *
  * Every chunk but a loop's first is charged to the budget before it is allocated. One thread.
  */
-#ifndef RQ_RPC_INPUT_H
-#define RQ_RPC_INPUT_H
+#ifndef RQ_NET_INPUT_H
+#define RQ_NET_INPUT_H
 
 #include "base/bytes.h"
-#include "rpc/budget.h"
+#include "net/budget.h"
 
+#define RQ_FRAME_HEAD 4 /* a frame: its length, 4 bytes big-endian, then as many bytes */
 #define RQ_CHUNK_BYTES ((size_t)64 * 1024)
 #define RQ_INPUT_BIG ((size_t)16 * 1024)
 
 typedef struct rq_chunk {
     unsigned refs;
-    rq_rpc_budget *budget;
+    rq_budget *budget;
     size_t charged;
     size_t cap;
     size_t used; /* of the shared chunk: where the next read lands */
@@ -34,7 +35,7 @@ void rq_chunk_unref(rq_chunk *c);
 
 /* Per loop. */
 typedef struct rq_chunk_pool {
-    rq_rpc_budget *budget;
+    rq_budget *budget;
     rq_chunk *current;
 } rq_chunk_pool;
 
@@ -51,7 +52,7 @@ typedef struct rq_input {
     bool never_big; /* set by the user: what is in front is no frame, or one that is refused */
 } rq_input;
 
-void rq_input_clear(rq_input *in, rq_rpc_budget *budget);
+void rq_input_clear(rq_input *in, rq_budget *budget);
 
 /* Where the next bytes shall be read to. NULL: the budget is spent (wait for it), or memory is out
  * (*ret_why says which: RQ_E_AGAIN, RQ_E_NO_MEMORY). */

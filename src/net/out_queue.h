@@ -9,8 +9,8 @@
  * No input or output here: the stream asks for the front (rq_out_queue_gather), writes, and says
  * how much was taken (rq_out_queue_consume).
  */
-#ifndef RQ_RPC_OUT_QUEUE_H
-#define RQ_RPC_OUT_QUEUE_H
+#ifndef RQ_NET_OUT_QUEUE_H
+#define RQ_NET_OUT_QUEUE_H
 
 #include "base/buf.h"
 

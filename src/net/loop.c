@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event loops on libuv: threads, tasks from everywhere, timers, and what runs at the end of each
  * iteration. Contracts in loop.h, invariants in loop_priv.h. */
-#include "rpc/loop_priv.h"
+#include "net/loop_priv.h"
 
 #include "base/signals.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- time and sections ---------------------------------------------------------------------- */
 
-uint64_t rq__loop_clock_ns(void)
+uint64_t rq_loop_clock_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -25,7 +25,7 @@ void rq__loop_enter(rq_loop *loop)
 {
     if (loop->in_section) return;
     loop->in_section = true;
-    loop->now_ns = rq__loop_clock_ns();
+    loop->now_ns = rq_loop_clock_ns();
     atomic_store_explicit(&loop->load.entered, loop->now_ns, memory_order_relaxed);
     if (loop->loops->epoch != NULL) rq_epoch_enter(loop->loops->epoch, &loop->member);
 }
@@ -139,13 +139,13 @@ bool rq_loop_turn_is_over(const rq_loop *loop, uint64_t now_ns)
 /* Of what stood in the queue when it began, as much as there is time for, and at least one. */
 RQ_COLD static void run_deferred(rq_loop *loop)
 {
-    uint64_t end = rq__loop_clock_ns() + RQ_TURN_NS;
+    uint64_t end = rq_loop_clock_ns() + RQ_TURN_NS;
     rq_task **last = loop->deferred_end;
     bool more = true;
     while (more) {
         rq_task *task = loop->deferred;
         loop->deferred = task->next;
-        more = &task->next != last && rq__loop_clock_ns() < end;
+        more = &task->next != last && rq_loop_clock_ns() < end;
         if (loop->deferred == NULL) loop->deferred_end = &loop->deferred;
         task->run(task);
     }
@@ -222,7 +222,7 @@ static void clock_set(rq_loop *loop)
         return;
     }
     uint64_t due = loop->timers.next->due_ns;
-    uint64_t now = rq__loop_clock_ns();
+    uint64_t now = rq_loop_clock_ns();
     uint64_t ms = due <= now ? 0 : (due - now + 999999) / 1000000;
     uv_update_time(&loop->uv);
     uv_timer_start(&loop->clock, on_clock, ms, 0);
@@ -239,7 +239,7 @@ static void timer_unlink(rq_loop_timer *t)
 void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
 {
     if (timer->armed) timer_unlink(timer);
-    timer->due_ns = rq__loop_clock_ns() + delay_ns;
+    timer->due_ns = rq_loop_clock_ns() + delay_ns;
     /* From the far end: most timers have about the same delay, so this is where they belong. */
     rq_loop_timer *before = loop->timers.prev;
     while (before != &loop->timers && before->due_ns > timer->due_ns)
@@ -262,7 +262,7 @@ static void on_clock(uv_timer_t *h)
 {
     rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, clock);
     rq__loop_enter(loop);
-    uint64_t now = rq__loop_clock_ns();
+    uint64_t now = rq_loop_clock_ns();
     while (loop->timers.next != &loop->timers && loop->timers.next->due_ns <= now) {
         rq_loop_timer *t = loop->timers.next;
         timer_unlink(t);
@@ -337,7 +337,7 @@ static void *loop_main(void *arg)
     loop->thread = pthread_self();
     atomic_store_explicit(&loop->running, true, memory_order_release);
     if (loop->loops->epoch != NULL) rq_epoch_join(loop->loops->epoch, &loop->member);
-    loop->now_ns = rq__loop_clock_ns();
+    loop->now_ns = rq_loop_clock_ns();
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     if (loop->in_section) leave(loop);
     if (loop->loops->epoch != NULL) rq_epoch_leave(loop->loops->epoch, &loop->member);

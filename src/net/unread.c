@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Debts of streams; contract in unread.h. */
-#include "rpc/unread.h"
+#include "net/unread.h"
 
 #define LOOK_NS (2 * 1000000000ull)
 
@@ -14,7 +14,7 @@ static void run_sentence(rq_task *task)
         u->cut_off(u);
 }
 
-void rq_unread_init(rq_unread *u, rq_rpc_budget *budget, rq_stream *stream,
+void rq_unread_init(rq_unread *u, rq_budget *budget, rq_stream *stream,
                     void (*cut_off)(rq_unread *u), void (*released)(rq_unread *u))
 {
     *u = (rq_unread){.debt.task.run = run_sentence,

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- loops */
 
@@ -78,6 +79,13 @@ bool rq_loop_is_current(const rq_loop *loop)
 {
     (void)loop;
     return true;
+}
+
+uint64_t rq_loop_clock_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
 uint64_t rq_loop_now_ns(const rq_loop *loop)

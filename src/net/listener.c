@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Listeners on libuv: a port is polled on loop 0, what it accepts goes where there is time for it.
  * Contracts in stream.h, invariants in loop_priv.h. */
-#include "rpc/loop_priv.h"
+#include "net/loop_priv.h"
 
-#include "rpc/socket.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  *
  * What the peer sends meanwhile waits in the socket. Invariants in loop_priv.h.
  */
-#include "rpc/loop_priv.h"
+#include "net/loop_priv.h"
 
 /* So long may a stream be kept from reading for this: one of its calls may take minutes. */
 #define SETTLE_NS 10000000ull

@@ -3,7 +3,7 @@
  * ends. libuv says when a socket is ready; reading and writing is plain socket calls, which cost a
  * request less than libuv's own streams and leave the descriptor ours when a stream changes loops.
  * Contracts in stream.h, invariants in loop_priv.h. */
-#include "rpc/loop_priv.h"
+#include "net/loop_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -301,7 +301,7 @@ static void run_turn(rq_task *task)
 static void read_in_turn(rq_stream *s)
 {
     if (s->deferred) return;
-    if (!rq_loop_turn_is_over(s->loop, rq__loop_clock_ns())) {
+    if (!rq_loop_turn_is_over(s->loop, rq_loop_clock_ns())) {
         read_ready(s);
         return;
     }

@@ -6,30 +6,30 @@
  * Output is charged with all the memory that holds it, once it is much or the kernel has refused
  * some. What is unread at a time is looked at as one: it is late when its last byte is.
  */
-#ifndef RQ_RPC_UNREAD_H
-#define RQ_RPC_UNREAD_H
+#ifndef RQ_NET_UNREAD_H
+#define RQ_NET_UNREAD_H
 
-#include "rpc/budget.h"
-#include "rpc/stream.h"
+#include "net/budget.h"
+#include "net/stream.h"
 
 #define RQ_UNREAD_SMALL                                                                            \
     ((size_t)64 * 1024) /* output that leaves at once is not charged up to this */
 
 typedef struct rq_unread {
     rq_debtor debt;
-    rq_rpc_budget *budget; /* NULL: nothing is charged */
-    rq_stream *stream;     /* NULL: it is closed */
-    uint64_t mark;         /* output taken once all is read that was unread at … */
-    uint64_t since_ns;     /* … this time */
-    uint64_t taken;        /* output taken at the last look; the next look is at … */
-    uint64_t look_ns;      /* … this time; 0: nothing is owed */
+    rq_budget *budget; /* NULL: nothing is charged */
+    rq_stream *stream; /* NULL: it is closed */
+    uint64_t mark;     /* output taken once all is read that was unread at … */
+    uint64_t since_ns; /* … this time */
+    uint64_t taken;    /* output taken at the last look; the next look is at … */
+    uint64_t look_ns;  /* … this time; 0: nothing is owed */
     /* Of all debtors it owes for longest, and even the reserve is gone: close the stream. */
     void (*cut_off)(struct rq_unread *u);
     /* What rq_unread_close had to leave posted has run. */
     void (*released)(struct rq_unread *u);
 } rq_unread;
 
-void rq_unread_init(rq_unread *u, rq_rpc_budget *budget, rq_stream *stream,
+void rq_unread_init(rq_unread *u, rq_budget *budget, rq_stream *stream,
                     void (*cut_off)(rq_unread *u), void (*released)(rq_unread *u));
 /* The stream is on another loop now. REQUIRES: rq_unread_is_clear. */
 void rq_unread_moved(rq_unread *u);

@@ -12,7 +12,7 @@
  * A stream's part of the load is taken to be its part of the loop's reads and bytes. Nothing moves
  * twice for the same reason: together two loops give up at BUSY what they gather only below GATHER.
  */
-#include "rpc/loop_priv.h"
+#include "net/loop_priv.h"
 
 #include <time.h>
 

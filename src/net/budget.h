@@ -17,12 +17,21 @@
  * list. When even the reserve is gone (large answers are let in only below the ceiling; what the last
  * of them goes over it is not counted), those that owe for longest are condemned, as many as it takes.
  */
-#ifndef RQ_RPC_BUDGET_H
-#define RQ_RPC_BUDGET_H
+#ifndef RQ_NET_BUDGET_H
+#define RQ_NET_BUDGET_H
 
 #include "base/executor.h"
 #include "base/macros.h"
-#include "rpc/server.h"
+
+typedef struct rq_budget rq_budget;
+
+RQ_NODISCARD
+rq_err rq_budget_new(size_t bytes_max, rq_budget **ret);
+void rq_budget_free(rq_budget *b);
+size_t rq_budget_used(const rq_budget *b); /* any thread */
+/* Called, on any thread, when nearly all of it is free again after more than half was used; once
+ * more, with the next bytes that are given back, while it answers false. Set before the first use. */
+void rq_budget_on_relief(rq_budget *b, bool (*relieved)(void *ctx), void *ctx);
 
 typedef enum rq_waiter_state { RQ_WAITER_IDLE, RQ_WAITER_QUEUED, RQ_WAITER_POSTED } rq_waiter_state;
 
@@ -53,48 +62,48 @@ typedef struct rq_debtor {
 } rq_debtor;
 
 /* False: there is no room; nothing was taken. */
-bool rq_budget_try(rq_rpc_budget *b, size_t bytes);
+bool rq_budget_try(rq_budget *b, size_t bytes);
 /* The same up to the reserve's end. */
-bool rq_budget_try_reserve(rq_rpc_budget *b, size_t bytes);
+bool rq_budget_try_reserve(rq_budget *b, size_t bytes);
 /* Takes, if the reserve is not gone, what is in use already: it may go over by this once. */
-bool rq_budget_force_reserve(rq_rpc_budget *b, size_t bytes);
+bool rq_budget_force_reserve(rq_budget *b, size_t bytes);
 /* Takes in any case, as the one that holds the overdraft: not at the cost of the reserve. */
-void rq_budget_force_overdraft(rq_rpc_budget *b, size_t bytes);
+void rq_budget_force_overdraft(rq_budget *b, size_t bytes);
 /* Takes in any case. */
-void rq_budget_force(rq_rpc_budget *b, size_t bytes);
-void rq_budget_give(rq_rpc_budget *b, size_t bytes);
+void rq_budget_force(rq_budget *b, size_t bytes);
+void rq_budget_give(rq_budget *b, size_t bytes);
 
-size_t rq_budget_max(const rq_rpc_budget *b);
+size_t rq_budget_max(const rq_budget *b);
 /* Nothing is left below the ceiling. */
-bool rq_budget_is_full(const rq_rpc_budget *b);
+bool rq_budget_is_full(const rq_budget *b);
 
 /* Queues the waiter, or posts it at once when there is room again. No-op unless idle. */
-void rq_budget_wait(rq_rpc_budget *b, rq_budget_waiter *w);
+void rq_budget_wait(rq_budget *b, rq_budget_waiter *w);
 /* The waiter's task calls this first: it is idle again. */
-void rq_budget_woken(rq_rpc_budget *b, rq_budget_waiter *w);
+void rq_budget_woken(rq_budget *b, rq_budget_waiter *w);
 /* Takes it out of the queue; false when its task has been posted and will still run. */
-bool rq_budget_forget(rq_rpc_budget *b, rq_budget_waiter *w);
+bool rq_budget_forget(rq_budget *b, rq_budget_waiter *w);
 /* Posts the next waiter if there is something for it. */
-void rq_budget_kick(rq_rpc_budget *b);
+void rq_budget_kick(rq_budget *b);
 /* Posts all waiters, room or not: they shall see that something else has changed. */
-void rq_budget_wake_all(rq_rpc_budget *b);
+void rq_budget_wake_all(rq_budget *b);
 /* Somebody waits. */
-bool rq_budget_contended(const rq_rpc_budget *b);
+bool rq_budget_contended(const rq_budget *b);
 
 /* `who` may go over the ceiling: true when it holds the overdraft, now or already. */
-RQ_COLD bool rq_budget_overdraw(rq_rpc_budget *b, const void *who);
-bool rq_budget_overdraws(const rq_rpc_budget *b, const void *who);
+RQ_COLD bool rq_budget_overdraw(rq_budget *b, const void *who);
+bool rq_budget_overdraws(const rq_budget *b, const void *who);
 /* Hands the overdraft on; no-op when `who` does not hold it. */
-void rq_budget_hand_on(rq_rpc_budget *b, const void *who, const void *to);
+void rq_budget_hand_on(rq_budget *b, const void *who, const void *to);
 /* Gives the overdraft back; no-op when `who` does not hold it. */
-void rq_budget_settle(rq_rpc_budget *b, const void *who);
+void rq_budget_settle(rq_budget *b, const void *who);
 
 /* The debtor owes `bytes` from now on; 0: nothing. `renew`: all that it owed when it was listed is
  * paid, so it is listed as the newest. */
-void rq_budget_owe(rq_rpc_budget *b, rq_debtor *d, size_t bytes, bool renew);
+void rq_budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew);
 /* It owes, or its task is posted. */
-bool rq_budget_is_debtor(rq_rpc_budget *b, const rq_debtor *d);
+bool rq_budget_is_debtor(rq_budget *b, const rq_debtor *d);
 /* A condemned debtor's task calls this first. False: it has paid in the meantime. */
-bool rq_budget_sentenced(rq_rpc_budget *b, rq_debtor *d);
+bool rq_budget_sentenced(rq_budget *b, rq_debtor *d);
 
 #endif

@@ -2,7 +2,7 @@
 /* A test's end of a connection; see peer.h. */
 #include "peer.h"
 
-#include "unit.h"
+#include "../base/unit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

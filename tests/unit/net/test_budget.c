@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Budgets: what is taken and refused, in what order waiters wake, and who is condemned. */
-#include "rpc/budget.h"
+#include "net/budget.h"
 
-#include "unit.h"
+#include "../base/unit.h"
 
 #define MAX ((size_t)1000)
 
@@ -21,19 +21,19 @@ static void post(rq_lane *lane, rq_task *task)
 
 struct world {
     struct lane lane;
-    rq_rpc_budget *budget;
+    rq_budget *budget;
 };
 
 static void begin(struct world *w)
 {
     *w = (struct world){.lane.lane.post = post};
-    assert_int_equal(rq_rpc_budget_new(MAX, &w->budget), RQ_OK);
+    assert_int_equal(rq_budget_new(MAX, &w->budget), RQ_OK);
 }
 
 static void end(struct world *w)
 {
-    assert_int_equal(rq_rpc_budget_used(w->budget), 0);
-    rq_rpc_budget_free(w->budget);
+    assert_int_equal(rq_budget_used(w->budget), 0);
+    rq_budget_free(w->budget);
 }
 
 static void queue(struct world *w, rq_budget_waiter *waiter, size_t bytes, bool prompt)
@@ -124,7 +124,7 @@ static void the_oldest_debtors_are_condemned_as_many_as_it_takes(void **state)
         for (int i = 0; i < 6; i++)
             rq_budget_owe(w.budget, &d[i], (size_t)round * 50, false);
     rq_budget_owe(w.budget, &d[0], 200, true); /* it has read all of before: now it is the newest */
-    assert_int_equal(rq_rpc_budget_used(w.budget), 1200);
+    assert_int_equal(rq_budget_used(w.budget), 1200);
     assert_int_equal(w.lane.count, 0);
     rq_budget_owe(w.budget, &d[6], 60, false);
     assert_int_equal(w.lane.count, 1); /* d[1], and with its 200 bytes it is enough */
@@ -177,7 +177,7 @@ static void relief_is_told_once_after_pressure(void **state)
     (void)state;
     struct world w;
     begin(&w);
-    rq_rpc_budget_on_relief(w.budget, relieved, NULL);
+    rq_budget_on_relief(w.budget, relieved, NULL);
     assert_true(rq_budget_try(w.budget, MAX / 4));
     rq_budget_give(w.budget, MAX / 4);
     assert_int_equal(reliefs, 0);

@@ -13,8 +13,8 @@
  *
  * libuv stands in the files that include loop_priv.h alone.
  */
-#ifndef RQ_RPC_LOOP_H
-#define RQ_RPC_LOOP_H
+#ifndef RQ_NET_LOOP_H
+#define RQ_NET_LOOP_H
 
 #include "base/epoch.h"
 #include "base/executor.h"
@@ -62,6 +62,8 @@ unsigned rq_loop_index(const rq_loop *loop);
 bool rq_loop_is_current(const rq_loop *loop);
 /* Monotonic, taken when this iteration began. Loop's thread only. */
 uint64_t rq_loop_now_ns(const rq_loop *loop);
+/* The same clock, read now. Any thread. */
+uint64_t rq_loop_clock_ns(void);
 
 /* A one-shot timer of millisecond accuracy; embedded in its owner, all-zero when idle. Unlike an
  * executor's timer it wakes nobody else up. All calls on the loop's thread. */

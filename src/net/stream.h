@@ -8,13 +8,13 @@
  * Output is gathered and written once per iteration of the loop. What the kernel does not take
  * stays queued; a user that sees rq_stream_out_pending grow pauses reading.
  */
-#ifndef RQ_RPC_STREAM_H
-#define RQ_RPC_STREAM_H
+#ifndef RQ_NET_STREAM_H
+#define RQ_NET_STREAM_H
 
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/macros.h"
-#include "rpc/loop.h"
+#include "net/loop.h"
 
 typedef struct rq_listener rq_listener;
 typedef struct rq_stream rq_stream;

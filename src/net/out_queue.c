@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream's unsent output; contract in out_queue.h. */
-#include "rpc/out_queue.h"
+#include "net/out_queue.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops: lanes, hooks, timers, listeners and streams over real sockets. */
-#include "rpc/stream.h"
+#include "net/stream.h"
 
 #include "peer.h"
-#include "unit.h"
+#include "../base/unit.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

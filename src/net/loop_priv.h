@@ -17,12 +17,12 @@
  * pushes on a stack and wakes the loop only when it is `asleep`, which it says before it looks at
  * the stack for the last time, and nobody has posted since the loop last looked (`signalled`).
  */
-#ifndef RQ_RPC_LOOP_PRIV_H
-#define RQ_RPC_LOOP_PRIV_H
+#ifndef RQ_NET_LOOP_PRIV_H
+#define RQ_NET_LOOP_PRIV_H
 
-#include "rpc/stream.h"
+#include "net/stream.h"
 
-#include "rpc/out_queue.h"
+#include "net/out_queue.h"
 
 #include <pthread.h>
 #include <uv.h>
@@ -158,8 +158,6 @@ struct rq_stream {
 
 /* Every libuv callback's first call; `now_ns` is taken. */
 void rq__loop_enter(rq_loop *loop);
-/* Monotonic, now. */
-uint64_t rq__loop_clock_ns(void);
 /* Threads run: tasks can be posted and will be run. */
 bool rq__loops_live(rq_loops *loops);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that change loops: nothing is lost on the way, and load decides. */
-#include "rpc/stream.h"
+#include "net/stream.h"
 
 #include "base/random.h"
 #include "peer.h"
-#include "unit.h"
+#include "../base/unit.h"
 
 #include <pthread.h>
 #include <sched.h>

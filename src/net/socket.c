@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Socket calls that need no event loop; contract in socket.h. */
-#include "rpc/socket.h"
+#include "net/socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

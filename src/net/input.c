@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From reads to frames; contract in input.h. */
-#include "rpc/input.h"
+#include "net/input.h"
 
 #include "base/asan.h"
-#include "rpc/wire.h"
 
 #include <stdlib.h>
 
@@ -13,7 +12,7 @@
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
 /* `charged` bytes were taken from the budget already. */
-static rq_chunk *chunk_alloc(rq_rpc_budget *budget, size_t cap, size_t charged)
+static rq_chunk *chunk_alloc(rq_budget *budget, size_t cap, size_t charged)
 {
     rq_chunk *c = malloc(sizeof *c + cap);
     if (c == NULL) {
@@ -62,7 +61,7 @@ static size_t front_want(const rq_input *in)
     return RQ_FRAME_HEAD + (size_t)rq_get_be32(in->chunk->bytes + in->pos);
 }
 
-static rq_err charge(rq_rpc_budget *budget, const rq_input *in, size_t bytes)
+static rq_err charge(rq_budget *budget, const rq_input *in, size_t bytes)
 {
     if (rq_budget_try(budget, bytes)) return RQ_OK;
     if (!rq_budget_overdraw(budget, in)) return RQ_E_AGAIN;
@@ -71,7 +70,7 @@ static rq_err charge(rq_rpc_budget *budget, const rq_input *in, size_t bytes)
 }
 
 /* Moves the front, a big frame's beginning, to a chunk of its own. */
-static rq_err big_begin(rq_input *in, rq_rpc_budget *budget, size_t want)
+static rq_err big_begin(rq_input *in, rq_budget *budget, size_t want)
 {
     size_t have = in->end - in->pos;
     size_t cap = have * 2 > BIG_FIRST ? have * 2 : BIG_FIRST;
@@ -89,7 +88,7 @@ static rq_err big_begin(rq_input *in, rq_rpc_budget *budget, size_t want)
     return RQ_OK;
 }
 
-static rq_err big_grow(rq_input *in, rq_rpc_budget *budget)
+static rq_err big_grow(rq_input *in, rq_budget *budget)
 {
     size_t cap = in->big->cap > in->big_want / 2 ? in->big_want : in->big->cap * 2;
     size_t more = cap - in->big->cap;
@@ -107,7 +106,7 @@ static rq_err big_grow(rq_input *in, rq_rpc_budget *budget)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-void rq_input_clear(rq_input *in, rq_rpc_budget *budget)
+void rq_input_clear(rq_input *in, rq_budget *budget)
 {
     rq_chunk_unref(in->chunk);
     rq_chunk_unref(in->big);
@@ -219,7 +218,7 @@ rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk 
 
 /* Copies the rest of the shared chunk to one of our own. It is charged in any case: it is no more
  * than one read, and refusing would lose bytes. */
-static rq_err stash(rq_input *in, rq_rpc_budget *budget)
+static rq_err stash(rq_input *in, rq_budget *budget)
 {
     size_t have = in->end - in->pos;
     rq_budget_force(budget, have);

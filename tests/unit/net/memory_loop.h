@@ -2,13 +2,13 @@
 /*
  * Event loops without sockets, for fuzz targets and unit tests: one loop on this thread, a listener
  * that accepts nothing, streams that are fed from memory and whose output is kept. It stands in for
- * rpc/loop.c, stream.c and listener.c at link time; the connections above it do not notice.
+ * net/loop.c, stream.c and listener.c at link time; the connections above it do not notice.
  */
 #ifndef RQ_TESTS_RPC_MEMORY_LOOP_H
 #define RQ_TESTS_RPC_MEMORY_LOOP_H
 
-#include "rpc/loop.h"
-#include "rpc/stream.h"
+#include "net/loop.h"
+#include "net/stream.h"
 
 struct rq_loop {
     rq_lane own; /* tasks wait here when no other lane is given */

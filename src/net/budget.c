@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes that connections share; contract in budget.h. */
-#include "rpc/budget.h"
+#include "net/budget.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-struct rq_rpc_budget {
+struct rq_budget {
     size_t max;
     size_t reserve; /* above max */
     bool (*relieved)(void *ctx);
@@ -24,9 +24,9 @@ struct rq_rpc_budget {
     size_t overshoot RQ_GUARDED_BY(lock);  /* what one large debt went over max */
 };
 
-rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret)
+rq_err rq_budget_new(size_t bytes_max, rq_budget **ret)
 {
-    rq_rpc_budget *b = calloc(1, sizeof *b);
+    rq_budget *b = calloc(1, sizeof *b);
     if (b == NULL) return RQ_E_NO_MEMORY;
     b->max = bytes_max;
     b->reserve = bytes_max / 4;
@@ -38,7 +38,7 @@ rq_err rq_rpc_budget_new(size_t bytes_max, rq_rpc_budget **ret)
     return RQ_OK;
 }
 
-void rq_rpc_budget_free(rq_rpc_budget *b)
+void rq_budget_free(rq_budget *b)
 {
     if (b == NULL) return;
     RQ_ASSERT(atomic_load(&b->used) == 0 && atomic_load(&b->waiting) == 0);
@@ -47,36 +47,36 @@ void rq_rpc_budget_free(rq_rpc_budget *b)
     free(b);
 }
 
-size_t rq_rpc_budget_used(const rq_rpc_budget *b)
+size_t rq_budget_used(const rq_budget *b)
 {
     return atomic_load_explicit(&b->used, memory_order_relaxed);
 }
 
-size_t rq_budget_max(const rq_rpc_budget *b)
+size_t rq_budget_max(const rq_budget *b)
 {
     return b->max;
 }
 
-void rq_rpc_budget_on_relief(rq_rpc_budget *b, bool (*relieved)(void *ctx), void *ctx)
+void rq_budget_on_relief(rq_budget *b, bool (*relieved)(void *ctx), void *ctx)
 {
     b->relieved = relieved;
     b->relieved_ctx = ctx;
 }
 
-static void note_pressure(rq_rpc_budget *b, size_t used)
+static void note_pressure(rq_budget *b, size_t used)
 {
     if (used > b->max / 2 && !atomic_load_explicit(&b->pressed, memory_order_relaxed))
         atomic_store_explicit(&b->pressed, true, memory_order_relaxed);
 }
 
-static void note_relief(rq_rpc_budget *b, size_t used)
+static void note_relief(rq_budget *b, size_t used)
 {
     if (used > b->max / 8 || !atomic_load_explicit(&b->pressed, memory_order_relaxed)) return;
     if (b->relieved == NULL || b->relieved(b->relieved_ctx))
         atomic_store_explicit(&b->pressed, false, memory_order_relaxed);
 }
 
-static bool take(rq_rpc_budget *b, size_t bytes, size_t max)
+static bool take(rq_budget *b, size_t bytes, size_t max)
 {
     size_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
     do {
@@ -86,17 +86,17 @@ static bool take(rq_rpc_budget *b, size_t bytes, size_t max)
     return true;
 }
 
-bool rq_budget_try(rq_rpc_budget *b, size_t bytes)
+bool rq_budget_try(rq_budget *b, size_t bytes)
 {
     return take(b, bytes, b->max);
 }
 
-bool rq_budget_try_reserve(rq_rpc_budget *b, size_t bytes)
+bool rq_budget_try_reserve(rq_budget *b, size_t bytes)
 {
     return take(b, bytes, b->max + b->reserve);
 }
 
-bool rq_budget_force_reserve(rq_rpc_budget *b, size_t bytes)
+bool rq_budget_force_reserve(rq_budget *b, size_t bytes)
 {
     size_t limit = b->max + b->reserve + atomic_load_explicit(&b->overdrawn, memory_order_relaxed);
     if (atomic_load_explicit(&b->used, memory_order_relaxed) > limit) return false;
@@ -104,23 +104,23 @@ bool rq_budget_force_reserve(rq_rpc_budget *b, size_t bytes)
     return true;
 }
 
-void rq_budget_force_overdraft(rq_rpc_budget *b, size_t bytes)
+void rq_budget_force_overdraft(rq_budget *b, size_t bytes)
 {
     atomic_fetch_add(&b->overdrawn, bytes);
     rq_budget_force(b, bytes);
 }
 
-bool rq_budget_is_full(const rq_rpc_budget *b)
+bool rq_budget_is_full(const rq_budget *b)
 {
     return atomic_load_explicit(&b->used, memory_order_relaxed) >= b->max;
 }
 
-void rq_budget_force(rq_rpc_budget *b, size_t bytes)
+void rq_budget_force(rq_budget *b, size_t bytes)
 {
     note_pressure(b, atomic_fetch_add(&b->used, bytes) + bytes);
 }
 
-void rq_budget_give(rq_rpc_budget *b, size_t bytes)
+void rq_budget_give(rq_budget *b, size_t bytes)
 {
     if (bytes == 0) return;
     size_t before = atomic_fetch_sub(&b->used, bytes);
@@ -130,14 +130,14 @@ void rq_budget_give(rq_rpc_budget *b, size_t bytes)
 }
 
 /* REQUIRES: lock held, w queued. */
-static void unlink_waiter(rq_rpc_budget *b, rq_budget_waiter *w)
+static void unlink_waiter(rq_budget *b, rq_budget_waiter *w)
 {
     w->prev->next = w->next;
     w->next->prev = w->prev;
     atomic_fetch_sub(&b->waiting, 1);
 }
 
-void rq_budget_wait(rq_rpc_budget *b, rq_budget_waiter *w)
+void rq_budget_wait(rq_budget *b, rq_budget_waiter *w)
 {
     pthread_mutex_lock(&b->lock);
     if (w->state == RQ_WAITER_IDLE) {
@@ -153,14 +153,14 @@ void rq_budget_wait(rq_rpc_budget *b, rq_budget_waiter *w)
     rq_budget_kick(b); /* bytes may have been given back before we stood in the queue */
 }
 
-void rq_budget_woken(rq_rpc_budget *b, rq_budget_waiter *w)
+void rq_budget_woken(rq_budget *b, rq_budget_waiter *w)
 {
     pthread_mutex_lock(&b->lock);
     w->state = RQ_WAITER_IDLE;
     pthread_mutex_unlock(&b->lock);
 }
 
-bool rq_budget_forget(rq_rpc_budget *b, rq_budget_waiter *w)
+bool rq_budget_forget(rq_budget *b, rq_budget_waiter *w)
 {
     pthread_mutex_lock(&b->lock);
     if (w->state == RQ_WAITER_QUEUED) {
@@ -173,7 +173,7 @@ bool rq_budget_forget(rq_rpc_budget *b, rq_budget_waiter *w)
 }
 
 /* REQUIRES: lock held. */
-static void wake(rq_rpc_budget *b, rq_budget_waiter *w)
+static void wake(rq_budget *b, rq_budget_waiter *w)
 {
     unlink_waiter(b, w);
     w->state = RQ_WAITER_POSTED;
@@ -182,7 +182,7 @@ static void wake(rq_rpc_budget *b, rq_budget_waiter *w)
 
 /* REQUIRES: lock held. The waiter would not have to queue again: there is room, with an eighth of
  * air so that nobody wakes for a few bytes, or it may take the overdraft. */
-static bool may_wake(rq_rpc_budget *b, const rq_budget_waiter *w)
+static bool may_wake(rq_budget *b, const rq_budget_waiter *w)
 {
     size_t used = atomic_load(&b->used);
     if (w->bytes > 0 && atomic_load(&b->overdrawer) == NULL) return true;
@@ -191,7 +191,7 @@ static bool may_wake(rq_rpc_budget *b, const rq_budget_waiter *w)
     return w->bytes <= b->max - used;
 }
 
-RQ_COLD static void wake_next(rq_rpc_budget *b)
+RQ_COLD static void wake_next(rq_budget *b)
 {
     pthread_mutex_lock(&b->lock);
     if (b->prompt.next != &b->prompt && may_wake(b, b->prompt.next))
@@ -202,7 +202,7 @@ RQ_COLD static void wake_next(rq_rpc_budget *b)
 }
 
 /* The first waiter may overdraw now, room or not. */
-RQ_COLD static void wake_overdrawer(rq_rpc_budget *b)
+RQ_COLD static void wake_overdrawer(rq_budget *b)
 {
     pthread_mutex_lock(&b->lock);
     rq_budget_waiter *w = b->prompt.next != &b->prompt ? b->prompt.next : b->queue.next;
@@ -210,12 +210,12 @@ RQ_COLD static void wake_overdrawer(rq_rpc_budget *b)
     pthread_mutex_unlock(&b->lock);
 }
 
-void rq_budget_kick(rq_rpc_budget *b)
+void rq_budget_kick(rq_budget *b)
 {
     if (atomic_load(&b->waiting) > 0) wake_next(b);
 }
 
-void rq_budget_wake_all(rq_rpc_budget *b)
+void rq_budget_wake_all(rq_budget *b)
 {
     pthread_mutex_lock(&b->lock);
     while (b->prompt.next != &b->prompt)
@@ -225,29 +225,29 @@ void rq_budget_wake_all(rq_rpc_budget *b)
     pthread_mutex_unlock(&b->lock);
 }
 
-bool rq_budget_contended(const rq_rpc_budget *b)
+bool rq_budget_contended(const rq_budget *b)
 {
     return atomic_load(&b->waiting) > 0;
 }
 
-bool rq_budget_overdraw(rq_rpc_budget *b, const void *who)
+bool rq_budget_overdraw(rq_budget *b, const void *who)
 {
     const void *nobody = NULL;
     return atomic_compare_exchange_strong(&b->overdrawer, &nobody, who) || nobody == who;
 }
 
-bool rq_budget_overdraws(const rq_rpc_budget *b, const void *who)
+bool rq_budget_overdraws(const rq_budget *b, const void *who)
 {
     return atomic_load_explicit(&b->overdrawer, memory_order_relaxed) == who;
 }
 
-void rq_budget_hand_on(rq_rpc_budget *b, const void *who, const void *to)
+void rq_budget_hand_on(rq_budget *b, const void *who, const void *to)
 {
     const void *me = who;
     (void)atomic_compare_exchange_strong(&b->overdrawer, &me, to);
 }
 
-void rq_budget_settle(rq_rpc_budget *b, const void *who)
+void rq_budget_settle(rq_budget *b, const void *who)
 {
     const void *me = who;
     if (atomic_load_explicit(&b->overdrawer, memory_order_relaxed) != who) return;
@@ -259,7 +259,7 @@ void rq_budget_settle(rq_rpc_budget *b, const void *who)
 /* --- debtors ---------------------------------------------------------------------------------- */
 
 /* REQUIRES: lock held. */
-static void list_last(rq_rpc_budget *b, rq_debtor *d)
+static void list_last(rq_budget *b, rq_debtor *d)
 {
     d->prev = b->debtors.prev;
     d->next = &b->debtors;
@@ -274,7 +274,7 @@ static void unlist(rq_debtor *d)
 }
 
 /* REQUIRES: lock held. A debt has grown by `more`. */
-static void note_overshoot(rq_rpc_budget *b, size_t more)
+static void note_overshoot(rq_budget *b, size_t more)
 {
     size_t used = atomic_load(&b->used);
     if (used <= b->max)
@@ -285,7 +285,7 @@ static void note_overshoot(rq_rpc_budget *b, size_t more)
 
 /* Condemns debtors, the oldest first, until their bytes bring the budget back to its reserve.
  * REQUIRES: lock held. */
-static void condemn(rq_rpc_budget *b)
+static void condemn(rq_budget *b)
 {
     while (b->debtors.next != &b->debtors &&
            atomic_load(&b->used) > b->max + b->overshoot + b->reserve + b->doomed) {
@@ -298,7 +298,7 @@ static void condemn(rq_rpc_budget *b)
     }
 }
 
-void rq_budget_owe(rq_rpc_budget *b, rq_debtor *d, size_t bytes, bool renew)
+void rq_budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew)
 {
     pthread_mutex_lock(&b->lock);
     size_t before = d->owed;
@@ -320,7 +320,7 @@ void rq_budget_owe(rq_rpc_budget *b, rq_debtor *d, size_t bytes, bool renew)
     if (bytes < before) rq_budget_give(b, before - bytes);
 }
 
-bool rq_budget_is_debtor(rq_rpc_budget *b, const rq_debtor *d)
+bool rq_budget_is_debtor(rq_budget *b, const rq_debtor *d)
 {
     pthread_mutex_lock(&b->lock);
     bool is = d->state != RQ_DEBTOR_NONE;
@@ -328,7 +328,7 @@ bool rq_budget_is_debtor(rq_rpc_budget *b, const rq_debtor *d)
     return is;
 }
 
-bool rq_budget_sentenced(rq_rpc_budget *b, rq_debtor *d)
+bool rq_budget_sentenced(rq_budget *b, rq_debtor *d)
 {
     pthread_mutex_lock(&b->lock);
     b->doomed -= d->doomed;

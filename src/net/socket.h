@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain socket calls: binding a listener, and what is set on an accepted connection. */
-#ifndef RQ_RPC_SOCKET_H
-#define RQ_RPC_SOCKET_H
+#ifndef RQ_NET_SOCKET_H
+#define RQ_NET_SOCKET_H
 
-#include "rpc/stream.h"
+#include "net/stream.h"
 
 /* A non-blocking listening socket on a numeric address. RQ_E_EXISTS: the port is in use. */
 RQ_NODISCARD

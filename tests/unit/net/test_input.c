@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From reads of every size to frames: the same frames, whole, whatever the cuts. */
-#include "rpc/input.h"
+#include "base/buf.h"
+#include "net/input.h"
 
 #include "base/random.h"
-#include "unit.h"
+#include "../base/unit.h"
 
 #define BYTES_MAX ((size_t)1 << 20)
 
@@ -14,7 +15,7 @@ struct held {
 };
 
 struct feed {
-    rq_rpc_budget *budget;
+    rq_budget *budget;
     rq_chunk_pool pool;
     rq_input in;
     struct held held[64]; /* frames somebody still works on */
@@ -85,7 +86,7 @@ static void feed_stream(size_t step_max, uint64_t seed)
     struct feed f = {0};
     rq_random r;
     rq_random_seed(&r, seed);
-    assert_int_equal(rq_rpc_budget_new((size_t)64 << 20, &f.budget), RQ_OK);
+    assert_int_equal(rq_budget_new((size_t)64 << 20, &f.budget), RQ_OK);
     f.pool.budget = f.budget;
     size_t len, at = 0;
     uint8_t *stream = make_stream(FRAMES, &len);
@@ -109,8 +110,8 @@ static void feed_stream(size_t step_max, uint64_t seed)
         release_one(&f, 0);
     rq_input_clear(&f.in, f.budget);
     rq_chunk_pool_clear(&f.pool);
-    assert_int_equal(rq_rpc_budget_used(f.budget), 0);
-    rq_rpc_budget_free(f.budget);
+    assert_int_equal(rq_budget_used(f.budget), 0);
+    rq_budget_free(f.budget);
     free(stream);
 }
 
@@ -139,8 +140,8 @@ static void put_bytes(rq_input *in, rq_chunk_pool *pool, const void *bytes, size
 static void a_frame_over_the_limit_is_told_at_once(void **state)
 {
     (void)state;
-    rq_rpc_budget *budget;
-    assert_int_equal(rq_rpc_budget_new((size_t)1 << 30, &budget), RQ_OK);
+    rq_budget *budget;
+    assert_int_equal(rq_budget_new((size_t)1 << 30, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
     rq_input in = {0};
     rq_slice bytes;
@@ -157,30 +158,30 @@ static void a_frame_over_the_limit_is_told_at_once(void **state)
     assert_int_equal(len, UINT32_MAX);
     rq_input_clear(&in, budget);
     rq_chunk_pool_clear(&pool);
-    rq_rpc_budget_free(budget);
+    rq_budget_free(budget);
 }
 
 static void memory_follows_what_was_sent(void **state)
 {
     (void)state;
-    rq_rpc_budget *budget;
-    assert_int_equal(rq_rpc_budget_new((size_t)1 << 30, &budget), RQ_OK);
+    rq_budget *budget;
+    assert_int_equal(rq_budget_new((size_t)1 << 30, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
     rq_input in = {0};
     put_bytes(&in, &pool, "\x10\0\0\0", 4); /* 256 MiB announced, nothing sent */
     assert_int_equal(rq_input_settle(&in, &pool), RQ_OK);
-    assert_true(rq_rpc_budget_used(budget) <= 64 * 1024);
+    assert_true(rq_budget_used(budget) <= 64 * 1024);
     rq_input_clear(&in, budget);
     rq_chunk_pool_clear(&pool);
-    assert_int_equal(rq_rpc_budget_used(budget), 0);
-    rq_rpc_budget_free(budget);
+    assert_int_equal(rq_budget_used(budget), 0);
+    rq_budget_free(budget);
 }
 
 static void a_spent_budget_stops_all_but_one(void **state)
 {
     (void)state;
-    rq_rpc_budget *budget;
-    assert_int_equal(rq_rpc_budget_new(100 * 1024, &budget), RQ_OK);
+    rq_budget *budget;
+    assert_int_equal(rq_budget_new(100 * 1024, &budget), RQ_OK);
     rq_chunk_pool pool = {.budget = budget};
     rq_input a = {0}, b = {0};
     size_t room;
@@ -209,8 +210,8 @@ static void a_spent_budget_stops_all_but_one(void **state)
     assert_non_null(rq_input_buffer(&a, &pool, &room, &why));
     rq_input_clear(&a, budget);
     rq_chunk_pool_clear(&pool);
-    assert_int_equal(rq_rpc_budget_used(budget), 0);
-    rq_rpc_budget_free(budget);
+    assert_int_equal(rq_budget_used(budget), 0);
+    rq_budget_free(budget);
 }
 
 int main(void)
