@@ -3,7 +3,7 @@
  * SIGTERM or Ctrl-C to close it in order. */
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "cli/server.h"
+#include "server/server.h"
 #include "cli/text_pages.h"
 
 #include <errno.h>
@@ -215,6 +215,11 @@ static int serve(const arguments *a)
     return 0;
 }
 
+static void trim_allocator(void)
+{
+    (void)malloc_trim(0);
+}
+
 int rq_cmd_server(int argc, char **argv)
 {
     arguments a = {.options = {.data = "data",
@@ -222,6 +227,7 @@ int rq_cmd_server(int argc, char **argv)
                                .zk_port = 2181,
                                .master_port = 16000,
                                .rs_port = 16020,
+                               .trim = trim_allocator,
                                .log = {.fd = STDERR_FILENO, .level = RQ_LOG_WARN}}};
     /* Few arenas and an early return of large blocks: memory follows the load down again. */
     mallopt(M_ARENA_MAX, 2);

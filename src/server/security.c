@@ -8,7 +8,7 @@
  * HBASE: User.isHBaseSecurityEnabled, SaslUtil.initSaslProperties, ServiceAuthorizationManager,
  * X509Util, AbstractFSWAL encryption, CoprocessorHost.
  */
-#include "cli/security.h"
+#include "server/security.h"
 
 #include "base/bytes.h"
 

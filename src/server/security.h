@@ -3,8 +3,8 @@
  * What the operator has to know about who may do what: settings that ask for a protection which
  * this server does not have, and an address that others can reach.
  */
-#ifndef RQ_CLI_SECURITY_H
-#define RQ_CLI_SECURITY_H
+#ifndef RQ_SERVER_SECURITY_H
+#define RQ_SERVER_SECURITY_H
 
 #include "base/config.h"
 #include "base/log.h"

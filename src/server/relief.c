@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a crowd of requests or answers has used is free in the allocator afterwards, but resident:
- * pieces below its mmap threshold lie between pieces that are in use. Once the crowd has gone a pool
- * trims them, at most once a second, for that walks all that is free.
+ * After a burst of requests or answers their memory is free in the allocator but still resident:
+ * free blocks below its mmap threshold lie between blocks in use. A pool thread then calls the
+ * process's `trim`, at most once a second, because trimming walks all free blocks.
  */
-#include "cli/relief.h"
+#include "server/relief.h"
 
 #include "base/macros.h"
-
-#include <malloc.h>
 
 #define PAUSE_NS 1000000000ull
 
 static void run_trim(rq_task *task)
 {
     rq_relief *r = RQ_CONTAINER_OF(task, rq_relief, task);
-    malloc_trim(0);
+    r->trim();
     atomic_store(&r->next_ns, r->executor->now_ns(r->executor) + PAUSE_NS);
     atomic_store(&r->posted, false);
 }
 
-void rq_relief_init(rq_relief *r, rq_executor *executor)
+void rq_relief_init(rq_relief *r, rq_executor *executor, void (*trim)(void))
 {
     r->executor = executor;
+    r->trim = trim;
     r->task.run = run_trim;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that requests and answers have left goes back to the operating system. */
-#ifndef RQ_CLI_RELIEF_H
-#define RQ_CLI_RELIEF_H
+/* Returns the allocator's free memory to the operating system after a burst of requests. */
+#ifndef RQ_SERVER_RELIEF_H
+#define RQ_SERVER_RELIEF_H
 
 #include "base/executor.h"
 
@@ -10,12 +10,13 @@
 /* Embedded; outlives the executor's tasks. */
 typedef struct rq_relief {
     rq_executor *executor;
+    void (*trim)(void);
     rq_task task;
     _Atomic bool posted;
     _Atomic uint64_t next_ns; /* not before */
 } rq_relief;
 
-void rq_relief_init(rq_relief *r, rq_executor *executor);
+void rq_relief_init(rq_relief *r, rq_executor *executor, void (*trim)(void));
 /* For rq_budget_on_relief; ctx: the rq_relief. */
 bool rq_relief_begin(void *ctx);
 

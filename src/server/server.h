@@ -3,8 +3,8 @@
  * A server as an object: everything that `rorqual server` runs, on one data folder. A process may
  * hold several, on different folders and ports.
  */
-#ifndef RQ_CLI_SERVER_H
-#define RQ_CLI_SERVER_H
+#ifndef RQ_SERVER_H
+#define RQ_SERVER_H
 
 #include "base/config.h"
 #include "base/log.h"
@@ -20,6 +20,8 @@ typedef struct rq_server_options {
     uint16_t zk_port, master_port, rs_port; /* 0: any free one */
     const rq_config *config;                /* read during open only */
     rq_log log;
+    void (*trim)(
+        void); /* returns the allocator's free memory to the system; NULL: none. Any thread */
 } rq_server_options;
 
 /* The mode of folders that the server makes, from rorqual.data.mode. */

@@ -9,14 +9,14 @@
  * must know the ports it tells clients; with port 0 they are known only once bound, so a free one
  * is picked first and bound for good later.
  */
-#include "cli/server.h"
+#include "server/server.h"
 
 #include "catalog/catalog.h"
-#include "cli/relief.h"
+#include "server/relief.h"
 #include "registry/registry.h"
 #include "service/admin.h"
 #include "service/service.h"
-#include "cli/security.h"
+#include "server/security.h"
 #include "vfs/intake.h"
 #include "vfs/vfs.h"
 
@@ -243,10 +243,12 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->answers);
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
-    rq_relief_init(&s->relief, s->executor);
-    rq_budget_on_relief(s->budget, rq_relief_begin, &s->relief);
-    rq_budget_on_relief(s->answers, rq_relief_begin, &s->relief);
-    rq_budget_on_relief(s->unread, rq_relief_begin, &s->relief);
+    if (o->trim != NULL) {
+        rq_relief_init(&s->relief, s->executor, o->trim);
+        rq_budget_on_relief(s->budget, rq_relief_begin, &s->relief);
+        rq_budget_on_relief(s->answers, rq_relief_begin, &s->relief);
+        rq_budget_on_relief(s->unread, rq_relief_begin, &s->relief);
+    }
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
                                         .catalog = s->catalog,
