@@ -237,9 +237,9 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     rq_err rc = rq_loops_new(&loops, &s->loops);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot make event loops: %s", rq_err_text(rc));
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
-    if (requests == 0) requests = rq_engine_memory_budget(o->config) / 4;
+    if (requests == 0) requests = rq_engine_memory_budget(o->config) / 8;
     rc = rq_budget_new((size_t)requests, &s->budget);
-    size_t answers = (size_t)rq_engine_memory_budget(o->config) / 8;
+    size_t answers = (size_t)rq_engine_memory_budget(o->config) / 16;
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->answers);
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");

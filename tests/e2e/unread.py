@@ -275,6 +275,14 @@ class Tests:
                 peer.ask("Scan", self.scan_message())
         return self.stand(peers)
 
+    def many_calls(self):
+        """As many calls as connections may have in flight: small ones, none of which ends."""
+        peers = self.peers(1000, codec=True)
+        for peer in peers:
+            for _ in range(1000):
+                peer.ask("Scan", self.scan_message())
+        return self.stand(peers)
+
     def large_gets(self):
         peers = self.peers(200, codec=True)
         for peer in peers:
@@ -388,7 +396,7 @@ class Tests:
         self.report.outcome("unread: stop while peers hang", problem)
 
 
-PARTS = ("calm", "scans", "scans_in_messages", "many_scans", "large_gets", "multis", "master_answers", "admin_answers",
+PARTS = ("calm", "scans", "scans_in_messages", "many_scans", "many_calls", "large_gets", "multis", "master_answers", "admin_answers",
          "exceptions", "slow_readers", "closers", "zookeeper", "user_names", "half_headers")
 
 
