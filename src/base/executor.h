@@ -46,6 +46,7 @@ typedef enum rq_pool {
     RQ_POOL_FLUSH,         /* normal priority; never throttled by compaction */
     RQ_POOL_COMPACT,       /* low priority */
     RQ_POOL_COMPACT_LARGE, /* the same, for those that take long */
+    RQ_POOL_CODEC,         /* decoding and compression that would hold an event loop */
     RQ_POOL_WORK,          /* procedures and everything else; tasks may wait on latches */
     RQ_POOL_COUNT
 } rq_pool;

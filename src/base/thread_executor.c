@@ -168,6 +168,8 @@ static const char *pool_name(rq_pool kind)
         return "rq-compact";
     case RQ_POOL_COMPACT_LARGE:
         return "rq-compact-big";
+    case RQ_POOL_CODEC:
+        return "rq-codec";
     case RQ_POOL_WORK:
         return "rq-work";
     case RQ_POOL_COUNT:

@@ -180,12 +180,29 @@ static void release_request(rq_call_private *p)
     rq_chunk_unref(p->frame);
 }
 
+/* An answer's cells on their way through the pool. */
+struct rq_packing {
+    rq_offload offload;
+    rq_err rc;
+    rq_buf encoded, packed;
+    rq_buf *block; /* what is sent */
+};
+
+static void packing_free(struct rq_packing *k)
+{
+    if (k == NULL) return;
+    rq_buf_clear(&k->encoded);
+    rq_buf_clear(&k->packed);
+    free(k);
+}
+
 static void call_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_rpc_worker *w = conn->worker;
     release_request(p);
     rq__answer_end(p);
+    if (RQ_UNLIKELY(p->packing != NULL)) packing_free(p->packing);
     call_recycle(w, p);
     conn->calls--;
     rq_count(&w->counters.in_flight, (uint64_t)-1);
@@ -317,23 +334,31 @@ void **rq_call_connection_state(rq_call *call)
     return &call->priv->conn->service_state;
 }
 
-/* The answer's cells as they go on the wire: *ret is a buffer of the call's or the worker's. */
-static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
+/* The cells as they go on the wire: *ret is `block`, `encoded` or `packed`, which are reset. */
+static rq_err encode_block(const rq_rpc_conn *conn, rq_buf *block, rq_buf *encoded, rq_buf *packed,
+                           rq_buf **ret)
 {
-    rq_rpc_conn *conn = p->conn;
-    rq_buf *block = &p->call.cells.bytes;
     if (block->len > 0 && !rq_cell_codec_is_native(conn->codec)) {
-        rq_buf_reset(&conn->worker->encoded);
-        RQ_TRY(rq_cell_codec_encode(conn->codec, rq_buf_slice(block), &conn->worker->encoded));
-        block = &conn->worker->encoded;
+        rq_buf_reset(encoded);
+        RQ_TRY(rq_cell_codec_encode(conn->codec, rq_buf_slice(block), encoded));
+        block = encoded;
     }
     if (block->len > 0 && conn->compressor != NULL) {
-        rq_buf_reset(&conn->worker->packed);
-        RQ_TRY(rq_compressor_pack(conn->compressor, rq_buf_slice(block), &conn->worker->packed));
-        block = &conn->worker->packed;
+        rq_buf_reset(packed);
+        RQ_TRY(rq_compressor_pack(conn->compressor, rq_buf_slice(block), packed));
+        block = packed;
     }
     *ret = block;
     return RQ_OK;
+}
+
+static rq_err encode_cells(rq_call_private *p, rq_buf **ret)
+{
+    rq_rpc_worker *w = p->conn->worker;
+    if (RQ_LIKELY(p->packing == NULL))
+        return encode_block(p->conn, &p->call.cells.bytes, &w->encoded, &w->packed, ret);
+    *ret = p->packing->block;
+    return p->packing->rc;
 }
 
 /* The worker's buffers, which hold what was encoded or packed, are kept while they are small. */
@@ -371,6 +396,48 @@ RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *res
     return RQ_OK;
 }
 
+static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice packed);
+
+static void pack_on_pool(rq_offload *o)
+{
+    struct rq_packing *k = RQ_CONTAINER_OF(o, struct rq_packing, offload);
+    k->rc =
+        encode_block(o->call->conn, &o->call->call.cells.bytes, &k->encoded, &k->packed, &k->block);
+}
+
+static void packed_on_pool(rq_offload *o)
+{
+    reply(o->call, NULL, rq_buf_slice(&o->call->block));
+}
+
+static bool packing_is_long(const rq_call_private *p)
+{
+    const rq_compressor *c = p->conn->compressor;
+    size_t len = p->call.cells.bytes.len;
+    return c != NULL && p->packing == NULL && len > rq_compressor_short(c) &&
+           rq__call_may_offload(p);
+}
+
+/* Has the answer's cells compressed on a pool, once there is memory for the result beside them: the
+ * call waits, or has ended. */
+RQ_COLD static void pack_elsewhere(rq_call_private *p, const ProtobufCMessage *response,
+                                   rq_slice packed, size_t len)
+{
+    struct rq_packing *k = NULL;
+    rq_err rc = p->whole ? RQ_OK : make_whole(p, response, packed, len);
+    size_t have = p->block.cap + p->call.cells.bytes.cap;
+    if (rc == RQ_OK)
+        rc = rq_call_may_grow(&p->call, have, have + p->call.cells.bytes.len, &p->send);
+    if (rc == RQ_E_AGAIN) return; /* `send` asks again */
+    if (rc == RQ_OK && (k = calloc(1, sizeof *k)) == NULL) rc = RQ_E_NO_MEMORY;
+    if (rc != RQ_OK) {
+        rq_call_fail(&p->call, rc, NULL);
+        return;
+    }
+    p->packing = k;
+    rq__call_offload(p, &k->offload, pack_on_pool, packed_on_pool);
+}
+
 /* A large answer: true when it can be sent now; else it waits, or the call has ended. */
 RQ_COLD static bool large_may_go(rq_call_private *p, const ProtobufCMessage *response,
                                  rq_slice packed, size_t len)
@@ -389,11 +456,17 @@ RQ_COLD static bool large_may_go(rq_call_private *p, const ProtobufCMessage *res
     return false;
 }
 
+/* `response`, or its packed bytes. */
 static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice packed)
 {
     RQ_ASSERT(p->call.cells.count == 0 || p->conn->client.has_codec);
     rq_stream *s = answer_stream(p);
     if (s == NULL) return;
+    if (RQ_UNLIKELY(p->conn->compressor != NULL) && packing_is_long(p)) {
+        size_t size = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
+        pack_elsewhere(p, response, packed, size);
+        return;
+    }
     size_t len = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
     if (RQ_UNLIKELY(len + p->call.cells.bytes.len > RQ_UNREAD_SMALL)) {
         p->conn->heavy_ns = rq_loop_now_ns(p->call.loop);
@@ -532,14 +605,13 @@ static bool decode_param(rq_call_private *p, rq_cursor *c, struct refusal *r)
                   "the parameter of %s is malformed or lacks a required field", call->method->name);
 }
 
-/* A block that is compressed, or of a codec we translate: into p->block. */
-static rq_err unpack_block(rq_call_private *p, rq_slice bytes, rq_error *why)
+/* A block that is compressed, or of a codec we translate: into p->block, at most raw_max bytes. */
+static rq_err unpack_block(rq_call_private *p, rq_slice bytes, size_t raw_max, rq_error *why)
 {
     rq_rpc_conn *conn = p->conn;
-    size_t max = conn->worker->server->options.request_bytes_max;
     rq_buf raw = {0};
     if (conn->compressor != NULL) {
-        rq_err rc = rq_compressor_unpack(conn->compressor, bytes, max, &raw, why);
+        rq_err rc = rq_compressor_unpack(conn->compressor, bytes, raw_max, &raw, why);
         if (rc != RQ_OK || rq_cell_codec_is_native(conn->codec)) {
             p->block = raw;
             return rc;
@@ -553,42 +625,99 @@ static rq_err unpack_block(rq_call_private *p, rq_slice bytes, rq_error *why)
     return rc;
 }
 
-static bool take_block(rq_call_private *p, const rq_request_head *head, rq_cursor *c,
-                       struct refusal *r)
+/* What a compressed block may become: no more than could be charged afterwards. */
+static size_t raw_limit(const rq_call_private *p)
 {
-    rq_rpc_conn *conn = p->conn;
-    if (!head->has_cell_block) return true;
-    rq_slice bytes;
-    if (!rq_cursor_bytes(c, head->cell_block_len, &bytes))
-        return refuse(r, "java.lang.IllegalArgumentException", false,
-                      "the cell block's length %u exceeds the frame", head->cell_block_len);
-    if (conn->codec == RQ_CODEC_NONE)
-        return refuse(r, HB "DoNotRetryIOException", true,
-                      "a cell block came, but the connection header named no codec");
-    if (conn->compressor == NULL && rq_cell_codec_is_native(conn->codec)) {
-        p->call.cell_block = bytes;
-        return true;
-    }
-    rq_error why;
-    rq_error_clear(&why);
-    rq_err rc = unpack_block(p, bytes, &why);
-    if (rc != RQ_OK)
-        return refuse(r, "java.io.IOException", false, "%s",
-                      why.message[0] != '\0' ? why.message : rq_err_text(rc));
-    if (!charge(p, p->block.cap)) return refuse_overloaded(p, r);
-    p->call.cell_block = rq_buf_slice(&p->block);
-    return true;
+    size_t limit = p->conn->worker->server->options.request_bytes_max;
+    size_t chargeable = rq_budget_max(budget_of(p));
+    size_t swollen = SWELL_MAX * (size_t)p->call.request_bytes;
+    if (chargeable < swollen) chargeable = swollen;
+    return chargeable < limit ? chargeable : limit;
 }
 
-static bool decode(rq_call_private *p, const rq_request_head *head, rq_cursor *c, struct refusal *r)
+/* The cell block's bytes in the frame; empty when there is none. */
+static bool find_block(rq_call_private *p, const rq_request_head *head, rq_cursor *c, rq_slice *ret,
+                       struct refusal *r)
 {
+    *ret = (rq_slice){0};
+    if (!head->has_cell_block) return true;
+    if (!rq_cursor_bytes(c, head->cell_block_len, ret))
+        return refuse(r, "java.lang.IllegalArgumentException", false,
+                      "the cell block's length %u exceeds the frame", head->cell_block_len);
+    if (p->conn->codec != RQ_CODEC_NONE) return true;
+    return refuse(r, HB "DoNotRetryIOException", true,
+                  "a cell block came, but the connection header named no codec");
+}
+
+static bool is_as_sent(const rq_call_private *p)
+{
+    return p->conn->compressor == NULL && rq_cell_codec_is_native(p->conn->codec);
+}
+
+typedef enum outcome { DECODED, REFUSED, TOO_LONG } outcome;
+
+/* TOO_LONG: the block makes more than raw_max bytes; nothing was changed. */
+static outcome take_unpacked(rq_call_private *p, rq_slice bytes, size_t raw_max, struct refusal *r)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    size_t limit = raw_limit(p);
+    rq_err rc = unpack_block(p, bytes, raw_max < limit ? raw_max : limit, &why);
+    if (rc == RQ_E_RESULT_TOO_LARGE && raw_max < limit) {
+        rq_buf_clear(&p->block);
+        return TOO_LONG;
+    }
+    if (rc == RQ_E_RESULT_TOO_LARGE && limit < p->conn->worker->server->options.request_bytes_max)
+        return refuse_overloaded(p, r), REFUSED;
+    if (rc != RQ_OK)
+        return refuse(r, "java.io.IOException", false, "%s",
+                      why.message[0] != '\0' ? why.message : rq_err_text(rc)),
+               REFUSED;
+    if (!charge(p, p->block.cap)) return refuse_overloaded(p, r), REFUSED;
+    p->call.cell_block = rq_buf_slice(&p->block);
+    return DECODED;
+}
+
+/* What is not decoded yet: the parameter, then the cell block, of at most raw_max bytes when it is
+ * unpacked. Any thread, while nobody else touches the call. */
+static outcome decode(rq_call_private *p, rq_cursor param, rq_slice block, size_t raw_max,
+                      struct refusal *r)
+{
+    if (p->call.param == NULL && !decode_param(p, &param, r)) return REFUSED;
+    if (block.len > 0 && !is_as_sent(p)) return take_unpacked(p, block, raw_max, r);
+    p->call.cell_block = block;
+    return DECODED;
+}
+
+static bool find_parts(rq_call_private *p, const rq_request_head *head, rq_cursor *c,
+                       rq_cursor *ret_param, rq_slice *ret_block, struct refusal *r)
+{
+    rq_slice ignored;
     if (!head->has_param)
         return refuse(
             r, HB "DoNotRetryIOException", true,
             "Invalid request header: call_id: %u method_name: \"%.*s\", should have param "
             "set in it",
             head->call_id, (int)head->method.len, (const char *)head->method.ptr);
-    return find_method(p, head, r) && decode_param(p, c, r) && take_block(p, head, c, r);
+    *ret_param = *c;
+    *ret_block = (rq_slice){0};
+    if (!find_method(p, head, r)) return false;
+    if (!rq_pb_delimited(c, &ignored)) return true; /* decode() says so */
+    return find_block(p, head, c, ret_block, r);
+}
+
+#define LONG_PARAM ((size_t)512 * 1024) /* takes about a millisecond to decode */
+#define LONG_BLOCK ((size_t)64 * 1024)  /* as long to translate from another codec */
+
+static bool decoding_is_long(const rq_call_private *p, rq_cursor param, rq_slice block)
+{
+    bool unpacks = block.len > 0 && !is_as_sent(p);
+    if (RQ_LIKELY(p->call.request_bytes <= LONG_PARAM && !unpacks) || !rq__call_may_offload(p))
+        return false;
+    const rq_compressor *c = p->conn->compressor;
+    size_t block_max = c == NULL ? LONG_BLOCK : rq_compressor_short(c);
+    return rq_cursor_left(&param) - block.len > LONG_PARAM ||
+           (unpacks && (block.len > block_max || rq_compressor_expands(c)));
 }
 
 RQ_COLD static void answer_refusal(rq_call_private *p, struct refusal *r)
@@ -634,6 +763,75 @@ static void dispatch(rq_call_private *p)
     p->call.method->handle(conn->service->service.ctx, &p->call);
 }
 
+static void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t now_ns)
+{
+    if (o != DECODED)
+        answer_refusal(p, r);
+    else if (rq_call_expired(&p->call, now_ns))
+        rq_call_drop(&p->call);
+    else
+        dispatch(p);
+}
+
+/* A request on its way through the pool. */
+struct preparation {
+    rq_offload offload;
+    rq_cursor param;
+    rq_slice block;
+    outcome outcome;
+    struct refusal refusal;
+};
+
+static void decode_on_pool(rq_offload *o)
+{
+    struct preparation *k = RQ_CONTAINER_OF(o, struct preparation, offload);
+    k->outcome = decode(o->call, k->param, k->block, SIZE_MAX, &k->refusal);
+}
+
+static void decoded_on_pool(rq_offload *o)
+{
+    struct preparation *k = RQ_CONTAINER_OF(o, struct preparation, offload);
+    rq_call_private *p = o->call;
+    if (rq_call_disconnected(&p->call))
+        rq_call_drop(&p->call);
+    else
+        begin(p, k->outcome, &k->refusal, rq_loop_clock_ns());
+    free(k);
+}
+
+RQ_COLD static void decode_elsewhere(rq_call_private *p, rq_cursor param, rq_slice block)
+{
+    struct preparation *k = calloc(1, sizeof *k);
+    if (k == NULL) {
+        rq_call_fail(&p->call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    k->param = param;
+    k->block = block;
+    rq__call_offload(p, &k->offload, decode_on_pool, decoded_on_pool);
+}
+
+/* A call that has a method's name, and its bytes behind the header. */
+static void receive(rq_call_private *p, const rq_request_head *head, rq_cursor c)
+{
+    struct refusal r;
+    r.exception = (rq_rpc_exception){0};
+    r.message[0] = '\0'; /* the rest is never read */
+    rq_cursor param;
+    rq_slice block;
+    outcome o = REFUSED;
+    if (find_parts(p, head, &c, &param, &block, &r)) {
+        if (decoding_is_long(p, param, block))
+            o = TOO_LONG;
+        else
+            o = decode(p, param, block, rq__call_may_offload(p) ? LONG_BLOCK : SIZE_MAX, &r);
+    }
+    if (RQ_UNLIKELY(o == TOO_LONG))
+        decode_elsewhere(p, param, block);
+    else
+        begin(p, o, &r, p->call.started_ns);
+}
+
 bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
 {
     rq_rpc_server *server = conn->worker->server;
@@ -652,18 +850,11 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, conn->worker);
     rq_count(&conn->worker->counters.calls, 1);
-    struct refusal r;
-    r.exception = (rq_rpc_exception){0};
-    r.message[0] = '\0'; /* the rest is never read */
     char address[RQ_ADDRESS_MAX];
     if (atomic_load_explicit(&server->draining, memory_order_relaxed))
         rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",
                      rq_server_address(server, address));
-    else if (!decode(p, &head, &c, &r))
-        answer_refusal(p, &r);
-    else if (rq_call_expired(call, call->started_ns))
-        rq_call_drop(call);
     else
-        dispatch(p);
+        receive(p, &head, c);
     return true;
 }

@@ -18,6 +18,12 @@ typedef struct rq_compressor rq_compressor;
 /* NULL: we have no such codec. Static. */
 const rq_compressor *rq_compressor_find(const char *java_class);
 
+/* As many bytes of a cell block, packed or not, take less than about 200 µs. */
+size_t rq_compressor_short(const rq_compressor *c);
+/* A few bytes may take milliseconds to unpack: the codec works on a large block before it tells how
+ * much there is. NULL: no. */
+bool rq_compressor_expands(const rq_compressor *c);
+
 /* Appends. */
 RQ_NODISCARD
 rq_err rq_compressor_pack(const rq_compressor *c, rq_slice raw, rq_buf *out);

@@ -152,6 +152,23 @@ void rq__answers_wake_one(rq_rpc_conn *conn);
 /* The connection is gone: all that wait go on, to their ends. */
 void rq__answers_wake_all(rq_rpc_conn *conn);
 
+/* --- long work (offload.c) -------------------------------------------------------------------- */
+
+/* Whether there is a pool for work that would hold the loop. */
+bool rq__call_may_offload(const rq_call_private *p);
+/* Embedded in its owner. */
+typedef struct rq_offload {
+    rq_task task;
+    rq_call_private *call;
+    void (*work)(struct rq_offload *o);
+    void (*done)(struct rq_offload *o);
+} rq_offload;
+
+/* Runs `work` on a thread of the pool, then `done` on the call's loop. The call must not be touched
+ * or ended in between; its connection stays, though its stream may have closed. */
+void rq__call_offload(rq_call_private *p, rq_offload *o, void (*work)(rq_offload *o),
+                      void (*done)(rq_offload *o));
+
 /* --- calls ------------------------------------------------------------------------------------ */
 
 struct rq_call_private {
@@ -169,11 +186,12 @@ struct rq_call_private {
     rq_task *grow_task;  /* waits for room for the answer */
     rq_task go_on;       /* runs it, in its turn */
     rq_call_private *next_stuck, *previous_stuck;
-    bool stuck;       /* in its connection's list of those that wait */
-    bool woken;       /* it is about to go on */
-    bool whole;       /* the answer is made: its message is in `block` */
-    bool over_budget; /* an allocation was refused */
-    rq_task send;     /* sends it */
+    bool stuck;                 /* in its connection's list of those that wait */
+    bool woken;                 /* it is about to go on */
+    bool whole;                 /* the answer is made: its message is in `block` */
+    bool over_budget;           /* an allocation was refused */
+    rq_task send;               /* sends it */
+    struct rq_packing *packing; /* of an answer that is compressed on a pool; owned */
     rq_call_private *next_free;
 };
 

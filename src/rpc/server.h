@@ -41,11 +41,12 @@ typedef struct rq_rpc_service {
 /* Zero means the default where one is named. */
 typedef struct rq_rpc_server_options {
     rq_loops *loops;
-    rq_budget *budget;              /* outlives the server; one request may go over it */
-    rq_budget *answers;             /* of large answers while they are made … */
-    rq_budget *unread;              /* … and until the peers have read them; either may be NULL */
-    const char *address;            /* numeric; NULL: 127.0.0.1 */
-    uint16_t port;                  /* 0: any free one */
+    rq_executor *executor; /* for what would hold a loop: RQ_POOL_CODEC; NULL: all on the loops */
+    rq_budget *budget;     /* outlives the server; one request may go over it */
+    rq_budget *answers;    /* of large answers while they are made … */
+    rq_budget *unread;     /* … and until the peers have read them; either may be NULL */
+    const char *address;   /* numeric; NULL: 127.0.0.1 */
+    uint16_t port;         /* 0: any free one */
     const rq_rpc_service *services; /* copied; the tables inside are not */
     size_t service_count;
     const char *cluster_id;   /* what the preamble `Regist` is answered with; copied; NULL: none */

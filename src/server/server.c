@@ -176,6 +176,7 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
         [RQ_POOL_FLUSH] = 2,
         [RQ_POOL_COMPACT] = compactions == 0 ? 1 : compactions,
         [RQ_POOL_COMPACT_LARGE] = large == 0 ? 1 : large,
+        [RQ_POOL_CODEC] = 1,
         [RQ_POOL_WORK] = 4,
     };
     unsigned mode;
@@ -281,6 +282,7 @@ static rq_err listen_rpc(rq_server *s, const rq_server_options *o, uint16_t port
     }
     rq_rpc_server_options options = {
         .loops = s->loops,
+        .executor = s->executor,
         .budget = s->budget,
         .answers = s->answers,
         .unread = s->unread,

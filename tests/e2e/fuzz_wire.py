@@ -264,7 +264,7 @@ class Round:
     def wrote_meta(self):
         region = b"1588230740".hex()
         return any(region in line and ("MutateRequest" in line or "MultiRequest" in line or "Coprocessor" in line)
-                   for line in (self.folder / "requests").open())
+                   for line in (self.folder / "requests").open(errors="replace"))
 
     def fsck(self):
         done = subprocess.run([str(BINARY), "fsck", str(self.folder / "data")], stdout=subprocess.PIPE,
@@ -342,7 +342,7 @@ def shrink(seed, count):
         print("the round finds nothing")
         return 1
     # Nothing behind the last one that was sent matters.
-    sent = [int(line.split("\t")[0]) for line in (this.folder / "requests").read_text().splitlines() if line[0] != "r"]
+    sent = [int(line.split("\t")[0]) for line in (this.folder / "requests").read_text(errors="replace").splitlines() if line[0] != "r"]
     this.clean()
     left = list(range(min(count, max(sent) + 1)))
     print(f"{len(left)} requests: {wanted[:300]}", flush=True)

@@ -84,9 +84,10 @@ def read_exact(connection, length):
 # ---- messages
 
 
-def header(service, version="2.6.1"):
-    """None: a client that sends no version."""
+def header(service, version="2.6.1", codec=None, compressor=None):
+    """A connection header. version None: a client that sends none. codec, compressor: Java classes."""
     head = text(1, text(1, "tester")) + text(2, service)
+    head += (text(3, codec) if codec else b"") + (text(4, compressor) if compressor else b"")
     if version is None:
         return head
     major, minor = version.split(".")[:2]
@@ -131,11 +132,11 @@ class Refused(Exception):
 class Connection:
     """One service of one address."""
 
-    def __init__(self, address, service="ClientService", version="2.6.1"):
+    def __init__(self, address, service="ClientService", version="2.6.1", codec=None, compressor=None):
         host, port = address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), TIMEOUT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        head = header(service, version)
+        head = header(service, version, codec, compressor)
         self.socket.sendall(b"HBas\0\x50" + struct.pack(">I", len(head)) + head)
         self.last_id = 0
         self.input = self.socket.makefile("rb", 1 << 16)
@@ -144,11 +145,12 @@ class Connection:
         self.input.close()
         self.socket.close()
 
-    def send(self, method, message):
-        """Without waiting for the answer; returns the call's id."""
+    def send(self, method, message, block=b""):
+        """Without waiting for the answer; returns the call's id. block: cells behind the message."""
         self.last_id += 1
         head = number(1, self.last_id) + text(3, method) + number(4, 1)
-        body = delimited(head) + delimited(message)
+        head += text(5, number(1, len(block))) if block else b""
+        body = delimited(head) + delimited(message) + block
         self.socket.sendall(struct.pack(">I", len(body)) + body)
         return self.last_id
 
@@ -169,10 +171,11 @@ class Connection:
             return head[1][0], Refused(exception[1][0].decode(),
                                        exception.get(2, [b""])[0].decode(errors="replace"))
         size, at = read_varint(body, at)
+        self.block = body[at + size:]  # the answer's cell block
         return head[1][0], fields(body[at:at + size])
 
-    def call(self, method, message):
-        wanted = self.send(method, message)
+    def call(self, method, message, block=b""):
+        wanted = self.send(method, message, block)
         call_id, answer = self.receive()
         assert call_id == wanted, f"answer to call {call_id}, not to {wanted}"
         if isinstance(answer, Refused):
