@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define TIMEOUT_S 20
+#define TIMEOUT_S 120
 
 int peer_connect(uint16_t port)
 {
