@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An arena: memory that is freed all at once. One per request, per flush or compaction step.
+ * An arena: memory that is freed all at once. There is one per request, and one per step of a flush
+ * or compaction.
  *
- * Chunks grow from RQ_ARENA_CHUNK_MIN; an allocation larger than a chunk gets one of its own.
- * Reference-counted things a request uses (cache blocks, readers) are *linked* with a release
- * function, run in reverse order at reset, so that no error path can leak them. One thread at a
- * time.
+ * Chunks start at RQ_ARENA_CHUNK_MIN bytes and grow; an allocation larger than a chunk gets a chunk
+ * of its own. Reference-counted objects that a request uses (cache blocks, readers) are *linked*
+ * with a release function, so that no error path can leak them. Release functions run in reverse
+ * order at reset. An arena is used by one thread at a time.
  *
  * Under AddressSanitizer a red zone follows each allocation, and a reset keeps no chunk.
  */
@@ -24,37 +25,39 @@ typedef struct rq_arena {
     struct rq_arena_link *links;
     uint8_t *next;
     uint8_t *end;
-    size_t total_bytes;                        /* of all chunks, and what rq_arena_account added */
+    size_t total_bytes;                        /* of all chunks, plus rq_arena_account's bytes */
     bool (*may_grow)(void *ctx, size_t bytes); /* see rq_arena_meter */
     void *grow_ctx;
 } rq_arena;
 
-/* Empty; nothing is allocated until the first use. All-zero bytes are the same. */
+/* Makes an empty arena. Nothing is allocated until the first use. Zero bytes are an empty arena,
+ * too. */
 void rq_arena_init(rq_arena *a);
-/* Releases the links and all chunks but one of at most 64 kB, which is used again; a meter stays,
- * lent memory does not. */
+/* Runs the release functions and frees all chunks except one of at most 64 kB, which is used
+ * again. The meter stays set; lent memory is no longer used. */
 void rq_arena_reset(rq_arena *a);
-/* Releases everything; the arena is empty and usable again. */
+/* Runs the release functions and frees all chunks. The arena is empty and usable again. */
 void rq_arena_clear(rq_arena *a);
 
-/* Asks before memory is added; where the answer is false, the allocation returns NULL. REQUIRES: an
- * empty arena. */
+/* Sets a function that is asked before a chunk is allocated. When it returns false, the
+ * allocation returns NULL. REQUIRES: an empty arena. */
 void rq_arena_meter(rq_arena *a, bool (*may_grow)(void *ctx, size_t bytes), void *ctx);
-/* The first allocations come from the caller's memory, which outlives the arena and is aligned to
- * RQ_ARENA_ALIGN. REQUIRES: an empty arena. */
+/* Serves the first allocations from the caller's memory, which must outlive the arena and be
+ * aligned to RQ_ARENA_ALIGN. REQUIRES: an empty arena. */
 void rq_arena_lend(rq_arena *a, void *memory, size_t size);
-/* Counts memory that is not the arena's but goes with it, by a link. RQ_E_NO_MEMORY: the meter
- * refused it. */
+/* Counts `bytes` of memory that was allocated elsewhere and is linked to the arena.
+ * RQ_E_NO_MEMORY: the meter refused it. */
 RQ_NODISCARD
 rq_err rq_arena_account(rq_arena *a, size_t bytes);
 
 #define RQ_ARENA_ALIGN ((size_t)16)
 #define RQ_ARENA_ROUNDED(size) (((size) + RQ_RED_ZONE + RQ_ARENA_ALIGN - 1) & ~(RQ_ARENA_ALIGN - 1))
 
-/* Where a chunk is at its end. */
+/* The slow path of rq_arena_alloc: the current chunk is full. */
 RQ_COLD void *rq__arena_alloc_more(rq_arena *a, size_t size);
 
-/* Aligned to 16 bytes, uninitialised; NULL when memory is out. size may be 0. */
+/* Returns `size` uninitialised bytes aligned to 16, or NULL when memory is exhausted. size may
+ * be 0. */
 static inline void *rq_arena_alloc(rq_arena *a, size_t size)
 {
     size_t rounded = RQ_ARENA_ROUNDED(size); /* less than size on overflow */
@@ -66,9 +69,10 @@ static inline void *rq_arena_alloc(rq_arena *a, size_t size)
     return p;
 }
 
-/* Zeroed; count * size is checked for overflow. */
+/* Returns zeroed memory, or NULL. count * size is checked for overflow. */
 void *rq_arena_calloc(rq_arena *a, size_t count, size_t size);
-/* A copy; ptr is NULL only when memory is out (an empty slice gets a non-NULL ptr). */
+/* Copies the bytes. ptr is NULL only when memory is exhausted; a copied empty slice has a
+ * non-NULL ptr. */
 rq_slice rq_arena_copy(rq_arena *a, rq_slice s);
 /* A NUL-terminated copy, or NULL. */
 char *rq_arena_cstr(rq_arena *a, rq_slice s);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AddressSanitizer sees malloc's pieces and no others. The allocators that cut pieces out of larger
- * memory tell it with these which bytes are nobody's: what is free, and a red zone behind each piece.
- * Pools keep nothing under ASan, so that what is given back stays in malloc's quarantine. In other
- * builds all of it is nothing.
+ * AddressSanitizer knows malloc's blocks only. An allocator that divides larger blocks uses these
+ * macros to mark the bytes that nobody may access: free pieces, and a red zone behind each piece in
+ * use. Under ASan, pools keep no free pieces, so that freed memory goes to malloc's quarantine. In
+ * other builds the macros do nothing.
  *
- * The granule is 8 bytes: poisoned memory begins at a multiple of 8, or inside a granule whose
+ * The granule is 8 bytes: a poisoned range begins at a multiple of 8, or inside a granule whose
  * first bytes are in use.
  */
 #ifndef RQ_BASE_ASAN_H
@@ -14,15 +14,16 @@
 #include "base/macros.h"
 
 #if RQ_ASAN
-/* As in sanitizer/asan_interface.h, but not const, for which gcc asks that the bytes are set. */
+/* As in sanitizer/asan_interface.h, but without const: with it gcc warns that the bytes may be
+ * uninitialised. */
 void __asan_poison_memory_region(volatile void *ptr, size_t len);
 void __asan_unpoison_memory_region(volatile void *ptr, size_t len);
 
 #define RQ_RED_ZONE ((size_t)32)
-/* An access to these bytes is reported from now on. */
+/* From now on an access to these bytes is reported. */
 #define RQ_POISON(ptr, len) __asan_poison_memory_region((ptr), (len))
-/* They are somebody's. REQUIRES: memory that goes back to the kernel is unpoisoned before, for the
- * next mapping at its address would be poisoned too. (free does it itself.) */
+/* From now on these bytes may be accessed. REQUIRES: unpoison memory before it is unmapped, or
+ * the next mapping at its address is poisoned. (free() does it itself.) */
 #define RQ_UNPOISON(ptr, len) __asan_unpoison_memory_region((ptr), (len))
 #else
 #define RQ_RED_ZONE ((size_t)0)

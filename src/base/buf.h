@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growable byte buffer on the heap. Zero-initialised is empty; rq_buf_clear frees. Under
- * AddressSanitizer what was neither appended nor reserved is poisoned.
+ * A growable byte buffer on the heap. A zero-initialised buffer is empty; rq_buf_clear frees it.
+ * Under AddressSanitizer, bytes that were neither appended nor reserved are poisoned.
  */
 #ifndef RQ_BASE_BUF_H
 #define RQ_BASE_BUF_H
@@ -16,8 +16,7 @@ typedef struct rq_buf {
     size_t cap;
 } rq_buf;
 
-/* Makes room for `more` bytes behind len, and no promise of more than these; pointers into the
- * buffer are void afterwards. */
+/* Makes room for exactly `more` bytes behind len. Invalidates pointers into the buffer. */
 RQ_NODISCARD
 rq_err rq_buf_reserve(rq_buf *b, size_t more);
 RQ_NODISCARD
@@ -42,14 +41,15 @@ static inline rq_slice rq_buf_slice(const rq_buf *b)
     return (rq_slice){b->ptr, b->len};
 }
 
-/* All that was allocated may be written, as if it had been reserved. Returns the bytes behind len. */
+/* Makes all allocated bytes writable, as rq_buf_reserve would. Returns the number of bytes
+ * behind len. */
 static inline size_t rq_buf_take_room(rq_buf *b)
 {
     if (b->cap > 0) RQ_UNPOISON(b->ptr, b->cap);
     return b->cap - b->len;
 }
 
-/* Keeps the memory for the next bytes. */
+/* Empties the buffer and keeps its memory. */
 static inline void rq_buf_reset(rq_buf *b)
 {
     if (b->cap > 0) RQ_POISON(b->ptr, b->cap);

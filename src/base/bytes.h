@@ -15,7 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes owned by somebody else; who, and until when, is said where a slice is handed out. */
+/* Borrowed bytes. The function that returns a slice says who owns the bytes and how long they
+ * are valid. */
 typedef struct rq_slice {
     const uint8_t *ptr;
     size_t len;
@@ -52,15 +53,16 @@ static inline int rq_slice_compare(rq_slice a, rq_slice b)
     return rq_bytes_compare(a.ptr, a.len, b.ptr, b.len);
 }
 
-/* The same answers for the short strings keys are made of, sixteen or eight bytes at a time without
- * a call; the tail is compared by a load that overlaps bytes already known to be equal. Longer ones
- * are left to memcmp, whose vector loop wins from about here on. */
+/* rq_short_compare returns what rq_bytes_compare returns, and is faster for short strings such
+ * as keys. It compares sixteen or eight bytes at a time without a call. The tail is compared by
+ * a load that overlaps bytes already known to be equal. Strings longer than RQ_SHORT_BYTES_MAX
+ * go to memcmp, whose vector loop is faster from about that length. */
 #define RQ_SHORT_BYTES_MAX 64
 
 static inline uint64_t rq_get_be64(const uint8_t *p);
 static inline uint32_t rq_get_be32(const uint8_t *p);
 
-/* Of sixteen bytes each: < 0, 0, > 0. */
+/* Compares sixteen bytes: < 0, 0, > 0. */
 static inline int rq_compare_16(const uint8_t *a, const uint8_t *b)
 {
     unsigned differ = rq_v16_mask(rq_v16_equal(rq_v16_load(a), rq_v16_load(b))) ^ 0xffffu;
@@ -118,7 +120,7 @@ static inline uint32_t rq_get_u32(const uint8_t *p)
     return v;
 }
 
-/* Of `len` bytes both. */
+/* Whether two strings of `len` bytes each are equal. */
 static inline bool rq_short_eq_len(const uint8_t *a, const uint8_t *b, size_t len)
 {
     if (len >= 8) {
@@ -140,7 +142,7 @@ static inline bool rq_short_eq(const uint8_t *a, size_t a_len, const uint8_t *b,
     return a_len == b_len && rq_short_eq_len(a, b, a_len);
 }
 
-/* memcpy likewise; the two do not overlap. */
+/* memcpy, faster for short strings. The ranges must not overlap. */
 static inline void rq_short_copy(uint8_t *to, const uint8_t *from, size_t len)
 {
     if (len > 16) {
@@ -210,8 +212,8 @@ static inline void rq_put_be64(uint8_t *p, uint64_t v)
 }
 
 /*
- * A cursor over untrusted bytes. Each read checks the bounds, advances and returns true; at a short
- * or malformed input it returns false and the cursor's position is unspecified.
+ * A cursor over untrusted bytes. Each read checks the bounds, advances and returns true. On short
+ * or malformed input it returns false, and the cursor's position is unspecified.
  */
 typedef struct rq_cursor {
     const uint8_t *ptr;
@@ -241,10 +243,11 @@ static inline bool rq_cursor_varint(rq_cursor *c, uint64_t *ret)
     *ret = *c->ptr++;
     return true;
 }
-/* Hadoop WritableUtils.readVLong: 1 to 9 bytes, sign and length in the first. */
+/* Hadoop's WritableUtils.readVLong: 1 to 9 bytes; the first gives sign and length. */
 bool rq_cursor_vlong(rq_cursor *c, int64_t *ret);
 
-/* Encoders write at `out`, which has room for the longest form, and return the bytes written. */
+/* Encoders write to `out`, which must have room for the longest form, and return the number of
+ * bytes written. */
 #define RQ_VARINT_MAX 10
 #define RQ_VLONG_MAX 9
 size_t rq_put_varint(uint8_t *out, uint64_t v);
@@ -253,9 +256,9 @@ size_t rq_put_vlong(uint8_t *out, int64_t v);
 size_t rq_vlong_len(int64_t v);
 
 /*
- * HBase's Bytes.toStringBinary: printable ASCII as it is, all else as \xHH (upper-case hex).
- * Writes at most `size` bytes with the closing NUL, cutting whole escapes; returns the length
- * written without the NUL.
+ * HBase's Bytes.toStringBinary: printable ASCII unchanged, other bytes as \xHH (upper-case hex).
+ * Writes at most `size` bytes including the terminating NUL and never cuts an escape. Returns the
+ * length without the NUL.
  */
 size_t rq_bytes_to_string(rq_slice s, char *out, size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MD5 as HBase uses it: hex digits in names of regions and of MOB files. Not for secrets. */
+/* MD5 in hex digits, as HBase uses it in the names of regions and MOB files. Not for security. */
 #ifndef RQ_BASE_DIGEST_H
 #define RQ_BASE_DIGEST_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine is given instead of reaching for it: files, time, chance, threads. */
+/* The environment the engine is given: files, time, random numbers and threads. The engine uses
+ * no others. */
 #ifndef RQ_BASE_ENV_H
 #define RQ_BASE_ENV_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors: one number from one table (errors.def), which also carries the Java class an HBase client
- * is told and whether it may retry. 0 is success. Where a human needs more (which file, which
- * offset, expected and found) a function takes a nullable `rq_error *why`, filled once by whoever
- * detects the fault; the message is what the client sees after the class name.
+ * Errors: one number from one table (errors.def), which also gives the Java exception class for the
+ * HBase client and whether the client may retry. 0 is success. Where a person needs details (file,
+ * offset, expected and found value), a function takes a nullable `rq_error *why`. The code that
+ * detects the error fills it once; the client sees the message after the class name.
  */
 #ifndef RQ_BASE_ERR_H
 #define RQ_BASE_ERR_H
@@ -26,19 +26,21 @@ typedef struct rq_error {
     char message[1024];
 } rq_error;
 
-/* Where every request passes: only the first byte of the kilobyte is written, which an initializer
- * would zero. */
+/* Every request calls this, so it writes only two fields. An initializer would zero the whole
+ * kilobyte. */
 static inline void rq_error_clear(rq_error *why)
 {
     why->code = RQ_OK;
     why->message[0] = '\0';
 }
 
-/* Fills `why` (when not NULL and not yet filled) and returns `code`, so that it can be returned. */
+/* Fills `why`, unless it is NULL or already filled, and returns `code`, so that callers can
+ * write `return rq_fail(…)`. */
 RQ_COLD rq_err rq_fail(rq_error *why, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
 
-/* What decoding said of bytes that came from storage: malformed ones are damage there. Storage calls
- * this; bytes of a request never become RQ_E_CORRUPT. */
+/* Translates a decoder's result for bytes read from storage: malformed bytes there are damage,
+ * so RQ_E_MALFORMED becomes RQ_E_CORRUPT. Not for the bytes of a request, which are never
+ * RQ_E_CORRUPT. */
 static inline rq_err rq_err_of_storage(rq_err rc, rq_error *why)
 {
     if (RQ_LIKELY(rc != RQ_E_MALFORMED)) return rc;
@@ -46,7 +48,7 @@ static inline rq_err rq_err_of_storage(rq_err rc, rq_error *why)
     return RQ_E_CORRUPT;
 }
 
-/* Static texts of the table; never NULL. */
+/* Static strings from the table; never NULL. */
 const char *rq_err_name(rq_err code);
 const char *rq_err_text(rq_err code);
 /* Fully qualified Java class, e.g. "org.apache.hadoop.hbase.TableNotFoundException". */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory by the 2 MiB, to become huge pages, and how a stock of it is kept ahead of need: what the
- * kernel does at the first touch takes up to a millisecond, which an event loop must not spend.
+ * Memory in pieces of 2 MiB that can become huge pages, and a stock of such pieces that is filled
+ * in the background. The first touch of a piece takes the kernel up to a millisecond, which an
+ * event loop must not spend.
  */
 #ifndef RQ_BASE_HUGE_H
 #define RQ_BASE_HUGE_H
@@ -14,32 +15,36 @@
 
 #define RQ_HUGE_BYTES ((size_t)2 << 20)
 
-/* So many zero bytes at a multiple of their number, on small pages; NULL when memory is out. */
+/* Maps RQ_HUGE_BYTES zero bytes, aligned to RQ_HUGE_BYTES, on small pages. NULL when memory is
+ * exhausted. */
 void *rq_huge_map(void);
 void rq_huge_unmap(void *p);
-/* Asks for one page instead of many. Advice: without it everything is only slower. */
+/* Asks the kernel to use one huge page. Advice: without it only speed is lost. */
 void rq_huge_advise(void *p);
 
 /*
- * The stock's background. Embedded in its owner, who keeps the pieces themselves; all but
- * `refilling` and `refilled` is set before the first call and stays. The executor outlives it.
+ * Fills a stock in the background. Embedded in its owner, which keeps the pieces. All fields except
+ * `refilling` and `refilled` are set before the first call and do not change. The executor must
+ * outlive it.
  */
 typedef struct rq_huge_stock {
-    rq_executor *executor; /* NULL: nothing is made ready */
+    rq_executor *executor; /* NULL: the stock is never filled */
     pthread_mutex_t *lock; /* the owner's */
-    /* Under the lock: whether more is wanted, and to take a piece in (false: no room, it goes). */
+    /* Called under the lock. is_short: whether the stock needs more pieces. keep: adds a piece;
+     * false: there is no room, and the piece is unmapped. */
     bool (*is_short)(const struct rq_huge_stock *s);
     bool (*keep)(struct rq_huge_stock *s, void *piece);
     rq_task task;
     bool refilling RQ_GUARDED_BY(lock);
-    rq_latch *refilled RQ_GUARDED_BY(lock); /* who waits for the end */
+    rq_latch *refilled RQ_GUARDED_BY(lock); /* rq_huge_stock_stop waits on it */
 } rq_huge_stock;
 
-/* REQUIRES: the lock. True: the caller calls refill when he has given it back. */
+/* REQUIRES: the lock. True: the caller must call rq_huge_stock_refill after releasing the lock. */
 bool rq_huge_stock_claim(rq_huge_stock *s);
-/* Pieces, advised and touched, come until there are enough. On RQ_POOL_FLUSH. */
+/* Submits a task to RQ_POOL_FLUSH that maps, advises and touches pieces until the stock is full. */
 void rq_huge_stock_refill(rq_huge_stock *s);
-/* Ends a refill that runs and waits for it. Nobody claims any more. */
+/* Stops a running refill and waits for its end. REQUIRES: rq_huge_stock_claim is not called any
+ * more. */
 void rq_huge_stock_stop(rq_huge_stock *s);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator's log: one line per event, on a file descriptor. Only edges log (services,
- * background jobs' roots, the command line); libraries return errors. Any thread.
+ * The operator's log: one line per event, written to a file descriptor. Only the edges log
+ * (services, the roots of background jobs, the command line); libraries return errors. Callable
+ * from any thread.
  */
 #ifndef RQ_BASE_LOG_H
 #define RQ_BASE_LOG_H
@@ -11,7 +12,7 @@
 typedef enum rq_log_level { RQ_LOG_DEBUG, RQ_LOG_INFO, RQ_LOG_WARN, RQ_LOG_ERROR } rq_log_level;
 
 typedef struct rq_log {
-    int fd; /* -1: nowhere */
+    int fd; /* -1: no output */
     rq_log_level level;
 } rq_log;
 

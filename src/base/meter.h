@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operation costs, and when its stretch on a thread that others wait for is over.
+ * Counts the work of an operation, and tells when its time slice on a shared thread is over.
  *
- * A step is a cell read, written or looked at, a step of a filter, an element of a request's list,
- * 64 bytes made: some 20 to 100 ns. Code that goes through a list of a request's, or of data, tells
- * the meter of each element and stops when the meter says so; the rest is done in another task. The
- * clock is looked at after some steps only; a stretch also ends after a number of steps whatever
- * the clock says, so that with a clock that stands (vfs/sim.h) the same code stops at the same
- * place.
+ * A step is a cell read, written or examined, a step of a filter, an element of a request's list,
+ * or 64 bytes produced: about 20 to 100 ns. Code that walks a request's list, or data, counts each
+ * element and stops when the meter says that the slice is over; the rest of the work runs in
+ * another task. The clock is read once in RQ_METER_LOOK_STEPS steps. A slice also ends after
+ * RQ_METER_STRETCH_STEPS steps, so that under a clock that does not advance (vfs/sim.h) the same
+ * code stops at the same place.
  *
- * All zero bytes are a meter whose stretch begins. One thread at a time.
+ * A zeroed meter is at the beginning of a slice. One thread at a time.
  */
 #ifndef RQ_BASE_METER_H
 #define RQ_BASE_METER_H
@@ -19,22 +19,22 @@
 
 #include <stdbool.h>
 
-/* No loop runs one request longer than this at a stretch. */
+/* Longest time that a loop runs one request without a break. */
 #define RQ_METER_STRETCH_NS ((uint64_t)200 * 1000)
-/* … nor for more steps. */
+/* Most steps in that time. */
 #define RQ_METER_STRETCH_STEPS 8192
-/* Between two looks at the clock. */
+/* Steps between clock reads. */
 #define RQ_METER_LOOK_STEPS 64
 
 typedef struct rq_meter {
-    uint64_t steps;    /* of the operation so far */
-    uint64_t look_at;  /* its steps when the clock is looked at next */
-    uint64_t begun;    /* its steps when the stretch began */
-    uint64_t until_ns; /* the stretch ends; 0: the clock was not looked at yet */
-    bool over;         /* the stretch was said to be over */
+    uint64_t steps;    /* counted since the operation began */
+    uint64_t look_at;  /* value of `steps` at which the clock is read next */
+    uint64_t begun;    /* value of `steps` when the slice began */
+    uint64_t until_ns; /* end of the slice; 0: the clock was not read yet */
+    bool over;         /* rq_meter_spent has returned true */
 } rq_meter;
 
-/* Another stretch begins. */
+/* Begins a slice. */
 static inline void rq_meter_begin(rq_meter *m)
 {
     m->begun = m->steps;
@@ -45,8 +45,8 @@ static inline void rq_meter_begin(rq_meter *m)
 
 RQ_COLD bool rq__meter_look(rq_meter *m, rq_executor *executor);
 
-/* Counts `steps`. True: the stretch is over; another begins by rq_meter_begin. In a build with
- * sanitizers going on all the same is a broken invariant. */
+/* Counts `steps`. True: the slice is over; rq_meter_begin begins the next one. Builds with
+ * sanitizers assert that the caller stops then. */
 static inline bool rq_meter_spent(rq_meter *m, rq_executor *executor, uint64_t steps)
 {
     m->steps += steps;

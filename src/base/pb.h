@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protobuf's wire format by hand, for what stands in every request, every answer and every file:
- * there protobuf-c's generic messages, a memory allocation for each field, would cost more than the
- * work. Everything else uses the messages of proto/.
+ * Hand-written protobuf encoding for the parts of every request, response and file. There
+ * protobuf-c's generic messages, with one allocation per field, would cost more than the work
+ * itself. Everything else uses the generated messages of proto/.
  *
- * A field is a varint (number << 3 | wire type), then a varint, or 8, or 4 bytes, or a length and
- * as many bytes (protobuf.dev, "Encoding"). Groups are not accepted: HBase sends none.
+ * A field is a varint (number << 3 | wire type) and a value: a varint, 8 bytes, 4 bytes, or a
+ * length and that many bytes (protobuf.dev, "Encoding"). Groups are rejected: HBase sends none.
  */
 #ifndef RQ_BASE_PB_H
 #define RQ_BASE_PB_H
@@ -16,8 +16,7 @@
 
 enum { RQ_PB_VARINT = 0, RQ_PB_FIXED64 = 1, RQ_PB_BYTES = 2, RQ_PB_FIXED32 = 5 };
 
-/* What stands in front of a field up to number 15: one byte, which names number and wire type at
- * once. */
+/* The tag of a field with a number up to 15: one byte with number and wire type. */
 #define RQ_PB_TAG(number, wire) ((number) << 3 | (wire))
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -25,11 +24,11 @@ enum { RQ_PB_VARINT = 0, RQ_PB_FIXED64 = 1, RQ_PB_BYTES = 2, RQ_PB_FIXED32 = 5 }
 typedef struct rq_pb_field {
     uint32_t number; /* never 0 */
     uint8_t wire;
-    uint64_t value; /* of a varint, else 0 */
-    rq_slice bytes; /* of all others, in the message; else empty */
+    uint64_t value; /* value of a varint field; else 0 */
+    rq_slice bytes; /* content of other fields, in the message; else empty */
 } rq_pb_field;
 
-/* A length and as many bytes, as messages follow each other in a stream. */
+/* Reads a varint length and that many bytes: a delimited message of a stream. */
 RQ_NODISCARD
 RQ_INLINE bool rq_pb_delimited(rq_cursor *c, rq_slice *ret)
 {
@@ -40,8 +39,8 @@ RQ_INLINE bool rq_pb_delimited(rq_cursor *c, rq_slice *ret)
     return true;
 }
 
-/* The next field of a message that is not at its end. False: malformed. Inline, since a request has
- * twenty of them and most need nothing but one comparison and one load. */
+/* Reads the next field. REQUIRES: the message is not at its end. False: malformed. Inline
+ * because a request has twenty fields and most need one comparison and one load. */
 RQ_NODISCARD
 RQ_INLINE bool rq_pb_field_read(rq_cursor *message, rq_pb_field *ret)
 {
@@ -65,7 +64,7 @@ RQ_INLINE bool rq_pb_field_read(rq_cursor *message, rq_pb_field *ret)
     }
 }
 
-/* The same, to be called until it says RQ_E_END; RQ_E_MALFORMED: malformed. */
+/* Reads the next field. RQ_E_END: no more fields. RQ_E_MALFORMED: malformed. */
 RQ_NODISCARD
 rq_err rq_pb_next(rq_cursor *message, rq_pb_field *ret);
 
@@ -75,7 +74,7 @@ RQ_NODISCARD
 rq_err rq_pb_put_number(rq_buf *out, uint32_t field, uint64_t v);
 RQ_NODISCARD
 rq_err rq_pb_put_bytes(rq_buf *out, uint32_t field, rq_slice bytes);
-/* A message inside a message: begin, its fields, end. */
+/* Writes a nested message: call begin, write its fields, call end with begin's *ret_at. */
 RQ_NODISCARD
 rq_err rq_pb_begin(rq_buf *out, uint32_t field, size_t *ret_at);
 RQ_NODISCARD

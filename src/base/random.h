@@ -12,7 +12,7 @@ typedef struct rq_random {
 
 void rq_random_seed(rq_random *r, uint64_t seed);
 uint64_t rq_random_next(rq_random *r);
-/* 0 … bound - 1; bound > 0. */
+/* A number in 0 … bound - 1. REQUIRES: bound > 0. */
 static inline uint64_t rq_random_below(rq_random *r, uint64_t bound)
 {
     return rq_random_next(r) % bound;

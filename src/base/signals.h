@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads beside the main one block: every signal except those that say that the thread itself
- * failed. Blocked, these end the process without a word, a sanitizer's report included. */
+/* The signals that all threads except the main one block: every signal except those for faults
+ * of the thread itself. A blocked fault signal would end the process without a message or a
+ * sanitizer's report. */
 #ifndef RQ_BASE_SIGNALS_H
 #define RQ_BASE_SIGNALS_H
 

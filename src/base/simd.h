@@ -29,7 +29,7 @@ static inline rq_v16 rq_v16_splat(uint8_t byte)
     return _mm_set1_epi8((char)byte);
 }
 
-/* The first eight bytes from `low`, in memory order of this machine. */
+/* The first eight bytes from `low`, the others from `high`, in the machine's byte order. */
 static inline rq_v16 rq_v16_pair(uint64_t low, uint64_t high)
 {
     return _mm_set_epi64x((int64_t)high, (int64_t)low);
@@ -115,7 +115,7 @@ static inline rq_v16 rq_v16_subtract(rq_v16 a, rq_v16 b)
     return vqsubq_u8(a, b);
 }
 
-/* Each byte keeps the bit of its place in a half, and the halves are summed. */
+/* Each byte keeps the bit of its position in its half; then each half is summed. */
 static inline unsigned rq_v16_mask(rq_v16 a)
 {
     static const uint8_t places[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};

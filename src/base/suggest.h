@@ -13,7 +13,7 @@
 #define RQ_SUGGEST_WORD_MAX 128 /* longer words have no suggestion */
 
 typedef struct rq_suggestion {
-    const char *word; /* as given to rq_suggest; what was mistyped */
+    const char *word; /* the mistyped word given to rq_suggest */
     const char *best; /* NULL: no known word is near enough */
     size_t distance;
 } rq_suggestion;
@@ -23,8 +23,8 @@ static inline rq_suggestion rq_suggest(const char *word)
     return (rq_suggestion){.word = word};
 }
 
-/* Looks at one known word. It must outlive the suggestion. Near enough is a distance of at most a
- * third of the mistyped word's length, and of one at least. */
+/* Considers one known word, which must outlive the suggestion. A word is near enough if its
+ * distance is at most max(1, a third of the mistyped word's length). */
 void rq_suggest_consider(rq_suggestion *s, const char *known);
 
 #endif

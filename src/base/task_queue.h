@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks that wait, oldest first or by rank: what the executors (on threads, simulated) have in
- * common. The caller keeps it from being used by two threads at once.
+ * A queue of tasks, FIFO or ordered by rank, shared by the real and the simulated executor. Not
+ * thread-safe: the caller serializes access.
  */
 #ifndef RQ_BASE_TASK_QUEUE_H
 #define RQ_BASE_TASK_QUEUE_H
@@ -41,19 +41,19 @@ static inline rq_task *rq_task_queue_take(rq_task_queue *q, size_t index)
     return task;
 }
 
-/* NULL: none. */
+/* NULL: the queue is empty. */
 static inline rq_task *rq_task_queue_pop(rq_task_queue *q)
 {
     return q->head == NULL ? NULL : rq_task_queue_take(q, 0);
 }
 
-/* Of a task in a queue by rank. */
+/* REQUIRES: the task is in a queue ordered by rank. */
 static inline int32_t rq_task_rank(const rq_task *task)
 {
     return RQ_CONTAINER_OF(task, rq_ranked_task, task)->rank;
 }
 
-/* In front of what has a higher rank, behind what has the same. All tasks of `q` have ranks. */
+/* Inserts in order of rank, after tasks of the same rank. REQUIRES: all tasks of `q` have ranks. */
 static inline void rq_task_queue_insert(rq_task_queue *q, rq_ranked_task *task, int32_t rank)
 {
     rq_task **at = &q->head;
@@ -66,7 +66,8 @@ static inline void rq_task_queue_insert(rq_task_queue *q, rq_ranked_task *task, 
     q->count++;
 }
 
-/* As executor.h says of raise: the task need not be in the queue, nor exist any more. */
+/* rq_executor.raise: lowers the task's rank if it is in the queue; the task may be freed
+ * already. */
 static inline void rq_task_queue_raise(rq_task_queue *q, const rq_ranked_task *task, int32_t rank)
 {
     size_t index = 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cell: one version of one column of one row. A view on bytes owned elsewhere (a memstore
- * segment, a cached block, a request); whoever hands one out says how long it lives.
+ * The cell: one version of one column of one row. It is a view on bytes owned elsewhere (a memstore
+ * segment, a cached block, a request); the function that returns a cell says how long it is valid.
  *
  * Order (HBase CellComparatorImpl): row, family, qualifier ascending as unsigned bytes; timestamp
  * descending; type descending (deletes before puts of the same timestamp); sequence id descending.
- * hbase:meta orders rows by their table, start key and region id parts instead
- * (MetaCellComparator).
+ * hbase:meta orders rows by their parts: table, start key, region id (MetaCellComparator).
  */
 #ifndef RQ_CELL_CELL_H
 #define RQ_CELL_CELL_H
@@ -77,16 +76,17 @@ static inline bool rq_cell_is_delete(const rq_cell *c)
 }
 
 int rq_row_compare(rq_cell_order order, rq_slice a, rq_slice b);
-/* The whole order, sequence id included. */
+/* The full order, including the sequence id. */
 int rq_cell_compare(rq_cell_order order, const rq_cell *a, const rq_cell *b);
-/* Without the sequence id. */
+/* The order without the sequence id. */
 int rq_cell_compare_key(rq_cell_order order, const rq_cell *a, const rq_cell *b);
 /* Family and qualifier only. */
 int rq_cell_compare_column(const rq_cell *a, const rq_cell *b);
 bool rq_cell_same_row(const rq_cell *a, const rq_cell *b);
 bool rq_cell_same_column(const rq_cell *a, const rq_cell *b); /* row not compared */
 
-/* Keys that sort before/after every real cell they bound; they borrow the given slices. */
+/* Search keys, which sort before or after every real cell of a range. They borrow the given
+ * slices. */
 /* Before all cells of the row. */
 rq_cell rq_cell_first_on_row(rq_slice row);
 /* Behind all cells of the row. */
@@ -111,28 +111,31 @@ static inline size_t rq_cell_key_len(const rq_cell *c)
     return (size_t)RQ_KEY_FIXED_LEN + c->row_len + c->family_len + c->qualifier_len;
 }
 
-/* Bytes of the KeyValue; HBase's size limit (hbase.server.keyvalue.maxsize) is held against it. */
+/* Length of the KeyValue in bytes. HBase's size limit (hbase.server.keyvalue.maxsize) applies to
+ * it. */
 size_t rq_cell_serialized_len(const rq_cell *c, bool with_tags);
 /* Writes exactly rq_cell_serialized_len bytes. */
 void rq_cell_serialize(const rq_cell *c, bool with_tags, uint8_t *out);
 /* The key part alone: exactly rq_cell_key_len bytes. */
 void rq_cell_serialize_key(const rq_cell *c, uint8_t *out);
-/* A view on serialized bytes, which must be exactly one KeyValue; every length is checked.
- * seqid is left 0. RQ_E_MALFORMED. */
+/* Parses exactly one KeyValue into a view on `bytes`. Every length is checked. seqid is set to
+ * 0. RQ_E_MALFORMED. */
 RQ_NODISCARD rq_err rq_cell_parse(rq_slice bytes, rq_cell *ret, rq_error *why);
-/* A view on a serialized key; value and tags are empty. */
+/* Parses a serialized key into a view on it; value and tags are empty. */
 RQ_NODISCARD rq_err rq_cell_parse_key(rq_slice key, rq_cell *ret, rq_error *why);
-/* The same of one that was read from storage: RQ_E_CORRUPT. */
+/* Like rq_cell_parse_key, for a key read from storage: RQ_E_CORRUPT. */
 RQ_NODISCARD
 static inline rq_err rq_cell_parse_stored_key(rq_slice key, rq_cell *ret, rq_error *why)
 {
     return rq_err_of_storage(rq_cell_parse_key(key, ret, why), why);
 }
 
-/* Whether the bytes are a sequence of tags. Tags are walked without checks later on, and a file or
- * a log record that holds others cannot be read back: what comes from outside is asked for it. */
+/* Whether the bytes are a well-formed sequence of tags. Tags from outside must be checked: later
+ * code walks them without checks, and a file or log record with malformed tags could not be read
+ * back. */
 bool rq_tags_are_whole(const uint8_t *tags, size_t len);
-/* The first tag of the type, or false. HBASE: TagType.TTL is 8 with a be64 of milliseconds. */
+/* Finds the first tag of a type; false: none. HBASE: TagType.TTL is 8, its value a be64 of
+ * milliseconds. */
 #define RQ_TAG_TTL 8
 bool rq_cell_tag(const rq_cell *c, uint8_t tag_type, rq_slice *ret);
 

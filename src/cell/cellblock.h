@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of cells as HBase's KeyValueCodec writes them: each a be32 length and a KeyValue. It is
- * what a read returns, what goes out on the wire as it is, and what a batch's log record holds, so
- * a cell is copied once on its way out. Length counts tags iff `with_tags`
- * (KeyValueCodecWithTags); the codec without tags drops them.
+ * A list of cells in the format of HBase's KeyValueCodec: for each cell a be32 length and a
+ * KeyValue. Reads return it, responses send it unchanged, and the log stores a batch in it, so a
+ * cell is copied once on its way out. With `with_tags` (KeyValueCodecWithTags) each length includes
+ * the tags; otherwise tags are dropped.
  */
 #ifndef RQ_CELL_CELLBLOCK_H
 #define RQ_CELL_CELLBLOCK_H
@@ -15,10 +15,10 @@ typedef struct rq_cellblock {
     rq_buf bytes;
     uint32_t count;
     bool with_tags;
-    size_t bytes_max; /* it grows no further: RQ_E_RESULT_TOO_LARGE; 0: no limit. Until reset */
+    size_t bytes_max; /* limit of its length, until reset: RQ_E_RESULT_TOO_LARGE; 0: none */
 } rq_cellblock;
 
-/* A place to go back to: everything appended after it can be dropped. */
+/* A position to truncate to: rq_cellblock_truncate drops everything appended after it. */
 typedef struct rq_cellblock_mark {
     size_t len;
     uint32_t count;
@@ -27,7 +27,7 @@ typedef struct rq_cellblock_mark {
 /* Makes room for `more` bytes. */
 RQ_NODISCARD RQ_COLD rq_err rq_cellblock_grow(rq_cellblock *b, size_t more);
 RQ_NODISCARD rq_err rq_cellblock_append(rq_cellblock *b, const rq_cell *cell);
-/* Of a cell whose KeyValue is at hand, without tags. */
+/* Appends a cell given as a KeyValue without tags. */
 RQ_NODISCARD
 static inline rq_err rq_cellblock_append_keyvalue(rq_cellblock *b, rq_slice keyvalue)
 {
@@ -49,10 +49,10 @@ void rq_cellblock_truncate(rq_cellblock *b, rq_cellblock_mark mark);
 void rq_cellblock_reset(rq_cellblock *b);
 void rq_cellblock_clear(rq_cellblock *b);
 
-/* Walks untrusted or own bytes; each call parses one cell into *ret (a view on the bytes).
- * RQ_E_END at the end, RQ_E_MALFORMED on malformed input. */
+/* Parses the next cell into *ret, a view on the bytes, which may be untrusted. RQ_E_END at the
+ * end, RQ_E_MALFORMED on malformed input. */
 RQ_NODISCARD rq_err rq_cellblock_next(rq_cursor *c, rq_cell *ret, rq_error *why);
-/* The same of one that was read from storage: RQ_E_CORRUPT. */
+/* Like rq_cellblock_next, for bytes read from storage: RQ_E_CORRUPT. */
 RQ_NODISCARD
 static inline rq_err rq_cellblock_next_stored(rq_cursor *c, rq_cell *ret, rq_error *why)
 {

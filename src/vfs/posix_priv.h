@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening what a path of somebody else names: below a folder, through no symbolic link. Paths have
- * passed vfs.c's check: no empty, "." or ".." part ("." alone is the folder itself).
+ * Opens client-given paths below a folder, without following a symbolic link. Paths have passed
+ * vfs.c's check: no part is empty, "." or ".." ("." alone is the folder itself).
  */
 #ifndef RQ_VFS_POSIX_PRIV_H
 #define RQ_VFS_POSIX_PRIV_H
 
 #include <sys/types.h>
 
-/* As openat: a descriptor, or -1 with errno. A symbolic link is ELOOP, in the middle of the path
- * where the kernel has no openat2 ENOTDIR. */
+/* Like openat: returns a descriptor, or -1 with errno. A symbolic link gives ELOOP; in the
+ * middle of the path, on kernels without openat2, ENOTDIR. */
 int rq__open_beneath(int folder, const char *path, int flags, mode_t mode);
-/* The folder that the path's last name stands in, to find names in. */
+/* Opens the folder that contains the path's last name. *ret_name is that name. */
 int rq__open_folder_of(int folder, const char *path, const char **ret_name);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulated disk. Each file has two contents: what programs see (`now`) and what the disk holds
- * (`disk`), and a flag per 512-byte sector that tells where the first has yet to reach the second.
- * Each folder entry has two targets in the same way. sync copies; a power cut chooses.
+ * (`disk`), and a dirty flag for each 512-byte sector in which they differ. Each folder entry has
+ * two targets in the same way. A sync copies `now` to `disk`; a power cut chooses between them.
  *
- * Files: sim_inode.c; calls: sim_disk.c; the power, failures on demand: sim_power.c.
+ * Files: sim_inode.c has inodes and folders, sim_disk.c the vfs operations, sim_power.c power cuts
+ * and injected failures.
  */
 #ifndef RQ_VFS_SIM_DISK_PRIV_H
 #define RQ_VFS_SIM_DISK_PRIV_H
@@ -13,7 +14,7 @@
 #include "vfs/vfs_priv.h"
 
 #define SECTOR 512
-#define PAGE_BYTES 4096 /* what a system keeps in memory at least */
+#define PAGE_BYTES 4096 /* the operating system's page size */
 #define FAILS_MAX 8
 
 typedef struct inode inode;
@@ -25,14 +26,14 @@ typedef struct entry {
 } entry;
 
 struct inode {
-    inode *next, *prev; /* all inodes, in order of birth */
-    unsigned refs;      /* entries (now and disk count apart) and open files */
+    inode *next, *prev; /* all inodes, in order of creation */
+    unsigned refs;      /* entries (now and disk count separately) and open files */
     bool is_dir;
     bool locked;
     int64_t mtime_ms;
     entry *entries; /* of a folder */
     uint8_t *now, *disk;
-    uint8_t *dirty; /* per sector */
+    uint8_t *dirty; /* one flag per sector */
     size_t cap;     /* of both contents */
     uint64_t size, disk_size;
     size_t dirty_count;
@@ -50,8 +51,8 @@ struct sim_disk {
     bool cut;
     bool trace;
     rq_err fail_writes;
-    uint64_t quota;   /* bytes all files may take together; 0: as many as they like */
-    uint64_t dropped; /* bytes of drop_behind */
+    uint64_t quota;   /* limit of all files' bytes; 0: none */
+    uint64_t dropped; /* bytes passed to drop_behind */
     uint64_t pages_begun;
     struct {
         uint64_t call;
@@ -64,41 +65,41 @@ struct sim_disk {
 bool rq__sim_chance(sim_disk *d, unsigned percent);
 
 /* --- files and folders --- */
-/* Without a reference; NULL: no memory. */
+/* Makes an inode with no reference. NULL: memory is exhausted. */
 inode *rq__inode_new(sim_disk *d, bool is_dir);
-/* Both take NULL. The last reference frees it, and what it alone holds. */
+/* Both accept NULL. Dropping the last reference frees the inode and what only it refers to. */
 inode *rq__inode_ref(inode *n);
 void rq__inode_unref(sim_disk *d, inode *n);
 RQ_NODISCARD
 rq_err rq__inode_write(sim_disk *d, inode *n, const void *bytes, uint64_t len, uint64_t off);
 RQ_NODISCARD
 rq_err rq__inode_truncate(sim_disk *d, inode *n, uint64_t size);
-/* All of it is on disk. */
+/* Copies all of the file to disk. */
 void rq__inode_sync(sim_disk *d, inode *n);
-/* Some of it is, and nobody knows any more what is not. */
+/* Copies a random part to disk and marks the file clean, as a failed fsync does. */
 void rq__inode_sync_failed(sim_disk *d, inode *n);
-/* A sector is not dirty any more, whether or not its bytes are on disk now. */
+/* Marks a sector clean; `reaches_disk`: copies it to disk first. */
 void rq__sector_clean(sim_disk *d, inode *n, size_t sector, bool reaches_disk);
-/* The operating system writes a sector back for reasons of its own. */
+/* Writes some random sector back, as an operating system does. */
 void rq__writeback_some(sim_disk *d);
 
 /* --- space --- */
 uint64_t rq__sim_bytes_used(const sim_disk *d);
 uint64_t rq__sim_bytes_free(const sim_disk *d);
-/* Of a write up to `end`, where it has to stop. */
+/* Where a write that would end at `end` has to stop for lack of space. */
 uint64_t rq__end_with_room(const sim_disk *d, const inode *n, uint64_t end);
 
 /* --- names --- */
-/* What the name stands for from now on; NULL: for nothing. */
+/* Makes the name stand for `target`; NULL removes the name. */
 RQ_NODISCARD
 rq_err rq__entry_set(sim_disk *d, inode *dir, const char *name, inode *target);
-/* Entries absent on both sides go. */
+/* Frees entries that are absent in both states. */
 void rq__entries_tidy(inode *dir);
 bool rq__dir_empty(const inode *dir);
 inode *rq__dir_child(const inode *dir, const char *name, size_t len);
-/* The inode of a path, or NULL. */
+/* Finds the inode of a path; NULL: none. */
 inode *rq__walk(const sim_disk *d, const char *path);
-/* The folder a path's last part stands in, or NULL; *ret_name is the last part. */
+/* Finds the folder that contains a path's last part; NULL: none. *ret_name is the last part. */
 inode *rq__walk_parent(const sim_disk *d, const char *path, const char **ret_name);
 
 #endif

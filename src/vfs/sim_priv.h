@@ -28,7 +28,7 @@ rq_vfs *rq__sim_disk_vfs(sim_disk *d);
 RQ_NODISCARD rq_err rq__sim_executor_new(rq_sim *sim, sim_executor **ret);
 void rq__sim_executor_free(sim_executor *ex);
 rq_executor *rq__sim_executor_base(sim_executor *ex);
-/* A file call takes some time. */
+/* Advances the clock by the time of a file operation. */
 void rq__sim_executor_tick(sim_executor *ex, uint64_t ns);
 /* REQUIRES: nothing queued or running. Drops armed timers. */
 void rq__sim_executor_reset(sim_executor *ex);

@@ -7,7 +7,7 @@
 
 #define RQ_PATH_MAX 2048 /* with the closing NUL */
 
-/* Makes the path's own name durable. */
+/* Makes the path's name durable: syncs its folder. */
 RQ_NODISCARD
 rq_err rq__vfs_sync_parent(rq_vfs *v, const char *path, rq_error *why);
 
