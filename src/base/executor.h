@@ -5,10 +5,11 @@
  * threads. The simulated one (vfs/sim.h) runs everything on one thread, in an order drawn from a
  * seed, so that a failing run can be replayed.
  *
- *   - A *lane* runs its tasks one after another on one thread, in the order they were posted. It is an
- *     event loop or a serial worker (procedures). A request stays on its connection's lane.
- *   - A *pool* runs tasks in parallel; they may block on files.
- *   - A *latch* lets a pool task or a tool wait for an asynchronous result. Event loops must not wait.
+ *  - A *lane* runs its tasks one after another on one thread, in the order they were posted. It is
+ *    an event loop or a serial worker (procedures). A request stays on its connection's lane.
+ *  - A *pool* runs tasks in parallel; they may block on files.
+ *  - A *latch* lets a pool task or a tool wait for an asynchronous result. Event loops must not
+ *    wait.
  */
 #ifndef RQ_BASE_EXECUTOR_H
 #define RQ_BASE_EXECUTOR_H

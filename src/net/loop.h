@@ -2,16 +2,17 @@
 /*
  * Event loops: N threads, each owning its sockets and running its lane (base/executor.h).
  *
- * One iteration of a loop is:
- *   1. sockets that are readable, timers that are due, tasks that were posted;
- *   2. tasks that 1 posted to this lane (writes go to their regions and to the log);
- *   3. tasks that 2 posted, once (acknowledgements go out with this iteration);
- *      then deferred tasks, for RQ_TURN_NS: long work, and connections whose turn was over;
- *   4. every stream with new output is written, one system call each;
- *   5. the epoch's read section ends and what everybody has passed is released.
- * What 3 posts runs in the next iteration, after sockets were looked at.
+ * One iteration of a loop:
  *
- * libuv stands in the files that include loop_priv.h alone.
+ *   1. readable sockets, due timers, posted tasks;
+ *   2. tasks that step 1 posted to this lane (writes go to their regions and to the log);
+ *   3. tasks that step 2 posted, one round (acknowledgements leave in this iteration); then
+ *      deferred tasks, for at most RQ_TURN_NS: long work, and connections that used up their turn;
+ *   4. every stream with new output is written, one system call each;
+ *   5. the epoch's read section ends, and retired memory that no thread can see is freed.
+ * Tasks posted by step 3 run in the next iteration, after its sockets.
+ *
+ * Only files that include loop_priv.h use libuv.
  */
 #ifndef RQ_NET_LOOP_H
 #define RQ_NET_LOOP_H
@@ -25,48 +26,48 @@ typedef struct rq_loop rq_loop;
 
 typedef struct rq_loops_options {
     unsigned count;    /* 0: one per processor that this process may use */
-    bool restless;     /* tests: every stream goes to another loop after each of its turns */
-    rq_epoch *epoch;   /* joined by every loop; may be NULL */
+    bool restless;     /* tests: every stream moves to another loop after each read */
+    rq_epoch *epoch;   /* every loop joins it; may be NULL */
     const rq_log *log; /* may be NULL */
 } rq_loops_options;
 
-/* Creates the loops; nothing runs yet. */
+/* Creates the loops without starting them. */
 RQ_NODISCARD
 rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret);
-/* Starts the threads; once. */
+/* Starts the threads. At most once. */
 RQ_NODISCARD
 rq_err rq_loops_start(rq_loops *loops);
-/* Stops listening, closes every stream (on_close is called), runs what was posted until nothing is
- * left, and joins the threads. Nobody may post afterwards. Harmless when not started. */
+/* Stops listening, closes every stream (on_close is called), runs posted tasks until none is
+ * left, and joins the threads. REQUIRES: no thread posts afterwards. No-op if not started. */
 void rq_loops_stop(rq_loops *loops);
 void rq_loops_free(rq_loops *loops);
-/* Waits until every loop has run what was posted to it before. Returns at once when they do not
- * run. Not from a loop's thread. */
+/* Waits until every loop has run the tasks posted before the call. Returns at once if the loops
+ * do not run. Not from a loop's thread. */
 void rq_loops_sync(rq_loops *loops);
 
 unsigned rq_loops_count(const rq_loops *loops);
 rq_loop *rq_loops_get(rq_loops *loops, unsigned index);
 
-/* What posts tasks to the loop; any thread. Valid until rq_loops_free. */
+/* The loop's lane, to post tasks from any thread. Valid until rq_loops_free. */
 rq_lane *rq_loop_lane(rq_loop *loop);
-/* Posts a task that is a slice of long work: such tasks run in order, some in each iteration, so that
- * many of them keep no socket waiting. Loop's thread only. */
+/* Posts a task that is one slice of long work. Deferred tasks run in order, some in each
+ * iteration, so that they do not delay sockets. Loop's thread only. */
 void rq_loop_defer(rq_loop *loop, rq_task *task);
 #define RQ_TURN_NS 2000000
-/* What this iteration has begun by `now_ns` is enough: the rest shall be deferred. */
+/* Whether this iteration has lasted RQ_TURN_NS by `now_ns`; further work should be deferred. */
 bool rq_loop_turn_is_over(const rq_loop *loop, uint64_t now_ns);
-/* REQUIRES: `lane` was given by rq_loop_lane. */
+/* REQUIRES: `lane` was returned by rq_loop_lane. */
 rq_loop *rq_loop_of_lane(rq_lane *lane);
 unsigned rq_loop_index(const rq_loop *loop);
 /* True on the loop's own thread. */
 bool rq_loop_is_current(const rq_loop *loop);
-/* Monotonic, taken when this iteration began. Loop's thread only. */
+/* The monotonic clock at the beginning of this iteration. Loop's thread only. */
 uint64_t rq_loop_now_ns(const rq_loop *loop);
-/* The same clock, read now. Any thread. */
+/* The monotonic clock, read now. Any thread. */
 uint64_t rq_loop_clock_ns(void);
 
-/* A one-shot timer of millisecond accuracy; embedded in its owner, all-zero when idle. Unlike an
- * executor's timer it wakes nobody else up. All calls on the loop's thread. */
+/* A one-shot timer with millisecond accuracy, embedded in its owner; all zero is idle. Unlike an
+ * executor's timer it wakes no other thread. All calls on the loop's thread. */
 typedef struct rq_loop_timer {
     struct rq_loop_timer *next, *prev; /* the loop's */
     uint64_t due_ns;
@@ -74,7 +75,7 @@ typedef struct rq_loop_timer {
     void (*run)(struct rq_loop_timer *timer);
 } rq_loop_timer;
 
-/* Arms, or moves an armed timer. `run` may arm it again. */
+/* Arms the timer, or changes the time of an armed one. `run` may arm it again. */
 void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns);
 void rq_loop_timer_cancel(rq_loop *loop, rq_loop_timer *timer);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain socket calls: binding a listener, and what is set on an accepted connection. */
+/* Socket calls: binding a listener, and options of an accepted connection. */
 #ifndef RQ_NET_SOCKET_H
 #define RQ_NET_SOCKET_H
 
 #include "net/stream.h"
 
-/* A non-blocking listening socket on a numeric address. RQ_E_EXISTS: the port is in use. */
+/* Makes a non-blocking listening socket on a numeric address. RQ_E_EXISTS: the port is in use. */
 RQ_NODISCARD
 rq_err rq_socket_listen(const char *address, uint16_t port, int *ret_fd, uint16_t *ret_port,
                         rq_error *why);
-/* Sets no-delay and keep-alive, and says who is at the other end. */
+/* Sets TCP_NODELAY and keep-alive, and returns the peer's address. */
 void rq_socket_accepted(int fd, rq_peer *ret_peer);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call: one request of one connection, from the moment its frame was read until its answer is
- * handed to the connection.
+ * A call: one request of one connection, from the read of its frame until its response is passed to
+ * the connection.
  *
- * The handler that the method table names gets it on the connection's loop, exactly once, and sees
- * to it that exactly one of rq_call_reply, rq_call_fail… or rq_call_drop follows: at once, or later
- * from the same loop's thread. That ends the call: everything reached through it (param, cell
- * block, arena, cells) is gone. In between it may travel: whoever works on it on another thread
- * owns it alone and comes back with rq_call_post. A call outlives its connection; its answer is
- * then dropped.
+ * The handler named by the method table gets the call on the connection's loop, exactly once. It
+ * must end the call with exactly one of rq_call_reply, rq_call_fail… and rq_call_drop, at once or
+ * later, on the same loop's thread. Everything reached through the call (param, cell block, arena,
+ * cells) is then freed. In between another thread may work on the call; it is then the only owner,
+ * and returns it with rq_call_post. A call outlives its connection; its response is then dropped.
  */
 #ifndef RQ_RPC_CALL_H
 #define RQ_RPC_CALL_H
@@ -22,27 +21,27 @@
 typedef struct rq_call rq_call;
 struct Pb__RequestHeader;
 
-/* One method of a service; constant tables of the rooms above. */
+/* One method of a service; an entry in the constant tables of the rooms above. */
 typedef struct rq_rpc_method {
     const char *name; /* matched exactly */
     const ProtobufCMessageDescriptor *request;
-    /* NULL: the method is known but not served (DoNotRetryIOException). */
+    /* NULL: the method is known but not implemented (DoNotRetryIOException). */
     void (*handle)(void *ctx, rq_call *call);
 } rq_rpc_method;
 
-/* Who is at the other end; the same for all calls of a connection, valid as long as the call. */
+/* The client of a connection; the same for all its calls, valid as long as the call. */
 typedef struct rq_rpc_client {
-    const char *user;      /* effective user; "" when the header named none */
+    const char *user;      /* effective user; "" if the header names none */
     const char *real_user; /* or NULL */
     const char *host;      /* numeric address */
     uint16_t port;
     const char *service;    /* the connection's service */
-    const char *version;    /* text of version_info, NULL for clients that send none (before 1.2) */
+    const char *version;    /* version_info's text; NULL for clients that send none (before 1.2) */
     uint32_t version_major; /* 0, 0 without version_info */
     uint32_t version_minor;
     bool has_codec; /* cell blocks may be sent; else cells go into the messages */
     bool codec_with_tags;
-    bool retry_immediately; /* at least 1.2: understands RetryImmediatelyException */
+    bool retry_immediately; /* 1.2 or newer: understands RetryImmediatelyException */
 } rq_rpc_client;
 
 /* HBase's VersionInfoUtil.hasMinimumVersion; false for clients that send no version. */
@@ -52,113 +51,115 @@ static inline bool rq_rpc_client_at_least(const rq_rpc_client *c, uint32_t major
     return c->version_major != major ? c->version_major > major : c->version_minor >= minor;
 }
 
-/* Public fields are read-only for handlers except where said. */
+/* Fields are read-only for handlers except where noted. */
 struct rq_call {
     const rq_rpc_method *method;
     const rq_rpc_client *client;
-    rq_loop *loop;                 /* where it ends */
-    const ProtobufCMessage *param; /* of type method->request; lives in the arena */
-    rq_slice cell_block;  /* cells as KeyValues (rq_cellblock_next); empty when none came */
-    rq_cellblock cells;   /* the answer's cells: append here; with_tags is set already */
-    bool decoding;        /* rq_call_decoding's */
-    rq_arena arena;       /* allocate freely; links are released when the call ends */
+    rq_loop *loop;                 /* the loop on which it must end */
+    const ProtobufCMessage *param; /* of type method->request; in the arena */
+    rq_slice cell_block;  /* the request's cells as KeyValues (rq_cellblock_next); may be empty */
+    rq_cellblock cells;   /* the response's cells, appended by the handler; with_tags is set */
+    bool decoding;        /* set by rq_call_decoding */
+    rq_arena arena;       /* for the handler's allocations; released when the call ends */
     uint64_t received_ns; /* monotonic */
     uint64_t started_ns;
     uint64_t deadline_ns; /* UINT64_MAX: none */
     uint32_t id;
     uint32_t timeout_ms;    /* 0: none */
     uint32_t priority;      /* 0 when the client set none */
-    uint32_t request_bytes; /* of the frame, without its length */
+    uint32_t request_bytes; /* length of the frame, without its length field */
     void *user;             /* the handler's; NULL at first */
     rq_task task;           /* the handler's, to post the call to lanes or pools */
     struct rq_call_private *priv;
 };
 
-/* The whole request header (attributes, trace), decoded on first use; NULL when memory is out. */
+/* The full request header (attributes, trace), decoded on first use. NULL when memory is
+ * exhausted. */
 const struct Pb__RequestHeader *rq_call_header(rq_call *call);
 
-/* What the service keeps of the call's connection, NULL at first; loop's thread. Not to be used once
- * the connection is gone (rq_call_disconnected), of which the service is told (`closed`). */
+/* The service's pointer for this connection; NULL at first. Loop's thread. Must not be used
+ * after the connection is closed (rq_call_disconnected); the service is notified of that
+ * (rq_rpc_service.closed). */
 void **rq_call_connection_state(rq_call *call);
 
-/* Nobody waits for the answer any more: the peer has gone. Loop's thread. */
+/* Whether the peer has closed the connection, so that the response is not needed. Loop's thread. */
 bool rq_call_disconnected(const rq_call *call);
-/* The deadline has passed by `now_ns`: HBase then drops the call without an answer. */
+/* Whether the deadline has passed by `now_ns`; HBase then drops the call without a response. */
 static inline bool rq_call_expired(const rq_call *call, uint64_t now_ns)
 {
     return now_ns > call->deadline_ns;
 }
 
-/* Posts `task` to the call's lane. Any thread. */
+/* Posts `task` to the call's loop. Any thread. */
 static inline void rq_call_post(rq_call *call, rq_task *task)
 {
     rq_lane_post(rq_loop_lane(call->loop), task);
 }
 
-/* Asked by a call that leaves its loop before its answer is whole: the answer has `held` bytes and
- * is about to have `wanted`. RQ_E_AGAIN: `task` runs on the call's loop when it may ask again; until
- * then the call must hold nothing that others wait for. Another error: the call shall end with it.
- * One call at a time may go on in any case, so that half-made answers never wait for each other.
- * Loop's thread. */
+/* Called by a call that leaves its loop before its response is complete: the response has `held`
+ * bytes and will have `wanted`. RQ_E_AGAIN: `task` runs on the call's loop when it should ask
+ * again; until then the call must hold nothing that others wait for. Other errors: the call must
+ * end with it. One call at a time is always allowed to continue, so that half-made responses
+ * never wait for each other. Loop's thread. */
 RQ_NODISCARD
 rq_err rq_call_may_grow(rq_call *call, size_t held, size_t wanted, rq_task *task);
-/* The same for an answer that is whole, and is given up if this is false: nothing waits. */
+/* Whether a complete response may grow to `wanted` bytes. It never waits: if false, the response
+ * must be dropped. */
 bool rq_call_can_grow(rq_call *call, size_t wanted);
-/* Large answers would have to wait: a call that can end with less does. */
+/* Whether a large response would have to wait; a call that can end with a smaller one should. */
 bool rq_call_answers_are_scarce(const rq_call *call);
 
 /* --- endings; all on the loop's thread ------------------------------------------------------- */
 
-/* Sends the message, and call->cells as the cell block when there are any (REQUIRES then:
+/* Sends the message, and call->cells as the cell block if there are any (REQUIRES then:
  * client->has_codec). The message is serialized before this returns. */
 void rq_call_reply(rq_call *call, const ProtobufCMessage *response);
-/* The same with a message that is serialized already. */
+/* Like rq_call_reply, with a serialized message. */
 void rq_call_reply_packed(rq_call *call, rq_slice message);
 
-/* Sends the table's Java exception for `code`, with the message, or the table's text when fmt is
- * NULL. */
+/* Sends errors.def's Java exception for `code`. fmt NULL: with the table's text. */
 RQ_COLD void rq_call_fail(rq_call *call, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
-/* With why's message when there is one. Damage is logged too, as by rq_call_alarm. */
+/* Like rq_call_fail, with why's message if there is one. Damage is also logged (rq_call_alarm). */
 RQ_COLD void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why);
-/* Tells the operator of damaged bytes that the call met (RQ_E_CORRUPT, which is storage's alone; else
- * nothing): for errors that reach the client as a part of an answer. Limited to a few lines a
+/* Logs damage met by the call (RQ_E_CORRUPT, which only storage returns; other codes are
+ * ignored), for errors that the client gets as part of a response. At most a few lines per
  * second. */
 void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why);
 
-/* Everything an exception can say. */
+/* The fields of an exception. */
 typedef struct rq_rpc_exception {
     const char *java_class;
-    const char *message; /* NULL: none, as new X() in Java */
+    const char *message; /* NULL: none, like new X() in Java */
     bool do_not_retry;
     bool server_overloaded;
-    const char *hostname; /* RegionMovedException: where it is now; else NULL */
+    const char *hostname; /* RegionMovedException: the region's server; else NULL */
     uint16_t port;
 } rq_rpc_exception;
 
 RQ_COLD void rq_call_throw(rq_call *call, const rq_rpc_exception *exception);
 
-/* No answer at all: the client has given up (deadline passed). */
+/* Ends the call without a response: the client has given up (deadline passed). */
 void rq_call_drop(rq_call *call);
 
 /* --- parts of answers ------------------------------------------------------------------------ */
 
-/* The table's exception as a Multi's per-action NameBytesPair wants it: `ret_class` is static,
- * `ret_text` ("class: message") lives in the arena. */
+/* errors.def's exception as the NameBytesPair of a Multi's action needs it: *ret_class is
+ * static, *ret_text ("class: message") is in the arena. */
 RQ_NODISCARD
 rq_err rq_rpc_exception_text(rq_arena *arena, rq_err code, const char *message,
                              const char **ret_class, rq_slice *ret_text);
 
-/* While a handler decodes what its request brought (a message inside bytes, a filter, lists of what
- * is asked for), which may swell: where the memory of requests is spent the arena gives NULL, and
- * RQ_E_NO_MEMORY as the call's end becomes CallQueueTooBigException. Elsewhere what the arena gets
- * is charged and never refused. */
+/* Set while a handler decodes parts of its request that may expand (a message inside bytes, a
+ * filter, lists). If the budget of requests is used up the arena then returns NULL, and the
+ * call's RQ_E_NO_MEMORY becomes CallQueueTooBigException. Otherwise the arena's memory is
+ * charged but never refused. */
 static inline void rq_call_decoding(rq_call *call, bool decoding)
 {
     call->decoding = decoding;
 }
 
-/* For protobuf-c: allocates from the arena, frees nothing. Unpack endpoint messages and filters
- * with it. Valid as long as the arena. */
+/* An allocator for protobuf-c: allocates from the arena and frees nothing. For unpacking
+ * endpoint messages and filters. Valid as long as the arena. */
 ProtobufCAllocator rq_rpc_allocator(rq_arena *arena);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What server.c, conn.c and call.c share. All of it but the server's constant fields belongs to one
- * loop's thread at a time: a connection without calls may change loops.
+ * Shared by server.c, conn.c, call.c and answer.c. Except for the server's constant fields
+ * everything belongs to one loop's thread at a time; a connection without calls may move between
+ * loops.
  *
  *   rq_rpc_server ── one worker per loop ── the calls and chunks of that loop
  *        │                    │
@@ -24,13 +25,13 @@
 typedef struct rq_rpc_conn rq_rpc_conn;
 typedef struct rq_call_private rq_call_private;
 
-/* A registered service with its methods in order of name. */
+/* A registered service; methods sorted by name. */
 typedef struct rq_rpc_service_index {
     rq_rpc_service service;
     const rq_rpc_method **methods;
 } rq_rpc_service_index;
 
-/* Written by one thread, read by any: relaxed. */
+/* Written by one thread, read by any thread (relaxed). */
 typedef struct rq_rpc_counters {
     _Atomic uint64_t calls, exceptions, dropped, bytes_in, bytes_out, refused;
     _Atomic uint64_t in_flight;
@@ -49,28 +50,30 @@ typedef struct rq_rpc_worker {
     rq_call_private *free_calls;
     unsigned free_count;
     uint64_t begun_ns;                 /* when the last call began */
-    size_t free_bytes;                 /* of the pooled calls' arenas and cell blocks */
-    const rq_rpc_method *large_method; /* the last that answered with a large cell block … */
-    size_t large_bytes;                /* … of so many bytes */
-    rq_buf encoded;                    /* a cell block on its way to another codec … */
-    rq_buf packed;                     /* … and to its compressed form */
-    uint64_t log_second;               /* lines about misbehaving clients are limited */
+    size_t free_bytes;                 /* memory of the pooled calls' arenas and cell blocks */
+    const rq_rpc_method *large_method; /* the last method with a large cell block … */
+    size_t large_bytes;                /* … and its size in bytes */
+    rq_buf encoded;                    /* buffer for converting a cell block to another codec */
+    rq_buf packed;                     /* buffer for compressing it */
+    uint64_t log_second;               /* second in which log_lines were logged about misbehaving
+                                        * clients */
     unsigned log_lines;
     rq_rpc_counters counters;
 } rq_rpc_worker;
 
-/* Whether one more line may be logged that a client brought about: who sends rubbish, or reads a
- * damaged block again and again, must not fill the operator's disk. */
+/* Whether one more line about a client's behaviour may be logged. Limits the lines per second,
+ * so that a client that sends garbage or reads a damaged block again and again cannot fill the
+ * disk. */
 bool rq_worker_may_log(rq_rpc_worker *w);
 
 struct rq_rpc_server {
-    rq_rpc_server_options options; /* texts and services are those below */
+    rq_rpc_server_options options; /* its strings and services point to the copies below */
     char *cluster_id;
-    char host[48];         /* of the listener */
-    _Atomic unsigned port; /* 0 until it is bound */
+    char host[48];         /* the listener's address */
+    _Atomic unsigned port; /* 0: not bound yet */
     rq_rpc_service_index *services;
     rq_listener *listener;
-    size_t share; /* of unread answers that a connection may leave */
+    size_t share; /* bytes of unread responses allowed per connection */
     _Atomic bool draining;
     unsigned worker_count;
     rq_rpc_worker workers[];
@@ -82,49 +85,50 @@ typedef enum rq_conn_state {
     RQ_CONN_PREAMBLE,
     RQ_CONN_HEADER,
     RQ_CONN_OPEN,
-    RQ_CONN_DEAD, /* an answer may still go out, nothing is read */
+    RQ_CONN_DEAD, /* a response may still be sent, but nothing is read */
 } rq_conn_state;
 
-/* Why a connection is not read. */
+/* Reasons why a connection is not read. */
 enum {
     RQ_BLOCK_OUTPUT = 1,
     RQ_BLOCK_CALLS = 2,
     RQ_BLOCK_BUDGET = 4,
-    RQ_BLOCK_MOVE = 8,  /* it is about to change loops */
-    RQ_BLOCK_TURN = 16, /* the iteration was long: it goes on in its turn */
+    RQ_BLOCK_MOVE = 8,  /* it is about to move to another loop */
+    RQ_BLOCK_TURN = 16, /* the iteration was long; it waits among the deferred tasks */
 };
 
-/* Calls in flight after which a connection is not read. (HBase's queue holds 300 in all.) */
+/* Number of calls in flight at which a connection is not read. (HBase's queue holds 300 in all.) */
 #define RQ_CONN_CALLS_MAX 1024
 
 struct rq_rpc_conn {
     rq_rpc_worker *worker;
-    rq_stream *stream; /* NULL once it is closed */
-    unsigned refs;     /* the stream, every call, a queued waiter, a posted resume */
+    rq_stream *stream; /* NULL: closed */
+    unsigned refs;     /* held by the stream, every call, a queued waiter, a posted resume */
     unsigned calls;
     rq_conn_state state;
     unsigned blocked;
-    unsigned skip_frames; /* a SASL token that nobody waits for */
-    bool running;         /* its state machine is on the stack */
-    unsigned ahead;       /* frames in front that the service was told of */
-    bool waiting;         /* in the budget's queue */
+    unsigned skip_frames; /* frames to skip: a SASL token that needs no reply */
+    bool running;         /* its state machine is running */
+    unsigned ahead;       /* received frames already announced to the service (`expect`) */
+    bool waiting;         /* queued in the budget */
     bool resuming;        /* `resume` is posted */
     bool deferred;        /* `turn` is posted */
     char host[46];
     rq_input input;
     rq_rpc_client client;
-    void *strings; /* what `client` points to */
+    void *strings; /* strings that `client` points to */
     rq_cell_codec codec;
     const rq_compressor *compressor;
     const rq_rpc_service_index *service;
-    const rq_rpc_method *last_method; /* most connections repeat one */
+    const rq_rpc_method *last_method; /* a cache: most connections repeat one method */
     rq_budget_waiter waiter;
-    rq_unread unread;        /* answers that the peer has not read */
-    uint64_t heavy_ns;       /* when a call of it was long, or its answer large */
-    size_t made;             /* its calls' bytes of the budget of answers in the making */
-    rq_call_private *leader; /* the call whose answer may go over the share */
-    rq_call_private *first_stuck, *last_stuck; /* calls that wait for their answers' memory */
-    size_t strings_charged;                    /* of the budget of requests, for `strings` */
+    rq_unread unread;        /* debt for unread responses */
+    uint64_t heavy_ns;       /* when it last had a long call or a large response */
+    size_t made;             /* bytes its calls have taken from the budget `answers` */
+    rq_call_private *leader; /* the call whose response may exceed the share */
+    rq_call_private *first_stuck, *last_stuck; /* calls that wait for memory for their responses */
+    size_t strings_charged;                    /* bytes charged to the budget of requests for
+                                                * `strings` */
     void *service_state;                       /* rq_call_connection_state */
     rq_task resume;
     rq_task turn;
@@ -133,23 +137,23 @@ struct rq_rpc_conn {
 extern const rq_stream_events rq_conn_events;
 
 void rq_conn_unref(rq_rpc_conn *conn);
-/* A call has ended, or output was queued: sees whether the connection may be read. */
+/* Called after a call has ended or output was queued: decides whether the connection is read. */
 void rq_conn_call_ended(rq_rpc_conn *conn);
 void rq_conn_output_queued(rq_rpc_conn *conn);
 
 /* --- answers' memory (answer.c) --------------------------------------------------------------- */
 
-/* A large answer that is whole cannot be sent now. */
+/* Whether a complete large response cannot be sent now. */
 bool rq__answer_must_wait(const rq_call_private *p);
-/* RQ_E_AGAIN: `task` runs when that may be asked again; the call holds `bytes` meanwhile.
+/* RQ_E_AGAIN: `task` runs when the call should ask again; the call keeps `bytes` until then.
  * RQ_E_CALL_QUEUE_TOO_BIG: there is no memory to keep them. */
 RQ_NODISCARD
 rq_err rq__answer_wait(rq_call_private *p, size_t bytes, rq_task *task);
-/* The call has ended: gives its charge back. */
+/* Called at the end of a call: releases its charge. */
 void rq__answer_end(rq_call_private *p);
-/* The peer has read, or a call has ended: the next call that waits for either goes on. */
+/* Called when the peer has read or a call has ended: resumes the next call that waits for that. */
 void rq__answers_wake_one(rq_rpc_conn *conn);
-/* The connection is gone: all that wait go on, to their ends. */
+/* Called when the connection is closed: resumes all waiting calls, which then end. */
 void rq__answers_wake_all(rq_rpc_conn *conn);
 
 /* --- long work (offload.c) -------------------------------------------------------------------- */
@@ -174,37 +178,37 @@ void rq__call_offload(rq_call_private *p, rq_offload *o, void (*work)(rq_offload
 struct rq_call_private {
     rq_call call;
     rq_rpc_conn *conn;
-    rq_chunk *frame;           /* holds the request's bytes */
-    rq_slice head;             /* the header's bytes in it */
+    rq_chunk *frame;           /* the chunk with the request's bytes */
+    rq_slice head;             /* the header's bytes in `frame` */
     Pb__RequestHeader *header; /* decoded, in the arena */
-    rq_buf block;              /* a cell block that had to be decoded; later a whole answer */
-    size_t charged;            /* of the budget, for the arena and the block */
-    size_t arena_charged;      /* … of that for the arena */
-    size_t answer_charged;     /* of the answers' budget, while the answer is made */
+    rq_buf block;              /* a decoded cell block; later the complete response */
+    size_t charged;            /* bytes charged to the budget of requests, for arena and block */
+    size_t arena_charged;      /* the arena's part of `charged` */
+    size_t answer_charged;     /* bytes charged to the budget `answers` */
     rq_budget_waiter answer_waiter;
-    rq_budget *waits_in; /* whose queue it stands in; NULL: none */
-    rq_task *grow_task;  /* waits for room for the answer */
-    rq_task go_on;       /* runs it, in its turn */
+    rq_budget *waits_in; /* the budget it is queued in; NULL: none */
+    rq_task *grow_task;  /* the task that waits for memory for the response */
+    rq_task go_on;       /* deferred task that runs grow_task */
     rq_call_private *next_stuck, *previous_stuck;
-    bool stuck;                 /* in its connection's list of those that wait */
-    bool woken;                 /* it is about to go on */
-    bool whole;                 /* the answer is made: its message is in `block` */
+    bool stuck;                 /* in its connection's list of waiting calls */
+    bool woken;                 /* it is about to resume */
+    bool whole;                 /* the response is complete; its message is in `block` */
     bool over_budget;           /* an allocation was refused */
-    rq_task send;               /* sends it */
-    struct rq_packing *packing; /* of an answer that is compressed on a pool; owned */
+    rq_task send;               /* sends the response */
+    struct rq_packing *packing; /* of a response that is compressed on a pool; owned */
     rq_call_private *next_free;
 };
 
-/* Runs a request: decodes it and gives it to its handler, or answers with the exception that it
- * deserves. Takes over the reference on `frame`. False: the bytes are no request at all. */
+/* Runs a request: decodes it and passes it to its handler, or responds with an exception. Takes
+ * over the reference on `frame`. False: the bytes are not a request. */
 bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame);
 void rq_call_pool_clear(rq_rpc_worker *w);
 
-/* host:port, as exceptions name this server. */
+/* Formats this server's host:port for exceptions. */
 #define RQ_ADDRESS_MAX 64
 const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX]);
 
-/* "class: message", or the class alone, in `buf`. */
+/* Formats "class: message", or only the class, into `buf`. */
 const char *rq_exception_text(const char *java_class, const char *message, char *buf, size_t size);
 
 const rq_rpc_service_index *rq_server_service(const rq_rpc_server *s, const char *name);

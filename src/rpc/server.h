@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The RPC server: HBase's protocol on a listener, and the services that answer. It knows no service
- * itself; the rooms above register tables of methods (methods.def lists what HBase has).
+ * The RPC server: HBase's protocol on a listener. It knows no service itself; the rooms above
+ * register tables of methods (methods.def lists the methods of HBase).
  *
- * Memory is bounded by a budget that the server's connections share: a request's bytes are charged
- * before they are allocated, and a connection that finds the budget spent is not read until others
- * gave back. A connection whose client does not take its answers is not read either.
+ * Memory is bounded by a budget shared by the server's connections. A request's bytes are charged
+ * before they are allocated, and a connection that finds the budget used up is not read until
+ * others have released bytes. A connection whose client does not read its responses is not read
+ * either.
  */
 #ifndef RQ_RPC_SERVER_H
 #define RQ_RPC_SERVER_H
@@ -16,64 +17,64 @@
 
 typedef struct rq_rpc_server rq_rpc_server;
 
-/* A service as the connection header names it, e.g. "ClientService". The tables must outlive the
+/* A service as named in the connection header, e.g. "ClientService". The tables must outlive the
  * server. */
 typedef struct rq_rpc_service {
     const char *name;
     const rq_rpc_method *methods;
     size_t method_count;
-    void *ctx; /* given to every handler */
-    /* A decoder quicker than protobuf-c's for some requests; NULL, or when it answers NULL:
-     * protobuf-c decodes. Its bytes may point into the frame, which stays as long as the call. */
+    void *ctx; /* passed to every handler */
+    /* A decoder for some requests that is faster than protobuf-c's. NULL, or a NULL result:
+     * protobuf-c decodes. The message may point into the frame, which lives as long as the call. */
     ProtobufCMessage *(*unpack)(const ProtobufCMessageDescriptor *type,
                                 ProtobufCAllocator *allocator, rq_slice bytes);
-    /* A hint, NULL if of no use: these requests' messages, not looked at yet and of whatever
-     * methods, have come together, and are about to be handled one after another. */
+    /* A hint, may be NULL: these requests arrived together and will be handled one after
+     * another. Their messages are not yet checked, and may be of different methods. */
     void (*expect)(void *ctx, const rq_slice *messages, size_t count);
-    /* A connection has closed whose rq_call_connection_state the service had set. On its loop;
-     * calls that were begun may still be at work. NULL if of no use. */
+    /* Called when a connection has closed whose rq_call_connection_state is set. On its loop;
+     * calls may still be running. May be NULL. */
     void (*closed)(void *ctx, void *state);
 } rq_rpc_service;
 
 #define RQ_RPC_REQUEST_BYTES_MAX ((size_t)256 << 20) /* hbase.ipc.max.request.size */
 #define RQ_RPC_MIN_TIMEOUT_MS 20                     /* hbase.ipc.min.client.request.timeout */
 
-/* Zero means the default where one is named. */
+/* Zero selects the default where one is given. */
 typedef struct rq_rpc_server_options {
     rq_loops *loops;
-    rq_executor *executor; /* for what would hold a loop: RQ_POOL_CODEC; NULL: all on the loops */
-    rq_budget *budget;     /* outlives the server; one request may go over it */
-    rq_budget *answers;    /* of large answers while they are made … */
-    rq_budget *unread;     /* … and until the peers have read them; either may be NULL */
+    rq_executor *executor; /* its RQ_POOL_CODEC does work that would hold a loop; NULL: none */
+    rq_budget *budget;     /* must outlive the server; one request may exceed it */
+    rq_budget *answers;    /* for large responses being made … */
+    rq_budget *unread;     /* … and for unread responses; either may be NULL */
     const char *address;   /* numeric; NULL: 127.0.0.1 */
     uint16_t port;         /* 0: any free one */
     const rq_rpc_service *services; /* copied; the tables inside are not */
     size_t service_count;
-    const char *cluster_id;   /* what the preamble `Regist` is answered with; copied; NULL: none */
+    const char *cluster_id;   /* the response to the preamble `Regist`; copied; NULL: none */
     size_t request_bytes_max; /* RQ_RPC_REQUEST_BYTES_MAX */
     uint32_t min_timeout_ms;  /* RQ_RPC_MIN_TIMEOUT_MS */
-    size_t out_bytes_max;     /* unread answers after which a connection is not read: 4 MiB */
+    size_t out_bytes_max;     /* unread bytes at which a connection is not read: 4 MiB */
     unsigned connections_max; /* 0: no limit */
     const rq_log *log;        /* may be NULL */
 } rq_rpc_server_options;
 
-/* Listens and serves from now on. Errors as rq_listener_open. */
+/* Opens the server, which listens from now on. Errors as rq_listener_open. */
 RQ_NODISCARD
 rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **ret, rq_error *why);
 uint16_t rq_rpc_server_port(const rq_rpc_server *s);
 
-/* Accepts no more connections; calls that arrive from now on get RegionServerStoppedException.
- * Returns when no call is in flight and the answers are handed to the kernel, or after
- * `timeout_ms`; true when everything was finished. Not from a loop's thread. */
+/* Accepts no more connections; new calls get RegionServerStoppedException. Returns true when no
+ * call is in flight and all responses were taken by the kernel, false after `timeout_ms`. Not
+ * from a loop's thread. */
 bool rq_rpc_server_drain(rq_rpc_server *s, unsigned timeout_ms);
 /* Closes the connections and waits until the last call has ended. Not from a loop's thread. */
 void rq_rpc_server_close(rq_rpc_server *s);
 
-/* Counters for metrics; any thread, not a consistent snapshot. */
+/* Counters. Any thread; not a consistent snapshot. */
 typedef struct rq_rpc_stats {
     uint64_t calls;      /* dispatched */
-    uint64_t exceptions; /* answered with an exception, by handlers or by this room */
-    uint64_t dropped;    /* ended without an answer: deadline, disconnected */
+    uint64_t exceptions; /* ended with an exception, from a handler or from this room */
+    uint64_t dropped;    /* ended without a response: deadline, disconnected */
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint64_t refused; /* preambles, headers and frames that closed a connection */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of HBase's RPC protocol, without connections.
+ * Encoding and decoding of HBase's RPC protocol, without connections.
  *
  *   client: "HBas" version=0 auth=0x50   the preamble, once; or "Regist", "Securi"
  *           be32 length, ConnectionHeader
@@ -9,7 +9,7 @@
  *   response: be32 length of all that follows,
  *             varint length, ResponseHeader, [varint length, message, [cell block]]
  *
- * The cell block's length stands in the header. Call ids are the client's; -1 answers no call.
+ * The headers give the cell block's length. The client chooses call ids; -1 belongs to no call.
  */
 #ifndef RQ_RPC_WIRE_H
 #define RQ_RPC_WIRE_H
@@ -27,7 +27,7 @@
 #define RQ_CALL_ID_NONE UINT32_MAX
 #define RQ_RESPONSE_BYTES_MAX ((size_t)INT32_MAX)
 
-/* What dispatch needs of a RequestHeader, parsed without allocation. */
+/* The fields of a RequestHeader that dispatch needs, parsed without allocation. */
 typedef struct rq_request_head {
     rq_slice bytes;  /* the whole header */
     rq_slice method; /* in the frame; empty when absent */
@@ -39,18 +39,19 @@ typedef struct rq_request_head {
     bool has_param;
 } rq_request_head;
 
-/* Reads the delimited header at the front of a frame and moves the cursor behind it. False: the
- * bytes are malformed. */
+/* Parses the delimited header at the front of a frame and advances the cursor past it. False:
+ * malformed. */
 bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret);
 
-/* Appends length, header and the message's length for a response that succeeds; message_len bytes
- * of message and block_len of cell block must follow. Reserves for the message. */
+/* Appends length, header and the message's length of a successful response. The caller must then
+ * append message_len bytes of message and block_len bytes of cell block. Reserves room for the
+ * message. */
 RQ_NODISCARD
 rq_err rq_response_begin(rq_buf *out, uint32_t call_id, size_t message_len, size_t block_len);
-/* Appends a whole response without cell block; `message` may be NULL. */
+/* Appends a complete response without cell block; `message` may be NULL. */
 RQ_NODISCARD
 rq_err rq_response_message(rq_buf *out, uint32_t call_id, const ProtobufCMessage *message);
-/* Appends a whole response that is an exception; `text` is what the client prints. */
+/* Appends a complete response with an exception; `text` is what the client prints. */
 RQ_NODISCARD
 rq_err rq_response_exception(rq_buf *out, uint32_t call_id, const rq_rpc_exception *exception,
                              const char *text);

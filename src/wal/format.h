@@ -2,9 +2,9 @@
 /*
  * The log's bytes. All integers are big-endian, all checksums CRC-32C.
  *
- * The log is one unbroken sequence of frames; a frame's place in it is its LSN, counted in bytes.
- * It is cut into segments, each in a file of its own that is used again and again (NNNNNN.wal; the
- * name says nothing about order, the header does).
+ * The log is one contiguous sequence of frames. A frame's position in it, in bytes, is its LSN. The
+ * log is divided into segments, one file each (NNNNNN.wal). Files are recycled; the header gives
+ * their order, not the name.
  *
  *   segment:  0 header copy | 512 header copy | 4096 frames … | after sealing: index
  *
@@ -35,17 +35,17 @@
  *            chunk behind 4096, ffffffff: none | be32 count | entries: u8 length, region |
  *            be64 lowest | be64 highest | be64 highest EDIT | be64 chunks
  *
- *  1. A frame belongs to its segment if epoch, LSN and place agree. What a recycled file holds from
- *     before has lower LSNs at the same places: it reads as the end.
+ *  1. A frame belongs to its segment if its epoch and LSN fit its offset. Old frames in a recycled
+ *     file have lower LSNs at the same offsets; they read as the end of the log.
  *  2. A segment's header is durable before its first frame is written, and its predecessor's frames
- *     are durable before the header is: a later segment proves an earlier one whole.
- *  3. Only the older (or invalid) header copy is overwritten, then synced, then the other: a power
- *     cut leaves the file as what it was or as what it becomes. Two broken copies are corruption,
- *     unless the second is all zeros: then the file was never begun.
- *  4. The live chain is the newest header's segment and, following the predecessors, all down to
- * the one it names as oldest. Other files are free.
- *  5. A frame that is bad ends the log if nothing proves it was durable; proof is a successor's
- * first LSN above it, or a later frame's "known durable" above it.
+ *     are durable before the header is: a later segment proves that an earlier one is complete.
+ *  3. The older (or invalid) header copy is overwritten and synced first, then the other one. A
+ *     power cut leaves the old or the new header. Two invalid copies are corruption, unless the
+ *     second is all zeros: then the file was never used.
+ *  4. The live segments are the one with the newest header and its predecessors, down to the one
+ *     that it names as oldest. Other files are free.
+ *  5. An invalid frame ends the log unless something proves that it was durable: a successor whose
+ *     first LSN is above it, or a later frame whose "known durable" is above it.
  */
 #ifndef RQ_WAL_FORMAT_H
 #define RQ_WAL_FORMAT_H
@@ -60,15 +60,15 @@
 #define RQ_WAL_FRAME_MAGIC 0x52516631u /* "RQf1" */
 #define RQ_WAL_FRAME_HEADER_LEN 40
 #define RQ_WAL_ALIGN 8
-#define RQ_WAL_MARK 0      /* in the place of a record's kind */
-#define RQ_WAL_FIRST_LSN 8 /* of a new log; 0 is before everything */
+#define RQ_WAL_MARK 0      /* takes the place of a record's kind */
+#define RQ_WAL_FIRST_LSN 8 /* first LSN of a new log; 0 is before every record */
 
 #define RQ_WAL_INDEX_MAGIC 0x52516978u /* "RQix" */
 #define RQ_WAL_INDEX_HEADER_LEN 24
 #define RQ_WAL_INDEX_BODY_FIXED (8 + 4 * 64 + 4)
 #define RQ_WAL_CHUNK_EMPTY UINT32_MAX
 
-/* A record without names, ids, scopes and payload. */
+/* Length of a record's body without names, ids, scopes and payload. */
 #define RQ_WAL_RECORD_FIXED (1 + 1 + 2 + 4 * 8 + 1 + 2)
 
 #endif

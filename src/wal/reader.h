@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads one segment file, with no log open: the same code replays the log, prints it
- * (`rorqual wal`) and is fuzzed. Every byte is checked before it is believed.
+ * Reads one segment file without an open log. The same code replays the log, prints it (`rorqual
+ * wal`) and is fuzzed. Every byte is checked before it is used.
  *
- * A bad frame is the *tail* (RQ_E_END: what was being written when the power went) unless something
- * proves that it had been durable once: the segment's end told by its successor (set_end), or a
- * later valid frame of the same segment that was staged after the bad place had been synced. Then
- * it is RQ_E_CORRUPT, naming file and offset, and skip() goes on behind it.
+ * An invalid frame is the *tail* (RQ_E_END: it was being written when the power failed) unless
+ * something proves that it was durable: the segment's end according to its successor
+ * (rq_wal_reader_set_end), or a later valid frame of the same segment that was staged after a sync
+ * beyond it. Then it is RQ_E_CORRUPT with file and offset, and rq_wal_reader_skip continues behind
+ * it.
  */
 #ifndef RQ_WAL_READER_H
 #define RQ_WAL_READER_H
@@ -19,54 +20,56 @@ typedef struct rq_wal_reader rq_wal_reader;
 /* From the segment's header. */
 typedef struct rq_wal_segment_info {
     uint64_t number;        /* ascending over the log's life */
-    uint64_t epoch;         /* of the log, ascending with each open */
+    uint64_t epoch;         /* of the log; increases with each open */
     uint64_t first_lsn;     /* = its predecessor's end */
-    uint64_t oldest_number; /* the oldest segment still needed when this one was begun */
-    uint64_t prev_number;   /* its predecessor's, 0: none */
+    uint64_t oldest_number; /* oldest segment still needed when this one was begun */
+    uint64_t prev_number;   /* number of its predecessor, 0: none */
     int64_t created_ms;
     uint32_t prev_crc; /* of its predecessor's last frame */
-    bool clean;        /* begun by a clean close: nothing before it is needed */
+    bool clean;        /* written by a clean close: no earlier segment is needed */
 } rq_wal_segment_info;
 
-/* RQ_E_NOT_FOUND: no header was ever finished (an unused file). RQ_E_CORRUPT, RQ_E_VERSION. */
+/* Opens a segment. RQ_E_NOT_FOUND: no header was ever completed (an unused file). RQ_E_CORRUPT,
+ * RQ_E_VERSION. */
 RQ_NODISCARD rq_err rq_wal_reader_open(rq_vfs *vfs, const char *path, rq_wal_reader **ret,
                                        rq_error *why);
 void rq_wal_reader_close(rq_wal_reader *r);
 const rq_wal_segment_info *rq_wal_reader_info(const rq_wal_reader *r);
-/* The position at which the successor says this segment ends. */
+/* Sets the segment's end: the first LSN of its successor. */
 void rq_wal_reader_set_end(rq_wal_reader *r, uint64_t end_lsn);
-/* The next record; its slices are valid until the next call. RQ_E_END at the end. RQ_E_CORRUPT: the
- * reader stays in front of the bad place. */
+/* Reads the next record; its slices are valid until the next call. RQ_E_END at the end.
+ * RQ_E_CORRUPT: the reader stays before the invalid frame. */
 RQ_NODISCARD rq_err rq_wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why);
-/* After RQ_E_CORRUPT: to the next valid frame, or the end. */
+/* After RQ_E_CORRUPT: moves to the next valid frame, or to the end. */
 RQ_NODISCARD rq_err rq_wal_reader_skip(rq_wal_reader *r, rq_error *why);
-/* Where the record last read begins. */
+/* LSN at which the last record read begins. */
 uint64_t rq_wal_reader_record_lsn(const rq_wal_reader *r);
-/* To a frame that begins there, by the word of an index. */
+/* Moves to a frame that begins at `lsn`, according to an index. */
 void rq_wal_reader_seek(rq_wal_reader *r, uint64_t lsn);
-/* Behind the last frame read: after RQ_E_END the segment's end. */
+/* LSN behind the last frame read; after RQ_E_END the segment's end. */
 uint64_t rq_wal_reader_lsn(const rq_wal_reader *r);
 uint64_t rq_wal_reader_offset(const rq_wal_reader *r);
-/* Where in the file that place is. */
+/* File offset of an LSN. */
 uint64_t rq_wal_reader_lsn_offset(const rq_wal_reader *r, uint64_t lsn);
 uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r);
 
 /* --- a sealed segment's index ----------------------------------------------------------------- */
-#define RQ_WAL_CHUNKS 64 /* a segment counts as this many equal parts */
+#define RQ_WAL_CHUNKS 64 /* equal parts of a segment, for the index */
 
 typedef struct rq_wal_index_entry {
     rq_slice region;
-    uint64_t lowest, highest; /* sequence ids of all kinds */
+    uint64_t lowest, highest; /* sequence ids of records of all kinds */
     uint64_t highest_edit;    /* 0: no EDIT */
-    uint64_t chunks;          /* bit i: a frame of the region begins in part i */
+    uint64_t chunks;          /* bit i: a frame of the region begins in chunk i */
 } rq_wal_index_entry;
 
-/* Of a segment with a known end: RQ_E_NOT_FOUND when it has none (it was sealed by a failure).
- * Calls back for each region. REQUIRES: set_end. */
+/* Reads the index of a segment and calls back for each region. RQ_E_NOT_FOUND: it has none,
+ * because it was sealed after an error. REQUIRES: rq_wal_reader_set_end was called. */
 RQ_NODISCARD rq_err rq_wal_reader_index(rq_wal_reader *r,
                                         rq_err (*callback)(void *ctx, const rq_wal_index_entry *e),
                                         void *ctx, rq_error *why);
-/* Goes to the first frame that begins in the part, by the index; RQ_E_END if none does. */
+/* Moves to the first frame that begins in the chunk, according to the index. RQ_E_END: none
+ * does. */
 RQ_NODISCARD rq_err rq_wal_reader_seek_chunk(rq_wal_reader *r, unsigned chunk, rq_error *why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One record of the log: what a region did under one sequence id. Its bytes: wal/format.h. */
+/* One record of the log: what a region did under one sequence id. Encoding: wal/format.h. */
 #ifndef RQ_WAL_RECORD_H
 #define RQ_WAL_RECORD_H
 
@@ -29,19 +29,21 @@ typedef struct rq_wal_record {
     uint64_t sequence_id;
     int64_t write_time_ms;
     uint64_t nonce_group, nonce; /* 0: none */
-    rq_slice cluster_ids; /* UUIDs, RQ_WAL_CLUSTER_ID_LEN bytes each: who has seen it already */
-    rq_slice scopes;      /* replicated families: u8 length, family, be32 scope, and so on */
+    rq_slice cluster_ids; /* UUIDs of RQ_WAL_CLUSTER_ID_LEN bytes: clusters that have applied the
+                           * record */
+    rq_slice scopes;      /* replicated families, each: u8 length, family, be32 scope */
     rq_slice payload;
-    uint64_t lsn; /* set by readers: the position behind the record */
+    uint64_t lsn; /* set by readers: LSN behind the record */
 } rq_wal_record;
 
-/* Only EDITs are needed for recovery and hold their segment; the rest is told for replication. */
+/* Whether records of this kind keep their segment. Recovery needs EDITs only; the other kinds
+ * are for replication. */
 static inline bool rq_wal_kind_holds(rq_wal_kind kind)
 {
     return kind == RQ_WAL_EDIT;
 }
 
-/* Walks `scopes`: false at the end or at malformed bytes (readers have checked theirs). */
+/* Reads the next of `scopes`. False: the end, or malformed bytes (readers have checked theirs). */
 static inline bool rq_wal_scope_next(rq_cursor *c, rq_slice *ret_family, uint32_t *ret_scope)
 {
     uint8_t len;

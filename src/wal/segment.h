@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's header on disk: read, judged, and replaced so that a power cut never loses both. */
+/* A segment's header on disk: reads, validates and replaces it. A power cut never loses both
+ * copies. */
 #ifndef RQ_WAL_SEGMENT_H
 #define RQ_WAL_SEGMENT_H
 
@@ -7,13 +8,13 @@
 
 #define RQ_WAL_SUFFIX ".wal"
 
-/* As rq_wal_reader_open's codes. *ret_older is the copy (0, 1) to be overwritten next. On
- * RQ_E_NOT_FOUND it is set too. */
+/* Returns the codes of rq_wal_reader_open. *ret_older is the copy (0 or 1) to overwrite next; it
+ * is also set on RQ_E_NOT_FOUND. */
 RQ_NODISCARD rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_segment_info *ret,
                                         int *ret_older, rq_error *why);
-/* RQ_E_CORRUPT: one of the copies is damaged. The other serves a server; a tool tells. */
+/* RQ_E_CORRUPT: one of the copies is damaged. For tools; a server needs only one valid copy. */
 RQ_NODISCARD rq_err rq__wal_header_check(rq_file *f, const char *path, rq_error *why);
-/* Writes one copy, syncs, writes the other (to be synced with the first frames). */
+/* Writes one copy, syncs, and writes the other, which is synced with the first frames. */
 RQ_NODISCARD rq_err rq__wal_header_write(rq_file *f, const rq_wal_segment_info *info, int older,
                                          rq_error *why);
 
