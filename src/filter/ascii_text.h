@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Search in bytes that are plain text, as most values are, sixteen places a step. What else than
- * ASCII matters is for java_text.h.
+ * Searches in ASCII text, which most values are, sixteen positions per step. For other text see
+ * java_text.h.
  */
 #ifndef RQ_FILTER_ASCII_TEXT_H
 #define RQ_FILTER_ASCII_TEXT_H
 
 #include "base/bytes.h"
 
-/* Nothing above 0x7f? */
+/* Whether no byte is above 0x7f. */
 bool rq__ascii_only(rq_slice text);
 
-/* memmem for short texts; an empty needle is found. Reads nothing outside of both. */
+/* memmem for short texts; an empty needle is always found. Reads no byte outside text and
+ * needle. */
 bool rq__bytes_find(rq_slice text, rq_slice needle);
 
-/* The same where the text's ASCII letters may be of either case. REQUIRES: the needle is ASCII, its
- * letters are lower case. The text may hold anything. */
+/* Like rq__bytes_find, but ignores the case of the text's ASCII letters. REQUIRES: the needle is
+ * ASCII with lower-case letters. The text may contain any bytes. */
 bool rq__ascii_find_folded(rq_slice text, rq_slice needle);
 
 #endif

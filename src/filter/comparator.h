@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comparators: a value, pattern or bit mask of the client against bytes of a cell. Used by the
+ * Comparators compare a value, pattern or bit mask of the client with bytes of a cell. Used by
  * comparing filters and by checkAndMutate. HBASE: ByteArrayComparable and its subclasses.
  *
- * Which side is which: rq_comparator_compare(c, bytes) compares *the comparator with the bytes*
- * (> 0: the comparator's value is greater), and HBase reads that result in two ways. A filter with
- * LESS keeps cells less than the value (rq_compare_op_excludes); a checkAndMutate with LESS passes
- * when the *given* value is less than the stored one (rq_compare_op_check).
+ * Direction: rq_comparator_compare(c, bytes) compares *the comparator with the bytes* (> 0: the
+ * comparator's value is greater). HBase interprets the result in two ways. A filter with LESS keeps
+ * cells less than the value (rq_compare_op_excludes); a checkAndMutate with LESS passes if the
+ * *given* value is less than the stored one (rq_compare_op_check).
  */
 #ifndef RQ_FILTER_COMPARATOR_H
 #define RQ_FILTER_COMPARATOR_H
@@ -28,28 +28,28 @@ typedef enum rq_compare_op {
 typedef struct rq_comparator rq_comparator;
 
 /*
- * From the wire: the Java class name and the bytes of its message (Comparator.proto); both are
- * copied. The comparator lives in the arena and is freed with it. Errors carry HBase's exception
- * and text.
+ * Parses a comparator from the wire: the Java class name and the bytes of its message
+ * (Comparator.proto); both are copied. The comparator lives in the arena. Errors carry HBase's
+ * exception and text.
  */
 RQ_NODISCARD
 rq_err rq_comparator_parse(rq_slice java_class_name, rq_slice serialized, rq_arena *arena,
                            rq_comparator **ret, rq_error *why);
-/* BinaryComparator, what a checkAndPut of an old client means. `value` is copied. */
+/* Makes a BinaryComparator, as implied by an old client's checkAndPut. `value` is copied. */
 RQ_NODISCARD
 rq_err rq_comparator_new_binary(rq_slice value, rq_arena *arena, rq_comparator **ret);
 
-/* Fails where HBase throws: a LongComparator on bytes that are no long, for instance. One thread
- * at a time. */
+/* Compares. Fails where HBase throws, e.g. a LongComparator on bytes that are not a long. One
+ * thread at a time. */
 RQ_NODISCARD
 rq_err rq_comparator_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why);
 
-/* What a comparison may take (pace.h): the comparator's; NULL where that is always little. */
+/* The comparator's pace (pace.h); NULL: a comparison never takes long. */
 rq_pace *rq_comparator_pace(const rq_comparator *c);
 
-/* NullComparator; checkAndMutate treats a missing cell by it. */
+/* Whether it is a NullComparator, for which checkAndMutate has special rules on a missing cell. */
 bool rq_comparator_is_null(const rq_comparator *c);
-/* The value given by the client (empty for NullComparator). */
+/* The client's value (empty for NullComparator). */
 rq_slice rq_comparator_value(const rq_comparator *c);
 
 /* HBASE: CompareFilter.compare. True: the cell is filtered out. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pattern of java.util.regex said in PCRE2's language. */
+/* Translates a pattern of java.util.regex to PCRE2's syntax. */
 #ifndef RQ_FILTER_JAVA_REGEX_H
 #define RQ_FILTER_JAVA_REGEX_H
 
@@ -19,13 +19,14 @@
 #define RQ__REGEX_CALLOUT_ITEMS 32
 
 /*
- * Appends to `out` a PCRE2 pattern that matches what the Java pattern (well-formed UTF-8) matches
- * under the flags. To be compiled with UTF, DOTALL, line ends of LF, CASELESS for CASE_INSENSITIVE
- * and UCP for UNICODE_CHARACTER_CLASS. RQ_E_INVALID with the place and the reason in *what (a
- * literal) where Java refuses the pattern or PCRE2 has nothing like it.
+ * Appends to `out` a PCRE2 pattern that matches the same texts as the Java pattern (well-formed
+ * UTF-8) under the flags. Compile it with UTF, DOTALL, LF line ends, CASELESS for CASE_INSENSITIVE
+ * and UCP for UNICODE_CHARACTER_CLASS. RQ_E_INVALID: Java refuses the pattern, or PCRE2 has no
+ * equivalent; *what (a literal) is the reason, *where the position.
  *
- * With `callouts` the pattern calls out at its beginning, behind each quantifier, and wherever else
- * RQ__REGEX_CALLOUT_ITEMS items have none: a search cannot try again and again without passing one.
+ * With `callouts` the pattern has a callout at its beginning, behind each quantifier, and after
+ * every RQ__REGEX_CALLOUT_ITEMS items without one, so that no search can repeat work without
+ * reaching a callout.
  */
 RQ_NODISCARD
 rq_err rq__java_regex_translate(rq_slice pattern, unsigned flags, bool callouts, rq_buf *out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text as Java sees it: what `new String(bytes, charset)` and toLowerCase(Locale.ROOT) make of
- * bytes, as well-formed UTF-8.
+ * Text as Java sees it: the result of `new String(bytes, charset)` and toLowerCase(Locale.ROOT), as
+ * well-formed UTF-8.
  */
 #ifndef RQ_FILTER_JAVA_TEXT_H
 #define RQ_FILTER_JAVA_TEXT_H
@@ -14,11 +14,11 @@ typedef enum rq__charset {
     RQ__US_ASCII,
 } rq__charset;
 
-/* By Java's names and aliases; false: not one of these. */
+/* Finds a charset by Java's names and aliases. False: not one of these. */
 bool rq__charset_find(rq_slice name, rq__charset *ret);
 
-/* *ret is `bytes` itself where that is already right, else it lies in `memory`. Malformed input
- * becomes U+FFFD, as many as the JDK's decoder makes. */
+/* Decodes bytes to UTF-8. *ret is `bytes` if that is already right, else it is in `memory`.
+ * Malformed input becomes U+FFFD, as many as the JDK's decoder makes. */
 RQ_NODISCARD
 rq_err rq__java_decode(rq__charset charset, rq_slice bytes, rq_buf *memory, rq_slice *ret);
 
@@ -29,7 +29,7 @@ rq_err rq__java_append_lower(rq_slice utf8, rq_buf *out);
 /* Appends one code point as UTF-8. */
 RQ_NODISCARD
 rq_err rq__utf8_append(rq_buf *out, uint32_t code_point);
-/* Takes one code point off well-formed, non-empty UTF-8. */
+/* Removes and returns the first code point of well-formed, non-empty UTF-8. */
 uint32_t rq__utf8_take(rq_slice *utf8);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FilterList within the room: its children and the hooks that AND and OR share. */
+/* FilterList, within the room: its children, and hooks shared by AND and OR. */
 #ifndef RQ_FILTER_LIST_H
 #define RQ_FILTER_LIST_H
 
@@ -8,22 +8,24 @@
 typedef struct rq__list {
     rq_filter base;
     rq_filter **children;
-    bool *included; /* children whose transform takes part; AND: all of them, always */
+    bool *included; /* children whose transform is applied; AND: always all */
     size_t count;
-    bool is_long; /* with all lists inside: it keeps to the pace by itself */
+    bool is_long; /* it has more than RQ__LIST_LONG filters, including nested lists: it checks
+                   * the pace itself */
 } rq__list;
 
-/* A longer list may take long for a cell or a row, whatever is in it. */
+/* A longer list may take long for one cell or row, whatever its filters are. */
 #define RQ__LIST_LONG 64
 
-/* Before a cell is shown to the children, some of which may have seen it already. */
+/* Call before a cell is passed to the children; some may have seen it already. True: return
+ * RQ_E_AGAIN. */
 static inline bool rq__list_is_due(const rq__list *l)
 {
     if (RQ_LIKELY(!l->is_long)) return false;
-    l->base.pace->resuming = false; /* nobody inside has paused */
+    l->base.pace->resuming = false; /* no child has paused */
     return rq_pace_is_due(l->base.pace);
 }
-/* So many children were asked. */
+/* Counts `asked` calls of children. */
 static inline void rq__list_spend(const rq__list *l, size_t asked)
 {
     if (l->is_long) l->base.pace->slice_left -= (int64_t)asked;
@@ -31,7 +33,7 @@ static inline void rq__list_spend(const rq__list *l, size_t asked)
 
 struct Pb__FilterList;
 
-/* In scan direction. HBASE: FilterListBase.compareCell. */
+/* Compares in scan direction. HBASE: FilterListBase.compareCell. */
 int rq__list_compare(const rq__list *l, const rq_cell *a, const rq_cell *b);
 
 void rq__list_transform(rq_filter *f, const rq_cell *in, rq_cell *ret);

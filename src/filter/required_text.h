@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must stand in a text for a regular expression to be found in it. */
+/* Finds text that every match of a regular expression contains. */
 #ifndef RQ_FILTER_REQUIRED_TEXT_H
 #define RQ_FILTER_REQUIRED_TEXT_H
 
 #include "base/buf.h"
 
 /*
- * Appends the longest string of ASCII bytes of which it is easy to see that every match contains it
- * (nothing where that is hard to see). `pattern` is one of Java's that was found to be sound
- * (java_regex.h has translated it), `flags` are java.util.regex.Pattern's.
+ * Appends the longest ASCII string that is easily seen to be part of every match (nothing if there
+ * is none). `pattern` is a valid Java pattern (accepted by java_regex.h); `flags` are those of
+ * java.util.regex.Pattern.
  */
 RQ_NODISCARD
 rq_err rq__regex_required_text(rq_slice pattern, unsigned flags, rq_buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What block_cache.c and cache_files.c share. */
+/* Shared by block_cache.c and cache_files.c. */
 #ifndef RQ_HFILE_CACHE_PRIV_H
 #define RQ_HFILE_CACHE_PRIV_H
 
@@ -13,7 +13,8 @@
 #define RQ__CACHE_CODECS_KEPT 16
 #define RQ__CACHE_FILE_BUCKETS 1024
 
-/* A table slot; the hash beside the pointer, so that only the block looked for is touched. */
+/* A slot of the hash table. The hash is stored next to the pointer, so that a lookup touches
+ * only the block it finds. */
 typedef struct rq__cache_slot {
     uint64_t hash;
     rq_hfile_block *block; /* NULL: empty */
@@ -24,7 +25,7 @@ typedef struct rq__cache_shard {
     rq__cache_slot *table RQ_GUARDED_BY(lock); /* open addressing, at most half full */
     size_t table_mask;
     rq__s3_fifo data;
-    rq__cache_queue memory, meta; /* the ranks above */
+    rq__cache_queue memory, meta; /* the two ranks above data */
     uint64_t blocks;
     uint64_t used;
     uint64_t capacity;
@@ -34,7 +35,7 @@ typedef struct rq__cache_shard {
     uint64_t evicted, evicted_by_file;
 } __attribute__((aligned(128))) rq__cache_shard; /* no two shards share a cache line */
 
-/* A family's counters, one set a shard: written under the shard's lock, read at any time. */
+/* A family's counters, one set per shard: written under the shard's lock, read at any time. */
 typedef struct rq__family_counters {
     _Atomic uint64_t data_hits, data_misses, meta_hits, meta_misses, evicted, blocks, bytes;
 } __attribute__((aligned(64))) rq__family_counters;
@@ -52,10 +53,10 @@ struct rq_block_cache {
     rq__slab *slab; /* the blocks' memory */
     rq__cache_shard shards[RQ__CACHE_SHARDS_MAX];
     unsigned shard_count;      /* a power of two */
-    _Atomic uint64_t capacity; /* as set */
-    _Atomic uint64_t reserved; /* of it: not for blocks */
+    _Atomic uint64_t capacity; /* as configured */
+    _Atomic uint64_t reserved; /* part of it that is not for blocks */
     _Atomic uint64_t pinned;
-    _Atomic uint64_t held;           /* by readers (held.c); resident or pinned */
+    _Atomic uint64_t held;           /* bytes held by readers (held.c); resident or pinned */
     struct rq__second_level *second; /* NULL: none */
     _Atomic uint64_t next_file_id;
     pthread_mutex_t codec_lock;
@@ -74,8 +75,8 @@ static inline uint64_t rq__cache_hash(uint64_t file_id, uint64_t offset)
     return h ^ h >> 32;
 }
 
-/* Takes bytes out of the capacity for something that is no block; replaces what was taken before.
- * No lock is held. */
+/* Reserves bytes of the capacity for something other than blocks; replaces the former
+ * reservation. No lock is held. */
 void rq__cache_reserve(rq_block_cache *c, uint64_t bytes);
 
 static inline void rq__count(_Atomic uint64_t *n, int64_t by)

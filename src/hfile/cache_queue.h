@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the block cache orders blocks with: nodes that are embedded in them, in queues that know
- * their bytes. Within the room; guarded by the shard's lock. */
+/* The block cache's queues: intrusive nodes in queues that count their bytes. Within the room;
+ * guarded by the shard's lock. */
 #ifndef RQ_HFILE_CACHE_QUEUE_H
 #define RQ_HFILE_CACHE_QUEUE_H
 
@@ -8,16 +8,17 @@
 #include <stdint.h>
 
 typedef struct rq__cache_node {
-    uint8_t uses;  /* since it was last looked at; whose queue it is in counts them down */
-    uint8_t queue; /* which of its owner's queues */
-    uint64_t hash; /* of the block's key */
+    uint8_t uses;  /* hits since the queue's policy last examined it, which resets or decreases
+                    * them */
+    uint8_t queue; /* number of the queue it is in */
+    uint64_t hash; /* hash of the block's key */
     size_t charge; /* bytes */
     struct rq__cache_node *newer, *older;
 } rq__cache_node;
 
 #define RQ__CACHE_USES_MAX 3
 
-/* What a hit does, whatever queue the node is in. */
+/* Called on a hit, for nodes in any queue. */
 static inline void rq__cache_node_use(rq__cache_node *n)
 {
     if (n->uses < RQ__CACHE_USES_MAX) n->uses++;

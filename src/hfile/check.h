@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking at a whole HFile: its blocks one after another, and everything the file claims held
- * against what it holds. For tools; blocking, past the cache.
+ * Checks a whole HFile: all its blocks, and everything the file says about itself. For tools;
+ * blocks, and bypasses the cache.
  */
 #ifndef RQ_HFILE_CHECK_H
 #define RQ_HFILE_CHECK_H
@@ -11,15 +11,15 @@
 typedef struct rq_hfile_block_line {
     uint64_t offset;
     rq_block_kind kind;
-    uint32_t on_disk_len; /* header and checksums included */
-    uint32_t raw_len;     /* payload, uncompressed */
-    uint64_t prev_offset; /* of the block of this kind before it; UINT64_MAX: none */
+    uint32_t on_disk_len; /* with header and checksums */
+    uint32_t raw_len;     /* uncompressed payload */
+    uint64_t prev_offset; /* offset of the previous block of the kind; UINT64_MAX: none */
     uint8_t checksum_type;
     uint32_t bytes_per_checksum;
 } rq_hfile_block_line;
 
-/* Calls `each` for every block from the first to the trailer, each one read, its checksum and
- * decompression checked. Stops at the first error, `each`'s own included. */
+/* Calls `each` for every block before the trailer, after reading it and checking its checksum
+ * and decompression. Stops at the first error, including one from `each`. */
 RQ_NODISCARD
 rq_err rq_hfile_walk_blocks(rq_hfile_reader *r,
                             rq_err (*each)(void *arg, const rq_hfile_block_line *line), void *arg,
@@ -33,13 +33,13 @@ typedef struct rq_hfile_report {
     uint64_t tombstones;
 } rq_hfile_report;
 
-/* Every block; every cell's form and order; index keys between their blocks; blooms that know every
- * key; counts, time range, sequence ids and offsets the trailer and file info tell. RQ_E_CORRUPT
- * with the first thing that is wrong. */
+/* Checks every block, every cell's form and order, index keys against their blocks, that blooms
+ * contain every key, and the counts, time range, sequence ids and offsets in trailer and file
+ * info. RQ_E_CORRUPT with the first mismatch. */
 RQ_NODISCARD
 rq_err rq_hfile_check(rq_hfile_reader *r, rq_hfile_report *ret, rq_error *why);
 
-/* The same for someone who waits: `step` is told now and then how far it is. */
+/* rq_hfile_check with progress: `step` is called now and then. */
 typedef struct rq_hfile_watch {
     void (*step)(void *arg, uint64_t done, uint64_t total);
     void *arg;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Delta encodings of data blocks: a cell is written as its difference to the one before it. Within
- * the room. HBASE: PrefixKeyDeltaEncoder, DiffKeyDeltaEncoder, FastDiffDeltaEncoder 2.6.
+ * Delta encodings of data blocks: a cell is written as its difference from the previous cell.
+ * Within the room. HBASE: PrefixKeyDeltaEncoder, DiffKeyDeltaEncoder, FastDiffDeltaEncoder 2.6.
  *
- * A block is be16 encoding id, be32 length of its cells as a DATA block would have them, and the
- * cells. `n` is a varint, a "key" KeyValue's flat one (row length, row, family length, family,
- * qualifier, timestamp, type), `shared` how many of its first bytes are the last key's:
+ * A block is be16 encoding id, be32 length of its cells in a DATA block, and the encoded cells. `n`
+ * is a varint. A "key" is a KeyValue's key (row length, row, family length, family, qualifier,
+ * timestamp, type). `shared` is the number of its first bytes that equal the previous key's:
  *
  *   PREFIX      n rest of the key | n value | n shared | rest of the key | value
  *   DIFF        flags | [n key] | [n value] | n shared | rest of row and qualifier |
  *               1 to 8 bytes of timestamp or of its difference, little-endian | [type] | value
- *               in front of the first cell: u8 family length, family
+ *               before the first cell: u8 family length, family
  *   FAST_DIFF   flags | [n key] | [n value] | n shared | rest of row and qualifier |
- *               the bytes of the timestamp behind those it shares | [type] | [value]
+ *               the bytes of the timestamp after the shared ones | [type] | [value]
  *               the first cell: its whole key
- *   each then   [n tags | tags (tag_dictionary.h, or as they are)] | [vlong sequence id]
+ *   each then   [n tags | tags (tag_dictionary.h, or uncompressed)] | [vlong sequence id]
  *
- * In memory a block keeps this form, without the six bytes in front and with tags as they are: a
- * cell's tags must not depend on all tags before it, so that reading can begin at a checkpoint.
+ * In memory a block keeps this form, without the six bytes in front and with tags uncompressed: a
+ * cell's tags must not depend on earlier tags, so that reading can begin at a checkpoint.
  */
 #ifndef RQ_HFILE_DELTA_H
 #define RQ_HFILE_DELTA_H
@@ -34,34 +34,34 @@ static inline bool rq__encoding_is_delta(rq_block_encoding e)
     return e == RQ_ENCODING_PREFIX || e == RQ_ENCODING_DIFF || e == RQ_ENCODING_FAST_DIFF;
 }
 
-/* What a file's cells are like. */
+/* The format of a file's cells. */
 typedef struct rq__delta_shape {
     rq_block_encoding encoding;
     bool has_tags;
     bool has_mvcc;
 } rq__delta_shape;
 
-/* Appends `cell`; `last` is the one before it in the block, NULL for the first. `dictionary` is
- * NULL when tags are written as they are. */
+/* Appends `cell`; `last` is the previous cell of the block, NULL for the first. `dictionary`
+ * NULL: tags are not compressed. */
 RQ_NODISCARD
 rq_err rq__delta_encode(rq__delta_shape shape, const rq_cell *cell, const rq_cell *last,
                         rq__tag_dictionary *dictionary, rq_buf *out);
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* A place in a block. All zero bytes but the key's room stand before the first cell. */
+/* A position in a block. With zero bytes (except `key` and `room`) it is before the first cell. */
 typedef struct rq__delta {
-    rq_cell cell; /* row, family and qualifier are in `key`, the rest in the payload */
-    uint32_t pos; /* of the cell in the payload */
+    rq_cell cell; /* row, family and qualifier point into `key`, the rest into the payload */
+    uint32_t pos; /* offset of the cell in the payload */
     uint32_t next_pos;
     uint32_t key_len;   /* 0: before the first cell */
-    uint32_t family_at; /* DIFF, FAST_DIFF: where in the payload family length and family stand */
+    uint32_t family_at; /* DIFF, FAST_DIFF: offset of family length and family in the payload */
     uint32_t room;
-    uint8_t *key; /* flat */
+    uint8_t *key; /* the cell's key, as in a KeyValue */
 } rq__delta;
 
 void rq__delta_clear(rq__delta *d);
-/* Before the first cell. */
+/* Moves before the first cell. */
 static inline void rq__delta_rewind(rq__delta *d)
 {
     d->next_pos = 0;
@@ -70,11 +70,12 @@ static inline void rq__delta_rewind(rq__delta *d)
 RQ_NODISCARD
 rq_err rq__delta_copy(rq__delta *to, const rq__delta *from);
 
-/* On to the next cell; there must be bytes left. RQ_E_CORRUPT: the place is void then. */
+/* Moves to the next cell. REQUIRES: bytes are left. RQ_E_CORRUPT: the position is invalid
+ * afterwards. */
 RQ_NODISCARD
 rq_err rq__delta_next(rq__delta *d, rq__delta_shape shape, rq_slice payload);
 
-/* Appends the cells of a block with its tags as they are, from the form with a dictionary. */
+/* Appends the cells of a block with uncompressed tags, given the form with a dictionary. */
 RQ_NODISCARD
 rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *out);
 
@@ -82,15 +83,16 @@ rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *ou
 
 #define RQ__DELTA_CELLS_PER_CHECKPOINT 16
 
-/* The block's sidecar: the whole key of every 16th cell and all it takes to go on from there. */
+/* Builds the block's sidecar: the key of every 16th cell and the state needed to continue from
+ * there. */
 RQ_NODISCARD
 rq_err rq__delta_checkpoints(rq__slab *slab, rq__delta_shape shape, rq_slice payload,
                              rq__sidecar **ret);
 /* The last checkpoint whose cell sorts before the key; -1 when none does. */
 int64_t rq__delta_checkpoint_before(const rq__sidecar *s, rq_cell_order order, const rq_cell *key);
-/* Where its cell stands. */
+/* Offset of the checkpoint's cell. */
 uint32_t rq__delta_checkpoint_pos(const rq__sidecar *s, uint32_t i);
-/* Puts `d` on its cell. */
+/* Moves `d` to the checkpoint's cell. */
 RQ_NODISCARD
 rq_err rq__delta_restore(rq__delta *d, const rq__sidecar *s, uint32_t i, rq_slice payload);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HFile v3 on disk (v2 is read): the numbers and names that both sides share. HBASE: HFileBlock,
- * FixedFileTrailer, HFileInfo, HFileBlockIndex 2.6.
+ * HFile v3 on disk (v2 can be read): numbers and names shared by reader and writer. HBASE:
+ * HFileBlock, FixedFileTrailer, HFileInfo, HFileBlockIndex 2.6.
  *
  *   data blocks, interleaved with leaf index blocks and bloom chunks    ("scanned" section)
  *   meta blocks, intermediate index blocks                              ("non-scanned")
@@ -78,13 +78,13 @@ typedef enum rq_block_encoding {
     RQ_ENCODING_ROW_INDEX_V1 = 7,
 } rq_block_encoding;
 
-/* What an open file knows about itself, and what the writer reports of one it finished. Slices
- * belong to the reader or writer that handed the struct out. */
+/* Properties of an open file, also reported by the writer for a finished one. Slices belong to
+ * the reader or writer that returned the struct. */
 typedef struct rq_hfile_info {
-    /* what every read looks at, side by side */
+    /* used by every read, kept together */
     uint64_t entry_count;
     uint64_t delete_family_count;
-    rq_slice first_key; /* serialized keys; empty when the file holds no cell */
+    rq_slice first_key; /* serialized keys; empty when the file has no cell */
     rq_slice last_key;
     rq_block_encoding encoding;
     rq_cell_order order;
@@ -93,9 +93,9 @@ typedef struct rq_hfile_info {
     bool has_mvcc;
     bool has_tags;
     bool lists_qualifiers;
-    rq_slice qualifiers; /* of its puts, as qualifiers.h has them; with lists_qualifiers */
+    rq_slice qualifiers; /* qualifiers of its puts (qualifiers.h); valid with lists_qualifiers */
     uint32_t qualifier_count;
-    /* the rest */
+    /* other properties */
     bool major;         /* MAJOR_COMPACTION_KEY */
     bool bulk_loaded;   /* BULKLOAD_TIMESTAMP is there */
     bool has_max_seqid; /* MAX_SEQ_ID_KEY is there */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The block index: building it, and reading its blocks. Within the room.
+ * The block index: writing it and reading its blocks. Within the room.
  *
  * Two forms on disk. HBASE: HFileBlockIndex, NoOpIndexBlockEncoder.
  *   root:     (be64 offset | be32 size | vint key length | key)…, then for more than one level the
  *             mid key: be64 offset | be32 size of its leaf | be32 entry in it
- *   non-root: be32 count | be32 relative offset, count + 1 of them | (be64 offset | be32 size |
- * key)… In memory every index block has the non-root form (a root is turned into it when it is
- * read, its mid key kept behind it), so that one binary search serves all levels.
+ *   non-root: be32 count | be32 relative offset, count + 1 of them |
+ *             (be64 offset | be32 size | key)…
  *
- * Keys are serialized cell keys; in the meta index and a ROW bloom they are plain bytes.
+ * In memory every index block has the non-root form, so that one binary search serves all levels. A
+ * root is converted when it is read; its mid key follows it.
+ *
+ * Keys are serialized cell keys; in the meta index and in a ROW bloom they are plain bytes.
  */
 #ifndef RQ_HFILE_INDEX_H
 #define RQ_HFILE_INDEX_H
@@ -23,38 +25,39 @@
 
 typedef struct rq__index_entry {
     uint64_t offset;
-    uint32_t size; /* on disk, whole block */
+    uint32_t size; /* of the whole block on disk */
     rq_slice key;
 } rq__index_entry;
 
 #define RQ__INDEX_MID_KEY_LEN 16
 
-/* A view on a non-root form that passed rq__index_check. */
+/* A view on a non-root index that rq__index_check accepted. */
 typedef struct rq__index_view {
     const uint8_t *bytes;
     uint32_t count;
 } rq__index_view;
 
-/* Whether the bytes are a well-formed non-root index: offsets in order and inside, entries within
- * a file of `limit` bytes, keys that parse (cell_keys). `ret_len`: bytes the index itself takes. */
+/* Whether the bytes are a well-formed non-root index: offsets in order and inside, entries
+ * within a file of `limit` bytes, keys that parse (if cell_keys). *ret_len: length of the index
+ * itself. */
 bool rq__index_check(rq_slice bytes, uint64_t limit, bool cell_keys, rq__index_view *ret,
                      size_t *ret_len);
-/* The same view without the walk, for bytes that passed once. */
+/* The view without checks, for bytes that rq__index_check accepted before. */
 rq__index_view rq__index_view_of(const uint8_t *bytes);
 rq__index_entry rq__index_at(rq__index_view v, uint32_t i);
-/* The last entry whose key is at or before the given one (before: strictly), or -1. Cell keys are
- * searched by the marks if there are any (NULL: none). */
+/* The last entry whose key is at or before the given key (_before: strictly before), or -1.
+ * `marks` speed up the search for cell keys; NULL: none. */
 int64_t rq__index_floor(rq__index_view v, const rq__sidecar *marks, rq_cell_order order,
                         const rq_cell *key);
 int64_t rq__index_floor_before(rq__index_view v, const rq__sidecar *marks, rq_cell_order order,
                                const rq_cell *key);
 int64_t rq__index_floor_bytes(rq__index_view v, rq_slice key);
-/* The marks of an index of cell keys; NULL when it is too short to gain by them, or memory is out.
- */
+/* Builds the marks of an index of cell keys. NULL: it is too short to benefit, or memory is
+ * exhausted. */
 rq__sidecar *rq__index_marks(rq__slab *slab, rq__index_view v, rq_cell_order order);
 
-/* Appends the non-root form of `count` root entries at the cursor, which ends up behind them.
- * RQ_E_CORRUPT. */
+/* Appends the non-root form of `count` root entries read from the cursor, which ends behind
+ * them. RQ_E_CORRUPT. */
 RQ_NODISCARD
 rq_err rq__index_from_root(rq_cursor *root, uint32_t count, rq_buf *out);
 
@@ -64,28 +67,28 @@ typedef struct rq__index_chunk {
     struct rq__index_chunk_entry *entries;
     size_t count, cap;
     rq_buf keys;
-    size_t non_root_len; /* of the entries, without count and relative offsets */
+    size_t non_root_len; /* length of the entries, without count and relative offsets */
     size_t root_len;
 } rq__index_chunk;
 
 void rq__index_chunk_clear(rq__index_chunk *c);
 void rq__index_chunk_reset(rq__index_chunk *c);
-/* `sub_entries`: how many entries stand below this one and its predecessors (mid key). */
+/* `sub_entries`: number of entries below this one and its predecessors, for the mid key. */
 RQ_NODISCARD
 rq_err rq__index_chunk_add(rq__index_chunk *c, rq_slice key, uint64_t offset, uint32_t size,
                            uint64_t sub_entries);
 rq__index_entry rq__index_chunk_at(const rq__index_chunk *c, size_t i);
-/* Bytes of the non-root form. */
+/* Length of the non-root form. */
 size_t rq__index_chunk_len(const rq__index_chunk *c);
 RQ_NODISCARD
 rq_err rq__index_chunk_write(const rq__index_chunk *c, rq_buf *out);
 RQ_NODISCARD
 rq_err rq__index_chunk_write_root(const rq__index_chunk *c, rq_buf *out);
-/* The mid key of a chunk that becomes the root of more than one level. */
+/* Writes the mid key of a chunk that is the root of more than one level. */
 RQ_NODISCARD
 rq_err rq__index_chunk_write_mid_key(const rq__index_chunk *c, rq_buf *out);
 
-/* Replaces `out` with a short serialized key k, left < k <= right; `left` may be NULL. HBASE:
+/* Replaces `out` with a short serialized key k, left < k <= right. `left` may be NULL. HBASE:
  * HFileWriterImpl.getMidpoint. */
 RQ_NODISCARD
 rq_err rq__index_key_between(rq_cell_order order, const rq_cell *left, const rq_cell *right,

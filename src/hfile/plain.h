@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain cells in a block: KeyValues one behind the other, each with the tags and the sequence id
- * its file says they have. Within the room. Every cell a scan looks at comes through here, so a
- * length is loaded once and each bound checked once; nothing is believed.
+ * Plain cells in a block: KeyValues one after another, each followed by tags and sequence id if the
+ * file has them. Within the room. Every cell that a scan examines is parsed here, so each length is
+ * loaded once and each bound checked once; all bytes are untrusted.
  *
  *     KeyValue (cell/cell.h) | be16 tags length, tags (has_tags) | vlong sequence id (has_mvcc)
  */
@@ -16,8 +16,8 @@ typedef struct rq__plain_shape {
     bool has_tags, has_mvcc;
 } rq__plain_shape;
 
-/* Parses the cell at the beginning of `p`; 0 when it does not fit what is `left` or itself, else
- * its length. *ret changes with success alone. */
+/* Parses the cell at `p` and returns its length; 0: it does not fit into `left` bytes or is
+ * malformed. *ret is changed on success only. */
 static inline size_t rq__plain_parse(const uint8_t *p, size_t left, rq__plain_shape shape,
                                      rq_cell *ret)
 {
@@ -78,8 +78,8 @@ static inline size_t rq__vlong_len(uint8_t first)
     return v >= -112 ? 1 : (size_t)(v < -120 ? -119 - v : -111 - v);
 }
 
-/* What a cell of `len` bytes so far is long with its tags and sequence id; 0: longer than `left`.
- */
+/* Adds the length of tags and sequence id to the `len` bytes of a cell before them; 0: longer
+ * than `left`. */
 static inline size_t rq__plain_with_tail(const uint8_t *p, size_t left, rq__plain_shape shape,
                                          size_t len)
 {
@@ -94,8 +94,8 @@ static inline size_t rq__plain_with_tail(const uint8_t *p, size_t left, rq__plai
     return left < len ? 0 : len;
 }
 
-/* The length and the row alone, for cells that are passed over: 0 when those are not sound. What
- * else there is to say against the cell, who parses it says. */
+/* Returns only the length and the row, for cells that are skipped; 0: these are malformed. Other
+ * errors are found when the cell is parsed. */
 static inline size_t rq__plain_len(const uint8_t *p, size_t left, rq__plain_shape shape,
                                    rq_slice *ret_row)
 {
@@ -108,8 +108,9 @@ static inline size_t rq__plain_len(const uint8_t *p, size_t left, rq__plain_shap
     return rq__plain_with_tail(p, left, shape, len);
 }
 
-/* As parse, where row and family are as long as those of the cell before (*c), as mostly they are:
- * that these lengths are sound is known. 0: nothing has changed, it may be any cell. */
+/* Like rq__plain_parse, for the common case that row and family have the same lengths as in the
+ * previous cell (*c): these lengths need no check. 0: not that case; *c is unchanged and the
+ * caller must use rq__plain_parse. */
 static inline size_t rq__plain_parse_alike(const uint8_t *p, size_t left, rq__plain_shape shape,
                                            rq_cell *c)
 {
@@ -140,8 +141,8 @@ static inline size_t rq__plain_parse_alike(const uint8_t *p, size_t left, rq__pl
     return len;
 }
 
-/* Are two rows the same, by the bytes of their cells from the row's length on? There are as many of
- * either as `row_len`, that of one of them, says. */
+/* Whether two rows are equal, given the bytes of their cells from the row's length field on.
+ * Both have at least `row_len` bytes, which is the length of one of them. */
 static inline bool rq__plain_same_row(const uint8_t *a, const uint8_t *b, size_t row_len)
 {
     size_t len = 2 + row_len;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a read carries through every HFile call: may it wait for a device, what it waits for, what
- * it has counted.
+ * The context of a read through every HFile call: whether it may wait for a device, which block it
+ * needs, and counters.
  *
- * On an event loop may_block is false. A call that needs a block which is neither in the cache nor
- * in the operating system's page cache then notes the block in `need` and returns RQ_E_AGAIN with
- * the scanner exactly as it was. The loop hands rq_read_ctx_fulfil to RQ_POOL_READ; afterwards the
- * same call is repeated and finds the block, pinned in the ctx, whatever the cache did meanwhile.
+ * On an event loop may_block is false. A call that needs a block that is neither in the cache nor
+ * in the operating system's page cache stores the block in `need` and returns RQ_E_AGAIN, with the
+ * scanner unchanged. The loop runs rq_read_ctx_fulfil on RQ_POOL_READ. Then the same call is
+ * repeated and finds the block, which is pinned in the ctx even if the cache has evicted it.
  *
- * Embedded in a request or scanner; all zero bytes are an empty ctx. One thread at a time: while
- * fulfil runs on the pool nobody else touches it.
+ * Embedded in a request or scanner; zero bytes are an empty ctx. One thread at a time: while fulfil
+ * runs on the pool no other thread may use it.
  */
 #ifndef RQ_HFILE_READ_CTX_H
 #define RQ_HFILE_READ_CTX_H
@@ -21,60 +21,60 @@
 typedef struct rq_hfile_reader rq_hfile_reader;
 typedef struct rq_hfile_block rq_hfile_block;
 
-/* Enough for the deepest way through one file's index; older pins make room. */
+/* Enough for the deepest path through one file's index; the oldest pins are replaced. */
 #define RQ_READ_PINS_MAX 20
 
 typedef struct rq_read_need {
-    rq_hfile_reader *reader; /* NULL: nothing is needed; else a reference of the ctx's */
+    rq_hfile_reader *reader; /* NULL: nothing is needed; else a reference owned by the ctx */
     uint64_t offset;
     uint32_t size;
     rq_block_kind kind;
 } rq_read_need;
 
-/* Something else than a block that a read may have to wait for (a MOB file is to be opened). Made
- * by whoever returns RQ_E_AGAIN, found again by the repeated call; the ctx's until it is cleared.
- */
+/* Another thing than a block that a read may have to wait for (opening a MOB file). Made by the
+ * call that returns RQ_E_AGAIN, found again by the repeated call. Owned by the ctx until it is
+ * cleared. */
 typedef struct rq_read_wait {
     void (*bring)(
-        struct rq_read_wait *w); /* blocking, on a pool; notes in itself what came of it */
+        struct rq_read_wait *w); /* runs on a pool, may block; stores its result in the struct */
     void (*release)(struct rq_read_wait *w);
     bool done;
 } rq_read_wait;
 
 typedef struct rq_read_ctx {
     bool may_block;
-    bool dont_cache; /* data blocks that are read do not enter the cache (compaction; a scan that
-                        was told so). Index and bloom blocks do. */
+    bool dont_cache; /* do not put data blocks into the cache (compaction, or a scan that asked
+                      * for it); index and bloom blocks are cached */
     rq_read_need need;
-    rq_read_wait *wait; /* NULL: nothing; else waited for unless it is done */
-    /* counters, only ever added to */
-    uint64_t blocks_read;      /* from files, not the cache */
+    rq_read_wait *wait; /* NULL: none; else the read waits for it unless it is done */
+    /* counters; they only increase */
+    uint64_t blocks_read;      /* from files, not from the cache */
     uint64_t block_bytes_read; /* their size on disk */
     uint64_t blocks_used;      /* data blocks a scanner moved to, cached or not */
     uint64_t block_bytes_used; /* their size in memory. HBASE: block bytes scanned */
-    /* the room's own */
+    /* internal to the room */
     rq_hfile_block *pins[RQ_READ_PINS_MAX];
     uint32_t pin_next;
     rq_buf scratch;
 } rq_read_ctx;
 
-/* Whether something is missing that fulfil would bring; else RQ_E_AGAIN meant that the time slice
+/* Whether rq_read_ctx_fulfil has something to do; if not, RQ_E_AGAIN meant that the time slice
  * is over. */
 static inline bool rq_read_ctx_needs(const rq_read_ctx *ctx)
 {
     return ctx->need.reader != NULL || (ctx->wait != NULL && !ctx->wait->done);
 }
-/* Blocking, on a pool: reads the needed block, checks it, pins it in the ctx and offers it to the
- * cache. `need` is empty afterwards, also on failure. REQUIRES: something is needed. */
+/* Reads the needed block, checks it, pins it in the ctx and offers it to the cache. Blocks; runs
+ * on a pool. `need` is empty afterwards, also on failure. REQUIRES: rq_read_ctx_needs. */
 RQ_NODISCARD
 rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why);
-/* Gives up what was waited for and takes `w` (may be NULL) in its place. */
+/* Releases the former `wait` and sets `w` (may be NULL) in its place. */
 void rq_read_ctx_wait_for(rq_read_ctx *ctx, rq_read_wait *w);
-/* Releases the pins alone: for a request that waits for something else than a device. What it needs
- * is still known; blocks that it had are found, or needed, again. */
+/* Releases the pins only, for a request that waits for something other than a device. `need` is
+ * kept; the released blocks are found, or needed, again. */
 void rq_read_ctx_unpin(rq_read_ctx *ctx);
-/* Releases pins, need and scratch; counters and flags stay. Call it when the request (or its time
- * slice's last retry) is over. */
+/* Releases pins, need and scratch; counters and flags are kept. Call it when the request, or the
+ * last retry of its time slice, is over. */
 void rq_read_ctx_clear(rq_read_ctx *ctx);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * S3-FIFO (Yang et al., SOSP 2023): which data block goes when room is needed. Within the room.
+ * S3-FIFO (Yang et al., SOSP 2023) chooses the data block to evict. Within the room.
  *
  *            miss              used twice
- *   block ─────────► SMALL ─────────────────► MAIN ◄──┐ used: goes round again
+ *   block ─────────► SMALL ─────────────────► MAIN ◄──┐ used: second chance
  *                      │ else                  │ └────┘
  *                      ▼                       ▼ unused
  *                    GHOST (keys only) ─ miss ─► MAIN at once
  *
- * SMALL holds a tenth of the bytes; what a scan brings passes through it. A hit only counts
- * (rq__cache_node_use), no list changes. Why this one and not W-TinyLFU or LRU: `make bench-cache`,
- * docs/lab/cache.md. Not thread-safe: the shard's lock guards it.
+ * SMALL holds a tenth of the bytes; blocks of a scan pass through it. A hit only increments a
+ * counter (rq__cache_node_use) and changes no list. Comparison with W-TinyLFU and LRU: `make
+ * bench-cache`, docs/lab/cache.md. Not thread-safe: guarded by the shard's lock.
  */
 #ifndef RQ_HFILE_S3_FIFO_H
 #define RQ_HFILE_S3_FIFO_H
@@ -24,7 +24,7 @@ typedef struct rq__s3_fifo {
     size_t ghost_mask;
 } rq__s3_fifo;
 
-/* `capacity`: bytes it will mostly hold; decides how many ghosts it remembers. */
+/* `capacity`: expected size in bytes; determines the number of ghosts. */
 RQ_NODISCARD
 rq_err rq__s3_fifo_init(rq__s3_fifo *p, uint64_t capacity);
 void rq__s3_fifo_clear(rq__s3_fifo *p);
@@ -36,9 +36,9 @@ static inline uint64_t rq__s3_fifo_bytes(const rq__s3_fifo *p)
 
 void rq__s3_fifo_insert(rq__s3_fifo *p, rq__cache_node *n);
 void rq__s3_fifo_remove(rq__s3_fifo *p, rq__cache_node *n);
-/* Bytes are added to a node that is in. */
+/* Adds bytes to the charge of a queued node. */
 void rq__s3_fifo_grow(rq__s3_fifo *p, rq__cache_node *n, size_t more);
-/* Takes out the node to give up next; NULL when it holds none. */
+/* Removes and returns the node to evict; NULL: it is empty. */
 rq__cache_node *rq__s3_fifo_evict(rq__s3_fifo *p);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tags within a delta-encoded block, written once each: a tag the block has had before is the be16
- * number of its slot, any other is 0xff, its varint length and its bytes, and takes a slot. When
- * all slots are taken, the one used longest ago is given to the new tag. Both sides keep the same
- * book. Within the room. HBASE: TagCompressionContext, LRUDictionary.
+ * Tag compression inside a delta-encoded block: each tag is written once. A tag seen before is
+ * written as the be16 number of its slot; a new tag as 0xff, its varint length and its bytes, and
+ * it takes a slot. When all slots are taken the least recently used one is replaced. Reader and
+ * writer maintain the same table. Used within the room. HBASE: TagCompressionContext,
+ * LRUDictionary.
  */
 #ifndef RQ_HFILE_TAG_DICTIONARY_H
 #define RQ_HFILE_TAG_DICTIONARY_H
@@ -16,27 +17,28 @@
 #define RQ__TAG_SLOTS 127
 
 typedef struct rq__tag_slot {
-    size_t at; /* in bytes */
+    size_t at; /* offset in `bytes` */
     uint32_t len;
-    uint8_t newer, older; /* slots; RQ__TAG_SLOTS: none */
+    uint8_t newer, older; /* neighbours in the order of use; RQ__TAG_SLOTS: none */
 } rq__tag_slot;
 
-/* All zero bytes is an empty one. */
+/* Zero bytes are an empty dictionary. */
 typedef struct rq__tag_dictionary {
-    rq_buf bytes; /* of the tags in slots, and of those that were */
+    rq_buf bytes; /* the tags in slots, and replaced tags */
     uint32_t count;
     uint8_t newest, oldest;
     rq__tag_slot slots[RQ__TAG_SLOTS];
 } rq__tag_dictionary;
 
-/* For a new block. */
+/* Empties the dictionary for a new block. */
 void rq__tag_dictionary_reset(rq__tag_dictionary *d);
 void rq__tag_dictionary_clear(rq__tag_dictionary *d);
 
-/* Appends the short form of a cell's tags. RQ_E_INVALID when they are no tags. */
+/* Appends the compressed form of a cell's tags. RQ_E_INVALID: malformed tags. */
 RQ_NODISCARD
 rq_err rq__tag_dictionary_pack(rq__tag_dictionary *d, rq_slice tags, rq_buf *out);
-/* Takes the short form of `len` bytes of tags from the cursor and appends the tags. */
+/* Reads the compressed form of `len` bytes of tags from the cursor and appends the tags to
+ * `out`. */
 RQ_NODISCARD
 rq_err rq__tag_dictionary_unpack(rq__tag_dictionary *d, rq_cursor *in, size_t len, rq_buf *out);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trailer and the file info: both protobuf, parsed by hand (two flat messages). Within the
- * room. HBASE: FixedFileTrailer, HFileInfo 2.6, HFile.proto.
+ * The trailer and the file info: two flat protobuf messages, parsed by hand. Within the room.
+ * HBASE: FixedFileTrailer, HFileInfo 2.6, HFile.proto.
  *
  * A trailer is magic[8], a delimited FileTrailerProto, zero bytes up to its fixed size, and be32
- * minor version << 24 | major version. HBase does not check a trailer's bits; the last twelve bytes
- * of our zeros are therefore "RQTRAILR" and the CRC-32C of all other bytes, which HBase skips as
- * padding. A trailer without them (HBase's own) must be padded with zeros.
+ * minor version << 24 | major version. HBase does not checksum a trailer. Therefore the last twelve
+ * of our padding bytes are "RQTRAILR" and the CRC-32C of all other bytes; HBase skips them as
+ * padding. In a trailer without them (HBase's own) all padding must be zero.
  */
 #ifndef RQ_HFILE_TRAILER_H
 #define RQ_HFILE_TRAILER_H
@@ -31,12 +31,12 @@ typedef struct rq__trailer {
     bool encrypted;
 } rq__trailer;
 
-/* Fixed size of the trailer of this major version, or 0 for one we do not read. */
+/* Size of the trailer for a major version; 0: the version is not supported. */
 uint32_t rq__trailer_len(uint32_t major);
 RQ_NODISCARD
 rq_err rq__trailer_write(const rq__trailer *t, rq_buf *out);
-/* `bytes` is the end of a file of `file_len` bytes, at least the trailer. Offsets are checked
- * against the file. RQ_E_CORRUPT, RQ_E_UNSUPPORTED. */
+/* Parses a trailer. `bytes` is the end of a file of `file_len` bytes and at least as long as the
+ * trailer. Offsets are checked against the file. RQ_E_CORRUPT, RQ_E_UNSUPPORTED. */
 RQ_NODISCARD
 rq_err rq__trailer_parse(rq_slice bytes, uint64_t file_len, const char *path, rq__trailer *ret,
                          rq_error *why);
@@ -48,7 +48,7 @@ typedef struct rq__file_info {
 } rq__file_info;
 
 void rq__file_info_clear(rq__file_info *info);
-/* Copies; replaces an entry of the same key. */
+/* Copies key and value; replaces an entry with the same key. */
 RQ_NODISCARD
 rq_err rq__file_info_set(rq__file_info *info, rq_slice key, rq_slice value);
 bool rq__file_info_get(const rq__file_info *info, rq_slice key, rq_slice *ret);
@@ -58,7 +58,7 @@ rq_err rq__file_info_write(const rq__file_info *info, rq_buf *out);
 RQ_NODISCARD
 rq_err rq__file_info_parse(rq_slice payload, rq__file_info *ret);
 
-/* Keys the room knows. HBASE: HFileInfo, HStoreFile, HFileWriterImpl. */
+/* Keys known to the room. */
 #define RQ__INFO_LASTKEY RQ_SLICE_LIT("hfile.LASTKEY")
 #define RQ__INFO_AVG_KEY_LEN RQ_SLICE_LIT("hfile.AVG_KEY_LEN")
 #define RQ__INFO_AVG_VALUE_LEN RQ_SLICE_LIT("hfile.AVG_VALUE_LEN")

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From cell to cell and from row to row of the block a scanner stands in, without the scanner: for
- * loops that look at thousands of cells and want few of them (store/row_pass.c). What is in line
- * here is so because a call, and a scanner brought up to date, cost as much as the move.
+ * Moves from cell to cell and from row to row in a scanner's block without updating the scanner,
+ * for loops that examine thousands of cells and want few of them (store/row_pass.c). The functions
+ * are inline because a call, or an update of the scanner, costs as much as the move itself.
  *
- *     begin (where the scanner stands) ─ next_row, next ─ … ─ end (the scanner stands there)
+ *     begin (at the scanner's position) ─ next_row, next ─ … ─ end (moves the scanner there)
  *
- * Plain cells of whole files alone (rq_hfile_reader_is_plain). The scanner keeps its block pinned
- * and is not moved between begin and end. Nothing in the block is believed: a move that would lead
- * to something that is not sound is not made, and the scanner's own next says what is wrong there.
+ * Only for plain cells of whole files (rq_hfile_reader_is_plain). The scanner keeps its block
+ * pinned and must not be moved between begin and end. The block's bytes are untrusted: a move to a
+ * malformed cell is not made, and the scanner's own next reports the error.
  */
 #ifndef RQ_HFILE_WALK_H
 #define RQ_HFILE_WALK_H
@@ -20,7 +20,7 @@ typedef struct rq_hfile_walk {
     const uint8_t *payload;
     size_t len;
     rq__plain_shape shape;
-    size_t pos, next_pos; /* of the cell, and behind it */
+    size_t pos, next_pos; /* offset of the cell, and behind it */
     rq_cell cell;         /* a view on the block */
 } rq_hfile_walk;
 
@@ -40,7 +40,7 @@ static inline bool rq__walk_to(rq_hfile_walk *w, size_t pos)
     return true;
 }
 
-/* To the next cell, as rq_hfile_scanner_next_here. */
+/* Moves to the next cell, like rq_hfile_scanner_next_here. */
 static inline rq_hfile_move rq_hfile_walk_next(rq_hfile_walk *w)
 {
     const uint8_t *row = w->cell.row;
@@ -52,7 +52,7 @@ static inline rq_hfile_move rq_hfile_walk_next(rq_hfile_walk *w)
                : RQ_HFILE_NEW_ROW;
 }
 
-/* To the first cell of the row behind this one, if that begins in the block. */
+/* Moves to the first cell of the next row, if it is in the block. */
 static inline bool rq_hfile_walk_next_row(rq_hfile_walk *w)
 {
     size_t pos = w->next_pos;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer's own struct and what its files share: writer.c takes cells and makes blocks of them,
- * writer_info.c fills the file info, writer_end.c writes what stands behind the data.
+ * The writer's struct, shared by its files: writer.c makes blocks of cells, writer_info.c fills the
+ * file info, writer_end.c writes what follows the data blocks.
  */
 #ifndef RQ_HFILE_WRITER_PRIV_H
 #define RQ_HFILE_WRITER_PRIV_H
@@ -21,10 +21,10 @@ struct rq_hfile_writer {
     rq_codec *codec;
     rq_file *file;
     bool finished;
-    rq_err failed; /* RQ_OK, or what the writer broke on */
+    rq_err failed; /* the error of the first failed call, or RQ_OK */
 
-    rq_buf out;          /* blocks on their way to the file */
-    uint64_t out_offset; /* where out begins in the file */
+    rq_buf out;          /* blocks not yet written to the file */
+    uint64_t out_offset; /* file offset of `out` */
     uint64_t prev_offset[RQ_BLOCK_KIND_COUNT];
     uint64_t uncompressed_len; /* HBase's totalUncompressedBytes: payloads and headers */
 
@@ -32,14 +32,15 @@ struct rq_hfile_writer {
     rq_buf rows;    /* ROW_INDEX_V1: be32 offset of each row in block */
     rq_buf encoded; /* payload of an encoded block; a delta encoding's grows with `block` */
     rq__tag_dictionary tags; /* of the open block */
-    size_t block_first_len;  /* length of the first cell's key in it */
-    rq_cell last;            /* the last cell: a view on block or, between blocks, on prev_key */
-    rq_buf prev_key;         /* last key of the block before this one, serialized */
+    size_t block_first_len;  /* key length of the block's first cell */
+    rq_cell last;            /* the last cell appended: a view on `block`, or on prev_key between
+                              * blocks */
+    rq_buf prev_key;         /* last key of the previous block, serialized */
     bool has_prev;           /* prev_key is set */
     bool has_last;
     uint64_t first_data_offset, last_data_offset;
 
-    rq__index_chunk leaf; /* entries of the data blocks not yet in a leaf block */
+    rq__index_chunk leaf; /* entries of data blocks that are not in a leaf block yet */
     rq__index_chunk root;
     uint64_t index_entries;
     uint64_t index_len; /* uncompressed, all levels */
@@ -47,7 +48,7 @@ struct rq_hfile_writer {
 
     rq__bloom_writer bloom;
     rq__bloom_writer delete_bloom;
-    rq_buf delete_row; /* the last row in it */
+    rq_buf delete_row; /* the last row added to delete_bloom */
     bool has_delete_row;
     rq_buf key; /* scratch */
 
@@ -58,7 +59,7 @@ struct rq_hfile_writer {
     rq_buf biggest_key;
     rq_buf first_key, last_key; /* of the file */
     int64_t min_ts, max_ts, earliest_put_ts;
-    rq__qualifiers qualifiers; /* of its puts */
+    rq__qualifiers qualifiers; /* qualifiers of its puts */
     bool is_store_file;
     bool major;
     uint64_t store_seqid;
@@ -66,28 +67,28 @@ struct rq_hfile_writer {
 };
 
 /* --- writer.c --------------------------------------------------------------------------------- */
-/* Appends a block with this payload; its place and size on disk come back. */
+/* Appends a block with this payload; returns its offset and its size on disk. */
 RQ_NODISCARD
 rq_err rq__writer_put_block(rq_hfile_writer *w, rq_block_kind kind, rq_slice payload,
                             uint64_t *ret_offset, uint32_t *ret_size, rq_error *why);
-/* The open data block, if there is one. */
+/* Writes the open data block, if there is one. */
 RQ_NODISCARD
 rq_err rq__writer_put_data_block(rq_hfile_writer *w, rq_error *why);
-/* What index and blooms have ready between two data blocks. A file whose entries all fit the first
- * leaf has none: the leaf becomes the root. */
+/* Writes the leaf index blocks and bloom chunks that are ready between two data blocks. A file
+ * whose entries all fit into the first leaf has no leaf blocks: that leaf becomes the root. */
 RQ_NODISCARD
 rq_err rq__writer_put_inline_blocks(rq_hfile_writer *w, bool closing, rq_error *why);
-/* Hands `out` to the file. */
+/* Writes `out` to the file. */
 RQ_NODISCARD
 rq_err rq__writer_flush_out(rq_hfile_writer *w, rq_error *why);
-/* The key of a cell in a ROWCOL bloom, into w->key. */
+/* Builds a cell's key for a ROWCOL bloom in w->key. */
 RQ_NODISCARD
 rq_err rq__writer_rowcol_key(rq_hfile_writer *w, const rq_cell *cell);
-/* And in a ROWPREFIX_FIXED_LENGTH bloom. */
+/* A cell's key for a ROWPREFIX_FIXED_LENGTH bloom. */
 rq_slice rq__writer_row_prefix(const rq_hfile_writer *w, const rq_cell *cell);
 
 /* --- writer_info.c ---------------------------------------------------------------------------- */
-/* What HBase's StoreFileWriter and HFileWriterImpl add when they close. */
+/* Adds the entries that HBase's StoreFileWriter and HFileWriterImpl add on close. */
 RQ_NODISCARD
 rq_err rq__writer_fill_info(rq_hfile_writer *w);
 
