@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine from inside: settings, ceilings and the list of open regions. */
+/* The engine's internals: settings, ceilings and the list of open regions. */
 #ifndef RQ_REGION_ENGINE_PRIV_H
 #define RQ_REGION_ENGINE_PRIV_H
 
@@ -17,7 +17,7 @@ struct rq_engine {
     rq_env env;                   /* const */
     rq_wal *wal;                  /* const */
     struct rq_block_cache *cache; /* const */
-    struct rq_vfs *cache_vfs;     /* const; of the cache's file, when that is elsewhere */
+    struct rq_vfs *cache_vfs;     /* const; of the cache's file if it is outside the root */
     rq_slab_pool *slabs;          /* const */
     rq_mob_files *mob_files;      /* const */
     void (*region_failed)(void *context, rq_region *r, const rq_error *why); /* const */
@@ -35,20 +35,21 @@ struct rq_engine {
     uint64_t busy_wait_ns;
     bool nonces_enabled;
     bool bulk_verify, bulk_compact;
-    rq_compaction_settings compaction; /* the site's; a store's are settled when it opens */
-    char store_engine[160], compaction_policy[160]; /* the site's classes; empty: HBase's */
+    rq_compaction_settings compaction; /* the site's; a store's are computed when it opens */
+    char store_engine[160], compaction_policy[160]; /* the site's classes; empty: HBase's
+                                                     * defaults */
     int offpeak_start, offpeak_end;                 /* hours; -1: never */
     rq_hfile_options files;                         /* how store files are written */
-    rq_cache_options caching;                       /* what of them is cached, and when */
+    rq_cache_options caching;                       /* which blocks are cached, and when */
     uint64_t blocking_files_wait_ms;
-    int64_t flush_interval_ms; /* 0 or less: never; the site's, like the next */
+    int64_t flush_interval_ms; /* 0 or less: never; the site's, like flush_changes */
     uint64_t flush_changes;
-    uint64_t flush_delay_ms; /* the most that a flush for age waits */
+    uint64_t flush_delay_ms; /* the longest delay of a flush for age */
     size_t mob_open_max;
     uint64_t mob_file_bytes_max;
     bool mob_optimized, mob_discard_missing;
 
-    rq_lane *lane;  /* the engine's own: the tick */
+    rq_lane *lane;  /* the engine's own; runs the tick */
     rq_timer tick;  /* on the lane */
     uint64_t ticks; /* the lane's */
     uint64_t ticks_between_compaction_looks, ticks_between_mob_trims, ticks_between_age_looks;
@@ -57,9 +58,9 @@ struct rq_engine {
     _Atomic bool stopping;
     rq_latch stopped; /* opened by the last tick */
 
-    _Atomic uint64_t memstore_bytes; /* what flushes can give back */
+    _Atomic uint64_t memstore_bytes; /* bytes that flushes can free */
     _Atomic uint64_t held_writes;    /* in all regions */
-    _Atomic uint64_t relieved_ns;    /* when the regions were last looked through for a flush */
+    _Atomic uint64_t relieved_ns;    /* when regions were last selected for a flush */
     _Atomic uint64_t flush_queue, compaction_queue;
     _Atomic uint64_t flushes, flushed_bytes;
     _Atomic uint64_t compactions, major_compactions, compacted_bytes;
@@ -67,9 +68,11 @@ struct rq_engine {
     _Atomic uint64_t dropped_records;
     _Atomic uint64_t versions_alive; /* store versions not freed yet */
     _Atomic bool compactions_off;    /* rq_engine_compactions_enable(e, false) */
-    _Atomic bool offpeak_runs;       /* a compaction with off-peak limits: one at a time */
-    _Atomic unsigned lacking_space;  /* regions whose last flush found the disk full */
-    _Atomic bool compactions_wait;   /* until there is none; then the tick looks for them */
+    _Atomic bool offpeak_runs;       /* a compaction with off-peak limits runs; one at a time */
+    _Atomic unsigned lacking_space;  /* number of regions whose last flush failed for lack of
+                                      * space */
+    _Atomic bool compactions_wait;   /* compactions wait until it is 0; then the tick requests
+                                      * them */
     rq__throughput throughput;
     rq__debt debt;
 
@@ -77,11 +80,11 @@ struct rq_engine {
 
     pthread_mutex_t lock;
     rq_region *regions RQ_GUARDED_BY(lock);
-    rq__nonces *nonces;       /* const; of all regions */
-    bool nonces_dropped_told; /* the tick's */
+    rq__nonces *nonces;       /* const; for all regions */
+    bool nonces_dropped_told; /* used by the tick */
 };
 
-/* Compactions leave the disk to flushes then. Any thread. */
+/* Whether a flush lacks disk space; compactions then pause. Any thread. */
 static inline bool rq__engine_lacks_space(const rq_engine *e)
 {
     return atomic_load(&e->lacking_space) != 0;
@@ -89,24 +92,25 @@ static inline bool rq__engine_lacks_space(const rq_engine *e)
 
 void rq__engine_add(rq_engine *e, rq_region *r);
 void rq__engine_remove(rq_engine *e, rq_region *r);
-/* A reference on the open region of that encoded name, or NULL. Any thread. */
+/* Returns a reference on the open region with that encoded name, or NULL. Any thread. */
 rq_region *rq__engine_find(rq_engine *e, const char *encoded);
 /* HBASE: OffPeakHours. Local time. */
 bool rq__engine_is_offpeak(const rq_engine *e);
-/* The region's files changed. A pool's thread. */
+/* Called when the region's files have changed, on a pool's thread. */
 void rq__engine_grown(rq_engine *e, rq_region *r);
-/* The memstores of a region grew or shrank. Any thread. */
+/* Called when a region's memstores have grown or shrunk. Any thread. */
 void rq__engine_memstore(rq_engine *e, int64_t delta);
-/* What memstores hold, those too that were flushed and that a reader still looks at: the ceiling is
- * about these. */
+/* Bytes of all memstores, including flushed ones that a reader still uses; the ceiling applies
+ * to these. */
 uint64_t rq__engine_memstore_held(const rq_engine *e);
 /* rq_store_options.version_freed: there may be room for held writes. */
 void rq__engine_version_freed(void *engine);
-/* Asks the regions with the largest memstores for a flush while the sum is above the low mark. */
+/* Requests flushes of the regions with the largest memstores while the sum is above the low
+ * mark. */
 void rq__engine_relieve(rq_engine *e);
-/* Held writes look again whether they may go on. */
+/* Retries held writes. */
 void rq__engine_poke_held(rq_engine *e);
-/* How long the answer to a write of so many bytes of cells is held back (debt.h). */
+/* The delay of the response to a write of `bytes` bytes of cells (debt.h). */
 uint64_t rq__engine_debt_delay_ns(rq_engine *e, uint64_t bytes);
 
 #endif

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A region's manifest: what it consists of, in one object that changes atomically (rq_vfs_cas at
- * .rorqual/regions/<encoded>). A flush of several families, a compaction, a bulk load each commit
- * by replacing it.
+ * A region's manifest: the list of its files, in one object that is replaced atomically (rq_vfs_cas
+ * at .rorqual/regions/<encoded>). A flush of several families, a compaction and a bulk load each
+ * commit by replacing it.
  *
  *   u8 version = 1 | u8 flags | be64 next number | varint families |
  *     family: u8 length, name | be64 flushed | varint files | file: u8 length, name
  *   families and files ascending by name; flags bit 0: IN_USE
  *
  * IN_USE is set before the first file is made after an opening, and cleared by a clean close. While
- * it is set, a file the manifest does not name is what a crashed flush or compaction left behind.
- * When it is clear and folder and manifest differ, somebody else (HBase, a tool) worked on the
- * folder after our clean close, and the folder is the truth. This is the stamp of the design's
- * decision 2, kept per region.
+ * it is set, a file not in the manifest is left over from a crashed flush or compaction. If it is
+ * clear and folder and manifest differ, another program (HBase, a tool) changed the folder after
+ * the clean close, and the folder is right.
  */
 #ifndef RQ_REGION_MANIFEST_H
 #define RQ_REGION_MANIFEST_H
@@ -27,37 +26,39 @@
 
 typedef struct rq__manifest_family {
     rq_slice name;
-    uint64_t flushed; /* every cell of the family at or below is in a file (or gone for good) */
+    uint64_t flushed; /* every cell of the family with this sequence id or a lower one is in a
+                       * file (or was dropped) */
     rq_slice *files;
     size_t file_count;
 } rq__manifest_family;
 
 typedef struct rq__manifest {
     bool in_use;
-    uint64_t next_seqid; /* numbers below were given or skipped */
+    uint64_t next_seqid; /* lower numbers are used or skipped */
     rq__manifest_family *families;
     size_t family_count;
 } rq__manifest;
 
-/* What an open region remembers between two commits. */
+/* The state an open region keeps between two commits. */
 typedef struct rq__manifest_state {
     uint64_t generation;
     bool in_use;
-    bool in_doubt; /* the last write failed, and may still be what a power cut leaves (vfs/vfs.h) */
+    bool in_doubt; /* the last write failed, but a power cut may still leave its result
+                    * (vfs/vfs.h) */
 } rq__manifest_state;
 
 RQ_NODISCARD
 rq_err rq__manifest_encode(const rq__manifest *m, rq_buf *out);
-/* Untrusted bytes; slices of *ret point into them, arrays are in the arena. RQ_E_VERSION for a
- * newer format, RQ_E_CORRUPT with the offset. */
+/* Decodes a manifest, untrusted bytes. Slices of *ret point into them, arrays are in the arena.
+ * RQ_E_VERSION: a newer format. RQ_E_CORRUPT with the offset. */
 RQ_NODISCARD
 rq_err rq__manifest_decode(rq_slice bytes, rq_arena *arena, rq__manifest *ret, rq_error *why);
 
-/* Blocking. RQ_E_NOT_FOUND when there is none. */
+/* Reads the manifest. Blocks. RQ_E_NOT_FOUND: there is none. */
 RQ_NODISCARD
 rq_err rq__manifest_read(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
                          uint64_t *ret_generation, rq_error *why);
-/* The same for tools: nothing is written. *ret_other as of rq_vfs_cas_peek. */
+/* Like rq__manifest_read, but writes nothing; for tools. *ret_other as for rq_vfs_cas_peek. */
 RQ_NODISCARD
 rq_err rq__manifest_peek(rq_vfs *vfs, const char *encoded, rq_arena *arena, rq__manifest *ret,
                          const char **ret_other, rq_error *why);
@@ -66,9 +67,10 @@ rq_err rq__manifest_write(rq_vfs *vfs, const char *encoded, const rq__manifest *
                           uint64_t *generation, bool *in_doubt, rq_error *why);
 RQ_NODISCARD
 rq_err rq__manifest_remove(rq_vfs *vfs, const char *encoded, rq_error *why);
-/* NULL when the manifest does not name the family. */
+/* NULL: the manifest does not have the family. */
 const rq__manifest_family *rq__manifest_family_of(const rq__manifest *m, rq_slice name);
-/* A name a store file may have: letters, digits, '_', '.', '-', '='; not starting with '.'. */
+/* Whether a store file may have this name: letters, digits, '_', '.', '-', '='; not starting
+ * with '.'. */
 bool rq__store_file_name_ok(rq_slice name);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nonces of a region that the log need not hold any more, on disk. A flush lets the log forget
- * records, and with them their nonces (region/recover.c); so it writes the nonces that are in no
- * file yet into a new one, before it commits.
+ * The nonces of a region whose log records are no longer needed, on disk. A flush releases log
+ * records, and with them their nonces (region/recover.c); so before it commits it writes the nonces
+ * that are in no file yet into a new one.
  *
  *   .rorqual/nonces/<encoded region>/<highest number, 16 hex digits>.<n>
  *
@@ -15,22 +15,22 @@
  *
  * All integers are big-endian.
  *
- *  1. A file never changes. It is synced, with its name, before the flush commits its manifest. A
- *     flush without new nonces writes none; no write of a client waits for one.
- *  2. A file whose number is not below the manifest's next number is of a flush that did not
- * commit: the log still has all of it. It is removed when the region opens. So a power cut loses
- *     nothing, and no nonce outlives an operation that was lost.
- *  3. A new file takes over what younger and smaller ones before it hold (merged as long as the one
- *     before has at most twice as many), and only what is still alive. They are removed after the
- *     commit; what a crash leaves twice is found twice, no more.
- *  4. A file goes when none of its nonces is alive: all are as old as a nonce gets, or dropped from
- *     the table because there are too many. So a server keeps at most those of its table, and what
- *     files hold beside living ones.
- *  5. Only the time that servers run counts for an age: wall clocks may jump by years. A start
- * takes an entry as as old as the file says; what it finds in the log begins anew.
+ *  1. A file never changes. It and its name are synced before the flush commits its manifest. A
+ *     flush without new nonces writes no file; no client's write waits for one.
+ *  2. A file whose number is not below the manifest's next number belongs to a flush that did not
+ *     commit: the log still has all of its nonces. It is removed when the region opens. So a power
+ *     cut loses no nonce, and no nonce outlives an operation that was lost.
+ *  3. A new file takes over the live nonces of younger and smaller predecessors (merged while the
+ *     predecessor has at most twice as many). These files are removed after the commit. After a
+ *     crash some nonces may be found twice, which is harmless.
+ *  4. A file is removed when none of its nonces is alive: all have reached their maximum age, or
+ *     were dropped from the table because there were too many. So the files hold at most the nonces
+ *     of the table and some dead ones beside them.
+ *  5. Only the time that servers run counts as age: wall clocks may jump by years. At start an
+ *     entry has the age given in the file; a nonce found in the log has age 0.
  *  6. A split or merge links the parents' files into the new regions' folders.
- *  7. A damaged file is told with its name and costs its nonces, nothing else: increments retried
- *     across that start may count twice.
+ *  7. A damaged file is reported by name and costs only its nonces: increments retried across that
+ *     start may be applied twice.
  *
  * The list of a region's files is guarded by its flush gate.
  */
@@ -48,23 +48,23 @@
 
 /* --- the bytes -------------------------------------------------------------------------------- */
 typedef struct rq__nonce_entries {
-    uint64_t seqid; /* the highest number */
+    uint64_t seqid; /* highest sequence id */
     int64_t written_ms;
     size_t count;
     rq_slice bytes; /* the entries; see rq__nonce_entry */
 } rq__nonce_entries;
 
-/* Appends a whole file. `entries` are encoded by rq__nonce_entry_put. */
+/* Appends a complete file. `entries` are encoded by rq__nonce_entry_put. */
 RQ_NODISCARD
 rq_err rq__nonce_file_encode(uint64_t seqid, int64_t written_ms, rq_slice entries, rq_buf *out);
-/* Untrusted bytes; the slice points into them. RQ_E_CORRUPT with the offset. */
+/* Decodes a file, untrusted bytes; the slice points into them. RQ_E_CORRUPT with the offset. */
 RQ_NODISCARD
 rq_err rq__nonce_file_decode(rq_slice bytes, rq__nonce_entries *ret, rq_error *why);
 RQ_NODISCARD
 rq_err rq__nonce_entry_put(rq_buf *out, const rq__nonce *n);
 /* REQUIRES: i < count. */
 rq__nonce rq__nonce_entry(const rq__nonce_entries *e, size_t i);
-/* "<16 hex digits>.<n>"; false: no file of ours. */
+/* Parses "<16 hex digits>.<n>". False: not a nonce file. */
 bool rq__nonce_file_name_parse(const char *name, uint64_t *ret_seqid, unsigned *ret_n);
 
 /* --- a region's ------------------------------------------------------------------------------- */
@@ -73,14 +73,14 @@ typedef struct rq__nonce_file {
     uint64_t seqid;
     unsigned n;
     size_t count;
-    uint64_t ages_as_of_ns;  /* monotonic: the entries' ages are told as of then */
+    uint64_t ages_as_of_ns;  /* monotonic time to which the entries' ages refer */
     uint64_t youngest_at_ns; /* when the youngest entry was added */
-    bool replaced;           /* a younger file has what is alive in it: goes after the commit */
+    bool replaced;           /* a younger file has its live nonces: remove it after the commit */
     bool damaged;
 } rq__nonce_file;
 
 typedef struct rq__nonce_files {
-    rq__nonce_file *list; /* by number, then n */
+    rq__nonce_file *list; /* ordered by seqid, then n */
     size_t count, room;
     bool has_folder;
 } rq__nonce_files;
@@ -90,30 +90,31 @@ typedef struct rq__nonce_place {
     rq_executor *executor;
     const struct rq_log *log;
     const char *encoded;
-    rq__nonces *nonces; /* the server's */
+    rq__nonces *nonces; /* the server's table */
 } rq__nonce_place;
 
-/* Blocking, all of them. */
-/* The files of a region that is opened, into the table. `used`: one below the manifest's next
- * number (rule 2). */
+/* All of these block. */
+/* Loads the files of a region being opened into the table. `used`: the manifest's next number
+ * minus one (rule 2). */
 RQ_NODISCARD
 rq_err rq__nonce_files_load(rq__nonce_files *f, const rq__nonce_place *at, uint64_t used,
                             rq_error *why);
-/* A new file of those that are alive, with what it takes over; none when none is. */
+/* Writes a new file with the live nonces of `ids` and those it takes over; no file if none is
+ * alive. */
 RQ_NODISCARD
 rq_err rq__nonce_files_write(rq__nonce_files *f, const rq__nonce_place *at, const rq__nonce_id *ids,
                              size_t count, uint64_t seqid, rq_error *why);
-/* After the commit, and from time to time: rules 3 and 4. Best effort. */
+/* Applies rules 3 and 4: after the commit and periodically. Best effort. */
 void rq__nonce_files_tidy(rq__nonce_files *f, const rq__nonce_place *at, bool committed);
-/* The least youngest_at_ns of them; UINT64_MAX: there are none. */
+/* The smallest youngest_at_ns of the files; UINT64_MAX: no files. */
 uint64_t rq__nonce_files_due_ns(const rq__nonce_files *f);
 void rq__nonce_files_clear(rq__nonce_files *f);
 
-/* Rule 6; both regions are closed. */
+/* Applies rule 6. REQUIRES: both regions are closed. */
 RQ_NODISCARD
 rq_err rq__nonce_files_link(rq_vfs *vfs, const char *from_encoded, const char *to_encoded,
                             rq_error *why);
-/* The region is gone for good. Absent is fine. */
+/* Removes the files of a destroyed region. An absent folder is no error. */
 RQ_NODISCARD
 rq_err rq__nonce_files_remove(rq_vfs *vfs, const char *encoded, rq_error *why);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the log held at start, bucketed by region until the regions are opened. HBASE: WAL
- * splitting, without the files in between.
+ * The log's records at start, grouped by region until the regions are opened. HBASE: WAL splitting,
+ * without the intermediate files.
  *
- * The log is read once. Records that a region has flushed already (its manifest says so, family by
- * family) are left out at once. The others wait in memory up to a ceiling; beyond it the largest
- * bucket is dropped and its region reads its records through the log's index when it is opened.
+ * The log is read once. Records already flushed according to a region's manifest, family by family,
+ * are skipped. The others are kept in memory up to a limit; beyond it the largest bucket is
+ * dropped, and its region reads its records through the log's index when it is opened.
  */
 #ifndef RQ_REGION_RECOVER_H
 #define RQ_REGION_RECOVER_H
@@ -23,11 +23,11 @@ typedef struct rq__bucket {
     char encoded[RQ_WAL_REGION_NAME_MAX + 1];
     rq_buf table;
     rq_buf records; /* see recover.c */
-    uint64_t count; /* records needed */
-    bool by_index;  /* not in `records`: rq_wal_replay_region delivers them */
+    uint64_t count; /* needed records */
+    bool by_index;  /* the records were dropped: rq_wal_replay_region delivers them */
     bool has_manifest;
     rq_arena arena;
-    rq__manifest manifest; /* as it was at start; in the arena */
+    rq__manifest manifest; /* as read at start; in the arena */
 } rq__bucket;
 
 #define RQ__BUCKET_CHAINS 1024
@@ -37,25 +37,26 @@ typedef struct rq__recovery {
     rq__bucket *chains[RQ__BUCKET_CHAINS] RQ_GUARDED_BY(lock);
     size_t bytes RQ_GUARDED_BY(lock); /* of all records */
     size_t bytes_max;
-    uint64_t recovered RQ_GUARDED_BY(lock); /* records found that were needed */
-    /* There was no memory to note a reread: every region without a bucket reads the log. */
+    uint64_t recovered RQ_GUARDED_BY(lock); /* number of needed records */
+    /* Memory was exhausted when a reread was to be recorded: every region without a bucket reads
+     * the log. */
     atomic_bool reread_all;
 } rq__recovery;
 
 void rq__recovery_init(rq__recovery *v, size_t bytes_max);
 void rq__recovery_clear(rq__recovery *v);
-/* Blocking, once, at start. */
+/* Reads the log. Once, at start. Blocks. */
 RQ_NODISCARD
 rq_err rq__recovery_collect(rq_engine *e, rq_error *why);
-/* Blocking. Delivers the region's records in log order and forgets them. */
+/* Delivers the region's records in log order and drops them. Blocks. */
 RQ_NODISCARD
 rq_err rq__recovery_take(rq_engine *e, const char *encoded,
                          rq_err (*callback)(void *ctx, const rq_wal_record *r), void *ctx,
                          rq_error *why);
-/* The region's memstore was thrown away: its next opening needs the log again. Cannot fail: a
- * region that is being given up must get away. */
+/* Says that the region's memstore was discarded, so its next opening needs the log again. Cannot
+ * fail, since it is called while a failed region is closed. */
 void rq__recovery_reread(rq_engine *e, const char *encoded);
-/* The region is gone for good. */
+/* Says that the region was destroyed. */
 void rq__recovery_drop(rq_engine *e, const char *encoded);
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * A region: one key range of a table, with MVCC, its stores, and the order of its writes.
  *
- * Writes pass the region's *writer token*: a lane's writer gathers batches and enqueues them; the
- * lane that finds the token free drains the queue (numbers, conditions, memstore insert, log
- * staging), one that finds it taken goes on. The token is never held across I/O: a
- * read-modify-write that needs a block gives it up, has the block brought, and is run again from
+ * Writes pass the region's *writer token*. A lane's writer collects batches and enqueues them. The
+ * lane that finds the token free drains the queue (sequence ids, conditions, memstore insert, log
+ * staging); a lane that finds it taken continues with other work. The token is never held across
+ * I/O: a read-modify-write that needs a block releases it, waits for the block, and runs again from
  * its beginning with the block pinned. One counter is MVCC write number, log sequence id and the
- * cell's seqid. A batch becomes visible, in order, once it is durable; then done() runs on the
+ * cells' seqid. Batches become visible in order, each once it is durable; then done() runs on the
  * batch's lane.
  */
 #ifndef RQ_REGION_REGION_H
@@ -47,14 +47,15 @@ typedef struct rq_mutation {
     rq_mutation_type type;
     rq_slice row;
     /* Row (the same bytes, or none), family, qualifier, timestamp (LATEST: the server's clock),
-     * type, value, tags. Any order of families; cells of one column in the order given. A DELETE of
-     * the newest version is a RQ_TYPE_DELETE cell with timestamp LATEST. */
+     * type, value, tags. Families in any order; cells of one column in the order given. A DELETE
+     * of the newest version is a RQ_TYPE_DELETE cell with timestamp LATEST. */
     rq_cell *cells;
     size_t cell_count;
     rq_durability durability;
     bool return_results;      /* APPEND, INCREMENT */
-    bool trusted;             /* the catalog's own: limits of clients' cells do not hold */
-    rq_time_range time_range; /* of the value read by APPEND, INCREMENT */
+    bool trusted;             /* written by the catalog: the limits for clients' cells do not
+                               * apply */
+    rq_time_range time_range; /* for the value read by APPEND, INCREMENT */
 } rq_mutation;
 
 /* The condition of a checkAndMutate: one column against a comparator, or a filter on the row. */
@@ -66,12 +67,13 @@ typedef struct rq_condition {
     rq_comparator *comparator; /* filter room; NULL with `filter` */
     rq_filter *filter;
     rq_time_range time_range;
-    /* MultiRowMutationService: an empty comparator asks for no value, whatever the operator. */
+    /* MultiRowMutationService: an empty comparator requires that there is no value, whatever the
+     * operator. */
     bool null_ignores_op;
 } rq_condition;
 
-/* One action of a batch: a mutation, or several on one row that are atomic (RowMutations), or on
- * several rows of the region when `multi_row` (MultiRowMutationService). */
+/* One action of a batch: a mutation; several on one row that are atomic (RowMutations); or, with
+ * `multi_row`, on several rows of the region (MultiRowMutationService). */
 typedef struct rq_row_op {
     rq_mutation *mutations;
     size_t mutation_count;
@@ -83,143 +85,146 @@ typedef struct rq_row_op {
     /* Results, valid when done() runs: */
     rq_err rc;
     bool processed;      /* the condition held (true without one) */
-    rq_cellblock result; /* cells an APPEND/INCREMENT returns */
-    rq_error *why;       /* of an error; NULL with none, and when memory was out */
+    rq_cellblock result; /* cells returned by an APPEND or INCREMENT */
+    rq_error *why;       /* details of an error; NULL: none, or memory was exhausted */
 } rq_row_op;
 void rq_row_op_release(rq_row_op *op);
-/* Releases the results; the owner's, when done() has run. */
+/* Releases the results. Called by the owner after done() has run. */
 static inline void rq_row_op_clear(rq_row_op *op)
 {
     if (op->why != NULL || op->result.bytes.ptr != NULL) rq_row_op_release(op);
 }
 
-/* A lane's writes on their way. What it writes in one go, to the end of what its lane runs at the
- * moment, is gathered: writes of one region pass its token as one, and the log is handed over once.
- * Of one lane; the caller's lane everywhere below. */
+/* Collects a lane's writes until the end of the lane's current run, so that writes of one region
+ * pass its token as one piece of work, and the log is pushed once. One per lane; "the lane"
+ * below is the one given here. */
 typedef struct rq_writer rq_writer;
 RQ_NODISCARD rq_err rq_writer_new(rq_engine *e, rq_lane *lane, rq_writer **ret);
-/* On the lane, or when it is gone. REQUIRES: done() of all its writes ran. NULL is fine. */
+/* Called on the lane, or after it has ended. REQUIRES: done() of all its writes has run. NULL is
+ * allowed. */
 void rq_writer_free(rq_writer *w);
-/* What was gathered goes at once; else it does in a task of the lane. On the lane. */
+/* Passes the collected writes on at once; otherwise a task of the lane does. On the lane. */
 void rq_writer_push(rq_writer *w);
 
-/* A batch. Everything it points to belongs to the owner and stays until done() runs. Each op stands
- * or fails alone. */
+/* A batch. Everything it points to belongs to the owner and must stay until done() runs. Each op
+ * succeeds or fails on its own. */
 typedef struct rq_write {
     rq_row_op *ops;
     size_t op_count;
-    rq_writer *writer;                    /* on whose lane done() runs */
-    void (*done)(struct rq_write *write); /* every op has its rc; durable as asked for */
-    /* The region's from here on. */
+    rq_writer *writer;                    /* done() runs on its lane */
+    void (*done)(struct rq_write *write); /* every op has its rc; durable as requested */
+    /* The following fields belong to the region. */
     struct rq_write *next;
     void *state[34];
 } rq_write;
 
-/* A read or write of a single row that comes soon. */
+/* A read or write of one row that will follow soon. */
 typedef struct rq_region_expected {
     rq_region *region;
     rq_slice row;
     bool writes;
 } rq_region_expected;
 #define RQ_REGION_EXPECT_MAX 16
-/* A hint: what they will look at is asked for from memory, side by side: regions, and what gets
- * find in memstores and large files. (A writer does that for the rows of writes.) With a thousand
- * regions these are thirty misses a request, which would else come one after another. Inside a read
- * section. Those beyond RQ_REGION_EXPECT_MAX are not looked at. */
+/* A hint: prefetches, interleaved, what these reads and writes will access: regions, and for
+ * gets memstores and large files. (A writer does that for the rows of writes.) With a thousand
+ * regions these are thirty cache misses per request, which would otherwise come one after
+ * another. Inside a read section. Only the first RQ_REGION_EXPECT_MAX are used. */
 void rq_region_expect(const rq_region_expected *list, size_t count);
 
-/* On the writer's lane. Never blocks. done() always runs, once, on the lane, never before this
- * returns. The region is referenced until done(). */
+/* Starts a write, on the writer's lane. Never blocks. done() always runs, once, on the lane, and
+ * never before this returns. The region is referenced until done(). */
 void rq_region_write(rq_region *r, rq_write *w);
-/* For pool threads and tools: waits. Returns the first failed op's error; no op has a `why`. */
+/* For pool threads and tools: writes and waits. Returns the first failed op's error in `why`; no
+ * op has a `why`. */
 RQ_NODISCARD
 rq_err rq_region_write_sync(rq_region *r, rq_row_op *ops, size_t op_count, rq_error *why);
 
 /* --- identity and state ----------------------------------------------------------------------- */
 const rq_region_info *rq_region_get_info(const rq_region *r);
-/* A new reference to the schema it was opened with. */
+/* Returns a new reference to the schema it was opened with. */
 rq_table_schema *rq_region_schema(const rq_region *r);
 rq_engine *rq_region_engine(const rq_region *r);
-/* The largest cell it takes (hbase.server.keyvalue.maxsize, the table's or the server's); 0: any.
- */
+/* The largest cell it accepts (hbase.server.keyvalue.maxsize of table or server); 0: no limit. */
 uint64_t rq_region_cell_bytes_max(const rq_region *r);
-/* The first number given after opening: meta's info:seqnumDuringOpen. */
+/* The first sequence id after opening: meta's info:seqnumDuringOpen. */
 uint64_t rq_region_open_seqid(const rq_region *r);
 /* The newest visible sequence id. */
 uint64_t rq_region_read_point(const rq_region *r);
 bool rq_region_is_closing(const rq_region *r);
-/* Counts as HBase's RegionLoad has them; cheap. */
+/* The counters of HBase's RegionLoad; cheap. */
 typedef struct rq_region_load {
     uint64_t read_requests, write_requests, filtered_read_requests;
     uint64_t memstore_bytes, storefile_bytes, storefile_uncompressed_bytes, max_flushed_seqid;
     uint32_t stores, storefiles;
     uint64_t compacted_cells, compacting_cells;
-    uint64_t cached_bytes; /* of its files' blocks, in memory */
+    uint64_t cached_bytes; /* of its files' blocks in memory */
     int64_t last_major_compaction_ms;
 } rq_region_load;
 void rq_region_get_load(const rq_region *r, rq_region_load *ret);
-/* Drops what the block cache has of the region's files. Any thread; not a loop's business, for a
- * large cache has much to free. */
+/* Evicts the blocks of the region's files from the cache. Any thread, but not a loop: with a
+ * large cache it takes long. */
 void rq_region_evict_blocks(const rq_region *r, uint64_t *ret_blocks, uint64_t *ret_bytes);
 rq_region *rq_region_ref(rq_region *r);
 void rq_region_unref(rq_region *r);
 
 /* --- life (blocking: pools, start-up) --------------------------------------------------------- */
-/* Lays out the folder (data/<ns>/<table>/<encoded>/{.regioninfo,<family>/}) and an empty manifest;
- * idempotent. */
+/* Creates the folder (data/<ns>/<table>/<encoded>/{.regioninfo,<family>/}) and an empty
+ * manifest. Idempotent. */
 RQ_NODISCARD
 rq_err rq_region_create(rq_engine *e, const rq_region_info *info, const rq_table_schema *schema,
                         rq_error *why);
-/* Opens what create laid out: manifest, files, and what the log's replay holds for it. */
+/* Opens a region: its manifest, its files, and its records from the log's replay. */
 RQ_NODISCARD
 rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema *schema,
                       rq_region **ret, rq_error *why);
-/* Refuses new work (NotServingRegionException), finishes what runs, flushes unless `abort`, writes
- * the sequence id file; the last reference is the caller's. */
+/* Refuses new work (NotServingRegionException), waits for running work, flushes unless `abort`,
+ * and writes the sequence id file. The caller then holds the last reference. */
 RQ_NODISCARD
 rq_err rq_region_close(rq_region *r, bool abort, rq_error *why);
-/* Removes folder, manifest and log interest of a closed region; its HFiles go to archive/. */
+/* Removes a closed region: folder, manifest and its need for log records; its HFiles go to
+ * archive/. */
 RQ_NODISCARD
 rq_err rq_region_destroy(rq_engine *e, const rq_region_info *info, rq_error *why);
-/* The same for one family of a closed region (alter that removes a family); absent is fine. */
+/* Removes one family of a closed region (an alter that drops a family). An absent family is no
+ * error. */
 RQ_NODISCARD
 rq_err rq_region_remove_family(rq_engine *e, const rq_region_info *info, rq_slice family,
                                rq_error *why);
 
 /* --- split and merge (split.c; blocking) ------------------------------------------------------ */
-/* A store refers to files of another region: then this one is neither split nor merged. */
+/* Whether a store refers to files of another region; such a region is neither split nor merged. */
 bool rq_region_has_references(rq_region *r);
-/* Removes references that a compaction has rewritten and could not remove. Blocking. */
+/* Removes references that a compaction has replaced but could not remove. Blocks. */
 RQ_NODISCARD
 rq_err rq_region_drop_stale_references(rq_region *r, rq_error *why);
 uint64_t rq_region_largest_store_bytes(rq_region *r);
-/* The row that divides it: the middle of the largest file of the largest store. ret->len 0: there
- * is none. HBASE: RegionSplitPolicy.getSplitPoint. */
+/* The row at which to split: the middle of the largest file of the largest store. ret->len 0:
+ * none. HBASE: RegionSplitPolicy.getSplitPoint. */
 RQ_NODISCARD
 rq_err rq_region_split_point(rq_region *r, rq_arena *arena, rq_slice *ret, rq_error *why);
-/* Lays out a region whose files are references to those of closed regions of the same table: to
- * all of them, or with `split_row` to what is before it, or (`top`) from it on. Its numbers begin
- * above theirs. An earlier attempt's remains are cleared away first, so it must not have been
- * opened yet. */
+/* Creates a region whose files are references to those of closed regions of the same table: to
+ * all of them; with `split_row` to the part before that row, or (`top`) from it on. Its sequence
+ * ids begin above theirs. First removes the remains of an earlier attempt. REQUIRES: the region
+ * was not opened yet. */
 RQ_NODISCARD
 rq_err rq_region_create_from(rq_engine *e, const rq_region_info *info,
                              const rq_table_schema *schema, const rq_region_info *parents,
                              size_t parent_count, const rq_slice *split_row, bool top,
                              rq_error *why);
-/* Whether a reference lies in the region's folder, open or not. No folder: none. */
+/* Whether the region's folder contains a reference, open or not. An absent folder contains none. */
 RQ_NODISCARD
 rq_err rq_region_folder_has_references(rq_engine *e, const rq_region_info *info, bool *ret,
                                        rq_error *why);
 
 /* --- background work -------------------------------------------------------------------------- */
-/* Flushes (all families when family.len == 0) and waits. Unlike a flush for memory's sake it starts
- * no compaction (HBASE: FlushRegionCallable), so a table keeps the files its owner asked for. */
+/* Flushes (all families if family.len == 0) and waits. Unlike a flush for memory it starts no
+ * compaction (HBASE: FlushRegionCallable), so a table keeps the files its owner requested. */
 RQ_NODISCARD
 rq_err rq_region_flush(rq_region *r, rq_slice family, bool *ret_flushed, rq_error *why);
-/* Asks for a compaction of each store that has enough files, as the background flush does after
- * itself; a flush on request does not (HBASE: FlushRegionCallable). Returns at once. */
+/* Requests a compaction of each store that has enough files, as a background flush does at its
+ * end. Returns at once. */
 void rq_region_compact_if_due(rq_region *r);
-/* Asks for a compaction and returns at once. */
+/* Requests a compaction and returns at once. */
 RQ_NODISCARD
 rq_err rq_region_compact(rq_region *r, rq_slice family, bool major, rq_error *why);
 /* HBASE: CompactionState NONE 0, MINOR 1, MAJOR 2, MAJOR_AND_MINOR 3 */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A region's identity. HBASE: RegionInfo. The region name is
- *   <table>,<start key>,<region id>[_<replica id, 4 hex>].<encoded>.     encoded = MD5 hex of the
- * part before the dot and for the first meta region the old format `hbase:meta,,1` with the encoded
- * name 1588230740.
+ *
+ *   <table>,<start key>,<region id>[_<replica id, 4 hex>].<encoded>.
+ *
+ * where <encoded> is the MD5 in hex of the part before the first dot. The first meta region has a
+ * name in the old format, `hbase:meta,,1`, and the encoded name 1588230740.
  */
 #ifndef RQ_REGION_REGION_INFO_H
 #define RQ_REGION_REGION_INFO_H
@@ -17,7 +19,7 @@
 typedef struct rq_region_info {
     rq_slice ns;
     rq_slice qualifier;
-    rq_slice table; /* as shown: "ns:q" or "q" */
+    rq_slice table; /* as displayed: "ns:q" or "q" */
     rq_slice start_key;
     rq_slice end_key;  /* exclusive; empty: the end of the table */
     int64_t region_id; /* creation time, ms */
@@ -28,24 +30,24 @@ typedef struct rq_region_info {
     char encoded[RQ_ENCODED_NAME_LEN + 1];
 } rq_region_info;
 
-/* Builds name and encoded name; everything is copied into the arena. */
+/* Builds name and encoded name. Everything is copied into the arena. */
 RQ_NODISCARD
 rq_err rq_region_info_make(rq_arena *arena, rq_slice ns, rq_slice qualifier, rq_slice start_key,
                            rq_slice end_key, int64_t region_id, int32_t replica_id,
                            rq_region_info *ret);
-/* With flags and all, into the arena. */
+/* Copies all fields into the arena. */
 RQ_NODISCARD
 rq_err rq_region_info_copy(rq_arena *arena, const rq_region_info *from, rq_region_info *ret);
-/* hbase:meta,,1 */
+/* Makes the info of hbase:meta,,1. */
 RQ_NODISCARD
 rq_err rq_region_info_meta(rq_arena *arena, rq_region_info *ret);
 /* "PBUF" + protobuf RegionInfo: meta's info:regioninfo. */
 RQ_NODISCARD
 rq_err rq_region_info_serialize(const rq_region_info *r, rq_arena *arena, rq_slice *ret);
-/* The same with the message's length in front of it: the .regioninfo file. */
+/* With the message's length before it: the .regioninfo file. */
 RQ_NODISCARD
 rq_err rq_region_info_serialize_delimited(const rq_region_info *r, rq_arena *arena, rq_slice *ret);
-/* Everything is copied into the arena. Trailing bytes are an error. */
+/* Parses an info and copies everything into the arena. Trailing bytes are an error. */
 RQ_NODISCARD
 rq_err rq_region_info_parse(rq_slice bytes, rq_arena *arena, rq_region_info *ret, rq_error *why);
 RQ_NODISCARD

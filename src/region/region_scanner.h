@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scanner of one region: its stores' scanners merged by row, row-level filters, limits.
- * HBASE: RegionScannerImpl. Rows come out as cells appended to a cellblock.
+ * The scanner of one region: merges its stores' scanners by row and applies row-level filters and
+ * limits. HBASE: RegionScannerImpl. It appends the cells of rows to a cell block.
  *
- * Life: a scanner is bound to a lane. Inside one section (a loop's iteration) next() may be called
- * any number of times; before the section ends the owner calls suspend(), which gives up every
- * segment, file and block and keeps read point, position, counters and filter state; next()
- * after it takes the then current versions and goes on exactly where it stopped, also inside a row.
- * The read point stays registered with the region until close, so flush and compaction keep what
+ * A scanner is bound to a lane. Inside one section (a loop's iteration) next() may be called any
+ * number of times. Before the section ends the owner calls suspend(), which releases every segment,
+ * file and block and keeps read point, position, counters and filter state. The following next()
+ * uses the then current versions and continues exactly where it stopped, also inside a row. The
+ * read point stays registered with the region until close, so flush and compaction keep the cells
  * this scanner may still see.
  */
 #ifndef RQ_REGION_REGION_SCANNER_H
@@ -18,26 +18,27 @@
 
 typedef struct rq_region_scanner rq_region_scanner;
 
-/* `scan` and its filter stay the caller's until close. read_point 0: the newest visible. Takes a
- * reference on the region. Memory comes from the arena (the request's for a Get, the lease's for a
- * scan). Errors: NoSuchColumnFamilyException ("Column family x does not exist in region …"),
- * WrongRegionException when a Get's row is outside, DoNotRetryIOException "Cannot specify any
- * column for a raw scan", NotServingRegionException while closing. */
+/* Opens a scanner. `scan` and its filter belong to the caller and must live until close.
+ * read_point 0: the newest visible. Takes a reference on the region. Memory comes from the arena
+ * (the request's for a Get, the lease's for a scan). Errors: NoSuchColumnFamilyException
+ * ("Column family x does not exist in region …"), WrongRegionException if a Get's row is
+ * outside, DoNotRetryIOException "Cannot specify any column for a raw scan",
+ * NotServingRegionException while closing. */
 RQ_NODISCARD
 rq_err rq_region_scanner_open(rq_region *r, const rq_scan *scan, uint64_t read_point,
                               rq_arena *arena, rq_region_scanner **ret, rq_error *why);
 /*
- * Appends the next row, or the part of it that the limits allow, to `out`. RQ_E_AGAIN: ctx's need
- * must be fulfilled first, nothing was appended for the row at hand that a repeated call would
- * append twice. *ret_state says how it ended; RQ_SCAN_DONE may come with cells or without. `rows`
- * and counters of the scan metrics are in the scanner's stats.
+ * Appends the next row, or the part that the limits allow, to `out`. RQ_E_AGAIN: fulfil ctx's need
+ * first; no cell of the current row was appended that a repeated call would append again.
+ * *ret_state says how it ended; RQ_SCAN_DONE may come with or without cells. Counters for scan
+ * metrics are in the scanner's stats.
  */
 RQ_NODISCARD
 rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
                               rq_cellblock *out, rq_scan_state *ret_state, rq_error *why);
 void rq_region_scanner_suspend(rq_region_scanner *s);
-/* What is of use between two suspensions only comes from `lent`, which stays until the next call of
- * this; NULL: from the scanner's own arena. REQUIRES: suspended. */
+/* Allocates memory that is used only between two suspensions from `lent`, which must live until
+ * the next call of this function; NULL: from the scanner's own arena. REQUIRES: suspended. */
 void rq_region_scanner_lend(rq_region_scanner *s, rq_arena *lent);
 void rq_region_scanner_close(rq_region_scanner *s); /* NULL is fine */
 
@@ -45,33 +46,33 @@ uint64_t rq_region_scanner_read_point(const rq_region_scanner *s);
 rq_region *rq_region_scanner_region(const rq_region_scanner *s);
 typedef struct rq_scan_stats {
     uint64_t rows_scanned, rows_filtered, block_bytes;
-    uint64_t rows_passed; /* of those filtered: the short way (store/row_pass.h) */
+    uint64_t rows_passed; /* of the filtered ones: skipped by store/row_pass.h */
 } rq_scan_stats;
 const rq_scan_stats *rq_region_scanner_stats(const rq_region_scanner *s);
-/* The row the scanner stands at (last looked at): the cursor of a heartbeat. */
+/* The row last examined: the cursor of a heartbeat. */
 rq_slice rq_region_scanner_current_row(const rq_region_scanner *s);
 
 /*
- * A get in one go, without a scanner, where that is possible (region_get.c): most gets of rows that
- * lie in one place. `scan` has is_get. *ret_answered false: nothing was appended, a scanner
- * answers, with the error if there is one to tell. RQ_E_AGAIN: the same, but ctx has a need, which
- * can be fulfilled at once. Other errors are the get's. REQUIRES: a read section, of which it holds
- * nothing when it returns.
+ * A get without a scanner (region_get.c), possible for most gets of rows that are in one place.
+ * `scan` has is_get. *ret_answered false: nothing was appended; use a scanner, which also returns
+ * the error, if any. RQ_E_AGAIN: likewise, but ctx has a need that can be fulfilled at once. Other
+ * errors are the get's. REQUIRES: a read section; nothing of it is held on return.
  */
 RQ_NODISCARD
 rq_err rq_region_get(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
                      rq_cellblock *out, bool *ret_answered, rq_error *why);
 
 /* --- what the region gives its scanners (region.c) -------------------------------------------- */
-/* Registers a read point (0: takes the newest visible one) so that nothing visible at it is
- * dropped; any lane; cheap. */
+/* Registers a read point (0: the newest visible one), so that nothing visible at it is dropped.
+ * Any lane; cheap. */
 uint64_t rq_region_read_point_acquire(rq_region *r, uint64_t read_point);
 void rq_region_read_point_release(rq_region *r, uint64_t read_point);
 size_t rq_region_store_count(const rq_region *r);
 struct rq_store *rq_region_store_at(const rq_region *r, size_t i); /* ascending by family name */
 
-/* For conditions and read-modify-writes under the writer token: reads one row at the newest staged
- * state (everything inserted, durable or not). `scan` has is_get. RQ_E_AGAIN as above. */
+/* Reads one row in the newest staged state (everything inserted, durable or not), for conditions
+ * and read-modify-writes. REQUIRES: the writer token. `scan` has is_get. RQ_E_AGAIN as for
+ * rq_region_scanner_next. */
 RQ_NODISCARD
 rq_err rq_region_read_staged(rq_region *r, const rq_scan *scan, rq_arena *arena, rq_read_ctx *ctx,
                              rq_cellblock *out, rq_error *why);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast compactions may write: as fast as they can, unless a limit is set
- * (docs/compatibility.md). HBASE: PressureAwareCompactionThroughputController: between a lower and
- * a higher bound by how near the fullest store is to its blocking count, without a limit above it;
- * in off-peak hours a bound of their own. What runs at the same time shares it. Flushes are never
- * limited.
+ * Limits the write rate of compactions: by default there is no limit (docs/compatibility.md).
+ * HBASE: PressureAwareCompactionThroughputController: the limit moves from a lower to a higher
+ * bound as the fullest store approaches its blocking file count, and is lifted beyond that;
+ * off-peak hours have a bound of their own. Concurrent compactions share the limit. Flushes are
+ * never limited.
  */
 #ifndef RQ_REGION_THROUGHPUT_H
 #define RQ_REGION_THROUGHPUT_H
@@ -14,14 +14,14 @@
 struct rq_config;
 
 typedef struct rq__throughput {
-    bool is_limited;                  /* const, like all up to the limit */
-    uint64_t lower, higher, off_peak; /* bytes a second */
+    bool is_limited;                  /* const, like the fields up to `limit` */
+    uint64_t lower, higher, off_peak; /* bytes per second */
     uint64_t ticks_between_looks;
     _Atomic uint64_t limit; /* UINT64_MAX: none */
     _Atomic unsigned active;
 } rq__throughput;
 
-/* One compaction's account. */
+/* The state of one compaction. */
 typedef struct rq__pacing {
     rq_region *region;
     uint64_t bytes, since_ns;
@@ -29,12 +29,12 @@ typedef struct rq__pacing {
 } rq__pacing;
 
 void rq__throughput_init(rq__throughput *t, const struct rq_config *c);
-/* Looks at the stores' pressure. A lane or pool's thread. */
+/* Adjusts the limit to the stores' file counts. On a lane or a pool's thread. */
 void rq__throughput_tune(rq_engine *e);
 void rq__pacing_begin(rq__pacing *p, rq_region *r);
-/* rq_rewrite.pace: sleeps when what was written since the last look came too fast; not for long,
- * and no longer once the compaction is to end. A pool's thread, which keeps its place meanwhile:
- * else every compaction that waits would let one more begin. */
+/* rq_rewrite.pace: sleeps if the bytes since the last call came too fast; for a bounded time,
+ * and not after the compaction was told to stop. On a pool's thread, which keeps its place
+ * meanwhile: otherwise every sleeping compaction would let another one begin. */
 void rq__pacing_look(void *pacing, uint64_t bytes);
 void rq__pacing_end(rq__pacing *p);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * By which of HBase's store-file trackers a family's files are kept (HBASE:
- * StoreFileTrackerFactory, MigrationStoreFileTracker). On this server a region's manifest always
- * says what it has; the trackers differ in what a clean close leaves for HBase, and in what counts
- * when HBase had the folder last:
+ * Which of HBase's store-file trackers a family uses (HBASE: StoreFileTrackerFactory,
+ * MigrationStoreFileTracker). In this server the manifest always determines a region's files. The
+ * trackers determine what a clean close leaves for HBase, and what is used after HBase had the
+ * folder last:
  *
  *   DEFAULT                 the folder
  *   FILE                    the list (filelist.h)
- *   MIGRATION from, to      what `from` says; the close leaves a list if either of them is FILE
+ *   MIGRATION from, to      as `from` says; the close leaves a list if either of them is FILE
  *
- * So a change of tracker moves no file: with the next close the new one's ways are kept.
+ * So changing the tracker moves no file: it takes effect at the next close.
  */
 #ifndef RQ_REGION_TRACKING_H
 #define RQ_REGION_TRACKING_H
@@ -21,11 +21,11 @@
 #define RQ_TRACKER_TO "hbase.store.file-tracker.migration.dst.impl"
 
 typedef enum rq_tracker {
-    RQ_TRACKER_NONE, /* not said */
+    RQ_TRACKER_NONE, /* not set */
     RQ_TRACKER_DEFAULT,
     RQ_TRACKER_FILE,
     RQ_TRACKER_MIGRATION,
-    RQ_TRACKER_UNKNOWN, /* a Java class of somebody's own */
+    RQ_TRACKER_UNKNOWN, /* another Java class */
 } rq_tracker;
 
 typedef struct rq_tracking {
@@ -33,17 +33,17 @@ typedef struct rq_tracking {
     rq_tracker from, to; /* MIGRATION */
 } rq_tracking;
 
-/* HBase's word in any case, or the name of its class. */
+/* Parses HBase's keyword, in any case, or the class name. */
 rq_tracker rq_tracker_parse(rq_slice name);
-/* The word; "" for NONE and UNKNOWN. */
+/* The keyword; "" for NONE and UNKNOWN. */
 const char *rq_tracker_name(rq_tracker t);
 
-/* `f` NULL: what the table itself says. DEFAULT where nothing is said. */
+/* The tracker of a family; `f` NULL: of the table. DEFAULT if nothing is set. */
 rq_tracking rq_tracking_of(const rq_table_schema *t, const rq_family_schema *f);
 
-/* Where HBase had the folder last, the list says what is in it. */
+/* Whether the list determines the files after HBase had the folder last. */
 bool rq_tracking_reads_list(const rq_table_schema *t, const rq_family_schema *f);
-/* A clean close leaves a list. */
+/* Whether a clean close leaves a list. */
 bool rq_tracking_keeps_list(const rq_table_schema *t, const rq_family_schema *f);
 
 #endif

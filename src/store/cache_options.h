@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a family's files is kept in the block cache, and when. HBASE: CacheConfig: the family's
- * attributes (CACHE_DATA_ON_WRITE …) or the properties of server, table or family switch a thing
- * on; BLOCKCACHE and hbase.block.data.cacheonread must both allow reads to keep data. Index and
- * bloom blocks that are read are always kept.
+ * Which blocks of a family's files are cached, and when. HBASE: CacheConfig. Each option is on if
+ * the family's attribute (CACHE_DATA_ON_WRITE …) or the property of server, table or family enables
+ * it. Reads cache data only if both BLOCKCACHE and hbase.block.data.cacheonread allow it. Index and
+ * bloom blocks that are read are always cached.
  */
 #ifndef RQ_STORE_CACHE_OPTIONS_H
 #define RQ_STORE_CACHE_OPTIONS_H
@@ -12,24 +12,24 @@
 
 typedef struct rq_cache_options {
     bool data_on_read;
-    bool data_on_write; /* of flushes; takes index and blooms along */
+    bool data_on_write; /* of flushes; includes index and blooms */
     bool index_on_write, blooms_on_write;
-    bool compacted_on_write;      /* all blocks of what a compaction writes … */
-    uint64_t compacted_bytes_max; /* … if its inputs are not larger */
+    bool compacted_on_write;      /* all blocks written by a compaction … */
+    uint64_t compacted_bytes_max; /* … if its inputs are not larger than this */
     bool evict_on_close, prefetch_on_open;
 } rq_cache_options;
 
 rq_cache_options rq_cache_options_default(void);
-/* The properties, index from 0; NULL behind the last. */
+/* Names of the properties, index from 0; NULL past the end. */
 const char *rq_cache_property(size_t i);
-/* Takes the value of one; false, and nothing changed, when it can have no such value. */
+/* Sets a property. False: the value is invalid; nothing was changed. */
 bool rq_cache_options_take(rq_cache_options *o, const char *property, rq_slice value);
-/* `server`'s as a family of the table has them. */
+/* The server's options with those of table and family applied. */
 rq_cache_options rq_cache_options_of(const rq_cache_options *server, const rq_table_schema *t,
                                      const rq_family_schema *f);
 
-/* RQ_WARM_…: what of a new file goes into the cache at once. HBASE:
- * HStore.createWriter: a compaction leaves data out unless told otherwise. */
+/* RQ_WARM_… flags: the blocks of a new file that are cached at once. HBASE: HStore.createWriter:
+ * a compaction leaves data out unless configured otherwise. */
 unsigned rq_cache_options_on_write(const rq_cache_options *o, bool compaction,
                                    uint64_t input_bytes);
 

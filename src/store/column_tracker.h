@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which columns are wanted, and how many versions of each were taken. Two kinds: the columns a
- * read names (HBASE: ExplicitColumnTracker), which also knows where to seek next, and all columns
- * (HBASE: ScanWildcardColumnTracker), which also serves raw scans, flush and compaction and
- * therefore counts puts but sees markers.
+ * Tracks which columns are wanted and how many versions of each were taken. There are two kinds:
+ * the columns a read names (HBASE: ExplicitColumnTracker), which also gives the column to seek to;
+ * and all columns (HBASE: ScanWildcardColumnTracker), which is also used for raw scans, flush and
+ * compaction and therefore counts puts but also sees markers.
  *
- * Where the two disagree in HBase they disagree here: with MIN_VERSIONS the explicit one still
- * takes the first expired version that reaches the minimum or lies beyond it, the other does not.
+ * The two differ as in HBase: with MIN_VERSIONS the explicit one also takes the first expired
+ * version at or beyond the minimum, the other does not.
  */
 #ifndef RQ_STORE_COLUMN_TRACKER_H
 #define RQ_STORE_COLUMN_TRACKER_H
 
 #include "store/scan_key.h"
 
-/* What to do with the cell at hand. HBASE: ScanQueryMatcher.MatchCode. */
+/* What to do with the current cell. HBASE: ScanQueryMatcher.MatchCode. */
 typedef enum rq__match {
     RQ__MATCH_INCLUDE,
     RQ__MATCH_INCLUDE_AND_NEXT_COLUMN,
@@ -21,7 +21,7 @@ typedef enum rq__match {
     RQ__MATCH_SKIP,
     RQ__MATCH_NEXT_COLUMN,
     RQ__MATCH_NEXT_ROW,
-    RQ__MATCH_HINT,      /* go where the filter says */
+    RQ__MATCH_HINT,      /* seek to the filter's hint */
     RQ__MATCH_SCAN_DONE, /* the filter wants no more rows */
 } rq__match;
 
@@ -31,13 +31,13 @@ typedef struct rq__column_tracker {
     uint32_t column_count;
     int32_t max_versions;
     int32_t min_versions;
-    int64_t oldest; /* timestamps below it are expired */
-    /* the row at hand */
-    uint32_t index; /* explicit: the column waited for */
+    int64_t oldest; /* cells with older timestamps are expired */
+    /* state of the current row */
+    uint32_t index; /* explicit: index of the next wanted column */
     int32_t count;  /* versions taken of the current column */
     bool has_column;
     uint8_t last_type;
-    int64_t last_ts;       /* of the last one taken; INT64_MAX: none */
+    int64_t last_ts;       /* timestamp of the last version taken; INT64_MAX: none */
     rq__kept_bytes column; /* wildcard: the current column */
 } rq__column_tracker;
 
@@ -46,7 +46,7 @@ static inline bool rq__column_tracker_is_explicit(const rq__column_tracker *t)
     return t->columns != NULL;
 }
 
-/* Before each row. */
+/* Called before each row. */
 static inline void rq__column_tracker_reset(rq__column_tracker *t)
 {
     t->index = 0;
@@ -56,19 +56,19 @@ static inline void rq__column_tracker_reset(rq__column_tracker *t)
     t->last_type = 0;
 }
 
-/* Nothing more is wanted of this row. */
+/* Whether no more columns of this row are wanted. */
 static inline bool rq__column_tracker_is_done(const rq__column_tracker *t)
 {
     return t->columns != NULL && t->index >= t->column_count;
 }
 
-/* All versions from this timestamp down are expired and none is kept for MIN_VERSIONS. */
+/* Whether all versions from this timestamp down are expired and none is kept for MIN_VERSIONS. */
 static inline bool rq__column_tracker_is_expired(const rq__column_tracker *t, int64_t ts)
 {
     return t->min_versions <= 0 && ts < t->oldest;
 }
 
-/* The column to seek to; false: just the next one, whatever it is. */
+/* The column to seek to. False: the next one, whichever it is. */
 static inline bool rq__column_tracker_hint(const rq__column_tracker *t, rq_slice *ret)
 {
     if (t->columns == NULL || t->index >= t->column_count) return false;
@@ -76,13 +76,14 @@ static inline bool rq__column_tracker_hint(const rq__column_tracker *t, rq_slice
     return true;
 }
 
-/* Is the cell's column wanted? INCLUDE, NEXT_COLUMN or NEXT_ROW. */
+/* Whether the cell's column is wanted: INCLUDE, NEXT_COLUMN or NEXT_ROW. */
 rq__match rq__column_tracker_check_column(rq__column_tracker *t, const rq_cell *cell);
-/* Is this version of it? `keep_all`: it must stay whatever its number, and is not counted. */
+/* Whether this version of the column is wanted. `keep_all`: it is kept regardless of the count,
+ * and not counted. */
 RQ_NODISCARD
 rq_err rq__column_tracker_check_versions(rq__column_tracker *t, const rq_cell *cell, bool keep_all,
                                          rq__match *ret);
-/* The same where all columns are wanted. */
+/* rq__column_tracker_check_versions for the kind that wants all columns. */
 RQ_NODISCARD
 static inline rq_err rq__column_tracker_check_any(rq__column_tracker *t, const rq_cell *cell,
                                                   bool keep_all, rq__match *ret)
@@ -109,9 +110,9 @@ static inline rq_err rq__column_tracker_check_any(rq__column_tracker *t, const r
     t->last_type = cell->type;
     return RQ_OK;
 }
-/* No more of the cell's column. */
+/* Says that no more versions of the cell's column are wanted. */
 void rq__column_tracker_done_with(rq__column_tracker *t, const rq_cell *cell);
-/* The same, and says where to go: NEXT_COLUMN or NEXT_ROW. */
+/* Like rq__column_tracker_done_with; returns NEXT_COLUMN or NEXT_ROW. */
 rq__match rq__column_tracker_next(rq__column_tracker *t, const rq_cell *cell);
 
 #endif

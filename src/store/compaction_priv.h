@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the compaction policies share (compaction.c, compaction_tiered.c). */
+/* Shared by the compaction policies (compaction.c, compaction_tiered.c). */
 #ifndef RQ_STORE_COMPACTION_PRIV_H
 #define RQ_STORE_COMPACTION_PRIV_H
 
@@ -11,16 +11,16 @@ typedef struct rq__run {
     uint64_t bytes;
 } rq__run;
 
-/* The run a policy takes of these files; `stuck`: the store is at its blocking count. */
+/* The run of files a policy selects. `stuck`: the store has reached its blocking file count. */
 rq__run rq__compaction_explore(const rq_compaction_settings *s, const rq_store_file *files,
                                size_t count, uint32_t min_files, bool offpeak, bool stuck);
 rq__run rq__compaction_by_ratio(const rq_compaction_settings *s, const rq_store_file *files,
                                 size_t count, uint32_t min_files, bool offpeak);
-/* The period of major compactions has passed since the oldest file was written. */
+/* Whether the period of major compactions has passed since the oldest file was written. */
 bool rq__compaction_period_is_over(const rq_compaction_settings *s, const rq_store_file *files,
                                    size_t count, int64_t now_ms);
 
-/* Timestamps and periods come from clients and files: what would overflow stays at the end. */
+/* a - b, clamped on overflow: timestamps and periods come from clients and files. */
 static inline int64_t rq__minus(int64_t a, int64_t b)
 {
     int64_t r;
@@ -35,7 +35,7 @@ static inline bool rq__has_time_range(const rq_store_file *f)
 
 bool rq__tiered_major_is_due(const rq_compaction_settings *s, const rq_family_schema *family,
                              const rq_store_file *files, size_t count, int64_t now_ms);
-/* Fills first, count and tiers. */
+/* Sets first, count and tiers of *ret. */
 void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_file *files,
                              size_t count, bool offpeak, bool stuck, int64_t now_ms,
                              rq_compaction_choice *ret);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which puts of the row at hand are hidden by a delete marker. Cells come in order, so every marker
- * that can hide a put comes before it: family markers first of all (they sit at the empty
+ * Tracks delete markers of the current row and tells which puts they hide. Cells come in order, so
+ * every marker that can hide a put comes before it: family markers first (they have the empty
  * qualifier), column markers before the puts of their column and timestamp. HBASE:
  * ScanDeleteTracker.
  *
  * It keeps the newest DeleteFamily, all DeleteFamilyVersions of the row, and one marker of the
- * column at hand: the newest DeleteColumn, or else the last Delete. Everything is copied, so it
- * stays true while a scanner is suspended.
+ * current column: the newest DeleteColumn, else the last Delete. Everything is copied, so it stays
+ * valid while a scanner is suspended.
  */
 #ifndef RQ_STORE_DELETE_TRACKER_H
 #define RQ_STORE_DELETE_TRACKER_H
@@ -16,8 +16,8 @@
 
 typedef enum rq__deleted {
     RQ__NOT_DELETED,
-    RQ__VERSION_DELETED, /* this cell; older ones of the column may live */
-    RQ__COLUMN_DELETED,  /* this one and all older ones of the column */
+    RQ__VERSION_DELETED, /* this cell is deleted; older ones of the column may not be */
+    RQ__COLUMN_DELETED,  /* this cell and all older ones of the column are deleted */
 } rq__deleted;
 
 typedef struct rq__delete_tracker {
@@ -45,10 +45,10 @@ static inline bool rq__delete_tracker_is_empty(const rq__delete_tracker *t)
     return (t->version_count | (unsigned)t->has_family | (unsigned)t->has_column) == 0;
 }
 
-/* `cell` is a delete marker. */
+/* Adds a delete marker. */
 RQ_NODISCARD
 rq_err rq__delete_tracker_add(rq__delete_tracker *t, const rq_cell *cell);
-/* `cell` is a put. */
+/* Checks a put. */
 rq__deleted rq__delete_tracker_check(rq__delete_tracker *t, const rq_cell *cell);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fences: some of a sorted list's nodes in an array, so that a search of the list begins near its
- * end instead of at its head. The memstore's skip list (segment.c) keeps its taller nodes here.
+ * Fences: an array of some nodes of a sorted list, so that a search begins near its goal instead of
+ * at the list's head. The memstore's skip list (segment.c) keeps its taller nodes here.
  *
- * An entry is a node's rank (segment.c; never falling along the array) and the node. Nodes are
- * opaque. Ranks are also kept in blocks of sixteen with the first of each block one level up, and
- * so on, as in a B-tree: a search reads two cache lines a level.
+ * An entry is a node's rank (segment.c; non-decreasing along the array) and the node, which is
+ * opaque. The ranks are also kept in blocks of sixteen, with the first of each block one level up,
+ * and so on, as in a B-tree: a search reads two cache lines per level.
  *
- * One writer. It appends until it publishes the fences, with a release store of the pointer; from
- * then on it may only forget nodes. Any number of readers meanwhile.
+ * One writer. It appends until it publishes the fences with a release store of the pointer; after
+ * that it may only forget nodes. Any number of readers at the same time.
  */
 #ifndef RQ_STORE_FENCES_H
 #define RQ_STORE_FENCES_H
@@ -21,18 +21,19 @@
 
 typedef struct rq_fences rq_fences;
 
-/* For at most `capacity` nodes; NULL: no memory. The caller owns it and chains it by `older`. */
+/* Makes fences for at most `capacity` nodes. NULL: memory is exhausted. Owned by the caller,
+ * which chains them by `older`. */
 rq_fences *rq_fences_new(size_t capacity, rq_fences *older);
 
-/* With all that are older. */
+/* Frees the fences and all older ones. */
 void rq_fences_free(rq_fences *f);
 
-/* Memory held, in bytes; without the older ones. */
+/* Memory in bytes, without the older ones. */
 size_t rq_fences_bytes(const rq_fences *f);
 
-/* The writer's, before publishing: `rank` not below the last one's. `above`: so many levels above
- * the one that fences are taken from the node stands on, RQ_FENCE_ABOVE_MAX or more. False: full.
- */
+/* Appends a node; called by the writer before publishing. `rank` must not be below the previous
+ * one's. `above`: number of levels of the node above FENCE_LEVEL, capped at RQ_FENCE_ABOVE_MAX.
+ * False: full. */
 #define RQ_FENCE_ABOVE_MAX 3
 bool rq_fences_append(rq_fences *f, uint64_t rank, void *node, unsigned above);
 
@@ -41,30 +42,30 @@ size_t rq_fences_count(const rq_fences *f);
 /* The number of entries whose rank is smaller. */
 size_t rq_fences_before(const rq_fences *f, uint64_t rank);
 
-/* The same a level at a time; each asks for the memory that the next one reads. */
+/* rq_fences_before one level at a time; each step prefetches what the next one reads. */
 typedef struct rq_fences_search {
     const rq_fences *fences;
     uint64_t rank;
-    unsigned level; /* still to be searched */
-    size_t at;      /* after the last step: the number of entries whose rank is smaller */
+    unsigned level; /* next level to search */
+    size_t at;      /* after the last step: number of entries with a smaller rank */
 } rq_fences_search;
 
 void rq_fences_search_begin(rq_fences_search *c, const rq_fences *f, uint64_t rank);
-/* True: that was the last. */
+/* True: this was the last step. */
 bool rq_fences_search_step(rq_fences_search *c);
 
 uint64_t rq_fences_rank(const rq_fences *f, size_t i);
 
-/* Also of a forgotten entry: its place in the order still holds. */
+/* The node of an entry, also of a forgotten one, whose position in the order is still right. */
 void *rq_fences_node(const rq_fences *f, size_t i);
 
-/* As it was appended with. */
+/* The `above` the entry was appended with. */
 unsigned rq_fences_above(const rq_fences *f, size_t i);
 
-/* Whether a search may begin there. */
+/* Whether a search may begin at the entry. */
 bool rq_fences_holds(const rq_fences *f, size_t i);
 
-/* The writer's: no search shall begin at this node any more. */
+/* Called by the writer: no search may begin at this node any more. */
 void rq_fences_forget(rq_fences *f, size_t i);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How store files are written: HBase's properties, by which the server, a table or a family says
- * it. HBASE: HStore's CompoundConfiguration: the family's word counts before the table's, and that
- * before the server's.
+ * How store files are written: HBase's properties, set for the server, a table or a family. HBASE:
+ * HStore's CompoundConfiguration: family before table before server.
  */
 #ifndef RQ_STORE_FILE_OPTIONS_H
 #define RQ_STORE_FILE_OPTIONS_H
@@ -10,13 +9,13 @@
 #include "hfile/writer.h"
 #include "store/schema.h"
 
-/* The properties, index from 0; NULL behind the last. */
+/* Names of the properties, index from 0; NULL past the end. */
 const char *rq_file_property(size_t i);
-/* Takes the value of one; false, and nothing changed, when it can have no such value. */
+/* Sets a property. False: the value is invalid; nothing was changed. */
 bool rq_file_options_take(rq_hfile_options *o, const char *property, rq_slice value);
 
-/* `server`'s options as a family of the table has them: properties and attributes. What is of the
- * moment (mvcc, tags, time, order) is left to the caller. */
+/* The server's options with the properties and attributes of table and family applied. The
+ * caller sets the fields that depend on the file (mvcc, tags, time, order). */
 rq_hfile_options rq_file_options_of(const rq_hfile_options *server, const rq_table_schema *t,
                                     const rq_family_schema *f);
 

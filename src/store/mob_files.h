@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The MOB files of all regions of a server: those that are open, those that are being written, and
- * the way from a reference to its value. HBASE: MobFileCache, HMobStore.resolve, MobFile.
+ * The MOB files of all regions of a server: open files, files being written, and reading of
+ * referenced values. HBASE: MobFileCache, HMobStore.resolve, MobFile.
  *
- * A file is looked for where MOB files live, then in the archive, and stays open while it is asked
- * for. Which of the two it was does not matter afterwards: a MOB file never changes, and the
- * cleaner links it into the archive before its old name goes.
+ * A file is searched in the MOB folder, then in the archive, and is kept open while it is used. In
+ * which of the two it was found does not matter afterwards: a MOB file never changes, and the
+ * cleaner links it into the archive before it removes the old name.
  *
- * A file that is written is noted as such from before it exists until the store file that refers to
- * it counts. So the cleaner (region/mob_cleaner.c) can tell it from one that nobody refers to any
- * more.
+ * A file being written is registered from before it exists until the store file that refers to it
+ * is committed. So the cleaner (region/mob_cleaner.c) can distinguish it from an unreferenced file.
  *
  * Any thread; one lock, held for a hash lookup.
  */
@@ -22,17 +21,18 @@
 
 typedef struct rq_mob_files rq_mob_files;
 
-/* `open_max`: files kept open, hbase.mob.file.cache.size; 0: none. */
+/* `open_max`: number of files kept open (hbase.mob.file.cache.size); 0: none. */
 RQ_NODISCARD
 rq_err rq_mob_files_new(const rq_env *env, rq_block_cache *cache, size_t open_max,
                         rq_mob_files **ret);
-/* REQUIRES: no reader any more. NULL is fine. */
+/* REQUIRES: no reads are in progress. NULL is allowed. */
 void rq_mob_files_free(rq_mob_files *f);
-/* Closes what was not asked for since the last call. Blocking. */
+/* Closes files that were not used since the last call. Blocks. */
 void rq_mob_files_trim(rq_mob_files *f);
 
-/* Adds what the store file refers to; `name` may be a reference or a link. Blocking. RQ_E_STATE: it
- * does not say and may refer to some (HBase before 2.3 wrote it, or somebody's tool). */
+/* Adds the MOB files a store file refers to; `name` may be a reference or a link. Blocks.
+ * RQ_E_STATE: the file does not list them but may refer to some (written by HBase before 2.3, or
+ * by another tool). */
 RQ_NODISCARD
 rq_err rq_mob_refs_of_store_file(rq_vfs *vfs, const char *dir, const char *name, rq_mob_refs *refs,
                                  rq_error *why);
@@ -44,21 +44,22 @@ void rq_mob_files_written(rq_mob_files *f, const char *name);
 bool rq_mob_files_is_being_written(rq_mob_files *f, const char *name);
 
 /* --- reading ---------------------------------------------------------------------------------- */
-/* Zero-initialised but for the first fields; release it when done. */
+/* Set the fields up to empty_on_miss, zero the rest; release it when done. */
 typedef struct rq_mob_read {
     rq_mob_files *files;
     rq_slice family;
-    uint64_t read_point; /* says which value is meant by a reference that has lost its number */
+    uint64_t read_point; /* selects the value for a reference without sequence id */
     bool cache_blocks;   /* hbase.mob.cache.blocks */
     bool empty_on_miss;  /* empty.value.on.mobcell.miss */
-    rq_hfile_scanner at; /* on the value last read; no reader: it was missing */
+    rq_hfile_scanner at; /* at the value last read; without a reader: it was missing */
 } rq_mob_read;
 
 /*
- * The cell a reference stands for: its key and number, the value and tags of the MOB file. Valid
- * until the next call or release. RQ_E_AGAIN as every read. A file that is nowhere is
- * RQ_E_DO_NOT_RETRY with Java's FileNotFoundException in its text, or, as damage is, an empty value
- * with empty_on_miss. References that ascend within a file are read without seeking anew.
+ * Returns the cell that a reference stands for: the reference's key and sequence id with the value
+ * and tags of the MOB file. Valid until the next call or release. RQ_E_AGAIN as for every read. A
+ * missing file is RQ_E_DO_NOT_RETRY with Java's FileNotFoundException in its text; with
+ * empty_on_miss a missing or damaged file gives an empty value. References in ascending order
+ * within a file are read without a new seek.
  */
 RQ_NODISCARD
 rq_err rq_mob_read_cell(rq_mob_read *r, const rq_cell *reference, rq_read_ctx *ctx, rq_cell *ret,

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What flush and compaction of a MOB family do with each cell that is to be written: larger values
- * go to a MOB file, the store file gets references. HBASE: DefaultMobStoreFlusher,
- * DefaultMobStoreCompactor.
+ * Writing of a MOB family's cells by flush and compaction: larger values go to a MOB file, and the
+ * store file gets references. HBASE: DefaultMobStoreFlusher, DefaultMobStoreCompactor.
  *
- *   flush, compaction         references stay as they are; a larger value goes to the MOB file
- *   compaction of MOB files   also what references stand for is written anew: to the new MOB file,
- *                             or, once the threshold was raised, into the store file. With
- *                             hbase.mob.compaction.type "optimized" MOB files above a size stay.
+ *   flush, compaction         references are kept; a larger value goes to the MOB file
+ *   compaction of MOB files   referenced values are rewritten, too: to the new MOB file, or into
+ *                             the store file if the threshold was raised. With
+ *                             hbase.mob.compaction.type "optimized", large MOB files are kept.
  *
- * MOB files are whole and durable before the store file that refers to them is finished.
+ * MOB files are complete and durable before the store file that refers to them is finished.
  */
 #ifndef RQ_STORE_MOB_REWRITE_H
 #define RQ_STORE_MOB_REWRITE_H
@@ -26,7 +25,7 @@ typedef struct rq__mob_rewrite {
     rq_hfile_options options;
     int64_t newest_ms;
     rq_hfile_writer *store_file;
-    rq_hfile_writer *mob_file; /* NULL: none was begun */
+    rq_hfile_writer *mob_file; /* NULL: none is being written */
     uint64_t mob_cells;
     uint64_t value_bytes; /* written to MOB files so far */
     char name[RQ_MOB_FILE_NAME_LEN + 1];
@@ -36,15 +35,15 @@ typedef struct rq__mob_rewrite {
     rq_buf reference;
 } rq__mob_rewrite;
 
-/* `options`: of the store file; `store_file` outlives it. */
+/* `options`: the store file's. `store_file` must outlive it. */
 void rq__mob_rewrite_init(rq__mob_rewrite *m, const rq_rewrite *what,
                           const rq_hfile_options *options, rq_hfile_writer *store_file);
 RQ_NODISCARD
 rq_err rq__mob_rewrite_cell(rq__mob_rewrite *m, const rq_cell *c, rq_error *why);
-/* The last MOB file is finished and the store file told. */
+/* Finishes the last MOB file and writes the references into the store file's file info. */
 RQ_NODISCARD
 rq_err rq__mob_rewrite_finish(rq__mob_rewrite *m, rq_error *why);
-/* A MOB file that was not finished is removed. */
+/* Removes an unfinished MOB file and frees the struct's memory. */
 void rq__mob_rewrite_clear(rq__mob_rewrite *m);
 
 #endif

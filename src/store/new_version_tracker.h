@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deletes and versions of a family with NEW_VERSION_BEHAVIOR: a marker hides only what was written
- * before it, and a version that was pushed out by newer ones stays out when those are deleted. So
- * sequence ids decide, and every cell of a column must be seen. HBASE: NewVersionBehaviorTracker.
+ * Deletes and versions of a family with NEW_VERSION_BEHAVIOR: a marker hides only cells written
+ * before it, and a version superseded by newer ones stays hidden when those are deleted. So
+ * sequence ids decide, and every cell of a column must be examined. HBASE:
+ * NewVersionBehaviorTracker.
  *
- * For the column at hand there is an *epoch* for each marker that hides a range (DeleteFamily,
- * DeleteColumn), ordered by the marker's sequence id, and a last one without an end. Inside an
- * epoch every version marker (Delete, DeleteFamilyVersion) starts another count of the puts before
- * it. A put is shown if in none of the counts it belongs to there were already enough newer ones,
- * no version marker after it names its timestamp, and no range marker after it covers it.
+ * For the current column there is an *epoch* for each range marker (DeleteFamily, DeleteColumn),
+ * ordered by sequence id, and an unbounded last one. Within an epoch every version marker (Delete,
+ * DeleteFamilyVersion) starts another count of the puts written before it. A put is visible if none
+ * of its counts already had enough newer puts, no later version marker has its timestamp, and no
+ * later range marker covers it.
  *
- * Not as HBase: it loses family markers for the empty qualifier in some orders of arrival, and of
- * several writes of one version it counts the older ones twice; here neither happens.
+ * Differences from HBase: HBase loses family markers for the empty qualifier in some orders of
+ * arrival, and counts the older of several writes of one version twice.
  */
 #ifndef RQ_STORE_NEW_VERSION_TRACKER_H
 #define RQ_STORE_NEW_VERSION_TRACKER_H
@@ -21,17 +22,18 @@
 
 typedef struct rq__new_version_tracker rq__new_version_tracker;
 
-/* `columns` gives minimum, expiry; it must outlive the tracker. `max_versions` is the family's,
- * `wanted` what the read asks for. Freed with the arena. */
+/* `columns` gives MIN_VERSIONS and expiry and must outlive the tracker. `max_versions` is the
+ * family's, `wanted` the read's. Freed with the arena. */
 RQ_NODISCARD
 rq_err rq__new_version_tracker_new(rq_arena *arena, const rq__column_tracker *columns,
                                    int32_t max_versions, int32_t wanted,
                                    rq__new_version_tracker **ret);
-/* Before each row. */
+/* Called before each row. */
 void rq__new_version_tracker_reset(rq__new_version_tracker *t);
 RQ_NODISCARD
 rq_err rq__new_version_tracker_add(rq__new_version_tracker *t, const rq_cell *marker);
-/* Once per put, in order. NOT_DELETED or VERSION_DELETED: never pass over the rest of a column. */
+/* Called once per put, in order. Returns NOT_DELETED or VERSION_DELETED: the rest of a column is
+ * never skipped. */
 RQ_NODISCARD
 rq_err rq__new_version_tracker_check(rq__new_version_tracker *t, const rq_cell *put,
                                      rq__deleted *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf messages unpacked into an arena. protobuf-c answers a malformed message and missing
- * memory alike, with NULL; for what is read from the disk the difference is whether a table is
- * damaged. */
+/* Unpacks protobuf messages into an arena. protobuf-c returns NULL both for a malformed message
+ * and for exhausted memory. For files the difference matters: only the former means that a table
+ * is damaged. */
 #ifndef RQ_STORE_PB_ARENA_H
 #define RQ_STORE_PB_ARENA_H
 
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 typedef struct rq_pb_arena {
-    ProtobufCAllocator allocator; /* for …__unpack; nothing is to be freed */
+    ProtobufCAllocator allocator; /* for …__unpack; nothing needs to be freed */
     rq_arena *arena;
     bool exhausted;
 } rq_pb_arena;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a read does with each cell of a row: shows it, passes over it, or over its column or row.
- * HBASE: UserScanQueryMatcher with its NormalUserScanQueryMatcher and RawScanQueryMatcher.
+ * Decides what a read does with each cell of a row: returns it, skips it, or skips its column or
+ * row. HBASE: UserScanQueryMatcher with NormalUserScanQueryMatcher and RawScanQueryMatcher.
  *
- * The checks in their order, the first that speaks decides:
- *   1. the filter wants nothing more at all
+ * The checks in order; the first that applies decides:
+ *   1. the filter wants no more rows
  *   2. all wanted columns are done; the rest of the column is expired; the cell's own TTL is over
- *   3. a delete marker: remembered, not shown            } not in raw scans
- *   4. a put hidden by a marker                          }
+ *   3. a delete marker: recorded, not returned          } not in raw scans
+ *   4. a put hidden by a marker                         }
  *   5. the time range
- *   6. is the column wanted, is this version of it
- *   7. the filter; then the versions the filter let through are counted again
+ *   6. is the column wanted, is this version of it wanted
+ *   7. the filter; then the versions that passed the filter are counted again
  *
- * Its state is about one row, consists of copies, and stays as it is while a scanner is suspended.
+ * Its state concerns one row, consists of copies, and is kept while a scanner is suspended.
  */
 #ifndef RQ_STORE_QUERY_MATCHER_H
 #define RQ_STORE_QUERY_MATCHER_H
@@ -27,16 +27,19 @@
 typedef struct rq__query_matcher {
     rq_filter *filter;
     bool raw;
-    bool keep_deleted; /* KEEP_DELETED_CELLS is TRUE or TTL: a time range may see behind markers */
+    bool keep_deleted; /* KEEP_DELETED_CELLS is TRUE or TTL: a time range may include deleted
+                        * cells */
     bool all_time;
     bool new_version_behavior;
-    bool is_simple;       /* nothing but deletes, expiry and versions stands before the filter */
-    bool filter_may_end;  /* else it need not be asked before each cell */
-    bool counts_filtered; /* versions_after_filter can say something the tracker has not */
-    bool mob_refs_only;   /* as if a filter let MOB references pass alone */
-    bool is_told;         /* `told` is what the filter says of the next cell, or it has paused */
-    bool filter_paused;   /* at the next cell, which is `paused`'s: the filter has not decided */
-    bool is_judged;       /* by all checks before the filter, which made it `judged` */
+    bool is_simple;       /* only deletes, expiry and versions are checked before the filter */
+    bool filter_may_end;  /* false: all_remaining need not be called */
+    bool counts_filtered; /* versions_after_filter may reject what the tracker accepted */
+    bool mob_refs_only;   /* only MOB references are returned */
+    bool is_told;         /* the filter's code for the next cell is known (`told`), or the filter
+                           * paused at it */
+    bool filter_paused;   /* the filter has not decided on the next cell, which `paused_…`
+                           * identifies */
+    bool is_judged;       /* the checks before the filter have decided on it: `judged` */
     rq__match judged;
     rq_filter_code told;
     rq_time_range time_range;
@@ -44,17 +47,18 @@ typedef struct rq__query_matcher {
     int32_t versions_after_filter;
     rq__delete_tracker deletes;
     rq__column_tracker columns;
-    rq__new_version_tracker *tracker; /* both of the former with NEW_VERSION_BEHAVIOR */
+    rq__new_version_tracker *tracker; /* replaces `deletes` and `columns` with
+                                       * NEW_VERSION_BEHAVIOR */
     rq__kept_bytes paused_qualifier;
     int64_t paused_timestamp;
     uint8_t paused_type;
-    /* the column at hand, for versions_after_filter */
+    /* the current column, for versions_after_filter */
     rq__kept_bytes filtered_column;
     bool has_filtered_column;
     int32_t filtered_count;
 } rq__query_matcher;
 
-/* The oldest timestamp that is not expired under the family's TTL. */
+/* The oldest timestamp not expired under the family's TTL. */
 int64_t rq__oldest_unexpired(const rq_family_schema *family, int64_t now_ms);
 /* HBASE: ScanQueryMatcher.isCellTTLExpired: the cell's own TTL tag. */
 bool rq__cell_ttl_expired(const rq_cell *cell, int64_t now_ms);
@@ -62,45 +66,45 @@ bool rq__cell_ttl_expired(const rq_cell *cell, int64_t now_ms);
 RQ_NODISCARD
 rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_family_schema *schema,
                               const rq_scan *scan, const rq_scan_family *family, int64_t now_ms);
-/* When the cells it may show were written. */
+/* The times at which cells it may return were written. */
 rq__wanted_times rq__query_matcher_times(const rq__query_matcher *m, const rq_family_schema *schema,
                                          uint64_t read_point);
-/* Before each row. */
+/* Called before each row. */
 void rq__query_matcher_reset(rq__query_matcher *m);
-/* The checks from the second on. */
+/* The checks from step 2 on. */
 RQ_NODISCARD
 rq_err rq__query_matcher_match_any(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
                                    rq_error *why);
-/* Behind the other checks, which said `judged`: passes the filter's error on. After RQ_E_AGAIN the
- * next match, of the same cell, goes on from there. */
+/* Called when the filter failed after the other checks had decided `judged`: returns the
+ * filter's error. After RQ_E_AGAIN the next match of the same cell continues there. */
 RQ_COLD RQ_NODISCARD rq_err rq__query_matcher_filter_failed(rq__query_matcher *m,
                                                             const rq_cell *cell, rq__match judged,
                                                             rq_err rc);
-/* What becomes of one of the INCLUDE codes by the filter's. HBASE:
+/* Combines an INCLUDE code with the filter's code. HBASE:
  * UserScanQueryMatcher.mergeFilterResponse. */
 RQ_NODISCARD
 rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_filter_code code,
                                rq__match *match);
 
 /* --- a row that was begun elsewhere (row_pass.h) ---------------------------------------------- */
-/* In place of reset: the row's cells up to `last` (NULL: none) were living puts, one of each
- * column, and the filter was asked about them; it has included the last, or not. */
+/* Used instead of reset: the row's cells up to `last` (NULL: none) were live puts, one per
+ * column, and were passed to the filter; `included`: it included the last one. */
 RQ_NODISCARD
 rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last, bool included);
-/* The filter was asked about the next cell as well, which is such a put. */
+/* Sets the filter's code for the next cell, which is also such a put. */
 static inline void rq__query_matcher_tell(rq__query_matcher *m, rq_filter_code code)
 {
     m->is_told = true;
     m->told = code;
 }
-/* The filter answered RQ_E_AGAIN for this cell, the next one: it will be asked to go on. */
+/* Says that the filter returned RQ_E_AGAIN for this cell, which comes next: the filter will be
+ * resumed. */
 RQ_COLD RQ_NODISCARD rq_err rq__query_matcher_pause(rq__query_matcher *m, const rq_cell *cell);
 RQ_NODISCARD
 rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
                                     rq_error *why);
 
-/* The checks that are left for most cells of most reads, in line: a put without tags, no marker
- * seen in its row. */
+/* Decides on a cell. Inline: the common case, a put without tags in a row without markers. */
 RQ_NODISCARD
 static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell,
                                              rq__match *ret, rq_error *why)
@@ -129,7 +133,7 @@ static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell
     if (code == RQ_FILTER_INCLUDE && !m->counts_filtered) return RQ_OK;
     return rq__query_matcher_merge(m, cell, code, ret);
 }
-/* After NEXT_COLUMN codes: the column to go to; false: the one behind the cell's. */
+/* After NEXT_COLUMN codes: the column to seek to. False: the one behind the cell's. */
 bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret);
 
 #endif

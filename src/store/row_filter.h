@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rows a memstore segment surely lacks. Most gets want a row that was flushed long ago; a
- * search of the skip list that finds nothing costs them a dozen cache misses, this costs one or
- * two. (RocksDB's memtable_whole_key_filtering; the blocked bloom of Putze, Sanders, Singler 2007.)
+ * A bloom filter of the rows in a memstore segment. Most gets want a row that was flushed long ago;
+ * an unsuccessful search of the skip list costs a dozen cache misses, the filter one or two.
+ * (RocksDB's memtable_whole_key_filtering; the blocked bloom of Putze, Sanders, Singler 2007.)
  *
- * A filter is a row of layers, each with room for four times the rows of the one before, so that a
- * segment of any size has eight bits a row and nothing is ever moved. A row has three bits in one
- * word of one layer: about one absent row in twenty is taken for present, in each layer.
+ * A filter consists of layers, each with room for four times the rows of the previous one, so that
+ * a segment of any size has eight bits per row and nothing is ever moved. A row has three bits in
+ * one word of one layer. About one absent row in twenty is reported as present, per layer.
  *
- * One writer, any number of readers without locks: who sees a cell sees its row's bits, since these
- * are set before the cell is published. Layers live as long as their segment.
+ * One writer, any number of readers without locks: a row's bits are set before its cell is
+ * published, so a reader that sees the cell sees the bits. Layers live as long as their segment.
  */
 #ifndef RQ_STORE_ROW_FILTER_H
 #define RQ_STORE_ROW_FILTER_H
@@ -18,15 +18,15 @@
 
 #include <stdatomic.h>
 
-/* The newest layer of a filter; NULL is no filter. */
+/* The newest layer of a filter; NULL: no filter. */
 typedef struct rq_row_filter {
     struct rq_row_filter *older;
     size_t words; /* a power of two; 8 rows each */
-    size_t rows;  /* that were new to it; the writer's */
+    size_t rows;  /* rows added to this layer; used by the writer */
     _Atomic uint64_t bits[];
 } rq_row_filter;
 
-/* Any bytes, each equally likely to change any bit of it. */
+/* A hash of any bytes; every input bit affects every output bit. */
 static inline uint64_t rq_row_hash(const uint8_t *row, size_t len)
 {
     const uint64_t k = 0x9e3779b97f4a7c15u;
@@ -45,7 +45,7 @@ static inline uint64_t rq_row_hash(const uint8_t *row, size_t len)
     return h ^ h >> 32;
 }
 
-/* The top half chooses the word, the bottom bits in it. */
+/* The hash's upper half selects the word, its low bits the bits in it. */
 static inline size_t rq__row_word(const rq_row_filter *f, uint64_t hash)
 {
     return (size_t)(hash >> 32) & (f->words - 1);
@@ -70,13 +70,13 @@ static inline bool rq_row_filter_may_have(const rq_row_filter *f, uint64_t hash)
 
 /* --- the writer ------------------------------------------------------------------------------- */
 
-/* An empty layer on top of `older`, the whole filter so far; NULL without memory. */
+/* Makes an empty layer on top of `older`, the filter so far. NULL: memory is exhausted. */
 rq_row_filter *rq_row_filter_new(rq_row_filter *older);
-/* With all older layers; NULL is fine. */
+/* Frees the layer and all older ones. NULL is allowed. */
 void rq_row_filter_free(rq_row_filter *f);
-/* Of this layer. */
+/* Memory of this layer. */
 size_t rq_row_filter_bytes(const rq_row_filter *f);
-/* Whether more rows make too many absent ones look present. */
+/* Whether more rows would raise the error rate too much. */
 bool rq_row_filter_is_full(const rq_row_filter *f);
 void rq_row_filter_add(rq_row_filter *f, uint64_t hash);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a read asks for: Get and Scan of HBase's client API after decoding. A Get is a scan of one
- * row with is_get. All slices and arrays are the caller's and outlive every use of the scan (for a
- * scanner: they live in the scanner's own arena).
+ * A decoded Get or Scan of HBase's client API. A Get is a scan of one row with is_get. All slices
+ * and arrays belong to the caller and must outlive every use of the scan (for a scanner: they are
+ * in the scanner's arena).
  */
 #ifndef RQ_STORE_SCAN_H
 #define RQ_STORE_SCAN_H
@@ -32,7 +32,7 @@ typedef struct rq_scan {
     bool include_start;
     bool include_stop;
     bool reversed;
-    bool raw; /* delete markers and what they hide are shown */
+    bool raw; /* returns delete markers and deleted cells */
     bool is_get;
     bool cache_blocks;
     bool read_uncommitted;
@@ -40,28 +40,28 @@ typedef struct rq_scan {
     bool load_families_on_demand;
     const rq_scan_family *families; /* ascending by name */
     size_t family_count;            /* 0: all families */
-    int32_t max_versions; /* >= 1; INT32_MAX: all (still bounded by the family's VERSIONS) */
+    int32_t max_versions;           /* >= 1; INT32_MAX: all (limited by the family's VERSIONS) */
     rq_time_range time_range;
     int32_t store_limit;  /* cells per row and family; -1: none */
     int32_t store_offset; /* cells skipped per row and family */
     int32_t batch;        /* cells per result; <= 0: none */
     rq_filter *filter;    /* may be NULL */
-    bool counts_rows;     /* the client wants to hear of each row the filter left out */
+    bool counts_rows;     /* the client wants a count of the rows the filter excluded */
     /* MOB families (store/mob.h); HBASE: attributes of scans and gets */
-    bool mob_raw;           /* hbase.mob.scan.raw: references are shown as they are */
-    bool mob_refs_only;     /* hbase.mob.scan.ref.only: nothing else is shown */
+    bool mob_raw;           /* hbase.mob.scan.raw: return references as stored */
+    bool mob_refs_only;     /* hbase.mob.scan.ref.only: return only references */
     bool mob_cache_blocks;  /* hbase.mob.cache.blocks */
     bool mob_empty_on_miss; /* empty.value.on.mobcell.miss: no error when a MOB file is gone */
 } rq_scan;
 
-/* Where a read must stop; checked between cells. 0 = no limit. */
+/* Limits of a read, checked between cells. 0: no limit. */
 typedef struct rq_scan_limits {
     uint32_t cells;           /* per next(): the batch */
-    uint64_t bytes;           /* rq_result_bytes of `out` in all */
+    uint64_t bytes;           /* total rq_result_bytes of `out` */
     uint64_t deadline_ns;     /* executor's monotonic clock */
-    bool may_stop_inside_row; /* else bytes and time are looked at between rows only */
-    /* RQ_E_AGAIN without a need (rq_read_ctx_needs) once the clock has passed it: the loop's
-     * time slice is spent, the same call goes on later. Anywhere, also inside a row. */
+    bool may_stop_inside_row; /* else bytes and time are checked between rows only */
+    /* After this time the read returns RQ_E_AGAIN without a need (rq_read_ctx_needs): the loop's
+     * time slice is over, and the same call continues later. Anywhere, also inside a row. */
     uint64_t yield_ns;
 } rq_scan_limits;
 
@@ -74,9 +74,9 @@ static inline uint64_t rq_result_bytes(const rq_cellblock *b)
 
 /* HBASE: ScannerContext.NextState */
 typedef enum rq_scan_state {
-    RQ_SCAN_MORE,          /* a whole row (or its last part) was delivered, more may follow */
+    RQ_SCAN_MORE,          /* a complete row (or its last part) was delivered; more may follow */
     RQ_SCAN_DONE,          /* the region has no more for this scan */
-    RQ_SCAN_BATCH_REACHED, /* cells limit, inside a row */
+    RQ_SCAN_BATCH_REACHED, /* limit of cells, inside a row */
     RQ_SCAN_BYTES_REACHED, /* between rows */
     RQ_SCAN_BYTES_REACHED_MID_ROW,
     RQ_SCAN_TIME_REACHED, /* between rows (possibly with nothing delivered: heartbeat) */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes and keys that a scanner keeps while the cells it read them from go away: the row at hand,
- * the column at hand, a seek's target, the place to go on at. They grow in the scanner's arena by
- * doubling and are never given back before it; a scanner reuses them for its whole life.
+ * Copies of bytes and keys that a scanner keeps after the cells are gone: the current row and
+ * column, a seek's target, the position to continue at. They grow by doubling in the scanner's
+ * arena and are reused for the scanner's life.
  */
 #ifndef RQ_STORE_SCAN_KEY_H
 #define RQ_STORE_SCAN_KEY_H
@@ -16,7 +16,7 @@ typedef struct rq__kept_bytes {
     uint32_t cap;
 } rq__kept_bytes;
 
-/* Room for `len` bytes; what was there is lost when it has to grow. */
+/* Makes room for `len` bytes. The content is lost when it has to grow. */
 static inline rq_err rq__kept_bytes_room(rq__kept_bytes *b, rq_arena *arena, size_t len)
 {
     if (RQ_LIKELY(len <= b->cap)) return RQ_OK;
@@ -44,15 +44,15 @@ static inline rq_slice rq__kept_bytes_slice(const rq__kept_bytes *b)
     return rq_slice_of(b->ptr, b->len);
 }
 
-/* A key of its own: row and qualifier are copies; value and tags are empty; the family's bytes
- * stay the caller's. */
+/* A copied key: row and qualifier are copies, value and tags are empty, the family's bytes
+ * belong to the caller. */
 typedef struct rq__kept_key {
     rq_cell cell;
     rq__kept_bytes bytes;
 } rq__kept_key;
 
-/* The family of `from` is replaced by `family` unless `from` has none (row bounds). `from` may
- * point into the key itself only if nothing but timestamp, type and seqid differ. */
+/* Copies `from`. Its family is replaced by `family`, unless it has none (row bounds). `from` may
+ * point into the key itself only if it differs only in timestamp, type and seqid. */
 static inline rq_err rq__kept_key_set(rq__kept_key *k, rq_arena *arena, const rq_cell *from,
                                       rq_slice family)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Table and family descriptors: attributes as HBase keeps them (byte-string maps, kept and returned
- * as given), and the parsed values the engine honours. Immutable once built; reference-counted,
- * any thread.
+ * Table and family descriptors: the attributes as HBase keeps them (maps of byte strings, stored
+ * and returned unchanged), and the parsed values used by the engine. Immutable once built;
+ * reference-counted; any thread.
  */
 #ifndef RQ_STORE_SCHEMA_H
 #define RQ_STORE_SCHEMA_H
@@ -32,7 +32,7 @@ typedef enum rq_keep_deleted {
 
 typedef struct rq_family_schema {
     rq_slice name;
-    rq_attributes attributes; /* as stored and returned, defaults filled in as HBase does */
+    rq_attributes attributes; /* as stored and returned, with defaults filled in as HBase does */
     rq_attributes configuration;
     int32_t max_versions;
     int32_t min_versions;
@@ -45,7 +45,7 @@ typedef struct rq_family_schema {
     bool in_memory;
     bool new_version_behavior;
     bool compress_tags;
-    bool cache_on_write; /* CACHE_DATA_ON_WRITE; what comes of these: store/cache_options.h */
+    bool cache_on_write; /* CACHE_DATA_ON_WRITE; effective values: store/cache_options.h */
     bool cache_index_on_write, cache_blooms_on_write, evict_on_close, prefetch_on_open;
     bool is_mob;            /* IS_MOB */
     uint64_t mob_threshold; /* MOB_THRESHOLD: larger values go to MOB files */
@@ -66,30 +66,31 @@ typedef struct rq_table_schema {
     uint64_t max_file_bytes; /* MAX_FILESIZE, 0: the server's default */
     int durability;          /* pb Durability; USE_DEFAULT = 0 */
     bool is_meta;            /* hbase:meta: RQ_ORDER_META */
-    bool is_system;          /* hbase:meta, hbase:namespace: the server itself stands on it */
+    bool is_system;          /* hbase:meta, hbase:namespace: used by the server itself */
     bool compaction_enabled;
     int region_replication;
 } rq_table_schema;
 
 /*
- * Parses the serialized protobuf TableSchema (HBase.proto); a new reference. Families get the
- * attributes HBase adds (defaults), the table's configuration becomes attributes, empty values
- * remove, times and sizes written as text ("1 DAY", "64 KB") become numbers. RQ_E_ILLEGAL_ARGUMENT
- * with HBase's text when a name or value cannot be one; whether values make sense together is the
- * catalog's business (HBASE: TableDescriptorChecker).
+ * Parses a serialized protobuf TableSchema (HBase.proto); returns a new reference. Families get the
+ * defaults HBase adds, the table's configuration becomes attributes, empty values remove
+ * attributes, times and sizes written as text ("1 DAY", "64 KB") become numbers.
+ * RQ_E_ILLEGAL_ARGUMENT with HBase's text: an invalid name or value. Whether the values are
+ * consistent is checked by the catalog (HBASE: TableDescriptorChecker).
  */
 RQ_NODISCARD
 rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why);
-/* The serialized protobuf TableSchema, as in .tableinfo files and answers. */
+/* The serialized protobuf TableSchema, as in .tableinfo files and responses. */
 rq_slice rq_table_schema_pb(const rq_table_schema *s);
 rq_table_schema *rq_table_schema_ref(rq_table_schema *s);
-void rq_table_schema_unref(rq_table_schema *s); /* NULL is fine */
+void rq_table_schema_unref(rq_table_schema *s); /* NULL is allowed */
 /* NULL when absent. */
 const rq_family_schema *rq_table_schema_family(const rq_table_schema *s, rq_slice name);
-/* NULL when absent. Items are ascending by key. */
+/* NULL: absent. Items are ascending by key. */
 const rq_attribute *rq_attributes_find(const rq_attributes *a, const char *key);
-/* A server setting overridden for a family: its configuration, then its attributes, then the
- * table's attributes (HBASE: CompoundConfiguration in HStore). False: the server's value holds. */
+/* Looks up a server setting overridden for a family: in its configuration, its attributes, then
+ * the table's attributes (HBASE: CompoundConfiguration in HStore). False: the server's value is
+ * used. */
 bool rq_schema_setting(const rq_table_schema *t, const rq_family_schema *f, const char *property,
                        rq_slice *ret);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node of the memstore's skip list (segment_list.h): its bytes, the cell in them, and the
- * comparison that a search makes. */
+/* A node of the memstore's skip list (segment_list.h): its bytes, its cell, and the comparison
+ * made by searches. */
 #ifndef RQ_STORE_SEGMENT_NODE_H
 #define RQ_STORE_SEGMENT_NODE_H
 
@@ -8,19 +8,20 @@
 
 #include <stddef.h>
 
-/* Nothing that can be found out otherwise: at cells of 100 bytes every byte here is half a percent.
- */
+/* Contains nothing that can be derived otherwise: for cells of 100 bytes each byte here costs
+ * half a percent. */
 struct rq_segment_node {
     union {
         uint64_t seqid;
-        uint64_t height; /* until it is linked; then only the links that lead to it tell */
+        uint64_t height; /* before it is linked; afterwards only the number of links to it tells
+                          * its height */
     };
     uint8_t bytes[];
 };
 
 #define NODE_HEADER offsetof(rq_segment_node, bytes)
 
-/* The node's own bytes are trusted: prepare wrote them. */
+/* The node's bytes are trusted: prepare wrote them. */
 static inline void node_cell(const rq_segment_node *n, rq_cell *ret)
 {
     const uint8_t *p = n->bytes;
@@ -59,7 +60,8 @@ static inline rq_slice row_of(const rq_segment_node *n)
     return rq_slice_of(row, rq_get_be16(row - 2));
 }
 
-/* Asked for every cell of a batch, whose rows are mostly of a few words. */
+/* Called for every cell of a batch; most rows there are short, so two overlapping 16-byte
+ * compares replace the memcmp. */
 static inline bool same_row(const rq_segment_node *a, const rq_segment_node *b)
 {
     rq_slice x = row_of(a);
@@ -70,18 +72,18 @@ static inline bool same_row(const rq_segment_node *a, const rq_segment_node *b)
     return rq_compare_16(x.ptr, y.ptr) == 0 && rq_compare_16(x.ptr + tail, y.ptr + tail) == 0;
 }
 
-/* A key to look for. */
+/* A key to search for. */
 typedef struct probe {
     const rq_cell *cell;
     uint64_t rank;
-    bool ranked; /* false: ranks are in the making, only bytes count */
-    /* Row, family's length, family and qualifier, as they stand in a node; NULL: only the cell. */
+    bool ranked; /* false: ranks are being recomputed; compare bytes only */
+    /* Row, family length, family and qualifier in a node's layout; NULL: use `cell` only. */
     const uint8_t *name;
     size_t name_len;
-    const rq_segment_node *equal; /* met by a search: the node with this very key */
+    const rq_segment_node *equal; /* set by a search: the node with an equal key */
 } probe;
 
-/* The node's own key, to be linked. */
+/* A probe for the node's own key, to link it. */
 static inline probe probe_of(const rq_segment_node *n, rq_cell *ret_cell)
 {
     node_cell(n, ret_cell);
@@ -93,7 +95,7 @@ static inline probe probe_of(const rq_segment_node *n, rq_cell *ret_cell)
                    .name_len = name_len};
 }
 
-/* Timestamp, type and sequence id, the first two from the node's bytes. */
+/* Compares timestamp, type and sequence id, the first two from the node's bytes. */
 static inline int node_compare_tail(const rq_segment_node *n, const uint8_t *tail, const rq_cell *k)
 {
     int64_t timestamp = (int64_t)rq_get_be64(tail);
@@ -102,9 +104,9 @@ static inline int node_compare_tail(const rq_segment_node *n, const uint8_t *tai
     return (n->seqid < k->seqid) - (n->seqid > k->seqid);
 }
 
-/* Of one row: column, timestamp, type and sequence id, from the node's bytes. A wide row's cells
- * have one rank, so a write among them comes here a dozen times. The key's own are the rules of
- * rq_cell_compare, which is asked where a type makes them special. */
+/* Compares the rest of the key of two cells of one row, from the node's bytes. All cells of a
+ * wide row have the same rank, so a write into it comes here a dozen times. The rules are
+ * rq_cell_compare's, which is called if a type makes them special. */
 static inline int node_compare_behind_row(rq_cell_order order, const rq_segment_node *n,
                                           const probe *key)
 {
@@ -129,12 +131,12 @@ static inline int node_compare_behind_row(rq_cell_order order, const rq_segment_
 
 static inline int node_compare(rq_cell_order order, const rq_segment_node *n, const probe *key)
 {
-    if (order == RQ_ORDER_DEFAULT) { /* mostly the row decides, and its bytes are enough */
+    if (order == RQ_ORDER_DEFAULT) { /* usually the row decides, and only its bytes are read */
         const uint8_t *row = n->bytes + 4 + 8 + 2;
         uint16_t row_len = rq_get_be16(row - 2);
         if (key->name != NULL && row_len == key->cell->row_len &&
             row[row_len] == key->cell->family_len) {
-            /* Where these lengths are equal, so is the order of the bytes in one piece. */
+            /* If these lengths are equal, row, family and qualifier compare as one string. */
             size_t name_len = rq_get_be32(n->bytes + 4) - (RQ_KEY_FIXED_LEN - 1);
             const uint8_t *tail = row + name_len;
             if (tail[8] != RQ_TYPE_MINIMUM) {

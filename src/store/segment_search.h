@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding a place in the memstore's skip list (segment_list.h). The writer searches for a path, to
- * link what comes there; readers for the node in front of what they look for. */
+/* Searches in the memstore's skip list (segment_list.h). The writer searches for a path, to link
+ * a node there; readers search for the node before a key. */
 #ifndef RQ_STORE_SEGMENT_SEARCH_H
 #define RQ_STORE_SEGMENT_SEARCH_H
 
 #include "store/segment_list.h"
 
-/* Whether the link leads to a node before the key; *ret_next is that node, or the one behind. */
+/* Whether the link's target is before the key. *ret_next is the target. */
 static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
                             rq_segment_node **ret_next)
 {
@@ -17,7 +17,7 @@ static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
         if (key->ranked) {
             uint64_t rank = atomic_load_explicit(&l->rank, memory_order_acquire);
             rq_segment_node *again = atomic_load_explicit(&l->to, memory_order_acquire);
-            if (again != next) { /* the rank may be another node's */
+            if (again != next) { /* the rank may belong to another node */
                 next = again;
                 continue;
             }
@@ -29,32 +29,33 @@ static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
     }
 }
 
-/* The last node before the key, going down from `at`, which is before it, below `level`; `path`:
- * that node on each of these levels. `behind`: known not to be before the key, seen one
- * level above; may be NULL. */
+/* Finds the last node before the key, descending from `at`, which is before it, through the
+ * levels below `level`. `path` receives the last node before the key on each of these levels.
+ * `behind`: a node known not to be before the key, seen one level above; may be NULL. */
 rq_segment_node *rq__segment_descend(const rq_segment *s, rq_segment_node *at, unsigned level,
                                      rq_segment_node *behind, probe *key, rq_segment_node **path);
 
-/* The last node before the key, from the head; `path`: that node on every level of the list. */
+/* Finds the last node before the key, from the head; `path` receives it for every level. */
 rq_segment_node *rq__segment_find_before(const rq_segment *s, probe *key, rq_segment_node **path);
 
-/* The same from a fence; with `path` on the levels up to FENCE_LEVEL, and below `levels` if those
- * are more (the writer). NULL: none is near. *ret_before: so many fences are before the key; not
- * set when there are none at all. */
+/* Like rq__segment_find_before, but starts at a fence. `path` (the writer) is set for the levels
+ * up to FENCE_LEVEL and below `levels`. NULL: no fence is near. *ret_before: number of fences
+ * before the key; not set if there are no fences. */
 rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
                                              rq_segment_node **path, unsigned levels,
                                              size_t *ret_before);
 
-/* The writer's path above FENCE_LEVEL, below `levels`, from the nearest of the first `before`
- * fences, which are before the key, that stands so high. False: none is near. */
+/* Sets the writer's path above FENCE_LEVEL and below `levels`, starting from the nearest
+ * sufficiently tall one of the first `before` fences, which are before the key. False: none is
+ * near. */
 bool rq__segment_find_above(const rq_segment *s, size_t before, probe *key, unsigned levels,
                             rq_segment_node **path);
 
-/* The first fence not before the key. */
+/* Index of the first fence not before the key. */
 size_t rq__segment_fence_at(const rq_segment *s, const rq_fences *f, const probe *key);
 
-/* A reader's search: the last node before the key; again when ranks changed meanwhile, by bytes
- * alone while they change. *ret_tall: the last one on FENCE_LEVEL. */
+/* A reader's search: the last node before the key. Repeats if ranks changed meanwhile, comparing
+ * only bytes while they change. *ret_tall: the last node on FENCE_LEVEL. */
 rq_segment_node *rq__segment_search(const rq_segment *s, const rq_cell *key,
                                     rq_segment_node **ret_tall);
 

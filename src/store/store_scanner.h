@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The merging scanner of one store: memstore segments and HFiles merged in cell order, with
- * HBase's rules for versions, deletes, TTL and columns applied (HBASE: StoreScanner,
- * ScanQueryMatcher). Two users: reads (through the region scanner) and flush/compaction.
+ * The merging scanner of one store: memstore segments and HFiles merged in cell order, with HBase's
+ * rules for versions, deletes, TTL and columns (HBASE: StoreScanner, ScanQueryMatcher). Used by
+ * reads (through the region scanner) and by flush and compaction.
  *
- * Resumable: RQ_E_AGAIN leaves the scanner as it was; the caller fulfils ctx's need (or yields) and
+ * Resumable: RQ_E_AGAIN leaves the scanner unchanged; the caller fulfils ctx's need (or yields) and
  * calls again.
  */
 #ifndef RQ_STORE_STORE_SCANNER_H
@@ -16,45 +16,46 @@
 
 /* --- reads: one family's part of a scan (the region scanner's) -------------------------------- */
 /*
- * Between suspend and the next call the scanner holds no segment, file or block: only where it
- * stands, and what it counted and saw in the row at hand. Everything lives in the arena; close
- * gives up what is held and may be called more than once.
+ * Between suspend and the next call the scanner holds no segment, file or block: only its position,
+ * its counters and what it saw of the current row. Everything is in the arena; close releases
+ * references and may be called more than once.
  */
 typedef struct rq_store_scanner rq_store_scanner;
 
-/* What one call may deliver, and where to. Limits of 0 are none. */
+/* Output and limits of one call. A limit of 0 is none. */
 typedef struct rq_store_read {
     rq_cellblock *out;
     uint32_t cells_max;
-    uint32_t cells; /* delivered; the caller resets it */
+    uint32_t cells; /* cells delivered; reset by the caller */
     uint64_t bytes_max;
-    uint64_t deadline_ns; /* looked at inside the row; 0 when the row must not be cut by time */
+    uint64_t deadline_ns; /* checked inside the row; 0: do not cut the row */
     uint64_t yield_ns;
 } rq_store_read;
 
 typedef enum rq_store_state {
-    RQ_STORE_ROW_DONE, /* the scanner stands behind the row */
+    RQ_STORE_ROW_DONE, /* the scanner is behind the row */
     RQ_STORE_CELLS_REACHED,
     RQ_STORE_BYTES_REACHED,
     RQ_STORE_TIME_REACHED,
 } rq_store_state;
 
-/* `family`: what the scan asks of this family, NULL for everything. The scan, its filter and the
- * store outlive the scanner. now_ms decides what is expired. */
+/* `family`: what the scan reads of this family; NULL: everything. The scan, its filter and the
+ * store must outlive the scanner. Cells expired at now_ms are skipped. */
 RQ_NODISCARD
 rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
                             const rq_scan_family *family, uint64_t read_point, int64_t now_ms,
                             rq_arena *arena, rq_store_scanner **ret, rq_error *why);
-/* The row of the next cell that is there at the read point, shown or not (it may be deleted or a
- * marker): HBASE: StoreScanner.peek. RQ_E_END: no more. Valid until the scanner's next call. */
+/* Returns the row of the next cell at the read point, whether or not it will be returned (it may
+ * be deleted, or a marker). HBASE: StoreScanner.peek. RQ_E_END: no more. Valid until the
+ * scanner's next call. */
 RQ_NODISCARD
 rq_err rq_store_scanner_peek_row(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
                                  rq_slice *ret, rq_error *why);
-/* Delivers cells of the row peek_row named. */
+/* Delivers cells of the row returned by peek_row. */
 RQ_NODISCARD
 rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_ctx *ctx,
                              rq_store_state *ret, rq_error *why);
-/* Over rows that the filter leaves out, inside the block at hand (row_pass.h). */
+/* Skips rows that the filter excludes, inside the current block (row_pass.h). */
 typedef enum rq_store_pass_end {
     RQ_STORE_PASS_AT_ROW,   /* before a row nobody was asked about: ask peek_row */
     RQ_STORE_PASS_KEY_OUT,  /* in front of `row`, which the filter has left out by its key */
@@ -63,60 +64,62 @@ typedef enum rq_store_pass_end {
 } rq_store_pass_end;
 
 typedef struct rq_store_pass {
-    bool stops_at_key;  /* not over rows that are left out by their key */
-    uint32_t work_left; /* rows and cells to ask about at most, about */
-    /* the answer */
+    bool stops_at_key;  /* stop at rows that are excluded by their key */
+    uint32_t work_left; /* approximate limit of rows and cells to examine */
+    /* the result */
     rq_store_pass_end end;
-    uint64_t left_out; /* rows that were passed over; the filter is reset behind each */
-    rq_slice row;      /* AT_ROW: the last of these; valid until the scanner's next call */
+    uint64_t left_out; /* rows skipped; the filter was reset after each */
+    rq_slice row;      /* AT_ROW: the last of these rows; valid until the scanner's next call */
 } rq_store_pass;
 
-/* Whether pass_rows is worth a call; constant for a scanner. */
+/* Whether pass_rows can skip rows. Constant for a scanner. */
 bool rq_store_scanner_may_pass(const rq_store_scanner *s);
-/* From the row peek_row named, which nobody was asked about. No I/O. Asks the filter all that next
- * and, of a scan of this store alone, the region's scanner would. */
+/* Skips rows from the one returned by peek_row, about which the filter was not asked yet. No
+ * I/O. Makes all filter calls that next and, if this is the scan's only store, the region
+ * scanner would make. */
 RQ_NODISCARD
 rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_store_pass *pass,
                                   rq_error *why);
-/* Leaves the rest of the row peek_row named. No I/O: the next peek_row goes there. */
+/* Skips the rest of the row returned by peek_row. No I/O: the next peek_row moves on. */
 RQ_NODISCARD
 rq_err rq_store_scanner_skip_row(rq_store_scanner *s);
-/* Forward to the row if the scanner stands before it; `row` is copied. No I/O. */
+/* Moves forward to the row if the scanner is before it; `row` is copied. No I/O. */
 RQ_NODISCARD
 rq_err rq_store_scanner_seek_row(rq_store_scanner *s, rq_slice row);
 RQ_NODISCARD
 rq_err rq_store_scanner_suspend(rq_store_scanner *s);
 /* See rq_region_scanner_lend. */
 void rq_store_scanner_lend(rq_store_scanner *s, rq_arena *lent);
-void rq_store_scanner_close(rq_store_scanner *s); /* NULL is fine */
+void rq_store_scanner_close(rq_store_scanner *s); /* NULL is allowed */
 
 /* --- flush and compaction: what survives ------------------------------------------------------ */
 typedef struct rq_rewrite_scanner rq_rewrite_scanner;
 
 typedef struct rq_rewrite_options {
     const rq_store *store;
-    rq_segment *const *segments; /* inputs; borrowed for the scanner's life */
+    rq_segment *const *segments; /* inputs; must outlive the scanner */
     size_t segment_count;
     const rq_store_file *files;
     size_t file_count;
-    bool is_flush;                /* versions are trimmed, all delete markers kept */
-    bool major;                   /* all files of the store take part: markers may go */
+    bool is_flush;                /* drops surplus versions, keeps all delete markers */
+    bool major;                   /* all files of the store are inputs: markers may be dropped */
     uint64_t smallest_read_point; /* nothing visible at or above it may be dropped */
-    uint64_t max_seqid_inclusive; /* flush: all cells are at or below (assert) */
-    bool drop_behind;             /* files: what was read need not stay in the system's memory */
+    uint64_t max_seqid_inclusive; /* flush: all cells are at or below it (asserted) */
+    bool drop_behind;             /* drop read bytes of the files from the page cache */
     int64_t now_ms;
     int64_t keep_seqid_period_ms;     /* HBASE: hbase.hstore.compaction.keep.seqId.period */
     int64_t time_to_purge_deletes_ms; /* HBASE: hbase.hstore.time.to.purge.deletes */
-    /* Called every few hundred cells, or every megabyte, of what is read: most of it may be
+    /* Called after every few hundred cells or every megabyte read, since most cells may be
      * dropped. An error ends the reading and is returned. May be NULL. */
     rq_err (*look)(void *context, rq_error *why);
     void *look_context;
 } rq_rewrite_options;
 
-/* May block on files (pool). Cells come out in order with seqid zeroed where HBase zeroes it. */
+/* May block on files; runs on a pool. Cells come in order, with seqid zeroed where HBase zeroes
+ * it. */
 RQ_NODISCARD rq_err rq_rewrite_scanner_open(const rq_rewrite_options *o, rq_rewrite_scanner **ret,
                                             rq_error *why);
-/* RQ_E_END at the end. The cell is valid until the next call. */
+/* Returns the next cell, valid until the next call. RQ_E_END at the end. */
 RQ_NODISCARD rq_err rq_rewrite_scanner_next(rq_rewrite_scanner *s, rq_cell *ret, rq_error *why);
 void rq_rewrite_scanner_close(rq_rewrite_scanner *s);
 
