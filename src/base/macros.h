@@ -49,7 +49,7 @@
 
 #define RQ_CACHE_LINE 64
 /* Prefetches these bytes into the cache. A hint: the memory may already have been freed. */
-static inline void rq_ask_for(const void *from, size_t bytes)
+static inline void rq_prefetch_bytes(const void *from, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += RQ_CACHE_LINE)
         __builtin_prefetch((const char *)from + i);

@@ -53,7 +53,7 @@ static bool begin_file(row_search *s)
     s->chunk = rq__reader_held(r, r->held_chunks[0] + (size_t)at);
     if (s->chunk == NULL) return true;
     memcpy(&s->meta, meta->payload, sizeof s->meta);
-    rq__bloom_ask_for(
+    rq__bloom_prefetch(
         rq_slice_of(s->chunk->payload, s->chunk->payload_len), (rq__hash_type)s->meta.hash_type,
         s->meta.hash_count < FIRST_BITS ? s->meta.hash_count : FIRST_BITS, s->row->row);
     return true;
@@ -98,7 +98,7 @@ static bool find_block(row_search *s)
     }
     s->offset = rq__index_at(rq__index_view_of(index->payload), at).offset;
     s->step = find_sidecar;
-    return rq__cache_ask_for(r->cached, s->offset);
+    return rq__cache_prefetch(r->cached, s->offset);
 }
 
 static bool find_sidecar(row_search *s)
@@ -107,7 +107,7 @@ static bool find_sidecar(row_search *s)
     if (s->block == NULL) return false;
     const rq__sidecar *side = atomic_load_explicit(&s->block->sidecar, memory_order_acquire);
     if (side == NULL || s->block->kind != RQ_BLOCK_DATA) return false;
-    rq__sidecar_ask_for(side);
+    rq__sidecar_prefetch(side);
     s->step = find_cell;
     return !rq__encoding_is_delta(reader_of(s)->info.encoding);
 }
@@ -118,7 +118,7 @@ static bool find_cell(row_search *s)
     rq_cell key = rq_cell_first_on_row(s->row->row);
     uint32_t low, high;
     rq__sidecar_narrow(side, &key, &low, &high);
-    if (low < high) rq__sidecar_ask_for_cell(side, low, s->block->payload);
+    if (low < high) rq__sidecar_prefetch_cell(side, low, s->block->payload);
     return false;
 }
 

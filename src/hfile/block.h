@@ -98,7 +98,7 @@ bool rq__cache_has(rq__cache_file *f, uint64_t offset);
 /* Looks a block up without counting a hit, miss or use: a new reference, or NULL. */
 rq_hfile_block *rq__cache_peek(rq__cache_file *f, uint64_t offset);
 /* A hint: prefetches the block's header. False: it is not cached. Counts nothing. */
-bool rq__cache_ask_for(rq__cache_file *f, uint64_t offset);
+bool rq__cache_prefetch(rq__cache_file *f, uint64_t offset);
 /* Looks a block up in the second level; *ret NULL: not found. RQ_E_AGAIN: it is there, but
  * reading it would wait. */
 RQ_NODISCARD

@@ -445,7 +445,7 @@ bool rq__cache_has(rq__cache_file *f, uint64_t offset)
     return has;
 }
 
-bool rq__cache_ask_for(rq__cache_file *f, uint64_t offset)
+bool rq__cache_prefetch(rq__cache_file *f, uint64_t offset)
 {
     rq_block_cache *c = f->cache;
     uint64_t hash = rq__cache_hash(atomic_load_explicit(&f->id, memory_order_relaxed), offset);

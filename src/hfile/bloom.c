@@ -152,7 +152,7 @@ bool rq__bloom_test(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_s
     return true;
 }
 
-void rq__bloom_ask_for(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key)
+void rq__bloom_prefetch(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key)
 {
     probes p = probes_of(type, key, bits.len);
     for (uint32_t i = 0; i < hash_count; i++)

@@ -32,7 +32,7 @@ int32_t rq__bloom_hash(rq__hash_type type, rq_slice key, int32_t seed);
 bool rq__bloom_test(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key);
 
 /* A hint: prefetches the key's bits. */
-void rq__bloom_ask_for(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key);
+void rq__bloom_prefetch(rq_slice bits, rq__hash_type type, uint32_t hash_count, rq_slice key);
 
 /* --- writing --------------------------------------------------------------------------------- */
 

@@ -661,9 +661,9 @@ const char *rq_hfile_reader_path(const rq_hfile_reader *r)
     return r->path;
 }
 
-void rq_hfile_reader_ask_for(const rq_hfile_reader *r)
+void rq_hfile_reader_prefetch(const rq_hfile_reader *r)
 {
-    rq_ask_for(r, offsetof(rq_hfile_reader, info.major));
+    rq_prefetch_bytes(r, offsetof(rq_hfile_reader, info.major));
 }
 
 const rq_hfile_info *rq_hfile_reader_info(const rq_hfile_reader *r)

@@ -57,7 +57,7 @@ const char *rq_hfile_reader_path(const rq_hfile_reader *r);
 /* Valid as long as the reader. */
 const rq_hfile_info *rq_hfile_reader_info(const rq_hfile_reader *r);
 /* A hint: prefetches the fields that a point read uses first. */
-void rq_hfile_reader_ask_for(const rq_hfile_reader *r);
+void rq_hfile_reader_prefetch(const rq_hfile_reader *r);
 /* A file info value by HBase's key ("MAX_SEQ_ID_KEY"); false when absent. */
 bool rq_hfile_reader_file_info(const rq_hfile_reader *r, rq_slice key, rq_slice *ret);
 /* All file info entries, sorted by key; index from 0. False: index is past the end. */

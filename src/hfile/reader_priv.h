@@ -15,7 +15,7 @@ typedef struct rq__block_place {
     uint32_t size;
 } rq__block_place;
 
-/* The fields that point reads use come first, in four cache lines (rq_hfile_reader_ask_for). */
+/* The fields that point reads use come first, in four cache lines (rq_hfile_reader_prefetch). */
 struct rq_hfile_reader {
     /* Blocks held by the reader (held.c); NULL without a cache. */
     _Atomic(rq_hfile_block *) *held;

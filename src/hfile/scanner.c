@@ -168,7 +168,7 @@ static rq_err sidecar_of(const rq_hfile_scanner *s, rq_hfile_block *b, bool want
 {
     *ret = atomic_load_explicit(&b->sidecar, memory_order_acquire);
     if (*ret != NULL) {
-        rq__sidecar_ask_for(*ret);
+        rq__sidecar_prefetch(*ret);
         return RQ_OK;
     }
     uint8_t searches = atomic_load_explicit(&b->searches, memory_order_relaxed);
@@ -187,7 +187,7 @@ static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const r
     uint32_t high;
     rq__sidecar_narrow(side, key, &low, &high);
     const uint32_t *at = rq__sidecar_at(side);
-    if (low < high) rq__sidecar_ask_for_cell(side, low, b->payload);
+    if (low < high) rq__sidecar_prefetch_cell(side, low, b->payload);
     /* A key at the beginning of its row is answered by the first of these mostly, which is looked
      * at in any case: halving would touch others of the row. */
     bool at_low = key->qualifier_len == 0;
@@ -554,7 +554,7 @@ void rq_hfile_scanner_release(rq_hfile_scanner *s)
 }
 
 /* The end of a move: the scanner takes the target, or stays, or is nowhere. */
-static rq_err settle(rq_hfile_scanner *s, target *t, rq_err rc)
+static rq_err finish_move(rq_hfile_scanner *s, target *t, rq_err rc)
 {
     if (rc == RQ_E_AGAIN) {
         target_drop(t);
@@ -626,7 +626,7 @@ rq_err rq_hfile_scanner_seek_first(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_err
         return rq_hfile_scanner_seek(s, ctx, &s->reader->half->key, why);
     rq_err rc = descend_from_root(s, ctx, (choice){.edge = EDGE_FIRST}, &t, why);
     if (rc == RQ_OK) rc = find_first(s, &t, why);
-    return settle(s, &t, rc);
+    return finish_move(s, &t, rc);
 }
 
 rq_hfile_place rq_hfile_scanner_place(const rq_hfile_scanner *s)
@@ -676,7 +676,7 @@ rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const r
         rc = step_target(s, ctx, EDGE_FIRST, &t, why);
         if (rc == RQ_OK) rc = find_first(s, &t, why);
     }
-    return settle(s, &t, rc);
+    return finish_move(s, &t, rc);
 }
 
 rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_cell *key,
@@ -721,7 +721,7 @@ rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const
         rc = step_target(s, ctx, EDGE_LAST, &t, why);
         if (rc == RQ_OK) rc = find_last_before(s, &t, NULL, &found, why);
     }
-    return settle(s, &t, rc);
+    return finish_move(s, &t, rc);
 }
 
 static rq_err next_block(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
@@ -729,7 +729,7 @@ static rq_err next_block(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
     target t = {0};
     rq_err rc = step(s, ctx, leaf_of(s), s->path, EDGE_FIRST, &t, why);
     if (rc == RQ_OK) rc = find_first(s, &t, why);
-    return settle(s, &t, rc);
+    return finish_move(s, &t, rc);
 }
 
 /* In place: nothing can be missing, and the cell before is not needed any more. */

@@ -62,16 +62,16 @@ static inline const uint32_t *rq__sidecar_at(const rq__sidecar *s)
 }
 
 /* Prefetches what a search reads first. */
-static inline void rq__sidecar_ask_for(const rq__sidecar *s)
+static inline void rq__sidecar_prefetch(const rq__sidecar *s)
 {
-    rq_ask_for(s, 4 * (size_t)RQ_CACHE_LINE);
+    rq_prefetch_bytes(s, 4 * (size_t)RQ_CACHE_LINE);
 }
 
 /* Prefetches a cell (all of it if it is small). */
-static inline void rq__sidecar_ask_for_cell(const rq__sidecar *s, uint32_t i,
-                                            const uint8_t *payload)
+static inline void rq__sidecar_prefetch_cell(const rq__sidecar *s, uint32_t i,
+                                             const uint8_t *payload)
 {
-    rq_ask_for(payload + rq__sidecar_at(s)[i], 3 * (size_t)RQ_CACHE_LINE);
+    rq_prefetch_bytes(payload + rq__sidecar_at(s)[i], 3 * (size_t)RQ_CACHE_LINE);
 }
 
 /* Builds the sidecar of `count` cells at the offsets `at` (NULL: 0, 1, 2 …, which are not

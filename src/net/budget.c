@@ -15,13 +15,14 @@ struct rq_budget {
     _Atomic size_t used;
     _Atomic unsigned waiting;
     _Atomic(const void *) overdrawer;
-    _Atomic size_t overdrawn; /* by it */
+    _Atomic size_t overdrawn; /* bytes taken by its holder */
     pthread_mutex_t lock;
     rq_budget_waiter queue RQ_GUARDED_BY(lock);  /* ring, oldest first */
-    rq_budget_waiter prompt RQ_GUARDED_BY(lock); /* the same of waiters that may use the reserve */
-    rq_debtor debtors RQ_GUARDED_BY(lock); /* ring; the debtor that owes for longest is first */
-    size_t doomed RQ_GUARDED_BY(lock);     /* bytes of condemned debtors */
-    size_t overshoot RQ_GUARDED_BY(lock);  /* what one large debt went over max */
+    rq_budget_waiter prompt RQ_GUARDED_BY(lock); /* like `queue`, for waiters that may use the
+                                                  * reserve */
+    rq_debtor debtors RQ_GUARDED_BY(lock);       /* ring; the oldest debt is first */
+    size_t evicted_bytes RQ_GUARDED_BY(lock);    /* bytes of evicted debtors */
+    size_t overshoot RQ_GUARDED_BY(lock);        /* bytes by which one large debt exceeded max */
 };
 
 rq_err rq_budget_new(size_t bytes_max, rq_budget **ret)
@@ -42,7 +43,7 @@ void rq_budget_free(rq_budget *b)
 {
     if (b == NULL) return;
     RQ_ASSERT(atomic_load(&b->used) == 0 && atomic_load(&b->waiting) == 0);
-    RQ_ASSERT(b->debtors.next == &b->debtors && b->doomed == 0);
+    RQ_ASSERT(b->debtors.next == &b->debtors && b->evicted_bytes == 0);
     pthread_mutex_destroy(&b->lock);
     free(b);
 }
@@ -150,7 +151,7 @@ void rq_budget_wait(rq_budget *b, rq_budget_waiter *w)
         atomic_fetch_add(&b->waiting, 1);
     }
     pthread_mutex_unlock(&b->lock);
-    rq_budget_kick(b); /* bytes may have been given back before we stood in the queue */
+    rq_budget_kick(b); /* bytes may have been given back before the waiter was queued */
 }
 
 void rq_budget_woken(rq_budget *b, rq_budget_waiter *w)
@@ -177,11 +178,12 @@ static void wake(rq_budget *b, rq_budget_waiter *w)
 {
     unlink_waiter(b, w);
     w->state = RQ_WAITER_POSTED;
-    rq_lane_post(w->lane, &w->task); /* under the lock: forget must not free it in between */
+    rq_lane_post(w->lane, &w->task); /* under the lock: rq_budget_forget must not free it in
+                                      * between */
 }
 
-/* REQUIRES: lock held. The waiter would not have to queue again: there is room, with an eighth of
- * air so that nobody wakes for a few bytes, or it may take the overdraft. */
+/* REQUIRES: lock held. Whether the waiter could go on: there is room (with an eighth of the
+ * ceiling as margin, so that no thread wakes for a few bytes), or it may take the overdraft. */
 static bool may_wake(rq_budget *b, const rq_budget_waiter *w)
 {
     size_t used = atomic_load(&b->used);
@@ -201,7 +203,7 @@ RQ_COLD static void wake_next(rq_budget *b)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* The first waiter may overdraw now, room or not. */
+/* Wakes the first waiter: it may take the overdraft, whether or not there is room. */
 RQ_COLD static void wake_overdrawer(rq_budget *b)
 {
     pthread_mutex_lock(&b->lock);
@@ -241,13 +243,13 @@ bool rq_budget_overdraws(const rq_budget *b, const void *who)
     return atomic_load_explicit(&b->overdrawer, memory_order_relaxed) == who;
 }
 
-void rq_budget_hand_on(rq_budget *b, const void *who, const void *to)
+void rq_budget_pass_overdraft(rq_budget *b, const void *who, const void *to)
 {
     const void *me = who;
     (void)atomic_compare_exchange_strong(&b->overdrawer, &me, to);
 }
 
-void rq_budget_settle(rq_budget *b, const void *who)
+void rq_budget_end_overdraft(rq_budget *b, const void *who)
 {
     const void *me = who;
     if (atomic_load_explicit(&b->overdrawer, memory_order_relaxed) != who) return;
@@ -273,7 +275,7 @@ static void unlist(rq_debtor *d)
     d->next->prev = d->prev;
 }
 
-/* REQUIRES: lock held. A debt has grown by `more`. */
+/* REQUIRES: lock held. Called when a debt has grown by `more`. */
 static void note_overshoot(rq_budget *b, size_t more)
 {
     size_t used = atomic_load(&b->used);
@@ -283,18 +285,18 @@ static void note_overshoot(rq_budget *b, size_t more)
         b->overshoot = used - b->max;
 }
 
-/* Condemns debtors, the oldest first, until their bytes bring the budget back to its reserve.
+/* Evicts debtors, oldest first, until without their bytes the budget is within its reserve.
  * REQUIRES: lock held. */
-static void condemn(rq_budget *b)
+static void evict_debtors(rq_budget *b)
 {
     while (b->debtors.next != &b->debtors &&
-           atomic_load(&b->used) > b->max + b->overshoot + b->reserve + b->doomed) {
+           atomic_load(&b->used) > b->max + b->overshoot + b->reserve + b->evicted_bytes) {
         rq_debtor *d = b->debtors.next;
         unlist(d);
-        d->state = RQ_DEBTOR_CONDEMNED;
-        d->doomed = d->owed;
-        b->doomed += d->doomed;
-        rq_lane_post(d->lane, &d->task); /* under the lock: as for a waiter */
+        d->state = RQ_DEBTOR_EVICTED;
+        d->evicted_bytes = d->owed;
+        b->evicted_bytes += d->evicted_bytes;
+        rq_lane_post(d->lane, &d->task); /* under the lock, as for a waiter */
     }
 }
 
@@ -314,7 +316,7 @@ void rq_budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew)
     if (bytes > before) {
         rq_budget_force(b, bytes - before);
         note_overshoot(b, bytes - before);
-        condemn(b);
+        evict_debtors(b);
     }
     pthread_mutex_unlock(&b->lock);
     if (bytes < before) rq_budget_give(b, before - bytes);
@@ -328,11 +330,11 @@ bool rq_budget_is_debtor(rq_budget *b, const rq_debtor *d)
     return is;
 }
 
-bool rq_budget_sentenced(rq_budget *b, rq_debtor *d)
+bool rq_budget_confirm_eviction(rq_budget *b, rq_debtor *d)
 {
     pthread_mutex_lock(&b->lock);
-    b->doomed -= d->doomed;
-    d->doomed = 0;
+    b->evicted_bytes -= d->evicted_bytes;
+    d->evicted_bytes = 0;
     d->state = RQ_DEBTOR_NONE;
     bool owes = d->owed > 0;
     if (owes) {

@@ -52,7 +52,7 @@ typedef struct rq_budget_waiter {
 typedef enum rq_debtor_state {
     RQ_DEBTOR_NONE,
     RQ_DEBTOR_LISTED,
-    RQ_DEBTOR_CONDEMNED, /* its task is posted */
+    RQ_DEBTOR_EVICTED, /* its task is posted */
 } rq_debtor_state;
 
 /* A debtor, embedded in its owner. All zero owes nothing. */
@@ -60,8 +60,8 @@ typedef struct rq_debtor {
     rq_task task; /* the owner's; posted to `lane` when it is evicted */
     rq_lane *lane;
     struct rq_debtor *next, *prev;
-    size_t owed;   /* written only by the owner's thread, under the lock */
-    size_t doomed; /* what it owed when it was evicted */
+    size_t owed;          /* written only by the owner's thread, under the lock */
+    size_t evicted_bytes; /* what it owed when it was evicted */
     rq_debtor_state state;
 } rq_debtor;
 
@@ -100,9 +100,9 @@ bool rq_budget_contended(const rq_budget *b);
 RQ_COLD bool rq_budget_overdraw(rq_budget *b, const void *holder);
 bool rq_budget_overdraws(const rq_budget *b, const void *holder);
 /* Passes the overdraft on to `to`. No-op unless `holder` has it. */
-void rq_budget_hand_on(rq_budget *b, const void *holder, const void *to);
+void rq_budget_pass_overdraft(rq_budget *b, const void *holder, const void *to);
 /* Releases the overdraft. No-op unless `holder` has it. */
-void rq_budget_settle(rq_budget *b, const void *holder);
+void rq_budget_end_overdraft(rq_budget *b, const void *holder);
 
 /* Sets the debtor's debt to `bytes`; 0: none. `renew`: all it owed when it was listed is paid,
  * so it is listed as the newest. */
@@ -110,6 +110,6 @@ void rq_budget_owe(rq_budget *b, rq_debtor *d, size_t bytes, bool renew);
 /* Whether it has a debt, or its task is posted. */
 bool rq_budget_is_debtor(rq_budget *b, const rq_debtor *d);
 /* An evicted debtor's task calls this first. False: the debt was paid in the meantime. */
-bool rq_budget_sentenced(rq_budget *b, rq_debtor *d);
+bool rq_budget_confirm_eviction(rq_budget *b, rq_debtor *d);
 
 #endif

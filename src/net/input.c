@@ -27,7 +27,7 @@ void rq_chunk_unref(rq_chunk *c)
 {
     if (c == NULL || --c->refs > 0) return;
     rq_budget_give(c->budget, c->charged);
-    rq_budget_settle(c->budget, c); /* a frame that went over the ceiling has ended */
+    rq_budget_end_overdraft(c->budget, c); /* a frame that went over the ceiling has ended */
     free(c);
 }
 
@@ -110,7 +110,7 @@ void rq_input_clear(rq_input *in, rq_budget *budget)
 {
     rq_chunk_unref(in->chunk);
     rq_chunk_unref(in->big);
-    rq_budget_settle(budget, in);
+    rq_budget_end_overdraft(budget, in);
     *in = (rq_input){0};
 }
 
@@ -150,7 +150,7 @@ void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len)
         in->end = in->big_want;
         in->big = NULL;
         in->big_len = in->big_want = 0;
-        rq_budget_hand_on(pool->budget, in, in->chunk);
+        rq_budget_pass_overdraft(pool->budget, in, in->chunk);
         return;
     }
     rq_chunk *c = pool->current;
@@ -232,7 +232,7 @@ static rq_err stash(rq_input *in, rq_budget *budget)
     return RQ_OK;
 }
 
-rq_err rq_input_settle(rq_input *in, rq_chunk_pool *pool)
+rq_err rq_input_detach(rq_input *in, rq_chunk_pool *pool)
 {
     if (in->chunk == NULL) return RQ_OK;
     size_t have = in->end - in->pos;

@@ -74,7 +74,7 @@ rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk 
 /* Call after the last frame: copies the rest and releases the shared chunk. REQUIRES: a frame
  * longer than bytes_max was handled. */
 RQ_NODISCARD
-rq_err rq_input_settle(rq_input *in, rq_chunk_pool *pool);
+rq_err rq_input_detach(rq_input *in, rq_chunk_pool *pool);
 
 /* Whether it shares no chunk with another connection of the loop. */
 static inline bool rq_input_is_own(const rq_input *in)

@@ -401,7 +401,7 @@ void rq_loops_stop(rq_loops *loops)
         rq_listener_stop(l, false);
     pthread_mutex_lock(&loops->lock);
     loops->stopped = true;
-    loops->settled = true; /* and no stream sets out for one */
+    loops->moves_stopped = true; /* and no stream sets out for one */
     while (loops->moving > 0)
         pthread_cond_wait(&loops->changed, &loops->lock);
     pthread_mutex_unlock(&loops->lock);

@@ -77,10 +77,10 @@ struct rq_loop {
     rq_loop_timer timers; /* ring, soonest first */
     rq_loop_timer sweep;
 
-    rq_stream *streams;   /* all streams, for sweep and stop */
-    rq_stream *dirty;     /* streams with new output */
-    rq_stream *leaving;   /* asked to move to another loop, but still busy */
-    rq_loop_timer settle; /* when it fires, the streams in `leaving` stay */
+    rq_stream *streams;       /* all streams, for sweep and stop */
+    rq_stream *dirty;         /* streams with new output */
+    rq_stream *leaving;       /* asked to move to another loop, but still busy */
+    rq_loop_timer move_timer; /* when it fires, the streams in `leaving` stay */
     rq_load load;
     rq_out_pool pool;
     uint8_t *scratch;
@@ -95,8 +95,8 @@ struct rq_loops {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     rq_listener *listeners RQ_GUARDED_BY(lock);
-    unsigned moving RQ_GUARDED_BY(lock); /* streams that are moving between loops */
-    bool settled RQ_GUARDED_BY(lock);    /* no stream may begin to move any more */
+    unsigned moving RQ_GUARDED_BY(lock);    /* streams that are moving between loops */
+    bool moves_stopped RQ_GUARDED_BY(lock); /* no stream may begin to move any more */
     bool restless;
     rq_loop loop[];
 };

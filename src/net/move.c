@@ -3,22 +3,22 @@
  * Streams that change loops: how. (Which and when: balance.c.)
  *
  *   asked (rq__stream_send) ─► in loop->leaving, its user reads no more
- *        │ its output is written and on_leave says yes            │ not within SETTLE_NS
+ *        │ its output is written and on_leave says yes            │ not within MOVE_TIMEOUT_NS
  *        ▼                                                        ▼
- *   in no list: libuv's handle closes, not the               stays: on_settled
- *   descriptor ─► task on the other loop: on_settled
+ *   in no list: libuv's handle closes, not the               stays: on_move_end
+ *   descriptor ─► task on the other loop: on_move_end
  *
  * What the peer sends meanwhile waits in the socket. Invariants in loop_priv.h.
  */
 #include "net/loop_priv.h"
 
 /* So long may a stream be kept from reading for this: one of its calls may take minutes. */
-#define SETTLE_NS 10000000ull
+#define MOVE_TIMEOUT_NS 10000000ull
 
 static bool may_set_out(rq_loops *loops)
 {
     pthread_mutex_lock(&loops->lock);
-    bool may = !loops->settled;
+    bool may = !loops->moves_stopped;
     if (may) loops->moving++;
     pthread_mutex_unlock(&loops->lock);
     return may;
@@ -46,7 +46,7 @@ static void run_arrive(rq_task *task)
     }
     if (s->deadline_ns != 0) rq_stream_set_deadline(s, s->deadline_ns);
     if (!s->paused) rq__stream_read_start(s);
-    s->events->on_settled(s);
+    s->events->on_move_end(s);
     if (atomic_load(&s->listener->finish_all)) rq_stream_finish(s);
 }
 
@@ -87,9 +87,9 @@ void rq__loop_send_leaving(rq_loop *loop)
     }
 }
 
-static void on_settle_timer(rq_loop_timer *t)
+static void on_move_timer(rq_loop_timer *t)
 {
-    rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, settle);
+    rq_loop *loop = RQ_CONTAINER_OF(t, rq_loop, move_timer);
     while (loop->leaving != NULL)
         rq__stream_stay(loop->leaving);
 }
@@ -102,8 +102,8 @@ void rq__stream_send(rq_stream *s, rq_loop *to)
     s->to = to;
     s->next_leaving = loop->leaving;
     loop->leaving = s;
-    loop->settle.run = on_settle_timer;
-    if (!loop->settle.armed) rq_loop_timer_arm(loop, &loop->settle, SETTLE_NS);
+    loop->move_timer.run = on_move_timer;
+    if (!loop->move_timer.armed) rq_loop_timer_arm(loop, &loop->move_timer, MOVE_TIMEOUT_NS);
 }
 
 void rq__stream_stay(rq_stream *s)
@@ -113,5 +113,5 @@ void rq__stream_stay(rq_stream *s)
         p = &(*p)->next_leaving;
     *p = s->next_leaving;
     s->to = NULL;
-    if (!rq_stream_closing(s)) s->events->on_settled(s);
+    if (!rq_stream_closing(s)) s->events->on_move_end(s);
 }

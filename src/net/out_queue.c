@@ -163,7 +163,8 @@ void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
 size_t rq_out_queue_held(const rq_out_queue *q)
 {
     size_t held = 0;
-    /* A buffer that is too large for a spare is fresh memory: behind its bytes it is not resident. */
+    /* A buffer that is too large for a spare is fresh memory: behind its bytes it is not
+     * resident. */
     for (const struct rq_out_segment *g = q->head; g != NULL; g = g->next)
         held += sizeof *g + (g->buf.cap > RQ_OUT_SPARE_BYTES ? g->buf.len : g->buf.cap);
     return held;

@@ -37,11 +37,11 @@ typedef struct rq_stream_events {
     /* The stream should move to another loop. Optional; without it a stream never moves. True:
      * the user holds nothing of this loop for the stream, and it moves at once. False: the user
      * stops reading (rq_stream_pause) and is asked again at the end of later iterations. In both
-     * cases on_settled or on_close follows, on the loop where the stream is then. */
+     * cases on_move_end or on_close follows, on the loop where the stream is then. */
     bool (*on_leave)(rq_stream *s);
     /* The stream has arrived on the new loop (rq_stream_loop), or stays; the user continues to
      * read. */
-    void (*on_settled)(rq_stream *s);
+    void (*on_move_end)(rq_stream *s);
     /* The deadline of rq_stream_set_deadline has passed. Optional. */
     void (*on_deadline)(rq_stream *s);
     /* The stream is closed. Called once, never from within another rq_stream_ call. `why` is

@@ -4,10 +4,10 @@
 
 #define LOOK_NS (2 * 1000000000ull)
 
-static void run_sentence(rq_task *task)
+static void run_eviction(rq_task *task)
 {
     rq_unread *u = RQ_CONTAINER_OF(task, rq_unread, debt.task);
-    bool owes = rq_budget_sentenced(u->budget, &u->debt);
+    bool owes = rq_budget_confirm_eviction(u->budget, &u->debt);
     if (u->stream == NULL)
         u->released(u);
     else if (owes)
@@ -17,7 +17,7 @@ static void run_sentence(rq_task *task)
 void rq_unread_init(rq_unread *u, rq_budget *budget, rq_stream *stream,
                     void (*cut_off)(rq_unread *u), void (*released)(rq_unread *u))
 {
-    *u = (rq_unread){.debt.task.run = run_sentence,
+    *u = (rq_unread){.debt.task.run = run_eviction,
                      .budget = budget,
                      .stream = stream,
                      .cut_off = cut_off,

@@ -74,8 +74,8 @@ static void override_ratio(const rq_table_schema *t, const rq_family_schema *f,
     if (*end == '\0' && v >= 0 && v < 1e9F) *value = (double)v;
 }
 
-static void settle_tiers(const rq_table_schema *t, const rq_family_schema *f,
-                         rq_compaction_settings *s)
+static void set_tiers(const rq_table_schema *t, const rq_family_schema *f,
+                      rq_compaction_settings *s)
 {
     static const char prefix[] = "hbase.hstore.compaction.date.tiered.";
     rq_tier_settings *tier = &s->tiered;
@@ -95,7 +95,7 @@ static void settle_tiers(const rq_table_schema *t, const rq_family_schema *f,
 
 /* What we do not serve (stripes, somebody's own class) is refused when a table is made so; a folder
  * of HBase's may still come with it, and its files can be compacted by any policy. */
-static void settle_policy(const rq_region *r, const rq_family_schema *f, rq_compaction_settings *s)
+static void set_policy(const rq_region *r, const rq_family_schema *f, rq_compaction_settings *s)
 {
     rq_slice engine = rq_slice_cstr(r->engine->store_engine);
     rq_slice policy = rq_slice_cstr(r->engine->compaction_policy);
@@ -111,12 +111,13 @@ static void settle_policy(const rq_region *r, const rq_family_schema *f, rq_comp
                 (const char *)policy.ptr);
 }
 
-void rq__compaction_settle(const rq_region *r, const rq_family_schema *f, rq_compaction_settings *s)
+void rq__compaction_settings_of_store(const rq_region *r, const rq_family_schema *f,
+                                      rq_compaction_settings *s)
 {
     const rq_table_schema *t = r->schema;
     *s = r->engine->compaction;
     /* The catalog's own tables are as HBase has them. */
-    if (!r->schema->is_meta) settle_policy(r, f, s);
+    if (!r->schema->is_meta) set_policy(r, f, s);
     override_u32(t, f, "hbase.hstore.compactionThreshold", &s->min_files); /* its old name */
     override_u32(t, f, "hbase.hstore.compaction.min", &s->min_files);
     override_u32(t, f, "hbase.hstore.compaction.max", &s->max_files);
@@ -131,7 +132,7 @@ void rq__compaction_settle(const rq_region *r, const rq_family_schema *f, rq_com
     rq__setting_u64(t, f, "hbase.regionserver.thread.compaction.throttle", &s->throttle_bytes);
     override_flag(t, f, "hbase.hfile.drop.behind.compaction", &s->drop_behind);
     override_flag(t, f, "hbase.store.delete.expired.storefile", &s->drop_expired);
-    settle_tiers(t, f, s);
+    set_tiers(t, f, s);
     if (s->min_files < 2)
         s->min_files = 2; /* one file is no compaction; HBase has the same floor */
     if (s->min_bytes == 0) s->min_bytes = r->flush_bytes;

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #define TICK_NS ((uint64_t)100 * 1000 * 1000)
-/* Memory that memstores or cached blocks gave up serves the next ones: getting pages again costs a
- * good part of a put or get (docs/lab/requests.md). So each minute only an eighth of what nobody used
- * goes back to the system. */
+/* Memory that memstores or cached blocks gave up serves the next ones: getting pages again costs
+ * a good part of a put or get (docs/lab/requests.md). So each minute only an eighth of what
+ * nobody used goes back to the system. */
 #define TICKS_BETWEEN_TRIMS 600
 #define TRIM_SHARE 8
 #define RELIEF_INTERVAL_NS ((uint64_t)1000 * 1000)

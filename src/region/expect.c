@@ -14,14 +14,14 @@
 static void expect_region(const rq_region *r)
 {
 #define WARM(what) atomic_load_explicit(&r->warm.what, memory_order_relaxed)
-    rq_ask_for(r, offsetof(rq_region, arena));
-    rq_segment_ask_for(WARM(segment));
-    rq_ask_for(WARM(store), RQ_CACHE_LINE);
-    rq_ask_for(WARM(version), RQ_CACHE_LINE);
-    rq_ask_for(WARM(tail), TAIL_LINES * RQ_CACHE_LINE);
-    rq_ask_for(WARM(bounds), RQ_CACHE_LINE);
-    rq_ask_for(r->stores, RQ_CACHE_LINE);
-    rq_wal_region_ask_for(r->log);
+    rq_prefetch_bytes(r, offsetof(rq_region, arena));
+    rq_segment_prefetch(WARM(segment));
+    rq_prefetch_bytes(WARM(store), RQ_CACHE_LINE);
+    rq_prefetch_bytes(WARM(version), RQ_CACHE_LINE);
+    rq_prefetch_bytes(WARM(tail), TAIL_LINES * RQ_CACHE_LINE);
+    rq_prefetch_bytes(WARM(bounds), RQ_CACHE_LINE);
+    rq_prefetch_bytes(r->stores, RQ_CACHE_LINE);
+    rq_wal_region_prefetch(r->log);
 #undef WARM
 }
 
@@ -51,16 +51,16 @@ void rq__region_expect_list(rq_region *r, const rq_write *first)
     size_t n = 0;
     /* They may lie in another core's cache, one line pointing to the next. */
     for (const rq_write *w = first; w != NULL && count < RQ_REGION_EXPECT_MAX; w = w->next) {
-        rq_ask_for(w->ops, sizeof *w->ops);
-        rq_ask_for(w->state, sizeof(rq__batch));
+        rq_prefetch_bytes(w->ops, sizeof *w->ops);
+        rq_prefetch_bytes(w->state, sizeof(rq__batch));
         writes[count++] = w;
     }
     for (size_t i = 0; i < count; i++)
-        rq_ask_for(writes[i]->ops->mutations, RQ_CACHE_LINE);
+        rq_prefetch_bytes(writes[i]->ops->mutations, RQ_CACHE_LINE);
     for (size_t i = 0; i < count; i++) {
         if (rq__write_row(writes[i]).len == 0) continue;
-        rq_ask_for(rq__write_row(writes[i]).ptr, RQ_CACHE_LINE);
-        rq_ask_for(writes[i]->ops->mutations->cells, sizeof(rq_cell));
+        rq_prefetch_bytes(rq__write_row(writes[i]).ptr, RQ_CACHE_LINE);
+        rq_prefetch_bytes(writes[i]->ops->mutations->cells, sizeof(rq_cell));
     }
     for (size_t i = 0; i < count; i++)
         expect_row(r, rq__write_row(writes[i]), rows, &n);
@@ -70,9 +70,9 @@ void rq__region_expect_list(rq_region *r, const rq_write *first)
 /* What a request begins with. */
 static void expect_read(const rq_region *r)
 {
-    rq_ask_for(r, offsetof(rq_region, queue));
-    rq_ask_for(&r->read_point, RQ_CACHE_LINE);
-    rq_ask_for(&r->info, sizeof r->info);
+    rq_prefetch_bytes(r, offsetof(rq_region, queue));
+    rq_prefetch_bytes(&r->read_point, RQ_CACHE_LINE);
+    rq_prefetch_bytes(&r->info, sizeof r->info);
 }
 
 /* The row in the large files of a store, if there are any. */

@@ -18,7 +18,7 @@
 /* HBASE: HRegion.SYSTEM_CACHE_FLUSH_INTERVAL, whatever is set. */
 #define SYSTEM_INTERVAL_MS ((int64_t)5 * 60 * 1000)
 
-void rq__flush_age_settle(rq_region *r)
+void rq__flush_age_init(rq_region *r)
 {
     r->flush_interval_ms = r->engine->flush_interval_ms;
     rq__setting_i64(r->schema, NULL, "hbase.regionserver.optionalcacheflushinterval",

@@ -207,7 +207,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     names files = {0};
     RQ_TRY(files_of_family(r, m, has_manifest, f, arena, &files, why));
     rq_mob_options mob = mob_options(r, f);
-    rq__compaction_settle(r, f, &s->compaction);
+    rq__compaction_settings_of_store(r, f, &s->compaction);
     rq_store_options o = {
         .env = &r->env,
         .cache = r->engine->cache,
@@ -409,7 +409,7 @@ static rq_err log_scopes(rq_region *r)
 #define SYSTEM_SLOP_MS ((int64_t)86400 * 1000)
 
 /* HBASE: HRegion reads its limits from the table's values laid over the server's settings. */
-static void settle_limits(rq_region *r)
+static void set_limits(rq_region *r)
 {
     int64_t cell_max = (int64_t)r->engine->cell_bytes_max;
     rq__setting_i64(r->schema, NULL, "hbase.server.keyvalue.maxsize", &cell_max);
@@ -438,8 +438,8 @@ static rq_err region_new(rq_engine *e, const rq_region_info *info, rq_table_sche
     r->schema = rq_table_schema_ref(schema);
     r->flush_bytes = schema->flush_bytes != 0 ? schema->flush_bytes : e->flush_bytes;
     r->blocking_bytes = r->flush_bytes * e->block_multiplier;
-    settle_limits(r);
-    rq__flush_age_settle(r);
+    set_limits(r);
+    rq__flush_age_init(r);
     r->stores = rq_arena_calloc(&r->arena, schema->family_count + 1, sizeof *r->stores);
     r->dir = rq__region_dir(&r->arena, info);
     rq_err rc = rq_region_info_make(&r->arena, info->ns, info->qualifier, info->start_key,

@@ -358,7 +358,7 @@ void rq__region_nonces_look(rq_region *r);
 
 /* --- flush_age.c ------------------------------------------------------------------------------ */
 /* Sets the flush settings at opening: the table's over the site's. */
-void rq__flush_age_settle(rq_region *r);
+void rq__flush_age_init(rq_region *r);
 /* Whether the policy flushes the store regardless of its size, because it is old. REQUIRES:
  * token, or a pinned epoch. */
 bool rq__store_is_old(const rq__region_store *s, int64_t now_ms);
@@ -398,8 +398,8 @@ void rq__setting_u64(const rq_table_schema *t, const rq_family_schema *f, const 
                      uint64_t *value);
 /* Computes a store's compaction settings from family, table and site. REQUIRES: `r` has its
  * schema and flush size. */
-void rq__compaction_settle(const rq_region *r, const rq_family_schema *f,
-                           rq_compaction_settings *s);
+void rq__compaction_settings_of_store(const rq_region *r, const rq_family_schema *f,
+                                      rq_compaction_settings *s);
 struct rq_config;
 rq_compaction_settings rq__compaction_settings_of_site(const struct rq_config *c);
 /* Queues a compaction if the store needs one. `wants`: RQ__WANT_…; 0: requests recorded before. */

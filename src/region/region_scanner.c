@@ -522,11 +522,11 @@ static rq_err do_end(rq_region_scanner *s, const rq_scan_limits *limits, rq_read
 }
 
 static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
-                   rq_scan_state *ret, bool *ret_told, rq_error *why)
+                   rq_scan_state *ret, bool *ret_has_result, rq_error *why)
 {
     RQ_TRY(do_skip(s, ctx, why));
     if (s->phase == PHASE_BEGIN) {
-        RQ_TRY(look_at_clock(s, limits->deadline_ns, ret_told));
+        RQ_TRY(look_at_clock(s, limits->deadline_ns, ret_has_result));
         *ret = RQ_SCAN_TIME_REACHED;
     }
     return RQ_OK;
@@ -535,14 +535,14 @@ static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
 /* The same for a row that the filter does not want by its key, where the only store was just found
  * to stand in it: nothing of it was read. */
 static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_scan_state *ret,
-                       bool *ret_told)
+                       bool *ret_has_result)
 {
     RQ_TRY(RQ_UNLIKELY(s->may_jump) ? leave_row_or_jump(s)
                                     : rq_store_scanner_skip_row(s->stores[0]));
     reset_filter(s);
     s->phase = PHASE_BEGIN;
     *ret = RQ_SCAN_TIME_REACHED;
-    return look_at_clock(s, limits->deadline_ns, ret_told);
+    return look_at_clock(s, limits->deadline_ns, ret_has_result);
 }
 
 /* The families that are read on demand. */
@@ -559,10 +559,10 @@ static rq_err do_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 }
 
 static rq_err do_joined_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state *ret,
-                            bool *ret_told, rq_error *why)
+                            bool *ret_has_result, rq_error *why)
 {
-    RQ_TRY(row_goes_on(s, s->store_count, ctx, ret_told, why));
-    if (*ret_told) {
+    RQ_TRY(row_goes_on(s, s->store_count, ctx, ret_has_result, why));
+    if (*ret_has_result) {
         RQ_TRY(sort_families(s));
         s->was_cut = true;
         *ret = s->cut;
@@ -572,11 +572,11 @@ static rq_err do_joined_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_stat
 }
 
 static rq_err do_read_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state *ret,
-                          bool *ret_told, rq_error *why)
+                          bool *ret_has_result, rq_error *why)
 {
-    RQ_TRY(row_goes_on(s, s->essential_count, ctx, ret_told, why));
-    s->phase = *ret_told ? PHASE_READ : PHASE_DECIDE;
-    s->was_cut = s->was_cut || *ret_told;
+    RQ_TRY(row_goes_on(s, s->essential_count, ctx, ret_has_result, why));
+    s->phase = *ret_has_result ? PHASE_READ : PHASE_DECIDE;
+    s->was_cut = s->was_cut || *ret_has_result;
     *ret = s->cut;
     return RQ_OK;
 }
@@ -587,10 +587,10 @@ static bool is_tired(const rq_region_scanner *s)
     return s->pace != NULL && s->pace->slice_left <= 0;
 }
 
-/* Runs until something is to be told: *ret is set and true returned in *ret_told. Most rows go
- * through all of it in one call. */
+/* Runs until something is to be told: *ret is set and true returned in *ret_has_result. Most
+ * rows go through all of it in one call. */
 static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
-                   rq_scan_state *ret, bool *ret_told, rq_error *why)
+                   rq_scan_state *ret, bool *ret_has_result, rq_error *why)
 {
     bool flag = false;
     bool stands_there = false;
@@ -600,13 +600,13 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
             s->pass.work_left = rq_filter_clock(s->filter, CLOCK_PASSED);
             if (s->pace != NULL) s->pace->slice_left = RQ_PACE_SLICE;
             *ret = RQ_SCAN_TIME_REACHED;
-            RQ_TRY(look_at_clock_now(s, limits->deadline_ns, ret_told));
-            if (*ret_told) return RQ_OK;
+            RQ_TRY(look_at_clock_now(s, limits->deadline_ns, ret_has_result));
+            if (*ret_has_result) return RQ_OK;
         }
         RQ_TRY(do_begin(s, ctx, why));
         stands_there = s->store_count == 1;
         if (s->phase == PHASE_SKIP && stands_there && !s->scan->is_get && !s->shows_left_out)
-            return pass_row(s, limits, ret, ret_told);
+            return pass_row(s, limits, ret, ret_has_result);
         if (s->phase != PHASE_READ) return RQ_OK;
         RQ_FALLTHROUGH;
     case PHASE_READ:
@@ -624,7 +624,7 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
         s->phase = flag ? PHASE_JOINED : PHASE_SKIP;
         if (!flag) {
             s->stats.rows_filtered++;
-            return skip(s, limits, ctx, ret, ret_told, why);
+            return skip(s, limits, ctx, ret, ret_has_result, why);
         }
         RQ_FALLTHROUGH;
     case PHASE_JOINED:
@@ -642,16 +642,16 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
         RQ_FALLTHROUGH;
     case PHASE_END:
         RQ_TRY(do_end(s, limits, ctx, ret, why));
-        *ret_told = true;
+        *ret_has_result = true;
         return RQ_OK;
     case PHASE_READ_CUT:
-        return do_read_cut(s, ctx, ret, ret_told, why);
+        return do_read_cut(s, ctx, ret, ret_has_result, why);
     case PHASE_JOINED_CUT:
-        return do_joined_cut(s, ctx, ret, ret_told, why);
+        return do_joined_cut(s, ctx, ret, ret_has_result, why);
     case PHASE_SKIP:
-        return skip(s, limits, ctx, ret, ret_told, why);
+        return skip(s, limits, ctx, ret, ret_has_result, why);
     case PHASE_DONE:
-        *ret_told = true;
+        *ret_has_result = true;
         *ret = RQ_SCAN_DONE;
         return RQ_OK;
     }

@@ -278,8 +278,8 @@ typedef struct file_look {
 } file_look;
 
 /* Damage is told, other errors are returned: they say nothing about the folder. */
-static rq_err settle(const file_look *l, const char *place, rq_err rc, const rq_error *own,
-                     rq_error *why)
+static rq_err report_result(const file_look *l, const char *place, rq_err rc, const rq_error *own,
+                            rq_error *why)
 {
     if (rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO || rc == RQ_E_PERMISSION)
@@ -311,7 +311,7 @@ static rq_err look_inside(const file_look *l, rq_hfile_reader *reader, rq_error 
     rq_error inner = {0};
     if (!l->deep) return RQ_OK;
     rq_err rc = rq_hfile_check(reader, &report, &inner);
-    return settle(l, rq_hfile_reader_path(reader), rc, &inner, why);
+    return report_result(l, rq_hfile_reader_path(reader), rc, &inner, why);
 }
 
 static void tell_size(const file_look *l, const rq_hfile_reader *reader)
@@ -333,7 +333,7 @@ static rq_err read_mob_file(const file_look *l, const char *path, rq_error *why)
     rq_hfile_reader *reader;
     rq_error inner = {0};
     rq_err rc = rq_hfile_reader_open(l->vfs, path, NULL, false, &reader, &inner);
-    if (rc != RQ_OK) return settle(l, path, rc, &inner, why);
+    if (rc != RQ_OK) return report_result(l, path, rc, &inner, why);
     rc = look_inside(l, reader, why);
     rq_hfile_reader_unref(reader);
     return rc;
@@ -385,7 +385,7 @@ static rq_err look_at_mob_refs(const file_look *l, rq_hfile_reader *reader, cons
     if (rc == RQ_OK)
         rc = rq_mob_refs_each(&refs, look_at_mob_file, &m, why);
     else
-        rc = settle(l, path, rc, &inner, why);
+        rc = report_result(l, path, rc, &inner, why);
     rq_mob_refs_clear(&refs);
     return rc;
 }
@@ -398,7 +398,7 @@ static rq_err look_at_hfile(const file_look *l, const char *path, rq_slice famil
     rq_hfile_reader *reader;
     rq_error inner = {0};
     rq_err rc = rq_hfile_reader_open(l->vfs, path, NULL, false, &reader, &inner);
-    if (rc != RQ_OK) return settle(l, path, rc, &inner, why);
+    if (rc != RQ_OK) return report_result(l, path, rc, &inner, why);
     const rq_hfile_info *hi = rq_hfile_reader_info(reader);
     if (own && hi->entry_count > 0) look_at_range(l, path, hi);
     rc = look_inside(l, reader, why);
@@ -416,7 +416,7 @@ static rq_err look_at_reference(const file_look *l, const char *path, rq_arena *
     rq_error own = {0};
     rq_err rc = rq_vfs_read_file(l->vfs, path, REFERENCE_MAX, arena, &bytes, &own);
     if (rc == RQ_OK) rc = rq_reference_decode(bytes, &half, &own);
-    return settle(l, path, rc, &own, why);
+    return report_result(l, path, rc, &own, why);
 }
 
 static rq_err look_at_file(const file_look *l, const rq_region_survey_family *f, const char *name,
@@ -431,7 +431,7 @@ static rq_err look_at_file(const file_look *l, const rq_region_survey_family *f,
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     if (parts.is_reference) RQ_TRY(look_at_reference(l, path, arena, why));
     rq_err rc = rq_store_file_locate(l->vfs, dir, name, arena, &target, &own);
-    if (rc != RQ_OK) return settle(l, path, rc, &own, why);
+    if (rc != RQ_OK) return report_result(l, path, rc, &own, why);
     bool elsewhere = parts.is_reference || parts.is_link;
     if (elsewhere && l->is_known != NULL && l->is_known(l->ctx, target)) return RQ_OK;
     return look_at_hfile(l, target, f->name, !elsewhere, why);

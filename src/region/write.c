@@ -438,7 +438,7 @@ void rq__write_list_run(rq_region *r, rq__work *work)
         interrupt(r, w);
         break;
     }
-    rq__writes_settle(r, &ended);
+    rq__writes_finish(r, &ended);
 }
 
 static uint64_t longest_wait_ns(const rq_region *r)
@@ -475,7 +475,7 @@ void rq__region_retry_held(rq_region *r)
             while (run_batch(r, b, r->held_first == NULL, now_ms, &ended))
                 continue;
         }
-        rq__writes_settle(r, &ended);
+        rq__writes_finish(r, &ended);
         w = next;
     }
 }

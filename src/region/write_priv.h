@@ -65,7 +65,7 @@ static inline rq_slice rq__write_row(const rq_write *w)
 /* --- writer.c --------------------------------------------------------------------------------- */
 /* token: every op of these batches has its rc. Waits for the log once for all of them and
  * answers them on their lane. */
-void rq__writes_settle(rq_region *r, const rq__ended *e);
+void rq__writes_finish(rq_region *r, const rq__ended *e);
 /* Whether the batch must still wait for the log. Clears positions that were reached. */
 bool rq__batch_must_wait(rq__batch *b);
 /* Fails a batch whose staged records the log will not acknowledge. */

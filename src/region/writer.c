@@ -50,8 +50,8 @@ static void deliver(rq__batch *first)
     for (rq_write *w = first->ended.first, *next; w != NULL; w = next) {
         next = w->next;
         if (next != NULL) {
-            rq_ask_for(next->ops, sizeof *next->ops);
-            if (next->next != NULL) rq_ask_for(next->next, RQ_CACHE_LINE);
+            rq_prefetch_bytes(next->ops, sizeof *next->ops);
+            if (next->next != NULL) rq_prefetch_bytes(next->next, RQ_CACHE_LINE);
         }
         w->done(w); /* the batch is its owner's again, and perhaps gone */
     }
@@ -161,7 +161,7 @@ static void finish_task(rq_task *task)
     wait_or_finish(RQ_CONTAINER_OF(task, rq__batch, task));
 }
 
-void rq__writes_settle(rq_region *r, const rq__ended *e)
+void rq__writes_finish(rq_region *r, const rq__ended *e)
 {
     if (e->first == NULL) return;
     rq__batch *first = rq__batch_of(e->first);

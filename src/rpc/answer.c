@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of answers, from their first byte until the peer has taken the last.
+ * Memory of responses, from their first byte until the peer has read the last.
  *
- *   being made ─ budget `answers` ─► whole ─ budget `unread` ─► taken by the peer
+ *   being made ─ budget `answers` ─► complete ─ budget `unread` ─► read by the peer
  *
- *  (1) What a suspended call has made is charged, with the call itself. A call that does not leave
- *      its loop holds one answer per loop, which is not charged before it is whole.
- *  (2) A call waits only where it holds nothing that others need: between two slices (its handler
- *      asks rq_call_may_grow), or with its answer whole and packed (rq__answer_wait). It never
+ *  (1) The bytes made by a suspended call are charged, with the call itself. A call that does not
+ *      leave its loop holds one response per loop, which is not charged before it is complete.
+ *  (2) A call waits only while it holds nothing that others need: between two slices (its handler
+ *      calls rq_call_may_grow), or with its complete response packed (rq__answer_wait). It never
  *      waits while it holds an overdraft.
- *  (3) A connection that leaves its share unread waits for its own peer, alone: its calls stand in
- *      no queue of others. One call of it, the leader, may go over the share, so that an answer that
- *      is larger passes.
- *  (4) While unread answers fill their budget no large answer grows or goes: its calls wait for the
- *      peers. So what is made is bounded by its budget and reserve, what is unread by its budget,
- *      reserve and one answer. Answers up to RQ_UNREAD_SMALL always go; what becomes of their debt
- *      is the budget's affair (rq_budget_owe).
- *  (5) A call that must wait and whose bytes fit nowhere is refused: CallQueueTooBigException. While
- *      the server stops no call waits: RegionServerStoppedException.
+ *  (3) A connection whose unread responses exceed its share waits only for its own peer: its calls
+ *      are in no queue with other connections' calls. One call of it (`exempt`) may exceed the
+ *      share, so that a larger response can be sent.
+ *  (4) While unread responses fill their budget no large response grows or is sent: its call waits
+ *      for the peers. So responses being made are bounded by their budget and reserve, unread ones
+ *      by their budget, reserve and one response. Responses up to RQ_UNREAD_SMALL are always sent;
+ *      their debt is handled by the budget (rq__budget_owe).
+ *  (5) A call that must wait but finds no memory for its bytes is refused with
+ *      CallQueueTooBigException. While the server stops no call waits:
+ *      RegionServerStoppedException.
  */
 #include "rpc/rpc_priv.h"
 
@@ -42,14 +43,14 @@ static void note(rq_call_private *p, size_t bytes)
     p->answer_charged = bytes;
 }
 
-/* What a call in flight costs beside its answer's cells and its request. */
+/* Memory of a call in flight besides its response's cells and its request. */
 static size_t own_bytes(const rq_call_private *p)
 {
     size_t arena = p->call.arena.total_bytes;
     return sizeof *p + (arena > p->arena_charged ? arena - p->arena_charged : 0);
 }
 
-/* It holds an overdraft: others wait for it. */
+/* Whether it holds an overdraft, so that others wait for it. */
 static bool must_not_wait(const rq_call_private *p)
 {
     const rq_rpc_server_options *o = &server_of(p)->options;
@@ -64,37 +65,37 @@ static bool waits_for_own_peer(rq_call_private *p, size_t bytes)
     size_t share = server_of(p)->share;
     if (conn->unread.debt.owed > share) return true;
     if (conn->made - p->answer_charged + bytes + conn->unread.debt.owed <= share) return false;
-    if (conn->leader == NULL) conn->leader = p;
-    return conn->leader != p;
+    if (conn->exempt == NULL) conn->exempt = p;
+    return conn->exempt != p;
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-static void stick(rq_call_private *p)
+static void list_waiting(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
-    p->stuck = true;
-    p->next_stuck = NULL;
-    p->previous_stuck = conn->last_stuck;
-    if (conn->last_stuck != NULL)
-        conn->last_stuck->next_stuck = p;
+    p->waiting = true;
+    p->next_waiting = NULL;
+    p->previous_waiting = conn->last_waiting;
+    if (conn->last_waiting != NULL)
+        conn->last_waiting->next_waiting = p;
     else
-        conn->first_stuck = p;
-    conn->last_stuck = p;
+        conn->first_waiting = p;
+    conn->last_waiting = p;
 }
 
-static void unstick(rq_call_private *p)
+static void unlist_waiting(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
-    p->stuck = false;
-    if (p->previous_stuck != NULL)
-        p->previous_stuck->next_stuck = p->next_stuck;
+    p->waiting = false;
+    if (p->previous_waiting != NULL)
+        p->previous_waiting->next_waiting = p->next_waiting;
     else
-        conn->first_stuck = p->next_stuck;
-    if (p->next_stuck != NULL)
-        p->next_stuck->previous_stuck = p->previous_stuck;
+        conn->first_waiting = p->next_waiting;
+    if (p->next_waiting != NULL)
+        p->next_waiting->previous_waiting = p->previous_waiting;
     else
-        conn->last_stuck = p->previous_stuck;
+        conn->last_waiting = p->previous_waiting;
 }
 
 static void run_on(rq_task *task)
@@ -103,12 +104,12 @@ static void run_on(rq_task *task)
     rq_budget *b = p->waits_in;
     p->waits_in = NULL;
     p->woken = false;
-    unstick(p);
+    unlist_waiting(p);
     p->grow_task->run(p->grow_task); /* may end the call */
     if (b != NULL) rq_budget_kick(b);
 }
 
-/* What it goes on with may be long. */
+/* Runs when the waiter is posted. The work that follows may be long, so it is deferred. */
 static void run_woken(rq_task *task)
 {
     rq_call_private *p = RQ_CONTAINER_OF(task, rq_call_private, answer_waiter.task);
@@ -126,7 +127,7 @@ static void wake(rq_call_private *p)
 
 void rq__answers_wake_one(rq_rpc_conn *conn)
 {
-    for (rq_call_private *p = conn->first_stuck; p != NULL; p = p->next_stuck) {
+    for (rq_call_private *p = conn->first_waiting; p != NULL; p = p->next_waiting) {
         if (p->waits_in != NULL) continue;
         if (!p->woken) wake(p);
         return;
@@ -135,7 +136,7 @@ void rq__answers_wake_one(rq_rpc_conn *conn)
 
 void rq__answers_wake_all(rq_rpc_conn *conn)
 {
-    for (rq_call_private *p = conn->first_stuck; p != NULL; p = p->next_stuck) {
+    for (rq_call_private *p = conn->first_waiting; p != NULL; p = p->next_waiting) {
         if (p->woken) continue;
         if (p->waits_in != NULL && !rq_budget_forget(p->waits_in, &p->answer_waiter)) continue;
         p->waits_in = NULL;
@@ -143,8 +144,8 @@ void rq__answers_wake_all(rq_rpc_conn *conn)
     }
 }
 
-/* Waits in `queue`, or without one for the connection's own peer or leader; `held` bytes stay
- * charged, `more` will be asked for. */
+/* Suspends the call: in `queue`, or with NULL until its connection's peer has read or its exempt
+ * call has ended. `held` bytes stay charged; `more` will be requested. */
 static rq_err stay(rq_call_private *p, size_t held, size_t more, rq_budget *queue, rq_task *task)
 {
     rq_budget *answers = server_of(p)->options.answers;
@@ -161,12 +162,12 @@ static rq_err stay(rq_call_private *p, size_t held, size_t more, rq_budget *queu
     p->answer_waiter.lane = rq_loop_lane(p->call.loop);
     p->answer_waiter.bytes = queue == answers ? more : 0;
     p->answer_waiter.prompt = queue == answers && held + more <= NEEDS_LITTLE;
-    stick(p);
+    list_waiting(p);
     if (queue != NULL) rq_budget_wait(queue, &p->answer_waiter);
     return RQ_E_AGAIN;
 }
 
-/* Its connection waits for its turn while iterations are long. */
+/* Marks the connection heavy: it waits for its turn while iterations are long. */
 static void mark_heavy(const rq_call_private *p)
 {
     p->conn->heavy_ns = rq_loop_now_ns(p->call.loop);
@@ -247,11 +248,12 @@ rq_err rq__answer_wait(rq_call_private *p, size_t bytes, rq_task *task)
 void rq__answer_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
-    if (RQ_LIKELY(p->answer_charged == 0 && conn->first_stuck == NULL && conn->leader != p)) return;
+    if (RQ_LIKELY(p->answer_charged == 0 && conn->first_waiting == NULL && conn->exempt != p))
+        return;
     rq_budget *answers = server_of(p)->options.answers;
-    if (conn->leader == p) conn->leader = NULL;
+    if (conn->exempt == p) conn->exempt = NULL;
     conn->made -= p->answer_charged;
     rq_budget_give(answers, p->answer_charged);
-    rq_budget_settle(answers, p);
+    rq_budget_end_overdraft(answers, p);
     rq__answers_wake_one(conn);
 }

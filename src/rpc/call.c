@@ -176,7 +176,7 @@ static void release_request(rq_call_private *p)
 {
     rq_buf_clear(&p->block);
     rq_budget_give(budget_of(p), p->charged);
-    rq_budget_settle(budget_of(p), p);
+    rq_budget_end_overdraft(budget_of(p), p);
     rq_chunk_unref(p->frame);
 }
 

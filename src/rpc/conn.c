@@ -28,8 +28,8 @@
 /* Nobody is known yet who sends it. */
 #define HEADER_BYTES_MAX ((size_t)64 * 1024)
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
-/* Names of users and version that a connection keeps; what is longer than STRINGS_FREE is charged to
- * the budget of requests. Names that systems give are below 300 bytes. */
+/* Names of users and version that a connection keeps; what is longer than STRINGS_FREE is
+ * charged to the budget of requests. Names that systems give are below 300 bytes. */
 #define STRINGS_MAX ((size_t)16 * 1024)
 #define STRINGS_FREE ((size_t)512)
 /* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
@@ -404,7 +404,7 @@ static size_t share_of(const rq_rpc_conn *conn)
     const rq_budget *unread = server_of(conn)->options.unread;
     bool full = unread != NULL && RQ_UNLIKELY(rq_budget_is_full(unread));
     if (!full) return server_of(conn)->share;
-    return conn->first_stuck != NULL ? 0 : RQ_UNREAD_SMALL;
+    return conn->first_waiting != NULL ? 0 : RQ_UNREAD_SMALL;
 }
 
 static size_t answers_of(const rq_rpc_conn *conn)
@@ -489,7 +489,7 @@ static void run(rq_rpc_conn *conn, bool in_turn)
         if (RQ_UNLIKELY(late)) judge_call(conn, begun_ns);
     }
     if (alive(conn)) {
-        rq_err rc = rq_input_settle(&conn->input, &conn->worker->chunks);
+        rq_err rc = rq_input_detach(&conn->input, &conn->worker->chunks);
         if (rc != RQ_OK)
             rq_stream_close(conn->stream, rc);
         else if (conn->blocked != 0)
@@ -549,7 +549,7 @@ static void on_drain(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
     account_output(conn);
-    if (conn->first_stuck != NULL && conn->unread.debt.owed <= server_of(conn)->share / 2)
+    if (conn->first_waiting != NULL && conn->unread.debt.owed <= server_of(conn)->share / 2)
         rq__answers_wake_one(conn);
     if ((conn->blocked & RQ_BLOCK_OUTPUT) != 0 && answers_of(conn) <= share_of(conn) / 2)
         unblock(conn, RQ_BLOCK_OUTPUT, false);
@@ -651,7 +651,7 @@ static bool on_leave(rq_stream *s)
     return conn->refs == 1 && rq_input_is_own(&conn->input) && rq_unread_is_clear(&conn->unread);
 }
 
-static void on_settled(rq_stream *s)
+static void on_move_end(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
     /* One that stays may be queued in a budget, whose other users read its lane. */
@@ -724,7 +724,7 @@ const rq_stream_events rq_conn_events = {
     .on_read = on_read,
     .on_drain = on_drain,
     .on_leave = on_leave,
-    .on_settled = on_settled,
+    .on_move_end = on_move_end,
     .on_deadline = on_deadline,
     .on_close = on_close,
 };

@@ -125,11 +125,12 @@ struct rq_rpc_conn {
     rq_unread unread;        /* debt for unread responses */
     uint64_t heavy_ns;       /* when it last had a long call or a large response */
     size_t made;             /* bytes its calls have taken from the budget `answers` */
-    rq_call_private *leader; /* the call whose response may exceed the share */
-    rq_call_private *first_stuck, *last_stuck; /* calls that wait for memory for their responses */
-    size_t strings_charged;                    /* bytes charged to the budget of requests for
+    rq_call_private *exempt; /* the call whose response may exceed the share */
+    rq_call_private *first_waiting,
+        *last_waiting;      /* calls that wait for memory for their responses */
+    size_t strings_charged; /* bytes charged to the budget of requests for
                                                 * `strings` */
-    void *service_state;                       /* rq_call_connection_state */
+    void *service_state;    /* rq_call_connection_state */
     rq_task resume;
     rq_task turn;
 };
@@ -189,8 +190,8 @@ struct rq_call_private {
     rq_budget *waits_in; /* the budget it is queued in; NULL: none */
     rq_task *grow_task;  /* the task that waits for memory for the response */
     rq_task go_on;       /* deferred task that runs grow_task */
-    rq_call_private *next_stuck, *previous_stuck;
-    bool stuck;                 /* in its connection's list of waiting calls */
+    rq_call_private *next_waiting, *previous_waiting;
+    bool waiting;               /* in its connection's list of waiting calls */
     bool woken;                 /* it is about to resume */
     bool whole;                 /* the response is complete; its message is in `block` */
     bool over_budget;           /* an allocation was refused */

@@ -46,30 +46,30 @@ static uint64_t max_bytes_of(const rq_compaction_settings *s, bool offpeak)
 }
 
 /* HBASE: ExploringCompactionPolicy.isBetterSelection; "replaceIfBetterBy" is 1.05 there. */
-static bool is_better(const rq__run *best, const rq__run *r, bool stuck)
+static bool is_better(const rq__run *best, const rq__run *r, bool at_limit)
 {
-    if (stuck && best->bytes > 0 && r->bytes > 0)
+    if (at_limit && best->bytes > 0 && r->bytes > 0)
         return (double)best->count / (double)best->bytes * 1.05 <
                (double)r->count / (double)r->bytes;
     return r->count > best->count || (r->count == best->count && r->bytes < best->bytes);
 }
 
 rq__run rq__compaction_explore(const rq_compaction_settings *s, const rq_store_file *files,
-                               size_t count, uint32_t min_files, bool offpeak, bool stuck)
+                               size_t count, uint32_t min_files, bool offpeak, bool at_limit)
 {
     rq__run best = {0};
     rq__run smallest = {.bytes = UINT64_MAX};
     for (size_t first = 0; first < count; first++) {
         for (size_t n = min_files; n <= s->max_files && first + n <= count; n++) {
             rq__run r = {first, n, sum_of(files + first, n)};
-            if (stuck && r.bytes < smallest.bytes) smallest = r;
+            if (at_limit && r.bytes < smallest.bytes) smallest = r;
             if (r.bytes > max_bytes_of(s, offpeak)) continue;
             if (r.bytes >= s->min_bytes && !in_ratio(files + first, n, ratio_of(s, offpeak)))
                 continue;
-            if (is_better(&best, &r, stuck)) best = r;
+            if (is_better(&best, &r, at_limit)) best = r;
         }
     }
-    return best.count == 0 && stuck ? smallest : best;
+    return best.count == 0 && at_limit ? smallest : best;
 }
 
 /* HBASE: RatioBasedCompactionPolicy.applyCompactionPolicy: each file is held against those that
@@ -171,18 +171,18 @@ static bool has_reference(const rq_store_file *files, size_t count)
 }
 
 static void choose_minor(const rq_compaction_settings *s, const rq_store_file *files, size_t count,
-                         bool offpeak, bool stuck, int64_t now_ms, rq_compaction_choice *ret)
+                         bool offpeak, bool at_limit, int64_t now_ms, rq_compaction_choice *ret)
 {
     rq__run r;
     switch (s->policy) {
     case RQ_COMPACT_DATE_TIERED:
-        rq__tiered_choose_minor(s, files, count, offpeak, stuck, now_ms, ret);
+        rq__tiered_choose_minor(s, files, count, offpeak, at_limit, now_ms, ret);
         return;
     case RQ_COMPACT_RATIO:
         r = rq__compaction_by_ratio(s, files, count, s->min_files, offpeak);
         break;
     default:
-        r = rq__compaction_explore(s, files, count, s->min_files, offpeak, stuck);
+        r = rq__compaction_explore(s, files, count, s->min_files, offpeak, at_limit);
         break;
     }
     ret->first = r.first;

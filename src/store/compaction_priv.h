@@ -11,9 +11,9 @@ typedef struct rq__run {
     uint64_t bytes;
 } rq__run;
 
-/* The run of files a policy selects. `stuck`: the store has reached its blocking file count. */
+/* The run of files a policy selects. `at_limit`: the store has reached its blocking file count. */
 rq__run rq__compaction_explore(const rq_compaction_settings *s, const rq_store_file *files,
-                               size_t count, uint32_t min_files, bool offpeak, bool stuck);
+                               size_t count, uint32_t min_files, bool offpeak, bool at_limit);
 rq__run rq__compaction_by_ratio(const rq_compaction_settings *s, const rq_store_file *files,
                                 size_t count, uint32_t min_files, bool offpeak);
 /* Whether the period of major compactions has passed since the oldest file was written. */
@@ -37,7 +37,7 @@ bool rq__tiered_major_is_due(const rq_compaction_settings *s, const rq_family_sc
                              const rq_store_file *files, size_t count, int64_t now_ms);
 /* Sets first, count and tiers of *ret. */
 void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_file *files,
-                             size_t count, bool offpeak, bool stuck, int64_t now_ms,
+                             size_t count, bool offpeak, bool at_limit, int64_t now_ms,
                              rq_compaction_choice *ret);
 
 #endif

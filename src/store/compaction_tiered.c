@@ -162,11 +162,11 @@ bool rq__tiered_major_is_due(const rq_compaction_settings *s, const rq_family_sc
 
 /* Whether of these files, which are all of a window's, some are worth a compaction. */
 static bool choose_within(const rq_compaction_settings *s, const rq_store_file *files, size_t first,
-                          size_t count, uint32_t min_files, bool offpeak, bool stuck,
+                          size_t count, uint32_t min_files, bool offpeak, bool at_limit,
                           const window *w, rq_compaction_choice *ret)
 {
     rq__run r = {.count = count};
-    if (!stuck)
+    if (!at_limit)
         r = s->tiered.within == RQ_COMPACT_RATIO
                 ? rq__compaction_by_ratio(s, files + first, count, min_files, offpeak)
                 : rq__compaction_explore(s, files + first, count, min_files, offpeak, false);
@@ -189,7 +189,7 @@ static int64_t ts_of(const rq_store_file *f)
 }
 
 void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_file *files,
-                             size_t count, bool offpeak, bool stuck, int64_t now_ms,
+                             size_t count, bool offpeak, bool at_limit, int64_t now_ms,
                              rq_compaction_choice *ret)
 {
     int64_t oldest = rq__minus(now_ms, s->tiered.max_age_ms);
@@ -212,7 +212,7 @@ void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_fil
         while (first > 0 && compare_to(&w, newest[first - 1]) <= 0)
             first--;
         if (end - first >= min_files &&
-            choose_within(s, files, first, end - first, min_files, offpeak, stuck, &w, ret))
+            choose_within(s, files, first, end - first, min_files, offpeak, at_limit, &w, ret))
             break;
         end = first;
     }

@@ -221,7 +221,7 @@ static bool source_shows(const rq__merge *m, rq__source *s)
 }
 
 /* Carries out what is pending, up to a cell that exists. RQ_E_END: the source has no more. */
-static rq_err settle(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
+static rq_err make_ready(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
     while (s->state == RQ__SOURCE_SEEK || s->state == RQ__SOURCE_NEXT ||
            s->state == RQ__SOURCE_SKIP) {
@@ -272,11 +272,11 @@ static rq_err open_sources(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
     while (m->opened < m->source_count) {
         rq__source *s = &m->sources[m->opened];
         if (s->state == RQ__SOURCE_SEEK && !make_lazy(m, s, s->goal)) {
-            rq_err rc = settle(m, s, ctx, why);
+            rq_err rc = make_ready(m, s, ctx, why);
             if (rc != RQ_OK && rc != RQ_E_END) return rc;
         }
         if (s->state == RQ__SOURCE_SKIP) {
-            rq_err rc = settle(m, s, ctx, why);
+            rq_err rc = make_ready(m, s, ctx, why);
             if (rc != RQ_OK && rc != RQ_E_END) return rc;
         }
         if (s->state != RQ__SOURCE_END) m->heap[m->heap_len++] = s;
@@ -310,7 +310,7 @@ static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_erro
             }
             s->state = RQ__SOURCE_SEEK;
         }
-        rq_err rc = settle(m, s, ctx, why);
+        rq_err rc = make_ready(m, s, ctx, why);
         if (rc == RQ_E_END)
             pop(m);
         else if (rc == RQ_OK)
@@ -333,7 +333,7 @@ static rq_err open_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
     while (m->opened < m->source_count) {
         rq__source *s = &m->sources[m->opened];
         if (s->state == RQ__SOURCE_SEEK || s->state == RQ__SOURCE_SKIP) {
-            rq_err rc = settle(m, s, ctx, why);
+            rq_err rc = make_ready(m, s, ctx, why);
             if (rc != RQ_OK && rc != RQ_E_END) return rc;
             if (rc == RQ_OK && in_row(m, s))
                 m->heap[m->heap_len++] = s;
@@ -503,7 +503,7 @@ rq_err rq__merge_park(rq__merge *m)
 static rq_err next_of_only_source(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 {
     rq__source *s = m->heap[0];
-    rq_err rc = settle(m, s, ctx, why);
+    rq_err rc = make_ready(m, s, ctx, why);
     if (RQ_LIKELY(rc == RQ_OK))
         m->current = s->cell;
     else if (rc == RQ_E_END)

@@ -85,12 +85,12 @@ rq__wanted_times rq__query_matcher_times(const rq__query_matcher *m, const rq_fa
 
 void rq__query_matcher_reset(rq__query_matcher *m)
 {
-    m->is_told = m->filter_paused = false;
+    m->has_code = m->filter_paused = false;
     rq__delete_tracker_reset(&m->deletes);
     rq__column_tracker_reset(&m->columns);
     if (m->tracker != NULL) rq__new_version_tracker_reset(m->tracker);
     m->has_filtered_column = false;
-    m->is_told = false;
+    m->has_code = false;
 }
 
 bool rq__query_matcher_hint(const rq__query_matcher *m, rq_slice *ret)
@@ -225,7 +225,7 @@ rq_err rq__query_matcher_pause(rq__query_matcher *m, const rq_cell *cell)
                               cell->qualifier_len));
     m->paused_timestamp = cell->timestamp;
     m->paused_type = cell->type;
-    m->is_told = m->filter_paused = true;
+    m->has_code = m->filter_paused = true;
     m->is_judged = false;
     return RQ_OK;
 }
@@ -250,7 +250,7 @@ static bool is_paused_cell(const rq__query_matcher *m, const rq_cell *cell)
 /* The cell at which the filter paused; or another one. */
 static rq_err match_paused(rq__query_matcher *m, const rq_cell *cell, rq__match *ret, rq_error *why)
 {
-    m->is_told = m->filter_paused = false;
+    m->has_code = m->filter_paused = false;
     if (!is_paused_cell(m, cell)) return rq__query_matcher_match(m, cell, ret, why);
     *ret = m->judged;
     if (!m->is_judged) RQ_TRY(rq__column_tracker_check_any(&m->columns, cell, false, ret));
@@ -318,7 +318,8 @@ rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, r
                                     rq_error *why)
 {
     if (m->filter_paused) return match_paused(m, cell, ret, why);
-    m->is_told = false;
+    m->has_code = false;
     RQ_TRY(rq__column_tracker_check_any(&m->columns, cell, false, ret));
-    return *ret == RQ__MATCH_INCLUDE ? rq__query_matcher_merge(m, cell, m->told, ret) : RQ_OK;
+    return *ret == RQ__MATCH_INCLUDE ? rq__query_matcher_merge(m, cell, m->filter_code, ret)
+                                     : RQ_OK;
 }

@@ -35,13 +35,13 @@ typedef struct rq__query_matcher {
     bool filter_may_end;  /* false: all_remaining need not be called */
     bool counts_filtered; /* versions_after_filter may reject what the tracker accepted */
     bool mob_refs_only;   /* only MOB references are returned */
-    bool is_told;         /* the filter's code for the next cell is known (`told`), or the filter
+    bool has_code; /* the filter's code for the next cell is known (`filter_code`), or the filter
                            * paused at it */
-    bool filter_paused;   /* the filter has not decided on the next cell, which `paused_…`
+    bool filter_paused; /* the filter has not decided on the next cell, which `paused_…`
                            * identifies */
-    bool is_judged;       /* the checks before the filter have decided on it: `judged` */
+    bool is_judged;     /* the checks before the filter have decided on it: `judged` */
     rq__match judged;
-    rq_filter_code told;
+    rq_filter_code filter_code;
     rq_time_range time_range;
     int64_t now_ms;
     int32_t versions_after_filter;
@@ -94,8 +94,8 @@ rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last,
 /* Sets the filter's code for the next cell, which is also such a put. */
 static inline void rq__query_matcher_tell(rq__query_matcher *m, rq_filter_code code)
 {
-    m->is_told = true;
-    m->told = code;
+    m->has_code = true;
+    m->filter_code = code;
 }
 /* Says that the filter returned RQ_E_AGAIN for this cell, which comes next: the filter will be
  * resumed. */
@@ -109,7 +109,7 @@ RQ_NODISCARD
 static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell,
                                              rq__match *ret, rq_error *why)
 {
-    if (RQ_UNLIKELY(m->is_told)) return rq__query_matcher_match_told(m, cell, ret, why);
+    if (RQ_UNLIKELY(m->has_code)) return rq__query_matcher_match_told(m, cell, ret, why);
     if (m->filter_may_end && rq_filter_all_remaining(m->filter)) {
         *ret = RQ__MATCH_SCAN_DONE;
         return RQ_OK;

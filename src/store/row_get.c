@@ -442,7 +442,7 @@ rq_err rq_store_get_row(const rq_store *store, const rq_store_version *v, const 
     start_over(&g);
     ctx->dont_cache = !scan->cache_blocks || !rq_store_cache_options(store)->data_on_read;
     for (size_t i = 0; i < PLACES_MAX && i < v->file_count; i++)
-        rq_hfile_reader_ask_for(v->files[v->file_count - 1 - i].reader);
+        rq_hfile_reader_prefetch(v->files[v->file_count - 1 - i].reader);
     place places[PLACES_MAX];
     size_t open = 0;
     places[0].meta = NULL;

@@ -2,34 +2,35 @@
 /*
  * The memstore's skip list; contract in segment.h. Every Put ends here, every Get begins here.
  *
- * A node is one piece of a slab; its links stand *in front* of it, so that the lowest link, the
- * sequence id and the key lie side by side, mostly in one cache line, whatever the node's height
- * (the idea of RocksDB's InlineSkipList):
+ * A node is one piece of a slab. Its links are stored *before* it, so that the lowest link, the
+ * sequence id and the key are adjacent, mostly in one cache line, whatever the node's height (as in
+ * RocksDB's InlineSkipList):
  *
  *      link[h-1] … link[1] link[0] | seqid | be32 length, KeyValue with tags
  *                                  ^ node    link = { rank of the next node, next }
  *
- * An insert into a million cells is a chain of cache misses; what is not looked at costs nothing.
- * So a link carries its target's *rank* (row_rank.h), a number that orders rows mostly without
- * their bytes, and only nodes that lie before the key are visited. What the rows have in common is
- * found when the segment has 64 and again when it has 1,024 cells; then all ranks are computed
- * anew.
+ * An insert into a million cells is a chain of cache misses; a node that is not read costs nothing.
+ * Therefore a link contains its target's *rank* (row_rank.h), a number that orders most rows
+ * without their bytes, and only nodes before the key are read. The rows' common prefix is
+ * determined when the segment has 64 and again when it has 1,024 cells; then all ranks are
+ * recomputed.
  *
  * Invariants:
  *  1. One writer. It sets a node's links before it publishes the node with a release store, lowest
  *     level first; readers load with acquire. A reader therefore sees a whole node or none.
- *  2. A replaced node keeps its links: a reader standing on it goes on into the list.
+ *  2. A replaced node keeps its links: a reader at that node continues into the list.
  *  3. Slabs are only freed with the segment. Cell bytes never move.
  *  4. Links of a level are a subsequence of the level below, in cell order.
  *  5. A link's rank may for a moment belong to another node than its target, but never to one that
- *     orders before the target: going in is stored target first, taking out rank first. A reader
- *     who means to pass a link looks at the target again after the rank.
- *  6. No search begins at a fence that was replaced: what came in behind it later is not behind it.
- *  7. `epoch` is odd while ranks are computed anew; readers then compare bytes, and search again
- *     when it changed under them.
+ *     orders before the target: an insert stores the target first, a removal the rank first. A
+ *     reader that follows a link because of its rank loads the target again after the rank.
+ *  6. No search begins at a fence that was replaced: nodes inserted later after its position are
+ *     not reachable from it.
+ *  7. `epoch` is odd while ranks are recomputed. Readers then compare bytes, and repeat the search
+ *     if the epoch has changed.
  *
- * Slabs grow from 4 kB (an empty region costs nothing before its first cell) to 2 MiB, which are
- * huge pages taken from and given back to a pool (slab_pool.h).
+ * Slabs grow from 4 kB (an empty region costs nothing before its first cell) to 2 MiB; the latter
+ * are huge pages from a pool (slab_pool.h).
  */
 #include "store/segment.h"
 
@@ -39,10 +40,10 @@
 
 #include <stdlib.h>
 
-#define PREFETCH 8 /* nodes ahead when many are linked in order */
-#define NEAR_TRY 3 /* levels climbed from the last node when the key before it was not near */
-/* From the last node when the key is of its row, before levels are climbed: for the second cell of
- * a row, which shows how many versions there are, and behind those for the others. */
+#define PREFETCH 8 /* nodes prefetched ahead when many are linked in order */
+#define NEAR_TRY 3 /* levels climbed from the last node if the previous key was not near */
+/* Steps from the last node, if the key is in its row, before levels are climbed: for the second
+ * cell of a row, which shows the number of versions, and for later ones beyond the stride. */
 #define ROW_STEPS_FIRST 8
 #define ROW_STEPS 4
 #define STRIDE_MAX 64
@@ -67,7 +68,7 @@ rq_err rq_segment_new_in(rq_slab_pool *pool, rq_cell_order order, rq_segment **r
     s->next_slab = SLAB_FIRST;
     s->fences_at = FENCES_FROM;
     s->filter_at = FILTER_FROM;
-    s->random = 0x9e3779b97f4a7c15u; /* the same in each: a simulated run must repeat */
+    s->random = 0x9e3779b97f4a7c15u; /* a constant, so that a simulated run can be repeated */
     atomic_init(&s->height, 1);
     rq__segment_count_heap(s, sizeof *s);
     atomic_init(&s->min_ts, INT64_MAX);
@@ -101,15 +102,15 @@ void rq_segment_unref(rq_segment *s)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* One in two nodes stands on the next level too. Links are cheap to look at and nodes are not, so
- * many short steps down cost less than few long ones to the side: at a million cells a quarter less
- * than with one in four (bench/segment.c). */
+/* Half of the nodes of a level are also on the next one. Reading a link is cheap and reading a
+ * node is not, so many short steps down cost less than few long steps to the side: at a million
+ * cells a quarter less than with one in four (bench/segment.c). */
 static unsigned random_height(rq_segment *s)
 {
     s->random ^= s->random << 13;
     s->random ^= s->random >> 7;
     s->random ^= s->random << 17;
-    /* the top bit is set so that the count ends */
+    /* the top bit limits the count */
     unsigned height = 1 + (unsigned)__builtin_ctzll(s->random | (uint64_t)1 << 63);
     return height > HEIGHT_MAX ? HEIGHT_MAX : height;
 }
@@ -210,8 +211,8 @@ static void rank_again(rq_segment *s)
 
 /* --- linking */
 
-/* Steps over `next`, which is before the key. How high it stands the path tells: the links that
- * lead to it. */
+/* Advances the path past `next`, which is before the key. Its height follows from the path: it
+ * is on each level whose link leads to it. */
 static void step_over(rq_segment *s, rq_segment_node *next, unsigned known)
 {
     for (unsigned i = 1; i < known && next_of(s->path[i], i) == next; i++)
@@ -219,9 +220,9 @@ static void step_over(rq_segment *s, rq_segment_node *next, unsigned known)
     s->path[0] = next;
 }
 
-/* `stride` cells from the last node, if they are before the key: only the last of them need be
- * compared. False: the path is lost. */
-static bool hop(rq_segment *s, const probe *key, unsigned known)
+/* Advances the path by `stride` nodes; only the last of them is compared. False: it is not
+ * before the key, and the path is invalid. */
+static bool leap(rq_segment *s, const probe *key, unsigned known)
 {
     for (unsigned i = 0; i < s->stride; i++) {
         rq_segment_node *next = next_of(s->path[0], 0);
@@ -234,18 +235,25 @@ static bool hop(rq_segment *s, const probe *key, unsigned known)
 typedef enum near { NEAR_FOUND, NEAR_NOT, NEAR_LOST } near;
 
 /*
- * The columns of a row come one after another, and between two of them there are as many cells as
- * the one has versions, for most rows the same number at each column: as many steps along the
- * lowest level take fewer comparisons than up and down again, and a few more are tried. NEAR_LOST:
- * it was fewer, the path has gone too far. NEAR_NOT: it is farther; the path, which may have come
- * nearer to the key, is true on `known` levels and leads from `last`, as before.
+ * Searches in the row of the last node. The columns of a row are written in order, and between two
+ * of them are as many nodes as the column has versions, usually the same number for each column. So
+ * taking that many steps (`stride`) on the lowest level needs fewer comparisons than climbing and
+ * descending.
+ *
+ *    last                        the key, c2 v4, belongs here
+ *     │                                │
+ *    c1 v4 ─ c1 v3 ─ c1 v2 ─ c1 v1 ──┴── c2 v3 ─ c2 v2 …      stride 3
+ *
+ * NEAR_LOST: there were fewer nodes, the path is past the key. NEAR_NOT: the key is farther away.
+ * The path may have come nearer to it; it is valid on `known` levels and starts at `last`, as
+ * before.
  */
 static near find_in_row(rq_segment *s, probe *key, unsigned known)
 {
     for (unsigned i = 0; i < s->last_height; i++)
         s->path[i] = s->last;
     s->path_levels = known;
-    if (s->stride > 1 && !hop(s, key, known)) return NEAR_LOST;
+    if (s->stride > 1 && !leap(s, key, known)) return NEAR_LOST;
     unsigned steps = s->stride > 1 ? s->stride : 0;
     unsigned most = steps + (s->stride == 0 ? ROW_STEPS_FIRST : ROW_STEPS);
     if (most > STRIDE_MAX) most = STRIDE_MAX;
@@ -259,12 +267,19 @@ static near find_in_row(rq_segment *s, probe *key, unsigned known)
 }
 
 /*
- * Fills s->path for the key. Keys often come in order (one batch, time series, a sorted replay):
- * then the key belongs not far behind the node linked last. The path of then still holds, with that
- * node on its levels; from it the search climbs until a level leads past the key, and descends
- * there: a step for each doubling of the distance, over nodes that were just looked at. (Pugh's
- * search finger.) Keys in no order pay for a try at the lowest levels only. In a row that is known
- * to be crowded (many versions, or columns in no order) steps along it are not tried again.
+ * Fills s->path for the key, starting at the last linked node (Pugh's search finger). Keys often
+ * come in order (one batch, time series, a sorted replay): then the key belongs shortly after that
+ * node. The path of its insertion is still valid, with the node itself on its own levels. From
+ * there the search climbs until a level's link leads past the key, and descends there: one step for
+ * each doubling of the distance, over nodes that are still in the caches.
+ *
+ *    level 2   path[2] ───────────────────────► past the key: descend from here
+ *    level 1   path[1] ──► last ──► a ──► …     climb: its link is before the key
+ *    level 0               last ──► b ──► …     climb
+ *
+ * False: the key is not near, and the path must be found from a fence or the head. For keys in no
+ * order only NEAR_TRY levels are tried, which costs little. In a row where steps along the lowest
+ * level have failed (many versions, or columns in no order) they are not tried again.
  */
 static bool find_near(rq_segment *s, probe *key)
 {
@@ -273,23 +288,27 @@ static bool find_near(rq_segment *s, probe *key)
     rq_segment_node *next = NULL;
     bool same_rank = last != NULL && s->last_rank == key->rank;
     if (!same_rank) {
-        s->crowded = false;
+        s->steps_fail = false;
         s->stride = 0;
     }
     if (last == NULL || s->last_rank > key->rank) return false;
     unsigned known = s->path_levels > s->last_height ? s->path_levels : s->last_height;
-    bool hops = same_rank && !s->crowded && s->stride > 1; /* which shows that last is before it */
-    if (same_rank && !hops && node_compare(s->order, last, key) >= 0) return false;
-    if (same_rank && !s->crowded) {
+    /* A key of a higher rank is behind `last`. With an equal rank the bytes must be compared,
+     * unless find_in_row leaps: its comparison after the leap also shows that `last` is before
+     * the key. */
+    bool leaps = same_rank && !s->steps_fail && s->stride > 1;
+    if (same_rank && !leaps && node_compare(s->order, last, key) >= 0) return false;
+    if (same_rank && !s->steps_fail) {
         near found = find_in_row(s, key, known);
         if (found == NEAR_FOUND) return true;
-        s->crowded = true;
+        s->steps_fail = true;
         if (found == NEAR_LOST) return false;
     }
     unsigned limit = same_rank || s->in_order || known < NEAR_TRY ? known : NEAR_TRY;
     unsigned level = 0;
     for (;; level++) {
         if (level == limit) return false;
+        /* Below its height `last` itself precedes the key; above, the path's node does. */
         at = level < s->last_height ? last : s->path[level];
         if (!leads_on(s, link_of(at, level), key, &next)) break;
     }
@@ -334,8 +353,8 @@ static void copy_link(link *to, const link *from)
                           memory_order_relaxed);
 }
 
-/* Takes a replaced node off the levels that the new one does not reach. A reader could read the
- * rank of one moment and the target of another, hence the epoch. */
+/* Removes a replaced node from the levels that the new node does not have. A reader could
+ * combine an old rank with a new target, hence the change of the epoch. */
 static void take_off(rq_segment *s, const rq_segment_node *old, unsigned from, unsigned height)
 {
     if (from >= height) return;
@@ -351,8 +370,8 @@ static void take_off(rq_segment *s, const rq_segment_node *old, unsigned from, u
     change_ends(s);
 }
 
-/* On how many levels the node with this key stands: where the path leads to it. Completes the path
- * that far. */
+/* Height of the node with this key: the levels on which the path leads to it. Completes the path
+ * up to there. */
 static unsigned height_of(rq_segment *s, const rq_segment_node *n, probe *key)
 {
     unsigned height = 0;
@@ -363,7 +382,7 @@ static unsigned height_of(rq_segment *s, const rq_segment_node *n, probe *key)
     return height;
 }
 
-/* in_row: of the row of the node linked before it. */
+/* Links a node. in_row: it is in the row of the node linked before it. */
 static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in_row)
 {
     unsigned height = (unsigned)n->height;
@@ -374,8 +393,8 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
     if (!in_row) rq__segment_filter_note(s, &cell);
     rq__segment_note_column(s, &cell);
     find_path(s, &key, height);
-    /* The search compared with whatever may be equal: what it stopped at has another rank or was
-     * compared, there or a level above. */
+    /* If a node has an equal key, the search has compared it: a node at which it stopped has
+     * another rank, or was compared there or one level above. */
     rq_segment_node *old = next_of(s->path[0], 0);
     if (old != key.equal) old = NULL;
     unsigned old_height = old == NULL ? 0 : height_of(s, old, &key);
@@ -385,6 +404,11 @@ static void link_node(rq_segment *s, rq_segment_node *n, uint64_t seqid, bool in
                               memory_order_relaxed); /* path is the head there */
     for (unsigned i = 0; i < height; i++)
         copy_link(link_of(n, i), link_of(i < old_height ? old : s->path[i], i));
+    /* Publication, lowest level first. From the first store on readers can find the node, whose own
+     * links were set above; the release makes its bytes and links visible with it. Target before
+     * rank (invariant 5): between the two stores the link has the rank of the former target, which
+     * is not before `n`. A reader that compares that rank can only stop too early, at `n`, whose
+     * sequence id is above its read point; it never passes a node that is not before its key. */
     for (unsigned i = 0; i < height; i++) {
         link *l = link_of(s->path[i], i);
         atomic_store_explicit(&l->to, n, memory_order_release);
@@ -466,15 +490,15 @@ rq_err rq_segment_add(rq_segment *s, const rq_cell *cell)
 
 /* --- hints ------------------------------------------------------------------------------------ */
 
-void rq_segment_ask_for(const void *segment)
+void rq_segment_prefetch(const void *segment)
 {
     /* Without the upper levels of path and head, which a small list does not have. */
     const char *p = segment;
     const size_t levels = offsetof(rq_segment, path_levels);
     const size_t head = offsetof(rq_segment, head_links[12]);
-    rq_ask_for(p, offsetof(rq_segment, path[8]));
-    rq_ask_for(p + levels, offsetof(rq_segment, head_links) - levels);
-    rq_ask_for(p + head, sizeof(rq_segment) - head);
+    rq_prefetch_bytes(p, offsetof(rq_segment, path[8]));
+    rq_prefetch_bytes(p + levels, offsetof(rq_segment, head_links) - levels);
+    rq_prefetch_bytes(p + head, sizeof(rq_segment) - head);
 }
 
 const void *rq_segment_tail(const rq_segment *s)

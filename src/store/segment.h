@@ -64,7 +64,7 @@ void rq_segment_link_all(rq_segment *s, rq_segment_fresh *list, size_t count);
 void rq_segment_rollback(rq_segment *s, rq_segment_node *n);
 
 /* A hint: prefetches what a write reads first. The segment may be freed, or NULL. */
-void rq_segment_ask_for(const void *segment);
+void rq_segment_prefetch(const void *segment);
 /* Address where the next cell will probably be stored. Called by the writer. */
 const void *rq_segment_tail(const rq_segment *s);
 

@@ -117,7 +117,7 @@ static bool node_step(row_search *r)
     if (next == NULL || !of_row || r->versions == VERSIONS) return false;
     r->at = next;
     r->versions++;
-    rq_ask_for(link_of(next, 0), r->lines * RQ_CACHE_LINE);
+    rq_prefetch_bytes(link_of(next, 0), r->lines * RQ_CACHE_LINE);
     return true;
 }
 

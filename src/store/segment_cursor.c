@@ -65,9 +65,9 @@ void rq_segment_cursor_cell(const rq_segment_cursor *c, rq_cell *ret)
 
 /* --- the walk --------------------------------------------------------------------------------- */
 
-static void ask_for_node(const rq_segment_node *n)
+static void prefetch_node(const rq_segment_node *n)
 {
-    if (n != NULL) rq_ask_for(link_of(n, 0), AHEAD_BYTES);
+    if (n != NULL) rq_prefetch_bytes(link_of(n, 0), AHEAD_BYTES);
 }
 
 /* One more of the stretches that the scouts will go over next. */
@@ -75,7 +75,7 @@ static void add_stop(rq_segment_cursor *c)
 {
     const rq_segment_node *last = c->stops[c->stop_count - 1];
     const rq_segment_node *next = last == NULL ? NULL : next_of(last, FENCE_LEVEL);
-    if (next != NULL) rq_ask_for(link_of(next, FENCE_LEVEL), AHEAD_BYTES);
+    if (next != NULL) rq_prefetch_bytes(link_of(next, FENCE_LEVEL), AHEAD_BYTES);
     c->stops[c->stop_count++] = next;
 }
 
@@ -104,7 +104,7 @@ static void scout(rq_segment_cursor *c, unsigned i)
     if (n == NULL) return;
     n = next_of(n, 0);
     c->scouts[i] = n == c->ends[i] ? NULL : n;
-    ask_for_node(n);
+    prefetch_node(n);
 }
 
 void rq_segment_cursor_next(rq_segment_cursor *c)
@@ -112,7 +112,7 @@ void rq_segment_cursor_next(rq_segment_cursor *c)
     c->node = next_of(c->node, 0);
     if (c->node == NULL) return;
     if (c->node == c->turn) take_turn(c);
-    ask_for_node(next_of(c->node, 0));
+    prefetch_node(next_of(c->node, 0));
     if (c->steps < BEGIN) {
         /* Not in walk_from: most walks end before. */
         if (++c->steps == BEGIN) memset(c->scouts, 0, sizeof c->scouts);

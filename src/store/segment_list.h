@@ -61,7 +61,7 @@ struct rq_segment {
     size_t fences_at; /* number of cells at which the next fences are begun */
     bool in_order;    /* the last key was found from its predecessor */
     unsigned stride;  /* number of cells between the last two keys of a row; 0: unknown */
-    bool crowded;     /* a few steps from `last` do not reach the row's next column */
+    bool steps_fail;  /* a few steps from `last` do not reach the row's next column */
     size_t filter_at; /* number of cells at which the filter is made, or retried */
     /* written by the writer, read by any thread */
     _Atomic unsigned height;

@@ -15,6 +15,9 @@ static inline bool leads_on(const rq_segment *s, const link *l, probe *key,
         *ret_next = next;
         if (next == NULL) return false;
         if (key->ranked) {
+            /* Target, rank, target: if the target did not change in between, the rank belongs to
+             * it or to a node behind it (segment.c, invariant 5), so "rank < key" holds for it,
+             * too. */
             uint64_t rank = atomic_load_explicit(&l->rank, memory_order_acquire);
             rq_segment_node *again = atomic_load_explicit(&l->to, memory_order_acquire);
             if (again != next) { /* the rank may belong to another node */

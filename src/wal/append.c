@@ -319,7 +319,8 @@ static bool sync_is_due(const rq_wal *wal)
            wal->written - wal->synced >= RQ_WAL_BACKGROUND_SYNC_BYTES;
 }
 
-/* REQUIRES: mutex; s a leader is through or found the pen taken. True: as of rq__wal_lane_claim. */
+/* REQUIRES: mutex. Called by a push that has written, or that found the pen taken. True: as for
+ * rq__wal_lane_claim. */
 static bool after_write(rq_wal *wal)
 {
     const segment *s = wal->write_segment;
@@ -341,7 +342,7 @@ void rq_wal_push(rq_wal *wal, rq_wal_member *self)
         if (wal->pen != PEN_FREE || wal->broken != RQ_OK || rq__wal_has_failed(wal)) {
             wal->push_wanted = true;
         } else if (wal->staged > wal->written) {
-            wal->pen = PEN_LEADER;
+            wal->pen = PEN_LOOP;
             /* Once more for who came meanwhile; then the lane goes on, not this loop. */
             for (int round = 0; round < 2; round++) {
                 rq__wal_write_staged(wal);

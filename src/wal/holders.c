@@ -75,10 +75,10 @@ static void region_drop_if_idle(rq_wal_region *r)
     if (idle) rq__wal_region_free(r);
 }
 
-void rq_wal_region_ask_for(const rq_wal_region *r)
+void rq_wal_region_prefetch(const rq_wal_region *r)
 {
     size_t from = offsetof(rq_wal_region, notes);
-    rq_ask_for((const char *)r + from, sizeof *r + 16 - from);
+    rq_prefetch_bytes((const char *)r + from, sizeof *r + 16 - from);
 }
 
 /* --- notes -------------------------------------------------------------------------------- */

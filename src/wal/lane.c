@@ -42,7 +42,7 @@ void rq__wal_pen_release(rq_wal *wal)
     RQ_ASSERT(wal->pen != PEN_FREE);
     free(wal->ring_retired);
     wal->ring_retired = NULL;
-    if (wal->pen == PEN_LEADER && (wal->lane_wants_pen || wal->broken != RQ_OK)) {
+    if (wal->pen == PEN_LOOP && (wal->lane_wants_pen || wal->broken != RQ_OK)) {
         wal->pen = PEN_LANE;
         wal->lane_wants_pen = false;
         rq__wal_lane_wake(wal);
@@ -51,10 +51,10 @@ void rq__wal_pen_release(rq_wal *wal)
     }
 }
 
-/* False: a leader has it and will hand it over. */
+/* False: a loop has the pen and will pass it to the lane. */
 static bool pen_take(rq_wal *wal)
 {
-    if (wal->pen == PEN_LEADER) {
+    if (wal->pen == PEN_LOOP) {
         wal->lane_wants_pen = true;
         return false;
     }
@@ -198,7 +198,7 @@ static rq_err zeros_write(rq_file *f, uint64_t from, uint64_t to)
 /* Leaders that would write behind `prewritten` meanwhile leave it to the lane. */
 static void prewrite(rq_wal *wal)
 {
-    if (wal->pen == PEN_LEADER) {
+    if (wal->pen == PEN_LOOP) {
         /* It may be writing just there. */
         wal->lane_wants_pen = true;
         return;
@@ -540,19 +540,19 @@ static void repair(rq_wal *wal)
 
 /* --- the lane ----------------------------------------------------------------------------- */
 
-/* Writes what leaders left. False when that is nothing, or a leader is at it. */
+/* Writes bytes that pushes left behind. False: there are none, or a loop is writing. */
 static bool drain(rq_wal *wal)
 {
     if (!wal->push_wanted || wal->staged == wal->written) return false;
     if (wal->no_space && !may_retry(wal)) return false;
     if (!pen_take(wal)) return false;
-    bool stuck = wal->no_space;
+    bool full = wal->no_space;
     wal->no_space = false;
     rq__wal_write_staged(wal);
     if (wal->no_space) {
         if (wal->closing) wal->broken = RQ_E_NO_SPACE;
         retry_later(wal);
-    } else if (stuck) {
+    } else if (full) {
         wal->retry_at_ns = 0;
     }
     if (wal->broken == RQ_OK) rq__wal_pen_release(wal);
@@ -614,14 +614,14 @@ static bool lane_step(rq_wal *wal)
  */
 static bool patience_is_over(rq_wal *wal)
 {
-    bool stuck = !rq__wal_has_failed(wal) && (wal->no_space || wal->broken == RQ_E_NO_SPACE);
-    if (!stuck)
-        wal->stuck_since_ns = 0;
-    else if (wal->stuck_since_ns == 0)
-        wal->stuck_since_ns = now_ns(wal);
-    bool over = stuck && now_ns(wal) - wal->stuck_since_ns >= RQ_WAL_PATIENCE_NS;
+    bool full = !rq__wal_has_failed(wal) && (wal->no_space || wal->broken == RQ_E_NO_SPACE);
+    if (!full)
+        wal->full_since_ns = 0;
+    else if (wal->full_since_ns == 0)
+        wal->full_since_ns = now_ns(wal);
+    bool over = full && now_ns(wal) - wal->full_since_ns >= RQ_WAL_PATIENCE_NS;
     rq_lsn above = !over ? UINT64_MAX : wal->broken != RQ_OK ? wal->synced : wal->written;
-    atomic_store_explicit(&wal->stuck_above, above, memory_order_release);
+    atomic_store_explicit(&wal->full_above, above, memory_order_release);
     return over;
 }
 

@@ -29,8 +29,8 @@ static rq_err verdict_of(const rq_wal *wal, int level, const rq_wal_waiter *w)
     rq_err failed = failed_of(wal);
     if (w->upto <= mark_of(wal, level)) return RQ_OK;
     if (failed != RQ_OK) return failed;
-    return w->upto > atomic_load_explicit(&wal->stuck_above, memory_order_acquire) ? RQ_E_NO_SPACE
-                                                                                   : RQ_OK;
+    return w->upto > atomic_load_explicit(&wal->full_above, memory_order_acquire) ? RQ_E_NO_SPACE
+                                                                                  : RQ_OK;
 }
 
 /* 1: acknowledged only once synced. */

@@ -271,7 +271,7 @@ rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **re
     pthread_mutex_init(&wal->mutex, &spins);
     pthread_mutexattr_destroy(&spins);
     pthread_mutex_init(&wal->members_mutex, NULL);
-    atomic_init(&wal->stuck_above, UINT64_MAX);
+    atomic_init(&wal->full_above, UINT64_MAX);
     wal->buckets = calloc(RQ_WAL_BUCKETS, sizeof(rq_wal_region *));
     rq_err rc = options_set(wal, options, why);
     if (rc == RQ_OK && (wal->buckets == NULL || rq__wal_ring_init(wal) != RQ_OK ||

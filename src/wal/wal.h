@@ -101,7 +101,7 @@ rq_err rq_wal_close(rq_wal *wal, bool clean, rq_error *why);
 
 /* --- appending -------------------------------------------------------------------------------- */
 /* A hint: prefetches what rq_wal_stage reads. */
-void rq_wal_region_ask_for(const rq_wal_region *r);
+void rq_wal_region_prefetch(const rq_wal_region *r);
 
 /*
  * Stages a record. Any thread; never waits for a device. r->sequence_id must be above 0 and above

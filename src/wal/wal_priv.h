@@ -105,7 +105,7 @@ struct rq_wal_member {
     _Atomic uint32_t count; /* length of both lists; a hint that avoids taking the mutex */
 };
 
-typedef enum pen { PEN_FREE, PEN_LEADER, PEN_LANE } pen;
+typedef enum pen { PEN_FREE, PEN_LOOP, PEN_LANE } pen;
 
 struct rq_wal {
     rq_env env;
@@ -149,12 +149,12 @@ struct rq_wal {
     bool prewriting; /* the lane is prewriting behind write_segment's prewritten */
     bool timed_out;  /* the idle timer fired */
     bool timer_armed;
-    bool no_space;           /* stage refuses records that do not fit into allocated space */
-    uint64_t retry_at_ns;    /* 0: there is nothing to retry */
-    uint64_t stuck_since_ns; /* since when the disk has been full; 0: it is not */
+    bool no_space;          /* stage refuses records that do not fit into allocated space */
+    uint64_t retry_at_ns;   /* 0: there is nothing to retry */
+    uint64_t full_since_ns; /* since when the disk has been full; 0: it is not */
     /* Waiters above this position get RQ_E_NO_SPACE at the lane's next attempt; UINT64_MAX: none
      * do. */
-    _Atomic rq_lsn stuck_above;
+    _Atomic rq_lsn full_above;
     rq_err broken; /* error of a failed write or sync, which the lane repairs */
     bool broken_by_sync;
     uint64_t pressed_oldest, pressed_newest; /* the chain at the last pressure check */

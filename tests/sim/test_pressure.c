@@ -294,7 +294,7 @@ static void open_with_three_files(world *w)
     assert_int_equal(stats_of(w).flushes, 3);
 }
 
-static void ask_for_a_compaction(world *w)
+static void request_compaction(world *w)
 {
     assert_int_equal(rq_region_compact(w->h.region, (rq_slice){0}, true, NULL), RQ_OK);
 }
@@ -306,7 +306,7 @@ static void a_compaction_waits_while_a_flush_lacks_space(void **state)
     rq_sim_quota(w->sim, 1);
     assert_int_equal(flush_all(w), RQ_E_NO_SPACE);
     rq_sim_quota(w->sim, 0);
-    ask_for_a_compaction(w);
+    request_compaction(w);
     for (int i = 0; i < 20 && stats_of(w).flushes == 3; i++) {
         assert_int_equal(stats_of(w).compactions, 0); /* the flush, tried again, comes first */
         rq_sim_advance(w->sim, SECOND / 10);
@@ -321,7 +321,7 @@ static void a_compaction_lets_go_of_its_inputs_pages_unless_told_not_to(void **s
 {
     world *w = *state;
     open_with_three_files(w);
-    ask_for_a_compaction(w);
+    request_compaction(w);
     rq_sim_advance(w->sim, SECOND);
     assert_int_equal(stats_of(w).major_compactions, 1);
     uint64_t dropped = rq_sim_dropped(w->sim);
@@ -329,7 +329,7 @@ static void a_compaction_lets_go_of_its_inputs_pages_unless_told_not_to(void **s
     history_close(&w->h, true);
     set(w, "hbase.hfile.drop.behind.compaction=false");
     assert_true(history_open(&w->h));
-    ask_for_a_compaction(w);
+    request_compaction(w);
     rq_sim_advance(w->sim, SECOND);
     assert_int_equal(stats_of(w).major_compactions, 1);
     assert_int_equal(rq_sim_dropped(w->sim), dropped);
@@ -345,7 +345,7 @@ static void a_running_compaction_gives_its_space_to_a_flush(void **state)
     set(w, "hbase.hstore.compaction.throughput.higher.bound=500000");
     open_with_three_files(w);
     uint64_t used = rq_sim_used(w->sim);
-    ask_for_a_compaction(w);
+    request_compaction(w);
     rq_sim_advance(w->sim, 4 * SECOND); /* of twelve */
     uint64_t with_part = rq_sim_used(w->sim);
     assert_true(with_part > used + 1000000);

@@ -82,7 +82,7 @@ static void prompt_waiters_wake_first_and_from_the_reserve(void **state)
     rq_budget_give(w.budget, MAX / 10);
     expect_woken(&w, &patient);
     rq_budget_give(w.budget, MAX - MAX / 5);
-    rq_budget_settle(w.budget, &w);
+    rq_budget_end_overdraft(w.budget, &w);
     end(&w);
 }
 
@@ -97,7 +97,7 @@ static void a_waiter_for_which_there_is_no_room_is_not_woken(void **state)
     rq_budget_force(w.budget, MAX / 2);
     queue(&w, &waiter, MAX, false);
     assert_int_equal(w.lane.count, 0);
-    rq_budget_settle(w.budget, &w); /* it may overdraw now */
+    rq_budget_end_overdraft(w.budget, &w); /* it may overdraw now */
     expect_woken(&w, &waiter);
     rq_budget_give(w.budget, MAX / 2);
     end(&w);
@@ -108,7 +108,7 @@ static void expect_condemned(struct world *w, rq_debtor *d, bool owes)
     assert_true(w->lane.count > 0);
     assert_ptr_equal(w->lane.posted[0], &d->task);
     memmove(w->lane.posted, w->lane.posted + 1, --w->lane.count * sizeof w->lane.posted[0]);
-    assert_int_equal(rq_budget_sentenced(w->budget, d), owes);
+    assert_int_equal(rq_budget_confirm_eviction(w->budget, d), owes);
 }
 
 static void the_oldest_debtors_are_condemned_as_many_as_it_takes(void **state)

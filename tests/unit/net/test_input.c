@@ -63,7 +63,7 @@ static void take_frames(struct feed *f, rq_random *r)
             rq_chunk_unref(owner);
         f->frames++;
     }
-    assert_int_equal(rq_input_settle(&f->in, &f->pool), RQ_OK);
+    assert_int_equal(rq_input_detach(&f->in, &f->pool), RQ_OK);
     while (f->held_count > 0 && rq_random_below(r, 2) == 0)
         release_one(f, (unsigned)rq_random_below(r, f->held_count));
 }
@@ -169,7 +169,7 @@ static void memory_follows_what_was_sent(void **state)
     rq_chunk_pool pool = {.budget = budget};
     rq_input in = {0};
     put_bytes(&in, &pool, "\x10\0\0\0", 4); /* 256 MiB announced, nothing sent */
-    assert_int_equal(rq_input_settle(&in, &pool), RQ_OK);
+    assert_int_equal(rq_input_detach(&in, &pool), RQ_OK);
     assert_true(rq_budget_used(budget) <= 64 * 1024);
     rq_input_clear(&in, budget);
     rq_chunk_pool_clear(&pool);
@@ -187,9 +187,9 @@ static void a_spent_budget_stops_all_but_one(void **state)
     size_t room;
     rq_err why;
     put_bytes(&a, &pool, "\0\x10\0\0", 4); /* 1 MiB each */
-    assert_int_equal(rq_input_settle(&a, &pool), RQ_OK);
+    assert_int_equal(rq_input_detach(&a, &pool), RQ_OK);
     put_bytes(&b, &pool, "\0\x10\0\0", 4);
-    assert_int_equal(rq_input_settle(&b, &pool), RQ_OK); /* over the budget: the overdraft */
+    assert_int_equal(rq_input_detach(&b, &pool), RQ_OK); /* over the budget: the overdraft */
     for (int i = 0; i < 1000; i++) {                     /* b goes on until its frame is whole */
         uint8_t *p = rq_input_buffer(&b, &pool, &room, &why);
         if (p == NULL) break;

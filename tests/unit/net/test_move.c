@@ -88,7 +88,7 @@ static const rq_stream_events echo_events = {
     .on_open = echo_open,
     .on_data = echo_data,
     .on_leave = echo_leave,
-    .on_settled = echo_settled,
+    .on_move_end = echo_settled,
     .on_close = echo_close,
 };
 
