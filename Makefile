@@ -20,6 +20,7 @@
 #   make crash     kill -9 rounds (ROUNDS, default 500)     make sim   power-cut seeds (SEEDS, default 500)
 #   make oracle    random histories on a real HBase and on Rorqual (FIRST_SEED, SEEDS=100, OPS=2000), every answer compared
 #   make format    clang-format over all C sources
+#   make lint      layers, names, headers, READMEs, filters, formatting, and clang-tidy on what differs from main
 
 SHELL := /bin/sh
 JOBS ?= $(shell nproc)
@@ -30,7 +31,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check clean
+.PHONY: all setup install run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check lint clean
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -155,6 +156,10 @@ format:
 
 format-check:
 	@clang-format --dry-run --Werror $(SOURCES)
+
+lint: build/rorqual format-check
+	@meson test -C build --no-rebuild --suite lint --print-errorlogs --num-processes $(JOBS)
+	@tools/tidy
 
 clean:
 	@rm -rf build build-release build-asan build-tsan build-fuzz build-aarch64

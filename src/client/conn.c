@@ -103,11 +103,6 @@ void rq__conn_free(rq__conn *c)
     free(c);
 }
 
-size_t rq__conn_in_flight(const rq__conn *c)
-{
-    return c->in_flight;
-}
-
 rq_client_traffic rq__conn_traffic(const rq__conn *c)
 {
     return c->traffic;

@@ -202,11 +202,6 @@ bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s);
  * 10). */
 bool rq_hfile_reader_is_plain(const rq_hfile_reader *r);
 
-static inline bool rq_hfile_scanner_is_positioned(const rq_hfile_scanner *s)
-{
-    return s->block != NULL;
-}
-
 /* The current cell: a view on the pinned block and the scanner's memory, valid until the
  * scanner's next call that returns anything but RQ_E_AGAIN. NULL when not positioned. */
 static inline const rq_cell *rq_hfile_scanner_cell(const rq_hfile_scanner *s)

@@ -621,11 +621,6 @@ rq_block_cache *rq_engine_block_cache(const rq_engine *e)
     return e->cache;
 }
 
-struct rq_mob_files *rq_engine_mob_files(const rq_engine *e)
-{
-    return e->mob_files;
-}
-
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
 {
 #define GET(field) atomic_load_explicit(&e->field, memory_order_relaxed)

@@ -57,7 +57,6 @@ rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why);
 const rq_env *rq_engine_env(const rq_engine *e);
 struct rq_wal *rq_engine_wal(const rq_engine *e);
 struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
-struct rq_mob_files *rq_engine_mob_files(const rq_engine *e); /* store/mob_files.h */
 
 /* --- what the log held at start --------------------------------------------------------------- */
 typedef struct rq_leftover {

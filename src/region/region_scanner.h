@@ -43,7 +43,6 @@ void rq_region_scanner_lend(rq_region_scanner *s, rq_arena *lent);
 void rq_region_scanner_close(rq_region_scanner *s); /* NULL is fine */
 
 uint64_t rq_region_scanner_read_point(const rq_region_scanner *s);
-rq_region *rq_region_scanner_region(const rq_region_scanner *s);
 typedef struct rq_scan_stats {
     uint64_t rows_scanned, rows_filtered, block_bytes;
     uint64_t rows_passed; /* of the filtered ones: skipped by store/row_pass.h */

@@ -216,11 +216,6 @@ uint64_t rq_region_scanner_read_point(const rq_region_scanner *s)
     return s->read_point;
 }
 
-rq_region *rq_region_scanner_region(const rq_region_scanner *s)
-{
-    return s->region;
-}
-
 const rq_scan_stats *rq_region_scanner_stats(const rq_region_scanner *s)
 {
     return &s->stats;
