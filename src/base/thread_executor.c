@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The real executor: pools, lanes and timers on threads. Event loops bring lanes of their own
- * (rpc room); the lanes made here are serial workers with a thread each (log, procedures).
+ * (net room); the lanes made here are serial workers with a thread each (log, procedures).
  *
  *  1. The first worker of each pool and the timer thread start with the executor, so that a process
- *     that may not have threads learns it at start and not at its first flush. Further workers
- * start when a task finds none idle, up to the pool's limit.
- *  2. A worker that waits on a latch does not count against the limit while it waits: tasks it
- * waits for may stand behind it in the same queue. Such extra workers stay; RQ_WORKERS_MAX caps
- * them.
+ *     that may not create threads fails at start and not at its first flush. Further workers are
+ *     started when a task finds none idle, up to the pool's limit.
+ *  2. A worker that waits on a latch does not count against the limit while it waits: the tasks it
+ *     waits for may be behind it in the same queue. Such extra workers are kept; RQ_WORKERS_MAX
+ *     limits them.
  *  3. RQ_POOL_COMPACT runs under SCHED_BATCH: the scheduler lets waking loops preempt it.
  *  4. Signals are blocked in all threads made here; they belong to the main thread.
  *

@@ -4,8 +4,8 @@
  * files and families it knows are in cache_files.c.
  *
  * Invariants, under a shard's lock:
- * 1. A block is in the table iff it is resident, then it is in one queue and in its file's list,
- * and the cache holds one reference to it, it one to the file.
+ * 1. A block is in the table iff it is resident. Then it is in one queue and in its file's list,
+ *    the cache holds a reference to it, and it holds one to the file.
  * 2. used = the sum of the residents' charges <= capacity of the shard, after every call.
  * 3. pinned (cache-wide) = the sum of charges of blocks that were evicted but are still referenced.
  */

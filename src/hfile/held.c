@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks at hand: what every search of a file begins with (the index's root and the blocks below
- * it, the blooms' metas and chunks) stays with its reader once it was needed, and is used without a
- * lock, a count or a reference. A look into the cache writes to a shard, its counters, the block:
- * ten cache lines that threads reading the same file would take from each other for every row that
- * is not even there.
+ * Blocks held by a reader: the blocks at which every search of a file begins (the index's root and
+ * the blocks below it, the blooms' metas and chunks) stay with the reader after their first use and
+ * are used without a lock, a counter or a reference. A cache lookup writes to a shard, its counters
+ * and the block: ten cache lines for which threads reading the same file would contend, even for a
+ * row that does not exist.
  *
  *   held[]: root | bloom meta | delete bloom meta | chunks | delete chunks | the root's children
  *
  * Invariants:
- *  1. A slot is filled once, by compare-and-swap, and emptied when the reader goes: who has the
- *     reader may use what is in it without a reference.
- *  2. All readers of a cache hold at most a HELD_SHARE of its capacity; what finds no room is
- *     looked up in the cache, as data is. Most of it is resident, too; what the cache gave up
- *     counts as pinned there.
+ *  1. A slot is filled once, by compare-and-swap, and emptied when the reader is freed: a thread
+ *     with a reference to the reader may use the block without one of its own.
+ *  2. All readers of a cache hold at most a HELD_SHARE of its capacity; other blocks are looked up
+ *     in the cache, like data. Most held blocks are resident, too; evicted ones count as pinned.
  */
 #include "hfile/reader_priv.h"
 

@@ -4,16 +4,16 @@
  *
  *   root ─ (intermediate …) ─ leaf ─ data block ─ cell
  *
- * path[level] is the entry taken in each index level; the last index block (`leaf`; the root when
- * there is one level) stays pinned with the data block, so that going on to the next block costs no
- * search. Blocks above the leaf are looked up again in the cache when a leaf ends, which is once in
- * some thousand blocks.
+ * path[level] is the entry taken in each index level. The last index block (`leaf`; the root if
+ * there is one level) stays pinned with the data block, so that moving to the next block needs no
+ * search. Blocks above the leaf are looked up again in the cache when a leaf ends, once in some
+ * thousand blocks.
  *
- * Every move first gathers all blocks it needs in a `target` and only then changes the scanner, so
- * that RQ_E_AGAIN leaves it as it was.
+ * Every move first collects all blocks it needs in a `target` and only then changes the scanner, so
+ * that RQ_E_AGAIN leaves it unchanged.
  *
- * Cells are checked as they are parsed: a payload's checksum says what was written, not that it
- * makes sense.
+ * Cells are checked as they are parsed: a payload's checksum proves that it is what was written,
+ * not that it is well-formed.
  */
 #include "hfile/reader.h"
 

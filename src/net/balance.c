@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which streams change loops, and when. Each loop measures, window by window, what share of the
- * time it spends on a processor, and tells the others.
+ * Which streams move between loops, and when. Each loop measures its CPU share in time windows and
+ * publishes it.
  *
- *  - Little work gathers on the first loops: a loop that wakes for each request of a few clients
- *    costs more (wake-ups, cold caches, a write of the log for each) than one that always has
- *    something to do.
- *  - Much is spread: a loop that is busy, or one whose turns are long so that others wait for them,
- *    gives of its streams to a loop that has time.
+ *  - Little work is gathered on the first loops: a loop that wakes up for each request of a few
+ *    clients costs more (wake-ups, cold caches, a log write each) than one that is always active.
+ *  - Much work is spread: a loop that is busy, or whose long iterations delay its other streams,
+ *    gives streams to a loop that has time.
  *
- * A stream's part of the load is taken to be its part of the loop's reads and bytes. Nothing moves
- * twice for the same reason: together two loops give up at BUSY what they gather only below GATHER.
+ * A stream's part of the load is estimated by its part of the loop's reads and bytes. A stream does
+ * not move back for the same reason: a loop gives streams away above BUSY, and two loops are merged
+ * only if they are below GATHER together.
  */
 #include "net/loop_priv.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that change loops: how. (Which and when: balance.c.)
+ * How a stream moves to another loop. (Which one and when: balance.c.)
  *
- *   asked (rq__stream_send) ─► in loop->leaving, its user reads no more
- *        │ its output is written and on_leave says yes            │ not within MOVE_TIMEOUT_NS
+ *   asked (rq__stream_send) ─► in loop->leaving, its user stops reading
+ *        │ its output is written and on_leave returns true        │ not within MOVE_TIMEOUT_NS
  *        ▼                                                        ▼
  *   in no list: libuv's handle closes, not the               stays: on_move_end
  *   descriptor ─► task on the other loop: on_move_end
  *
- * What the peer sends meanwhile waits in the socket. Invariants in loop_priv.h.
+ * Bytes that the peer sends meanwhile wait in the socket. Invariants in loop_priv.h.
  */
 #include "net/loop_priv.h"
 

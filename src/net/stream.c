@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: a connection's output until the kernel has taken it, its input as it comes, and its
- * ends. libuv says when a socket is ready; reading and writing is plain socket calls, which cost a
- * request less than libuv's own streams and leave the descriptor ours when a stream changes loops.
- * Contracts in stream.h, invariants in loop_priv.h. */
+/* Streams: a connection's output until the kernel has taken it, its input as it arrives, and its
+ * closing. libuv reports when a socket is ready. Reads and writes are plain socket calls: they
+ * cost less per request than libuv's streams, and the descriptor stays ours when a stream moves
+ * to another loop. Contracts in stream.h, invariants in loop_priv.h. */
 #include "net/loop_priv.h"
 
 #include <errno.h>

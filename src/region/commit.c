@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a change of a region's files becomes its state on disk: the manifest, written anew and
- * swapped in whole (vfs/cas.c). Flushes, compactions and bulk loads come here with finished files.
+ * Commits a change of a region's files: the manifest is written anew and swapped as a whole
+ * (vfs/cas.c). Flushes, compactions and bulk loads come here with finished files.
  *
- * A swap that failed and could not be undone leaves the manifest in doubt: behind a power cut it
- * may be the former or the one that failed. So what the failed one names must stay as long as the
- * doubt does, like what the former names: files that come to nothing are removed only by the next
- * swap that succeeds, and the inputs of a compaction leave after its swap alone.
+ * A swap that failed and could not be undone leaves the manifest in doubt: after a power cut it may
+ * be the old or the new one. So while the doubt lasts the files in both must be kept: discarded new
+ * files are removed only after the next successful swap, and a compaction's inputs only after its
+ * own swap.
  */
 #include "region/engine_priv.h"
 

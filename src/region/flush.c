@@ -3,16 +3,16 @@
  * Flush: from memstore segments to HFiles. One at a time per region; blocking.
  *
  *   1. Under commit gate and token: choose families; their active segments become snapshots. S is
- *      the last number given: every cell of theirs at or below S is in a snapshot or a file.
+ *      the last sequence id assigned: every cell of theirs up to S is in a snapshot or a file.
  *   2. Wait until the log has everything staged so far on disk, then S is visible. What is not
  *      durable is never flushed (else a record could survive in one family and not in another).
  *   3. Mark the manifest IN_USE, if it is not, before the first new file appears.
  *   4. Write one file per family, and one of the nonces that are in none yet (nonce_files.h).
  *   5. Commit the manifest: the new files, flushed = S. This is the point of no return.
  *   6. Under the token: publish versions with the file in place of the snapshots.
- *   7. Tell the log what is not needed any more.
+ *   7. Tell the log which records are not needed any more.
  *
- * A failure before 5 leaves the snapshots where they are; the next flush takes them along.
+ * A failure before step 5 keeps the snapshots; the next flush includes them.
  */
 #include "region/engine_priv.h"
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The short way of a get: no scanner, no memory, no reference, no registered read point; contract
- * in region_scanner.h.
+ * The fast path of a get: no scanner, no allocation, no reference, no registered read point;
+ * contract in region_scanner.h.
  *
- * A read point is registered so that no flush or compaction drops what it sees (region.c). Here
- * instead the stores' versions are taken *before* the read point is looked at and must be the same
- * after it:
- *  1. What a version's files lack was dropped by somebody who saw a read point at or below ours:
- *     read points only rise, and the version was there before ours was looked at. So nothing is
- *     missing that ours sees.
- *  2. What is at or below our read point was linked into segments that were active at the time; a
- *     segment becomes active by publishing a version, under the token, before the first number is
- *     linked into it. The version is still the newest after our look: so it has all those segments,
- *     or the files made of them.
- * What the versions hold is then read inside the one read section of the caller.
+ * A scanner registers its read point so that no flush or compaction drops cells it sees (region.c).
+ * Here instead the stores' versions are loaded *before* the read point and must be the same after
+ * it:
+ *
+ *  1. Cells missing in a version's files were dropped by a compaction that saw a read point at or
+ *     below ours, since read points only rise and the version existed before ours was loaded. So no
+ *     cell visible at our read point is missing.
+ *  2. Cells at or below our read point were linked into segments that were active then. A segment
+ *     becomes active by publishing a version, under the token, before the first cell is linked into
+ *     it. The version is still the newest after the read point was loaded, so it has all those
+ *     segments, or the files made of them.
+ *
+ * The versions are then read inside the caller's one read section.
  */
 #include "region/region_priv.h"
 #include "region/region_scanner.h"

@@ -6,12 +6,12 @@
  * `queue` is the whole mechanism:
  *
  *      NULL          the token is free
- *      TAKEN         somebody drains and has seen everything enqueued so far
+ *      TAKEN         a thread drains the queue and has seen everything enqueued so far
  *      a work …      newest first, ending in NULL or TAKEN
  *
- * Whoever pushes onto NULL has the token and drains until he can swing TAKEN back to NULL. Nobody
- * waits for it, nothing under it blocks. A drainer whose time slice is spent leaves the rest, and
- * with it the token, to the lane of the next piece of work.
+ * A thread that pushes onto NULL has the token and drains the queue until it can swap TAKEN back to
+ * NULL. No thread waits for the token, and nothing under it blocks. When its time slice is over, a
+ * drainer leaves the rest, and the token with it, to the lane of the next piece of work.
  */
 #include "region/engine_priv.h"
 

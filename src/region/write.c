@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of a batch through its region, under the token; how it comes there and is answered:
- * writer.c.
+ * The path of a batch through its region, under the token; writer.c has its way there and its
+ * response.
  *
- *   rq_region_write ─ gathered ─► token ─ run_batch ─► group of cells ─ commit ─► log record staged
+ *   rq_region_write ─ collected ─► token ─ run_batch ─► group of cells ─ commit ─► log record staged
  *                                          │ │                                   cells linked
  *             held: memory is short ◄──────┘ └─ parked: a block is missing
- *                                                       (fetched by RQ_POOL_READ, run again)
+ *                                                       (read by RQ_POOL_READ, then run again)
  *   done ◄─ lane ◄─ read point raised ◄─ the log acknowledges ◄─ waiting for the horizons
  *
  * Invariants:
- *  1. An op enters the memstore only after the log has accepted its record; staging is all or
+ *  1. An op enters the memstore only after the log has accepted its record. Staging is all or
  *     nothing and linking cannot fail, so log and memstore never disagree.
- *  2. Numbers are given under the token, in staging order. The read point is raised to a number
- *     only when everything staged up to it is acknowledged as it asked for: batches wait for the
- *     horizons as they were when the last op of them was staged, which cover all before it. Later
- *     is never seen first.
- *  3. An answer that depended on reading staged cells waits for the same horizons.
- *  4. Plain puts and deletes of one batch with one durability share a record and a number (HBASE:
- *     doMiniBatchMutate); each is all or nothing because the record is.
+ *  2. Sequence ids are assigned under the token, in staging order. The read point is raised to an
+ *     id only when everything staged up to it has the durability it asked for: a batch waits for
+ *     the horizons as of the staging of its last op, which cover everything before it. So a later
+ *     write is never visible before an earlier one.
+ *  3. A response that depends on reading staged cells waits for the same horizons.
+ *  4. Plain puts and deletes of one batch with the same durability share a record and a sequence id
+ *     (HBASE: doMiniBatchMutate); each is atomic because the record is.
  */
 #include "region/engine_priv.h"
 #include "region/write_priv.h"

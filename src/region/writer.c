@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lane's side of writing: batches on their way to the token, and on their way back.
+ * A lane's side of writing: batches on their way to the token and back.
  *
- * What a lane writes in one go is gathered by region and handed over as lists. The lanes of two
- * cores that write one region then meet once for a list, not for every batch: its token, its
- * counts, the memstore's head and the log's end are lines of memory that go from core to core. A
- * list waits for the log as one and is answered as one, by the first of its batches.
+ * The writes of one run of the lane are collected by region and passed on as lists. Lanes on two
+ * cores that write one region then contend once per list instead of once per batch: the token, its
+ * counters, the memstore's head and the log's end are cache lines that move between cores. A list
+ * waits for the log once and is answered together, through its first batch.
  */
 #include "region/engine_priv.h"
 #include "region/write_priv.h"

@@ -8,12 +8,13 @@
  *      └── anything else ──► DEAD ◄── unknown service or codec ──┴── malformed or too big
  *
  * Rules
- *  (1) A connection is read only while nothing blocks it: not while its client leaves too many
- *      answers unread, has too many calls in flight, or the budget of request bytes is spent.
- *  (2) Frames that were read already wait in the input while a connection is blocked.
- *  (3) What HBase answers before it closes is answered; where it closes without a word
- *      (HBASE: NettyRpcServerRequestDecoder.exceptionCaught) for an unknown service or codec, we
- * say why with call id -1, which every client takes as fatal. Malformed frames close silently.
+ *  (1) A connection is not read while its client leaves too many responses unread, has too many
+ *      calls in flight, or the budget of request bytes is used up.
+ *  (2) Frames that were received already wait in the input while a connection is blocked.
+ *  (3) Where HBase responds before it closes, so does this server. Where HBase closes silently
+ *      (HBASE: NettyRpcServerRequestDecoder.exceptionCaught) for an unknown service or codec, this
+ *      server first gives the reason with call id -1, which every client treats as fatal. Malformed
+ *      frames close silently.
  */
 #include "base/pb.h"
 #include "proto/registry.pb-c.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the memstore's list: a place in it, and the walk from there.
+ * Reading the memstore's list: a position and iteration from there.
  *
- * Who follows the links of a large list waits for memory at every node, for neighbours in order are
- * none in memory. But the nodes that reach FENCE_LEVEL, every eighth, are a list of their own: what
- * lies between two of them is a *stretch*, and stretches can be walked side by side. While a cursor
- * goes over RQ_SEGMENT_SCOUTS stretches, as many scouts go over the next ones, two of them a node
- * further at each step of the cursor, and ask for the node behind: when the cursor comes there,
- * most of it is in the cache. Scouts set out from a walk's BEGIN-th step on; a get's walk is
- * shorter.
+ * Following the links of a large list means a cache miss at every node, since neighbours in order
+ * are not neighbours in memory. But the nodes on FENCE_LEVEL, every eighth, form a list of their
+ * own. The nodes between two of them are a *stretch*, and stretches can be walked in parallel.
+ * While a cursor passes RQ_SEGMENT_SCOUTS stretches, as many scouts walk the next ones: at each
+ * step of the cursor two of them advance by a node and prefetch the node after it. When the cursor
+ * arrives there, most of it is in the cache. Scouts start at the BEGIN-th step of a walk; a get's
+ * walk is shorter.
  *
- * Scouts are hints. The list may grow under them and nodes may be replaced, which keep their links:
- * a scout then goes a while over what the cursor has passed, or the cursor misses its turn, and
- * walks without scouts.
+ * Scouts are hints. The list may grow and nodes may be replaced meanwhile (they keep their links):
+ * a scout then walks over nodes the cursor has passed, or the cursor misses its turn and walks
+ * without scouts.
  */
 #include "store/segment_search.h"
 

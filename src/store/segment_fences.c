@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The making of a memstore's fences, beside its inserts: new ones when the list has doubled, a node
- * at every fourth insert, so that no insert waits for it. What they are for says segment_search.c.
+ * Builds a memstore's fences along with its inserts: new ones when the list has doubled, one node
+ * at every fourth insert, so that no insert waits for it. Their use is described in
+ * segment_search.c.
  */
 #include "store/segment_search.h"
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A read of one family: the merge of what holds its cells, driven by what the query matcher says of
- * each (HBASE: StoreScanner, ReversedStoreScanner).
+ * A read of one family: merges the sources of its cells, driven by the query matcher's decision on
+ * each cell (HBASE: StoreScanner, ReversedStoreScanner).
  *
- *     merge (sources) ──► cell ──► matcher ──► shown: appended to the result
+ *     merge (sources) ──► cell ──► matcher ──► returned: appended to the result
  *        ▲                            │
  *        └── step, seek, next row ◄───┘
  *
- * "Next column" and "next row" are first tried by stepping: a few cells passed one by one cost less
- * than one seek. Only after SKIP_STEPS of them the sources are sought.
+ * "Next column" and "next row" are first tried by stepping: passing a few cells costs less than a
+ * seek. Only after SKIP_STEPS cells the sources seek.
  *
  * Invariants:
- * 1. The matcher sees each cell once. What it decided is noted (`skip`, the merge's pending step or
- *    seek) before anything that may end in RQ_E_AGAIN or at a limit, so a repeated call goes on
+ * 1. The matcher sees each cell once. Its decision is stored (`skip`, the merge's pending step or
+ *    seek) before anything that may end with RQ_E_AGAIN or at a limit, so a repeated call continues
  *    behind the cell.
- * 2. The row at hand is `row`, a copy. The scanner is `in_row` from the first cell the matcher saw
- *    until the row is over for this family; the trackers belong to this span.
- * 3. At the empty qualifier, where family markers lie, no marker is passed over unseen
- * (HBASE-18471); "next column" there means that the puts are.
+ * 2. The current row is `row`, a copy. The scanner is `in_row` from the first cell the matcher saw
+ *    until the row ends in this family; the trackers' state belongs to this span.
+ * 3. At the empty qualifier, where family markers are, no marker is skipped unread (HBASE-18471);
+ *    "next column" there skips puts only.
  */
 #include "store/store_scanner.h"
 

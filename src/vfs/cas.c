@@ -21,9 +21,9 @@
  *  4. What is read without its mark may live in the operating system's memory only (a server was
  *     killed between write and sync, or behind a sync that failed: then another sync alone would do
  *     nothing). It is written again, synced and marked before anybody acts on it.
- *  5. A write that failed is undone: its header is overwritten with nothing, and that is synced.
- * When this fails too, either generation may be what a power cut leaves, and the caller is told of
- *     the doubt. The next write goes to the same slot, whatever that looks like by then.
+ *  5. A failed write is undone: its header is overwritten with zeros and synced. If this fails,
+ *     too, a power cut may leave either generation, and the caller is told of the doubt. The next
+ *     write goes to the same slot, whatever it contains by then.
  *  6. A slot without a valid object may hold, on the disk alone, one that was undone in vain before
  *     the process died. It is undone again before anybody acts on the other slot. One that is too
  *     short for an object is no such slot, for none was ever cut: what a full disk leaves need not
@@ -173,7 +173,7 @@ static rq_err slot_write(rq_vfs *v, const slot *s, bool names_durable, uint64_t 
 }
 
 /* Rules 4 and 6. A folder that may only be read is believed as it is. */
-static rq_err slot_settle(rq_vfs *v, const slot *s, rq_error *why)
+static rq_err slot_make_durable(rq_vfs *v, const slot *s, rq_error *why)
 {
     rq_file *f;
     rq_error detail = {0};
@@ -187,7 +187,7 @@ static rq_err slot_settle(rq_vfs *v, const slot *s, rq_error *why)
     return rc;
 }
 
-static bool slot_settled(const slot *s)
+static bool slot_is_marked(const slot *s)
 {
     return s->valid && s->marked == s->generation;
 }
@@ -233,8 +233,9 @@ rq_err rq_vfs_cas_read(rq_vfs *v, const char *name, rq_arena *arena, rq_slice *r
     RQ_TRY(slots_read(v, name, arena, slots, &newest, why));
     if (newest < 0) return rq_fail(why, RQ_E_NOT_FOUND, "%s does not exist", name);
     const slot *other = &slots[1 - newest];
-    if (other->exists && !other->valid && !other->is_short) RQ_TRY(slot_settle(v, other, why));
-    if (!slot_settled(&slots[newest])) RQ_TRY(slot_settle(v, &slots[newest], why));
+    if (other->exists && !other->valid && !other->is_short)
+        RQ_TRY(slot_make_durable(v, other, why));
+    if (!slot_is_marked(&slots[newest])) RQ_TRY(slot_make_durable(v, &slots[newest], why));
     *ret = slots[newest].bytes;
     *ret_generation = slots[newest].generation;
     return RQ_OK;

@@ -2,13 +2,14 @@
 /*
  * Appending: stage and push.
  *
- * The ring holds the log's last ring_cap bytes, at lsn modulo its size. Bytes above `written` are
- * still to be written; those between `synced` and `written` are kept as long as a repair may need
- * them: always in SYNC mode, in HANDOVER mode until their place is needed. It starts small and
- * doubles up to its ceiling; a ring that is being written from is retired and freed by the writer.
+ * The ring contains the log's last ring_cap bytes, at lsn modulo its size. Bytes above `written`
+ * must still be written. Bytes between `synced` and `written` are kept for a repair: always in SYNC
+ * mode, in HANDOVER mode until their space is needed. The ring starts small and doubles up to its
+ * maximum; a ring that is being written from is retired, and freed by the writer.
  *
- * What stage does under the mutex: checks, one copy of the record's bytes, forty bytes of frame
- * header with its checksum, and the region's note. The body's checksum is computed before.
+ * Under the mutex, stage makes its checks, copies the record's bytes once, writes forty bytes of
+ * frame header with its checksum, and updates the region's note. The body's checksum is computed
+ * before.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * Which region holds which segment.
  *
  * Each region has a short list of notes, one per segment with records of it. An EDIT above the
- * region's flushed number holds the segment; a segment held by nobody is recycled as soon as all
- * older ones are gone too, so that the live chain has no holes. What the notes know beyond that
- * (numbers of all kinds, parts of the segment with frames) becomes the segment's index.
+ * region's flushed sequence id holds the segment. A segment that no region holds is recycled as
+ * soon as all older ones are, so that the live chain has no holes. The notes' other contents
+ * (sequence ids of all kinds, chunks of the segment with frames) become the segment's index.
  */
 #include <stdlib.h>
 

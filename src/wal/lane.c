@@ -2,20 +2,20 @@
 /*
  * The log's own lane: everything that waits for the disk.
  *
- * - sync: makes durable what is written, then wakes each lane with waiters once; again at once
- * while somebody waits for more.
- * - write: what leaders left behind.
+ * - sync: makes written bytes durable, then wakes each lane with waiters once; repeats at once
+ *   while there are more waiters.
+ * - write: bytes that pushes left behind.
  * - prewrite: fills the file with zeros ahead of the writers, so that fdatasync need not make new
- *   lengths and blocks durable with each batch, and a full disk is noticed before it hurts. In
- *   HANDOVER mode syncs are few and it would only cost (about 2 ms of CPU per MB).
- * - roll: ends a segment and begins the next, at a cut of the staged bytes, under the pen. The old
- *   one's bytes are durable before the new one's header (wal/format.h, rule 2).
+ *   lengths and blocks durable with each batch, and a full disk is noticed early. Not in HANDOVER
+ *   mode, where syncs are few and it would only cost (about 2 ms of CPU per MB).
+ * - roll: ends a segment and begins the next, between two staged frames, with the pen. The old
+ *   segment's bytes are durable before the new one's header (wal/format.h, rule 2).
  * - repair: after a failed write or sync, seals the segment at its last durable frame and appends
- *   everything behind it to a new one, same positions, same bytes. A log that was opened on a full
+ *   everything behind it to a new one, with the same positions and bytes. A log opened on a full
  *   disk gets its first segment in the same way.
  *
- * One function runs at a time; each is entered and left with the mutex held and releases it around
- * its file calls.
+ * One of these functions runs at a time. Each is entered and left with the mutex held and releases
+ * it during file operations.
  */
 #include <stdlib.h>
 

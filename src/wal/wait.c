@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who waits for the log: one membership per lane, with its waiters in log order.
+ * Waiters for the log: one member per lane, with its waiters in log order.
  *
- * A waiter is appended to its member's list, then the marks are looked at; who moves a mark looks
- * at the lists afterwards. Both go through the member's mutex, so one of the two sees the other and
- * no waiter is left behind. A lane gets at most one wake-up until it has run what was done.
+ * A waiter is first appended to its member's list, then the positions are checked. A thread that
+ * advances a position checks the lists afterwards. Both use the member's mutex, so one of the two
+ * sees the other and no waiter is missed. A lane gets at most one wake-up until it has run its
+ * completed waiters.
  */
 #include <stdlib.h>
 
