@@ -414,7 +414,7 @@ static bool packing_is_long(const rq_call_private *p)
 {
     const rq_compressor *c = p->conn->compressor;
     size_t len = p->call.cells.bytes.len;
-    return c != NULL && p->packing == NULL && len > rq_compressor_short(c) &&
+    return c != NULL && p->packing == NULL && len > rq__compressor_short(c) &&
            rq__call_may_offload(p);
 }
 
@@ -715,9 +715,9 @@ static bool decoding_is_long(const rq_call_private *p, rq_cursor param, rq_slice
     if (RQ_LIKELY(p->call.request_bytes <= LONG_PARAM && !unpacks) || !rq__call_may_offload(p))
         return false;
     const rq_compressor *c = p->conn->compressor;
-    size_t block_max = c == NULL ? LONG_BLOCK : rq_compressor_short(c);
+    size_t block_max = c == NULL ? LONG_BLOCK : rq__compressor_short(c);
     return rq_cursor_left(&param) - block.len > LONG_PARAM ||
-           (unpacks && (block.len > block_max || rq_compressor_expands(c)));
+           (unpacks && (block.len > block_max || rq__compressor_expands(c)));
 }
 
 RQ_COLD static void answer_refusal(rq_call_private *p, struct refusal *r)

@@ -313,13 +313,13 @@ const rq_compressor *rq_compressor_find(const char *java_class)
     return NULL;
 }
 
-size_t rq_compressor_short(const rq_compressor *c)
+size_t rq__compressor_short(const rq_compressor *c)
 {
     if (c->pack == bzip2_pack) return 512;
     return c->pack == zlib_pack ? (size_t)8 * 1024 : (size_t)64 * 1024;
 }
 
-bool rq_compressor_expands(const rq_compressor *c)
+bool rq__compressor_expands(const rq_compressor *c)
 {
     return c != NULL && c->pack == bzip2_pack;
 }

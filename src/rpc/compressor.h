@@ -18,10 +18,10 @@ typedef struct rq_compressor rq_compressor;
 const rq_compressor *rq_compressor_find(const char *java_class);
 
 /* Most bytes of a cell block, compressed or not, that take less than about 200 µs. */
-size_t rq_compressor_short(const rq_compressor *c);
+size_t rq__compressor_short(const rq_compressor *c);
 /* Whether a few bytes may take milliseconds to decompress, because the codec works on a large block
  * before it knows the length. NULL: no. */
-bool rq_compressor_expands(const rq_compressor *c);
+bool rq__compressor_expands(const rq_compressor *c);
 
 /* Compresses `raw` and appends it to `out`. */
 RQ_NODISCARD
