@@ -180,7 +180,8 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
 {
     rq_region **open;
     size_t count;
-    RQ_TRY(rq__publish_closed(c, p, from, to, RQ_REGION_OPENING, &open, &count, why));
+    RQ_TRY(
+        rq__publish_closed(c, p, infos + from, to - from, RQ_REGION_OPENING, &open, &count, why));
     (void)rq__close_regions(c, open, count, false, NULL); /* logged; the edits stay in the log */
     rq__unref_regions(open, count);
     for (size_t i = from; i < to; i++)
@@ -189,7 +190,7 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
     if (list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     rq_err rc = rq__open_regions(c, list, to - from, why);
     if (rc == RQ_OK) {
-        rc = rq__publish_nodes(c, p, list, to - from, RQ_TABLE_ENABLED, why);
+        rc = rq__publish_nodes(c, p, list, to - from, false, why);
         if (rc != RQ_OK) rq__opened_abandon(c, list, to - from);
         if (rc == RQ_OK) rc = rq__meta_note_opened(c, list, to - from, why);
         if (rc == RQ_OK) rq__reopen_failed(c, list, to - from);

@@ -92,6 +92,7 @@ void rq__proc_reopen_closed(rq__proc *p)
     if (p->ops->on_namespace || rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
         return;
     for (size_t i = 0; i < t->pub.region_count && t->pub.state == RQ_TABLE_ENABLED; i++)
-        if (t->pub.regions[i]->region == NULL) rq__procedures_reopen(c, t->pub.regions[i]->info);
+        if (rq__table_region(t, i)->pub.region == NULL)
+            rq__procedures_reopen(c, &rq__table_region(t, i)->info);
     rq__table_node_unref(t);
 }

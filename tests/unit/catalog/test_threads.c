@@ -132,10 +132,11 @@ static void look_around(actor *a)
     rq_arena arena;
     rq_arena_init(&arena);
     rq_epoch_pin(a->w.env->epoch, &m);
-    const rq_catalog_region *const *online;
+    const rq_catalog_region **online;
     const rq_catalog_table *const *tables;
     size_t n, k;
-    rq_catalog_online(a->w.catalog, &online, &n);
+    rq_err listed = rq_catalog_online(a->w.catalog, &arena, &online, &n);
+    if (listed != RQ_OK) fault(a, "list", listed);
     for (size_t i = 0; i < n; i++) {
         rq_region *r = NULL;
         rq_error why = {0};
@@ -152,10 +153,11 @@ static void look_around(actor *a)
         rq_slice name = tables[i]->schema->name;
         const rq_slice end = {0};
         for (size_t r = 0; r < tables[i]->region_count; r++) {
-            const rq_region_info *info = tables[i]->regions[r]->info;
-            const rq_slice *after = r + 1 == tables[i]->region_count
-                                        ? &end
-                                        : &tables[i]->regions[r + 1]->info->start_key;
+            const rq_region_info *info = rq_catalog_table_region(tables[i], r)->info;
+            const rq_slice *after =
+                r + 1 == tables[i]->region_count
+                    ? &end
+                    : &rq_catalog_table_region(tables[i], r + 1)->info->start_key;
             if (!rq_slice_eq(info->end_key, *after)) fault(a, "a hole in a table", RQ_E_STATE);
         }
         rq_err rc = rq_catalog_alter_status(a->w.catalog, name, &open, &all, &why);
