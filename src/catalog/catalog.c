@@ -457,7 +457,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
     if (c == NULL) return RQ_OK;
     atomic_store(&c->stopping, true);
     rq_err rc = RQ_OK, more;
-    if (c->procedures.active_end != NULL) rq__procedures_stop(c);
+    if (c->procedures.lane != NULL) rq__procedures_stop(c);
     if (atomic_load(&c->views.now) != NULL) {
         for (close_class k = CLOSE_USER; k <= CLOSE_META; k++) {
             more = close_class_of(c, k, clean, why);

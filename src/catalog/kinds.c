@@ -90,7 +90,7 @@ static const rq__proc_kind kinds[] = {
         .steps = {{"CREATE_DIRECTORY", rq__ns_create_folder}, {"INSERT_INTO_NS_TABLE", rq__ns_put}},
         .commit = 1,
         .undo = rq__ns_create_undo,
-        .on_namespace = true,
+        .lock = RQ__LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_MODIFY_NAMESPACE,
@@ -99,7 +99,7 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__ns_modify_prepare,
         .steps = {{"UPDATE_NS_TABLE", rq__ns_put}},
         .commit = 0,
-        .on_namespace = true,
+        .lock = RQ__LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_DELETE_NAMESPACE,
@@ -108,7 +108,7 @@ static const rq__proc_kind kinds[] = {
         .steps = {{"DELETE_FROM_NS_TABLE", rq__ns_delete_row},
                   {"DELETE_DIRECTORIES", rq__ns_delete_folder}},
         .commit = 0,
-        .on_namespace = true,
+        .lock = RQ__LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_FLUSH_TABLE,
@@ -130,7 +130,7 @@ static const rq__proc_kind kinds[] = {
         .undo = rq__regions_undo,
         .seen = rq__regions_seen,
         .start_ends = true,
-        .on_regions = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_MERGE_REGIONS,
@@ -145,7 +145,7 @@ static const rq__proc_kind kinds[] = {
         .undo = rq__regions_undo,
         .seen = rq__regions_seen,
         .start_ends = true,
-        .on_regions = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_TRUNCATE_REGION,
@@ -157,7 +157,7 @@ static const rq__proc_kind kinds[] = {
                   {"TRUNCATE_REGION_MAKE_ONLINE", rq__truncate_region_open}},
         .commit = 2,
         .undo = rq__regions_undo,
-        .on_regions = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_CLEAN_PARENTS,
@@ -165,7 +165,6 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__clean_prepare,
         .steps = {{"GC_REGION_PREPARE", rq__clean_run}},
         .transient = true,
-        .on_regions = true,
     },
     {
         .kind = RQ_DDL_REOPEN_REGION,
@@ -173,20 +172,23 @@ static const rq__proc_kind kinds[] = {
         .prepare = rq__reopen_prepare,
         .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
         .transient = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_ASSIGN_REGION,
-        .java_class = "org.apache.hadoop.hbase.master.assignment.TransitRegionStateProcedure",
+        .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__assign_prepare,
         .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
         .transient = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_UNASSIGN_REGION,
-        .java_class = "org.apache.hadoop.hbase.master.assignment.TransitRegionStateProcedure",
+        .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__unassign_prepare,
         .steps = {{"CLOSE", rq__unassign_run}},
         .transient = true,
+        .lock = RQ__LOCK_REGIONS,
     },
 };
 

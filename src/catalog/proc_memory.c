@@ -24,6 +24,7 @@ void rq__proc_abandon_opened(rq__proc *p)
 
 void rq__proc_slim(rq__proc *p)
 {
+    rq__claims_free(p);
     rq_arena old = p->arena;
     rq_slice *kept[] = {&p->ns, &p->qualifier, &p->table, &p->user};
     rq_arena_init(&p->arena);
@@ -52,6 +53,7 @@ void rq__proc_slim(rq__proc *p)
 void rq__proc_free(rq__proc *p)
 {
     if (p == NULL) return;
+    rq__claims_free(p);
     rq__proc_abandon_opened(p);
     free(p->opened);
     rq_table_schema_unref(p->schema);
@@ -85,7 +87,7 @@ rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
     p->no_reopen = d->no_reopen;
     p->forcible = d->forcible;
     p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
-    return RQ_OK;
+    return rq__claims_new(p);
 }
 
 rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info)
@@ -99,5 +101,5 @@ rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info)
     p->prepared = true;
     p->resumed = true; /* repeated until it succeeds */
     p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
-    return RQ_OK;
+    return rq__claims_new(p);
 }

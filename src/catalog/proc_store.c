@@ -94,7 +94,16 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
             p->resumed = p->prepared;
             p->parked = p->running = p->was_parked = p->parked && p->prepared;
             if (p->parked) rq__proc_tell(p, RQ_LOG_ERROR, p->rc, &p->why, "parked, as before");
+            rc = rq__claims_new(p);
+            if (rc != RQ_OK) {
+                rq__proc_free(p);
+                return rc;
+            }
             rq__procs_append(ps, p);
+            if (p->parked)
+                rq__queue_add_parked(ps, p);
+            else
+                rq__queue_enter(ps, p);
         }
     }
     return RQ_OK;

@@ -18,9 +18,10 @@
  *     the old state holds, behind it the new one.
  *  4. Records, meta and the tables' own edits share one log, and what is durable of it is a prefix.
  *     So if an edit that a procedure made possible survives a crash, so do the procedure's.
- *  5. Procedures on one table run one after another in the order they came; those of different
- *     tables side by side. A procedure on a namespace excludes those on its tables.
- *  6. No thread waits for a lock: a waiting procedure is an entry in a list.
+ *  5. Procedures on one table, or on the same region of it, run one after another in the order they
+ *     came; those of different tables, and of different regions of one table, side by side. A
+ *     procedure on a namespace excludes those on its tables (proc_queue.c).
+ *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
  *  7. No step is repeated for ever, but where memory or disk space is missing. A *parked* procedure
  *     runs no step and keeps its lock: what conflicts with it is refused with its error, not kept
  *     waiting. It stays parked over restarts, until it is aborted; a start does not wait for it.
@@ -38,6 +39,8 @@
 #include <stdatomic.h>
 
 typedef struct rq__proc rq__proc;
+typedef struct rq__claim rq__claim;
+typedef struct rq__lock_table rq__lock_table;
 
 /* A step, given the procedure with its lock held. Idempotent. Blocking. */
 typedef rq_err (*rq__step)(rq_catalog *c, rq__proc *p, rq_error *why);
@@ -50,6 +53,13 @@ typedef enum rq__commit_state {
     RQ__COMMIT_NO,
     RQ__COMMIT_YES,
 } rq__commit_state;
+
+/* What a procedure has for itself while it runs. */
+typedef enum rq__lock_level {
+    RQ__LOCK_TABLE,
+    RQ__LOCK_REGIONS, /* those it names; the table's others may change meanwhile */
+    RQ__LOCK_NAMESPACE,
+} rq__lock_level;
 
 typedef struct rq__proc_kind {
     rq_ddl_kind kind;
@@ -67,17 +77,17 @@ typedef struct rq__proc_kind {
     void (*undo)(rq_catalog *c, rq__proc *p);
     /* After a restart: as seen in the view, which was made from meta. May be NULL: unknown. */
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
-    bool transient;     /* not recorded: forgotten by a crash */
-    bool on_namespace;  /* locks the namespace */
+    bool transient; /* not recorded: forgotten by a crash */
+    rq__lock_level lock;
     bool start_ends;    /* a start completes what is committed, if the procedure lets it */
-    bool on_regions;    /* concerns the regions it names alone, not the table's others */
     bool answer_at_end; /* HBase's RPC returns when all is done */
 } rq__proc_kind;
 
 const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind);
 
 struct rq__proc {
-    rq__proc *next;
+    rq__proc *next, *prev;
+    rq__proc *index_next[2]; /* in the indexes by id and by nonce */
     rq_catalog *catalog;
     const rq__proc_kind *ops;
     uint64_t id;
@@ -113,12 +123,18 @@ struct rq__proc {
     bool ended;          /* rc and why are final */
     _Atomic unsigned step; /* others look at it while it runs */
     /* --- under the procedures' lock; rc, why and updated_ms are the run's until `finished` */
-    bool running;  /* holds its lock */
-    bool parked;   /* and runs no step any more; rc and why say why */
-    bool parking;  /* its record is being written */
-    bool refused;  /* a parked one holds its lock: to be ended with rc and why */
-    bool retrying; /* waits for its timer; rc and why are those of the last attempt */
-    bool sleeping; /* the same, without its lock */
+    rq__claim *claims;     /* on its namespace, table, regions */
+    size_t blocked;        /* claims that are not granted */
+    rq__proc *ready_next;  /* in the list of those that may start */
+    bool ready;            /* is in that list */
+    rq__proc *parked_next; /* in the list of parked ones */
+    bool queued;           /* its claims are in their queues */
+    bool running;          /* holds its lock */
+    bool parked;           /* and runs no step any more; rc and why say why */
+    bool parking;          /* its record is being written */
+    bool refused;          /* a parked one holds its lock: to be ended with rc and why */
+    bool retrying;         /* waits for its timer; rc and why are those of the last attempt */
+    bool sleeping;         /* the same, without its lock */
     _Atomic bool aborted;
     bool finished;
     rq_err rc;
@@ -134,10 +150,17 @@ struct rq__proc {
 typedef struct rq__procedures {
     pthread_mutex_t lock;
     uint64_t next_id;
-    rq__proc *active, **active_end; /* in order of arrival */
+    rq__proc *active, *active_last; /* in order of arrival */
     rq__proc *finished;             /* newest first */
     size_t finished_count;
-    unsigned busy; /* tasks on their way */
+    int64_t evicted_ms;  /* when finished ones were last looked through */
+    rq__proc **index[2]; /* active and finished ones: buckets by id, by nonce */
+    size_t index_mask, indexed;
+    rq__lock_table *locks;
+    rq__proc *ready, **ready_end; /* have all their locks and are not started yet */
+    rq__proc *parked;
+    uint64_t lock_steps; /* tests: claims and keys that were looked at */
+    unsigned busy;       /* tasks on their way */
     bool stopping;
     rq_latch *idle; /* set by stop; opened when nothing is busy */
     rq_lane *lane;  /* of retry timers */
