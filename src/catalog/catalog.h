@@ -256,7 +256,8 @@ rq_err rq_catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
 /* --- procedures ------------------------------------------------------------------------------- */
 typedef struct rq_procedure {
     uint64_t id;
-    rq_ddl_kind kind;
+    rq_ddl_kind kind; /* 0: its record is of a kind that this version does not know, or garbage */
+    const char *java_class; /* as clients are shown it */
     rq_slice ns, qualifier;
     rq_slice user;
     uint64_t nonce_group, nonce;

@@ -103,7 +103,7 @@ rq_err rq__truncate_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_slice *keys = rq_arena_calloc(&p->arena, p->old_region_count, sizeof *keys);
     if (keys == NULL) return RQ_E_NO_MEMORY;
     size_t n = 0;
-    for (size_t i = 0; i < p->old_region_count && p->preserve_splits; i++)
+    for (size_t i = 0; i < p->old_region_count && p->of.truncate.preserve_splits; i++)
         if (p->old_regions[i].start_key.len > 0) keys[n++] = p->old_regions[i].start_key;
     RQ_TRY(rq__make_regions(c, p, keys, n, why));
     return rq__add_parents(c, p, why);

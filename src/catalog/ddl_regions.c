@@ -110,8 +110,8 @@ static rq_err find_split_row(rq_catalog *c, rq__proc *p, rq_region *r, rq_slice 
     const rq_table_schema *schema = p->schema;
     if (!rq__region_is_splittable(c, r))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s NOT splittable", rq_region_get_info(r)->encoded);
-    if (p->split_key_count > 0 && p->split_keys[0].len > 0) {
-        *ret = rq__split_restrict(schema, p->split_keys[0]);
+    if (p->of.split.row.len > 0) {
+        *ret = rq__split_restrict(schema, p->of.split.row);
         return RQ_OK;
     }
     return rq__split_point(c, r, true, &p->arena, ret, why);
@@ -129,7 +129,7 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
 {
     size_t at;
     RQ_TRY(check_table(p, t, why));
-    RQ_TRY(check_online(c, t, p->family, RQ_E_DO_NOT_RETRY_REGION, &at, why));
+    RQ_TRY(check_online(c, t, p->of.split.region, RQ_E_DO_NOT_RETRY_REGION, &at, why));
     const rq_catalog_region *r = &rq__table_region(t, at)->pub;
     rq_slice row;
     RQ_TRY(take_schema(p, t));
@@ -157,7 +157,8 @@ rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     char name[512];
-    rq_bytes_to_string(p->split_key_count > 1 ? p->split_keys[1] : p->family, name, sizeof name);
+    rq_bytes_to_string(p->of.split.told.len > 0 ? p->of.split.told : p->of.split.region, name,
+                       sizeof name);
     if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split region %s failed due to split switch off",
                        name);
@@ -212,10 +213,10 @@ static int slice_order(const void *a, const void *b)
 
 static rq_err count_unique(rq__proc *p, size_t *ret)
 {
-    size_t count = p->split_key_count;
+    size_t count = p->of.merge.count;
     rq_slice *sorted = rq_arena_alloc(&p->arena, (count + 1) * sizeof *sorted);
     if (sorted == NULL) return RQ_E_NO_MEMORY;
-    if (count > 0) memcpy(sorted, p->split_keys, count * sizeof *sorted);
+    if (count > 0) memcpy(sorted, p->of.merge.regions, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, slice_order);
     *ret = 0;
     for (size_t i = 0; i < count; i++)
@@ -223,29 +224,29 @@ static rq_err count_unique(rq__proc *p, size_t *ret)
     return RQ_OK;
 }
 
-/* HBASE: checkRegionsToMerge. The encoded names come in split_keys. */
+/* HBASE: checkRegionsToMerge. */
 static rq_err check_merge(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     size_t unique;
     RQ_TRY(count_unique(p, &unique));
-    if (unique != p->split_key_count)
+    if (unique != p->of.merge.count)
         return rq_fail(why, RQ_E_MERGE_REGION,
                        "Duplicate regions specified; cannot merge a region to itself. Passed in "
                        "%zu but only %zu unique.",
-                       p->split_key_count, unique);
+                       p->of.merge.count, unique);
     if (unique < 2)
         return rq_fail(why, RQ_E_MERGE_REGION, "Need two Regions at least to run a Merge");
     const rq_region_info *previous = NULL;
-    for (size_t i = 0; i < p->split_key_count; i++) {
-        size_t at = rq__table_find(c, t, p->split_keys[i]);
+    for (size_t i = 0; i < p->of.merge.count; i++) {
+        size_t at = rq__table_find(c, t, p->of.merge.regions[i]);
         const rq_region_info *info =
             at < t->pub.region_count ? &rq__table_region(t, at)->info : NULL;
-        if (previous != NULL && info != NULL && !p->forcible && !touch(previous, info))
+        if (previous != NULL && info != NULL && !p->of.merge.forcible && !touch(previous, info))
             return rq_fail(why, RQ_E_MERGE_REGION,
                            "Unable to merge non-adjacent or non-overlapping regions '%s', '%s' "
                            "when force=false",
                            previous->encoded, info->encoded);
-        RQ_TRY(check_online(c, t, p->split_keys[i], RQ_E_MERGE_REGION, &at, why));
+        RQ_TRY(check_online(c, t, p->of.merge.regions[i], RQ_E_MERGE_REGION, &at, why));
         RQ_TRY(copy_info(p, info, &p->old_regions[p->old_region_count++]));
         previous = info;
     }
@@ -254,7 +255,7 @@ static rq_err check_merge(rq_catalog *c, rq__proc *p, const rq__table_node *t, r
 
 static rq_err merge_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
-    p->old_regions = rq_arena_calloc(&p->arena, p->split_key_count + 1, sizeof *p->old_regions);
+    p->old_regions = rq_arena_calloc(&p->arena, p->of.merge.count + 1, sizeof *p->old_regions);
     p->regions = rq_arena_calloc(&p->arena, 1, sizeof *p->regions);
     if (p->old_regions == NULL || p->regions == NULL) return no_memory(why);
     RQ_TRY(check_merge(c, p, t, why));
@@ -292,7 +293,7 @@ static const char *join(rq__proc *p, const rq_slice *names, size_t count)
 /* The regions as they were asked for. */
 static const char *asked_names(rq__proc *p)
 {
-    return join(p, p->split_keys, p->split_key_count);
+    return join(p, p->of.merge.regions, p->of.merge.count);
 }
 
 rq_err rq__merge_prepare(rq_catalog *c, rq__proc *p, rq_error *why)

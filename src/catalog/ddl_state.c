@@ -162,16 +162,16 @@ static int slice_order(const void *a, const void *b)
 /* Each family is flushed once, however often it was named. */
 static void drop_doubles(rq__proc *p)
 {
-    size_t count = p->split_key_count;
+    size_t count = p->of.flush.count;
     if (count < 2) return;
-    qsort(p->split_keys, count, sizeof *p->split_keys, slice_order);
-    p->split_key_count = 1;
+    qsort(p->of.flush.families, count, sizeof *p->of.flush.families, slice_order);
+    p->of.flush.count = 1;
     for (size_t i = 1; i < count; i++)
-        if (!rq_slice_eq(p->split_keys[i - 1], p->split_keys[i]))
-            p->split_keys[p->split_key_count++] = p->split_keys[i];
+        if (!rq_slice_eq(p->of.flush.families[i - 1], p->of.flush.families[i]))
+            p->of.flush.families[p->of.flush.count++] = p->of.flush.families[i];
 }
 
-/* The families come in split_keys. HBASE: FlushTableProcedure.preflightChecks. */
+/* HBASE: FlushTableProcedure.preflightChecks. */
 rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
@@ -180,8 +180,8 @@ rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     if (t->pub.state != RQ_TABLE_ENABLED && t->pub.state != RQ_TABLE_ENABLING)
         rc = rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
     rq_buf missing = {0};
-    for (size_t i = 0; i < p->split_key_count && rc == RQ_OK; i++) {
-        rq_slice f = p->split_keys[i];
+    for (size_t i = 0; i < p->of.flush.count && rc == RQ_OK; i++) {
+        rq_slice f = p->of.flush.families[i];
         if (rq_table_schema_family(t->pub.schema, f) != NULL) continue;
         rc = rq_buf_printf(&missing, "%s%.*s", missing.len > 0 ? ", " : "", (int)f.len,
                            (const char *)f.ptr);
@@ -212,9 +212,9 @@ static void flush_one(void *ctx, size_t i)
     rq_error why = {0};
     rq_err rc = RQ_OK;
     bool flushed;
-    if (f->p->split_key_count == 0) rc = rq_region_flush(r, (rq_slice){NULL, 0}, &flushed, &why);
-    for (size_t k = 0; k < f->p->split_key_count && rc == RQ_OK; k++)
-        rc = rq_region_flush(r, f->p->split_keys[k], &flushed, &why);
+    if (f->p->of.flush.count == 0) rc = rq_region_flush(r, (rq_slice){NULL, 0}, &flushed, &why);
+    for (size_t k = 0; k < f->p->of.flush.count && rc == RQ_OK; k++)
+        rc = rq_region_flush(r, f->p->of.flush.families[k], &flushed, &why);
     if (rc == RQ_OK) return;
     pthread_mutex_lock(&f->lock);
     if (f->rc == RQ_OK) {
@@ -270,7 +270,7 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__table_node *t;
     if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
         return RQ_OK; /* dropped */
-    size_t at = rq__table_find(c, t, p->family);
+    size_t at = rq__table_find(c, t, p->of.region.name);
     if (at == t->pub.region_count || t->pub.state != RQ_TABLE_ENABLED ||
         t->pub.schema->family_count == 0) {
         rq__table_node_unref(t);
@@ -308,24 +308,24 @@ static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_er
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = rq__table_find(c, t, p->family);
+    size_t at = rq__table_find(c, t, p->of.region.name);
     rq_err rc = RQ_OK;
     if (at == t->pub.region_count) {
-        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->family.len,
-                     (const char *)p->family.ptr);
+        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->of.region.name.len,
+                     (const char *)p->of.region.name.ptr);
     } else {
         rq_region_state state = rq__table_region(t, at)->pub.state;
         if ((state == RQ_REGION_OPEN) != opened)
             rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION,
                          "Unexpected state for state=%s, location=%s, table=%.*s, region=%.*s",
                          rq__region_state_name(state), c->server.text, (int)p->table.len,
-                         (const char *)p->table.ptr, (int)p->family.len,
-                         (const char *)p->family.ptr);
+                         (const char *)p->table.ptr, (int)p->of.region.name.len,
+                         (const char *)p->of.region.name.ptr);
         else if (t->pub.state != RQ_TABLE_ENABLED)
             rc =
                 rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s is disabled for state=%s, region=%.*s",
                         (int)p->table.len, (const char *)p->table.ptr, rq__region_state_name(state),
-                        (int)p->family.len, (const char *)p->family.ptr);
+                        (int)p->of.region.name.len, (const char *)p->of.region.name.ptr);
     }
     rq__table_node_unref(t);
     return rc;
@@ -360,12 +360,12 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = rq__table_find(c, t, p->family), count;
+    size_t at = rq__table_find(c, t, p->of.region.name), count;
     rq_region **list;
     if (at == t->pub.region_count) {
         rq__table_node_unref(t);
-        return rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->family.len,
-                       (const char *)p->family.ptr);
+        return rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->of.region.name.len,
+                       (const char *)p->of.region.name.ptr);
     }
     const rq_region_info *info = &rq__table_region(t, at)->info;
     rq_err rc = rq__publish_closed(c, p, info, 1, RQ_REGION_CLOSING, &list, &count, why);

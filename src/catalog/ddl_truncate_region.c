@@ -28,10 +28,10 @@ static rq_err prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_er
     p->old_regions = rq_arena_calloc(&p->arena, 1, sizeof *p->old_regions);
     if (p->descriptor.ptr == NULL || p->old_regions == NULL)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    size_t at = rq__table_find(c, t, p->family);
+    size_t at = rq__table_find(c, t, p->of.region.name);
     if (at == t->pub.region_count) return RQ_OK; /* the first step says so */
     const rq_catalog_region *r = &rq__table_region(t, at)->pub;
-    p->open_seqnum = r->open_seqnum;
+    p->of.region.open_seqnum = r->open_seqnum;
     p->old_region_count = 1;
     return rq_region_info_make(&p->arena, r->info->ns, r->info->qualifier, r->info->start_key,
                                r->info->end_key, r->info->region_id, 0, &p->old_regions[0]);
@@ -54,7 +54,7 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq_fail(why, RQ_E_IOEXCEPTION, "Can't truncate region in catalog tables");
     if (p->old_region_count == 0)
         return rq_fail(why, RQ_E_UNKNOWN_REGION, "No RegionState found for %.*s",
-                       (int)p->family.len, (const char *)p->family.ptr);
+                       (int)p->of.region.name.len, (const char *)p->of.region.name.ptr);
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     size_t at = rq__table_index(t, &p->old_regions[0]);
@@ -77,7 +77,7 @@ static bool is_done(const rq__proc *p, const rq__table_node *t)
 {
     size_t at = rq__table_index(t, &p->old_regions[0]);
     return p->resumed && at < t->pub.region_count &&
-           rq__table_region(t, at)->pub.open_seqnum > p->open_seqnum;
+           rq__table_region(t, at)->pub.open_seqnum > p->of.region.open_seqnum;
 }
 
 static rq_err is_done_now(rq_catalog *c, const rq__proc *p, bool *ret, rq_error *why)

@@ -78,7 +78,7 @@ void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_er
 {
     rq_log_write(p->catalog->env->log, level, "catalog",
                  "procedure %llu (%s of %.*s), step %s: %s; %s", (unsigned long long)p->id,
-                 p->ops->java_class, (int)p->table.len, (const char *)p->table.ptr,
+                 p->java_class, (int)p->table.len, (const char *)p->table.ptr,
                  rq__proc_step_name(p, p->step),
                  why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc), what);
 }

@@ -24,7 +24,8 @@ enum { BY_ID, BY_NONCE };
 
 static size_t bucket_of(const rq__procedures *ps, const rq__proc *p, int index)
 {
-    uint64_t h = index == BY_ID ? p->id : p->nonce ^ (p->nonce_group << 1);
+    /* Those without a nonce are spread, too: they would all share a bucket. */
+    uint64_t h = index == BY_ID || p->nonce == 0 ? p->id : p->nonce ^ (p->nonce_group << 1);
     h *= UINT64_C(0x9e3779b97f4a7c15);
     return (size_t)(h >> 32) & ps->index_mask;
 }
@@ -205,7 +206,7 @@ bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info)
     pthread_mutex_lock(&c->procedures.lock);
     for (const rq__proc *p = c->procedures.active; p != NULL && !found; p = p->next)
         found = p->ops->kind == RQ_DDL_SPLIT_REGION &&
-                rq_slice_eq(p->family, rq_slice_cstr(info->encoded));
+                rq_slice_eq(p->of.split.region, rq_slice_cstr(info->encoded));
     pthread_mutex_unlock(&c->procedures.lock);
     return found;
 }
@@ -217,6 +218,7 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
     *ret = (rq_procedure){
         .id = p->id,
         .kind = p->ops->kind,
+        .java_class = rq_arena_cstr(a, rq_slice_cstr(p->java_class)),
         .ns = rq_arena_copy(a, p->ns),
         .qualifier = rq_arena_copy(a, p->qualifier),
         .user = rq_arena_copy(a, p->user),
@@ -231,8 +233,8 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
         .rc = failed ? p->rc : RQ_OK,
     };
     if (ret->rc != RQ_OK) ret->message = rq_arena_cstr(a, rq_slice_cstr(p->why.message));
-    return ret->ns.ptr != NULL && ret->qualifier.ptr != NULL && ret->user.ptr != NULL &&
-           (ret->rc == RQ_OK || ret->message != NULL);
+    return ret->java_class != NULL && ret->ns.ptr != NULL && ret->qualifier.ptr != NULL &&
+           ret->user.ptr != NULL && (ret->rc == RQ_OK || ret->message != NULL);
 }
 
 bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret)

@@ -11,9 +11,8 @@
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                             void *ctx)
 {
-    if (p->family.len > 0) RQ_TRY(each(ctx, p->family));
-    for (size_t i = 0; i < p->split_key_count && p->ops->kind == RQ_DDL_MERGE_REGIONS; i++)
-        RQ_TRY(each(ctx, p->split_keys[i]));
+    const rq__payload_kind *payload = p->ops->payload;
+    if (payload->each_region != NULL) RQ_TRY(payload->each_region(p, each, ctx));
     for (size_t i = 0; i < p->old_region_count; i++)
         RQ_TRY(each(ctx, rq_slice_cstr(p->old_regions[i].encoded)));
     for (size_t i = 0; i < p->region_count; i++)
@@ -79,7 +78,7 @@ bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p)
  * its families, or has one that its table has not any more. */
 bool rq__proc_holds_closed(const rq__proc *p)
 {
-    return p->ops->kind == RQ_DDL_TRUNCATE_REGION || p->removed_family_count > 0;
+    return p->ops->payload->holds_closed != NULL && p->ops->payload->holds_closed(p);
 }
 
 void rq__proc_refuse(rq__proc *p, const rq__proc *parked)
@@ -90,7 +89,7 @@ void rq__proc_refuse(rq__proc *p, const rq__proc *parked)
     p->rc = rq_fail(&p->why, RQ_E_DO_NOT_RETRY,
                     "procedure %llu (%s of %.*s) is parked in step %s and has to be aborted first: "
                     "%s",
-                    (unsigned long long)parked->id, parked->ops->java_class, (int)parked->table.len,
+                    (unsigned long long)parked->id, parked->java_class, (int)parked->table.len,
                     (const char *)parked->table.ptr, rq__proc_step_name(parked, step),
                     parked->why.message);
 }

@@ -366,7 +366,7 @@ static void proc_work(rq__proc *p)
         finish(p, p->rc, &why);
         return;
     }
-    if (p->aborted && !p->prepared) {
+    if (p->aborted && (!p->prepared || p->unreadable)) {
         finish_aborted(p, RQ_OK, &why);
         return;
     }
