@@ -24,7 +24,9 @@ static void again(const rq__proc *p)
         same(q.descriptor, p->descriptor);
         RQ_ASSERT(q.region_count == p->region_count && q.prepared == p->prepared);
         RQ_ASSERT(q.old_region_count == p->old_region_count);
-        RQ_ASSERT(q.removed_family_count == p->removed_family_count);
+        rq_slice more;
+        RQ_ASSERT(rq__proc_encode(&q, &arena, &more) == RQ_OK);
+        same(more, bytes);
     }
     rq_arena_clear(&q.arena);
     rq_arena_clear(&arena);

@@ -565,8 +565,8 @@ static rq_region *namespace_region(rq_catalog *c)
     rq_slice q = RQ_SLICE_LIT("namespace");
     if (rq__catalog_table_ref(c, RQ_SLICE_LIT("hbase"), q, &t, NULL) != RQ_OK) return NULL;
     rq_region *r = NULL;
-    if (t->pub.region_count > 0 && t->pub.regions[0]->region != NULL)
-        r = rq_region_ref(t->pub.regions[0]->region);
+    if (t->pub.region_count > 0 && rq__table_region(t, 0)->pub.region != NULL)
+        r = rq_region_ref(rq__table_region(t, 0)->pub.region);
     rq__table_node_unref(t);
     return r;
 }
@@ -800,7 +800,7 @@ rq_err rq__bootstrap(rq_catalog *c, rq_error *why)
         rq_table_schema_unref(b.tables[i].schema);
     }
     free(b.tables);
-    if (rq__views_now(&c->views)->online_count == 0) /* meta is the first that would be there */
+    if (rq__views_now(&c->views)->table_count == 0) /* meta is the first that would be there */
         rq__opened_abandon(c, &b.meta, 1);
     rq__opened_clear(&b.meta, 1);
     rq_table_schema_unref(b.meta_schema);

@@ -81,10 +81,14 @@ static const rq_catalog_region *meta_region(const rq_catalog *c, rq_slice name)
     const rq_catalog_table *t =
         rq__view_table(rq__views_now(&c->views), RQ_SLICE_LIT("hbase"), RQ_SLICE_LIT("meta"));
     if (t == NULL) return NULL;
-    for (size_t i = 0; i < t->region_count; i++)
-        if (rq_slice_eq(t->regions[i]->info->name, name)) return t->regions[i];
-    for (size_t i = 0; i < t->replica_count; i++)
-        if (rq_slice_eq(t->replicas[i]->info->name, name)) return t->replicas[i];
+    for (size_t i = 0; i < t->region_count; i++) {
+        const rq_catalog_region *r = rq_catalog_table_region(t, i);
+        if (rq_slice_eq(r->info->name, name)) return r;
+    }
+    for (size_t i = 0; i < t->replica_count; i++) {
+        const rq_catalog_region *r = rq_catalog_table_replica(t, i);
+        if (rq_slice_eq(r->info->name, name)) return r;
+    }
     return NULL;
 }
 
@@ -148,11 +152,30 @@ rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
     return RQ_OK;
 }
 
-void rq_catalog_online(const rq_catalog *c, const rq_catalog_region *const **ret, size_t *ret_count)
+static void add_online(const rq_catalog_table *t, const rq_catalog_region **list, size_t *count)
+{
+    for (size_t i = 0; i < t->region_count; i++) {
+        const rq_catalog_region *r = rq_catalog_table_region(t, i);
+        if (r->region != NULL) list[(*count)++] = r;
+    }
+}
+
+/* HBASE: a server's regions are listed with meta first. */
+rq_err rq_catalog_online(const rq_catalog *c, rq_arena *arena, const rq_catalog_region ***ret,
+                         size_t *ret_count)
 {
     const rq__view *v = rq__views_now(&c->views);
-    *ret = v->online;
-    *ret_count = v->online_count;
+    size_t cap = 1, n = 0;
+    for (size_t i = 0; i < v->table_count; i++)
+        cap += v->tables[i]->region_count;
+    const rq_catalog_region **list = rq_arena_alloc(arena, cap * sizeof(rq_catalog_region *));
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (int meta = 1; meta >= 0; meta--)
+        for (size_t i = 0; i < v->table_count; i++)
+            if (v->tables[i]->schema->is_meta == (meta == 1)) add_online(v->tables[i], list, &n);
+    *ret = list;
+    *ret_count = n;
+    return RQ_OK;
 }
 
 const rq_namespace *rq_catalog_namespace_find(const rq_catalog *c, rq_slice name)
@@ -179,7 +202,7 @@ rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_u
     if (t != NULL && t->state != RQ_TABLE_DISABLED && !t->schema->is_meta) {
         *ret_total = (uint32_t)t->region_count;
         for (size_t i = 0; i < t->region_count; i++) {
-            rq_region *r = t->regions[i]->region;
+            rq_region *r = rq_catalog_table_region(t, i)->region;
             rq_table_schema *s = r == NULL ? NULL : rq_region_schema(r);
             *ret_to_update += s != t->schema;
             rq_table_schema_unref(s);
@@ -355,7 +378,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     return RQ_OK;
 }
 
-/* Takes the regions of one class out of the view and closes them. */
+/* A close goes through the regions in these classes, in this order. */
 typedef enum close_class { CLOSE_USER, CLOSE_NAMESPACE, CLOSE_META } close_class;
 
 static bool in_class(const rq_table_schema *s, close_class class)
@@ -367,28 +390,46 @@ static bool in_class(const rq_table_schema *s, close_class class)
                       : class == CLOSE_USER;
 }
 
-static rq_err close_class_of(rq_catalog *c, close_class class, bool clean, rq_error *why)
+/* References on nothing: no procedure runs any more, so the view stays as it is. */
+static size_t open_regions_of(const rq__view *v, close_class class, rq_region **list)
 {
-    const rq__view *v = rq__views_now(&c->views);
-    /* Without memory for a list they are closed one after another. */
-    rq_region *one, **list = calloc(v->online_count + 1, sizeof(rq_region *));
     size_t n = 0;
-    rq_err rc = RQ_OK, more;
-    /* Nobody else edits any more: the view stays where it is. */
     for (size_t t = 0; t < v->table_count; t++) {
         if (!in_class(v->tables[t]->schema, class)) continue;
         for (size_t r = 0; r < v->tables[t]->region_count; r++) {
-            one = v->tables[t]->regions[r]->region;
+            rq_region *one = rq_catalog_table_region(v->tables[t], r)->region;
             if (one == NULL) continue;
-            if (list != NULL) {
-                list[n++] = one;
-                continue;
-            }
+            if (list != NULL) list[n] = one;
+            n++;
+        }
+    }
+    return n;
+}
+
+static rq_err close_one_by_one(rq_catalog *c, close_class class, bool clean, rq_error *why)
+{
+    const rq__view *v = rq__views_now(&c->views);
+    rq_err rc = RQ_OK, more;
+    for (size_t t = 0; t < v->table_count; t++) {
+        if (!in_class(v->tables[t]->schema, class)) continue;
+        for (size_t r = 0; r < v->tables[t]->region_count; r++) {
+            rq_region *one = rq_catalog_table_region(v->tables[t], r)->region;
+            if (one == NULL) continue;
             more = rq__close_regions(c, &one, 1, !clean, why);
             if (rc == RQ_OK) rc = more;
         }
     }
-    if (list != NULL) rc = rq__close_regions(c, list, n, !clean, why);
+    return rc;
+}
+
+static rq_err close_class_of(rq_catalog *c, close_class class, bool clean, rq_error *why)
+{
+    const rq__view *v = rq__views_now(&c->views);
+    size_t count = open_regions_of(v, class, NULL);
+    rq_region **list = calloc(count + 1, sizeof(rq_region *));
+    if (list == NULL) return close_one_by_one(c, class, clean, why);
+    count = open_regions_of(v, class, list);
+    rq_err rc = rq__close_regions(c, list, count, !clean, why);
     free(list);
     return rc;
 }
@@ -416,7 +457,7 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why)
     if (c == NULL) return RQ_OK;
     atomic_store(&c->stopping, true);
     rq_err rc = RQ_OK, more;
-    if (c->procedures.active_end != NULL) rq__procedures_stop(c);
+    if (c->procedures.lane != NULL) rq__procedures_stop(c);
     if (atomic_load(&c->views.now) != NULL) {
         for (close_class k = CLOSE_USER; k <= CLOSE_META; k++) {
             more = close_class_of(c, k, clean, why);

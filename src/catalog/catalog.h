@@ -5,10 +5,9 @@
  *
  * On the way of a Put or Get it is the first stop: region name → open region, without a lock.
  *
- * Readers see an immutable *view* (hash maps of regions and tables), replaced as a whole by
- * publishing a pointer; the old one is retired through the epoch. Whatever a lookup returns is
- * valid until the end of the caller's read section (a loop's iteration, or an rq_epoch_pin), unless
- * it is referenced. Changes go through rq_catalog_submit; each is a procedure with a durable
+ * Readers see a *view* of immutable nodes (catalog/view.h), replaced by publishing a pointer; the
+ * old one is retired through the epoch. Whatever a lookup returns is valid until the end of the
+ * caller's read section (a loop's iteration, or an rq_epoch_pin), unless it is referenced. Changes go through rq_catalog_submit; each is a procedure with a durable
  * record, and a crash at any step leaves the old or the new state.
  *
  * A server starts with rq_root_open (catalog/root.h: lock, versions, cluster id), rq_engine_open,
@@ -105,13 +104,15 @@ typedef enum rq_table_state {
 typedef struct rq_catalog_table {
     rq_table_schema *schema; /* reference it to keep it */
     rq_table_state state;
-    const rq_catalog_region *const *regions; /* ascending by start key */
     size_t region_count;
-    /* The other names of the same regions, under REGION_REPLICATION: info has the replica's id and
-     * names, all else is the region's own. By start key, then replica id. */
-    const rq_catalog_region *const *replicas;
     size_t replica_count;
 } rq_catalog_table;
+
+/* The i-th region, ascending by start key. REQUIRES: i below region_count. */
+const rq_catalog_region *rq_catalog_table_region(const rq_catalog_table *t, size_t i);
+/* Other names of the same regions, under REGION_REPLICATION: info has the replica's id and names,
+ * all else is the region's own. By start key, then replica id. REQUIRES: i below replica_count. */
+const rq_catalog_region *rq_catalog_table_replica(const rq_catalog_table *t, size_t i);
 
 /*
  * The open region of a RegionSpecifier of type REGION_NAME (binary region name; HBase looks at the
@@ -142,9 +143,10 @@ void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret,
 RQ_NODISCARD
 rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
                          const rq_catalog_region **ret, rq_error *why);
-/* All regions that are open, meta first; `regions` as a whole is valid in the read section. */
-void rq_catalog_online(const rq_catalog *c, const rq_catalog_region *const **ret,
-                       size_t *ret_count);
+/* All regions that are open, meta first, listed in the arena. */
+RQ_NODISCARD
+rq_err rq_catalog_online(const rq_catalog *c, rq_arena *arena, const rq_catalog_region ***ret,
+                         size_t *ret_count);
 /* Grows with every published view: whoever caches something derived can tell. */
 uint64_t rq_catalog_view_number(const rq_catalog *c);
 /* `changed` is called once for each later view, after it is published, by the thread that did it;
@@ -254,7 +256,8 @@ rq_err rq_catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
 /* --- procedures ------------------------------------------------------------------------------- */
 typedef struct rq_procedure {
     uint64_t id;
-    rq_ddl_kind kind;
+    rq_ddl_kind kind; /* 0: its record is of a kind that this version does not know, or garbage */
+    const char *java_class; /* as clients are shown it */
     rq_slice ns, qualifier;
     rq_slice user;
     uint64_t nonce_group, nonce;

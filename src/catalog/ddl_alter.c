@@ -22,25 +22,25 @@ static rq_err new_schema(rq__proc *p, const rq_table_schema *old, rq_error *why)
     p->schema = NULL;
     switch (p->ops->kind) {
     case RQ_DDL_ADD_FAMILY:
-        return rq__descriptor_change(old, RQ__FAMILY_ADD, p->descriptor, &p->schema, why);
+        return rq__descriptor_change(old, RQ__FAMILY_ADD, p->of.alter.change, &p->schema, why);
     case RQ_DDL_MODIFY_FAMILY:
-        return rq__descriptor_change(old, RQ__FAMILY_MODIFY, p->descriptor, &p->schema, why);
+        return rq__descriptor_change(old, RQ__FAMILY_MODIFY, p->of.alter.change, &p->schema, why);
     case RQ_DDL_DELETE_FAMILY:
-        return rq__descriptor_change(old, RQ__FAMILY_DELETE, p->family, &p->schema, why);
+        return rq__descriptor_change(old, RQ__FAMILY_DELETE, p->of.alter.family, &p->schema, why);
     default:
-        return rq__descriptor_parse(p->descriptor, &p->schema, why);
+        return rq__descriptor_parse(p->of.alter.change, &p->schema, why);
     }
 }
 
 static rq_err removed_families(rq__proc *p, const rq_table_schema *old)
 {
-    p->removed_families = rq_arena_calloc(&p->arena, old->family_count, sizeof(rq_slice));
-    if (p->removed_families == NULL) return RQ_E_NO_MEMORY;
+    p->of.alter.removed = rq_arena_calloc(&p->arena, old->family_count, sizeof(rq_slice));
+    if (p->of.alter.removed == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < old->family_count; i++) {
         if (rq_table_schema_family(p->schema, old->families[i].name) != NULL) continue;
         rq_slice name = rq_arena_copy(&p->arena, old->families[i].name);
         if (name.ptr == NULL) return RQ_E_NO_MEMORY;
-        p->removed_families[p->removed_family_count++] = name;
+        p->of.alter.removed[p->of.alter.removed_count++] = name;
     }
     return RQ_OK;
 }
@@ -48,8 +48,8 @@ static rq_err removed_families(rq__proc *p, const rq_table_schema *old)
 /* HBASE: ModifyTableProcedure.preflightChecks with reopenRegions = false. */
 static rq_err check_no_reopen(rq__proc *p, const rq_table_schema *old, rq_error *why)
 {
-    if (!p->no_reopen) return RQ_OK;
-    if (old->family_count != p->schema->family_count || p->removed_family_count > 0)
+    if (!p->of.alter.no_reopen) return RQ_OK;
+    if (old->family_count != p->schema->family_count || p->of.alter.removed_count > 0)
         return rq_fail(why, RQ_E_IOEXCEPTION,
                        "Cannot add or remove column families when this modification won't reopen "
                        "regions.");
@@ -108,7 +108,7 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     int replication = rq_catalog_replication(old);
     rq__table_node_unref(t);
     if (rc != RQ_OK) return rc;
-    p->fewer_replicas = rq_catalog_replication(p->schema) < replication;
+    p->of.alter.fewer_replicas = rq_catalog_replication(p->schema) < replication;
     p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));
     return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
@@ -119,7 +119,7 @@ rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__tracker_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
-    RQ_TRY(rq__tracker_check_target(p->descriptor, why));
+    RQ_TRY(rq__tracker_check_target(p->of.alter.change, why));
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     rq_table_state state = t->pub.state;
     rq__table_node_unref(t);
@@ -133,11 +133,11 @@ static rq_err tracker_schema(rq__proc *p, const rq__table_node *t, rq_error *why
     if (t->pub.state != RQ_TABLE_ENABLED) return rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
     rq_table_schema_unref(p->schema);
     p->schema = NULL;
-    const rq_slice *family = p->ops->kind == RQ_DDL_FAMILY_TRACKER ? &p->family : NULL;
-    RQ_TRY(rq__tracker_change(t->pub.schema, family, p->descriptor, &p->schema, why));
+    const rq_slice *family = p->ops->kind == RQ_DDL_FAMILY_TRACKER ? &p->of.alter.family : NULL;
+    RQ_TRY(rq__tracker_change(t->pub.schema, family, p->of.alter.change, &p->schema, why));
     if (p->schema == NULL) { /* it has that one */
         p->schema = rq_table_schema_ref(t->pub.schema);
-        p->no_reopen = true;
+        p->of.alter.no_reopen = true;
     }
     return check_meta(p, t->pub.schema, why);
 }
@@ -170,8 +170,8 @@ rq_err rq__alter_commit(rq_catalog *c, rq__proc *p, rq_error *why)
 static rq_err remove_families(rq_catalog *c, const rq__proc *p, const rq_region_info *info,
                               rq_error *why)
 {
-    for (size_t i = 0; i < p->removed_family_count; i++)
-        RQ_TRY(rq_region_remove_family(c->engine, info, p->removed_families[i], why));
+    for (size_t i = 0; i < p->of.alter.removed_count; i++)
+        RQ_TRY(rq_region_remove_family(c->engine, info, p->of.alter.removed[i], why));
     return RQ_OK;
 }
 
@@ -180,7 +180,8 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
 {
     rq_region **open;
     size_t count;
-    RQ_TRY(rq__publish_closed(c, p, from, to, RQ_REGION_OPENING, &open, &count, why));
+    RQ_TRY(
+        rq__publish_closed(c, p, infos + from, to - from, RQ_REGION_OPENING, &open, &count, why));
     (void)rq__close_regions(c, open, count, false, NULL); /* logged; the edits stay in the log */
     rq__unref_regions(open, count);
     for (size_t i = from; i < to; i++)
@@ -189,7 +190,7 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
     if (list == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     rq_err rc = rq__open_regions(c, list, to - from, why);
     if (rc == RQ_OK) {
-        rc = rq__publish_nodes(c, p, list, to - from, RQ_TABLE_ENABLED, why);
+        rc = rq__publish_nodes(c, p, list, to - from, false, why);
         if (rc != RQ_OK) rq__opened_abandon(c, list, to - from);
         if (rc == RQ_OK) rc = rq__meta_note_opened(c, list, to - from, why);
         if (rc == RQ_OK) rq__reopen_failed(c, list, to - from);
@@ -243,15 +244,17 @@ rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
     size_t count;
     rq_err rc = rq__copy_infos(p, t, &infos, &count);
     rq__table_node_unref(t);
-    for (size_t from = 0; from < count && rc == RQ_OK && enabled && !(p->no_reopen && !p->resumed);
+    for (size_t from = 0;
+         from < count && rc == RQ_OK && enabled && !(p->of.alter.no_reopen && !p->resumed);
          from += REOPEN_AT_ONCE) {
         size_t to = from + REOPEN_AT_ONCE < count ? from + REOPEN_AT_ONCE : count;
         rc = reopen_some(c, p, infos, from, to, why);
     }
     for (size_t i = 0; i < count && rc == RQ_OK && !enabled; i++)
         rc = remove_families(c, p, &infos[i], why);
-    if (rc == RQ_OK && (p->fewer_replicas || p->resumed)) rc = remove_excess_replicas(c, p, why);
-    for (size_t i = 0; i < p->removed_family_count && rc == RQ_OK; i++)
-        rc = rq_mob_archive(c->engine, p->table, p->removed_families[i], NULL, 0, why);
+    if (rc == RQ_OK && (p->of.alter.fewer_replicas || p->resumed))
+        rc = remove_excess_replicas(c, p, why);
+    for (size_t i = 0; i < p->of.alter.removed_count && rc == RQ_OK; i++)
+        rc = rq_mob_archive(c->engine, p->table, p->of.alter.removed[i], NULL, 0, why);
     return rc;
 }

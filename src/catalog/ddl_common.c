@@ -133,7 +133,7 @@ rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret
     rq_region_info *list = rq_arena_calloc(&p->arena, n, sizeof *list);
     if (list == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < n; i++) {
-        const rq_region_info *from = t->pub.regions[i]->info;
+        const rq_region_info *from = &rq__table_region(t, i)->info;
         RQ_TRY(rq_region_info_make(&p->arena, from->ns, from->qualifier, from->start_key,
                                    from->end_key, from->region_id, from->replica_id, &list[i]));
     }
@@ -149,6 +149,14 @@ static rq_err no_memory(rq_error *why)
     return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
 }
 
+/* Publishes, or drops the edit after an error; all errors of edits are missing memory. */
+static rq_err end_edit(rq__edit *e, rq_err rc, rq_error *why)
+{
+    if (rc == RQ_OK) return rq__edit_commit(e) == RQ_OK ? RQ_OK : no_memory(why);
+    rq__edit_abort(e);
+    return no_memory(why);
+}
+
 rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state state,
                          rq__region_node *const *nodes, size_t count, rq_error *why)
 {
@@ -160,71 +168,76 @@ rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state 
         rq__table_node_unref(t);
         return no_memory(why);
     }
-    rc = rq__edit_put_table(&e, t);
-    if (rc == RQ_OK) return rq__edit_commit(&e) == RQ_OK ? RQ_OK : no_memory(why);
-    rq__edit_abort(&e);
-    return no_memory(why);
+    return end_edit(&e, rq__edit_put_table(&e, t), why);
 }
 
-/* A list of the table's nodes, borrowed from it; malloc'ed, never of size 0. */
-static rq__region_node **node_list(const rq__table_node *t)
+/* Begins an edit of the procedure's table, as it is in the view by then: procedures of other
+ * regions may have changed it since this one looked. */
+static rq_err edit_table(rq_catalog *c, const rq__proc *p, rq__edit *e, const rq__table_node **ret,
+                         rq_error *why)
 {
-    rq__region_node **list = calloc(t->pub.region_count + 1, sizeof(rq__region_node *));
-    for (size_t i = 0; list != NULL && i < t->pub.region_count; i++)
-        list[i] = rq__table_region(t, i);
-    return list;
+    if (rq__edit_begin(&c->views, e) != RQ_OK) return no_memory(why);
+    *ret = rq__edit_table(e, p->ns, p->qualifier);
+    if (*ret != NULL) return RQ_OK;
+    rq__edit_abort(e);
+    return rq__fail_table(RQ_E_TABLE_NOT_FOUND, p, why);
 }
 
 rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *schema,
                          rq_table_state state, rq_error *why)
 {
-    rq__table_node *t;
-    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    rq__region_node **list = node_list(t);
-    rq_err rc = list == NULL ? no_memory(why)
-                             : rq__publish_table(c, schema != NULL ? schema : t->pub.schema, state,
-                                                 list, t->pub.region_count, why);
-    free(list);
-    rq__table_node_unref(t);
-    return rc;
+    rq__edit e;
+    const rq__table_node *t;
+    RQ_TRY(edit_table(c, p, &e, &t, why));
+    return end_edit(&e, rq__edit_set_table(&e, t, schema, state), why);
 }
 
-rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, size_t from, size_t to,
-                          rq_region_state state, rq_region ***ret, size_t *ret_count, rq_error *why)
+/* Regions on their way out of service. */
+typedef struct closing {
+    rq__region_node **nodes; /* that show them closed */
+    size_t node_count;
+    rq_region **open; /* those that were open, referenced */
+    size_t open_count;
+} closing;
+
+static rq_err add_closing(closing *cl, const rq_catalog_region *r, rq_region_state state,
+                          int64_t now_ms)
 {
-    rq__table_node *t;
-    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    rq__region_node **list = node_list(t);
-    rq_region **open = calloc(t->pub.region_count + 1, sizeof(rq_region *));
-    size_t made = 0, n = 0;
-    rq_err rc = list == NULL || open == NULL ? no_memory(why) : RQ_OK;
+    rq__region_node *n = rq__region_node_new(r->info, state, NULL, r->open_seqnum, now_ms, NULL);
+    if (n == NULL) return RQ_E_NO_MEMORY;
+    cl->nodes[cl->node_count++] = n;
+    if (r->region != NULL) cl->open[cl->open_count++] = rq_region_ref(r->region);
+    return RQ_OK;
+}
+
+rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, const rq_region_info *list,
+                          size_t count, rq_region_state state, rq_region ***ret, size_t *ret_count,
+                          rq_error *why)
+{
+    rq__edit e;
+    const rq__table_node *t;
+    RQ_TRY(edit_table(c, p, &e, &t, why));
+    if (list == NULL) count = t->pub.region_count;
+    closing cl = {.nodes = calloc(count + 1, sizeof(rq__region_node *)),
+                  .open = calloc(count + 1, sizeof(rq_region *))};
+    rq_err rc = cl.nodes == NULL || cl.open == NULL ? RQ_E_NO_MEMORY : RQ_OK;
     int64_t now = c->env->executor->now_ms(c->env->executor);
-    if (to > t->pub.region_count) to = t->pub.region_count;
-    for (size_t i = from; i < to && rc == RQ_OK; i++) {
-        const rq_catalog_region *r = t->pub.regions[i];
-        rq__region_node *node =
-            rq__region_node_new(r->info, state, NULL, r->open_seqnum, now, NULL);
-        if (node == NULL) {
-            rc = no_memory(why);
-            break;
-        }
-        list[i] = node;
-        made = i + 1;
+    for (size_t i = 0; i < count && rc == RQ_OK; i++) {
+        size_t at = list == NULL ? i : rq__table_index(t, &list[i]);
+        if (at < t->pub.region_count)
+            rc = add_closing(&cl, &rq__table_region(t, at)->pub, state, now);
     }
-    if (rc == RQ_OK)
-        rc = rq__publish_table(c, t->pub.schema, t->pub.state, list, t->pub.region_count, why);
-    for (size_t i = from; i < to && rc == RQ_OK; i++)
-        if (t->pub.regions[i]->region != NULL) open[n++] = rq_region_ref(t->pub.regions[i]->region);
-    for (size_t i = from; i < made; i++)
-        rq__region_node_unref(list[i]);
-    free(list);
-    rq__table_node_unref(t);
+    if (rc == RQ_OK) rc = rq__edit_replace_regions(&e, t, t->pub.state, cl.nodes, cl.node_count);
+    rc = end_edit(&e, rc, why);
+    for (size_t i = 0; i < cl.node_count; i++)
+        rq__region_node_unref(cl.nodes[i]);
+    free(cl.nodes);
     if (rc != RQ_OK) {
-        free(open);
+        rq__unref_regions(cl.open, cl.open_count);
         return rc;
     }
-    *ret = open;
-    *ret_count = n;
+    *ret = cl.open;
+    *ret_count = cl.open_count;
     return RQ_OK;
 }
 
@@ -236,22 +249,31 @@ void rq__unref_regions(rq_region **regions, size_t count)
 }
 
 rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *opened, size_t count,
-                         rq_table_state state, rq_error *why)
+                         bool enables, rq_error *why)
 {
-    rq__table_node *t;
-    RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    rq__region_node **list = node_list(t);
-    rq_err rc = list == NULL ? no_memory(why) : RQ_OK;
-    /* Both are in the order of start keys; a region that is not looked for keeps its node. */
-    for (size_t i = 0, k = 0; i < t->pub.region_count && k < count && rc == RQ_OK; i++) {
-        if (strcmp(list[i]->info.encoded, opened[k].node->info.encoded) == 0)
-            list[i] = opened[k++].node;
+    rq__edit e;
+    const rq__table_node *t;
+    rq__region_node **nodes = calloc(count + 1, sizeof(rq__region_node *));
+    if (nodes == NULL) return no_memory(why);
+    for (size_t i = 0; i < count; i++)
+        nodes[i] = opened[i].node;
+    rq_err rc = edit_table(c, p, &e, &t, why);
+    if (rc == RQ_OK) {
+        rq_table_state state = enables ? RQ_TABLE_ENABLED : t->pub.state;
+        rc = end_edit(&e, rq__edit_replace_regions(&e, t, state, nodes, count), why);
     }
-    if (rc == RQ_OK)
-        rc = rq__publish_table(c, t->pub.schema, state, list, t->pub.region_count, why);
-    free(list);
-    rq__table_node_unref(t);
+    free(nodes);
     return rc;
+}
+
+rq_err rq__publish_swapped(rq_catalog *c, const rq__proc *p, const rq_region_info *old,
+                           size_t old_count, rq__region_node *const *nodes, size_t count,
+                           rq_error *why)
+{
+    rq__edit e;
+    const rq__table_node *t;
+    RQ_TRY(edit_table(c, p, &e, &t, why));
+    return end_edit(&e, rq__edit_swap_regions(&e, t, old, old_count, nodes, count), why);
 }
 
 /* --- meta ------------------------------------------------------------------------------------- */
@@ -315,11 +337,12 @@ rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_sc
     return o;
 }
 
-size_t rq__proc_region_at(const rq__proc *p, const rq__table_node *t)
+size_t rq__table_find(rq_catalog *c, const rq__table_node *t, rq_slice encoded)
 {
-    size_t at = 0;
-    while (at < t->pub.region_count &&
-           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), p->family))
-        at++;
+    rq_epoch_member m = {0};
+    rq_epoch_pin(c->env->epoch, &m);
+    const rq_catalog_region *r = rq_catalog_region_find(c, encoded);
+    size_t at = r == NULL ? t->pub.region_count : rq__table_index(t, r->info);
+    rq_epoch_unpin(c->env->epoch, &m);
     return at;
 }

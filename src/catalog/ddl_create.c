@@ -19,18 +19,19 @@ static int slice_order(const void *a, const void *b)
 /* HBase's client sorts and checks the keys; its server trusts it. Ours does not. */
 static rq_err sort_keys(rq__proc *p, rq_error *why)
 {
-    if (p->split_key_count == 0) return RQ_OK;
-    qsort(p->split_keys, p->split_key_count, sizeof *p->split_keys, slice_order);
-    for (size_t i = 0; i < p->split_key_count; i++) {
+    if (p->of.create.count == 0) return RQ_OK;
+    qsort(p->of.create.split_keys, p->of.create.count, sizeof *p->of.create.split_keys,
+          slice_order);
+    for (size_t i = 0; i < p->of.create.count; i++) {
         char a[256];
-        if (p->split_keys[i].len == 0)
+        if (p->of.create.split_keys[i].len == 0)
             return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
                            "Empty split key must not be passed in the split keys.");
-        if (p->split_keys[i].len > RQ_ROW_LEN_MAX)
+        if (p->of.create.split_keys[i].len > RQ_ROW_LEN_MAX)
             return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "Row length %zu is > %d",
-                           p->split_keys[i].len, RQ_ROW_LEN_MAX);
-        if (i > 0 && rq_slice_eq(p->split_keys[i - 1], p->split_keys[i])) {
-            rq_bytes_to_string(p->split_keys[i], a, sizeof a);
+                           p->of.create.split_keys[i].len, RQ_ROW_LEN_MAX);
+        if (i > 0 && rq_slice_eq(p->of.create.split_keys[i - 1], p->of.create.split_keys[i])) {
+            rq_bytes_to_string(p->of.create.split_keys[i], a, sizeof a);
             return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT,
                            "All split keys must be unique, found duplicate: %s, %s", a, a);
         }
@@ -76,7 +77,7 @@ static rq_err check_quota(rq_catalog *c, const rq__proc *p, rq_error *why)
     rq_epoch_pin(c->env->epoch, &m);
     const rq__view *v = rq__views_now(&c->views);
     const rq_namespace *ns = rq__view_namespace(v, p->ns);
-    int64_t tables = 0, regions = 0, wanted = (int64_t)p->split_key_count + 1;
+    int64_t tables = 0, regions = 0, wanted = (int64_t)p->of.create.count + 1;
     for (size_t i = 0; i < v->table_count; i++) {
         if (!rq_slice_eq(v->tables[i]->schema->ns, p->ns)) continue;
         tables++;
@@ -114,7 +115,7 @@ rq_err rq__create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     }
     RQ_TRY(rq__tracker_check_create(p->schema, why));
     RQ_TRY(check_quota(c, p, why));
-    RQ_TRY(rq__make_regions(c, p, p->split_keys, p->split_key_count, why));
+    RQ_TRY(rq__make_regions(c, p, p->of.create.split_keys, p->of.create.count, why));
     p->descriptor = rq_arena_copy(&p->arena, rq_table_schema_pb(p->schema));
     return p->descriptor.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }

@@ -52,8 +52,10 @@ rq_err rq__delete_commit(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc != RQ_OK) return rc;
     rq__edit e;
     RQ_TRY(rq__edit_begin(&c->views, &e));
-    rq__edit_remove_table(&e, p->ns, p->qualifier);
-    return rq__edit_commit(&e);
+    rc = rq__edit_remove_table(&e, p->ns, p->qualifier);
+    if (rc == RQ_OK) return rq__edit_commit(&e);
+    rq__edit_abort(&e);
+    return rc;
 }
 
 rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -101,7 +103,7 @@ rq_err rq__truncate_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_slice *keys = rq_arena_calloc(&p->arena, p->old_region_count, sizeof *keys);
     if (keys == NULL) return RQ_E_NO_MEMORY;
     size_t n = 0;
-    for (size_t i = 0; i < p->old_region_count && p->preserve_splits; i++)
+    for (size_t i = 0; i < p->old_region_count && p->of.truncate.preserve_splits; i++)
         if (p->old_regions[i].start_key.len > 0) keys[n++] = p->old_regions[i].start_key;
     RQ_TRY(rq__make_regions(c, p, keys, n, why));
     return rq__add_parents(c, p, why);
@@ -177,8 +179,7 @@ rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p)
     rq__table_node *t;
     bool found = false;
     if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK) return RQ__COMMIT_UNKNOWN;
-    for (size_t i = 0; i < t->pub.region_count && p->region_count > 0; i++)
-        found |= strcmp(t->pub.regions[i]->info->encoded, p->regions[0].encoded) == 0;
+    if (p->region_count > 0) found = rq__table_index(t, &p->regions[0]) < t->pub.region_count;
     rq__table_node_unref(t);
     return found ? RQ__COMMIT_YES : RQ__COMMIT_NO;
 }

@@ -73,11 +73,11 @@ static rq_err table_ref(rq_catalog *c, rq_region **ret, rq_error *why)
     rq_err rc = RQ_OK;
     if (t->pub.state != RQ_TABLE_ENABLED)
         rc = rq_fail(why, RQ_E_TABLE_NOT_ENABLED, "hbase:namespace is disabled.");
-    else if (t->pub.region_count == 0 || t->pub.regions[0]->region == NULL)
+    else if (t->pub.region_count == 0 || rq__table_region(t, 0)->pub.region == NULL)
         rc = rq_fail(why, RQ_E_NOT_SERVING_REGION, "hbase:namespace is not online on %s",
                      c->server.text);
     else
-        *ret = rq_region_ref(t->pub.regions[0]->region);
+        *ret = rq_region_ref(rq__table_region(t, 0)->pub.region);
     rq__table_node_unref(t);
     return rc;
 }
@@ -196,8 +196,10 @@ rq_err rq__ns_delete_row(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(write_row(c, p, false, why));
     rq__edit e;
     RQ_TRY(rq__edit_begin(&c->views, &e));
-    rq__edit_remove_namespace(&e, p->ns);
-    return rq__edit_commit(&e);
+    rq_err rc = rq__edit_remove_namespace(&e, p->ns);
+    if (rc == RQ_OK) return rq__edit_commit(&e);
+    rq__edit_abort(&e);
+    return rc;
 }
 
 /* The folder is empty: nothing could be made in it yet. */

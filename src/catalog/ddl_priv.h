@@ -59,8 +59,8 @@ RQ_NODISCARD
 rq_err rq__fail_state(rq_err code, const char *prefix, const rq__proc *p, rq_table_state state,
                       rq_error *why);
 const char *rq__table_state_name(rq_table_state s);
-/* Where in the table the region p->family (its encoded name) stands; region_count: nowhere. */
-size_t rq__proc_region_at(const rq__proc *p, const rq__table_node *t);
+/* Where in the table the region of that encoded name stands; pub.region_count: nowhere. */
+size_t rq__table_find(rq_catalog *c, const rq__table_node *t, rq_slice encoded);
 /* A table or namespace whose folder would be the procedure store's. */
 RQ_NODISCARD
 rq_err rq__internal_check(const rq__proc *p, rq_error *why);
@@ -90,25 +90,33 @@ RQ_NODISCARD
 rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret,
                       size_t *ret_count);
 
-/* Replaces the table in the view: `nodes` are borrowed. */
+/* The functions below change the view; what they are given is borrowed. Each looks at the table as
+ * it is under the edit lock, so procedures on different regions of one table do not undo each
+ * other's changes. RQ_E_TABLE_NOT_FOUND, RQ_E_NO_MEMORY. */
+/* Puts in the table, or replaces it with all its regions. */
 RQ_NODISCARD
 rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state state,
                          rq__region_node *const *nodes, size_t count, rq_error *why);
-/* The same with its regions as they are; RQ_E_TABLE_NOT_FOUND. */
+/* The procedure's table with its regions as they are; `schema` NULL: as it is, too. */
 RQ_NODISCARD
 rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *schema,
                          rq_table_state state, rq_error *why);
-/* Takes the regions of the table (all, or those in [from, to)) out of service: the view shows them
- * in `state`. The regions that were open are returned with a reference each, malloc'ed. */
+/* Takes regions of the table (`list`; NULL: all) out of service: the view shows them in `state`.
+ * Those that were open are returned with a reference each, malloc'ed. */
 RQ_NODISCARD
-rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, size_t from, size_t to,
-                          rq_region_state state, rq_region ***ret, size_t *ret_count,
+rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, const rq_region_info *list,
+                          size_t count, rq_region_state state, rq_region ***ret, size_t *ret_count,
                           rq_error *why);
 void rq__unref_regions(rq_region **regions, size_t count); /* frees the list as well */
-/* Replaces nodes of the same encoded names in the table. */
+/* Replaces nodes of the same encoded names in the table; `enables`: and the table is ENABLED. */
 RQ_NODISCARD
 rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *list, size_t count,
-                         rq_table_state state, rq_error *why);
+                         bool enables, rq_error *why);
+/* Puts nodes in the place of the regions `old`. */
+RQ_NODISCARD
+rq_err rq__publish_swapped(rq_catalog *c, const rq__proc *p, const rq_region_info *old,
+                           size_t old_count, rq__region_node *const *nodes, size_t count,
+                           rq_error *why);
 /* Regions of the list that could not be opened are tried again, by procedures of their own, unless
  * the error is one that stays: broken bytes wait for an operator (rq_catalog_assign). */
 void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);

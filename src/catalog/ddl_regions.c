@@ -24,15 +24,6 @@ static rq_err no_memory(rq_error *why)
     return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
 }
 
-static size_t index_of(const rq__table_node *t, rq_slice encoded)
-{
-    size_t at = 0;
-    while (at < t->pub.region_count &&
-           !rq_slice_eq(rq_slice_cstr(t->pub.regions[at]->info->encoded), encoded))
-        at++;
-    return at;
-}
-
 static rq_err copy_info(rq__proc *p, const rq_region_info *from, rq_region_info *ret)
 {
     return rq_region_info_make(&p->arena, from->ns, from->qualifier, from->start_key, from->end_key,
@@ -72,9 +63,9 @@ static rq_err check_online(rq_catalog *c, const rq__table_node *t, rq_slice enco
 {
     char name[128];
     rq_bytes_to_string(encoded, name, sizeof name);
-    size_t at = index_of(t, encoded);
+    size_t at = rq__table_find(c, t, encoded);
     if (at < t->pub.region_count) {
-        const rq_catalog_region *r = t->pub.regions[at];
+        const rq_catalog_region *r = &rq__table_region(t, at)->pub;
         *ret_at = at;
         if (r->state == RQ_REGION_OPEN && r->region != NULL) return RQ_OK;
         return rq_fail(why, code, "%s is not OPEN; state=%s", name,
@@ -119,8 +110,8 @@ static rq_err find_split_row(rq_catalog *c, rq__proc *p, rq_region *r, rq_slice 
     const rq_table_schema *schema = p->schema;
     if (!rq__region_is_splittable(c, r))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "%s NOT splittable", rq_region_get_info(r)->encoded);
-    if (p->split_key_count > 0 && p->split_keys[0].len > 0) {
-        *ret = rq__split_restrict(schema, p->split_keys[0]);
+    if (p->of.split.row.len > 0) {
+        *ret = rq__split_restrict(schema, p->of.split.row);
         return RQ_OK;
     }
     return rq__split_point(c, r, true, &p->arena, ret, why);
@@ -138,8 +129,8 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
 {
     size_t at;
     RQ_TRY(check_table(p, t, why));
-    RQ_TRY(check_online(c, t, p->family, RQ_E_DO_NOT_RETRY_REGION, &at, why));
-    const rq_catalog_region *r = t->pub.regions[at];
+    RQ_TRY(check_online(c, t, p->of.split.region, RQ_E_DO_NOT_RETRY_REGION, &at, why));
+    const rq_catalog_region *r = &rq__table_region(t, at)->pub;
     rq_slice row;
     RQ_TRY(take_schema(p, t));
     RQ_TRY(find_split_row(c, p, r->region, &row, why));
@@ -166,7 +157,8 @@ rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     char name[512];
-    rq_bytes_to_string(p->split_key_count > 1 ? p->split_keys[1] : p->family, name, sizeof name);
+    rq_bytes_to_string(p->of.split.told.len > 0 ? p->of.split.told : p->of.split.region, name,
+                       sizeof name);
     if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split region %s failed due to split switch off",
                        name);
@@ -221,10 +213,10 @@ static int slice_order(const void *a, const void *b)
 
 static rq_err count_unique(rq__proc *p, size_t *ret)
 {
-    size_t count = p->split_key_count;
+    size_t count = p->of.merge.count;
     rq_slice *sorted = rq_arena_alloc(&p->arena, (count + 1) * sizeof *sorted);
     if (sorted == NULL) return RQ_E_NO_MEMORY;
-    if (count > 0) memcpy(sorted, p->split_keys, count * sizeof *sorted);
+    if (count > 0) memcpy(sorted, p->of.merge.regions, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, slice_order);
     *ret = 0;
     for (size_t i = 0; i < count; i++)
@@ -232,28 +224,29 @@ static rq_err count_unique(rq__proc *p, size_t *ret)
     return RQ_OK;
 }
 
-/* HBASE: checkRegionsToMerge. The encoded names come in split_keys. */
+/* HBASE: checkRegionsToMerge. */
 static rq_err check_merge(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     size_t unique;
     RQ_TRY(count_unique(p, &unique));
-    if (unique != p->split_key_count)
+    if (unique != p->of.merge.count)
         return rq_fail(why, RQ_E_MERGE_REGION,
                        "Duplicate regions specified; cannot merge a region to itself. Passed in "
                        "%zu but only %zu unique.",
-                       p->split_key_count, unique);
+                       p->of.merge.count, unique);
     if (unique < 2)
         return rq_fail(why, RQ_E_MERGE_REGION, "Need two Regions at least to run a Merge");
     const rq_region_info *previous = NULL;
-    for (size_t i = 0; i < p->split_key_count; i++) {
-        size_t at = index_of(t, p->split_keys[i]);
-        const rq_region_info *info = at < t->pub.region_count ? t->pub.regions[at]->info : NULL;
-        if (previous != NULL && info != NULL && !p->forcible && !touch(previous, info))
+    for (size_t i = 0; i < p->of.merge.count; i++) {
+        size_t at = rq__table_find(c, t, p->of.merge.regions[i]);
+        const rq_region_info *info =
+            at < t->pub.region_count ? &rq__table_region(t, at)->info : NULL;
+        if (previous != NULL && info != NULL && !p->of.merge.forcible && !touch(previous, info))
             return rq_fail(why, RQ_E_MERGE_REGION,
                            "Unable to merge non-adjacent or non-overlapping regions '%s', '%s' "
                            "when force=false",
                            previous->encoded, info->encoded);
-        RQ_TRY(check_online(c, t, p->split_keys[i], RQ_E_MERGE_REGION, &at, why));
+        RQ_TRY(check_online(c, t, p->of.merge.regions[i], RQ_E_MERGE_REGION, &at, why));
         RQ_TRY(copy_info(p, info, &p->old_regions[p->old_region_count++]));
         previous = info;
     }
@@ -262,7 +255,7 @@ static rq_err check_merge(rq_catalog *c, rq__proc *p, const rq__table_node *t, r
 
 static rq_err merge_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
-    p->old_regions = rq_arena_calloc(&p->arena, p->split_key_count + 1, sizeof *p->old_regions);
+    p->old_regions = rq_arena_calloc(&p->arena, p->of.merge.count + 1, sizeof *p->old_regions);
     p->regions = rq_arena_calloc(&p->arena, 1, sizeof *p->regions);
     if (p->old_regions == NULL || p->regions == NULL) return no_memory(why);
     RQ_TRY(check_merge(c, p, t, why));
@@ -300,7 +293,7 @@ static const char *join(rq__proc *p, const rq_slice *names, size_t count)
 /* The regions as they were asked for. */
 static const char *asked_names(rq__proc *p)
 {
-    return join(p, p->split_keys, p->split_key_count);
+    return join(p, p->of.merge.regions, p->of.merge.count);
 }
 
 rq_err rq__merge_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
@@ -374,8 +367,8 @@ rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++) {
-        size_t at = index_of(t, rq_slice_cstr(p->old_regions[i].encoded));
-        rq_region *r = at < t->pub.region_count ? t->pub.regions[at]->region : NULL;
+        size_t at = rq__table_index(t, &p->old_regions[i]);
+        rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
         if (r == NULL)
             rc = rq_fail(why, RQ_E_MERGE_REGION, "Unable to merge regions that are NOT online: %s",
                          p->old_regions[i].encoded);
@@ -393,7 +386,7 @@ rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
 /* The old regions are in no view any more. */
 static bool is_committed(const rq__table_node *t, const rq__proc *p)
 {
-    return index_of(t, rq_slice_cstr(p->old_regions[0].encoded)) == t->pub.region_count;
+    return rq__table_index(t, &p->old_regions[0]) == t->pub.region_count;
 }
 
 /* Not open since the start, or since an attempt that failed: opened for what the log holds. */
@@ -412,17 +405,17 @@ static rq_err close_parent(rq_catalog *c, rq__proc *p, const rq_region_info *inf
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = index_of(t, rq_slice_cstr(info->encoded)), count = 0;
+    size_t at = rq__table_index(t, info), count = 0;
     rq_region **open = NULL;
     rq_err rc = RQ_OK;
     rq_region_state state = p->ops->kind == RQ_DDL_SPLIT_REGION    ? RQ_REGION_SPLITTING
                             : p->ops->kind == RQ_DDL_MERGE_REGIONS ? RQ_REGION_MERGING
                                                                    : RQ_REGION_CLOSING;
-    bool is_open = at < t->pub.region_count && t->pub.regions[at]->region != NULL;
-    /* Most of the memstore goes while the region still serves. */
-    if (is_open) rc = rq_region_flush(t->pub.regions[at]->region, (rq_slice){NULL, 0}, NULL, why);
+    rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
+    /* Most of the memstore is flushed while the region still serves. */
+    if (r != NULL) rc = rq_region_flush(r, (rq_slice){NULL, 0}, NULL, why);
     if (rc == RQ_OK && at < t->pub.region_count)
-        rc = rq__publish_closed(c, p, at, at + 1, state, &open, &count, why);
+        rc = rq__publish_closed(c, p, info, 1, state, &open, &count, why);
     if (rc == RQ_OK)
         rc = count > 0 ? rq__close_regions(c, open, count, false, why)
                        : bring_into_files(c, info, t->pub.schema, why);
@@ -482,27 +475,19 @@ static rq_err merge_rows(rq__batch *b, const rq__proc *p, const rq_server_name *
 }
 
 /* The view with the new regions in the old ones' place, not open yet. */
-static rq_err publish_replaced(rq_catalog *c, const rq__proc *p, const rq__table_node *t,
-                               rq_error *why)
+static rq_err publish_replaced(rq_catalog *c, const rq__proc *p, rq_error *why)
 {
-    rq__region_node **list =
-        calloc(t->pub.region_count + p->region_count + 1, sizeof(rq__region_node *));
+    rq__region_node **list = calloc(p->region_count + 1, sizeof(rq__region_node *));
     if (list == NULL) return no_memory(why);
-    size_t n = 0, made = 0;
+    size_t made = 0;
     int64_t now = c->env->executor->now_ms(c->env->executor);
     rq_err rc = RQ_OK;
     for (; made < p->region_count && rc == RQ_OK; made++) {
         list[made] = rq__region_node_new(&p->regions[made], RQ_REGION_OPENING, NULL, 1, now, NULL);
         if (list[made] == NULL) rc = no_memory(why);
     }
-    n = made;
-    for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++) {
-        bool old = false;
-        for (size_t k = 0; k < p->old_region_count && !old; k++)
-            old = strcmp(p->old_regions[k].encoded, t->pub.regions[i]->info->encoded) == 0;
-        if (!old) list[n++] = rq__table_region(t, i);
-    }
-    if (rc == RQ_OK) rc = rq__publish_table(c, t->pub.schema, t->pub.state, list, n, why);
+    if (rc == RQ_OK)
+        rc = rq__publish_swapped(c, p, p->old_regions, p->old_region_count, list, made, why);
     for (size_t i = 0; i < made; i++)
         rq__region_node_unref(list[i]);
     free(list);
@@ -523,7 +508,7 @@ rq_err rq__regions_commit(rq_catalog *c, rq__proc *p, rq_error *why)
             p->ops->kind == RQ_DDL_SPLIT_REGION ? split_rows(&b, p) : merge_rows(&b, p, &c->server);
         if (rc == RQ_OK) rc = rq__proc_commit(c, p, &b, why);
         rq_arena_clear(&a);
-        if (rc == RQ_OK) rc = publish_replaced(c, p, t, why);
+        if (rc == RQ_OK) rc = publish_replaced(c, p, why);
     }
     rq__table_node_unref(t);
     return rc;
@@ -540,7 +525,7 @@ rq_err rq__regions_open(rq_catalog *c, rq__proc *p, rq_error *why)
     if (p->opened[0].node == NULL) /* not when this is a repetition */
         RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
     RQ_TRY(rq__meta_put_opened(c, p, false, why));
-    RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_ENABLED, why));
+    RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, false, why));
     rq__opened_done(c, p);
     return RQ_OK;
 }
@@ -553,13 +538,13 @@ static rq_err reopen_parents(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     rq_err rc = RQ_OK;
     for (size_t i = 0; i < p->old_region_count && rc == RQ_OK; i++) {
-        size_t at = index_of(t, rq_slice_cstr(p->old_regions[i].encoded));
-        if (at == t->pub.region_count || t->pub.regions[at]->region != NULL) continue;
-        rq__opened o = {.info = t->pub.regions[at]->info, .schema = t->pub.schema};
+        size_t at = rq__table_index(t, &p->old_regions[i]);
+        if (at == t->pub.region_count || rq__table_region(t, at)->pub.region != NULL) continue;
+        rq__opened o = {.info = &rq__table_region(t, at)->info, .schema = t->pub.schema};
         rc = rq__open_regions(c, &o, 1, why);
         if (rc != RQ_OK) break;
         rc = rq__meta_note_opened(c, &o, 1, why);
-        if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, t->pub.state, why);
+        if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, false, why);
         if (rc == RQ_OK)
             rq__reopen_failed(c, &o, 1);
         else

@@ -67,7 +67,7 @@ rq_err rq__enable_mark(rq_catalog *c, rq__proc *p, rq_error *why)
     RQ_TRY(mark(c, p, RQ_TABLE_ENABLING, why));
     rq_region **none;
     size_t count;
-    RQ_TRY(rq__publish_closed(c, p, 0, SIZE_MAX, RQ_REGION_OPENING, &none, &count, why));
+    RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_OPENING, &none, &count, why));
     (void)rq__close_regions(c, none, count, false, NULL); /* after a disable that was aborted */
     rq__unref_regions(none, count);
     return RQ_OK;
@@ -77,7 +77,7 @@ rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(open_table(c, p, why));
     RQ_TRY(rq__meta_put_opened(c, p, true, why));
-    RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_ENABLED, why));
+    RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, true, why));
     rq__opened_done(c, p);
     return RQ_OK;
 }
@@ -117,12 +117,12 @@ rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
         /* The crash left edits in the log. They are brought into files now, as the disabling would
          * have done, so that the log does not keep them for ever. */
         RQ_TRY(open_table(c, p, why));
-        RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, RQ_TABLE_DISABLING, why));
+        RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, false, why));
         rq__opened_clear(p->opened, p->opened_count);
     }
     rq_region **open;
     size_t count;
-    RQ_TRY(rq__publish_closed(c, p, 0, SIZE_MAX, RQ_REGION_CLOSING, &open, &count, why));
+    RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_CLOSING, &open, &count, why));
     /* A region whose flush failed was logged; it is closed, and its edits stay in the log. */
     (void)rq__close_regions(c, open, count, false, NULL);
     rq__unref_regions(open, count);
@@ -139,14 +139,14 @@ rq_err rq__disable_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__batch_init(&b, &a, rq__catalog_now_ms(c));
     rq_err rc = rq__meta_put_table_state(&b, p->table, RQ_TABLE_DISABLED);
     for (size_t i = 0; i < t->pub.region_count && rc == RQ_OK; i++)
-        rc = rq__meta_put_region(&b, t->pub.regions[i]->info, RQ_REGION_CLOSED, NULL, -1);
+        rc = rq__meta_put_region(&b, &rq__table_region(t, i)->info, RQ_REGION_CLOSED, NULL, -1);
     if (rc == RQ_OK) rc = rq__meta_commit(c, &b, true, why);
     rq_arena_clear(&a);
     rq__table_node_unref(t);
     if (rc != RQ_OK) return rc;
     rq_region **none;
     size_t count;
-    RQ_TRY(rq__publish_closed(c, p, 0, SIZE_MAX, RQ_REGION_CLOSED, &none, &count, why));
+    RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_CLOSED, &none, &count, why));
     (void)rq__close_regions(c, none, count, false, NULL); /* none, but where an abort left it out */
     rq__unref_regions(none, count);
     return rq__publish_state(c, p, NULL, RQ_TABLE_DISABLED, why);
@@ -162,16 +162,16 @@ static int slice_order(const void *a, const void *b)
 /* Each family is flushed once, however often it was named. */
 static void drop_doubles(rq__proc *p)
 {
-    size_t count = p->split_key_count;
+    size_t count = p->of.flush.count;
     if (count < 2) return;
-    qsort(p->split_keys, count, sizeof *p->split_keys, slice_order);
-    p->split_key_count = 1;
+    qsort(p->of.flush.families, count, sizeof *p->of.flush.families, slice_order);
+    p->of.flush.count = 1;
     for (size_t i = 1; i < count; i++)
-        if (!rq_slice_eq(p->split_keys[i - 1], p->split_keys[i]))
-            p->split_keys[p->split_key_count++] = p->split_keys[i];
+        if (!rq_slice_eq(p->of.flush.families[i - 1], p->of.flush.families[i]))
+            p->of.flush.families[p->of.flush.count++] = p->of.flush.families[i];
 }
 
-/* The families come in split_keys. HBASE: FlushTableProcedure.preflightChecks. */
+/* HBASE: FlushTableProcedure.preflightChecks. */
 rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
@@ -180,8 +180,8 @@ rq_err rq__flush_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     if (t->pub.state != RQ_TABLE_ENABLED && t->pub.state != RQ_TABLE_ENABLING)
         rc = rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
     rq_buf missing = {0};
-    for (size_t i = 0; i < p->split_key_count && rc == RQ_OK; i++) {
-        rq_slice f = p->split_keys[i];
+    for (size_t i = 0; i < p->of.flush.count && rc == RQ_OK; i++) {
+        rq_slice f = p->of.flush.families[i];
         if (rq_table_schema_family(t->pub.schema, f) != NULL) continue;
         rc = rq_buf_printf(&missing, "%s%.*s", missing.len > 0 ? ", " : "", (int)f.len,
                            (const char *)f.ptr);
@@ -207,14 +207,14 @@ typedef struct flushing {
 static void flush_one(void *ctx, size_t i)
 {
     flushing *f = ctx;
-    rq_region *r = f->table->pub.regions[i]->region;
+    rq_region *r = rq__table_region(f->table, i)->pub.region;
     if (r == NULL) return;
     rq_error why = {0};
     rq_err rc = RQ_OK;
     bool flushed;
-    if (f->p->split_key_count == 0) rc = rq_region_flush(r, (rq_slice){NULL, 0}, &flushed, &why);
-    for (size_t k = 0; k < f->p->split_key_count && rc == RQ_OK; k++)
-        rc = rq_region_flush(r, f->p->split_keys[k], &flushed, &why);
+    if (f->p->of.flush.count == 0) rc = rq_region_flush(r, (rq_slice){NULL, 0}, &flushed, &why);
+    for (size_t k = 0; k < f->p->of.flush.count && rc == RQ_OK; k++)
+        rc = rq_region_flush(r, f->p->of.flush.families[k], &flushed, &why);
     if (rc == RQ_OK) return;
     pthread_mutex_lock(&f->lock);
     if (f->rc == RQ_OK) {
@@ -270,7 +270,7 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
     rq__table_node *t;
     if (rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
         return RQ_OK; /* dropped */
-    size_t at = rq__proc_region_at(p, t);
+    size_t at = rq__table_find(c, t, p->of.region.name);
     if (at == t->pub.region_count || t->pub.state != RQ_TABLE_ENABLED ||
         t->pub.schema->family_count == 0) {
         rq__table_node_unref(t);
@@ -278,8 +278,8 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
     }
     rq_region **open;
     size_t count;
-    rq__opened o = {.info = t->pub.regions[at]->info, .schema = t->pub.schema};
-    rq_err rc = rq__publish_closed(c, p, at, at + 1, RQ_REGION_OPENING, &open, &count, why);
+    rq__opened o = {.info = &rq__table_region(t, at)->info, .schema = t->pub.schema};
+    rq_err rc = rq__publish_closed(c, p, o.info, 1, RQ_REGION_OPENING, &open, &count, why);
     if (rc == RQ_OK) {
         for (size_t i = 0; i < count; i++)
             rq__region_abandon(c, open[i]); /* it refuses everything already */
@@ -289,7 +289,7 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
     if (rc == RQ_OK) {
         if (o.rc == RQ_OK && rq_slice_eq(p->table, RQ_SLICE_LIT("hbase:namespace")))
             rc = rq__namespaces_read(c, o.node->pub.region, why); /* the start could not */
-        if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, RQ_TABLE_ENABLED, why);
+        if (rc == RQ_OK) rc = rq__publish_nodes(c, p, &o, 1, false, why);
         if (rc != RQ_OK) rq__opened_abandon(c, &o, 1);
     }
     if (rc == RQ_OK && !t->pub.schema->is_meta) rc = rq__meta_note_opened(c, &o, 1, why);
@@ -308,24 +308,24 @@ static rq_err transit_check(rq_catalog *c, const rq__proc *p, bool opened, rq_er
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = rq__proc_region_at(p, t);
+    size_t at = rq__table_find(c, t, p->of.region.name);
     rq_err rc = RQ_OK;
     if (at == t->pub.region_count) {
-        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->family.len,
-                     (const char *)p->family.ptr);
+        rc = rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->of.region.name.len,
+                     (const char *)p->of.region.name.ptr);
     } else {
-        rq_region_state state = t->pub.regions[at]->state;
+        rq_region_state state = rq__table_region(t, at)->pub.state;
         if ((state == RQ_REGION_OPEN) != opened)
             rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION,
                          "Unexpected state for state=%s, location=%s, table=%.*s, region=%.*s",
                          rq__region_state_name(state), c->server.text, (int)p->table.len,
-                         (const char *)p->table.ptr, (int)p->family.len,
-                         (const char *)p->family.ptr);
+                         (const char *)p->table.ptr, (int)p->of.region.name.len,
+                         (const char *)p->of.region.name.ptr);
         else if (t->pub.state != RQ_TABLE_ENABLED)
             rc =
                 rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s is disabled for state=%s, region=%.*s",
                         (int)p->table.len, (const char *)p->table.ptr, rq__region_state_name(state),
-                        (int)p->family.len, (const char *)p->family.ptr);
+                        (int)p->of.region.name.len, (const char *)p->of.region.name.ptr);
     }
     rq__table_node_unref(t);
     return rc;
@@ -360,16 +360,22 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    size_t at = rq__proc_region_at(p, t), count;
+    size_t at = rq__table_find(c, t, p->of.region.name), count;
     rq_region **list;
-    rq_err rc = rq__publish_closed(c, p, at, at + 1, RQ_REGION_CLOSING, &list, &count, why);
+    if (at == t->pub.region_count) {
+        rq__table_node_unref(t);
+        return rq_fail(why, RQ_E_UNKNOWN_REGION, "%.*s", (int)p->of.region.name.len,
+                       (const char *)p->of.region.name.ptr);
+    }
+    const rq_region_info *info = &rq__table_region(t, at)->info;
+    rq_err rc = rq__publish_closed(c, p, info, 1, RQ_REGION_CLOSING, &list, &count, why);
     if (rc == RQ_OK) {
         /* As when a table is disabled: closed in any case, what could not be flushed is in the log.
          */
         (void)rq__close_regions(c, list, count, false, NULL);
         rq__unref_regions(list, count);
-        rc = put_closed(c, t->pub.regions[at]->info, why);
-        rq_err shown = rq__publish_closed(c, p, at, at + 1, RQ_REGION_CLOSED, &list, &count,
+        rc = put_closed(c, info, why);
+        rq_err shown = rq__publish_closed(c, p, info, 1, RQ_REGION_CLOSED, &list, &count,
                                           rc == RQ_OK ? why : NULL);
         if (shown == RQ_OK) rq__unref_regions(list, count); /* none was open any more */
         if (rc == RQ_OK) rc = shown;

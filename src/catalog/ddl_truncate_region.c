@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-static rq_err prepare(rq__proc *p, const rq__table_node *t, rq_error *why)
+static rq_err prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_error *why)
 {
     if (t->pub.state != RQ_TABLE_ENABLED && t->pub.state != RQ_TABLE_ENABLING)
         return rq__fail_table(RQ_E_TABLE_NOT_ENABLED, p, why);
@@ -28,10 +28,10 @@ static rq_err prepare(rq__proc *p, const rq__table_node *t, rq_error *why)
     p->old_regions = rq_arena_calloc(&p->arena, 1, sizeof *p->old_regions);
     if (p->descriptor.ptr == NULL || p->old_regions == NULL)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    size_t at = rq__proc_region_at(p, t);
+    size_t at = rq__table_find(c, t, p->of.region.name);
     if (at == t->pub.region_count) return RQ_OK; /* the first step says so */
-    const rq_catalog_region *r = t->pub.regions[at];
-    p->open_seqnum = r->open_seqnum;
+    const rq_catalog_region *r = &rq__table_region(t, at)->pub;
+    p->of.region.open_seqnum = r->open_seqnum;
     p->old_region_count = 1;
     return rq_region_info_make(&p->arena, r->info->ns, r->info->qualifier, r->info->start_key,
                                r->info->end_key, r->info->region_id, 0, &p->old_regions[0]);
@@ -41,7 +41,7 @@ rq_err rq__truncate_region_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    rq_err rc = prepare(p, t, why);
+    rq_err rc = prepare(c, p, t, why);
     rq__table_node_unref(t);
     return rc;
 }
@@ -54,10 +54,16 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
         return rq_fail(why, RQ_E_IOEXCEPTION, "Can't truncate region in catalog tables");
     if (p->old_region_count == 0)
         return rq_fail(why, RQ_E_UNKNOWN_REGION, "No RegionState found for %.*s",
-                       (int)p->family.len, (const char *)p->family.ptr);
+                       (int)p->of.region.name.len, (const char *)p->of.region.name.ptr);
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
-    const rq_catalog_region *r = t->pub.regions[rq__proc_region_at(p, t)];
+    size_t at = rq__table_index(t, &p->old_regions[0]);
+    if (at == t->pub.region_count) {
+        rq__table_node_unref(t);
+        return rq_fail(why, RQ_E_UNKNOWN_REGION, "No RegionState found for %s",
+                       p->old_regions[0].encoded);
+    }
+    const rq_catalog_region *r = &rq__table_region(t, at)->pub;
     rq_err rc = RQ_OK;
     if (r->state != RQ_REGION_OPEN || r->region == NULL)
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY_REGION, "%s is not OPEN; state=%s", r->info->encoded,
@@ -69,7 +75,9 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
 /* It was opened after this procedure had begun: all is done. */
 static bool is_done(const rq__proc *p, const rq__table_node *t)
 {
-    return p->resumed && t->pub.regions[rq__proc_region_at(p, t)]->open_seqnum > p->open_seqnum;
+    size_t at = rq__table_index(t, &p->old_regions[0]);
+    return p->resumed && at < t->pub.region_count &&
+           rq__table_region(t, at)->pub.open_seqnum > p->of.region.open_seqnum;
 }
 
 static rq_err is_done_now(rq_catalog *c, const rq__proc *p, bool *ret, rq_error *why)
@@ -110,7 +118,7 @@ rq_err rq__truncate_region_open(rq_catalog *c, rq__proc *p, rq_error *why)
     if (p->opened[0].node == NULL) /* not when this is a repetition */
         RQ_TRY(rq__open_regions(c, p->opened, 1, why));
     RQ_TRY(rq__meta_put_opened(c, p, false, why));
-    RQ_TRY(rq__publish_nodes(c, p, p->opened, 1, RQ_TABLE_ENABLED, why));
+    RQ_TRY(rq__publish_nodes(c, p, p->opened, 1, false, why));
     rq__opened_done(c, p);
     return RQ_OK;
 }

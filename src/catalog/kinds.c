@@ -8,7 +8,8 @@
 
 #define ALTER(k)                                                                                   \
     {                                                                                              \
-        .kind = k, .java_class = JAVA "ModifyTableProcedure", .prepare = rq__alter_prepare,        \
+        .kind = k, .java_class = JAVA "ModifyTableProcedure", .payload = &rq__payload_alter,       \
+        .prepare = rq__alter_prepare,                                                              \
         .steps = {{"UPDATE_TABLE_DESCRIPTOR", rq__alter_commit},                                   \
                   {"REOPEN_ALL_REGIONS", rq__alter_reopen}},                                       \
         .commit = 0, .answer_at_end = true,                                                        \
@@ -17,7 +18,8 @@
 #define TRACKER(k, name)                                                                           \
     {                                                                                              \
         .kind = k, .java_class = "org.apache.hadoop.hbase.regionserver.storefiletracker." name,    \
-        .precheck = rq__tracker_precheck, .prepare = rq__tracker_prepare,                          \
+        .payload = &rq__payload_alter, .precheck = rq__tracker_precheck,                           \
+        .prepare = rq__tracker_prepare,                                                            \
         .steps = {{"MODIFY_STORE_FILE_TRACKER_FINISH_MIGRATION", rq__alter_commit},                \
                   {"REOPEN_ALL_REGIONS", rq__alter_reopen}},                                       \
         .commit = 0,                                                                               \
@@ -26,6 +28,7 @@
 static const rq__proc_kind kinds[] = {
     {
         .kind = RQ_DDL_CREATE_TABLE,
+        .payload = &rq__payload_create,
         .java_class = JAVA "CreateTableProcedure",
         .precheck = rq__create_precheck,
         .prepare = rq__create_prepare,
@@ -40,6 +43,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_DELETE_TABLE,
+        .payload = &rq__payload_none,
         .java_class = JAVA "DeleteTableProcedure",
         .prepare = rq__delete_prepare,
         .steps = {{"REMOVE_FROM_META", rq__delete_commit}, {"CLEAR_FS_LAYOUT", rq__delete_remove}},
@@ -47,6 +51,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_TRUNCATE_TABLE,
+        .payload = &rq__payload_truncate,
         .java_class = JAVA "TruncateTableProcedure",
         .precheck = rq__truncate_precheck,
         .prepare = rq__truncate_prepare,
@@ -60,6 +65,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_ENABLE_TABLE,
+        .payload = &rq__payload_none,
         .java_class = JAVA "EnableTableProcedure",
         .prepare = rq__enable_prepare,
         .steps = {{"SET_ENABLING_TABLE_STATE", rq__enable_mark},
@@ -68,6 +74,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_DISABLE_TABLE,
+        .payload = &rq__payload_none,
         .java_class = JAVA "DisableTableProcedure",
         .precheck = rq__disable_precheck,
         .prepare = rq__disable_prepare,
@@ -84,34 +91,38 @@ static const rq__proc_kind kinds[] = {
     TRACKER(RQ_DDL_FAMILY_TRACKER, "ModifyColumnFamilyStoreFileTrackerProcedure"),
     {
         .kind = RQ_DDL_CREATE_NAMESPACE,
+        .payload = &rq__payload_namespace,
         .java_class = JAVA "CreateNamespaceProcedure",
         .precheck = rq__ns_create_precheck,
         .prepare = rq__ns_create_prepare,
         .steps = {{"CREATE_DIRECTORY", rq__ns_create_folder}, {"INSERT_INTO_NS_TABLE", rq__ns_put}},
         .commit = 1,
         .undo = rq__ns_create_undo,
-        .on_namespace = true,
+        .lock = RQ__LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_MODIFY_NAMESPACE,
+        .payload = &rq__payload_namespace,
         .java_class = JAVA "ModifyNamespaceProcedure",
         .precheck = rq__ns_modify_precheck,
         .prepare = rq__ns_modify_prepare,
         .steps = {{"UPDATE_NS_TABLE", rq__ns_put}},
         .commit = 0,
-        .on_namespace = true,
+        .lock = RQ__LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_DELETE_NAMESPACE,
+        .payload = &rq__payload_none,
         .java_class = JAVA "DeleteNamespaceProcedure",
         .prepare = rq__ns_delete_prepare,
         .steps = {{"DELETE_FROM_NS_TABLE", rq__ns_delete_row},
                   {"DELETE_DIRECTORIES", rq__ns_delete_folder}},
         .commit = 0,
-        .on_namespace = true,
+        .lock = RQ__LOCK_NAMESPACE,
     },
     {
         .kind = RQ_DDL_FLUSH_TABLE,
+        .payload = &rq__payload_flush,
         .java_class = JAVA "FlushTableProcedure",
         .prepare = rq__flush_prepare,
         .steps = {{"FLUSH_REGIONS", rq__flush_run}},
@@ -119,6 +130,7 @@ static const rq__proc_kind kinds[] = {
     },
     {
         .kind = RQ_DDL_SPLIT_REGION,
+        .payload = &rq__payload_split,
         .java_class = ASSIGN "SplitTableRegionProcedure",
         .prepare = rq__split_prepare,
         .steps = {{"SPLIT_TABLE_REGION_PREPARE", rq__split_check},
@@ -130,10 +142,11 @@ static const rq__proc_kind kinds[] = {
         .undo = rq__regions_undo,
         .seen = rq__regions_seen,
         .start_ends = true,
-        .on_regions = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_MERGE_REGIONS,
+        .payload = &rq__payload_merge,
         .java_class = ASSIGN "MergeTableRegionsProcedure",
         .prepare = rq__merge_prepare,
         .steps = {{"MERGE_TABLE_REGIONS_PREPARE", rq__merge_check},
@@ -145,10 +158,11 @@ static const rq__proc_kind kinds[] = {
         .undo = rq__regions_undo,
         .seen = rq__regions_seen,
         .start_ends = true,
-        .on_regions = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_TRUNCATE_REGION,
+        .payload = &rq__payload_region,
         .java_class = JAVA "TruncateRegionProcedure",
         .prepare = rq__truncate_region_prepare,
         .steps = {{"TRUNCATE_REGION_PRE_OPERATION", rq__truncate_region_check},
@@ -157,38 +171,46 @@ static const rq__proc_kind kinds[] = {
                   {"TRUNCATE_REGION_MAKE_ONLINE", rq__truncate_region_open}},
         .commit = 2,
         .undo = rq__regions_undo,
-        .on_regions = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_CLEAN_PARENTS,
+        .payload = &rq__payload_none,
         .java_class = ASSIGN "GCRegionProcedure",
         .prepare = rq__clean_prepare,
         .steps = {{"GC_REGION_PREPARE", rq__clean_run}},
         .transient = true,
-        .on_regions = true,
     },
     {
         .kind = RQ_DDL_REOPEN_REGION,
+        .payload = &rq__payload_region,
         .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__reopen_prepare,
         .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
         .transient = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_ASSIGN_REGION,
-        .java_class = "org.apache.hadoop.hbase.master.assignment.TransitRegionStateProcedure",
+        .payload = &rq__payload_region,
+        .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__assign_prepare,
         .steps = {{"GET_ASSIGN_CANDIDATE", rq__reopen_run}},
         .transient = true,
+        .lock = RQ__LOCK_REGIONS,
     },
     {
         .kind = RQ_DDL_UNASSIGN_REGION,
-        .java_class = "org.apache.hadoop.hbase.master.assignment.TransitRegionStateProcedure",
+        .payload = &rq__payload_region,
+        .java_class = ASSIGN "TransitRegionStateProcedure",
         .prepare = rq__unassign_prepare,
         .steps = {{"CLOSE", rq__unassign_run}},
         .transient = true,
+        .lock = RQ__LOCK_REGIONS,
     },
 };
+
+const rq__proc_kind rq__proc_kind_unknown = {.java_class = "", .payload = &rq__payload_none};
 
 const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind)
 {

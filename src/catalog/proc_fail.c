@@ -78,20 +78,28 @@ void rq__proc_tell(const rq__proc *p, rq_log_level level, rq_err rc, const rq_er
 {
     rq_log_write(p->catalog->env->log, level, "catalog",
                  "procedure %llu (%s of %.*s), step %s: %s; %s", (unsigned long long)p->id,
-                 p->ops->java_class, (int)p->table.len, (const char *)p->table.ptr,
+                 p->java_class, (int)p->table.len, (const char *)p->table.ptr,
                  rq__proc_step_name(p, p->step),
                  why != NULL && why->code != RQ_OK ? why->message : rq_err_text(rc), what);
 }
 
-/* After an abort that left steps out: regions that the procedure had closed are opened again. They
- * wait for its end. */
+static void reopen_if_own(const rq__proc *p, const rq__region_node *n)
+{
+    bool own =
+        p->ops->lock == RQ__LOCK_TABLE || rq__proc_names_region(p, rq_slice_cstr(n->info.encoded));
+    if (own && n->pub.region == NULL) rq__procedures_reopen(p->catalog, &n->info);
+}
+
+/* After an abort that left steps out: regions that the procedure had closed are opened again. That
+ * waits for the procedure's end. */
 void rq__proc_reopen_closed(rq__proc *p)
 {
     rq_catalog *c = p->catalog;
     rq__table_node *t;
-    if (p->ops->on_namespace || rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
+    if (p->ops->lock == RQ__LOCK_NAMESPACE ||
+        rq__catalog_table_ref(c, p->ns, p->qualifier, &t, NULL) != RQ_OK)
         return;
     for (size_t i = 0; i < t->pub.region_count && t->pub.state == RQ_TABLE_ENABLED; i++)
-        if (t->pub.regions[i]->region == NULL) rq__procedures_reopen(c, t->pub.regions[i]->info);
+        reopen_if_own(p, rq__table_region(t, i));
     rq__table_node_unref(t);
 }

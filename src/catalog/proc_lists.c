@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two lists of procedures: `active`, in the order of arrival, which is the order of their
- * locks, and `finished`, the results, the newest first. And what others may know of either.
+ * The two lists of procedures: `active`, in the order of arrival, and `finished`, the results, the
+ * newest first; indexes of both by id and by nonce; and what others may know of either.
  *
  * Both are guarded by procedures.lock: the rq__procs_ functions require it, those declared in
  * procedure.h and catalog.h take it themselves.
@@ -14,36 +14,134 @@
 #define KEEP_RESULT_MS (15 * 60 * 1000)
 #define KEEP_ACKNOWLEDGED_MS (5 * 60 * 1000)
 #define KEEP_RESULTS_MAX 10000
+#define EVICT_EVERY_MS (30 * 1000)
 
-void rq__procs_append(rq__procedures *ps, rq__proc *p)
+/* --- indexes ---------------------------------------------------------------------------------- */
+
+enum { BY_ID, BY_NONCE };
+
+#define INDEX_MIN 64
+
+static size_t bucket_of(const rq__procedures *ps, const rq__proc *p, int index)
 {
-    p->next = NULL;
-    *ps->active_end = p;
-    ps->active_end = &p->next;
+    /* Those without a nonce are spread, too: they would all share a bucket. */
+    uint64_t h = index == BY_ID || p->nonce == 0 ? p->id : p->nonce ^ (p->nonce_group << 1);
+    h *= UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(h >> 32) & ps->index_mask;
 }
 
-void rq__procs_remove(rq__procedures *ps, rq__proc *p)
+rq_err rq__procs_init(rq__procedures *ps)
 {
-    rq__proc **at = &ps->active;
-    while (*at != p)
-        at = &(*at)->next;
-    *at = p->next;
-    if (ps->active_end == &p->next) ps->active_end = at;
-    p->next = NULL;
+    for (int i = 0; i < 2; i++) {
+        ps->index[i] = calloc(INDEX_MIN, sizeof *ps->index[i]);
+        if (ps->index[i] == NULL) return RQ_E_NO_MEMORY;
+    }
+    ps->index_mask = INDEX_MIN - 1;
+    ps->ready_end = &ps->ready;
+    return rq__lock_table_new(&ps->locks);
 }
 
-void rq__procs_move_to_end(rq__procedures *ps, rq__proc *p)
+static void index_put(rq__procedures *ps, rq__proc *p)
 {
-    rq__procs_remove(ps, p);
-    rq__procs_append(ps, p);
+    for (int i = 0; i < 2; i++) {
+        rq__proc **bucket = &ps->index[i][bucket_of(ps, p, i)];
+        p->index_next[i] = *bucket;
+        *bucket = p;
+    }
+}
+
+/* Without memory for more buckets their lists grow. */
+static void index_grow(rq__procedures *ps)
+{
+    size_t old = ps->index_mask + 1, count = old * 2;
+    rq__proc **more[2] = {calloc(count, sizeof *more[0]), calloc(count, sizeof *more[1])};
+    if (more[0] == NULL || more[1] == NULL) {
+        free(more[0]);
+        free(more[1]);
+        return;
+    }
+    rq__proc **by_id = ps->index[BY_ID];
+    free(ps->index[BY_NONCE]);
+    ps->index[BY_ID] = more[BY_ID];
+    ps->index[BY_NONCE] = more[BY_NONCE];
+    ps->index_mask = count - 1;
+    for (size_t i = 0; i < old; i++) {
+        while (by_id[i] != NULL) {
+            rq__proc *p = by_id[i];
+            by_id[i] = p->index_next[BY_ID];
+            index_put(ps, p);
+        }
+    }
+    free(by_id);
+}
+
+static void index_add(rq__procedures *ps, rq__proc *p)
+{
+    if (ps->indexed++ > ps->index_mask) index_grow(ps);
+    index_put(ps, p);
+}
+
+static void index_remove(rq__procedures *ps, rq__proc *p)
+{
+    ps->indexed--;
+    for (int i = 0; i < 2; i++) {
+        rq__proc **at = &ps->index[i][bucket_of(ps, p, i)];
+        while (*at != p)
+            at = &(*at)->index_next[i];
+        *at = p->index_next[i];
+    }
+}
+
+rq__proc *rq__procs_find(const rq__procedures *ps, uint64_t id)
+{
+    rq__proc *p = ps->index[BY_ID][bucket_of(ps, &(rq__proc){.id = id}, BY_ID)];
+    while (p != NULL && p->id != id)
+        p = p->index_next[BY_ID];
+    return p;
 }
 
 rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id)
 {
-    rq__proc *p = ps->active;
-    while (p != NULL && p->id != id)
-        p = p->next;
+    rq__proc *p = rq__procs_find(ps, id);
+    return p == NULL || p->finished ? NULL : p;
+}
+
+rq__proc *rq__procs_by_nonce(rq__procedures *ps, uint64_t group, uint64_t nonce)
+{
+    if (nonce == 0) return NULL;
+    const rq__proc key = {.nonce = nonce, .nonce_group = group};
+    rq__proc *p = ps->index[BY_NONCE][bucket_of(ps, &key, BY_NONCE)];
+    while (p != NULL && !(p->nonce == nonce && p->nonce_group == group))
+        p = p->index_next[BY_NONCE];
     return p;
+}
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+void rq__procs_append(rq__procedures *ps, rq__proc *p)
+{
+    p->next = NULL;
+    p->prev = ps->active_last;
+    if (p->prev == NULL)
+        ps->active = p;
+    else
+        p->prev->next = p;
+    ps->active_last = p;
+    index_add(ps, p);
+}
+
+void rq__procs_remove(rq__procedures *ps, rq__proc *p)
+{
+    if (p->prev == NULL)
+        ps->active = p->next;
+    else
+        p->prev->next = p->next;
+    if (p->next == NULL)
+        ps->active_last = p->prev;
+    else
+        p->next->prev = p->prev;
+    p->next = p->prev = NULL;
+    index_remove(ps, p);
 }
 
 void rq__procs_keep(rq__procedures *ps, rq__proc *p)
@@ -51,31 +149,23 @@ void rq__procs_keep(rq__procedures *ps, rq__proc *p)
     p->next = ps->finished;
     ps->finished = p;
     ps->finished_count++;
+    index_add(ps, p);
 }
 
-rq__proc *rq__procs_by_nonce(rq__procedures *ps, uint64_t group, uint64_t nonce)
+/* Results are looked through when there are an eighth too many, and every so often: not at each
+ * end of a procedure. */
+static bool eviction_is_due(const rq__procedures *ps, int64_t now_ms)
 {
-    if (nonce == 0) return NULL;
-    for (rq__proc *p = ps->active; p != NULL; p = p->next)
-        if (p->nonce == nonce && p->nonce_group == group) return p;
-    for (rq__proc *p = ps->finished; p != NULL; p = p->next)
-        if (p->nonce == nonce && p->nonce_group == group) return p;
-    return NULL;
-}
-
-static rq__proc *find_id(rq__procedures *ps, uint64_t id)
-{
-    for (rq__proc *p = ps->active; p != NULL; p = p->next)
-        if (p->id == id) return p;
-    for (rq__proc *p = ps->finished; p != NULL; p = p->next)
-        if (p->id == id) return p;
-    return NULL;
+    return ps->finished_count > KEEP_RESULTS_MAX + KEEP_RESULTS_MAX / 8 ||
+           now_ms - ps->evicted_ms >= EVICT_EVERY_MS || now_ms < ps->evicted_ms;
 }
 
 rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms)
 {
     rq__proc *list = NULL;
     size_t kept = 0;
+    if (!eviction_is_due(ps, now_ms)) return NULL;
+    ps->evicted_ms = now_ms;
     for (rq__proc **at = &ps->finished; *at != NULL;) {
         rq__proc *p = *at;
         bool old = now_ms - p->updated_ms > KEEP_RESULT_MS ||
@@ -89,29 +179,23 @@ rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms)
         p->next = list;
         list = p;
         ps->finished_count--;
+        index_remove(ps, p);
     }
     return list;
 }
 
 /* --- what others may know --------------------------------------------------------------------- */
 
-static bool names_region(const rq_region_info *list, size_t count, const rq_region_info *info)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(list[i].encoded, info->encoded) == 0) return true;
-    return false;
-}
-
 bool rq__procedures_own(rq_catalog *c, const rq_region_info *info)
 {
     bool own = false;
     pthread_mutex_lock(&c->procedures.lock);
     for (const rq__proc *p = c->procedures.active; p != NULL && !own; p = p->next)
-        own = p->prepared && !p->ops->on_namespace && rq_slice_eq(p->ns, info->ns) &&
+        own = p->prepared && p->ops->lock != RQ__LOCK_NAMESPACE && rq_slice_eq(p->ns, info->ns) &&
               rq_slice_eq(p->qualifier, info->qualifier) &&
               (!p->parked || rq__proc_holds_closed(p)) &&
-              (!p->ops->on_regions || names_region(p->regions, p->region_count, info) ||
-               names_region(p->old_regions, p->old_region_count, info));
+              (p->ops->lock == RQ__LOCK_TABLE ||
+               rq__proc_names_region(p, rq_slice_cstr(info->encoded)));
     pthread_mutex_unlock(&c->procedures.lock);
     return own;
 }
@@ -122,7 +206,7 @@ bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info)
     pthread_mutex_lock(&c->procedures.lock);
     for (const rq__proc *p = c->procedures.active; p != NULL && !found; p = p->next)
         found = p->ops->kind == RQ_DDL_SPLIT_REGION &&
-                rq_slice_eq(p->family, rq_slice_cstr(info->encoded));
+                rq_slice_eq(p->of.split.region, rq_slice_cstr(info->encoded));
     pthread_mutex_unlock(&c->procedures.lock);
     return found;
 }
@@ -134,6 +218,7 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
     *ret = (rq_procedure){
         .id = p->id,
         .kind = p->ops->kind,
+        .java_class = rq_arena_cstr(a, rq_slice_cstr(p->java_class)),
         .ns = rq_arena_copy(a, p->ns),
         .qualifier = rq_arena_copy(a, p->qualifier),
         .user = rq_arena_copy(a, p->user),
@@ -148,14 +233,14 @@ static bool describe(const rq__proc *p, rq_arena *a, rq_procedure *ret)
         .rc = failed ? p->rc : RQ_OK,
     };
     if (ret->rc != RQ_OK) ret->message = rq_arena_cstr(a, rq_slice_cstr(p->why.message));
-    return ret->ns.ptr != NULL && ret->qualifier.ptr != NULL && ret->user.ptr != NULL &&
-           (ret->rc == RQ_OK || ret->message != NULL);
+    return ret->java_class != NULL && ret->ns.ptr != NULL && ret->qualifier.ptr != NULL &&
+           ret->user.ptr != NULL && (ret->rc == RQ_OK || ret->message != NULL);
 }
 
 bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_procedure *ret)
 {
     pthread_mutex_lock(&c->procedures.lock);
-    const rq__proc *p = find_id(&c->procedures, proc_id);
+    const rq__proc *p = rq__procs_find(&c->procedures, proc_id);
     bool found = p != NULL && describe(p, arena, ret);
     pthread_mutex_unlock(&c->procedures.lock);
     return found;
@@ -193,7 +278,7 @@ rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret,
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id)
 {
     pthread_mutex_lock(&c->procedures.lock);
-    rq__proc *p = find_id(&c->procedures, proc_id);
+    rq__proc *p = rq__procs_find(&c->procedures, proc_id);
     if (p != NULL && p->finished && p->acknowledged_ms == 0)
         p->acknowledged_ms = c->env->executor->now_ms(c->env->executor);
     pthread_mutex_unlock(&c->procedures.lock);

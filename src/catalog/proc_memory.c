@@ -24,8 +24,10 @@ void rq__proc_abandon_opened(rq__proc *p)
 
 void rq__proc_slim(rq__proc *p)
 {
+    rq__claims_free(p);
     rq_arena old = p->arena;
-    rq_slice *kept[] = {&p->ns, &p->qualifier, &p->table, &p->user};
+    rq_slice class = rq_slice_of(p->java_class, strlen(p->java_class) + 1);
+    rq_slice *kept[] = {&p->ns, &p->qualifier, &p->table, &p->user, &class};
     rq_arena_init(&p->arena);
     rq_slice copies[RQ_ARRAY_LEN(kept)];
     for (size_t i = 0; i < RQ_ARRAY_LEN(kept); i++) {
@@ -37,11 +39,12 @@ void rq__proc_slim(rq__proc *p)
     }
     for (size_t i = 0; i < RQ_ARRAY_LEN(kept); i++)
         *kept[i] = copies[i];
+    if (p->unreadable) p->java_class = (const char *)class.ptr; /* others are constants */
     rq_arena_clear(&old);
-    p->descriptor = p->family = (rq_slice){NULL, 0};
-    p->split_keys = p->removed_families = NULL;
+    p->descriptor = (rq_slice){NULL, 0};
+    p->of = (rq__payload){0};
     p->regions = p->old_regions = NULL;
-    p->split_key_count = p->removed_family_count = p->region_count = p->old_region_count = 0;
+    p->region_count = p->old_region_count = 0;
     free(p->opened);
     p->opened = NULL;
     p->opened_count = 0;
@@ -52,6 +55,7 @@ void rq__proc_slim(rq__proc *p)
 void rq__proc_free(rq__proc *p)
 {
     if (p == NULL) return;
+    rq__claims_free(p);
     rq__proc_abandon_opened(p);
     free(p->opened);
     rq_table_schema_unref(p->schema);
@@ -69,35 +73,31 @@ rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d)
 {
     p->ops = rq__proc_kind_of(d->kind);
     if (p->ops == NULL) return RQ_E_INVALID;
+    p->java_class = p->ops->java_class;
     bool ok = copy_slice(p, d->ns, &p->ns) && copy_slice(p, d->qualifier, &p->qualifier) &&
-              copy_slice(p, d->user, &p->user) && copy_slice(p, d->descriptor, &p->descriptor) &&
-              copy_slice(p, d->family, &p->family);
-    p->split_keys = rq_arena_calloc(&p->arena, d->split_key_count, sizeof *p->split_keys);
-    if (!ok || p->split_keys == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < d->split_key_count; i++)
-        if (!copy_slice(p, d->split_keys[i], &p->split_keys[i])) return RQ_E_NO_MEMORY;
-    p->split_key_count = d->split_key_count;
+              copy_slice(p, d->user, &p->user) &&
+              copy_slice(p, (rq_slice){NULL, 0}, &p->descriptor);
+    if (!ok) return RQ_E_NO_MEMORY;
+    if (p->ops->payload->take != NULL) RQ_TRY(p->ops->payload->take(p, d));
     p->table = rq_table_name_join(&p->arena, p->ns, p->qualifier);
     if (p->table.ptr == NULL) return RQ_E_NO_MEMORY;
     p->nonce_group = d->nonce_group;
     p->nonce = d->nonce;
-    p->preserve_splits = d->preserve_splits;
-    p->no_reopen = d->no_reopen;
-    p->forcible = d->forcible;
     p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
-    return RQ_OK;
+    return rq__claims_new(p);
 }
 
 rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info)
 {
     p->ops = rq__proc_kind_of(RQ_DDL_REOPEN_REGION);
+    p->java_class = p->ops->java_class;
     bool ok = copy_slice(p, info->ns, &p->ns) && copy_slice(p, info->qualifier, &p->qualifier) &&
               copy_slice(p, info->table, &p->table) &&
-              copy_slice(p, rq_slice_cstr(info->encoded), &p->family) &&
+              copy_slice(p, rq_slice_cstr(info->encoded), &p->of.region.name) &&
               copy_slice(p, (rq_slice){NULL, 0}, &p->descriptor);
     if (!ok) return RQ_E_NO_MEMORY;
     p->prepared = true;
     p->resumed = true; /* repeated until it succeeds */
     p->submitted_ms = p->updated_ms = rq__catalog_now_ms(p->catalog);
-    return RQ_OK;
+    return rq__claims_new(p);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the procedures share: procedure.c runs them, proc_lists.c holds them,
- * proc_locks.c says which exclude each other, proc_fail.c what becomes of one whose step has
+ * proc_queue.c lets those wait that exclude each other, proc_locks.c says what a parked one refuses, proc_fail.c what becomes of one whose step has
  * failed, proc_store.c keeps their records, proc_memory.c makes and frees them.
  */
 #ifndef RQ_CATALOG_PROC_PRIV_H
@@ -25,13 +25,46 @@ void rq__proc_abandon_opened(rq__proc *p);
 void rq__proc_slim(rq__proc *p);
 
 /* --- proc_locks.c; all REQUIRE: lock held ----------------------------------------------------- */
-/* `b` waits while `a` runs, and the other way round. */
-bool rq__proc_excludes(const rq__proc *a, const rq__proc *b);
+/* Calls `each` for the regions it works on, by their encoded names; a name may come twice. Before
+ * it is prepared: the regions it was asked for. */
+RQ_NODISCARD
+rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
+                            void *ctx);
+bool rq__proc_names_region(const rq__proc *p, rq_slice encoded);
 /* `p` is refused while `parked` is. */
 bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p);
 /* Fills what `p` is to be ended with. */
 void rq__proc_refuse(rq__proc *p, const rq__proc *parked);
 bool rq__proc_holds_closed(const rq__proc *p);
+
+/* --- proc_queue.c; all but _new and _free REQUIRE: lock held ----------------------------------- */
+RQ_NODISCARD
+rq_err rq__lock_table_new(rq__lock_table **ret);
+void rq__lock_table_free(rq__lock_table *t);
+/* Makes the claims that the procedure has not yet: before it enters, and again when it knows more
+ * regions. RQ_E_NO_MEMORY: those that were made stay. */
+RQ_NODISCARD
+rq_err rq__claims_new(rq__proc *p);
+/* REQUIRES: they are in no queue, or nobody uses the queues any more. */
+void rq__claims_free(rq__proc *p);
+/* Behind all others. When it has all its locks it is ready; not while it is `recording`. One that a
+ * parked one excludes is `refused` and ready without locks. */
+void rq__queue_enter(rq__procedures *ps, rq__proc *p);
+/* It is no longer `recording`. */
+void rq__queue_recorded(rq__procedures *ps, rq__proc *p);
+/* Has the locks of claims that are in no queue at once, beside whoever has them. */
+void rq__queue_hold(rq__procedures *ps, rq__proc *p);
+/* Gives up all locks and places; those it kept waiting may become ready. */
+void rq__queue_leave(rq__procedures *ps, rq__proc *p);
+/* Takes the next one that is ready; NULL: none. */
+rq__proc *rq__queue_ready(rq__procedures *ps);
+/* Ready without its locks. */
+void rq__queue_skip(rq__procedures *ps, rq__proc *p);
+/* What waits for a lock of `parked` and is excluded is `refused` and ready; others get the lock. */
+void rq__queue_park(rq__procedures *ps, rq__proc *parked);
+void rq__queue_add_parked(rq__procedures *ps, rq__proc *p);
+/* Nothing when it is not in the list. */
+void rq__queue_remove_parked(rq__procedures *ps, rq__proc *p);
 
 /* --- proc_fail.c: by the procedure's own task ------------------------------------------------- */
 typedef enum rq__fail_action {
@@ -57,8 +90,10 @@ void rq__procs_append(rq__procedures *ps, rq__proc *p);
 void rq__procs_remove(rq__procedures *ps, rq__proc *p);
 /* Into the results. */
 void rq__procs_keep(rq__procedures *ps, rq__proc *p);
-/* Behind all others. */
-void rq__procs_move_to_end(rq__procedures *ps, rq__proc *p);
+RQ_NODISCARD
+rq_err rq__procs_init(rq__procedures *ps);
+/* NULL: none of that id, finished or not. */
+rq__proc *rq__procs_find(const rq__procedures *ps, uint64_t id);
 /* NULL: none is unfinished of that id. */
 rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id);
 /* NULL: none; so for the nonce 0, which is no nonce. */

@@ -8,8 +8,9 @@
  * A parked one has the state WAITING, its step as stack_id, and its error as exception; a version
  * that knows nothing of it goes on with the procedure.
  *
- * DO NOT CHANGE the tags; an unknown one is refused, because skipping it might do half of
- * something.
+ * The tags are in procedure.h; what a kind has for itself is its payload's (payload.c). A field or
+ * a kind that is unknown is not skipped, because that might do half of something: the record stays
+ * as it is, and its procedure is parked (rq__proc_set_unreadable).
  */
 #include "catalog/procedure.h"
 
@@ -20,29 +21,19 @@
 
 #define RECORD_FORMAT 1
 #define LIST_MAX 1000000
-
-enum tag {
-    TAG_NS = 1,
-    TAG_QUALIFIER = 2,
-    TAG_DESCRIPTOR = 3,
-    TAG_FAMILY = 4,
-    TAG_FLAGS = 5, /* u8: 1 preserve_splits, 2 no_reopen, 4 prepared */
-    TAG_REGION = 6,
-    TAG_OLD_REGION = 7,
-    TAG_REMOVED_FAMILY = 8,
-    TAG_OPEN_SEQNUM = 9, /* be64; TRUNCATE_REGION */
-};
+#define FLAG_PREPARED 4
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static rq_err put_field(rq_buf *b, enum tag tag, rq_slice value)
+rq_err rq__record_put(rq_buf *b, enum rq__record_tag tag, rq_slice value)
 {
     RQ_TRY(rq_buf_append_u8(b, (uint8_t)tag));
     RQ_TRY(rq_buf_append_varint(b, value.len));
     return rq_buf_append(b, value.ptr, value.len);
 }
 
-static rq_err put_regions(rq_buf *b, enum tag tag, const rq_region_info *list, size_t count)
+static rq_err put_regions(rq_buf *b, enum rq__record_tag tag, const rq_region_info *list,
+                          size_t count)
 {
     rq_arena a;
     rq_arena_init(&a);
@@ -50,7 +41,7 @@ static rq_err put_regions(rq_buf *b, enum tag tag, const rq_region_info *list, s
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
         rq_slice bytes;
         rc = rq_region_info_serialize(&list[i], &a, &bytes);
-        if (rc == RQ_OK) rc = put_field(b, tag, bytes);
+        if (rc == RQ_OK) rc = rq__record_put(b, tag, bytes);
         rq_arena_reset(&a);
     }
     rq_arena_clear(&a);
@@ -61,22 +52,17 @@ static rq_err put_state(rq_buf *b, const rq__proc *p)
 {
     RQ_TRY(rq_buf_append_u8(b, RECORD_FORMAT));
     RQ_TRY(rq_buf_append_u8(b, (uint8_t)p->ops->kind));
-    RQ_TRY(put_field(b, TAG_NS, p->ns));
-    RQ_TRY(put_field(b, TAG_QUALIFIER, p->qualifier));
+    RQ_TRY(rq__record_put(b, RQ__TAG_NS, p->ns));
+    RQ_TRY(rq__record_put(b, RQ__TAG_QUALIFIER, p->qualifier));
     if (p->ended) return RQ_OK; /* a result needs no more */
-    RQ_TRY(put_field(b, TAG_DESCRIPTOR, p->descriptor));
-    RQ_TRY(put_field(b, TAG_FAMILY, p->family));
-    uint8_t flags =
-        (uint8_t)((p->preserve_splits ? 1 : 0) | (p->no_reopen ? 2 : 0) | (p->prepared ? 4 : 0));
-    RQ_TRY(put_field(b, TAG_FLAGS, rq_slice_of(&flags, 1)));
-    RQ_TRY(put_regions(b, TAG_REGION, p->regions, p->region_count));
-    RQ_TRY(put_regions(b, TAG_OLD_REGION, p->old_regions, p->old_region_count));
-    for (size_t i = 0; i < p->removed_family_count; i++)
-        RQ_TRY(put_field(b, TAG_REMOVED_FAMILY, p->removed_families[i]));
-    if (p->ops->kind != RQ_DDL_TRUNCATE_REGION) return RQ_OK;
-    uint8_t seqnum[8];
-    rq_put_be64(seqnum, (uint64_t)p->open_seqnum);
-    return put_field(b, TAG_OPEN_SEQNUM, rq_slice_of(seqnum, sizeof seqnum));
+    RQ_TRY(rq__record_put(b, RQ__TAG_DESCRIPTOR, p->descriptor));
+    const rq__payload_kind *payload = p->ops->payload;
+    uint8_t own = payload->flags == NULL ? 0 : payload->flags(p);
+    uint8_t flags = (uint8_t)(own | (p->prepared ? FLAG_PREPARED : 0));
+    RQ_TRY(rq__record_put(b, RQ__TAG_FLAGS, rq_slice_of(&flags, 1)));
+    RQ_TRY(put_regions(b, RQ__TAG_REGION, p->regions, p->region_count));
+    RQ_TRY(put_regions(b, RQ__TAG_OLD_REGION, p->old_regions, p->old_region_count));
+    return payload->encode == NULL ? RQ_OK : payload->encode(p, b);
 }
 
 static rq_err pack(const rq__proc *p, const rq_buf *state, rq_arena *arena, rq_slice *ret)
@@ -84,7 +70,7 @@ static rq_err pack(const rq__proc *p, const rq_buf *state, rq_arena *arena, rq_s
     Pb__Procedure m = PB__PROCEDURE__INIT;
     Pb__ForeignExceptionMessage foreign = PB__FOREIGN_EXCEPTION_MESSAGE__INIT;
     Pb__GenericExceptionMessage generic = PB__GENERIC_EXCEPTION_MESSAGE__INIT;
-    m.class_name = (char *)(uintptr_t)p->ops->java_class;
+    m.class_name = (char *)(uintptr_t)p->java_class;
     m.proc_id = p->id;
     m.submitted_time = (uint64_t)p->submitted_ms;
     m.last_update = (uint64_t)p->updated_ms;
@@ -156,50 +142,61 @@ static rq_err take_region(rq__proc *p, rq_slice value, rq_region_info **list, si
     return RQ_OK;
 }
 
-static rq_err take_removed(rq__proc *p, rq_slice value, rq_error *why)
+static rq_err take_flags(rq__proc *p, rq_slice value, rq_error *why)
 {
-    size_t n = p->removed_family_count;
-    if (n >= LIST_MAX) return bad(why, "too many families");
-    if ((n & (n - 1)) == 0) {
-        rq_slice *more = rq_arena_calloc(&p->arena, n == 0 ? 1 : n * 2, sizeof *more);
-        if (more == NULL) return RQ_E_NO_MEMORY;
-        if (n > 0) memcpy(more, p->removed_families, n * sizeof *more);
-        p->removed_families = more;
-    }
-    RQ_TRY(take_slice(p, value, &p->removed_families[n]));
-    p->removed_family_count++;
+    if (value.len != 1) return bad(why, "flags");
+    uint8_t own = (uint8_t)(value.ptr[0] & ~FLAG_PREPARED);
+    const rq__payload_kind *payload = p->ops->payload;
+    if (own != 0 && (payload->set_flags == NULL || !payload->set_flags(p, own)))
+        return bad(why, "flags");
+    p->prepared = value.ptr[0] & FLAG_PREPARED;
     return RQ_OK;
+}
+
+static rq_err take_own(rq__proc *p, uint8_t tag, rq_slice value, rq_error *why)
+{
+    rq_err rc = RQ_OK;
+    const rq__payload_kind *payload = p->ops->payload;
+    if (payload->decode != NULL && payload->decode(p, tag, value, &rc))
+        return rc == RQ_E_CORRUPT ? bad(why, "a field of its kind") : rc;
+    /* Earlier versions wrote this one for all kinds. */
+    if (tag == RQ__TAG_NAME && value.len == 0) return RQ_OK;
+    return bad(why, "unknown field");
 }
 
 static rq_err take_field(rq__proc *p, uint8_t tag, rq_slice value, rq_error *why)
 {
-    switch ((enum tag)tag) {
-    case TAG_NS:
+    switch (tag) {
+    case RQ__TAG_NS:
         return take_slice(p, value, &p->ns);
-    case TAG_QUALIFIER:
+    case RQ__TAG_QUALIFIER:
         return take_slice(p, value, &p->qualifier);
-    case TAG_DESCRIPTOR:
+    case RQ__TAG_DESCRIPTOR:
         return take_slice(p, value, &p->descriptor);
-    case TAG_FAMILY:
-        return take_slice(p, value, &p->family);
-    case TAG_FLAGS:
-        if (value.len != 1 || value.ptr[0] > 7) return bad(why, "flags");
-        p->preserve_splits = value.ptr[0] & 1;
-        p->no_reopen = value.ptr[0] & 2;
-        p->prepared = value.ptr[0] & 4;
-        return RQ_OK;
-    case TAG_REGION:
+    case RQ__TAG_FLAGS:
+        return take_flags(p, value, why);
+    case RQ__TAG_REGION:
         return take_region(p, value, &p->regions, &p->region_count, why);
-    case TAG_OLD_REGION:
+    case RQ__TAG_OLD_REGION:
         return take_region(p, value, &p->old_regions, &p->old_region_count, why);
-    case TAG_REMOVED_FAMILY:
-        return take_removed(p, value, why);
-    case TAG_OPEN_SEQNUM:
-        if (value.len != 8) return bad(why, "sequence number");
-        p->open_seqnum = (int64_t)rq_get_be64(value.ptr);
-        return RQ_OK;
+    default:
+        return take_own(p, tag, value, why);
     }
-    return bad(why, "unknown field");
+}
+
+/* Of a kind that is not known only the names are read, which are the same for all kinds; more may
+ * follow that is not. */
+static rq_err take_names(rq__proc *p, rq_cursor c)
+{
+    uint8_t tag;
+    uint64_t len;
+    rq_slice value;
+    while (rq_cursor_u8(&c, &tag) && rq_cursor_varint(&c, &len) && len <= rq_cursor_left(&c) &&
+           rq_cursor_bytes(&c, (size_t)len, &value)) {
+        if (tag == RQ__TAG_NS) RQ_TRY(take_slice(p, value, &p->ns));
+        if (tag == RQ__TAG_QUALIFIER) RQ_TRY(take_slice(p, value, &p->qualifier));
+    }
+    return RQ_OK;
 }
 
 static rq_err take_state(rq__proc *p, rq_slice state, rq_error *why)
@@ -209,7 +206,15 @@ static rq_err take_state(rq__proc *p, rq_slice state, rq_error *why)
     if (!rq_cursor_u8(&c, &format) || !rq_cursor_u8(&c, &kind)) return bad(why, "cut short");
     if (format != RECORD_FORMAT) return bad(why, "unknown format");
     p->ops = rq__proc_kind_of((rq_ddl_kind)kind);
-    if (p->ops == NULL) return bad(why, "unknown kind");
+    if (p->ops == NULL) {
+        p->ops = &rq__proc_kind_unknown;
+        RQ_TRY(take_names(p, c));
+        p->table = rq_table_name_join(&p->arena, p->ns, p->qualifier);
+        if (p->table.ptr == NULL) return RQ_E_NO_MEMORY;
+        if (p->ended) return RQ_OK; /* a result needs no more */
+        return rq_fail(why, RQ_E_CORRUPT, "procedure record: kind %u is not known", kind);
+    }
+    p->java_class = p->ops->java_class;
     while (rq_cursor_left(&c) > 0) {
         uint8_t tag;
         uint64_t len;
@@ -239,8 +244,12 @@ rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why)
     rq_pb_arena_init(&memory, &p->arena);
     Pb__Procedure *m = pb__procedure__unpack(&memory.allocator, bytes.len, bytes.ptr);
     if (m == NULL && memory.exhausted) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    p->ops = &rq__proc_kind_unknown;
+    p->java_class = "";
+    p->recorded = true;
     if (m == NULL) return bad(why, "no Procedure message");
     p->id = m->proc_id;
+    p->java_class = m->class_name;
     p->submitted_ms = (int64_t)m->submitted_time;
     p->updated_ms = (int64_t)m->last_update;
     p->nonce_group = m->nonce_group;
@@ -251,7 +260,6 @@ rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why)
     p->finished = p->ended;
     p->parked = m->state == PB__PROCEDURE_STATE__WAITING;
     if (p->parked && m->n_stack_id == 1 && m->stack_id[0] < RQ__STEPS_MAX) p->step = m->stack_id[0];
-    p->recorded = true;
     rq_err rc = RQ_OK;
     if (p->id == 0) rc = bad(why, "no id");
     if (rc == RQ_OK && m->owner != NULL) rc = take_slice(p, rq_slice_cstr(m->owner), &p->user);
@@ -263,4 +271,23 @@ rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why)
         (void)rq_fail(&p->why, p->rc, "%s", g->message == NULL ? "" : g->message);
     }
     return rc;
+}
+
+rq_err rq__proc_set_unreadable(rq__proc *p, uint64_t id, const rq_error *why)
+{
+    p->id = id;
+    p->ops = &rq__proc_kind_unknown;
+    p->unreadable = p->parked = p->prepared = true;
+    p->step = 0;
+    p->regions = p->old_regions = NULL;
+    p->region_count = p->old_region_count = 0;
+    p->of = (rq__payload){0};
+    rq_slice *names[] = {&p->ns, &p->qualifier, &p->user};
+    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
+        if (names[i]->ptr == NULL) RQ_TRY(take_slice(p, (rq_slice){NULL, 0}, names[i]));
+    p->table = rq_table_name_join(&p->arena, p->ns, p->qualifier);
+    if (p->table.ptr == NULL) return RQ_E_NO_MEMORY;
+    p->why = (rq_error){0};
+    p->rc = rq_fail(&p->why, RQ_E_CORRUPT, "%s", why->message);
+    return RQ_OK;
 }

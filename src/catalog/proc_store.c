@@ -69,6 +69,29 @@ void rq__proc_evict(rq_catalog *c, rq__proc *list)
     }
 }
 
+/* A record that is not understood costs its own procedure, not the start. It may be of a later
+ * version, which will go on with it, so it stays as it is. */
+static rq_err read_record(rq__proc *p, rq_slice bytes, uint64_t id, rq_error *why)
+{
+    rq_error bad = {0};
+    rq_err rc = rq__proc_decode(bytes, p, &bad);
+    if (rc == RQ_OK && p->id != id)
+        rc = rq_fail(&bad, RQ_E_CORRUPT, "procedure record: it has the number %llu",
+                     (unsigned long long)p->id);
+    if (rc == RQ_OK) return RQ_OK;
+    if (rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "out of memory");
+    bool ended = p->finished;
+    RQ_TRY(rq__proc_set_unreadable(p, id, &bad));
+    p->parked = !ended;
+    if (!ended)
+        rq_log_error(p->catalog->env->log, "catalog",
+                     "procedure %llu (%s of %.*s) is kept, and nothing is done about it until it "
+                     "is aborted: %s",
+                     (unsigned long long)id, p->java_class, (int)p->table.len,
+                     (const char *)p->table.ptr, bad.message);
+    return RQ_OK;
+}
+
 static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *why)
 {
     rq_catalog *c = ctx;
@@ -83,7 +106,7 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
         if (cell->value_len == 0) continue; /* only remembers the highest id */
         rq__proc *p = rq__proc_new(c);
         if (p == NULL) return RQ_E_NO_MEMORY;
-        rq_err rc = rq__proc_decode(rq_cell_value(cell), p, why);
+        rq_err rc = read_record(p, rq_cell_value(cell), id, why);
         if (rc != RQ_OK) {
             rq__proc_free(p);
             return rc;
@@ -93,8 +116,18 @@ static rq_err load_row(void *ctx, const rq_cell *cells, size_t count, rq_error *
         } else {
             p->resumed = p->prepared;
             p->parked = p->running = p->was_parked = p->parked && p->prepared;
-            if (p->parked) rq__proc_tell(p, RQ_LOG_ERROR, p->rc, &p->why, "parked, as before");
+            if (p->parked && !p->unreadable)
+                rq__proc_tell(p, RQ_LOG_ERROR, p->rc, &p->why, "parked, as before");
+            rc = rq__claims_new(p);
+            if (rc != RQ_OK) {
+                rq__proc_free(p);
+                return rc;
+            }
             rq__procs_append(ps, p);
+            if (p->parked)
+                rq__queue_add_parked(ps, p);
+            else
+                rq__queue_enter(ps, p);
         }
     }
     return RQ_OK;

@@ -10,6 +10,7 @@
 #include "catalog/proc_priv.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define RETRY_FIRST_NS UINT64_C(100000000)
 #define RETRY_MAX_NS UINT64_C(60000000000)
@@ -53,19 +54,6 @@ static void answer_proc(rq__proc *p, rq_err rc, const rq_error *why)
 
 /* --- locks ------------------------------------------------------------------------------------ */
 
-/* Those before it in the list; one that is to be refused may go, too. REQUIRES: lock held. */
-static bool may_start(const rq__procedures *ps, rq__proc *p)
-{
-    for (const rq__proc *q = ps->active; q != p; q = q->next) {
-        if (q->parked && rq__proc_parked_excludes(q, p)) {
-            rq__proc_refuse(p, q);
-            return true;
-        }
-        if (!q->parked && !q->sleeping && rq__proc_excludes(q, p)) return false;
-    }
-    return true;
-}
-
 /* The procedure's task, counted as under way. REQUIRES: lock held. */
 static rq_task *take(rq__procedures *ps, rq__proc *p)
 {
@@ -75,13 +63,12 @@ static rq_task *take(rq__procedures *ps, rq__proc *p)
     return &p->task;
 }
 
-/* Marks what may start now as running and returns it, linked by task.next. REQUIRES: lock held. */
+/* Marks what is ready as running and returns it, linked by task.next. REQUIRES: lock held. */
 static rq_task *take_startable(rq__procedures *ps)
 {
     rq_task *list = NULL, **end = &list;
-    if (ps->stopping) return NULL;
-    for (rq__proc *p = ps->active; p != NULL; p = p->next) {
-        if (p->running || p->sleeping || !may_start(ps, p)) continue;
+    rq__proc *p;
+    while (!ps->stopping && (p = rq__queue_ready(ps)) != NULL) {
         *end = take(ps, p);
         end = &p->task.next;
     }
@@ -160,6 +147,8 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_abandon_opened(p);
     pthread_mutex_lock(&ps->lock);
     rq__procs_remove(ps, p);
+    rq__queue_remove_parked(ps, p);
+    rq__queue_leave(ps, p);
     rq__proc_slim(p);
     p->running = p->retrying = p->parked = false;
     p->finished = true;
@@ -220,6 +209,7 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
     if (p->ops->transient) { /* others need not wait for it: it repeats and has nothing half done */
         p->sleeping = true;
         p->running = false;
+        rq__queue_leave(ps, p);
         list = take_startable(ps);
     }
     if (!ps->stopping) {
@@ -230,7 +220,25 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
     start_all(c, list);
 }
 
-/* It keeps its lock and runs no more. Whoever waits for its end, or for its lock, is told. */
+/* Its next attempt, with its locks. REQUIRES: lock held. */
+static rq_task *unpark(rq__procedures *ps, rq__proc *p)
+{
+    p->parked = false;
+    rq__queue_remove_parked(ps, p);
+    rq__queue_hold(ps, p);
+    return take(ps, p);
+}
+
+/* What waits for a procedure that is parked now is ended, or goes on if it is not excluded. Returns
+ * what may start. REQUIRES: lock held. */
+static rq_task *let_others_go(rq__procedures *ps, rq__proc *parked)
+{
+    rq__queue_park(ps, parked);
+    return take_startable(ps);
+}
+
+/* It runs no more, and excludes what proc_locks.c says. Whoever waits for its end, or for its lock,
+ * is told. */
 static void park(rq__proc *p, rq_err rc, const rq_error *why)
 {
     rq_catalog *c = p->catalog;
@@ -240,6 +248,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     note_error(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parked = p->parking = true;
+    rq__queue_add_parked(ps, p);
     pthread_mutex_unlock(&ps->lock);
     if (rq__proc_write(p, true, &record) != RQ_OK)
         rq_log_error(c->env->log, "catalog",
@@ -249,14 +258,24 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     answer_proc(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parking = false;
-    bool again = p->aborted && !ps->stopping;
-    if (again) p->parked = false;
-    rq_task *list = again ? take(ps, p) : take_startable(ps);
+    rq_task *list = p->aborted && !ps->stopping ? unpark(ps, p) : let_others_go(ps, p);
     pthread_mutex_unlock(&ps->lock);
     start_all(c, list);
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
+
+/* Regions that it is going to make: once they are in the view, others may name them. */
+static rq_err lock_new_regions(rq__proc *p)
+{
+    rq__procedures *ps = &p->catalog->procedures;
+    if (p->ops->lock != RQ__LOCK_REGIONS) return RQ_OK;
+    RQ_TRY(rq__claims_new(p));
+    pthread_mutex_lock(&ps->lock);
+    rq__queue_hold(ps, p);
+    pthread_mutex_unlock(&ps->lock);
+    return RQ_OK;
+}
 
 /* Checks and record. On success the procedure will be carried out. */
 static rq_err begin(rq__proc *p, rq_error *why)
@@ -264,6 +283,7 @@ static rq_err begin(rq__proc *p, rq_error *why)
     if (!p->prepared) {
         RQ_TRY(p->ops->prepare(p->catalog, p, why));
         p->prepared = true;
+        RQ_TRY(lock_new_regions(p));
         if (!p->ops->transient) RQ_TRY(rq__proc_write(p, true, why));
     }
     return RQ_OK;
@@ -346,7 +366,7 @@ static void proc_work(rq__proc *p)
         finish(p, p->rc, &why);
         return;
     }
-    if (p->aborted && !p->prepared) {
+    if (p->aborted && (!p->prepared || p->unreadable)) {
         finish_aborted(p, RQ_OK, &why);
         return;
     }
@@ -376,7 +396,7 @@ static rq_task *wake(rq__procedures *ps, rq__proc *p)
     p->retrying = false;
     if (!p->sleeping) return take(ps, p);
     p->sleeping = false;
-    rq__procs_move_to_end(ps, p);
+    rq__queue_enter(ps, p);
     return take_startable(ps);
 }
 
@@ -406,11 +426,11 @@ static bool abort_one(rq__procedures *ps, rq__proc *p, bool if_running, rq_task 
     if (p->retrying) {
         if (ex->timer_cancel(ex, &p->timer)) *list = wake(ps, p); /* else it is about to */
     } else if (p->parked && !p->parking) {
-        p->parked = false;
         if (p->was_parked) p->step = 0; /* this run has done none of its steps */
-        *list = take(ps, p);
+        *list = unpark(ps, p);
     } else if (!p->running && !p->prepared) {
-        *list = take(ps, p); /* it has nothing to undo, and needs no lock */
+        rq__queue_skip(ps, p); /* it has nothing to undo, and needs no lock */
+        *list = take_startable(ps);
     }
     return true;
 }
@@ -446,6 +466,7 @@ static rq__proc *enter(rq__proc *p, rq_ddl *d)
         p->ddl = p->recording ? NULL : d;
         p->running = p->recording; /* it is recorded before it may start */
         rq__procs_append(ps, p);
+        rq__queue_enter(ps, p);
     }
     pthread_mutex_unlock(&ps->lock);
     if (same == NULL) return p;
@@ -463,7 +484,12 @@ static void accept_early(rq__proc *p, rq_ddl *d)
     pthread_mutex_lock(&ps->lock);
     p->running = p->recording = false;
     d->next = p->same;
-    if (rc != RQ_OK) rq__procs_remove(ps, p);
+    if (rc == RQ_OK) {
+        rq__queue_recorded(ps, p);
+    } else {
+        rq__queue_leave(ps, p);
+        rq__procs_remove(ps, p);
+    }
     pthread_mutex_unlock(&ps->lock);
     /* From here on others may start it, and it may come to its end. */
     while (d != NULL) {
@@ -472,6 +498,17 @@ static void accept_early(rq__proc *p, rq_ddl *d)
         d = next;
     }
     if (rc != RQ_OK) rq__proc_free(p);
+}
+
+/* Results, and their nonces, that are too old: also where no procedure ends any more. */
+static void evict_old(rq_catalog *c)
+{
+    rq__procedures *ps = &c->procedures;
+    int64_t now = c->env->executor->now_ms(c->env->executor);
+    pthread_mutex_lock(&ps->lock);
+    rq__proc *list = rq__procs_take_evicted(ps, now);
+    pthread_mutex_unlock(&ps->lock);
+    rq__proc_evict(c, list);
 }
 
 static void accept_run(rq_task *task)
@@ -491,6 +528,7 @@ static void accept_run(rq_task *task)
     }
     if (d->wait_finished) d->early = false;
     bool early = d->early && !p->ops->answer_at_end;
+    evict_old(c);
     p = enter(p, d);
     if (p != NULL && early) accept_early(p, d);
     schedule(c);
@@ -553,6 +591,7 @@ void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info)
     }
     p->id = c->procedures.next_id++;
     rq__procs_append(&c->procedures, p);
+    rq__queue_enter(&c->procedures, p);
     rq_task *list = take_startable(&c->procedures);
     pthread_mutex_unlock(&c->procedures.lock);
     start_all(c, list);
@@ -569,8 +608,8 @@ rq_err rq__procedures_init(rq_catalog *c, rq_error *why)
     rq__procedures *ps = &c->procedures;
     pthread_mutex_init(&ps->lock, NULL);
     ps->next_id = 1;
-    ps->active_end = &ps->active;
-    rq_err rc = c->env->executor->lane_new(c->env->executor, "procedures", &ps->lane);
+    rq_err rc = rq__procs_init(ps);
+    if (rc == RQ_OK) rc = c->env->executor->lane_new(c->env->executor, "procedures", &ps->lane);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }
 
@@ -614,7 +653,7 @@ void rq__procedures_stop(rq_catalog *c)
 void rq__procedures_clear(rq_catalog *c)
 {
     rq__procedures *ps = &c->procedures;
-    if (ps->active_end == NULL) return; /* never initialised */
+    if (ps->next_id == 0) return; /* never initialised */
     if (ps->lane != NULL) c->env->executor->lane_free(c->env->executor, ps->lane);
     rq__proc *lists[] = {ps->active, ps->finished};
     for (size_t i = 0; i < RQ_ARRAY_LEN(lists); i++) {
@@ -624,5 +663,8 @@ void rq__procedures_clear(rq_catalog *c)
             lists[i] = next;
         }
     }
+    rq__lock_table_free(ps->locks);
+    free(ps->index[0]);
+    free(ps->index[1]);
     pthread_mutex_destroy(&ps->lock);
 }

@@ -18,9 +18,10 @@
  *     the old state holds, behind it the new one.
  *  4. Records, meta and the tables' own edits share one log, and what is durable of it is a prefix.
  *     So if an edit that a procedure made possible survives a crash, so do the procedure's.
- *  5. Procedures on one table run one after another in the order they came; those of different
- *     tables side by side. A procedure on a namespace excludes those on its tables.
- *  6. No thread waits for a lock: a waiting procedure is an entry in a list.
+ *  5. Procedures on one table, or on the same region of it, run one after another in the order they
+ *     came; those of different tables, and of different regions of one table, side by side. A
+ *     procedure on a namespace excludes those on its tables (proc_queue.c).
+ *  6. No thread waits for a lock: a waiting procedure is an entry in a queue.
  *  7. No step is repeated for ever, but where memory or disk space is missing. A *parked* procedure
  *     runs no step and keeps its lock: what conflicts with it is refused with its error, not kept
  *     waiting. It stays parked over restarts, until it is aborted; a start does not wait for it.
@@ -38,6 +39,8 @@
 #include <stdatomic.h>
 
 typedef struct rq__proc rq__proc;
+typedef struct rq__claim rq__claim;
+typedef struct rq__lock_table rq__lock_table;
 
 /* A step, given the procedure with its lock held. Idempotent. Blocking. */
 typedef rq_err (*rq__step)(rq_catalog *c, rq__proc *p, rq_error *why);
@@ -51,9 +54,71 @@ typedef enum rq__commit_state {
     RQ__COMMIT_YES,
 } rq__commit_state;
 
+/* What a procedure has for itself while it runs. */
+typedef enum rq__lock_level {
+    RQ__LOCK_TABLE,
+    RQ__LOCK_REGIONS, /* those it names; the table's others may change meanwhile */
+    RQ__LOCK_NAMESPACE,
+} rq__lock_level;
+
+/* What only some kinds know: what was asked for, and what prepare has found out. */
+typedef union rq__payload {
+    struct {
+        rq_slice *split_keys; /* only until prepare */
+        size_t count;
+    } create;
+    struct {
+        bool preserve_splits;
+    } truncate;
+    struct {             /* alters, and other trackers, which are alters, too */
+        rq_slice change; /* only until prepare: TableSchema, ColumnFamilySchema, tracker's name */
+        rq_slice family; /* DELETE_FAMILY, FAMILY_TRACKER */
+        bool no_reopen;
+        rq_slice *removed; /* families */
+        size_t removed_count;
+        bool fewer_replicas; /* after a restart it may be false in error */
+    } alter;
+    struct {
+        rq_slice *families; /* none: all */
+        size_t count;
+    } flush;
+    struct {
+        rq_slice region; /* encoded name */
+        rq_slice row;    /* only until prepare; empty: the middle */
+        rq_slice told;   /* the region's name in messages; empty: the encoded one */
+    } split;
+    struct {
+        rq_slice *regions; /* encoded names; only until prepare */
+        size_t count;
+        bool forcible; /* only until the checks are done */
+    } merge;
+    struct {
+        rq_slice name;       /* encoded */
+        int64_t open_seqnum; /* TRUNCATE_REGION: what it was opened with */
+    } region;
+} rq__payload;
+
+/* What is done with one member of rq__payload (payload.c). NULL: nothing is to be done. */
+typedef struct rq__payload_kind {
+    rq_err (*take)(rq__proc *p, const rq_ddl *d); /* copies what was submitted into the arena */
+    uint8_t (*flags)(const rq__proc *p);          /* bits of the record's flags */
+    bool (*set_flags)(rq__proc *p, uint8_t flags);
+    rq_err (*encode)(const rq__proc *p, rq_buf *b);
+    /* A field that the common part does not know; false: nor does this one. */
+    bool (*decode)(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret);
+    rq_err (*each_region)(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
+                          void *ctx);
+    bool (*holds_closed)(const rq__proc *p);
+} rq__payload_kind;
+
+extern const rq__payload_kind rq__payload_none, rq__payload_create, rq__payload_truncate,
+    rq__payload_alter, rq__payload_namespace, rq__payload_flush, rq__payload_split,
+    rq__payload_merge, rq__payload_region;
+
 typedef struct rq__proc_kind {
     rq_ddl_kind kind;
     const char *java_class;
+    const rq__payload_kind *payload;
     /* Without the lock, before anything exists; may be NULL. HBase's RPC does these at once. */
     rq__step precheck;
     /* Under the lock, once, not after a restart. Fills what the record needs. */
@@ -67,58 +132,63 @@ typedef struct rq__proc_kind {
     void (*undo)(rq_catalog *c, rq__proc *p);
     /* After a restart: as seen in the view, which was made from meta. May be NULL: unknown. */
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
-    bool transient;     /* not recorded: forgotten by a crash */
-    bool on_namespace;  /* locks the namespace */
+    bool transient; /* not recorded: forgotten by a crash */
+    rq__lock_level lock;
     bool start_ends;    /* a start completes what is committed, if the procedure lets it */
-    bool on_regions;    /* concerns the regions it names alone, not the table's others */
     bool answer_at_end; /* HBase's RPC returns when all is done */
 } rq__proc_kind;
 
+/* NULL: unknown. */
 const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind);
+/* The kind of records that are not understood: locks its table and has no steps. */
+extern const rq__proc_kind rq__proc_kind_unknown;
 
 struct rq__proc {
-    rq__proc *next;
+    rq__proc *next, *prev;
+    rq__proc *index_next[2]; /* in the indexes by id and by nonce */
     rq_catalog *catalog;
     const rq__proc_kind *ops;
+    const char *java_class; /* of the kind; of an unknown one as its record has it */
     uint64_t id;
     rq_arena arena; /* everything below that points somewhere */
     /* --- as submitted, in the record */
     rq_slice ns, qualifier, table; /* table: "ns:q" or "q" */
-    rq_slice user, descriptor, family;
-    rq_slice *split_keys; /* only until prepare */
-    size_t split_key_count;
+    rq_slice user;
     uint64_t nonce_group, nonce;
-    bool preserve_splits, no_reopen;
-    bool forcible; /* only until the checks are done */
     int64_t submitted_ms;
     /* --- filled by prepare, in the record */
+    rq_slice descriptor; /* the TableSchema of the table; a namespace's descriptor, as submitted */
     rq_region_info *regions; /* to be made */
     size_t region_count;
     rq_region_info *old_regions; /* to be destroyed */
     size_t old_region_count;
-    rq_slice *removed_families;
-    size_t removed_family_count;
-    int64_t open_seqnum; /* TRUNCATE_REGION: what it was opened with */
+    rq__payload of; /* the member that `ops->payload` says */
     /* --- of this run */
     rq_table_schema *schema;   /* what `descriptor` says; a reference */
     struct rq__opened *opened; /* malloc'ed; regions opened and not yet in a view */
     size_t opened_count;
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
-    bool was_parked;     /* before the restart: the start has opened its regions as meta has them */
-    bool committed;      /* the commit's write has succeeded in this run */
-    bool unsure;         /* it has failed in a way that may have left it written */
-    bool left_out;       /* aborted, and a step was left out: rc and why say which */
-    bool fewer_replicas; /* MODIFY_TABLE; after a restart it may be false in error */
-    bool ended;          /* rc and why are final */
+    bool was_parked; /* before the restart: the start has opened its regions as meta has them */
+    bool committed;  /* the commit's write has succeeded in this run */
+    bool unsure;     /* it has failed in a way that may have left it written */
+    bool left_out;   /* aborted, and a step was left out: rc and why say which */
+    bool unreadable; /* its record is not understood: it can only be aborted; why says more */
+    bool ended;      /* rc and why are final */
     _Atomic unsigned step; /* others look at it while it runs */
     /* --- under the procedures' lock; rc, why and updated_ms are the run's until `finished` */
-    bool running;  /* holds its lock */
-    bool parked;   /* and runs no step any more; rc and why say why */
-    bool parking;  /* its record is being written */
-    bool refused;  /* a parked one holds its lock: to be ended with rc and why */
-    bool retrying; /* waits for its timer; rc and why are those of the last attempt */
-    bool sleeping; /* the same, without its lock */
+    rq__claim *claims;     /* on its namespace, table, regions */
+    size_t blocked;        /* claims that are not granted */
+    rq__proc *ready_next;  /* in the list of those that may start */
+    bool ready;            /* is in that list */
+    rq__proc *parked_next; /* in the list of parked ones */
+    bool queued;           /* its claims are in their queues */
+    bool running;          /* holds its lock */
+    bool parked;           /* and runs no step any more; rc and why say why */
+    bool parking;          /* its record is being written */
+    bool refused;          /* a parked one holds its lock: to be ended with rc and why */
+    bool retrying;         /* waits for its timer; rc and why are those of the last attempt */
+    bool sleeping;         /* the same, without its lock */
     _Atomic bool aborted;
     bool finished;
     rq_err rc;
@@ -134,10 +204,17 @@ struct rq__proc {
 typedef struct rq__procedures {
     pthread_mutex_t lock;
     uint64_t next_id;
-    rq__proc *active, **active_end; /* in order of arrival */
+    rq__proc *active, *active_last; /* in order of arrival */
     rq__proc *finished;             /* newest first */
     size_t finished_count;
-    unsigned busy; /* tasks on their way */
+    int64_t evicted_ms;  /* when finished ones were last looked through */
+    rq__proc **index[2]; /* active and finished ones: buckets by id, by nonce */
+    size_t index_mask, indexed;
+    rq__lock_table *locks;
+    rq__proc *ready, **ready_end; /* have all their locks and are not started yet */
+    rq__proc *parked;
+    uint64_t lock_steps; /* tests: claims and keys that were looked at */
+    unsigned busy;       /* tasks on their way */
     bool stopping;
     rq_latch *idle; /* set by stop; opened when nothing is busy */
     rq_lane *lane;  /* of retry timers */
@@ -179,8 +256,28 @@ void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info);
 /* A serialized pb Procedure. */
 RQ_NODISCARD
 rq_err rq__proc_encode(const rq__proc *p, rq_arena *arena, rq_slice *ret);
-/* Fills an empty procedure from untrusted bytes; RQ_E_CORRUPT. */
+/* Fills an empty procedure from untrusted bytes. RQ_E_CORRUPT: what could be read is filled in. */
 RQ_NODISCARD
 rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why);
+/* After RQ_E_CORRUPT: makes it one that keeps its record, refuses what its table's lock would
+ * exclude, and can be aborted. */
+RQ_NODISCARD
+rq_err rq__proc_set_unreadable(rq__proc *p, uint64_t id, const rq_error *why);
+
+/* Fields of a record. DO NOT CHANGE. */
+enum rq__record_tag {
+    RQ__TAG_NS = 1,
+    RQ__TAG_QUALIFIER = 2,
+    RQ__TAG_DESCRIPTOR = 3,
+    RQ__TAG_NAME = 4,  /* alters: a family; kinds of one region: its encoded name */
+    RQ__TAG_FLAGS = 5, /* u8: 1 preserve_splits, 2 no_reopen, 4 prepared */
+    RQ__TAG_REGION = 6,
+    RQ__TAG_OLD_REGION = 7,
+    RQ__TAG_REMOVED_FAMILY = 8, /* alters */
+    RQ__TAG_OPEN_SEQNUM = 9,    /* TRUNCATE_REGION: be64 */
+};
+
+RQ_NODISCARD
+rq_err rq__record_put(rq_buf *b, enum rq__record_tag tag, rq_slice value);
 
 #endif

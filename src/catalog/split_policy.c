@@ -209,8 +209,9 @@ static uint64_t regions_of_table(rq_catalog *c, const rq_region *r, const rq_reg
     rq_epoch_pin(c->env->epoch, &m);
     const rq_catalog_table *t = rq__view_table(rq__views_now(&c->views), info->ns, info->qualifier);
     for (size_t i = 0; t != NULL && i < t->region_count; i++) {
-        open += t->regions[i]->region != NULL;
-        known |= t->regions[i]->region == r;
+        const rq_region *one = rq_catalog_table_region(t, i)->region;
+        open += one != NULL;
+        known |= one == r;
     }
     rq_epoch_unpin(c->env->epoch, &m);
     return known ? open : 0;

@@ -3,17 +3,30 @@
  * The view: the catalog's state as readers see it. Immutable nodes (regions, tables, namespaces),
  * each reference-counted and shared between successive views, and one view that finds them.
  *
- *   view ──► tables by name ──► table node ──► region nodes by start key ──► open region
- *        ──► hash of encoded names ───────────────────▲
+ *   view ──► tables by name ──► table node ──► tree of regions by start key ──► open region
+ *        ──► hash of encoded names ─────────────────▲
  *
- * A change takes the edit lock, copies the view's lists, replaces nodes, and publishes. So a change
- * costs as much as there are tables and regions (pointers only); changes of many regions are made
- * in one edit.
+ * A change takes the edit lock, makes new nodes for what changes, and publishes. It costs
+ *   - of each changed region, the path to it in its table's tree (region_tree.h) and its slot of
+ *     the hash; a table that is replaced as a whole costs all its regions;
+ *   - of the lists of tables and namespaces, a copy of their pointers.
+ *
+ * The hash is not copied: successive views share it, and a commit changes its slots in place while
+ * readers look. A reader may therefore find a region by its encoded name a moment before or after
+ * the table shows it. Each slot goes from one node to the next in one store, so a name that is in
+ * the old view and in the new one is found at all times. What a reader finds stays allocated until
+ * its read section ends: the nodes that a commit drops are released with the view before it,
+ * through the epoch.
+ *
+ * The current view owns one reference on each of its tables and namespaces. A commit hands them on
+ * to the next view and leaves the old view with those that the next one has not. That is enough
+ * because views are released in the order they were published.
  */
 #ifndef RQ_CATALOG_VIEW_H
 #define RQ_CATALOG_VIEW_H
 
 #include "catalog/catalog.h"
+#include "catalog/region_tree.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,6 +41,8 @@ typedef struct rq__region_node {
 
 typedef struct rq__table_node {
     rq_catalog_table pub;
+    rq__region_tree *regions;
+    rq__region_tree *replicas; /* copies - 1 for each region, in the regions' order */
     _Atomic unsigned refs;
 } rq__table_node;
 
@@ -46,16 +61,19 @@ rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state
 rq__region_node *rq__region_node_ref(rq__region_node *n);
 void rq__region_node_unref(rq__region_node *n); /* NULL is fine */
 
-/* Takes its own references on schema and regions (sorted here by start key), and makes the nodes of
+/* Takes its own references on schema and regions (sorted by start key), and makes the nodes of
  * their replicas. NULL: no memory. */
 rq__table_node *rq__table_node_new(rq_table_schema *schema, rq_table_state state,
                                    rq__region_node *const *regions, size_t region_count);
 rq__table_node *rq__table_node_ref(rq__table_node *n);
 void rq__table_node_unref(rq__table_node *n);
+/* REQUIRES: i below pub.region_count. */
 static inline rq__region_node *rq__table_region(const rq__table_node *t, size_t i)
 {
-    return RQ_CONTAINER_OF(t->pub.regions[i], rq__region_node, pub);
+    return rq__region_tree_at(t->regions, i);
 }
+/* Where the region stands; pub.region_count: it is not one of the table's. */
+size_t rq__table_index(const rq__table_node *t, const rq_region_info *info);
 
 /* Parses a NamespaceDescriptor. */
 RQ_NODISCARD
@@ -64,12 +82,18 @@ rq__namespace_node *rq__namespace_node_ref(rq__namespace_node *n);
 void rq__namespace_node_unref(rq__namespace_node *n);
 
 /* --- the view --------------------------------------------------------------------------------- */
-/* Of several regions only the one that is meant is looked at: each lies in no cache when there are
- * many. */
+/* The hash is beside the region, so that a lookup that passes over other regions' slots does not
+ * touch those regions: each would be a cache miss. */
 typedef struct rq__view_slot {
-    uint64_t hash;
-    const rq_catalog_region *region; /* NULL: empty */
+    _Atomic uint64_t hash;
+    _Atomic(const rq_catalog_region *) region; /* NULL: empty */
 } rq__view_slot;
+
+/* A growing list of pointers. */
+typedef struct rq__pointers {
+    void **items;
+    size_t count, cap;
+} rq__pointers;
 
 typedef struct rq__view {
     rq_epoch_node retired;
@@ -79,17 +103,20 @@ typedef struct rq__view {
     size_t table_count;
     const rq_namespace **namespaces; /* by name */
     size_t namespace_count;
-    const rq_catalog_region **online;
-    size_t online_count;
-    rq__view_slot *slots; /* open addressing by the encoded name */
+    rq__view_slot *slots; /* open addressing by the encoded name; shared by views */
     size_t slot_mask;
+    /* Once retired: what the next view has not, to be released with this one. */
+    rq__pointers old_tables, old_namespaces;
+    rq__view_slot *old_slots; /* NULL: the next view shares them */
 } rq__view;
 
 typedef struct rq__views {
     rq_epoch *epoch;
     _Atomic(rq__view *) now;
-    pthread_mutex_t edit_lock;  /* taken by one edit at a time; never held across I/O */
-    _Atomic unsigned retired;   /* views that wait for the epoch */
+    pthread_mutex_t edit_lock; /* taken by one edit at a time; never held across I/O */
+    size_t slots_used;        /* under edit_lock: slots that are not empty, removed ones included */
+    size_t slots_live;        /* under edit_lock: slots with a region */
+    _Atomic unsigned retired; /* views that wait for the epoch */
     void (*changed)(void *ctx); /* NULL: nobody asks; under edit_lock */
     void *changed_ctx;
 } rq__views;
@@ -114,10 +141,14 @@ const rq_catalog_region *rq__table_locate(const rq_catalog_table *t, rq_slice ro
 /* --- edits ------------------------------------------------------------------------------------ */
 typedef struct rq__edit {
     rq__views *views;
+    /* Borrowed from the view or from `added`. */
     rq__table_node **tables;
     size_t table_count, table_cap;
     rq__namespace_node **namespaces;
     size_t namespace_count, namespace_cap;
+    rq__pointers added_tables, added_namespaces;     /* nodes that the edit has references on */
+    rq__pointers dropped_tables, dropped_namespaces; /* nodes that the edit has replaced */
+    rq__pointers put, removed;                       /* regions whose slots change */
 } rq__edit;
 
 /* Takes the edit lock; followed by exactly one of commit and abort. On an error nothing is held. */
@@ -129,12 +160,30 @@ rq_err rq__edit_commit(rq__edit *e);
 void rq__edit_abort(rq__edit *e);
 /* Borrowed; NULL when absent. */
 rq__table_node *rq__edit_table(const rq__edit *e, rq_slice ns, rq_slice qualifier);
-/* Inserts or replaces; takes the caller's reference, also on failure. */
+/* Inserts or replaces; takes the caller's reference, also on failure. Costs all regions of the
+ * table. */
 RQ_NODISCARD
 rq_err rq__edit_put_table(rq__edit *e, rq__table_node *t);
-void rq__edit_remove_table(rq__edit *e, rq_slice ns, rq_slice qualifier);
+/* The functions below change a table of the edit. Its regions stay as they are; `schema` NULL: as
+ * it is, too. */
+RQ_NODISCARD
+rq_err rq__edit_set_table(rq__edit *e, const rq__table_node *t, rq_table_schema *schema,
+                          rq_table_state state);
+/* Puts nodes in the place of those of the same names; a node that the table has not is passed
+ * over. The nodes are borrowed. */
+RQ_NODISCARD
+rq_err rq__edit_replace_regions(rq__edit *e, const rq__table_node *t, rq_table_state state,
+                                rq__region_node *const *nodes, size_t count);
+/* Takes `old` out, as far as the table has them, and puts the nodes in (borrowed). */
+RQ_NODISCARD
+rq_err rq__edit_swap_regions(rq__edit *e, const rq__table_node *t, const rq_region_info *old,
+                             size_t old_count, rq__region_node *const *nodes, size_t count);
+/* No later call of the same edit may put nodes of this table back. */
+RQ_NODISCARD
+rq_err rq__edit_remove_table(rq__edit *e, rq_slice ns, rq_slice qualifier);
 RQ_NODISCARD
 rq_err rq__edit_put_namespace(rq__edit *e, rq__namespace_node *n);
-void rq__edit_remove_namespace(rq__edit *e, rq_slice name);
+RQ_NODISCARD
+rq_err rq__edit_remove_namespace(rq__edit *e, rq_slice name);
 
 #endif

@@ -146,10 +146,10 @@ static void get_region_info(void *ctx, rq_call *call)
 /* The regions that are open, and behind them their replicas. NULL: no memory. */
 static Pb__RegionInfo **online_infos(const rq_admin_services *s, rq_arena *arena, size_t *ret_count)
 {
-    const rq_catalog_region *const *regions;
+    const rq_catalog_region **regions;
     const rq_catalog_table *const *tables;
     size_t count, table_count, n = 0;
-    rq_catalog_online(s->catalog, &regions, &count);
+    if (rq_catalog_online(s->catalog, arena, &regions, &count) != RQ_OK) return NULL;
     rq_catalog_tables(s->catalog, &tables, &table_count);
     size_t cap = count + 1;
     for (size_t t = 0; t < table_count; t++)
@@ -160,7 +160,7 @@ static Pb__RegionInfo **online_infos(const rq_admin_services *s, rq_arena *arena
         if ((list[n++] = rq__region_info_message(arena, regions[i]->info)) == NULL) return NULL;
     for (size_t t = 0; t < table_count; t++) {
         for (size_t i = 0; i < tables[t]->replica_count; i++) {
-            const rq_catalog_region *r = tables[t]->replicas[i];
+            const rq_catalog_region *r = rq_catalog_table_replica(tables[t], i);
             if (r->region == NULL) continue;
             if ((list[n++] = rq__region_info_message(arena, r->info)) == NULL) return NULL;
         }

@@ -96,7 +96,7 @@ static Pb__TableRegionStatesCount *count_states(rq_arena *arena, const rq_catalo
     pb__table_region_states_count__init(m);
     pb__region_states_count__init(c);
     for (size_t i = 0; i < t->region_count; i++) {
-        rq_region_state state = t->regions[i]->state;
+        rq_region_state state = rq_catalog_table_region(t, i)->state;
         if (state == RQ_REGION_OPEN)
             c->open_regions++;
         else if (state == RQ_REGION_CLOSED || state == RQ_REGION_OFFLINE)
@@ -170,7 +170,7 @@ static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__C
     if (m->regions_in_transition == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < tables[i]->region_count; k++) {
-            const rq_catalog_region *r = tables[i]->regions[k];
+            const rq_catalog_region *r = rq_catalog_table_region(tables[i], k);
             if (tables[i]->state == RQ_TABLE_DISABLED || r->state == RQ_REGION_OPEN) continue;
             Pb__RegionInTransition *t = in_transition(arena, r);
             if (t == NULL) return RQ_E_NO_MEMORY;

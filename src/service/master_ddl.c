@@ -562,7 +562,7 @@ static Pb__Procedure *procedure_message(rq_arena *arena, const rq_procedure *p)
     Pb__Procedure *m = rq_arena_alloc(arena, sizeof *m);
     if (m == NULL) return NULL;
     pb__procedure__init(m);
-    m->class_name = (char *)rq_ddl_java_class(p->kind);
+    m->class_name = (char *)(uintptr_t)p->java_class;
     m->proc_id = p->id;
     m->submitted_time = (uint64_t)p->submitted_ms;
     m->last_update = (uint64_t)p->updated_ms;

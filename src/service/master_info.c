@@ -274,7 +274,8 @@ void rq__last_major_compaction(void *ctx, rq_call *call)
     int64_t oldest = INT64_MAX;
     for (size_t i = 0; t != NULL && i < t->region_count; i++) {
         rq_region_load load = {0};
-        if (t->regions[i]->region != NULL) rq_region_get_load(t->regions[i]->region, &load);
+        rq_region *region = rq_catalog_table_region(t, i)->region;
+        if (region != NULL) rq_region_get_load(region, &load);
         if (load.last_major_compaction_ms < oldest) oldest = load.last_major_compaction_ms;
     }
     response.compaction_timestamp = oldest == INT64_MAX ? 0 : oldest;

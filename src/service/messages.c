@@ -120,10 +120,10 @@ static bool is_of(const rq_catalog_region *r, const Pb__TableName *t)
 Pb__RegionLoad **rq__region_loads_message(rq_arena *arena, const rq_catalog *catalog,
                                           const Pb__TableName *of, size_t *ret_count)
 {
-    const rq_catalog_region *const *regions;
+    const rq_catalog_region **regions;
     const rq_catalog_table *const *tables;
     size_t count, table_count, n = 0;
-    rq_catalog_online(catalog, &regions, &count);
+    if (rq_catalog_online(catalog, arena, &regions, &count) != RQ_OK) return NULL;
     rq_catalog_tables(catalog, &tables, &table_count);
     size_t cap = count + 1;
     for (size_t t = 0; t < table_count; t++)
@@ -135,7 +135,7 @@ Pb__RegionLoad **rq__region_loads_message(rq_arena *arena, const rq_catalog *cat
             return NULL;
     for (size_t t = 0; t < table_count; t++) {
         for (size_t i = 0; i < tables[t]->replica_count; i++) {
-            const rq_catalog_region *r = tables[t]->replicas[i];
+            const rq_catalog_region *r = rq_catalog_table_replica(tables[t], i);
             if (r->region == NULL || !is_of(r, of)) continue;
             if ((list[n++] = region_load(arena, r)) == NULL) return NULL;
         }

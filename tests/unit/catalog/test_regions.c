@@ -22,8 +22,8 @@ static size_t regions_of(world *w, const char *table, int64_t *ret_lowest_seqnum
     size_t n = t->region_count;
     if (ret_lowest_seqnum != NULL) *ret_lowest_seqnum = INT64_MAX;
     for (size_t i = 0; i < n && ret_lowest_seqnum != NULL; i++)
-        if (t->regions[i]->open_seqnum < *ret_lowest_seqnum)
-            *ret_lowest_seqnum = t->regions[i]->open_seqnum;
+        if (rq_catalog_table_region(t, i)->open_seqnum < *ret_lowest_seqnum)
+            *ret_lowest_seqnum = rq_catalog_table_region(t, i)->open_seqnum;
     rq_epoch_unpin(w->env->epoch, &m);
     return n;
 }

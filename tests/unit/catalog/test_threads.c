@@ -12,6 +12,7 @@
 #include "../region/fixture.h"
 
 #include "base/random.h"
+#include "catalog/catalog_priv.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -132,10 +133,11 @@ static void look_around(actor *a)
     rq_arena arena;
     rq_arena_init(&arena);
     rq_epoch_pin(a->w.env->epoch, &m);
-    const rq_catalog_region *const *online;
+    const rq_catalog_region **online;
     const rq_catalog_table *const *tables;
     size_t n, k;
-    rq_catalog_online(a->w.catalog, &online, &n);
+    rq_err listed = rq_catalog_online(a->w.catalog, &arena, &online, &n);
+    if (listed != RQ_OK) fault(a, "list", listed);
     for (size_t i = 0; i < n; i++) {
         rq_region *r = NULL;
         rq_error why = {0};
@@ -152,10 +154,11 @@ static void look_around(actor *a)
         rq_slice name = tables[i]->schema->name;
         const rq_slice end = {0};
         for (size_t r = 0; r < tables[i]->region_count; r++) {
-            const rq_region_info *info = tables[i]->regions[r]->info;
-            const rq_slice *after = r + 1 == tables[i]->region_count
-                                        ? &end
-                                        : &tables[i]->regions[r + 1]->info->start_key;
+            const rq_region_info *info = rq_catalog_table_region(tables[i], r)->info;
+            const rq_slice *after =
+                r + 1 == tables[i]->region_count
+                    ? &end
+                    : &rq_catalog_table_region(tables[i], r + 1)->info->start_key;
             if (!rq_slice_eq(info->end_key, *after)) fault(a, "a hole in a table", RQ_E_STATE);
         }
         rq_err rc = rq_catalog_alter_status(a->w.catalog, name, &open, &all, &why);
@@ -270,9 +273,117 @@ static void changes_rows_and_look_ups_at_once_agree(void **state)
     real_env_close(&e);
 }
 
+/* --- regions of one table at once ------------------------------------------------------------- */
+
+#define SPLITTERS 4
+
+/* Splits that are between the same two steps at the same time. */
+typedef struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned inside, most;
+} meeting;
+
+/* Until two have met, or 20 s have passed. */
+static rq_err meet(void *ctx, const rq__proc *p, rq_error *why)
+{
+    meeting *m = ctx;
+    (void)why;
+    if (p->ops->kind != RQ_DDL_SPLIT_REGION || p->step != 3) return RQ_OK;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    pthread_mutex_lock(&m->lock);
+    if (++m->inside > m->most) m->most = m->inside;
+    pthread_cond_broadcast(&m->changed);
+    while (m->most < 2 && pthread_cond_timedwait(&m->changed, &m->lock, &until) == 0)
+        ;
+    m->inside--;
+    pthread_mutex_unlock(&m->lock);
+    return RQ_OK;
+}
+
+static rq_err change_region(actor *a, rq_ddl_kind kind, const char *row, const char *at)
+{
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    rq_epoch_member m = {0};
+    const rq_catalog_region *r;
+    a->w.why = (rq_error){0};
+    rq_epoch_pin(a->w.env->epoch, &m);
+    rq_err rc =
+        rq_catalog_locate(a->w.catalog, RQ_SLICE_LIT("t"), rq_slice_cstr(row), &r, &a->w.why);
+    if (rc == RQ_OK) memcpy(encoded, r->info->encoded, sizeof encoded);
+    rq_epoch_unpin(a->w.env->epoch, &m);
+    if (rc != RQ_OK) return rc;
+    rq_slice key = at == NULL ? (rq_slice){NULL, 0} : rq_slice_cstr(at);
+    rq_ddl d = {.kind = kind,
+                .ns = RQ_SLICE_LIT("default"),
+                .qualifier = RQ_SLICE_LIT("t"),
+                .family = rq_slice_cstr(encoded),
+                .split_keys = &key,
+                .split_key_count = at != NULL};
+    return rq_catalog_ddl_sync(a->w.catalog, &d, &a->w.why);
+}
+
+static void *splitter(void *arg)
+{
+    actor *a = arg;
+    char row[2] = {(char)('b' + a->number), '\0'}, at[3] = {row[0], '5', '\0'};
+    rq_err rc = change_region(a, RQ_DDL_SPLIT_REGION, row, at);
+    for (int i = 0; i < 5 && rc == RQ_OK; i++) {
+        rc = change_region(a, RQ_DDL_UNASSIGN_REGION, row, NULL);
+        if (rc == RQ_OK) rc = change_region(a, RQ_DDL_ASSIGN_REGION, row, NULL);
+    }
+    if (rc == RQ_OK) rc = change_region(a, RQ_DDL_TRUNCATE_REGION, at, NULL);
+    if (rc != RQ_OK) fault(a, "region", rc);
+    return NULL;
+}
+
+static void regions_of_one_table_change_side_by_side(void **state)
+{
+    (void)state;
+    real_env e;
+    world w;
+    real_env_open(&e);
+    world_init_real(&w, &e.env);
+    if (world_open(&w) != RQ_OK) fail_msg("open: %s", w.why.message);
+    assert_ok(world_create(&w, "t", "f g", "b c d e f"));
+    for (char c = 'a'; c < 'g'; c++) {
+        char low[] = {c, '1', '\0'}, high[] = {c, '7', '\0'};
+        assert_ok(world_put(&w, "t", low, "f"));
+        assert_ok(world_put(&w, "t", high, "f"));
+    }
+    meeting m = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    w.catalog->procedures.before_step_ctx = &m;
+    w.catalog->procedures.before_step = meet;
+    stage s = {.w = &w};
+    actor actors[SPLITTERS] = {0};
+    for (int i = 0; i < SPLITTERS; i++) {
+        actors[i] = (actor){.s = &s, .w = w, .number = i};
+        assert_int_equal(pthread_create(&actors[i].thread, NULL, splitter, &actors[i]), 0);
+    }
+    for (int i = 0; i < SPLITTERS; i++)
+        pthread_join(actors[i].thread, NULL);
+    assert_int_equal(atomic_load(&s.faults), 0);
+    assert_true(m.most >= 2);
+    for (char c = 'a'; c < 'g'; c++) {
+        char low[] = {c, '1', '\0'}, high[] = {c, '7', '\0'};
+        bool truncated = c >= 'b' && c < 'b' + SPLITTERS;
+        assert_ok(world_get(&w, "t", low, "f"));
+        assert_int_equal(world_get(&w, "t", high, "f"), truncated ? RQ_E_NOT_FOUND : RQ_OK);
+    }
+    char *faults = world_check(&w);
+    assert_string_equal(faults, "");
+    free(faults);
+    assert_ok(world_close(&w, true));
+    world_clear(&w);
+    real_env_close(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(regions_of_one_table_change_side_by_side),
         cmocka_unit_test(changes_rows_and_look_ups_at_once_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -361,7 +361,7 @@ static bool compacts(world *w, const char *table, bool ask, bool *ret_refers)
     rq_epoch_pin(w->env->epoch, &m);
     const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
     for (size_t i = 0; t != NULL && i < t->region_count; i++) {
-        rq_region *r = t->regions[i]->region;
+        rq_region *r = rq_catalog_table_region(t, i)->region;
         if (r == NULL) continue;
         if (ask) (void)!rq_region_compact(r, (rq_slice){NULL, 0}, true, NULL);
         busy |= rq_region_compaction_state(r) != 0;

@@ -48,7 +48,7 @@ char *world_describe(world *w)
             (void)!rq_buf_printf(&b, "\n");
         }
         for (size_t r = 0; r < tables[i]->region_count; r++) {
-            const rq_catalog_region *c = tables[i]->regions[r];
+            const rq_catalog_region *c = rq_catalog_table_region(tables[i], r);
             (void)!rq_buf_printf(&b, "  [%.*s, %.*s) %s %s\n", (int)c->info->start_key.len,
                                  (const char *)c->info->start_key.ptr, (int)c->info->end_key.len,
                                  (const char *)c->info->end_key.ptr, c->info->encoded,

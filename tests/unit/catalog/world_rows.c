@@ -147,7 +147,8 @@ char *world_rows(world *w, const char *table)
     rq_epoch_pin(w->env->epoch, &m);
     const rq_catalog_table *t = rq_catalog_table_find(w->catalog, rq_slice_cstr(table));
     for (size_t i = 0; t != NULL && i < t->region_count && i < 64; i++)
-        if (t->regions[i]->region != NULL) list[count++] = rq_region_ref(t->regions[i]->region);
+        if (rq_catalog_table_region(t, i)->region != NULL)
+            list[count++] = rq_region_ref(rq_catalog_table_region(t, i)->region);
     rq_epoch_unpin(w->env->epoch, &m);
     rq_scan scan = {
         .include_start = true,

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What only some kinds of procedures know (rq__payload), by kind: taken from the submission, and
+ * written to and read from the record. What is needed only until prepare is in no record: a
+ * procedure that has one is prepared, or needs nothing of the kind.
+ */
+#include "catalog/proc_priv.h"
+
+#define FLAG_PRESERVE_SPLITS 1
+#define FLAG_NO_REOPEN 2
+#define FAMILIES_MAX 1000000
+
+static rq_err copy(rq__proc *p, rq_slice from, rq_slice *to)
+{
+    *to = rq_arena_copy(&p->arena, from);
+    return to->ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static rq_err copy_list(rq__proc *p, const rq_slice *from, size_t count, rq_slice **ret,
+                        size_t *ret_count)
+{
+    rq_slice *list = rq_arena_calloc(&p->arena, count + 1, sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        RQ_TRY(copy(p, from[i], &list[i]));
+    *ret = list;
+    *ret_count = count;
+    return RQ_OK;
+}
+
+static rq_err put_name(rq_buf *b, rq_slice name)
+{
+    return name.len == 0 ? RQ_OK : rq__record_put(b, RQ__TAG_NAME, name);
+}
+
+const rq__payload_kind rq__payload_none = {0};
+
+/* --- namespaces ------------------------------------------------------------------------------- */
+
+static rq_err namespace_take(rq__proc *p, const rq_ddl *d)
+{
+    return copy(p, d->descriptor, &p->descriptor);
+}
+
+const rq__payload_kind rq__payload_namespace = {.take = namespace_take};
+
+/* --- create ----------------------------------------------------------------------------------- */
+
+static rq_err create_take(rq__proc *p, const rq_ddl *d)
+{
+    RQ_TRY(copy(p, d->descriptor, &p->descriptor));
+    return copy_list(p, d->split_keys, d->split_key_count, &p->of.create.split_keys,
+                     &p->of.create.count);
+}
+
+const rq__payload_kind rq__payload_create = {.take = create_take};
+
+/* --- truncate --------------------------------------------------------------------------------- */
+
+static rq_err truncate_take(rq__proc *p, const rq_ddl *d)
+{
+    p->of.truncate.preserve_splits = d->preserve_splits;
+    return RQ_OK;
+}
+
+static uint8_t truncate_flags(const rq__proc *p)
+{
+    return p->of.truncate.preserve_splits ? FLAG_PRESERVE_SPLITS : 0;
+}
+
+static bool truncate_set_flags(rq__proc *p, uint8_t flags)
+{
+    p->of.truncate.preserve_splits = flags & FLAG_PRESERVE_SPLITS;
+    return flags == FLAG_PRESERVE_SPLITS;
+}
+
+const rq__payload_kind rq__payload_truncate = {
+    .take = truncate_take,
+    .flags = truncate_flags,
+    .set_flags = truncate_set_flags,
+};
+
+/* --- alter ------------------------------------------------------------------------------------ */
+
+static rq_err alter_take(rq__proc *p, const rq_ddl *d)
+{
+    p->of.alter.no_reopen = d->no_reopen;
+    RQ_TRY(copy(p, d->descriptor, &p->of.alter.change));
+    return copy(p, d->family, &p->of.alter.family);
+}
+
+static uint8_t alter_flags(const rq__proc *p)
+{
+    return p->of.alter.no_reopen ? FLAG_NO_REOPEN : 0;
+}
+
+static bool alter_set_flags(rq__proc *p, uint8_t flags)
+{
+    p->of.alter.no_reopen = flags & FLAG_NO_REOPEN;
+    return flags == FLAG_NO_REOPEN;
+}
+
+static rq_err alter_encode(const rq__proc *p, rq_buf *b)
+{
+    RQ_TRY(put_name(b, p->of.alter.family));
+    for (size_t i = 0; i < p->of.alter.removed_count; i++)
+        RQ_TRY(rq__record_put(b, RQ__TAG_REMOVED_FAMILY, p->of.alter.removed[i]));
+    return RQ_OK;
+}
+
+static rq_err add_removed(rq__proc *p, rq_slice value)
+{
+    size_t n = p->of.alter.removed_count;
+    if (n >= FAMILIES_MAX) return RQ_E_CORRUPT;
+    if ((n & (n - 1)) == 0) { /* full at each power of two */
+        rq_slice *more = rq_arena_calloc(&p->arena, n == 0 ? 1 : n * 2, sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        if (n > 0) memcpy(more, p->of.alter.removed, n * sizeof *more);
+        p->of.alter.removed = more;
+    }
+    RQ_TRY(copy(p, value, &p->of.alter.removed[n]));
+    p->of.alter.removed_count++;
+    return RQ_OK;
+}
+
+static bool alter_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
+{
+    if (tag != RQ__TAG_NAME && tag != RQ__TAG_REMOVED_FAMILY) return false;
+    *ret = tag == RQ__TAG_NAME ? copy(p, value, &p->of.alter.family) : add_removed(p, value);
+    return true;
+}
+
+/* A region that has lost some of its families, or has one that its table has not any more. */
+static bool alter_holds_closed(const rq__proc *p)
+{
+    return p->of.alter.removed_count > 0;
+}
+
+const rq__payload_kind rq__payload_alter = {
+    .take = alter_take,
+    .flags = alter_flags,
+    .set_flags = alter_set_flags,
+    .encode = alter_encode,
+    .decode = alter_decode,
+    .holds_closed = alter_holds_closed,
+};
+
+/* --- flush: never recorded -------------------------------------------------------------------- */
+
+static rq_err flush_take(rq__proc *p, const rq_ddl *d)
+{
+    return copy_list(p, d->split_keys, d->split_key_count, &p->of.flush.families,
+                     &p->of.flush.count);
+}
+
+const rq__payload_kind rq__payload_flush = {.take = flush_take};
+
+/* --- split ------------------------------------------------------------------------------------ */
+
+static rq_err split_take(rq__proc *p, const rq_ddl *d)
+{
+    RQ_TRY(copy(p, d->family, &p->of.split.region));
+    if (d->split_key_count > 0) RQ_TRY(copy(p, d->split_keys[0], &p->of.split.row));
+    return d->split_key_count > 1 ? copy(p, d->split_keys[1], &p->of.split.told) : RQ_OK;
+}
+
+static rq_err split_encode(const rq__proc *p, rq_buf *b)
+{
+    return put_name(b, p->of.split.region);
+}
+
+static bool split_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
+{
+    if (tag != RQ__TAG_NAME) return false;
+    *ret = copy(p, value, &p->of.split.region);
+    return true;
+}
+
+static rq_err split_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
+                                void *ctx)
+{
+    return each(ctx, p->of.split.region);
+}
+
+const rq__payload_kind rq__payload_split = {
+    .take = split_take,
+    .encode = split_encode,
+    .decode = split_decode,
+    .each_region = split_each_region,
+};
+
+/* --- merge ------------------------------------------------------------------------------------ */
+
+static rq_err merge_take(rq__proc *p, const rq_ddl *d)
+{
+    p->of.merge.forcible = d->forcible;
+    return copy_list(p, d->split_keys, d->split_key_count, &p->of.merge.regions,
+                     &p->of.merge.count);
+}
+
+static rq_err merge_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
+                                void *ctx)
+{
+    for (size_t i = 0; i < p->of.merge.count; i++)
+        RQ_TRY(each(ctx, p->of.merge.regions[i]));
+    return RQ_OK;
+}
+
+const rq__payload_kind rq__payload_merge = {
+    .take = merge_take,
+    .each_region = merge_each_region,
+};
+
+/* --- one region ------------------------------------------------------------------------------- */
+
+static rq_err region_take(rq__proc *p, const rq_ddl *d)
+{
+    return copy(p, d->family, &p->of.region.name);
+}
+
+static rq_err region_encode(const rq__proc *p, rq_buf *b)
+{
+    uint8_t seqnum[8];
+    rq_put_be64(seqnum, (uint64_t)p->of.region.open_seqnum);
+    RQ_TRY(put_name(b, p->of.region.name));
+    return rq__record_put(b, RQ__TAG_OPEN_SEQNUM, rq_slice_of(seqnum, sizeof seqnum));
+}
+
+static bool region_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
+{
+    if (tag != RQ__TAG_NAME && tag != RQ__TAG_OPEN_SEQNUM) return false;
+    if (tag == RQ__TAG_NAME)
+        *ret = copy(p, value, &p->of.region.name);
+    else if (value.len != 8)
+        *ret = RQ_E_CORRUPT;
+    else
+        p->of.region.open_seqnum = (int64_t)rq_get_be64(value.ptr);
+    return true;
+}
+
+static rq_err region_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
+                                 void *ctx)
+{
+    return each(ctx, p->of.region.name);
+}
+
+/* Only a truncation outlives a restart: some of the region's families may be gone. */
+static bool region_holds_closed(const rq__proc *p)
+{
+    return p->ops->kind == RQ_DDL_TRUNCATE_REGION;
+}
+
+const rq__payload_kind rq__payload_region = {
+    .take = region_take,
+    .encode = region_encode,
+    .decode = region_decode,
+    .each_region = region_each_region,
+    .holds_closed = region_holds_closed,
+};

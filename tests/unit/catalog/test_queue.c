@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queues of procedures by themselves: who excludes whom, in which order, and at what cost. */
+#include "world.h"
+
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "catalog/proc_priv.h"
+
+#define PROCS_MAX 10000
+
+typedef struct queue {
+    rq__procedures ps;
+    rq__proc *procs[PROCS_MAX]; /* those that have not left, in order of arrival */
+    size_t count;
+} queue;
+
+static void setup(queue *q)
+{
+    q->count = 0;
+    q->ps = (rq__procedures){.next_id = 1};
+    assert_int_equal(rq__procs_init(&q->ps), RQ_OK);
+}
+
+static void teardown(queue *q)
+{
+    for (size_t i = 0; i < q->count; i++)
+        rq__proc_free(q->procs[i]);
+    rq__lock_table_free(q->ps.locks);
+    free(q->ps.index[0]);
+    free(q->ps.index[1]);
+}
+
+static rq_slice own(rq__proc *p, const char *text)
+{
+    return rq_arena_copy(&p->arena, rq_slice_cstr(text));
+}
+
+static rq__proc *make(rq_ddl_kind kind, const char *ns, const char *table, const char *region)
+{
+    rq__proc *p = rq__proc_new(NULL);
+    assert_non_null(p);
+    p->ops = rq__proc_kind_of(kind);
+    p->ns = own(p, ns);
+    p->qualifier = own(p, table);
+    p->table = p->qualifier;
+    if (p->ops->payload == &rq__payload_split)
+        p->of.split.region = own(p, region);
+    else if (p->ops->payload == &rq__payload_region)
+        p->of.region.name = own(p, region);
+    return p;
+}
+
+static rq__proc *enter(queue *q, rq__proc *p)
+{
+    p->id = q->ps.next_id++;
+    assert_int_equal(rq__claims_new(p), RQ_OK);
+    rq__procs_append(&q->ps, p);
+    rq__queue_enter(&q->ps, p);
+    q->procs[q->count++] = p;
+    return p;
+}
+
+static rq__proc *add(queue *q, rq_ddl_kind kind, const char *table, const char *region)
+{
+    return enter(q, make(kind, "default", table, region));
+}
+
+static void leave(queue *q, rq__proc *p)
+{
+    size_t i = 0;
+    while (q->procs[i] != p)
+        i++;
+    q->count--;
+    memmove(q->procs + i, q->procs + i + 1, (q->count - i) * sizeof(rq__proc *));
+    rq__procs_remove(&q->ps, p);
+    rq__queue_remove_parked(&q->ps, p);
+    rq__queue_leave(&q->ps, p);
+    rq__proc_free(p);
+}
+
+#define NEXT_IS(q, p) assert_ptr_equal(rq__queue_ready(&(q)->ps), p)
+
+static void regions_of_one_table_are_worked_on_side_by_side(void **state)
+{
+    (void)state;
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    rq__proc *a = add(q, RQ_DDL_SPLIT_REGION, "t", "a");
+    rq__proc *b = add(q, RQ_DDL_UNASSIGN_REGION, "t", "b");
+    rq__proc *a2 = add(q, RQ_DDL_TRUNCATE_REGION, "t", "a");
+    NEXT_IS(q, a);
+    NEXT_IS(q, b);
+    NEXT_IS(q, NULL);
+    rq__proc *alter = add(q, RQ_DDL_MODIFY_TABLE, "t", "");
+    rq__proc *c = add(q, RQ_DDL_ASSIGN_REGION, "t", "c"); /* came behind the alter */
+    rq__proc *u = add(q, RQ_DDL_MODIFY_TABLE, "u", "");
+    NEXT_IS(q, u);
+    NEXT_IS(q, NULL);
+    leave(q, a);
+    NEXT_IS(q, a2);
+    leave(q, b);
+    NEXT_IS(q, NULL);
+    leave(q, a2);
+    NEXT_IS(q, alter);
+    NEXT_IS(q, NULL);
+    leave(q, alter);
+    NEXT_IS(q, c);
+    rq__proc *ns = add(q, RQ_DDL_MODIFY_NAMESPACE, "", "");
+    leave(q, u);
+    NEXT_IS(q, NULL);
+    leave(q, c);
+    NEXT_IS(q, ns);
+    leave(q, ns);
+    teardown(q);
+    free(q);
+}
+
+static void a_merge_has_each_region_it_names(void **state)
+{
+    (void)state;
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    rq_slice names[] = {RQ_SLICE_LIT("a"), RQ_SLICE_LIT("b"), RQ_SLICE_LIT("a")};
+    rq__proc *merge = make(RQ_DDL_MERGE_REGIONS, "default", "t", "");
+    merge->of.merge.regions = names;
+    merge->of.merge.count = 3; /* one twice: it does not wait for itself */
+    rq__proc *c = add(q, RQ_DDL_SPLIT_REGION, "t", "c");
+    rq__proc *b = add(q, RQ_DDL_SPLIT_REGION, "t", "b");
+    enter(q, merge);
+    rq__proc *a = add(q, RQ_DDL_SPLIT_REGION, "t", "a"); /* behind the merge, which waits for b */
+    NEXT_IS(q, c);
+    NEXT_IS(q, b);
+    NEXT_IS(q, NULL);
+    leave(q, b);
+    NEXT_IS(q, merge);
+    NEXT_IS(q, NULL);
+    leave(q, merge);
+    NEXT_IS(q, a);
+    teardown(q);
+    free(q);
+}
+
+/* What a parked one excludes is ready to be ended; all else gets the lock. */
+static void a_parked_one_refuses_what_it_excludes(void **state)
+{
+    (void)state;
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    rq__proc *a = add(q, RQ_DDL_TRUNCATE_REGION, "t", "a");
+    NEXT_IS(q, a);
+    rq__proc *again = add(q, RQ_DDL_SPLIT_REGION, "t", "a");
+    rq__proc *flush = add(q, RQ_DDL_FLUSH_TABLE, "t", "");
+    rq__proc *alter = add(q, RQ_DDL_MODIFY_TABLE, "t", "");
+    NEXT_IS(q, NULL);
+    a->parked = true;
+    rq__queue_add_parked(&q->ps, a);
+    rq__queue_park(&q->ps, a);
+    bool refused[2] = {false, false}, flushed = false;
+    for (rq__proc *p; (p = rq__queue_ready(&q->ps)) != NULL;) {
+        refused[0] |= p == again && p->refused;
+        refused[1] |= p == alter && p->refused;
+        flushed |= p == flush && !p->refused;
+    }
+    assert_true(refused[0] && refused[1] && flushed);
+    leave(q, flush);
+    rq__proc *late = add(q, RQ_DDL_DELETE_TABLE, "t", "");
+    NEXT_IS(q, late);
+    assert_true(late->refused);
+    rq__proc *b = add(q, RQ_DDL_SPLIT_REGION, "t", "b");
+    NEXT_IS(q, b);
+    assert_false(b->refused);
+    a->parked = false; /* aborted: its last attempt has its locks */
+    rq__queue_remove_parked(&q->ps, a);
+    rq__queue_hold(&q->ps, a);
+    rq__proc *last = add(q, RQ_DDL_SPLIT_REGION, "t", "a");
+    NEXT_IS(q, NULL);
+    leave(q, a);
+    NEXT_IS(q, last);
+    teardown(q);
+    free(q);
+}
+
+/* --- against the plain rule ------------------------------------------------------------------- */
+
+static rq_slice region_of(const rq__proc *p)
+{
+    return p->ops->payload == &rq__payload_split ? p->of.split.region : p->of.region.name;
+}
+
+static bool excludes(const rq__proc *a, const rq__proc *b)
+{
+    if (!rq_slice_eq(a->ns, b->ns)) return false;
+    if (a->ops->lock == RQ__LOCK_NAMESPACE || b->ops->lock == RQ__LOCK_NAMESPACE) return true;
+    if (!rq_slice_eq(a->qualifier, b->qualifier)) return false;
+    return a->ops->lock == RQ__LOCK_TABLE || b->ops->lock == RQ__LOCK_TABLE ||
+           rq_slice_eq(region_of(a), region_of(b));
+}
+
+/* Those that may run are all whom nothing excludes that came before. */
+static void expect_rule(const queue *q, const bool *taken_by_id)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        bool free_to_go = true;
+        for (size_t k = 0; k < i && free_to_go; k++)
+            free_to_go = !excludes(q->procs[k], q->procs[i]);
+        assert_int_equal(taken_by_id[q->procs[i]->id], free_to_go);
+    }
+}
+
+static void the_queues_do_what_the_plain_rule_says(void **state)
+{
+    (void)state;
+    static const rq_ddl_kind kinds[] = {
+        RQ_DDL_SPLIT_REGION, RQ_DDL_ASSIGN_REGION, RQ_DDL_SPLIT_REGION, RQ_DDL_SPLIT_REGION,
+        RQ_DDL_MODIFY_TABLE, RQ_DDL_FLUSH_TABLE,   RQ_DDL_SPLIT_REGION, RQ_DDL_MODIFY_NAMESPACE};
+    static const char *const names[] = {"a", "b", "c", "d"};
+    queue *q = malloc(sizeof *q);
+    bool *taken = calloc(5000, sizeof *taken);
+    rq_random r;
+    rq_random_seed(&r, unit_seed());
+    setup(q);
+    for (int i = 0; i < 1500; i++) {
+        if (q->count < 3 || (q->count < 40 && rq_random_below(&r, 2) == 0)) {
+            rq_ddl_kind kind = kinds[rq_random_below(&r, RQ_ARRAY_LEN(kinds))];
+            const char *ns = names[rq_random_below(&r, 2)], *table = names[rq_random_below(&r, 2)];
+            char region[8]; /* no two tables have regions of one name */
+            snprintf(region, sizeof region, "%s%s%s", ns, table, names[rq_random_below(&r, 4)]);
+            enter(q, make(kind, ns, table, region));
+        } else { /* one that runs ends */
+            size_t at = rq_random_below(&r, q->count);
+            while (!taken[q->procs[at]->id])
+                at = (at + 1) % q->count;
+            leave(q, q->procs[at]);
+        }
+        for (rq__proc *p; (p = rq__queue_ready(&q->ps)) != NULL;)
+            taken[p->id] = true;
+        expect_rule(q, taken);
+    }
+    teardown(q);
+    free(taken);
+    free(q);
+}
+
+/* --- cost ------------------------------------------------------------------------------------- */
+
+/* Ends one after another, whichever is first in line. */
+static void run_all(queue *q)
+{
+    for (; q->count > 0; q->count--) {
+        rq__proc *p = rq__queue_ready(&q->ps);
+        assert_non_null(p);
+        rq__procs_remove(&q->ps, p);
+        rq__queue_leave(&q->ps, p);
+        rq__proc_free(p);
+    }
+}
+
+static uint64_t steps_of(size_t count, bool one_table)
+{
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    for (size_t i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%zu", i);
+        add(q, one_table && i % 2 == 0 ? RQ_DDL_MODIFY_TABLE : RQ_DDL_SPLIT_REGION, "t", name);
+    }
+    run_all(q);
+    uint64_t steps = q->ps.lock_steps;
+    teardown(q);
+    free(q);
+    return steps;
+}
+
+static void ten_times_as_many_cost_ten_times_as_much(void **state)
+{
+    (void)state;
+    for (int one_table = 0; one_table < 2; one_table++) {
+        uint64_t few = steps_of(1000, one_table), many = steps_of(PROCS_MAX, one_table);
+        assert_true(few >= 1000);
+        assert_true(many < 20 * few);
+        assert_true(many < UINT64_C(30) * PROCS_MAX);
+    }
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+static size_t evict(queue *q, int64_t now_ms)
+{
+    size_t n = 0;
+    for (rq__proc *p = rq__procs_take_evicted(&q->ps, now_ms), *next; p != NULL; p = next, n++) {
+        next = p->next;
+        rq__proc_free(p);
+    }
+    return n;
+}
+
+static void finish_one(queue *q, uint64_t nonce, int64_t now_ms)
+{
+    rq__proc *p = make(RQ_DDL_MODIFY_TABLE, "default", "t", "");
+    p->id = q->ps.next_id++;
+    p->nonce = nonce;
+    p->nonce_group = 1;
+    p->finished = true;
+    p->updated_ms = now_ms;
+    rq__procs_keep(&q->ps, p);
+}
+
+/* HBASE: a nonce is known as long as the result of its procedure, CompletedProcedureCleaner. */
+static void nonces_go_with_the_results(void **state)
+{
+    (void)state;
+    enum { MINUTE = 60 * 1000, MANY = 12000 };
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    finish_one(q, 7, 1000);
+    assert_non_null(rq__procs_by_nonce(&q->ps, 1, 7));
+    assert_null(rq__procs_by_nonce(&q->ps, 2, 7));
+    assert_null(rq__procs_by_nonce(&q->ps, 1, 0));
+    finish_one(q, 8, 10 * MINUTE);
+    assert_int_equal(evict(q, 14 * MINUTE), 0);
+    assert_int_equal(evict(q, 16 * MINUTE), 1);
+    assert_null(rq__procs_by_nonce(&q->ps, 1, 7));
+    assert_non_null(rq__procs_by_nonce(&q->ps, 1, 8));
+    rq__procs_by_nonce(&q->ps, 1, 8)->acknowledged_ms = 16 * MINUTE;
+    assert_int_equal(evict(q, 20 * MINUTE), 0);
+    assert_int_equal(evict(q, 22 * MINUTE), 1);
+    assert_int_equal(q->ps.finished_count, 0);
+    size_t evicted = 0;
+    for (uint64_t i = 1; i <= MANY; i++) { /* in one instant */
+        finish_one(q, i, 30 * MINUTE);
+        evicted += evict(q, 30 * MINUTE);
+    }
+    assert_true(q->ps.finished_count <= 11250);
+    assert_int_equal(q->ps.finished_count + evicted, MANY);
+    assert_non_null(rq__procs_by_nonce(&q->ps, 1, MANY));
+    assert_null(rq__procs_by_nonce(&q->ps, 1, 1));
+    assert_int_equal(evict(q, 60 * MINUTE), MANY - evicted);
+    assert_null(rq__procs_by_nonce(&q->ps, 1, MANY));
+    teardown(q);
+    free(q);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(regions_of_one_table_are_worked_on_side_by_side),
+        cmocka_unit_test(a_merge_has_each_region_it_names),
+        cmocka_unit_test(a_parked_one_refuses_what_it_excludes),
+        cmocka_unit_test(the_queues_do_what_the_plain_rule_says),
+        cmocka_unit_test(ten_times_as_many_cost_ten_times_as_much),
+        cmocka_unit_test(nonces_go_with_the_results),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
