@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "base/meter.h"
 #include "hfile/read_ctx.h"
+#include "ops/ops.h"
 #include "region/region_scanner.h"
 #include "service/decode.h"
 #include "service/service.h"
@@ -21,7 +22,8 @@ struct rq_client_service {
     rq_loops *loops;
     const rq_intake *intake; /* see rq_client_service_options */
     const char *data_path;   /* borrowed */
-    rq_writer **writers;     /* one per loop */
+    rq_ops *ops;
+    rq_ops_seat **seats; /* one per loop */
     rq__leases *leases;
     /* settings */
     uint64_t result_bytes_max; /* of a scan or multi answer */
@@ -34,9 +36,14 @@ struct rq_client_service {
     unsigned user_coprocessors; /* and every user's table's */
 };
 
+static inline rq_ops_seat *rq__seat(const rq_client_service *s, const rq_call *call)
+{
+    return s->seats[rq_loop_index(call->loop)];
+}
+
 static inline rq_writer *rq__writer(const rq_client_service *s, const rq_call *call)
 {
-    return s->writers[rq_loop_index(call->loop)];
+    return rq__seat(s, call)->writer;
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "base/config.h"
 #include "base/env.h"
 #include "catalog/catalog.h"
+#include "ops/ops.h"
 #include "region/region.h"
 #include "rpc/server.h"
 #include "vfs/intake.h"
@@ -22,7 +23,8 @@ typedef struct rq_client_service_options {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_config *config;
-    rq_loops *loops; /* created, not started: each gets a writer */
+    rq_ops *ops;
+    rq_loops *loops; /* created, not started: each gets a seat */
     /* For bulk loads: where clients' files may be, and the data folder's path, absolute and without
      * symbolic links. NULL: bulk load is not served. */
     const rq_intake *intake;
