@@ -16,6 +16,29 @@ const char *rq_op_kind_text(rq_op_kind kind)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+/* HBase's limit is 100 MB, whatever memory there is. */
+static void take_result_limits(rq_ops *ops, const rq_config *c)
+{
+    uint64_t hbase = (uint64_t)100 << 20;
+    uint64_t set = (uint64_t)rq_config_int(c, RQ_SET_SCAN_MAX_RESULT);
+    uint64_t share = rq_engine_memory_budget(c) / 16;
+    ops->block_bytes_max = set != 0 ? set : hbase;
+    ops->result_bytes_max = set != 0 ? set : share < hbase ? share : hbase;
+}
+
+static void take_settings(rq_ops *ops, const rq_config *c)
+{
+    take_result_limits(ops, c);
+    ops->lease_ms = (uint64_t)rq_config_int(c, RQ_SET_SCANNER_LEASE);
+    ops->rpc_timeout_ms = (uint64_t)rq_config_int(c, RQ_SET_RPC_TIMEOUT);
+}
+
+static size_t scanner_bytes(const rq_config *c)
+{
+    size_t set = (size_t)rq_config_int(c, RQ_SET_SCANNERS_MEMORY);
+    return set != 0 ? set : (size_t)rq_engine_memory_budget(c) / 4;
+}
+
 rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
 {
     rq_ops *ops = calloc(1, sizeof *ops);
@@ -26,6 +49,13 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
     ops->policy = o->policy;
     ops->intake = o->intake;
     ops->data_path = o->data_path;
+    take_settings(ops, o->config);
+    rq_err rc =
+        rq__leases_new(&ops->env, ops->lease_ms, scanner_bytes(o->config), o->lane, &ops->leases);
+    if (rc != RQ_OK) {
+        free(ops);
+        return rq_fail(why, rc, "out of memory");
+    }
     pthread_mutex_init(&ops->lock, NULL);
     *ret = ops;
     return RQ_OK;
@@ -53,8 +83,19 @@ void rq_ops_free(rq_ops *ops)
     if (ops == NULL) return;
     RQ_ASSERT(ops->seats == NULL);
     log_counts(ops);
+    rq__leases_free(ops->leases);
     pthread_mutex_destroy(&ops->lock);
     free(ops);
+}
+
+uint64_t rq_ops_result_bytes_max(const rq_ops *ops)
+{
+    return ops->result_bytes_max;
+}
+
+uint64_t rq_ops_block_bytes_max(const rq_ops *ops)
+{
+    return ops->block_bytes_max;
 }
 
 /* --- seats ------------------------------------------------------------------------------------ */

@@ -36,7 +36,7 @@ struct aggregate {
     const aggregate_kind *kind;
     rq__interpreter interpreter;
     rq_scan scan;
-    rq__scan_extra extra;
+    rq_scan_extra extra;
     rq_region_scanner *scanner;
     rq_cellblock row; /* the row at hand */
     uint64_t rows;    /* steps of the scanner */

@@ -236,9 +236,9 @@ static bool too_much(const rq__multi *m)
 {
     const rq_rpc_client *client = m->job.call->client;
     const rq_client_service *s = m->job.service;
-    if (m->result_bytes > s->result_bytes_max || m->job.fetch_rc != RQ_OK) return true;
+    if (m->result_bytes > rq_ops_result_bytes_max(s->ops) || m->job.fetch_rc != RQ_OK) return true;
     if (m->result_bytes > LONG_WHEN_SCARCE && rq_call_answers_are_scarce(m->job.call)) return true;
-    return client->retry_immediately && m->job.ctx.block_bytes_used > s->block_bytes_max;
+    return client->retry_immediately && m->job.ctx.block_bytes_used > rq_ops_block_bytes_max(s->ops);
 }
 
 static rq_err refuse(rq__multi *m, const rq__action *action, rq_err rc, const rq_error *why)

@@ -10,6 +10,7 @@
 
 #include "catalog/coprocessors.h"
 #include "ops/get.h"
+#include "ops/scan.h"
 #include "service/call_op.h"
 #include "service/encode.h"
 #include "service/unpack.h"
@@ -118,12 +119,6 @@ void rq__read_job_wait(rq__read_job *job)
     job->task.run = run_fetch;
     rq_executor *executor = job->service->env.executor;
     executor->submit(executor, RQ_POOL_READ, &job->task);
-}
-
-uint64_t rq__filter_yield_ns(const rq_client_service *s, const rq_filter *filter)
-{
-    rq_executor *executor = s->env.executor;
-    return filter == NULL ? 0 : executor->now_ns(executor) + RQ__SLICE_NS;
 }
 
 /* --- get -------------------------------------------------------------------------------------- */
@@ -287,7 +282,7 @@ static const rq_rpc_method methods[] = {
 static void connection_closed(void *ctx, void *state)
 {
     rq_client_service *s = ctx;
-    rq__lease_owner_gone(s->leases, state);
+    rq_scan_owner_gone(s->ops, state);
 }
 
 rq_rpc_service rq_client_service_methods(rq_client_service *s)
@@ -315,16 +310,6 @@ static rq_err make_seats(rq_client_service *s)
     return RQ_OK;
 }
 
-/* HBase's limit is 100 MB, whatever memory there is. */
-static void take_result_limits(rq_client_service *s, const rq_config *c)
-{
-    uint64_t hbase = (uint64_t)100 << 20;
-    uint64_t set = (uint64_t)rq_config_int(c, RQ_SET_SCAN_MAX_RESULT);
-    uint64_t share = rq_engine_memory_budget(c) / 16;
-    s->block_bytes_max = set != 0 ? set : hbase;
-    s->result_bytes_max = set != 0 ? set : share < hbase ? share : hbase;
-}
-
 rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
                              rq_error *why)
 {
@@ -337,9 +322,6 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->loops = o->loops;
     s->intake = o->intake;
     s->data_path = o->data_path;
-    take_result_limits(s, o->config);
-    s->lease_ms = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNER_LEASE);
-    s->rpc_timeout_ms = (uint64_t)rq_config_int(o->config, RQ_SET_RPC_TIMEOUT);
     s->rows_warning = (uint64_t)rq_config_int(o->config, RQ_SET_ROWS_WARNING);
     s->rows_reject = rq_config_int(o->config, RQ_SET_ROWS_REJECT) != 0;
     rq_err rc =
@@ -349,11 +331,6 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
         return rc;
     }
     rc = make_seats(s);
-    uint64_t scanners = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNERS_MEMORY);
-    if (scanners == 0) scanners = rq_engine_memory_budget(o->config) / 4;
-    if (rc == RQ_OK)
-        rc = rq__leases_new(&s->env, s->lease_ms, (size_t)scanners,
-                            rq_loop_lane(rq_loops_get(s->loops, 0)), &s->leases);
     if (rc != RQ_OK) {
         rq_client_service_free(s);
         return rq_fail(why, rc, "cannot start the client service: %s", rq_err_text(rc));
@@ -365,14 +342,8 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
 void rq_client_service_free(rq_client_service *s)
 {
     if (s == NULL) return;
-    rq__leases_free(s->leases);
     for (unsigned i = 0; s->seats != NULL && i < rq_loops_count(s->loops); i++)
         rq_ops_seat_free(s->seats[i]);
     free(s->seats);
     free(s);
-}
-
-size_t rq_client_service_open_scanners(rq_client_service *s)
-{
-    return rq__leases_count(s->leases);
 }

@@ -31,16 +31,14 @@ typedef struct rq_client_service_options {
     const char *data_path;
 } rq_client_service_options;
 
-/* ClientService: get, mutate, multi, scan, the scanners' leases, and bulk load. Everything in the
- * options outlives it. */
+/* ClientService: get, mutate, multi, scan, endpoints and bulk load. Everything in the options
+ * outlives it. */
 RQ_NODISCARD
 rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
                              rq_error *why);
-/* REQUIRES: loops are stopped (no call is in flight). Closes what scanners are left. */
+/* REQUIRES: loops are stopped (no call is in flight). */
 void rq_client_service_free(rq_client_service *s);
 /* The method table to register under "ClientService"; valid as long as the service. */
 rq_rpc_service rq_client_service_methods(rq_client_service *s);
-/* Closes all scanners of the region, which is about to close. Any thread. */
-size_t rq_client_service_open_scanners(rq_client_service *s);
 
 #endif
