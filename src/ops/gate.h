@@ -4,8 +4,8 @@
  * policy, which may refuse the op or delay it; `after` counts and times what the op did.
  *
  * Counting costs a get some twenty instructions: relaxed counters of the seat, written by one
- * thread. An op that waited is always timed. Of ops that completed at once, whose end no clock was
- * read for, one of RQ_GATE_SAMPLE is, with that weight: so the figures stand for all ops.
+ * thread. A read that waited for a block is always timed. Of other ops, at whose end no clock was
+ * read, one of RQ_GATE_SAMPLE is, with that weight: so the figures stand for all ops.
  */
 #ifndef RQ_OPS_GATE_H
 #define RQ_OPS_GATE_H

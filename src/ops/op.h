@@ -76,7 +76,7 @@ struct rq_op {
     uint32_t priority;    /* 0: normal */
     bool repeats;         /* the same request again: it has passed the gate and is counted */
     /* The op's. */
-    bool has_waited; /* for a block, the log, memory or its next slice */
+    bool has_waited; /* at the gate, for a block, for memory or for its next slice */
     bool is_pinned;  /* region is a reference, of an op that the gate delays */
     rq_err rc;       /* valid from done() on, as are cost and why */
     rq_op_cost cost;
