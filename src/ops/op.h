@@ -45,6 +45,9 @@ typedef struct rq_op_caller {
     rq_err (*may_grow)(rq_op *op, size_t held, size_t wanted, rq_task *task);
     /* Memory for results is short: an op that can stop early with a small result does. */
     bool (*is_scarce)(const rq_op *op);
+    /* While on: the op's arena may refuse memory, because what a request brought swells as it is
+     * decoded. Elsewhere its memory is charged and never refused. */
+    void (*limit_memory)(rq_op *op, bool on);
     /* Nobody waits for the result any more. */
     bool (*has_gone)(const rq_op *op);
     /* Posts `task`, the next slice of an op that takes long, behind other work of the lane. */

@@ -88,16 +88,6 @@ void rq_ops_free(rq_ops *ops)
     free(ops);
 }
 
-uint64_t rq_ops_result_bytes_max(const rq_ops *ops)
-{
-    return ops->result_bytes_max;
-}
-
-uint64_t rq_ops_block_bytes_max(const rq_ops *ops)
-{
-    return ops->block_bytes_max;
-}
-
 /* --- seats ------------------------------------------------------------------------------------ */
 
 rq_err rq_ops_seat_new(rq_ops *ops, rq_lane *lane, rq_epoch_member *section, rq_ops_seat **ret)

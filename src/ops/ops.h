@@ -50,8 +50,4 @@ void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret);
 /* The upper bound of the bucket that holds the op at `percent`, within a fifth; 0: none was timed. */
 uint64_t rq_op_stats_percentile_ns(const rq_op_stats *s, double percent);
 
-/* Limits of the settings: bytes of the result of a scan or batch, and of blocks that a batch reads. */
-uint64_t rq_ops_result_bytes_max(const rq_ops *ops);
-uint64_t rq_ops_block_bytes_max(const rq_ops *ops);
-
 #endif

@@ -12,6 +12,11 @@ static bool is_scarce(const rq_op *op)
     return rq_call_answers_are_scarce(rq__call_of_op(op));
 }
 
+static void limit_memory(rq_op *op, bool on)
+{
+    rq_call_decoding(rq__call_of_op(op), on);
+}
+
 static bool has_gone(const rq_op *op)
 {
     return rq_call_disconnected(rq__call_of_op(op));
@@ -22,8 +27,11 @@ static void defer(rq_op *op, rq_task *task)
     rq_loop_defer(rq__call_of_op(op)->loop, task);
 }
 
-static const rq_op_caller of_call = {
-    .may_grow = may_grow, .is_scarce = is_scarce, .has_gone = has_gone, .defer = defer};
+static const rq_op_caller of_call = {.may_grow = may_grow,
+                                     .is_scarce = is_scarce,
+                                     .limit_memory = limit_memory,
+                                     .has_gone = has_gone,
+                                     .defer = defer};
 
 void rq__op_of_call(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_call *call,
                     void (*done)(rq_op *op))

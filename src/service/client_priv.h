@@ -4,14 +4,9 @@
 #define RQ_SERVICE_CLIENT_PRIV_H
 
 #include "base/macros.h"
-#include "base/meter.h"
-#include "hfile/read_ctx.h"
 #include "ops/ops.h"
-#include "region/region_scanner.h"
 #include "service/decode.h"
 #include "service/service.h"
-
-#define RQ__SLICE_NS RQ_METER_STRETCH_NS
 
 struct rq_client_service {
     rq_env env;
@@ -38,30 +33,6 @@ static inline rq_writer *rq__writer(const rq_client_service *s, const rq_call *c
 {
     return rq__seat(s, call)->writer;
 }
-
-/*
- * A read that may have to leave its loop: for a block (fulfilled on RQ_POOL_READ) or because its
- * slice is spent (posted to its own lane). `step` is run again on the lane until it does not return
- * RQ_E_AGAIN; it ends the call itself otherwise. Lives in the call's arena.
- */
-typedef struct rq__read_job {
-    rq_client_service *service;
-    rq_call *call;
-    rq_read_ctx ctx;
-    rq_error why;
-    rq_err fetch_rc;   /* what fulfil returned */
-    uint64_t fetch_ns; /* spent in it */
-    rq_task task;
-    const rq_cellblock *own; /* where the cells gather if not in the call's; may be NULL */
-    void (*step)(struct rq__read_job *job);
-} rq__read_job;
-
-RQ_NODISCARD
-rq_err rq__read_job_init(rq__read_job *job, rq_client_service *s, rq_call *call,
-                         void (*step)(rq__read_job *job));
-/* After RQ_E_AGAIN: brings what ctx needs, or just yields, then runs step again. The caller has
- * suspended its scanner. */
-RQ_COLD void rq__read_job_wait(rq__read_job *job);
 
 /* The region of a RegionSpecifier; valid until the end of the loop's iteration. */
 RQ_NODISCARD
