@@ -74,20 +74,12 @@ static rq_err work_get(rq_op_batch *b, const rq_batch_part *p)
     return b->get_running ? rq__batch_go_on_get(b, p) : rq__batch_answer_get(b, p);
 }
 
-static void limit_memory(rq_op_batch *b, bool on)
-{
-    rq_op *op = &b->read.op;
-    if (op->caller != NULL) op->caller->limit_memory(op, on);
-}
-
 static rq_err work_write(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 {
     rq_error why;
     rq_error_clear(&why);
     bool wait = false;
-    limit_memory(b, true);
     rq_err rc = rq__batch_collect(b, p, &wait, &why);
-    limit_memory(b, false);
     if (rc != RQ_OK) return b->table->failed(b, p, rc, &why);
     if (!wait) return RQ_OK;
     b->part_at++; /* its end may walk on before this returns */

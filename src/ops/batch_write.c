@@ -15,9 +15,10 @@ typedef struct rq__batch_run {
     rq_write write;
     rq_op_batch *batch;
     rq_row_op *ops;
-    uint32_t *indexes; /* of each op's part */
+    rq_mutation *mutations; /* one of each op; NULL: atomic */
+    uint32_t *indexes;      /* of each op's part */
     size_t op_count;
-    size_t cap; /* of both arrays */
+    size_t cap; /* of the arrays */
     bool atomic;
     bool awaited; /* the walk goes on when it is done */
     /* A put or delete that cannot be decoded fails all that are collected with it. HBASE:
@@ -38,25 +39,38 @@ static void release_ops(void *thing)
         rq_row_op_clear(&r->ops[i]);
 }
 
-static run *run_new(rq_op_batch *b, size_t cap, bool atomic)
+static run *run_alloc(rq_op_batch *b, size_t cap, bool atomic)
 {
     rq_arena *arena = b->read.op.arena;
     run *r = rq_arena_alloc(arena, sizeof *r);
     if (r == NULL) return NULL;
     *r = (run){.batch = b, .cap = cap, .atomic = atomic, .group = b->group};
     r->ops = rq_arena_alloc(arena, cap * sizeof *r->ops);
+    if (r->ops == NULL) return NULL;
+    if (atomic) return r;
+    r->mutations = rq_arena_alloc(arena, cap * sizeof *r->mutations);
     r->indexes = rq_arena_alloc(arena, cap * sizeof *r->indexes);
-    if (r->ops == NULL || r->indexes == NULL) return NULL;
-    if (rq_arena_link(arena, release_ops, r) != RQ_OK) return NULL;
-    return r;
+    return r->mutations == NULL || r->indexes == NULL ? NULL : r;
 }
 
-static rq_row_op *run_add(run *r, rq_mutation *mutation, uint32_t index)
+/* Of small parts it takes many times their bytes. */
+static run *run_new(rq_op_batch *b, size_t cap, bool atomic)
+{
+    rq_op *op = &b->read.op;
+    if (op->caller != NULL) op->caller->limit_memory(op, true);
+    run *r = run_alloc(b, cap, atomic);
+    if (op->caller != NULL) op->caller->limit_memory(op, false);
+    return r != NULL && rq_arena_link(op->arena, release_ops, r) == RQ_OK ? r : NULL;
+}
+
+static rq_row_op *run_add(run *r, const rq_mutation *mutation, uint32_t index)
 {
     RQ_ASSERT(r->op_count < r->cap);
-    rq_row_op *op = &r->ops[r->op_count];
-    r->indexes[r->op_count++] = index;
-    op->mutations = mutation;
+    size_t i = r->op_count++;
+    rq_row_op *op = &r->ops[i];
+    r->indexes[i] = index;
+    r->mutations[i] = *mutation;
+    op->mutations = &r->mutations[i];
     op->mutation_count = 1;
     op->conditions = NULL;
     op->condition_count = 0;
@@ -237,15 +251,10 @@ static void refuse_run(run *r, rq_err rc, const rq_error *why)
 
 rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait, rq_error *why)
 {
-    rq_mutation *mutation = rq_arena_alloc(b->read.op.arena, sizeof *mutation);
-    if (mutation == NULL) {
-        b->table->skip(b, p);
-        return RQ_E_NO_MEMORY;
-    }
+    rq_mutation mutation;
     uint64_t nonce = 0;
     bool reads = p->kind == RQ_PART_ALONE;
-    rq_err rc = b->table->write(b, p, mutation, &nonce, why);
-    if (rc == RQ_OK) b->meter.steps += mutation->cell_count;
+    rq_err rc = b->table->write(b, p, &mutation, &nonce, why);
     /* What refuses puts and deletes leaves the next append or increment alone; one of those that is
      * refused itself goes nowhere, but what was collected before it does. */
     if (reads && b->collecting != NULL && (rc != RQ_OK || b->collecting->refused != RQ_OK))
@@ -253,11 +262,12 @@ rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait,
     if (rc != RQ_OK && reads) return rc;
     run *r = collecting_run(b);
     if (r == NULL) return RQ_E_NO_MEMORY;
-    if (rc != RQ_OK) {
+    if (RQ_UNLIKELY(rc != RQ_OK)) {
         refuse_run(r, rc, why);
-        mutation->type = RQ_MUTATE_PUT;
+        mutation = (rq_mutation){.type = RQ_MUTATE_PUT};
     }
-    rq_row_op *op = run_add(r, mutation, p->index);
+    b->meter.steps += mutation.cell_count;
+    rq_row_op *op = run_add(r, &mutation, p->index);
     *ret_wait = reads;
     if (reads) {
         op->nonce_group = b->nonce_group;

@@ -4,18 +4,6 @@
 
 #include "ops/ops_priv.h"
 
-_Static_assert(RQ_OP_DELETE - RQ_OP_PUT == (int)RQ_MUTATE_DELETE &&
-                   RQ_OP_APPEND - RQ_OP_PUT == (int)RQ_MUTATE_APPEND &&
-                   RQ_OP_INCREMENT - RQ_OP_PUT == (int)RQ_MUTATE_INCREMENT,
-               "kinds of single mutations stand in their order");
-
-rq_op_kind rq_op_kind_of_row(const rq_row_op *row)
-{
-    if (row->condition_count > 0) return RQ_OP_CHECK_AND_MUTATE;
-    if (row->mutation_count != 1) return RQ_OP_MUTATE_ROW;
-    return RQ_OP_PUT + row->mutations[0].type;
-}
-
 static void end(rq_op_mutate *m)
 {
     rq_op *op = &m->op;

@@ -265,9 +265,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                         .catalog = s->catalog,
                                         .config = o->config,
                                         .ops = s->ops,
-                                        .loops = s->loops,
-                                        .intake = s->intake,
-                                        .data_path = s->data_path};
+                                        .loops = s->loops};
     RQ_TRY(rq_client_service_new(&client, &s->client, why));
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,

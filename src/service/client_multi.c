@@ -113,11 +113,14 @@ static rq_err decode_write(rq_op_batch *b, const rq_batch_part *p, rq_mutation *
                            uint64_t *ret_nonce, rq_error *why)
 {
     rq__multi *m = rq__multi_of(b);
+    rq_call *call = rq__multi_call(m);
     rq_cursor before = m->cells;
+    rq_call_decoding(call, true);
     rq_err rc = m->stale ? rq__fail_read_only(why)
                          : rq__decode_mutation(p->cells, b->region, &m->cells,
                                                rq_region_cell_bytes_max(b->region),
                                                b->read.op.arena, ret, ret_nonce, why);
+    rq_call_decoding(call, false);
     if (rc == RQ_OK) return rc;
     m->cells = before; /* whatever it took, the next action finds its cells */
     skip(b, p);

@@ -13,8 +13,6 @@ struct rq_client_service {
     rq_engine *engine;
     rq_catalog *catalog;
     rq_loops *loops;
-    const rq_intake *intake; /* see rq_client_service_options */
-    const char *data_path;   /* borrowed */
     rq_ops *ops;
     rq_ops_seat **seats; /* one per loop */
     /* settings */

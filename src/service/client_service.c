@@ -244,8 +244,6 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->catalog = o->catalog;
     s->ops = o->ops;
     s->loops = o->loops;
-    s->intake = o->intake;
-    s->data_path = o->data_path;
     s->rows_warning = (uint64_t)rq_config_int(o->config, RQ_SET_ROWS_WARNING);
     s->rows_reject = rq_config_int(o->config, RQ_SET_ROWS_REJECT) != 0;
     rq_err rc =

@@ -13,8 +13,6 @@
 #include "ops/ops.h"
 #include "region/region.h"
 #include "rpc/server.h"
-#include "vfs/intake.h"
-#include "vfs/vfs.h"
 
 typedef struct rq_client_service rq_client_service;
 
@@ -25,10 +23,6 @@ typedef struct rq_client_service_options {
     const rq_config *config;
     rq_ops *ops;
     rq_loops *loops; /* created, not started: each gets a seat */
-    /* For bulk loads: where clients' files may be, and the data folder's path, absolute and without
-     * symbolic links. NULL: bulk load is not served. */
-    const rq_intake *intake;
-    const char *data_path;
 } rq_client_service_options;
 
 /* ClientService: get, mutate, multi, scan, endpoints and bulk load. Everything in the options

@@ -81,9 +81,7 @@ static void open_services(service_world *s)
                                         .catalog = s->w.catalog,
                                         .config = s->w.config,
                                         .ops = s->ops,
-                                        .loops = &s->loops,
-                                        .intake = s->intake,
-                                        .data_path = "/rorqual"};
+                                        .loops = &s->loops};
     check(rq_client_service_new(&client, &s->client, &why) == RQ_OK, why.message);
     rq_admin_services_options admin = {.env = s->w.env,
                                        .engine = s->w.engine,
