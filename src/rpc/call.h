@@ -32,7 +32,7 @@ typedef struct rq_rpc_method {
 
 /* Who is at the other end; the same for all calls of a connection, valid as long as the call. */
 typedef struct rq_rpc_client {
-    const char *user;      /* effective user; "" when the header named none */
+    const char *user; /* effective user; "" when the header named none */
     size_t user_len;
     const char *real_user; /* or NULL */
     const char *host;      /* numeric address */
