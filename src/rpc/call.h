@@ -31,7 +31,8 @@ typedef struct rq_rpc_method {
 
 /* The client of a connection; the same for all its calls, valid as long as the call. */
 typedef struct rq_rpc_client {
-    const char *user;      /* effective user; "" if the header names none */
+    const char *user; /* effective user; "" if the header names none */
+    size_t user_len;
     const char *real_user; /* or NULL */
     const char *host;      /* numeric address */
     uint16_t port;

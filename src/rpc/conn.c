@@ -237,6 +237,7 @@ RQ_COLD static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader 
     if (at == NULL) return RQ_E_NO_MEMORY;
     conn->strings = at;
     c->user = put_string(&at, user);
+    c->user_len = strlen(user);
     c->real_user = real != NULL ? put_string(&at, real) : NULL;
     c->version = version != NULL ? put_string(&at, version) : NULL;
     c->service = conn->service->service.name;

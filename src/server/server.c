@@ -12,6 +12,7 @@
 #include "server/server.h"
 
 #include "catalog/catalog.h"
+#include "ops/ops.h"
 #include "server/relief.h"
 #include "registry/registry.h"
 #include "service/admin.h"
@@ -49,6 +50,7 @@ struct rq_server {
     rq_budget *answers;
     rq_budget *unread;
     rq_relief relief;
+    rq_ops *ops;
     rq_client_service *client;
     rq_admin_services *admin;
     rq_rpc_server *master;
@@ -250,13 +252,20 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
         rq_budget_on_relief(s->answers, rq_relief_begin, &s->relief);
         rq_budget_on_relief(s->unread, rq_relief_begin, &s->relief);
     }
+    rq_ops_options ops = {.env = &s->env,
+                          .engine = s->engine,
+                          .catalog = s->catalog,
+                          .config = o->config,
+                          .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
+                          .intake = s->intake,
+                          .data_path = s->data_path};
+    RQ_TRY(rq_ops_new(&ops, &s->ops, why));
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
                                         .catalog = s->catalog,
                                         .config = o->config,
-                                        .loops = s->loops,
-                                        .intake = s->intake,
-                                        .data_path = s->data_path};
+                                        .ops = s->ops,
+                                        .loops = s->loops};
     RQ_TRY(rq_client_service_new(&client, &s->client, why));
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,
@@ -371,6 +380,7 @@ static void stop_serving(rq_server *s)
     if (s->loops != NULL) rq_loops_stop(s->loops);
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
+    rq_ops_free(s->ops);
 }
 
 rq_err rq_server_close(rq_server *s, rq_error *why)

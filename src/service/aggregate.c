@@ -11,6 +11,8 @@
  *   - the number of rows that an average divides by counts the last, empty step of a filtered scan;
  *   - a weighted median adds up both columns for the values and for the weights.
  */
+#include "ops/read.h"
+#include "service/call_op.h"
 #include "service/endpoint.h"
 #include "service/interpreter.h"
 
@@ -31,12 +33,12 @@ typedef struct aggregate_kind {
 } aggregate_kind;
 
 struct aggregate {
-    rq__read_job job;
+    rq_op_read read; /* waits; the endpoint's call is counted, not this */
     rq__endpoint *endpoint;
     const aggregate_kind *kind;
     rq__interpreter interpreter;
     rq_scan scan;
-    rq__scan_extra extra;
+    rq_scan_extra extra;
     rq_region_scanner *scanner;
     rq_cellblock row; /* the row at hand */
     uint64_t rows;    /* steps of the scanner */
@@ -52,8 +54,8 @@ struct aggregate {
 static rq_err next_value(aggregate *a, rq_cursor *cursor)
 {
     rq_cell cell;
-    RQ_TRY(rq_cellblock_next(cursor, &cell, &a->job.why));
-    return rq__number_read(a->interpreter, &cell, &a->value, &a->job.why);
+    RQ_TRY(rq_cellblock_next(cursor, &cell, &a->read.op.why));
+    return rq__number_read(a->interpreter, &cell, &a->value, &a->read.op.why);
 }
 
 /* The extreme value so far; `wanted` is the sign of value compared with it that replaces it. */
@@ -191,7 +193,7 @@ static rq_err answer_median(aggregate *a, rq_buf *out)
      * values. */
     if (!a->result.present)
         return rq_fail(
-            &a->job.why, RQ_E_NULL_POINTER,
+            &a->read.op.why, RQ_E_NULL_POINTER,
             "java.lang.NullPointerException: the region has no value to find a median of");
     RQ_TRY(append_number(a, &a->result, out));
     return a->other.present ? append_number(a, &a->other, out) : append_smallest(a, out);
@@ -203,7 +205,7 @@ static void finish(aggregate *a)
     rq_err rc = a->kind->answer(a, &out);
     rq_slice copy = {0};
     if (rc == RQ_OK) {
-        copy = rq_arena_copy(&a->job.call->arena, rq_buf_slice(&out));
+        copy = rq_arena_copy(&a->endpoint->call->arena, rq_buf_slice(&out));
         if (copy.ptr == NULL) rc = RQ_E_NO_MEMORY;
     }
     rq_buf_clear(&out);
@@ -211,7 +213,7 @@ static void finish(aggregate *a)
         rq__endpoint_end(a->endpoint, copy);
         return;
     }
-    a->endpoint->why = a->job.why;
+    a->endpoint->why = a->read.op.why;
     rq__endpoint_fail(a->endpoint, rc);
 }
 
@@ -219,7 +221,7 @@ static void finish(aggregate *a)
 
 static uint64_t now_ns(const aggregate *a)
 {
-    rq_executor *executor = a->job.service->env.executor;
+    rq_executor *executor = a->read.op.seat->executor;
     return executor->now_ns(executor);
 }
 
@@ -227,11 +229,11 @@ static uint64_t now_ns(const aggregate *a)
 static rq_err read_slice(aggregate *a)
 {
     rq_scan_limits limits = {.cells = a->scan.batch > 0 ? (uint32_t)a->scan.batch : 0,
-                             .yield_ns = now_ns(a) + RQ__SLICE_NS};
+                             .yield_ns = rq_op_read_yield_ns(&a->read)};
     rq_scan_state state = RQ_SCAN_MORE;
     while (state != RQ_SCAN_DONE) {
-        RQ_TRY(
-            rq_region_scanner_next(a->scanner, &limits, &a->job.ctx, &a->row, &state, &a->job.why));
+        RQ_TRY(rq_region_scanner_next(a->scanner, &limits, &a->read.ctx, &a->row, &state,
+                                      &a->read.op.why));
         a->rows++;
         if (a->row.count > 0) a->rows_with_cells++;
         RQ_TRY(a->kind->add_row(a));
@@ -241,22 +243,23 @@ static rq_err read_slice(aggregate *a)
     return RQ_OK;
 }
 
-static void step(rq__read_job *job)
+static void step(rq_op_read *read)
 {
-    aggregate *a = RQ_CONTAINER_OF(job, aggregate, job);
-    rq_err rc = job->fetch_rc;
+    aggregate *a = RQ_CONTAINER_OF(read, aggregate, read);
+    rq_op *op = &read->op;
+    rq_err rc = read->fetch_rc;
     if (rc == RQ_OK && rq_region_is_closing(a->endpoint->region))
-        rc = rq_fail(&job->why, RQ_E_NOT_SERVING_REGION, "region is closing");
-    if (rc == RQ_OK && rq_call_disconnected(job->call)) rc = RQ_E_CALLER_DISCONNECTED;
+        rc = rq_fail(&op->why, RQ_E_NOT_SERVING_REGION, "region is closing");
+    if (rc == RQ_OK && op->caller->has_gone(op)) rc = RQ_E_CALLER_DISCONNECTED;
     if (rc == RQ_OK) rc = read_slice(a);
     if (rc == RQ_OK || rc == RQ_E_AGAIN) rq_region_scanner_suspend(a->scanner);
     if (rc == RQ_E_AGAIN) {
-        rq__read_job_wait(job);
+        rq_op_read_wait(read);
     } else if (rc != RQ_OK) {
-        a->endpoint->why = job->why;
+        a->endpoint->why = op->why;
         rq__endpoint_fail(a->endpoint, rc);
     } else {
-        rq_read_ctx_clear(&job->ctx);
+        rq_read_ctx_clear(&read->ctx);
         finish(a);
     }
 }
@@ -265,6 +268,7 @@ static void release(void *thing)
 {
     aggregate *a = thing;
     rq_region_scanner_close(a->scanner);
+    rq_read_ctx_clear(&a->read.ctx);
     rq_cellblock_clear(&a->row);
     rq__number_clear(&a->result);
     rq__number_clear(&a->other);
@@ -280,11 +284,11 @@ static rq_err prepare_count(aggregate *a)
     bool has_column = s->family_count > 0 && s->families[0].qualifier_count > 0;
     if (!has_column) {
         if (s->filter != NULL) return RQ_OK;
-        return rq_filter_parse(rq_slice_cstr(FIRST_KEY_ONLY), (rq_slice){0}, &a->job.call->arena,
-                               &s->filter, &a->job.why);
+        return rq_filter_parse(rq_slice_cstr(FIRST_KEY_ONLY), (rq_slice){0},
+                               &a->endpoint->call->arena, &s->filter, &a->read.op.why);
     }
     rq_scan_family *families =
-        rq_arena_alloc(&a->job.call->arena, s->family_count * sizeof *families);
+        rq_arena_alloc(&a->endpoint->call->arena, s->family_count * sizeof *families);
     if (families == NULL) return RQ_E_NO_MEMORY;
     memcpy(families, s->families, s->family_count * sizeof *families);
     families[0].qualifiers++;
@@ -295,43 +299,46 @@ static rq_err prepare_count(aggregate *a)
 
 static rq_err prepare(aggregate *a, const Pb__AggregateRequest *r)
 {
-    rq_arena *arena = &a->job.call->arena;
+    rq_arena *arena = &a->endpoint->call->arena;
     bool counts = a->kind->add_row == count_only;
     if (!counts && !rq__interpreter_find(r->interpreter_class_name, &a->interpreter))
-        return rq_fail(&a->job.why, RQ_E_DO_NOT_RETRY, "java.lang.ClassNotFoundException: %s",
+        return rq_fail(&a->read.op.why, RQ_E_DO_NOT_RETRY, "java.lang.ClassNotFoundException: %s",
                        r->interpreter_class_name);
-    RQ_TRY(rq__decode_scan(r->scan, a->endpoint->region, arena, &a->scan, &a->extra, &a->job.why));
+    RQ_TRY(
+        rq__decode_scan(r->scan, a->endpoint->region, arena, &a->scan, &a->extra, &a->read.op.why));
     if (counts) {
         RQ_TRY(prepare_count(a));
     } else if (r->scan->n_column == 0) {
-        return rq_fail(&a->job.why, RQ_E_NULL_POINTER,
+        return rq_fail(&a->read.op.why, RQ_E_NULL_POINTER,
                        "java.lang.NullPointerException: the scan names no family");
     } else {
         a->weighted = a->scan.families[0].qualifier_count > 1;
     }
     return rq_region_scanner_open(a->endpoint->region, &a->scan, a->extra.mvcc_read_point, arena,
-                                  &a->scanner, &a->job.why);
+                                  &a->scanner, &a->read.op.why);
 }
 
 static void start(rq__endpoint *e, const ProtobufCMessage *request, const aggregate_kind *kind)
 {
     aggregate *a = rq_arena_calloc(&e->call->arena, 1, sizeof *a);
-    rq_err rc = a == NULL ? RQ_E_NO_MEMORY : rq__read_job_init(&a->job, e->service, e->call, step);
-    if (rc == RQ_OK) rc = rq_arena_link(&e->call->arena, release, a);
+    rq_err rc = a == NULL ? RQ_E_NO_MEMORY : rq_arena_link(&e->call->arena, release, a);
     if (rc != RQ_OK) {
         rq__endpoint_fail(e, rc);
         return;
     }
+    rq__op_of_call(&a->read.op, RQ_OP_ENDPOINT, rq__seat(e->service, e->call), e->call, NULL);
+    rq_op_read_init(&a->read, step);
     a->endpoint = e;
     a->kind = kind;
-    a->job.own = &a->row;
+    a->read.sink = &e->call->cells;
+    a->read.held = &a->row;
     rc = prepare(a, (const Pb__AggregateRequest *)request);
     if (rc != RQ_OK) {
-        e->why = a->job.why;
+        e->why = a->read.op.why;
         rq__endpoint_fail(e, rc);
         return;
     }
-    step(&a->job);
+    step(&a->read);
 }
 
 /* --- the methods ------------------------------------------------------------------------------ */

@@ -1,124 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the files of Multi share: client_multi.c walks through a request's regions and actions,
- * client_multi_write.c does the mutations, client_multi_get.c the gets.
- *
- * All of it runs on the loop of the call's connection.
- */
+/* What the files of Multi share: client_multi.c turns the request's region actions and actions into
+ * groups and parts of a batch (ops/batch.h), client_multi_answer.c its results into the answer. */
 #ifndef RQ_SERVICE_CLIENT_MULTI_PRIV_H
 #define RQ_SERVICE_CLIENT_MULTI_PRIV_H
 
-#include "base/meter.h"
+#include "ops/batch.h"
+#include "service/call_op.h"
 #include "service/client_priv.h"
 
-/* What an action is, decided once, when its region action is entered. Nothing behind that looks at
- * the request's Action, whose optional parts a client may set as it likes. */
-typedef enum rq__action_kind {
-    RQ__ACTION_GET,
-    RQ__ACTION_BATCHED, /* a put or delete: goes to the region together with others */
-    RQ__ACTION_ALONE,   /* an append or increment: ends the batch that it is in */
-    RQ__ACTION_SERVICE,
-    RQ__ACTION_EMPTY,     /* none of these */
-    RQ__ACTION_AMBIGUOUS, /* several of these at once */
-} rq__action_kind;
-
-typedef struct rq__action {
-    rq__action_kind kind;
-    uint32_t index; /* the client's number of it: goes into the answer and has no other use */
-    const Pb__MutationProto *mutation; /* its cells are in the cell block; NULL: it has none */
-    union {
-        const Pb__Get *get;                     /* of a GET */
-        const Pb__CoprocessorServiceCall *call; /* of a SERVICE */
-    };
-} rq__action;
-
-static inline bool rq__action_is_mutation(const rq__action *a)
-{
-    return a->kind == RQ__ACTION_BATCHED || a->kind == RQ__ACTION_ALONE;
-}
-
 typedef struct rq__multi {
-    rq__read_job job; /* for gets */
-    rq_cursor cells;
+    rq_op_batch batch;
+    rq_client_service *service;
+    rq_cursor cells;                /* of the request's cell block */
+    rq_cellblock get_cells;         /* of a get, when they go into the message */
+    const Pb__Condition *condition; /* of the group at hand; may be NULL */
+    bool stale;                     /* its region was named as a replica */
     Pb__MultiResponse response;
     Pb__MultiRegionLoadStats stats;
     Pb__Result nothing; /* the result of every put and delete */
-    /* The walk. */
-    size_t region_at;
-    size_t action_at;
-    bool in_region;
-    const rq__action *actions; /* of the region action */
-    size_t action_count;
-    rq_region *region;                  /* a reference while in_region */
-    bool stale;                         /* it was named as a replica */
-    struct rq__multi_batch *collecting; /* puts and deletes of this region */
-    size_t ahead;                       /* actions before this one were asked for ahead */
-    /* The get under way. */
-    rq_scan scan;
-    rq_region_scanner *scanner;
-    rq_cellblock get_cells;
-    rq_cellblock_mark get_mark;
-    bool get_running;
-    size_t batches_running;
-    rq_meter meter; /* of the walk */
-    bool walked;
-    rq_err failed; /* RQ_OK, or what the call as a whole ends with */
-    uint64_t result_bytes;
 } rq__multi;
 
-static inline const Pb__MultiRequest *rq__multi_request(const rq__multi *m)
+static inline rq__multi *rq__multi_of(rq_op_batch *b)
 {
-    return (const Pb__MultiRequest *)m->job.call->param;
+    return RQ_CONTAINER_OF(b, rq__multi, batch);
 }
 
-static inline const Pb__RegionAction *rq__multi_region_action(const rq__multi *m)
+static inline rq_call *rq__multi_call(const rq__multi *m)
 {
-    return rq__multi_request(m)->regionaction[m->region_at];
+    return rq__call_of_op(&m->batch.read.op);
 }
 
-static inline Pb__RegionActionResult *rq__multi_region_answer(const rq__multi *m)
-{
-    return m->response.regionactionresult[m->region_at];
-}
-
-/* --- client_multi.c --------------------------------------------------------------------------- */
-/* A slot for one action's outcome; the list was sized for all actions. NULL: no memory. */
-Pb__ResultOrException *rq__multi_add_outcome(rq__multi *m, Pb__RegionActionResult *answer,
-                                             uint32_t index);
-Pb__Result *rq__multi_new_result(rq__multi *m);
-/* The action's outcome is this error. */
+/* --- client_multi_answer.c: rq_batch_caller ---------------------------------------------------- */
+/* Makes the answer of the group at hand, with room for all its parts. */
 RQ_NODISCARD
-rq_err rq__multi_add_exception(rq__multi *m, uint32_t index, rq_err code, const rq_error *why);
-/* Goes on with the next action. */
-void rq__multi_walk(rq__multi *m);
-/* The cells of the action in the request's cell block are passed over. */
-void rq__multi_skip_cells(rq__multi *m, const rq__action *action);
-/* The call will end with this error, if not with one before. */
-void rq__multi_fail(rq__multi *m, rq_err rc);
-/* Ends the call when all is walked through and no batch is under way. */
-void rq__multi_finish_if_done(rq__multi *m);
-
-/* --- client_multi_write.c --------------------------------------------------------------------- */
-/* All actions of the region as one op; `condition` may be NULL. */
+rq_err rq__multi_new_group(rq__multi *m, size_t part_count);
+rq_err rq__multi_group_failed(rq_op_batch *b, rq_err rc, const rq_error *why);
+rq_err rq__multi_failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why);
+rq_err rq__multi_got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells);
+rq_err rq__multi_written(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op,
+                         rq_err rc, const rq_error *why);
+rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op);
+/* Of an endpoint call. */
 RQ_NODISCARD
-rq_err rq__multi_begin_atomic(rq__multi *m, const Pb__Condition *condition, rq_error *why);
-/* Puts one mutation to those of its region that are collected. *ret_flush: they must go, and be
- * waited for, before the next action. */
-RQ_NODISCARD
-rq_err rq__multi_collect(rq__multi *m, const rq__action *action, bool *ret_flush, rq_error *why);
-/* Hands what is collected to the region. `awaited`: the walk goes on when it is done. */
-void rq__multi_submit_collected(rq__multi *m, bool awaited);
-
-/* --- client_multi_get.c ----------------------------------------------------------------------- */
-/* Answered at once (rq_region_get), or get_running; RQ_E_AGAIN: running, and it waits for a block.
- */
-RQ_NODISCARD
-rq_err rq__multi_begin_get(rq__multi *m, const rq__action *action, rq_error *why);
-/* The answer of a get that was answered at once. */
-RQ_NODISCARD
-rq_err rq__multi_answer_get(rq__multi *m, const rq__action *action);
-/* RQ_E_AGAIN: a block must be brought first. */
-RQ_NODISCARD
-rq_err rq__multi_go_on_get(rq__multi *m, const rq__action *action);
+rq_err rq__multi_add_service_result(rq__multi *m, uint32_t index, const char *response_class,
+                                    rq_slice response);
+/* Ends the call. */
+void rq__multi_reply(rq__multi *m);
 
 #endif

@@ -261,7 +261,7 @@ static rq_err copy_row(const ProtobufCBinaryData *bytes, bool has, rq_arena *are
 }
 
 rq_err rq__decode_scan(const Pb__Scan *s, const rq_region *region, rq_arena *arena, rq_scan *ret,
-                       rq__scan_extra *extra, rq_error *why)
+                       rq_scan_extra *extra, rq_error *why)
 {
     *ret = (rq_scan){
         .include_start = !s->has_include_start_row || s->include_start_row,
@@ -277,7 +277,7 @@ rq_err rq__decode_scan(const Pb__Scan *s, const rq_region *region, rq_arena *are
         .store_offset = s->has_store_offset ? (int32_t)s->store_offset : 0,
         .batch = s->has_batch_size ? (int32_t)s->batch_size : 0,
     };
-    *extra = (rq__scan_extra){
+    *extra = (rq_scan_extra){
         .max_result_bytes = s->has_max_result_size ? s->max_result_size : 0,
         .mvcc_read_point = s->has_mvcc_read_point ? s->mvcc_read_point : 0,
         .need_cursor = s->has_need_cursor_result && s->need_cursor_result,

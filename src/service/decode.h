@@ -7,6 +7,7 @@
 #ifndef RQ_SERVICE_DECODE_H
 #define RQ_SERVICE_DECODE_H
 
+#include "ops/scan.h"
 #include "region/region.h"
 #include "service/messages.h"
 
@@ -16,17 +17,10 @@
 RQ_NODISCARD
 rq_err rq__decode_get(const Pb__Get *get, const rq_region *region, rq_arena *arena, rq_scan *ret,
                       rq_error *why);
-/* What is only for the service, not for the region. */
-typedef struct rq__scan_extra {
-    uint64_t max_result_bytes; /* 0: the server's */
-    uint64_t mvcc_read_point;  /* 0: the newest */
-    bool need_cursor;
-    bool query_metrics;
-} rq__scan_extra;
 /* Everything is copied into the arena, which is the scanner's and outlives the request. */
 RQ_NODISCARD
 rq_err rq__decode_scan(const Pb__Scan *scan, const rq_region *region, rq_arena *arena, rq_scan *ret,
-                       rq__scan_extra *ret_extra, rq_error *why);
+                       rq_scan_extra *ret_extra, rq_error *why);
 /* Takes the mutation's cells from `cells` (the frame's cell block) when it says so; they are always
  * consumed, also on failure. ret_nonce 0: none. */
 RQ_NODISCARD

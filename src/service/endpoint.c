@@ -3,6 +3,7 @@
 #include "service/endpoint.h"
 
 #include "catalog/coprocessors.h"
+#include "service/call_op.h"
 #include "store/pb_arena.h"
 
 static void run_done(rq_task *task)
@@ -131,14 +132,31 @@ static void reply_exec(rq__endpoint *e)
     rq_call_reply(e->call, &response.base);
 }
 
-static void exec_done(rq__endpoint *e)
+static void exec_done(rq_op *op)
 {
+    rq__endpoint *e = RQ_CONTAINER_OF(op, rq__endpoint, op);
     rq_region *region = e->region;
-    if (e->rc != RQ_OK)
-        rq_call_fail_why(e->call, e->rc, &e->why);
-    else
+    if (op->rc == RQ_OK)
         reply_exec(e);
-    rq_region_unref(region);
+    else
+        rq__fail_call_of_op(op);
+    if (region != NULL) rq_region_unref(region);
+}
+
+static void endpoint_done(rq__endpoint *e)
+{
+    if (e->rc != RQ_OK) e->op.why = e->why;
+    e->op.has_waited = true;
+    rq_op_end(&e->op, e->rc);
+}
+
+static void run_exec(rq_op *op)
+{
+    rq__endpoint *e = RQ_CONTAINER_OF(op, rq__endpoint, op);
+    const Pb__CoprocessorServiceRequest *request =
+        (const Pb__CoprocessorServiceRequest *)e->call->param;
+    e->region = rq_region_ref(op->region);
+    rq__endpoint_start(e, request->call);
 }
 
 void rq__handle_exec_service(void *ctx, rq_call *call)
@@ -146,21 +164,23 @@ void rq__handle_exec_service(void *ctx, rq_call *call)
     const Pb__CoprocessorServiceRequest *request =
         (const Pb__CoprocessorServiceRequest *)call->param;
     rq_client_service *s = ctx;
-    rq_error why = {.code = RQ_OK};
-    rq_region *region;
     bool stale;
     rq__endpoint *e = rq_arena_alloc(&call->arena, sizeof *e);
-    rq_err rc = e == NULL ? RQ_E_NO_MEMORY
-                          : rq__find_region_to_read(s, request->region, &region, &stale, &why);
-    if (rc != RQ_OK) {
-        rq_call_fail_why(call, rc, &why);
+    if (e == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
         return;
     }
+    rq_op *op = &e->op;
+    rq__op_of_call(op, RQ_OP_ENDPOINT, rq__seat(s, call), call, exec_done);
     e->service = s;
     e->call = call;
-    e->region = rq_region_ref(region);
-    e->done = exec_done;
-    rq__endpoint_start(e, request->call);
+    e->region = NULL;
+    e->done = endpoint_done;
+    op->rc = rq__find_region_to_read(s, request->region, &op->region, &stale, &op->why);
+    if (op->rc == RQ_OK)
+        rq_op_begin(op, run_exec);
+    else
+        rq__fail_call_of_op(op);
 }
 
 /* HBASE: HRegionServer.execRegionServerService: no endpoint of the server itself is known. */

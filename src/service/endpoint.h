@@ -9,6 +9,7 @@
 #ifndef RQ_SERVICE_ENDPOINT_H
 #define RQ_SERVICE_ENDPOINT_H
 
+#include "ops/gate.h"
 #include "service/client_priv.h"
 
 /* Lives in the call's arena, and stays until done() runs. */
@@ -24,6 +25,7 @@ typedef struct rq__endpoint {
     const char *response_class; /* as HBase's generated code names it */
     rq_slice response;
     rq_task task;
+    rq_op op; /* of ExecService; in a Multi it is a part of the batch */
 } rq__endpoint;
 
 /* done() runs once, on the call's loop, never before this returns. */

@@ -10,10 +10,9 @@
 #include "base/config.h"
 #include "base/env.h"
 #include "catalog/catalog.h"
+#include "ops/ops.h"
 #include "region/region.h"
 #include "rpc/server.h"
-#include "vfs/intake.h"
-#include "vfs/vfs.h"
 
 typedef struct rq_client_service rq_client_service;
 
@@ -22,23 +21,18 @@ typedef struct rq_client_service_options {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_config *config;
-    rq_loops *loops; /* created, not started: each gets a writer */
-    /* For bulk loads: where clients' files may be, and the data folder's path, absolute and without
-     * symbolic links. NULL: bulk load is not served. */
-    const rq_intake *intake;
-    const char *data_path;
+    rq_ops *ops;
+    rq_loops *loops; /* created, not started: each gets a seat */
 } rq_client_service_options;
 
-/* ClientService: get, mutate, multi, scan, the scanners' leases, and bulk load. Everything in the
- * options outlives it. */
+/* ClientService: get, mutate, multi, scan, endpoints and bulk load. Everything in the options
+ * outlives it. */
 RQ_NODISCARD
 rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
                              rq_error *why);
-/* REQUIRES: loops are stopped (no call is in flight). Closes what scanners are left. */
+/* REQUIRES: loops are stopped (no call is in flight). */
 void rq_client_service_free(rq_client_service *s);
 /* The method table to register under "ClientService"; valid as long as the service. */
 rq_rpc_service rq_client_service_methods(rq_client_service *s);
-/* Closes all scanners of the region, which is about to close. Any thread. */
-size_t rq_client_service_open_scanners(rq_client_service *s);
 
 #endif

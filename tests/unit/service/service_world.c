@@ -68,13 +68,20 @@ static void open_services(service_world *s)
 {
     rq_error why = {.code = RQ_OK};
     check(rq_intake_new("", s->w.env->vfs, "/rorqual", &s->intake, &why) == RQ_OK, why.message);
+    rq_ops_options ops = {.env = s->w.env,
+                          .engine = s->w.engine,
+                          .catalog = s->w.catalog,
+                          .config = s->w.config,
+                          .lane = s->lane,
+                          .intake = s->intake,
+                          .data_path = "/rorqual"};
+    check(rq_ops_new(&ops, &s->ops, &why) == RQ_OK, why.message);
     rq_client_service_options client = {.env = s->w.env,
                                         .engine = s->w.engine,
                                         .catalog = s->w.catalog,
                                         .config = s->w.config,
-                                        .loops = &s->loops,
-                                        .intake = s->intake,
-                                        .data_path = "/rorqual"};
+                                        .ops = s->ops,
+                                        .loops = &s->loops};
     check(rq_client_service_new(&client, &s->client, &why) == RQ_OK, why.message);
     rq_admin_services_options admin = {.env = s->w.env,
                                        .engine = s->w.engine,
@@ -151,6 +158,7 @@ void service_world_free(service_world *s)
     check(rq_budget_used(s->budget) == 0, "requests' memory was not given back");
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
+    rq_ops_free(s->ops);
     rq_intake_free(s->intake);
     rq_budget_free(s->budget);
     s->w.env->executor->lane_free(s->w.env->executor, s->lane);

@@ -41,6 +41,7 @@ typedef struct service_world {
     unsigned posted;         /* tasks */
     rq_epoch_member section; /* the loop's; open but between two iterations */
     rq_intake *intake;       /* the staging folder alone */
+    rq_ops *ops;
     rq_client_service *client;
     rq_admin_services *admin;
     rq_budget *budget;

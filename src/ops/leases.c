@@ -25,7 +25,7 @@
  * grows by one bucket at a time (linear hashing), and no step looks at more than the scanners of a
  * bucket or at CLOSED_AT_ONCE.
  */
-#include "service/client_priv.h"
+#include "ops/leases.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,14 +47,14 @@ typedef struct closed_scanner {
     uint64_t last_seq;
 } closed_scanner;
 
-struct rq__scan_owner {
+struct rq_scan_owner {
     size_t charged;
     size_t count;          /* of its scanners */
     rq__scan_holder *idle; /* those that are not busy */
     bool gone;             /* its connection */
     bool listed;           /* among the table's orphans */
     uint64_t gone_ns;
-    rq__scan_owner *newer, *older; /* orphans */
+    rq_scan_owner *newer, *older; /* orphans */
 };
 
 struct rq__leases {
@@ -72,8 +72,8 @@ struct rq__leases {
     rq__scan_holder *newest RQ_GUARDED_BY(lock);
     size_t count RQ_GUARDED_BY(lock);
     size_t charged RQ_GUARDED_BY(lock);
-    rq__scan_owner *oldest_gone RQ_GUARDED_BY(lock); /* with idle scanners */
-    rq__scan_owner *newest_gone RQ_GUARDED_BY(lock);
+    rq_scan_owner *oldest_gone RQ_GUARDED_BY(lock); /* with idle scanners */
+    rq_scan_owner *newest_gone RQ_GUARDED_BY(lock);
     bool needs_memory RQ_GUARDED_BY(lock); /* no orphan stays */
     closed_scanner closed[CLOSED] RQ_GUARDED_BY(lock);
     bool stopping RQ_GUARDED_BY(lock);
@@ -170,13 +170,13 @@ static void link_newest(rq__leases *t, rq__scan_holder *h)
 
 /* --- owners; REQUIRE the lock ----------------------------------------------------------------- */
 
-rq__scan_owner *rq__lease_owner(void **state)
+rq_scan_owner *rq_scan_owner_get(void **state)
 {
-    if (*state == NULL) *state = calloc(1, sizeof(rq__scan_owner));
+    if (*state == NULL) *state = calloc(1, sizeof(rq_scan_owner));
     return *state;
 }
 
-static void list_orphans(rq__leases *t, rq__scan_owner *o)
+static void list_orphans(rq__leases *t, rq_scan_owner *o)
 {
     if (!o->gone || o->listed || o->idle == NULL) return;
     o->listed = true;
@@ -190,7 +190,7 @@ static void list_orphans(rq__leases *t, rq__scan_owner *o)
     t->newest_gone = o;
 }
 
-static void unlist_orphans(rq__leases *t, rq__scan_owner *o)
+static void unlist_orphans(rq__leases *t, rq_scan_owner *o)
 {
     if (!o->listed || o->idle != NULL) return;
     o->listed = false;
@@ -204,14 +204,14 @@ static void unlist_orphans(rq__leases *t, rq__scan_owner *o)
         t->oldest_gone = o->newer;
 }
 
-static void drop_owner(rq__scan_owner *o)
+static void drop_owner(rq_scan_owner *o)
 {
     if (o->gone && o->count == 0) free(o);
 }
 
 static void link_idle(rq__leases *t, rq__scan_holder *h)
 {
-    rq__scan_owner *o = h->owner;
+    rq_scan_owner *o = h->owner;
     h->owner_prev = NULL;
     h->owner_next = o->idle;
     if (o->idle != NULL) o->idle->owner_prev = h;
@@ -221,7 +221,7 @@ static void link_idle(rq__leases *t, rq__scan_holder *h)
 
 static void unlink_idle(rq__leases *t, rq__scan_holder *h)
 {
-    rq__scan_owner *o = h->owner;
+    rq_scan_owner *o = h->owner;
     if (h->owner_next != NULL) h->owner_next->owner_prev = h->owner_prev;
     if (h->owner_prev != NULL)
         h->owner_prev->owner_next = h->owner_next;
@@ -231,7 +231,7 @@ static void unlink_idle(rq__leases *t, rq__scan_holder *h)
     unlist_orphans(t, o);
 }
 
-static void join_owner(rq__scan_holder *h, rq__scan_owner *o)
+static void join_owner(rq__scan_holder *h, rq_scan_owner *o)
 {
     h->owner = o;
     o->count++;
@@ -240,7 +240,7 @@ static void join_owner(rq__scan_holder *h, rq__scan_owner *o)
 
 static void leave_owner(rq__scan_holder *h)
 {
-    rq__scan_owner *o = h->owner;
+    rq_scan_owner *o = h->owner;
     o->count--;
     o->charged -= h->charged;
     h->owner = NULL;
@@ -249,7 +249,7 @@ static void leave_owner(rq__scan_holder *h)
 
 /* --- memory; REQUIRE the lock ----------------------------------------------------------------- */
 
-static bool fits(const rq__leases *t, const rq__scan_owner *o, size_t bytes)
+static bool fits(const rq__leases *t, const rq_scan_owner *o, size_t bytes)
 {
     size_t left = t->charged < t->bytes_max ? t->bytes_max - t->charged : 0;
     if (bytes > left) return false;
@@ -288,7 +288,7 @@ static void detach(rq__leases *t, rq__scan_holder *h)
 
 /* Detaches orphans until there is room, no more than CLOSED_AT_ONCE: a chain by hash_next. When
  * that is not enough, the timer ends the others soon. */
-static rq__scan_holder *reclaim(rq__leases *t, const rq__scan_owner *o, size_t bytes)
+static rq__scan_holder *reclaim(rq__leases *t, const rq_scan_owner *o, size_t bytes)
 {
     rq__scan_holder *chain = NULL;
     for (unsigned i = 0; i < CLOSED_AT_ONCE && t->oldest_gone != NULL && !fits(t, o, bytes); i++) {
@@ -327,7 +327,7 @@ static void free_chain(rq__scan_holder *chain)
 /* The next to end: its lease is over, or its connection has been gone for long. REQUIRES: lock. */
 static rq__scan_holder *overdue(rq__leases *t, uint64_t now)
 {
-    const rq__scan_owner *o = t->oldest_gone;
+    const rq_scan_owner *o = t->oldest_gone;
     if (t->oldest != NULL && t->oldest->expires_ns <= now) return t->oldest;
     return o != NULL && (t->needs_memory || o->gone_ns + RQ__ORPHAN_NS <= now) ? o->idle : NULL;
 }
@@ -408,7 +408,7 @@ void rq__leases_free(rq__leases *t)
     free(t);
 }
 
-void rq__lease_owner_gone(rq__leases *t, rq__scan_owner *o)
+void rq__lease_owner_gone(rq__leases *t, rq_scan_owner *o)
 {
     pthread_mutex_lock(&t->lock);
     o->gone = true;
@@ -436,7 +436,7 @@ static bool may_grow(void *ctx, size_t bytes)
     return !h->refused;
 }
 
-rq_err rq__lease_new(rq__leases *t, rq__scan_owner *owner, rq__scan_holder **ret)
+rq_err rq__lease_new(rq__leases *t, rq_scan_owner *owner, rq__scan_holder **ret)
 {
     rq__scan_holder *h = malloc(HOLDER_BYTES);
     if (h == NULL) return RQ_E_NO_MEMORY;
@@ -463,7 +463,7 @@ rq_err rq__lease_new(rq__leases *t, rq__scan_owner *owner, rq__scan_holder **ret
     return RQ_OK;
 }
 
-static void take(rq__leases *t, rq__scan_holder *h, rq__scan_owner *owner)
+static void take(rq__leases *t, rq__scan_holder *h, rq_scan_owner *owner)
 {
     unlink_age(t, h);
     unlink_idle(t, h);
@@ -474,7 +474,7 @@ static void take(rq__leases *t, rq__scan_holder *h, rq__scan_owner *owner)
     h->busy = true;
 }
 
-rq_err rq__lease_take(rq__leases *t, uint64_t id, rq__scan_owner *owner, rq__scan_holder **ret,
+rq_err rq__lease_take(rq__leases *t, uint64_t id, rq_scan_owner *owner, rq__scan_holder **ret,
                       uint64_t *ret_last_seq)
 {
     rq_err rc = RQ_OK;

@@ -2,7 +2,7 @@
 /* Scanners between their calls, under a clock that the test moves. */
 #include "../base/unit.h"
 
-#include "service/client_priv.h"
+#include "ops/leases.h"
 #include "vfs/sim.h"
 
 #define LEASE_MS 1000
@@ -60,7 +60,7 @@ static int end(void **state)
 static uint64_t open_with(world *w, void **connection, size_t bytes)
 {
     rq__scan_holder *h;
-    rq_err rc = rq__lease_new(w->leases, rq__lease_owner(connection), &h);
+    rq_err rc = rq__lease_new(w->leases, rq_scan_owner_get(connection), &h);
     if (rc == RQ_E_CALL_QUEUE_TOO_BIG) return 0;
     assert_int_equal(rc, RQ_OK);
     if (bytes > 0 && rq_arena_alloc(&h->arena, bytes) == NULL) {
@@ -84,7 +84,7 @@ static uint64_t open_one(world *w)
 
 static rq_err take(world *w, void **connection, uint64_t id, rq__scan_holder **ret, uint64_t *seq)
 {
-    return rq__lease_take(w->leases, id, rq__lease_owner(connection), ret, seq);
+    return rq__lease_take(w->leases, id, rq_scan_owner_get(connection), ret, seq);
 }
 
 static rq_err touch_from(world *w, void **connection, uint64_t id)

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk through a batch; see batch.h. HBASE: RSRpcServices.multi, doNonAtomicRegionMutation. */
+#include "ops/batch_priv.h"
+
+/* --- groups ----------------------------------------------------------------------------------- */
+
+static void leave_group(rq_op_batch *b)
+{
+    if (b->in_group) rq_region_unref(b->region);
+    b->region = NULL;
+    b->in_group = false;
+    b->collecting = NULL;
+    b->group_at++;
+}
+
+static rq_err enter_group(rq_op_batch *b)
+{
+    b->region = NULL;
+    RQ_TRY(b->table->enter(b));
+    b->part_at = 0;
+    b->ahead = 0;
+    b->meter.steps += b->part_count / 8;
+    if (b->region == NULL) {
+        leave_group(b);
+        return RQ_OK;
+    }
+    rq_region_ref(b->region);
+    b->in_group = true;
+    if (!b->is_atomic) return RQ_OK;
+    rq_err rc = b->part_count == 0 ? RQ_OK : rq__batch_begin_atomic(b);
+    leave_group(b);
+    return rc;
+}
+
+/* --- single parts ----------------------------------------------------------------------------- */
+
+/* The result is long while results' memory is short: what is missing is asked for again. */
+#define LONG_WHEN_SCARCE ((size_t)64 * 1024)
+
+/* HBASE: RSRpcServices.doNonAtomicRegionMutation. */
+static bool too_much(const rq_op_batch *b)
+{
+    const rq_op *op = &b->read.op;
+    const rq_ops *ops = op->seat->ops;
+    if (b->result_bytes > ops->result_bytes_max || b->read.fetch_rc != RQ_OK) return true;
+    if (b->result_bytes > LONG_WHEN_SCARCE && op->caller != NULL && op->caller->is_scarce(op))
+        return true;
+    return b->stops_at_blocks && b->read.ctx.block_bytes_used > ops->block_bytes_max;
+}
+
+static rq_err refuse(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why)
+{
+    b->table->skip(b, p);
+    return b->table->failed(b, p, rc, why);
+}
+
+RQ_COLD static rq_err refuse_more(rq_op_batch *b, const rq_batch_part *p)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = rq_fail(
+        &why, RQ_E_RESULT_TOO_LARGE, "Max size exceeded CellSize: %llu BlockSize: %llu",
+        (unsigned long long)b->result_bytes, (unsigned long long)b->read.ctx.block_bytes_used);
+    return refuse(b, p, rc, &why);
+}
+
+static rq_err work_get(rq_op_batch *b, const rq_batch_part *p)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = rq__batch_begin_get(b, p, &why);
+    if (rc == RQ_E_AGAIN && b->get_running) return rc;
+    if (rc != RQ_OK) return b->table->failed(b, p, rc, &why);
+    return b->get_running ? rq__batch_go_on_get(b, p) : rq__batch_answer_get(b, p);
+}
+
+static rq_err work_write(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    bool wait = false;
+    rq_err rc = rq__batch_collect(b, p, &wait, &why);
+    if (rc != RQ_OK) return b->table->failed(b, p, rc, &why);
+    if (!wait) return RQ_OK;
+    b->part_at++; /* its end may walk on before this returns */
+    *ret_wait = rq__batch_submit(b, true);
+    if (!*ret_wait) b->part_at--;
+    return RQ_OK;
+}
+
+static rq_err work_other(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = b->table->other(b, p, &why);
+    if (rc != RQ_OK) return refuse(b, p, rc, &why);
+    *ret_wait = true;
+    return RQ_OK;
+}
+
+/* Works off one part. *ret_wait: something was begun that must be done before the next. */
+static rq_err work_part(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
+{
+    if (RQ_UNLIKELY(too_much(b))) return refuse_more(b, p);
+    switch (p->kind) {
+    case RQ_PART_GET:
+        return work_get(b, p);
+    case RQ_PART_COLLECTED:
+    case RQ_PART_ALONE:
+        return work_write(b, p, ret_wait);
+    case RQ_PART_OTHER:
+        break;
+    }
+    return work_other(b, p, ret_wait);
+}
+
+/* --- the walk --------------------------------------------------------------------------------- */
+
+static void end(rq_op_batch *b)
+{
+    rq_op *op = &b->read.op;
+    if (b->in_group) rq_region_unref(b->region);
+    b->in_group = false;
+    rq_region_scanner_close(b->scanner);
+    rq_read_ctx_clear(&b->read.ctx);
+    op->cost.bytes_out = b->result_bytes;
+    for (int kind = 0; kind < RQ_OP_KINDS; kind++) {
+        op->cost.rows += b->counts[kind];
+        if (b->counts[kind] > 0) rq_gate_count_parts(op, (rq_op_kind)kind, b->counts[kind]);
+    }
+    rq_op_end(op, b->ended_with);
+}
+
+void rq__batch_fail(rq_op_batch *b, rq_err rc)
+{
+    if (b->ended_with == RQ_OK) b->ended_with = rc;
+}
+
+void rq__batch_end_if_done(rq_op_batch *b)
+{
+    if (b->walked && b->runs_running == 0) end(b);
+}
+
+/* True: goes on at once. */
+static bool walk_group(rq_op_batch *b, rq_err *ret)
+{
+    if (b->part_at == b->part_count) {
+        if (b->collecting != NULL) rq__batch_submit(b, false);
+        leave_group(b);
+        return true;
+    }
+    const rq_batch_part *p = &b->parts[b->part_at];
+    bool wait = false;
+    *ret = b->get_running ? rq__batch_go_on_get(b, p) : work_part(b, p, &wait);
+    if (wait) return false;
+    if (*ret == RQ_OK) b->part_at++;
+    return *ret == RQ_OK;
+}
+
+/* Of a part, beside its cells. */
+#define PART_STEPS 4
+
+void rq__batch_walk(rq_op_batch *b)
+{
+    rq_executor *executor = b->read.op.seat->executor;
+    rq_err rc = RQ_OK;
+    rq_meter_begin(&b->meter);
+    while (b->group_at < b->group_count) {
+        bool goes_on = b->in_group ? walk_group(b, &rc) : (rc = enter_group(b)) == RQ_OK;
+        if (!goes_on && rc == RQ_OK) return; /* an awaited run or the caller walks on */
+        if (!goes_on) break;
+        if (!rq_meter_spent(&b->meter, executor, PART_STEPS)) continue;
+        rc = RQ_E_AGAIN; /* another task goes on */
+        break;
+    }
+    if (rc == RQ_E_AGAIN) {
+        rq_op_read_wait(&b->read);
+        return;
+    }
+    /* Runs under way still tell the caller: the op ends with the last of them. */
+    if (rc != RQ_OK) rq__batch_fail(b, rc);
+    b->walked = true;
+    rq__batch_end_if_done(b);
+}
+
+void rq_op_batch_go_on(rq_op_batch *b, rq_err rc)
+{
+    if (rc != RQ_OK) {
+        rq__batch_fail(b, rc);
+        b->walked = true;
+        rq__batch_end_if_done(b);
+        return;
+    }
+    b->counts[RQ_OP_ENDPOINT]++;
+    b->part_at++;
+    rq__batch_walk(b);
+}
+
+static void step(rq_op_read *read)
+{
+    rq__batch_walk(RQ_CONTAINER_OF(read, rq_op_batch, read));
+}
+
+static void run(rq_op *op)
+{
+    rq_op_batch *b = RQ_CONTAINER_OF(op, rq_op_batch, read.op);
+    rq_op_read_init(&b->read, step);
+    b->read.sink = b->out;
+    rq_op_read_run(&b->read);
+}
+
+void rq_op_batch_start(rq_op_batch *b)
+{
+    rq_op_begin(&b->read.op, run);
+}

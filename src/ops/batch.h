@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A batch: gets and writes of several regions as one op. It goes through groups, each of one region,
+ * and through their parts, and asks its caller for each when it gets there: so a large request is
+ * decoded in slices, as it is worked off.
+ *
+ * A group is worked off in one of two ways:
+ *   atomic      one write of all its parts, perhaps behind a condition
+ *   otherwise   each part for itself, in order, except that puts and deletes are collected: they go
+ *               to the region as one run when an append or an increment comes (it must see them, and
+ *               what follows must see it), and at the end
+ * A run is waited for only before the next part; the last run of each group is under way while the
+ * next group is worked on. The op ends when all runs are durable.
+ *
+ * Results come in the order in which the parts were executed, and the cells in the sink stand in
+ * that order too.
+ */
+#ifndef RQ_OPS_BATCH_H
+#define RQ_OPS_BATCH_H
+
+#include "base/meter.h"
+#include "ops/read.h"
+#include "region/region_scanner.h"
+
+typedef enum rq_batch_part_kind {
+    RQ_PART_GET,
+    RQ_PART_COLLECTED, /* a put or delete: goes to the region together with others */
+    RQ_PART_ALONE,     /* an append or increment: ends the run that it is in */
+    RQ_PART_OTHER,     /* the caller's business */
+} rq_batch_part_kind;
+
+typedef struct rq_batch_part {
+    rq_batch_part_kind kind;
+    uint32_t index;      /* the caller's number of it: of no use here */
+    rq_slice row;        /* of a get */
+    const void *request; /* the caller's */
+    const void *cells;   /* the caller's */
+} rq_batch_part;
+
+static inline bool rq_batch_part_writes(const rq_batch_part *p)
+{
+    return p->kind == RQ_PART_COLLECTED || p->kind == RQ_PART_ALONE;
+}
+
+typedef struct rq_op_batch rq_op_batch;
+
+/* What a batch asks its caller, and tells it. An error ends the whole batch, where nothing else is
+ * said. */
+typedef struct rq_batch_caller {
+    /* Sets region, parts, part_count, is_atomic, with_tags and group for the group at group_at.
+     * Without a region the group is passed over. */
+    rq_err (*enter)(rq_op_batch *b);
+    /* Decodes; an error is the part's. Whatever a write's cells are taken from is behind them
+     * afterwards, also on an error. *ret_nonce stays where the part has none. */
+    rq_err (*get)(rq_op_batch *b, const rq_batch_part *p, rq_scan *ret, rq_error *why);
+    rq_err (*write)(rq_op_batch *b, const rq_batch_part *p, rq_mutation *ret, uint64_t *ret_nonce,
+                    rq_error *why);
+    /* The whole group; an error is the group's. */
+    rq_err (*atomic)(rq_op_batch *b, rq_row_op *ret, rq_error *why);
+    /* The part is not executed. */
+    void (*skip)(rq_op_batch *b, const rq_batch_part *p);
+    /* Begins a part that is the caller's business, who calls rq_op_batch_go_on when it has ended. An
+     * error is the part's. */
+    rq_err (*other)(rq_op_batch *b, const rq_batch_part *p, rq_error *why);
+    /* A get's cells stand behind b->get_mark in the sink; the caller may truncate it to there. */
+    rq_err (*got)(rq_op_batch *b, const rq_batch_part *p, uint32_t cells);
+    /* A write has ended, with an error if rc says so; `why` may be NULL. */
+    rq_err (*written)(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op, rq_err rc,
+                      const rq_error *why);
+    rq_err (*atomic_written)(rq_op_batch *b, void *group, const rq_row_op *op);
+    rq_err (*failed)(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why);
+    rq_err (*group_failed)(rq_op_batch *b, rq_err rc, const rq_error *why);
+} rq_batch_caller;
+
+struct rq_op_batch {
+    /* The caller's. */
+    const rq_batch_caller *table;
+    size_t group_count;
+    uint64_t nonce_group;
+    rq_cellblock *out;    /* gets' cells */
+    bool with_tags;       /* writes return tags */
+    bool stops_at_blocks; /* beyond the limit of block bytes parts fail, as beyond the result's */
+    /* Of the group at hand, set by enter(). */
+    rq_region *region;
+    const rq_batch_part *parts;
+    size_t part_count;
+    bool is_atomic;
+    void *group; /* the caller's */
+    /* The walk. */
+    size_t group_at;
+    size_t part_at;
+    bool in_group;
+    struct rq__batch_run *collecting; /* puts and deletes of this group */
+    size_t ahead;                     /* gets before this part were expected */
+    size_t runs_running;
+    rq_meter meter;
+    bool walked;
+    rq_err ended_with; /* RQ_OK, or the first error that ends the batch */
+    uint64_t result_bytes;
+    uint32_t counts[RQ_OP_KINDS]; /* parts */
+    /* The get under way. */
+    rq_scan scan;
+    rq_region_scanner *scanner;
+    rq_cellblock_mark get_mark;
+    bool get_running;
+    rq_op_read read;
+};
+
+/* The caller's fields are set, the others are zero. */
+void rq_op_batch_start(rq_op_batch *b);
+/* After other(), never before that has returned. */
+void rq_op_batch_go_on(rq_op_batch *b, rq_err rc);
+
+#endif

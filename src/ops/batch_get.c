@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gets of a batch, one at a time; what the next ones look at is prefetched. Most are answered at
+ * once; one that needs a block which is not in memory has a scanner, and the walk comes back to it
+ * when the block is there. Cells go behind those of the results before it.
+ */
+#include "ops/batch_priv.h"
+
+/* What the next gets look at is prefetched. (Puts have that when they are linked.) */
+static void expect_gets(rq_op_batch *b)
+{
+    rq_region_expected list[RQ_REGION_EXPECT_MAX];
+    size_t n = 0;
+    for (b->ahead = b->part_at; b->ahead < b->part_count && n < RQ_REGION_EXPECT_MAX; b->ahead++) {
+        const rq_batch_part *p = &b->parts[b->ahead];
+        if (p->kind != RQ_PART_GET) continue;
+        list[n++] = (rq_region_expected){b->region, p->row, false};
+    }
+    if (n > 1) rq_region_expect(list, n);
+}
+
+rq_err rq__batch_begin_get(rq_op_batch *b, const rq_batch_part *p, rq_error *why)
+{
+    if (b->part_at >= b->ahead) expect_gets(b);
+    rq_arena *arena = b->read.op.arena;
+    bool answered;
+    RQ_TRY(b->table->get(b, p, &b->scan, why));
+    b->get_mark = rq_cellblock_get_mark(b->out);
+    rq_err rc = rq_region_get(b->region, &b->scan, arena, &b->read.ctx, b->out, &answered, why);
+    if (answered || (rc != RQ_OK && rc != RQ_E_AGAIN)) return rc;
+    RQ_TRY(rq_region_scanner_open(b->region, &b->scan, 0, arena, &b->scanner, why));
+    b->get_running = true;
+    return rc;
+}
+
+rq_err rq__batch_answer_get(rq_op_batch *b, const rq_batch_part *p)
+{
+    uint32_t cells = b->out->count - b->get_mark.count;
+    size_t bytes = b->out->bytes.len - b->get_mark.len;
+    b->result_bytes += bytes;
+    b->read.op.cost.cells += cells;
+    b->meter.steps += cells + bytes / 64;
+    b->counts[RQ_OP_GET]++;
+    return b->table->got(b, p, cells);
+}
+
+rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p)
+{
+    rq_scan_limits limits = {.yield_ns = rq_op_read_yield_ns(&b->read)};
+    rq_scan_state state;
+    rq_error why;
+    rq_error_clear(&why);
+    rq_err rc = b->read.fetch_rc;
+    if (rc == RQ_OK)
+        rc = rq_region_scanner_next(b->scanner, &limits, &b->read.ctx, b->out, &state, &why);
+    else
+        why = b->read.op.why;
+    if (rc == RQ_E_AGAIN) {
+        rq_region_scanner_suspend(b->scanner);
+        return rc;
+    }
+    b->read.fetch_rc = RQ_OK;
+    rq_error_clear(&b->read.op.why);
+    rq_region_scanner_close(b->scanner);
+    b->scanner = NULL;
+    b->get_running = false;
+    if (rc == RQ_OK) return rq__batch_answer_get(b, p);
+    rq_cellblock_truncate(b->out, b->get_mark);
+    return b->table->failed(b, p, rc, &why);
+}

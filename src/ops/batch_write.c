@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writes of a batch, as runs that a region takes whole: all of an atomic group in one op of the
+ * region, others collected, one op each, until an append or an increment comes or the group ends.
+ * HBASE: RSRpcServices.doAtomicBatchOp, doNonAtomicBatchOp.
+ *
+ * A run lies in the op's arena. The caller is told of its results when it is done.
+ */
+#include "ops/batch_priv.h"
+
+#include "ops/mutate.h"
+
+/* Writes handed to a region at once. */
+typedef struct rq__batch_run {
+    rq_write write;
+    rq_op_batch *batch;
+    rq_row_op *ops;
+    rq_mutation *mutations; /* one of each op; NULL: atomic */
+    uint32_t *indexes;      /* of each op's part */
+    size_t op_count;
+    size_t cap; /* of the arrays */
+    bool atomic;
+    bool awaited; /* the walk goes on when it is done */
+    /* A put or delete that cannot be decoded fails all that are collected with it. HBASE:
+     * doNonAtomicBatchOp decodes the whole batch in one go. */
+    rq_err refused;
+    rq_error *refused_why; /* in the arena; NULL: no memory */
+    void *group;           /* the caller's */
+    size_t answered;       /* ops */
+    rq_task task;          /* goes on with the answers */
+} run;
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+static void release_ops(void *thing)
+{
+    run *r = thing;
+    for (size_t i = 0; i < r->op_count; i++)
+        rq_row_op_clear(&r->ops[i]);
+}
+
+static run *run_alloc(rq_op_batch *b, size_t cap, bool atomic)
+{
+    rq_arena *arena = b->read.op.arena;
+    run *r = rq_arena_alloc(arena, sizeof *r);
+    if (r == NULL) return NULL;
+    *r = (run){.batch = b, .cap = cap, .atomic = atomic, .group = b->group};
+    r->ops = rq_arena_alloc(arena, cap * sizeof *r->ops);
+    if (r->ops == NULL) return NULL;
+    if (atomic) return r;
+    r->mutations = rq_arena_alloc(arena, cap * sizeof *r->mutations);
+    r->indexes = rq_arena_alloc(arena, cap * sizeof *r->indexes);
+    return r->mutations == NULL || r->indexes == NULL ? NULL : r;
+}
+
+/* Of small parts it takes many times their bytes. */
+static run *run_new(rq_op_batch *b, size_t cap, bool atomic)
+{
+    rq_op *op = &b->read.op;
+    if (op->caller != NULL) op->caller->limit_memory(op, true);
+    run *r = run_alloc(b, cap, atomic);
+    if (op->caller != NULL) op->caller->limit_memory(op, false);
+    return r != NULL && rq_arena_link(op->arena, release_ops, r) == RQ_OK ? r : NULL;
+}
+
+static rq_row_op *run_add(run *r, const rq_mutation *mutation, uint32_t index)
+{
+    RQ_ASSERT(r->op_count < r->cap);
+    size_t i = r->op_count++;
+    rq_row_op *op = &r->ops[i];
+    r->indexes[i] = index;
+    r->mutations[i] = *mutation;
+    op->mutations = &r->mutations[i];
+    op->mutation_count = 1;
+    op->conditions = NULL;
+    op->condition_count = 0;
+    op->multi_row = false;
+    op->nonce_group = 0;
+    op->nonce = 0;
+    op->rc = RQ_OK;
+    op->why = NULL;
+    op->processed = false;
+    op->result = (rq_cellblock){.with_tags = r->batch->with_tags};
+    return op;
+}
+
+/* --- ends ------------------------------------------------------------------------------------- */
+
+static void count_op(rq_op_batch *b, const rq_row_op *op)
+{
+    b->counts[rq_op_kind_of_row(op)]++;
+    for (size_t i = 0; i < op->mutation_count; i++)
+        b->read.op.cost.cells += op->mutations[i].cell_count;
+}
+
+static rq_err answer_single(run *r, size_t i)
+{
+    rq_op_batch *b = r->batch;
+    const rq_row_op *op = &r->ops[i];
+    bool refused = r->refused != RQ_OK;
+    if (!refused) count_op(b, op);
+    b->result_bytes += op->result.bytes.len;
+    return b->table->written(b, r->group, r->indexes[i], op, refused ? r->refused : op->rc,
+                             refused ? r->refused_why : op->why);
+}
+
+static rq_err answer_atomic(run *r)
+{
+    count_op(r->batch, &r->ops[0]);
+    return r->batch->table->atomic_written(r->batch, r->group, &r->ops[0]);
+}
+
+static void go_on_answering(rq_task *task);
+
+/* RQ_E_AGAIN: the stretch is over, a task goes on. */
+static rq_err answer_singles(run *r)
+{
+    const rq_ops_seat *seat = r->batch->read.op.seat;
+    rq_meter meter = {0};
+    rq_meter_begin(&meter);
+    while (r->answered < r->op_count) {
+        RQ_TRY(answer_single(r, r->answered++));
+        if (r->answered == r->op_count || !rq_meter_spent(&meter, seat->executor, 1)) continue;
+        if (seat->lane == NULL) {
+            rq_meter_begin(&meter);
+            continue;
+        }
+        r->task.run = go_on_answering;
+        rq_lane_post(seat->lane, &r->task);
+        return RQ_E_AGAIN;
+    }
+    return RQ_OK;
+}
+
+/* True: all of it is answered. */
+static bool answer_run(run *r)
+{
+    rq_err rc = r->atomic ? answer_atomic(r) : answer_singles(r);
+    if (rc == RQ_E_AGAIN) return false;
+    if (rc != RQ_OK) rq__batch_fail(r->batch, rc);
+    r->batch->runs_running--;
+    return true;
+}
+
+static void end_run(run *r)
+{
+    if (!answer_run(r)) return;
+    if (r->awaited)
+        rq__batch_walk(r->batch);
+    else
+        rq__batch_end_if_done(r->batch);
+}
+
+static void go_on_answering(rq_task *task)
+{
+    end_run(RQ_CONTAINER_OF(task, run, task));
+}
+
+static void written(rq_write *w)
+{
+    end_run(RQ_CONTAINER_OF(w, run, write));
+}
+
+/* Outside the read section: as a single write (mutate.c). */
+RQ_COLD static void write_on_thread(run *r)
+{
+    rq_op_batch *b = r->batch;
+    rq_ops_seat *seat = b->read.op.seat;
+    rq_err rc = RQ_OK;
+    if (r->refused == RQ_OK) {
+        rq_epoch_exit(seat->ops->env.epoch, seat->section);
+        rc = rq_region_write_sync(b->region, r->ops, r->op_count, &b->read.op.why);
+        rq_epoch_enter(seat->ops->env.epoch, seat->section);
+    }
+    (void)rc; /* each op has its own */
+    (void)answer_run(r);
+}
+
+/* True: it is under way, or has ended and the walk has gone on. */
+static bool submit(rq_op_batch *b, run *r, bool awaited)
+{
+    rq_ops_seat *seat = b->read.op.seat;
+    r->awaited = awaited;
+    b->runs_running++;
+    if (RQ_UNLIKELY(seat->lane == NULL)) {
+        write_on_thread(r);
+        return false;
+    }
+    if (r->refused != RQ_OK) {
+        end_run(r);
+        return true;
+    }
+    r->write.ops = r->ops;
+    r->write.op_count = r->op_count;
+    r->write.writer = seat->writer;
+    r->write.done = written;
+    rq_region_write(b->region, &r->write);
+    return true;
+}
+
+/* --- all parts of a group as one op ----------------------------------------------------------- */
+
+rq_err rq__batch_begin_atomic(rq_op_batch *b)
+{
+    rq_error why;
+    rq_error_clear(&why);
+    rq_row_op op = {.result = {.with_tags = b->with_tags}};
+    rq_err rc = b->table->atomic(b, &op, &why);
+    run *r = rc == RQ_OK ? run_new(b, 1, true) : NULL;
+    if (rc == RQ_OK && r == NULL) rc = RQ_E_NO_MEMORY;
+    if (rc != RQ_OK) return b->table->group_failed(b, rc, &why);
+    r->ops[r->op_count++] = op;
+    submit(b, r, false);
+    return RQ_OK;
+}
+
+/* --- each for itself -------------------------------------------------------------------------- */
+
+/* How many writes a run that begins with the present part takes: those up to the next append or
+ * increment, after which it is handed over. */
+static size_t run_length(const rq_op_batch *b)
+{
+    size_t count = 0;
+    for (size_t i = b->part_at; i < b->part_count; i++) {
+        count += rq_batch_part_writes(&b->parts[i]);
+        if (b->parts[i].kind == RQ_PART_ALONE) break;
+    }
+    return count;
+}
+
+static run *collecting_run(rq_op_batch *b)
+{
+    if (b->collecting == NULL) b->collecting = run_new(b, run_length(b), false);
+    return b->collecting;
+}
+
+bool rq__batch_submit(rq_op_batch *b, bool awaited)
+{
+    run *r = b->collecting;
+    b->collecting = NULL;
+    return submit(b, r, awaited);
+}
+
+static void refuse_run(run *r, rq_err rc, const rq_error *why)
+{
+    if (r->refused != RQ_OK) return;
+    r->refused = rc;
+    r->refused_why = rq_arena_alloc(r->batch->read.op.arena, sizeof *why);
+    if (r->refused_why != NULL) *r->refused_why = *why;
+}
+
+rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait, rq_error *why)
+{
+    rq_mutation mutation;
+    uint64_t nonce = 0;
+    bool reads = p->kind == RQ_PART_ALONE;
+    rq_err rc = b->table->write(b, p, &mutation, &nonce, why);
+    /* What refuses puts and deletes leaves the next append or increment alone; one of those that is
+     * refused itself goes nowhere, but what was collected before it does. */
+    if (reads && b->collecting != NULL && (rc != RQ_OK || b->collecting->refused != RQ_OK))
+        rq__batch_submit(b, false);
+    if (rc != RQ_OK && reads) return rc;
+    run *r = collecting_run(b);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    if (RQ_UNLIKELY(rc != RQ_OK)) {
+        refuse_run(r, rc, why);
+        mutation = (rq_mutation){.type = RQ_MUTATE_PUT};
+    }
+    b->meter.steps += mutation.cell_count;
+    rq_row_op *op = run_add(r, &mutation, p->index);
+    *ret_wait = reads;
+    if (reads) {
+        op->nonce_group = b->nonce_group;
+        op->nonce = nonce;
+    }
+    return RQ_OK;
+}

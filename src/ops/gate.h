@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate: every op passes it once, a batch as one op with counts of its parts. `before` asks the
+ * policy, which may refuse the op or delay it; `after` counts and times what the op did.
+ *
+ * Counting costs a get some twenty instructions: relaxed counters of the seat, written by one
+ * thread. A read that waited for a block is always timed. Of other ops, at whose end no clock was
+ * read, one of RQ_GATE_SAMPLE is, with that weight: so the figures stand for all ops.
+ */
+#ifndef RQ_OPS_GATE_H
+#define RQ_OPS_GATE_H
+
+#include "base/epoch.h"
+#include "ops/op.h"
+
+#define RQ_GATE_SAMPLE 16
+/* Four buckets for each power of two of nanoseconds, up to 73 minutes. */
+#define RQ_GATE_BUCKETS (42 * 4)
+
+/* Decides on ops; borrowed by rq_ops. Functions may be NULL, and run on the op's thread. */
+typedef struct rq_gate_policy {
+    void *ctx;
+    /* RQ_OK: the op runs. RQ_E_AGAIN: it is delayed, and the policy posts `task` to the op's lane
+     * when it may ask again; never with `task` NULL, where the op's thread cannot wait. Another
+     * error, with op->why: it is refused. */
+    rq_err (*before)(void *ctx, rq_op *op, rq_task *task);
+    /* The op has ended with op->rc and op->cost. */
+    void (*after)(void *ctx, const rq_op *op);
+} rq_gate_policy;
+
+/* Of one kind and seat. */
+typedef struct rq_gate_counters {
+    _Atomic uint64_t ops;
+    _Atomic uint64_t failed; /* of them */
+    _Atomic uint64_t rows;
+    _Atomic uint64_t cells;
+    _Atomic uint64_t bytes_in;
+    _Atomic uint64_t bytes_out;
+    _Atomic uint64_t parts; /* of batches; not among `ops` */
+    _Atomic uint64_t ns;    /* of all ops, estimated as said above */
+    _Atomic uint64_t times[RQ_GATE_BUCKETS];
+} rq_gate_counters;
+
+/* The place of one thread among those that start ops: its lane, its writer, its counters. */
+struct rq_ops_seat {
+    rq_ops_seat *next;
+    struct rq_ops *ops;
+    rq_lane *lane;            /* NULL: ops run on the calling thread to their end */
+    rq_epoch_member *section; /* the thread's, without a lane: left while an op waits for the log */
+    rq_writer *writer;        /* NULL without a lane */
+    rq_executor *executor;
+    const rq_gate_policy *policy; /* NULL: every op passes */
+    rq_gate_counters counters[RQ_OP_KINDS];
+};
+
+/* One thread writes. */
+static inline uint64_t rq__gate_add(_Atomic uint64_t *counter, uint64_t by)
+{
+    uint64_t v = atomic_load_explicit(counter, memory_order_relaxed) + by;
+    atomic_store_explicit(counter, v, memory_order_relaxed);
+    return v;
+}
+
+RQ_COLD void rq__gate_ask(rq_op *op, void (*run)(rq_op *op));
+RQ_COLD void rq__gate_settle(rq_op *op, uint64_t count);
+
+/* Runs `run` when the policy lets the op pass; else the op is refused, or delayed and run later. The
+ * op's region is pinned while it is delayed. */
+static inline void rq_op_begin(rq_op *op, void (*run)(rq_op *op))
+{
+    if (RQ_LIKELY(op->seat->policy == NULL))
+        run(op);
+    else
+        rq__gate_ask(op, run);
+}
+
+/* Counts the op and hands it back to its caller. Once. */
+static inline void rq_op_end(rq_op *op, rq_err rc)
+{
+    const rq_ops_seat *seat = op->seat;
+    rq_gate_counters *c = &op->seat->counters[op->kind];
+    uint64_t count = rq__gate_add(&c->ops, 1);
+    rq__gate_add(&c->rows, op->cost.rows);
+    rq__gate_add(&c->cells, op->cost.cells);
+    rq__gate_add(&c->bytes_in, op->cost.bytes_in);
+    rq__gate_add(&c->bytes_out, op->cost.bytes_out);
+    op->rc = rc;
+    if (RQ_UNLIKELY(rc != RQ_OK || op->has_waited || op->repeats || seat->policy != NULL ||
+                    count % RQ_GATE_SAMPLE == 0))
+        rq__gate_settle(op, count);
+    op->done(op);
+}
+
+/* Parts of a batch. */
+static inline void rq_gate_count_parts(const rq_op *batch, rq_op_kind kind, uint64_t count)
+{
+    rq__gate_add(&batch->seat->counters[kind].parts, count);
+}
+
+#endif

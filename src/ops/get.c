@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Get; see get.h. */
+#include "ops/get.h"
+
+static void end(rq_op_get *g, rq_err rc)
+{
+    rq_op *op = &g->read.op;
+    uint64_t cells = g->out->count - g->begun.count;
+    op->cost.rows = cells > 0;
+    op->cost.cells = cells;
+    op->cost.bytes_out = g->out->bytes.len - g->begun.len;
+    rq_op_end(op, rc);
+}
+
+/* Of a get that has had a scanner. */
+static void end_scan(rq_op_get *g, rq_err rc)
+{
+    rq_region_scanner_close(g->scanner);
+    rq_read_ctx_clear(&g->read.ctx);
+    end(g, rc);
+}
+
+static void step(rq_op_read *read)
+{
+    rq_op_get *g = RQ_CONTAINER_OF(read, rq_op_get, read);
+    rq_scan_limits limits = {.yield_ns = rq_op_read_yield_ns(read)};
+    rq_scan_state state;
+    rq_err rc = read->fetch_rc;
+    if (rc == RQ_OK)
+        rc = rq_region_scanner_next(g->scanner, &limits, &read->ctx, g->out, &state, &read->op.why);
+    if (rc == RQ_E_AGAIN) {
+        rq_region_scanner_suspend(g->scanner);
+        rq_op_read_wait(read);
+        return;
+    }
+    end_scan(g, rc);
+}
+
+/* For a row that must wait for a block or be merged, and for a get that is refused. `rc` is what
+ * the short way said. */
+RQ_COLD static void scan_row(rq_op_get *g, rq_err rc)
+{
+    rq_op *op = &g->read.op;
+    bool waits = rc == RQ_E_AGAIN;
+    g->read.sink = g->out;
+    g->scanner = NULL;
+    if (rc == RQ_OK || waits)
+        rc = rq_region_scanner_open(op->region, &g->scan, 0, op->arena, &g->scanner, &op->why);
+    if (rc != RQ_OK)
+        end_scan(g, rc);
+    else if (waits && op->seat->lane != NULL)
+        rq_op_read_wait(&g->read);
+    else
+        rq_op_read_run(&g->read);
+}
+
+static void run(rq_op *op)
+{
+    rq_op_get *g = RQ_CONTAINER_OF(op, rq_op_get, read.op);
+    bool answered = false;
+    g->begun = rq_cellblock_get_mark(g->out);
+    rq_op_read_init(&g->read, step);
+    rq_err rc =
+        rq_region_get(op->region, &g->scan, op->arena, &g->read.ctx, g->out, &answered, &op->why);
+    if (RQ_UNLIKELY(!answered)) {
+        scan_row(g, rc);
+        return;
+    }
+    /* Nothing is pinned: that takes a wait. */
+    if (RQ_UNLIKELY(g->read.ctx.scratch.ptr != NULL)) rq_read_ctx_clear(&g->read.ctx);
+    end(g, RQ_OK);
+}
+
+void rq_op_get_start(rq_op_get *g)
+{
+    rq_op_begin(&g->read.op, run);
+}

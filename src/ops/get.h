@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Get: one row. Read in one go where it lies in one place, else through a scanner. */
+#ifndef RQ_OPS_GET_H
+#define RQ_OPS_GET_H
+
+#include "ops/read.h"
+#include "region/region_scanner.h"
+
+typedef struct rq_op_get {
+    /* The caller's; op.region is the row's. */
+    rq_scan scan;      /* is_get */
+    rq_cellblock *out; /* the row's cells are appended here; not truncated on an error */
+    /* The op's. */
+    rq_cellblock_mark begun;
+    rq_region_scanner *scanner;
+    rq_op_read read;
+} rq_op_get;
+
+/* RQ_E_RESULT_TOO_LARGE: out->bytes_max was reached. */
+void rq_op_get_start(rq_op_get *g);
+
+#endif

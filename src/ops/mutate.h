@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A write: a put, delete, append or increment of a row, several of them on one row or on rows of one
+ * region, each with conditions (check-and-mutate) or without. All or nothing, and durable as asked
+ * for when done() runs.
+ */
+#ifndef RQ_OPS_MUTATE_H
+#define RQ_OPS_MUTATE_H
+
+#include "ops/gate.h"
+
+typedef struct rq_op_mutate {
+    rq_row_op row; /* the caller's; its results are valid from done() on: rq_row_op_clear */
+    rq_op op;      /* op.region is the row's; op.kind is set by start */
+    rq_write write;
+} rq_op_mutate;
+
+_Static_assert(RQ_OP_DELETE - RQ_OP_PUT == (int)RQ_MUTATE_DELETE &&
+                   RQ_OP_APPEND - RQ_OP_PUT == (int)RQ_MUTATE_APPEND &&
+                   RQ_OP_INCREMENT - RQ_OP_PUT == (int)RQ_MUTATE_INCREMENT,
+               "kinds of single mutations stand in their order");
+
+/* What a batch counts it as. */
+static inline rq_op_kind rq_op_kind_of_row(const rq_row_op *row)
+{
+    if (row->condition_count > 0) return RQ_OP_CHECK_AND_MUTATE;
+    if (row->mutation_count != 1) return RQ_OP_MUTATE_ROW;
+    return RQ_OP_PUT + row->mutations[0].type;
+}
+
+/* rc, processed and result.bytes are set; a result takes its with_tags from the caller. */
+void rq_op_mutate_start(rq_op_mutate *m);
+
+#endif

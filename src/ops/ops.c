@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations of a server and their seats; see ops.h. */
+#include "ops/ops_priv.h"
+
+#include <stdlib.h>
+
+const char *rq_op_kind_text(rq_op_kind kind)
+{
+    static const char *const texts[] = {
+#define X(name, text) text,
+#include "ops/ops.def"
+#undef X
+    };
+    return texts[kind];
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+/* HBase's limit is 100 MB, whatever memory there is. */
+static void take_result_limits(rq_ops *ops, const rq_config *c)
+{
+    uint64_t hbase = (uint64_t)100 << 20;
+    uint64_t set = (uint64_t)rq_config_int(c, RQ_SET_SCAN_MAX_RESULT);
+    uint64_t share = rq_engine_memory_budget(c) / 16;
+    ops->block_bytes_max = set != 0 ? set : hbase;
+    ops->result_bytes_max = set != 0 ? set : share < hbase ? share : hbase;
+}
+
+static void take_settings(rq_ops *ops, const rq_config *c)
+{
+    take_result_limits(ops, c);
+    ops->lease_ms = (uint64_t)rq_config_int(c, RQ_SET_SCANNER_LEASE);
+    ops->rpc_timeout_ms = (uint64_t)rq_config_int(c, RQ_SET_RPC_TIMEOUT);
+}
+
+static size_t scanner_bytes(const rq_config *c)
+{
+    size_t set = (size_t)rq_config_int(c, RQ_SET_SCANNERS_MEMORY);
+    return set != 0 ? set : (size_t)rq_engine_memory_budget(c) / 4;
+}
+
+rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why)
+{
+    rq_ops *ops = calloc(1, sizeof *ops);
+    if (ops == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    ops->env = *o->env;
+    ops->engine = o->engine;
+    ops->catalog = o->catalog;
+    ops->policy = o->policy;
+    ops->intake = o->intake;
+    ops->data_path = o->data_path;
+    take_settings(ops, o->config);
+    rq_err rc =
+        rq__leases_new(&ops->env, ops->lease_ms, scanner_bytes(o->config), o->lane, &ops->leases);
+    if (rc != RQ_OK) {
+        free(ops);
+        return rq_fail(why, rc, "out of memory");
+    }
+    pthread_mutex_init(&ops->lock, NULL);
+    *ret = ops;
+    return RQ_OK;
+}
+
+static void log_counts(rq_ops *ops)
+{
+    rq_op_stats s;
+    for (int kind = 0; kind < RQ_OP_KINDS; kind++) {
+        rq_ops_stats(ops, (rq_op_kind)kind, &s);
+        if (s.ops == 0 && s.parts == 0) continue;
+        rq_log_debug(ops->env.log, "ops",
+                     "%s: %llu operations, %llu failed, %llu in batches, %llu cells, mean %llu µs, "
+                     "99th percentile %llu µs",
+                     rq_op_kind_text((rq_op_kind)kind), (unsigned long long)s.ops,
+                     (unsigned long long)s.failed, (unsigned long long)s.parts,
+                     (unsigned long long)s.cells,
+                     (unsigned long long)(s.ops == 0 ? 0 : s.ns / s.ops / 1000),
+                     (unsigned long long)(rq_op_stats_percentile_ns(&s, 99) / 1000));
+    }
+}
+
+void rq_ops_free(rq_ops *ops)
+{
+    if (ops == NULL) return;
+    RQ_ASSERT(ops->seats == NULL);
+    log_counts(ops);
+    rq__leases_free(ops->leases);
+    pthread_mutex_destroy(&ops->lock);
+    free(ops);
+}
+
+/* --- seats ------------------------------------------------------------------------------------ */
+
+rq_err rq_ops_seat_new(rq_ops *ops, rq_lane *lane, rq_epoch_member *section, rq_ops_seat **ret)
+{
+    rq_ops_seat *seat = calloc(1, sizeof *seat);
+    if (seat == NULL) return RQ_E_NO_MEMORY;
+    seat->ops = ops;
+    seat->lane = lane;
+    seat->section = section;
+    seat->executor = ops->env.executor;
+    seat->policy = ops->policy;
+    rq_err rc = lane == NULL ? RQ_OK : rq_writer_new(ops->engine, lane, &seat->writer);
+    if (rc != RQ_OK) {
+        free(seat);
+        return rc;
+    }
+    pthread_mutex_lock(&ops->lock);
+    seat->next = ops->seats;
+    ops->seats = seat;
+    pthread_mutex_unlock(&ops->lock);
+    *ret = seat;
+    return RQ_OK;
+}
+
+static uint64_t read_counter(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void add_counters(rq_op_stats *to, const rq_gate_counters *c)
+{
+    to->ops += read_counter(&c->ops);
+    to->failed += read_counter(&c->failed);
+    to->rows += read_counter(&c->rows);
+    to->cells += read_counter(&c->cells);
+    to->bytes_in += read_counter(&c->bytes_in);
+    to->bytes_out += read_counter(&c->bytes_out);
+    to->parts += read_counter(&c->parts);
+    to->ns += read_counter(&c->ns);
+    for (size_t i = 0; i < RQ_GATE_BUCKETS; i++)
+        to->times[i] += read_counter(&c->times[i]);
+}
+
+void rq_ops_seat_free(rq_ops_seat *seat)
+{
+    if (seat == NULL) return;
+    rq_ops *ops = seat->ops;
+    pthread_mutex_lock(&ops->lock);
+    rq_ops_seat **p = &ops->seats;
+    while (*p != seat)
+        p = &(*p)->next;
+    *p = seat->next;
+    for (int kind = 0; kind < RQ_OP_KINDS; kind++)
+        add_counters(&ops->past[kind], &seat->counters[kind]);
+    pthread_mutex_unlock(&ops->lock);
+    rq_writer_free(seat->writer);
+    free(seat);
+}
+
+/* --- counts ----------------------------------------------------------------------------------- */
+
+void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret)
+{
+    pthread_mutex_lock(&ops->lock);
+    *ret = ops->past[kind];
+    for (const rq_ops_seat *s = ops->seats; s != NULL; s = s->next)
+        add_counters(ret, &s->counters[kind]);
+    pthread_mutex_unlock(&ops->lock);
+}
+
+/* Where the bucket behind this one begins (gate.c, bucket_of). */
+static uint64_t bucket_end(size_t i)
+{
+    if (i < 4) return i + 1;
+    size_t power = i / 4 + 1;
+    return (uint64_t)(4 + i % 4 + 1) << (power - 2);
+}
+
+uint64_t rq_op_stats_percentile_ns(const rq_op_stats *s, double percent)
+{
+    uint64_t total = 0, seen = 0;
+    for (size_t i = 0; i < RQ_GATE_BUCKETS; i++)
+        total += s->times[i];
+    for (size_t i = 0; i < RQ_GATE_BUCKETS; i++) {
+        seen += s->times[i];
+        if (seen > 0 && (double)seen >= (double)total * percent / 100) return bucket_end(i);
+    }
+    return 0;
+}

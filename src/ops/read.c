@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an op waits while it reads; see read.h. */
+#include "ops/read.h"
+
+static uint64_t now_ns(const rq_op_read *read)
+{
+    rq_executor *executor = read->op.seat->executor;
+    return executor->now_ns(executor);
+}
+
+uint64_t rq_op_read_yield_ns(const rq_op_read *read)
+{
+    return read->op.seat->lane == NULL ? 0 : now_ns(read) + RQ_METER_STRETCH_NS;
+}
+
+static void run_step(rq_task *task)
+{
+    rq_op_read *read = RQ_CONTAINER_OF(task, rq_op_read, task);
+    read->step(read);
+}
+
+static void fetch(rq_op_read *read)
+{
+    uint64_t begun = now_ns(read);
+    read->fetch_rc = rq_read_ctx_fulfil(&read->ctx, &read->op.why);
+    read->fetch_ns += now_ns(read) - begun;
+}
+
+static void run_fetch(rq_task *task)
+{
+    rq_op_read *read = RQ_CONTAINER_OF(task, rq_op_read, task);
+    fetch(read);
+    read->task.run = run_step;
+    rq_lane_post(read->op.seat->lane, &read->task);
+}
+
+static void run_wait(rq_task *task)
+{
+    rq_op_read_wait(RQ_CONTAINER_OF(task, rq_op_read, task));
+}
+
+/* How much a slice may add to a result; charged ahead by a result that is large already. */
+#define SLICE_BYTES ((size_t)256 * 1024)
+
+static rq_err ask_for_memory(rq_op_read *read)
+{
+    rq_op *op = &read->op;
+    if (op->caller == NULL) return RQ_OK;
+    size_t held = read->sink == NULL ? 0 : read->sink->bytes.len;
+    if (read->held != NULL) held += read->held->bytes.len;
+    size_t next = read->ctx.need.reader != NULL ? read->ctx.need.size : 0;
+    if (next < SLICE_BYTES && held > SLICE_BYTES) next = SLICE_BYTES;
+    read->task.run = run_wait;
+    return op->caller->may_grow(op, held, held + next, &read->task);
+}
+
+static void defer(rq_op_read *read)
+{
+    read->task.run = run_step;
+    if (read->op.caller != NULL)
+        read->op.caller->defer(&read->op, &read->task);
+    else
+        rq_lane_post(read->op.seat->lane, &read->task);
+}
+
+static void wait_on_thread(rq_op_read *read)
+{
+    if (rq_read_ctx_needs(&read->ctx)) fetch(read);
+    read->goes_on = true;
+}
+
+void rq_op_read_wait(rq_op_read *read)
+{
+    rq_op *op = &read->op;
+    op->has_waited = true;
+    if (op->seat->lane == NULL) {
+        wait_on_thread(read);
+        return;
+    }
+    rq_err rc = ask_for_memory(read);
+    if (rc == RQ_E_AGAIN) {
+        rq_read_ctx_unpin(&read->ctx);
+        return;
+    }
+    if (rc != RQ_OK) {
+        read->fetch_rc = rq_fail(&op->why, rc, "%s",
+                                 rc == RQ_E_CALL_QUEUE_TOO_BIG
+                                     ? "answers fill their memory: the call is not served"
+                                     : rq_err_text(rc));
+        read->step(read); /* at once: what it holds is charged nowhere */
+        return;
+    }
+    if (!rq_read_ctx_needs(&read->ctx)) {
+        defer(read);
+        return;
+    }
+    read->task.run = run_fetch;
+    op->seat->executor->submit(op->seat->executor, RQ_POOL_READ, &read->task);
+}
+
+void rq_op_read_run(rq_op_read *read)
+{
+    if (read->op.seat->lane != NULL) {
+        read->step(read);
+        return;
+    }
+    do {
+        read->goes_on = false;
+        read->step(read);
+    } while (read->goes_on);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An op that reads: how it waits for a block, for memory, and for its next slice. `step` runs again
+ * until it no longer calls rq_op_read_wait.
+ */
+#ifndef RQ_OPS_READ_H
+#define RQ_OPS_READ_H
+
+#include "base/meter.h"
+#include "hfile/read_ctx.h"
+#include "ops/gate.h"
+
+typedef struct rq_op_read {
+    rq_read_ctx ctx;
+    rq_err fetch_rc;   /* of the last wait; the error is in op.why */
+    uint64_t fetch_ns; /* spent reading blocks */
+    rq_task task;
+    bool goes_on;             /* without a lane: step is to run again */
+    const rq_cellblock *sink; /* the cells gathered so far; may be NULL */
+    const rq_cellblock *held; /* others that the op gathers; may be NULL */
+    void (*step)(struct rq_op_read *read);
+    rq_op op;
+} rq_op_read;
+
+/* After rq_op_init. The op calls rq_read_ctx_clear before it ends. */
+static inline void rq_op_read_init(rq_op_read *read, void (*step)(rq_op_read *read))
+{
+    read->ctx = (rq_read_ctx){.may_block = read->op.seat->lane == NULL};
+    read->fetch_rc = RQ_OK;
+    read->fetch_ns = 0;
+    read->goes_on = false;
+    read->sink = NULL;
+    read->held = NULL;
+    read->step = step;
+}
+/* After RQ_E_AGAIN: brings what ctx needs, or ends the slice, and runs step again; fetch_rc is
+ * looked at first there. The caller has suspended its scanner. */
+RQ_COLD void rq_op_read_wait(rq_op_read *read);
+/* Runs step; without a lane until the op has ended. */
+void rq_op_read_run(rq_op_read *read);
+/* When a slice that begins now ends (rq_scan_limits); 0: never, without a lane. */
+uint64_t rq_op_read_yield_ns(const rq_op_read *read);
+
+#endif

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scan; see scan.h. HBASE: RSRpcServices.scan.
+ *
+ * One op reads rows until one of its limits is reached: rows asked for, limit of rows of the whole
+ * scan, bytes, time. It does so in slices: after RQ_METER_STRETCH_NS the scanner is suspended and
+ * the op posts itself, so that other ops of the lane get their turn. A slice may end inside a row;
+ * the row's next cells then still belong to the same result. A result is partial only where the
+ * op's own limits cut it.
+ */
+#include "ops/scan.h"
+
+#include "ops/leases.h"
+#include "ops/ops_priv.h"
+
+/* HBASE: hbase.region.server.scan.time.limit… minimumScanTimeLimitDelta */
+#define TIME_LIMIT_MIN_MS 10
+/* Rows and bytes of a result between two readings of the clock: a few microseconds. */
+#define CLOCK_ROWS 16
+#define CLOCK_BYTES ((size_t)64 << 10)
+
+static const rq_ops *ops_of(const rq_op_scan *s)
+{
+    return s->read.op.seat->ops;
+}
+
+/* --- endings ---------------------------------------------------------------------------------- */
+
+static void finish_holder(rq_op_scan *s, bool close, bool well)
+{
+    rq__leases *leases = ops_of(s)->leases;
+    if (s->holder == NULL) return;
+    if (close) {
+        rq__lease_close(leases, s->holder, well);
+    } else {
+        /* Memory that only a call at work needs is the call's. */
+        rq_region_scanner_lend(s->holder->scanner, NULL);
+        rq__lease_give_back(leases, s->holder);
+    }
+    s->holder = NULL;
+}
+
+static void end(rq_op_scan *s, rq_err rc)
+{
+    rq_op *op = &s->read.op;
+    rq_read_ctx_clear(&s->read.ctx);
+    op->cost.rows = s->result_count;
+    op->cost.cells = s->out->count - s->first.count;
+    op->cost.bytes_out = s->out->bytes.len - s->first.len;
+    rq_op_end(op, rc);
+}
+
+static void fail(rq_op_scan *s, rq_err rc)
+{
+    finish_holder(s, true, false);
+    end(s, rc);
+}
+
+static void end_idle(rq_op_scan *s)
+{
+    s->is_idle = true;
+    end(s, RQ_OK);
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+/* The row of a result that the client will see continued: complete rows are counted by the change
+ * of row after it. An empty answer ends that row in the client, but not when nothing was read or
+ * when it is a heartbeat. */
+static rq_err remember_partial_row(rq_op_scan *s, bool more)
+{
+    rq__scan_holder *h = s->holder;
+    if (more && s->result_count == 0 && (s->is_heartbeat || s->rows_max == 0)) return RQ_OK;
+    rq_buf_reset(&h->partial_row_bytes);
+    h->partial_row = (rq_slice){0};
+    if (!more || s->result_count == 0 || !s->results[s->result_count - 1].is_partial) return RQ_OK;
+    rq_cursor cursor = rq_cursor_of(rq_buf_slice(&s->out->bytes));
+    rq_cell cell = {0};
+    for (uint32_t i = 0; i < s->out->count; i++)
+        RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
+    RQ_TRY(rq_buf_append(&h->partial_row_bytes, cell.row, cell.row_len));
+    h->partial_row = rq_buf_slice(&h->partial_row_bytes);
+    return RQ_OK;
+}
+
+/* HBASE: ConnectionUtils.noMoreResultsForScan and noMoreResultsForReverseScan: whether the client
+ * opens a scanner of the next region when this one ends. */
+static bool goes_on_behind(const rq__scan_holder *h)
+{
+    const rq_region_info *info = rq_region_get_info(h->region);
+    rq_slice border = h->scan.reversed ? info->start_key : info->end_key;
+    if (border.len == 0) return false;
+    if (h->scan.stop_row.len == 0) return true;
+    int c = rq_slice_compare(border, h->scan.stop_row);
+    return h->scan.reversed ? c > 0 : c < 0 || (c == 0 && h->scan.include_stop);
+}
+
+/* The region is at its end, and its end is to be told by itself (tells_border_apart). */
+static bool keeps_the_border_back(const rq_op_scan *s)
+{
+    const rq__scan_holder *h = s->holder;
+    return !s->more_in_region && !s->closes && (s->result_count > 0 || h->partial_row.len > 0) &&
+           s->tells_border_apart && goes_on_behind(h);
+}
+
+static rq_err find_cursor(rq_op_scan *s)
+{
+    rq_slice row = rq_region_scanner_current_row(s->holder->scanner);
+    if (row.len == 0) return RQ_OK;
+    s->cursor_row = rq_arena_copy(s->read.op.arena, row);
+    return s->cursor_row.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+static void count_stats(rq_op_scan *s)
+{
+    const rq_scan_stats *now = rq_region_scanner_stats(s->holder->scanner);
+    s->stats.rows_scanned = now->rows_scanned - s->stats.rows_scanned;
+    s->stats.rows_filtered = now->rows_filtered - s->stats.rows_filtered;
+}
+
+static rq_err conclude(rq_op_scan *s)
+{
+    rq__scan_holder *h = s->holder;
+    /* Only without results, for clients that drop the results of such an answer. Not at a border
+     * that was kept back: there the answer before would have ended the region, and no more. */
+    bool filter_done = h->scan.filter != NULL && s->result_count == 0 && s->rows_max > 0 &&
+                       !h->at_border && rq_filter_all_remaining(h->scan.filter);
+    s->stale = h->stale;
+    s->more_results = !s->row_limit_reached && !filter_done;
+    if (s->more_results && keeps_the_border_back(s)) {
+        h->at_border = true;
+        s->more_in_region = true;
+    }
+    if (s->is_heartbeat && h->extra.need_cursor) RQ_TRY(find_cursor(s));
+    s->read_point = rq_region_scanner_read_point(h->scanner);
+    s->lease_ms = ops_of(s)->lease_ms;
+    count_stats(s);
+    RQ_TRY(s->take(s));
+    return remember_partial_row(s, s->more_results && s->more_in_region);
+}
+
+static void answer(rq_op_scan *s)
+{
+    rq_region_scanner_suspend(s->holder->scanner);
+    rq_read_ctx_clear(&s->read.ctx);
+    rq_err rc = conclude(s);
+    if (rc != RQ_OK) {
+        fail(s, rc);
+        return;
+    }
+    finish_holder(s, !s->more_results || !s->more_in_region || s->closes, true);
+    end(s, RQ_OK);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static rq_err first_row_of(const rq_op_scan *s, rq_cellblock_mark mark, rq_slice *ret)
+{
+    rq_cell cell;
+    rq_cursor cursor =
+        rq_cursor_of(rq_slice_of(s->out->bytes.ptr + mark.len, s->out->bytes.len - mark.len));
+    RQ_TRY(rq_cellblock_next(&cursor, &cell, NULL));
+    *ret = rq_cell_row(&cell);
+    return RQ_OK;
+}
+
+static void count_row(rq_op_scan *s)
+{
+    s->complete_rows++;
+    if (s->complete_rows >= s->limit_of_rows) s->row_limit_reached = true;
+}
+
+/* A result begins: did the partial one before it end its row after all? */
+static rq_err count_ended_partial(rq_op_scan *s)
+{
+    rq_slice row, before = {0};
+    RQ_TRY(first_row_of(s, s->begun, &row));
+    if (s->result_count == 0)
+        before = s->holder->partial_row;
+    else if (s->results[s->result_count - 1].is_partial)
+        RQ_TRY(first_row_of(s, s->last, &before));
+    if (before.len > 0 && !rq_slice_eq(before, row)) count_row(s);
+    return RQ_OK;
+}
+
+static rq_err push_result(rq_op_scan *s, bool partial)
+{
+    if (s->result_count == s->result_cap) {
+        uint32_t cap = s->result_cap == 0 ? 128 : s->result_cap * 2;
+        rq_scan_result *more = rq_arena_alloc(s->read.op.arena, cap * sizeof *more);
+        if (more == NULL) return RQ_E_NO_MEMORY;
+        if (s->result_count > 0) memcpy(more, s->results, s->result_count * sizeof *more);
+        s->results = more;
+        s->result_cap = cap;
+    }
+    s->results[s->result_count++] = (rq_scan_result){s->out->count - s->begun.count, partial};
+    s->last = s->begun;
+    s->begun = rq_cellblock_get_mark(s->out);
+    return RQ_OK;
+}
+
+/* The cells since `begun` are one result. */
+static rq_err end_result(rq_op_scan *s, bool partial)
+{
+    if (s->limit_of_rows > 0) {
+        RQ_TRY(count_ended_partial(s));
+        if (s->row_limit_reached) {
+            /* It belongs to a row behind the limit. */
+            rq_cellblock_truncate(s->out, s->begun);
+            return RQ_OK;
+        }
+    }
+    RQ_TRY(push_result(s, partial));
+    if (!partial && s->limit_of_rows > 0) count_row(s);
+    return RQ_OK;
+}
+
+static bool is_mid_row(rq_scan_state state)
+{
+    return state == RQ_SCAN_BATCH_REACHED || state == RQ_SCAN_BYTES_REACHED_MID_ROW ||
+           state == RQ_SCAN_TIME_REACHED_MID_ROW;
+}
+
+static bool is_time(rq_scan_state state)
+{
+    return state == RQ_SCAN_TIME_REACHED || state == RQ_SCAN_TIME_REACHED_MID_ROW;
+}
+
+static bool is_bytes(rq_scan_state state)
+{
+    return state == RQ_SCAN_BYTES_REACHED || state == RQ_SCAN_BYTES_REACHED_MID_ROW;
+}
+
+/* HBASE-21206: nothing follows, so a last result that was partial is whole after all. The client
+ * counts its row then, and so do we: HBase does not, and its clients go on with a limit of 0. */
+static void end_last_partial(rq_op_scan *s)
+{
+    bool ends_row = s->holder->partial_row.len > 0;
+    if (s->result_count > 0) {
+        rq_scan_result *last = &s->results[s->result_count - 1];
+        ends_row = last->is_partial;
+        last->is_partial = false;
+    }
+    if (ends_row && s->limit_of_rows > 0) count_row(s);
+}
+
+/* What one next() brought. *ret_done: the answer is complete. */
+static rq_err take_in(rq_op_scan *s, rq_scan_state state, bool *ret_done)
+{
+    if (s->out->count > s->begun.count)
+        RQ_TRY(end_result(s, is_mid_row(state)));
+    else if (state == RQ_SCAN_DONE)
+        end_last_partial(s);
+    s->more_in_region = state != RQ_SCAN_DONE;
+    *ret_done = s->row_limit_reached || state == RQ_SCAN_DONE || is_time(state) ||
+                is_bytes(state) || s->result_count >= s->rows_max;
+    if (s->more_in_region && !s->row_limit_reached &&
+        (is_time(state) || (is_bytes(state) && s->result_count == 0)))
+        s->is_heartbeat = true;
+    return RQ_OK;
+}
+
+static uint64_t now_ns(const rq_op_scan *s)
+{
+    rq_executor *executor = s->read.op.seat->executor;
+    return executor->now_ns(executor);
+}
+
+/* RQ_E_AGAIN: the slice is over, or a block is needed; RQ_OK: the answer is complete. */
+static rq_err read_slice(rq_op_scan *s)
+{
+    rq_scan_limits limits = {
+        .bytes = s->bytes_max,
+        .cells = s->holder->scan.batch > 0 ? (uint32_t)s->holder->scan.batch : 0,
+        .deadline_ns = s->time_limit_ns,
+        .yield_ns = rq_op_read_yield_ns(&s->read),
+        .may_stop_inside_row = s->allows_partials,
+    };
+    bool done = false;
+    unsigned rows_left = CLOCK_ROWS;
+    size_t bytes_to = s->out->bytes.len + CLOCK_BYTES;
+    while (!done) {
+        rq_scan_state state;
+        RQ_TRY(rq_region_scanner_next(s->holder->scanner, &limits, &s->read.ctx, s->out, &state,
+                                      &s->read.op.why));
+        RQ_TRY(take_in(s, state, &done));
+        /* next() itself yields only where it delivers nothing for long. */
+        if (done || (--rows_left > 0 && s->out->bytes.len < bytes_to)) continue;
+        if (limits.yield_ns != 0 && now_ns(s) >= limits.yield_ns) return RQ_E_AGAIN;
+        rows_left = CLOCK_ROWS;
+        bytes_to = s->out->bytes.len + CLOCK_BYTES;
+    }
+    return RQ_OK;
+}
+
+static void step(rq_op_read *read)
+{
+    rq_op_scan *s = RQ_CONTAINER_OF(read, rq_op_scan, read);
+    rq_op *op = &read->op;
+    rq_err rc = read->fetch_rc;
+    if (rc == RQ_OK && rq_region_is_closing(s->holder->region))
+        rc = rq_fail(&op->why, RQ_E_NOT_SERVING_REGION, "region is closing");
+    if (rc == RQ_OK && op->caller != NULL && op->caller->has_gone(op))
+        rc = RQ_E_CALLER_DISCONNECTED;
+    if (rc == RQ_OK) rc = read_slice(s);
+    if (rc == RQ_E_AGAIN) {
+        rq_region_scanner_suspend(s->holder->scanner);
+        rq_op_read_wait(read);
+    } else if (rc != RQ_OK) {
+        fail(s, rc);
+    } else {
+        answer(s);
+    }
+}
+
+/* --- beginning -------------------------------------------------------------------------------- */
+
+RQ_COLD static rq_err no_room(rq_error *why)
+{
+    return rq_fail(why, RQ_E_CALL_QUEUE_TOO_BIG,
+                   "open scanners with their filters fill the memory that rorqual.scanners.memory "
+                   "allows them, or this connection's share of it");
+}
+
+static rq_err fill_holder(rq_op_scan *s, rq_error *why)
+{
+    rq__scan_holder *h = s->holder;
+    RQ_TRY(s->fill(s, &h->arena, &h->scan, &h->extra));
+    if (h->scan.filter != NULL && h->scan.batch > 0 && rq_filter_has_filter_row(h->scan.filter))
+        return rq_fail(why, RQ_E_IOEXCEPTION,
+                       "Cannot set batch on a scan using a filter that returns true for "
+                       "filter.hasFilterRow");
+    return rq_region_scanner_open(h->region, &h->scan, h->extra.mvcc_read_point, &h->arena,
+                                  &h->scanner, why);
+}
+
+static rq_err open_scanner(rq_op_scan *s, rq_error *why)
+{
+    rq_err rc = rq__lease_new(ops_of(s)->leases, s->owner, &s->holder);
+    if (rc == RQ_E_CALL_QUEUE_TOO_BIG) return no_room(why);
+    if (rc != RQ_OK) return rc;
+    rq__scan_holder *h = s->holder;
+    h->stale = s->stale;
+    h->region = rq_region_ref(s->read.op.region);
+    rc = fill_holder(s, why);
+    if (h->refused) return no_room(why);
+    if (rc != RQ_OK) return rc;
+    h->opened = s->has_opened = true;
+    return RQ_OK;
+}
+
+static rq_err unknown_scanner(uint64_t id, rq_error *why)
+{
+    return rq_fail(
+        why, RQ_E_UNKNOWN_SCANNER,
+        "Unknown scanner '%lld'. This can happen due to any of the following reasons: a) Scanner "
+        "id "
+        "given is wrong, b) Scanner lease expired because of long wait between consecutive client "
+        "checkins, c) Server may be closing down, d) RegionServer restart during upgrade.\nIf the "
+        "issue is due to reason (b), a possible fix would be increasing the value of"
+        "'hbase.client.scanner.timeout.period' configuration.",
+        (long long)id);
+}
+
+static rq_err closed_scanner(const rq_op_scan *s, uint64_t last_seq, rq_error *why)
+{
+    if (!s->has_call_seq || s->call_seq == last_seq + 1) return RQ_E_END;
+    return rq_fail(why, RQ_E_OUT_OF_ORDER_SCANNER,
+                   "Expected nextCallSeq for closed request: %llu But the nextCallSeq got from "
+                   "client: %llu; request=scanner_id: %llu",
+                   (unsigned long long)last_seq + 1, (unsigned long long)s->call_seq,
+                   (unsigned long long)s->scanner_id);
+}
+
+/* RQ_E_END: it was closed by itself and the client may believe it open: an empty answer. */
+static rq_err take_scanner(rq_op_scan *s, rq_error *why)
+{
+    uint64_t last_seq = 0;
+    rq_err rc = rq__lease_take(ops_of(s)->leases, s->scanner_id, s->owner, &s->holder, &last_seq);
+    if (rc == RQ_E_UNKNOWN_SCANNER) return unknown_scanner(s->scanner_id, why);
+    if (rc == RQ_E_LEASE)
+        return rq_fail(why, rc, "lease '%llu' does not exist", (unsigned long long)s->scanner_id);
+    if (rc == RQ_E_END) return closed_scanner(s, last_seq, why);
+    if (rc != RQ_OK) return rc;
+    if (!rq_region_is_closing(s->holder->region)) return RQ_OK;
+    char name[512];
+    rq_bytes_to_string(rq_region_get_info(s->holder->region)->name, name, sizeof name);
+    finish_holder(s, true, false);
+    return rq_fail(why, RQ_E_NOT_SERVING_REGION,
+                   "Region has changed on the scanner %llu: regionName=%s, scannerRegionName=%s",
+                   (unsigned long long)s->scanner_id, name, name);
+}
+
+static rq_err check_sequence(rq_op_scan *s, rq_error *why)
+{
+    rq__scan_holder *h = s->holder;
+    if (!s->has_call_seq) return RQ_OK;
+    if (s->call_seq == h->next_call_seq) {
+        h->next_call_seq++;
+        return RQ_OK;
+    }
+    char name[512];
+    rq_bytes_to_string(rq_region_get_info(h->region)->name, name, sizeof name);
+    return rq_fail(why, RQ_E_OUT_OF_ORDER_SCANNER,
+                   "Expected nextCallSeq: %llu But the nextCallSeq got from client: %llu; "
+                   "request=scanner_id: %llu; region=%s",
+                   (unsigned long long)h->next_call_seq, (unsigned long long)s->call_seq,
+                   (unsigned long long)h->id, name);
+}
+
+/* HBASE: RSRpcServices.getTimeLimit: half of the tighter of lease and call timeout. */
+static void set_time_limit(rq_op_scan *s)
+{
+    const rq_ops *ops = ops_of(s);
+    uint64_t timeout = s->timeout_ms > 0 ? s->timeout_ms : ops->rpc_timeout_ms;
+    uint64_t limit = ops->lease_ms;
+    if (timeout > 0 && (limit == 0 || timeout < limit)) limit = timeout;
+    if (limit == 0) return;
+    limit /= 2;
+    if (limit < TIME_LIMIT_MIN_MS) limit = TIME_LIMIT_MIN_MS;
+    s->time_limit_ns = now_ns(s) + limit * 1000000;
+}
+
+static void set_limits(rq_op_scan *s)
+{
+    const rq_ops *ops = ops_of(s);
+    uint64_t asked = s->holder->extra.max_result_bytes;
+    s->bytes_max = asked > 0 && asked < ops->result_bytes_max ? asked : ops->result_bytes_max;
+    if (s->allows_heartbeats) set_time_limit(s);
+}
+
+static rq_err begin(rq_op_scan *s, rq_error *why)
+{
+    if (s->opens)
+        RQ_TRY(open_scanner(s, why));
+    else
+        RQ_TRY(take_scanner(s, why));
+    rq_err rc = check_sequence(s, why);
+    if (rc != RQ_OK) {
+        finish_holder(s, false, false);
+        return rc;
+    }
+    rq__scan_holder *h = s->holder;
+    rq_region_scanner_lend(h->scanner, s->read.op.arena);
+    set_limits(s);
+    s->scanner_id = h->id;
+    s->was_counted = true;
+    h->scan.counts_rows = s->counts_rows;
+    s->stats = *rq_region_scanner_stats(h->scanner);
+    return RQ_OK;
+}
+
+static void run(rq_op *op)
+{
+    rq_op_scan *s = RQ_CONTAINER_OF(op, rq_op_scan, read.op);
+    s->first = s->begun = rq_cellblock_get_mark(s->out);
+    s->more_in_region = true;
+    rq_op_read_init(&s->read, step);
+    s->read.sink = s->out;
+    rq_err rc = begin(s, &op->why);
+    if (rc == RQ_E_END) {
+        end_idle(s);
+    } else if (rc != RQ_OK) {
+        fail(s, rc);
+    } else if (s->renews) {
+        finish_holder(s, false, false);
+        end_idle(s);
+    } else if (s->rows_max == 0) {
+        answer(s);
+    } else if (s->holder->at_border) {
+        s->more_in_region = false;
+        answer(s);
+    } else {
+        rq_op_read_run(&s->read);
+    }
+}
+
+void rq_op_scan_start(rq_op_scan *s)
+{
+    rq_op_begin(&s->read.op, run);
+}
+
+void rq_scan_owner_gone(rq_ops *ops, rq_scan_owner *owner)
+{
+    rq__lease_owner_gone(ops->leases, owner);
+}

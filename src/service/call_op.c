@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls as callers of ops; see call_op.h. */
+#include "service/call_op.h"
+
+static rq_err may_grow(rq_op *op, size_t held, size_t wanted, rq_task *task)
+{
+    return rq_call_may_grow(rq__call_of_op(op), held, wanted, task);
+}
+
+static bool is_scarce(const rq_op *op)
+{
+    return rq_call_answers_are_scarce(rq__call_of_op(op));
+}
+
+static void limit_memory(rq_op *op, bool on)
+{
+    rq_call_decoding(rq__call_of_op(op), on);
+}
+
+static bool has_gone(const rq_op *op)
+{
+    return rq_call_disconnected(rq__call_of_op(op));
+}
+
+static void defer(rq_op *op, rq_task *task)
+{
+    rq_loop_defer(rq__call_of_op(op)->loop, task);
+}
+
+static const rq_op_caller of_call = {.may_grow = may_grow,
+                                     .is_scarce = is_scarce,
+                                     .limit_memory = limit_memory,
+                                     .has_gone = has_gone,
+                                     .defer = defer};
+
+void rq__op_of_call(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_call *call,
+                    void (*done)(rq_op *op))
+{
+    rq_op_init(op, kind, seat, &call->arena, done);
+    op->caller = &of_call;
+    op->user = call;
+    op->principal = rq_slice_of(call->client->user, call->client->user_len);
+    op->started_ns = call->started_ns;
+    op->deadline_ns = call->deadline_ns;
+    op->priority = call->priority;
+    op->cost.bytes_in = call->request_bytes;
+}
+
+void rq__fail_call_of_op(const rq_op *op)
+{
+    rq_call_fail_why(rq__call_of_op(op), op->rc, &op->why);
+}

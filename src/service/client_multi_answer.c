@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Multi's answer, part by part. The order of results in a region's answer is the order of execution;
+ * `index` says whose a result is. Cells in the answer's cell block stand in that order too, so a
+ * result with cells is encoded when it is there, before the next one.
+ */
+#include "service/client_multi_priv.h"
+
+#include "service/encode.h"
+#include "service/multi_answer.h"
+
+/* A slot for one action's outcome; the list was sized for all actions. NULL: no memory. */
+static Pb__ResultOrException *add_outcome(rq__multi *m, Pb__RegionActionResult *group,
+                                          uint32_t index)
+{
+    Pb__ResultOrException *r = rq_arena_alloc(m->batch.read.op.arena, sizeof *r);
+    if (r == NULL) return NULL;
+    *r = (Pb__ResultOrException)PB__RESULT_OR_EXCEPTION__INIT;
+    r->has_index = 1;
+    r->index = index;
+    group->resultorexception[group->n_resultorexception++] = r;
+    return r;
+}
+
+static Pb__Result *new_result(rq__multi *m)
+{
+    Pb__Result *r = rq_arena_alloc(m->batch.read.op.arena, sizeof *r);
+    if (r != NULL) *r = (Pb__Result)PB__RESULT__INIT;
+    return r;
+}
+
+static rq_err set_exception(rq__multi *m, Pb__NameBytesPair **ret, rq_err rc, const rq_error *why)
+{
+    *ret = rq__exception_pair(m->batch.read.op.arena, rc, why);
+    return *ret == NULL ? RQ_E_NO_MEMORY : RQ_OK;
+}
+
+rq_err rq__multi_new_group(rq__multi *m, size_t part_count)
+{
+    rq_arena *arena = m->batch.read.op.arena;
+    Pb__RegionActionResult *group = rq_arena_alloc(arena, sizeof *group);
+    if (group == NULL) return RQ_E_NO_MEMORY;
+    pb__region_action_result__init(group);
+    group->resultorexception =
+        rq_arena_alloc(arena, (part_count + 1) * sizeof(Pb__ResultOrException *));
+    if (group->resultorexception == NULL) return RQ_E_NO_MEMORY;
+    m->batch.group = group;
+    m->response.regionactionresult[m->batch.group_at] = group;
+    m->response.n_regionactionresult = m->batch.group_at + 1;
+    return RQ_OK;
+}
+
+rq_err rq__multi_group_failed(rq_op_batch *b, rq_err rc, const rq_error *why)
+{
+    Pb__RegionActionResult *group = b->group;
+    return set_exception(rq__multi_of(b), &group->exception, rc, why);
+}
+
+rq_err rq__multi_failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why)
+{
+    rq__multi *m = rq__multi_of(b);
+    rq_call *call = rq__multi_call(m);
+    /* A client before 1.2 does not have that class. This one it retries, after a pause. */
+    if (rc == RQ_E_RESULT_TOO_LARGE && !call->client->retry_immediately) rc = RQ_E_REGION_TOO_BUSY;
+    Pb__ResultOrException *r = add_outcome(m, b->group, p->index);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    rq_call_alarm(call, rc, why);
+    return set_exception(m, &r->exception, rc, why);
+}
+
+rq_err rq__multi_add_service_result(rq__multi *m, uint32_t index, const char *response_class,
+                                    rq_slice response)
+{
+    rq_arena *arena = m->batch.read.op.arena;
+    Pb__ResultOrException *r = add_outcome(m, m->batch.group, index);
+    Pb__CoprocessorServiceResult *result = rq_arena_alloc(arena, sizeof *result);
+    Pb__NameBytesPair *value = rq_arena_alloc(arena, sizeof *value);
+    if (r == NULL || result == NULL || value == NULL) return RQ_E_NO_MEMORY;
+    pb__coprocessor_service_result__init(result);
+    pb__name_bytes_pair__init(value);
+    value->name = (char *)response_class;
+    value->has_value = 1;
+    value->value = rq__pb_binary(response);
+    result->value = value;
+    r->service_result = result;
+    return RQ_OK;
+}
+
+/* Without a codec: the cells of a get go into its message. */
+static rq_err encode_get(rq_op_batch *b, uint32_t cells, Pb__Result *result)
+{
+    rq_slice bytes =
+        rq_slice_of(b->out->bytes.ptr + b->get_mark.len, b->out->bytes.len - b->get_mark.len);
+    /* The message's byte fields must not point into a buffer that grows with the next get. */
+    rq_slice copy = rq_arena_copy(b->read.op.arena, bytes);
+    if (copy.ptr == NULL) return RQ_E_NO_MEMORY;
+    rq_cellblock_truncate(b->out, b->get_mark);
+    return rq__encode_cells(copy, cells, b->read.op.arena, result);
+}
+
+rq_err rq__multi_got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells)
+{
+    rq__multi *m = rq__multi_of(b);
+    Pb__ResultOrException *r = add_outcome(m, b->group, p->index);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    r->result = new_result(m);
+    if (r->result == NULL) return RQ_E_NO_MEMORY;
+    r->result->has_stale = 1;
+    r->result->stale = m->stale;
+    if (b->scan.check_existence_only) {
+        r->result->has_exists = 1;
+        r->result->exists = cells > 0;
+        rq_cellblock_truncate(b->out, b->get_mark);
+        return RQ_OK;
+    }
+    if (b->out == &m->get_cells) return encode_get(b, cells, r->result);
+    r->result->has_associated_cell_count = 1;
+    r->result->associated_cell_count = (int32_t)cells;
+    return RQ_OK;
+}
+
+static bool returns_cells(const rq_row_op *op)
+{
+    for (size_t i = 0; i < op->mutation_count; i++)
+        if (op->mutations[i].type == RQ_MUTATE_APPEND ||
+            op->mutations[i].type == RQ_MUTATE_INCREMENT)
+            return true;
+    return false;
+}
+
+/* A put or delete answers an empty result. */
+rq_err rq__multi_written(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op,
+                         rq_err rc, const rq_error *why)
+{
+    rq__multi *m = rq__multi_of(b);
+    Pb__ResultOrException *r = add_outcome(m, group, index);
+    if (r == NULL) return RQ_E_NO_MEMORY;
+    if (rc != RQ_OK) return set_exception(m, &r->exception, rc, why);
+    if (!returns_cells(op)) {
+        r->result = &m->nothing;
+        return RQ_OK;
+    }
+    r->result = new_result(m);
+    if (r->result == NULL) return RQ_E_NO_MEMORY;
+    r->result->has_stale = 1;
+    return rq__encode_result(rq__multi_call(m), &op->result, r->result);
+}
+
+/* All actions of a region action as one op: HBase puts the merged result into the first slot, in
+ * the message (never in the cell block), and empty results into the others. */
+rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op)
+{
+    rq__multi *m = rq__multi_of(b);
+    Pb__RegionActionResult *answer = group;
+    if (op->rc != RQ_OK) return set_exception(m, &answer->exception, op->rc, op->why);
+    answer->has_processed = 1;
+    answer->processed = op->processed;
+    m->response.has_processed = 1; /* what clients before 2.4 read */
+    m->response.processed = op->processed;
+    bool cells = returns_cells(op) && op->processed;
+    for (size_t i = 0; i < op->mutation_count; i++) {
+        Pb__ResultOrException *r = add_outcome(m, answer, (uint32_t)i);
+        if (r == NULL) return RQ_E_NO_MEMORY;
+        if (op->condition_count > 0 && !(i == 0 && cells)) continue;
+        r->result = &m->nothing;
+        if (i > 0 || !cells) continue;
+        r->result = new_result(m);
+        if (r->result == NULL) return RQ_E_NO_MEMORY;
+        RQ_TRY(rq__encode_cells(rq_buf_slice(&op->result.bytes), op->result.count, b->read.op.arena,
+                                r->result));
+    }
+    return RQ_OK;
+}
+
+void rq__multi_reply(rq__multi *m)
+{
+    rq_call *call = rq__multi_call(m);
+    rq_slice packed;
+    /* Without a codec the cells are in the message, which may be large: not twice then. */
+    if (!call->client->has_codec) {
+        rq_call_reply(call, &m->response.base);
+        return;
+    }
+    rq_err rc = rq__pack_multi(&m->response, &call->arena, &packed);
+    if (rc == RQ_OK)
+        rq_call_reply_packed(call, packed);
+    else
+        rq_call_fail(call, rc, NULL);
+}

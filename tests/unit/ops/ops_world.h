@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops on a simulated catalog, without any rpc. Two seats: one with a lane, as an event loop has, and
+ * one of the test's own thread. Table t: families f (three versions) and g, split at row m; rows a0
+ * to a9 are in files, r0 to r9 in the memstore; f:q holds the row's name, g:q "g".
+ */
+#ifndef RQ_TESTS_OPS_WORLD_H
+#define RQ_TESTS_OPS_WORLD_H
+
+#include "../catalog/world.h"
+
+#include "ops/get.h"
+#include "ops/ops.h"
+
+typedef struct ops_world {
+    world w;
+    rq_ops *ops;
+    rq_lane *lane;
+    rq_epoch_member section;
+    rq_ops_seat *loop; /* with the lane */
+    rq_ops_seat *own;  /* without */
+    rq_arena arena;    /* of the op under test */
+    unsigned done;     /* calls of ops_done */
+} ops_world;
+
+ops_world *ops_world_new(const rq_gate_policy *policy);
+void ops_world_free(ops_world *o);
+
+/* The done() of the tests' ops: counts. */
+void ops_done(rq_op *op);
+/* An op whose user is the world, with an arena of its own. */
+void ops_init(ops_world *o, rq_op *op, rq_op_kind kind, rq_ops_seat *seat);
+/* Runs tasks and lets time pass until so many ops are done. */
+void ops_wait(ops_world *o, unsigned done);
+/* The region of the row. */
+rq_region *ops_region(ops_world *o, const char *row);
+
+/* A get of f of the row; `out` is the test's. */
+void ops_get(ops_world *o, rq_op_get *g, rq_ops_seat *seat, const char *row, rq_cellblock *out);
+/* The value of the block's only cell, or "" when it has none. */
+rq_slice ops_value(const rq_cellblock *cells);
+
+rq_op_stats ops_stats(ops_world *o, rq_op_kind kind);
+
+#endif

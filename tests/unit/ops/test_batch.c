@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches without any rpc: order, runs, atomic groups, errors of parts, counts of parts. */
+#include "ops_world.h"
+
+#include "ops/batch.h"
+
+#define PARTS_MAX 200
+
+/* What a part does to f:q of its row. */
+typedef struct wish {
+    char what; /* 'g' get, 'p' put, 'd' delete, 'i' increment by one, '!' refused, 'o' other */
+    char row[4];
+    const char *value;
+} wish;
+
+typedef struct group {
+    const char *region; /* a row of it; NULL: there is none */
+    bool is_atomic;
+    const wish *wishes;
+    size_t count;
+} group;
+
+typedef struct batch_test {
+    rq_op_batch batch;
+    ops_world *o;
+    const group *groups;
+    rq_batch_part parts[PARTS_MAX];
+    rq_cell cells[PARTS_MAX];
+    rq_mutation mutations[PARTS_MAX];
+    rq_cellblock out;
+    rq_buf log; /* what the batch told, in order */
+    rq_task task;
+} batch_test;
+
+static batch_test *test_of(rq_op_batch *b)
+{
+    return RQ_CONTAINER_OF(b, batch_test, batch);
+}
+
+static void note(batch_test *t, const char *fmt, ...) RQ_PRINTF(2, 3);
+
+static void note(batch_test *t, const char *fmt, ...)
+{
+    char text[128];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    assert_int_equal(rq_buf_append(&t->log, text, strlen(text)), RQ_OK);
+}
+
+static rq_batch_part_kind kind_of(char what)
+{
+    switch (what) {
+    case 'g':
+        return RQ_PART_GET;
+    case 'i':
+        return RQ_PART_ALONE;
+    case 'o':
+        return RQ_PART_OTHER;
+    default:
+        return RQ_PART_COLLECTED;
+    }
+}
+
+static rq_err enter(rq_op_batch *b)
+{
+    batch_test *t = test_of(b);
+    const group *g = &t->groups[b->group_at];
+    for (size_t i = 0; i < g->count; i++)
+        t->parts[i] = (rq_batch_part){.kind = kind_of(g->wishes[i].what),
+                                      .index = (uint32_t)i,
+                                      .row = rq_slice_cstr(g->wishes[i].row),
+                                      .request = &g->wishes[i]};
+    b->parts = t->parts;
+    b->part_count = g->count;
+    b->is_atomic = g->is_atomic;
+    b->group = (void *)(uintptr_t)(b->group_at + 1);
+    if (g->region == NULL)
+        note(t, "none ");
+    else
+        b->region = ops_region(t->o, g->region);
+    return RQ_OK;
+}
+
+static rq_err decode_get(rq_op_batch *b, const rq_batch_part *p, rq_scan *ret, rq_error *why)
+{
+    (void)b;
+    (void)why;
+    *ret = (rq_scan){.start_row = p->row,
+                     .stop_row = p->row,
+                     .include_start = true,
+                     .include_stop = true,
+                     .is_get = true,
+                     .cache_blocks = true,
+                     .max_versions = 1,
+                     .time_range = RQ_TIME_RANGE_ALL,
+                     .store_limit = -1};
+    return RQ_OK;
+}
+
+static rq_err decode_write(rq_op_batch *b, const rq_batch_part *p, rq_mutation *ret,
+                           uint64_t *ret_nonce, rq_error *why)
+{
+    static const uint8_t one[8] = {0, 0, 0, 0, 0, 0, 0, 1};
+    batch_test *t = test_of(b);
+    const wish *w = p->request;
+    rq_cell *cell = &t->cells[p->index];
+    (void)ret_nonce;
+    if (w->what == '!') return rq_fail(why, RQ_E_DO_NOT_RETRY, "refused");
+    rq_slice value = w->value == NULL ? rq_slice_of(one, 8) : rq_slice_cstr(w->value);
+    *cell = (rq_cell){.row = p->row.ptr,
+                      .row_len = (uint16_t)p->row.len,
+                      .family = (const uint8_t *)"f",
+                      .family_len = 1,
+                      .qualifier = (const uint8_t *)"q",
+                      .qualifier_len = 1,
+                      .timestamp = RQ_TIMESTAMP_LATEST,
+                      .type = w->what == 'd' ? RQ_TYPE_DELETE_COLUMN : RQ_TYPE_PUT,
+                      .value = value.ptr,
+                      .value_len = (uint32_t)value.len};
+    *ret = (rq_mutation){.type = w->what == 'd'   ? RQ_MUTATE_DELETE
+                                 : w->what == 'i' ? RQ_MUTATE_INCREMENT
+                                                  : RQ_MUTATE_PUT,
+                         .row = p->row,
+                         .cells = cell,
+                         .cell_count = 1,
+                         .return_results = true,
+                         .time_range = RQ_TIME_RANGE_ALL};
+    return RQ_OK;
+}
+
+static rq_err decode_atomic(rq_op_batch *b, rq_row_op *ret, rq_error *why)
+{
+    batch_test *t = test_of(b);
+    uint64_t nonce;
+    for (size_t i = 0; i < b->part_count; i++)
+        RQ_TRY(decode_write(b, &b->parts[i], &t->mutations[i], &nonce, why));
+    ret->mutations = t->mutations;
+    ret->mutation_count = b->part_count;
+    return RQ_OK;
+}
+
+static void pass_over(rq_op_batch *b, const rq_batch_part *p)
+{
+    note(test_of(b), "skip%u ", p->index);
+}
+
+static void go_on(rq_task *task)
+{
+    batch_test *t = RQ_CONTAINER_OF(task, batch_test, task);
+    note(t, "other ");
+    rq_op_batch_go_on(&t->batch, RQ_OK);
+}
+
+static rq_err other(rq_op_batch *b, const rq_batch_part *p, rq_error *why)
+{
+    batch_test *t = test_of(b);
+    (void)p;
+    if (b->read.op.seat->lane == NULL) return rq_fail(why, RQ_E_UNSUPPORTED, "no lane");
+    t->task.run = go_on;
+    rq_lane_post(b->read.op.seat->lane, &t->task);
+    return RQ_OK;
+}
+
+static rq_err got(rq_op_batch *b, const rq_batch_part *p, uint32_t cells)
+{
+    note(test_of(b), "got%u=%u ", p->index, cells);
+    return RQ_OK;
+}
+
+static rq_err written(rq_op_batch *b, void *g, uint32_t index, const rq_row_op *op, rq_err rc,
+                      const rq_error *why)
+{
+    batch_test *t = test_of(b);
+    (void)why;
+    if (rc != RQ_OK)
+        note(t, "%u:%s ", index, rq_err_name(rc));
+    else if (op->result.count > 0)
+        note(t, "%u=%u ", index, ops_value(&op->result).ptr[7]);
+    else
+        note(t, "%u/%u ", (unsigned)(uintptr_t)g, index);
+    return RQ_OK;
+}
+
+static rq_err atomic_written(rq_op_batch *b, void *g, const rq_row_op *op)
+{
+    (void)g;
+    note(test_of(b), "all:%s ", op->rc == RQ_OK ? "ok" : rq_err_name(op->rc));
+    return RQ_OK;
+}
+
+static rq_err failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const rq_error *why)
+{
+    (void)why;
+    note(test_of(b), "%u!%s ", p->index, rq_err_name(rc));
+    return RQ_OK;
+}
+
+static rq_err group_failed(rq_op_batch *b, rq_err rc, const rq_error *why)
+{
+    (void)why;
+    note(test_of(b), "group!%s ", rq_err_name(rc));
+    return RQ_OK;
+}
+
+static const rq_batch_caller caller = {.enter = enter,
+                                       .get = decode_get,
+                                       .write = decode_write,
+                                       .atomic = decode_atomic,
+                                       .skip = pass_over,
+                                       .other = other,
+                                       .got = got,
+                                       .written = written,
+                                       .atomic_written = atomic_written,
+                                       .failed = failed,
+                                       .group_failed = group_failed};
+
+/* What a batch of the groups tells. */
+static const char *run(batch_test *t, ops_world *o, rq_ops_seat *seat, const group *groups,
+                       size_t count)
+{
+    unsigned done = o->done + 1;
+    rq_cellblock_reset(&t->out);
+    rq_buf_reset(&t->log);
+    t->batch = (rq_op_batch){.table = &caller, .group_count = count, .out = &t->out};
+    t->o = o;
+    t->groups = groups;
+    ops_init(o, &t->batch.read.op, RQ_OP_BATCH, seat);
+    rq_op_batch_start(&t->batch);
+    if (seat->lane == NULL) assert_int_equal(o->done, done);
+    ops_wait(o, done);
+    assert_int_equal(t->batch.read.op.rc, RQ_OK);
+    assert_int_equal(rq_buf_append(&t->log, "", 1), RQ_OK);
+    return (const char *)t->log.ptr;
+}
+
+static void clear(batch_test *t)
+{
+    rq_cellblock_clear(&t->out);
+    rq_buf_clear(&t->log);
+}
+
+/* On a lane runs end after the walk; on a thread of its own, where they stand. */
+static void parts_are_worked_off_in_order(void **state)
+{
+    (void)state;
+    static const wish first[] = {{'g', "a1", NULL}, {'p', "a2", "x"}, {'i', "b", NULL},
+                                 {'i', "b", NULL},  {'g', "b", NULL}, {'d', "a2", ""}};
+    static const wish second[] = {{'g', "r1", NULL}, {'p', "r2", "y"}};
+    const group groups[] = {
+        {"a", false, first, 6}, {NULL, false, first, 6}, {"r", false, second, 2}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    assert_string_equal(run(&t, o, o->loop, groups, 3),
+                        "got0=2 1/1 2=1 3=2 got4=1 none got0=2 1/5 3/1 ");
+    assert_string_equal(run(&t, o, o->own, groups, 3),
+                        "got0=2 1/1 2=3 3=4 got4=1 1/5 none got0=2 3/1 ");
+    assert_int_equal(ops_stats(o, RQ_OP_BATCH).ops, 2);
+    assert_int_equal(ops_stats(o, RQ_OP_BATCH).rows, 16);
+    assert_int_equal(ops_stats(o, RQ_OP_GET).ops, 0);
+    assert_int_equal(ops_stats(o, RQ_OP_GET).parts, 6);
+    assert_int_equal(ops_stats(o, RQ_OP_PUT).parts, 4);
+    assert_int_equal(ops_stats(o, RQ_OP_DELETE).parts, 2);
+    assert_int_equal(ops_stats(o, RQ_OP_INCREMENT).parts, 4);
+    clear(&t);
+    ops_world_free(o);
+}
+
+static void an_atomic_group_is_one_write(void **state)
+{
+    (void)state;
+    static const wish both[] = {{'p', "r1", "x"}, {'p', "r1", "y"}};
+    static const wish refused[] = {{'p', "r2", "x"}, {'!', "r2", NULL}};
+    static const wish look[] = {{'g', "r2", NULL}};
+    const group groups[] = {
+        {"r", true, both, 2}, {"r", true, both, 0}, {"r", true, refused, 2}, {"r", false, look, 1}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    assert_string_equal(run(&t, o, o->loop, groups, 4), "group!RQ_E_DO_NOT_RETRY got0=2 all:ok ");
+    assert_string_equal(run(&t, o, o->own, groups, 4), "all:ok group!RQ_E_DO_NOT_RETRY got0=2 ");
+    assert_int_equal(ops_stats(o, RQ_OP_MUTATE_ROW).parts, 2);
+    clear(&t);
+    ops_world_free(o);
+}
+
+/* A put that cannot be decoded fails those that are collected with it, and no others. */
+static void a_refused_put_fails_its_run(void **state)
+{
+    (void)state;
+    static const wish wishes[] = {
+        {'p', "a1", "x"}, {'!', "a2", NULL}, {'i', "b", NULL}, {'p', "a3", "z"}, {'g', "a3", NULL}};
+    const group groups[] = {{"a", false, wishes, 5}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    rq_ops_seat *seats[] = {o->loop, o->own};
+    for (int i = 0; i < 2; i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "0:RQ_E_DO_NOT_RETRY 1:RQ_E_DO_NOT_RETRY 2=%d got4=2 1/3 ",
+                 i + 1);
+        assert_string_equal(run(&t, o, seats[i], groups, 1), wanted);
+    }
+    assert_int_equal(ops_stats(o, RQ_OP_PUT).parts, 2);
+    clear(&t);
+    ops_world_free(o);
+}
+
+static void other_parts_are_the_callers(void **state)
+{
+    (void)state;
+    static const wish wishes[] = {{'o', "", NULL}, {'g', "a1", NULL}};
+    const group groups[] = {{"a", false, wishes, 2}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    assert_string_equal(run(&t, o, o->loop, groups, 1), "other got1=2 ");
+    assert_string_equal(run(&t, o, o->own, groups, 1), "skip0 0!RQ_E_UNSUPPORTED got1=2 ");
+    clear(&t);
+    ops_world_free(o);
+}
+
+/* Blocks that are not in memory are brought while the batch waits. */
+static void gets_wait_for_blocks(void **state)
+{
+    (void)state;
+    wish wishes[10];
+    const group groups[] = {{"a", false, wishes, 10}};
+    ops_world *o = ops_world_new(NULL);
+    batch_test t = {0};
+    rq_ops_seat *seats[] = {o->loop, o->own};
+    for (int i = 0; i < 10; i++)
+        wishes[i] = (wish){'g', {'a', (char)('0' + i)}, NULL};
+    for (int i = 0; i < 20; i++) {
+        uint64_t blocks, bytes;
+        rq_region_evict_blocks(ops_region(o, "a"), &blocks, &bytes);
+        assert_string_equal(
+            run(&t, o, seats[i % 2], groups, 1),
+            "got0=2 got1=2 got2=2 got3=2 got4=2 got5=2 got6=2 got7=2 got8=2 got9=2 ");
+        assert_int_equal(t.out.count, 20);
+    }
+    clear(&t);
+    ops_world_free(o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_worked_off_in_order),
+        cmocka_unit_test(an_atomic_group_is_one_write),
+        cmocka_unit_test(a_refused_put_fails_its_run),
+        cmocka_unit_test(other_parts_are_the_callers),
+        cmocka_unit_test(gets_wait_for_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
