@@ -11,8 +11,8 @@
 typedef enum rq_log_level { RQ_LOG_DEBUG, RQ_LOG_INFO, RQ_LOG_WARN, RQ_LOG_ERROR } rq_log_level;
 
 typedef struct rq_log {
-    int fd; /* -1: nowhere */
-    rq_log_level level;
+    int fd;                     /* -1: nowhere */
+    _Atomic rq_log_level level; /* may change while others log */
 } rq_log;
 
 RQ_COLD

@@ -84,19 +84,26 @@ enum {
     RQ__RUNS = RQ__RUNS_MINOR | RQ__RUNS_MAJOR,
 };
 
+/* Compaction settings as published: a reload puts newer ones in front, the older ones stay until the
+ * end, since a compaction may hold them. */
+typedef struct rq__compaction_node {
+    struct rq__compaction_node *older;
+    rq_compaction_settings settings;
+} rq__compaction_node;
+
 /* A store with what the region keeps about it. */
 typedef struct rq__region_store {
-    rq_store *store;                   /* const */
-    rq_slice family;                   /* const: its name, the schema's bytes */
-    uint64_t flushed;                  /* commit gate: every cell at or below is in a file */
-    rq_compaction_settings compaction; /* const */
-    _Atomic bool compacting;           /* a task is queued or runs */
-    _Atomic unsigned compactions;      /* RQ__WANT_…, RQ__RUNS_… */
-    _Atomic unsigned postponed;        /* RQ__WANT_…: open reads do not see all files, or a
+    rq_store *store;  /* const */
+    rq_slice family;  /* const: its name, the schema's bytes */
+    uint64_t flushed; /* commit gate: every cell at or below is in a file */
+    struct rq__compaction_node *_Atomic compaction; /* rq__compaction_of */
+    _Atomic bool compacting;                        /* a task is queued or runs */
+    _Atomic unsigned compactions;                   /* RQ__WANT_…, RQ__RUNS_… */
+    _Atomic unsigned postponed; /* RQ__WANT_…: open reads do not see all files, or a
                                         * full disk; the engine's looks ask again */
-    _Atomic bool owes_major;           /* one was asked for when there were no files */
-    _Atomic bool is_large;             /* what is wanted is for the other pool */
-    _Atomic int32_t rank;              /* with which the task was submitted */
+    _Atomic bool owes_major;    /* one was asked for when there were no files */
+    _Atomic bool is_large;      /* what is wanted is for the other pool */
+    _Atomic int32_t rank;       /* with which the task was submitted */
     /* Inputs that were replaced and could not be archived (a full disk): tried again. The store's
      * compaction task alone. */
     rq__name_list unarchived;
@@ -104,6 +111,12 @@ typedef struct rq__region_store {
     rq_ranked_task task;
     rq_region *region;
 } rq__region_store;
+
+/* The settings now; valid as long as the store. Any thread. */
+static inline const rq_compaction_settings *rq__compaction_of(const rq__region_store *s)
+{
+    return &atomic_load_explicit(&s->compaction, memory_order_acquire)->settings;
+}
 
 /* Open read points: a slot each (number + 1, 0: free); what finds no slot is counted in a list. */
 #define RQ__READ_POINT_SLOTS 32
@@ -187,6 +200,7 @@ struct rq_region {
     /* const: */
     rq_slice log_scopes; /* rq_wal_record.scopes */
     uint64_t flush_bytes;
+    const rq__compaction_node *compaction_site; /* the engine's, when the stores were settled */
     uint64_t blocking_bytes;
     int64_t timestamp_slop_ms; /* INT64_MAX: not checked */
     rq_region_info info;
@@ -389,6 +403,13 @@ void rq__compaction_settle(const rq_region *r, const rq_family_schema *f,
                            rq_compaction_settings *s);
 struct rq_config;
 rq_compaction_settings rq__compaction_settings_of_site(const struct rq_config *c);
+/* Puts the settings in front of the list if they are others. One caller at a time. */
+RQ_NODISCARD
+rq_err rq__compaction_publish(rq__compaction_node *_Atomic *list, const rq_compaction_settings *s);
+void rq__compaction_clear(rq__compaction_node *_Atomic *list);
+/* Settles the region's stores anew, after the site's settings have changed. With the engine's lock. */
+RQ_NODISCARD
+rq_err rq__compaction_resettle(rq_region *r);
 /* Looks whether the store needs a compaction and queues one. `wants`: RQ__WANT_…; 0: what was noted
  * before. */
 void rq__store_request_compaction(rq__region_store *s, unsigned wants);

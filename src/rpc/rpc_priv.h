@@ -19,6 +19,8 @@
 #include "net/unread.h"
 #include "rpc/wire.h"
 
+#include "base/address.h"
+
 #include <stdatomic.h>
 
 typedef struct rq_rpc_conn rq_rpc_conn;
@@ -47,6 +49,7 @@ typedef struct rq_rpc_worker {
     rq_loop *loop;
     rq_chunk_pool chunks;
     rq_call_private *free_calls;
+    rq_call_private *made; /* all calls there are, pooled ones too */
     unsigned free_count;
     uint64_t begun_ns;                 /* when the last call began */
     size_t free_bytes;                 /* of the pooled calls' arenas and cell blocks */
@@ -69,7 +72,8 @@ struct rq_rpc_server {
     char host[48];         /* of the listener */
     _Atomic unsigned port; /* 0 until it is bound */
     rq_rpc_service_index *services;
-    rq_listener *listener;
+    rq_listener *listeners[RQ_RPC_ADDRESSES_MAX];
+    unsigned listener_count;
     size_t share; /* of unread answers that a connection may leave */
     _Atomic bool draining;
     unsigned worker_count;
@@ -193,6 +197,7 @@ struct rq_call_private {
     rq_task send;               /* sends it */
     struct rq_packing *packing; /* of an answer that is compressed on a pool; owned */
     rq_call_private *next_free;
+    rq_call_private *next_made, *previous_made; /* worker->made; NULL `conn`: not in use */
 };
 
 /* Runs a request: decodes it and gives it to its handler, or answers with the exception that it
@@ -201,7 +206,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame);
 void rq_call_pool_clear(rq_rpc_worker *w);
 
 /* host:port, as exceptions name this server. */
-#define RQ_ADDRESS_MAX 64
+#define RQ_ADDRESS_MAX RQ_HOST_PORT_MAX
 const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX]);
 
 /* "class: message", or the class alone, in `buf`. */

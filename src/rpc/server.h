@@ -16,6 +16,8 @@
 
 typedef struct rq_rpc_server rq_rpc_server;
 
+#define RQ_RPC_ADDRESSES_MAX 8
+
 /* A service as the connection header names it, e.g. "ClientService". The tables must outlive the
  * server. */
 typedef struct rq_rpc_service {
@@ -41,12 +43,13 @@ typedef struct rq_rpc_service {
 /* Zero means the default where one is named. */
 typedef struct rq_rpc_server_options {
     rq_loops *loops;
-    rq_executor *executor; /* for what would hold a loop: RQ_POOL_CODEC; NULL: all on the loops */
-    rq_budget *budget;     /* outlives the server; one request may go over it */
-    rq_budget *answers;    /* of large answers while they are made … */
-    rq_budget *unread;     /* … and until the peers have read them; either may be NULL */
-    const char *address;   /* numeric; NULL: 127.0.0.1 */
-    uint16_t port;         /* 0: any free one */
+    rq_executor *executor;          /* for what would hold a loop: RQ_POOL_CODEC; NULL: all on the loops */
+    rq_budget *budget;              /* outlives the server; one request may go over it */
+    rq_budget *answers;             /* of large answers while they are made … */
+    rq_budget *unread;              /* … and until the peers have read them; either may be NULL */
+    const char *const *addresses;   /* numeric; the first is named in errors; read during open */
+    unsigned address_count;         /* 0: 127.0.0.1 alone */
+    uint16_t port;                  /* on all of them; 0: any free one, of one address */
     const rq_rpc_service *services; /* copied; the tables inside are not */
     size_t service_count;
     const char *cluster_id;   /* what the preamble `Regist` is answered with; copied; NULL: none */
@@ -82,5 +85,10 @@ typedef struct rq_rpc_stats {
 } rq_rpc_stats;
 
 rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s);
+
+/* Logs the calls in flight: method, user, peer, age. Each loop writes of its own; one that has not done
+ * so after `wait_ms` is named. `name` lives for ever. REQUIRES: the loops run; not on a loop, and not
+ * while the server closes. */
+void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms);
 
 #endif

@@ -27,9 +27,9 @@ struct rq_client_service {
     uint64_t result_bytes_max; /* of a scan or multi answer */
     uint64_t block_bytes_max;  /* that a multi reads */
     uint64_t lease_ms;
-    uint64_t rpc_timeout_ms;
-    uint64_t rows_warning;
-    bool rows_reject;
+    _Atomic uint64_t rpc_timeout_ms; /* a reload changes these three */
+    _Atomic uint64_t rows_warning;
+    _Atomic bool rows_reject;
     unsigned coprocessors;      /* rq_coprocessor: every table's, */
     unsigned user_coprocessors; /* and every user's table's */
 };

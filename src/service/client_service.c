@@ -369,6 +369,13 @@ static void take_result_limits(rq_client_service *s, const rq_config *c)
     s->result_bytes_max = set != 0 ? set : share < hbase ? share : hbase;
 }
 
+void rq_client_service_reload(rq_client_service *s, const rq_config *c)
+{
+    s->rpc_timeout_ms = (uint64_t)rq_config_int(c, RQ_SET_RPC_TIMEOUT);
+    s->rows_warning = (uint64_t)rq_config_int(c, RQ_SET_ROWS_WARNING);
+    s->rows_reject = rq_config_int(c, RQ_SET_ROWS_REJECT) != 0;
+}
+
 rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
                              rq_error *why)
 {
@@ -382,9 +389,7 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->data_path = o->data_path;
     take_result_limits(s, o->config);
     s->lease_ms = (uint64_t)rq_config_int(o->config, RQ_SET_SCANNER_LEASE);
-    s->rpc_timeout_ms = (uint64_t)rq_config_int(o->config, RQ_SET_RPC_TIMEOUT);
-    s->rows_warning = (uint64_t)rq_config_int(o->config, RQ_SET_ROWS_WARNING);
-    s->rows_reject = rq_config_int(o->config, RQ_SET_ROWS_REJECT) != 0;
+    rq_client_service_reload(s, o->config);
     rq_err rc =
         rq_coprocessors_of_settings(o->config, &s->coprocessors, &s->user_coprocessors, why);
     if (rc != RQ_OK) {
