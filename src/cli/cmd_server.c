@@ -180,13 +180,14 @@ static void print_hints(const rq_server *server)
     uint16_t zk, rs;
     const char *host = rq_server_host(server, &zk, &rs);
     bool defaults = strcmp(host, "127.0.0.1") == 0 && zk == 2181;
-    bool v6 = strchr(host, ':') != NULL;
+    /* HBase's clients understand a bare IPv6 address in the quorum only with its port. */
+    const char *quorum = strchr(host, ':') != NULL ? RQ_HOST_PORT(host, zk) : host;
     printf("  HBase's shell       %s\n",
            defaults ? "hbase shell" : "hbase shell, with in hbase-site.xml:");
     if (!defaults)
-        printf("                      hbase.zookeeper.quorum=%s%s%s\n"
+        printf("                      hbase.zookeeper.quorum=%s\n"
                "                      hbase.zookeeper.property.clientPort=%u\n",
-               v6 ? "[" : "", host, v6 ? "]" : "", zk);
+               quorum, zk);
     printf(
         "  Java                ConnectionFactory.createConnection(HBaseConfiguration.create())%s\n"
         "  without ZooKeeper   hbase.client.registry.impl="

@@ -202,6 +202,19 @@ def ipv6_stands_in_brackets_everywhere(tmp):
     assert "[::1]:" in refused(tmp / "d", "--listen", "[::1]", "--rs-port", busy_port()), "the port in use"
 
 
+def hints_name_an_ipv6_quorum_as_clients_read_it(tmp):
+    """The Java client takes an IPv6 address of hbase.zookeeper.quorum only with its port."""
+    needs_ipv6()
+    process = subprocess.Popen([BINARY, "server", "--hints", "--data", tmp / "d", *PORTS, "--listen", "[::1]"],
+                               stdout=subprocess.PIPE, text=True)
+    port = re.search(r"zookeeper \[::1\]:(\d+)", process.stdout.readline())[1]
+    process.terminate()
+    out = process.stdout.read()
+    process.stdout.close()
+    assert process.wait(WAIT) == 0
+    assert f"hbase.zookeeper.quorum=[::1]:{port}\n" in out and f"bench --zk [::1]:{port} get" in out, out
+
+
 def busy_port():
     busy_port.socket = socket.socket(socket.AF_INET6)
     busy_port.socket.bind(("::1", 0))
@@ -367,7 +380,7 @@ def a_new_folder_says_so_once(tmp):
 
 TESTS = [settings_are_listed_with_all_that_is_known, changed_settings_are_those_that_differ, a_check_touches_nothing,
          bad_values_do_not_start_a_server, a_files_ports_and_znode_count, a_name_and_several_addresses_are_listened_on,
-         ipv6_stands_in_brackets_everywhere, a_load_runs_over_ipv6_and_both_families_have_the_same_ports,
+         ipv6_stands_in_brackets_everywhere, hints_name_an_ipv6_quorum_as_clients_read_it, a_load_runs_over_ipv6_and_both_families_have_the_same_ports,
          settings_are_read_again_by_signal_and_by_call, a_reload_reaches_stores_that_are_open, no_signal_but_two_ends_the_server,
          a_report_names_the_calls_in_flight, a_folder_with_something_else_is_not_taken, a_new_folder_says_so_once]
 
