@@ -210,12 +210,14 @@ const rq_setting_info *rq_setting_get(rq_setting s)
     return &table[s];
 }
 
-RQ_COLD static rq_err out_of_range(const rq_setting_info *i, const char *text, rq_error *why)
+RQ_COLD static rq_err out_of_range(const rq_setting_info *i, const char *text, const parsed *p,
+                                   rq_error *why)
 {
     char range[RQ_SETTING_RANGE_MAX];
     rq_setting_range(i, range);
     /* "64" for 64 MB is the usual mistake. */
-    bool no_unit = i->kind == RQ_SETTING_BYTES && text[strspn(text, "0123456789")] == '\0';
+    bool no_unit = i->kind == RQ_SETTING_BYTES && (double)p->integer < i->least &&
+                   text[strspn(text, "0123456789")] == '\0';
     if (no_unit)
         return rq_fail(why, RQ_E_CONFIG,
                        "setting %s: %s without a unit is %s bytes; allowed: %s (%sm is %s MB)",
@@ -232,7 +234,7 @@ static rq_err parse_setting(const rq_setting_info *i, const char *text, parsed *
     if (!is_choice(i->choices, text))
         return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not one of %s", i->name, text,
                        i->choices);
-    return in_range(i, ret) ? RQ_OK : out_of_range(i, text, why);
+    return in_range(i, ret) ? RQ_OK : out_of_range(i, text, ret, why);
 }
 
 static rq_err store_value(rq_config *c, rq_setting s, const char *text, bool given, rq_error *why)

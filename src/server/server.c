@@ -193,13 +193,8 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                         .intake = s->intake,
                                         .data_path = s->data_path};
     RQ_TRY(rq_client_service_new(&client, &s->client, why));
-    s->reload = (rq_reload){.log = &s->log,
-                            .config = o->config,
-                            .engine = s->engine,
-                            .client = s->client,
-                            .reread = o->reread,
-                            .ctx = o->reread_ctx};
-    pthread_mutex_init(&s->reload.lock, NULL);
+    s->reload.engine = s->engine;
+    s->reload.client = s->client;
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,
                                        .catalog = s->catalog,
@@ -312,6 +307,9 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     s->log = (rq_log){.fd = o->log_fd, .level = rq_log_level_of(o->config)};
     s->config = o->config;
+    s->reload =
+        (rq_reload){.log = &s->log, .config = o->config, .reread = o->reread, .ctx = o->reread_ctx};
+    pthread_mutex_init(&s->reload.lock, NULL);
     rq_err rc = open_all(s, o, why);
     if (rc != RQ_OK) {
         rq_server_close(s, NULL);
@@ -402,6 +400,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_intake_free(s->intake);
     rq_vfs_free(s->vfs);
     free(s->data_path);
+    pthread_mutex_destroy(&s->reload.lock);
     free(s);
     return first;
 }
