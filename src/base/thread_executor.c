@@ -625,8 +625,10 @@ void rq_thread_executor_free(rq_executor *base)
 
 void rq_thread_executor_report(rq_executor *ex, const rq_log *log)
 {
-    static const char *const names[RQ_POOL_COUNT] = {"read", "flush", "compact", "compact-large",
-                                                     "work"};
+    static const char *const names[RQ_POOL_COUNT] = {
+        [RQ_POOL_READ] = "read",       [RQ_POOL_FLUSH] = "flush",
+        [RQ_POOL_COMPACT] = "compact", [RQ_POOL_COMPACT_LARGE] = "compact-large",
+        [RQ_POOL_CODEC] = "codec",     [RQ_POOL_WORK] = "work"};
     thread_executor *e = RQ_CONTAINER_OF(ex, thread_executor, base);
     for (int i = 0; i < RQ_POOL_COUNT; i++) {
         pool *p = &e->pools[i];
