@@ -43,10 +43,10 @@ typedef struct rq_rpc_service {
 /* Zero means the default where one is named. */
 typedef struct rq_rpc_server_options {
     rq_loops *loops;
-    rq_executor *executor;          /* for what would hold a loop: RQ_POOL_CODEC; NULL: all on the loops */
-    rq_budget *budget;              /* outlives the server; one request may go over it */
-    rq_budget *answers;             /* of large answers while they are made … */
-    rq_budget *unread;              /* … and until the peers have read them; either may be NULL */
+    rq_executor *executor; /* for what would hold a loop: RQ_POOL_CODEC; NULL: all on the loops */
+    rq_budget *budget;     /* outlives the server; one request may go over it */
+    rq_budget *answers;    /* of large answers while they are made … */
+    rq_budget *unread;     /* … and until the peers have read them; either may be NULL */
     const char *const *addresses;   /* numeric; the first is named in errors; read during open */
     unsigned address_count;         /* 0: 127.0.0.1 alone */
     uint16_t port;                  /* on all of them; 0: any free one, of one address */
