@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings: the table, its parsing, and the two file forms (hbase-site.xml through expat). */
+/* Settings: the table, the values, and what a text may be. Files of settings: config_file.c; sums of
+ * several settings: config_check.c. */
 #include "base/config.h"
 
-#include "base/buf.h"
 #include "base/suggest.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <expat.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
-typedef enum kind { INT, SIGNED, BYTES, MS, REAL, BOOL, TEXT } kind;
-
-static const struct {
-    const char *name;
-    kind kind;
-    const char *fallback;
-} table[RQ_SETTING_COUNT] = {
-#define X(id, setting, setting_kind, value, text) [id] = {setting, setting_kind, value},
+static const rq_setting_info table[RQ_SETTING_COUNT] = {
+#define X(id, setting, setting_kind, value, ...)                                                   \
+    [id] = {setting, RQ_SETTING_##setting_kind, value, __VA_ARGS__},
 #include "base/settings.def"
 #undef X
 };
@@ -34,11 +31,19 @@ static const char *const hbase_prefixes[] = {
     "hbase.zookeeper.property.", "hadoop.", "dfs.", "fs.", "io.", "ipc.",
 };
 
-typedef struct value {
+/* What a setting may have been, after it was changed while others read it. */
+typedef struct retired {
+    struct retired *next;
     char *text;
-    int64_t integer;
-    double real;
+} retired;
+
+/* Atomic: rq_config_take changes them while any thread reads. */
+typedef struct value {
+    char *_Atomic text;
+    _Atomic int64_t integer;
+    _Atomic double real;
     bool given;
+    bool by_older; /* by its older name: the newer name goes before it */
 } value;
 
 typedef struct unused {
@@ -50,7 +55,13 @@ struct rq_config {
     value values[RQ_SETTING_COUNT];
     unused *unused;
     size_t unused_count;
+    retired *retired;
 };
+
+typedef struct parsed {
+    int64_t integer;
+    double real;
+} parsed;
 
 static bool parse_integer(const char *text, bool with_suffix, bool negative, int64_t *ret)
 {
@@ -83,47 +94,176 @@ static bool parse_real(const char *text, double *ret)
     char *end;
     errno = 0;
     *ret = strtod(text, &end);
-    return end != text && *end == '\0' && errno == 0 && *ret >= 0;
+    return end != text && *end == '\0' && errno == 0 && *ret >= 0 && *ret < 1e300;
 }
 
-static bool parse_value(kind k, const char *text, value *ret)
+static bool parse_value(rq_setting_kind k, const char *text, parsed *ret)
 {
     switch (k) {
-    case INT:
-    case MS:
+    case RQ_SETTING_INT:
+    case RQ_SETTING_MS:
         return parse_integer(text, false, false, &ret->integer);
-    case SIGNED:
+    case RQ_SETTING_SIGNED:
         return parse_integer(text, false, true, &ret->integer);
-    case BYTES:
+    case RQ_SETTING_BYTES:
         return parse_integer(text, true, false, &ret->integer);
-    case REAL:
+    case RQ_SETTING_REAL:
         return parse_real(text, &ret->real);
-    case BOOL:
+    case RQ_SETTING_BOOL:
         ret->integer = strcasecmp(text, "true") == 0;
         return ret->integer != 0 || strcasecmp(text, "false") == 0;
-    case TEXT:
+    case RQ_SETTING_TEXT:
         return true;
     }
     return false;
 }
 
+static double most_of(const rq_setting_info *i)
+{
+    if (i->most > 0) return i->most;
+    return i->kind == RQ_SETTING_INT ? 2147483647 : 0;
+}
+
+static bool has_numbers(const rq_setting_info *i)
+{
+    return i->kind != RQ_SETTING_TEXT && i->kind != RQ_SETTING_BOOL;
+}
+
+static bool in_range(const rq_setting_info *i, const parsed *p)
+{
+    double v = i->kind == RQ_SETTING_REAL ? p->real : (double)p->integer;
+    if (!has_numbers(i) || (i->zero && v == 0)) return true;
+    if (i->kind == RQ_SETTING_SIGNED && i->least == 0 && i->most == 0) return true;
+    return v >= i->least && (most_of(i) == 0 || v <= most_of(i));
+}
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t len = strlen(text);
+    for (const char *c = choices; c != NULL; c = strchr(c, '|')) {
+        c += *c == '|';
+        if (strcspn(c, "|") == len && strncmp(c, text, len) == 0) return true;
+    }
+    return choices == NULL;
+}
+
+static void number_text(const rq_setting_info *i, double v, char ret[RQ_SETTING_RANGE_MAX])
+{
+    if (i->kind == RQ_SETTING_BYTES)
+        rq_setting_bytes_text((int64_t)v, ret);
+    else
+        snprintf(ret, RQ_SETTING_RANGE_MAX, "%.15g", v);
+}
+
+void rq_setting_bytes_text(int64_t bytes, char ret[RQ_SETTING_RANGE_MAX])
+{
+    static const char units[] = "kmg";
+    char unit[2] = "";
+    for (int i = 0; i < 3 && bytes != 0 && bytes % 1024 == 0; i++) {
+        bytes /= 1024;
+        unit[0] = units[i];
+    }
+    snprintf(ret, RQ_SETTING_RANGE_MAX, "%lld%s", (long long)bytes, unit);
+}
+
+const char *rq_setting_range(const rq_setting_info *i, char ret[RQ_SETTING_RANGE_MAX])
+{
+    char least[RQ_SETTING_RANGE_MAX], most[RQ_SETTING_RANGE_MAX];
+    const char *zero = i->zero ? "0, or " : "";
+    ret[0] = '\0';
+    if (i->choices != NULL) snprintf(ret, RQ_SETTING_RANGE_MAX, "%s", i->choices);
+    if (i->kind == RQ_SETTING_BOOL) snprintf(ret, RQ_SETTING_RANGE_MAX, "true|false");
+    if (!has_numbers(i) || (i->kind == RQ_SETTING_SIGNED && i->most == 0)) return ret;
+    number_text(i, i->least, least);
+    number_text(i, most_of(i), most);
+    if (most_of(i) > 0)
+        snprintf(ret, RQ_SETTING_RANGE_MAX, "%s%.40s to %.40s", zero, least, most);
+    else
+        snprintf(ret, RQ_SETTING_RANGE_MAX, "%sat least %.80s", zero, least);
+    return ret;
+}
+
+const char *rq_setting_unit(const rq_setting_info *i)
+{
+    static const char *const units[] = {
+        [RQ_SETTING_INT] = "",  [RQ_SETTING_SIGNED] = "", [RQ_SETTING_BYTES] = "bytes",
+        [RQ_SETTING_MS] = "ms", [RQ_SETTING_REAL] = "",   [RQ_SETTING_BOOL] = "",
+        [RQ_SETTING_TEXT] = ""};
+    return i->unit != NULL ? i->unit : units[i->kind];
+}
+
+const char *rq_setting_kind_text(rq_setting_kind k)
+{
+    static const char *const texts[] = {[RQ_SETTING_INT] = "a whole number",
+                                        [RQ_SETTING_SIGNED] =
+                                            "a whole number, which may be negative",
+                                        [RQ_SETTING_BYTES] = "a number of bytes (k, m, g allowed)",
+                                        [RQ_SETTING_MS] = "a number of milliseconds",
+                                        [RQ_SETTING_REAL] = "a number",
+                                        [RQ_SETTING_BOOL] = "true or false",
+                                        [RQ_SETTING_TEXT] = "text"};
+    return texts[k];
+}
+
+const rq_setting_info *rq_setting_get(rq_setting s)
+{
+    return &table[s];
+}
+
+RQ_COLD static rq_err out_of_range(const rq_setting_info *i, const char *text, const parsed *p,
+                                   rq_error *why)
+{
+    char range[RQ_SETTING_RANGE_MAX];
+    rq_setting_range(i, range);
+    /* "64" for 64 MB is the usual mistake. */
+    bool no_unit = i->kind == RQ_SETTING_BYTES && (double)p->integer < i->least &&
+                   text[strspn(text, "0123456789")] == '\0';
+    if (no_unit)
+        return rq_fail(why, RQ_E_CONFIG,
+                       "setting %s: %s without a unit is %s bytes; allowed: %s (%sm is %s MB)",
+                       i->name, text, text, range, text, text);
+    return rq_fail(why, RQ_E_CONFIG, "setting %s: %s is out of range; allowed: %s", i->name, text,
+                   range);
+}
+
+static rq_err parse_setting(const rq_setting_info *i, const char *text, parsed *ret, rq_error *why)
+{
+    if (!parse_value(i->kind, text, ret))
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not %s", i->name, text,
+                       rq_setting_kind_text(i->kind));
+    if (!is_choice(i->choices, text))
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not one of %s", i->name, text,
+                       i->choices);
+    return in_range(i, ret) ? RQ_OK : out_of_range(i, text, ret, why);
+}
+
 static rq_err store_value(rq_config *c, rq_setting s, const char *text, bool given, rq_error *why)
 {
-    static const char *const wanted[] = {"a whole number",
-                                         "a whole number, which may be negative",
-                                         "a number of bytes (k, m, g allowed)",
-                                         "a number of milliseconds",
-                                         "a number",
-                                         "true or false",
-                                         "text"};
-    value v = {.given = given};
-    if (!parse_value(table[s].kind, text, &v))
-        return rq_fail(why, RQ_E_CONFIG, "setting %s: '%s' is not %s", table[s].name, text,
-                       wanted[table[s].kind]);
-    v.text = strdup(text);
-    if (v.text == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    free(c->values[s].text);
-    c->values[s] = v;
+    parsed p = {0};
+    RQ_TRY(parse_setting(&table[s], text, &p, why));
+    char *copy = strdup(text);
+    if (copy == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
+    value *v = &c->values[s];
+    free(v->text);
+    v->text = copy;
+    v->integer = p.integer;
+    v->real = p.real;
+    v->given = given;
+    v->by_older = false;
+    return RQ_OK;
+}
+
+/* HBASE: CompactionConfiguration, MemorySizeUtil: the newer name is looked for first, wherever in the
+ * files they stand. */
+static rq_err store_older(rq_config *c, rq_setting s, const char *text, rq_error *why)
+{
+    value *v = &c->values[s];
+    if (v->given && !v->by_older) return RQ_OK;
+    rq_error own = {.code = RQ_OK};
+    rq_err rc = store_value(c, s, text, true, &own);
+    if (rc != RQ_OK)
+        return rq_fail(why, rc, "%s, older name of a setting: %s", table[s].older, own.message);
+    v->by_older = true;
     return RQ_OK;
 }
 
@@ -147,6 +287,12 @@ void rq_config_free(rq_config *c)
     if (c == NULL) return;
     for (int s = 0; s < RQ_SETTING_COUNT; s++)
         free(c->values[s].text);
+    for (retired *r = c->retired; r != NULL;) {
+        retired *next = r->next;
+        free(r->text);
+        free(r);
+        r = next;
+    }
     for (size_t i = 0; i < c->unused_count; i++) {
         free(c->unused[i].name);
         free(c->unused[i].value);
@@ -215,8 +361,11 @@ RQ_COLD static rq_err unknown_setting(const char *name, rq_error *why)
 
 static rq_err set_trimmed(rq_config *c, const char *name, const char *text, rq_error *why)
 {
-    for (int s = 0; s < RQ_SETTING_COUNT; s++)
+    for (int s = 0; s < RQ_SETTING_COUNT; s++) {
         if (strcmp(name, table[s].name) == 0) return store_value(c, (rq_setting)s, text, true, why);
+        if (table[s].older != NULL && strcmp(name, table[s].older) == 0)
+            return store_older(c, (rq_setting)s, text, why);
+    }
     if (known_to_hbase(name)) return note_unused(c, name, text, why);
     return unknown_setting(name, why);
 }
@@ -259,134 +408,14 @@ rq_err rq_config_set_pair(rq_config *c, const char *pair, rq_error *why)
     return set_any(c, pair, (size_t)(eq - pair), eq + 1, why);
 }
 
-/* Says where it went wrong, once. */
-static rq_err fail_at(const char *path, unsigned long line, rq_err rc, const rq_error *inner,
-                      rq_error *why)
-{
-    return rq_fail(why, rc, "%s:%lu: %s", path, line,
-                   inner->message[0] != '\0' ? inner->message : rq_err_text(rc));
-}
-
-/* --- hbase-site.xml: <configuration><property><name>…</name><value>…</value></property> ------- */
-typedef struct xml_state {
-    rq_config *config;
-    XML_Parser parser;
-    rq_err rc;
-    rq_error why;
-    unsigned long line; /* where it went wrong */
-    int depth;
-    rq_buf *into; /* &name, &value or NULL */
-    rq_buf name;
-    rq_buf value;
-} xml_state;
-
-static void XMLCALL xml_start(void *arg, const XML_Char *tag, const XML_Char **attributes)
-{
-    (void)attributes;
-    xml_state *x = arg;
-    x->depth++;
-    x->into = NULL;
-    if (x->depth == 2) {
-        rq_buf_reset(&x->name);
-        rq_buf_reset(&x->value);
-    } else if (x->depth == 3 && strcmp(tag, "name") == 0) {
-        x->into = &x->name;
-    } else if (x->depth == 3 && strcmp(tag, "value") == 0) {
-        x->into = &x->value;
-    }
-}
-
-static void XMLCALL xml_text(void *arg, const XML_Char *text, int len)
-{
-    xml_state *x = arg;
-    if (x->into == NULL || x->rc != RQ_OK) return;
-    x->rc = rq_buf_append(x->into, text, (size_t)len);
-}
-
-static void XMLCALL xml_end(void *arg, const XML_Char *tag)
-{
-    xml_state *x = arg;
-    (void)tag;
-    x->into = NULL;
-    if (x->depth-- != 2 || x->rc != RQ_OK || x->name.len == 0) return;
-    x->rc = rq_buf_append_u8(&x->name, 0);
-    if (x->rc == RQ_OK) x->rc = rq_buf_append_u8(&x->value, 0);
-    if (x->rc == RQ_OK)
-        x->rc = rq_config_set(x->config, (char *)x->name.ptr, (char *)x->value.ptr, &x->why);
-    if (x->rc != RQ_OK) x->line = XML_GetCurrentLineNumber(x->parser);
-}
-
-static rq_err load_xml(rq_config *c, const char *path, rq_slice text, rq_error *why)
-{
-    XML_Parser parser = XML_ParserCreate(NULL);
-    xml_state x = {.config = c, .parser = parser};
-    if (parser == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    XML_SetUserData(parser, &x);
-    XML_SetElementHandler(parser, xml_start, xml_end);
-    XML_SetCharacterDataHandler(parser, xml_text);
-    bool parsed = XML_Parse(parser, (const char *)text.ptr, (int)text.len, 1) != XML_STATUS_ERROR;
-    if (x.rc != RQ_OK)
-        x.rc = fail_at(path, x.line, x.rc, &x.why, why);
-    else if (!parsed)
-        x.rc = rq_fail(why, RQ_E_CONFIG, "%s:%lu: %s", path, XML_GetCurrentLineNumber(parser),
-                       XML_ErrorString(XML_GetErrorCode(parser)));
-    XML_ParserFree(parser);
-    rq_buf_clear(&x.name);
-    rq_buf_clear(&x.value);
-    return x.rc;
-}
-
-static rq_err load_lines(rq_config *c, const char *path, char *text, rq_error *why)
-{
-    unsigned long number = 0;
-    for (char *line; (line = strsep(&text, "\n")) != NULL;) {
-        rq_error inner = {.code = RQ_OK};
-        number++;
-        line += strspn(line, " \t\r");
-        if (*line == '#' || *line == '\0') continue;
-        rq_err rc = rq_config_set_pair(c, line, &inner);
-        if (rc != RQ_OK) return fail_at(path, number, rc, &inner, why);
-    }
-    return RQ_OK;
-}
-
-static rq_err read_whole(const char *path, rq_buf *ret, rq_error *why)
-{
-    FILE *f = fopen(path, "re");
-    if (f == NULL) return rq_fail(why, RQ_E_CONFIG, "%s: %s", path, strerror(errno));
-    rq_err rc = RQ_OK;
-    while (rc == RQ_OK && !feof(f) && !ferror(f)) {
-        rc = rq_buf_reserve(ret, 4096);
-        if (rc == RQ_OK) ret->len += fread(ret->ptr + ret->len, 1, 4096, f);
-        if (ret->len > 16 * 1024 * 1024) rc = rq_fail(why, RQ_E_CONFIG, "%s is too large", path);
-    }
-    if (rc == RQ_OK && ferror(f)) rc = rq_fail(why, RQ_E_CONFIG, "%s: %s", path, strerror(errno));
-    fclose(f);
-    return rc;
-}
-
-rq_err rq_config_load(rq_config *c, const char *path, rq_error *why)
-{
-    rq_buf text = {0};
-    rq_err rc = read_whole(path, &text, why);
-    if (rc == RQ_OK) rc = rq_buf_append_u8(&text, 0);
-    if (rc == RQ_OK) {
-        const char *start = (char *)text.ptr + strspn((char *)text.ptr, " \t\r\n");
-        rc = *start == '<' ? load_xml(c, path, rq_slice_of(text.ptr, text.len - 1), why)
-                           : load_lines(c, path, (char *)text.ptr, why);
-    }
-    rq_buf_clear(&text);
-    return rc;
-}
-
 int64_t rq_config_int(const rq_config *c, rq_setting s)
 {
-    return c->values[s].integer;
+    return atomic_load_explicit(&c->values[s].integer, memory_order_relaxed);
 }
 
 double rq_config_real(const rq_config *c, rq_setting s)
 {
-    return c->values[s].real;
+    return atomic_load_explicit(&c->values[s].real, memory_order_relaxed);
 }
 
 const char *rq_config_text(const rq_config *c, rq_setting s)
@@ -404,6 +433,48 @@ const char *rq_config_by_name(const rq_config *c, const char *name)
 bool rq_config_given(const rq_config *c, rq_setting s)
 {
     return c->values[s].given;
+}
+
+bool rq_config_given_by_older(const rq_config *c, rq_setting s)
+{
+    return c->values[s].by_older;
+}
+
+/* --- changes while others read ---------------------------------------------------------------- */
+
+/* The text that was there stays until the end: others may hold it. */
+static rq_err replace_text(rq_config *c, value *v, const char *text)
+{
+    char *copy = strdup(text);
+    retired *old = malloc(sizeof *old);
+    if (copy == NULL || old == NULL) {
+        free(copy);
+        free(old);
+        return RQ_E_NO_MEMORY;
+    }
+    *old = (retired){.next = c->retired, .text = atomic_exchange(&v->text, copy)};
+    c->retired = old;
+    return RQ_OK;
+}
+
+static rq_err take_one(rq_config *c, const rq_config *from, int s)
+{
+    value *v = &c->values[s];
+    const value *new = &from->values[s];
+    RQ_TRY(replace_text(c, v, new->text));
+    atomic_store_explicit(&v->integer, new->integer, memory_order_relaxed);
+    atomic_store_explicit(&v->real, new->real, memory_order_relaxed);
+    return RQ_OK;
+}
+
+rq_err rq_config_take(rq_config *c, const rq_config *from, rq_config_changed changed, void *ctx)
+{
+    for (int s = 0; s < RQ_SETTING_COUNT; s++) {
+        if (strcmp(c->values[s].text, from->values[s].text) == 0) continue;
+        if (table[s].reloads) RQ_TRY(take_one(c, from, s));
+        changed(ctx, (rq_setting)s, rq_config_text(from, (rq_setting)s));
+    }
+    return RQ_OK;
 }
 
 const char *rq_config_unused(const rq_config *c, size_t i)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings. Each has one line in settings.def (name, kind, default, meaning); those HBase also has
- * carry HBase's property names. A name that only HBase knows (hbase_settings.def) is accepted and
- * can be listed as unused; a name nobody knows is an error, so a typing mistake never passes
- * silently. Filled before the server starts, read-only afterwards: any thread may read.
+ * Settings. Each has one line in settings.def (name, kind, default, meaning, range); those HBase also
+ * has carry HBase's property names. A name that only HBase knows (hbase_settings.def) is accepted and
+ * can be listed as unused; an unknown name is an error, so that a typing mistake is found. Filled
+ * before the server starts; afterwards only rq_config_take changes it. Any thread may read.
  */
 #ifndef RQ_BASE_CONFIG_H
 #define RQ_BASE_CONFIG_H
@@ -13,11 +13,49 @@
 #include <stdint.h>
 
 typedef enum rq_setting {
-#define X(id, name, kind, fallback, text) id,
+#define X(id, ...) id,
 #include "base/settings.def"
 #undef X
     RQ_SETTING_COUNT
 } rq_setting;
+
+typedef enum rq_setting_kind {
+    RQ_SETTING_INT,
+    RQ_SETTING_SIGNED,
+    RQ_SETTING_BYTES,
+    RQ_SETTING_MS,
+    RQ_SETTING_REAL,
+    RQ_SETTING_BOOL,
+    RQ_SETTING_TEXT,
+} rq_setting_kind;
+
+/* A line of settings.def. */
+typedef struct rq_setting_info {
+    const char *name;
+    rq_setting_kind kind;
+    const char *fallback;      /* the default */
+    const char *text;          /* the meaning */
+    double least, most;        /* range of a number; most 0: what its kind can hold */
+    bool zero;                 /* 0 is allowed too: it has a meaning of its own */
+    bool reloads;              /* changes without a restart */
+    const char *unit;          /* where the kind does not say it */
+    const char *choices;       /* the texts that are allowed, with '|' between them */
+    const char *hbase;         /* HBase's counterpart of a setting of our own; NULL: none */
+    const char *hbase_default; /* where HBase has the same setting with another default */
+    const char *older;         /* HBase's older name of it */
+} rq_setting_info;
+
+/* The table; valid for ever. */
+const rq_setting_info *rq_setting_get(rq_setting s);
+#define RQ_SETTING_RANGE_MAX 128
+/* "0.01 to 0.8", "at least 64k", "fdatasync|handover"; empty: any. Returns `ret`. */
+const char *rq_setting_range(const rq_setting_info *i, char ret[RQ_SETTING_RANGE_MAX]);
+/* "ms", "bytes", …; empty: none. */
+const char *rq_setting_unit(const rq_setting_info *i);
+/* "a whole number" … */
+const char *rq_setting_kind_text(rq_setting_kind k);
+/* 67108864 as "64m". */
+void rq_setting_bytes_text(int64_t bytes, char ret[RQ_SETTING_RANGE_MAX]);
 
 typedef struct rq_config rq_config;
 
@@ -25,7 +63,7 @@ RQ_NODISCARD
 rq_err rq_config_new(rq_config **ret);
 void rq_config_free(rq_config *c);
 
-/* RQ_E_CONFIG for an unknown name or a value that its kind does not allow; `why` says which. */
+/* RQ_E_CONFIG for an unknown name or a value that its kind or range does not allow; `why` says which. */
 RQ_NODISCARD
 rq_err rq_config_set(rq_config *c, const char *name, const char *value, rq_error *why);
 /* "name=value", as -D gives it. */
@@ -44,6 +82,21 @@ const char *rq_config_text(const rq_config *c, rq_setting s);
 const char *rq_config_by_name(const rq_config *c, const char *name);
 /* Was it given, or is it the default? */
 bool rq_config_given(const rq_config *c, rq_setting s);
+/* It was given by HBase's older name only. */
+bool rq_config_given_by_older(const rq_config *c, rq_setting s);
+
+/* What no setting shows alone: sums of shares, and the memory budget against `memory`, the bytes that
+ * the process can have (machine.h; 0: not known). Settles what depends on two settings. Once, before
+ * the configuration is used. */
+RQ_NODISCARD
+rq_err rq_config_check(rq_config *c, uint64_t memory, rq_error *why);
+
+/* Called for each setting that differs; `text` is its new value. */
+typedef void (*rq_config_changed)(void *ctx, rq_setting s, const char *text);
+/* Takes over the settings of `from` that change without a restart (rq_setting_info.reloads). Threads
+ * may read meanwhile: a text that one of them holds stays valid. One caller at a time. */
+RQ_NODISCARD
+rq_err rq_config_take(rq_config *c, const rq_config *from, rq_config_changed changed, void *ctx);
 
 /* Names given that are HBase's but not used here, each once, in the order given; NULL behind the
  * last. The value is the one given last. */

@@ -100,6 +100,9 @@ struct rq_executor {
 /* The real executor: threads[pool] workers per pool, started on first use. */
 RQ_NODISCARD
 rq_err rq_thread_executor_new(const unsigned threads[RQ_POOL_COUNT], rq_executor **ret);
+struct rq_log;
+/* Logs each pool's threads and queued tasks. Any thread. */
+void rq_thread_executor_report(rq_executor *ex, const struct rq_log *log);
 /* Waits until running and queued tasks have ended. Armed timers are dropped. */
 void rq_thread_executor_free(rq_executor *ex);
 

@@ -12,8 +12,8 @@
 typedef enum rq_log_level { RQ_LOG_DEBUG, RQ_LOG_INFO, RQ_LOG_WARN, RQ_LOG_ERROR } rq_log_level;
 
 typedef struct rq_log {
-    int fd; /* -1: no output */
-    rq_log_level level;
+    int fd;                     /* -1: no output */
+    _Atomic rq_log_level level; /* may change while other threads log */
 } rq_log;
 
 RQ_COLD

@@ -16,6 +16,7 @@
  * a task runs, and none while another is taken but for the timers': a due task is posted under it.
  */
 #include "base/executor.h"
+#include "base/log.h"
 #include "base/signals.h"
 
 #include <errno.h>
@@ -620,4 +621,22 @@ void rq_thread_executor_free(rq_executor *base)
     pthread_mutex_destroy(&ex->pending_mutex);
     pthread_key_delete(ex->worker_key);
     free(ex);
+}
+
+void rq_thread_executor_report(rq_executor *ex, const rq_log *log)
+{
+    static const char *const names[RQ_POOL_COUNT] = {
+        [RQ_POOL_READ] = "read",       [RQ_POOL_FLUSH] = "flush",
+        [RQ_POOL_COMPACT] = "compact", [RQ_POOL_COMPACT_LARGE] = "compact-large",
+        [RQ_POOL_CODEC] = "codec",     [RQ_POOL_WORK] = "work"};
+    thread_executor *e = RQ_CONTAINER_OF(ex, thread_executor, base);
+    for (int i = 0; i < RQ_POOL_COUNT; i++) {
+        pool *p = &e->pools[i];
+        lock(&p->mutex);
+        unsigned started = p->started, idle = p->idle, queued = p->queued, waiting = p->waiting;
+        unlock(&p->mutex);
+        rq_log_info(log, "report",
+                    "pool %s: %u of %u threads busy, %u of them wait for others; %u tasks queued",
+                    names[i], started - idle, started, waiting, queued);
+    }
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/address.h"
 #include "catalog/catalog_priv.h"
 #include "catalog/newest.h"
 #include "hfile/read_ctx.h"
@@ -149,7 +150,7 @@ static rq_err add_place(const rq__batch *b, rq_mutation *m, rq_region_state stat
 {
     rq_slice values[RQ_ARRAY_LEN(place_columns)] = {0};
     if (server != NULL && open_seqnum >= 0) {
-        char *address = rq_arena_printf(b->arena, "%s:%u", server->host, server->port);
+        char *address = rq_arena_printf(b->arena, "%s", RQ_HOST_PORT(server->host, server->port));
         values[1] = arena_be64(b->arena, (uint64_t)server->start_code);
         values[2] = arena_be64(b->arena, (uint64_t)open_seqnum);
         if (address == NULL || values[1].ptr == NULL || values[2].ptr == NULL)

@@ -7,7 +7,8 @@
  *   .rorqual/version newer                   refused, untouched
  *   hbase.version there, no .rorqual         an HBase folder: taken over if nothing in it waits for
  *                                            HBase (adopt.c), else refused, untouched
- *   neither, nothing of a database there     a new folder: laid out by the catalog, then _seal
+ *   neither, and the folder is empty         a new folder: laid out by the catalog, then _seal
+ *   neither, but something else              refused, untouched
  *   traces in WALs/ or MasterData/WALs/      an HBase worked on it since: the same; but refused
  *                                            when this server had not stopped cleanly before
  *   .rorqual there without its version       an interrupted first start: what it left is removed,
@@ -132,19 +133,33 @@ static void make_cluster_id(rq_root *root)
              (unsigned)(lo >> 48), (unsigned long long)(lo & UINT64_C(0xffffffffffff)));
 }
 
-/* Names a new folder may hold: nothing of ours, and nothing that looks like a database. */
-static rq_err check_foreign(rq_vfs *v, rq_error *why)
+/* What a file system has in its top folder, and a server that begins beside this one has made. */
+static bool may_be_in_new_folder(const char *name)
 {
-    bool is_there;
-    static const char *const names[] = {"data", "MasterData", "WALs", "hbase.id"};
-    for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++) {
-        RQ_TRY(exists(v, names[i], &is_there, why));
-        if (is_there)
-            return rq_fail(why, RQ_E_UNSUPPORTED,
-                           "the data folder holds %s but no %s: not a folder of this server",
-                           names[i], VERSION_NAME);
+    return strcmp(name, "lost+found") == 0 || strcmp(name, DIR_NAME) == 0;
+}
+
+/* A new folder is empty: a home folder, or an HBase's without its hbase.version, is not taken over. */
+static rq_err check_foreign(rq_vfs *v, rq_arena *a, rq_error *why)
+{
+    rq_dir_entry *entries;
+    size_t count, others = 0;
+    char names[256] = "";
+    RQ_TRY(rq_vfs_list(v, "", a, &entries, &count, why));
+    for (size_t i = 0; i < count; i++) {
+        size_t len = strlen(names);
+        if (may_be_in_new_folder(entries[i].name)) continue;
+        if (others++ < 3)
+            snprintf(names + len, sizeof names - len, "%s%.70s", len == 0 ? "" : ", ",
+                     entries[i].name);
     }
-    return RQ_OK;
+    if (others == 0) return RQ_OK;
+    return rq_fail(
+        why, RQ_E_UNSUPPORTED,
+        "the data folder is not empty (%s%s) and has neither %s nor hbase.version: it is no "
+        "data folder of this server or of HBase. Nothing was written; give an empty folder "
+        "or one that does not exist",
+        names, others > 3 ? ", ..." : "", VERSION_NAME);
 }
 
 /* True when only what a first start lays out is below data/: then no user's table is lost by
@@ -279,6 +294,40 @@ rq_err rq__root_mark_open(rq_root *root, rq_error *why)
     return rq_vfs_sync_dir(root->vfs, DIR_NAME, why);
 }
 
+static rq_err look_at_ours(rq_vfs *v, long version, rq_root_state *ret, rq_error *why)
+{
+    bool open;
+    RQ_TRY(exists(v, OPEN_NAME, &open, why));
+    *ret = version == 0 ? RQ_ROOT_BEGUN : open ? RQ_ROOT_OPEN : RQ_ROOT_CLEAN;
+    return RQ_OK;
+}
+
+static rq_err look(rq_root *root, rq_arena *a, rq_root_state *ret, rq_error *why)
+{
+    rq_vfs *v = root->vfs;
+    long version;
+    bool ours, hbases;
+    RQ_TRY(read_format_version(v, a, &version, why));
+    RQ_TRY(check_newer(version, why));
+    RQ_TRY(exists(v, DIR_NAME, &ours, why));
+    RQ_TRY(exists(v, "hbase.version", &hbases, why));
+    if (ours) return look_at_ours(v, version, ret, why);
+    *ret = hbases ? RQ_ROOT_HBASES : RQ_ROOT_NEW;
+    if (!hbases) return check_foreign(v, a, why);
+    RQ_TRY(look_at_traces(root, a, true, why));
+    return read_cluster_id(root, a, why);
+}
+
+rq_err rq_root_look(rq_vfs *v, rq_root_state *ret, rq_error *why)
+{
+    rq_root root = {.vfs = v};
+    rq_arena a;
+    rq_arena_init(&a);
+    rq_err rc = look(&root, &a, ret, why);
+    rq_arena_clear(&a);
+    return rc;
+}
+
 rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
 {
     rq_vfs *v = env->vfs;
@@ -299,7 +348,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (rc == RQ_OK) rc = exists(v, "hbase.version", &hbases, why);
     if (rc != RQ_OK) goto out;
     if (!ours) {
-        rc = hbases ? look_at_traces(root, &a, true, why) : check_foreign(v, why);
+        rc = hbases ? look_at_traces(root, &a, true, why) : check_foreign(v, &a, why);
         if (rc == RQ_OK && hbases) rc = read_cluster_id(root, &a, why);
         if (rc == RQ_OK) rc = rq_vfs_mkdir(v, DIR_NAME, why);
         if (rc == RQ_E_EXISTS) { /* another server is starting: the lock decides */

@@ -33,6 +33,18 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why);
 /* Releases the lock. NULL is fine. */
 void rq_root_close(rq_root *root);
 
+typedef enum rq_root_state {
+    RQ_ROOT_NEW,    /* empty */
+    RQ_ROOT_BEGUN,  /* by a first start that was interrupted */
+    RQ_ROOT_CLEAN,  /* ours, stopped in order */
+    RQ_ROOT_OPEN,   /* ours, in use or not stopped in order */
+    RQ_ROOT_HBASES, /* to be taken over */
+} rq_root_state;
+
+/* What rq_root_open would find; nothing is written or locked. An error is what it would refuse. */
+RQ_NODISCARD
+rq_err rq_root_look(rq_vfs *v, rq_root_state *ret, rq_error *why);
+
 /* The catalog and the engine were closed cleanly: the log holds nothing, and HBase may use the
  * folder. Without it a folder on which HBase ran meanwhile is refused. Best effort. */
 void rq_root_stopped_cleanly(rq_root *root);

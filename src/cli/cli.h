@@ -8,6 +8,7 @@ int rq_cmd_server(int argc, char **argv);
 int rq_cmd_hfile(int argc, char **argv);
 int rq_cmd_wal(int argc, char **argv);
 int rq_cmd_fsck(int argc, char **argv);
+int rq_cmd_settings(int argc, char **argv);
 int rq_cmd_bench(int argc, char **argv);
 
 #endif

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for
- * SIGTERM or Ctrl-C to close it in order. */
+/* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for signals:
+ * SIGTERM and Ctrl-C close it in order, SIGHUP reads the settings again, SIGUSR1 opens the log file
+ * again, SIGQUIT logs what the server is doing. */
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "server/server.h"
+#include "base/address.h"
+#include "cli/site.h"
 #include "cli/text_pages.h"
+#include "server/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
@@ -18,77 +22,90 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: rorqual server [--data DIR] [--listen ADDR] [--advertise HOST] [--zk-port 2181]\n"
-    "                      [--master-port 16000] [--rs-port 16020] [--config FILE]\n"
-    "                      [-D name=value]... [--log debug|info|warn|error]\n\n"
+    "usage: rorqual server [--data DIR] [--listen ADDRESS,...] [--advertise HOST]\n"
+    "                      [--zk-port 2181] [--master-port 16000] [--rs-port 16020]\n"
+    "                      [--memory SIZE] [--config FILE] [-D name=value]...\n"
+    "                      [--log debug|info|warn|error] [--log-file PATH] [--check]\n\n"
     "  --data DIR        the data folder (default ./data), created when missing\n"
-    "  --listen ADDR     numeric address to listen on (default 127.0.0.1)\n"
-    "  --advertise HOST  the host clients are told (default: the listening address; where any\n"
+    "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
+    "                    address in brackets: 127.0.0.1,[::1]\n"
+    "  --advertise HOST  the host clients are told (default: the first of --listen; where any\n"
     "                    is listened on, this host's name)\n"
+    "  --zk-port PORT    port of the ZooKeeper protocol (default 2181, or the setting\n"
+    "                    hbase.zookeeper.property.clientPort)\n"
+    "  --master-port PORT  the master's port (default 16000, or the setting hbase.master.port)\n"
+    "  --rs-port PORT    the region server's port (default 16020, or the setting\n"
+    "                    hbase.regionserver.port)\n"
+    "  --memory SIZE     the memory budget (k, m, g; default an eighth of the machine's, at most\n"
+    "                    512m); the setting rorqual.memory\n"
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
     "  -D name=value     one setting; HBase's property names where HBase has them\n"
-    "  --log LEVEL       what is told on the standard error (default warn)\n"
+    "                    (rorqual settings lists them)\n"
+    "  --log LEVEL       what is logged (default warn); the setting rorqual.log.level\n"
+    "  --log-file PATH   the log goes to this file (default: the standard error)\n"
+    "  --check           say what a server with these options would do (ports, folder, memory,\n"
+    "                    settings), and do nothing; exit code 0, or 2 where it would not start\n"
     "  --hints           print how clients connect, after the ready line\n"
-    "Port 0 picks a free port; the line 'rorqual ready: …' names it. SIGTERM and Ctrl-C stop the\n"
-    "server in order.\n"
+    "Port 0 picks a free port; the line 'rorqual ready: …' names it.\n"
+    "Signals: SIGTERM and Ctrl-C stop the server in order; SIGHUP reads the settings again (those\n"
+    "that rorqual settings calls reloadable change); SIGUSR1 opens the log file again; SIGQUIT "
+    "logs\n"
+    "what threads and calls are doing.\n"
     "exit codes: 0 stopped in order; 1 could not start, or not stopped in order; 2 wrong "
     "arguments\n";
 
 typedef struct arguments {
     rq_server_options options;
-    rq_config *config;
-    bool hints;
+    rq_site site;
+    const char *log_file;
+    bool hints, check;
 } arguments;
 
-static rq_err parse_port(const char *name, const char *text, uint16_t *ret, rq_error *why)
+/* Options that stand for a setting. */
+static const struct {
+    int option;
+    rq_setting setting;
+} aliases[] = {
+    {'z', RQ_SET_ZK_PORT}, {'m', RQ_SET_MASTER_PORT}, {'r', RQ_SET_RS_PORT},
+    {'M', RQ_SET_MEMORY},  {'v', RQ_SET_LOG_LEVEL},
+};
+
+static bool add_alias(arguments *a, int option, const char *value)
 {
-    char *end;
-    unsigned long v = strtoul(text, &end, 10);
-    if (end == text || *end != '\0' || v > 65535)
-        return rq_fail(why, RQ_E_CONFIG, "--%s %s: not a port", name, text);
-    *ret = (uint16_t)v;
-    return RQ_OK;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(aliases); i++)
+        if (aliases[i].option == option)
+            return rq_site_add(&a->site, RQ_SITE_VALUE, aliases[i].setting, value);
+    return true;
 }
 
-static rq_err parse_level(const char *text, rq_log_level *ret, rq_error *why)
+/* False: no memory. */
+static bool apply(arguments *a, int option, const char *value)
 {
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(text, names[i]) != 0) continue;
-        *ret = (rq_log_level)i;
-        return RQ_OK;
-    }
-    return rq_fail(why, RQ_E_CONFIG, "--log %s: not one of debug, info, warn, error", text);
-}
-
-static rq_err apply(arguments *a, int option, const char *value, rq_error *why)
-{
-    rq_server_options *o = &a->options;
     switch (option) {
     case 'd':
-        o->data = value;
-        return RQ_OK;
+        a->options.data = value;
+        return true;
     case 'l':
-        o->listen = value;
-        return RQ_OK;
+        a->options.listen = value;
+        return true;
     case 'a':
-        o->advertise = value;
-        return RQ_OK;
-    case 'z':
-        return parse_port("zk-port", value, &o->zk_port, why);
-    case 'm':
-        return parse_port("master-port", value, &o->master_port, why);
-    case 'r':
-        return parse_port("rs-port", value, &o->rs_port, why);
+        a->options.advertise = value;
+        return true;
     case 'c':
-        return rq_config_load(a->config, value, why);
+        return rq_site_add(&a->site, RQ_SITE_FILE, (rq_setting)0, value);
     case 'D':
-        return rq_config_set_pair(a->config, value, why);
+        return rq_site_add(&a->site, RQ_SITE_PAIR, (rq_setting)0, value);
+    case 'f':
+        a->log_file = value;
+        return true;
     case 'H':
         a->hints = true;
-        return RQ_OK;
-    default: /* 'v' */
-        return parse_level(value, &o->log.level, why);
+        return true;
+    case 'C':
+        a->check = true;
+        return true;
+    default:
+        return add_alias(a, option, value);
     }
 }
 
@@ -102,42 +119,44 @@ static int parse(arguments *a, int argc, char **argv)
         {"zk-port", required_argument, NULL, 'z'},
         {"master-port", required_argument, NULL, 'm'},
         {"rs-port", required_argument, NULL, 'r'},
+        {"memory", required_argument, NULL, 'M'},
         {"config", required_argument, NULL, 'c'},
         {"log", required_argument, NULL, 'v'},
+        {"log-file", required_argument, NULL, 'f'},
         {"hints", no_argument, NULL, 'H'},
+        {"check", no_argument, NULL, 'C'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     int option;
-    rq_error why = {.code = RQ_OK};
     while ((option = getopt_long(argc, argv, ":D:h", options, NULL)) != -1) {
         if (option == '?' || option == ':') return rq_refuse_option("server", option, argv);
         if (option == 'h') {
             fputs(help, stdout);
             return 0;
         }
-        if (apply(a, option, optarg, &why) != RQ_OK) {
-            fprintf(stderr, "rorqual server: %s\n", why.message);
-            return 2;
+        if (!apply(a, option, optarg)) {
+            fprintf(stderr, "rorqual server: out of memory\n");
+            return 1;
         }
     }
     if (optind < argc) return rq_refuse("server", "'%s' is no option", argv[optind]);
     return -1;
 }
 
-static void list_unused(const rq_config *config)
+static rq_err reread(void *ctx, rq_config **ret, rq_error *why)
 {
-    for (size_t i = 0; rq_config_unused(config, i) != NULL; i++)
-        fprintf(stderr, "rorqual: setting %s is HBase's and has no effect here\n",
-                rq_config_unused(config, i));
+    return rq_site_read(ctx, ret, why);
 }
+
+static const int signals_taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT};
 
 /* Every thread inherits the mask: only this one takes the signals. */
 static void block_signals(sigset_t *set)
 {
     sigemptyset(set);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
+    for (size_t i = 0; i < RQ_ARRAY_LEN(signals_taken); i++)
+        sigaddset(set, signals_taken[i]);
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -161,20 +180,22 @@ static void print_hints(const rq_server *server)
     uint16_t zk, rs;
     const char *host = rq_server_host(server, &zk, &rs);
     bool defaults = strcmp(host, "127.0.0.1") == 0 && zk == 2181;
+    /* HBase's clients understand a bare IPv6 address in the quorum only with its port. */
+    const char *quorum = strchr(host, ':') != NULL ? RQ_HOST_PORT(host, zk) : host;
     printf("  HBase's shell       %s\n",
            defaults ? "hbase shell" : "hbase shell, with in hbase-site.xml:");
     if (!defaults)
         printf("                      hbase.zookeeper.quorum=%s\n"
                "                      hbase.zookeeper.property.clientPort=%u\n",
-               host, zk);
+               quorum, zk);
     printf(
         "  Java                ConnectionFactory.createConnection(HBaseConfiguration.create())%s\n"
         "  without ZooKeeper   hbase.client.registry.impl="
         "org.apache.hadoop.hbase.client.RpcConnectionRegistry\n"
-        "                      hbase.client.bootstrap.servers=%s:%u\n"
-        "  a load              rorqual bench --zk %s:%u get\n"
+        "                      hbase.client.bootstrap.servers=%s\n"
+        "  a load              rorqual bench --zk %s get\n"
         "  Ctrl-C              stops it in order\n",
-        defaults ? "" : ", same settings", host, rs, host, zk);
+        defaults ? "" : ", same settings", RQ_HOST_PORT(host, rs), RQ_HOST_PORT(host, zk));
 }
 
 /* What the setting gives, the umask of whoever started the process does not take; and whatever the
@@ -187,25 +208,75 @@ static rq_err set_umask(const rq_config *config, rq_error *why)
     return RQ_OK;
 }
 
+/* A log file that is already open keeps its descriptor: other threads are writing to it. */
+static rq_err open_log(const char *path, int *fd, rq_error *why)
+{
+    int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
+    if (opened < 0)
+        return rq_fail(why, RQ_E_IO, "cannot open the log file %s: %s", path, strerror(errno));
+    if (*fd < 0) {
+        *fd = opened;
+        return RQ_OK;
+    }
+    int replaced = dup3(opened, *fd, O_CLOEXEC);
+    int error = errno;
+    close(opened);
+    if (replaced >= 0) return RQ_OK;
+    return rq_fail(why, RQ_E_IO, "cannot open the log file %s again: %s", path, strerror(error));
+}
+
+static void reopen_log(const arguments *a)
+{
+    rq_error why = {.code = RQ_OK};
+    int fd = a->options.log_fd;
+    if (a->log_file != NULL && open_log(a->log_file, &fd, &why) != RQ_OK)
+        fprintf(stderr, "rorqual: %s\n", why.message);
+}
+
+/* Until SIGTERM or SIGINT, which it returns. */
+static int serve_signals(const arguments *a, rq_server *server, const sigset_t *signals)
+{
+    for (;;) {
+        int number = 0;
+        sigwait(signals, &number);
+        switch (number) {
+        case SIGHUP:
+            rq_server_reload(server, NULL); /* the log says what came of it */
+            break;
+        case SIGUSR1:
+            reopen_log(a);
+            break;
+        case SIGQUIT:
+            rq_server_report(server);
+            break;
+        case SIGTERM:
+        case SIGINT:
+            return number;
+        default: /* SIGUSR2 means nothing, and ends nothing */
+            break;
+        }
+    }
+}
+
 static int serve(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
     rq_server *server;
     sigset_t signals;
-    int signal_number;
     block_signals(&signals);
     raise_open_files();
-    if (rq_config_int(a->config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
-    if (set_umask(a->config, &why) != RQ_OK ||
+    if (rq_config_int(a->options.config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
+    if (set_umask(a->options.config, &why) != RQ_OK ||
         rq_server_open(&a->options, &server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
         return 1;
     }
     printf("rorqual ready: %s\n", rq_server_ready_text(server));
+    if (rq_server_folder_is_new(server)) printf("new data folder %s\n", rq_server_folder(server));
     if (a->hints) print_hints(server);
     fflush(stdout);
-    sigwait(&signals, &signal_number);
-    printf("rorqual stopping: %s\n", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+    int number = serve_signals(a, server, &signals);
+    printf("rorqual stopping: %s\n", number == SIGINT ? "SIGINT" : "SIGTERM");
     fflush(stdout);
     if (rq_server_close(server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: not stopped in order: %s\n", why.message);
@@ -220,31 +291,54 @@ static void trim_allocator(void)
     (void)malloc_trim(0);
 }
 
-int rq_cmd_server(int argc, char **argv)
+/* Few arenas and an early return of large blocks: memory follows the load down again. */
+static void set_allocator(void)
 {
-    arguments a = {.options = {.data = "data",
-                               .listen = "127.0.0.1",
-                               .zk_port = 2181,
-                               .master_port = 16000,
-                               .rs_port = 16020,
-                               .trim = trim_allocator,
-                               .log = {.fd = STDERR_FILENO, .level = RQ_LOG_WARN}}};
-    /* Few arenas and an early return of large blocks: memory follows the load down again. */
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    if (rq_config_new(&a.config) != RQ_OK) {
-        fprintf(stderr, "rorqual: out of memory\n");
-        return 1;
+}
+
+static void print_check(void *ctx, const char *subject, const char *text)
+{
+    (void)ctx;
+    printf("%-9s %s\n", subject, text);
+}
+
+static int start(arguments *a)
+{
+    rq_server_options *o = &a->options;
+    rq_error why = {.code = RQ_OK};
+    if (a->check) return rq_server_check(o, print_check, NULL) == RQ_OK ? 0 : 2;
+    o->log_fd = a->log_file == NULL ? STDERR_FILENO : -1;
+    if (a->log_file == NULL || open_log(a->log_file, &o->log_fd, &why) == RQ_OK) return serve(a);
+    fprintf(stderr, "rorqual server: %s\n", why.message);
+    return 1;
+}
+
+static int run(arguments *a)
+{
+    rq_server_options *o = &a->options;
+    rq_error why = {.code = RQ_OK};
+    if (rq_site_read(&a->site, &o->config, &why) != RQ_OK) {
+        fprintf(stderr, "rorqual server: %s\n", why.message);
+        return 2;
     }
+    if (o->advertise == NULL) o->advertise = rq_config_text(o->config, RQ_SET_ADVERTISE);
+    int code = start(a);
+    rq_config_free(o->config);
+    return code;
+}
+
+int rq_cmd_server(int argc, char **argv)
+{
+    arguments a = {
+        .options = {
+            .data = "data", .listen = "127.0.0.1", .trim = trim_allocator, .reread = reread}};
+    a.options.reread_ctx = &a.site;
+    set_allocator();
     int code = parse(&a, argc, argv);
-    if (code < 0) {
-        a.options.config = a.config;
-        if (a.options.advertise == NULL)
-            a.options.advertise = rq_config_text(a.config, RQ_SET_ADVERTISE);
-        list_unused(a.config);
-        code = serve(&a);
-    }
-    rq_config_free(a.config);
+    if (code < 0) code = run(&a);
+    rq_site_clear(&a.site);
     return code;
 }

@@ -7,6 +7,7 @@
 
 #include "client/request.h"
 
+#include "base/address.h"
 #include "base/macros.h"
 #include "base/pb.h"
 
@@ -166,8 +167,8 @@ static void lose(rq__conn *c, const char *why)
 
 static void lose_errno(rq__conn *c, const char *what, int error)
 {
-    char text[256];
-    snprintf(text, sizeof text, "%s %s:%u: %s", what, c->host, c->port, strerror(error));
+    char text[RQ_HOST_PORT_MAX + 128];
+    snprintf(text, sizeof text, "%s %s: %s", what, RQ_HOST_PORT(c->host, c->port), strerror(error));
     lose(c, text);
 }
 

@@ -11,6 +11,8 @@
  */
 #include "client/client_priv.h"
 
+#include "base/address.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -29,14 +31,18 @@ bool rq__address_parse(rq_slice text, rq__address *ret)
     unsigned long port = 0;
     while (colon > 0 && text.ptr[colon - 1] != ':')
         colon--;
-    if (colon < 2 || colon == text.len || colon - 1 >= sizeof ret->host) return false;
+    if (colon < 2 || colon == text.len) return false;
+    rq_slice host = rq_slice_of(text.ptr, colon - 1);
+    bool brackets = host.len > 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']';
+    if (brackets) host = rq_slice_of(host.ptr + 1, host.len - 2);
+    if (host.len >= sizeof ret->host) return false;
     for (size_t i = colon; i < text.len; i++) {
         if (text.ptr[i] < '0' || text.ptr[i] > '9') return false;
         port = port * 10 + (text.ptr[i] - (unsigned)'0');
         if (port > UINT16_MAX) return false;
     }
-    memcpy(ret->host, text.ptr, colon - 1);
-    ret->host[colon - 1] = 0;
+    memcpy(ret->host, host.ptr, host.len);
+    ret->host[host.len] = 0;
     ret->port = (uint16_t)port;
     return port > 0;
 }
@@ -52,7 +58,8 @@ typedef struct wire {
 
 static rq_err wire_failed(const wire *w, const char *what)
 {
-    return rq_fail(w->why, RQ_E_IO, "%s %s:%u: %s", what, w->at.host, w->at.port, strerror(errno));
+    return rq_fail(w->why, RQ_E_IO, "%s %s: %s", what, RQ_HOST_PORT(w->at.host, w->at.port),
+                   strerror(errno));
 }
 
 static rq_err wire_open(wire *w, const rq__address *at, int64_t timeout_ns)
@@ -106,7 +113,8 @@ static rq_err wire_read(wire *w, uint8_t *out, size_t len)
         ssize_t n = recv(w->fd, out + got, len - got, 0);
         if (n < 0 && errno == EINTR) continue;
         if (n == 0)
-            return rq_fail(w->why, RQ_E_IO, "%s:%u closed the connection", w->at.host, w->at.port);
+            return rq_fail(w->why, RQ_E_IO, "%s closed the connection",
+                           RQ_HOST_PORT(w->at.host, w->at.port));
         if (n < 0) return wire_failed(w, "cannot read from");
         got += (size_t)n;
     }
@@ -120,8 +128,8 @@ static rq_err wire_frame(wire *w, rq_slice *ret)
     RQ_TRY(wire_read(w, head, sizeof head));
     uint32_t len = rq_get_be32(head);
     if (len > ANSWER_MAX)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s:%u answers with %u bytes", w->at.host,
-                       w->at.port, len);
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s answers with %u bytes",
+                       RQ_HOST_PORT(w->at.host, w->at.port), len);
     rq_buf_reset(&w->in);
     RQ_TRY(rq_buf_reserve(&w->in, len));
     RQ_TRY(wire_read(w, w->in.ptr, len));
@@ -321,8 +329,8 @@ static rq_err rpc_ask(wire *w, uint32_t id, const char *method, rq_slice *ret)
     rq_response_view v;
     RQ_TRY(wire_frame(w, &frame));
     if (rq_response_parse(frame, &v) != RQ_OK)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s:%u: the answer to %s makes no sense", w->at.host,
-                       w->at.port, method);
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s: the answer to %s makes no sense",
+                       RQ_HOST_PORT(w->at.host, w->at.port), method);
     if (v.exception.java_class.len > 0)
         return rq_fail(w->why, rq_err_of_class(v.exception.java_class), "%s: %.*s", method,
                        (int)(v.exception.text.len > 300 ? 300 : v.exception.text.len),
@@ -342,8 +350,8 @@ static rq_err ask_rpc(const rq_client_options *o, wire *w, rq__registry_answer *
                        w->at.host, w->at.port);
     RQ_TRY(rpc_ask(w, 2, "GetActiveMaster", &message));
     if (parse_server_name(field_of(message, 1), &ret->master) != RQ_OK)
-        return rq_fail(w->why, RQ_E_NOT_FOUND, "%s:%u does not know the master", w->at.host,
-                       w->at.port);
+        return rq_fail(w->why, RQ_E_NOT_FOUND, "%s does not know the master",
+                       RQ_HOST_PORT(w->at.host, w->at.port));
     return RQ_OK;
 }
 

@@ -2,6 +2,7 @@
 /* The tables a workload needs: their names, how they are split, made and dropped. */
 #include "load/load_priv.h"
 
+#include "base/address.h"
 #include "base/macros.h"
 
 #include <netdb.h>
@@ -91,11 +92,11 @@ static void announce(const rq__bench *b, const rq__table_names *n)
     const char *host = rq_client_master_host(b->client, &port);
     FILE *out = b->o->notices;
     if (out == NULL || is_loopback(host)) return;
-    fprintf(out, "about to %s on the cluster of master %s:%u:",
+    fprintf(out, "about to %s on the cluster of master %s:",
             b->o->reuse     ? "use existing tables"
             : b->o->replace ? "replace tables"
                             : "create tables",
-            host, port);
+            RQ_HOST_PORT(host, port));
     for (int i = 0; i < n->count; i++)
         fprintf(out, " %s", n->name[i]);
     fprintf(out, "\n");

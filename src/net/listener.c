@@ -174,7 +174,7 @@ rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_
     rq_listener *l = calloc(1, sizeof *l);
     if (l == NULL) return RQ_E_NO_MEMORY;
     const char *address = options->address != NULL ? options->address : "127.0.0.1";
-    rq_err rc = rq_socket_listen(address, options->port, &l->fd, &l->port, why);
+    rq_err rc = rq_socket_listen(address, options->port, options->only_v6, &l->fd, &l->port, why);
     if (rc != RQ_OK) {
         free(l);
         return rc;

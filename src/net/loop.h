@@ -65,6 +65,8 @@ bool rq_loop_is_current(const rq_loop *loop);
 uint64_t rq_loop_now_ns(const rq_loop *loop);
 /* The monotonic clock, read now. Any thread. */
 uint64_t rq_loop_clock_ns(void);
+/* Logs what each loop does: since when its iteration runs, or that it sleeps. Any thread. */
+void rq_loops_report(const rq_loops *loops, const rq_log *log);
 
 /* A one-shot timer with millisecond accuracy, embedded in its owner; all zero is idle. Unlike an
  * executor's timer it wakes no other thread. All calls on the loop's thread. */

@@ -2,6 +2,8 @@
 /* Socket calls that need no event loop; contract in socket.h. */
 #include "net/socket.h"
 
+#include "base/address.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -40,11 +42,12 @@ static rq_err bind_error(int error, const char *address, uint16_t port, rq_error
     if (error == EADDRINUSE) code = RQ_E_EXISTS;
     if (error == EACCES || error == EPERM) code = RQ_E_PERMISSION;
     if (error == EADDRNOTAVAIL || error == EINVAL) code = RQ_E_INVALID;
-    return rq_fail(why, code, "cannot listen on %s:%u: %s", address, port, strerror(error));
+    return rq_fail(why, code, "cannot listen on %s: %s", RQ_HOST_PORT(address, port),
+                   strerror(error));
 }
 
-rq_err rq_socket_listen(const char *address, uint16_t port, int *ret_fd, uint16_t *ret_port,
-                        rq_error *why)
+rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *ret_fd,
+                        uint16_t *ret_port, rq_error *why)
 {
     struct sockaddr_storage ss;
     socklen_t len;
@@ -55,6 +58,8 @@ rq_err rq_socket_listen(const char *address, uint16_t port, int *ret_fd, uint16_
     int on = 1;
     /* Past connections in TIME_WAIT must not keep a restarted server from its port. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (only_v6 && ss.ss_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     if (bind(fd, (struct sockaddr *)&ss, len) != 0 || listen(fd, BACKLOG) != 0 ||
         getsockname(fd, (struct sockaddr *)&ss, &len) != 0) {
         int error = errno;
@@ -74,9 +79,13 @@ void rq_socket_accepted(int fd, rq_peer *ret_peer)
     struct sockaddr_storage ss;
     socklen_t len = sizeof ss;
     if (getpeername(fd, (struct sockaddr *)&ss, &len) != 0) return;
-    const void *address = ss.ss_family == AF_INET6
-                              ? (const void *)&((struct sockaddr_in6 *)&ss)->sin6_addr
-                              : (const void *)&((struct sockaddr_in *)&ss)->sin_addr;
-    inet_ntop(ss.ss_family, address, ret_peer->host, sizeof ret_peer->host);
+    const struct in6_addr *v6 = &((struct sockaddr_in6 *)&ss)->sin6_addr;
+    if (ss.ss_family != AF_INET6)
+        inet_ntop(AF_INET, &((struct sockaddr_in *)&ss)->sin_addr, ret_peer->host,
+                  sizeof ret_peer->host);
+    else if (IN6_IS_ADDR_V4MAPPED(v6)) /* an IPv4 peer of a socket on "::" */
+        inet_ntop(AF_INET, v6->s6_addr + 12, ret_peer->host, sizeof ret_peer->host);
+    else
+        inet_ntop(AF_INET6, v6, ret_peer->host, sizeof ret_peer->host);
     ret_peer->port = port_of(&ss);
 }

@@ -5,10 +5,11 @@
 
 #include "net/stream.h"
 
-/* Makes a non-blocking listening socket on a numeric address. RQ_E_EXISTS: the port is in use. */
+/* Makes a non-blocking listening socket on a numeric address. only_v6: "::" leaves IPv4 to another
+ * socket. RQ_E_EXISTS: the port is in use. */
 RQ_NODISCARD
-rq_err rq_socket_listen(const char *address, uint16_t port, int *ret_fd, uint16_t *ret_port,
-                        rq_error *why);
+rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *ret_fd,
+                        uint16_t *ret_port, rq_error *why);
 /* Sets TCP_NODELAY and keep-alive, and returns the peer's address. */
 void rq_socket_accepted(int fd, rq_peer *ret_peer);
 

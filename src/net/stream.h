@@ -51,6 +51,7 @@ typedef struct rq_stream_events {
 
 typedef struct rq_listener_options {
     const char *address;            /* numeric; NULL: 127.0.0.1 */
+    bool only_v6;                   /* "::" leaves IPv4 to another listener */
     uint16_t port;                  /* 0: any free one */
     const rq_stream_events *events; /* must live as long as the listener's streams */
     void *ctx;

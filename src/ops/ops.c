@@ -30,6 +30,11 @@ static void take_settings(rq_ops *ops, const rq_config *c)
 {
     take_result_limits(ops, c);
     ops->lease_ms = (uint64_t)rq_config_int(c, RQ_SET_SCANNER_LEASE);
+    rq_ops_reload(ops, c);
+}
+
+void rq_ops_reload(rq_ops *ops, const rq_config *c)
+{
     ops->rpc_timeout_ms = (uint64_t)rq_config_int(c, RQ_SET_RPC_TIMEOUT);
 }
 

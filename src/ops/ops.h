@@ -33,6 +33,8 @@ rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why);
 /* REQUIRES: no op is running, and every seat was given back. Closes the scanners that are left.
  * NULL is fine. */
 void rq_ops_free(rq_ops *ops);
+/* Takes over the settings that change without a restart. Any thread. */
+void rq_ops_reload(rq_ops *ops, const rq_config *c);
 
 /* `lane`: ops are started on it and complete on it. NULL: by one thread at a time, which is a
  * member of the epoch as `section` and inside a read section whenever it starts an op. */

@@ -20,7 +20,7 @@ struct rq_ops {
     uint64_t result_bytes_max; /* of a scan or batch */
     uint64_t block_bytes_max;  /* that a batch reads */
     uint64_t lease_ms;
-    uint64_t rpc_timeout_ms;
+    _Atomic uint64_t rpc_timeout_ms; /* a reload changes it */
     pthread_mutex_t lock;
     rq_ops_seat *seats RQ_GUARDED_BY(lock);
     rq_op_stats past[RQ_OP_KINDS] RQ_GUARDED_BY(lock); /* of seats that were given back */

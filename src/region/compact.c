@@ -93,7 +93,7 @@ static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
 {
     rq_region *r = c->store->region;
     size_t n;
-    RQ_TRY(rq_compaction_boundaries(&c->store->compaction, &c->choice, c->all.list, now_ms,
+    RQ_TRY(rq_compaction_boundaries(rq__compaction_of(c->store), &c->choice, c->all.list, now_ms,
                                     &c->boundaries, &n));
     c->files = calloc(n, sizeof *c->files);
     if (c->files == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
@@ -105,11 +105,11 @@ static rq_err write_files(compaction *c, int64_t now_ms, rq_error *why)
                 .files = c->inputs,
                 .file_count = c->input_count,
                 .major = c->choice.all_files,
-                .drop_behind = c->store->compaction.drop_behind,
+                .drop_behind = rq__compaction_of(c->store)->drop_behind,
                 .smallest_read_point = rq__region_smallest_read_point(r),
                 .now_ms = now_ms,
-                .keep_seqid_period_ms = c->store->compaction.keep_seqid_period_ms,
-                .time_to_purge_deletes_ms = c->store->compaction.time_to_purge_deletes_ms,
+                .keep_seqid_period_ms = rq__compaction_of(c->store)->keep_seqid_period_ms,
+                .time_to_purge_deletes_ms = rq__compaction_of(c->store)->time_to_purge_deletes_ms,
             },
         .max_seqid = max_seqid_of(c),
         .boundaries = n > 1 ? c->boundaries : NULL,
@@ -238,7 +238,8 @@ static void drop_expired(rq__region_store *s)
     if (rq_store_files_take(s->store, &c.all) != RQ_OK) return; /* another look comes */
     c.expired = calloc(c.all.count + 1, sizeof *c.expired);
     for (size_t i = 0; i < c.all.count && c.expired != NULL; i++)
-        if (rq_compaction_is_expired(&s->compaction, family, c.all.list, c.all.count, i, now_ms))
+        if (rq_compaction_is_expired(rq__compaction_of(s), family, c.all.list, c.all.count, i,
+                                     now_ms))
             c.expired[c.input_count++] = c.all.list[i];
     c.inputs = c.expired;
     if (c.input_count > 0) {
@@ -269,7 +270,7 @@ static void choose(compaction *c, bool wants_major, int64_t now_ms)
     rq__region_store *s = c->store;
     rq_engine *e = s->region->engine;
     bool offpeak = rq__engine_is_offpeak(e) && !atomic_exchange(&e->offpeak_runs, true);
-    c->choice = rq_compaction_choose(&s->compaction, rq_store_schema(s->store), c->all.list,
+    c->choice = rq_compaction_choose(rq__compaction_of(s), rq_store_schema(s->store), c->all.list,
                                      c->all.count, wants_major, offpeak, now_ms);
     if (offpeak && !c->choice.offpeak) atomic_store(&e->offpeak_runs, false);
     c->inputs = c->all.list + c->choice.first;
@@ -307,7 +308,8 @@ static bool is_wanted(const rq__region_store *s)
 static bool is_owed(const compaction *c)
 {
     const rq__region_store *s = c->store;
-    return atomic_load(&s->owes_major) && (c->asked || c->all.count < s->compaction.max_files);
+    return atomic_load(&s->owes_major) &&
+           (c->asked || c->all.count < rq__compaction_of(s)->max_files);
 }
 
 /* Until a flush that lacks the disk's space has found it. */
@@ -338,7 +340,7 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
     if (major) atomic_store(&s->owes_major, c.input_count == 0);
     if (!all_see(&c)) {
         atomic_fetch_or(&s->postponed, *wants);
-    } else if (c.input_count > 0 && bytes_of(&c) > s->compaction.throttle_bytes &&
+    } else if (c.input_count > 0 && bytes_of(&c) > rq__compaction_of(s)->throttle_bytes &&
                !atomic_load(&s->is_large)) {
         end = ROUND_LARGE;
     } else if (c.input_count > 0 && rq__engine_lacks_space(r->engine)) {
@@ -368,7 +370,7 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
 static int32_t rank_of(rq__region_store *s)
 {
     const rq_store_version *v = referenced_version(s);
-    int64_t left = (int64_t)s->compaction.blocking_files - (int64_t)v->file_count;
+    int64_t left = (int64_t)rq__compaction_of(s)->blocking_files - (int64_t)v->file_count;
     bool after_split = false;
     for (size_t i = 0; i < v->file_count && !after_split; i++)
         after_split = v->files[i].is_reference;
@@ -459,7 +461,7 @@ static bool is_worth_a_look(rq__region_store *s)
     if (atomic_load(&s->has_unarchived)) return true;
     const rq_store_version *v = referenced_version(s);
     bool worth = rq_compaction_is_worth_a_look(
-        &s->compaction, v->files, v->file_count, rq_store_schema(s->store),
+        rq__compaction_of(s), v->files, v->file_count, rq_store_schema(s->store),
         s->region->env.executor->now_ms(s->region->env.executor));
     rq_store_version_unref(v);
     return worth;

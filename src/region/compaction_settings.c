@@ -115,7 +115,7 @@ void rq__compaction_settings_of_store(const rq_region *r, const rq_family_schema
                                       rq_compaction_settings *s)
 {
     const rq_table_schema *t = r->schema;
-    *s = r->engine->compaction;
+    *s = atomic_load_explicit(&r->engine->compaction, memory_order_acquire)->settings;
     /* The catalog's own tables are as HBase has them. */
     if (!r->schema->is_meta) set_policy(r, f, s);
     override_u32(t, f, "hbase.hstore.compactionThreshold", &s->min_files); /* its old name */
@@ -176,4 +176,39 @@ rq_compaction_settings rq__compaction_settings_of_site(const rq_config *c)
     if (s.min_files < 2) s.min_files = 2;
     if (s.max_files < s.min_files) s.max_files = s.min_files;
     return s;
+}
+
+/* --- publishing ------------------------------------------------------------------------------- */
+
+rq_err rq__compaction_publish(rq__compaction_node *_Atomic *list, const rq_compaction_settings *s)
+{
+    rq__compaction_node *old = atomic_load_explicit(list, memory_order_relaxed);
+    if (old != NULL && memcmp(&old->settings, s, sizeof *s) == 0) return RQ_OK;
+    rq__compaction_node *node = calloc(1, sizeof *node);
+    if (node == NULL) return RQ_E_NO_MEMORY;
+    memcpy(&node->settings, s, sizeof *s); /* padding too: it is compared */
+    node->older = old;
+    atomic_store_explicit(list, node, memory_order_release);
+    return RQ_OK;
+}
+
+void rq__compaction_clear(rq__compaction_node *_Atomic *list)
+{
+    rq__compaction_node *node = atomic_load_explicit(list, memory_order_relaxed);
+    atomic_store_explicit(list, NULL, memory_order_relaxed);
+    while (node != NULL) {
+        rq__compaction_node *older = node->older;
+        free(node);
+        node = older;
+    }
+}
+
+rq_err rq__compaction_resettle(rq_region *r)
+{
+    for (size_t i = 0; i < r->store_count; i++) {
+        rq_compaction_settings s = {0};
+        rq__compaction_settings_of_store(r, &r->schema->families[i], &s);
+        RQ_TRY(rq__compaction_publish(&r->stores[i].compaction, &s));
+    }
+    return RQ_OK;
 }

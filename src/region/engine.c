@@ -9,6 +9,7 @@
  */
 #include "region/engine_priv.h"
 
+#include "base/machine.h"
 #include "store/file_options.h"
 
 #include <inttypes.h>
@@ -27,17 +28,11 @@
 
 /* --- settings --------------------------------------------------------------------------------- */
 
-static uint64_t machine_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES);
-    long page = sysconf(_SC_PAGESIZE);
-    return pages <= 0 || page <= 0 ? (uint64_t)4 << 30 : (uint64_t)pages * (uint64_t)page;
-}
-
-/* An eighth of the machine, and no more than is of use where something else runs too. */
+/* An eighth of the memory that the process can have, and little enough for what else runs there. */
 static uint64_t default_budget(void)
 {
-    uint64_t share = machine_memory() / 8;
+    uint64_t memory = rq_machine_memory();
+    uint64_t share = (memory == 0 ? (uint64_t)4 << 30 : memory) / 8;
     uint64_t most = (uint64_t)512 << 20;
     return share < most ? share : most;
 }
@@ -71,6 +66,30 @@ static uint64_t ticks_of(uint64_t ms)
     return ticks == 0 ? 1 : ticks;
 }
 
+/* Those that change without a restart. */
+static rq_err take_reloadable(rq_engine *e, const rq_config *c)
+{
+    rq_compaction_settings compaction = rq__compaction_settings_of_site(c);
+    e->family_flush_bytes_min = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_LOWER_BOUND);
+    e->busy_wait_ns = (uint64_t)rq_config_int(c, RQ_SET_BUSY_WAIT) * 1000000;
+    e->blocking_files_wait_ms = (uint64_t)rq_config_int(c, RQ_SET_BLOCKING_WAIT);
+    e->flush_delay_ms = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_DELAY) * 1000;
+    e->offpeak_start = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_START));
+    e->offpeak_end = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_END));
+    return rq__compaction_publish(&e->compaction, &compaction);
+}
+
+rq_err rq_engine_reload(rq_engine *e, const rq_config *c, rq_error *why)
+{
+    rq__throughput_set(&e->throughput, c);
+    pthread_mutex_lock(&e->lock);
+    rq_err rc = take_reloadable(e, c);
+    for (rq_region *r = e->regions; r != NULL && rc == RQ_OK; r = r->next)
+        rc = rq__compaction_resettle(r);
+    pthread_mutex_unlock(&e->lock);
+    return rc == RQ_OK ? rc : rq_fail(why, rc, "%s", rq_err_text(rc));
+}
+
 static void take_settings(rq_engine *e, const rq_config *c)
 {
     uint64_t budget = rq_engine_memory_budget(c);
@@ -80,21 +99,15 @@ static void take_settings(rq_engine *e, const rq_config *c)
     e->cache_bytes = (uint64_t)((double)budget * rq_config_real(c, RQ_SET_BLOCK_CACHE));
     e->flush_bytes = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_SIZE);
     e->block_multiplier = (uint64_t)rq_config_int(c, RQ_SET_BLOCK_MULTIPLIER);
-    e->family_flush_bytes_min = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_LOWER_BOUND);
     e->cell_bytes_max = (uint64_t)rq_config_int(c, RQ_SET_CELL_MAX);
     e->timestamp_slop_ms = rq_config_int(c, RQ_SET_TIMESTAMP_SLOP);
-    e->busy_wait_ns = (uint64_t)rq_config_int(c, RQ_SET_BUSY_WAIT) * 1000000;
     e->bulk_verify = rq_config_int(c, RQ_SET_BULK_VERIFY) != 0;
     e->bulk_compact = rq_config_int(c, RQ_SET_BULK_COMPACT) != 0;
     e->nonces_enabled = rq_config_int(c, RQ_SET_NONCES) != 0;
-    e->blocking_files_wait_ms = (uint64_t)rq_config_int(c, RQ_SET_BLOCKING_WAIT);
-    e->compaction = rq__compaction_settings_of_site(c);
     snprintf(e->store_engine, sizeof e->store_engine, "%s", rq_config_text(c, RQ_SET_STORE_ENGINE));
     snprintf(e->compaction_policy, sizeof e->compaction_policy, "%s",
              rq_config_text(c, RQ_SET_COMPACTION_POLICY));
     rq__throughput_init(&e->throughput, c);
-    e->offpeak_start = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_START));
-    e->offpeak_end = hour_of(rq_config_text(c, RQ_SET_OFFPEAK_END));
     e->files = rq_hfile_options_default();
     e->files.list_qualifiers = true;
     for (size_t i = 0; rq_file_property(i) != NULL; i++) {
@@ -115,7 +128,6 @@ static void take_settings(rq_engine *e, const rq_config *c)
     e->ticks_between_age_looks = ticks_of((uint64_t)rq_config_int(c, RQ_SET_FLUSH_CHECK));
     e->flush_interval_ms = rq_config_int(c, RQ_SET_FLUSH_INTERVAL);
     e->flush_changes = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_CHANGES);
-    e->flush_delay_ms = (uint64_t)rq_config_int(c, RQ_SET_FLUSH_DELAY) * 1000;
     e->mob_open_max = (size_t)rq_config_int(c, RQ_SET_MOB_OPEN_FILES);
     e->mob_file_bytes_max = (uint64_t)rq_config_int(c, RQ_SET_MOB_FILE_MAX);
     e->mob_optimized = strcmp(rq_config_text(c, RQ_SET_MOB_TYPE), "optimized") == 0;
@@ -194,6 +206,11 @@ void rq__engine_add(rq_engine *e, rq_region *r)
     if (r->next != NULL) r->next->link = &r->next;
     r->link = &e->regions;
     e->regions = r;
+    /* The site's settings have changed since the stores were settled. Without memory for the new ones
+     * they keep those they have. */
+    rq_err rc = RQ_OK;
+    if (r->compaction_site != atomic_load(&e->compaction)) rc = rq__compaction_resettle(r);
+    (void)rc;
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -497,6 +514,7 @@ static void engine_free(rq_engine *e)
     rq_slab_pool_free(e->slabs);
     rq__debt_clear(&e->debt);
     rq__nonces_free(e->nonces);
+    rq__compaction_clear(&e->compaction);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -541,6 +559,7 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
         c = defaults;
     }
     if (rc == RQ_OK) take_settings(e, c);
+    if (rc == RQ_OK) rc = take_reloadable(e, c);
     if (rc == RQ_OK)
         rc = rq__nonces_new(e->env.executor, (size_t)rq_config_int(c, RQ_SET_NONCES_MAX),
                             (uint64_t)rq_config_int(c, RQ_SET_NONCE_LIFE), &e->nonces);

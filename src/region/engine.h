@@ -54,6 +54,11 @@ rq_err rq_engine_open(const rq_env *env, const rq_engine_options *options, rq_en
  * recovery would need. REQUIRES: every region is closed and unreferenced. NULL is allowed. */
 rq_err rq_engine_close(rq_engine *e, bool clean, rq_error *why);
 
+/* Takes over the settings that change without a restart, for open regions too. Any thread that may
+ * allocate; one at a time. */
+RQ_NODISCARD
+rq_err rq_engine_reload(rq_engine *e, const struct rq_config *config, rq_error *why);
+
 const rq_env *rq_engine_env(const rq_engine *e);
 struct rq_wal *rq_engine_wal(const rq_engine *e);
 struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);

@@ -24,27 +24,27 @@ struct rq_engine {
     void (*region_grown)(void *context, rq_region *r);                       /* const */
     void *context;                                                           /* const */
 
-    /* settings, const */
+    /* Settings: const, but for the atomic ones, which a reload changes. */
     uint64_t flush_bytes;
     uint64_t block_multiplier;
-    uint64_t family_flush_bytes_min;
+    _Atomic uint64_t family_flush_bytes_min;
     uint64_t memstore_low, memstore_high;
     uint64_t cache_bytes;
     uint64_t cell_bytes_max;   /* 0: no limit */
     int64_t timestamp_slop_ms; /* INT64_MAX: not checked */
-    uint64_t busy_wait_ns;
+    _Atomic uint64_t busy_wait_ns;
     bool nonces_enabled;
     bool bulk_verify, bulk_compact;
-    rq_compaction_settings compaction; /* the site's; a store's are computed when it opens */
+    rq__compaction_node *_Atomic compaction; /* the site's; a store's are computed when it opens */
     char store_engine[160], compaction_policy[160]; /* the site's classes; empty: HBase's
                                                      * defaults */
-    int offpeak_start, offpeak_end;                 /* hours; -1: never */
+    _Atomic int offpeak_start, offpeak_end;         /* hours; -1: never */
     rq_hfile_options files;                         /* how store files are written */
     rq_cache_options caching;                       /* which blocks are cached, and when */
-    uint64_t blocking_files_wait_ms;
+    _Atomic uint64_t blocking_files_wait_ms;
     int64_t flush_interval_ms; /* 0 or less: never; the site's, like flush_changes */
     uint64_t flush_changes;
-    uint64_t flush_delay_ms; /* the longest delay of a flush for age */
+    _Atomic uint64_t flush_delay_ms; /* the longest delay of a flush for age */
     size_t mob_open_max;
     uint64_t mob_file_bytes_max;
     bool mob_optimized, mob_discard_missing;

@@ -132,8 +132,8 @@ static rq_err write_part(const flush *f, part *p, rq_error *why)
                 .smallest_read_point = rq__region_smallest_read_point(r),
                 .max_seqid_inclusive = f->seqid,
                 .now_ms = r->env.executor->now_ms(r->env.executor),
-                .keep_seqid_period_ms = p->store->compaction.keep_seqid_period_ms,
-                .time_to_purge_deletes_ms = p->store->compaction.time_to_purge_deletes_ms,
+                .keep_seqid_period_ms = rq__compaction_of(p->store)->keep_seqid_period_ms,
+                .time_to_purge_deletes_ms = rq__compaction_of(p->store)->time_to_purge_deletes_ms,
             },
         .max_seqid = f->seqid,
         .mob_output = &p->mob,
@@ -424,7 +424,8 @@ static bool has_too_many_files(rq_region *r)
     rq_epoch_pin(r->env.epoch, &pin);
     for (size_t i = 0; i < r->store_count; i++) {
         rq__region_store *s = &r->stores[i];
-        if (rq_store_version_now(s->store)->file_count < s->compaction.blocking_files) continue;
+        if (rq_store_version_now(s->store)->file_count < rq__compaction_of(s)->blocking_files)
+            continue;
         too_many = true;
         rq__store_request_compaction(s, RQ__WANT_MINOR);
     }

@@ -207,7 +207,10 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     names files = {0};
     RQ_TRY(files_of_family(r, m, has_manifest, f, arena, &files, why));
     rq_mob_options mob = mob_options(r, f);
-    rq__compaction_settings_of_store(r, f, &s->compaction);
+    rq_compaction_settings compaction = {0};
+    r->compaction_site = atomic_load(&r->engine->compaction);
+    rq__compaction_settings_of_store(r, f, &compaction);
+    if (rq__compaction_publish(&s->compaction, &compaction) != RQ_OK) return no_memory(why);
     rq_store_options o = {
         .env = &r->env,
         .cache = r->engine->cache,
@@ -217,7 +220,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
         .dir = rq__family_dir(arena, &r->info, f->name),
         .files = &r->engine->files,
         .caching = &r->engine->caching,
-        .is_date_tiered = s->compaction.policy == RQ_COMPACT_DATE_TIERED,
+        .is_date_tiered = compaction.policy == RQ_COMPACT_DATE_TIERED,
         .versions_alive = &r->engine->versions_alive,
         .version_freed = rq__engine_version_freed,
         .version_freed_context = r->engine,
@@ -460,6 +463,8 @@ void rq__region_free(rq_region *r)
         rq_store_free(r->stores[i].store);
         free(r->stores[i].unarchived.names);
     }
+    for (size_t i = 0; r->stores != NULL && i < r->schema->family_count; i++)
+        rq__compaction_clear(&r->stores[i].compaction);
     rq_table_schema_unref(r->schema);
     rq__nonce_list_clear(&r->nonces);
     rq__nonce_files_clear(&r->nonce_files);

@@ -87,12 +87,19 @@ enum {
     RQ__RUNS = RQ__RUNS_MINOR | RQ__RUNS_MAJOR,
 };
 
+/* Published compaction settings: a reload puts newer ones in front; older ones stay until the end,
+ * since a compaction may hold them. */
+typedef struct rq__compaction_node {
+    struct rq__compaction_node *older;
+    rq_compaction_settings settings;
+} rq__compaction_node;
+
 /* A store and the region's state for it. */
 typedef struct rq__region_store {
     rq_store *store;                   /* const */
     rq_slice family;                   /* const: its name, in the schema */
     uint64_t flushed;                  /* commit gate: every cell up to this number is in a file */
-    rq_compaction_settings compaction; /* const */
+    struct rq__compaction_node *_Atomic compaction; /* rq__compaction_of */
     _Atomic bool compacting;           /* a task is queued or runs */
     _Atomic unsigned compactions;      /* RQ__WANT_…, RQ__RUNS_… */
     _Atomic unsigned postponed;        /* RQ__WANT_…: postponed because open reads do not see all
@@ -108,6 +115,12 @@ typedef struct rq__region_store {
     rq_ranked_task task;
     rq_region *region;
 } rq__region_store;
+
+/* The settings now; valid as long as the store. Any thread. */
+static inline const rq_compaction_settings *rq__compaction_of(const rq__region_store *s)
+{
+    return &atomic_load_explicit(&s->compaction, memory_order_acquire)->settings;
+}
 
 /* Open read points: one per slot (number + 1, 0: free); without a free slot a read point is
  * counted in a list. */
@@ -192,6 +205,7 @@ struct rq_region {
     /* const: */
     rq_slice log_scopes; /* rq_wal_record.scopes */
     uint64_t flush_bytes;
+    const rq__compaction_node *compaction_site; /* the engine's, when the stores were settled */
     uint64_t blocking_bytes;
     int64_t timestamp_slop_ms; /* INT64_MAX: not checked */
     rq_region_info info;
@@ -402,6 +416,14 @@ void rq__compaction_settings_of_store(const rq_region *r, const rq_family_schema
                                       rq_compaction_settings *s);
 struct rq_config;
 rq_compaction_settings rq__compaction_settings_of_site(const struct rq_config *c);
+/* Puts the settings in front of the list if they differ. One caller at a time. */
+RQ_NODISCARD
+rq_err rq__compaction_publish(rq__compaction_node *_Atomic *list, const rq_compaction_settings *s);
+void rq__compaction_clear(rq__compaction_node *_Atomic *list);
+/* Computes the settings of the region's stores again after the site's have changed. With the
+ * engine's lock. */
+RQ_NODISCARD
+rq_err rq__compaction_resettle(rq_region *r);
 /* Queues a compaction if the store needs one. `wants`: RQ__WANT_…; 0: requests recorded before. */
 void rq__store_request_compaction(rq__region_store *s, unsigned wants);
 void rq__region_compact_task(rq_task *task);

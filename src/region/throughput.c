@@ -14,16 +14,24 @@ static uint64_t bytes_setting(const rq_config *c, rq_setting id)
     return v < 1 ? 1 : (uint64_t)v;
 }
 
-void rq__throughput_init(rq__throughput *t, const rq_config *c)
+/* The bounds; the limit that is in force follows at the next look. */
+void rq__throughput_set(rq__throughput *t, const rq_config *c)
 {
     static const char no_limit[] = "NoLimitThroughputController";
     rq_slice name = rq_slice_cstr(rq_config_text(c, RQ_SET_THROUGHPUT));
     size_t len = sizeof no_limit - 1;
     t->is_limited = name.len < len || memcmp(name.ptr + name.len - len, no_limit, len) != 0;
-    t->lower = bytes_setting(c, RQ_SET_THROUGHPUT_LOWER);
-    t->higher = bytes_setting(c, RQ_SET_THROUGHPUT_HIGHER);
+    uint64_t lower = bytes_setting(c, RQ_SET_THROUGHPUT_LOWER);
+    uint64_t higher = bytes_setting(c, RQ_SET_THROUGHPUT_HIGHER);
+    t->higher = higher < lower ? lower : higher;
+    t->lower = lower;
     t->off_peak = bytes_setting(c, RQ_SET_THROUGHPUT_OFFPEAK);
-    if (t->higher < t->lower) t->higher = t->lower;
+    if (!t->is_limited) atomic_store(&t->limit, UINT64_MAX);
+}
+
+void rq__throughput_init(rq__throughput *t, const rq_config *c)
+{
+    rq__throughput_set(t, c);
     t->ticks_between_looks = (uint64_t)rq_config_int(c, RQ_SET_THROUGHPUT_TUNE) / 100;
     if (t->ticks_between_looks == 0) t->ticks_between_looks = 1;
     atomic_init(&t->limit, t->is_limited ? t->lower : UINT64_MAX);
@@ -33,8 +41,8 @@ void rq__throughput_init(rq__throughput *t, const rq_config *c)
 static double pressure_of(const rq__region_store *s)
 {
     size_t count = rq_store_version_now(s->store)->file_count;
-    uint32_t min = s->compaction.min_files;
-    uint32_t most = s->compaction.blocking_files;
+    uint32_t min = rq__compaction_of(s)->min_files;
+    uint32_t most = rq__compaction_of(s)->blocking_files;
     if (count <= min) return 0;
     return most <= min ? 2 : (double)(count - min) / (double)(most - min);
 }
@@ -60,10 +68,11 @@ void rq__throughput_tune(rq_engine *e)
     rq__throughput *t = &e->throughput;
     double pressure = highest_pressure(e);
     uint64_t limit = UINT64_MAX;
+    uint64_t lower = t->lower, higher = t->higher;
+    if (higher < lower) higher = lower; /* a reload changes one after the other */
     if (pressure <= 1)
-        limit = rq__engine_is_offpeak(e)
-                    ? t->off_peak
-                    : t->lower + (uint64_t)((double)(t->higher - t->lower) * pressure);
+        limit = rq__engine_is_offpeak(e) ? t->off_peak
+                                         : lower + (uint64_t)((double)(higher - lower) * pressure);
     atomic_store_explicit(&t->limit, limit, memory_order_relaxed);
 }
 

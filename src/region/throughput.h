@@ -14,10 +14,10 @@
 struct rq_config;
 
 typedef struct rq__throughput {
-    bool is_limited;                  /* const, like the fields up to `limit` */
-    uint64_t lower, higher, off_peak; /* bytes per second */
-    uint64_t ticks_between_looks;
-    _Atomic uint64_t limit; /* UINT64_MAX: none */
+    _Atomic bool is_limited;
+    _Atomic uint64_t lower, higher, off_peak; /* bytes per second */
+    uint64_t ticks_between_looks;             /* const */
+    _Atomic uint64_t limit;                   /* UINT64_MAX: none */
     _Atomic unsigned active;
 } rq__throughput;
 
@@ -29,6 +29,7 @@ typedef struct rq__pacing {
 } rq__pacing;
 
 void rq__throughput_init(rq__throughput *t, const struct rq_config *c);
+void rq__throughput_set(rq__throughput *t, const struct rq_config *c);
 /* Adjusts the limit to the stores' file counts. On a lane or a pool's thread. */
 void rq__throughput_tune(rq_engine *e);
 void rq__pacing_begin(rq__pacing *p, rq_region *r);

@@ -13,14 +13,17 @@
 
 typedef struct rq_registry rq_registry;
 
+#define RQ_REGISTRY_ADDRESSES_MAX 8
+
 typedef struct rq_registry_options {
     const rq_env *env;
     rq_loops *loops;
     rq_catalog *catalog;
-    const char *address; /* numeric; NULL: 127.0.0.1 */
-    uint16_t zk_port;    /* 0: any free one */
-    const char *zk_root; /* NULL: "/hbase" (HBASE: zookeeper.znode.parent) */
-    size_t memory_max;   /* of watches and unfinished requests; 0: 1 MiB */
+    const char *const *addresses; /* numeric; read during open */
+    unsigned address_count;       /* 0: 127.0.0.1 alone */
+    uint16_t zk_port;             /* on all of them; 0: any free one, of one address */
+    const char *zk_root;          /* NULL: "/hbase" (HBASE: zookeeper.znode.parent) */
+    size_t memory_max;            /* of watches and unfinished requests; 0: 1 MiB */
     /* Of answers that clients do not read; shared with others, outlives it, may be NULL. */
     rq_budget *unread;
 } rq_registry_options;

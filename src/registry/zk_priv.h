@@ -29,7 +29,8 @@ struct rq_registry {
     rq_catalog *catalog;
     rq__znodes znodes;
     rq_loops *loops;
-    rq_listener *listener;
+    rq_listener *listeners[RQ_REGISTRY_ADDRESSES_MAX];
+    unsigned listener_count;
     char *root;
     int64_t zxid_start;
     rq__zk_watchers *watchers; /* one per loop */

@@ -123,6 +123,14 @@ static rq_err handle_connect(rq__zk_connection *c, rq_slice frame)
 
 /* --- four letters ----------------------------------------------------------------------------- */
 
+static unsigned connections(const rq_registry *r)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < r->listener_count; i++)
+        n += rq_listener_connections(r->listeners[i]);
+    return n;
+}
+
 static rq_err four_letters(rq__zk_connection *c, const uint8_t word[4], bool *ret_known)
 {
     char text[512];
@@ -137,7 +145,7 @@ static rq_err four_letters(rq__zk_connection *c, const uint8_t word[4], bool *re
                  "Zookeeper version: 3.8.4 (Rorqual " RQ_VERSION
                  ")\nConnections: %u\nZxid: 0x%llx\n"
                  "Mode: standalone\n",
-                 rq_listener_connections(r->listener), (unsigned long long)rq__zk_zxid_now(r));
+                 connections(r), (unsigned long long)rq__zk_zxid_now(r));
     else
         *ret_known = false;
     if (!*ret_known) return RQ_OK;
@@ -275,6 +283,24 @@ static const rq_stream_events events = {
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+static rq_err listen_on(rq_registry *r, const rq_registry_options *o, rq_error *why)
+{
+    static const char *const loopback[] = {"127.0.0.1"};
+    unsigned count = o->address_count;
+    const char *const *addresses = count == 0 ? loopback : o->addresses;
+    if (count == 0) count = 1;
+    if (count > RQ_REGISTRY_ADDRESSES_MAX) return rq_fail(why, RQ_E_INVALID, "too many addresses");
+    for (; r->listener_count < count; r->listener_count++) {
+        rq_listener_options listen = {.address = addresses[r->listener_count],
+                                      .only_v6 = count > 1,
+                                      .port = o->zk_port,
+                                      .events = &events,
+                                      .ctx = r};
+        RQ_TRY(rq_listener_open(o->loops, &listen, &r->listeners[r->listener_count], why));
+    }
+    return RQ_OK;
+}
+
 rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_error *why)
 {
     rq_registry *r = calloc(1, sizeof *r);
@@ -293,11 +319,9 @@ rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_erro
         *all = (rq__zk_watchers){.task = {.run = rq__zk_watchers_run}};
         all->lane = rq_loop_lane(rq_loops_get(o->loops, i));
     }
-    rq_listener_options listen = {
-        .address = o->address, .port = o->zk_port, .events = &events, .ctx = r};
     rq_err rc = r->root == NULL || r->watchers == NULL
                     ? rq_fail(why, RQ_E_NO_MEMORY, "out of memory")
-                    : rq_listener_open(o->loops, &listen, &r->listener, why);
+                    : listen_on(r, o, why);
     if (rc != RQ_OK) {
         rq_registry_close(r);
         return rc;
@@ -309,16 +333,15 @@ rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_erro
 
 uint16_t rq_registry_port(const rq_registry *r)
 {
-    return rq_listener_port(r->listener);
+    return rq_listener_port(r->listeners[0]);
 }
 
 void rq_registry_close(rq_registry *r)
 {
     if (r == NULL) return;
-    if (r->listener != NULL) {
-        rq_catalog_on_change(r->catalog, NULL, NULL);
-        rq_listener_close(r->listener); /* runs what was posted to the loops before it returns */
-    }
+    if (r->listener_count > 0) rq_catalog_on_change(r->catalog, NULL, NULL);
+    for (unsigned i = 0; i < r->listener_count; i++)
+        rq_listener_close(r->listeners[i]); /* runs what was posted to the loops before */
     free(r->watchers);
     free(r->root);
     free(r);

@@ -109,6 +109,22 @@ static size_t pooled_bytes(const rq_call_private *p)
     return p->call.arena.total_bytes + p->call.cells.bytes.cap;
 }
 
+RQ_COLD static void link_made(rq_rpc_worker *w, rq_call_private *p)
+{
+    p->next_made = w->made;
+    if (w->made != NULL) w->made->previous_made = p;
+    w->made = p;
+}
+
+RQ_COLD static void unlink_made(rq_rpc_worker *w, rq_call_private *p)
+{
+    if (p->next_made != NULL) p->next_made->previous_made = p->previous_made;
+    if (p->previous_made != NULL)
+        p->previous_made->next_made = p->next_made;
+    else
+        w->made = p->next_made;
+}
+
 static rq_call_private *call_new(rq_rpc_conn *conn)
 {
     rq_rpc_worker *w = conn->worker;
@@ -123,6 +139,7 @@ static rq_call_private *call_new(rq_rpc_conn *conn)
         p->call.priv = p;
         rq_arena_meter(&p->call.arena, charge_arena, p);
         p->call.loop = w->loop;
+        link_made(w, p);
     }
     p->conn = conn;
     conn->refs++;
@@ -133,8 +150,9 @@ static rq_call_private *call_new(rq_rpc_conn *conn)
     return p;
 }
 
-RQ_COLD static void call_free(rq_call_private *p)
+RQ_COLD static void call_free(rq_rpc_worker *w, rq_call_private *p)
 {
+    unlink_made(w, p);
     rq_arena_clear(&p->call.arena);
     rq_cellblock_clear(&p->call.cells);
     free(p);
@@ -145,7 +163,7 @@ void rq_call_pool_clear(rq_rpc_worker *w)
     while (w->free_calls != NULL) {
         rq_call_private *p = w->free_calls;
         w->free_calls = p->next_free;
-        call_free(p);
+        call_free(w, p);
     }
     w->free_count = 0;
     w->free_bytes = 0;
@@ -155,7 +173,7 @@ static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
 {
     rq_call *c = &p->call;
     if (RQ_ASAN || w->free_count >= CALLS_POOLED || w->free_bytes >= POOLED_BYTES_MAX) {
-        call_free(p);
+        call_free(w, p);
         return;
     }
     rq_arena_reset(&c->arena);
@@ -164,7 +182,9 @@ static void call_recycle(rq_rpc_worker *w, rq_call_private *p)
     else
         rq_cellblock_reset(&c->cells);
     *p = (rq_call_private){
-        .call = {.loop = c->loop, .arena = c->arena, .cells = c->cells, .priv = p}};
+        .call = {.loop = c->loop, .arena = c->arena, .cells = c->cells, .priv = p},
+        .next_made = p->next_made,
+        .previous_made = p->previous_made};
     p->next_free = w->free_calls;
     w->free_calls = p;
     w->free_count++;
@@ -306,8 +326,8 @@ void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why)
     const rq_log *log = w->server->options.log;
     if (code != RQ_E_CORRUPT || why == NULL || log == NULL || call->method == NULL) return;
     if (!rq_worker_may_log(w)) return;
-    rq_log_error(log, "rpc", "%s from %s:%u met damage: %s", call->method->name, call->client->host,
-                 call->client->port, why->message);
+    rq_log_error(log, "rpc", "%s from %s met damage: %s", call->method->name,
+                 RQ_HOST_PORT(call->client->host, call->client->port), why->message);
 }
 
 void rq_call_fail_why(rq_call *call, rq_err code, const rq_error *why)

@@ -74,8 +74,8 @@ RQ_COLD static void refused(rq_rpc_conn *conn, const char *why)
     conn->state = RQ_CONN_DEAD;
     rq_count(&conn->worker->counters.refused, 1);
     if (log != NULL && rq_worker_may_log(conn->worker))
-        rq_log_warn(log, "rpc", "connection from %s:%u closed: %s", conn->client.host,
-                    conn->client.port, why);
+        rq_log_warn(log, "rpc", "connection from %s closed: %s",
+                    RQ_HOST_PORT(conn->client.host, conn->client.port), why);
 }
 
 /* Closes without an answer. */
@@ -136,8 +136,9 @@ RQ_COLD static void bad_version(rq_rpc_conn *conn, const char *java_class, const
 {
     char text[256];
     snprintf(text, sizeof text,
-             "serverVersion=%d, clientVersion=%u, authMethod=%d, authName=unknown from %s:%u",
-             RQ_PROTOCOL_VERSION, p[4], (int8_t)p[5], conn->client.host, conn->client.port);
+             "serverVersion=%d, clientVersion=%u, authMethod=%d, authName=unknown from %s",
+             RQ_PROTOCOL_VERSION, p[4], (int8_t)p[5],
+             RQ_HOST_PORT(conn->client.host, conn->client.port));
     fatal(conn, java_class, text);
 }
 
@@ -146,8 +147,8 @@ RQ_COLD static void bad_magic(rq_rpc_conn *conn, const uint8_t *p)
     char got[32];
     char text[256];
     rq_bytes_to_string(rq_slice_of(p, 4), got, sizeof got);
-    snprintf(text, sizeof text, "Expected HEADER=HBas but received HEADER=%s from %s:%u", got,
-             conn->client.host, conn->client.port);
+    snprintf(text, sizeof text, "Expected HEADER=HBas but received HEADER=%s from %s", got,
+             RQ_HOST_PORT(conn->client.host, conn->client.port));
     fatal(conn, HB "ipc.FatalConnectionException", text);
 }
 

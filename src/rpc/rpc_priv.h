@@ -20,6 +20,8 @@
 #include "net/unread.h"
 #include "rpc/wire.h"
 
+#include "base/address.h"
+
 #include <stdatomic.h>
 
 typedef struct rq_rpc_conn rq_rpc_conn;
@@ -48,6 +50,7 @@ typedef struct rq_rpc_worker {
     rq_loop *loop;
     rq_chunk_pool chunks;
     rq_call_private *free_calls;
+    rq_call_private *made; /* all calls there are, pooled ones too */
     unsigned free_count;
     uint64_t begun_ns;                 /* when the last call began */
     size_t free_bytes;                 /* memory of the pooled calls' arenas and cell blocks */
@@ -72,7 +75,8 @@ struct rq_rpc_server {
     char host[48];         /* the listener's address */
     _Atomic unsigned port; /* 0: not bound yet */
     rq_rpc_service_index *services;
-    rq_listener *listener;
+    rq_listener *listeners[RQ_RPC_ADDRESSES_MAX];
+    unsigned listener_count;
     size_t share; /* bytes of unread responses allowed per connection */
     _Atomic bool draining;
     unsigned worker_count;
@@ -198,6 +202,7 @@ struct rq_call_private {
     rq_task send;               /* sends the response */
     struct rq_packing *packing; /* of a response that is compressed on a pool; owned */
     rq_call_private *next_free;
+    rq_call_private *next_made, *previous_made; /* worker->made; NULL `conn`: not in use */
 };
 
 /* Runs a request: decodes it and passes it to its handler, or responds with an exception. Takes
@@ -206,7 +211,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame);
 void rq_call_pool_clear(rq_rpc_worker *w);
 
 /* Formats this server's host:port for exceptions. */
-#define RQ_ADDRESS_MAX 64
+#define RQ_ADDRESS_MAX RQ_HOST_PORT_MAX
 const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX]);
 
 /* Formats "class: message", or only the class, into `buf`. */

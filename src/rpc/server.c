@@ -52,8 +52,7 @@ const rq_rpc_method *rq_service_method(const rq_rpc_service_index *s, rq_slice n
 
 const char *rq_server_address(const rq_rpc_server *s, char buf[RQ_ADDRESS_MAX])
 {
-    snprintf(buf, RQ_ADDRESS_MAX, "%s:%u", s->host, atomic_load(&s->port));
-    return buf;
+    return rq_host_port(s->host, atomic_load(&s->port), buf);
 }
 
 /* --- start ------------------------------------------------------------------------------------ */
@@ -113,18 +112,45 @@ static rq_err server_fill(rq_rpc_server *s, const rq_rpc_server_options *options
 
 static rq_err listen_on(rq_rpc_server *s, const rq_rpc_server_options *options, rq_error *why)
 {
-    rq_listener_options l = {
-        .address = options->address,
-        .port = options->port,
-        .events = &rq_conn_events,
-        .ctx = s,
-        .connections_max = options->connections_max,
-    };
-    snprintf(s->host, sizeof s->host, "%s",
-             options->address != NULL ? options->address : "127.0.0.1");
-    RQ_TRY(rq_listener_open(options->loops, &l, &s->listener, why));
-    atomic_store(&s->port, rq_listener_port(s->listener));
+    static const char *const loopback[] = {"127.0.0.1"};
+    unsigned count = options->address_count;
+    const char *const *addresses = count == 0 ? loopback : options->addresses;
+    if (count == 0) count = 1;
+    if (count > RQ_RPC_ADDRESSES_MAX) return rq_fail(why, RQ_E_INVALID, "too many addresses");
+    snprintf(s->host, sizeof s->host, "%s", addresses[0]);
+    for (; s->listener_count < count; s->listener_count++) {
+        rq_listener_options l = {
+            .address = addresses[s->listener_count],
+            .only_v6 = count > 1,
+            .port = options->port,
+            .events = &rq_conn_events,
+            .ctx = s,
+            .connections_max = options->connections_max,
+        };
+        RQ_TRY(rq_listener_open(options->loops, &l, &s->listeners[s->listener_count], why));
+    }
+    atomic_store(&s->port, rq_listener_port(s->listeners[0]));
     return RQ_OK;
+}
+
+static void close_listeners(rq_rpc_server *s)
+{
+    for (unsigned i = 0; i < s->listener_count; i++)
+        rq_listener_close(s->listeners[i]);
+}
+
+static void stop_listeners(rq_rpc_server *s, bool streams)
+{
+    for (unsigned i = 0; i < s->listener_count; i++)
+        rq_listener_stop(s->listeners[i], streams);
+}
+
+static unsigned connections(const rq_rpc_server *s)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < s->listener_count; i++)
+        n += rq_listener_connections(s->listeners[i]);
+    return n;
 }
 
 rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **ret, rq_error *why)
@@ -135,6 +161,7 @@ rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **
     rq_err rc = server_fill(s, options);
     if (rc == RQ_OK) rc = listen_on(s, options, why);
     if (rc != RQ_OK) {
+        close_listeners(s);
         server_free(s);
         return rc;
     }
@@ -144,7 +171,7 @@ rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **
 
 uint16_t rq_rpc_server_port(const rq_rpc_server *s)
 {
-    return rq_listener_port(s->listener);
+    return rq_listener_port(s->listeners[0]);
 }
 
 /* --- end -------------------------------------------------------------------------------------- */
@@ -173,24 +200,24 @@ static void wake_waiting_answers(rq_rpc_server *s)
 bool rq_rpc_server_drain(rq_rpc_server *s, unsigned timeout_ms)
 {
     atomic_store(&s->draining, true);
-    rq_listener_stop(s->listener, false);
+    stop_listeners(s, false);
     unsigned waited = 0;
     for (; calls_in_flight(s) > 0 && waited < timeout_ms; waited++) {
         if (waited % 100 == 0) wake_waiting_answers(s); /* one may have begun to wait just before */
         sleep_ms(1);
     }
     if (calls_in_flight(s) > 0) return false; /* their answers need the connections */
-    rq_listener_stop(s->listener, true);
-    for (; rq_listener_connections(s->listener) > 0 && waited < timeout_ms; waited++)
+    stop_listeners(s, true);
+    for (; connections(s) > 0 && waited < timeout_ms; waited++)
         sleep_ms(1);
-    return rq_listener_connections(s->listener) == 0;
+    return connections(s) == 0;
 }
 
 void rq_rpc_server_close(rq_rpc_server *s)
 {
     if (s == NULL) return;
     atomic_store(&s->draining, true);
-    rq_listener_close(s->listener);
+    close_listeners(s);
     while (calls_in_flight(s) > 0)
         sleep_ms(1);
     rq_loops_sync(s->options.loops); /* the last call's loop may still be leaving it */
@@ -199,7 +226,7 @@ void rq_rpc_server_close(rq_rpc_server *s)
 
 rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s)
 {
-    rq_rpc_stats t = {.connections = rq_listener_connections(s->listener)};
+    rq_rpc_stats t = {.connections = connections(s)};
     for (unsigned i = 0; i < s->worker_count; i++) {
         const rq_rpc_counters *c = &s->workers[i].counters;
         t.calls += atomic_load_explicit(&c->calls, memory_order_relaxed);

@@ -17,6 +17,8 @@
 
 typedef struct rq_rpc_server rq_rpc_server;
 
+#define RQ_RPC_ADDRESSES_MAX 8
+
 /* A service as named in the connection header, e.g. "ClientService". The tables must outlive the
  * server. */
 typedef struct rq_rpc_service {
@@ -46,8 +48,9 @@ typedef struct rq_rpc_server_options {
     rq_budget *budget;     /* must outlive the server; one request may exceed it */
     rq_budget *answers;    /* for large responses being made … */
     rq_budget *unread;     /* … and for unread responses; either may be NULL */
-    const char *address;   /* numeric; NULL: 127.0.0.1 */
-    uint16_t port;         /* 0: any free one */
+    const char *const *addresses; /* numeric; the first is named in errors; read during open */
+    unsigned address_count;       /* 0: 127.0.0.1 alone */
+    uint16_t port;                /* on all of them; 0: any free one, for one address only */
     const rq_rpc_service *services; /* copied; the tables inside are not */
     size_t service_count;
     const char *cluster_id;   /* the response to the preamble `Regist`; copied; NULL: none */
@@ -83,5 +86,10 @@ typedef struct rq_rpc_stats {
 } rq_rpc_stats;
 
 rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s);
+
+/* Logs the calls in flight: method, user, peer, age. Each loop writes of its own; one that has not done
+ * so after `wait_ms` is named. `name` lives for ever. REQUIRES: the loops run; not on a loop, and not
+ * while the server closes. */
+void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms);
 
 #endif

@@ -11,30 +11,35 @@
  */
 #include "server/server.h"
 
+#include "base/address.h"
+#include "base/log.h"
 #include "catalog/catalog.h"
 #include "ops/ops.h"
 #include "server/relief.h"
 #include "registry/registry.h"
 #include "service/admin.h"
 #include "service/service.h"
+#include "server/listen.h"
+#include "server/relief.h"
+#include "server/reload.h"
+#include "server/report.h"
 #include "server/security.h"
 #include "vfs/intake.h"
 #include "vfs/vfs.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define DRAIN_TIMEOUT_MS 30000
-#define HOST_SIZE 256
 
 struct rq_server {
     rq_log log;
+    rq_config *config; /* the caller's */
+    rq_listen listen;
+    const char *addresses[RQ_LISTEN_MAX]; /* of `listen` */
     rq_vfs *vfs;
     char *data_path; /* absolute, no symbolic links */
     rq_intake *intake;
@@ -51,93 +56,18 @@ struct rq_server {
     rq_budget *unread;
     rq_relief relief;
     rq_ops *ops;
+    rq_reload reload;
     rq_client_service *client;
     rq_admin_services *admin;
     rq_rpc_server *master;
     rq_rpc_server *rs;
     rq_registry *registry;
+    bool folder_is_new; /* it was empty or missing */
     bool loops_running;
-    char host[HOST_SIZE]; /* that clients are told */
+    char host[RQ_HOST_SIZE]; /* that clients are told */
     uint16_t zk_port, rs_port;
-    char address[HOST_SIZE * 4 + 4096];
+    char address[3 * RQ_HOST_PORT_MAX + 4096 + 64];
 };
-
-/* --- ports ------------------------------------------------------------------------------------ */
-
-static rq_err fill_address(const char *listen_on, uint16_t port, struct sockaddr_storage *ret,
-                           socklen_t *ret_len, rq_error *why)
-{
-    struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
-    memset(ret, 0, sizeof *ret);
-    if (inet_pton(AF_INET, listen_on, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(port);
-        *ret_len = sizeof *v4;
-        return RQ_OK;
-    }
-    if (inet_pton(AF_INET6, listen_on, &v6->sin6_addr) == 1) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(port);
-        *ret_len = sizeof *v6;
-        return RQ_OK;
-    }
-    return rq_fail(why, RQ_E_CONFIG, "--listen %s: not a numeric address", listen_on);
-}
-
-/* Binds to `*port` for a moment; 0 is replaced by a free one. */
-static rq_err try_port(const char *option, const char *listen_on, uint16_t *port, int *ret_fd,
-                       rq_error *why)
-{
-    struct sockaddr_storage address;
-    socklen_t len;
-    int one = 1;
-    RQ_TRY(fill_address(listen_on, *port, &address, &len, why));
-    int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return rq_fail(why, RQ_E_IO, "cannot make a socket: %s", strerror(errno));
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)&address, len) != 0 || listen(fd, 1) != 0) {
-        int e = errno;
-        close(fd);
-        return rq_fail(why, RQ_E_CONFIG,
-                       "cannot listen on %s port %u: %s (%s takes another; 0 picks a free one)",
-                       listen_on, *port, strerror(e), option);
-    }
-    getsockname(fd, (struct sockaddr *)&address, &len);
-    *port = ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)&address)->sin_port
-                                               : ((struct sockaddr_in6 *)&address)->sin6_port);
-    *ret_fd = fd;
-    return RQ_OK;
-}
-
-typedef struct ports {
-    uint16_t zk, master, rs;
-} ports;
-
-/* All three are held at once, so that two zeros do not become the same port. */
-static rq_err try_ports(const rq_server_options *o, ports *p, rq_error *why)
-{
-    int fds[3] = {-1, -1, -1};
-    rq_err rc = try_port("--zk-port", o->listen, &p->zk, &fds[0], why);
-    if (rc == RQ_OK) rc = try_port("--master-port", o->listen, &p->master, &fds[1], why);
-    if (rc == RQ_OK) rc = try_port("--rs-port", o->listen, &p->rs, &fds[2], why);
-    for (int i = 0; i < 3; i++)
-        if (fds[i] >= 0) close(fds[i]);
-    return rc;
-}
-
-/* What clients are told: as asked for, else the host's name where any address is listened on. */
-static void advertised_host(const rq_server_options *o, char out[HOST_SIZE])
-{
-    if (o->advertise != NULL && o->advertise[0] != '\0') {
-        snprintf(out, HOST_SIZE, "%s", o->advertise);
-    } else if (strcmp(o->listen, "0.0.0.0") == 0 || strcmp(o->listen, "::") == 0) {
-        if (gethostname(out, HOST_SIZE) != 0) snprintf(out, HOST_SIZE, "localhost");
-        out[HOST_SIZE - 1] = '\0';
-    } else {
-        snprintf(out, HOST_SIZE, "%s", o->listen);
-    }
-}
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
@@ -194,7 +124,9 @@ static rq_err open_environment(rq_server *s, const rq_server_options *o, rq_erro
     if (rq_thread_executor_new(threads, &s->executor) != RQ_OK || rq_epoch_new(&s->epoch) != RQ_OK)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     s->env = (rq_env){.vfs = s->vfs, .executor = s->executor, .epoch = s->epoch, .log = &s->log};
-    return rq_root_open(&s->env, &s->root, why);
+    RQ_TRY(rq_root_open(&s->env, &s->root, why));
+    s->folder_is_new = rq_root_is_new(s->root);
+    return RQ_OK;
 }
 
 static void region_failed(void *context, rq_region *r, const rq_error *why)
@@ -210,8 +142,7 @@ static void region_grown(void *context, rq_region *r)
     if (atomic_load(&s->has_catalog)) rq_catalog_region_grown(s->catalog, r);
 }
 
-static rq_err open_data(rq_server *s, const rq_server_options *o, const ports *p, const char *host,
-                        rq_error *why)
+static rq_err open_data(rq_server *s, const rq_server_options *o, const rq_ports *p, rq_error *why)
 {
     rq_engine_options engine = {
         .config = o->config,
@@ -221,14 +152,19 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const ports *p
     };
     int64_t now = s->executor->now_ms(s->executor);
     rq_catalog_options catalog = {
-        .server = {.host = host, .port = p->rs, .start_code = now},
-        .master = {.host = host, .port = p->master, .start_code = now},
+        .server = {.host = s->host, .port = p->rs, .start_code = now},
+        .master = {.host = s->host, .port = p->master, .start_code = now},
         .config = o->config,
     };
     RQ_TRY(rq_engine_open(&s->env, &engine, &s->engine, why));
     RQ_TRY(rq_catalog_open(s->engine, s->root, &catalog, &s->catalog, why));
     atomic_store(&s->has_catalog, true);
     return RQ_OK;
+}
+
+static rq_err reload_for_client(void *ctx, rq_error *why)
+{
+    return rq_server_reload(ctx, why);
 }
 
 static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
@@ -267,16 +203,21 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                         .ops = s->ops,
                                         .loops = s->loops};
     RQ_TRY(rq_client_service_new(&client, &s->client, why));
+    s->reload.engine = s->engine;
+    s->reload.ops = s->ops;
+    s->reload.client = s->client;
     rq_admin_services_options admin = {.env = &s->env,
                                        .engine = s->engine,
                                        .catalog = s->catalog,
                                        .config = o->config,
+                                       .reload = reload_for_client,
+                                       .reload_ctx = s,
                                        .loops = s->loops};
     return rq_admin_services_new(&admin, &s->admin, why);
 }
 
-static rq_err listen_rpc(rq_server *s, const rq_server_options *o, uint16_t port, bool master,
-                         rq_rpc_server **ret, rq_error *why)
+static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server **ret,
+                         rq_error *why)
 {
     rq_rpc_service services[4];
     size_t count = 0;
@@ -295,29 +236,31 @@ static rq_err listen_rpc(rq_server *s, const rq_server_options *o, uint16_t port
         .budget = s->budget,
         .answers = s->answers,
         .unread = s->unread,
-        .address = o->listen,
+        .addresses = s->addresses,
+        .address_count = s->listen.count,
         .port = port,
         .services = services,
         .service_count = count,
         .cluster_id = rq_root_cluster_id(s->root),
-        .request_bytes_max = (size_t)rq_config_int(o->config, RQ_SET_REQUEST_MAX),
+        .request_bytes_max = (size_t)rq_config_int(s->config, RQ_SET_REQUEST_MAX),
         .log = &s->log,
     };
     return rq_rpc_server_open(&options, ret, why);
 }
 
-static rq_err open_listeners(rq_server *s, const rq_server_options *o, const ports *p,
-                             rq_error *why)
+static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
 {
     rq_registry_options registry = {.env = &s->env,
                                     .loops = s->loops,
                                     .catalog = s->catalog,
-                                    .address = o->listen,
+                                    .addresses = s->addresses,
+                                    .address_count = s->listen.count,
                                     .zk_port = p->zk,
-                                    .memory_max = (size_t)rq_engine_memory_budget(o->config) / 32,
+                                    .zk_root = rq_config_text(s->config, RQ_SET_ZNODE_PARENT),
+                                    .memory_max = (size_t)rq_engine_memory_budget(s->config) / 32,
                                     .unread = s->unread};
-    RQ_TRY(listen_rpc(s, o, p->master, true, &s->master, why));
-    RQ_TRY(listen_rpc(s, o, p->rs, false, &s->rs, why));
+    RQ_TRY(listen_rpc(s, p->master, true, &s->master, why));
+    RQ_TRY(listen_rpc(s, p->rs, false, &s->rs, why));
     RQ_TRY(rq_registry_open(&registry, &s->registry, why));
     rq_err rc = rq_loops_start(s->loops);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start event loops: %s", rq_err_text(rc));
@@ -325,31 +268,74 @@ static rq_err open_listeners(rq_server *s, const rq_server_options *o, const por
     return RQ_OK;
 }
 
+/* HBase's settings that are nobody's here: one line, and one each for who looks closer. */
+static void log_unused(const rq_log *log, const rq_config *c)
+{
+    size_t count = 0;
+    for (; rq_config_unused(c, count) != NULL; count++)
+        rq_log_debug(log, "server", "setting %s is HBase's and has no effect here",
+                     rq_config_unused(c, count));
+    if (count > 0)
+        rq_log_warn(log, "server",
+                    "%zu of the settings given are HBase's and have no effect here; --log debug "
+                    "names them",
+                    count);
+}
+
+static void ready_text(rq_server *s, const rq_ports *p)
+{
+    s->zk_port = p->zk;
+    s->rs_port = p->rs;
+    snprintf(s->address, sizeof s->address, "zookeeper %s, master %s, regionserver %s, data %s",
+             RQ_HOST_PORT(s->host, p->zk), RQ_HOST_PORT(s->host, p->master),
+             RQ_HOST_PORT(s->host, p->rs), s->data_path);
+}
+
+static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
+{
+    rq_ports p = {
+        .zk = (uint16_t)rq_config_int(o->config, RQ_SET_ZK_PORT),
+        .master = (uint16_t)rq_config_int(o->config, RQ_SET_MASTER_PORT),
+        .rs = (uint16_t)rq_config_int(o->config, RQ_SET_RS_PORT),
+    };
+    RQ_TRY(rq_security_check(o->config, &s->log, why));
+    RQ_TRY(rq_listen_resolve(o->listen, &s->listen, why));
+    for (unsigned i = 0; i < s->listen.count; i++)
+        s->addresses[i] = s->listen.address[i];
+    RQ_TRY(rq_listen_try(&s->listen, &p, why));
+    rq_listen_host(&s->listen, o->advertise, s->host);
+    RQ_TRY(open_environment(s, o, why));
+    RQ_TRY(open_data(s, o, &p, why));
+    RQ_TRY(open_services(s, o, why));
+    RQ_TRY(open_listeners(s, &p, why));
+    ready_text(s, &p);
+    return RQ_OK;
+}
+
 rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why)
 {
-    ports p = {o->zk_port, o->master_port, o->rs_port};
-    RQ_TRY(rq_security_check(o->config, &o->log, why));
-    RQ_TRY(try_ports(o, &p, why));
     rq_server *s = calloc(1, sizeof *s);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-    s->log = o->log;
-    advertised_host(o, s->host);
-    rq_err rc = open_environment(s, o, why);
-    if (rc == RQ_OK) rc = open_data(s, o, &p, s->host, why);
-    if (rc == RQ_OK) rc = open_services(s, o, why);
-    if (rc == RQ_OK) rc = open_listeners(s, o, &p, why);
+    s->log = (rq_log){.fd = o->log_fd, .level = rq_log_level_of(o->config)};
+    s->config = o->config;
+    s->reload =
+        (rq_reload){.log = &s->log, .config = o->config, .reread = o->reread, .ctx = o->reread_ctx};
+    pthread_mutex_init(&s->reload.lock, NULL);
+    rq_err rc = open_all(s, o, why);
     if (rc != RQ_OK) {
         rq_server_close(s, NULL);
         return rc;
     }
-    s->zk_port = p.zk;
-    s->rs_port = p.rs;
-    snprintf(s->address, sizeof s->address,
-             "zookeeper %s:%u, master %s:%u, regionserver %s:%u, data %s", s->host, p.zk, s->host,
-             p.master, s->host, p.rs, s->data_path);
-    rq_security_warn_listening(&s->log, o->listen);
+    log_unused(&s->log, o->config);
+    for (unsigned i = 0; i < s->listen.count; i++)
+        rq_security_warn_listening(&s->log, s->listen.address[i]);
     *ret = s;
     return RQ_OK;
+}
+
+const char *rq_server_folder(const rq_server *s)
+{
+    return s->data_path;
 }
 
 const char *rq_server_ready_text(const rq_server *s)
@@ -362,6 +348,27 @@ const char *rq_server_host(const rq_server *s, uint16_t *ret_zk_port, uint16_t *
     *ret_zk_port = s->zk_port;
     *ret_rs_port = s->rs_port;
     return s->host;
+}
+
+rq_err rq_server_reload(rq_server *s, rq_error *why)
+{
+    return rq_reload_run(&s->reload, why);
+}
+
+void rq_server_report(rq_server *s)
+{
+    rq_report_sources from = {.log_fd = s->log.fd,
+                              .loops = s->loops,
+                              .master = s->master,
+                              .rs = s->rs,
+                              .executor = s->executor,
+                              .catalog = s->catalog};
+    rq_report_write(&from);
+}
+
+bool rq_server_folder_is_new(const rq_server *s)
+{
+    return s->folder_is_new;
 }
 
 /* --- closing ---------------------------------------------------------------------------------- */
@@ -405,6 +412,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
     rq_intake_free(s->intake);
     rq_vfs_free(s->vfs);
     free(s->data_path);
+    pthread_mutex_destroy(&s->reload.lock);
     free(s);
     return first;
 }

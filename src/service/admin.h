@@ -18,6 +18,9 @@ typedef struct rq_admin_services_options {
     rq_catalog *catalog;
     const rq_config *config;
     rq_loops *loops;
+    /* What UpdateConfiguration does; on RQ_POOL_WORK; NULL: nothing. */
+    rq_err (*reload)(void *ctx, rq_error *why);
+    void *reload_ctx;
 } rq_admin_services_options;
 
 /* Everything in the options outlives it. */

@@ -13,6 +13,8 @@ struct rq_admin_services {
     rq_catalog *catalog;
     const rq_config *config;
     rq_loops *loops;
+    rq_err (*reload)(void *ctx, rq_error *why);
+    void *reload_ctx;
 };
 
 /* master_ddl.c: for AdminService, as clients of 1.x ask. */

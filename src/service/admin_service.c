@@ -487,13 +487,28 @@ static void get_cached_files(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* HBASE: HRegionServer.updateConfiguration reads the settings again and tells those who listen to
- * some. Here nobody does: settings are those of the start (docs/compatibility.md). */
+static rq_err update_configuration(rq__blocking *b)
+{
+    const rq_admin_services *s = b->services;
+    return s->reload == NULL ? RQ_OK : s->reload(s->reload_ctx, &b->why);
+}
+
+static void answer_update(rq__blocking *b)
+{
+    Pb__UpdateConfigurationResponse response = PB__UPDATE_CONFIGURATION_RESPONSE__INIT;
+    rq_call_reply(b->call, &response.base);
+}
+
+/* HBASE: HRegionServer.updateConfiguration reads the settings again; those that change without a
+ * restart are marked in settings.def. */
 void rq__update_configuration(void *ctx, rq_call *call)
 {
-    (void)ctx;
-    Pb__UpdateConfigurationResponse response = PB__UPDATE_CONFIGURATION_RESPONSE__INIT;
-    rq_call_reply(call, &response.base);
+    rq__blocking *b = rq_arena_calloc(&call->arena, 1, sizeof *b);
+    if (b == NULL) {
+        rq_call_fail(call, RQ_E_NO_MEMORY, NULL);
+        return;
+    }
+    rq__blocking_start(b, ctx, call, update_configuration, answer_update);
 }
 
 static const rq_rpc_method methods[] = {
@@ -548,6 +563,8 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->catalog = o->catalog;
     s->config = o->config;
     s->loops = o->loops;
+    s->reload = o->reload;
+    s->reload_ctx = o->reload_ctx;
     *ret = s;
     return RQ_OK;
 }

@@ -16,8 +16,8 @@ struct rq_client_service {
     rq_ops *ops;
     rq_ops_seat **seats; /* one per loop */
     /* settings */
-    uint64_t rows_warning;
-    bool rows_reject;
+    _Atomic uint64_t rows_warning; /* a reload changes these two */
+    _Atomic bool rows_reject;
     unsigned coprocessors;      /* rq_coprocessor: every table's, */
     unsigned user_coprocessors; /* and every user's table's */
 };

@@ -234,6 +234,12 @@ static rq_err make_seats(rq_client_service *s)
     return RQ_OK;
 }
 
+void rq_client_service_reload(rq_client_service *s, const rq_config *c)
+{
+    s->rows_warning = (uint64_t)rq_config_int(c, RQ_SET_ROWS_WARNING);
+    s->rows_reject = rq_config_int(c, RQ_SET_ROWS_REJECT) != 0;
+}
+
 rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
                              rq_error *why)
 {
@@ -244,8 +250,7 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
     s->catalog = o->catalog;
     s->ops = o->ops;
     s->loops = o->loops;
-    s->rows_warning = (uint64_t)rq_config_int(o->config, RQ_SET_ROWS_WARNING);
-    s->rows_reject = rq_config_int(o->config, RQ_SET_ROWS_REJECT) != 0;
+    rq_client_service_reload(s, o->config);
     rq_err rc =
         rq_coprocessors_of_settings(o->config, &s->coprocessors, &s->user_coprocessors, why);
     if (rc != RQ_OK) {

@@ -32,6 +32,8 @@ rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_servi
                              rq_error *why);
 /* REQUIRES: loops are stopped (no call is in flight). */
 void rq_client_service_free(rq_client_service *s);
+/* Takes over the settings that change without a restart. Any thread. */
+void rq_client_service_reload(rq_client_service *s, const rq_config *config);
 /* The method table to register under "ClientService"; valid as long as the service. */
 rq_rpc_service rq_client_service_methods(rq_client_service *s);
 

@@ -134,7 +134,7 @@ class Connection:
 
     def __init__(self, address, service="ClientService", version="2.6.1", codec=None, compressor=None):
         host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), TIMEOUT)
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), TIMEOUT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         head = header(service, version, codec, compressor)
         self.socket.sendall(b"HBas\0\x50" + struct.pack(">I", len(head)) + head)

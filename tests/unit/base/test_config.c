@@ -142,6 +142,141 @@ static void an_error_in_a_file_says_where(void **state)
     rq_config_free(c);
 }
 
+static void values_out_of_range_are_refused(void **state)
+{
+    static const struct {
+        const char *pair, *says;
+    } cases[] = {
+        {"hbase.hregion.memstore.flush.size=64", "64m is 64 MB"},
+        {"hbase.hregion.memstore.flush.size=1k", "at least 64k"},
+        {"hfile.block.cache.size=1.5", "0 to 1"},
+        {"hfile.block.cache.size=nan", "not a number"},
+        {"hfile.block.cache.size=inf", "not a number"},
+        {"hbase.regionserver.global.memstore.size=0.9", "0.01 to 0.8"},
+        {"hbase.zookeeper.property.clientPort=65536", "0 to 65535"},
+        {"hbase.hstore.compaction.max=99999999999", "2147483647"},
+        {"rorqual.wal.sync=sometimes", "fdatasync|handover"},
+        {"rorqual.log.level=loud", "debug|info|warn|error"},
+        {"rorqual.memory=1000", "0, or at least 1m"},
+    };
+    (void)state;
+    rq_config *c = fresh();
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        rq_error why = {.code = RQ_OK};
+        assert_int_equal(rq_config_set_pair(c, cases[i].pair, &why), RQ_E_CONFIG);
+        if (strstr(why.message, cases[i].says) == NULL) fail_msg("%zu: %s", i, why.message);
+    }
+    assert_int_equal(rq_config_set_pair(c, "rorqual.memory=0", NULL), RQ_OK);
+    assert_int_equal(
+        rq_config_set_pair(c, "hbase.regionserver.optionalcacheflushinterval=-1", NULL), RQ_OK);
+    rq_config_free(c);
+}
+
+static void every_default_is_in_its_range_and_every_line_is_whole(void **state)
+{
+    (void)state;
+    rq_config *c = fresh();
+    for (int s = 0; s < RQ_SETTING_COUNT; s++) {
+        const rq_setting_info *i = rq_setting_get((rq_setting)s);
+        rq_error why = {.code = RQ_OK};
+        if (rq_config_set(c, i->name, i->fallback, &why) != RQ_OK) fail_msg("%s", why.message);
+        assert_true(i->text[0] != '\0');
+        assert_true(i->most == 0 || i->most >= i->least);
+    }
+    rq_config_free(c);
+}
+
+static void an_older_name_gives_way_to_the_newer_one(void **state)
+{
+    (void)state;
+    for (int newer_first = 0; newer_first < 2; newer_first++) {
+        rq_config *c = fresh();
+        const char *pairs[] = {"hbase.hstore.compactionThreshold=7",
+                               "hbase.hstore.compaction.min=5"};
+        assert_int_equal(rq_config_set_pair(c, pairs[newer_first], NULL), RQ_OK);
+        assert_int_equal(rq_config_int(c, RQ_SET_COMPACTION_MIN), newer_first ? 5 : 7);
+        assert_int_equal(rq_config_given_by_older(c, RQ_SET_COMPACTION_MIN), !newer_first);
+        assert_int_equal(rq_config_set_pair(c, pairs[1 - newer_first], NULL), RQ_OK);
+        assert_int_equal(rq_config_int(c, RQ_SET_COMPACTION_MIN), 5);
+        assert_null(rq_config_unused(c, 0));
+        rq_config_free(c);
+    }
+}
+
+/* The older name is a share of all memory, the newer one a share of the memstores'. */
+static void the_older_low_mark_is_converted(void **state)
+{
+    (void)state;
+    rq_config *c = fresh();
+    assert_int_equal(
+        rq_config_set_pair(c, "hbase.regionserver.global.memstore.upperLimit=0.5", NULL), RQ_OK);
+    assert_int_equal(
+        rq_config_set_pair(c, "hbase.regionserver.global.memstore.lowerLimit=0.4", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(c, "hfile.block.cache.size=0.3", NULL), RQ_OK);
+    assert_int_equal(rq_config_check(c, 0, NULL), RQ_OK);
+    assert_true(rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE) == 0.5);
+    assert_true(rq_config_real(c, RQ_SET_GLOBAL_MEMSTORE_LOW) == 0.8);
+    rq_config_free(c);
+}
+
+static void sums_memory_and_znode_are_checked(void **state)
+{
+    static const struct {
+        const char *pair, *says;
+    } cases[] = {
+        {"hfile.block.cache.size=0.41", "together more than 0.8"},
+        {"rorqual.memory=2g", "1024 MB"},
+        {"zookeeper.znode.parent=hbase", "not a path"},
+        {"zookeeper.znode.parent=/", "not a path"},
+        {"zookeeper.znode.parent=/x/", "not a path"},
+    };
+    (void)state;
+    for (size_t i = 0; i < RQ_ARRAY_LEN(cases); i++) {
+        rq_config *c = fresh();
+        rq_error why = {.code = RQ_OK};
+        assert_int_equal(rq_config_check(c, 1 << 30, &why), RQ_OK);
+        assert_int_equal(rq_config_set_pair(c, cases[i].pair, NULL), RQ_OK);
+        assert_int_equal(rq_config_check(c, 1 << 30, &why), RQ_E_CONFIG);
+        if (strstr(why.message, cases[i].says) == NULL) fail_msg("%zu: %s", i, why.message);
+        rq_config_free(c);
+    }
+}
+
+typedef struct changes {
+    unsigned count, reloading;
+} changes;
+
+static void count_change(void *ctx, rq_setting s, const char *text)
+{
+    changes *n = ctx;
+    assert_non_null(text);
+    n->count++;
+    n->reloading += rq_setting_get(s)->reloads;
+}
+
+static void what_reloads_is_taken_over_and_old_texts_stay(void **state)
+{
+    (void)state;
+    rq_config *c = fresh(), *from = fresh();
+    changes n = {0};
+    assert_int_equal(rq_config_set_pair(from, "hbase.hstore.compaction.ratio=2.5", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(from, "rorqual.log.level=info", NULL), RQ_OK);
+    assert_int_equal(rq_config_set_pair(from, "rorqual.loops=3", NULL), RQ_OK);
+    const char *before = rq_config_text(c, RQ_SET_LOG_LEVEL);
+    assert_int_equal(rq_config_take(c, from, count_change, &n), RQ_OK);
+    assert_int_equal(n.count, 3);
+    assert_int_equal(n.reloading, 2);
+    assert_string_equal(before, "warn");
+    assert_string_equal(rq_config_text(c, RQ_SET_LOG_LEVEL), "info");
+    assert_true(rq_config_real(c, RQ_SET_COMPACTION_RATIO) == 2.5);
+    assert_int_equal(rq_config_int(c, RQ_SET_LOOPS), 0);
+    n = (changes){0};
+    assert_int_equal(rq_config_take(c, from, count_change, &n), RQ_OK);
+    assert_int_equal(n.count, 1); /* the one that waits for a restart */
+    rq_config_free(from);
+    rq_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +286,12 @@ int main(void)
         cmocka_unit_test(both_file_forms_are_read),
         cmocka_unit_test(blanks_around_names_and_values_do_not_count),
         cmocka_unit_test(an_error_in_a_file_says_where),
+        cmocka_unit_test(values_out_of_range_are_refused),
+        cmocka_unit_test(every_default_is_in_its_range_and_every_line_is_whole),
+        cmocka_unit_test(an_older_name_gives_way_to_the_newer_one),
+        cmocka_unit_test(the_older_low_mark_is_converted),
+        cmocka_unit_test(sums_memory_and_znode_are_checked),
+        cmocka_unit_test(what_reloads_is_taken_over_and_old_texts_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory limits; contract in machine.h. /proc/self/cgroup names the groups of the process, a line
+ * each: "0::/path" of version 2, "N:memory:/path" of version 1. In a container the path is often not
+ * to be seen and the mount's top is the container's own group: the top is looked at in any case.
+ */
+#include "base/machine.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_SIZE 4096
+
+/* "max" in version 2, and a number near 2^63 in version 1, is no limit. */
+static uint64_t read_limit(const char *path)
+{
+    char text[32] = "";
+    FILE *f = fopen(path, "re");
+    if (f == NULL) return UINT64_MAX;
+    bool got = fgets(text, sizeof text, f) != NULL;
+    fclose(f);
+    char *end;
+    unsigned long long v = strtoull(text, &end, 10);
+    return !got || end == text || v > (UINT64_C(1) << 60) ? UINT64_MAX : v;
+}
+
+/* The lowest limit of the group and of those above it. */
+static uint64_t lowest_limit(const char *root, const char *mount, const char *group,
+                             const char *file)
+{
+    char path[PATH_SIZE], up[PATH_SIZE];
+    uint64_t lowest = UINT64_MAX;
+    snprintf(up, sizeof up, "%s", group);
+    for (;;) {
+        size_t len = strlen(up);
+        while (len > 0 && up[len - 1] == '/')
+            up[--len] = '\0';
+        int n = snprintf(path, sizeof path, "%s%s%s/%s", root, mount, up, file);
+        uint64_t v = n > 0 && (size_t)n < sizeof path ? read_limit(path) : UINT64_MAX;
+        if (v < lowest) lowest = v;
+        char *slash = strrchr(up, '/');
+        if (slash == NULL) return lowest;
+        *slash = '\0';
+    }
+}
+
+static bool lists_memory(const char *controllers)
+{
+    for (const char *c = controllers; c != NULL; c = strchr(c, ',')) {
+        c += *c == ',';
+        if (strcspn(c, ",") == 6 && strncmp(c, "memory", 6) == 0) return true;
+    }
+    return false;
+}
+
+/* A line "number:controllers:path". */
+static uint64_t limit_of_line(const char *root, char *line)
+{
+    char *controllers = strchr(line, ':');
+    char *group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
+    if (group == NULL) return UINT64_MAX;
+    *controllers++ = '\0';
+    *group++ = '\0';
+    group[strcspn(group, "\n")] = '\0';
+    if (strcmp(line, "0") == 0 && controllers[0] == '\0')
+        return lowest_limit(root, "/sys/fs/cgroup", group, "memory.max");
+    if (!lists_memory(controllers)) return UINT64_MAX;
+    return lowest_limit(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+}
+
+uint64_t rq_cgroup_memory_limit(const char *root)
+{
+    char path[PATH_SIZE], line[PATH_SIZE];
+    uint64_t lowest = UINT64_MAX;
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *f = fopen(path, "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        uint64_t v = limit_of_line(root, line);
+        if (v < lowest) lowest = v;
+    }
+    if (f != NULL) fclose(f);
+    return lowest;
+}
+
+uint64_t rq_machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages <= 0 || page <= 0 ? 0 : (uint64_t)pages * (uint64_t)page;
+    uint64_t limit = rq_cgroup_memory_limit("");
+    if (limit == UINT64_MAX) return all;
+    return all == 0 || limit < all ? limit : all;
+}

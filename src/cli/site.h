@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a command's settings come from: --config and -D in the order given, then options that stand for
+ * a setting. Kept, so that they can be read again. */
+#ifndef RQ_CLI_SITE_H
+#define RQ_CLI_SITE_H
+
+#include "base/config.h"
+
+#include <stddef.h>
+
+typedef enum rq_site_kind { RQ_SITE_FILE, RQ_SITE_PAIR, RQ_SITE_VALUE } rq_site_kind;
+
+typedef struct rq_site_source {
+    rq_site_kind kind;
+    rq_setting setting; /* of a RQ_SITE_VALUE */
+    const char *text;   /* borrowed: a path, name=value, or a value */
+} rq_site_source;
+
+typedef struct rq_site {
+    rq_site_source *sources;
+    size_t count;
+} rq_site;
+
+/* False: no memory. */
+bool rq_site_add(rq_site *s, rq_site_kind kind, rq_setting setting, const char *text);
+/* Reads all of them, and checks the settings against each other and the machine. */
+RQ_NODISCARD
+rq_err rq_site_read(const rq_site *s, rq_config **ret, rq_error *why);
+void rq_site_clear(rq_site *s);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server would do with a configuration, without doing any of it. Nothing is written; ports are
+ * bound for a moment, to see whether they are free. */
+#include "server/server.h"
+
+#include "base/machine.h"
+#include "catalog/root.h"
+#include "region/engine.h"
+#include "server/listen.h"
+#include "server/security.h"
+#include "vfs/vfs.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct check {
+    const rq_server_options *o;
+    rq_server_line line;
+    void *ctx;
+    rq_err first; /* problem */
+} check;
+
+RQ_PRINTF(3, 4)
+static void say(const check *c, const char *subject, const char *fmt, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    c->line(c->ctx, subject, text);
+}
+
+static void problem(check *c, rq_err rc, const rq_error *why)
+{
+    say(c, "PROBLEM", "%s", why->message[0] == '\0' ? rq_err_text(rc) : why->message);
+    if (c->first == RQ_OK) c->first = rc;
+}
+
+/* A port in use is no fault of the configuration: the server that it is for may be running. */
+static void check_listening(check *c)
+{
+    const rq_config *config = c->o->config;
+    rq_error why = {.code = RQ_OK};
+    rq_listen l;
+    rq_ports p = {.zk = (uint16_t)rq_config_int(config, RQ_SET_ZK_PORT),
+                  .master = (uint16_t)rq_config_int(config, RQ_SET_MASTER_PORT),
+                  .rs = (uint16_t)rq_config_int(config, RQ_SET_RS_PORT)};
+    char host[RQ_HOST_SIZE];
+    rq_err rc = rq_listen_resolve(c->o->listen, &l, &why);
+    if (rc != RQ_OK) {
+        problem(c, rc, &why);
+        return;
+    }
+    for (unsigned i = 0; i < l.count; i++)
+        say(c, "listen", "%s: zookeeper %u, master %u, regionserver %u", l.address[i], p.zk,
+            p.master, p.rs);
+    rq_listen_host(&l, c->o->advertise, host);
+    say(c, "clients", "are told %s", host);
+    if (rq_listen_try(&l, &p, &why) != RQ_OK) say(c, "note", "now: %s", why.message);
+}
+
+static void check_memory(const check *c)
+{
+    const rq_config *config = c->o->config;
+    double budget = (double)rq_engine_memory_budget(config) / (1 << 20);
+    say(c, "memory", "%.0f MB of %llu MB: memstores %.0f MB, block cache %.0f MB", budget,
+        (unsigned long long)(rq_machine_memory() >> 20),
+        budget * rq_config_real(config, RQ_SET_GLOBAL_MEMSTORE),
+        budget * rq_config_real(config, RQ_SET_BLOCK_CACHE));
+}
+
+static void check_settings(check *c)
+{
+    const rq_config *config = c->o->config;
+    rq_error why = {.code = RQ_OK};
+    unsigned mode;
+    rq_err rc = rq_security_check(config, NULL, &why);
+    if (rc == RQ_OK) rc = rq_server_folder_mode(config, &mode, &why);
+    if (rc != RQ_OK) problem(c, rc, &why);
+    for (int s = 0; s < RQ_SETTING_COUNT; s++) {
+        const rq_setting_info *i = rq_setting_get((rq_setting)s);
+        const char *text = rq_config_text(config, (rq_setting)s);
+        if (strcmp(text, i->fallback) != 0) say(c, "setting", "%s = %s", i->name, text);
+    }
+    for (size_t i = 0; rq_config_unused(config, i) != NULL; i++)
+        say(c, "no effect", "%s, a setting of HBase's", rq_config_unused(config, i));
+}
+
+static rq_err check_existing(check *c, const char *path, rq_error *why)
+{
+    static const char *const states[] = {
+        [RQ_ROOT_NEW] = "is empty: it becomes a new data folder",
+        [RQ_ROOT_BEGUN] = "was begun by a start that was interrupted: it is begun anew",
+        [RQ_ROOT_CLEAN] = "is Rorqual's and was stopped in order",
+        [RQ_ROOT_OPEN] =
+            "is Rorqual's; a server runs on it, or was not stopped in order: then the log "
+            "is replayed",
+        [RQ_ROOT_HBASES] = "is HBase's: it is taken over",
+    };
+    rq_root_state state;
+    rq_vfs *vfs;
+    RQ_TRY(rq_vfs_posix_new(path, &vfs, why));
+    rq_err rc = rq_root_look(vfs, &state, why);
+    rq_vfs_free(vfs);
+    if (rc == RQ_OK) say(c, "data", "%s %s", path, states[state]);
+    return rc;
+}
+
+static void check_folder(check *c)
+{
+    const char *path = c->o->data;
+    rq_error why = {.code = RQ_OK};
+    struct stat st;
+    rq_err rc = RQ_OK;
+    if (stat(path, &st) != 0 && errno == ENOENT && path[0] != '\0')
+        say(c, "data", "%s does not exist: it becomes a new data folder", path);
+    else if (stat(path, &st) != 0)
+        rc = rq_fail(&why, RQ_E_IO, "data folder %s: %s", path, strerror(errno));
+    else if (!S_ISDIR(st.st_mode))
+        rc = rq_fail(&why, RQ_E_IO, "data folder %s: not a folder", path);
+    else if (access(path, R_OK | W_OK | X_OK) != 0)
+        rc = rq_fail(&why, RQ_E_PERMISSION, "data folder %s: %s", path, strerror(errno));
+    else
+        rc = check_existing(c, path, &why);
+    if (rc != RQ_OK) problem(c, rc, &why);
+}
+
+rq_err rq_server_check(const rq_server_options *o, rq_server_line line, void *ctx)
+{
+    check c = {.o = o, .line = line, .ctx = ctx, .first = RQ_OK};
+    check_listening(&c);
+    check_folder(&c);
+    check_memory(&c);
+    check_settings(&c);
+    return c.first;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See listen.h. */
+#include "server/listen.h"
+
+#include "base/address.h"
+#include "net/socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Of a port that is free on one address: another is tried where it is not on the others. */
+#define FREE_PORT_TRIES 50
+
+/* --- addresses -------------------------------------------------------------------------------- */
+
+static bool is_numeric(const char *text)
+{
+    struct in6_addr any;
+    return inet_pton(AF_INET, text, &any) == 1 || inet_pton(AF_INET6, text, &any) == 1;
+}
+
+static bool is_there(const rq_listen *l, const char *address)
+{
+    for (unsigned i = 0; i < l->count; i++)
+        if (strcmp(l->address[i], address) == 0) return true;
+    return false;
+}
+
+static rq_err add(rq_listen *l, const char *address, rq_error *why)
+{
+    if (is_there(l, address)) return RQ_OK;
+    if (l->count == RQ_LISTEN_MAX)
+        return rq_fail(why, RQ_E_CONFIG, "--listen: more than %d addresses", RQ_LISTEN_MAX);
+    snprintf(l->address[l->count++], sizeof l->address[0], "%.45s", address);
+    return RQ_OK;
+}
+
+/* The name may have addresses that this machine cannot bind: ::1 of localhost without IPv6. */
+static bool can_bind(const char *address)
+{
+    int fd = -1;
+    uint16_t port;
+    if (rq_socket_listen(address, 0, false, &fd, &port, NULL) != RQ_OK) return false;
+    close(fd);
+    return true;
+}
+
+static rq_err add_name(rq_listen *l, const char *name, rq_error *why)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list;
+    unsigned before = l->count;
+    rq_err rc = RQ_OK;
+    int error = getaddrinfo(name, NULL, &hints, &list);
+    if (error != 0) return rq_fail(why, RQ_E_CONFIG, "--listen %s: %s", name, gai_strerror(error));
+    for (const struct addrinfo *a = list; a != NULL && rc == RQ_OK; a = a->ai_next) {
+        char text[NI_MAXHOST];
+        if (getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST) ==
+                0 &&
+            is_numeric(text) && can_bind(text))
+            rc = add(l, text, why);
+    }
+    freeaddrinfo(list);
+    if (rc == RQ_OK && l->count == before && !is_there(l, name))
+        return rq_fail(why, RQ_E_CONFIG, "--listen %s: this machine has none of its addresses",
+                       name);
+    return rc;
+}
+
+static rq_err add_entry(rq_listen *l, char *entry, rq_error *why)
+{
+    size_t len = strlen(entry);
+    if (len > 1 && entry[0] == '[' && entry[len - 1] == ']') {
+        entry[len - 1] = '\0';
+        entry++;
+        if (strchr(entry, ':') == NULL)
+            return rq_fail(why, RQ_E_CONFIG, "--listen: [%s] is no IPv6 address", entry);
+    }
+    if (l->first[0] == '\0') snprintf(l->first, sizeof l->first, "%s", entry);
+    return is_numeric(entry) ? add(l, entry, why) : add_name(l, entry, why);
+}
+
+rq_err rq_listen_resolve(const char *text, rq_listen *ret, rq_error *why)
+{
+    char copy[RQ_LISTEN_MAX * RQ_HOST_SIZE];
+    *ret = (rq_listen){0};
+    if (strlen(text) >= sizeof copy) return rq_fail(why, RQ_E_CONFIG, "--listen: too long");
+    memcpy(copy, text, strlen(text) + 1);
+    for (char *rest = copy, *entry; (entry = strsep(&rest, ",")) != NULL;) {
+        entry += strspn(entry, " \t");
+        entry[strcspn(entry, " \t")] = '\0';
+        if (entry[0] == '\0' || strlen(entry) >= RQ_HOST_SIZE)
+            return rq_fail(why, RQ_E_CONFIG, "--listen '%s': an address is missing or too long",
+                           text);
+        RQ_TRY(add_entry(ret, entry, why));
+    }
+    return RQ_OK;
+}
+
+void rq_listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST_SIZE])
+{
+    bool given = advertise != NULL && advertise[0] != '\0';
+    snprintf(ret, RQ_HOST_SIZE, "%s", given ? advertise : l->first);
+    if (given || !(is_there(l, "0.0.0.0") || is_there(l, "::"))) return;
+    if (gethostname(ret, RQ_HOST_SIZE) != 0) snprintf(ret, RQ_HOST_SIZE, "localhost");
+    ret[RQ_HOST_SIZE - 1] = '\0';
+}
+
+/* --- ports ------------------------------------------------------------------------------------ */
+
+typedef struct held {
+    int fd[3 * RQ_LISTEN_MAX];
+    unsigned count;
+} held;
+
+static void release(held *h, unsigned from)
+{
+    while (h->count > from)
+        close(h->fd[--h->count]);
+}
+
+/* Binds one port on all addresses; 0 becomes the one that the first address gave. */
+static rq_err try_once(const rq_listen *l, uint16_t *port, held *h, rq_error *why)
+{
+    unsigned before = h->count;
+    uint16_t got = *port;
+    for (unsigned i = 0; i < l->count; i++) {
+        rq_err rc = rq_socket_listen(l->address[i], got, l->count > 1, &h->fd[h->count], &got, why);
+        if (rc != RQ_OK) {
+            release(h, before);
+            return rc;
+        }
+        h->count++;
+    }
+    *port = got;
+    return RQ_OK;
+}
+
+static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, held *h,
+                       rq_error *why)
+{
+    rq_error own = {.code = RQ_OK};
+    rq_err rc = try_once(l, port, h, &own);
+    for (int i = 1; rc == RQ_E_EXISTS && *port == 0 && i < FREE_PORT_TRIES; i++) {
+        rq_error_clear(&own);
+        rc = try_once(l, port, h, &own);
+    }
+    if (rc == RQ_OK) return rc;
+    return rq_fail(why, RQ_E_CONFIG, "%s (%s takes another port; 0 picks a free one)", own.message,
+                   option);
+}
+
+rq_err rq_listen_try(const rq_listen *l, rq_ports *ports, rq_error *why)
+{
+    held h = {.count = 0}; /* all at once, so that two zeros do not become the same port */
+    rq_err rc = try_port(l, "--zk-port", &ports->zk, &h, why);
+    if (rc == RQ_OK) rc = try_port(l, "--master-port", &ports->master, &h, why);
+    if (rc == RQ_OK) rc = try_port(l, "--rs-port", &ports->rs, &h, why);
+    release(&h, 0);
+    return rc;
+}

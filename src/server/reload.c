@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See reload.h. */
+#include "server/reload.h"
+
+#include <string.h>
+
+rq_log_level rq_log_level_of(const rq_config *c)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    const char *text = rq_config_text(c, RQ_SET_LOG_LEVEL);
+    int level = RQ_LOG_ERROR;
+    while (level > 0 && strcmp(text, names[level]) != 0)
+        level--;
+    return (rq_log_level)level;
+}
+
+static void on_changed(void *ctx, rq_setting s, const char *text)
+{
+    const rq_reload *r = ctx;
+    const rq_setting_info *i = rq_setting_get(s);
+    if (i->reloads)
+        rq_log_info(r->log, "server", "setting %s is now '%s'", i->name, text);
+    else
+        rq_log_warn(r->log, "server", "setting %s: '%s' takes effect at the next start", i->name,
+                    text);
+}
+
+static rq_err reload(rq_reload *r, rq_error *why)
+{
+    rq_config *fresh;
+    RQ_TRY(r->reread(r->ctx, &fresh, why));
+    rq_err rc = rq_config_take(r->config, fresh, on_changed, r);
+    rq_config_free(fresh);
+    if (rc != RQ_OK) return rq_fail(why, rc, "%s", rq_err_text(rc));
+    r->log->level = rq_log_level_of(r->config);
+    rq_ops_reload(r->ops, r->config);
+    rq_client_service_reload(r->client, r->config);
+    return rq_engine_reload(r->engine, r->config, why);
+}
+
+rq_err rq_reload_run(rq_reload *r, rq_error *why)
+{
+    rq_error own = {.code = RQ_OK};
+    if (r->reread == NULL) return RQ_OK;
+    pthread_mutex_lock(&r->lock);
+    rq_err rc = reload(r, &own);
+    pthread_mutex_unlock(&r->lock);
+    if (rc == RQ_OK) {
+        rq_log_info(r->log, "server", "settings read again");
+        return rc;
+    }
+    rq_log_error(r->log, "server", "settings not read again: %s", own.message);
+    return rq_fail(why, rc, "%s", own.message);
+}

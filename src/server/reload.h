@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings that change without a restart: read again, taken over, and told to the rooms that keep
+ * copies of them. */
+#ifndef RQ_SERVER_RELOAD_H
+#define RQ_SERVER_RELOAD_H
+
+#include "base/config.h"
+#include "base/log.h"
+#include "region/engine.h"
+#include "server/server.h"
+#include "ops/ops.h"
+#include "service/service.h"
+
+#include <pthread.h>
+
+typedef struct rq_reload {
+    rq_log *log;
+    rq_config *config;
+    rq_engine *engine;
+    rq_ops *ops;
+    rq_client_service *client;
+    rq_err (*reread)(void *ctx, rq_config **ret, rq_error *why); /* NULL: nothing to read again */
+    void *ctx;
+    pthread_mutex_t lock; /* one at a time */
+} rq_reload;
+
+/* What rorqual.log.level says. */
+rq_log_level rq_log_level_of(const rq_config *c);
+/* On an error nothing has changed. It waits for files: not on a loop. */
+RQ_NODISCARD
+rq_err rq_reload_run(rq_reload *r, rq_error *why);
+
+#endif
