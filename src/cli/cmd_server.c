@@ -3,6 +3,7 @@
  * SIGTERM or Ctrl-C to close it in order. */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/notify.h"
 #include "server/server.h"
 #include "cli/text_pages.h"
 
@@ -24,7 +25,8 @@ static const char help[] =
     "  --data DIR        the data folder (default ./data), created when missing\n"
     "  --listen ADDR     numeric address to listen on (default 127.0.0.1)\n"
     "  --advertise HOST  the host clients are told (default: the listening address; where any\n"
-    "                    is listened on, this host's name)\n"
+    "                    is listened on, this host's name); also RORQUAL_ADVERTISE in the\n"
+    "                    environment\n"
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
     "  -D name=value     one setting; HBase's property names where HBase has them\n"
     "  --log LEVEL       what is told on the standard error (default warn)\n"
@@ -187,25 +189,32 @@ static rq_err set_umask(const rq_config *config, rq_error *why)
     return RQ_OK;
 }
 
-static int serve(const arguments *a)
+#define PULSES_PER_PERIOD 4 /* one pulse that comes late is no reason for a restart */
+
+/* Waits for SIGTERM or SIGINT. Meanwhile the service manager's watchdog is told that the server
+ * runs, as long as its loops do. */
+static int wait_for_signal(const sigset_t *signals, rq_server *server, const rq_notify *notify)
+{
+    uint64_t ns = notify->watchdog_ns / PULSES_PER_PERIOD;
+    struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    for (;;) {
+        int got = ns > 0 ? sigtimedwait(signals, NULL, &pause) : sigwaitinfo(signals, NULL);
+        if (got > 0) return got;
+        if (errno == EAGAIN && rq_server_pulse(server)) rq_notify_send(notify, "WATCHDOG=1");
+    }
+}
+
+static int serve_until_signal(const arguments *a, rq_server *server, const sigset_t *signals,
+                              const rq_notify *notify)
 {
     rq_error why = {.code = RQ_OK};
-    rq_server *server;
-    sigset_t signals;
-    int signal_number;
-    block_signals(&signals);
-    raise_open_files();
-    if (rq_config_int(a->config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
-    if (set_umask(a->config, &why) != RQ_OK ||
-        rq_server_open(&a->options, &server, &why) != RQ_OK) {
-        fprintf(stderr, "rorqual: %s\n", why.message);
-        return 1;
-    }
     printf("rorqual ready: %s\n", rq_server_ready_text(server));
     if (a->hints) print_hints(server);
     fflush(stdout);
-    sigwait(&signals, &signal_number);
-    printf("rorqual stopping: %s\n", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+    rq_notify_send(notify, "READY=1\nSTATUS=%s", rq_server_ready_text(server));
+    int got = wait_for_signal(signals, server, notify);
+    rq_notify_send(notify, "STOPPING=1\nSTATUS=flushing");
+    printf("rorqual stopping: %s\n", got == SIGINT ? "SIGINT" : "SIGTERM");
     fflush(stdout);
     if (rq_server_close(server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: not stopped in order: %s\n", why.message);
@@ -215,9 +224,36 @@ static int serve(const arguments *a)
     return 0;
 }
 
+static int serve(const arguments *a)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_server *server;
+    sigset_t signals;
+    rq_notify notify;
+    block_signals(&signals);
+    raise_open_files();
+    if (rq_config_int(a->config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
+    if (set_umask(a->config, &why) != RQ_OK ||
+        rq_server_open(&a->options, &server, &why) != RQ_OK) {
+        fprintf(stderr, "rorqual: %s\n", why.message);
+        return 1;
+    }
+    rq_notify_open(&notify);
+    int code = serve_until_signal(a, server, &signals, &notify);
+    rq_notify_close(&notify);
+    return code;
+}
+
 static void trim_allocator(void)
 {
     (void)malloc_trim(0);
+}
+
+static const char *default_advertise(const rq_config *config)
+{
+    const char *environment = getenv("RORQUAL_ADVERTISE");
+    if (environment != NULL && environment[0] != '\0') return environment;
+    return rq_config_text(config, RQ_SET_ADVERTISE);
 }
 
 int rq_cmd_server(int argc, char **argv)
@@ -240,8 +276,7 @@ int rq_cmd_server(int argc, char **argv)
     int code = parse(&a, argc, argv);
     if (code < 0) {
         a.options.config = a.config;
-        if (a.options.advertise == NULL)
-            a.options.advertise = rq_config_text(a.config, RQ_SET_ADVERTISE);
+        if (a.options.advertise == NULL) a.options.advertise = default_advertise(a.config);
         list_unused(a.config);
         code = serve(&a);
     }

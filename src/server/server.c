@@ -355,6 +355,11 @@ const char *rq_server_host(const rq_server *s, uint16_t *ret_zk_port, uint16_t *
     return s->host;
 }
 
+bool rq_server_pulse(rq_server *s)
+{
+    return rq_loops_pulse(s->loops);
+}
+
 /* --- closing ---------------------------------------------------------------------------------- */
 
 static void stop_serving(rq_server *s)

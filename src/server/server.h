@@ -36,6 +36,8 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
 const char *rq_server_ready_text(const rq_server *s);
 /* The host that clients are told, and the ports in use. */
 const char *rq_server_host(const rq_server *s, uint16_t *ret_zk_port, uint16_t *ret_rs_port);
+/* True when every event loop has run a task since the previous call. Never waits; one thread. */
+bool rq_server_pulse(rq_server *s);
 /* Finishes what runs, flushes, leaves an empty log. Always frees; the first error is returned. */
 rq_err rq_server_close(rq_server *s, rq_error *why);
 
