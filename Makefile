@@ -4,6 +4,7 @@
 #                  (make run DATA=/somewhere ARGS='--zk-port 12181 …': arguments of rorqual server)
 #   make install   build-release/rorqual, manual pages and completions into PREFIX (/usr/local) below DESTDIR
 #   make static    build-static/rorqual, without shared libraries
+#   make deb       a Debian package in build-deb/       make image    a container image in build-image/
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
@@ -32,7 +33,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check clean
+.PHONY: all setup install static deb run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check clean
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -78,6 +79,13 @@ install: $(if $(filter build,$(BUILD_INSTALLED)),build/rorqual,release)
 	@root="$(DESTDIR)"; case $$root in ''|/*) ;; *) root="$$PWD/$$root" ;; esac; \
 	  DESTDIR="$$root" meson install -C "$(BUILD_INSTALLED)" --no-rebuild --quiet --skip-subprojects
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/rorqual"
+
+# The Debian package in build-deb/, checked with lintian. LTO=false: without link-time optimisation.
+DEB_VERSION ?= $(shell sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
+deb:
+	@tools/setup package
+	@JOBS=$(JOBS) LTO=$(LTO) packaging/deb "$(DEB_VERSION)"
+	@ls build-deb/*.deb
 
 run: build/rorqual
 	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)
