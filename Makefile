@@ -5,6 +5,7 @@
 #   make install   build-release/rorqual, manual pages and completions into PREFIX (/usr/local) below DESTDIR
 #   make static    build-static/rorqual, without shared libraries
 #   make deb       a Debian package in build-deb/       make image    a container image in build-image/
+#   make package-test  installs, uses, upgrades and removes the package, and runs the image
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
@@ -33,7 +34,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check clean
+.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check clean
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -86,6 +87,17 @@ deb:
 	@tools/setup package
 	@JOBS=$(JOBS) LTO=$(LTO) packaging/deb "$(DEB_VERSION)"
 	@ls build-deb/*.deb
+
+# A container image in build-image/, of the release build.
+image: release
+	@tools/setup package
+	@packaging/image build-release/src/cli/rorqual "$(DEB_VERSION)"
+	@ls build-image/*.tar
+
+# Both, tried: the package in a container with systemd, the image by what it says of itself. Needs the network once.
+package-test: deb image
+	@tests/package/run.py
+	@tests/package/image.py
 
 run: build/rorqual
 	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)

@@ -10,10 +10,14 @@
 #include <stdio.h>
 
 static const char help[] =
-    "usage: rorqual ping [--zk HOST:PORT | --bootstrap HOST:PORT] [--timeout SECONDS] [--quiet]\n\n"
+    "usage: rorqual ping [--zk HOST:PORT | --bootstrap HOST:PORT] [--same-host]\n"
+    "                    [--timeout SECONDS] [--quiet]\n\n"
     "  --zk HOST:PORT         ZooKeeper of the cluster (127.0.0.1:2181)\n"
     "  --bootstrap HOST:PORT  or a master or region server\n"
     "  --zk-root PATH         parent znode (/hbase)\n"
+    "  --same-host            ask master and region server at that host too, whatever host "
+    "clients\n"
+    "                         are told; for health checks beside the server\n"
     "  --timeout SECONDS      of each call (5)\n"
     "  --quiet                print nothing when it answers\n"
     "Asks the registry, the master, and the region server that holds hbase:meta.\n"
@@ -21,6 +25,7 @@ static const char help[] =
 
 typedef struct arguments {
     rq_client_options client;
+    bool same_host;
     bool quiet;
 } arguments;
 
@@ -45,6 +50,9 @@ static int apply(arguments *a, int option, const char *value)
     case 'r':
         a->client.zk_root = value;
         return -1;
+    case 's':
+        a->same_host = true;
+        return -1;
     case 'q':
         a->quiet = true;
         return -1;
@@ -60,13 +68,10 @@ static int apply(arguments *a, int option, const char *value)
 static int parse(arguments *a, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"zk", required_argument, NULL, 'z'},
-        {"bootstrap", required_argument, NULL, 'b'},
-        {"zk-root", required_argument, NULL, 'r'},
-        {"timeout", required_argument, NULL, 't'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"zk", required_argument, NULL, 'z'},      {"bootstrap", required_argument, NULL, 'b'},
+        {"zk-root", required_argument, NULL, 'r'}, {"timeout", required_argument, NULL, 't'},
+        {"same-host", no_argument, NULL, 's'},     {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
@@ -100,7 +105,7 @@ int rq_cmd_ping(int argc, char **argv)
     if (code >= 0) return code;
     int64_t begun = rq_client_now_ns();
     rq_err rc = rq_client_open(&a.client, &c, &why);
-    if (rc == RQ_OK) rc = rq_client_ping(c, &why);
+    if (rc == RQ_OK) rc = rq_client_ping(c, a.same_host, &why);
     if (rc != RQ_OK)
         fprintf(stderr, "rorqual ping: %s\n", why.message);
     else if (!a.quiet)

@@ -3,12 +3,12 @@
  * need not exist, on the region server. */
 #include "client/client_priv.h"
 
-static rq_err ping_master(rq_client *c, rq_buf *answer, rq_error *why)
+static rq_err ping_master(rq_client *c, const rq__address *at, rq_buf *answer, rq_error *why)
 {
     rq__conn *conn = NULL;
     rq_pb_field f;
     bool running = false;
-    RQ_TRY(rq__client_conn(c, &c->found.master, "MasterService", &conn));
+    RQ_TRY(rq__client_conn(c, at, "MasterService", &conn));
     RQ_TRY(rq__client_call(c, conn, "IsMasterRunning", (rq_slice){0}, answer, why));
     rq_cursor cursor = rq_cursor_of(rq_buf_slice(answer));
     while (rq_pb_next(&cursor, &f) == RQ_OK)
@@ -16,12 +16,12 @@ static rq_err ping_master(rq_client *c, rq_buf *answer, rq_error *why)
     return running ? RQ_OK : rq_fail(why, RQ_E_SERVER_NOT_RUNNING, "the master is not running");
 }
 
-static rq_err ping_meta(rq_client *c, rq_buf *answer, rq_error *why)
+static rq_err ping_meta(rq_client *c, const rq__address *at, rq_buf *answer, rq_error *why)
 {
     rq__conn *conn = NULL;
     rq_buf request = {0};
     rq_get get = {.row = RQ_SLICE_LIT("ping")};
-    rq_err rc = rq__client_conn(c, &c->found.meta, "ClientService", &conn);
+    rq_err rc = rq__client_conn(c, at, "ClientService", &conn);
     if (rc == RQ_OK) rc = rq_put_region(&request, RQ_SLICE_LIT(RQ__META_REGION));
     if (rc == RQ_OK) rc = rq_put_get_body(&request, &get);
     if (rc == RQ_OK) rc = rq__client_call(c, conn, "Get", rq_buf_slice(&request), answer, why);
@@ -29,11 +29,21 @@ static rq_err ping_meta(rq_client *c, rq_buf *answer, rq_error *why)
     return rc;
 }
 
-rq_err rq_client_ping(rq_client *c, rq_error *why)
+rq_err rq_client_ping(rq_client *c, bool same_host, rq_error *why)
 {
+    const rq_client_options *o = &c->options;
+    rq__address registry;
+    rq__address master = c->found.master;
+    rq__address meta = c->found.meta;
     rq_buf answer = {0};
-    rq_err rc = ping_master(c, &answer, why);
-    if (rc == RQ_OK) rc = ping_meta(c, &answer, why);
+    if (same_host &&
+        rq__address_parse(rq_slice_cstr(o->zookeeper != NULL ? o->zookeeper : o->bootstrap),
+                          &registry)) {
+        memcpy(master.host, registry.host, sizeof master.host);
+        memcpy(meta.host, registry.host, sizeof meta.host);
+    }
+    rq_err rc = ping_master(c, &master, &answer, why);
+    if (rc == RQ_OK) rc = ping_meta(c, &meta, &answer, why);
     rq_buf_clear(&answer);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", rq_err_text(rc));
 }

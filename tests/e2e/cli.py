@@ -147,6 +147,16 @@ def ping_asks_every_part(tmp):
     assert done.returncode == 1 and done.stdout == "" and str(zk) in done.stderr, done
 
 
+def ping_beside_the_server_needs_no_advertised_host(tmp):
+    s = Server(tmp / "d", "--advertise", "nowhere.invalid")
+    for where in (["--zk", f"127.0.0.1:{s.zk}"], ["--bootstrap", f"127.0.0.1:{s.rs}"]):
+        done = run("ping", *where, "--same-host")
+        assert done.returncode == 0 and f"nowhere.invalid:{s.master}" in done.stdout, done
+        done = run("ping", *where)
+        assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1, done
+    assert s.stop()[0] == 0
+
+
 def clean_stop_leaves_an_empty_log_and_restarts(tmp):
     for _ in range(3):
         s = Server(tmp / "d")
@@ -462,6 +472,7 @@ def zk_request_pending(c):
 TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
          the_environment_names_the_advertised_host, the_service_manager_is_notified,
          a_watchdog_that_is_not_meant_is_not_fed, a_service_manager_that_is_gone_is_no_error, ping_asks_every_part,
+         ping_beside_the_server_needs_no_advertised_host,
          clean_stop_leaves_an_empty_log_and_restarts, second_server_on_the_folder_is_refused,
          port_in_use_leaves_nothing_behind, unwritable_folder_is_refused,
          newer_format_is_refused_untouched, unknown_setting_is_refused,
