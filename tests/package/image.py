@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/e2e"))
@@ -123,9 +124,10 @@ def keeps_its_data(image):
 def is_unhealthy_when_it_hangs(image):
     run = Run(image)
     run.signal("STOP")
+    end = time.monotonic() + 60
     for task in pathlib.Path(f"/proc/{run.pid}/task").iterdir():
         while "\nState:\tT" not in (task / "status").read_text():
-            pass
+            assert time.monotonic() < end, "it does not stop"
     done = run.health()
     assert done.returncode == 1 and done.stderr.startswith("rorqual ping: "), done
     run.signal("CONT")

@@ -198,6 +198,17 @@ def serves(c, _first, _second):
     c.run("rorqual", "bench", "--operations", "200", "--seconds", "60", "--records", "200", "--verify", "get")
 
 
+def page_holds(c, _first, _second):
+    """The commands of docs/operate/install.md, in order."""
+    blocks = re.findall(r"<!-- test: package -->\n```sh\n(.*?)```", (ROOT / "docs/operate/install.md").read_text(), re.S)
+    assert len(blocks) >= 4, blocks
+    for block in blocks:
+        c.run("sh", "-e", "-c", block)
+    assert (c.root / "srv/rorqual/hbase.id").exists()
+    shutil.rmtree(c.root / "etc/systemd/system/rorqual.service.d")
+    c.run("systemctl", "daemon-reload")
+
+
 def settings_count(c, _first, _second):
     (c.root / "etc/rorqual/rorqual.conf").write_text("rorqual.advertise=localhost\n")
     (c.root / "etc/default/rorqual").write_text('RORQUAL_ARGS="--log info"\n')
@@ -271,7 +282,7 @@ def purge_without_data_leaves_nothing(c, _first, _second):
     assert "stays" not in out and not (c.root / "var/lib/rorqual").exists(), out
 
 
-STEPS = [installs_and_starts, user_and_folder_are_its_own, unit_is_valid, code_is_on_huge_pages_all_the_same, serves, settings_count,
+STEPS = [installs_and_starts, user_and_folder_are_its_own, unit_is_valid, code_is_on_huge_pages_all_the_same, serves, page_holds, settings_count,
          comes_back_after_a_kill, watchdog_restarts_a_server_that_hangs, upgrades_over_data, removal_leaves_settings_and_data,
          purge_leaves_data, purge_without_data_leaves_nothing]
 
