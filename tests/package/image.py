@@ -121,6 +121,11 @@ def keeps_its_data(image):
     assert run.stop()[0] == 0
 
 
+def its_tools_work_on_a_stopped_folder(image):
+    done = subprocess.run(image.command(["/usr/bin/rorqual", "fsck", "--blocks", "/data"]), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and "nothing wrong" in done.stdout, done
+
+
 def is_unhealthy_when_it_hangs(image):
     run = Run(image)
     run.signal("STOP")
@@ -135,7 +140,7 @@ def is_unhealthy_when_it_hangs(image):
     assert run.stop()[0] == 0
 
 
-TESTS = [says_what_it_is, has_nothing_but_the_server, serves_and_is_healthy, keeps_its_data, is_unhealthy_when_it_hangs]
+TESTS = [says_what_it_is, has_nothing_but_the_server, serves_and_is_healthy, keeps_its_data, its_tools_work_on_a_stopped_folder, is_unhealthy_when_it_hangs]
 
 
 def main():
