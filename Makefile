@@ -3,6 +3,9 @@
 #   make           build build/rorqual (make release: build-release/rorqual, optimised)      make run      build and serve ./data in the foreground
 #                  (make run DATA=/somewhere ARGS='--zk-port 12181 …': arguments of rorqual server)
 #   make install   build-release/rorqual, manual pages and completions into PREFIX (/usr/local) below DESTDIR
+#   make static    build-static/rorqual, without shared libraries
+#   make deb       a Debian package in build-deb/       make image    a container image in build-image/
+#   make package-test  installs, uses, upgrades and removes the package, and runs the image
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
@@ -24,6 +27,7 @@
 
 SHELL := /bin/sh
 JOBS ?= $(shell nproc)
+LTO ?= true
 DATA ?= ./data
 FUZZ_SECONDS ?= 60
 ROUNDS ?= 500
@@ -31,7 +35,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check lint clean
+.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check lint clean
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -50,7 +54,7 @@ build/rorqual: setup build/build.ninja
 # The server that is measured, and the one to install: with link-time optimisation, which takes a
 # minute to link and saves 8 % of CPU per request.
 build-release/build.ninja: | setup
-	@meson setup build-release -Dlto=true >build.log 2>&1 || { cat build.log; exit 1; }
+	@meson setup build-release -Dlto=$(LTO) >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 
 .PHONY: release
@@ -58,13 +62,43 @@ release: setup build-release/build.ninja
 	@JOBS=$(JOBS) tools/build build-release src/cli/rorqual
 	@[ -e build-release/rorqual ] || ln -s src/cli/rorqual build-release/rorqual
 
+# A binary without shared libraries: for systems other than the one it is built on.
+build-static/build.ninja: | setup
+	@meson setup build-static -Dlto=$(LTO) -Dprefer_static=true >build.log 2>&1 || { cat build.log; exit 1; }
+	@rm -f build.log
+
+static: setup build-static/build.ninja
+	@JOBS=$(JOBS) tools/build build-static src/cli/rorqual
+	@[ -e build-static/rorqual ] || ln -s src/cli/rorqual build-static/rorqual
+
 # The binary, its manual pages and completions: make install [PREFIX=/usr] [DESTDIR=/a/root]
+# BUILD_INSTALLED=build takes the build at hand, which the tests do.
 PREFIX ?= /usr/local
-install: release
-	@meson configure build-release --prefix "$(PREFIX)"
-	@JOBS=$(JOBS) tools/build build-release src/cli/rorqual src/cli/rorqual.1
-	@meson install -C build-release --no-rebuild --quiet --skip-subprojects $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
+BUILD_INSTALLED ?= build-release
+install: $(if $(filter build,$(BUILD_INSTALLED)),build/rorqual,release)
+	@meson configure "$(BUILD_INSTALLED)" --prefix "$(PREFIX)"
+	@JOBS=$(JOBS) tools/build "$(BUILD_INSTALLED)" src/cli/rorqual src/cli/rorqual.1
+	@root="$(DESTDIR)"; case $$root in ''|/*) ;; *) root="$$PWD/$$root" ;; esac; \
+	  DESTDIR="$$root" meson install -C "$(BUILD_INSTALLED)" --no-rebuild --quiet --skip-subprojects
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/rorqual"
+
+# The Debian package in build-deb/, checked with lintian. LTO=false: without link-time optimisation.
+DEB_VERSION ?= $(shell sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
+deb:
+	@tools/setup package
+	@JOBS=$(JOBS) LTO=$(LTO) packaging/deb "$(DEB_VERSION)"
+	@ls build-deb/*.deb
+
+# A container image in build-image/, of the release build.
+image: release
+	@tools/setup package
+	@packaging/image build-release/src/cli/rorqual "$(DEB_VERSION)"
+	@ls build-image/*.tar
+
+# Both, tried: the package in a container with systemd, the image by what it says of itself. Needs the network once.
+package-test: deb image
+	@tests/package/run.py
+	@tests/package/image.py
 
 run: build/rorqual
 	@exec build/rorqual server --hints --data "$(DATA)" $(ARGS)

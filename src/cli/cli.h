@@ -5,6 +5,7 @@
 #define RQ_CLI_CLI_H
 
 int rq_cmd_server(int argc, char **argv);
+int rq_cmd_ping(int argc, char **argv);
 int rq_cmd_hfile(int argc, char **argv);
 int rq_cmd_wal(int argc, char **argv);
 int rq_cmd_fsck(int argc, char **argv);

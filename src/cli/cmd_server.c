@@ -5,7 +5,9 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "base/address.h"
+#include "cli/notify.h"
 #include "cli/site.h"
+#include "server/server.h"
 #include "cli/text_pages.h"
 #include "server/server.h"
 
@@ -30,7 +32,8 @@ static const char help[] =
     "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
     "                    address in brackets: 127.0.0.1,[::1]\n"
     "  --advertise HOST  the host clients are told (default: the first of --listen; where any\n"
-    "                    is listened on, this host's name)\n"
+    "                    is listened on, this host's name); also RORQUAL_ADVERTISE in the "
+    "environment\n"
     "  --zk-port PORT    port of the ZooKeeper protocol (default 2181, or the setting\n"
     "                    hbase.zookeeper.property.clientPort)\n"
     "  --master-port PORT  the master's port (default 16000, or the setting hbase.master.port)\n"
@@ -233,12 +236,27 @@ static void reopen_log(const arguments *a)
         fprintf(stderr, "rorqual: %s\n", why.message);
 }
 
+#define PULSES_PER_PERIOD 4 /* one pulse that comes late is no reason for a restart */
+
+/* The next signal. Meanwhile the service manager's watchdog is told that the server runs, as long as
+ * its loops do. */
+static int next_signal(const sigset_t *signals, rq_server *server, const rq_notify *notify)
+{
+    uint64_t ns = notify->watchdog_ns / PULSES_PER_PERIOD;
+    struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    for (;;) {
+        int got = ns > 0 ? sigtimedwait(signals, NULL, &pause) : sigwaitinfo(signals, NULL);
+        if (got > 0) return got;
+        if (errno == EAGAIN && rq_server_pulse(server)) rq_notify_send(notify, "WATCHDOG=1");
+    }
+}
+
 /* Until SIGTERM or SIGINT, which it returns. */
-static int serve_signals(const arguments *a, rq_server *server, const sigset_t *signals)
+static int serve_signals(const arguments *a, rq_server *server, const sigset_t *signals,
+                         const rq_notify *notify)
 {
     for (;;) {
-        int number = 0;
-        sigwait(signals, &number);
+        int number = next_signal(signals, server, notify);
         switch (number) {
         case SIGHUP:
             rq_server_reload(server, NULL); /* the log says what came of it */
@@ -258,24 +276,18 @@ static int serve_signals(const arguments *a, rq_server *server, const sigset_t *
     }
 }
 
-static int serve(const arguments *a)
+static int serve_until_signal(const arguments *a, rq_server *server, const sigset_t *signals,
+                              const rq_notify *notify)
 {
     rq_error why = {.code = RQ_OK};
-    rq_server *server;
-    sigset_t signals;
-    block_signals(&signals);
-    raise_open_files();
-    if (rq_config_int(a->options.config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
-    if (set_umask(a->options.config, &why) != RQ_OK ||
-        rq_server_open(&a->options, &server, &why) != RQ_OK) {
-        fprintf(stderr, "rorqual: %s\n", why.message);
-        return 1;
-    }
+    count_unused(a->options.config);
     printf("rorqual ready: %s\n", rq_server_ready_text(server));
     if (rq_server_folder_is_new(server)) printf("new data folder %s\n", rq_server_folder(server));
     if (a->hints) print_hints(server);
     fflush(stdout);
-    int number = serve_signals(a, server, &signals);
+    rq_notify_send(notify, "READY=1\nSTATUS=%s", rq_server_ready_text(server));
+    int number = serve_signals(a, server, signals, notify);
+    rq_notify_send(notify, "STOPPING=1\nSTATUS=flushing");
     printf("rorqual stopping: %s\n", number == SIGINT ? "SIGINT" : "SIGTERM");
     fflush(stdout);
     if (rq_server_close(server, &why) != RQ_OK) {
@@ -286,9 +298,36 @@ static int serve(const arguments *a)
     return 0;
 }
 
+static int serve(const arguments *a)
+{
+    rq_error why = {.code = RQ_OK};
+    rq_server *server;
+    sigset_t signals;
+    rq_notify notify;
+    block_signals(&signals);
+    raise_open_files();
+    if (rq_config_int(a->options.config, RQ_SET_HUGE_TEXT) != 0) (void)rq_text_to_huge_pages();
+    if (set_umask(a->options.config, &why) != RQ_OK ||
+        rq_server_open(&a->options, &server, &why) != RQ_OK) {
+        fprintf(stderr, "rorqual: %s\n", why.message);
+        return 1;
+    }
+    rq_notify_open(&notify);
+    int code = serve_until_signal(a, server, &signals, &notify);
+    rq_notify_close(&notify);
+    return code;
+}
+
 static void trim_allocator(void)
 {
     (void)malloc_trim(0);
+}
+
+static const char *default_advertise(const rq_config *config)
+{
+    const char *environment = getenv("RORQUAL_ADVERTISE");
+    if (environment != NULL && environment[0] != '\0') return environment;
+    return rq_config_text(config, RQ_SET_ADVERTISE);
 }
 
 /* Few arenas and an early return of large blocks: memory follows the load down again. */
@@ -324,7 +363,7 @@ static int run(arguments *a)
         fprintf(stderr, "rorqual server: %s\n", why.message);
         return 2;
     }
-    if (o->advertise == NULL) o->advertise = rq_config_text(o->config, RQ_SET_ADVERTISE);
+    if (o->advertise == NULL) o->advertise = default_advertise(o->config);
     int code = start(a);
     rq_config_free(o->config);
     return code;

@@ -66,6 +66,11 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
 size_t rq_client_table_regions(const rq_client_table *t);
 size_t rq_client_table_servers(const rq_client_table *t);
 
+/* Blocking: one call to the master and one read of hbase:meta. RQ_OK: both servers answer.
+ * `same_host`: both are asked at the registry's own host instead of those that it names. */
+RQ_NODISCARD
+rq_err rq_client_ping(rq_client *c, bool same_host, rq_error *why);
+
 /* --- operations ------------------------------------------------------------------------------- */
 
 typedef struct rq_op_result {

@@ -11,6 +11,7 @@
 #include "base/pb.h"
 
 #define RQ__HOST_MAX 256
+#define RQ__META_REGION "hbase:meta,,1"
 #define RQ__PRIORITY_META                                                                          \
     200 /* HBASE: HConstants.HIGH_QOS; meta reads are never queued behind data */
 

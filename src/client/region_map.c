@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define META_REGION "hbase:meta,,1"
 #define ROWS_PER_ANSWER 1000
 
 /* --- looking up ------------------------------------------------------------------------------- */
@@ -197,7 +196,7 @@ static rq_err put_open(rq_client_table *t)
     if (rc == RQ_OK) {
         scan.start = rq_slice_of(names.ptr, start_len);
         scan.stop = rq_slice_of(names.ptr + start_len, start_len + 1);
-        rc = rq_put_region(&t->request, RQ_SLICE_LIT(META_REGION));
+        rc = rq_put_region(&t->request, RQ_SLICE_LIT(RQ__META_REGION));
     }
     if (rc == RQ_OK)
         rc = rq_put_scan_open(&t->request, &scan, scan.start, true, ROWS_PER_ANSWER, 0);

@@ -469,6 +469,26 @@ void rq_loops_sync(rq_loops *loops)
         sync_one(&loops->loop[i]);
 }
 
+static void run_pulse(rq_task *task)
+{
+    atomic_store(&RQ_CONTAINER_OF(task, rq_loop, pulse)->pulse_posted, false);
+}
+
+bool rq_loops_pulse(rq_loops *loops)
+{
+    bool all = true;
+    for (unsigned i = 0; i < loops->count; i++) {
+        rq_loop *loop = &loops->loop[i];
+        if (atomic_exchange(&loop->pulse_posted, true)) {
+            all = false;
+            continue;
+        }
+        loop->pulse.run = run_pulse;
+        rq_lane_post(&loop->lane, &loop->pulse);
+    }
+    return all;
+}
+
 static void close_handle(uv_handle_t *h, void *arg)
 {
     (void)arg;

@@ -45,6 +45,10 @@ void rq_loops_free(rq_loops *loops);
  * do not run. Not from a loop's thread. */
 void rq_loops_sync(rq_loops *loops);
 
+/* True when every loop has run a task since the previous call. Never waits. REQUIRES: between
+ * rq_loops_start and rq_loops_stop; one thread. */
+bool rq_loops_pulse(rq_loops *loops);
+
 unsigned rq_loops_count(const rq_loops *loops);
 rq_loop *rq_loops_get(rq_loops *loops, unsigned index);
 

@@ -84,6 +84,8 @@ struct rq_loop {
     rq_load load;
     rq_out_pool pool;
     uint8_t *scratch;
+    rq_task pulse;
+    _Atomic bool pulse_posted; /* `pulse` waits to be run */
 };
 
 struct rq_loops {

@@ -371,6 +371,11 @@ bool rq_server_folder_is_new(const rq_server *s)
     return s->folder_is_new;
 }
 
+bool rq_server_pulse(rq_server *s)
+{
+    return rq_loops_pulse(s->loops);
+}
+
 /* --- closing ---------------------------------------------------------------------------------- */
 
 static void stop_serving(rq_server *s)

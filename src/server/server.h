@@ -54,6 +54,8 @@ rq_err rq_server_reload(rq_server *s, rq_error *why);
 /* Logs what the server is doing: its loops, connections, calls in flight, procedures and queues. Waits
  * for the loops for some seconds at most. Not on a loop. */
 void rq_server_report(rq_server *s);
+/* True when every event loop has run a task since the previous call. Never waits; one thread. */
+bool rq_server_pulse(rq_server *s);
 /* Finishes what runs, flushes, leaves an empty log. Always frees; the first error is returned. */
 rq_err rq_server_close(rq_server *s, rq_error *why);
 

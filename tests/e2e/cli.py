@@ -26,9 +26,10 @@ READY = re.compile(r"^rorqual ready: zookeeper (\S+):(\d+), master (\S+):(\d+), 
 
 
 class Server:
-    def __init__(self, data, *arguments):
+    def __init__(self, data, *arguments, **environment):
         self.process = subprocess.Popen([BINARY, "server", "--data", str(data), *PORTS, *arguments],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **environment})
         line = self.process.stdout.readline()
         self.ready = READY.match(line)
         if not self.ready:
@@ -74,6 +75,85 @@ def ready_line_names_ports_and_folder(tmp):
 def advertised_host_is_told(tmp):
     s = Server(tmp / "d", "--advertise", "localhost")
     assert s.ready[1] == s.ready[3] == s.ready[5] == "localhost"
+    assert s.stop()[0] == 0
+
+
+def the_environment_names_the_advertised_host(tmp):
+    s = Server(tmp / "d", "-D", "rorqual.advertise=127.0.0.1", RORQUAL_ADVERTISE="localhost")
+    assert s.ready[1] == s.ready[3] == s.ready[5] == "localhost"
+    assert s.stop()[0] == 0
+    s = Server(tmp / "d", "--advertise", "127.0.0.1", RORQUAL_ADVERTISE="localhost")
+    assert s.host == "127.0.0.1", "the option comes first"
+    assert s.stop()[0] == 0
+    s = Server(tmp / "d", "-D", "rorqual.advertise=localhost", RORQUAL_ADVERTISE="")
+    assert s.host == "localhost", "an empty one is none"
+    assert s.stop()[0] == 0
+
+
+def the_service_manager_is_notified(tmp):
+    for name in (str(tmp / "notify"), f"@rorqual-test-{os.getpid()}"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(name.replace("@", "\0", 1))
+            manager.settimeout(60)
+            s = Server(tmp / "d", NOTIFY_SOCKET=name, WATCHDOG_USEC="200000")
+            ready = manager.recv(8192).decode()
+            assert ready.startswith("READY=1\nSTATUS=zookeeper ") and str(s.zk) in ready, ready
+            for _ in range(3):
+                assert manager.recv(8192) == b"WATCHDOG=1"
+            assert s.stop()[0] == 0
+            rest = [manager.recv(8192)]
+            while rest[-1] == b"WATCHDOG=1":
+                rest.append(manager.recv(8192))
+            assert rest[-1] == b"STOPPING=1\nSTATUS=flushing", rest
+
+
+def a_watchdog_that_is_not_meant_is_not_fed(tmp):
+    for number, environment in enumerate(({}, {"WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}, {"WATCHDOG_USEC": "soon"},
+                                          {"WATCHDOG_USEC": "0"})):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(str(tmp / f"notify{number}"))
+            manager.settimeout(60)
+            s = Server(tmp / "d", NOTIFY_SOCKET=str(tmp / f"notify{number}"), **environment)
+            assert manager.recv(8192).startswith(b"READY=1")
+            assert s.stop()[0] == 0
+            assert manager.recv(8192).startswith(b"STOPPING=1"), environment
+
+
+def a_service_manager_that_is_gone_is_no_error(tmp):
+    for name in (str(tmp / "nobody"), "relative", "/", "@", "/" + "x" * 200, ""):
+        assert Server(tmp / "d", NOTIFY_SOCKET=name, WATCHDOG_USEC="100000").stop() == (
+            0, "rorqual stopping: SIGTERM\nrorqual stopped\n", ""), name
+
+
+def ping_asks_every_part(tmp):
+    s = Server(tmp / "d")
+    for where in (["--zk", f"127.0.0.1:{s.zk}"], ["--bootstrap", f"127.0.0.1:{s.master}"],
+                  ["--bootstrap", f"127.0.0.1:{s.rs}"]):
+        done = run("ping", *where)
+        assert done.returncode == 0 and done.stderr == "", done
+        assert re.fullmatch(rf"{where[1]} answers: master 127\.0\.0\.1:{s.master}, cluster [0-9a-f-]{{36}}, [0-9.]+ ms\n",
+                            done.stdout), done.stdout
+        done = run("ping", *where, "--quiet")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+    done = run("ping", "--zk", f"127.0.0.1:{s.zk}", "--zk-root", "/other")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "/other" in done.stderr, done
+    zk = s.zk
+    s.process.send_signal(signal.SIGSTOP)
+    done = run("ping", "--zk", f"127.0.0.1:{zk}", "--timeout", "1")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
+    s.process.send_signal(signal.SIGCONT)
+    assert s.stop()[0] == 0
+    done = run("ping", "--zk", f"127.0.0.1:{zk}")
+    assert done.returncode == 1 and done.stdout == "" and str(zk) in done.stderr, done
+
+
+def ping_beside_the_server_needs_no_advertised_host(tmp):
+    s = Server(tmp / "d", "--advertise", "nowhere.invalid")
+    for where in (["--zk", f"127.0.0.1:{s.zk}"], ["--bootstrap", f"127.0.0.1:{s.rs}"]):
+        done = run("ping", *where, "--same-host")
+        assert done.returncode == 0 and f"nowhere.invalid:{s.master}" in done.stdout, done
+        done = run("ping", *where)
+        assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1, done
     assert s.stop()[0] == 0
 
 
@@ -158,6 +238,8 @@ def wrong_arguments_are_told_in_one_line(tmp):
              ("wal", "which"), ("wal look x", "look"), ("wal list", "list"),
              ("wal dump --sequence 1-x y", "1-x"), ("wal dump a b", "one"),
              ("juggle", "juggle"), ("help juggle", "juggle"), ("bench --replace --reuse put", "--reuse"),
+             ("ping --zk a:1 --bootstrap b:1", "--bootstrap"), ("ping --timeout 0", "--timeout 0"),
+             ("ping --timeout soon", "soon"), ("ping look", "look"), ("ping --bogus", "--bogus"),
              ("bench", "workload"), ("bench juggle", "juggle"), ("bench --records many put", "many"),
              ("bench --seconds 0 put", "--seconds"), ("bench --bogus put", "--bogus"),
              ("bench --draw blindly get", "blindly")]
@@ -175,10 +257,10 @@ def help_is_an_answer(tmp):
     for line in ("--help", "-h", "help", "version", "server --help", "server -h", "fsck --help",
                  "fsck -h", "hfile --help", "hfile help", "hfile meta --help", "wal --help", "wal help",
                  "wal list -h", "bench --help", "bench -h", "help server", "help fsck", "help hfile",
-                 "help wal", "help bench", "help settings", "settings", "settings memory"):
+                 "help wal", "help bench", "help settings", "help ping", "ping --help", "ping -h", "settings", "settings memory"):
         done = run(*line.split(), cwd=tmp)
         assert done.returncode == 0 and done.stderr == "" and "rorqual" in done.stdout, (line, done)
-    for command in ("server", "settings", "fsck", "hfile", "wal", "bench"):
+    for command in ("server", "settings", "ping", "fsck", "hfile", "wal", "bench"):
         assert run("help", command).stdout == run(command, "--help").stdout != "", command
         assert f"\n  {command} " in run("help").stdout, command
 
@@ -394,6 +476,9 @@ def zk_request_pending(c):
 
 
 TESTS = [ready_line_names_ports_and_folder, advertised_host_is_told,
+         the_environment_names_the_advertised_host, the_service_manager_is_notified,
+         a_watchdog_that_is_not_meant_is_not_fed, a_service_manager_that_is_gone_is_no_error, ping_asks_every_part,
+         ping_beside_the_server_needs_no_advertised_host,
          clean_stop_leaves_an_empty_log_and_restarts, second_server_on_the_folder_is_refused,
          port_in_use_leaves_nothing_behind, unwritable_folder_is_refused,
          newer_format_is_refused_untouched, unknown_setting_is_refused,

@@ -445,6 +445,37 @@ static void a_listener_may_be_opened_and_closed_before_the_loops_run(void **stat
     stop_loops(loops);
 }
 
+struct stuck {
+    rq_task task;
+    _Atomic bool go;
+};
+
+static void run_stuck(rq_task *task)
+{
+    struct stuck *s = RQ_CONTAINER_OF(task, struct stuck, task);
+    while (!atomic_load(&s->go))
+        usleep(1000);
+}
+
+static void the_pulse_stops_while_a_loop_is_stuck(void **state)
+{
+    (void)state;
+    rq_loops *loops = start_loops(2, NULL);
+    struct stuck s = {.task = {NULL, run_stuck}};
+    for (int i = 0; i < 3; i++) {
+        assert_true(rq_loops_pulse(loops));
+        rq_loops_sync(loops);
+    }
+    rq_lane_post(rq_loop_lane(rq_loops_get(loops, 1)), &s.task);
+    assert_true(rq_loops_pulse(loops)); /* what was posted before has been run */
+    for (int i = 0; i < 5; i++)
+        assert_false(rq_loops_pulse(loops));
+    atomic_store(&s.go, true);
+    rq_loops_sync(loops);
+    assert_true(rq_loops_pulse(loops));
+    stop_loops(loops);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +491,7 @@ int main(void)
         cmocka_unit_test(a_port_in_use_is_said),
         cmocka_unit_test(loops_stop_with_connections_open),
         cmocka_unit_test(a_listener_may_be_opened_and_closed_before_the_loops_run),
+        cmocka_unit_test(the_pulse_stops_while_a_loop_is_stuck),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`make install` into a folder of its own: binary, manual pages and completions are there and work, and nothing else
+is. The server is started from there, asked, loaded and stopped.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# Before the import: the server that the others test stands in build/.
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-install-"))
+ROOT_FOLDER = FOLDER / "a root"
+PREFIX = "/opt/rorqual"
+INSTALLED = ROOT_FOLDER / PREFIX.lstrip("/")
+os.environ["RORQUAL"] = str(INSTALLED / "bin/rorqual")
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import rorqual  # pylint: disable=wrong-import-position
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    assert done.returncode == 0 and done.stderr == "", (command, done.returncode, done.stdout[-500:], done.stderr[-500:])
+    return done.stdout
+
+
+def commands():
+    return re.findall(r"(?m)^  ([a-z]+) ", run(rorqual.BINARY, "help").split("\nother\n")[0])
+
+
+def install():
+    """The second time over the first, and by a relative path."""
+    for folder in (ROOT_FOLDER, os.path.relpath(ROOT_FOLDER, rorqual.ROOT)):
+        done = subprocess.run(["make", "-s", "install", "BUILD_INSTALLED=build", f"PREFIX={PREFIX}", f"DESTDIR={folder}"],
+                              cwd=rorqual.ROOT, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, (done.stdout[-500:], done.stderr[-500:])
+        assert done.stdout.splitlines()[-1] == f"installed {folder}{PREFIX}/bin/rorqual", done.stdout
+
+
+def files():
+    found = {str(p.relative_to(INSTALLED)) for p in ROOT_FOLDER.rglob("*") if p.is_file()}
+    pages = {f"share/man/man1/rorqual{suffix}.1" for suffix in ("", *(f"-{c}" for c in commands()))}
+    assert found == pages | {"bin/rorqual", "share/bash-completion/completions/rorqual.bash",
+                             "share/zsh/site-functions/_rorqual", "share/fish/vendor_completions.d/rorqual.fish"}, found
+
+
+def version():
+    assert run(rorqual.BINARY, "version").startswith("rorqual ")
+
+
+def pages():
+    if shutil.which("man") is None or shutil.which("groff") is None:
+        print("  no man or groff here: pages are not rendered")
+        return
+    environment = {**os.environ, "MANPATH": str(INSTALLED / "share/man"), "MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PAGER": "cat"}
+    for name in ("rorqual", *(f"rorqual-{c}" for c in commands())):
+        text = run("man", "--warnings", name, env=environment)
+        assert "SYNOPSIS" in text and f"usage: {name}" not in text, text
+
+
+def completions():
+    script = (f"source '{INSTALLED}/share/bash-completion/completions/rorqual.bash'; COMP_WORDS=(rorqual ''); COMP_CWORD=1; "
+              "_rorqual; echo ${COMPREPLY[@]}")
+    assert run("bash", "-c", script).split() == [*commands(), "help", "version"]
+    for shell, name in (("zsh", "share/zsh/site-functions/_rorqual"), ("fish", "share/fish/vendor_completions.d/rorqual.fish")):
+        if shutil.which(shell) is not None:
+            run(shell, "-n", str(INSTALLED / name))
+
+
+def server():
+    s = rorqual.Server(FOLDER / "data", FOLDER / "log")
+    try:
+        assert run(rorqual.BINARY, "ping", "--zk", s.zk).startswith(f"{s.zk} answers")
+        assert "operations/s" in run(rorqual.BINARY, "bench", "--zk", s.zk, "--seconds", "60", "--operations", "200",
+                                     "--records", "200", "--verify", "get")
+    finally:
+        problem = s.stop()
+    assert problem is None, problem
+    assert "nothing wrong" in run(rorqual.BINARY, "fsck", str(FOLDER / "data"))
+
+
+TESTS = [install, files, version, pages, completions, server]
+
+
+def main():
+    report = rorqual.Report()
+    try:
+        for test in TESTS:
+            try:
+                test()
+                report.outcome(f"install: {test.__name__}")
+            except (AssertionError, OSError, RuntimeError, subprocess.TimeoutExpired) as failure:
+                report.outcome(f"install: {test.__name__}", str(failure).replace("\n", " | ")[:900])
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    return report.finish()
+
+
+sys.exit(main())
