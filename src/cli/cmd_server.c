@@ -258,6 +258,19 @@ static int serve_signals(const arguments *a, rq_server *server, const sigset_t *
     }
 }
 
+static void count_unused(const rq_config *c)
+{
+    size_t count = 0;
+    while (rq_config_unused(c, count) != NULL)
+        count++;
+    if (count > 0)
+        fprintf(
+            stderr,
+            "rorqual: %zu of the settings given are HBase's and have no effect here; --log debug "
+            "names them\n",
+            count);
+}
+
 static int serve(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
@@ -271,6 +284,7 @@ static int serve(const arguments *a)
         fprintf(stderr, "rorqual: %s\n", why.message);
         return 1;
     }
+    count_unused(a->options.config);
     printf("rorqual ready: %s\n", rq_server_ready_text(server));
     if (rq_server_folder_is_new(server)) printf("new data folder %s\n", rq_server_folder(server));
     if (a->hints) print_hints(server);
