@@ -276,6 +276,19 @@ static int serve_signals(const arguments *a, rq_server *server, const sigset_t *
     }
 }
 
+static void count_unused(const rq_config *c)
+{
+    size_t count = 0;
+    while (rq_config_unused(c, count) != NULL)
+        count++;
+    if (count > 0)
+        fprintf(
+            stderr,
+            "rorqual: %zu of the settings given are HBase's and have no effect here; --log debug "
+            "names them\n",
+            count);
+}
+
 static int serve_until_signal(const arguments *a, rq_server *server, const sigset_t *signals,
                               const rq_notify *notify)
 {

@@ -268,18 +268,12 @@ static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
     return RQ_OK;
 }
 
-/* HBase's settings that are nobody's here: one line, and one each for who looks closer. */
+/* The caller says how many they are. */
 static void log_unused(const rq_log *log, const rq_config *c)
 {
-    size_t count = 0;
-    for (; rq_config_unused(c, count) != NULL; count++)
+    for (size_t i = 0; rq_config_unused(c, i) != NULL; i++)
         rq_log_debug(log, "server", "setting %s is HBase's and has no effect here",
-                     rq_config_unused(c, count));
-    if (count > 0)
-        rq_log_warn(log, "server",
-                    "%zu of the settings given are HBase's and have no effect here; --log debug "
-                    "names them",
-                    count);
+                     rq_config_unused(c, i));
 }
 
 static void ready_text(rq_server *s, const rq_ports *p)
