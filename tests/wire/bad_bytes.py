@@ -217,8 +217,8 @@ def around_the_limit(server, address, rng):
     del server, rng
     for length in (LIMIT - 1, LIMIT):
         with Connection(address, HELLO + padded_request(5, length) + request(6)) as c:
-            assert c.answer()[:2] == (5, None)
-            assert c.answer()[:2] == (6, None)
+            # A large message is decoded on a pool: the next call may overtake it.
+            assert sorted(c.answer()[:2] for _ in range(2)) == [(5, None), (6, None)]
     with Connection(address, HELLO + padded_request(5, LIMIT + 1)) as c:
         call_id, exception, message = c.answer()
         assert (call_id, exception) == (5, HB + "exceptions.RequestTooBigException"), exception
