@@ -96,18 +96,18 @@ typedef struct rq__compaction_node {
 
 /* A store and the region's state for it. */
 typedef struct rq__region_store {
-    rq_store *store;                   /* const */
-    rq_slice family;                   /* const: its name, in the schema */
-    uint64_t flushed;                  /* commit gate: every cell up to this number is in a file */
+    rq_store *store;  /* const */
+    rq_slice family;  /* const: its name, in the schema */
+    uint64_t flushed; /* commit gate: every cell up to this number is in a file */
     struct rq__compaction_node *_Atomic compaction; /* rq__compaction_of */
-    _Atomic bool compacting;           /* a task is queued or runs */
-    _Atomic unsigned compactions;      /* RQ__WANT_…, RQ__RUNS_… */
-    _Atomic unsigned postponed;        /* RQ__WANT_…: postponed because open reads do not see all
+    _Atomic bool compacting;                        /* a task is queued or runs */
+    _Atomic unsigned compactions;                   /* RQ__WANT_…, RQ__RUNS_… */
+    _Atomic unsigned postponed; /* RQ__WANT_…: postponed because open reads do not see all
                                         * files, or the disk is full; the engine's checks request
                                         * them again */
-    _Atomic bool owes_major;           /* one was requested when there were no files */
-    _Atomic bool is_large;             /* the requested compaction is a large one */
-    _Atomic int32_t rank;              /* rank of the submitted task */
+    _Atomic bool owes_major;    /* one was requested when there were no files */
+    _Atomic bool is_large;      /* the requested compaction is a large one */
+    _Atomic int32_t rank;       /* rank of the submitted task */
     /* Replaced inputs that could not be archived (a full disk); retried. Used by the store's
      * compaction task only. */
     rq__name_list unarchived;

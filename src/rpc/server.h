@@ -48,9 +48,9 @@ typedef struct rq_rpc_server_options {
     rq_budget *budget;     /* must outlive the server; one request may exceed it */
     rq_budget *answers;    /* for large responses being made … */
     rq_budget *unread;     /* … and for unread responses; either may be NULL */
-    const char *const *addresses; /* numeric; the first is named in errors; read during open */
-    unsigned address_count;       /* 0: 127.0.0.1 alone */
-    uint16_t port;                /* on all of them; 0: any free one, for one address only */
+    const char *const *addresses;   /* numeric; the first is named in errors; read during open */
+    unsigned address_count;         /* 0: 127.0.0.1 alone */
+    uint16_t port;                  /* on all of them; 0: any free one, for one address only */
     const rq_rpc_service *services; /* copied; the tables inside are not */
     size_t service_count;
     const char *cluster_id;   /* the response to the preamble `Regist`; copied; NULL: none */
