@@ -125,8 +125,15 @@ static void wake(rq_call_private *p)
     rq_lane_post(rq_loop_lane(p->call.loop), &p->answer_waiter.task);
 }
 
+/* The exempt call goes first: another that is woken in its place finds no room, waits again, and
+ * wakes nobody. */
 void rq__answers_wake_one(rq_rpc_conn *conn)
 {
+    rq_call_private *exempt = conn->exempt;
+    if (exempt != NULL && exempt->waiting && exempt->waits_in == NULL) {
+        if (!exempt->woken) wake(exempt);
+        return;
+    }
     for (rq_call_private *p = conn->first_waiting; p != NULL; p = p->next_waiting) {
         if (p->waits_in != NULL) continue;
         if (!p->woken) wake(p);

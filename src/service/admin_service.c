@@ -126,10 +126,14 @@ static void get_region_info(void *ctx, rq_call *call)
     rq_error why = {.code = RQ_OK};
     const rq_catalog_region *r;
     Pb__RegionInfo *info = NULL;
+    rq_region_info own;
     rq_err rc = find_replica(ctx, request->region, &r, &why);
-    if (rc == RQ_OK) info = rq__region_info_message(&call->arena, r->info);
+    bool on_pool = rc == RQ_OK && request->has_best_split_row && request->best_split_row;
+    /* The view's info ends with this iteration of the loop. */
+    if (on_pool) rc = rq_region_info_copy(&call->arena, r->info, &own);
+    if (rc == RQ_OK) info = rq__region_info_message(&call->arena, on_pool ? &own : r->info);
     if (rc == RQ_OK && info == NULL) rc = RQ_E_NO_MEMORY;
-    if (rc == RQ_OK && request->has_best_split_row && request->best_split_row) {
+    if (rc == RQ_OK && on_pool) {
         split_row_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);
         if (j != NULL) {
             j->region = rq_region_ref(r->region);
