@@ -85,7 +85,8 @@ static void look_at_peer(fuzzer *f, const peer *p, int64_t now)
 {
     if (p->problem[0] != '\0') finding(f, "%s", p->problem);
     const peer_call *oldest = peer_oldest(p);
-    if (oldest != NULL && now - oldest->sent_ms > f->hang_ms)
+    /* Gigabytes of answers may come before: a call hangs when nothing comes any more. */
+    if (oldest != NULL && now - oldest->sent_ms > f->hang_ms && now - p->read_ms > f->hang_ms)
         finding(f, "request %llu (%s) has no answer after %lld ms",
                 (unsigned long long)oldest->number,
                 oldest->method == NULL ? "ZooKeeper" : oldest->method->name,

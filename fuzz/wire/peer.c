@@ -278,7 +278,7 @@ void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how,
     peer_close(p);
     p->how = *how;
     p->life = life;
-    p->opened_ms = now_ms;
+    p->opened_ms = p->read_ms = now_ms;
     p->broken = p->connected = false;
     p->problem[0] = '\0';
     p->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -527,7 +527,6 @@ static size_t read_frames(peer *p, world *w)
 
 void peer_read(peer *p, world *w, int64_t now_ms)
 {
-    (void)now_ms;
     bool slow = p->how.temper == READS_SLOWLY;
     size_t most = slow ? SLOW_READ : READ_MAX;
     must(rq_buf_reserve(&p->in, most));
@@ -537,6 +536,7 @@ void peer_read(peer *p, world *w, int64_t now_ms)
         closed_by_server(p);
         return;
     }
+    p->read_ms = now_ms;
     p->in.len += (size_t)n;
     size_t used = read_frames(p, w);
     memmove(p->in.ptr, p->in.ptr + used, p->in.len - used);

@@ -25,6 +25,7 @@ typedef struct peer {
     uint64_t life;
     plan_life how;
     int64_t opened_ms;
+    int64_t read_ms; /* when bytes came last */
     int crowd[CROWD_MAX];
     unsigned crowd_count;
     rq_buf out, in;
