@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
@@ -69,6 +70,50 @@ def names_too_long(server):
     enable = text(1, hbase.table_name("long")) + number(2, nonce()) + number(3, nonce())
     client.procedure(client.master.call("EnableTable", enable)[1][0])
     client.close()
+
+
+REOPENINGS = 40
+
+
+def a_region_is_told_of_while_it_reopens(server):
+    """GetRegionInfo with a best split row looks for the row on a pool; meanwhile the catalog may
+    replace what it knows of the region. What is freed is overwritten where MALLOC_PERTURB_ is set."""
+    client = hbase.Client(server)
+    client.create("reopened", {"f": {}})
+    regions = client.regions("reopened")
+    for i in range(20):
+        client.data.put(regions[0][1], b"r%02d" % i, {(b"f", b"q"): b"v" * 1000})
+    client.flush(regions[0][1])
+    done = threading.Event()
+    wrong = []
+
+    def ask():
+        admin = hbase.Connection(server.regionserver, "AdminService")
+        message = text(1, hbase.region(regions[0][1])) + number(3, 1)
+        while not done.is_set():
+            for _ in range(20):
+                admin.send("GetRegionInfo", message)
+            for _ in range(20):
+                answer = admin.receive()[1]
+                if isinstance(answer, hbase.Refused):
+                    continue
+                info = fields(answer[1][0])
+                table = fields(info[2][0])
+                if table[1][0] != b"default" or table[2][0] != b"reopened":
+                    wrong.append(answer[1][0])
+        admin.close()
+
+    askers = [threading.Thread(target=ask) for _ in range(3)]
+    for asker in askers:
+        asker.start()
+    for _ in range(REOPENINGS):
+        for method in ("DisableTable", "EnableTable"):
+            message = text(1, hbase.table_name("reopened")) + number(2, nonce()) + number(3, nonce())
+            client.procedure(client.master.call(method, message)[1][0])
+    done.set()
+    for asker in askers:
+        asker.join()
+    assert not wrong, wrong[0]
 
 
 def block_archive(folder):
@@ -235,6 +280,7 @@ def main():
         data, log = pathlib.Path(folder, "data"), pathlib.Path(folder, "log")
         server = rorqual.Server(data, log)
         outcome(names_too_long, server)
+        outcome(a_region_is_told_of_while_it_reopens, server)
         outcome(times_that_nobodys_clock_shows, server)
         report.outcome("catalog/stops in order", server.stop())
         outcome(a_stop_while_a_procedure_repeats, data, log)
