@@ -178,9 +178,9 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     uint64_t requests = (uint64_t)rq_config_int(o->config, RQ_SET_QUEUE_MAX);
     if (requests == 0) requests = rq_engine_memory_budget(o->config) / 8;
     rc = rq_budget_new((size_t)requests, &s->budget);
-    size_t answers = (size_t)rq_engine_memory_budget(o->config) / 16;
+    size_t answers = (size_t)rq_engine_memory_budget(o->config) / 8;
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->answers);
-    if (rc == RQ_OK) rc = rq_budget_new(answers, &s->unread);
+    if (rc == RQ_OK) rc = rq_budget_new(answers / 2, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
     if (o->trim != NULL) {
         rq_relief_init(&s->relief, s->executor, o->trim);
