@@ -77,7 +77,7 @@ void rq__gate_settle(rq_op *op, uint64_t count)
         take_time(op, c, 1);
     else if (count % RQ_GATE_SAMPLE == 0)
         take_time(op, c, RQ_GATE_SAMPLE);
-    /* With a result that is too large for now the caller asks again. */
+    /* RQ_E_RESULT_TOO_LARGE is no failure: the client repeats the actions that are left. */
     if (op->rc != RQ_OK && op->rc != RQ_E_RESULT_TOO_LARGE) rq__gate_add(&c->failed, 1);
     if (p != NULL && p->after != NULL) p->after(p->ctx, op);
 }

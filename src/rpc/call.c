@@ -482,12 +482,11 @@ static void reply(rq_call_private *p, const ProtobufCMessage *response, rq_slice
     RQ_ASSERT(p->call.cells.count == 0 || p->conn->client.has_codec);
     rq_stream *s = answer_stream(p);
     if (s == NULL) return;
+    size_t len = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
     if (RQ_UNLIKELY(p->conn->compressor != NULL) && packing_is_long(p)) {
-        size_t size = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
-        pack_elsewhere(p, response, packed, size);
+        pack_elsewhere(p, response, packed, len);
         return;
     }
-    size_t len = response == NULL ? packed.len : protobuf_c_message_get_packed_size(response);
     if (RQ_UNLIKELY(len + p->call.cells.bytes.len > RQ_UNREAD_SMALL)) {
         p->conn->heavy_ns = rq_loop_now_ns(p->call.loop);
         if (!large_may_go(p, response, packed, len)) return;

@@ -3,9 +3,9 @@
  * Multi: a request's region actions as the groups of a batch, its actions as their parts
  * (ops/batch.h). HBASE: RSRpcServices.multi.
  *
- * What an action is, is decided once, when its region action is entered. Nothing behind that looks
- * at the request's Action, whose optional parts a client may set as it likes: `request` of a part is
- * its get or service call, `cells` the mutation whose cells are in the cell block.
+ * The kind of an action is decided once, when its region action is entered. Later code does not read
+ * the request's Action, because a client may set any combination of its optional fields. Of a decoded
+ * part, `request` is its get or service call, `cells` its mutation if the cells are in the cell block.
  */
 #include "service/client_multi_priv.h"
 

@@ -277,9 +277,9 @@ static near find_in_row(rq_segment *s, probe *key, unsigned known)
  *    level 1   path[1] ──► last ──► a ──► …     climb: its link is before the key
  *    level 0               last ──► b ──► …     climb
  *
- * False: the key is not near, and the path must be found from a fence or the head. For keys in no
- * order only NEAR_TRY levels are tried, which costs little. In a row where steps along the lowest
- * level have failed (many versions, or columns in no order) they are not tried again.
+ * False: the key is not near, and the path must be found from a fence or the head. If
+ * keys arrive in no order, only NEAR_TRY levels are tried, which costs little. A row in which steps
+ * along the lowest level have failed (many versions, or columns in no order) does not try them again.
  */
 static bool find_near(rq_segment *s, probe *key)
 {

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -41,6 +42,23 @@ class Report:
     def finish(self):
         print(f"{self.passed} passed, {self.failed} failed", flush=True)
         return 0 if self.failed == 0 and self.passed > 0 else 1
+
+
+def run_on_world(name, make_world, tests):
+    """Runs the tests on one world, which has a `client` and a `server`, then stops it. Exit code."""
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        world = make_world(folder)
+        for test in tests:
+            problem = None
+            try:
+                test(world)
+            except Exception as e:  # pylint: disable=broad-except
+                problem = repr(e)
+            report.outcome(f"{name}/{test.__name__}", problem)
+        world.client.close()
+        report.outcome(f"{name}/stops in order", world.server.stop())
+    return report.finish()
 
 
 class Server:

@@ -9,7 +9,6 @@ import pathlib
 import random
 import struct
 import sys
-import tempfile
 import threading
 import zlib
 
@@ -163,20 +162,5 @@ TESTS = (answers_are_the_same, requests_are_the_same, damaged_blocks_are_refused
          peers_that_go)
 
 
-def main():
-    report = rorqual.Report()
-    with tempfile.TemporaryDirectory() as folder:
-        world = World(folder)
-        for test in TESTS:
-            problem = None
-            try:
-                test(world)
-            except (AssertionError, EOFError, OSError, KeyError, hbase.Refused) as e:
-                problem = repr(e)
-            report.outcome(f"compressed/{test.__name__}", problem)
-        world.client.close()
-        report.outcome("compressed/stops in order", world.server.stop())
-    return report.finish()
-
-
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(rorqual.run_on_world("compressed", World, TESTS))

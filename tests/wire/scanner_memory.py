@@ -9,7 +9,6 @@ flood, and may not pass the budget by more than 30 percent.
 import os
 import pathlib
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
@@ -206,20 +205,5 @@ TESTS = [plain_ones, large_ones, attributes_are_not_kept, floods_on_many_connect
          a_client_that_changes_its_connection]
 
 
-def main():
-    report = rorqual.Report()
-    with tempfile.TemporaryDirectory() as folder:
-        world = World(folder)
-        for test in TESTS:
-            problem = None
-            try:
-                test(world)
-            except (AssertionError, EOFError, OSError, KeyError, hbase.Refused) as e:
-                problem = repr(e)
-            report.outcome(f"scanner_memory/{test.__name__}", problem)
-        world.client.close()
-        report.outcome("scanner_memory/stops in order", world.server.stop())
-    return report.finish()
-
-
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(rorqual.run_on_world("scanner_memory", World, TESTS))

@@ -511,7 +511,8 @@ static void a_long_multi_goes_on_in_other_tasks(void **state)
     }
 }
 
-/* A message of bytes fields that a handler decodes is charged like the request around it. */
+/* A handler decodes messages that are bytes fields of its request (filters, comparators). Their memory
+ * is charged like the request's own. */
 static void what_decoding_makes_is_charged(void **state)
 {
     fixture *f = *state;
