@@ -86,7 +86,8 @@ static void start(rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(rq_op_bulk *b))
 
 /* --- the staging folder ----------------------------------------------------------------------- */
 
-/* A part of a folder's name: what could be a path or hidden becomes '_'. */
+/* Makes a text safe as a part of a folder's name: characters that could form a path or hide the
+ * folder become '_'. */
 static char *harmless(rq_arena *a, rq_slice text)
 {
     char *out = rq_arena_cstr(a, text);
@@ -130,7 +131,7 @@ static const char *local_path(const char *said)
     return said[0] == '/' ? said : NULL;
 }
 
-/* What is behind the data folder's path, or NULL when `path` is not below it. */
+/* The part of `path` below the data folder; NULL if it is elsewhere. */
 static const char *below_root(const rq_ops *ops, const char *path)
 {
     size_t len = strlen(ops->data_path);
@@ -192,7 +193,7 @@ static rq_err load_files(rq_op_bulk *b)
     return rc;
 }
 
-/* HBASE: RSRpcServices.bulkLoadHFile: what came around by replication is here already. */
+/* HBASE: RSRpcServices.bulkLoadHFile: files that replication has sent around are already here. */
 static bool was_here(const rq_op_bulk *b)
 {
     const char *self = rq_root_cluster_id(rq_catalog_root(ops_of(b)->catalog));

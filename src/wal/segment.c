@@ -23,7 +23,7 @@ static void header_encode(const rq_wal_segment_info *i, uint8_t out[static RQ_WA
     rq_put_be32(out + 92, rq_crc32c(0, out, 92));
 }
 
-/* RQ_OK, RQ_E_CORRUPT, or RQ_E_VERSION for a whole header of a later version. */
+/* RQ_OK, RQ_E_CORRUPT, or RQ_E_VERSION for a valid header of a later version. */
 static rq_err header_decode(const uint8_t *in, rq_wal_segment_info *ret)
 {
     if (memcmp(in, RQ_WAL_SEGMENT_MAGIC, 8) != 0 || rq_get_be32(in + 92) != rq_crc32c(0, in, 92))
