@@ -3,9 +3,7 @@
  *
  * An object NAME is kept in the slots NAME.0 and NAME.1. A slot:
  *
- *     0     8  magic "RQSLOT1
- * "          512    8  magic "RQMARK1
- * "
+ *     0     8  magic "RQSLOT1\n"          512    8  magic "RQMARK1\n"
  *     8     8  generation                 520    8  generation
  *    16     8  length of the bytes        528    4  CRC-32C of the 16 bytes before
  *    24     4  CRC-32C of the bytes
