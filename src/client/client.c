@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The client object: servers and connections, and the loop that every operation runs in. An
- * iteration waits for sockets, lets connections end their calls, begins attempts whose pause is
- * over, and writes what all of these queued.
- */
+/* The client object: servers and connections, and the loop that all operations run in. An iteration
+ * waits for sockets, lets connections end their calls, starts attempts whose pause is over, and
+ * writes everything these have queued. */
 #include "client/client_priv.h"
 
 #include "base/random.h"
