@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rorqual bench: a load on an HBase cluster, ours or a real one. This file reads the arguments and
- * writes the reports; the load is src/load, the protocol src/client.
+/* rorqual bench: puts a load on an HBase cluster, Rorqual or HBase. This file parses the arguments
+ * and writes the reports; the load is in src/load, the protocol in src/client.
  *
- * Exit code: 0 all well; 1 operations failed, values were wrong, or the run could not be made; 2
- * the arguments make no sense.
- */
+ * Exit code: 0 success; 1 operations failed, values were wrong, or the run was not possible; 2
+ * invalid arguments. */
 #include "cli/args.h"
 #include "cli/cli.h"
 
@@ -169,7 +167,7 @@ static int take_name(bench_args *a, const char *text, const char *const *names)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-/* X(name on the command line, takes a value, what it does with `text`) */
+/* X(name on the command line, takes a value, code that handles `text`) */
 #define OPTIONS                                                                                    \
     X("zk", 1, o->client.zookeeper = text)                                                         \
     X("bootstrap", 1, o->client.bootstrap = text)                                                  \
@@ -247,7 +245,7 @@ static int take_args(bench_args *a, int argc, char **argv)
 {
     int index;
     int c;
-    optind = 0; /* another subcommand may have used getopt before */
+    optind = 0; /* getopt may have been used before */
     rq_load_options_init(&a->o);
     while ((c = getopt_long(argc, argv, ":h", long_options, &index)) != -1) {
         if (c == 'h')
@@ -308,8 +306,8 @@ static bool is_stdout(const char *path)
     return path != NULL && strcmp(path, "-") == 0;
 }
 
-/* Set by Ctrl-C: the run ends and reports what it has. A second one kills. The only state of a
- * file's scope, as signals leave no other way. */
+/* Set by Ctrl-C: the run ends and reports its results so far. A second one kills the process.
+ * Signals need file-scope state. */
 static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int signal_number)

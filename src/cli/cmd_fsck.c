@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rorqual fsck: looks through a stopped data folder (catalog/fsck.h) and prints what it finds, a
- * line each: PROBLEM or note, where, what. Exit code 0: nothing is wrong; 1: problems; 2: it could
- * not look (a server runs on the folder, a disk's error, no such folder).
- */
+/* rorqual fsck: checks a stopped data folder (catalog/fsck.h) and prints its findings, one per
+ * line: PROBLEM or note, where, what. Exit code 0: no problems; 1: problems; 2: the check was not
+ * possible (a server runs on the folder, an I/O error, no such folder). */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -35,7 +33,7 @@ static void print_finding(void *ctx, rq_finding level, const char *place, const 
         puts("}");
     } else {
         printf("%s  ", problem ? "PROBLEM" : "note   ");
-        rq_print_bytes(rq_slice_cstr(place)); /* names out of a damaged folder may hold anything */
+        rq_print_bytes(rq_slice_cstr(place)); /* names in a damaged folder may contain any bytes */
         if (place[0] != '\0') printf(": ");
         rq_print_bytes(rq_slice_cstr(text));
         putchar('\n');
@@ -50,7 +48,7 @@ static void step(void *ctx, uint64_t bytes)
     rq_progress_step(&run->progress, run->done, run->total);
 }
 
-/* What a bar needs; what cannot be looked at counts as nothing. */
+/* The total for the progress bar; unreadable entries count as nothing. */
 static uint64_t bytes_below(rq_vfs *vfs, const char *dir, unsigned depth)
 {
     rq_arena arena = {0};

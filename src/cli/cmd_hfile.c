@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rorqual hfile: what stands in an HFile, ours or HBase's, for people and for the tests. `cells`
- * prints what HBase's HFilePrettyPrinter -p prints, so that the two can be compared line by line.
- * With --json every line is an object; bytes are strings, those that are no text as \xNN.
- */
+/* rorqual hfile: prints the contents of an HFile, Rorqual's or HBase's, for people and tests.
+ * `cells` has the output format of HBase's HFilePrettyPrinter -p, so that the two can be compared
+ * line by line. With --json every line is an object; bytes are strings, with \xNN for bytes that
+ * are not text. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -240,7 +239,7 @@ static rq_err print_cells(rq_hfile_reader *r, const hfile_args *args, rq_error *
                                   : rq_hfile_scanner_seek_first(&s, &ctx, why);
     rq_progress progress;
     rq_progress_begin(&progress, "cells");
-    /* On a terminal the cells themselves are what moves. */
+    /* On a terminal the cells themselves show the progress. */
     if (isatty(STDOUT_FILENO)) progress.is_terminal = false;
     for (uint64_t n = 0; rc == RQ_OK && n < args->limit; n++) {
         if (n % 1024 == 0) rq_progress_step(&progress, n, rq_hfile_reader_info(r)->entry_count);
@@ -351,7 +350,7 @@ static void usage(FILE *out)
                  "  --limit N  cells: at most N\n");
 }
 
-/* The file's folder is the root of a vfs; files may stand anywhere. */
+/* The file's folder is the root of a vfs; the file may be anywhere. */
 static rq_err run_on_file(const char *path, const hfile_args *args,
                           rq_err (*run)(rq_hfile_reader *r, const hfile_args *args, rq_error *why),
                           rq_error *why)
@@ -411,7 +410,7 @@ static int parse(int argc, char **argv, hfile_args *args)
     return -1;
 }
 
-/* Does the message name the file already, as most do? */
+/* Whether the message names the file already, as most do. */
 static bool names(const char *text, const char *path)
 {
     size_t n = strlen(path);

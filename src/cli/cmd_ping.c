@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rorqual ping: asks a cluster's registry, master and region server each one thing. For health
- * checks of containers and load balancers. */
+/* rorqual ping: makes one request to a cluster's registry, master and region server each. For
+ * health checks of containers and load balancers. */
 #include "cli/args.h"
 #include "cli/cli.h"
 

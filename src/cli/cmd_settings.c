@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `rorqual settings`: what settings there are, and what a configuration makes of them. From the table
+/* `rorqual settings`: lists the settings, and shows the effect of a configuration. From the table
  * settings.def, like docs/settings.md (tools/settings). */
 #include "cli/args.h"
 #include "cli/cli.h"

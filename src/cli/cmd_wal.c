@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rorqual wal: what stands in the log of a data folder, or in one of its segments. Only reads, so
- * it may run beside a server; then the end it sees is a moment's.
+/* rorqual wal: prints the log of a data folder, or one of its segments. It only reads, so it may
+ * run beside a server; then it sees the log's end at that moment.
  *
- *   list     the live segments in order, oldest first
- *   dump     the records and their cells, by table, region, row and sequence id
- *   verify   every record read; exit code 1 when one is damaged
+ *   list     the live segments in order, oldest first dump     the records and their cells, by
+ *   table, region, row and sequence id verify   reads every record; exit code 1 if one is damaged
  *
- * A folder's files of nonces (what increments were done, once the log need not say so any more) are
- * dumped and verified along with it.
+ * A folder's nonce files (nonces whose log records are gone) are dumped and verified too.
  *
- * Damage is told on the standard error with file and offset, and what stands behind it is still
- * read. A last record that was being written when the power went is no damage: it ends the log.
- */
+ * Damage is reported on standard error with file and offset, and the records behind it are still
+ * read. An incomplete last record, being written when the power failed, is not damage: it ends the
+ * log. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -233,7 +230,7 @@ static rq_err show_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
 
 /* --- list, verify ----------------------------------------------------------------------------- */
 
-/* Counts, and parses what only a replay would have parsed. */
+/* Counts, and parses the parts that otherwise only a replay parses. */
 static rq_err count_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
                            uint64_t offset, rq_error *why)
 {
@@ -376,7 +373,7 @@ static int parse(int argc, char **argv, wal_args *a)
     return -1;
 }
 
-/* The folder of segments, or one: *ret_file is NULL or its name in the folder. */
+/* Opens the folder of segments, or of a single one: *ret_file is NULL or its name in the folder. */
 static rq_err open_place(const char *place, rq_arena *arena, rq_vfs **ret, const char **ret_dir,
                          const char **ret_file, rq_error *why)
 {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A run from the table's making to the last check. The loop: give every free place its next
- * operation as far as they are due, then let the client work until the next one is.
+/* A run from creating the table to the last check. The loop starts due operations in free slots,
+ * then lets the client work until the next one is due.
  *
- * With a rate, operation k is due at a time that only the rate and the ramp say; when all places
- * are taken it waits, and its latency counts the waiting. Ramp-up without a rate opens the places
- * one after the other.
- */
+ * With a rate, the time at which operation k is due depends only on the rate and the ramp; if all
+ * slots are taken it waits, and the waiting counts as latency. Ramp-up without a rate opens the
+ * slots one after the other. */
 #include "load/load_priv.h"
 
 #include "base/macros.h"
@@ -106,7 +104,7 @@ static rq_load_error *error_of(rq_load_report *r, rq_slice kind)
 {
     for (size_t i = 0; i < r->error_count; i++)
         if (rq_slice_eq(kind, rq_slice_cstr(r->errors[i].kind))) return &r->errors[i];
-    /* The last line takes what no longer has one of its own. */
+    /* The last line counts all kinds that have no line of their own. */
     if (r->error_count == RQ_LOAD_ERROR_KINDS) return &r->errors[RQ_LOAD_ERROR_KINDS - 1];
     rq_load_error *e = &r->errors[r->error_count++];
     size_t len = kind.len < sizeof e->kind ? kind.len : sizeof e->kind - 1;
@@ -212,7 +210,7 @@ static void begin_step(rq__bench *b, int64_t due_ns)
         rq__slot_broken(s, rc);
         return;
     }
-    /* Every key it looked at is being written to: a moment later. */
+    /* All keys it tried are being written to: try again a little later. */
     b->busy--;
     s->not_before_ns = rq_client_now_ns() + BUSY_KEYS_PAUSE_NS;
     s->next_free = b->free_slots;
@@ -243,7 +241,7 @@ static bool gives_up(rq__bench *b, int64_t now)
     return up;
 }
 
-/* Runs `begin` over [0, count) in parts; false: it was broken off. */
+/* Runs `begin` over [0, count) in parts; false: it was interrupted. */
 static bool run_range(rq__bench *b, const char *what, uint64_t count, uint64_t part,
                       rq_err (*begin)(rq__slot *s, uint64_t first, uint64_t count))
 {
@@ -324,7 +322,7 @@ typedef struct schedule {
     uint64_t next;
 } schedule;
 
-/* When operation k is due. During the ramp the rate grows evenly, so k = rate t^2 / (2 ramp). */
+/* When operation k is due. During the ramp the rate grows linearly, so k = rate t^2 / (2 ramp). */
 static int64_t due_at(const schedule *s, uint64_t k)
 {
     double in_ramp = s->rate * s->ramp_s / 2;
@@ -333,7 +331,7 @@ static int64_t due_at(const schedule *s, uint64_t k)
     return s->start_ns + (int64_t)(t * SECOND_NS);
 }
 
-/* Places that may be used now: all, or what the ramp has opened. */
+/* Slots that may be used now: all, or those the ramp has opened. */
 static size_t places_open(const rq__bench *b, const schedule *s, int64_t now)
 {
     double share = (double)(now - s->start_ns) / (s->ramp_s * SECOND_NS);
@@ -341,7 +339,7 @@ static size_t places_open(const rq__bench *b, const schedule *s, int64_t now)
     return 1 + (size_t)(share * (double)(b->slot_count - 1));
 }
 
-/* Begins what is due; returns how long the client may wait. */
+/* Starts operations that are due; returns how long the client may wait. */
 static int64_t begin_due(rq__bench *b, schedule *s)
 {
     int64_t now = rq_client_now_ns();
@@ -411,7 +409,7 @@ static void measure(rq__bench *b)
     if (b->interval.total > 0) add_point(b, now);
     rq__process_memory(o->server_pid, &r->server_rss, &r->server_peak_rss);
     r->stopped = o->stop != NULL && *o->stop != 0;
-    /* What is under way still ends, and is not counted any more. */
+    /* Operations in progress still finish, but are not counted. */
     b->end_ns = now < b->end_ns ? now : b->end_ns;
     for (size_t i = 0; i < b->slot_count; i++)
         b->slots[i].counts = false;
@@ -492,7 +490,7 @@ static void close_bench(rq__bench *b)
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
-/* The first error that ended operations, for people. */
+/* The first error that failed operations, for the user. */
 static const char *first_failure(const rq_load_report *r)
 {
     for (size_t i = 0; i < r->error_count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came out of a run, for people, for programs, and as a series. */
+/* The results of a run, for people, for programs, and as a time series. */
 #include "load/load.h"
 
 #include "base/macros.h"

@@ -49,7 +49,7 @@ struct rq_server {
     rq_root *root;
     rq_engine *engine;
     rq_catalog *catalog;
-    _Atomic bool has_catalog; /* what compactions, begun while it opens, may look at */
+    _Atomic bool has_catalog; /* for compactions that begin before the catalog is open */
     rq_loops *loops;
     rq_budget *budget;
     rq_budget *answers;
