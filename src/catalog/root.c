@@ -3,16 +3,16 @@
  * read before anything is written, and the lock is taken before anything that was read is relied
  * on.
  *
- *   .rorqual/version exists, ours or older   go on (the lock decides who runs) .rorqual/version
- *   newer                   refused, untouched hbase.version exists, no .rorqual        an HBase
- *   folder: taken over if nothing in it waits for
- *                                            HBase (adopt.c), else refused, untouched
+ *   .rorqual/version exists, ours or older   go on (the lock decides who runs)
+ *   .rorqual/version newer                   refused, untouched
+ *   hbase.version exists, no .rorqual        an HBase folder: taken over if nothing in it waits
+ *                                            for HBase (adopt.c), else refused, untouched
  *   neither, and the folder is empty         a new folder: laid out by the catalog, then _seal
- *   neither, but something else              refused, untouched traces in WALs/ or MasterData/WALs/
- *   HBase worked on it since: like an HBase folder; but
- *                                            refused if this server had not stopped cleanly before
+ *   neither, but something else              refused, untouched
+ *   traces in WALs/ or MasterData/WALs/      HBase worked on it since: like an HBase folder; but
+ *                                            refused if this server was not stopped cleanly before
  *   .rorqual exists without its version      an interrupted first start: its files are removed, if
- *                                            and only if there can be no table of a user in the folder */
+ *                                            and only if there can be no user table in the folder */
 #include "catalog/root_priv.h"
 
 #include "catalog/adopt.h"

@@ -2,8 +2,9 @@
 /* rorqual wal: prints the log of a data folder, or one of its segments. It only reads, so it may
  * run beside a server; then it sees the log's end at that moment.
  *
- *   list     the live segments in order, oldest first dump     the records and their cells, by
- *   table, region, row and sequence id verify   reads every record; exit code 1 if one is damaged
+ *   list     the live segments in order, oldest first
+ *   dump     the records and their cells, by table, region, row and sequence id
+ *   verify   reads every record; exit code 1 if one is damaged
  *
  * A folder's nonce files (nonces whose log records are gone) are dumped and verified too.
  *

@@ -2,12 +2,12 @@
 /* Translates Java's regular expressions to PCRE2's language. Most of both languages is the same
  * (Perl's) and is copied. Rewritten are the parts that mean something else in PCRE2, or nothing:
  *
- *   . ^ $ \Z \b                      line ends and words are Java's, and depend on its flags \uXXXX
- *   \0ooo \cX \Q...\E \1      one character or group, without ambiguity \p{Alpha} \p{IsLatin}
- *   \p{sc=..}  POSIX names are ASCII in Java, Unicode in PCRE2 [a[bc]] [a-z&&[^x]]
- *   union and intersection of classes: alternatives, look-aheads blanks and comments
- *   removed where COMMENTS is on characters above ASCII           protected from case folding,
- *   which is ASCII's in Java
+ *   . ^ $ \Z \b                      line ends and words are Java's, and depend on its flags
+ *   \uXXXX \0ooo \cX \Q...\E \1      one character or group, without ambiguity
+ *   \p{Alpha} \p{IsLatin} \p{sc=..}  POSIX names are ASCII in Java, Unicode in PCRE2
+ *   [a[bc]] [a-z&&[^x]]              union, intersection of classes: alternatives, look-aheads
+ *   blanks and comments              removed where COMMENTS is on
+ *   characters above ASCII           protected from case folding, which is ASCII's in Java
  *
  * So nearly all flags are resolved by the translation: it follows flags inside the pattern through
  * its groups, and PCRE2 only gets the flag for case folding (its line ends are LF, its dot matches
