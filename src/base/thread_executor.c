@@ -636,8 +636,9 @@ void rq_thread_executor_report(rq_executor *ex, const rq_log *log)
         lock(&p->mutex);
         unsigned started = p->started, idle = p->idle, queued = p->queued, waiting = p->waiting;
         unlock(&p->mutex);
-        rq_log_info(log, "report",
-                    "pool %s: %u of %u threads busy, %u of them wait for others; %u tasks queued",
-                    names[i], started - idle, started, waiting, queued);
+        rq_log_info(
+            log, "report",
+            "pool %s: %u of %u threads busy, %u of them waiting for other tasks; %u tasks queued",
+            names[i], started - idle, started, waiting, queued);
     }
 }

@@ -572,7 +572,7 @@ void rq__regions_undo(rq_catalog *c, rq__proc *p)
                     why.message);
     why = (rq_error){0};
     if (reopen_parents(c, p, &why) == RQ_OK) return;
-    rq_log_error(c->env->log, "catalog", "regions of %.*s are opened again later: %s",
+    rq_log_error(c->env->log, "catalog", "regions of %.*s will be reopened later: %s",
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)
         rq__procedures_reopen(c, &p->old_regions[i]);

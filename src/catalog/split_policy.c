@@ -263,8 +263,9 @@ static void tell_unsplittable(rq_catalog *c, const rq_region_info *info, const r
                 atomic_exchange(&RQ_CONTAINER_OF(r, rq__region_node, pub)->unsplittable_told, true);
     rq_epoch_unpin(c->env->epoch, &m);
     if (!told)
-        rq_log_warn(c->env->log, "catalog", "region %s is not split, though it is large enough: %s",
-                    info->encoded, why->message);
+        rq_log_warn(c->env->log, "catalog",
+                    "region %s is large enough for a split, but cannot be split: %s", info->encoded,
+                    why->message);
 }
 
 /* The name of the upper half must be a valid row of hbase:meta. */

@@ -112,7 +112,7 @@ static void usage(FILE *out)
 
 static void bad_value(bench_args *a, const char *text)
 {
-    if (!a->bad) (void)rq_refuse("bench", "--%s %s makes no sense", a->option, text);
+    if (!a->bad) (void)rq_refuse("bench", "--%s %s: invalid value", a->option, text);
     a->bad = true;
 }
 
@@ -260,11 +260,12 @@ static int take_args(bench_args *a, int argc, char **argv)
         usage(stdout);
         return 0;
     }
-    if (optind != argc - 1) return rq_refuse("bench", "name one workload");
+    if (optind != argc - 1) return rq_refuse("bench", "expected one workload");
     a->o.workload = argv[optind];
     if (a->o.client.zookeeper != NULL && a->o.client.bootstrap != NULL)
-        return rq_refuse("bench", "--zk or --bootstrap, not both");
-    if (a->o.replace && a->o.reuse) return rq_refuse("bench", "--replace or --reuse, not both");
+        return rq_refuse("bench", "--zk and --bootstrap exclude each other");
+    if (a->o.replace && a->o.reuse)
+        return rq_refuse("bench", "--replace and --reuse exclude each other");
     if (a->o.client.bootstrap == NULL && a->o.client.zookeeper == NULL)
         a->o.client.zookeeper = "127.0.0.1:2181";
     return -1;

@@ -89,18 +89,18 @@ static void print_totals(const fsck_run *run, const char *folder, const rq_fsck_
         printf("nothing wrong\n");
     else
         printf("%" PRIu64 " problem%s\n", t->problems, t->problems == 1 ? "" : "s");
-    if (t->moved > 0) printf("%" PRIu64 " moved aside; look once more\n", t->moved);
+    if (t->moved > 0) printf("%" PRIu64 " moved aside; run fsck again\n", t->moved);
 }
 
 static void usage(FILE *out)
 {
     fprintf(out,
             "usage: rorqual fsck [OPTION ...] FOLDER\n\n"
-            "  --blocks   every block and cell of every file too\n"
-            "  --repair   moves aside (never deletes) what no server reads: folders and\n"
+            "  --blocks   check every block and cell of every file too\n"
+            "  --repair   move aside (never delete) files that no server reads: folders and\n"
             "             manifests of regions that hbase:meta does not know\n"
-            "  --quiet    problems alone\n"
-            "  --json     a JSON object a line, for machines\n\n"
+            "  --quiet    print problems only\n"
+            "  --json     print a JSON object per line\n\n"
             "The folder's server must be stopped. Exit code 0: nothing is wrong, 1: problems,\n"
             "2: it could not be looked at.\n");
 }
@@ -136,7 +136,7 @@ static int parse(int argc, char **argv, fsck_run *run, rq_fsck_options *options,
             return rq_refuse_option("fsck", option, argv);
         }
     }
-    if (argc - optind != 1) return rq_refuse("fsck", "name one data folder");
+    if (argc - optind != 1) return rq_refuse("fsck", "expected one data folder");
     *ret_folder = argv[optind];
     return -1;
 }

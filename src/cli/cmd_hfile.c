@@ -19,9 +19,9 @@
 
 typedef struct hfile_args {
     const char *verb;
-    const char *row; /* cells: of this row only */
+    const char *row; /* cells: this row only */
     uint64_t limit;  /* cells: at most so many */
-    bool values;     /* cells: values and tags too */
+    bool values;     /* cells: print values and tags too */
     bool json;
     char **files;
     int file_count;
@@ -344,9 +344,9 @@ static void usage(FILE *out)
     fprintf(out, "usage: rorqual hfile VERB [OPTION ...] FILE...\n\n");
     for (size_t i = 0; i < RQ_ARRAY_LEN(verbs); i++)
         fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
-    fprintf(out, "\n  --json     a JSON object a line, for machines\n"
-                 "  --values   cells: values and tags too\n"
-                 "  --row ROW  cells: of this row only\n"
+    fprintf(out, "\n  --json     print a JSON object per line\n"
+                 "  --values   cells: print values and tags too\n"
+                 "  --row ROW  cells: this row only\n"
                  "  --limit N  cells: at most N\n");
 }
 
@@ -403,7 +403,7 @@ static int parse(int argc, char **argv, hfile_args *args)
             return rq_refuse_option("hfile", option, argv);
         }
     }
-    if (optind == argc) return rq_refuse("hfile", "say what to do with which files");
+    if (optind == argc) return rq_refuse("hfile", "expected a verb and files");
     args->verb = argv[optind];
     args->files = argv + optind + 1;
     args->file_count = argc - optind - 1;
@@ -455,8 +455,8 @@ int rq_cmd_hfile(int argc, char **argv)
     }
     for (size_t v = 0; v < RQ_ARRAY_LEN(verbs); v++) {
         if (strcmp(args.verb, verbs[v].name) != 0) continue;
-        if (args.file_count == 0) return rq_refuse("hfile", "%s of which file?", args.verb);
+        if (args.file_count == 0) return rq_refuse("hfile", "%s: expected a file", args.verb);
         return run_on_files(&args, verbs[v].run);
     }
-    return rq_refuse("hfile", "'%s' is not known here", args.verb);
+    return rq_refuse("hfile", "unknown verb or option '%s'", args.verb);
 }

@@ -143,7 +143,7 @@ static int parse(arguments *a, int argc, char **argv)
             return 1;
         }
     }
-    if (optind < argc) return rq_refuse("server", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq_refuse("server", "unknown argument '%s'", argv[optind]);
     return -1;
 }
 
@@ -173,8 +173,8 @@ static void raise_open_files(void)
     rlim_t before = limit.rlim_cur;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        fprintf(stderr, "rorqual: no more than %llu open files: %s\n", (unsigned long long)before,
-                strerror(errno));
+        fprintf(stderr, "rorqual: cannot raise the limit of open files above %llu: %s\n",
+                (unsigned long long)before, strerror(errno));
 }
 
 static void print_hints(const rq_server *server)
@@ -196,7 +196,7 @@ static void print_hints(const rq_server *server)
         "org.apache.hadoop.hbase.client.RpcConnectionRegistry\n"
         "                      hbase.client.bootstrap.servers=%s\n"
         "  a load              rorqual bench --zk %s get\n"
-        "  Ctrl-C              stops it in order\n",
+        "  Ctrl-C              stops the server cleanly\n",
         defaults ? "" : ", same settings", RQ_HOST_PORT(host, rs), RQ_HOST_PORT(host, zk));
 }
 
@@ -224,7 +224,7 @@ static rq_err open_log(const char *path, int *fd, rq_error *why)
     int error = errno;
     close(opened);
     if (replaced >= 0) return RQ_OK;
-    return rq_fail(why, RQ_E_IO, "cannot open the log file %s again: %s", path, strerror(error));
+    return rq_fail(why, RQ_E_IO, "cannot reopen the log file %s: %s", path, strerror(error));
 }
 
 static void reopen_log(const arguments *a)
@@ -281,11 +281,10 @@ static void count_unused(const rq_config *c)
     while (rq_config_unused(c, count) != NULL)
         count++;
     if (count > 0)
-        fprintf(
-            stderr,
-            "rorqual: %zu of the settings given are HBase's and have no effect here; --log debug "
-            "names them\n",
-            count);
+        fprintf(stderr,
+                "rorqual: %zu of the given settings are HBase's and have no effect; --log debug "
+                "names them\n",
+                count);
 }
 
 static int serve_until_signal(const arguments *a, rq_server *server, const sigset_t *signals,

@@ -173,7 +173,8 @@ static int parse(settings_run *run, int argc, char **argv)
         }
     }
     if (argc - optind > 1)
-        return rq_refuse("settings", "one pattern, not '%s' too", argv[optind + 1]);
+        return rq_refuse("settings", "expected one pattern, unknown argument '%s'",
+                         argv[optind + 1]);
     run->pattern = optind < argc ? argv[optind] : NULL;
     return -1;
 }

@@ -297,14 +297,14 @@ static void usage(FILE *out)
     for (int i = 0; i < VERBS; i++)
         fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
     fprintf(out, "\n  FOLDER           a data folder, or its .rorqual/wal\n"
-                 "  --json           a JSON object a line, for machines\n"
-                 "  --all            recycled segments too, with what they held before\n"
-                 "  --table NAME     dump: of this table only\n"
-                 "  --region NAME    dump: of this region only (its encoded name)\n"
+                 "  --json           print a JSON object per line\n"
+                 "  --all            include recycled segments, with their old records\n"
+                 "  --table NAME     dump: this table only\n"
+                 "  --region NAME    dump: this region only (encoded name)\n"
                  "  --row ROW        dump: records with cells of this row, and those cells\n"
-                 "  --sequence N[-M] dump: with these sequence ids\n"
+                 "  --sequence N[-M] dump: records with these sequence ids\n"
                  "  --limit N        dump: at most N records\n"
-                 "  --values         dump: the cells' values too\n");
+                 "  --values         dump: print values too\n");
 }
 
 static bool parse_range(const char *text, wal_args *a)
@@ -354,7 +354,7 @@ static int parse(int argc, char **argv, wal_args *a)
             break;
         case 's':
             if (!parse_range(optarg, a))
-                return rq_refuse("wal", "--sequence %s: neither N nor N-M", optarg);
+                return rq_refuse("wal", "--sequence %s: expected N or N-M", optarg);
             break;
         case 'l':
             if (!rq_arg_number(optarg, &a->limit))
@@ -367,9 +367,9 @@ static int parse(int argc, char **argv, wal_args *a)
             return rq_refuse_option("wal", option, argv);
         }
     }
-    if (optind == argc) return rq_refuse("wal", "say what to do with which folder");
+    if (optind == argc) return rq_refuse("wal", "expected a verb and a folder");
     a->verb = argv[optind];
-    if (argc - optind > 2) return rq_refuse("wal", "name one folder or segment");
+    if (argc - optind > 2) return rq_refuse("wal", "expected one folder or segment");
     a->place = argc - optind == 2 ? argv[optind + 1] : NULL;
     return -1;
 }
@@ -472,8 +472,8 @@ int rq_cmd_wal(int argc, char **argv)
     for (int v = 0; v < VERBS; v++) {
         if (strcmp(args.verb, verbs[v].name) != 0) continue;
         if (args.place == NULL)
-            return rq_refuse("wal", "%s of which folder or segment?", args.verb);
+            return rq_refuse("wal", "%s: expected a folder or segment", args.verb);
         return run_command(&args, (verb)v);
     }
-    return rq_refuse("wal", "'%s' is not known here", args.verb);
+    return rq_refuse("wal", "unknown verb or option '%s'", args.verb);
 }

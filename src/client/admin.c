@@ -70,7 +70,7 @@ static rq_err wait_procedure(rq_client *c, rq__conn *conn, uint64_t id, const ch
                          (int)(text.len > 600 ? 600 : text.len), (const char *)text.ptr);
         }
         if (rc != RQ_OK || state != PROCEDURE_RUNNING) break;
-        if (i == PROCEDURE_ATTEMPTS) rc = rq_fail(why, RQ_E_TIMEOUT, "%s takes too long", what);
+        if (i == PROCEDURE_ATTEMPTS) rc = rq_fail(why, RQ_E_TIMEOUT, "%s: timed out", what);
         struct timespec t = {0, PROCEDURE_PERIOD_NS};
         nanosleep(&t, NULL);
     }

@@ -241,7 +241,7 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
         if (attempt >= 3)
             return rq_fail(why, rc, "table %s: %s", name,
                            t->refresh_err != RQ_OK ? t->refresh_text
-                                                   : "hbase:meta has no region of it");
+                                                   : "hbase:meta has no region of this table");
         struct timespec pause = {0, (long)c->options.pause_ms % 1000 * 1000000};
         nanosleep(&pause, NULL);
     }

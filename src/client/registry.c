@@ -125,7 +125,7 @@ static rq_err wire_frame(wire *w, rq_slice *ret)
     RQ_TRY(wire_read(w, head, sizeof head));
     uint32_t len = rq_get_be32(head);
     if (len > ANSWER_MAX)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s answers with %u bytes",
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s: invalid answer of %u bytes",
                        RQ_HOST_PORT(w->at.host, w->at.port), len);
     rq_buf_reset(&w->in);
     RQ_TRY(rq_buf_reserve(&w->in, len));
@@ -210,7 +210,7 @@ static rq_err zk_get(wire *w, int32_t xid, const char *root, const char *name, r
         RQ_TRY(wire_frame(w, &answer));
         rq_cursor c = rq_cursor_of(answer);
         if (!rq_cursor_be32(&c, &number) || !rq_cursor_be64(&c, &zxid) || !rq_cursor_be32(&c, &err))
-            return rq_fail(w->why, RQ_E_MALFORMED, "ZooKeeper's answer makes no sense");
+            return rq_fail(w->why, RQ_E_MALFORMED, "malformed answer from ZooKeeper");
         if (number != (uint32_t)xid) continue;
         if ((int32_t)err == ZK_NO_NODE)
             return rq_fail(w->why, RQ_E_NOT_FOUND, "there is no %s/%s in ZooKeeper: is HBase up?",
@@ -245,7 +245,7 @@ static rq_err zk_server(wire *w, int32_t xid, const char *root, const char *name
     RQ_TRY(zk_get(w, xid, root, name, &data));
     if (znode_message(data, &message) != RQ_OK ||
         parse_server_name(field_of(message, 1), ret) != RQ_OK)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s/%s in ZooKeeper makes no sense", root, name);
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s/%s in ZooKeeper is malformed", root, name);
     return RQ_OK;
 }
 
@@ -327,7 +327,7 @@ static rq_err rpc_ask(wire *w, uint32_t id, const char *method, rq_slice *ret)
     rq_response_view v;
     RQ_TRY(wire_frame(w, &frame));
     if (rq_response_parse(frame, &v) != RQ_OK)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s: the answer to %s makes no sense",
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s: malformed answer to %s",
                        RQ_HOST_PORT(w->at.host, w->at.port), method);
     if (v.exception.java_class.len > 0)
         return rq_fail(w->why, rq_err_of_class(v.exception.java_class), "%s: %.*s", method,

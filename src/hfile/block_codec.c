@@ -76,8 +76,8 @@ rq_err rq__block_verify(rq_slice block, rq_compression compression, const char *
 {
     if (block.len < RQ_HFILE_HEADER_LEN)
         return rq_fail(why, RQ_E_CORRUPT,
-                       "%s: block at offset %" PRIu64 ": %zu bytes are no header", path, offset,
-                       block.len);
+                       "%s: block at offset %" PRIu64 ": %zu bytes are too few for a header", path,
+                       offset, block.len);
     rq__block_header h;
     RQ_TRY(rq__block_header_parse(block.ptr, compression, path, offset, &h, why));
     if (h.on_disk_len != block.len)

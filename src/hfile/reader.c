@@ -438,9 +438,8 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
                        r->path, t->file_info_offset, bad);
     if (rq__file_info_get(&r->file_info, RQ__INFO_INDEX_BLOCK_ENCODING, &v) &&
         !rq_slice_eq(v, RQ_SLICE_LIT("NONE")))
-        return rq_fail(why, RQ_E_UNSUPPORTED,
-                       "%s: INDEX_BLOCK_ENCODING %.*s: nobody has its algorithm", r->path,
-                       (int)(v.len > 100 ? 100 : v.len), (const char *)v.ptr);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: INDEX_BLOCK_ENCODING %.*s: unknown algorithm",
+                       r->path, (int)(v.len > 100 ? 100 : v.len), (const char *)v.ptr);
     return RQ_OK;
 }
 

@@ -108,7 +108,7 @@ static void wake_writer(rq__second_level *s)
 static void turn_off(rq__second_level *s, const char *what, const rq_error *why)
 {
     if (atomic_exchange(&s->off, true)) return;
-    rq_log_warn(s->log, "hfile", "block cache file %s: %s%s%s; there is no second level any more",
+    rq_log_warn(s->log, "hfile", "block cache file %s: %s%s%s; the second level is disabled",
                 s->path, what, why == NULL ? "" : ": ", why == NULL ? "" : why->message);
     for (int i = 0; i < STRIPES; i++) {
         stripe *p = &s->stripes[i];

@@ -568,25 +568,25 @@ static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_
         return rq_fail(why, RQ_E_INVALID,
                        "families: 1 to 16; columns: at least as many, at most %d", RQ_COLUMNS_MAX);
     if (o->regions == 0 || o->regions > 100000 || o->depth == 0 || o->batch == 0)
-        return rq_fail(why, RQ_E_INVALID, "regions, depth and batch begin at 1");
-    if (o->idle > IDLE_MAX) return rq_fail(why, RQ_E_INVALID, "idle: up to %d", IDLE_MAX);
+        return rq_fail(why, RQ_E_INVALID, "regions, depth and batch must be at least 1");
+    if (o->idle > IDLE_MAX) return rq_fail(why, RQ_E_INVALID, "idle: at most %d", IDLE_MAX);
     if (o->key_len.low < RQ_ROW_DIGITS || rq_sizes_max(&o->key_len) > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "keys: %d to %d bytes", RQ_ROW_DIGITS, RQ_ROW_LEN_MAX);
     if (o->verify && (o->value_len.kind == RQ_SIZES_EXPONENTIAL || o->value_len.low < 8))
-        return rq_fail(why, RQ_E_INVALID, "verified values have 8 bytes at least");
+        return rq_fail(why, RQ_E_INVALID, "verified values need at least 8 bytes");
     if (w->kind == RQ__LOAD_TIMELINE &&
         (o->followers == 0 || o->followers >= o->records || o->posts == 0))
         return rq_fail(why, RQ_E_INVALID,
-                       "followers: 1 to the number of users less one; posts: from 1");
+                       "followers: 1 to the number of users minus one; posts: at least 1");
     if (w->kind >= RQ__LOAD_TIMELINE && (o->records > 99999999 || o->events == 0 || o->newest == 0))
-        return rq_fail(why, RQ_E_INVALID, "users: up to 99999999; events and newest: from 1");
+        return rq_fail(why, RQ_E_INVALID, "users: at most 99999999; events and newest: at least 1");
     if (o->reuse && (o->verify || w->shares[0].step == RQ_LOAD_CHECK_AND_PUT ||
                      w->shares[0].step == RQ_LOAD_PUBLISH))
         for (int i = 0; i < RQ__SHARES_MAX; i++)
             if (w->shares[i].percent > 0 && w->shares[i].step != RQ_LOAD_GET &&
                 w->shares[i].step != RQ_LOAD_MULTI_GET && w->shares[i].step != RQ_LOAD_SCAN_LONG)
                 return rq_fail(why, RQ_E_INVALID,
-                               "this workload must know its rows: not with --reuse");
+                               "this workload must load its own rows: --reuse is not possible");
     return RQ_OK;
 }
 

@@ -111,8 +111,8 @@ static rq_err make_way(rq__bench *b, const char *name, rq_error *why)
     if (!exists) return RQ_OK;
     if (b->o->replace) return rq_client_drop_table(b->client, name, why);
     return rq_fail(why, RQ_E_TABLE_EXISTS,
-                   "table %s exists: --replace drops it, --reuse takes it with its rows, "
-                   "--table NAME names another",
+                   "table %s exists: use --replace to drop it, --reuse to use it with its rows, or "
+                   "--table NAME for another name",
                    name);
 }
 

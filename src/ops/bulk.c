@@ -63,7 +63,7 @@ static void run(rq_op *op)
     rq_op_bulk *b = RQ_CONTAINER_OF(op, rq_op_bulk, op);
     op->has_waited = true;
     b->work_rc = ops_of(b)->intake == NULL
-                     ? rq_fail(&op->why, RQ_E_UNSUPPORTED, "bulk load is not served")
+                     ? rq_fail(&op->why, RQ_E_UNSUPPORTED, "bulk load is disabled")
                      : pin_region(op);
     if (b->work_rc != RQ_OK) {
         end(b);
@@ -162,7 +162,7 @@ static rq_err find_source(rq_op_bulk *b, rq_intake_visit *visit, const char *sai
     const char *path = local_path(said);
     if (path == NULL)
         return rq_fail(&b->op.why, RQ_E_IOEXCEPTION,
-                       "%s: only files of the server's own machine can be loaded", said);
+                       "%s: only files on the server's machine can be loaded", said);
     rq_err rc = rq_intake_find(visit, path, &ret->source, &ret->path, &b->op.why);
     b->is_refused = rc == RQ_E_DO_NOT_RETRY;
     return rc;

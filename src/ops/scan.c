@@ -317,8 +317,8 @@ static void step(rq_op_read *read)
 RQ_COLD static rq_err no_room(rq_error *why)
 {
     return rq_fail(why, RQ_E_CALL_QUEUE_TOO_BIG,
-                   "open scanners with their filters fill the memory that rorqual.scanners.memory "
-                   "allows them, or this connection's share of it");
+                   "open scanners use all memory allowed by rorqual.scanners.memory, or this "
+                   "connection's share of it");
 }
 
 static rq_err fill_holder(rq_op_scan *s, rq_error *why)

@@ -146,8 +146,8 @@ static void archive_inputs(const compaction *c)
         rq_error why = {0};
         const char *name = c->inputs[i].name;
         if (rq__archive_file(r->env.vfs, &r->info, family, name, &why) == RQ_OK) continue;
-        rq_log_warn(r->env.log, "region", "%s: %s is archived later: %s", r->info.encoded, name,
-                    why.message);
+        rq_log_warn(r->env.log, "region", "%s: %s cannot be archived now and will be later: %s",
+                    r->info.encoded, name, why.message);
         note_unarchived(c->store, name);
     }
 }

@@ -335,7 +335,7 @@ rq_err rq_compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_
     rq_err rc =
         packed.len > UINT32_MAX ? RQ_E_RESULT_TOO_LARGE : c->unpack(c, packed, raw_max, out);
     if (rc == RQ_E_MALFORMED)
-        return rq_fail(why, rc, "cell block of %zu bytes is no output of %s", packed.len,
+        return rq_fail(why, rc, "cell block of %zu bytes was not written by %s", packed.len,
                        c->java_class);
     if (rc == RQ_E_RESULT_TOO_LARGE)
         return rq_fail(why, rc, "cell block of %zu bytes is larger than %zu when uncompressed",

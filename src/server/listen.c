@@ -79,7 +79,7 @@ static rq_err add_entry(rq_listen *l, char *entry, rq_error *why)
         entry[len - 1] = '\0';
         entry++;
         if (strchr(entry, ':') == NULL)
-            return rq_fail(why, RQ_E_CONFIG, "--listen: [%s] is no IPv6 address", entry);
+            return rq_fail(why, RQ_E_CONFIG, "--listen: [%s] is not an IPv6 address", entry);
     }
     if (l->first[0] == '\0') snprintf(l->first, sizeof l->first, "%s", entry);
     return is_numeric(entry) ? add(l, entry, why) : add_name(l, entry, why);

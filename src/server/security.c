@@ -142,8 +142,7 @@ rq_err rq_security_check(const rq_config *c, const rq_log *log, rq_error *why)
     if (ignored.len > 0)
         rq_log_warn(log, "server",
                     "%s has no effect, as " IGNORED
-                    " says: whoever can connect may read, write and "
-                    "drop every table",
+                    " says: anyone who can connect may read, write and drop every table",
                     ignored.text);
     return RQ_OK;
 }
@@ -161,7 +160,7 @@ void rq_security_warn_listening(const rq_log *log, const char *address)
 {
     if (is_loopback(address)) return;
     rq_log_warn(log, "server",
-                "listening on %s without authentication: whoever can connect may read, write and "
-                "drop every table; a firewall, or --listen 127.0.0.1, keeps others out",
+                "listening on %s without authentication: anyone who can connect may read, write "
+                "and drop every table; use a firewall, or --listen 127.0.0.1",
                 address);
 }

@@ -69,7 +69,7 @@ static void loaded(rq_op *op)
         return;
     }
     if (op->rc != RQ_OK)
-        rq_log_warn(job->service->env.log, "bulk", "nothing was loaded into %s: %s",
+        rq_log_warn(job->service->env.log, "bulk", "bulk load into %s failed: %s",
                     rq_region_get_info(op->region)->encoded,
                     op->why.message[0] == '\0' ? rq_err_text(op->rc) : op->why.message);
     response.loaded = op->rc == RQ_OK && job->bulk.loaded;

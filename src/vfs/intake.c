@@ -82,7 +82,8 @@ static rq_err check_folder(rq_intake *t, const char *folder, rq_error *why)
     if (real == NULL) real = folder;
     snprintf(staging, sizeof staging, "%s/%s", t->own_path, RQ_INTAKE_STAGING);
     if (is_in(t->own_path, real) && !is_in(staging, real))
-        return rq_fail(why, RQ_E_CONFIG, "setting %s: %s lies in the data folder", SETTING, folder);
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: %s is inside the data folder", SETTING,
+                       folder);
     return RQ_OK;
 }
 
@@ -159,8 +160,8 @@ void rq_intake_end(rq_intake_visit *v)
 static rq_err refuse(const char *said, rq_error *why)
 {
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "%s lists no folder of the server's machine that this file lies in: %s", SETTING,
-                   said);
+                   "%s lists no folder of the server's machine that contains this file: %s",
+                   SETTING, said);
 }
 
 /* Clients may name a listed folder as it is listed, or by its path without symbolic links. */

@@ -153,7 +153,7 @@ static rq_err mkdir_durable(rq_vfs *v, const char *path, bool *ret_made, rq_erro
         /* Its creator may have crashed before syncing its name. */
         rq_stat st;
         RQ_TRY(v->stat(v, path, &st, why));
-        if (!st.is_dir) return rq_fail(why, RQ_E_EXISTS, "%s is no folder", path);
+        if (!st.is_dir) return rq_fail(why, RQ_E_EXISTS, "%s is not a folder", path);
     } else if (rc != RQ_OK) {
         return rq_fail(why, rc, "%s", detail.message);
     }
@@ -320,7 +320,7 @@ rq_err rq_vfs_read_file(rq_vfs *v, const char *path, size_t max_len, rq_arena *a
     uint8_t *buf = NULL;
     rq_err rc = rq_file_size(f, &size, why);
     if (rc == RQ_OK && size > max_len)
-        rc = rq_fail(why, RQ_E_INVALID, "%s has %llu bytes, at most %zu are expected", path,
+        rc = rq_fail(why, RQ_E_INVALID, "%s has %llu bytes, more than the allowed %zu", path,
                      (unsigned long long)size, max_len);
     if (rc == RQ_OK) {
         buf = rq_arena_alloc(arena, (size_t)size);

@@ -65,7 +65,7 @@ static rq_err window_get(rq_wal_reader *r, uint64_t off, size_t len, const uint8
         r->window_len = 0;
         RQ_TRY(rq_file_read(r->file, r->window, want, off, &r->window_len, why));
         if (r->window_len < len)
-            return rq_fail(why, RQ_E_IO, "%s: shrank while it was read", r->path);
+            return rq_fail(why, RQ_E_IO, "%s: shrank while being read", r->path);
     }
     *ret = r->window + (off - r->window_off);
     return RQ_OK;

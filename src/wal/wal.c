@@ -544,7 +544,7 @@ static rq_err part_replay(const region_replay *p, const part *from, rq_error *wh
     const rq_wal_segment_info *info = rq_wal_reader_info(reader);
     rq_err rc = RQ_OK;
     if (info->number != from->number)
-        rc = rq_fail(why, RQ_E_STATE, "%s: was recycled while it was read", path);
+        rc = rq_fail(why, RQ_E_STATE, "%s: recycled while being read", path);
     rq_wal_reader_set_end(reader, from->end);
     if (rc == RQ_OK && !from->indexed) rc = part_run(p, reader, from->end, why);
     for (unsigned c = 0; c < RQ_WAL_CHUNKS && rc == RQ_OK && from->indexed; c++) {
