@@ -288,7 +288,7 @@ static const struct {
 } verbs[VERBS] = {
     [LIST] = {"list", "the segments in order, what they hold and where they end"},
     [DUMP] = {"dump", "the records and their cells; of a data folder the files of nonces too"},
-    [VERIFY] = {"verify", "read everything; damaged records are told with their offset"},
+    [VERIFY] = {"verify", "read every record; report damaged records with their offset"},
 };
 
 static void usage(FILE *out)

@@ -97,11 +97,11 @@ static rq_err check_block(void *arg, const rq_hfile_block_line *line)
     return RQ_OK;
 }
 
-static rq_err differs(const rq_hfile_reader *r, const char *what, int64_t told, int64_t found,
+static rq_err differs(const rq_hfile_reader *r, const char *what, int64_t stated, int64_t found,
                       rq_error *why)
 {
     return rq_fail(why, RQ_E_CORRUPT, "%s: %s: the file says %" PRId64 ", it is %" PRId64, r->path,
-                   what, told, found);
+                   what, stated, found);
 }
 
 static rq_err check_blocks(rq_hfile_reader *r, const rq_hfile_watch *watch, rq_hfile_report *report,

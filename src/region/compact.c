@@ -396,7 +396,7 @@ static void submit(rq__region_store *s, bool large)
 }
 
 /* The task is queued already, and is now more urgent: one more file, or a client's request. */
-static void hurry(rq__region_store *s)
+static void raise_rank(rq__region_store *s)
 {
     rq_executor *ex = s->region->env.executor;
     int32_t rank = rank_of(s);
@@ -493,7 +493,7 @@ void rq__store_request_compaction(rq__region_store *s, unsigned wants)
     change(s, 0, wants);
     if (!is_wanted(s)) return;
     if (atomic_exchange(&s->compacting, true)) {
-        hurry(s);
+        raise_rank(s);
         return;
     }
     rq_region_ref(r);

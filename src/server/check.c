@@ -61,7 +61,7 @@ static void check_listening(check *c)
         say(c, "listen", "%s: zookeeper %u, master %u, regionserver %u", l.address[i], p.zk,
             p.master, p.rs);
     rq_listen_host(&l, c->o->advertise, host);
-    say(c, "clients", "are told %s", host);
+    say(c, "clients", "connect to %s", host);
     if (rq_listen_try(&l, &p, &why) != RQ_OK) say(c, "note", "now: %s", why.message);
 }
 

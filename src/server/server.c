@@ -64,7 +64,7 @@ struct rq_server {
     rq_registry *registry;
     bool folder_is_new; /* it was empty or missing */
     bool loops_running;
-    char host[RQ_HOST_SIZE]; /* that clients are told */
+    char host[RQ_HOST_SIZE]; /* sent to clients */
     uint16_t zk_port, rs_port;
     char address[3 * RQ_HOST_PORT_MAX + 4096 + 64];
 };

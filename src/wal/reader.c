@@ -24,7 +24,7 @@ struct rq_wal_reader {
     char *path;
     rq_wal_segment_info info;
     uint64_t file_size;
-    uint64_t end_lsn; /* told by the successor, or UNKNOWN_END */
+    uint64_t end_lsn; /* from the successor's header, or UNKNOWN_END */
 
     uint64_t lsn;        /* of the next frame */
     uint64_t record_lsn; /* of the last record */
