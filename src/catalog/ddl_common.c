@@ -27,7 +27,7 @@ rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why)
 rq_err rq__internal_check(const rq__proc *p, rq_error *why)
 {
     if (!rq_slice_eq(p->ns, RQ_SLICE_LIT("master"))) return RQ_OK;
-    return rq_fail(why, RQ_E_CONSTRAINT, "Namespace master is the server's own.");
+    return rq_fail(why, RQ_E_CONSTRAINT, "Namespace master is reserved for the server.");
 }
 
 rq_err rq__need_schema(rq__proc *p, rq_error *why)

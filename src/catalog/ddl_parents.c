@@ -204,7 +204,7 @@ static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
     if (rc != RQ_OK) return rc;
     atomic_fetch_add(&c->janitor.cleaned, r->split ? 1 : r->parent_count);
     for (size_t i = 0; i < r->parent_count; i++)
-        rq_log_info(c->env->log, "catalog", "region %s, which was %s, is archived",
+        rq_log_info(c->env->log, "catalog", "archived region %s, which was %s",
                     r->parents[i].encoded, r->split ? "split" : "merged");
     return RQ_OK;
 }

@@ -155,8 +155,8 @@ rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     char name[512];
-    rq_bytes_to_string(p->of.split.told.len > 0 ? p->of.split.told : p->of.split.region, name,
-                       sizeof name);
+    rq_bytes_to_string(p->of.split.shown_name.len > 0 ? p->of.split.shown_name : p->of.split.region,
+                       name, sizeof name);
     if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split region %s failed due to split switch off",
                        name);
@@ -572,7 +572,7 @@ void rq__regions_undo(rq_catalog *c, rq__proc *p)
                     why.message);
     why = (rq_error){0};
     if (reopen_parents(c, p, &why) == RQ_OK) return;
-    rq_log_error(c->env->log, "catalog", "regions of %.*s are opened again later: %s",
+    rq_log_error(c->env->log, "catalog", "regions of %.*s will be reopened later: %s",
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)
         rq__procedures_reopen(c, &p->old_regions[i]);

@@ -79,7 +79,7 @@ static rq_err check_cell(const part *p, const rq_cell *c, rq_buf *last_row, rq_e
     rq_slice family = rq_store_schema(p->store->store)->name;
     if (!rq_slice_eq(rq_cell_family(c), family)) return family_differs(p, rq_cell_family(c), why);
     if (rq_slice_compare(rq_buf_slice(last_row), rq_cell_row(c)) > 0)
-        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its rows do not rise", p->source->name);
+        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its rows are not ascending", p->source->name);
     rq_buf_reset(last_row);
     return rq_buf_append(last_row, c->row, c->row_len);
 }
@@ -376,7 +376,8 @@ static void remove_sources(const loading *l)
         rq_error own = {0};
         /* HBase, too, copies from another file system and leaves the source in place. */
         if (p->linked && rq_vfs_remove_file(f->source, f->path, &p->id, &own) != RQ_OK)
-            rq_log_warn(l->region->env.log, "region", "%s: %s is loaded and stays: %s",
+            rq_log_warn(l->region->env.log, "region",
+                        "%s: %s was loaded, but its source cannot be removed: %s",
                         l->region->info.encoded, f->name, own.message);
     }
 }
@@ -423,8 +424,8 @@ rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loa
 {
     *ret_loaded = false;
     if (r->schema->is_system) /* the cells of a file bypass the checks of writes */
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s takes no bulk load", (int)r->schema->name.len,
-                       (const char *)r->schema->name.ptr);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s does not accept bulk loads",
+                       (int)r->schema->name.len, (const char *)r->schema->name.ptr);
     if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
     loading l = {.region = r, .what = what};
     l.parts = rq_arena_calloc(&l.arena, what->file_count + 1, sizeof *l.parts);

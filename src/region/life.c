@@ -51,8 +51,9 @@ static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *
         if (entries[i].is_dir || entries[i].name[0] == '.') continue;
         /* Skipping a file would lose its cells. */
         if (!rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
-            return rq_fail(why, RQ_E_UNSUPPORTED, "%s/%s is no store file this version can read",
-                           dir, entries[i].name);
+            return rq_fail(why, RQ_E_UNSUPPORTED,
+                           "%s/%s is not a store file that this version can read", dir,
+                           entries[i].name);
         ret->items[ret->count++] = entries[i].name;
     }
     return RQ_OK;
@@ -493,11 +494,11 @@ static rq_err check_room(const rq_region *r, rq_error *why)
                      rq_slice_eq(r->info.ns, RQ_SLICE_LIT("master"));
     if (is_system || !rq__engine_lacks_space(e) || rq__engine_memstore_held(e) <= e->memstore_high)
         return RQ_OK;
-    return rq_fail(why, RQ_E_NO_SPACE,
-                   "no space left on the server's disk: memstores hold %" PRIu64
-                   " MB and cannot be flushed, there is no memory for what the log has of this "
-                   "region",
-                   rq__engine_memstore_held(e) >> 20);
+    return rq_fail(
+        why, RQ_E_NO_SPACE,
+        "no space left on the server's disk: memstores hold %" PRIu64
+        " MB and cannot be flushed, there is no memory for this region's records in the log",
+        rq__engine_memstore_held(e) >> 20);
 }
 
 static rq_err load_nonces(rq_region *r, const rq__manifest *m, rq_error *why)

@@ -314,8 +314,8 @@ rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last,
     return included && m->counts_filtered ? count_filtered(m, last) : RQ_OK;
 }
 
-rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
-                                    rq_error *why)
+rq_err rq__query_matcher_match_given(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                                     rq_error *why)
 {
     if (m->filter_paused) return match_paused(m, cell, ret, why);
     m->has_code = false;
