@@ -126,6 +126,7 @@ static rq_err listen_on(rq_rpc_server *s, const rq_rpc_server_options *options, 
             .events = &rq_conn_events,
             .ctx = s,
             .connections_max = options->connections_max,
+            .transform = options->transform,
         };
         RQ_TRY(rq_listener_open(options->loops, &l, &s->listeners[s->listener_count], why));
     }
@@ -172,6 +173,11 @@ rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **
 uint16_t rq_rpc_server_port(const rq_rpc_server *s)
 {
     return rq_listener_port(s->listeners[0]);
+}
+
+rq_listener *rq_rpc_server_listener(rq_rpc_server *s)
+{
+    return s->listeners[0];
 }
 
 /* --- end -------------------------------------------------------------------------------------- */
