@@ -26,11 +26,12 @@ static uint8_t sum_of(const uint8_t *p, size_t len)
 static rq_err append_record(rq_buf *out, unsigned head, const uint8_t *bytes, size_t len)
 {
     RQ_TRY(rq_buf_append_be16(out, (uint16_t)head));
-    size_t at = out->len;
-    RQ_TRY(rq_buf_append_u8(out, 0));
+    RQ_TRY(rq_buf_reserve(out, 1 + len));
+    uint8_t *p = out->ptr + out->len;
     for (size_t i = 0; i < len; i++)
-        RQ_TRY(rq_buf_append_u8(out, bytes[i] ^ FRAMES_KEY));
-    out->ptr[at] = sum_of(out->ptr + at + 1, len);
+        p[1 + i] = bytes[i] ^ FRAMES_KEY;
+    p[0] = sum_of(p + 1, len);
+    out->len += 1 + len;
     return RQ_OK;
 }
 
@@ -108,8 +109,9 @@ static rq_err next_record(frames *f)
         return RQ_OK;
     }
     if (head == 0) f->ended = true;
+    RQ_TRY(rq_buf_reserve(&f->plain, len));
     for (size_t i = FRAMES_HEAD; i < len; i++)
-        RQ_TRY(rq_buf_append_u8(&f->plain, in.ptr[i] ^ FRAMES_KEY));
+        f->plain.ptr[f->plain.len++] = in.ptr[i] ^ FRAMES_KEY;
     return RQ_OK;
 }
 
@@ -204,10 +206,10 @@ bool frames_decode(frames_reader *r, const void *bytes, size_t len, rq_buf *out)
         at += n;
         if (head == 0) r->ended = true;
         size_t count = head & FRAMES_LEN_MAX;
-        for (size_t i = 0; i < count; i++) {
-            uint8_t byte = p[FRAMES_HEAD + ((head & FRAMES_REPEAT) != 0 ? 0 : i)] ^ FRAMES_KEY;
-            if (rq_buf_append_u8(out, byte) != RQ_OK) abort();
-        }
+        if (rq_buf_reserve(out, count) != RQ_OK) abort();
+        for (size_t i = 0; i < count; i++)
+            out->ptr[out->len++] =
+                p[FRAMES_HEAD + ((head & FRAMES_REPEAT) != 0 ? 0 : i)] ^ FRAMES_KEY;
     }
     if (at > 0) memmove(r->in.ptr, r->in.ptr + at, r->in.len - at);
     r->in.len -= at;
