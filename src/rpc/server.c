@@ -2,9 +2,10 @@
 /* The server object: services, workers, start and end. Contract in server.h. */
 #include "rpc/rpc_priv.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define OUT_BYTES_MAX ((size_t)4 << 20)
 
@@ -190,10 +191,9 @@ static uint64_t calls_in_flight(const rq_rpc_server *s)
     return n;
 }
 
-static void sleep_ms(unsigned ms)
+static void sleep_1_ms(void)
 {
-    struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
-    nanosleep(&ts, NULL);
+    rq_clock_sleep_ns(1000000);
 }
 
 /* What waits for memory now shall not wait for it any more. */
@@ -210,12 +210,12 @@ bool rq_rpc_server_drain(rq_rpc_server *s, unsigned timeout_ms)
     unsigned waited = 0;
     for (; calls_in_flight(s) > 0 && waited < timeout_ms; waited++) {
         if (waited % 100 == 0) wake_waiting_answers(s); /* one may have begun to wait just before */
-        sleep_ms(1);
+        sleep_1_ms();
     }
     if (calls_in_flight(s) > 0) return false; /* their answers need the connections */
     stop_listeners(s, true);
     for (; connections(s) > 0 && waited < timeout_ms; waited++)
-        sleep_ms(1);
+        sleep_1_ms();
     return connections(s) == 0;
 }
 
@@ -225,7 +225,7 @@ void rq_rpc_server_close(rq_rpc_server *s)
     atomic_store(&s->draining, true);
     close_listeners(s);
     while (calls_in_flight(s) > 0)
-        sleep_ms(1);
+        sleep_1_ms();
     rq_loops_sync(s->options.loops); /* the last call's loop may still be leaving it */
     server_free(s);
 }
