@@ -438,6 +438,13 @@ static rq_mutation_type mutation_type(Pb__MutationProto__MutationType t)
     }
 }
 
+/* A number that is none of HBase's is no put. */
+static bool is_mutation_type(Pb__MutationProto__MutationType t)
+{
+    return (int)t >= PB__MUTATION_PROTO__MUTATION_TYPE__APPEND &&
+           (int)t <= PB__MUTATION_PROTO__MUTATION_TYPE__DELETE;
+}
+
 /* The attribute `_ttl` becomes a tag of each cell. HBASE: Mutation.setTTL, HRegion's
  * rewriteCellTags. */
 static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation *m)
@@ -506,6 +513,8 @@ rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, 
         .time_range = RQ_TIME_RANGE_ALL,
     };
     *ret_nonce = m->has_nonce ? m->nonce : 0;
+    if (RQ_UNLIKELY(!is_mutation_type(m->mutate_type)))
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "Unsupported mutate type: %d", (int)m->mutate_type);
     rq_slice row = rq__pb_slice(m->row);
     size_t count = m->has_associated_cell_count && m->associated_cell_count > 0
                        ? (size_t)m->associated_cell_count
