@@ -81,7 +81,7 @@ static void defaults(rq_rpc_server_options *o)
     if (o->out_bytes_max == 0) o->out_bytes_max = OUT_BYTES_MAX;
 }
 
-/* Four connections that read nothing do not fill the budget. */
+/* Four connections that read nothing must not fill the budget. */
 static size_t share_of(const rq_rpc_server_options *o)
 {
     size_t part = o->unread == NULL ? o->out_bytes_max : rq_budget_max(o->unread) / 5;
@@ -196,7 +196,7 @@ static void sleep_1_ms(void)
     rq_clock_sleep_ns(1000000);
 }
 
-/* What waits for memory now shall not wait for it any more. */
+/* Makes responses that wait for memory stop waiting. */
 static void wake_waiting_answers(rq_rpc_server *s)
 {
     if (s->options.answers != NULL) rq_budget_wake_all(s->options.answers);
