@@ -870,6 +870,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     p->head = head.bytes;
     call->id = head.call_id;
     call->priority = head.priority;
+    call->trace_id = RQ_UNLIKELY(head.trace.len > 0) ? rq__request_trace_id(head.trace) : 0;
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, conn->worker);
     rq_count(&conn->worker->counters.calls, 1);
