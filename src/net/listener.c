@@ -15,9 +15,9 @@
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-/* The carrier of a connection's bytes: a socket, or memory. */
+/* What carries a connection's bytes: a socket, or memory. */
 struct carrier {
-    int fd; /* -1: in memory */
+    int fd; /* -1 if `memory` is set */
     rq_memory_peer *memory;
 };
 

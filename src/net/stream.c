@@ -117,6 +117,7 @@ static void sweep_arm(rq_loop *loop);
 
 static void on_ready(uv_poll_t *h, int status, int events);
 
+/* 0, or an error of libuv. */
 static int watch_carrier(rq_stream *s, int events)
 {
     if (s->memory == NULL)
@@ -287,7 +288,7 @@ ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len)
     return got;
 }
 
-/* Bytes that arrive while the stream finishes are discarded and need no transform. */
+/* What comes while it finishes is discarded and needs no transform. */
 static ssize_t receive_some(rq_stream *s, void *bytes, size_t len)
 {
     return RQ_LIKELY(s->transformed == NULL) || s->finishing
