@@ -15,7 +15,7 @@
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-/* What carries a connection's bytes: a socket, or memory. */
+/* The carrier of a connection's bytes: a socket, or memory. */
 struct carrier {
     int fd; /* -1 if `memory` is set */
     rq_memory_peer *memory;

@@ -288,7 +288,7 @@ ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len)
     return got;
 }
 
-/* What comes while it finishes is discarded and needs no transform. */
+/* Bytes that arrive while the stream finishes are discarded and need no transform. */
 static ssize_t receive_some(rq_stream *s, void *bytes, size_t len)
 {
     return RQ_LIKELY(s->transformed == NULL) || s->finishing
@@ -332,7 +332,7 @@ static void read_ready(rq_stream *s)
                 deliver_data(s, bytes, len);
         }
     } while (has_more(s, len, room) && ++reads < reads_max && s->reading && !s->closing);
-    /* The transform may hold more of which no event of the socket tells. */
+    /* The transform may hold more bytes, which no event of the socket announces. */
     if (RQ_UNLIKELY(s->transformed != NULL) && len > 0) rq__stream_read_later(s);
 }
 
