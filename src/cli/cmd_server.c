@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for signals:
- * SIGTERM and Ctrl-C close it in order, SIGHUP reads the settings again, SIGUSR1 opens the log file
+ * SIGTERM and Ctrl-C close it cleanly, SIGHUP reads the settings again, SIGUSR1 opens the log file
  * again, SIGQUIT logs what the server is doing. */
 #include "cli/args.h"
 #include "cli/cli.h"

@@ -296,7 +296,7 @@ static void fail(rq_call *call, rq_err code, const char *message)
 {
     char text[TEXT_MAX / 2];
     if (RQ_UNLIKELY(code == RQ_E_NO_MEMORY && private_of(call)->over_budget)) {
-        code = RQ_E_CALL_QUEUE_TOO_BIG; /* what the call's arena lacked */
+        code = RQ_E_CALL_QUEUE_TOO_BIG; /* bytes that the call's arena could not get */
         message = queue_is_full(private_of(call), text, sizeof text);
     }
     rq_rpc_exception e = {
