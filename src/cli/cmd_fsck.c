@@ -94,15 +94,14 @@ static void print_totals(const fsck_run *run, const char *folder, const rq_fsck_
 
 static void usage(FILE *out)
 {
-    fprintf(out,
-            "usage: rorqual fsck [OPTION ...] FOLDER\n\n"
-            "  --blocks   check every block and cell of every file too\n"
-            "  --repair   move aside (never delete) files that no server reads: folders and\n"
-            "             manifests of regions that hbase:meta does not know\n"
-            "  --quiet    print problems only\n"
-            "  --json     print a JSON object per line\n\n"
-            "The folder's server must be stopped. Exit code 0: nothing is wrong, 1: problems,\n"
-            "2: it could not be looked at.\n");
+    fprintf(out, "usage: rorqual fsck [OPTION ...] FOLDER\n\n"
+                 "  --blocks   check every block and cell of every file too\n"
+                 "  --repair   move aside (never delete) files that no server reads: folders and\n"
+                 "             manifests of regions that hbase:meta does not know\n"
+                 "  --quiet    print problems only\n"
+                 "  --json     print a JSON object per line\n\n"
+                 "The folder's server must be stopped. Exit code 0: no problems, 1: problems,\n"
+                 "2: the check was not possible.\n");
 }
 
 /* Exit code; -1: go on. */

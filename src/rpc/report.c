@@ -19,7 +19,7 @@ typedef struct ask_task {
 struct ask {
     rq_log log; /* a copy: a loop may come to it late */
     const char *name;
-    _Atomic unsigned refs; /* the tasks, and whoever waits */
+    _Atomic unsigned refs; /* the tasks, and the waiting thread */
     ask_task tasks[];
 };
 

@@ -91,9 +91,9 @@ typedef struct rq_rpc_stats {
 
 rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s);
 
-/* Logs the calls in flight: method, user, peer, age. Each loop writes of its own; one that has not done
- * so after `wait_ms` is named. `name` lives for ever. REQUIRES: the loops run; not on a loop, and not
- * while the server closes. */
+/* Logs the calls in flight: method, user, peer, age. Each loop logs its own; a loop that has
+ * not done so after `wait_ms` is reported. `name` must stay valid. REQUIRES: the loops run; not on a
+ * loop, and not while the server closes. */
 void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms);
 
 #endif

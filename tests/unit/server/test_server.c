@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server as an object: two of them in this process, what may stand below its connections, and a
- * policy at its gate. */
+/* The server as an object: two of them in this process, transforms and memory below its
+ * connections, and a policy at its gate. */
 #include "cluster.h"
 #include "policy.h"
 
@@ -74,7 +74,7 @@ static void two_servers_share_nothing(void **state)
     cluster_remove_folder(&b);
 }
 
-/* A folder is one server's at a time, also within a process. */
+/* Only one server uses a folder at a time, also within a process. */
 static void two_servers_do_not_share_a_folder(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void ask_zookeeper(uint16_t port)
     close(fd);
 }
 
-/* HBase's RPC: who asks by this preamble is told the cluster's id. */
+/* HBase's RPC: a client that sends this preamble gets the cluster's id. */
 static void ask_rpc(uint16_t port)
 {
     uint8_t bytes[4];
