@@ -216,8 +216,12 @@ typedef struct rq__procedures {
     uint64_t lock_steps; /* tests: claims and keys that were looked at */
     unsigned busy;       /* tasks on their way */
     bool stopping;
-    rq_latch *idle; /* set by stop; opened when nothing is busy */
-    rq_lane *lane;  /* of retry timers */
+    rq_latch *idle;    /* set by stop; opened when nothing is busy */
+    rq_lane *lane;     /* of retry timers */
+    unsigned stepping; /* procedures at work on a step (proc_pause.c) */
+    bool paused;
+    struct rq__pause_waiter *pause_waiters; /* steps that wait for the end of a pause */
+    rq_latch *quiet;                        /* opened when no step runs */
     /* Tests: called before each step; an error is the step's. NULL in a server. */
     rq_err (*before_step)(void *ctx, const rq__proc *p, rq_error *why);
     void *before_step_ctx;
@@ -243,6 +247,11 @@ void rq__procedures_stop(rq_catalog *c);
 RQ_NODISCARD
 rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why);
 void rq__procedures_clear(rq_catalog *c);
+
+/* --- proc_pause.c ----------------------------------------------------------------------------- */
+/* Returns when no step runs; none begins until _go_on. One pause at a time; not in a step. */
+void rq__procedures_pause(rq_catalog *c);
+void rq__procedures_go_on(rq_catalog *c);
 
 /* Other background work of the catalog: begun here it is waited for by _stop. False: stopping.
  * `again` is called unless it is stopping; the catalog may be gone when _end returns. */

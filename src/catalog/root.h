@@ -41,6 +41,17 @@ typedef enum rq_root_state {
     RQ_ROOT_HBASES, /* to be taken over */
 } rq_root_state;
 
+/* There while a folder is the unfinished copy of another (backup, restore) or is being changed by a tool
+ * (recover); its text names the command. No server starts on it. */
+#define RQ_ROOT_UNFINISHED ".rorqual/incomplete"
+/* Names what a finished backup consists of (backup/marker.h). A server that starts on the folder
+ * removes it. */
+#define RQ_ROOT_BACKUP_LIST ".rorqual/backup"
+
+/* RQ_E_STATE: the folder is unfinished; the text says what to do. */
+RQ_NODISCARD
+rq_err rq_root_check_finished(rq_vfs *v, rq_error *why);
+
 /* What rq_root_open would find; nothing is written or locked. An error is what it would refuse. */
 RQ_NODISCARD
 rq_err rq_root_look(rq_vfs *v, rq_root_state *ret, rq_error *why);
