@@ -434,6 +434,41 @@ rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why)
     return rc;
 }
 
+rq_err rq__root_check_mark(rq_vfs *v, const char *path, rq_error *why)
+{
+    rq_arena a = {0};
+    rq_root id = {.vfs = v};
+    long version = 0;
+    rq_err rc;
+    if (strcmp(path, VERSION_NAME) == 0) {
+        rc = read_format_version(v, &a, &version, why);
+        if (rc == RQ_OK) rc = check_newer(version, why);
+        if (rc == RQ_OK && version == 0) rc = rq_fail(why, RQ_E_NOT_FOUND, "%s is missing", path);
+    } else if (strcmp(path, "hbase.id") == 0) {
+        rc = read_cluster_id(&id, &a, why);
+    } else {
+        rc = check_hbase_version(v, &a, why);
+    }
+    rq_arena_clear(&a);
+    return rc;
+}
+
+rq_err rq__root_write_mark(rq_vfs *v, rq_executor *ex, const char *path, rq_error *why)
+{
+    rq_root root = {.vfs = v, .executor = ex};
+    if (strcmp(path, VERSION_NAME) == 0) {
+        char text[16];
+        int len = snprintf(text, sizeof text, "%d\n", RQ_ROOT_FORMAT_VERSION);
+        RQ_TRY(write_file(v, path, rq_slice_of(text, (size_t)len), why));
+        return rq_vfs_sync_dir(v, DIR_NAME, why);
+    }
+    rq_arena a = {0};
+    rq_err known = read_cluster_id(&root, &a, NULL); /* the two are written together */
+    rq_arena_clear(&a);
+    if (known != RQ_OK) make_cluster_id(&root);
+    return rq__root_write_identity(&root, why);
+}
+
 void rq_root_close(rq_root *root)
 {
     if (root == NULL) return;
