@@ -111,8 +111,8 @@ static rq_err look_into_table(rq__recover *r, const char *dir, const char *ns,
     return RQ_OK;
 }
 
-typedef rq_err (*each_table)(rq__recover *r, const char *dir, const char *ns,
-                             const char *qualifier, rq_error *why);
+typedef rq_err (*each_table)(rq__recover *r, const char *dir, const char *ns, const char *qualifier,
+                             rq_error *why);
 
 static rq_err walk_tables(rq__recover *r, each_table each, rq_error *why)
 {
@@ -221,8 +221,8 @@ static rq_err look_at_descriptor(rq__recover *r, const char *dir, const char *ns
     rq_table_schema *schema;
     rq_error own = {0};
     if (strcmp(ns, "hbase") == 0) return RQ_OK; /* a start writes those */
-    rq_err rc = rq__tableinfo_read(r->vfs, rq_slice_cstr(ns), rq_slice_cstr(qualifier), &schema,
-                                   &own);
+    rq_err rc =
+        rq__tableinfo_read(r->vfs, rq_slice_cstr(ns), rq_slice_cstr(qualifier), &schema, &own);
     if (rc == RQ_OK) {
         rq_table_schema_unref(schema);
         return RQ_OK;
@@ -247,7 +247,8 @@ static rq_err copy_segment(rq__recover *r, const char *name, uint8_t *buf, rq_er
 {
     rq_file *from = NULL, *to = NULL;
     const char *path = rq_arena_printf(&r->k.arena, ".rorqual/wal/%s", name);
-    const char *target = path == NULL ? NULL : rq_arena_printf(&r->k.arena, "%s/%s", r->aside, path);
+    const char *target =
+        path == NULL ? NULL : rq_arena_printf(&r->k.arena, "%s/%s", r->aside, path);
     if (target == NULL) return no_memory(why);
     RQ_TRY(rq_vfs_open(r->vfs, path, RQ_OPEN_READ, &from, why));
     rq_err rc = rq_vfs_open(r->vfs, target, RQ_OPEN_WRITE | RQ_OPEN_CREATE, &to, why);
@@ -332,9 +333,10 @@ static rq_err look_for_row(rq__recover *r, const char *dir, const char *encoded,
     if (rc == RQ_E_IO || rc == RQ_E_NO_MEMORY) return rq_fail(why, rc, "%s", own.message);
     if (rc == RQ_OK && strcmp(info.encoded, encoded) == 0)
         return note_lost(r, &info, dir) == RQ_OK ? RQ_OK : no_memory(why);
-    rq__recover_tell(r, "set aside", dir,
-                     "a region that hbase:meta does not know, and without a .regioninfo that can be "
-                     "read");
+    rq__recover_tell(
+        r, "set aside", dir,
+        "a region that hbase:meta does not know, and without a .regioninfo that can be "
+        "read");
     return r->options->act ? rq__fsck_move_region(&r->k, dir, r->aside, why) : RQ_OK;
 }
 
@@ -390,7 +392,8 @@ static rq_err begin(rq__recover *r, rq_error *why)
     if (!is_there(r, ".rorqual")) return rq_fail(why, RQ_E_NOT_FOUND, "no data folder of a server");
     RQ_TRY(rq__adopt_look(r->vfs, &stamp, why));
     if (stamp != 0)
-        return rq_fail(why, RQ_E_STATE, "an Apache HBase used the folder last: rorqual fsck tells more");
+        return rq_fail(why, RQ_E_STATE,
+                       "an Apache HBase used the folder last: rorqual fsck tells more");
     if (marked || !r->options->act) return RQ_OK;
     return rq_vfs_write_new_file(r->vfs, RQ_ROOT_UNFINISHED, RQ_SLICE_LIT(MARK), why);
 }
@@ -424,7 +427,8 @@ rq_err rq_recover(const rq_env *env, const rq_recover_options *o, rq_recover_res
     r.quiet = (rq_fsck_options){.deep = true, .findings = {say_nothing, NULL, NULL}};
     r.k = (rq__fsck){.vfs = env->vfs, .options = &r.quiet, .ours = true, .meta_whole = true};
     r.k.findings = r.quiet.findings;
-    rq_err rc = rq_vfs_lock(r.vfs, is_there(&r, ".rorqual/lock") ? ".rorqual/lock" : NULL, &lock, why);
+    rq_err rc =
+        rq_vfs_lock(r.vfs, is_there(&r, ".rorqual/lock") ? ".rorqual/lock" : NULL, &lock, why);
     if (rc == RQ_OK) rc = offline(&r, why);
     (void)rq_file_close(lock); /* only a lock */
     if (rc == RQ_OK && o->act && (r.log_damaged || has_rows_to_add(&r)))

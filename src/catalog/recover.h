@@ -30,7 +30,7 @@ typedef struct rq_recover_options {
 } rq_recover_options;
 
 typedef struct rq_recover_result {
-    uint64_t found; /* things that are, or would be, put in order */
+    uint64_t found;      /* things that are, or would be, put in order */
     char aside_text[64]; /* where things were moved; empty: nothing was */
 } rq_recover_result;
 

@@ -95,13 +95,16 @@ static int youngest_first(const void *a, const void *b)
 
 static void tell_fate(rq__recover *r, const rq__lost_region *l)
 {
-    static const char *const what[] = {
-        [RQ__FATE_ADD] = "hbase:meta", [RQ__FATE_SPLIT_PARENT] = "hbase:meta",
-        [RQ__FATE_MERGE_PARENT] = "hbase:meta", [RQ__FATE_ASIDE] = "set aside"};
+    static const char *const what[] = {[RQ__FATE_ADD] = "hbase:meta",
+                                       [RQ__FATE_SPLIT_PARENT] = "hbase:meta",
+                                       [RQ__FATE_MERGE_PARENT] = "hbase:meta",
+                                       [RQ__FATE_ASIDE] = "set aside"};
     static const char *const text[] = {
         [RQ__FATE_ADD] = "has no row, and gets one",
-        [RQ__FATE_SPLIT_PARENT] = "has no row; it was split, and stays for the regions that refer to it",
-        [RQ__FATE_MERGE_PARENT] = "has no row; it was merged, and stays for the region that refers to it",
+        [RQ__FATE_SPLIT_PARENT] =
+            "has no row; it was split, and stays for the regions that refer to it",
+        [RQ__FATE_MERGE_PARENT] =
+            "has no row; it was merged, and stays for the region that refers to it",
         [RQ__FATE_ASIDE] = "has no row, and other regions have its rows"};
     rq__recover_tell(r, what[l->fate], l->dir, text[l->fate]);
 }
@@ -113,10 +116,10 @@ rq_err rq__recover_decide(rq__recover *r, rq_error *why)
     for (size_t i = 0; i < r->lost_count; i++) {
         rq__lost_region *l = &r->lost[i];
         find_replacements(r, i);
-        l->fate = l->by == NULL                 ? RQ__FATE_ADD
-                  : !l->referred_to             ? RQ__FATE_ASIDE
-                  : contains(l->by, &l->info)   ? RQ__FATE_MERGE_PARENT
-                                                : RQ__FATE_SPLIT_PARENT;
+        l->fate = l->by == NULL               ? RQ__FATE_ADD
+                  : !l->referred_to           ? RQ__FATE_ASIDE
+                  : contains(l->by, &l->info) ? RQ__FATE_MERGE_PARENT
+                                              : RQ__FATE_SPLIT_PARENT;
         tell_fate(r, l);
     }
     return RQ_OK;
@@ -179,7 +182,8 @@ static rq_err add_rows(rq__recover *r, rq_catalog *c, rq_error *why)
 static void region_failed(void *context, rq_region *region, const rq_error *why)
 {
     const rq__recover *r = context;
-    rq_log_error(r->env->log, "recover", "%s: %s", rq_region_get_info(region)->encoded, why->message);
+    rq_log_error(r->env->log, "recover", "%s: %s", rq_region_get_info(region)->encoded,
+                 why->message);
 }
 
 /* *ret_kept: the log is still needed by a region that was not open. */
@@ -221,6 +225,7 @@ rq_err rq__recover_meta(rq__recover *r, rq_error *why)
         kept |= add;
     }
     if (!kept || !r->log_damaged) return RQ_OK;
-    return rq_fail(why, RQ_E_STATE,
-                   "regions that cannot be opened still need the damaged log; rorqual fsck names them");
+    return rq_fail(
+        why, RQ_E_STATE,
+        "regions that cannot be opened still need the damaged log; rorqual fsck names them");
 }

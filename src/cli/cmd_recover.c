@@ -17,7 +17,8 @@ static const char help[] =
     "usage: rorqual recover [OPTION ...] FOLDER\n\n"
     "  --yes       do it without asking\n"
     "  --dry-run   only print what would be done\n"
-    "For a stopped data folder that does not start, or does not serve everything, because something in\n"
+    "For a stopped data folder that does not start, or does not serve everything, because "
+    "something in\n"
     "it is damaged. What is whole is served afterwards. What is not is moved to\n"
     "FOLDER/.rorqual/aside/N under the path it had, and printed: nothing is deleted. Acknowledged\n"
     "writes that were in damaged files or in a damaged part of the log are missing afterwards;\n"
@@ -51,12 +52,13 @@ static bool confirm(const char *folder)
 
 static rq_err open_env(const char *folder, rq_log *log, rq_env *ret, rq_error *why)
 {
-    const unsigned threads[RQ_POOL_COUNT] = {[RQ_POOL_READ] = 2,          [RQ_POOL_FLUSH] = 2,
-                                             [RQ_POOL_COMPACT] = 1,       [RQ_POOL_COMPACT_LARGE] = 1,
-                                             [RQ_POOL_CODEC] = 1,         [RQ_POOL_WORK] = 4};
+    const unsigned threads[RQ_POOL_COUNT] = {
+        [RQ_POOL_READ] = 2,          [RQ_POOL_FLUSH] = 2, [RQ_POOL_COMPACT] = 1,
+        [RQ_POOL_COMPACT_LARGE] = 1, [RQ_POOL_CODEC] = 1, [RQ_POOL_WORK] = 4};
     *ret = (rq_env){.log = log};
     RQ_TRY(rq_vfs_posix_new(folder, &ret->vfs, why));
-    if (rq_thread_executor_new(threads, &ret->executor) != RQ_OK || rq_epoch_new(&ret->epoch) != RQ_OK)
+    if (rq_thread_executor_new(threads, &ret->executor) != RQ_OK ||
+        rq_epoch_new(&ret->epoch) != RQ_OK)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     return RQ_OK;
 }
@@ -95,7 +97,8 @@ static int recover(const char *folder, run *r)
     }
     if (refused) fprintf(stderr, "rorqual recover: nothing was done\n");
     if (go) printf("%s: done, %" PRIu64 " things put in order", folder, result.found);
-    if (go && result.aside_text[0] != '\0') printf("; what was moved is in %s/%s", folder, result.aside_text);
+    if (go && result.aside_text[0] != '\0')
+        printf("; what was moved is in %s/%s", folder, result.aside_text);
     if (go) printf(". Look once more (rorqual fsck --blocks %s), then start the server.\n", folder);
     return refused ? 1 : 0;
 }

@@ -49,7 +49,8 @@ static rq_err move_slots(work *w, rq_error *why)
 static rq_err read_manifest(work *w, rq_error *why)
 {
     rq_error own = {0};
-    const char *other, *place = rq_arena_printf(&w->arena, RQ__MANIFEST_DIR "/%s", w->info->encoded);
+    const char *other,
+        *place = rq_arena_printf(&w->arena, RQ__MANIFEST_DIR "/%s", w->info->encoded);
     if (place == NULL) return no_memory(why);
     rq_err rc = rq__manifest_peek(w->vfs, w->info->encoded, &w->arena, &w->manifest, &other, &own);
     w->has_manifest = rc == RQ_OK;
@@ -75,8 +76,7 @@ static bool is_there(const work *w, const char *dir, rq_slice name)
 {
     rq_arena a = {0};
     rq_stat st;
-    const char *path =
-        rq_arena_printf(&a, "%s/%.*s", dir, (int)name.len, (const char *)name.ptr);
+    const char *path = rq_arena_printf(&a, "%s/%.*s", dir, (int)name.len, (const char *)name.ptr);
     bool there = path == NULL || rq_vfs_stat(w->vfs, path, &st, NULL) != RQ_E_NOT_FOUND;
     rq_arena_clear(&a);
     return there;
