@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Every start, the first included.
+/* Every start, including the first.
  *
- *   1. the procedure store and hbase:meta are opened (created on a new root)
- *   2. meta is read: tables, their states, their regions; each table's descriptor is read
- *   3. procedures' records are read: tables with unfinished ones are left to those
- *   4. hbase:namespace is opened and read: a folder that is refused has been refused by now
- *   5. regions of enabled tables are opened side by side; what fails is reported and stays closed;
- *      meta learns where regions are now
- *   6. records in the log that belong to no known region are dropped
+ * 1. Open the procedure store and hbase:meta (create them on a new root).
+ * 2. Read meta: tables, their states, their regions; read each table's descriptor.
+ * 3. Read the procedures' records: tables with an unfinished procedure are left to it.
+ * 4. Open and read hbase:namespace: from here on the folder is not refused any more.
+ * 5. Open the regions of enabled tables in parallel; a failure is logged and the region stays
+ *    closed; write the regions' locations to meta.
+ * 6. Drop records in the log that belong to no known region.
  *
- * A start on a full disk comes as far as any other: what it cannot write is in memory (where
- * regions are), or written later (.rorqual/open, the log's first segment).
+ * On a full disk the start proceeds in the same way: data it cannot write is kept in memory (the
+ * locations of regions) or written later (.rorqual/open, the log's first segment).
  *
- * A new root is laid out without waiting for the disk where that is not needed: all writes go to
- * one log, the last one is waited for, and only then .rorqual/version says that the folder is
- * whole.
- */
+ * A new root is laid out with few syncs: all writes go to one log, only the last one is waited for,
+ * and only then .rorqual/version marks the folder as complete. */
 #include "catalog/ddl_priv.h"
 
 #include <stdio.h>
@@ -44,14 +41,14 @@ typedef struct boot {
     size_t table_count, table_cap;
     rq_table_schema *meta_schema;
     rq__opened meta;
-    bool namespaces_read; /* and in the view */
-    bool published;       /* the tables are in the view */
-    uint64_t complaints;  /* of what was passed over */
+    bool namespaces_read;   /* and in the view */
+    bool published;         /* the tables are in the view */
+    uint64_t rows_reported; /* rows and tables skipped or ignored */
 } boot;
 
 /* --- a new root ------------------------------------------------------------------------------- */
 
-/* What is laid out side by side: threads that sync at the same time share the disk's flushes. */
+/* Folders laid out in parallel: threads that sync at the same time share the disk's flushes. */
 typedef struct layout {
     rq_catalog *catalog;
     rq_region_info info[3]; /* by rq__system_table */
@@ -65,7 +62,7 @@ static rq_err lay_out_table(rq_catalog *c, rq__system_table which, const rq_regi
     rq_table_schema *schema;
     RQ_TRY(rq__system_schema(which, &schema, why));
     rq_err rc = rq__tableinfo_write(c->env->vfs, schema, why);
-    /* HBASE: MasterRegion.create takes the folder for whole only with this mark. */
+    /* HBASE: MasterRegion.create treats the folder as complete only with this mark. */
     if (rc == RQ_OK && which == RQ__STORE)
         rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/data/master/store/.initialized", why);
     if (rc == RQ_OK && which == RQ__STORE) rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/WALs", why);
@@ -107,8 +104,8 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
 
 /* --- 1: the two regions everything else stands in --------------------------------------------- */
 
-/* The descriptor on disk, or the built-in one where it cannot be read or is not that table's (it is
- * written then). */
+/* The descriptor on disk, or the built-in one (which is then written) if it cannot be read or
+ * belongs to another table. */
 static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *ns, const char *q,
                             rq_table_schema **ret, rq_error *why)
 {
@@ -121,7 +118,7 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
         rq_table_schema_unref(*ret);
     }
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", reason.message);
-    rq_log_warn(c->env->log, "catalog", "a new descriptor of %s:%s is written: %s", ns, q,
+    rq_log_warn(c->env->log, "catalog", "writing a new descriptor of %s:%s: %s", ns, q,
                 reason.message);
     RQ_TRY(rq__system_schema(which, ret, why));
     rc = rq__tableinfo_write(v, *ret, why);
@@ -151,7 +148,7 @@ static rq_err open_meta(boot *b, rq_error *why)
     b->meta = (rq__opened){.info = info, .schema = b->meta_schema};
     RQ_TRY(rq__open_regions(c, &b->meta, 1, why));
     if (b->meta.rc != RQ_OK) return rq_fail(why, b->meta.rc, "hbase:meta: %s", b->meta.why.message);
-    /* In the view at once: everything that writes to meta finds it there. */
+    /* Published at once: code that writes to meta finds the region in the view. */
     rq__table_node *t = rq__table_node_new(b->meta_schema, RQ_TABLE_ENABLED, &b->meta.node, 1);
     rq__edit e;
     if (t == NULL) return RQ_E_NO_MEMORY;
@@ -175,7 +172,7 @@ static rq_err commit_meta(rq_catalog *c, const rq__batch *batch, rq_error *why)
     return rc;
 }
 
-/* A new root's hbase:namespace: one region, enabled, closed yet. */
+/* Adds a new root's hbase:namespace: one region, enabled, still closed. */
 static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error *why)
 {
     rq__batch batch;
@@ -187,29 +184,29 @@ static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error 
 
 /* --- 2: what meta says ------------------------------------------------------------------------ */
 
-#define COMPLAINTS_SHOWN 20
+#define ROWS_LOGGED_MAX 20
 
-/* Any client may write to hbase:meta, as many rows as it likes. */
-static void complain(boot *b, const char *what, rq_slice row, const char *consequence)
+/* Any client may write any number of rows to hbase:meta: only the first ones are logged. */
+static void report_row(boot *b, const char *what, rq_slice row, const char *consequence)
 {
     char name[256];
-    if (++b->complaints > COMPLAINTS_SHOWN) return;
+    if (++b->rows_reported > ROWS_LOGGED_MAX) return;
     rq_bytes_to_string(rq_slice_of(row.ptr, row.len > 60 ? 60 : row.len), name, sizeof name);
     rq_log_error(b->catalog->env->log, "catalog", "hbase:meta: %s in row %s, which %s", what, name,
                  consequence);
 }
 
-static void sum_up_complaints(const boot *b)
+static void report_rest(const boot *b)
 {
-    if (b->complaints > COMPLAINTS_SHOWN)
+    if (b->rows_reported > ROWS_LOGGED_MAX)
         rq_log_error(b->catalog->env->log, "catalog",
-                     "hbase:meta: %llu rows more were passed over, rorqual fsck names them",
-                     (unsigned long long)(b->complaints - COMPLAINTS_SHOWN));
+                     "hbase:meta: %llu more rows were skipped, rorqual fsck names them",
+                     (unsigned long long)(b->rows_reported - ROWS_LOGGED_MAX));
 }
 
 static known_table *table_of(boot *b, rq_slice name)
 {
-    /* A table's rows stand together: its state first, then its regions. */
+    /* A table's rows are adjacent: its state first, then its regions. */
     if (b->table_count > 0 && rq_slice_eq(b->tables[b->table_count - 1].name, name))
         return &b->tables[b->table_count - 1];
     if (b->table_count == b->table_cap) {
@@ -250,10 +247,10 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     if (row->malformed != NULL) {
         char what[80];
         snprintf(what, sizeof what, "malformed %s", row->malformed);
-        complain(b, what, row->row, "is passed over");
+        report_row(b, what, row->row, "is skipped");
         return RQ_OK;
     }
-    if (row->odd != NULL) complain(b, row->odd, row->row, "has no business there and is ignored");
+    if (row->odd != NULL) report_row(b, row->odd, row->row, "does not belong there and is ignored");
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK; /* always enabled */
     if (row->is_table) {
         known_table *t = table_of(b, row->row);
@@ -262,14 +259,14 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
         t->state = row->table_state;
         return RQ_OK;
     }
-    /* A parent that was split serves nothing any more; its daughters have rows of their own. */
+    /* A split parent is not served any more; its daughters have rows of their own. */
     if (row->info.split || row->info.offline) return RQ_OK;
     rq__catalog_saw_ms(b->catalog, row->info.region_id);
     known_table *t = table_of(b, row->info.table);
     return t == NULL ? RQ_E_NO_MEMORY : add_region(b, t, row);
 }
 
-/* A table without a readable descriptor stays visible, so that nobody makes a new one over it; an
+/* A table without a readable descriptor stays visible, so that no new table is created over it; an
  * alter with the whole descriptor repairs it. */
 static rq_err broken_schema(boot *b, known_table *t, rq_slice ns, rq_slice qualifier,
                             const rq_error *reason, rq_error *why)
@@ -305,7 +302,8 @@ static bool exists(boot *b, const char *path)
     return path == NULL || rq_vfs_stat(b->catalog->env->vfs, path, &st, NULL) != RQ_E_NOT_FOUND;
 }
 
-/* A name in hbase:meta, and nothing on disk that a new table of that name could harm. */
+/* Whether the table is only a name in hbase:meta: nothing on disk that a new table of that name
+ * could damage. */
 static bool is_phantom(boot *b, rq_slice ns, rq_slice qualifier)
 {
     rq_arena a;
@@ -336,14 +334,14 @@ static bool overlaps(const rq__opened *list, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
         rq_slice end =
-            list[i - 1].info->end_key; /* where all before it end, as none overlaps yet */
+            list[i - 1].info->end_key; /* where all regions before it end; none overlaps so far */
         if (end.len == 0 || rq_slice_compare(end, list[i].info->start_key) > 0) return true;
     }
     return false;
 }
 
-/* Of regions that overlap, those without a folder are nobody's: opened, they would be made, and
- * stand before the ones that have the rows. */
+/* Leaves out overlapping regions without a folder: opening would create them, and lookups would
+ * find them instead of the regions that have the rows. */
 static void leave_out_intruders(boot *b, known_table *t)
 {
     size_t kept = 0;
@@ -354,8 +352,8 @@ static void leave_out_intruders(boot *b, known_table *t)
         if (has_folder(b, t->regions[i].info))
             t->regions[kept++] = t->regions[i];
         else
-            complain(b, "a region without a folder that overlaps others", t->regions[i].info->name,
-                     "is passed over");
+            report_row(b, "a region without a folder that overlaps others",
+                       t->regions[i].info->name, "is skipped");
     }
     t->region_count = kept;
 }
@@ -369,7 +367,7 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
     *ret = false;
     if (!t->has_state) t->state = RQ_TABLE_ENABLED; /* HBASE: TableStateManager.fixTableStates */
     if (rq_table_name_parse(t->name, &ns, &qualifier, &reason) != RQ_OK) {
-        complain(b, reason.message, t->name, "is passed over");
+        report_row(b, reason.message, t->name, "is skipped");
         return RQ_OK;
     }
     leave_out_intruders(b, t);
@@ -378,7 +376,7 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
                     : rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc == RQ_E_NOT_FOUND && is_phantom(b, ns, qualifier)) {
-        complain(b, "a table without a folder", t->name, "is passed over");
+        report_row(b, "a table without a folder", t->name, "is skipped");
         return RQ_OK;
     }
     *ret = true;
@@ -415,7 +413,7 @@ static bool to_be_opened(rq_catalog *c, const known_table *t, size_t region)
            !rq__procedures_own(c, t->regions[region].info);
 }
 
-/* One list over all tables, so that they are opened side by side. */
+/* One list over all tables, so that all regions are opened in parallel. */
 static rq_err open_tables(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -537,12 +535,12 @@ static rq_err take_namespace(void *ctx, const rq_cell *cells, size_t count, rq_e
             n->count++;
             continue;
         }
-        if (n->malformed++ >= COMPLAINTS_SHOWN) continue;
+        if (n->malformed++ >= ROWS_LOGGED_MAX) continue;
         rq_slice row = rq_cell_row(&cells[i]);
         char name[256];
         rq_bytes_to_string(rq_slice_of(row.ptr, row.len > 60 ? 60 : row.len), name, sizeof name);
         rq_log_error(n->catalog->env->log, "catalog",
-                     "hbase:namespace: malformed info:d in row %s, which is passed over", name);
+                     "hbase:namespace: malformed info:d in row %s, which is skipped", name);
     }
     return RQ_OK;
 }
@@ -571,7 +569,7 @@ static rq_region *namespace_region(rq_catalog *c)
     return r;
 }
 
-/* The names of a namespace whose row cannot be read because hbase:namespace is closed: from their
+/* If hbase:namespace is closed, its rows cannot be read: takes the namespaces' names from their
  * tables, so that those can be used. */
 static rq_err put_of_tables(rq__edit *e)
 {
@@ -596,10 +594,10 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     if (rc == RQ_OK)
         rc = r == NULL ? put_of_tables(&e)
                        : rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
-    if (n.malformed > COMPLAINTS_SHOWN)
+    if (n.malformed > ROWS_LOGGED_MAX)
         rq_log_error(c->env->log, "catalog",
-                     "hbase:namespace: %llu malformed rows more were passed over",
-                     (unsigned long long)(n.malformed - COMPLAINTS_SHOWN));
+                     "hbase:namespace: %llu more malformed rows were skipped",
+                     (unsigned long long)(n.malformed - ROWS_LOGGED_MAX));
     for (size_t i = 0; i < n.count && rc == RQ_OK; i++)
         rc = rq__edit_put_namespace(&e, rq__namespace_node_ref(n.list[i]));
     for (size_t i = 0; i < n.count; i++)
@@ -610,8 +608,9 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     return rc;
 }
 
-/* Of a root that is not new: before anything is written, as a folder whose namespaces cannot be
- * read is refused. One whose hbase:namespace cannot even be opened is served without it. */
+/* Only for a root that is not new. Runs before anything is written, because a folder whose
+ * namespaces are unreadable is refused. If hbase:namespace cannot even be opened, the server starts
+ * without it. */
 static rq_err open_namespaces(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -630,8 +629,8 @@ static rq_err open_namespaces(boot *b, rq_error *why)
     return RQ_OK;
 }
 
-/* On a new root: the rows of the two namespaces every HBase has. The last write of all, and the one
- * that is waited for. */
+/* On a new root: writes the rows of HBase's two standard namespaces. The last write of all, and the
+ * only one that is waited for. */
 static rq_err write_namespaces(boot *b, rq_error *why)
 {
     static const uint8_t descriptors[2][9] = {"\x0a\x07"
@@ -671,8 +670,8 @@ static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_er
     return row.ptr == NULL ? RQ_E_NO_MEMORY : rq__batch_delete_family(s->batch, row, "rs");
 }
 
-/* The servers that live, in the store's family rs: this one alone. An HBase that takes the folder
- * over finds in it whose regions it has to assign anew. HBASE: MasterRegionServerList. */
+/* Writes the list of live servers, only this one, to the store's family rs. An HBase that takes the
+ * folder over learns from it whose regions to assign again. HBASE: MasterRegionServerList. */
 static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -682,27 +681,27 @@ static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
                          RQ_SLICE_LIT("ONLINE"));
 }
 
-/* Only an HBase that takes the folder over reads it. On a full disk, and with memory full of what
- * cannot be flushed, the start goes on without. */
+/* Only an HBase that takes the folder over reads it. On a full disk, with memory full of
+ * unflushable data, the start goes on without it. */
 static rq_err note_in_store(rq_catalog *c, const rq__batch *batch, rq_error *why)
 {
     rq_error own = {0};
     rq_err rc = rq__batch_note(batch, c->engine, c->store, &own);
     if (rc == RQ_OK) return RQ_OK;
     if (rc != RQ_E_REGION_TOO_BUSY) return rq_fail(why, rc, "%s", own.message);
-    rq_log_warn(c->env->log, "catalog", "master:store does not say which server runs: %s",
+    rq_log_warn(c->env->log, "catalog", "cannot record in master:store which server is running: %s",
                 own.message);
     return RQ_OK;
 }
 
-/* Where regions are from now on: this server, with this start code. */
+/* Writes the regions' new location: this server, with this start code. */
 static rq_err write_places(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
     rq__batch batch;
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
     RQ_TRY(put_servers(b, &batch, why));
-    /* HBASE: the master's local region holds meta's own place. */
+    /* HBASE: the master's local region has the location of meta itself. */
     RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, &c->server,
                                b->meta.node->pub.open_seqnum));
     RQ_TRY(note_in_store(c, &batch, why));
@@ -729,13 +728,13 @@ static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
     rq_epoch_unpin(c->env->epoch, &m);
     if (known) return RQ_LEFTOVER_KEEP;
     if (left->has_manifest) {
-        /* Its row in meta was lost, or a drop is about to be finished and takes them along. */
+        /* Its row in meta was lost, or an unfinished drop will remove the records too. */
         rq_log_warn(c->env->log, "catalog",
                     "region %s is not in hbase:meta: its %llu records stay in the log",
                     left->encoded, (unsigned long long)left->records);
         return RQ_LEFTOVER_KEEP;
     }
-    rq_log_info(c->env->log, "catalog", "%llu records of dropped region %s leave the log",
+    rq_log_info(c->env->log, "catalog", "removed %llu records of dropped region %s from the log",
                 (unsigned long long)left->records, left->encoded);
     return RQ_LEFTOVER_DROP;
 }
@@ -758,7 +757,7 @@ static rq_err run(boot *b, rq_error *why)
     rq_region_unref(meta);
     RQ_TRY(rc);
     RQ_TRY(read_descriptors(b, why));
-    sum_up_complaints(b);
+    report_rest(b);
     RQ_TRY(rq__procedures_load(c, why));
     RQ_TRY(rq__switches_load(c, why));
     if (!fresh) {
@@ -780,7 +779,7 @@ static rq_err run(boot *b, rq_error *why)
         rq__reopen_failed(c, b->tables[i].regions, b->tables[i].region_count);
     if (fresh) RQ_TRY(rq__root_seal(c->root, why));
     if (!rq__root_adopts(c->root)) return RQ_OK;
-    rq_log_info(c->env->log, "catalog", "a folder that Apache HBase used is taken over");
+    rq_log_info(c->env->log, "catalog", "taking over a folder used by Apache HBase");
     return rq__root_adopted(c->root, why);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors as data; the schema's parser adds the attributes a family has by default. */
+/* Descriptors as data; the schema's parser adds a family's default attributes. */
 #include "catalog/system_tables.h"
 
 #include "proto/hbase.pb-c.h"
@@ -71,7 +71,7 @@ static ProtobufCBinaryData bytes_of(const char *s)
     return (ProtobufCBinaryData){strlen(s), (uint8_t *)(uintptr_t)s};
 }
 
-/* Fills a message's attribute list; false when memory is out. */
+/* Fills a message's attribute list; false when out of memory. */
 static bool fill(rq_arena *a, const pair *pairs, size_t max, Pb__BytesBytesPair ***ret,
                  size_t *ret_count)
 {
@@ -133,7 +133,7 @@ rq_err rq__system_schema_check(rq__system_table which, const rq_table_schema *s,
     const table *t = &tables[which];
     for (size_t i = 0; i < RQ_ARRAY_LEN(t->families) && t->families[i].name != NULL; i++)
         if (rq_table_schema_family(s, rq_slice_cstr(t->families[i].name)) == NULL)
-            return rq_fail(why, RQ_E_CORRUPT, "its .tableinfo names no family %s",
+            return rq_fail(why, RQ_E_CORRUPT, "its .tableinfo has no family %s",
                            t->families[i].name);
     return RQ_OK;
 }

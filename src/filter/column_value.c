@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Filters that decide by one named column: SingleColumnValueFilter (the row, by its value),
- * SingleColumnValueExcludeFilter (the same, without the column), ColumnValueFilter (that column's
- * cells only), DependentColumnFilter (cells as old as that column's). HBASE: the classes of these
- * names.
- */
+/* Filters that decide by one named column: SingleColumnValueFilter (about the row, by the column's
+ * value), SingleColumnValueExcludeFilter (the same, without returning the column),
+ * ColumnValueFilter (that column's cells only), DependentColumnFilter (cells with the same
+ * timestamp as that column's). HBASE: the classes of these names. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -50,7 +48,8 @@ static rq_err single_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret
         return RQ_OK;
     }
     if (!is_column(&s->column, cell)) return RQ_OK;
-    if (RQ_UNLIKELY(s->op == RQ_NO_OP)) { /* unlike the comparing filters this one has no way */
+    if (RQ_UNLIKELY(s->op == RQ_NO_OP)) { /* unlike the comparing filters, this one cannot handle
+                                           * NO_OP */
         int c;
         RQ_TRY(rq_comparator_compare(s->comparator, rq_cell_value(cell), &c, why));
         return rq__filter_throw(why, "java.lang.RuntimeException: Unknown Compare op NO_OP");
@@ -141,7 +140,7 @@ typedef struct column_value_filter {
     column column;
     rq_compare_op op;
     rq_comparator *comparator;
-    bool found; /* the column has been there: the rest of the row holds nothing */
+    bool found; /* the column has passed: the rest of the row has no more of it */
 } column_value_filter;
 
 static void column_value_reset(rq_filter *f)

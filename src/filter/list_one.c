@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * FilterList with MUST_PASS_ONE: every child is asked and the narrowest step of the answers is
- * taken, so that nobody misses a cell. HBASE: FilterListWithOR 2.6.1.
+/* FilterList with MUST_PASS_ONE: every child is asked, and the narrowest step of the answers is
+ * taken, so that no child misses a cell. HBASE: FilterListWithOR 2.6.1.
  *
- * A child whose wide step was not taken (it said NEXT_COL, another one SKIP) must not see the cells
- * it meant to jump over, or its counters go wrong: what it said last and to which cell is kept, and
- * as long as the current cell is still inside that step the answer is repeated without asking.
- * Cells are views that die with the call, so the kept one is a copy of its key.
- */
+ * If a child's wide step was not taken (it answered NEXT_COL, another child SKIP), the child
+ * must not see the cells it meant to skip, or its counters would be wrong. So its last answer
+ * and cell are kept, and while the current cell is inside that step the answer is repeated
+ * without asking the child. Cells are views that are valid during the call, so the kept one is a
+ * copy of its key. */
 #include "filter/list.h"
 
 #include "proto/filter.pb-c.h"
@@ -25,7 +24,8 @@ typedef struct child_state {
 typedef struct one_list {
     rq__list list;
     child_state *states;
-    bool paused; /* at child `paused_at`, when those before it had made `paused_code` */
+    bool paused; /* at child `paused_at`, when the children before it had resulted in
+                  * `paused_code` */
     rq_filter_code paused_code;
     size_t paused_at;
 } one_list;
@@ -35,7 +35,7 @@ static bool includes(rq_filter_code c)
     return rq__filter_code_includes(c);
 }
 
-/* How far a code lets the scanner jump: 0 next cell, 1 next column, 2 next row. */
+/* How far a code moves the scanner: 0 next cell, 1 next column, 2 next row. */
 static int step_of(rq_filter_code c)
 {
     switch (c) {
@@ -53,8 +53,8 @@ static int step_of(rq_filter_code c)
     return 0;
 }
 
-/* HBASE: FilterListWithOR.mergeReturnCode: the cell is included if either includes it, the step is
- * the narrower one; a hint survives only if both give one. */
+/* HBASE: FilterListWithOR.mergeReturnCode: the cell is included if either includes it; the step is
+ * the narrower one; a hint remains only if both give one. */
 static rq_filter_code merge(rq_filter_code a, rq_filter_code b)
 {
     if (a == RQ_FILTER_SEEK_NEXT_USING_HINT && b == a) return a;
@@ -92,7 +92,7 @@ static rq_err keep_cell(child_state *s, const rq_cell *cell)
     return RQ_OK;
 }
 
-/* Is `cell` still inside the step the child asked for last? Then *ret is that step. */
+/* Whether `cell` is still inside the step that the child asked for last; *ret is that step. */
 static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, rq_filter_code *ret,
                              bool *skipping)
 {
@@ -135,7 +135,7 @@ static rq_err remember(child_state *s, const rq_cell *cell, rq_filter_code code,
         s->has_cell = false;
         return RQ_OK;
     }
-    /* A repeated column or row step compares by column or family, and those are the kept ones. */
+    /* Repeated column or row steps compare by column or family, which are unchanged. */
     if (repeated && code != RQ_FILTER_SEEK_NEXT_USING_HINT) return RQ_OK;
     return keep_cell(s, cell);
 }
@@ -174,8 +174,8 @@ static rq_err one_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* A row that pleases one may come with the nearest; of a child that has ended, or wants no row any
- * more, none does. */
+/* A row may pass any child, so the nearest hint counts. A child that has ended, or wants no more
+ * rows, has none. */
 static bool one_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
 {
     const rq__list *l = (const rq__list *)f;
@@ -237,7 +237,7 @@ static bool one_row(rq_filter *f)
     return l->count > 0;
 }
 
-/* The nearest hint, and none at all if a child has none: it may want any cell. */
+/* The nearest hint; none at all if one child has none, since that child may want any cell. */
 static rq_err one_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has)
 {
     const rq__list *l = (const rq__list *)f;

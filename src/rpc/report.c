@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calls are in flight, for the operator. Calls belong to their loops' threads: each loop is asked by
- * a task to log its own, and the thread that asks waits for them, but not for ever. */
+/* Reports the calls in flight to the operator. Calls belong to their loops' threads: a task on each
+ * loop logs that loop's calls, and the requesting thread waits for the tasks, with a time limit. */
 #include "rpc/rpc_priv.h"
 
 #include <stdlib.h>

@@ -80,7 +80,7 @@ static void defaults(rq_rpc_server_options *o)
     if (o->out_bytes_max == 0) o->out_bytes_max = OUT_BYTES_MAX;
 }
 
-/* Four connections that read nothing do not fill the budget. */
+/* Four connections that read nothing must not fill the budget. */
 static size_t share_of(const rq_rpc_server_options *o)
 {
     size_t part = o->unread == NULL ? o->out_bytes_max : rq_budget_max(o->unread) / 5;
@@ -190,7 +190,7 @@ static void sleep_ms(unsigned ms)
     nanosleep(&ts, NULL);
 }
 
-/* What waits for memory now shall not wait for it any more. */
+/* Makes responses that wait for memory stop waiting. */
 static void wake_waiting_answers(rq_rpc_server *s)
 {
     if (s->options.answers != NULL) rq_budget_wake_all(s->options.answers);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Request and response heads; layouts in wire.h. The request header's fields are read by hand
- * because protobuf-c would allocate for each of them, for every call. */
+/* Request and response heads; layouts in wire.h. The request header's fields are decoded by hand,
+ * because protobuf-c would allocate memory for each of them in every call. */
 #include "rpc/wire.h"
 
 #include "base/pb.h"
 
 #include "proto/rpc.pb-c.h"
 
-/* RequestHeader's fields that we use (proto/rpc.proto). */
+/* RequestHeader's fields used here (proto/rpc.proto). */
 enum {
     CALL_ID = RQ_PB_TAG(1, RQ_PB_VARINT),
     METHOD_NAME = RQ_PB_TAG(3, RQ_PB_BYTES),
@@ -37,7 +37,7 @@ RQ_INLINE bool number32(rq_cursor *c, uint32_t *ret)
     return true;
 }
 
-/* Trace, attributes, and what the future brings; not a field of ours as another type. */
+/* Trace, attributes, and unknown fields; but not a known field with an unexpected type. */
 static bool other_field(rq_cursor *c)
 {
     rq_pb_field f;

@@ -50,7 +50,7 @@ struct rq_server {
     rq_root *root;
     rq_engine *engine;
     rq_catalog *catalog;
-    _Atomic bool has_catalog; /* what compactions, begun while it opens, may look at */
+    _Atomic bool has_catalog; /* for compactions that begin before the catalog is open */
     rq_loops *loops;
     rq_budget *budget;
     rq_budget *answers;
@@ -66,7 +66,7 @@ struct rq_server {
     rq_control *control; /* NULL: the file system has no sockets */
     bool folder_is_new;  /* it was empty or missing */
     bool loops_running;
-    char host[RQ_HOST_SIZE]; /* that clients are told */
+    char host[RQ_HOST_SIZE]; /* sent to clients */
     uint16_t zk_port, rs_port;
     char address[3 * RQ_HOST_PORT_MAX + 4096 + 64];
 };

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * PrepareBulkLoad, BulkLoadHFile, CleanupBulkLoad: from messages to ops/bulk.h and back.
+/* PrepareBulkLoad, BulkLoadHFile, CleanupBulkLoad: translates messages to ops/bulk.h and back.
  *
- * With a token HBase answers every failure with loaded = false (the client then tries again a few
- * times); without one it answers the exception. So do we; the reason is in the log. A file outside
- * the listed folders is refused by an exception in either case: trying again does not help, and
- * the setting is named.
- */
+ * As in HBase, a request with a token is answered loaded = false on every failure (the client
+ * retries a few times), and one without a token with the exception. The log has the reason. A file
+ * outside the listed folders fails with an exception that names the setting in both cases, since a
+ * retry would not help. */
 #include "service/client_priv.h"
 
 #include "ops/bulk.h"
@@ -17,8 +15,8 @@ typedef struct bulk_job {
     rq_op_bulk bulk;
 } bulk_job;
 
-/* NULL: the call was answered. `spec` may be NULL: clients before 2.0 name no region when they clean
- * up. */
+/* NULL: the call was answered. `spec` may be NULL: in clean-up calls, clients before 2.0 send no
+ * region. */
 static bulk_job *begin(rq_client_service *s, rq_call *call, const Pb__RegionSpecifier *spec,
                        void (*done)(rq_op *op))
 {
@@ -65,13 +63,14 @@ static void loaded(rq_op *op)
     rq_call *call = rq__call_of_op(op);
     const Pb__BulkLoadHFileRequest *request = (const Pb__BulkLoadHFileRequest *)call->param;
     Pb__BulkLoadHFileResponse response = PB__BULK_LOAD_HFILE_RESPONSE__INIT;
-    bool is_told = op->region == NULL || request->bulk_token == NULL || job->bulk.is_refused;
-    if (op->rc != RQ_OK && is_told) {
+    bool is_answered_with_error =
+        op->region == NULL || request->bulk_token == NULL || job->bulk.is_refused;
+    if (op->rc != RQ_OK && is_answered_with_error) {
         rq__fail_call_of_op(op);
         return;
     }
     if (op->rc != RQ_OK)
-        rq_log_warn(job->service->env.log, "bulk", "nothing was loaded into %s: %s",
+        rq_log_warn(job->service->env.log, "bulk", "bulk load into %s failed: %s",
                     rq_region_get_info(op->region)->encoded,
                     op->why.message[0] == '\0' ? rq_err_text(op->rc) : op->why.message);
     response.loaded = op->rc == RQ_OK && job->bulk.loaded;
