@@ -23,7 +23,7 @@ struct rq_holder {
 
 struct rq_retention {
     pthread_mutex_t lock;
-    rq_holder *holders;        /* guarded by lock */
+    rq_holder *holders RQ_GUARDED_BY(lock);
     _Atomic uint64_t log_from; /* the lowest of all */
 };
 
