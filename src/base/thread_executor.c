@@ -16,6 +16,8 @@
  * a task runs, and none while another is taken but for the timers': a due task is posted under it.
  */
 #include "base/executor.h"
+
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/signals.h"
 
@@ -343,18 +345,13 @@ static void executor_lane_free(rq_executor *base, rq_lane *lane_base)
 static uint64_t executor_now_ns(rq_executor *ex)
 {
     (void)ex;
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return rq_clock_ns(CLOCK_MONOTONIC);
 }
 
 static void executor_sleep(rq_executor *ex, uint64_t ns)
 {
     (void)ex;
-    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u),
-                            .tv_nsec = (long)(ns % 1000000000u)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
-        ;
+    rq_clock_sleep_ns(ns);
 }
 
 static void executor_yield(rq_executor *ex)
@@ -366,9 +363,7 @@ static void executor_yield(rq_executor *ex)
 static int64_t executor_now_ms(rq_executor *ex)
 {
     (void)ex;
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
 }
 
 static void *timer_main(void *arg)

@@ -102,7 +102,7 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
     return RQ_OK;
 }
 
-/* --- 1: the two regions everything else stands in --------------------------------------------- */
+/* --- 1: the procedure store and hbase:meta ----------------------------------------------------- */
 
 /* The descriptor on disk, or the built-in one (which is then written) if it cannot be read or
  * belongs to another table. */
@@ -762,7 +762,7 @@ static rq_err run(boot *b, rq_error *why)
     RQ_TRY(rq__switches_load(c, why));
     if (!fresh) {
         RQ_TRY(open_namespaces(b, why));
-        RQ_TRY(rq__open_mark_write(c, why)); /* what is refused is refused by now */
+        RQ_TRY(rq__open_mark_write(c, why)); /* from here on the folder is not refused */
     }
     RQ_TRY(open_tables(b, why));
     RQ_TRY(publish_tables(b, why));

@@ -105,7 +105,7 @@ static void usage(FILE *out)
             "  --quiet    print problems only\n"
             "  --json     print a JSON object per line\n\n"
             "The server may run, except for --repair: then the folder is checked as it is at one\n"
-            "moment. Exit code 0: nothing is wrong, 1: problems, 2: it could not be looked at.\n");
+            "moment. Exit code 0: no problems, 1: problems, 2: the check was not possible.\n");
 }
 
 /* Exit code; -1: go on. */

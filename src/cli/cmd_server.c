@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `rorqual server`: reads its arguments, opens a server, says that it is ready, and waits for signals:
- * SIGTERM and Ctrl-C close it in order, SIGHUP reads the settings again, SIGUSR1 opens the log file
+ * SIGTERM and Ctrl-C close it cleanly, SIGHUP reads the settings again, SIGUSR1 opens the log file
  * again, SIGQUIT logs what the server is doing. */
 #include "cli/args.h"
 #include "cli/cli.h"
@@ -31,8 +31,8 @@ static const char help[] =
     "  --data DIR        the data folder (default ./data), created when missing\n"
     "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
     "                    address in brackets: 127.0.0.1,[::1]\n"
-    "  --advertise HOST  the host clients are told (default: the first of --listen; where any\n"
-    "                    is listened on, this host's name); also RORQUAL_ADVERTISE in the "
+    "  --advertise HOST  the host sent to clients (default: the first of --listen; if that is any\n"
+    "                    address, this host's name); also RORQUAL_ADVERTISE in the "
     "environment\n"
     "  --zk-port PORT    port of the ZooKeeper protocol (default 2181, or the setting\n"
     "                    hbase.zookeeper.property.clientPort)\n"
@@ -45,13 +45,13 @@ static const char help[] =
     "  -D name=value     one setting; HBase's property names where HBase has them\n"
     "                    (rorqual settings lists them)\n"
     "  --log LEVEL       what is logged (default warn); the setting rorqual.log.level\n"
-    "  --log-file PATH   the log goes to this file (default: the standard error)\n"
-    "  --check           say what a server with these options would do (ports, folder, memory,\n"
-    "                    settings), and do nothing; exit code 0, or 2 where it would not start\n"
+    "  --log-file PATH   log to this file (default: standard error)\n"
+    "  --check           show what a server with these options would do (ports, folder, memory,\n"
+    "                    settings), and do nothing; exit code 0, or 2 if it would not start\n"
     "  --hints           print how clients connect, after the ready line\n"
-    "Port 0 picks a free port; the line 'rorqual ready: …' names it.\n"
+    "Port 0 picks a free port; the line 'rorqual ready: …' shows it.\n"
     "Signals: SIGTERM and Ctrl-C stop the server in order; SIGHUP reads the settings again (those\n"
-    "that rorqual settings calls reloadable change); SIGUSR1 opens the log file again; SIGQUIT "
+    "that rorqual settings calls reloadable change); SIGUSR1 reopens the log file; SIGQUIT "
     "logs\n"
     "what threads and calls are doing.\n"
     "exit codes: 0 stopped in order; 1 could not start, or not stopped in order; 2 wrong "

@@ -6,6 +6,7 @@
 #include "client/request.h"
 
 #include "base/address.h"
+#include "base/clock.h"
 #include "base/macros.h"
 #include "base/pb.h"
 
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CODEC "org.apache.hadoop.hbase.codec.KeyValueCodec"
@@ -63,9 +63,7 @@ struct rq__conn {
 
 int64_t rq_client_now_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (int64_t)rq_clock_ns(CLOCK_MONOTONIC);
 }
 
 rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)

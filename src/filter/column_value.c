@@ -200,7 +200,8 @@ typedef struct dependent_filter {
     rq_comparator *comparator; /* NULL: any value */
     bool drop;                 /* the column itself is not returned */
     bool sorted;
-    rq_buf stamps; /* int64_t of this row's matching cells */
+    rq_arena *arena; /* of the filter: charged for … */
+    rq_buf stamps;   /* int64_t of this row's matching cells */
 } dependent_filter;
 
 static void dependent_reset(rq_filter *f)
@@ -221,6 +222,7 @@ static rq_err dependent_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *
             return RQ_OK;
         }
     }
+    RQ_TRY(rq__filter_reserve(d->arena, &d->stamps, sizeof cell->timestamp));
     RQ_TRY(rq_buf_append(&d->stamps, &cell->timestamp, sizeof cell->timestamp));
     d->sorted = false;
     if (d->drop) *ret = RQ_FILTER_SKIP;
@@ -270,6 +272,7 @@ rq_err rq__parse_dependent_column(rq__parse *p, rq_slice bytes, rq_filter **ret)
     f->column.family = rq__slice_of_pb(m->column_family);
     f->column.qualifier = rq__slice_of_pb(m->column_qualifier);
     f->drop = m->drop_dependent_column;
+    f->arena = p->arena;
     RQ_TRY(rq__parse_own_buf(p, &f->stamps));
     *ret = &f->base;
     return RQ_OK;

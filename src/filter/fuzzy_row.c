@@ -31,6 +31,7 @@ typedef struct fuzzy_key {
 typedef struct fuzzy_filter {
     rq_filter base;
     rq_pace *pace;
+    rq_arena *arena; /* of the filter: charged for the keys' `next` */
     fuzzy_key *keys;
     size_t count;
     size_t last_found; /* tried first: neighbouring rows mostly match the same key */
@@ -119,7 +120,7 @@ static rq_err compute_next(const fuzzy_filter *z, fuzzy_key *k, rq_slice row)
     size_t len = row.len > k->len ? row.len : k->len;
     k->has_next = false;
     rq_buf_reset(&k->next);
-    RQ_TRY(rq_buf_reserve(&k->next, len + 1));
+    RQ_TRY(rq__filter_reserve(z->arena, &k->next, len + 1));
     uint8_t *out = k->next.ptr;
     if (k->len > 0) memcpy(out, k->key, k->len);
     memset(out + k->len, lowest, len - k->len);
@@ -225,6 +226,7 @@ rq_err rq__parse_fuzzy_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
     fuzzy_filter *f = (fuzzy_filter *)rq__parse_new_filter(p, sizeof *f, &fuzzy_class);
     if (f == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__parse_pace(p, &f->pace));
+    f->arena = p->arena;
     f->count = m->n_fuzzy_keys_data;
     p->parts += (uint32_t)f->count;
     f->keys = rq__parse_calloc(p, f->count, sizeof *f->keys);

@@ -23,6 +23,7 @@ typedef struct child_state {
 
 typedef struct one_list {
     rq__list list;
+    rq_arena *arena; /* of the filter: charged for the states' memory */
     child_state *states;
     bool paused; /* at child `paused_at`, when the children before it had resulted in
                   * `paused_code` */
@@ -70,11 +71,12 @@ static rq_filter_code merge(rq_filter_code a, rq_filter_code b)
     }
 }
 
-static rq_err keep_cell(child_state *s, const rq_cell *cell)
+static rq_err keep_cell(rq_arena *arena, child_state *s, const rq_cell *cell)
 {
+    s->has_cell = false;
     rq_buf_reset(&s->key);
     size_t len = (size_t)cell->row_len + cell->family_len + cell->qualifier_len;
-    RQ_TRY(rq_buf_reserve(&s->key, len + 1)); /* + 1: never NULL */
+    RQ_TRY(rq__filter_reserve(arena, &s->key, len + 1)); /* + 1: never NULL */
     uint8_t *out = s->key.ptr;
     s->cell = *cell;
     s->cell.value = NULL;
@@ -119,7 +121,7 @@ static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, r
         return RQ_OK;
     case RQ_FILTER_NEXT_ROW:
     case RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW:
-        /* "Next row" is said of a family only. */
+        /* "Next row" applies to the current family only. */
         *skipping = rq_slice_eq(rq_cell_family(&s->cell), rq_cell_family(cell));
         *ret = RQ_FILTER_NEXT_ROW;
         return RQ_OK;
@@ -127,7 +129,8 @@ static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, r
     return RQ_OK;
 }
 
-static rq_err remember(child_state *s, const rq_cell *cell, rq_filter_code code, bool repeated)
+static rq_err remember(rq_arena *arena, child_state *s, const rq_cell *cell, rq_filter_code code,
+                       bool repeated)
 {
     s->has_code = code != RQ__FILTER_NO_CODE;
     s->code = code;
@@ -137,7 +140,7 @@ static rq_err remember(child_state *s, const rq_cell *cell, rq_filter_code code,
     }
     /* Repeated column or row steps compare by column or family, which are unchanged. */
     if (repeated && code != RQ_FILTER_SEEK_NEXT_USING_HINT) return RQ_OK;
-    return keep_cell(s, cell);
+    return keep_cell(arena, s, cell);
 }
 
 static void one_reset(rq_filter *f)
@@ -213,7 +216,7 @@ static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
             l->paused_code = code;
         }
         RQ_TRY(rc);
-        RQ_TRY(remember(&l->states[i], cell, own, repeated));
+        RQ_TRY(remember(l->arena, &l->states[i], cell, own, repeated));
         if (code == RQ__FILTER_NO_CODE)
             code = own;
         else if (own == RQ__FILTER_NO_CODE)
@@ -287,6 +290,7 @@ rq_err rq__list_new_one(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
     RQ_TRY(rq__list_init(p, &l->list, m));
     for (size_t i = 0; i < l->list.count; i++)
         l->list.base.hints_rows &= l->list.children[i]->hints_rows;
+    l->arena = p->arena;
     l->states = rq__parse_calloc(p, l->list.count, sizeof *l->states);
     if (l->states == NULL) return rq__parse_failed(p);
     RQ_TRY(rq_arena_link(p->arena, release_states, l));

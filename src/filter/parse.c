@@ -158,6 +158,17 @@ rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b)
     return rq_arena_link(p->arena, release_buf, b);
 }
 
+rq_err rq__filter_reserve(rq_arena *arena, rq_buf *b, size_t more)
+{
+    size_t cap = b->cap;
+    if (RQ_UNLIKELY(cap - b->len < more)) {
+        size_t doubled = cap < 64 ? 64 : 2 * cap;
+        size_t grown = b->len + more > doubled ? b->len + more : doubled;
+        RQ_TRY(rq_arena_account(arena, grown - cap));
+    }
+    return rq_buf_reserve(b, more);
+}
+
 /* Puts `prefix` in front of an error message from another level. */
 static rq_err wrap(rq__parse *p, rq_err rc, const char *prefix)
 {

@@ -19,6 +19,7 @@
 #include "filter/regex.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "filter/java_regex.h"
 #include "filter/java_text.h"
 
@@ -202,9 +203,7 @@ typedef struct search {
 
 static uint64_t cpu_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    return rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static int look_at_limits(search *s)

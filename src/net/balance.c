@@ -14,7 +14,7 @@
  */
 #include "net/loop_priv.h"
 
-#include <time.h>
+#include "base/clock.h"
 
 #define WINDOW_NS 100000000ull
 /* Shares of a window, in thousandths. */
@@ -26,9 +26,7 @@
 
 static uint64_t thread_cpu_ns(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+    return rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* What is known of a loop's load; any thread. `now` may be another loop's. */

@@ -3,6 +3,7 @@
  * iteration. Contracts in loop.h, invariants in loop_priv.h. */
 #include "net/loop_priv.h"
 
+#include "base/clock.h"
 #include "base/signals.h"
 
 #include <errno.h>
@@ -10,15 +11,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* ---- time and sections ---------------------------------------------------------------------- */
 
 uint64_t rq_loop_clock_ns(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+    return rq_clock_ns(CLOCK_MONOTONIC);
 }
 
 void rq__loop_enter(rq_loop *loop)

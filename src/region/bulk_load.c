@@ -59,11 +59,6 @@ typedef struct loading {
     rq_lsn lsn;
 } loading;
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* --- 1: what may be loaded -------------------------------------------------------------------- */
 
 static rq_err family_differs(const part *p, rq_slice found, rq_error *why)
@@ -211,7 +206,7 @@ static rq_err copy_file(const loading *l, const part *p, rq_file *from, rq_error
 {
     rq_file *to = NULL;
     uint8_t *buf = malloc(COPY_BYTES);
-    rq_err rc = buf == NULL ? no_memory(why) : RQ_OK;
+    rq_err rc = buf == NULL ? rq_no_memory(why) : RQ_OK;
     if (rc == RQ_OK)
         rc = rq_vfs_open(l->region->env.vfs, p->path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL,
                          &to, why);
@@ -265,7 +260,7 @@ static rq_err bring(loading *l, part *p, rq_error *why)
         snprintf(p->name + len, sizeof p->name - len, "_SeqId_%llu_",
                  (unsigned long long)l->number);
     p->path = rq_arena_printf(&l->arena, "%s/%s", rq_store_dir(s), p->name);
-    if (p->path == NULL) return no_memory(why);
+    if (p->path == NULL) return rq_no_memory(why);
     RQ_TRY(link_or_copy(l, p, why));
     RQ_TRY(rq_store_file_open(s, p->name, &p->file, why));
     p->opened = true;
@@ -289,7 +284,7 @@ static rq_err bring_all(loading *l, rq_error *why)
         RQ_TRY(bring(l, p, why));
         target *t = target_of(l, p->store);
         if (t->files == NULL) t->files = rq_arena_calloc(&l->arena, n, sizeof *t->files);
-        if (t->files == NULL) return no_memory(why);
+        if (t->files == NULL) return rq_no_memory(why);
         t->files[t->count++] = p->file;
     }
     for (size_t i = 0; i < l->target_count; i++)
@@ -355,7 +350,7 @@ static rq_err commit(loading *l, rq_error *why)
     rq_region *r = l->region;
     size_t n = l->what->file_count;
     rq__store_change *changes = rq_arena_calloc(&l->arena, n, sizeof *changes);
-    if (changes == NULL) return no_memory(why);
+    if (changes == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < n; i++)
         changes[i] = (rq__store_change){.store = l->parts[i].store, .added = &l->parts[i].file};
     rq__gate_enter(&r->commit_gate, r->env.executor);
@@ -430,7 +425,7 @@ rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loa
     loading l = {.region = r, .what = what};
     l.parts = rq_arena_calloc(&l.arena, what->file_count + 1, sizeof *l.parts);
     l.targets = rq_arena_calloc(&l.arena, what->file_count + 1, sizeof *l.targets);
-    rq_err rc = l.parts == NULL || l.targets == NULL ? no_memory(why) : RQ_OK;
+    rq_err rc = l.parts == NULL || l.targets == NULL ? rq_no_memory(why) : RQ_OK;
     for (size_t i = 0; i < what->file_count && rc == RQ_OK; i++)
         l.parts[i].source = &what->files[i];
     if (rc == RQ_OK) rc = run(&l, ret_loaded, why);

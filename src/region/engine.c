@@ -615,7 +615,8 @@ static void wait_for_versions(rq_engine *e)
         ex->submit(ex, RQ_POOL_WORK, &r.task);
         (void)ex->latch_wait(&r.latch);
         ex->latch_destroy(&r.latch);
-        if (atomic_load(&e->versions_alive) > 0) usleep(100); /* a loop is in its read section */
+        if (atomic_load(&e->versions_alive) > 0)
+            ex->sleep(ex, 100000); /* a loop is in its read section */
     }
 }
 

@@ -96,7 +96,7 @@ static rq_err do_get_children2(rq__zk_connection *c, rq_cursor *in, rq_buf *out,
     return get_children(c, in, out, err, true);
 }
 
-/* Everybody may read; nobody may write. */
+/* All clients may read, none may write. */
 static rq_err do_get_acl(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err)
 {
     rq_slice path;

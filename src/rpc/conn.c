@@ -26,7 +26,7 @@
 #define HB "org.apache.hadoop.hbase."
 #define TOO_BIG_HEAD_MAX                                                                           \
     ((size_t)64 * 1024) /* how much of a refused frame is read for its header */
-/* Nobody is known yet who sends it. */
+/* The sender is not known yet. */
 #define HEADER_BYTES_MAX ((size_t)64 * 1024)
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
 /* Limit of the names and version that a connection keeps; beyond STRINGS_FREE they are charged to
@@ -40,7 +40,7 @@
                                           * slowly */
 /* How long a connection counts as heavy after a long call or a large response. */
 #define HEAVY_NS 1000000000ull
-#define LONG_CALL_NS 100000 /* several times what a get or a put takes */
+#define LONG_CALL_NS 100000 /* several times the time of a get or put */
 #define LOG_LINES_PER_SECOND 5
 #define AHEAD_MAX 16                     /* frames of one read that the service learns of at once */
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */

@@ -5,7 +5,11 @@
 #define RQ_SERVER_H
 
 #include "base/config.h"
+#include "net/memory.h"
+
 #include <stdint.h>
+
+struct rq_gate_policy;
 
 typedef struct rq_server rq_server;
 
@@ -20,6 +24,10 @@ typedef struct rq_server_options {
     void *reread_ctx;
     void (*trim)(
         void); /* returns the allocator's free memory to the system; NULL: none. Any thread */
+    /* May refuse and delay operations (ops/gate.h); outlives the server. NULL: all pass. */
+    const struct rq_gate_policy *policy;
+    /* Below every connection (net/transform.h); copied. NULL: connections are plain. If its budget is NULL, its memory is charged to the requests' budget. */
+    const rq_transform_kind *transform;
 } rq_server_options;
 
 /* The mode of folders that the server creates, from rorqual.data.mode. */
@@ -46,6 +54,15 @@ bool rq_server_folder_is_new(const rq_server *s);
 const char *rq_server_folder(const rq_server *s);
 /* The host sent to clients, and the ports in use. */
 const char *rq_server_host(const rq_server *s, uint16_t *ret_zk_port, uint16_t *ret_rs_port);
+typedef enum rq_server_port {
+    RQ_PORT_ZOOKEEPER,
+    RQ_PORT_MASTER,
+    RQ_PORT_REGION_SERVER
+} rq_server_port;
+/* Opens a connection in memory, which is served as one to that port. Any thread but a loop's. Errors
+ * as rq_memory_connect. */
+RQ_NODISCARD
+rq_err rq_server_connect(rq_server *s, rq_server_port port, rq_memory_peer **ret);
 /* Reads the configuration again and applies the settings that change without a restart
  * (rq_setting_info.reloads); logs them, and those that need a restart. Do not call it on a loop. */
 rq_err rq_server_reload(rq_server *s, rq_error *why);

@@ -292,37 +292,6 @@ rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why)
     return RQ_OK;
 }
 
-static segment *segment_new(rq_lsn first_lsn)
-{
-    segment *s = calloc(1, sizeof *s);
-    if (s == NULL) return NULL;
-    s->first_lsn = first_lsn;
-    s->indexed = true;
-    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
-    return s;
-}
-
-/* REQUIRES: mutex. The header of a segment that begins now. */
-static rq_wal_segment_info info_of(rq_wal *wal, const segment *s, uint32_t prev_crc)
-{
-    return (rq_wal_segment_info){
-        .number = s->number,
-        .epoch = wal->epoch,
-        .first_lsn = s->first_lsn,
-        .oldest_number = wal->oldest == s ? s->number : wal->oldest->number,
-        .prev_number = s->prev_number,
-        .created_ms = wal->env.executor->now_ms(wal->env.executor),
-        .prev_crc = prev_crc,
-    };
-}
-
-/* Writes a header: whatever the outcome, the file may have that number from now on. */
-static rq_err header_put(slot *to, const rq_wal_segment_info *info, rq_error *why)
-{
-    to->number = info->number;
-    return rq__wal_header_write(to->file, info, to->older, why);
-}
-
 /* --- roll --------------------------------------------------------------------------------- */
 
 static bool roll_due(rq_wal *wal)
@@ -366,7 +335,7 @@ static void roll(rq_wal *wal)
     }
     if (wal->broken != RQ_OK || !pen_take(wal)) return;
     segment *old = wal->write_segment;
-    segment *next = rc == RQ_OK ? segment_new(wal->staged) : NULL;
+    segment *next = rc == RQ_OK ? rq__wal_segment_new(wal->staged) : NULL;
     if (next == NULL) {
         /* The old segment grows until there is a file for the next one. */
         retry_later(wal);
@@ -397,13 +366,13 @@ static void roll(rq_wal *wal)
         old->slot->bad = old->slot->bad || sync_failed;
         wal->broken = rc;
         wal->broken_by_sync = sync_failed;
-        return; /* with the pen: repair goes on */
+        return; /* with the pen: repair continues */
     }
     wal->written_crc = wal->synced_crc = crc;
     marks_set(wal, cut, cut);
-    rq_wal_segment_info info = info_of(wal, next, crc);
+    rq_wal_segment_info info = rq__wal_info_of(wal, next, crc);
     pthread_mutex_unlock(&wal->mutex);
-    rc = header_put(next->slot, &info, NULL);
+    rc = rq__wal_header_put(next->slot, &info, NULL);
     pthread_mutex_lock(&wal->mutex);
     if (rc != RQ_OK) {
         next->slot->bad = true;
@@ -434,14 +403,14 @@ static rq_err repair_into(rq_wal *wal, segment *to, slot *file, rq_error *why)
     const uint8_t *ring = wal->ring;
     size_t cap = wal->ring_cap;
     to->number = wal->next_number++;
-    rq_wal_segment_info info = info_of(wal, to, wal->synced_crc);
+    rq_wal_segment_info info = rq__wal_info_of(wal, to, wal->synced_crc);
     pthread_mutex_unlock(&wal->mutex);
-    rq_err rc = header_put(file, &info, why);
+    rq_err rc = rq__wal_header_put(file, &info, why);
     if (rc == RQ_OK) rc = rq__wal_ring_write(ring, cap, to, file, from, cut, why);
     if (rc == RQ_OK) rc = rq_file_sync(file->file, why);
     pthread_mutex_lock(&wal->mutex);
     if (rc != RQ_OK) {
-        file->bad = rc != RQ_E_NO_SPACE; /* then the next attempt goes on with it */
+        file->bad = rc != RQ_E_NO_SPACE; /* the next attempt uses it then */
         return rc;
     }
     file->older = 1 - file->older;
@@ -461,7 +430,7 @@ static segment *repair_segment(rq_wal *wal, segment *old)
 {
     segment *to = wal->newest;
     if (to == old) {
-        to = segment_new(wal->synced);
+        to = rq__wal_segment_new(wal->synced);
         if (to == NULL) return NULL;
         old->next = to;
         wal->newest = to;

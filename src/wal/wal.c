@@ -126,14 +126,11 @@ static rq_err missing(const rq_wal *wal, const found *f, rq_error *why)
 
 static rq_err segment_prepend(rq_wal *wal, found *f)
 {
-    segment *s = calloc(1, sizeof *s);
+    segment *s = rq__wal_segment_new(f->info.first_lsn);
     if (s == NULL) return RQ_E_NO_MEMORY;
-    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
     s->slot = f->slot;
     s->number = f->info.number;
     s->prev_number = f->info.prev_number;
-    s->first_lsn = f->info.first_lsn;
-    s->indexed = true;
     s->next = wal->oldest;
     if (s->next != NULL) {
         s->sealed = true;
@@ -403,11 +400,8 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
         RQ_TRY(rq_vfs_mkdirs(wal->env.vfs, wal->dir, why));
     /* The name of a file found unused may not be durable, if its creator crashed just then. */
     RQ_TRY(rq_vfs_sync_dir(wal->env.vfs, wal->dir, why));
-    segment *s = calloc(1, sizeof *s);
+    segment *s = rq__wal_segment_new(end);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
-    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
-    s->indexed = true;
-    s->first_lsn = end;
     s->number = wal->next_number++;
     segment *old = wal->newest;
     pthread_mutex_lock(&wal->mutex);
@@ -427,22 +421,11 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
     atomic_store(&wal->written_mark, end);
     atomic_store(&wal->synced_mark, end);
     rq__wal_recycle(wal);
-    rq_wal_segment_info info = {
-        .number = s->number,
-        .epoch = wal->epoch,
-        .first_lsn = end,
-        .oldest_number = wal->oldest->number,
-        .prev_number = s->prev_number,
-        .created_ms = wal->env.executor->now_ms(wal->env.executor),
-        .prev_crc = crc,
-    };
+    rq_wal_segment_info info = rq__wal_info_of(wal, s, crc);
     pthread_mutex_unlock(&wal->mutex);
     rq_error own = {0};
     rq_err rc = rq__wal_slot_take(wal, &s->slot, &own);
-    if (rc == RQ_OK) {
-        s->slot->number = s->number;
-        rc = rq__wal_header_write(s->slot->file, &info, s->slot->older, &own);
-    }
+    if (rc == RQ_OK) rc = rq__wal_header_put(s->slot, &info, &own);
     if (rc == RQ_OK) {
         s->slot->older = 1 - s->slot->older;
         return RQ_OK;
@@ -591,17 +574,13 @@ static rq_err leave_empty(rq_wal *wal, rq_error *why)
                        holder == NULL ? "(unknown)" : holder->encoded);
     }
     slot *last = wal->write_segment->slot;
-    rq_wal_segment_info info = {
-        .number = wal->next_number++,
-        .epoch = wal->epoch,
-        .first_lsn = wal->staged,
-        .prev_number = wal->write_segment->number,
-        .created_ms = wal->env.executor->now_ms(wal->env.executor),
-        .prev_crc = wal->staged_crc,
-        .clean = true,
-    };
+    const segment empty = {.number = wal->next_number++,
+                           .first_lsn = wal->staged,
+                           .prev_number = wal->write_segment->number};
+    rq_wal_segment_info info = rq__wal_info_of(wal, &empty, wal->staged_crc);
     info.oldest_number = info.number;
-    RQ_TRY(rq__wal_header_write(last->file, &info, last->older, why));
+    info.clean = true;
+    RQ_TRY(rq__wal_header_put(last, &info, why));
     RQ_TRY(rq_file_sync(last->file, why));
     rq_arena arena = {0};
     rq_dir_entry *entries;
