@@ -31,6 +31,7 @@ typedef struct rq_server_name {
 typedef struct rq_catalog_options {
     rq_server_name server; /* copied */
     rq_server_name master;
+    uint16_t info_port; /* of the HTTP pages, as clients are told it; 0: none that they could reach */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
 } rq_catalog_options;
 
@@ -53,6 +54,8 @@ rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why);
 
 const rq_server_name *rq_catalog_server(const rq_catalog *c);
 const rq_server_name *rq_catalog_master(const rq_catalog *c);
+/* HBase's info port, of master and region server; 0: there is none that clients could reach. */
+uint16_t rq_catalog_info_port(const rq_catalog *c);
 rq_root *rq_catalog_root(const rq_catalog *c);
 rq_engine *rq_catalog_engine(const rq_catalog *c);
 /* For rq_engine_options.region_failed: closes the region with abort and opens it again. Any thread.

@@ -223,6 +223,7 @@ static void call_end(rq_call_private *p)
     release_request(p);
     rq__answer_end(p);
     if (RQ_UNLIKELY(p->packing != NULL)) packing_free(p->packing);
+    if (RQ_UNLIKELY(p->text != NULL)) free(p->text);
     call_recycle(w, p);
     conn->calls--;
     rq_count(&w->counters.in_flight, (uint64_t)-1);
@@ -241,7 +242,19 @@ static rq_stream *answer_stream(rq_call_private *p)
     return NULL;
 }
 
-static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration, or
+ * of the call that began last in it: for one comparison no clock is read. */
+static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
+{
+    const rq_rpc_worker *w = p->conn->worker;
+    const rq_slow_log *slow = w->server->options.slow;
+    uint64_t now = rq_loop_now_ns(p->call.loop);
+    if (now < w->begun_ns) now = w->begun_ns;
+    uint64_t ns = now > p->call.started_ns ? now - p->call.started_ns : 0;
+    return slow != NULL && rq_slow_log_looks(slow, ns, bytes);
+}
+
+static void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
 {
     if (rc == RQ_OK) {
         rq_stream_written(s);
@@ -253,6 +266,12 @@ static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
     call_end(p);
 }
 
+static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+{
+    if (RQ_UNLIKELY(is_looked_at(p, bytes))) rq__call_note(p, bytes, NULL);
+    finish(p, s, rc, bytes);
+}
+
 RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *exception,
                                const char *text)
 {
@@ -262,7 +281,8 @@ RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *excep
     size_t before = out->len;
     rq_err rc = rq_response_exception(out, p->call.id, exception, text);
     rq_count(&p->conn->worker->counters.exceptions, 1);
-    sent(p, s, rc, out->len - before);
+    if (is_looked_at(p, 0)) rq__call_note(p, 0, exception->java_class);
+    finish(p, s, rc, out->len - before);
 }
 
 const char *rq_exception_text(const char *java_class, const char *message, char *buf, size_t size)
@@ -340,6 +360,7 @@ void rq_call_drop(rq_call *call)
 {
     rq_call_private *p = private_of(call);
     rq_count(&p->conn->worker->counters.dropped, 1);
+    if (is_looked_at(p, 0)) rq__call_note(p, 0, "dropped");
     call_end(p);
 }
 
@@ -398,6 +419,7 @@ RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *res
 {
     rq_buf message = {0};
     RQ_TRY(rq_buf_reserve(&message, len));
+    rq__call_describe(p);
     if (response != NULL)
         protobuf_c_message_pack(response, message.ptr);
     else if (len > 0)

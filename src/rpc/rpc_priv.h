@@ -201,9 +201,19 @@ struct rq_call_private {
     bool over_budget;           /* an allocation was refused */
     rq_task send;               /* sends the response */
     struct rq_packing *packing; /* of a response that is compressed on a pool; owned */
+    rq_call_text *text;         /* for the slow log, of a request that was let go; owned; or NULL */
+    uint64_t waits_since_ns;    /* while it waits for memory */
     rq_call_private *next_free;
     rq_call_private *next_made, *previous_made; /* worker->made; NULL `conn`: not in use */
 };
+
+/* --- slow calls (slow_call.c) ----------------------------------------------------------------- */
+
+/* Looks at a call that is about to end, and notes it when it is slow or large. `failure`: the Java
+ * class of the exception it ends with, or NULL. REQUIRES: options.slow. */
+RQ_COLD void rq__call_note(rq_call_private *p, size_t answer_bytes, const char *failure);
+/* Keeps what the log would say of the request: its memory is about to go. */
+RQ_COLD void rq__call_describe(rq_call_private *p);
 
 /* Runs a request: decodes it and passes it to its handler, or responds with an exception. Takes
  * over the reference on `frame`. False: the bytes are not a request. */

@@ -166,3 +166,12 @@ void rq_security_warn_listening(const rq_log *log, const char *address)
                 "drop every table; a firewall, or --listen 127.0.0.1, keeps others out",
                 address);
 }
+
+void rq_security_warn_pages(const rq_log *log, const char *address)
+{
+    if (is_loopback(address)) return;
+    rq_log_warn(log, "server",
+                "HTTP pages on %s without authentication: whoever can connect may read names of "
+                "tables, figures, settings and the requests of slow calls",
+                address);
+}

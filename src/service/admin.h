@@ -21,6 +21,7 @@ typedef struct rq_admin_services_options {
     /* What UpdateConfiguration does; on RQ_POOL_WORK; NULL: nothing. */
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
+    rq_slow_log *slow; /* what the slow-log calls read; may be NULL */
 } rq_admin_services_options;
 
 /* Everything in the options outlives it. */

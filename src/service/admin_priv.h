@@ -15,6 +15,7 @@ struct rq_admin_services {
     rq_loops *loops;
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
+    rq_slow_log *slow; /* may be NULL */
 };
 
 /* master_ddl.c: for AdminService, as clients of 1.x ask. */
@@ -22,6 +23,12 @@ void rq__split_region_1x(void *ctx, rq_call *call);
 
 /* admin_cache.c */
 void rq__clear_region_block_cache(void *ctx, rq_call *call);
+
+/* admin_slow.c */
+void rq__get_slow_logs(void *ctx, rq_call *call);
+void rq__get_large_logs(void *ctx, rq_call *call);
+void rq__clear_slow_logs(void *ctx, rq_call *call);
+void rq__get_log_entries(void *ctx, rq_call *call);
 
 /* By name or encoded name. Borrowed until the end of the loop's iteration. */
 RQ_NODISCARD

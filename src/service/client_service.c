@@ -7,6 +7,7 @@
  * block has to be brought.
  */
 #include "service/client_priv.h"
+#include "service/slow_text.h"
 
 #include "catalog/coprocessors.h"
 #include "ops/get.h"
@@ -214,7 +215,7 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
     return (rq_rpc_service){.name = "ClientService",
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s,
+                            .ctx = s, .describe = rq__describe_call,
                             .unpack = rq__unpack_request,
                             .expect = rq__expect_requests,
                             .closed = connection_closed};

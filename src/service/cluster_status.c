@@ -54,6 +54,10 @@ static Pb__ServerLoad *server_load(const rq_admin_services *a, rq_arena *arena)
     m->has_used_heap_mb = m->has_max_heap_mb = 1;
     m->used_heap_mb = resident_mb();
     m->max_heap_mb = (uint32_t)((stats.memstore_bytes_max + stats.block_cache_bytes_max) >> 20);
+    /* HBase sends -1 where there are no pages. */
+    uint16_t info_port = rq_catalog_info_port(a->catalog);
+    m->has_info_server_port = 1;
+    m->info_server_port = info_port == 0 ? UINT32_MAX : info_port;
     m->has_report_start_time = m->has_report_end_time = 1;
     m->report_start_time = m->report_end_time = (uint64_t)now;
     return m;
@@ -199,7 +203,8 @@ void rq__get_cluster_status(void *ctx, rq_call *call)
     }
     if (wants(r, PB__OPTION__MASTER_INFO_PORT)) {
         status.has_master_info_port = 1;
-        status.master_info_port = -1;
+        uint16_t port = rq_catalog_info_port(a->catalog);
+        status.master_info_port = port == 0 ? -1 : port;
     }
     rq_err rc = add_server(a, &call->arena, &status, r);
     if (rc == RQ_OK && wants(r, PB__OPTION__REGIONS_IN_TRANSITION))

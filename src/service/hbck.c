@@ -5,6 +5,7 @@
  * the rest once more. HBASE: MasterRpcServices.bypassProcedure.
  */
 #include "service/master_priv.h"
+#include "service/slow_text.h"
 
 #include "proto/master.pb-c.h"
 
@@ -31,5 +32,5 @@ static const rq_rpc_method methods[] = {
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s)
 {
     return (rq_rpc_service){
-        .name = "HbckService", .methods = methods, .method_count = RQ_ARRAY_LEN(methods), .ctx = s};
+        .name = "HbckService", .methods = methods, .method_count = RQ_ARRAY_LEN(methods), .ctx = s, .describe = rq__describe_call};
 }
