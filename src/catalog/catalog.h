@@ -31,7 +31,8 @@ typedef struct rq_server_name {
 typedef struct rq_catalog_options {
     rq_server_name server; /* copied */
     rq_server_name master;
-    uint16_t info_port; /* of the HTTP pages, as clients are told it; 0: none that they could reach */
+    uint16_t
+        info_port; /* of the HTTP pages, as clients are told it; 0: none that they could reach */
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
 } rq_catalog_options;
 

@@ -40,7 +40,8 @@ static const char help[] =
     "  --master-port PORT  the master's port (default 16000, or the setting hbase.master.port)\n"
     "  --rs-port PORT    the region server's port (default 16020, or the setting\n"
     "                    hbase.regionserver.port)\n"
-    "  --http HOST:PORT  status page, metrics and health checks (default 127.0.0.1:16010, and none\n"
+    "  --http HOST:PORT  status page, metrics and health checks (default 127.0.0.1:16010, and "
+    "none\n"
     "                    where that is busy; or the settings rorqual.http.address and\n"
     "                    hbase.master.info.port); a port alone: on 127.0.0.1; none: no pages\n"
     "  --memory SIZE     the memory budget (k, m, g; default an eighth of the machine's, at most\n"
@@ -74,7 +75,7 @@ static const struct {
     rq_setting setting;
 } aliases[] = {
     {'z', RQ_SET_ZK_PORT}, {'m', RQ_SET_MASTER_PORT}, {'r', RQ_SET_RS_PORT},
-    {'M', RQ_SET_MEMORY},  {'v', RQ_SET_LOG_LEVEL},  {'p', RQ_SET_HTTP},
+    {'M', RQ_SET_MEMORY},  {'v', RQ_SET_LOG_LEVEL},   {'p', RQ_SET_HTTP},
 };
 
 static bool add_alias(arguments *a, int option, const char *value)

@@ -66,7 +66,8 @@ static void print_all(printer *p, const rq_config *c)
 {
     for (int i = 0; i < RQ_SETTING_COUNT; i++) {
         rq_setting s = (rq_setting)i;
-        print(p, &(row){rq_setting_get(s)->name, rq_config_text(c, s), rq_config_given(c, s), false});
+        print(p,
+              &(row){rq_setting_get(s)->name, rq_config_text(c, s), rq_config_given(c, s), false});
     }
     for (size_t i = 0; rq_config_unused(c, i) != NULL; i++)
         print(p, &(row){rq_config_unused(c, i), rq_config_unused_value(c, i), true, true});

@@ -16,9 +16,9 @@ void rq__metrics_page(const rq__request *r, rq__page *p)
 /* HBASE: PrometheusHadoopServlet; description=true, qry=PART. */
 void rq__prometheus_page(const rq__request *r, rq__page *p)
 {
-    p->text.rc = rq_metrics_hadoop_prometheus(r->from->metrics,
-                                              is_true(rq__parameter(r, "description")),
-                                              rq__parameter(r, "qry"), &p->text.buf);
+    p->text.rc =
+        rq_metrics_hadoop_prometheus(r->from->metrics, is_true(rq__parameter(r, "description")),
+                                     rq__parameter(r, "qry"), &p->text.buf);
 }
 
 /* HBASE: JMXJsonServlet. */

@@ -17,12 +17,10 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/queue.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,7 +42,7 @@ struct rq_http {
     const char *version;
     uint64_t deadline_ns;
     size_t unread_max;
-    int fd; /* the listening socket, until evhttp has it */
+    int fd;     /* the listening socket, until evhttp has it */
     int end_fd; /* an eventfd: the thread ends */
     rq_lane *lane;
     rq_task task;
@@ -268,11 +266,12 @@ static bool give_body(rq_http *h, struct evbuffer *out, rq__page *p)
 
 static void send_page(rq_http *h, struct evhttp_request *request, rq__page *p)
 {
+    bool has_body = evhttp_request_get_command(request) != EVHTTP_REQ_HEAD && p->text.buf.len > 0;
     struct evbuffer *out = evbuffer_new();
     add_headers(request, p);
     evhttp_request_set_on_complete_cb(request, on_answered, h);
     evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_close, NULL);
-    if (out != NULL && (p->text.buf.len == 0 || give_body(h, out, p)))
+    if (out != NULL && (!has_body || give_body(h, out, p)))
         evhttp_send_reply(request, (int)p->status, NULL, out);
     else
         evhttp_send_error(request, RQ__HTTP_BROKEN, "out of memory");
@@ -280,10 +279,9 @@ static void send_page(rq_http *h, struct evhttp_request *request, rq__page *p)
     rq_buf_clear(&p->text.buf);
 }
 
-static void make_page(rq_http *h, const char *path, const struct evkeyvalq *parameters,
-                      rq__page *ret)
+static void make_page(rq_http *h, const char *path, const rq__query *query, rq__page *ret)
 {
-    rq__request r = {.path = path, .parameters = parameters, .http = h, .rates = &h->rates};
+    rq__request r = {.path = path, .query = query, .http = h, .rates = &h->rates};
     if (h->unread > h->unread_max && rq__page_is_large(path)) {
         rq__page_fail(ret, RQ__HTTP_NOT_NOW, "too much that was asked for is not read yet");
         return;
@@ -299,14 +297,16 @@ static void read_request(rq_http *h, struct evhttp_request *request, rq__page *r
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
     const char *raw = uri == NULL ? NULL : evhttp_uri_get_path(uri);
     const char *query = uri == NULL ? NULL : evhttp_uri_get_query(uri);
-    struct evkeyvalq parameters;
-    TAILQ_INIT(&parameters);
+    rq__query parameters;
+    rq_err rc = rq__query_read(&parameters, query);
     char *path = evhttp_uridecode(raw == NULL || raw[0] == '\0' ? "/" : raw, 0, NULL);
-    if (path == NULL || (query != NULL && evhttp_parse_query_str(query, &parameters) != 0))
-        rq__page_fail(ret, RQ__HTTP_BAD, "a malformed address");
+    if (path == NULL || rc == RQ_E_NO_MEMORY)
+        rq__page_fail(ret, RQ__HTTP_BROKEN, "out of memory");
+    else if (rc != RQ_OK)
+        rq__page_fail(ret, RQ__HTTP_BAD, "too many parameters");
     else
         make_page(h, path, &parameters, ret);
-    evhttp_clear_headers(&parameters);
+    rq__query_clear(&parameters);
     free(path);
 }
 
@@ -335,7 +335,8 @@ static void on_end(evutil_socket_t fd, short what, void *ctx)
 static void run(rq_task *task)
 {
     rq_http *h = RQ_CONTAINER_OF(task, rq_http, task);
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE); /* where a sandbox forbids it: as others */
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(),
+                      NICE); /* where a sandbox forbids it: as others */
     event_base_dispatch(h->base);
 }
 

@@ -32,13 +32,13 @@ typedef struct rq_http rq_http;
 #define RQ_HTTP_UNREAD_BYTES ((size_t)16 << 20)
 
 typedef struct rq_http_options {
-    int fd;                   /* a listening socket; taken over, also on an error */
-    rq_executor *executor;    /* its lane is the thread */
-    const rq_log *log;        /* may be NULL */
-    const rq_config *config;  /* what /conf shows; outlives it */
-    const char *version;      /* static */
-    unsigned deadline_ms;     /* 0: RQ_HTTP_DEADLINE_MS */
-    size_t unread_bytes_max;  /* 0: RQ_HTTP_UNREAD_BYTES */
+    int fd;                  /* a listening socket; taken over, also on an error */
+    rq_executor *executor;   /* its lane is the thread */
+    const rq_log *log;       /* may be NULL */
+    const rq_config *config; /* what /conf shows; outlives it */
+    const char *version;     /* static */
+    unsigned deadline_ms;    /* 0: RQ_HTTP_DEADLINE_MS */
+    size_t unread_bytes_max; /* 0: RQ_HTTP_UNREAD_BYTES */
 } rq_http_options;
 
 /* What pages show. All borrowed until rq_http_withdraw has returned. */

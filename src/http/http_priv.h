@@ -38,8 +38,6 @@ void rq__put_duration(rq__text *t, uint64_t ns);
 
 /* --- pages (pages.c) -------------------------------------------------------------------------- */
 
-struct evkeyvalq;
-
 #define RQ__HTTP_OK 200
 #define RQ__HTTP_BAD 400
 #define RQ__HTTP_FORBIDDEN 403
@@ -48,15 +46,30 @@ struct evkeyvalq;
 #define RQ__HTTP_BROKEN 500
 #define RQ__HTTP_NOT_NOW 503
 
+/* Decoded names and values. */
+#define RQ__QUERY_MAX 16
+typedef struct rq__query_item {
+    char *name, *value;
+} rq__query_item;
+typedef struct rq__query {
+    size_t count;
+    rq__query_item items[RQ__QUERY_MAX];
+} rq__query;
+
+/* query.c. RQ_E_INVALID: it has more than RQ__QUERY_MAX parameters. To be cleared in any case. */
+RQ_NODISCARD
+rq_err rq__query_read(rq__query *q, const char *text);
+void rq__query_clear(rq__query *q);
+
 typedef struct rq__request {
     const char *path;
-    const struct evkeyvalq *parameters; /* decoded */
+    const rq__query *query;
     const rq_http *http;
     const rq_http_sources *from; /* NULL: there is nothing to show */
     struct rq__rates *rates;     /* of the status page */
 } rq__request;
 
-/* The decoded parameter; NULL: not given. */
+/* The first parameter of the name, "" where it has no value; NULL: not given. */
 const char *rq__parameter(const rq__request *r, const char *name);
 
 typedef struct rq__page {
@@ -74,12 +87,12 @@ bool rq__page_is_large(const char *path);
 void rq__page_fail(rq__page *p, unsigned status, const char *text);
 
 /* One function for each page; page->text is empty and `from` is set, unless said otherwise. */
-void rq__status_page(const rq__request *r, rq__page *p);   /* status.c */
-void rq__conf_page(const rq__request *r, rq__page *p);     /* conf.c; `from` may be NULL */
-void rq__tasks_page(const rq__request *r, rq__page *p);    /* tasks.c */
-void rq__slow_page(const rq__request *r, rq__page *p);     /* slow.c */
+void rq__status_page(const rq__request *r, rq__page *p); /* status.c */
+void rq__conf_page(const rq__request *r, rq__page *p);   /* conf.c; `from` may be NULL */
+void rq__tasks_page(const rq__request *r, rq__page *p);  /* tasks.c */
+void rq__slow_page(const rq__request *r, rq__page *p);   /* slow.c */
 void rq__slow_rows(const rq__request *r, rq__page *p, size_t count);
-void rq__metrics_page(const rq__request *r, rq__page *p);  /* figures.c */
+void rq__metrics_page(const rq__request *r, rq__page *p); /* figures.c */
 void rq__jmx_page(const rq__request *r, rq__page *p);
 void rq__prometheus_page(const rq__request *r, rq__page *p);
 

@@ -3,18 +3,12 @@
 #include "http/http_priv.h"
 
 #include <errno.h>
-#include <event2/http.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define PLAIN "text/plain; charset=utf-8"
 #define HTML "text/html; charset=utf-8"
-
-const char *rq__parameter(const rq__request *r, const char *name)
-{
-    return evhttp_find_header(r->parameters, name);
-}
 
 void rq__page_fail(rq__page *p, unsigned status, const char *text)
 {
@@ -133,6 +127,5 @@ void rq__page_make(const rq__request *r, rq__page *p)
     p->status = RQ__HTTP_OK;
     p->type = e->type;
     e->make(r, p);
-    if (p->text.rc != RQ_OK)
-        rq__page_fail(p, RQ__HTTP_BROKEN, rq_err_text(p->text.rc));
+    if (p->text.rc != RQ_OK) rq__page_fail(p, RQ__HTTP_BROKEN, rq_err_text(p->text.rc));
 }

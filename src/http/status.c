@@ -36,7 +36,8 @@ static const char style[] =
     "nav{display:flex;flex-wrap:wrap;gap:0 1rem;margin-left:auto}"
     ".dim{color:var(--dim)}"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(11.5rem,1fr));gap:.75rem}"
-    ".tile{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.6rem .8rem}"
+    ".tile{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.6rem "
+    ".8rem}"
     ".tile b{display:block;font-size:1.3rem;font-weight:600;font-variant-numeric:tabular-nums}"
     ".tile span{color:var(--dim);font-size:.85rem}"
     ".bar{height:5px;border-radius:3px;background:var(--line);margin-top:.4rem;overflow:hidden}"
@@ -311,8 +312,8 @@ static void put_rates(rq__text *t, const rq__request *r, const table_row *all)
     int64_t up_ms = executor->now_ms(executor) - rq_catalog_server(r->from->catalog)->start_code;
     uint64_t up_ns = up_ms > 0 ? (uint64_t)up_ms * 1000000 : 1;
     /* Tables that were dropped take their counts along. */
-    bool is_first = r->rates->at_ns == 0 || all->reads < r->rates->reads ||
-                    all->writes < r->rates->writes;
+    bool is_first =
+        r->rates->at_ns == 0 || all->reads < r->rates->reads || all->writes < r->rates->writes;
     rq__rates before = is_first ? (rq__rates){.at_ns = now - up_ns} : *r->rates;
     rate_tile(t, "Reads", all->reads, before.reads, now - before.at_ns);
     rate_tile(t, "Writes", all->writes, before.writes, now - before.at_ns);

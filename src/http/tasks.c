@@ -70,7 +70,7 @@ static void put_procedure(printer *p, const rq_procedure *pr)
     rq__put(p->text, "\"description\":");
     rq__put_json_cstr(p->text, line);
     rq__put(p->text, ",\"status\":");
-    rq__put_json_cstr(p->text, pr->parked          ? "parked: its step failed for good"
+    rq__put_json_cstr(p->text, pr->parked         ? "parked: its step failed for good"
                                : pr->step == NULL ? "begins"
                                                   : pr->step);
     rq__put(p->text,
@@ -101,9 +101,8 @@ void rq__tasks_page(const rq__request *r, rq__page *page)
 {
     const char *format = rq__parameter(r, "format"), *filter = rq__parameter(r, "filter");
     rq_executor *executor = r->from->env->executor;
-    printer p = {.text = &page->text,
-                 .now_ms = executor->now_ms(executor),
-                 .now_ns = rq_loop_clock_ns()};
+    printer p = {
+        .text = &page->text, .now_ms = executor->now_ms(executor), .now_ns = rq_loop_clock_ns()};
     if (format == NULL || strcmp(format, "json") != 0) {
         page->type = "text/html; charset=utf-8";
         rq__status_page(r, page);

@@ -251,7 +251,7 @@ static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
     uint64_t now = rq_loop_now_ns(p->call.loop);
     if (now < w->begun_ns) now = w->begun_ns;
     uint64_t ns = now > p->call.started_ns ? now - p->call.started_ns : 0;
-    return slow != NULL && rq_slow_log_looks(slow, ns, bytes);
+    return slow != NULL && rq__slow_log_looks(slow, ns, bytes);
 }
 
 static void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)

@@ -72,8 +72,8 @@ struct rq_call {
     uint32_t request_bytes; /* length of the frame, without its length field */
     /* Waits so far; whoever lets the call wait adds to it. For the slow log. */
     uint64_t place_ns[RQ_CALL_PLACES];
-    void *user;             /* the handler's; NULL at first */
-    rq_task task;           /* the handler's, to post the call to lanes or pools */
+    void *user;   /* the handler's; NULL at first */
+    rq_task task; /* the handler's, to post the call to lanes or pools */
     struct rq_call_private *priv;
 };
 

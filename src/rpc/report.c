@@ -19,7 +19,8 @@ typedef struct ask_task {
 } ask_task;
 
 struct ask {
-    _Atomic unsigned refs; /* the tasks, and the thread that asks: a loop may come to its task late */
+    _Atomic unsigned
+        refs; /* the tasks, and the thread that asks: a loop may come to its task late */
     ask_task tasks[];
 };
 
@@ -106,10 +107,10 @@ void rq_rpc_server_calls(rq_rpc_server *s, unsigned wait_ms, rq_rpc_calls *ret)
 static void log_call(const rq_log *log, const char *name, const rq_rpc_call_info *c, uint64_t now)
 {
     uint64_t age = now > c->received_ns ? now - c->received_ns : 0;
-    rq_log_info(log, "report",
-                "%s, loop %u: call %u %s of '%s' from %s, %u bytes, for %.3f ms%s", name, c->loop,
-                c->id, c->method, c->user, RQ_HOST_PORT(c->host, c->port), c->request_bytes,
-                (double)age / 1e6, c->waits_for_memory ? ", waits for memory for its answer" : "");
+    rq_log_info(log, "report", "%s, loop %u: call %u %s of '%s' from %s, %u bytes, for %.3f ms%s",
+                name, c->loop, c->id, c->method, c->user, RQ_HOST_PORT(c->host, c->port),
+                c->request_bytes, (double)age / 1e6,
+                c->waits_for_memory ? ", waits for memory for its answer" : "");
 }
 
 void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log, unsigned wait_ms)

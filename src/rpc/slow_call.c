@@ -60,8 +60,7 @@ static void add(rq_call_private *p, rq_slow_call *s)
         describe(p, &own);
         text = &own;
     }
-    if (text->only_writes)
-        s->place_ns[RQ_CALL_IN_LOG] = rest_of(s);
+    if (text->only_writes) s->place_ns[RQ_CALL_IN_LOG] = rest_of(s);
     s->server = o->name;
     s->client = RQ_HOST_PORT(client->host, client->port);
     s->user = client->user;
@@ -71,7 +70,7 @@ static void add(rq_call_private *p, rq_slow_call *s)
     s->mutations = text->mutations;
     s->service_calls = text->service_calls;
     log_slow(p, s);
-    rq_slow_log_add(o->slow, s);
+    rq__slow_log_add(o->slow, s);
 }
 
 void rq__call_note(rq_call_private *p, size_t answer_bytes, const char *failure)
@@ -81,8 +80,7 @@ void rq__call_note(rq_call_private *p, size_t answer_bytes, const char *failure)
     uint64_t now = rq_loop_clock_ns();
     if (call->method == NULL || call->method->request == NULL) return;
     rq_slow_call s = {
-        .queue_ns =
-            call->started_ns > call->received_ns ? call->started_ns - call->received_ns : 0,
+        .queue_ns = call->started_ns > call->received_ns ? call->started_ns - call->received_ns : 0,
         .ns = now > call->started_ns ? now - call->started_ns : 0,
         .request_bytes = call->request_bytes,
         .answer_bytes = answer_bytes,
@@ -90,8 +88,9 @@ void rq__call_note(rq_call_private *p, size_t answer_bytes, const char *failure)
         .request = call->method->request->short_name,
         .failure = failure,
     };
-    if (!rq_slow_log_judge(o->slow, is_scan(call), &s)) return;
+    if (!rq__slow_log_judge(o->slow, is_scan(call), &s)) return;
     memcpy(s.place_ns, call->place_ns, sizeof s.place_ns);
-    if (o->executor != NULL) s.start_ms = o->executor->now_ms(o->executor) - (int64_t)(s.ns / 1000000);
+    if (o->executor != NULL)
+        s.start_ms = o->executor->now_ms(o->executor) - (int64_t)(s.ns / 1000000);
     add(p, &s);
 }

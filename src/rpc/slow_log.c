@@ -64,12 +64,12 @@ static int64_t for_scans(const rq_config *c, rq_setting scans, rq_setting others
 
 rq_slow_limits rq_slow_limits_of(const rq_config *c)
 {
-    return (rq_slow_limits){
-        .ns = ns_of(rq_config_int(c, RQ_SET_WARN_TIME)),
-        .scan_ns = ns_of(for_scans(c, RQ_SET_WARN_TIME_SCAN, RQ_SET_WARN_TIME)),
-        .bytes = bytes_of(rq_config_int(c, RQ_SET_WARN_SIZE)),
-        .scan_bytes = bytes_of(for_scans(c, RQ_SET_WARN_SIZE_SCAN, RQ_SET_WARN_SIZE)),
-        .keeps = rq_config_int(c, RQ_SET_SLOW_KEPT) != 0};
+    return (rq_slow_limits){.ns = ns_of(rq_config_int(c, RQ_SET_WARN_TIME)),
+                            .scan_ns = ns_of(for_scans(c, RQ_SET_WARN_TIME_SCAN, RQ_SET_WARN_TIME)),
+                            .bytes = bytes_of(rq_config_int(c, RQ_SET_WARN_SIZE)),
+                            .scan_bytes =
+                                bytes_of(for_scans(c, RQ_SET_WARN_SIZE_SCAN, RQ_SET_WARN_SIZE)),
+                            .keeps = rq_config_int(c, RQ_SET_SLOW_KEPT) != 0};
 }
 
 void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits)
@@ -86,7 +86,7 @@ void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits)
     set_relaxed(&l->look_bytes, lesser(limits->bytes, limits->scan_bytes));
 }
 
-bool rq_slow_log_judge(const rq_slow_log *l, bool is_scan, rq_slow_call *call)
+bool rq__slow_log_judge(const rq_slow_log *l, bool is_scan, rq_slow_call *call)
 {
     call->is_slow = call->ns >= get_relaxed(is_scan ? &l->scan_ns : &l->ns);
     call->is_large = call->answer_bytes > get_relaxed(is_scan ? &l->scan_bytes : &l->bytes);
@@ -166,7 +166,7 @@ static record *record_new(const rq_slow_call *call)
     return r;
 }
 
-void rq_slow_log_add(rq_slow_log *l, const rq_slow_call *call)
+void rq__slow_log_add(rq_slow_log *l, const rq_slow_call *call)
 {
     struct rq_slow_ring *ring = l->ring;
     if (call->is_slow) atomic_fetch_add_explicit(&l->slow_count, 1, memory_order_relaxed);

@@ -33,8 +33,8 @@ typedef enum rq_call_place {
 
 /* What a service knows of a call's request, as text. Zeroed at first. */
 typedef struct rq_call_text {
-    char region[768]; /* name of the region; empty: none, or several kinds */
-    char param[1024]; /* the request, cut */
+    char region[768];                        /* name of the region; empty: none, or several kinds */
+    char param[1024];                        /* the request, cut */
     unsigned gets, mutations, service_calls; /* of a Multi */
     bool only_writes;                        /* reads nothing: its time is the log's */
 } rq_call_text;
@@ -76,7 +76,7 @@ void rq_slow_log_free(rq_slow_log *l);
 /* Any thread, while calls run. */
 void rq_slow_log_set(rq_slow_log *l, const rq_slow_limits *limits);
 /* Copies the call into the ring, in the place of the oldest. Without memory it is left out. Any thread. */
-void rq_slow_log_add(rq_slow_log *l, const rq_slow_call *call);
+void rq__slow_log_add(rq_slow_log *l, const rq_slow_call *call);
 /* Forgets all records. False: none are kept. Any thread. */
 bool rq_slow_log_clear(rq_slow_log *l);
 /* Calls noted since the start, also those that are no longer in the ring. */
@@ -103,13 +103,13 @@ struct rq_slow_log {
 };
 
 /* Whether a call must be looked at: it has run for about `ns` and answers `bytes`. */
-static inline bool rq_slow_log_looks(const rq_slow_log *l, uint64_t ns, uint64_t bytes)
+static inline bool rq__slow_log_looks(const rq_slow_log *l, uint64_t ns, uint64_t bytes)
 {
     return ns >= atomic_load_explicit(&l->look_ns, memory_order_relaxed) ||
            bytes >= atomic_load_explicit(&l->look_bytes, memory_order_relaxed);
 }
 
 /* Fills is_slow and is_large from ns and answer_bytes. False: it is neither. */
-bool rq_slow_log_judge(const rq_slow_log *l, bool is_scan, rq_slow_call *call);
+bool rq__slow_log_judge(const rq_slow_log *l, bool is_scan, rq_slow_call *call);
 
 #endif

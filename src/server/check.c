@@ -71,7 +71,7 @@ static void check_pages(check *c)
 {
     rq_error why = {.code = RQ_OK};
     rq_info_place p;
-    rq_err rc = rq_info_place_of(c->o->config, &p, &why);
+    rq_err rc = rq__info_place_of(c->o->config, &p, &why);
     if (rc != RQ_OK)
         problem(c, rc, &why);
     else if (!p.on)

@@ -45,7 +45,7 @@ static rq_err parse_address(const char *text, rq_info_place *ret, rq_error *why)
     return RQ_OK;
 }
 
-rq_err rq_info_place_of(const rq_config *c, rq_info_place *ret, rq_error *why)
+rq_err rq__info_place_of(const rq_config *c, rq_info_place *ret, rq_error *why)
 {
     const char *text = rq_config_text(c, RQ_SET_HTTP);
     int64_t port = rq_config_int(c, RQ_SET_INFO_PORT);
@@ -75,11 +75,12 @@ static rq_err bind_place(rq_info_place *p, rq_error *why)
         rc = rq_socket_listen(p->address, p->port, false, &p->fd, &p->port, &own);
     }
     if (rc == RQ_OK) return rc;
-    return rq_fail(why, RQ_E_CONFIG, "HTTP pages: %s (--http takes another address; --http none: no pages)",
+    return rq_fail(why, RQ_E_CONFIG,
+                   "HTTP pages: %s (--http takes another address; --http none: no pages)",
                    own.message);
 }
 
-rq_err rq_info_bind(rq_info_place *p, const rq_log *log, rq_error *why)
+rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why)
 {
     rq_error own = {.code = RQ_OK};
     if (!p->on) return RQ_OK;
@@ -96,7 +97,7 @@ static bool is_any(const char *address)
     return strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
 }
 
-uint16_t rq_info_told(const rq_info_place *p, const rq_listen *listen, const char *host)
+uint16_t rq__info_told(const rq_info_place *p, const rq_listen *listen, const char *host)
 {
     if (!p->on) return 0;
     if (is_any(p->address) || strcmp(p->address, host) == 0 || strcmp(p->host, host) == 0)

@@ -19,12 +19,12 @@ typedef struct rq_info_place {
 
 /* From rorqual.http.address, or without it from hbase.master.info.bindAddress and hbase.master.info.port. */
 RQ_NODISCARD
-rq_err rq_info_place_of(const rq_config *config, rq_info_place *ret, rq_error *why);
+rq_err rq__info_place_of(const rq_config *config, rq_info_place *ret, rq_error *why);
 /* Listens. Where nobody asked for the pages and the port is busy, the log says so and they are off. */
 RQ_NODISCARD
-rq_err rq_info_bind(rq_info_place *p, const rq_log *log, rq_error *why);
+rq_err rq__info_bind(rq_info_place *p, const rq_log *log, rq_error *why);
 /* The info port that clients are told: 0 unless the pages are reachable at the name that they are told
  * (`host`), which is one of `listen` where nobody gave another. */
-uint16_t rq_info_told(const rq_info_place *p, const rq_listen *listen, const char *host);
+uint16_t rq__info_told(const rq_info_place *p, const rq_listen *listen, const char *host);
 
 #endif

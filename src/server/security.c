@@ -167,7 +167,7 @@ void rq_security_warn_listening(const rq_log *log, const char *address)
                 address);
 }
 
-void rq_security_warn_pages(const rq_log *log, const char *address)
+void rq__security_warn_pages(const rq_log *log, const char *address)
 {
     if (is_loopback(address)) return;
     rq_log_warn(log, "server",

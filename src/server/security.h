@@ -18,6 +18,6 @@ rq_err rq_security_check(const rq_config *c, const rq_log *log, rq_error *why);
 /* One line in the log unless `address` (numeric) is a loopback one. */
 void rq_security_warn_listening(const rq_log *log, const char *address);
 /* The same for the address of the HTTP pages. */
-void rq_security_warn_pages(const rq_log *log, const char *address);
+void rq__security_warn_pages(const rq_log *log, const char *address);
 
 #endif

@@ -179,7 +179,7 @@ static rq_err open_data(rq_server *s, const rq_server_options *o, const rq_ports
     rq_catalog_options catalog = {
         .server = {.host = s->host, .port = p->rs, .start_code = now},
         .master = {.host = s->host, .port = p->master, .start_code = now},
-        .info_port = rq_info_told(&s->info, &s->listen, s->host),
+        .info_port = rq__info_told(&s->info, &s->listen, s->host),
         .config = o->config,
     };
     RQ_TRY(rq_engine_open(&s->env, &engine, &s->engine, why));
@@ -334,10 +334,10 @@ static void ready_text(rq_server *s, const rq_ports *p)
                      RQ_HOST_PORT(s->host, p->zk), RQ_HOST_PORT(s->host, p->master),
                      RQ_HOST_PORT(s->host, p->rs));
     if (s->info.on) /* at the name that clients are told where they can reach it there */
-        n += snprintf(s->address + n, sizeof s->address - (size_t)n, ", http %s",
-                      RQ_HOST_PORT(rq_info_told(&s->info, &s->listen, s->host) != 0 ? s->host
-                                                                                   : s->info.host,
-                                   s->info.port));
+        n += snprintf(
+            s->address + n, sizeof s->address - (size_t)n, ", http %s",
+            RQ_HOST_PORT(rq__info_told(&s->info, &s->listen, s->host) != 0 ? s->host : s->info.host,
+                         s->info.port));
     snprintf(s->address + n, sizeof s->address - (size_t)n, ", data %s", s->data_path);
 }
 
@@ -383,8 +383,8 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
         s->addresses[i] = s->listen.address[i];
     RQ_TRY(rq_listen_try(&s->listen, &p, why));
     rq_listen_host(&s->listen, o->advertise, s->host);
-    RQ_TRY(rq_info_place_of(o->config, &s->info, why));
-    RQ_TRY(rq_info_bind(&s->info, &s->log, why));
+    RQ_TRY(rq__info_place_of(o->config, &s->info, why));
+    RQ_TRY(rq__info_bind(&s->info, &s->log, why));
     RQ_TRY(open_threads(s, o, why));
     RQ_TRY(open_pages(s, o, why));
     RQ_TRY(open_environment(s, o, why));
@@ -414,7 +414,7 @@ rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why
     log_unused(&s->log, o->config);
     for (unsigned i = 0; i < s->listen.count; i++)
         rq_security_warn_listening(&s->log, s->listen.address[i]);
-    if (s->info.on) rq_security_warn_pages(&s->log, s->info.address);
+    if (s->info.on) rq__security_warn_pages(&s->log, s->info.address);
     *ret = s;
     return RQ_OK;
 }

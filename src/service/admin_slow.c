@@ -58,7 +58,8 @@ static int32_t ms_of(uint64_t ns)
 static Pb__SlowLogPayload__Type type_of(const rq_slow_call *c)
 {
     if (c->is_slow && c->is_large) return PB__SLOW_LOG_PAYLOAD__TYPE__ALL;
-    return c->is_slow ? PB__SLOW_LOG_PAYLOAD__TYPE__SLOW_LOG : PB__SLOW_LOG_PAYLOAD__TYPE__LARGE_LOG;
+    return c->is_slow ? PB__SLOW_LOG_PAYLOAD__TYPE__SLOW_LOG
+                      : PB__SLOW_LOG_PAYLOAD__TYPE__LARGE_LOG;
 }
 
 /* Texts of the record, which lives until the answer is packed. */
@@ -72,8 +73,8 @@ static Pb__SlowLogPayload *payload(rq_arena *arena, const rq_slow_call *c)
     Pb__SlowLogPayload *m = rq_arena_alloc(arena, sizeof *m);
     char *details = rq_arena_printf(
         arena, "%s(org.apache.hadoop.hbase.shaded.protobuf.generated.ClientProtos$%s)%s%s",
-        c->method, c->request, c->failure == NULL ? "" : " failed: ",
-        c->failure == NULL ? "" : c->failure);
+        c->method, c->request,
+        c->failure == NULL ? "" : " failed: ", c->failure == NULL ? "" : c->failure);
     if (m == NULL || details == NULL) return NULL;
     pb__slow_log_payload__init(m);
     m->start_time = c->start_ms;
@@ -101,7 +102,8 @@ static rq_err add_payloads(const rq_slow_list *list, rq_arena *arena,
                            const Pb__SlowLogResponseRequest *r, bool large,
                            Pb__SlowLogResponses *ret)
 {
-    ret->slow_log_payloads = rq_arena_alloc(arena, (list->count + 1) * sizeof(Pb__SlowLogPayload *));
+    ret->slow_log_payloads =
+        rq_arena_alloc(arena, (list->count + 1) * sizeof(Pb__SlowLogPayload *));
     if (ret->slow_log_payloads == NULL) return RQ_E_NO_MEMORY;
     for (size_t i = 0; i < list->count && ret->n_slow_log_payloads < r->limit; i++) {
         const rq_slow_call *c = list->calls[i];

@@ -215,7 +215,8 @@ rq_rpc_service rq_client_service_methods(rq_client_service *s)
     return (rq_rpc_service){.name = "ClientService",
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s, .describe = rq__describe_call,
+                            .ctx = s,
+                            .describe = rq__describe_call,
                             .unpack = rq__unpack_request,
                             .expect = rq__expect_requests,
                             .closed = connection_closed};

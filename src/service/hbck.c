@@ -31,6 +31,9 @@ static const rq_rpc_method methods[] = {
 
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s)
 {
-    return (rq_rpc_service){
-        .name = "HbckService", .methods = methods, .method_count = RQ_ARRAY_LEN(methods), .ctx = s, .describe = rq__describe_call};
+    return (rq_rpc_service){.name = "HbckService",
+                            .methods = methods,
+                            .method_count = RQ_ARRAY_LEN(methods),
+                            .ctx = s,
+                            .describe = rq__describe_call};
 }

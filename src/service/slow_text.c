@@ -191,7 +191,8 @@ static void describe_row(rq_call_text *t, out *o, const Pb__RegionSpecifier *reg
 {
     set_region(t, region);
     print(o, "region= %s, row= ", t->region);
-    o->left -= o->left > 1 ? rq_bytes_to_string(rq_slice_of(row.data, row.len), o->next, o->left) : 0;
+    o->left -=
+        o->left > 1 ? rq_bytes_to_string(rq_slice_of(row.data, row.len), o->next, o->left) : 0;
 }
 
 static void describe_mutate(rq_call_text *t, out *o, const Pb__MutateRequest *r)
@@ -252,5 +253,6 @@ void rq__describe_call(const rq_call *call, rq_call_text *ret)
             ((const Pb__ScanRequest *)m)->region != NULL)
             set_region(ret, ((const Pb__ScanRequest *)m)->region);
         print_fields(&o, m, 0);
+        if (o.next > ret->param && o.next[-1] == ' ') o.next[-1] = '\0';
     }
 }
