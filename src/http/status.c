@@ -370,8 +370,8 @@ static void put_operations(rq__text *t, rq_ops *ops)
         cell_count(t, s.parts);
         cell_count(t, s.failed);
         cell_count(t, s.cells);
-        cell_duration(t, s.ops == 0 ? 0 : s.ns / s.ops);
-        cell_duration(t, rq_op_stats_percentile_ns(&s, 99));
+        cell_duration(t, s.ops == 0 ? 0 : s.times.sum_ns / s.ops);
+        cell_duration(t, rq_times_percentile_ns(&s.times, 99));
         rq__put(t, "</tr>\n");
     }
     rq__put(t, "</table></div>\n");

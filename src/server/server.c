@@ -14,10 +14,9 @@
 #include "base/address.h"
 #include "base/log.h"
 #include "http/http.h"
-#include "metrics/metrics.h"
 #include "catalog/catalog.h"
+#include "metrics/metrics.h"
 #include "ops/ops.h"
-#include "server/relief.h"
 #include "registry/registry.h"
 #include "service/admin.h"
 #include "service/service.h"
@@ -59,6 +58,8 @@ struct rq_server {
     rq_budget *unread;
     rq_relief relief;
     rq_ops *ops;
+    rq_metrics *metrics;
+    char zk_quorum[RQ_HOST_PORT_MAX];
     rq_reload reload;
     rq_client_service *client;
     rq_admin_services *admin;
@@ -66,7 +67,6 @@ struct rq_server {
     rq_rpc_server *rs;
     rq_registry *registry;
     rq_slow_log *slow;
-    rq_metrics *metrics;
     rq_info_place info;
     rq_http *http;
     bool folder_is_new; /* it was empty or missing */
@@ -196,15 +196,17 @@ static rq_err reload_for_client(void *ctx, rq_error *why)
 /* What watches the rest: figures, slow calls. */
 static rq_err open_observers(rq_server *s, const rq_server_options *o, rq_error *why)
 {
-    rq_metrics_sources metrics = {.env = &s->env,
-                                  .engine = s->engine,
-                                  .catalog = s->catalog,
-                                  .ops = s->ops,
-                                  .loops = s->loops,
-                                  .requests = s->budget,
-                                  .answers = s->answers,
-                                  .unread = s->unread,
-                                  .lane = rq_loop_lane(rq_loops_get(s->loops, 0))};
+    const rq_metrics_sources metrics = {.env = &s->env,
+                                        .engine = s->engine,
+                                        .catalog = s->catalog,
+                                        .ops = s->ops,
+                                        .loops = s->loops,
+                                        .requests = s->budget,
+                                        .answers = s->answers,
+                                        .unread = s->unread,
+                                        .memory_budget = rq_engine_memory_budget(s->config),
+                                        .zk_quorum = s->zk_quorum,
+                                        .lane = rq_loop_lane(rq_loops_get(s->loops, 0))};
     rq_slow_limits limits = rq_slow_limits_of(o->config);
     unsigned places = (unsigned)rq_config_int(o->config, RQ_SET_SLOW_PLACES);
     rq_err rc = rq_slow_log_new(places, &limits, &s->slow);
@@ -257,6 +259,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .engine = s->engine,
                                        .catalog = s->catalog,
                                        .config = o->config,
+                                       .metrics = s->metrics,
                                        .reload = reload_for_client,
                                        .reload_ctx = s,
                                        .slow = s->slow,
@@ -312,6 +315,7 @@ static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
     RQ_TRY(listen_rpc(s, p->master, true, &s->master, why));
     RQ_TRY(listen_rpc(s, p->rs, false, &s->rs, why));
     RQ_TRY(rq_registry_open(&registry, &s->registry, why));
+    rq_metrics_serve(s->metrics, s->master, s->rs);
     rq_err rc = rq_loops_start(s->loops);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start event loops: %s", rq_err_text(rc));
     s->loops_running = true;
@@ -330,6 +334,7 @@ static void ready_text(rq_server *s, const rq_ports *p)
 {
     s->zk_port = p->zk;
     s->rs_port = p->rs;
+    (void)rq_host_port(s->host, p->zk, s->zk_quorum);
     int n = snprintf(s->address, sizeof s->address, "zookeeper %s, master %s, regionserver %s",
                      RQ_HOST_PORT(s->host, p->zk), RQ_HOST_PORT(s->host, p->master),
                      RQ_HOST_PORT(s->host, p->rs));
@@ -366,7 +371,6 @@ static void serve_pages(rq_server *s)
                             .folder = s->data_path,
                             .report = report_to,
                             .report_ctx = s};
-    rq_metrics_serve(s->metrics, s->master, s->rs);
     rq_http_serve(s->http, &from);
 }
 
