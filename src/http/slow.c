@@ -19,9 +19,9 @@ static void put_ms(rq__text *t, uint64_t ns)
     rq__put(t, "<td class=n>%.1f</td>", (double)ns / 1e6);
 }
 
-static void put_text(rq__text *t, const char *text)
+static void put_text(rq__text *t, const char *class, const char *text)
 {
-    rq__put(t, "<td class=t>");
+    rq__put(t, "<td class=%s>", class);
     rq__put_html_cstr(t, text);
     rq__put(t, "</td>");
 }
@@ -41,7 +41,7 @@ static void put_row(rq__text *t, const rq_slow_call *c)
     put_time(t, c->start_ms);
     rq__put(t, "</td><td>%s%s%s</td>", c->is_slow ? "slow" : "",
             c->is_slow && c->is_large ? ", " : "", c->is_large ? "large" : "");
-    put_text(t, c->method);
+    put_text(t, "w", c->method);
     put_ms(t, c->ns);
     put_ms(t, c->queue_ns);
     put_ms(t, c->place_ns[RQ_CALL_IN_MEMORY]);
@@ -51,9 +51,9 @@ static void put_row(rq__text *t, const rq_slow_call *c)
     rq__put(t, "<td class=n>");
     rq__put_bytes(t, c->answer_bytes);
     rq__put(t, "</td>");
-    put_text(t, c->user);
-    put_text(t, c->client);
-    rq__put(t, "<td class=t>");
+    put_text(t, "w", c->user);
+    put_text(t, "w", c->client);
+    rq__put(t, "<td class=q>");
     rq__put_html_cstr(t, c->param);
     if (c->failure != NULL) {
         rq__put(t, " <b>");

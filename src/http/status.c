@@ -49,7 +49,7 @@ static const char style[] =
     "th{color:var(--dim);font-weight:500;font-size:.85rem;white-space:nowrap}"
     ".n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}"
     ".w{white-space:nowrap;font-variant-numeric:tabular-nums}"
-    ".t{overflow-wrap:anywhere;min-width:6rem}"
+    ".t{overflow-wrap:anywhere;min-width:9rem}.q{overflow-wrap:anywhere;min-width:22rem}"
     ".bad{background:var(--badback);color:var(--bad);border:1px solid var(--bad);border-radius:8px;"
     "padding:.5rem .8rem;margin:1rem 0;overflow-wrap:anywhere}";
 
@@ -352,7 +352,10 @@ static void put_tiles(rq__text *t, const rq__request *r, const survey *s, const 
 static void cell_duration(rq__text *t, uint64_t ns)
 {
     rq__put(t, "<td class=n>");
-    rq__put_duration(t, ns);
+    if (ns == 0)
+        rq__put(t, "–"); /* none was timed */
+    else
+        rq__put_duration(t, ns);
     rq__put(t, "</td>");
 }
 

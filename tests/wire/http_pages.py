@@ -189,7 +189,7 @@ def slow_calls_have_their_times(w):
         record = next(r for r in log_entries(other_world, 0, 100) if r[7][0] == b"Scan")
         assert record[2][0] >= 1 and record[15][0] == 0, record
         page = Page(other, "/debug/slow").text
-        assert "<td>slow</td><td class=t>Scan</td>" in page, page[-2000:]
+        assert "<td>slow</td><td class=w>Scan</td>" in page, page[-2000:]
         client.close()
 
 
