@@ -81,6 +81,7 @@ typedef enum rq_region_state {
     RQ_REGION_SPLIT, /* never in a view: daughters are in its place */
     RQ_REGION_MERGING,
 } rq_region_state;
+#define RQ_REGION_STATES (RQ_REGION_MERGING + 1)
 
 /* Immutable, part of a view. */
 typedef struct rq_catalog_region {
@@ -276,6 +277,13 @@ bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_p
 /* All that are kept, ascending by id. */
 RQ_NODISCARD
 rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
+/* How many procedures there are in each state, and since the start how many ended well and did not. Any
+ * thread; costs a look at each unfinished one. */
+typedef struct rq_procedure_counts {
+    uint64_t running, waiting, parked;
+    uint64_t succeeded, failed;
+} rq_procedure_counts;
+void rq_catalog_procedure_counts(rq_catalog *c, rq_procedure_counts *ret);
 /* Drops the kept result sooner (HBase's client does so after it took it). */
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
 /* Ends an unfinished procedure. Before its commit it is undone; behind it each remaining step is

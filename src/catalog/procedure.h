@@ -207,8 +207,9 @@ typedef struct rq__procedures {
     rq__proc *active, *active_last; /* in order of arrival */
     rq__proc *finished;             /* newest first */
     size_t finished_count;
-    int64_t evicted_ms;  /* when finished ones were last looked through */
-    rq__proc **index[2]; /* active and finished ones: buckets by id, by nonce */
+    uint64_t succeeded, failed; /* since the start */
+    int64_t evicted_ms;         /* when finished ones were last looked through */
+    rq__proc **index[2];        /* active and finished ones: buckets by id, by nonce */
     size_t index_mask, indexed;
     rq__lock_table *locks;
     rq__proc *ready, **ready_end; /* have all their locks and are not started yet */

@@ -15,11 +15,15 @@
 #ifndef RQ_METRICS_METRICS_H
 #define RQ_METRICS_METRICS_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/env.h"
+#include "base/histogram.h"
+#include "catalog/catalog.h"
 #include "net/budget.h"
 #include "net/loop.h"
 #include "ops/ops.h"
+#include "region/region_info.h"
 #include "rpc/server.h"
 
 typedef struct rq_metrics rq_metrics;
@@ -32,6 +36,9 @@ typedef struct rq_metrics_sources {
     rq_ops *ops;
     rq_loops *loops;
     rq_budget *requests, *answers, *unread;
+    uint64_t memory_budget; /* bytes */
+    const char
+        *zk_quorum; /* as clients are told; may be filled in after rq_metrics_new; may be NULL */
     rq_lane
         *lane; /* runs the timer that measures rates, every RQ_METRICS_PERIOD_NS; NULL: no rates */
 } rq_metrics_sources;
@@ -45,6 +52,62 @@ rq_err rq_metrics_new(const rq_metrics_sources *from, rq_metrics **ret);
 void rq_metrics_serve(rq_metrics *m, rq_rpc_server *master, rq_rpc_server *rs);
 /* REQUIRES: the lane has ended, no other call is running. NULL is fine. */
 void rq_metrics_free(rq_metrics *m);
+
+/* What changes by the second, without a look at regions; may be called by event loops. */
+typedef struct rq_metrics_rates {
+    uint64_t requests; /* operations of clients since the start, a batch as one */
+    double requests_per_second, reads_per_second, writes_per_second;
+} rq_metrics_rates;
+void rq_metrics_get_rates(rq_metrics *m, rq_metrics_rates *ret);
+
+/* --- the figures ------------------------------------------------------------------------------ */
+typedef enum rq_metric {
+#define METRIC(id, ...) RQ_METRIC_##id,
+#include "metrics/metrics.def"
+    RQ_METRIC_COUNT
+} rq_metric;
+
+typedef enum rq_load_metric {
+#define LOAD(id, ...) RQ_LOAD_##id,
+#include "metrics/metrics.def"
+    RQ_LOAD_COUNT
+} rq_load_metric;
+
+typedef struct rq_metric_sample {
+    rq_metric metric;
+    const char *label;         /* "": it has none */
+    double value;              /* in the unit of metrics.def: bytes, nanoseconds, milliseconds */
+    const rq_times_sum *times; /* of a histogram; else NULL */
+} rq_metric_sample;
+
+typedef struct rq_metrics_table {
+    rq_slice ns, qualifier;
+    rq_table_state state;
+    size_t regions_by_state[RQ_REGION_STATES];
+    double loads[RQ_LOAD_COUNT];
+} rq_metrics_table;
+
+typedef struct rq_metrics_region {
+    const rq_metrics_table *table;
+    char encoded[RQ_ENCODED_NAME_LEN + 1];
+    double loads[RQ_LOAD_COUNT];
+} rq_metrics_region;
+
+typedef struct rq_metrics_snapshot {
+    rq_metric_sample *samples; /* by metric, in the order of metrics.def */
+    size_t sample_count;
+    double loads[RQ_LOAD_COUNT]; /* of the server */
+    rq_metrics_table *tables;    /* by namespace, then name */
+    size_t table_count;
+    rq_metrics_region *regions; /* open ones; NULL: not wanted */
+    size_t region_count;
+} rq_metrics_snapshot;
+
+/* All figures as of now; everything is in the arena. `by_region`: with those of single regions. */
+RQ_NODISCARD
+rq_err rq_metrics_collect(rq_metrics *m, bool by_region, rq_arena *arena, rq_metrics_snapshot *ret);
+/* The value with that label, or with "" the sum of the figure's values; 0: there is none. */
+double rq_metrics_value(const rq_metrics_snapshot *s, rq_metric metric, const char *label);
 
 /* --- forms ------------------------------------------------------------------------------------ */
 /* Each appends to `out`, and fails with RQ_E_NO_MEMORY alone unless it says more; `out` then holds a

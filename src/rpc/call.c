@@ -216,10 +216,19 @@ static void packing_free(struct rq_packing *k)
     free(k);
 }
 
+RQ_COLD static void take_times(rq_rpc_worker *w, const rq_call *c)
+{
+    uint64_t now = rq_loop_clock_ns();
+    rq_times_add(&w->queue_times, c->started_ns - c->received_ns, RQ__CALL_SAMPLE);
+    rq_times_add(&w->process_times, now - c->started_ns, RQ__CALL_SAMPLE);
+    rq_times_add(&w->total_times, now - c->received_ns, RQ__CALL_SAMPLE);
+}
+
 static void call_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_rpc_worker *w = conn->worker;
+    if (RQ_UNLIKELY(p->timed)) take_times(w, &p->call);
     release_request(p);
     rq__answer_end(p);
     if (RQ_UNLIKELY(p->packing != NULL)) packing_free(p->packing);
@@ -261,7 +270,7 @@ RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *excep
     rq_buf *out = rq_stream_out(s);
     size_t before = out->len;
     rq_err rc = rq_response_exception(out, p->call.id, exception, text);
-    rq_count(&p->conn->worker->counters.exceptions, 1);
+    rq__worker_count_error(p->conn->worker, exception->java_class);
     sent(p, s, rc, out->len - before);
 }
 
@@ -779,7 +788,10 @@ static void dispatch(rq_call_private *p)
             rq_stream_keep_spare(conn->stream, &spare);
         }
     }
-    p->call.method->handle(conn->service->service.ctx, &p->call);
+    const rq_rpc_service_index *service = conn->service;
+    size_t place = service->first_method + (size_t)(p->call.method - service->service.methods);
+    rq_count(&conn->worker->method_calls[place], 1);
+    p->call.method->handle(service->service.ctx, &p->call);
 }
 
 static void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t now_ns)
@@ -868,7 +880,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     call->priority = head.priority;
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, conn->worker);
-    rq_count(&conn->worker->counters.calls, 1);
+    p->timed = rq_count(&conn->worker->counters.calls, 1) % RQ__CALL_SAMPLE == 0;
     char address[RQ_ADDRESS_MAX];
     if (atomic_load_explicit(&server->draining, memory_order_relaxed))
         rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",

@@ -11,6 +11,7 @@
 #ifndef RQ_RPC_SERVER_H
 #define RQ_RPC_SERVER_H
 
+#include "base/histogram.h"
 #include "net/budget.h"
 #include "net/loop.h"
 #include "rpc/call.h"
@@ -86,6 +87,20 @@ typedef struct rq_rpc_stats {
 } rq_rpc_stats;
 
 rq_rpc_stats rq_rpc_server_stats(const rq_rpc_server *s);
+/* Calls that were passed to their handlers, by method, and exceptions that were sent, by Java class (a
+ * class may be named several times). `each` is called on this thread, for methods without calls, too.
+ * Any thread. */
+void rq_rpc_server_each_method(const rq_rpc_server *s,
+                               void (*each)(void *ctx, const char *service, const char *method,
+                                            uint64_t calls),
+                               void *ctx);
+void rq_rpc_server_each_error(const rq_rpc_server *s,
+                              void (*each)(void *ctx, const char *java_class, uint64_t count),
+                              void *ctx);
+/* Adds the times of all calls, estimated from a sample: from the read of the request to its begin, from
+ * there to the response, and both. Any thread. */
+void rq_rpc_server_times(const rq_rpc_server *s, rq_times_sum *queue, rq_times_sum *process,
+                         rq_times_sum *total);
 
 /* Logs the calls in flight: method, user, peer, age. Each loop writes of its own; one that has not done
  * so after `wait_ms` is named. `name` lives for ever. REQUIRES: the loops run; not on a loop, and not

@@ -14,6 +14,7 @@
 #include "base/address.h"
 #include "base/log.h"
 #include "catalog/catalog.h"
+#include "metrics/metrics.h"
 #include "ops/ops.h"
 #include "server/relief.h"
 #include "registry/registry.h"
@@ -56,6 +57,8 @@ struct rq_server {
     rq_budget *unread;
     rq_relief relief;
     rq_ops *ops;
+    rq_metrics *metrics;
+    char zk_quorum[RQ_HOST_PORT_MAX];
     rq_reload reload;
     rq_client_service *client;
     rq_admin_services *admin;
@@ -167,6 +170,23 @@ static rq_err reload_for_client(void *ctx, rq_error *why)
     return rq_server_reload(ctx, why);
 }
 
+static rq_err open_metrics(rq_server *s, rq_error *why)
+{
+    const rq_metrics_sources from = {.env = &s->env,
+                                     .engine = s->engine,
+                                     .catalog = s->catalog,
+                                     .ops = s->ops,
+                                     .loops = s->loops,
+                                     .requests = s->budget,
+                                     .answers = s->answers,
+                                     .unread = s->unread,
+                                     .memory_budget = rq_engine_memory_budget(s->config),
+                                     .zk_quorum = s->zk_quorum,
+                                     .lane = rq_loop_lane(rq_loops_get(s->loops, 0))};
+    rq_err rc = rq_metrics_new(&from, &s->metrics);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "out of memory");
+}
+
 static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *why)
 {
     rq_loops_options loops = {.count = (unsigned)rq_config_int(o->config, RQ_SET_LOOPS),
@@ -196,6 +216,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .intake = s->intake,
                           .data_path = s->data_path};
     RQ_TRY(rq_ops_new(&ops, &s->ops, why));
+    RQ_TRY(open_metrics(s, why));
     rq_client_service_options client = {.env = &s->env,
                                         .engine = s->engine,
                                         .catalog = s->catalog,
@@ -210,6 +231,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .engine = s->engine,
                                        .catalog = s->catalog,
                                        .config = o->config,
+                                       .metrics = s->metrics,
                                        .reload = reload_for_client,
                                        .reload_ctx = s,
                                        .loops = s->loops};
@@ -262,6 +284,7 @@ static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
     RQ_TRY(listen_rpc(s, p->master, true, &s->master, why));
     RQ_TRY(listen_rpc(s, p->rs, false, &s->rs, why));
     RQ_TRY(rq_registry_open(&registry, &s->registry, why));
+    rq_metrics_serve(s->metrics, s->master, s->rs);
     rq_err rc = rq_loops_start(s->loops);
     if (rc != RQ_OK) return rq_fail(why, rc, "cannot start event loops: %s", rq_err_text(rc));
     s->loops_running = true;
@@ -280,6 +303,7 @@ static void ready_text(rq_server *s, const rq_ports *p)
 {
     s->zk_port = p->zk;
     s->rs_port = p->rs;
+    (void)rq_host_port(s->host, p->zk, s->zk_quorum);
     snprintf(s->address, sizeof s->address, "zookeeper %s, master %s, regionserver %s, data %s",
              RQ_HOST_PORT(s->host, p->zk), RQ_HOST_PORT(s->host, p->master),
              RQ_HOST_PORT(s->host, p->rs), s->data_path);
@@ -381,11 +405,13 @@ static void stop_serving(rq_server *s)
         if (s->master != NULL) rq_rpc_server_drain(s->master, DRAIN_TIMEOUT_MS);
     }
     rq_registry_close(s->registry);
+    if (s->metrics != NULL) rq_metrics_serve(s->metrics, NULL, NULL);
     if (s->rs != NULL) rq_rpc_server_close(s->rs);
     if (s->master != NULL) rq_rpc_server_close(s->master);
     if (s->loops != NULL) rq_loops_stop(s->loops);
     rq_admin_services_free(s->admin);
     rq_client_service_free(s->client);
+    rq_metrics_free(s->metrics);
     rq_ops_free(s->ops);
 }
 

@@ -17,6 +17,7 @@ typedef struct rq_admin_services_options {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_config *config;
+    struct rq_metrics *metrics; /* NULL: the cluster's status has no requests */
     rq_loops *loops;
     /* What UpdateConfiguration does; on RQ_POOL_WORK; NULL: nothing. */
     rq_err (*reload)(void *ctx, rq_error *why);

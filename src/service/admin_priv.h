@@ -3,6 +3,7 @@
 #ifndef RQ_SERVICE_ADMIN_PRIV_H
 #define RQ_SERVICE_ADMIN_PRIV_H
 
+#include "metrics/metrics.h"
 #include "service/admin.h"
 
 #include "proto/hbase.pb-c.h"
@@ -12,6 +13,7 @@ struct rq_admin_services {
     rq_engine *engine;
     rq_catalog *catalog;
     const rq_config *config;
+    rq_metrics *metrics; /* may be NULL */
     rq_loops *loops;
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;

@@ -569,6 +569,7 @@ rq_err rq_admin_services_new(const rq_admin_services_options *o, rq_admin_servic
     s->loops = o->loops;
     s->reload = o->reload;
     s->reload_ctx = o->reload_ctx;
+    s->metrics = o->metrics;
     *ret = s;
     return RQ_OK;
 }
