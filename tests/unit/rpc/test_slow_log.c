@@ -88,13 +88,13 @@ static void settings_become_limits(void **state)
 static void add(rq_slow_log *l, const char *param)
 {
     rq__slow_log_add(l, &(rq_slow_call){.is_slow = true,
-                                       .method = "Get",
-                                       .request = "GetRequest",
-                                       .server = "HRegionServer",
-                                       .client = "127.0.0.1:1",
-                                       .user = "u",
-                                       .region = "r",
-                                       .param = param});
+                                        .method = "Get",
+                                        .request = "GetRequest",
+                                        .server = "HRegionServer",
+                                        .client = "127.0.0.1:1",
+                                        .user = "u",
+                                        .region = "r",
+                                        .param = param});
 }
 
 static void the_newest_are_kept(void **state)
