@@ -264,10 +264,23 @@ static void add_store_load(const rq_store_version *v, rq_region_load *ret)
     }
 }
 
+static void count_reads(rq_region *r, uint64_t count)
+{
+    unsigned cpu = (unsigned)sched_getcpu(); /* a hint: any shard would do */
+    atomic_fetch_add_explicit(&r->read_requests[cpu % RQ__READ_COUNTS].n, count,
+                              memory_order_relaxed);
+}
+
 void rq__region_count_read(rq_region *r)
 {
-    unsigned cpu = (unsigned)sched_getcpu(); /* a wish: any would count */
-    atomic_fetch_add_explicit(&r->read_requests[cpu % RQ__READ_COUNTS].n, 1, memory_order_relaxed);
+    count_reads(r, 1);
+}
+
+void rq__region_count_rows(rq_region *r, uint64_t returned, uint64_t filtered)
+{
+    if (returned > 0) count_reads(r, returned);
+    if (filtered > 0)
+        atomic_fetch_add_explicit(&r->filtered_read_requests, filtered, memory_order_relaxed);
 }
 
 static uint64_t reads_of(const rq_region *r)

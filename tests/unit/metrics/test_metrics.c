@@ -2,7 +2,9 @@
 /* Every figure is shown, and shows what was done. */
 #include "metrics_world.h"
 
+#include "filter/language.h"
 #include "metrics/metrics_priv.h"
+#include "region/region_scanner.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -171,6 +173,50 @@ static void counters_count_what_was_done(void **state)
     metrics_world_clear(&w);
 }
 
+/* HBase counts the rows of scans as read requests, and those that a filter left nothing of. */
+static void rows_of_scans_are_counted(void **state)
+{
+    (void)state;
+    metrics_world mw, *m = &mw;
+    metrics_world_init(m);
+    world *w = &m->o->w;
+    rq_metrics_snapshot before, after;
+    rq_arena arena = {0};
+    rq_filter *filter;
+    rq_cellblock out = {0};
+    rq_read_ctx ctx = {.may_block = true};
+    rq_scan_state end = RQ_SCAN_MORE;
+    rq_epoch_unpin(w->env->epoch, &m->o->section);
+    assert_int_equal(rq_metrics_collect(m->m, false, &arena, &before), RQ_OK);
+    /* Of the ten rows r0 to r9 of the second region one is shown. */
+    rq_slice name, message;
+    OK(rq_filter_language_compile(RQ_SLICE_LIT("ValueFilter(=, 'binary:r7')"), &arena, &name,
+                                  &message, &w->why));
+    OK(rq_filter_parse(name, message, &arena, &filter, &w->why));
+    rq_scan scan = {.include_start = true,
+                    .max_versions = 1,
+                    .time_range = RQ_TIME_RANGE_ALL,
+                    .store_limit = -1,
+                    .filter = filter};
+    rq_epoch_pin(w->env->epoch, &m->o->section);
+    rq_region_scanner *s;
+    OK(rq_region_scanner_open(ops_region(m->o, "r1"), &scan, 0, &arena, &s, &w->why));
+    const rq_scan_limits limits = {.yield_ns = UINT64_MAX};
+    while (end != RQ_SCAN_DONE)
+        OK(rq_region_scanner_next(s, &limits, &ctx, &out, &end, &w->why));
+    rq_region_scanner_close(s);
+    rq_epoch_unpin(w->env->epoch, &m->o->section);
+    assert_int_equal(rq_metrics_collect(m->m, false, &arena, &after), RQ_OK);
+    rq_epoch_pin(w->env->epoch, &m->o->section);
+    assert_true(fabs(after.loads[RQ_LOAD_READS] - before.loads[RQ_LOAD_READS] - 2) < 0.5);
+    assert_true(
+        fabs(after.loads[RQ_LOAD_FILTERED_READS] - before.loads[RQ_LOAD_FILTERED_READS] - 9) < 0.5);
+    rq_cellblock_clear(&out);
+    rq_read_ctx_clear(&ctx);
+    rq_arena_clear(&arena);
+    metrics_world_clear(m);
+}
+
 /* Every counter of `before` is still there in `after`, and no smaller. */
 static void check_grown(const char *before, const char *after)
 {
@@ -272,6 +318,7 @@ int main(void)
         cmocka_unit_test(every_source_is_asked),
         cmocka_unit_test(names_say_kind_and_unit),
         cmocka_unit_test(counters_count_what_was_done),
+        cmocka_unit_test(rows_of_scans_are_counted),
         cmocka_unit_test(counters_never_go_back),
         cmocka_unit_test(a_dropped_table_is_forgotten),
         cmocka_unit_test(rates_are_those_of_the_last_period),
