@@ -3,9 +3,10 @@
  * a task to copy what its own are, and the thread that asks waits for them, but not for ever. */
 #include "rpc/rpc_priv.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct ask ask;
 
@@ -64,9 +65,8 @@ static bool all_done(const ask *a, unsigned count)
 
 static void wait_for_loops(const ask *a, unsigned count, unsigned wait_ms)
 {
-    struct timespec ms = {.tv_nsec = 1000000};
     for (unsigned waited = 0; waited < wait_ms && !all_done(a, count); waited++)
-        nanosleep(&ms, NULL);
+        rq_clock_sleep_ns(1000000);
 }
 
 static void gather(const ask *a, unsigned count, rq_rpc_calls *ret)

@@ -15,7 +15,7 @@ typedef struct rq_report_sources {
     rq_catalog *catalog;
 } rq_report_sources;
 
-/* At whatever level the log has. Not on a loop. */
+/* Logged whatever the log's level is. Do not call it on a loop. */
 void rq_report_write(const rq_report_sources *from);
 
 #endif
