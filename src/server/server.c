@@ -68,11 +68,11 @@ struct rq_server {
     rq_rpc_server *master;
     rq_rpc_server *rs;
     rq_registry *registry;
-    rq_control *control; /* NULL: the file system has no sockets */
     rq_slow_log *slow;
     rq_info_place info;
     rq_http *http;
-    bool folder_is_new; /* it was empty or missing */
+    rq_control *control; /* NULL: the file system has no sockets */
+    bool folder_is_new;  /* it was empty or missing */
     bool loops_running;
     char host[RQ_HOST_SIZE]; /* sent to clients */
     uint16_t zk_port, rs_port;
@@ -517,8 +517,8 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
 {
     rq_err first = RQ_OK;
     if (s == NULL) return RQ_OK;
-    rq_control_close(s->control); /* what it holds up goes on */
     rq_http_withdraw(s->http);
+    rq_control_close(s->control);                        /* what it holds up goes on */
     if (s->catalog != NULL) rq_catalog_stop(s->catalog); /* calls wait for procedures */
     stop_serving(s);
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);
