@@ -212,7 +212,9 @@ format:
 format-check:
 	@clang-format --dry-run --Werror $(SOURCES)
 
-lint: build/rorqual format-check
+lint: build/rorqual
+	@tools/setup test
+	@$(MAKE) --no-print-directory format-check
 	@meson test -C build --no-rebuild --suite lint --print-errorlogs --num-processes $(JOBS)
 	@tools/tidy
 

@@ -55,6 +55,11 @@ const rq_server_name *rq_catalog_master(const rq_catalog *c)
     return &c->server;
 }
 
+uint16_t rq_catalog_info_port(const rq_catalog *c)
+{
+    return c->view % 2 == 0 ? 0 : 16010;
+}
+
 rq_root *rq_catalog_root(const rq_catalog *c)
 {
     return (rq_root *)&c->root;

@@ -18,6 +18,7 @@ import time
 import damage
 import hbase
 import rorqual
+from backup import regions_of
 
 SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
 META = "data/hbase/meta/1588230740"
@@ -158,6 +159,41 @@ def meta_lost(b):
     b.recover(b.stopped, hurt, refused=True)
 
 
+def meta_lost_after_split(b):
+    """Parents of splits and merges lie beside those that replaced them: each row is served once."""
+    made = damage.Folder(b.root / "split")
+    made.rows = {"s": {}, "m": {}}
+    server = rorqual.Server(made.path, b.log)
+    client = hbase.Client(server)
+    for table, splits in (("s", []), ("m", [b"k"])):
+        client.create(table, {"f": {}}, splits)
+        for i in range(200):
+            row, cells = b"%c%03d" % (97 + i % 26, i), {(b"f", b"q"): b"v%d" % i}
+            name = [r for r in regions_of(client, table) if r[0] <= row][-1][1]
+            client.data.put(name, row, cells)
+            made.rows[table][row] = cells
+        for _, _, encoded in regions_of(client, table):
+            client.flush(encoded)
+    info = client.data.get(b"1588230740", regions_of(client, "s")[0][1])[(b"info", b"regioninfo")][4:]
+    client.procedure(client.master.call("SplitRegion", hbase.text(1, info) + hbase.text(2, b"m"))[1][0])
+    pair = regions_of(client, "m")
+    client.procedure(client.master.call("MergeTableRegions", b"".join(hbase.text(1, hbase.region(r[2])) for r in pair)
+                                        + hbase.number(2, 1))[1][0])
+    for table in made.rows:
+        made.regions[table] = regions_of(client, table)
+    assert [len(made.regions[t]) for t in ("s", "m")] == [2, 1], made.regions
+    client.close()
+    problem = server.stop()
+    assert problem is None, problem
+
+    def hurt(path):
+        for file in path.glob(f"{META}/*/*"):
+            if file.is_file():
+                file.write_bytes(b"no hfile" * 20)
+    assert len(list(made.path.glob("data/default/s/*/.regioninfo"))) == 3, "the parent is gone already"
+    b.recover(made, hurt, refused=True)
+
+
 def meta_manifest(b):
     def hurt(path):
         for slot in path.glob(".rorqual/regions/1588230740.?"):
@@ -253,7 +289,8 @@ def refusals(b):
     assert run("recover")[0] == 2
 
 
-TESTS = (whole, log_body, log_header, meta_file, meta_lost, meta_manifest, procedure_store, store_file, lost_file,
+TESTS = (whole, log_body, log_header, meta_file, meta_lost, meta_lost_after_split,
+         meta_manifest, procedure_store, store_file, lost_file,
          region_manifest, descriptor, marks, everything, killed, refusals)
 
 
