@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the machine and the control groups of the process leave it. */
+/* The memory limit of the machine and the process's control groups. */
 #ifndef RQ_BASE_MACHINE_H
 #define RQ_BASE_MACHINE_H
 

@@ -64,7 +64,7 @@ typedef struct arguments {
     bool hints, check;
 } arguments;
 
-/* Options that stand for a setting. */
+/* Options that set a setting. */
 static const struct {
     int option;
     rq_setting setting;
@@ -258,7 +258,7 @@ static int serve_signals(const arguments *a, rq_server *server, const sigset_t *
         int number = next_signal(signals, server, notify);
         switch (number) {
         case SIGHUP:
-            rq_server_reload(server, NULL); /* the log says what came of it */
+            rq_server_reload(server, NULL); /* the log has the result */
             break;
         case SIGUSR1:
             reopen_log(a);

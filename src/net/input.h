@@ -60,7 +60,7 @@ void rq_input_clear(rq_input *in, rq_budget *budget);
 /* Returns the buffer for the next read. NULL: *ret_why is RQ_E_AGAIN (the budget is used up;
  * wait for it) or RQ_E_NO_MEMORY. */
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why);
-/* Says that len > 0 bytes were read into that buffer. */
+/* Reports that len > 0 bytes were read into that buffer. */
 void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len);
 
 /* The unconsumed bytes. */

@@ -37,7 +37,7 @@ typedef struct rq_gate_counters {
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t parts; /* of batches; not among `ops` */
-    _Atomic uint64_t ns;    /* of all ops, estimated as said above */
+    _Atomic uint64_t ns;    /* of all ops, estimated as described above */
     _Atomic uint64_t times[RQ_GATE_BUCKETS];
 } rq_gate_counters;
 

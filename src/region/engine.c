@@ -163,7 +163,9 @@ void rq__engine_relieve(rq_engine *e)
     if (now - before < RELIEF_INTERVAL_NS ||
         !atomic_compare_exchange_strong(&e->relieved_ns, &before, now))
         return;
-    if (pthread_mutex_trylock(&e->lock) != 0) return; /* somebody walks the list; the tick comes */
+    if (pthread_mutex_trylock(&e->lock) != 0)
+        return; /* another thread holds the list; the tick
+                                                       * will do it */
     rq_region *largest = NULL;
     uint64_t most = 0;
     uint64_t asked = 0;
@@ -270,7 +272,7 @@ void rq__engine_poke_held(rq_engine *e)
                 rq__region_poke(list[i]);
             rq_region_unref(list[i]);
         }
-        rq_wal_push(e->wal, NULL); /* what held writes staged on this thread */
+        rq_wal_push(e->wal, NULL); /* records of held writes staged on this thread */
     }
     rq_arena_clear(&arena);
 }
@@ -608,7 +610,8 @@ static void wait_for_versions(rq_engine *e)
         ex->submit(ex, RQ_POOL_WORK, &r.task);
         (void)ex->latch_wait(&r.latch);
         ex->latch_destroy(&r.latch);
-        if (atomic_load(&e->versions_alive) > 0) ex->sleep(ex, 100000); /* a loop is in its read section */
+        if (atomic_load(&e->versions_alive) > 0)
+            ex->sleep(ex, 100000); /* a loop is in its read section */
     }
 }
 

@@ -202,7 +202,7 @@ rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family
     const char *from = dir == NULL ? NULL : rq_arena_printf(&arena, "%s/%s", dir, name);
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
-    if (parts.is_reference || parts.is_link) { /* only says where a file is */
+    if (parts.is_reference || parts.is_link) { /* it only names another file */
         rq_err gone = from == NULL ? rq_no_memory(why) : rq_vfs_remove(vfs, from, why);
         rq_arena_clear(&arena);
         return gone;
@@ -220,7 +220,8 @@ static rq_err archive_folder(rq_vfs *vfs, const rq_region_info *info, rq_slice f
     rq_dir_entry *entries;
     size_t count;
     const char *dir = rq__family_dir(&arena, info, family);
-    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_list(vfs, dir, &arena, &entries, &count, why);
+    rq_err rc =
+        dir == NULL ? rq_no_memory(why) : rq_vfs_list(vfs, dir, &arena, &entries, &count, why);
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
             rc = rq__archive_file(vfs, info, family, entries[i].name, why);

@@ -279,7 +279,7 @@ static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
     return RQ_OK;
 }
 
-/* The caller says how many they are. */
+/* The caller logs their number. */
 static void log_unused(const rq_log *log, const rq_config *c)
 {
     for (size_t i = 0; rq_config_unused(c, i) != NULL; i++)
