@@ -6,6 +6,7 @@
 #   make static    build-static/rorqual, without shared libraries
 #   make deb       a Debian package in build-deb/       make image    a container image in build-image/
 #   make package-test  installs, uses, upgrades and removes the package, and runs the image
+#   make pages     the status page in headless Chromium, light and dark
 #   make test      every test                    make unit     the C tests alone (seconds)
 #   make asan      C tests under Address- and UndefinedBehaviorSanitizer
 #   make tsan      C tests under ThreadSanitizer
@@ -38,7 +39,7 @@ SECONDS ?= 3600
 SEEDS ?= 500
 SOURCES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests unread crash sim oracle format format-check lint clean clang nightly
+.PHONY: all setup install static deb image package-test run test tools-tests unit asan tsan aarch64 fuzz fuzz-wire bench bench-rpc bench-java bench-engine bench-cache bench-filters hbase-tests pages unread crash sim oracle format format-check lint clean clang nightly
 all: build/rorqual
 	@echo "built build/rorqual: '$(MAKE) run' serves ./data, '$(MAKE) test' runs the tests, build/rorqual help lists the commands"
 
@@ -183,6 +184,10 @@ bench-filters: release
 
 unread: build/rorqual
 	@tests/e2e/unread.py
+
+pages: build/rorqual
+	@tools/setup pages
+	@tests/e2e/pages.py $(PICTURES)
 
 tools-tests: build/rorqual
 	@tools/setup test

@@ -151,6 +151,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_slim(p);
     p->running = p->retrying = p->parked = false;
     p->finished = true;
+    *(rc == RQ_OK ? &ps->succeeded : &ps->failed) += 1;
     rq_ddl *d = p->ddl;
     p->ddl = NULL;
     /* A procedure that failed its checks is kept if it has a nonce: a client that repeats the call

@@ -211,8 +211,9 @@ typedef struct rq__procedures {
     rq__proc *active, *active_last; /* in order of arrival */
     rq__proc *finished;             /* newest first */
     size_t finished_count;
-    int64_t evicted_ms;  /* when results were last checked for expiry */
-    rq__proc **index[2]; /* unfinished and finished procedures: buckets by id, by nonce */
+    uint64_t succeeded, failed; /* since the start */
+    int64_t evicted_ms;         /* when results were last checked for expiry */
+    rq__proc **index[2];        /* unfinished and finished procedures: buckets by id, by nonce */
     size_t index_mask, indexed;
     rq__lock_table *locks;
     rq__proc *ready, **ready_end; /* have all their locks and have not been started yet */

@@ -26,8 +26,9 @@
 static const char help[] =
     "usage: rorqual server [--data DIR] [--listen ADDRESS,...] [--advertise HOST]\n"
     "                      [--zk-port 2181] [--master-port 16000] [--rs-port 16020]\n"
-    "                      [--memory SIZE] [--config FILE] [-D name=value]...\n"
-    "                      [--log debug|info|warn|error] [--log-file PATH] [--check]\n\n"
+    "                      [--http HOST:PORT] [--memory SIZE] [--config FILE]\n"
+    "                      [-D name=value]... [--log debug|info|warn|error] [--log-file PATH]\n"
+    "                      [--check]\n\n"
     "  --data DIR        the data folder (default ./data), created when missing\n"
     "  --listen ADDRESS,...  addresses or host names to listen on (default 127.0.0.1), an IPv6\n"
     "                    address in brackets: 127.0.0.1,[::1]\n"
@@ -39,6 +40,10 @@ static const char help[] =
     "  --master-port PORT  the master's port (default 16000, or the setting hbase.master.port)\n"
     "  --rs-port PORT    the region server's port (default 16020, or the setting\n"
     "                    hbase.regionserver.port)\n"
+    "  --http HOST:PORT  status page, metrics and health checks (default 127.0.0.1:16010, and "
+    "none\n"
+    "                    where that is busy; or the settings rorqual.http.address and\n"
+    "                    hbase.master.info.port); a port alone: on 127.0.0.1; none: no pages\n"
     "  --memory SIZE     the memory budget (k, m, g; default an eighth of the machine's, at most\n"
     "                    512m); the setting rorqual.memory\n"
     "  --config FILE     settings: an hbase-site.xml, or lines of name=value\n"
@@ -70,7 +75,7 @@ static const struct {
     rq_setting setting;
 } aliases[] = {
     {'z', RQ_SET_ZK_PORT}, {'m', RQ_SET_MASTER_PORT}, {'r', RQ_SET_RS_PORT},
-    {'M', RQ_SET_MEMORY},  {'v', RQ_SET_LOG_LEVEL},
+    {'M', RQ_SET_MEMORY},  {'v', RQ_SET_LOG_LEVEL},   {'p', RQ_SET_HTTP},
 };
 
 static bool add_alias(arguments *a, int option, const char *value)
@@ -122,6 +127,7 @@ static int parse(arguments *a, int argc, char **argv)
         {"zk-port", required_argument, NULL, 'z'},
         {"master-port", required_argument, NULL, 'm'},
         {"rs-port", required_argument, NULL, 'r'},
+        {"http", required_argument, NULL, 'p'},
         {"memory", required_argument, NULL, 'M'},
         {"config", required_argument, NULL, 'c'},
         {"log", required_argument, NULL, 'v'},

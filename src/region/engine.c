@@ -218,6 +218,7 @@ void rq__engine_remove(rq_engine *e, rq_region *r)
     pthread_mutex_lock(&e->lock);
     *r->link = r->next;
     if (r->next != NULL) r->next->link = r->link;
+    rq__past_add(e, r);
     pthread_mutex_unlock(&e->lock);
     rq__engine_memstore(e, -(int64_t)r->memstore_heap);
     r->memstore_heap = 0;
@@ -522,6 +523,7 @@ static void engine_free(rq_engine *e)
     rq__debt_clear(&e->debt);
     rq__nonces_free(e->nonces);
     rq__compaction_clear(&e->compaction);
+    rq__past_clear(e);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -673,6 +675,8 @@ void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
         .compactions = GET(compactions),
         .major_compactions = GET(major_compactions),
         .compacted_bytes = GET(compacted_bytes),
+        .failed_flushes = GET(failed_flushes),
+        .failed_compactions = GET(failed_compactions),
         .delayed_writes = GET(delayed_writes),
         .refused_writes = GET(refused_writes),
         .recovered_records = e->recovery.recovered,
@@ -682,4 +686,10 @@ void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret)
         .nonces_bytes = nonces.bytes,
     };
 #undef GET
+}
+
+void rq_engine_times(const rq_engine *e, rq_times_sum *flushes, rq_times_sum *compactions)
+{
+    rq_times_read(&e->flush_times, flushes);
+    rq_times_read(&e->compaction_times, compactions);
 }

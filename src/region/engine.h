@@ -21,6 +21,7 @@
 #define RQ_REGION_ENGINE_H
 
 #include "base/env.h"
+#include "base/histogram.h"
 #include "region/region.h"
 
 struct rq_block_cache;
@@ -95,6 +96,33 @@ uint64_t rq_engine_recovered(rq_engine *e,
 RQ_NODISCARD
 rq_err rq_engine_regions(rq_engine *e, rq_arena *arena, rq_region ***ret, size_t *ret_count);
 
+/* Requests of clients: gets and scanners opened, those whose result a filter emptied, mutations. */
+typedef struct rq_request_counts {
+    uint64_t reads, filtered_reads, writes;
+} rq_request_counts;
+
+/* What regions of a table counted that are closed now. */
+typedef struct rq_table_past {
+    rq_slice ns, qualifier;
+    rq_request_counts counts;
+} rq_table_past;
+
+/* Open and closed regions as of one moment: the sum of `past_all` and of the regions' loads never goes
+ * back. */
+typedef struct rq_engine_survey {
+    rq_region **regions; /* a reference each, which the caller releases */
+    size_t region_count;
+    const rq_table_past *past;
+    size_t past_count;
+    rq_request_counts past_all; /* of forgotten tables, too */
+} rq_engine_survey;
+
+/* Everything is in the arena. Not inside a read section. */
+RQ_NODISCARD
+rq_err rq_engine_survey_take(rq_engine *e, rq_arena *arena, rq_engine_survey *ret);
+/* The table was dropped: another one of its name starts with counts of its own. Any thread. */
+void rq_engine_forget_table(rq_engine *e, rq_slice ns, rq_slice qualifier);
+
 typedef struct rq_engine_stats {
     uint64_t memstore_bytes;      /* heap bytes of all segments */
     uint64_t memstore_bytes_held; /* including flushed segments that are still read */
@@ -104,11 +132,14 @@ typedef struct rq_engine_stats {
     uint64_t flush_queue, compaction_queue;
     uint64_t flushes, flushed_bytes;
     uint64_t compactions, major_compactions, compacted_bytes;
+    uint64_t failed_flushes, failed_compactions;
     uint64_t delayed_writes, refused_writes; /* by back-pressure */
     uint64_t recovered_records, dropped_records;
     uint64_t nonces, nonces_dropped, nonces_bytes; /* nonces.h */
 } rq_engine_stats;
 void rq_engine_get_stats(const rq_engine *e, rq_engine_stats *ret);
+/* Adds the durations of the flushes and compactions that succeeded. Any thread. */
+void rq_engine_times(const rq_engine *e, rq_times_sum *flushes, rq_times_sum *compactions);
 
 /* Switches compactions on or off. While off every request for a compaction is ignored; running
  * ones are finished. HBASE: CompactSplit.switchCompaction. Any thread. */

@@ -217,13 +217,23 @@ static void packing_free(struct rq_packing *k)
     free(k);
 }
 
+RQ_COLD static void take_times(rq_rpc_worker *w, const rq_call *c)
+{
+    uint64_t now = rq_loop_clock_ns();
+    rq_times_add(&w->queue_times, c->started_ns - c->received_ns, RQ__CALL_SAMPLE);
+    rq_times_add(&w->process_times, now - c->started_ns, RQ__CALL_SAMPLE);
+    rq_times_add(&w->total_times, now - c->received_ns, RQ__CALL_SAMPLE);
+}
+
 static void call_end(rq_call_private *p)
 {
     rq_rpc_conn *conn = p->conn;
     rq_rpc_worker *w = conn->worker;
+    if (RQ_UNLIKELY(p->timed)) take_times(w, &p->call);
     release_request(p);
     rq__answer_end(p);
     if (RQ_UNLIKELY(p->packing != NULL)) packing_free(p->packing);
+    if (RQ_UNLIKELY(p->text != NULL)) free(p->text);
     call_recycle(w, p);
     conn->calls--;
     rq_count(&w->counters.in_flight, (uint64_t)-1);
@@ -243,7 +253,19 @@ static rq_stream *answer_stream(rq_call_private *p)
     return NULL;
 }
 
-static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+/* Whether the slow log looks at the call, which is about to end. The time is that of the iteration, or
+ * of the call that began last in it: for one comparison no clock is read. */
+static inline bool is_looked_at(const rq_call_private *p, size_t bytes)
+{
+    const rq_rpc_worker *w = p->conn->worker;
+    const rq_slow_log *slow = w->server->options.slow;
+    uint64_t now = rq_loop_now_ns(p->call.loop);
+    if (now < w->begun_ns) now = w->begun_ns;
+    uint64_t ns = now > p->call.started_ns ? now - p->call.started_ns : 0;
+    return slow != NULL && rq__slow_log_looks(slow, ns, bytes);
+}
+
+static void finish(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
 {
     if (rc == RQ_OK) {
         rq_stream_written(s);
@@ -255,6 +277,12 @@ static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
     call_end(p);
 }
 
+static void sent(rq_call_private *p, rq_stream *s, rq_err rc, size_t bytes)
+{
+    if (RQ_UNLIKELY(is_looked_at(p, bytes))) rq__call_note(p, bytes, NULL);
+    finish(p, s, rc, bytes);
+}
+
 RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *exception,
                                const char *text)
 {
@@ -263,8 +291,9 @@ RQ_COLD static void throw_text(rq_call_private *p, const rq_rpc_exception *excep
     rq_buf *out = rq_stream_out(s);
     size_t before = out->len;
     rq_err rc = rq_response_exception(out, p->call.id, exception, text);
-    rq_count(&p->conn->worker->counters.exceptions, 1);
-    sent(p, s, rc, out->len - before);
+    rq__worker_count_error(p->conn->worker, exception->java_class);
+    if (is_looked_at(p, 0)) rq__call_note(p, 0, exception->java_class);
+    finish(p, s, rc, out->len - before);
 }
 
 const char *rq_exception_text(const char *java_class, const char *message, char *buf, size_t size)
@@ -342,6 +371,7 @@ void rq_call_drop(rq_call *call)
 {
     rq_call_private *p = private_of(call);
     rq_count(&p->conn->worker->counters.dropped, 1);
+    if (is_looked_at(p, 0)) rq__call_note(p, 0, "dropped");
     call_end(p);
 }
 
@@ -401,6 +431,7 @@ RQ_COLD static rq_err make_whole(rq_call_private *p, const ProtobufCMessage *res
 {
     rq_buf message = {0};
     RQ_TRY(rq_buf_reserve(&message, len));
+    rq__call_describe(p);
     if (response != NULL)
         protobuf_c_message_pack(response, message.ptr);
     else if (len > 0)
@@ -783,7 +814,10 @@ static void dispatch(rq_call_private *p)
             rq_stream_keep_spare(conn->stream, &spare);
         }
     }
-    p->call.method->handle(conn->service->service.ctx, &p->call);
+    const rq_rpc_service_index *service = conn->service;
+    size_t place = service->first_method + (size_t)(p->call.method - service->service.methods);
+    rq_count(&conn->worker->method_calls[place], 1);
+    p->call.method->handle(service->service.ctx, &p->call);
 }
 
 static void begin(rq_call_private *p, outcome o, struct refusal *r, uint64_t now_ns)
@@ -873,7 +907,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     call->trace_id = RQ_UNLIKELY(head.trace.len > 0) ? rq__request_trace_id(head.trace) : 0;
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, conn->worker);
-    rq_count(&conn->worker->counters.calls, 1);
+    p->timed = rq_count(&conn->worker->counters.calls, 1) % RQ__CALL_SAMPLE == 0;
     char address[RQ_ADDRESS_MAX];
     if (atomic_load_explicit(&server->draining, memory_order_relaxed))
         rq_call_fail(call, RQ_E_SERVER_STOPPED, "Server %s stopping",

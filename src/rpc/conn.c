@@ -96,7 +96,7 @@ RQ_COLD static void send_exception(rq_rpc_conn *conn, uint32_t call_id, const ch
         rq_stream_written(conn->stream);
     else
         rq_stream_close(conn->stream, rc);
-    rq_count(&conn->worker->counters.exceptions, 1);
+    rq__worker_count_error(conn->worker, java_class);
 }
 
 /* Answers with a fatal exception and closes. */

@@ -5,6 +5,7 @@
  * HBase 2.6 itself answers the first with NotServingRegionException since HBASE-23571. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
+#include "service/slow_text.h"
 
 #include "proto/admin.pb-c.h"
 #include "store/mob.h"
@@ -111,5 +112,6 @@ rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s)
     return (rq_rpc_service){.name = "AdminService",
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s};
+                            .ctx = s,
+                            .describe = rq__describe_call};
 }

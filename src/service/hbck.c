@@ -4,6 +4,7 @@
  * rolled back, a committed one tries its remaining steps once more. HBASE:
  * MasterRpcServices.bypassProcedure. */
 #include "service/master_priv.h"
+#include "service/slow_text.h"
 
 #include "proto/master.pb-c.h"
 
@@ -29,6 +30,9 @@ static const rq_rpc_method methods[] = {
 
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s)
 {
-    return (rq_rpc_service){
-        .name = "HbckService", .methods = methods, .method_count = RQ_ARRAY_LEN(methods), .ctx = s};
+    return (rq_rpc_service){.name = "HbckService",
+                            .methods = methods,
+                            .method_count = RQ_ARRAY_LEN(methods),
+                            .ctx = s,
+                            .describe = rq__describe_call};
 }

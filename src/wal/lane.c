@@ -123,6 +123,7 @@ static void sync_written(rq_wal *wal)
     pthread_mutex_lock(&wal->mutex);
     wal->stats.syncs++;
     wal->stats.sync_ns += took;
+    rq_times_add(&wal->sync_times, took, 1);
     if (took > wal->stats.sync_ns_max) wal->stats.sync_ns_max = took;
     if (rc == RQ_OK) {
         wal->synced_crc = crc;

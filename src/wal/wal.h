@@ -25,6 +25,7 @@
 #include "base/bytes.h"
 #include "base/env.h"
 #include "base/err.h"
+#include "base/histogram.h"
 #include "vfs/retention.h"
 #include "wal/record.h"
 
@@ -187,5 +188,7 @@ typedef struct rq_wal_stats {
     rq_lsn staged, written, synced;
 } rq_wal_stats;
 void rq_wal_get_stats(rq_wal *wal, rq_wal_stats *ret);
+/* Adds the durations of all syncs. Any thread. */
+void rq_wal_sync_times(const rq_wal *wal, rq_times_sum *to);
 
 #endif

@@ -20,9 +20,9 @@ from hbase import read_exact
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = str(pathlib.Path(os.environ.get("RORQUAL", ROOT / "build/rorqual")).resolve())
-PORTS = ["--zk-port", "0", "--master-port", "0", "--rs-port", "0"]
+PORTS = ["--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "none"]
 READY = re.compile(r"^rorqual ready: zookeeper (\S+):(\d+), master (\S+):(\d+), "
-                   r"regionserver (\S+):(\d+), data (.+)\n$")
+                   r"regionserver (\S+):(\d+), (?:http \S+:\d+, )?data (.+)\n$")
 
 
 class Server:

@@ -19,7 +19,7 @@ import hbase
 from rorqual import BINARY, Server
 
 WAIT = 60  # seconds until something is certainly not going to happen
-PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0")
+PORTS = ("--zk-port", "0", "--master-port", "0", "--rs-port", "0", "--http", "none")
 
 
 class Skipped(Exception):

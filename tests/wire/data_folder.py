@@ -205,7 +205,7 @@ def replaced_by(path, kind):
 def ends_and_names(folder, data, path):
     """A start: it serves, or says what is wrong. Nothing else, and no waiting."""
     with open(folder / "one-log", "wb") as log:
-        process = subprocess.Popen([rorqual.BINARY, "server", "--data", str(data), "--zk-port", "0", "--master-port",
+        process = subprocess.Popen([rorqual.BINARY, "server", "--data", str(data), "--http", "none", "--zk-port", "0", "--master-port",
                                     "0", "--rs-port", "0"], stdout=subprocess.PIPE, stderr=log)
     try:
         assert select.select([process.stdout], [], [], LIMIT)[0], f"{path}: the start waits"
