@@ -162,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rq_rpc_server_open(&o, &server, NULL) != RQ_OK) abort();
     run_connection(server, &loops.loop, data, size);
     rq_rpc_server_close(server);
-    if (rq_budget_used(budget) != 0) abort(); /* something was not given back */
+    if (rq_budget_used(budget) != 0) abort(); /* some bytes were not released */
     if (rq_budget_used(unread) != 0) abort();
     rq_budget_free(budget);
     rq_budget_free(unread);

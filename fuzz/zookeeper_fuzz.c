@@ -108,7 +108,7 @@ static const uint8_t hello[49] = {[3] = 45, [18] = 0x75, [19] = 0x30, [31] = 16}
 
 static void feed(rq_stream *s, rq_catalog *catalog, const uint8_t *bytes, size_t len, size_t step)
 {
-    rq_buf in = {0}; /* exactly what has come and was not consumed */
+    rq_buf in = {0}; /* the bytes received but not consumed */
     while (len > 0 && !s->closing) {
         size_t n = len < step ? len : step;
         if (rq_buf_append(&in, bytes, n) != RQ_OK) abort();
@@ -123,7 +123,7 @@ static void feed(rq_stream *s, rq_catalog *catalog, const uint8_t *bytes, size_t
             bool waits = s->paused; /* the client takes its answers */
             rq_buf_reset(&s->out);
             if (!s->closing) s->events->on_drain(s);
-            if (waits && s->paused) abort(); /* nobody would go on */
+            if (waits && s->paused) abort(); /* it would hang forever */
             if (!waits) break;
         } while (in.len > 0 && !s->closing);
         change(catalog);

@@ -18,12 +18,12 @@ typedef struct bystander {
     pthread_t thread;
     atomic_bool stop;
     atomic_llong waiting_since_ms; /* of the call under way; 0: none */
-    atomic_bool failed;            /* then `problem` says why */
+    atomic_bool failed;            /* then `problem` has the reason */
     char problem[512];
     /* For the thread that joined it: */
     uint64_t calls, busy;
     uint64_t rows;     /* acknowledged: rows w0000000000 … whose value is their number */
-    uint64_t worst_ms; /* of calls, and of its own naps: what the machine costs */
+    uint64_t worst_ms; /* of calls, and of its own sleeps, caused by the machine */
     uint64_t worst_nap_ms;
     uint64_t histogram[BYSTANDER_BUCKETS];
 } bystander;

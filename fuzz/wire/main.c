@@ -26,7 +26,7 @@
 #define UNSENT_MAX ((size_t)8 << 20)
 #define CARE_EVERY 120 /* requests */
 #define LOGGED_BYTES 65536
-#define P99_CALLS 400 /* of fewer it says nothing */
+#define P99_CALLS 400 /* with fewer it is meaningless */
 
 typedef struct fuzzer {
     struct sockaddr_in addresses[3];

@@ -14,9 +14,9 @@
 typedef struct maker {
     rq_random r;
     const world *world;
-    unsigned table;             /* what the request is about */
+    unsigned table;             /* the table of the request */
     const world_region *region; /* NULL: nothing is known */
-    uint64_t scanner;           /* what a request that continues a scan names; 0: it opens one */
+    uint64_t scanner;           /* the scanner that a request continues; 0: it opens one */
     rq_cellblock cells;         /* of the request's cell block */
     bool has_codec;
     bool whole;          /* a scan of all that a region has, as large as answers get */

@@ -336,7 +336,7 @@ static uint8_t draw_cell_type(rq_random *r, unsigned mutate_type)
     return mutate_type == 3 ? deletes[rq_random_below(r, RQ_ARRAY_LEN(deletes))] : RQ_TYPE_PUT;
 }
 
-/* A mutation whose cells come in the cell block. */
+/* A mutation with its cells in the cell block. */
 static void mutation_with_cells(maker *m, rq_buf *out)
 {
     rq_buf row = {0}, other = {0};

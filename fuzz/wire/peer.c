@@ -474,7 +474,7 @@ static void read_answer(peer *p, world *w, rq_slice frame)
     p->answers++;
     p->refusals += header->exception != NULL;
     if (header->call_id == NO_CALL) {
-        /* The server says why it closes. */
+        /* The server gives the reason for closing. */
         p->broken = true;
     } else if (!take_call(p, header->call_id, &call)) {
         if (!p->broken) found(p, "an answer to call %u, which nobody made", header->call_id);

@@ -43,7 +43,7 @@ typedef struct peer {
 /* The number of requests that are no part of the run. */
 #define CONTROL UINT64_MAX
 
-/* Ends what was, and connects. */
+/* Closes the old connection, and connects. */
 void peer_open(peer *p, const struct sockaddr_in *address, const plan_life *how, uint64_t life,
                rq_random *r, int64_t now_ms);
 void peer_close(peer *p);

@@ -100,7 +100,7 @@ static const plan_method *draw_method(const plan *p, rq_random *r, const char *s
 
 /* ---- connections */
 
-/* What is served where, and twice what is not. */
+/* The services of each port, and two that it lacks. */
 static const struct {
     plan_port port;
     const char *service;

@@ -21,7 +21,7 @@ typedef struct plan_method {
 
 typedef enum plan_port { PORT_MASTER, PORT_REGION_SERVER, PORT_ZOOKEEPER } plan_port;
 
-/* What a connection does with its answers. */
+/* How a connection reads its answers. */
 typedef enum plan_temper {
     READS,        /* as they come */
     READS_LATE,   /* nothing for some seconds, then all */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fuzzer knows of the server; see world.h. */
+/* The fuzzer's knowledge of the server; see world.h. */
 #include "world.h"
 
 #include "proto/client.pb-c.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backup; contract in backup.h. The log is copied first, so that it is held for a short time. */
+/* Backup; contract in backup.h. The log is copied first to keep its hold short. */
 #include "backup/backup.h"
 
 #include "backup/copy.h"
@@ -74,13 +74,13 @@ static rq_err copy_parts(backup *b, bool first, rq_error *why)
     return RQ_OK;
 }
 
-/* --- looking through the copy ----------------------------------------------------------------- */
+/* --- check of the copy ------------------------------------------------------------------------- */
 
 static void count_finding(void *ctx, rq_finding level, const char *place, const char *text)
 {
     backup *b = ctx;
     const rq_findings *f = &b->options->progress->findings;
-    if (level != RQ_FINDING_PROBLEM) return; /* notes are the source's */
+    if (level != RQ_FINDING_PROBLEM) return; /* notes concern the source */
     b->problems++;
     f->tell(f->ctx, level, place, text);
 }

@@ -25,7 +25,7 @@
 
 typedef struct session {
     rq_control *control;
-    rq_lane *lane; /* of its own, made with the first connection */
+    rq_lane *lane; /* created with the first connection */
     rq_task task;
     int fd;       /* guarded by the control's lock where it changes */
     bool is_busy; /* likewise */
@@ -42,13 +42,13 @@ struct rq_control {
     rq_lane *lane; /* accepts */
     rq_task task;
     pthread_mutex_t lock;
-    pthread_mutex_t one_image; /* held while a list is taken */
+    pthread_mutex_t one_image; /* held while an image is taken */
     session sessions[SESSIONS_MAX];
 };
 
 /* --- a session -------------------------------------------------------------------------------- */
 
-/* Waits for bytes. False: the server stops, or nothing came in time (-1: for ever). */
+/* Waits for bytes. False: the server stops, or the timeout passed (-1: none). */
 static bool wait_readable(const session *s, int timeout_ms)
 {
     struct pollfd fds[2] = {{.fd = s->fd, .events = POLLIN},
@@ -60,7 +60,7 @@ static bool wait_readable(const session *s, int timeout_ms)
     return n > 0 && fds[1].revents == 0;
 }
 
-/* The next line, without its end; NULL: there is none. */
+/* The next line without its newline, or NULL. */
 static const char *read_line(session *s, int timeout_ms)
 {
     s->line_len = 0;
@@ -110,7 +110,7 @@ static void send_error(session *s, const char *text)
 {
     rq_buf_reset(&s->out);
     if (rq__record_append(&s->out, RQ__RECORD_ERROR, text, 0) == RQ_OK)
-        (void)flush_out(s, &(rq_error){0}); /* who asked may be gone */
+        (void)flush_out(s, &(rq_error){0}); /* the client may be gone */
 }
 
 static void let_go_of_log(const session *s, rq_holder *holder)
@@ -119,7 +119,7 @@ static void let_go_of_log(const session *s, rq_holder *holder)
     rq_wal_let_go(rq_engine_wal(rq_catalog_engine(s->control->catalog)));
 }
 
-/* As long as the command is connected. */
+/* Runs while the command is connected. */
 static void hold(session *s, rq_holder *holder)
 {
     const char *line;
@@ -188,7 +188,7 @@ static bool is_allowed(int fd)
     return peer.uid == geteuid() || peer.uid == 0;
 }
 
-/* NULL: all are busy, or no thread can be made. */
+/* NULL: all are busy, or no thread can be started. */
 static session *take_session(rq_control *c, int fd)
 {
     session *s = NULL;
@@ -250,7 +250,7 @@ static rq_err listen_on(rq_control *c, rq_error *why)
     c->stop_fd = eventfd(0, EFD_CLOEXEC);
     c->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const char *path = c->address.un.sun_path;
-    (void)unlink(path); /* of a server that was killed: the folder is ours */
+    (void)unlink(path); /* left by a killed server: we hold the folder lock */
     bool listens =
         c->stop_fd >= 0 && c->listen_fd >= 0 &&
         bind(c->listen_fd, (const struct sockaddr *)&c->address.un, sizeof c->address.un) == 0 &&
@@ -284,7 +284,7 @@ rq_err rq_control_open(const rq_control_options *o, rq_control **ret, rq_error *
 static void end_sessions(rq_control *c)
 {
     pthread_mutex_lock(&c->lock);
-    for (size_t i = 0; i < SESSIONS_MAX; i++) /* what is being sent fails */
+    for (size_t i = 0; i < SESSIONS_MAX; i++) /* pending sends fail */
         if (c->sessions[i].is_busy) (void)shutdown(c->sessions[i].fd, SHUT_RDWR);
     pthread_mutex_unlock(&c->lock);
     rq_executor *ex = c->env->executor;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a running server: .rorqual/control, a Unix socket in the data folder. Through it
- * a command on the same machine asks for a list of the folder's content at one moment, and for files
- * and log to be held while it reads them (catalog/image.h).
+ * The control socket of a running server: .rorqual/control, a Unix socket in the data folder. A command
+ * on the same machine asks through it for an image, a list of the folder's content at one moment, and
+ * for files and log to be held while it reads them (catalog/image.h).
  *
- * Why a socket in the folder, and no call of the RPC ports: who may use the folder may ask (the socket
- * has its mode, and the server compares user ids), over the network nobody can; it is found by the folder's
- * path alone; and it is closed when a command is killed, so the hold ends with the one who asked for it.
+ * Why a socket in the folder and not an RPC method: access to the folder is the permission (the socket
+ * has the folder's mode, and the server compares user ids); it is unreachable over the network; the
+ * folder's path suffices to find it; and the kernel closes it when the command is killed, which ends
+ * the hold.
  *
  *   client:  "image NAME\n"           name of the holder, for the log
  *   server:  records, then 'e'; or 'x' with the reason
- *   client:  "log\n"                  the log is copied, and need not be held any more
- *   client closes                     nothing need be held any more
+ *   client:  "log\n"                  the log is copied; release its hold
+ *   client closes                     release all holds
  *
  *   record:  u8 kind | be32 length of the path | be64 size | path | with kind 'b': size bytes
- *            kinds: rq_image_kind (region/image.h), 'e' end, 'x' error: the path is its text
+ *            kinds: rq_image_kind (region/image.h), 'e' end, 'x' error (the path is its text)
  *
- * Changes of tables wait while the list is sent (catalog/image.h), so a client that does not read for
- * 10 s is cut off.
+ * Table changes wait while the list is sent (catalog/image.h), so a client that does not read for 10 s
+ * is disconnected.
  */
 #ifndef RQ_BACKUP_CONTROL_H
 #define RQ_BACKUP_CONTROL_H
@@ -34,8 +35,8 @@ typedef struct rq_control_options {
     const char *folder; /* absolute path of the data folder; copied */
 } rq_control_options;
 
-/* Listens, on a thread of its own. An error is one of the file system (it may have no sockets); the server
- * can do without. REQUIRES: the folder is locked by the caller. */
+/* Listens on its own thread. Fails if the file system has no sockets; the server can run without.
+ * REQUIRES: the caller holds the folder lock. */
 RQ_NODISCARD
 rq_err rq_control_open(const rq_control_options *o, rq_control **ret, rq_error *why);
 /* Ends the connections and their holds, and removes the socket. Before rq_catalog_stop. NULL is

@@ -46,7 +46,7 @@ static rq_err make_folder(const char *folder, bool *ret_made, rq_error *why)
                    folder, strerror(errno));
 }
 
-/* The marker goes last: the folder is an unfinished copy until it is empty. */
+/* Removes the marker last: until then the folder is an unfinished copy. */
 static rq_err empty(rq_vfs *v, const rq_dir_entry *entries, size_t count, rq_error *why)
 {
     rq_arena a = {0};
@@ -67,7 +67,7 @@ static rq_err empty(rq_vfs *v, const rq_dir_entry *entries, size_t count, rq_err
     return rc;
 }
 
-/* What a copy leaves that ended before its marker was written. */
+/* Content left by a copy that ended before its marker was written. */
 static bool is_empty_rorqual(rq_vfs *v, const char *name)
 {
     rq_arena a = {0};
@@ -148,7 +148,7 @@ void rq__copy_clear(rq_copy *c)
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* Without syncs: rq__copy_sync is for all. */
+/* Does not sync: rq__copy_sync does it once for all files. */
 rq_err rq__copy_dir(rq_copy *c, const char *path, rq_error *why)
 {
     rq_error own = {0};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A data folder in the making: the target of a backup or a restore.
+ * The target folder of a backup or a restore while it is written.
  *
- *  1. The first name in it is RQ_ROOT_UNFINISHED, durable before any other; the last thing done is to
- *     remove it, after all else is durable. So a folder is either finished or refused by every
- *     server, and a copy that was interrupted is never taken for a whole one.
- *  2. A target that holds an unfinished copy is emptied and begun anew. Any other content is refused.
+ *  1. RQ_ROOT_UNFINISHED is created first and made durable before any other name; it is removed last,
+ *     after everything else is durable. So a folder is either finished or refused by every server, and
+ *     an interrupted copy is never taken for a complete one.
+ *  2. A target that holds an unfinished copy is emptied and filled again. Any other content is refused.
  *  3. The target is locked like a server's folder.
  *
- * The bytes pass through this program although the kernel could copy them: their checksums are needed.
+ * Bytes are copied in user space, not by the kernel, because their checksums are needed.
  */
 #ifndef RQ_BACKUP_COPY_H
 #define RQ_BACKUP_COPY_H
@@ -26,11 +26,11 @@ typedef struct rq_copy {
     /* private: */
     rq_file *lock;
     uint8_t *buf;
-    char *made; /* the last folder made */
+    char *made; /* the folder created last */
 } rq_copy;
 
-/* Makes or takes the folder. `what` is the command, for the marker; `source` is a folder that must not lie
- * in it, nor it in that. RQ_E_EXISTS: it is not empty. RQ_E_LOCKED. */
+/* Creates the folder or takes an existing one. `what` is the command, for the marker. Neither `source`
+ * nor `folder` may lie in the other. RQ_E_EXISTS: it is not empty. RQ_E_LOCKED. */
 RQ_NODISCARD
 rq_err rq__copy_begin(const char *folder, const char *source, const char *what, rq_copy *ret,
                       rq_error *why);
@@ -39,8 +39,8 @@ rq_err rq__copy_dir(rq_copy *c, const char *path, rq_error *why);
 RQ_NODISCARD
 rq_err rq__copy_bytes(rq_copy *c, const char *path, rq_slice bytes, uint32_t *ret_crc,
                       rq_error *why);
-/* The first `size` bytes of an open file; `immutable`: a link will do. RQ_E_CORRUPT: the file is shorter.
- * *ret_crc is 0 without checksums. */
+/* Copies the first `size` bytes of an open file; `immutable`: a hard link suffices. *ret_crc is 0
+ * without checksums. RQ_E_CORRUPT: the file is shorter. */
 RQ_NODISCARD
 rq_err rq__copy_file(rq_copy *c, const char *path, rq_file *from, uint64_t size, bool immutable,
                      uint32_t *ret_crc, rq_error *why);
@@ -50,7 +50,7 @@ rq_err rq__copy_sync(rq_copy *c, rq_error *why);
 /* Rule 1. REQUIRES: rq__copy_sync. */
 RQ_NODISCARD
 rq_err rq__copy_finish(rq_copy *c, rq_error *why);
-/* Releases lock and memory; an unfinished copy stays as one. */
+/* Releases lock and memory; an unfinished copy stays unfinished. */
 void rq__copy_clear(rq_copy *c);
 
 #endif

@@ -48,7 +48,7 @@ static rq_err damaged(rq_error *why, const char *what)
                    what);
 }
 
-/* Splits the text at line ends; NULL: there is no whole line more. */
+/* Returns the next complete line, or NULL. */
 static char *next_line(char **at)
 {
     char *line = *at, *end = strchr(line, '\n');
@@ -58,7 +58,7 @@ static char *next_line(char **at)
     return line;
 }
 
-/* The last line, which must say what the others sum up to. *ret_body: their length. */
+/* Checks the last line against the lines before it. *ret_body: their length. */
 static rq_err check_end(const char *text, size_t len, size_t *ret_count, uint64_t *ret_bytes,
                         size_t *ret_body, rq_error *why)
 {
@@ -74,7 +74,7 @@ static rq_err check_end(const char *text, size_t len, size_t *ret_count, uint64_
     return RQ_OK;
 }
 
-/* A path leads below the folder: no empty part, "." or "..". */
+/* Whether a path stays below the folder: no empty part, "." or "..". */
 static bool path_is_ok(const char *path)
 {
     if (path[0] == '\0') return false;

@@ -42,7 +42,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const rq_source_part *)a)->path, ((const rq_source_part *)b)->path);
 }
 
-/* Sorted, each path once: a folder may be told twice. */
+/* Sorts, and drops duplicates: a folder may be listed twice. */
 static void sort_parts(rq_source *s)
 {
     size_t kept = 0;
@@ -250,7 +250,7 @@ void rq_source_close(rq_source *s)
     *s = (rq_source){0};
 }
 
-/* Whether the server still has the connection: it sends nothing after the list. */
+/* Whether the connection is still open: the server sends nothing after the list. */
 static bool is_connected(const rq_source *s)
 {
     char c;

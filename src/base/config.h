@@ -35,7 +35,7 @@ typedef struct rq_setting_info {
     rq_setting_kind kind;
     const char *fallback;      /* the default */
     const char *text;          /* the meaning */
-    double least, most;        /* range of a number; most 0: what its kind can hold */
+    double least, most;        /* range of a number; 0 in `most`: the largest value of its kind */
     bool zero;                 /* 0 is allowed too: it has a meaning of its own */
     bool reloads;              /* changes without a restart */
     const char *unit;          /* where the kind does not say it */
@@ -80,9 +80,9 @@ const char *rq_config_text(const rq_config *c, rq_setting s);
 /* The text of a setting of settings.def by its name, or NULL: for rooms that take a lookup function
  * instead of this header's table. */
 const char *rq_config_by_name(const rq_config *c, const char *name);
-/* Was it given, or is it the default? */
+/* Whether it was set, or is the default. */
 bool rq_config_given(const rq_config *c, rq_setting s);
-/* It was given by HBase's older name only. */
+/* Whether it was set by HBase's older name only. */
 bool rq_config_given_by_older(const rq_config *c, rq_setting s);
 
 /* What no setting shows alone: sums of shares, and the memory budget against `memory`, the bytes that

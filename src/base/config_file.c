@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Says where it went wrong, once. */
+/* Reports the place of the first error. */
 static rq_err fail_at(const char *path, unsigned long line, rq_err rc, const rq_error *inner,
                       rq_error *why)
 {

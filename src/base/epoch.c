@@ -67,7 +67,7 @@ static void release_all(rq_epoch_node *n)
 void rq_epoch_collect(rq_epoch *e)
 {
     if (atomic_load_explicit(&e->waiting, memory_order_relaxed) == 0) return;
-    if (pthread_mutex_trylock(&e->lock) != 0) return; /* somebody else collects or retires */
+    if (pthread_mutex_trylock(&e->lock) != 0) return; /* another thread collects or retires */
     rq_epoch_node *list = take_free(e);
     pthread_mutex_unlock(&e->lock);
     release_all(list);

@@ -154,7 +154,7 @@ static rq_err find_flushed(check *k, const rq__pwal_edit *e, const flushed **ret
     return RQ_OK;
 }
 
-/* What a log holds that is in no file. */
+/* Edits in a log that are in no file. */
 typedef struct lost_edits {
     check *check;
     uint64_t count;

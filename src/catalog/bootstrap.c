@@ -216,7 +216,7 @@ static known_table *table_of(boot *b, rq_slice name)
         b->tables = more;
         b->table_cap = cap;
     }
-    rq_slice own = rq_arena_copy(&b->arena, name); /* the row is gone soon */
+    rq_slice own = rq_arena_copy(&b->arena, name); /* the row is freed soon */
     if (own.ptr == NULL) return NULL;
     known_table *t = &b->tables[b->table_count++];
     *t = (known_table){.name = own};

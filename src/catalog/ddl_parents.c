@@ -156,7 +156,7 @@ rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[
         const rq_region_info *info = &s.list[i].parents[0];
         bool again = n > 0 && rq_slice_eq(list[n - 1][0], info->ns) &&
                      rq_slice_eq(list[n - 1][1], info->qualifier);
-        if (again) continue; /* a table's rows stand together */
+        if (again) continue; /* a table's rows are adjacent */
         list[n][0] = info->ns;
         list[n++][1] = info->qualifier;
     }

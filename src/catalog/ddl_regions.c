@@ -561,7 +561,7 @@ rq__commit_state rq__regions_seen(rq_catalog *c, const rq__proc *p)
 void rq__regions_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
-    if ((p->step > 1 || p->resumed) && /* laid out, or begun to be */
+    if ((p->step > 1 || p->resumed) && /* laid out, at least partly */
         rq__destroy_regions(c, p->regions, p->region_count, &why) != RQ_OK)
         rq_log_warn(c->env->log, "catalog", "left over from a failed split or merge: %s",
                     why.message);

@@ -27,7 +27,7 @@ static rq_err prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t, rq_er
     if (p->descriptor.ptr == NULL || p->old_regions == NULL)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     size_t at = rq__table_find(c, t, p->of.region.name);
-    if (at == t->pub.region_count) return RQ_OK; /* the first step says so */
+    if (at == t->pub.region_count) return RQ_OK; /* the first step reports it */
     const rq_catalog_region *r = &rq__table_region(t, at)->pub;
     p->of.region.open_seqnum = r->open_seqnum;
     p->old_region_count = 1;

@@ -19,7 +19,7 @@ typedef struct rq__fsck_region {
     rq_region_info info;
     bool is_parent; /* it was split, so it is not part of the chain */
     bool on_disk;
-    const rq_region_info *merged; /* its parents, whose rows are gone */
+    const rq_region_info *merged; /* its parents, which have no rows any more */
     size_t merged_count;
 } rq__fsck_region;
 
@@ -57,7 +57,7 @@ typedef struct rq__fsck {
     rq__fsck_table *tables;
     size_t table_count, table_cap;
     rq__fsck_path *targets; /* targets of references and links */
-    rq__fsck_path *orphans; /* what a repair moves */
+    rq__fsck_path *orphans; /* files that a repair moves */
     rq__fsck_path *known;   /* encoded names of folders that are missing in meta */
     rq__fsck_path *claimed; /* encoded names in malformed rows of meta */
 } rq__fsck;

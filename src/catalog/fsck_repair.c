@@ -53,7 +53,7 @@ static rq_err move_tree(rq__fsck *k, const char *from, const char *to_root, unsi
     return rq_vfs_remove(k->vfs, from, why);
 }
 
-/* A number nobody used. */
+/* An unused number. */
 rq_err rq__fsck_find_place(rq__fsck *k, const char **ret, rq_error *why)
 {
     for (unsigned n = 1;; n++) {

@@ -80,7 +80,7 @@ rq_err rq__meta_delete_table(rq__batch *b, rq_slice table);
 
 const char *rq__region_state_name(rq_region_state s);
 
-/* What a row of meta says. */
+/* The content of a row of meta. */
 typedef struct rq__meta_row {
     rq_slice row;
     const char *malformed; /* description of the error; the fields below are invalid then */

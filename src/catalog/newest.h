@@ -21,7 +21,7 @@
 /* Zero it before the first row; free with rq__newest_clear. */
 typedef struct rq__newest {
     rq_buf family, qualifier;                    /* of the last cell */
-    int64_t family_upto, column_upto, column_at; /* what markers hide; -1: nothing */
+    int64_t family_upto, column_upto, column_at; /* cells hidden by markers; -1: none */
     int64_t family_at[RQ__NEWEST_VERSIONS];
     size_t family_at_count;
     bool has_family, has_column, found;

@@ -38,7 +38,7 @@ rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slic
 bool rq__proc_names_region(const rq__proc *p, rq_slice encoded);
 /* `p` is refused while `parked` is. */
 bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p);
-/* Fills what `p` is to be ended with. */
+/* Fills in the error with which `p` ends. */
 void rq__proc_refuse(rq__proc *p, const rq__proc *parked);
 bool rq__proc_holds_closed(const rq__proc *p);
 

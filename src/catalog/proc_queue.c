@@ -237,7 +237,7 @@ static bool may_be_granted(const rq__lock_key *k, const rq__claim *c)
     return k->exclusive == 0 && (!c->exclusive || k->shared == 0);
 }
 
-/* Grants what stands first and may be. */
+/* Grants claims at the head that nothing excludes. */
 static void grant_waiting(rq__procedures *ps, rq__lock_key *k)
 {
     rq__claim *c;

@@ -166,9 +166,9 @@ struct rq__proc {
     size_t region_count;
     rq_region_info *old_regions; /* to be destroyed */
     size_t old_region_count;
-    rq__payload of; /* the member that `ops->payload` says */
+    rq__payload of; /* the member selected by `ops->payload` */
     /* --- of this run */
-    rq_table_schema *schema;   /* what `descriptor` says; a reference */
+    rq_table_schema *schema;   /* parsed from `descriptor`; a reference */
     struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
     unsigned attempts; /* of the current step */

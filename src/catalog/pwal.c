@@ -42,7 +42,7 @@ static rq_err read_entry(rq_cursor *c, rq_arena *a,
         .seqid = key->log_sequence_number,
     };
     uint32_t count = key->has_following_kv_count ? key->following_kv_count : 0;
-    /* An entry counts only when it is whole. */
+    /* Only complete entries count. */
     rq_cursor cells = *c;
     rq_cell cell;
     for (uint32_t i = 0; i < count; i++)

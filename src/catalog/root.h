@@ -33,8 +33,8 @@ void rq_root_close(rq_root *root);
 typedef enum rq_root_state {
     RQ_ROOT_NEW,    /* empty */
     RQ_ROOT_BEGUN,  /* by a first start that was interrupted */
-    RQ_ROOT_CLEAN,  /* ours, stopped in order */
-    RQ_ROOT_OPEN,   /* ours, in use or not stopped in order */
+    RQ_ROOT_CLEAN,  /* ours, stopped cleanly */
+    RQ_ROOT_OPEN,   /* ours, in use or not stopped cleanly */
     RQ_ROOT_HBASES, /* to be taken over */
 } rq_root_state;
 

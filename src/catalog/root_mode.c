@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Ours and HBase's, in the root. */
+/* Names in the root that are ours or HBase's. */
 static const char *const names[] = {
     ".hbase-snapshot", ".hbck", ".rorqual", ".tmp",          "MasterData", "WALs",    "archive",
     "corrupt",         "data",  "hbase.id", "hbase.version", "mobdir",     "oldWALs", "staging",
@@ -21,7 +21,7 @@ static bool is_known(const char *name)
     return false;
 }
 
-/* Nothing in the root is somebody else's. */
+/* Whether the root has no foreign entries. */
 static bool is_dedicated(rq_vfs *v)
 {
     rq_arena a = {0};

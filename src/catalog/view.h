@@ -33,7 +33,7 @@
 
 /* One allocation; the info's slices point into it. */
 typedef struct rq__region_node {
-    rq_catalog_region pub; /* what lookups hand out */
+    rq_catalog_region pub; /* the part that lookups return */
     rq_region_info info;
     _Atomic unsigned refs;
     _Atomic bool unsplittable_logged; /* the log has a message that it cannot be split

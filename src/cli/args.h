@@ -18,7 +18,7 @@ int rq_refuse_option(const char *command, int got, char **argv);
 
 /* Parses a decimal number without a sign, up to *end; the caller checks what follows. */
 bool rq_arg_number_prefix(const char *text, const char **end, uint64_t *ret);
-/* The whole text is one. */
+/* The whole text must be a number. */
 bool rq_arg_number(const char *text, uint64_t *ret);
 
 #endif

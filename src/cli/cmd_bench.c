@@ -23,7 +23,7 @@ typedef struct bench_args {
     bool quiet;
     bool help;
     bool bad;
-    const char *option; /* whose value is being read */
+    const char *option; /* the option whose value is being parsed */
 } bench_args;
 
 static void usage(FILE *out)

@@ -159,13 +159,13 @@ static rq_err open_folder(const char *folder, bool repair, rq_source *ret_source
     return rq_fail(why, rc, "%s", own.message);
 }
 
-/* What to do about problems, once for all of them. */
+/* Hints after problems, printed once. */
 static void print_advice(const fsck_run *run, const char *folder)
 {
     if (run->json || run->quiet) return;
     printf(
-        "what to do: rorqual recover %s lists what it would set aside so that the rest is served "
-        "(it asks before it does);\nor restore a backup: rorqual restore BACKUP FOLDER. More: "
+        "hint: rorqual recover %s lists what to set aside so that the rest can be served, and asks "
+        "first;\nor restore a backup: rorqual restore BACKUP FOLDER. More: "
         "docs/operate/damage.md\n",
         folder);
 }
@@ -192,7 +192,7 @@ int rq_cmd_fsck(int argc, char **argv)
     rq_source_close(&source);
     if (rc != RQ_OK) {
         const char *text = why.message[0] != '\0' ? why.message : rq_err_text(rc);
-        bool named = strncmp(text, folder, strlen(folder)) == 0;
+        bool named = strstr(text, folder) != NULL;
         fprintf(stderr, "rorqual fsck: %s%s%s\n", named ? "" : folder, named ? "" : ": ", text);
         return 2;
     }

@@ -69,7 +69,7 @@ typedef struct arguments {
     bool hints, check;
 } arguments;
 
-/* Options that stand for a setting. */
+/* Options that set a setting. */
 static const struct {
     int option;
     rq_setting setting;
@@ -264,7 +264,7 @@ static int serve_signals(const arguments *a, rq_server *server, const sigset_t *
         int number = next_signal(signals, server, notify);
         switch (number) {
         case SIGHUP:
-            rq_server_reload(server, NULL); /* the log says what came of it */
+            rq_server_reload(server, NULL); /* the log has the result */
             break;
         case SIGUSR1:
             reopen_log(a);
@@ -315,20 +315,21 @@ static int serve_until_signal(const arguments *a, rq_server *server, const sigse
     return 0;
 }
 
-/* Which command helps where a start was refused. */
+/* Names the command that helps after a refused start. */
 static void print_advice(const char *folder, rq_err rc)
 {
     if (rc == RQ_E_CORRUPT || rc == RQ_E_INVALID)
         fprintf(
             stderr,
-            "rorqual: what to do: rorqual fsck %s names all damage; rorqual recover %s shows how "
-            "the rest can be served, and asks before it does it; or bring back a backup: rorqual "
-            "restore\n",
+            "rorqual: hint: rorqual fsck %s reports all damage; rorqual recover %s lists what to "
+            "set "
+            "aside so that the rest can be served, and asks first; rorqual restore brings back a "
+            "backup\n",
             folder, folder);
     else if (rc == RQ_E_LOCKED)
-        fprintf(stderr, "rorqual: what to do: rorqual ping asks whether that server answers\n");
+        fprintf(stderr, "rorqual: hint: rorqual ping checks whether that server answers\n");
     else if (rc == RQ_E_STATE || rc == RQ_E_VERSION)
-        fprintf(stderr, "rorqual: what to do: rorqual fsck %s looks through the folder\n", folder);
+        fprintf(stderr, "rorqual: hint: rorqual fsck %s checks the folder\n", folder);
 }
 
 static int serve(const arguments *a)

@@ -38,7 +38,7 @@ typedef struct wal_args {
     const char *place;
 } wal_args;
 
-/* What one segment holds, for `list`. */
+/* Totals of one segment, for `list`. */
 typedef struct totals {
     uint64_t records, cells, bytes;
     uint64_t lowest, highest; /* sequence ids; 0: no record */
@@ -215,7 +215,7 @@ static rq_err show_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
     wal_run *run = ctx;
     const wal_args *a = run->args;
     (void)why;
-    if (f->unfinished) return RQ_OK; /* the log has what is in it */
+    if (f->unfinished) return RQ_OK; /* the log still has these nonces */
     if (f->damage != NULL) {
         rq_error what = {0};
         (void)rq_fail(&what, RQ_E_CORRUPT, "%s: %s", f->path, f->damage);

@@ -26,7 +26,7 @@ static bool set_address(rq_notify *n, const char *text)
 static uint64_t watchdog_period_ns(void)
 {
     const char *period = getenv("WATCHDOG_USEC");
-    const char *process = getenv("WATCHDOG_PID"); /* not set: whoever reads it */
+    const char *process = getenv("WATCHDOG_PID"); /* not set: for any process */
     uint64_t us, pid;
     if (period == NULL || !rq_arg_number(period, &us) || us > UINT64_MAX / 1000) return 0;
     if (process != NULL && (!rq_arg_number(process, &pid) || pid != (uint64_t)getpid())) return 0;

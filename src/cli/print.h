@@ -6,7 +6,7 @@
 
 #include "cell/cell.h"
 
-/* What is no text as \xNN. */
+/* Non-text bytes as \xNN. */
 void rq_print_bytes(rq_slice s);
 /* The same as a JSON string. */
 void rq_print_json_bytes(rq_slice s);

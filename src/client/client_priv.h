@@ -25,7 +25,7 @@ typedef struct rq__server {
     rq__conn **lanes; /* made when first used */
 } rq__server;
 
-/* What a client asks first. */
+/* The registry's answer. */
 typedef struct rq__registry_answer {
     rq__address meta;
     rq__address master;

@@ -25,7 +25,7 @@ typedef struct rq_reply {
     rq_err err;    /* RQ_OK: message and cells hold the response */
     bool retry;    /* whether the failure may pass */
     rq_slice kind; /* the error's name: the Java class without its package, or ours */
-    rq_slice text; /* what the server said */
+    rq_slice text; /* the server's text */
     rq_slice message;
     rq_slice cells;
 } rq_reply;

@@ -50,7 +50,7 @@ typedef struct rq_scan_view {
     bool has_scanner;
     uint64_t scanner;
     bool more_results;           /* in the table */
-    bool more_results_in_region; /* true when not said */
+    bool more_results_in_region; /* true if absent */
     bool heartbeat;
     rq_slice message;
 } rq_scan_view;

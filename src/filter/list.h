@@ -8,7 +8,7 @@
 typedef struct rq__list {
     rq_filter base;
     rq_filter **children;
-    bool *included; /* children whose transform is applied; AND: always all */
+    bool *included; /* children whose transform is applied; AND: all */
     size_t count;
     bool is_long; /* it has more than RQ__LIST_LONG filters, including nested lists: it checks
                    * the pace itself */

@@ -226,7 +226,7 @@ static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
         l->list.included[i] = includes(own);
     }
     rq__list_spend(&l->list, l->list.count);
-    if (code == RQ__FILTER_NO_CODE) /* nobody was asked */
+    if (code == RQ__FILTER_NO_CODE) /* no child was asked */
         code = l->list.count == 0 ? RQ_FILTER_INCLUDE : RQ_FILTER_SKIP;
     *ret = code;
     return RQ_OK;

@@ -300,7 +300,7 @@ rq_err rq_regex_search(rq_regex *r, rq_slice text, rq_pace *pace, bool *ret, rq_
     if (often && !r->has_machine_code && !r->wants_none) RQ_TRY(make_machine_code(r, pace));
     if (!pace->may_pause && pace->whole_left < RQ_PACE_WHOLE)
         pace->whole_left += RQ_PACE_PER_SEARCH;
-    if (pace->may_pause && pace->slice_left <= 0) { /* others have spent it */
+    if (pace->may_pause && pace->slice_left <= 0) { /* other searches have used it up */
         r->text_len = text.len;
         r->paused = true;
         return RQ_E_AGAIN;

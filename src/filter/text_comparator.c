@@ -113,7 +113,7 @@ static rq_err regex_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error
     bool found = false;
     rq_err rc = RQ_OK;
     if (text.ptr != NULL) rc = rq_regex_search(r->regex, text, r->pace, &found, why);
-    if (rc == RQ_E_AGAIN) return rc; /* the same text goes on */
+    if (rc == RQ_E_AGAIN) return rc; /* the search continues in the same text */
     drop_large(&r->decoded);
     *ret = !found;
     return rc;

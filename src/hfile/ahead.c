@@ -18,12 +18,12 @@
                        * flight */
 #define FIRST_BITS 3u /* most absent keys are detected by these first bits */
 
-/* Where a row's search stands. */
+/* The state of a row's search. */
 typedef struct row_search {
     const rq_hfile_row *row;
     size_t at;                          /* of the row's files */
     bool (*step)(struct row_search *s); /* the next; false: the search is over */
-    const rq_hfile_block *chunk;        /* of the bloom; NULL: it is not asked */
+    const rq_hfile_block *chunk;        /* of the bloom; NULL: it is not used */
     rq__bloom_meta meta;
     uint64_t offset; /* of the data block */
     rq_hfile_block *block;

@@ -299,7 +299,7 @@ void rq_block_cache_free(rq_block_cache *c)
     free(c);
 }
 
-/* What is left for blocks. */
+/* The capacity left for blocks. */
 static uint64_t capacity_of(rq_block_cache *c)
 {
     uint64_t capacity = atomic_load(&c->capacity);
@@ -503,7 +503,7 @@ rq_hfile_block *rq__cache_put(rq__cache_file *f, rq_hfile_block *b)
     unsigned which = shard_of(c, hash);
     shard *s = &c->shards[which];
     rq_hfile_block *victims = NULL;
-    rq_hfile_block *mine = NULL; /* given back when another was there first */
+    rq_hfile_block *mine = NULL; /* freed if another thread was first */
     (void)pthread_mutex_lock(&s->lock);
     rq_hfile_block *there = table_slot(s, hash, b->file_id, b->offset)->block;
     if (there != NULL) {

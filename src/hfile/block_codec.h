@@ -16,7 +16,7 @@ typedef struct rq__block_header {
     uint32_t bytes_per_checksum;
 } rq__block_header;
 
-/* The largest payload accepted, whatever a header says. */
+/* The largest payload accepted. */
 #define RQ_HFILE_BLOCK_LEN_MAX (1u << 30)
 
 /* Length of the checksums for `data_len` bytes. */

@@ -18,7 +18,7 @@
 /* On disk: DO NOT CHANGE. HBASE: Hash. */
 typedef enum rq__hash_type {
     RQ__HASH_JENKINS = 0,
-    RQ__HASH_MURMUR = 1, /* what HBase writes by default, and this server */
+    RQ__HASH_MURMUR = 1, /* HBase's default, and this server's */
     RQ__HASH_MURMUR3 = 2,
     RQ__HASH_COUNT
 } rq__hash_type;

@@ -170,7 +170,7 @@ static size_t chunk_bound(const rq_codec *c, size_t len)
     case RQ_COMPRESSION_LZ4:
         return (size_t)LZ4_compressBound((int)len);
     case RQ_COMPRESSION_LZO:
-        return len + len / 16 + 64 + 3; /* what its documentation says */
+        return len + len / 16 + 64 + 3; /* as in its documentation */
     default:
         return ZSTD_compressBound(len);
     }

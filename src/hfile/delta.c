@@ -507,7 +507,7 @@ rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *ou
     rq_err rc = rq_buf_reserve(out, payload.len);
     while (rc == RQ_OK && d.next_pos < payload.len) {
         rc = unpack_cell(&d, &dictionary, shape, payload, out);
-        /* A byte may stand for a tag of 64 KiB. */
+        /* A byte may encode a tag of 64 KiB. */
         if (rc == RQ_OK && out->len > RQ_HFILE_BLOCK_LEN_MAX) rc = RQ_E_CORRUPT;
     }
     rq__delta_clear(&d);

@@ -29,7 +29,7 @@
 #define RQ_HFILE_MINOR 3
 #define RQ_HFILE_INDEX_LEVELS_MAX 16 /* HBase's own limit */
 
-/* HBASE: BlockType. The order is ours; magics are in format.c. */
+/* HBASE: BlockType. This order is our own; magics are in format.c. */
 typedef enum rq_block_kind {
     RQ_BLOCK_DATA,
     RQ_BLOCK_ENCODED_DATA,

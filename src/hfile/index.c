@@ -116,7 +116,7 @@ rq__sidecar *rq__index_marks(rq__slab *slab, rq__index_view v, rq_cell_order ord
 {
     rq__sidecar *marks = NULL;
     if (v.count <= RQ__MARKS_PER_SAMPLE || order != RQ_ORDER_DEFAULT) return NULL;
-    /* Parsing what was checked does not fail. */
+    /* Parsing cannot fail after the check. */
     (void)!rq__sidecar_new(slab, NULL, v.count, order, parse_for_marks, &v, &marks);
     return marks;
 }

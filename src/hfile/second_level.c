@@ -357,7 +357,7 @@ rq_err rq__second_level_get(rq__second_level *s, uint64_t file_id, uint64_t offs
         count(&s->misses);
         return RQ_OK;
     }
-    if (rq__block_new(s->cache, e.len, &b) != RQ_OK) return RQ_OK; /* who asks sees it next */
+    if (rq__block_new(s->cache, e.len, &b) != RQ_OK) return RQ_OK; /* the caller will notice */
     uint64_t at = (uint64_t)e.segment * s->segment_bytes + e.at;
     rq_err rc = may_block ? rq_file_read(s->file, b->bytes, e.len, at, &got, &why)
                           : rq_file_try_read(s->file, b->bytes, e.len, at, &got);
@@ -446,7 +446,7 @@ rq_err rq__second_level_new(rq_block_cache *c, const rq_block_cache_file *o, rq_
 void rq__second_level_free(rq__second_level *s)
 {
     if (s == NULL) return;
-    atomic_store(&s->off, true); /* what is queued is dropped */
+    atomic_store(&s->off, true); /* queued blocks are dropped */
     if (s->lane != NULL) s->executor->lane_free(s->executor, s->lane);
     RQ_ASSERT(s->queue_count == 0);
     for (int i = 0; i < STRIPES; i++) {

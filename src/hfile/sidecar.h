@@ -61,7 +61,7 @@ static inline const uint32_t *rq__sidecar_at(const rq__sidecar *s)
     return rq__sidecar_marks(s) + s->count;
 }
 
-/* Prefetches what a search reads first. */
+/* Prefetches the beginning, which a search reads first. */
 static inline void rq__sidecar_prefetch(const rq__sidecar *s)
 {
     rq_prefetch_bytes(s, 4 * (size_t)RQ_CACHE_LINE);

@@ -33,7 +33,7 @@
 typedef struct chunk {
     uint8_t *base;
     uint32_t used; /* units */
-    bool advised;  /* the kernel was asked for a huge page */
+    bool advised;  /* a huge page was requested */
     uint64_t taken[UNITS / 64];
 } chunk;
 
@@ -316,7 +316,7 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
         chunk *c = s->chunks[at];
         if (c->used == 0 && --s->empty < s->lowest) s->lowest = s->empty;
         set_bits(c, unit, units, true);
-        if (s->longest[at] == UNITS) s->longest[at]--; /* what with_room knows an empty one by */
+        if (s->longest[at] == UNITS) s->longest[at]--; /* marks it as not empty for with_room */
         advise(c);
         piece = c->base + unit * UNIT_BYTES;
     }

@@ -273,7 +273,7 @@ void rq__file_info_clear(rq__file_info *info)
     *info = (rq__file_info){0};
 }
 
-/* Where the key stands, or would. */
+/* The key's index, or where it would be inserted. */
 static size_t find(const rq__file_info *info, rq_slice key, bool *ret_there)
 {
     size_t low = 0;

@@ -82,7 +82,7 @@ rq_err rq__file_info_parse(rq_slice payload, rq__file_info *ret);
 #define RQ__INFO_BULKLOAD_TIME RQ_SLICE_LIT("BULKLOAD_TIMESTAMP")
 #define RQ__INFO_HISTORICAL RQ_SLICE_LIT("HISTORICAL")
 #define RQ__INFO_DATA_BLOCK_ENCODING RQ_SLICE_LIT("DATA_BLOCK_ENCODING")
-/* Ours: qualifiers.h. */
+/* Not in HBase: qualifiers.h. */
 #define RQ__INFO_QUALIFIERS RQ_SLICE_LIT("RORQUAL_QUALIFIERS")
 #define RQ__INFO_INDEX_BLOCK_ENCODING RQ_SLICE_LIT("INDEX_BLOCK_ENCODING")
 

@@ -106,7 +106,7 @@ typedef struct rq_load_report {
     uint64_t failed;
     uint64_t rows_read, rows_written, cells_read, bytes_read, bytes_written;
     rq_client_traffic traffic; /* in the measured time */
-    uint64_t misses;           /* rows asked for that were not there */
+    uint64_t misses;           /* requested rows that did not exist */
     uint64_t checked;          /* rows and values that were verified */
     uint64_t wrong;
     char wrong_text[256]; /* the first */

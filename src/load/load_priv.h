@@ -44,7 +44,7 @@ typedef struct rq__slot {
     struct rq__slot *next_free;
     rq_load_step step;
     bool counts;    /* due in the measured time */
-    int64_t due_ns; /* what its latency counts from */
+    int64_t due_ns; /* start of its latency */
     int64_t not_before_ns;
     uint64_t key;
     uint32_t version;
@@ -60,7 +60,7 @@ typedef struct rq__slot {
     rq_buf row;
     rq_buf values;
     rq_cell *cells; /* as many as a row has columns */
-    rq_buf keep;    /* what a step keeps for the next one */
+    rq_buf keep;    /* data that a step keeps for the next one */
 } rq__slot;
 
 struct rq__bench {

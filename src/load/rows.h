@@ -61,7 +61,7 @@ RQ_NODISCARD
 rq_err rq_rows_key(const rq_rows *r, uint64_t i, rq_buf *out);
 /* The first 16 bytes of key i's row, for splits and scans. */
 void rq_rows_digits(const rq_rows *r, uint64_t i, char out[RQ_ROW_DIGITS + 1]);
-/* False: not a row of ours. */
+/* False: not one of these rows. */
 bool rq_rows_number(const rq_rows *r, rq_slice row, uint64_t *ret);
 /* Appends the value. */
 RQ_NODISCARD

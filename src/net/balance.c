@@ -105,7 +105,7 @@ static void send_all(rq_loop *loop, rq_loop *to)
     for (rq_stream *s = loop->streams; s != NULL && left > 0; s = s->next) {
         unsigned work = work_of(s);
         if (work == 0) continue;
-        left -= work < left ? work : left; /* what has closed did some of it */
+        left -= work < left ? work : left; /* closed streams did a part of it */
         rq__stream_send(s, to);
     }
 }

@@ -44,7 +44,7 @@ typedef struct rq_budget_waiter {
     rq_task task; /* the owner's; posted to `lane` */
     rq_lane *lane;
     struct rq_budget_waiter *next, *prev;
-    size_t bytes;          /* what it will take, if known, and then it may overdraw; else 0 */
+    size_t bytes;          /* bytes it will take, if known, and then it may overdraw; else 0 */
     bool prompt;           /* it needs little: served first, and from the reserve */
     rq_waiter_state state; /* guarded by the budget's lock */
 } rq_budget_waiter;
@@ -61,7 +61,7 @@ typedef struct rq_debtor {
     rq_lane *lane;
     struct rq_debtor *next, *prev;
     size_t owed;          /* written only by the owner's thread, under the lock */
-    size_t evicted_bytes; /* what it owed when it was evicted */
+    size_t evicted_bytes; /* its debt when it was evicted */
     rq_debtor_state state;
 } rq_debtor;
 

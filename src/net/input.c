@@ -8,7 +8,7 @@
 
 #define READ_MIN ((size_t)8 * 1024)   /* a read into less is not worth its system call */
 #define READ_PROMPT ((size_t)1024)    /* when the budget is used up, by those that need little */
-#define BIG_FIRST ((size_t)64 * 1024) /* what a growing frame starts with */
+#define BIG_FIRST ((size_t)64 * 1024) /* first buffer of a growing frame */
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 

@@ -63,7 +63,7 @@ void rq_input_clear(rq_input *in, rq_budget *budget);
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why);
 /* After RQ_E_AGAIN: whether the next attempt takes the budget's overdraft if it is free. */
 bool rq_input_may_overdraw(const rq_input *in);
-/* Says that len > 0 bytes were read into that buffer. */
+/* Reports that len > 0 bytes were read into that buffer. */
 void rq_input_received(rq_input *in, rq_chunk_pool *pool, size_t len);
 
 /* The unconsumed bytes. */

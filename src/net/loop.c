@@ -196,7 +196,7 @@ static void on_prepare(uv_prepare_t *h)
     bool busy = loop->tasks != NULL || loop->deferred != NULL;
     if (!busy) {
         atomic_store(&loop->asleep, true);
-        busy = atomic_load(&loop->signalled); /* who posted before saw us awake */
+        busy = atomic_load(&loop->signalled); /* threads that posted before saw us awake */
         if (busy) atomic_store(&loop->asleep, false);
     }
     if (busy)
@@ -356,7 +356,7 @@ rq_err rq_loops_new(const rq_loops_options *options, rq_loops **ret)
     for (; loops->count < count; loops->count++) {
         rq_err rc = loop_init(loops, loops->count);
         if (rc != RQ_OK) {
-            loops->count++; /* free what this one has */
+            loops->count++; /* free this one's resources */
             rq_loops_free(loops);
             return rc;
         }

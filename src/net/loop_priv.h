@@ -85,7 +85,7 @@ struct rq_loop {
 
     rq_stream *streams;       /* all streams, for sweep and stop */
     rq_stream *dirty;         /* streams with new output */
-    rq_stream *leaving;       /* asked to move to another loop, but still busy */
+    rq_stream *leaving;       /* requested to move to another loop, but still busy */
     rq_loop_timer move_timer; /* when it fires, the streams in `leaving` stay */
     rq_load load;
     rq_out_pool pool;
@@ -189,9 +189,9 @@ void rq__stream_mark_dirty(rq_stream *s);
 void rq__stream_read_later(rq_stream *s);
 /* The socket, or what stands for it, is ready for these events of those that are watched. */
 void rq__stream_ready(rq_stream *s, int events);
-/* recv() on the socket, or what stands for it. */
+/* recv() on the socket, or on its replacement. */
 ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len);
-/* Whether no output waits, and what rq_stream_finish adds is out, too. */
+/* Whether all output is sent, including that of rq_stream_finish. */
 bool rq__stream_is_out(const rq_stream *s);
 
 /* ---- a stream with a transform (transformed.c) */
@@ -206,7 +206,7 @@ bool rq__transformed_is_out(const rq_stream *s);
 size_t rq__transformed_held(const rq_stream *s);
 /* As rq__stream_receive, of protocol bytes. */
 ssize_t rq__transformed_receive(rq_stream *s, void *bytes, size_t len);
-/* Charges what the transform holds now. */
+/* Charges the transform's current memory. */
 void rq__transformed_charge(rq_stream *s);
 void rq__transformed_free(rq_stream *s);
 

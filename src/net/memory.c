@@ -22,7 +22,7 @@ typedef struct channel {
 
 struct rq_memory_peer {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* what the peer may wait for */
+    pthread_cond_t changed; /* conditions that the peer may wait for */
     unsigned refs RQ_GUARDED_BY(lock);
     rq_stream *stream RQ_GUARDED_BY(lock); /* NULL: it was not opened yet, or has closed */
     int watched RQ_GUARDED_BY(lock);       /* UV_READABLE, UV_WRITABLE */

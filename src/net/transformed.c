@@ -29,7 +29,7 @@ struct rq__transformed {
     size_t own;      /* bytes of the transform's own in `wire` */
     bool said_end;   /* `end` was called */
     bool failed;     /* nothing is wrapped or read any more */
-    rq_err input_rc; /* what ended the input; RQ_OK: nothing */
+    rq_err input_rc; /* the error that ended the input; RQ_OK: none */
 };
 
 rq_err rq_stream_set_transform(rq_stream *s, rq_transform *t, rq_budget *budget)
@@ -39,7 +39,7 @@ rq_err rq_stream_set_transform(rq_stream *s, rq_transform *t, rq_budget *budget)
     if (w == NULL) return RQ_E_NO_MEMORY;
     w->transform = t;
     w->budget = budget;
-    w->wire = s->out; /* what was written before leaves as it is */
+    w->wire = s->out; /* output written before is not wrapped */
     s->wire_plain = s->out.pending;
     s->out = (rq_out_queue){0};
     s->transformed = w;
@@ -79,7 +79,7 @@ static rq_err wrap(rq_stream *s, rq_slice plain)
     return rc;
 }
 
-/* What the transform itself has to say. */
+/* Sends the transform's own output. */
 static rq_err speak(rq_stream *s)
 {
     rq__transformed *w = s->transformed;

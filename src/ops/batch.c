@@ -143,7 +143,7 @@ void rq__batch_end_if_done(rq_op_batch *b)
     if (b->walked && b->runs_running == 0) end(b);
 }
 
-/* True: goes on at once. */
+/* True: continue at once. */
 static bool walk_group(rq_op_batch *b, rq_err *ret)
 {
     if (b->part_at == b->part_count) {
@@ -172,7 +172,7 @@ void rq__batch_walk(rq_op_batch *b)
         if (!goes_on && rc == RQ_OK) return; /* an awaited run or the caller walks on */
         if (!goes_on) break;
         if (!rq_meter_spent(&b->meter, executor, PART_STEPS)) continue;
-        rc = RQ_E_AGAIN; /* another task goes on */
+        rc = RQ_E_AGAIN; /* another task continues */
         break;
     }
     if (rc == RQ_E_AGAIN) {

@@ -8,7 +8,7 @@
 #include "ops/ops_priv.h"
 
 /* --- batch.c ---------------------------------------------------------------------------------- */
-/* Goes on with the next part. */
+/* Continues with the next part. */
 void rq__batch_walk(rq_op_batch *b);
 /* The batch will end with this error, unless an earlier one is set. */
 void rq__batch_fail(rq_op_batch *b, rq_err rc);

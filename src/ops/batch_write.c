@@ -18,14 +18,14 @@ typedef struct rq__batch_run {
     size_t op_count;
     size_t cap; /* of the arrays */
     bool atomic;
-    bool awaited; /* the walk goes on when it is done */
+    bool awaited; /* the batch continues when it is done */
     /* Error of a put or delete that could not be decoded: it fails all writes collected with it.
      * HBASE: doNonAtomicBatchOp decodes the whole batch in one step. */
     rq_err refused;
     rq_error *refused_why; /* in the arena; NULL: no memory */
     void *group;           /* the caller's */
     size_t answered;       /* ops */
-    rq_task task;          /* goes on with the answers */
+    rq_task task;          /* continues with the answers */
 } run;
 
 /* --- runs ------------------------------------------------------------------------------------- */

@@ -35,7 +35,7 @@ typedef struct rq_op_bulk {
     const char *token; /* cleanup: the argument; prepare: the result, in the op's arena */
     /* load's results. */
     bool loaded;
-    bool is_refused; /* a file lies where none is taken from */
+    bool is_refused; /* a file is outside the allowed folders */
     rq_op op;        /* op.region: of prepare and load */
     /* The op's. */
     rq_err (*work)(struct rq_op_bulk *b);

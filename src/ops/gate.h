@@ -36,7 +36,7 @@ typedef struct rq_gate_counters {
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t parts; /* of batches; not among `ops` */
-    rq_times times;         /* of all ops, estimated as said above */
+    rq_times times;         /* of all ops, estimated as described above */
 } rq_gate_counters;
 
 /* The place of one thread among those that start ops: its lane, its writer, its counters. */

@@ -19,7 +19,7 @@ _Static_assert(RQ_OP_DELETE - RQ_OP_PUT == (int)RQ_MUTATE_DELETE &&
                    RQ_OP_INCREMENT - RQ_OP_PUT == (int)RQ_MUTATE_INCREMENT,
                "kinds of single mutations stand in their order");
 
-/* What a batch counts it as. */
+/* The kind under which a batch counts it. */
 static inline rq_op_kind rq_op_kind_of_row(const rq_row_op *row)
 {
     if (row->condition_count > 0) return RQ_OP_CHECK_AND_MUTATE;

@@ -48,7 +48,7 @@ typedef struct rq_op_caller {
     /* While on: the op's arena may refuse memory, because what a request brought swells as it is
      * decoded. Elsewhere its memory is charged and never refused. */
     void (*limit_memory)(rq_op *op, bool on);
-    /* Nobody waits for the result any more. */
+    /* The result is no longer needed. */
     bool (*has_gone)(const rq_op *op);
     /* Posts `task`, the next slice of an op that takes long, behind other work of the lane. */
     void (*defer)(rq_op *op, rq_task *task);
@@ -56,7 +56,7 @@ typedef struct rq_op_caller {
     void (*waited_for_block)(rq_op *op, uint64_t ns);
 } rq_op_caller;
 
-/* What an op did, for the gate. */
+/* The cost of an op, for the gate. */
 typedef struct rq_op_cost {
     uint64_t rows;
     uint64_t cells;

@@ -324,7 +324,7 @@ static void wait_for_space(rq__region_store *s, unsigned wants)
                     "the disk is full: compactions wait until memstores can be flushed");
 }
 
-/* *wants: in the end what was looked for. */
+/* *wants: at return, the requests that were handled. */
 static round_end compact_once(rq__region_store *s, unsigned *wants)
 {
     rq_region *r = s->region;

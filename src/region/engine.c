@@ -163,7 +163,9 @@ void rq__engine_relieve(rq_engine *e)
     if (now - before < RELIEF_INTERVAL_NS ||
         !atomic_compare_exchange_strong(&e->relieved_ns, &before, now))
         return;
-    if (pthread_mutex_trylock(&e->lock) != 0) return; /* somebody walks the list; the tick comes */
+    if (pthread_mutex_trylock(&e->lock) != 0)
+        return; /* another thread holds the list; the tick
+                                                       * will do it */
     rq_region *largest = NULL;
     uint64_t most = 0;
     uint64_t asked = 0;
@@ -271,7 +273,7 @@ void rq__engine_poke_held(rq_engine *e)
                 rq__region_poke(list[i]);
             rq_region_unref(list[i]);
         }
-        rq_wal_push(e->wal, NULL); /* what held writes staged on this thread */
+        rq_wal_push(e->wal, NULL); /* records of held writes staged on this thread */
     }
     rq_arena_clear(&arena);
 }

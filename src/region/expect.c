@@ -66,7 +66,7 @@ void rq__region_expect_list(rq_region *r, const rq_write *first)
     if (n > 0) rq_segment_expect_rows(rows, n);
 }
 
-/* What a request begins with. */
+/* The first memory that a request reads. */
 static void expect_read(const rq_region *r)
 {
     rq_prefetch_bytes(r, offsetof(rq_region, queue));

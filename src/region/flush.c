@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-/* What one family's flush works on. */
+/* The flush of one family. */
 typedef struct part {
     rq__region_store *store;
     rq_segment **segments; /* referenced */
@@ -460,7 +460,8 @@ static void flush_in_background(rq_region *r)
 {
     bool everything = atomic_exchange(&r->flush_everything, false);
     rq__flush_what what = everything ? RQ__FLUSH_ALL : RQ__FLUSH_BY_POLICY;
-    if (rq__region_flush(r, what, (rq_slice){0}, NULL, NULL) != RQ_OK) return; /* it was said */
+    if (rq__region_flush(r, what, (rq_slice){0}, NULL, NULL) != RQ_OK)
+        return; /* the failure was logged */
     rq_region_compact_if_due(r);
     rq__engine_grown(r->engine, r);
 }

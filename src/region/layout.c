@@ -202,7 +202,7 @@ rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family
     const char *from = dir == NULL ? NULL : rq_arena_printf(&arena, "%s/%s", dir, name);
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
-    if (parts.is_reference || parts.is_link) { /* only says where a file is */
+    if (parts.is_reference || parts.is_link) { /* it only names another file */
         rq_err gone = from == NULL ? rq_no_memory(why) : rq_vfs_remove(vfs, from, why);
         rq_arena_clear(&arena);
         return gone;

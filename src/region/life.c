@@ -77,7 +77,7 @@ static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const ch
     if (path == NULL) return rq_no_memory(why);
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
-    if (parts.is_reference || parts.is_link) { /* what it stood for was rewritten */
+    if (parts.is_reference || parts.is_link) { /* its cells were rewritten */
         RQ_TRY(rq__archive_file(r->env.vfs, &r->info, family, name, why));
         return rq_vfs_sync_dir(r->env.vfs, dir, why);
     }
@@ -610,7 +610,7 @@ rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema 
     /* Replay may have filled the memory: make room before the next region. */
     if (r->memstore_heap > r->flush_bytes || atomic_load(&e->memstore_bytes) > e->memstore_low) {
         rq_err later = rq__region_flush(r, RQ__FLUSH_ALL, (rq_slice){0}, NULL, NULL);
-        (void)later; /* one that failed is said and tried again */
+        (void)later; /* a failure is logged and retried */
     }
     for (size_t i = 0; i < r->store_count; i++)
         rq__store_request_compaction(&r->stores[i], RQ__WANT_MINOR);
@@ -649,7 +649,7 @@ static rq_err sweep_family(rq_region *r, const rq__region_store *s, rq_arena *ar
 {
     names folder;
     const char *dir = rq_store_dir(s->store);
-    const rq_store_version *v = rq_store_version_now(s->store); /* nobody publishes any more */
+    const rq_store_version *v = rq_store_version_now(s->store); /* no thread publishes any more */
     RQ_TRY(list_folder(r->env.vfs, dir, arena, &folder, why));
     for (size_t i = 0; i < folder.count; i++) {
         bool live = false;
@@ -682,7 +682,7 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
             rc = rq__filelist_remove(r->env.vfs, rq_store_dir(s), why);
             continue;
         }
-        const rq_store_version *v = rq_store_version_now(s); /* nobody publishes any more */
+        const rq_store_version *v = rq_store_version_now(s); /* no thread publishes any more */
         const char **live = rq_arena_calloc(&arena, v->file_count + 1, sizeof *live);
         if (live == NULL) rc = rq_no_memory(why);
         for (size_t k = 0; k < v->file_count && rc == RQ_OK; k++)

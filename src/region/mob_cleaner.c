@@ -107,7 +107,7 @@ rq_err rq_mob_archive(rq_engine *e, rq_slice table, rq_slice family, const rq_re
 typedef struct candidate {
     rq_slice table;
     const char *dir, *name;
-    bool expired; /* whoever refers to it */
+    bool expired; /* even if it is referenced */
 } candidate;
 
 typedef struct cleaning {

@@ -280,7 +280,7 @@ static void expire(const rq__nonces *n, shard *s, uint32_t now, unsigned most)
         pop_first(n, s);
 }
 
-/* The shard is full: the oldest goes. */
+/* The shard is full: drops the oldest entry. */
 static void drop_first(rq__nonces *n, shard *s)
 {
     const entry *e = entry_at(s, s->first);
@@ -376,7 +376,7 @@ rq_err rq__nonces_add(rq__nonces *n, uint64_t group, uint64_t nonce, uint64_t se
     uint32_t position = chain_find(s, hash, group, nonce);
     entry *old = position == NONE ? NULL : entry_at(s, position);
     if (old != NULL && old->seqid == 0 && now - old->time < n->life / 8) {
-        old->seqid = seqid; /* the next attempt of what did not happen */
+        old->seqid = seqid; /* the next attempt of an op that failed */
         s->dead--;
     } else if (old == NULL || old->seqid == 0 || is_expired(n, old, now)) {
         entry e = {.group = group, .nonce = nonce, .seqid = seqid, .time = now};

@@ -56,7 +56,7 @@ rq_err rq__recovery_take(rq_engine *e, const char *encoded,
 /* Says that the region's memstore was discarded, so its next opening needs the log again. Cannot
  * fail, since it is called while a failed region is closed. */
 void rq__recovery_reread(rq_engine *e, const char *encoded);
-/* Says that the region was destroyed. */
+/* Reports that the region was destroyed. */
 void rq__recovery_drop(rq_engine *e, const char *encoded);
 
 #endif

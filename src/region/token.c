@@ -115,7 +115,7 @@ static void run_call(rq_region *r, rq__work *work)
 {
     call *c = RQ_CONTAINER_OF(work, call, work);
     c->run(r, c->arg);
-    c->executor->latch_open(&c->latch, RQ_OK); /* the caller's stack may be gone after this */
+    c->executor->latch_open(&c->latch, RQ_OK); /* the caller's stack may be freed after this */
 }
 
 void rq__region_with_token(rq_region *r, void (*run)(rq_region *r, void *arg), void *arg)

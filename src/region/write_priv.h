@@ -24,7 +24,7 @@ typedef struct rq__ended {
     uint64_t last_seqid; /* the highest that one of them gave or saw; 0: none */
 } rq__ended;
 
-/* What a region knows of a batch: rq_write.state. */
+/* A region's state of a batch: rq_write.state. */
 typedef struct rq__batch {
     rq__write_list list; /* for a single batch only `work` is used */
     rq_region *region;   /* referenced until done */

@@ -104,7 +104,7 @@ ProtobufCAllocator rq_rpc_allocator(rq_arena *arena)
     return (ProtobufCAllocator){arena_alloc, no_free, arena};
 }
 
-/* What a pooled call keeps. */
+/* Bytes kept by a pooled call. */
 static size_t pooled_bytes(const rq_call_private *p)
 {
     return p->call.arena.total_bytes + p->call.cells.bytes.cap;
@@ -206,7 +206,7 @@ struct rq_packing {
     rq_offload offload;
     rq_err rc;
     rq_buf encoded, packed;
-    rq_buf *block; /* what is sent */
+    rq_buf *block; /* the bytes to send */
 };
 
 static void packing_free(struct rq_packing *k)
@@ -756,7 +756,7 @@ static bool find_parts(rq_call_private *p, const rq_request_head *head, rq_curso
     *ret_param = *c;
     *ret_block = (rq_slice){0};
     if (!find_method(p, head, r)) return false;
-    if (!rq_pb_delimited(c, &ignored)) return true; /* decode() says so */
+    if (!rq_pb_delimited(c, &ignored)) return true; /* decode() reports it */
     return find_block(p, head, c, ret_block, r);
 }
 

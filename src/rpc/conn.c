@@ -280,7 +280,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
         }
     }
     rq_err rc = keep_client(conn, h);
-    if (conn->state == RQ_CONN_DEAD) return; /* it was told why */
+    if (conn->state == RQ_CONN_DEAD) return; /* it has got the reason */
     if (rc != RQ_OK) {
         rq_stream_close(conn->stream, rc);
         conn->state = RQ_CONN_DEAD;

@@ -217,7 +217,9 @@ bool rq_rpc_server_drain(rq_rpc_server *s, unsigned timeout_ms)
     stop_listeners(s, false);
     unsigned waited = 0;
     for (; calls_in_flight(s) > 0 && waited < timeout_ms; waited++) {
-        if (waited % 100 == 0) wake_waiting_answers(s); /* one may have begun to wait just before */
+        if (waited % 100 == 0)
+            wake_waiting_answers(s); /* a call may have begun to wait just
+                                                         * before */
         sleep_1_ms();
     }
     if (calls_in_flight(s) > 0) return false; /* their answers need the connections */

@@ -25,7 +25,7 @@ typedef struct rq_reload {
     pthread_mutex_t lock; /* one at a time */
 } rq_reload;
 
-/* What rorqual.log.level says. */
+/* The value of rorqual.log.level. */
 rq_log_level rq_log_level_of(const rq_config *c);
 /* On an error nothing has changed. Reads files: do not call it on a loop. */
 RQ_NODISCARD

@@ -345,7 +345,7 @@ static void open_control(rq_server *s)
                     why.message);
 }
 
-/* The caller says how many they are. */
+/* The caller logs their number. */
 static void log_unused(const rq_log *log, const rq_config *c)
 {
     for (size_t i = 0; rq_config_unused(c, i) != NULL; i++)

@@ -154,7 +154,7 @@ rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op
     if (op->rc != RQ_OK) return set_exception(m, &answer->exception, op->rc, op->why);
     answer->has_processed = 1;
     answer->processed = op->processed;
-    m->response.has_processed = 1; /* what clients before 2.4 read */
+    m->response.has_processed = 1; /* read by clients before 2.4 */
     m->response.processed = op->processed;
     bool cells = returns_cells(op) && op->processed;
     for (size_t i = 0; i < op->mutation_count; i++) {

@@ -116,7 +116,7 @@ static void run_again(rq_task *task)
     get_job *g = RQ_CONTAINER_OF(task, get_job, task);
     rq_call *call = rq__call_of_op(&g->get.read.op);
     rq_err rc = rq_call_may_grow(call, 0, g->row_bytes, task);
-    call->user = call; /* what follows has room */
+    call->user = call; /* the repeated read has room */
     if (rc == RQ_OK)
         rq__handle_get(g->service, call);
     else if (rc != RQ_E_AGAIN)

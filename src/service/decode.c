@@ -40,7 +40,7 @@ static rq_err check_row(rq_slice row, rq_error *why)
     return RQ_OK;
 }
 
-/* HBASE: TimeRange.between; absent ends are the whole range's. */
+/* HBASE: TimeRange.between; an absent end means unbounded. */
 static rq_err decode_time_range(const Pb__TimeRange *t, rq_time_range *ret, rq_error *why)
 {
     int64_t min = t->has_from ? (int64_t)t->from : 0;

@@ -110,7 +110,7 @@ static inline rq_err rq__column_tracker_check_any(rq__column_tracker *t, const r
     t->last_type = cell->type;
     return RQ_OK;
 }
-/* Says that no more versions of the cell's column are wanted. */
+/* Reports that no more versions of the cell's column are wanted. */
 void rq__column_tracker_done_with(rq__column_tracker *t, const rq_cell *cell);
 /* Like rq__column_tracker_done_with; returns NEXT_COLUMN or NEXT_ROW. */
 rq__match rq__column_tracker_next(rq__column_tracker *t, const rq_cell *cell);

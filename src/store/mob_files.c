@@ -148,7 +148,7 @@ static void keep_open(rq_mob_files *f, rq_slice key, rq_hfile_reader *reader)
         if (f->count > f->open_max) out = take_out(f, f->oldest);
     }
     pthread_mutex_unlock(&f->lock);
-    free(o); /* somebody else was faster */
+    free(o); /* another thread was faster */
     free_list(out);
 }
 
@@ -265,7 +265,7 @@ static rq_err open_wanted(rq_mob_files *f, const wanted *w, rq_hfile_reader **re
     return rc;
 }
 
-/* What an event loop waits for. */
+/* An opening that an event loop waits for. */
 typedef struct opening {
     rq_read_wait base;
     rq_mob_files *files;

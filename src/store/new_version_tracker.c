@@ -29,7 +29,7 @@ typedef struct epoch {
 } epoch;
 
 typedef struct epochs {
-    rq_arena arena; /* of what they point to */
+    rq_arena arena; /* for the memory they point to */
     epoch *items;   /* ascending by seqid */
     uint32_t count, cap;
 } epochs;

@@ -177,7 +177,7 @@ rq_err rq__query_matcher_merge(rq__query_matcher *m, const rq_cell *cell, rq_fil
     if (m->counts_filtered && m->filtered_count > m->versions_after_filter)
         *match =
             *match == RQ__MATCH_INCLUDE_AND_NEXT_ROW ? RQ__MATCH_NEXT_ROW : RQ__MATCH_NEXT_COLUMN;
-    /* The tracker also says where to seek to. */
+    /* The tracker also has the seek target. */
     if ((*match == RQ__MATCH_INCLUDE_AND_NEXT_COLUMN || *match == RQ__MATCH_NEXT_COLUMN) &&
         m->tracker == NULL)
         rq__column_tracker_done_with(&m->columns, cell);

@@ -180,7 +180,7 @@ static bool decide(row_pass *p)
            memchr(p->keep, true, count) != NULL;
 }
 
-/* Appends what is kept. */
+/* Appends the kept cells. */
 static rq_err append(const row_pass *p, rq_cellblock *out, uint32_t *ret_shown)
 {
     for (uint32_t i = 0; i < p->kept_count; i++) {

@@ -615,7 +615,7 @@ rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
     if (rc == RQ_OK) rc = to_protobuf(&h->arena, &h->schema, &h->pb);
     if (rc != RQ_OK) {
         holder_free(h);
-        return rq_fail(why, rc, "%s", rq_err_text(rc)); /* keeps a reason already given */
+        return rq_fail(why, rc, "%s", rq_err_text(rc)); /* keeps an earlier message */
     }
     *ret = &h->schema;
     return RQ_OK;

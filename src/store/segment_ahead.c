@@ -22,14 +22,14 @@
 #define LINES_MAX 64 /* of a version */
 #define STEPS_MAX 48 /* ends searches that take too long because fences are few or old */
 
-/* Where a row's search stands. */
+/* The state of a row's search. */
 typedef struct row_search {
     const rq_segment *segment;
     uint64_t rank;
     const rq_segment_node *at; /* before the row, or of it */
     unsigned level;            /* to go on with below it; 0: it is found */
     unsigned steps;
-    unsigned versions; /* asked for so far */
+    unsigned versions; /* prefetched so far */
     size_t lines;      /* of a version */
     rq_fences_search fences;
     bool at_fence;

@@ -60,7 +60,7 @@ void rq__segment_fences_work(rq_segment *s)
         end(s);
     } else {
         s->fence = next;
-        __builtin_prefetch(link_of(next, FENCE_LEVEL)); /* for the next time; it lies far off */
+        __builtin_prefetch(link_of(next, FENCE_LEVEL)); /* for the next time; it is far away */
         __builtin_prefetch(next);
     }
 }

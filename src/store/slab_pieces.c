@@ -26,7 +26,7 @@ typedef struct cut {
 struct rq_slab_pieces {
     rq_slab_pool *pool;
     pthread_mutex_t lock;
-    free_piece *free[ORDERS] RQ_GUARDED_BY(lock); /* the last given is the first taken */
+    free_piece *free[ORDERS] RQ_GUARDED_BY(lock); /* last in, first out */
     cut **cuts RQ_GUARDED_BY(lock);               /* ascending by address */
     size_t count, cap;
 };
@@ -75,7 +75,7 @@ static size_t find(const rq_slab_pieces *p, const uint8_t *base)
     return low;
 }
 
-/* REQUIRES: lock, as what follows. */
+/* REQUIRES: lock; so do the following functions. */
 static cut *cut_of(const rq_slab_pieces *p, const void *piece)
 {
     size_t in_slab = (uintptr_t)piece % RQ_SLAB_BYTES;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 struct rq_store {
-    /* What every write and read looks at. */
+    /* Read by every write and read. */
     const rq_family_schema *family;
     _Atomic(rq_store_version *) version;
     rq_env env;

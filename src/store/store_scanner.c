@@ -102,7 +102,7 @@ static rq_slice shared_prefix(const rq_scan *scan)
 /* HBASE: MobStoreScanner. */
 static rq_err add_mob_part(rq_store_scanner *s)
 {
-    if (s->first_cell_only) return RQ_OK; /* nobody sees the value */
+    if (s->first_cell_only) return RQ_OK; /* the value is not used */
     s->mob = rq_arena_calloc(s->arena, 1, sizeof *s->mob);
     if (s->mob == NULL) return RQ_E_NO_MEMORY;
     s->mob->read = (rq_mob_read){

@@ -657,7 +657,7 @@ static rq_err posix_lock(rq_vfs *base, const char *path, rq_file **ret, rq_error
 static void posix_free(rq_vfs *base)
 {
     posix_vfs *v = (posix_vfs *)base;
-    while (v->deferred != NULL) { /* a layout that was given up */
+    while (v->deferred != NULL) { /* an abandoned layout */
         deferred *next = v->deferred->next;
         free(v->deferred);
         v->deferred = next;

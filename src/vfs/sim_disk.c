@@ -222,7 +222,7 @@ static rq_err disk_write(rq_file *base, const void *buf, size_t len, uint64_t of
     uint64_t end = rq__end_with_room(d, n, off + len);
     size_t fits = end >= off + len ? len : end > off ? (size_t)(end - off) : 0;
     if (how == FATE_RUN && fits == len) return rq__inode_write(d, n, buf, len, off);
-    if (how == FATE_RUN) { /* as far as it goes, like a real one */
+    if (how == FATE_RUN) { /* a partial read at the end, like a real disk */
         rq_err some = rq__inode_write(d, n, buf, fits, off);
         return some != RQ_OK ? some : no_space(why, "write", ((sim_file *)base)->path);
     }

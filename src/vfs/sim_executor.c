@@ -45,7 +45,7 @@ typedef struct fiber {
     sim_executor *ex;
     rq_task *task;
     sim_lane *lane;      /* NULL: of a pool */
-    rq_latch *for_latch; /* what it waits for */
+    rq_latch *for_latch; /* the latch it waits for */
     sim_lane *for_lane;
     bool done;
     void *fake_stack; /* ASan's */
@@ -56,7 +56,7 @@ struct sim_executor {
     rq_executor base;
     rq_sim *sim;
     rq_random schedule;
-    rq_random chance; /* what the engine gets */
+    rq_random chance; /* the engine's random numbers */
     uint64_t now_ns;
     int64_t wall_ms; /* by how much the wall clock was set forward */
     rq_task_queue pools[RQ_POOL_COUNT];

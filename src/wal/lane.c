@@ -354,7 +354,7 @@ static void roll(rq_wal *wal)
     next->slot = wal->spare;
     wal->spare = NULL;
     old->next = next;
-    wal->newest = next; /* staging goes on in it */
+    wal->newest = next; /* staging continues in it */
     const uint8_t *ring = wal->ring;
     size_t cap = wal->ring_cap;
     bool sync_failed;

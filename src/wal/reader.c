@@ -30,7 +30,7 @@ struct rq_wal_reader {
     uint64_t record_lsn; /* of the last record */
     uint32_t prev_crc;
     bool chained; /* prev_crc is known, i.e. the reader has not skipped or sought */
-    bool corrupt; /* the last next() said so */
+    bool corrupt; /* reported by the last next() */
 
     uint8_t *window;
     size_t window_cap;

@@ -151,7 +151,7 @@ static rq_wal_waiter **take_given_up(rq_wal_member *m, int level, rq_wal_waiter 
 void rq__wal_member_run_done(rq_wal_member *m)
 {
     if (atomic_load_explicit(&m->count, memory_order_relaxed) == 0) return;
-    rq_wal_waiter *done[2] = {0}; /* acknowledged, and given up */
+    rq_wal_waiter *done[2] = {0}; /* acknowledged ones, and failed ones */
     rq_wal_waiter **tail[2] = {&done[0], &done[1]};
     rq_err rc = RQ_OK;
     uint32_t taken = 0;

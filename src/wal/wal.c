@@ -24,7 +24,7 @@ void rq__wal_slot_path(const rq_wal *wal, unsigned id, char path[static RQ_WAL_P
 void rq__wal_slot_free(slot *s)
 {
     if (s == NULL) return;
-    (void)rq_file_close(s->file); /* what counts was synced */
+    (void)rq_file_close(s->file); /* the records that count were synced */
     free(s);
 }
 
@@ -384,7 +384,7 @@ static void begin_later(rq_wal *wal, segment *old, segment *s)
     s->slot = NULL;
     wal->write_segment = old;
     wal->broken = RQ_E_NO_SPACE;
-    wal->broken_by_sync = true; /* the old one is whole */
+    wal->broken_by_sync = true; /* the old one is complete */
     wal->no_space = true;
     wal->pen = PEN_LANE;
     wal->retry_at_ns = wal->env.executor->now_ns(wal->env.executor) + RQ_WAL_RETRY_NS;

@@ -63,7 +63,7 @@ def refused_start(path, log):
         rorqual.Server(path, log).kill()
     except RuntimeError:
         tail = log.read_text(errors="replace").splitlines()[-4:]
-        assert any("what to do: rorqual fsck" in line and "rorqual recover" in line for line in tail), tail
+        assert any("hint: rorqual fsck" in line and "rorqual recover" in line for line in tail), tail
         return True
     return False
 

@@ -254,7 +254,7 @@ static void count_change(void *ctx, rq_setting s, const char *text)
     n->reloading += rq_setting_get(s)->reloads;
 }
 
-static void what_reloads_is_taken_over_and_old_texts_stay(void **state)
+static void reloadable_settings_apply_and_old_strings_stay_valid(void **state)
 {
     (void)state;
     rq_config *c = fresh(), *from = fresh();
@@ -291,7 +291,7 @@ int main(void)
         cmocka_unit_test(an_older_name_gives_way_to_the_newer_one),
         cmocka_unit_test(the_older_low_mark_is_converted),
         cmocka_unit_test(sums_memory_and_znode_are_checked),
-        cmocka_unit_test(what_reloads_is_taken_over_and_old_texts_stay),
+        cmocka_unit_test(reloadable_settings_apply_and_old_strings_stay_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

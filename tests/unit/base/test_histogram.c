@@ -14,7 +14,7 @@ static int by_value(const void *a, const void *b)
 
 static const double percents[] = {0.01, 1, 25, 50, 75, 90, 99, 99.9, 99.99, 100};
 
-static void percentiles_are_those_of_the_sorted_values_to_a_thousandth(void **state)
+static void percentiles_match_the_sorted_values_to_a_thousandth(void **state)
 {
     (void)state;
     enum { COUNT = 20000, ROUNDS = 20 };
@@ -128,7 +128,7 @@ static void a_servers_histogram_counts_up_to_a_power_of_two_exactly(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentiles_are_those_of_the_sorted_values_to_a_thousandth),
+        cmocka_unit_test(percentiles_match_the_sorted_values_to_a_thousandth),
         cmocka_unit_test(merging_is_the_same_as_adding_everything_to_one),
         cmocka_unit_test(an_empty_one_and_one_beyond_its_range_answer),
         cmocka_unit_test(a_servers_histogram_counts_up_to_a_power_of_two_exactly),

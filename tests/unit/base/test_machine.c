@@ -80,7 +80,7 @@ static void version_1_is_read_too(void **state)
     assert_true(rq_cgroup_memory_limit(root) == 134217728);
 }
 
-static void an_ipv6_address_stands_in_brackets(void **state)
+static void an_ipv6_address_is_bracketed(void **state)
 {
     char buf[RQ_HOST_PORT_MAX];
     (void)state;
@@ -98,7 +98,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_container_sees_its_own_group_as_the_top, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(version_1_is_read_too, make_root, remove_root),
-        cmocka_unit_test(an_ipv6_address_stands_in_brackets),
+        cmocka_unit_test(an_ipv6_address_is_bracketed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

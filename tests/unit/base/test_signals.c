@@ -17,7 +17,7 @@ static void blocked_run(rq_task *task)
 }
 
 /* If SIGSEGV is blocked, the process ends before a sanitizer or debugger learns of it. */
-static void threads_leave_signals_to_others_but_those_of_their_own_faults(void **state)
+static void threads_block_all_signals_but_their_own_faults(void **state)
 {
     (void)state;
     const unsigned threads[RQ_POOL_COUNT] = {1, 1, 1, 1, 1};
@@ -36,7 +36,7 @@ static void threads_leave_signals_to_others_but_those_of_their_own_faults(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_leave_signals_to_others_but_those_of_their_own_faults),
+        cmocka_unit_test(threads_block_all_signals_but_their_own_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

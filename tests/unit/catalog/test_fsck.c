@@ -111,7 +111,7 @@ static void a_healthy_folder_has_no_problems_however_it_was_left(void **state)
     world_clear(&w);
 }
 
-static void what_is_missing_is_named(void **state)
+static void missing_files_are_named(void **state)
 {
     (void)state;
     world w;
@@ -182,7 +182,7 @@ static void the_files_of_mob_values_are_looked_for(void **state)
 }
 
 /* A region without a word of its own is not held against another's. */
-static void a_folder_with_another_s_word_is_told_as_that(void **state)
+static void a_folder_owned_by_another_server_is_reported(void **state)
 {
     (void)state;
     world w;
@@ -241,7 +241,7 @@ static void no_failing_call_is_passed_over(void **state)
     world_clear(&w);
 }
 
-static void a_repair_moves_what_nobody_reads(void **state)
+static void a_repair_moves_unread_files(void **state)
 {
     (void)state;
     world w;
@@ -299,11 +299,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_healthy_folder_has_no_problems_however_it_was_left),
-        cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(missing_files_are_named),
         cmocka_unit_test(the_files_of_mob_values_are_looked_for),
-        cmocka_unit_test(a_folder_with_another_s_word_is_told_as_that),
+        cmocka_unit_test(a_folder_owned_by_another_server_is_reported),
         cmocka_unit_test(no_failing_call_is_passed_over),
-        cmocka_unit_test(a_repair_moves_what_nobody_reads),
+        cmocka_unit_test(a_repair_moves_unread_files),
         cmocka_unit_test(a_running_servers_folder_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,7 @@ static void put_region(world *w, const false_region *f)
     rq_arena_clear(&a);
 }
 
-static void regions_that_nobody_made(void **state)
+static void missing_regions(void **state)
 {
     (void)state;
     static const false_region regions[] = {
@@ -447,7 +447,7 @@ static void put_namespace(world *w, const char *row, int64_t timestamp, rq_slice
     assert_int_equal(world_write(w, "hbase:namespace", RQ_MUTATE_PUT, &cell), RQ_OK);
 }
 
-static void namespaces_that_nobody_made(void **state)
+static void missing_namespaces(void **state)
 {
     (void)state;
     world w;
@@ -480,13 +480,13 @@ int main(void)
         cmocka_unit_test(puts_near_the_end_of_time),
         cmocka_unit_test(markers_at_the_end_of_time_cost_their_row),
         cmocka_unit_test(clients_write_no_times_far_ahead_into_system_tables),
-        cmocka_unit_test(regions_that_nobody_made),
+        cmocka_unit_test(missing_regions),
         cmocka_unit_test(columns_that_cannot_be_read),
         cmocka_unit_test(a_row_of_many_large_cells_takes_little_memory),
         cmocka_unit_test(many_tables_without_a_folder),
         cmocka_unit_test(names_longer_than_a_folder_may_have),
         cmocka_unit_test(a_region_that_is_served_is_not_archived),
-        cmocka_unit_test(namespaces_that_nobody_made),
+        cmocka_unit_test(missing_namespaces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

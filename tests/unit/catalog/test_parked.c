@@ -374,7 +374,7 @@ static rq_procedure only_unfinished(world *w, rq_arena *a)
 }
 
 /* A temporary error is retried for a while; then it counts as permanent. */
-static void what_may_pass_is_repeated_for_a_while(void **state)
+static void transient_errors_are_retried_for_a_while(void **state)
 {
     (void)state;
     static const size_t some[] = {1, 3, 15}; /* delete, enable, split */
@@ -497,7 +497,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_that_fails_for_good_is_undone_or_parked),
         cmocka_unit_test(a_resumed_procedure_is_undone_or_parked),
-        cmocka_unit_test(what_may_pass_is_repeated_for_a_while),
+        cmocka_unit_test(transient_errors_are_retried_for_a_while),
         cmocka_unit_test(missing_space_is_waited_for),
         cmocka_unit_test(a_region_that_does_not_open_blocks_nothing),
     };

@@ -143,7 +143,7 @@ static void a_merge_has_each_region_it_names(void **state)
 }
 
 /* A procedure that a parked one excludes is ready to fail; all others get the lock. */
-static void a_parked_one_refuses_what_it_excludes(void **state)
+static void a_parked_procedure_refuses_conflicting_ones(void **state)
 {
     (void)state;
     queue *q = malloc(sizeof *q);
@@ -347,7 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_of_one_table_are_worked_on_side_by_side),
         cmocka_unit_test(a_merge_has_each_region_it_names),
-        cmocka_unit_test(a_parked_one_refuses_what_it_excludes),
+        cmocka_unit_test(a_parked_procedure_refuses_conflicting_ones),
         cmocka_unit_test(the_queues_do_what_the_plain_rule_says),
         cmocka_unit_test(ten_times_as_many_cost_ten_times_as_much),
         cmocka_unit_test(nonces_go_with_the_results),

@@ -49,7 +49,7 @@ static void expect_refused(const world *w, rq_err rc, rq_err code, const char *t
                  text);
 }
 
-static void what_cannot_be_is_refused_with_hbases_words(void **state)
+static void invalid_requests_are_refused_with_hbases_messages(void **state)
 {
     (void)state;
     world w;
@@ -183,7 +183,7 @@ static size_t count_files(world *w, const char *dir)
     return n;
 }
 
-static void parents_stay_until_nobody_refers_to_them(void **state)
+static void parents_stay_while_referred_to(void **state)
 {
     (void)state;
     world w;
@@ -268,10 +268,10 @@ static void a_region_that_grows_is_split_by_its_policy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cannot_be_is_refused_with_hbases_words),
+        cmocka_unit_test(invalid_requests_are_refused_with_hbases_messages),
         cmocka_unit_test(rows_and_numbers_go_on_in_the_new_regions),
         cmocka_unit_test(a_truncated_region_has_nothing_and_goes_on),
-        cmocka_unit_test(parents_stay_until_nobody_refers_to_them),
+        cmocka_unit_test(parents_stay_while_referred_to),
         cmocka_unit_test(a_region_that_grows_is_split_by_its_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -310,7 +310,7 @@ static void only_procedures_of_a_crash_may_be_unfinished(void **state)
     end(w);
 }
 
-static void what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log(void **state)
+static void hbase_writes_after_our_crash_are_not_mixed_with_the_log(void **state)
 {
     (void)state;
     world *w = with_a_table();
@@ -462,7 +462,7 @@ int main(void)
         cmocka_unit_test(a_folder_with_something_else_in_it_is_refused),
         cmocka_unit_test(logs_of_an_hbase_that_ran_in_between_are_not_passed_over),
         cmocka_unit_test(only_procedures_of_a_crash_may_be_unfinished),
-        cmocka_unit_test(what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log),
+        cmocka_unit_test(hbase_writes_after_our_crash_are_not_mixed_with_the_log),
         cmocka_unit_test(a_lost_version_file_does_not_cost_a_table),
         cmocka_unit_test(what_links_and_snapshots_of_hbase_refer_to_stays_in_the_archive),
         cmocka_unit_test(a_snapshot_of_hbase_holds_the_files_it_names),

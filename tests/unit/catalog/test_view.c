@@ -141,7 +141,7 @@ static void expect_same(const fixture *f)
     }
 }
 
-static void changes_at_random_are_what_a_list_would_be(void **state)
+static void random_changes_match_a_plain_list(void **state)
 {
     (void)state;
     fixture f;
@@ -304,7 +304,7 @@ static void a_name_that_stays_is_found_at_all_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_at_random_are_what_a_list_would_be),
+        cmocka_unit_test(random_changes_match_a_plain_list),
         cmocka_unit_test(nodes_that_stay_are_found),
         cmocka_unit_test(an_old_table_stays_as_it_was),
         cmocka_unit_test(an_aborted_edit_changes_nothing),

@@ -20,7 +20,7 @@ static void assert_bytes(ProtobufCBinaryData got, const char *expected)
     assert_memory_equal(got.data, expected, got.len);
 }
 
-static void a_get_is_what_protobuf_reads(void **state)
+static void a_get_matches_protobuf(void **state)
 {
     (void)state;
     rq_buf b = {0};
@@ -49,7 +49,7 @@ static void a_get_is_what_protobuf_reads(void **state)
     rq_buf_clear(&b);
 }
 
-static void a_conditional_put_with_a_long_value_is_what_protobuf_reads(void **state)
+static void a_conditional_put_with_a_long_value_matches_protobuf(void **state)
 {
     (void)state;
     static uint8_t value[100000];
@@ -94,7 +94,7 @@ static void a_conditional_put_with_a_long_value_is_what_protobuf_reads(void **st
     rq_buf_clear(&cells);
 }
 
-static void a_reversed_scan_is_what_protobuf_reads(void **state)
+static void a_reversed_scan_matches_protobuf(void **state)
 {
     (void)state;
     rq_buf b = {0};
@@ -247,9 +247,9 @@ static void random_bytes_end_every_reader(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_get_is_what_protobuf_reads),
-        cmocka_unit_test(a_conditional_put_with_a_long_value_is_what_protobuf_reads),
-        cmocka_unit_test(a_reversed_scan_is_what_protobuf_reads),
+        cmocka_unit_test(a_get_matches_protobuf),
+        cmocka_unit_test(a_conditional_put_with_a_long_value_matches_protobuf),
+        cmocka_unit_test(a_reversed_scan_matches_protobuf),
         cmocka_unit_test(an_exception_says_its_class_and_whether_to_retry),
         cmocka_unit_test(a_cell_block_must_be_as_long_as_the_header_says),
         cmocka_unit_test(an_inline_cell_is_read_from_the_message),

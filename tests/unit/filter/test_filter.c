@@ -278,7 +278,7 @@ static rq_err parse_repeated(const char *java_class, const char *field, size_t l
 }
 
 /* Messages that fit, of which the filters would not. */
-static void what_a_filter_makes_of_its_message_counts_too(void **state)
+static void the_memory_of_a_decoded_filter_counts(void **state)
 {
     (void)state;
     static const char range[] = "\x0a\x00";               /* a RowRange without borders */
@@ -319,7 +319,7 @@ int main(void)
         cmocka_unit_test(binary_comparator_without_message_compares_bytes),
         cmocka_unit_test(border_longer_than_any_row_is_sought_in_front_of),
         cmocka_unit_test(too_many_bytes_are_refused),
-        cmocka_unit_test(what_a_filter_makes_of_its_message_counts_too),
+        cmocka_unit_test(the_memory_of_a_decoded_filter_counts),
         cmocka_unit_test(page_filter_counts_rows_with_cells_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

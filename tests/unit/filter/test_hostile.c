@@ -292,8 +292,8 @@ static bool up_to_limit(void *ctx, size_t bytes)
     return true;
 }
 
-/* What filters keep of the cells they saw is charged to their arena, and may be refused there. */
-static void what_filters_keep_is_charged(void **state)
+/* Cell bytes that filters keep are charged to their arena, which may refuse them. */
+static void memory_of_filters_is_charged(void **state)
 {
     (void)state;
     enum { COUNT = 100 };
@@ -346,7 +346,7 @@ static void what_filters_keep_is_charged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_filters_keep_is_charged),
+        cmocka_unit_test(memory_of_filters_is_charged),
         cmocka_unit_test(compiling_is_paid_for),
         cmocka_unit_test(many_keys_and_long_lists_keep_to_the_pace),
         cmocka_unit_test(a_substring_is_looked_for_in_linear_time),

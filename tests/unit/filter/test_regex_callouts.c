@@ -149,7 +149,7 @@ static int count(pcre2_callout_block *block, void *data)
     return 0;
 }
 
-static void what_tries_again_calls_out(void **state)
+static void backtracking_patterns_have_callouts(void **state)
 {
     (void)state;
     static const char *const patterns[] = {"(a+)+[bc]",
@@ -182,7 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(callouts_change_no_answer),
-        cmocka_unit_test(what_tries_again_calls_out),
+        cmocka_unit_test(backtracking_patterns_have_callouts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

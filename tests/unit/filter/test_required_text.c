@@ -112,7 +112,7 @@ static size_t random_text(char *out)
     return strlen(out);
 }
 
-static void what_matches_contains_it(void **unused)
+static void a_match_contains_the_required_text(void **unused)
 {
     (void)unused;
     static const unsigned flags[] = {
@@ -152,7 +152,7 @@ int main(void)
     state = unit_seed();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_plain_run_is_required),
-        cmocka_unit_test(what_matches_contains_it),
+        cmocka_unit_test(a_match_contains_the_required_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static uint8_t *random_text(size_t len, unsigned letters)
     return p;
 }
 
-static void finds_what_memmem_finds(void **unused)
+static void matches_memmem(void **unused)
 {
     (void)unused;
     for (int round = 0; round < 100000; round++) {
@@ -200,7 +200,7 @@ int main(void)
 {
     state = unit_seed();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_what_memmem_finds),
+        cmocka_unit_test(matches_memmem),
         cmocka_unit_test(either_case_is_found_and_nothing_else),
         cmocka_unit_test(one_byte_beyond_ascii_is_seen),
         cmocka_unit_test(two_characters_have_a_lower_case_in_ascii),

@@ -225,7 +225,7 @@ static void data_never_pushes_out_index_and_in_memory_blocks_within_their_shares
     rq_block_cache_free(c);
 }
 
-static void kept_blocks_are_found_by_who_opens_the_same_file_again(void **state)
+static void kept_blocks_are_found_when_the_file_is_reopened(void **state)
 {
     (void)state;
     rq_block_cache *c;
@@ -378,7 +378,7 @@ int main(void)
         cmocka_unit_test(a_block_that_does_not_fit_stays_outside),
         cmocka_unit_test(a_closed_file_takes_its_blocks_along_and_no_others),
         cmocka_unit_test(data_never_pushes_out_index_and_in_memory_blocks_within_their_shares),
-        cmocka_unit_test(kept_blocks_are_found_by_who_opens_the_same_file_again),
+        cmocka_unit_test(kept_blocks_are_found_when_the_file_is_reopened),
         cmocka_unit_test(a_familys_counters_are_its_own),
         cmocka_unit_test(shrinking_evicts_at_once),
         cmocka_unit_test(threads_agree),

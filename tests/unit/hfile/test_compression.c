@@ -26,7 +26,7 @@ static void fill(rq_buf *b, rq_random *random, size_t len)
     b->len = len;
 }
 
-static void what_goes_in_comes_out(void **state)
+static void compressed_data_decompresses(void **state)
 {
     (void)state;
     rq_random random;
@@ -195,7 +195,7 @@ static void names_are_hbases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_goes_in_comes_out),
+        cmocka_unit_test(compressed_data_decompresses),
         cmocka_unit_test(damaged_bytes_are_an_error_or_other_bytes_but_never_outside),
         cmocka_unit_test(bare_zstd_frames_are_read),
         cmocka_unit_test(bare_zstd_frames_are_written_when_asked_for),

@@ -61,7 +61,7 @@ static void it_holds_what_was_added_or_says_too_many(void **state)
     assert_in_range(full, 50, 450);
 }
 
-static void what_is_no_list_is_told(void **state)
+static void invalid_lists_are_refused(void **state)
 {
     (void)state;
     assert_true(rq__qualifiers_ok(RQ_SLICE_LIT("")));
@@ -78,7 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_holds_what_was_added_or_says_too_many),
-        cmocka_unit_test(what_is_no_list_is_told),
+        cmocka_unit_test(invalid_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -423,7 +423,7 @@ static void midkey_divides(world *w)
     rq_buf_clear(&key);
 }
 
-static void info_is_told(world *w)
+static void info_is_reported(world *w)
 {
     const rq_hfile_info *info = rq_hfile_reader_info(w->reader);
     assert_int_equal(info->entry_count, w->list.count);
@@ -469,7 +469,7 @@ static void whatever_is_written_is_read_back(void **state)
     for (int i = 0; i < rounds; i++) {
         world w;
         world_begin(&w, seed + (unsigned)i);
-        info_is_told(&w);
+        info_is_reported(&w);
         scan_forward(&w);
         scan_inside_blocks(&w);
         scan_backward(&w);

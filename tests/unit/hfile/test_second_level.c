@@ -131,7 +131,7 @@ static unsigned count(world *w, uint64_t from, uint64_t to)
     return n;
 }
 
-static void what_memory_gives_up_comes_back(void **state)
+static void evicted_blocks_come_back(void **state)
 {
     (void)state;
     world w;
@@ -172,7 +172,7 @@ static void a_full_index_gives_up_the_oldest_too(void **state)
     end(&w);
 }
 
-static void a_writer_that_stands_still_holds_nobody_up(void **state)
+static void a_stalled_writer_blocks_no_other(void **state)
 {
     (void)state;
     world w;
@@ -377,10 +377,10 @@ static void threads_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_memory_gives_up_comes_back),
+        cmocka_unit_test(evicted_blocks_come_back),
         cmocka_unit_test(the_oldest_are_overwritten),
         cmocka_unit_test(a_full_index_gives_up_the_oldest_too),
-        cmocka_unit_test(a_writer_that_stands_still_holds_nobody_up),
+        cmocka_unit_test(a_stalled_writer_blocks_no_other),
         cmocka_unit_test(a_read_that_would_wait_says_so),
         cmocka_unit_test(a_flipped_bit_is_never_believed_and_ends_it),
         cmocka_unit_test(a_disk_that_is_full_or_fails_ends_it),

@@ -102,7 +102,7 @@ static const char *check_row(const rq_rows *rows, const uint32_t *versions, unsi
     return wrong;
 }
 
-static void a_read_is_held_against_what_was_acknowledged_and_sent(void **state)
+static void a_read_is_checked_against_acknowledged_and_sent_writes(void **state)
 {
     (void)state;
     rq_rows rows = make_rows(true);
@@ -144,7 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_says_its_number_and_keeps_the_order),
         cmocka_unit_test(a_value_is_recognised_and_no_other_is),
-        cmocka_unit_test(a_read_is_held_against_what_was_acknowledged_and_sent),
+        cmocka_unit_test(a_read_is_checked_against_acknowledged_and_sent_writes),
         cmocka_unit_test(a_delete_hides_what_is_older_and_excuses_what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

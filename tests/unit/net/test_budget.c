@@ -50,7 +50,7 @@ static void expect_woken(struct world *w, rq_budget_waiter *waiter)
     rq_budget_woken(w->budget, waiter);
 }
 
-static void the_reserve_is_for_those_that_ask_for_it(void **state)
+static void only_reserve_charges_use_the_reserve(void **state)
 {
     (void)state;
     struct world w;
@@ -194,7 +194,7 @@ static bool relieved(void *ctx)
     return ++reliefs > 1; /* the first time it is not taken */
 }
 
-static void relief_is_told_once_after_pressure(void **state)
+static void relief_is_reported_once_after_pressure(void **state)
 {
     (void)state;
     struct world w;
@@ -218,13 +218,13 @@ static void relief_is_told_once_after_pressure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reserve_is_for_those_that_ask_for_it),
+        cmocka_unit_test(only_reserve_charges_use_the_reserve),
         cmocka_unit_test(prompt_waiters_wake_first_and_from_the_reserve),
         cmocka_unit_test(a_waiter_for_which_there_is_no_room_is_not_woken),
         cmocka_unit_test(the_overdraft_goes_to_a_waiter_that_takes_it),
         cmocka_unit_test(the_oldest_debtors_are_condemned_as_many_as_it_takes),
         cmocka_unit_test(what_one_large_answer_goes_over_is_no_reason_to_condemn),
-        cmocka_unit_test(relief_is_told_once_after_pressure),
+        cmocka_unit_test(relief_is_reported_once_after_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,7 +137,7 @@ static void put_bytes(rq_input *in, rq_chunk_pool *pool, const void *bytes, size
     rq_input_received(in, pool, len);
 }
 
-static void a_frame_over_the_limit_is_told_at_once(void **state)
+static void a_frame_over_the_limit_is_reported_at_once(void **state)
 {
     (void)state;
     rq_budget *budget;
@@ -275,7 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_survive_every_cut),
-        cmocka_unit_test(a_frame_over_the_limit_is_told_at_once),
+        cmocka_unit_test(a_frame_over_the_limit_is_reported_at_once),
         cmocka_unit_test(memory_follows_what_was_sent),
         cmocka_unit_test(a_spent_budget_stops_all_but_one),
         cmocka_unit_test(kept_reads_leave_room_for_others),

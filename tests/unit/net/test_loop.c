@@ -118,7 +118,7 @@ static void run_work(rq_task *task)
     rq_lane_post(rq_loop_lane(i->loop), &i->reply);
 }
 
-static void what_a_task_posts_runs_in_the_same_iteration(void **state)
+static void a_task_posted_by_a_task_runs_in_the_same_iteration(void **state)
 {
     (void)state;
     rq_loops *loops;
@@ -481,7 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_of_one_thread_run_in_order),
         cmocka_unit_test(tasks_hop_between_loops),
-        cmocka_unit_test(what_a_task_posts_runs_in_the_same_iteration),
+        cmocka_unit_test(a_task_posted_by_a_task_runs_in_the_same_iteration),
         cmocka_unit_test(timers_fire_in_order_and_can_be_moved),
         cmocka_unit_test(sleeping_loops_hold_no_epoch),
         cmocka_unit_test(lines_come_back_whatever_their_cuts),

@@ -74,7 +74,7 @@ static void an_answer_in_two_buffers_is_counted_whole(void **state)
 }
 
 /* With a peer that always lags a little, a buffer must not grow forever. */
-static void a_buffer_whose_front_is_written_grows_no_more(void **state)
+static void a_partly_written_buffer_stops_growing(void **state)
 {
     (void)state;
     rq_out_queue q = {0};
@@ -230,7 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appended_bytes_come_out_in_order),
         cmocka_unit_test(an_answer_in_two_buffers_is_counted_whole),
-        cmocka_unit_test(a_buffer_whose_front_is_written_grows_no_more),
+        cmocka_unit_test(a_partly_written_buffer_stops_growing),
         cmocka_unit_test(emptied_buffers_are_used_again),
         cmocka_unit_test(answers_that_are_appended_make_no_buffer_grow_beyond_what_is_kept),
         cmocka_unit_test(an_answer_over_two_buffers_is_counted_whole),

@@ -392,7 +392,7 @@ static void wrong_bytes_close_the_stream(void **state)
     expect_error("", 0, true, RQ_OK);
 }
 
-static void what_a_transform_holds_is_charged(void **state)
+static void memory_of_a_transform_is_charged(void **state)
 {
     (void)state;
     struct world w;
@@ -444,7 +444,7 @@ int main(void)
         cmocka_unit_test(finish_writes_what_is_pending),
         cmocka_unit_test(close_drops_what_is_pending),
         cmocka_unit_test(wrong_bytes_close_the_stream),
-        cmocka_unit_test(what_a_transform_holds_is_charged),
+        cmocka_unit_test(memory_of_a_transform_is_charged),
         cmocka_unit_test(a_listener_that_has_stopped_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static policy *policy_new(void)
     return p;
 }
 
-static void a_refused_op_is_told_why_and_reads_nothing(void **state)
+static void a_refused_op_gets_the_reason_and_reads_nothing(void **state)
 {
     (void)state;
     policy *p = policy_new();
@@ -162,7 +162,7 @@ static void percentiles_are_within_a_quarter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_op_is_told_why_and_reads_nothing),
+        cmocka_unit_test(a_refused_op_gets_the_reason_and_reads_nothing),
         cmocka_unit_test(a_delayed_op_keeps_its_region),
         cmocka_unit_test(a_repeated_op_passes_once),
         cmocka_unit_test(times_stand_for_all_ops),

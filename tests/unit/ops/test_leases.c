@@ -123,7 +123,7 @@ static void a_lease_ends_when_nobody_asks(void **state)
     assert_int_equal(touch(w, id), RQ_E_UNKNOWN_SCANNER);
 }
 
-static void who_asks_keeps_it_and_others_go(void **state)
+static void renewed_leases_stay_and_others_expire(void **state)
 {
     world *w = *state;
     uint64_t kept = open_one(w), left = open_one(w);
@@ -369,7 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lease_ends_when_nobody_asks, begin, end),
-        cmocka_unit_test_setup_teardown(who_asks_keeps_it_and_others_go, begin, end),
+        cmocka_unit_test_setup_teardown(renewed_leases_stay_and_others_expire, begin, end),
         cmocka_unit_test_setup_teardown(a_scanner_at_work_does_not_expire, begin, end),
         cmocka_unit_test_setup_teardown(a_scanner_that_ended_well_is_remembered, begin, end),
         cmocka_unit_test_setup_teardown(random_histories_expire_in_time, begin, end),

@@ -194,7 +194,7 @@ static void a_caller_that_has_gone_ends_the_scanner(void **state)
     assert_int_equal(s->read.op.rc, RQ_E_UNKNOWN_SCANNER);
 }
 
-static void a_scanner_of_nobody_ends(void **state)
+static void a_scanner_without_client_ends(void **state)
 {
     scan_test *t = *state;
     uint64_t id = call(t, t->o->own, 0, "r", 1)->scanner_id;
@@ -215,7 +215,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_come_in_sequence, begin, end),
         cmocka_unit_test_setup_teardown(an_error_of_the_caller_ends_the_scanner, begin, end),
         cmocka_unit_test_setup_teardown(a_caller_that_has_gone_ends_the_scanner, begin, end),
-        cmocka_unit_test_setup_teardown(a_scanner_of_nobody_ends, begin, end),
+        cmocka_unit_test_setup_teardown(a_scanner_without_client_ends, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

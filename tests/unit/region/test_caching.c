@@ -198,7 +198,7 @@ static void a_closing_region_warms_no_cache(void **state)
     }
 }
 
-static void blocks_outlast_a_closing_unless_told_not_to(void **state)
+static void blocks_outlast_a_close_unless_configured_otherwise(void **state)
 {
     (void)state;
     for (int round = 0; round < 2; round++) {
@@ -215,7 +215,7 @@ static void blocks_outlast_a_closing_unless_told_not_to(void **state)
     }
 }
 
-static void what_a_compaction_replaced_leaves_the_cache(void **state)
+static void replaced_files_leave_the_cache(void **state)
 {
     (void)state;
     world w;
@@ -332,8 +332,8 @@ int main(void)
         cmocka_unit_test(a_flush_caches_what_the_family_or_the_server_says),
         cmocka_unit_test(a_compaction_caches_data_only_when_the_server_says_so),
         cmocka_unit_test(a_closing_region_warms_no_cache),
-        cmocka_unit_test(blocks_outlast_a_closing_unless_told_not_to),
-        cmocka_unit_test(what_a_compaction_replaced_leaves_the_cache),
+        cmocka_unit_test(blocks_outlast_a_close_unless_configured_otherwise),
+        cmocka_unit_test(replaced_files_leave_the_cache),
         cmocka_unit_test(a_regions_blocks_can_be_dropped_and_are_read_again),
         cmocka_unit_test(nothing_is_kept_of_a_family_without_block_cache),
         cmocka_unit_test(a_file_takes_what_memory_has_no_room_for),

@@ -220,7 +220,7 @@ static rq_err link_and_look(rq_vfs *v, const char *from, const char *to, rq_erro
 
 /* Clients poll the state until it is NONE to learn that their request is done: so it counts while
  * it waits for its turn, and while expired files are dropped first. */
-static void what_a_client_asked_for_counts_until_it_is_done(void **state)
+static void a_client_request_counts_until_done(void **state)
 {
     (void)state;
     static const family_def family = {"f", {"TTL", "100", NULL}};
@@ -543,7 +543,7 @@ int main(void)
         cmocka_unit_test(a_flushed_memstore_is_freed_while_the_compactions_are_busy),
         cmocka_unit_test(a_flushed_memstore_is_freed_while_its_store_compacts),
         cmocka_unit_test(a_compaction_keeps_to_its_rate_and_ends_soon_when_the_region_closes),
-        cmocka_unit_test(what_a_client_asked_for_counts_until_it_is_done),
+        cmocka_unit_test(a_client_request_counts_until_done),
         cmocka_unit_test(a_major_compaction_without_files_is_made_up_for_by_the_next_one_asked_for),
         cmocka_unit_test(inputs_reach_an_archive_that_is_being_cleaned),
     };

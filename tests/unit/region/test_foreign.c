@@ -34,7 +34,7 @@ static rq_err load(fixture *f, const char *family, const char *path, bool assign
     return rq_region_bulk_load(f->region, &what, ret_loaded, NULL);
 }
 
-static void a_load_stands_between_the_writes_around_it(void **state)
+static void a_load_is_ordered_between_the_writes_around_it(void **state)
 {
     fixture f;
     bool loaded;
@@ -71,7 +71,7 @@ static void a_load_without_a_number_of_its_own_can_be_overwritten(void **state)
     fixture_close(&f);
 }
 
-static void what_does_not_belong_is_not_loaded(void **state)
+static void unsuitable_files_are_not_loaded(void **state)
 {
     fixture f;
     bool loaded = true;
@@ -182,7 +182,7 @@ static void a_clean_stop_writes_the_list_of_the_file_tracker(void **state)
 }
 
 /* HBase's procedure with this tracker: files are written in place, and count once listed. */
-static void of_hbases_files_those_on_the_list_count(void **state)
+static void only_listed_hbase_files_count(void **state)
 {
     fixture f;
     fixture_open(&f, env_of(state), listed, 1);
@@ -294,7 +294,7 @@ static void another_tracker_believes_no_list_of_former_times(void **state)
 }
 
 /* Clients write to hbase:meta, and a table's name becomes a folder. */
-static void a_region_whose_table_can_have_no_folder_is_none(void **state)
+static void a_region_of_a_table_with_an_invalid_name_is_refused(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {{"..", "t"},  {"default", ".."},  {".", "t"},
@@ -317,17 +317,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, real_env_setup, real_env_teardown)
-        T(a_load_stands_between_the_writes_around_it),
+        T(a_load_is_ordered_between_the_writes_around_it),
         T(a_load_without_a_number_of_its_own_can_be_overwritten),
-        T(what_does_not_belong_is_not_loaded),
+        T(unsuitable_files_are_not_loaded),
         T(a_file_whose_numbers_leave_no_room_is_not_loaded),
         T(a_loaded_file_has_the_number_of_its_name),
         T(inputs_of_a_compaction_that_still_lie_there_are_passed_over),
         T(a_clean_stop_writes_the_list_of_the_file_tracker),
-        T(of_hbases_files_those_on_the_list_count),
+        T(only_listed_hbase_files_count),
         T(a_list_without_a_number_is_the_oldest),
         T(another_tracker_believes_no_list_of_former_times),
-        cmocka_unit_test(a_region_whose_table_can_have_no_folder_is_none),
+        cmocka_unit_test(a_region_of_a_table_with_an_invalid_name_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void random_manifest(rq_random *r, rq_arena *a, rq__manifest *m)
     }
 }
 
-static void what_was_encoded_is_decoded(void **state)
+static void encoded_data_is_decoded(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -55,7 +55,7 @@ static void what_was_encoded_is_decoded(void **state)
     }
 }
 
-static void a_newer_version_is_named_as_such(void **state)
+static void a_newer_version_is_reported(void **state)
 {
     (void)state;
     rq_arena a = {0};
@@ -81,8 +81,8 @@ static void file_names_cannot_lead_out_of_the_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_encoded_is_decoded),
-        cmocka_unit_test(a_newer_version_is_named_as_such),
+        cmocka_unit_test(encoded_data_is_decoded),
+        cmocka_unit_test(a_newer_version_is_reported),
         cmocka_unit_test(file_names_cannot_lead_out_of_the_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,7 +111,7 @@ static void writes_and_flushes_survive_every_failing_allocation(void **state)
     writes_and_flushes_survive(NULL, 0);
 }
 
-static void so_do_those_of_mob_families(void **state)
+static void mob_families_do_too(void **state)
 {
     (void)state;
     static const family_def mob[] = {
@@ -151,7 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_and_flushes_survive_every_failing_allocation),
-        cmocka_unit_test(so_do_those_of_mob_families),
+        cmocka_unit_test(mob_families_do_too),
         cmocka_unit_test(an_opening_survives_every_failing_allocation),
     };
     /* Hundreds of starts: not for the disk, if it can be helped. */

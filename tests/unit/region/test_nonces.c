@@ -101,7 +101,7 @@ static void a_million_are_kept_and_the_oldest_go_first(void **state)
     rq_sim_free(sim);
 }
 
-static void what_did_not_happen_is_not_found(void **state)
+static void unknown_nonces_are_not_found(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim();
@@ -401,7 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nonces_are_found_until_they_expire),
         cmocka_unit_test(a_million_are_kept_and_the_oldest_go_first),
-        cmocka_unit_test(what_did_not_happen_is_not_found),
+        cmocka_unit_test(unknown_nonces_are_not_found),
         cmocka_unit_test(older_ones_go_before_and_expire_first),
         cmocka_unit_test(a_file_is_what_was_written_and_nothing_less),
         cmocka_unit_test_setup_teardown(only_uptime_counts_whatever_the_clock_says, setup,

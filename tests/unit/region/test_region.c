@@ -274,7 +274,7 @@ static void files_are_as_family_and_settings_say_and_an_alter_changes_them(void 
     fixture_close(&f);
 }
 
-static void flushes_on_request_leave_compaction_to_whoever_looks(void **state)
+static void flushes_on_request_do_not_start_compaction(void **state)
 {
     static const family_def one[] = {{"a", {NULL}}};
     fixture f;
@@ -334,7 +334,7 @@ int main(void)
         T(one_family_flushes_alone_and_the_other_is_replayed),
         T(a_major_compaction_leaves_one_file_and_archives_the_rest),
         T(files_are_as_family_and_settings_say_and_an_alter_changes_them),
-        T(flushes_on_request_leave_compaction_to_whoever_looks),
+        T(flushes_on_request_do_not_start_compaction),
         T(a_destroyed_region_leaves_nothing_but_the_archive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

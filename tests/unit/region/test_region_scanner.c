@@ -390,7 +390,7 @@ static uint64_t rows_looked_at(fixture *f, const char *filter, bool counts_rows,
     return rows;
 }
 
-static void rows_nobody_counts_are_jumped_over(void **state)
+static void uncounted_rows_are_skipped(void **state)
 {
     (void)state;
     static const struct {
@@ -667,7 +667,7 @@ int main(void)
         cmocka_unit_test(a_long_filtered_stretch_ends_at_the_deadline_with_nothing),
         cmocka_unit_test(a_spent_slice_gives_the_thread_back_inside_a_row),
         cmocka_unit_test(a_page_filter_ends_the_scan),
-        cmocka_unit_test(rows_nobody_counts_are_jumped_over),
+        cmocka_unit_test(uncounted_rows_are_skipped),
         cmocka_unit_test(a_cell_may_end_the_scan_in_a_row_that_is_left_out_by_its_key),
         cmocka_unit_test(a_column_count_get_filter_in_a_scan_ends_it_after_the_first_row),
         cmocka_unit_test(families_on_demand_are_read_for_kept_rows_and_sorted_in),

@@ -410,7 +410,7 @@ static rq_err put_if(fixture *f, rq_compare_op cmp, const char *family, bool *re
     return rc;
 }
 
-static void what_a_condition_guards_is_judged_only_when_it_holds(void **state)
+static void guarded_mutations_are_validated_only_when_the_condition_holds(void **state)
 {
     fixture *f = of(state);
     bool processed = true;
@@ -661,7 +661,7 @@ int main(void)
         T(an_empty_value_counts_as_null),
         T(a_condition_compares_the_given_value_with_the_stored),
         T(a_condition_looks_at_its_time_range),
-        T(what_a_condition_guards_is_judged_only_when_it_holds),
+        T(guarded_mutations_are_validated_only_when_the_condition_holds),
         T(no_op_is_no_condition_where_there_is_a_value),
         T(a_condition_and_its_mutation_must_name_the_same_row),
         T(row_mutations_with_an_increment_read_the_state_before_them),

@@ -251,8 +251,8 @@ static void thousands_of_calls_are_pipelined(void **state)
     close(fd);
 }
 
-/* In portions of 16; one alone is not told of. */
-static void calls_that_come_together_are_told_of_before_they_run(void **state)
+/* In batches of up to 16; a single call is not announced. */
+static void calls_that_arrive_together_are_announced_before_they_run(void **state)
 {
     toy *t = *state;
     int fd = rpc_connect(t->port, &plain);
@@ -775,7 +775,7 @@ int main(void)
         cmocka_unit_test(answers_overtake_each_other),
         cmocka_unit_test(byte_by_byte_is_as_good_as_at_once),
         cmocka_unit_test(thousands_of_calls_are_pipelined),
-        cmocka_unit_test(calls_that_come_together_are_told_of_before_they_run),
+        cmocka_unit_test(calls_that_arrive_together_are_announced_before_they_run),
         cmocka_unit_test(a_call_outlives_its_connection),
         cmocka_unit_test(a_connection_closed_in_mid_frame_leaves_nothing),
         cmocka_unit_test(expired_calls_are_dropped),

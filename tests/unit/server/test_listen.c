@@ -56,7 +56,7 @@ static void wrong_addresses_are_refused(void **state)
     }
 }
 
-static void clients_are_told_a_host_they_can_reach(void **state)
+static void clients_get_a_reachable_host(void **state)
 {
     (void)state;
     char host[RQ_HOST_SIZE], own[RQ_HOST_SIZE];
@@ -115,7 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_and_names_are_resolved),
         cmocka_unit_test(wrong_addresses_are_refused),
-        cmocka_unit_test(clients_are_told_a_host_they_can_reach),
+        cmocka_unit_test(clients_get_a_reachable_host),
         cmocka_unit_test(zeros_become_ports_that_differ),
         cmocka_unit_test(a_port_in_use_is_named),
     };

@@ -117,7 +117,7 @@ static void test_adds_multiplies_compares(void **unused)
     rq__decimal_clear(&product);
 }
 
-static void test_refuses_what_is_none_or_too_much(void **unused)
+static void test_refuses_invalid_and_oversized_input(void **unused)
 {
     (void)unused;
     rq__decimal d = {0};
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds_half_to_even),
         cmocka_unit_test(test_adds_multiplies_compares),
-        cmocka_unit_test(test_refuses_what_is_none_or_too_much),
+        cmocka_unit_test(test_refuses_invalid_and_oversized_input),
         cmocka_unit_test(test_absent_numbers),
         cmocka_unit_test(test_doubles_order_as_in_java),
     };

@@ -191,7 +191,7 @@ static void rows_versions_and_times_of_a_get(void **state)
 }
 
 /* protobuf-c passes on numbers outside an enum; Java treats them as absent. */
-static void enum_numbers_nobody_knows_count_as_absent(void **state)
+static void unknown_enum_numbers_count_as_absent(void **state)
 {
     (void)state;
     static uint8_t value[] = {0x0a, 0x03, 0x0a, 0x01, 'v'};
@@ -245,7 +245,7 @@ int main(void)
         cmocka_unit_test(a_cell_of_another_row_spoils_only_its_mutation),
         cmocka_unit_test(the_size_of_a_cell_counts_to_the_byte),
         cmocka_unit_test(rows_versions_and_times_of_a_get),
-        cmocka_unit_test(enum_numbers_nobody_knows_count_as_absent),
+        cmocka_unit_test(unknown_enum_numbers_count_as_absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

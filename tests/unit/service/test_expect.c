@@ -58,7 +58,7 @@ static void spoil(rq_random *random, message *m)
         m->bytes[rq_random_below(random, m->len)] = (uint8_t)rq_random_next(random);
 }
 
-static void whatever_is_expected_harms_nobody(void **state)
+static void random_expectations_do_no_harm(void **state)
 {
     (void)state;
     service_world *w = service_world_new();
@@ -93,6 +93,6 @@ static void whatever_is_expected_harms_nobody(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whatever_is_expected_harms_nobody)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_expectations_do_no_harm)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -513,7 +513,7 @@ static void a_long_multi_goes_on_in_other_tasks(void **state)
 
 /* A handler decodes messages in bytes fields of its request (filters, comparators). Their memory is
  * charged like the request's own. */
-static void what_decoding_makes_is_charged(void **state)
+static void decoded_memory_is_charged(void **state)
 {
     fixture *f = *state;
     enum { PAIRS = 300000 };
@@ -626,7 +626,7 @@ static void columns_that_come_twice_are_their_union(void **state)
     assert_true(cells[3] < cells[0]);
 }
 
-static void what_is_no_scan_is_refused(void **state)
+static void an_invalid_scan_is_refused(void **state)
 {
     fixture *f = *state;
     Pb__ScanRequest request = PB__SCAN_REQUEST__INIT;
@@ -731,10 +731,10 @@ int main(void)
         TEST(ten_thousand_increments_fit_a_request),
         TEST(each_of_a_list_may_wait_for_a_block),
         TEST(a_long_multi_goes_on_in_other_tasks),
-        TEST(what_decoding_makes_is_charged),
+        TEST(decoded_memory_is_charged),
         TEST(rows_of_a_call_to_the_row),
         TEST(columns_that_come_twice_are_their_union),
-        TEST(what_is_no_scan_is_refused),
+        TEST(an_invalid_scan_is_refused),
         TEST(rows_of_a_scan_have_a_longest),
         TEST(a_condition_names_what_it_compares),
     };

@@ -221,7 +221,7 @@ static void other_requests_are_left_to_protobuf_c(void **state)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static void short_answers_are_what_protobuf_c_packs(void **state)
+static void short_answers_match_protobuf_c(void **state)
 {
     (void)state;
     rq_arena a = {0};
@@ -247,7 +247,7 @@ static void short_answers_are_what_protobuf_c_packs(void **state)
     rq_arena_clear(&a);
 }
 
-static void answers_of_multi_are_what_protobuf_c_packs(void **state)
+static void answers_of_multi_match_protobuf_c(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 3000; seed++) {
@@ -269,8 +269,8 @@ int main(void)
         cmocka_unit_test(damaged_messages_are_decoded_alike_or_left),
         cmocka_unit_test(an_empty_row_is_left_to_protobuf_c),
         cmocka_unit_test(other_requests_are_left_to_protobuf_c),
-        cmocka_unit_test(short_answers_are_what_protobuf_c_packs),
-        cmocka_unit_test(answers_of_multi_are_what_protobuf_c_packs),
+        cmocka_unit_test(short_answers_match_protobuf_c),
+        cmocka_unit_test(answers_of_multi_match_protobuf_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

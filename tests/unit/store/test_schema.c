@@ -154,7 +154,7 @@ static void times_and_sizes_in_words_become_numbers(void **state)
     }
 }
 
-static void what_cannot_be_a_value_is_refused(void **state)
+static void invalid_values_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -177,7 +177,7 @@ static void what_cannot_be_a_value_is_refused(void **state)
     }
 }
 
-static void what_cannot_be_a_family_name_is_refused(void **state)
+static void invalid_family_names_are_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {"", ".f", "a:b", "a/b", "recovered.edits", "a\x01"};
@@ -216,8 +216,8 @@ int main(void)
         cmocka_unit_test(a_family_that_says_nothing_gets_hbases_defaults),
         cmocka_unit_test(given_values_replace_defaults_and_are_honoured),
         cmocka_unit_test(times_and_sizes_in_words_become_numbers),
-        cmocka_unit_test(what_cannot_be_a_value_is_refused),
-        cmocka_unit_test(what_cannot_be_a_family_name_is_refused),
+        cmocka_unit_test(invalid_values_are_refused),
+        cmocka_unit_test(invalid_family_names_are_refused),
         cmocka_unit_test(parsing_what_was_serialised_changes_nothing),
         cmocka_unit_test(garbage_is_no_schema),
     };

@@ -240,7 +240,7 @@ static told look(rq_sim *sim)
 
 /* It reports everything that would prevent a start, nothing for an intact log, and delivers
  * undamaged records. */
-static void a_survey_tells_what_an_open_refuses(void **state)
+static void a_survey_reports_what_an_open_refuses(void **state)
 {
     (void)state;
     uint64_t seed = unit_seed();
@@ -284,7 +284,7 @@ int main(void)
         cmocka_unit_test(salvage_delivers_what_is_whole),
         cmocka_unit_test(garbage_behind_the_end_is_the_tail),
         cmocka_unit_test(a_missing_segment_is_noticed),
-        cmocka_unit_test(a_survey_tells_what_an_open_refuses),
+        cmocka_unit_test(a_survey_reports_what_an_open_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

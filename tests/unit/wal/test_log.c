@@ -232,7 +232,7 @@ static void handover_acknowledges_before_the_disk_and_sync_after_it(void **state
     rq_sim_free(sim);
 }
 
-static void bytes_nobody_waits_for_are_synced_soon(void **state)
+static void unawaited_bytes_are_synced_soon(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(5);
@@ -256,7 +256,7 @@ static void bytes_nobody_waits_for_are_synced_soon(void **state)
     rq_sim_free(sim);
 }
 
-static void one_sync_serves_all_who_wait(void **state)
+static void one_sync_serves_all_waiters(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(6);
@@ -293,7 +293,7 @@ static void flush_all(history *h)
 }
 
 /* Else a loop would wait for the device to read what is written over. */
-static void who_writes_over_a_segment_fills_each_page_he_begins(void **state)
+static void an_overwrite_of_a_segment_fills_each_page_it_starts(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(7);
@@ -355,7 +355,7 @@ static void on_pressure(void *ctx, rq_wal_region *holder, bool urgent)
     if (rq_wal_region_owner(holder) != h) h->pressed[1] = 1000000;
 }
 
-static void a_log_too_long_names_who_holds_its_oldest_segment(void **state)
+static void a_log_too_long_names_the_region_holding_its_oldest_segment(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(8);
@@ -396,7 +396,7 @@ static void on_gentle_pressure(void *ctx, rq_wal_region *holder, bool urgent)
         h->pressed[0]++;
 }
 
-static void who_holds_an_old_segment_with_few_others_is_asked_early(void **state)
+static void a_region_nearly_alone_in_an_old_segment_is_flushed_early(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(8);
@@ -497,7 +497,7 @@ static bool say_yes(void *ctx, const char *encoded)
     return true;
 }
 
-static void what_a_region_needs_is_kept_until_somebody_lets_it_go(void **state)
+static void a_region_keeps_its_segments_until_released(void **state)
 {
     (void)state;
     rq_sim *sim = new_sim(9);
@@ -758,15 +758,15 @@ int main(void)
         cmocka_unit_test(a_record_may_come_in_many_pieces),
         cmocka_unit_test(a_full_ring_makes_the_caller_wait),
         cmocka_unit_test(handover_acknowledges_before_the_disk_and_sync_after_it),
-        cmocka_unit_test(bytes_nobody_waits_for_are_synced_soon),
-        cmocka_unit_test(one_sync_serves_all_who_wait),
+        cmocka_unit_test(unawaited_bytes_are_synced_soon),
+        cmocka_unit_test(one_sync_serves_all_waiters),
         cmocka_unit_test(flushed_segments_are_used_again),
-        cmocka_unit_test(who_writes_over_a_segment_fills_each_page_he_begins),
-        cmocka_unit_test(a_log_too_long_names_who_holds_its_oldest_segment),
-        cmocka_unit_test(who_holds_an_old_segment_with_few_others_is_asked_early),
+        cmocka_unit_test(an_overwrite_of_a_segment_fills_each_page_it_starts),
+        cmocka_unit_test(a_log_too_long_names_the_region_holding_its_oldest_segment),
+        cmocka_unit_test(a_region_nearly_alone_in_an_old_segment_is_flushed_early),
         cmocka_unit_test(an_opened_region_is_pressed_again),
         cmocka_unit_test(a_clean_close_leaves_an_empty_log),
-        cmocka_unit_test(what_a_region_needs_is_kept_until_somebody_lets_it_go),
+        cmocka_unit_test(a_region_keeps_its_segments_until_released),
         cmocka_unit_test(a_region_replays_alone),
         cmocka_unit_test(a_sealed_segment_ends_with_an_index),
         cmocka_unit_test(a_frame_that_does_not_follow_the_one_before_it_is_no_part_of_the_log),
