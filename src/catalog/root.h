@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data folder as a whole: who owns it, who wrote it, what it is called.
+ * The data folder as a whole: its owner, its format, its cluster id.
  *
  *  - hbase.version: "PBUF" and HBaseVersionFileContent{version = "8"} (HBASE: FSUtils.setVersion)
  *  - hbase.id: "PBUF" and ClusterId{uuid} (HBASE: FSUtils.setClusterId)

@@ -16,7 +16,7 @@ const char *rq_op_kind_text(rq_op_kind kind)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* HBase's limit is 100 MB, whatever memory there is. */
+/* HBase's limit is 100 MB, independent of the available memory. */
 static void take_result_limits(rq_ops *ops, const rq_config *c)
 {
     uint64_t hbase = (uint64_t)100 << 20;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The binary as an operator meets it: ready line, ports, refusals that touch nothing, clean stop,
-wrong arguments, help, --json, bad frames on each port, ZooKeeper's protocol."""
+"""The binary as an operator uses it: ready line, ports, refused starts that change nothing, clean stop, wrong
+arguments, help, --json, bad frames on each port, ZooKeeper's protocol."""
 import json
 import os
 import pathlib

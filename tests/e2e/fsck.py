@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that look into a folder: `rorqual fsck` and `rorqual wal`. On healthy folders, one killed and
-one stopped, they say nothing wrong and touch nothing; a flipped bit anywhere that means something is
+"""The tools that inspect a folder: `rorqual fsck` and `rorqual wal`. On healthy folders, one killed and one
+stopped, they report no problem and change nothing; a flipped bit anywhere that means something is
 found and its file named; what is missing, left over, orphaned, a hole or an overlap of regions too; a
 repair moves aside and the server starts. SEED=n repeats a run; ROUNDS=n flips (default 60).
 """

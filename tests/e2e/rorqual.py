@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the drivers in this folder share: a server to test, and a report that adds up."""
+"""Shared by the drivers in this folder: a server to test, and a report that counts results."""
 import atexit
 import os
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""BulkLoadHFile with paths that are not a client's to give: FIFOs, devices, foreign files, symbolic links, hard
+"""BulkLoadHFile with paths that a client must not use: FIFOs, devices, foreign files, symbolic links, hard
 links, other servers' files; and the folders of rorqual.bulkload.folders, from which loads go on working.
 
 The store files that are loaded are the server's own: flushed by one table and copied.
@@ -281,7 +281,7 @@ def files_that_change_meanwhile(w):
 
 def settings_that_make_no_sense(w):
     for folders, words in (("relative/folder", "not an absolute path"), (f"/tmp,{w.folder}/../x", "not an absolute path"),
-                           (f"{w.data}/data", "lies in the data folder"), (str(w.data), "lies in the data folder")):
+                           (f"{w.data}/data", "is inside the data folder"), (str(w.data), "is inside the data folder")):
         try:
             rorqual.Server(w.data, w.folder / "bad-log", "-D", f"{SETTING}={folders}").kill()
         except RuntimeError as e:

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a server does with its data folder: who may see it, that only one uses it whatever happens to the lock file,
-and that what is no regular file there is named and never waited for. And what it says of settings and addresses that
-leave it open."""
+"""A server and its data folder: permissions, exclusive use whatever happens to the lock file, and non-regular
+files, which must be reported and never block. And its warnings about settings and addresses that expose it."""
 import os
 import pathlib
 import select
@@ -30,7 +29,7 @@ def stop(server):
 
 
 def refused(folder, data, *arguments):
-    """What a server that does not start says."""
+    """The output of a server that does not start."""
     try:
         server = start(folder, data, *arguments, name="refused-log")
     except RuntimeError:

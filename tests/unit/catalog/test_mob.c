@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MOB families through the changes of a catalog: what is dropped goes to the archive, what regions
- * made of others still refer to stays. */
+/* MOB families and catalog changes: MOB files of dropped tables and families are archived, those
+ * that other regions still refer to stay. */
 #include "world.h"
 
 #include "region/mob_cleaner.h"
@@ -217,7 +217,7 @@ static rq_err link_once(rq_vfs *v, const char *from, const char *to, rq_error *w
     return plain_link(v, from, to, why);
 }
 
-/* The janitor's round ends when one of the parent's two files is in the archive. */
+/* The janitor's round is interrupted when one of the parent's two files is in the archive. */
 static void split_and_clear_half(world *w)
 {
     assert_int_equal(world_split(w, "t", "a", "m"), RQ_OK);
@@ -273,7 +273,7 @@ static void nothing_goes_while_a_store_file_does_not_say_what_it_refers_to(void 
     size_t archived;
     rq_error why = {0};
     assert_int_equal(rq_catalog_clean_mob(w.catalog, &archived, &why), RQ_E_STATE);
-    assert_non_null(strstr(why.message, "does not say which MOB files it refers to"));
+    assert_non_null(strstr(why.message, "does not list the MOB files it refers to"));
     expect_rows(&w, "t", "a ");
     assert_int_equal(world_compact(&w, "t"), RQ_OK);
     assert_int_equal(clean(&w), 1); /* the one before */

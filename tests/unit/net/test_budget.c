@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Budgets: what is taken and refused, in what order waiters wake, and who is condemned. */
+/* Budgets: what is granted and refused, the order in which waiters wake, and who is evicted. */
 #include "net/budget.h"
 
 #include "../base/unit.h"
@@ -86,7 +86,7 @@ static void prompt_waiters_wake_first_and_from_the_reserve(void **state)
     end(&w);
 }
 
-/* It would only queue again, for ever in turn, while a call holds the overdraft. */
+/* It would only queue again, over and over, while a call holds the overdraft. */
 static void a_waiter_for_which_there_is_no_room_is_not_woken(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From reads of every size to frames: the same frames, whole, whatever the cuts. */
+/* From reads of every size to frames: the same complete frames, however the bytes are divided. */
 #include "base/buf.h"
 #include "net/input.h"
 

@@ -61,7 +61,7 @@ static void a_refused_op_is_told_why_and_reads_nothing(void **state)
     free(p);
 }
 
-/* The region of an op that waits at the gate stays, whatever becomes of the table. */
+/* The region of an op that is delayed at the gate stays valid, whatever happens to the table. */
 static void a_delayed_op_keeps_its_region(void **state)
 {
     (void)state;

@@ -63,7 +63,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Opens a scanner with so many bytes beside itself; its id, or 0 when it is refused. */
+/* Opens a scanner that takes this many more bytes; returns its id, or 0 if it is refused. */
 static uint64_t open_with(world *w, void **connection, size_t bytes)
 {
     rq__scan_holder *h;
@@ -166,7 +166,7 @@ static void a_scanner_that_ended_well_is_remembered(void **state)
     assert_int_equal(touch(w, 0x7fffffff00000000u), RQ_E_UNKNOWN_SCANNER);
 }
 
-/* Against a list of when each was last asked: nothing goes early, nothing stays for long. */
+/* Compared with a list of when each was last used: none is closed early, none stays for long. */
 static void random_histories_expire_in_time(void **state)
 {
     enum { COUNT = 50, STEPS = 3000 };

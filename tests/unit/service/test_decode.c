@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests as no client library sends them: rows, times and versions out of range, and cell blocks
+/* Requests that no client library sends: rows, times and versions out of range, and cell blocks
  * with fewer or other cells than the message announces. */
 #include "../base/unit.h"
 
@@ -78,7 +78,7 @@ static void cells_are_taken_in_order(void **state)
     clear(&m);
 }
 
-/* Whatever a client sends in a cell block, nothing on the disk is damaged. */
+/* Whatever a client sends in a cell block, it is not reported as damage on disk. */
 static void bad_cells_are_no_damage(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void rows_versions_and_times_of_a_get(void **state)
     clear(&m);
 }
 
-/* protobuf-c hands on numbers that an enum does not have; Java's takes them for absent. */
+/* protobuf-c passes on numbers outside an enum; Java treats them as absent. */
 static void enum_numbers_nobody_knows_count_as_absent(void **state)
 {
     (void)state;
@@ -222,6 +222,16 @@ static void enum_numbers_nobody_knows_count_as_absent(void **state)
         c.compare_type = (Pb__CompareType)(numbers[i] == 5 ? 8 : numbers[i]);
         assert_int_equal(rq__decode_condition(&c, &m.arena, &condition, &m.why), RQ_OK);
         assert_int_equal(condition.op, RQ_LESS);
+    }
+    /* Protobuf's default of the type is APPEND. */
+    for (size_t i = 0; i < RQ_ARRAY_LEN(numbers); i++) {
+        m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
+        p.mutate_type = (Pb__MutationProto__MutationType)numbers[i];
+        assert_int_equal(rq__mutation_type(&p), RQ_MUTATE_APPEND);
+        assert_int_equal(
+            rq__decode_mutation(&p, NULL, &m.cells, 0, &m.arena, &m.mutation, &nonce, &m.why),
+            RQ_OK);
+        assert_int_equal(m.mutation.type, RQ_MUTATE_APPEND);
     }
     clear(&m);
 }
