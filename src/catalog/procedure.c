@@ -345,6 +345,7 @@ static void run_steps(rq__proc *p)
             return;
         }
         why = (rq_error){0};
+        rq__step_pause_point(&p->catalog->procedures, p->catalog->env->executor);
         rq_err rc = run_step(p, &why);
         if (rc != RQ_OK && !go_on(p, rc, &why)) return;
         p->attempts = 0;
@@ -387,7 +388,9 @@ static void proc_run(rq_task *task)
 {
     rq__proc *p = RQ_CONTAINER_OF(task, rq__proc, task);
     rq_catalog *c = p->catalog;
-    proc_work(p);
+    rq__step_begin(&c->procedures, c->env->executor);
+    proc_work(p); /* it may be gone then */
+    rq__step_end(&c->procedures);
     task_done(c);
 }
 

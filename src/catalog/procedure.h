@@ -221,8 +221,12 @@ typedef struct rq__procedures {
     uint64_t lock_steps; /* for tests: claims and keys visited */
     unsigned busy;       /* tasks on their way */
     bool stopping;
-    rq_latch *idle; /* set by stop; opened when no task is running */
-    rq_lane *lane;  /* of retry timers */
+    rq_latch *idle;    /* set by stop; opened when no task is running */
+    rq_lane *lane;     /* of retry timers */
+    unsigned stepping; /* procedures that run a step (proc_pause.c) */
+    bool paused;
+    struct rq__pause_waiter *pause_waiters; /* steps that wait for the end of a pause */
+    rq_latch *quiet;                        /* opened when no step runs */
     /* For tests: called before each step; an error counts as the step's. NULL in a server. */
     rq_err (*before_step)(void *ctx, const rq__proc *p, rq_error *why);
     void *before_step_ctx;
@@ -248,6 +252,11 @@ void rq__procedures_stop(rq_catalog *c);
 RQ_NODISCARD
 rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why);
 void rq__procedures_clear(rq_catalog *c);
+
+/* --- proc_pause.c ----------------------------------------------------------------------------- */
+/* Returns when no step runs; none begins until _go_on. One pause at a time; not in a step. */
+void rq__procedures_pause(rq_catalog *c);
+void rq__procedures_go_on(rq_catalog *c);
 
 /* For other background work of the catalog: _stop waits for work begun here. False: stopping.
  * `again` is called unless it is stopping; the catalog may be freed when _end returns. */

@@ -309,6 +309,22 @@ static int serve_until_signal(const arguments *a, rq_server *server, const sigse
     return 0;
 }
 
+/* Which command helps where a start was refused. */
+static void print_advice(const char *folder, rq_err rc)
+{
+    if (rc == RQ_E_CORRUPT || rc == RQ_E_INVALID)
+        fprintf(
+            stderr,
+            "rorqual: what to do: rorqual fsck %s names all damage; rorqual recover %s shows how "
+            "the rest can be served, and asks before it does it; or bring back a backup: rorqual "
+            "restore\n",
+            folder, folder);
+    else if (rc == RQ_E_LOCKED)
+        fprintf(stderr, "rorqual: what to do: rorqual ping asks whether that server answers\n");
+    else if (rc == RQ_E_STATE || rc == RQ_E_VERSION)
+        fprintf(stderr, "rorqual: what to do: rorqual fsck %s looks through the folder\n", folder);
+}
+
 static int serve(const arguments *a)
 {
     rq_error why = {.code = RQ_OK};
@@ -321,6 +337,7 @@ static int serve(const arguments *a)
     if (set_umask(a->options.config, &why) != RQ_OK ||
         rq_server_open(&a->options, &server, &why) != RQ_OK) {
         fprintf(stderr, "rorqual: %s\n", why.message);
+        print_advice(a->options.data, why.code);
         return 1;
     }
     rq_notify_open(&notify);

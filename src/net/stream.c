@@ -228,6 +228,23 @@ void rq__loop_flush(rq_loop *loop)
 
 /* ---- the read side --------------------------------------------------------------------------- */
 
+#define KEEP_MIN ((size_t)4 * 1024) /* a smaller buffer stays as it is */
+
+/* The first `used` bytes of s->in go. What is left of a large request does not keep its memory. */
+static void keep_rest(rq_stream *s, size_t used)
+{
+    size_t left = s->in.len - used;
+    rq_buf small = {0};
+    if (left < s->in.cap / 4 && s->in.cap > KEEP_MIN &&
+        rq_buf_append(&small, s->in.ptr + used, left) == RQ_OK) {
+        rq_buf_clear(&s->in);
+        s->in = small;
+        return;
+    }
+    memmove(s->in.ptr, s->in.ptr + used, left);
+    s->in.len = left;
+}
+
 /* Offers all received bytes in `data`, which may be s->in; unconsumed ones are kept there. */
 static void offer_data(rq_stream *s, rq_slice data)
 {
@@ -237,8 +254,7 @@ static void offer_data(rq_stream *s, rq_slice data)
     if (left == 0) {
         if (s->in.cap > 0) rq_buf_clear(&s->in);
     } else if (data.ptr == s->in.ptr) {
-        memmove(s->in.ptr, s->in.ptr + used, left);
-        s->in.len = left;
+        keep_rest(s, used);
     } else if (rq_buf_append(&s->in, data.ptr + used, left) != RQ_OK) {
         rq_stream_close(s, RQ_E_NO_MEMORY);
     }

@@ -27,6 +27,7 @@
 struct rq_block_cache;
 struct rq_config;
 struct rq_wal;
+struct rq_retention;
 
 /* The memory budget, as configured or derived from the machine's memory. Rooms above take their
  * shares of it. */
@@ -43,6 +44,9 @@ typedef struct rq_engine_options {
      * large enough to split. On a pool's thread; may block. May be NULL. */
     void (*region_grown)(void *context, rq_region *r);
     void *context;
+    /* Damage in the log is passed over: what can be read of it is used, and the rest is lost. Each
+     * place is logged. For repairs only. */
+    bool salvage_log;
 } rq_engine_options;
 
 /* Opens the engine; creates .rorqual/ and the log if they are missing. The root folder must
@@ -63,6 +67,8 @@ rq_err rq_engine_reload(rq_engine *e, const struct rq_config *config, rq_error *
 const rq_env *rq_engine_env(const rq_engine *e);
 struct rq_wal *rq_engine_wal(const rq_engine *e);
 struct rq_block_cache *rq_engine_block_cache(const rq_engine *e);
+/* Who holds files and log (vfs/retention.h); lives as long as the engine. */
+struct rq_retention *rq_engine_retention(const rq_engine *e);
 
 /* --- what the log held at start --------------------------------------------------------------- */
 typedef struct rq_leftover {

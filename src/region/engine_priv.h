@@ -12,6 +12,7 @@
 #include "store/cache_options.h"
 #include "store/mob_files.h"
 #include "store/slab_pool.h"
+#include "vfs/retention.h"
 
 typedef struct rq__past rq__past; /* past.c */
 
@@ -22,6 +23,8 @@ struct rq_engine {
     struct rq_vfs *cache_vfs;     /* const; of the cache's file if it is outside the root */
     rq_slab_pool *slabs;          /* const */
     rq_mob_files *mob_files;      /* const */
+    rq_retention *retention;      /* const */
+    char *cache_path;             /* const; of the cache's file if it is in the root; or NULL */
     void (*region_failed)(void *context, rq_region *r, const rq_error *why); /* const */
     void (*region_grown)(void *context, rq_region *r);                       /* const */
     void *context;                                                           /* const */

@@ -12,6 +12,7 @@
 #include "server/server.h"
 
 #include "base/address.h"
+#include "backup/control.h"
 #include "base/log.h"
 #include "catalog/catalog.h"
 #include "metrics/metrics.h"
@@ -66,7 +67,8 @@ struct rq_server {
     rq_rpc_server *master;
     rq_rpc_server *rs;
     rq_registry *registry;
-    bool folder_is_new; /* it was empty or missing */
+    rq_control *control; /* NULL: the file system has no sockets */
+    bool folder_is_new;  /* it was empty or missing */
     bool loops_running;
     char host[RQ_HOST_SIZE]; /* sent to clients */
     uint16_t zk_port, rs_port;
@@ -302,6 +304,16 @@ static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
     return RQ_OK;
 }
 
+/* Backups and fsck of a running server need it; the server does not. */
+static void open_control(rq_server *s)
+{
+    rq_error why = {0};
+    rq_control_options o = {.env = &s->env, .catalog = s->catalog, .folder = s->data_path};
+    if (rq_control_open(&o, &s->control, &why) != RQ_OK)
+        rq_log_warn(&s->log, "server", "no backup can be made while the server runs: %s",
+                    why.message);
+}
+
 /* The caller says how many they are. */
 static void log_unused(const rq_log *log, const rq_config *c)
 {
@@ -337,6 +349,7 @@ static rq_err open_all(rq_server *s, const rq_server_options *o, rq_error *why)
     RQ_TRY(open_data(s, o, &p, why));
     RQ_TRY(open_services(s, o, why));
     RQ_TRY(open_listeners(s, &p, why));
+    open_control(s);
     ready_text(s, &p);
     return RQ_OK;
 }
@@ -437,6 +450,7 @@ rq_err rq_server_close(rq_server *s, rq_error *why)
 {
     rq_err first = RQ_OK;
     if (s == NULL) return RQ_OK;
+    rq_control_close(s->control);                        /* what it holds up goes on */
     if (s->catalog != NULL) rq_catalog_stop(s->catalog); /* calls wait for procedures */
     stop_serving(s);
     if (s->catalog != NULL) first = rq_catalog_close(s->catalog, true, why);

@@ -452,6 +452,19 @@ static rq_err posix_link_file(rq_file *base, rq_vfs *to, const char *path, rq_er
     return rq_fail(why, RQ_E_PERMISSION, "cannot link %s: it changed", path);
 }
 
+static rq_err posix_share_file(rq_file *base, rq_vfs *to, const char *path, rq_error *why)
+{
+    posix_file *f = (posix_file *)base;
+    const posix_vfs *v = (posix_vfs *)to;
+    return link_open(f->fd, v->root, path) ? RQ_OK : fail_errno(why, errno, "link", v, path);
+}
+
+static rq_err posix_sync_all(rq_vfs *base, rq_error *why)
+{
+    posix_vfs *v = (posix_vfs *)base;
+    return syncfs(v->root) == 0 ? RQ_OK : fail_errno(why, errno, "sync", v, "");
+}
+
 static rq_err posix_remove_file(rq_vfs *base, const char *path, const rq_file_id *id, rq_error *why)
 {
     posix_vfs *v = (posix_vfs *)base;
@@ -688,6 +701,8 @@ rq_err rq_vfs_posix_new(const char *root, rq_vfs **ret, rq_error *why)
         .lock = posix_lock,
         .identify = posix_identify,
         .link_file = posix_link_file,
+        .share_file = posix_share_file,
+        .sync_all = posix_sync_all,
         .remove_file = posix_remove_file,
         .restrict_mode = posix_restrict_mode,
         .defer = posix_defer,

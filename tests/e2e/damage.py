@@ -90,6 +90,7 @@ def make(root, rng):
                                          {(b"p", b"later"): rng.randbytes(30)})])
     client.close()
     server.kill()
+    (killed.path / ".rorqual/control").unlink()  # a socket: copytree cannot copy it
 
     stopped = Folder(root / "stopped")
     stopped.rows, stopped.regions = killed.rows, killed.regions
