@@ -64,8 +64,7 @@ void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log,
     rq_log_info(log, "report", "%s: %llu connections, %llu calls in flight", name,
                 (unsigned long long)stats.connections, (unsigned long long)stats.calls_in_flight);
     if (a == NULL) return;
-    a->log.fd = log->fd;
-    a->log.level = log->level;
+    a->log = rq_log_at(log, log->level);
     a->name = name;
     atomic_init(&a->refs, count + 1);
     for (unsigned i = 0; i < count; i++) {

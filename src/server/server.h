@@ -16,7 +16,9 @@ typedef struct rq_server_options {
     const char *listen;    /* addresses and names, with commas between them (listen.h) */
     const char *advertise; /* what clients are told; NULL: from the listening address */
     rq_config *config;     /* checked; outlives the server, which changes it when it reloads */
-    int log_fd;            /* -1: no log */
+    struct rq_log *log;    /* NULL: none; outlives the server, which sets its level and format from
+                            * the configuration, again when it reloads */
+    const char *version;   /* for the log: "0.1.0 (commit abc)" */
     /* Makes the configuration anew from its sources, checked; NULL: there are none. */
     rq_err (*reread)(void *ctx, rq_config **ret, rq_error *why);
     void *reread_ctx;

@@ -113,5 +113,6 @@ rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s)
     return (rq_rpc_service){.name = "AdminService",
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s};
+                            .ctx = s,
+                            .ended = rq__audit};
 }

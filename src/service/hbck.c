@@ -30,6 +30,9 @@ static const rq_rpc_method methods[] = {
 
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s)
 {
-    return (rq_rpc_service){
-        .name = "HbckService", .methods = methods, .method_count = RQ_ARRAY_LEN(methods), .ctx = s};
+    return (rq_rpc_service){.name = "HbckService",
+                            .methods = methods,
+                            .method_count = RQ_ARRAY_LEN(methods),
+                            .ctx = s,
+                            .ended = rq__audit};
 }

@@ -392,5 +392,6 @@ rq_rpc_service rq_master_service_methods(rq_admin_services *s)
     return (rq_rpc_service){.name = "MasterService",
                             .methods = methods,
                             .method_count = RQ_ARRAY_LEN(methods),
-                            .ctx = s};
+                            .ctx = s,
+                            .ended = rq__audit};
 }

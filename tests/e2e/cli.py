@@ -121,7 +121,7 @@ def a_watchdog_that_is_not_meant_is_not_fed(tmp):
 
 def a_service_manager_that_is_gone_is_no_error(tmp):
     for name in (str(tmp / "nobody"), "relative", "/", "@", "/" + "x" * 200, ""):
-        assert Server(tmp / "d", NOTIFY_SOCKET=name, WATCHDOG_USEC="100000").stop() == (
+        assert Server(tmp / "d", "--log", "warn", NOTIFY_SOCKET=name, WATCHDOG_USEC="100000").stop() == (
             0, "rorqual stopping: SIGTERM\nrorqual stopped\n", ""), name
 
 
@@ -214,7 +214,7 @@ def hbase_setting_without_effect_is_listed(tmp):
     site.write_text("<?xml version='1.0'?><configuration><property><name>hbase.regionserver.handler"
                     ".count</name><value>30</value></property><property><name>hbase.hregion.memstore"
                     ".flush.size</name><value>64m</value></property></configuration>")
-    s = Server(tmp / "d", "--config", str(site))
+    s = Server(tmp / "d", "--config", str(site), "--log", "warn")
     code, _, err = s.stop()
     assert code == 0
     assert "1 of the settings given" in err and "handler.count" not in err and "flush.size" not in err, err
@@ -316,7 +316,7 @@ def hints_name_the_ports_in_use(tmp):
 
 def stopping_is_announced_and_confirmed(tmp):
     for number, name in ((signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")):
-        code, out, err = Server(tmp / "d").stop(number)
+        code, out, err = Server(tmp / "d", "--log", "warn").stop(number)
         out = out.removeprefix(f"new data folder {tmp.resolve() / 'd'}\n")
         assert (code, out, err) == (0, f"rorqual stopping: {name}\nrorqual stopped\n", ""), (code, out, err)
 
