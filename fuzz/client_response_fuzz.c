@@ -44,7 +44,7 @@ static void read_status(const rq_response_view *v)
 {
     rq_cluster_status s = {0};
     if (rq_buf_append(&s.bytes, v->message.ptr, v->message.len) == RQ_OK &&
-        rq_cluster_status_parse(&s) == RQ_OK)
+        rq__cluster_status_parse(&s) == RQ_OK)
         for (size_t i = 0; i < s.server_count; i++)
             if (s.servers[i].first_region + s.servers[i].region_count > s.region_count) abort();
     rq_cluster_status_clear(&s);

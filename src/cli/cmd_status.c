@@ -223,7 +223,7 @@ static void print(const arguments *a, const rq__cluster *c)
         print_folder(c, a->where.data);
 }
 
-int rq_cmd_status(int argc, char **argv)
+int rq__cmd_status(int argc, char **argv)
 {
     arguments a = {0};
     rq__cluster_link link;

@@ -210,7 +210,7 @@ static rq_err check_table(const arguments *a, const rq__cluster *c, rq_error *wh
     return rq_fail(why, RQ_E_TABLE_NOT_FOUND, "there is no table %s", a->table);
 }
 
-int rq_cmd_tables(int argc, char **argv)
+int rq__cmd_tables(int argc, char **argv)
 {
     arguments a = {0};
     rq__cluster_link link;

@@ -528,7 +528,7 @@ static rq_err run_once(top *t, rq__cluster_link *l, rq_error *why)
     return RQ_OK;
 }
 
-int rq_cmd_top(int argc, char **argv)
+int rq__cmd_top(int argc, char **argv)
 {
     top t = {.period_s = PERIOD_S, .sort = REQUESTS};
     rq__cluster_link link;

@@ -4,6 +4,7 @@
 
 #include "client/client_priv.h"
 
+#include "base/address.h"
 #include "base/pb.h"
 
 #include <stdlib.h>
@@ -243,22 +244,30 @@ static rq_err take_response(void *ctx, const rq_pb_field *f)
     return f->number == 1 ? each(f->bytes, take_status, ctx) : RQ_OK;
 }
 
-rq_err rq_cluster_status_parse(rq_cluster_status *ret)
+rq_err rq__cluster_status_parse(rq_cluster_status *ret)
 {
     return each(rq_buf_slice(&ret->bytes), take_response, ret);
 }
 
-rq_err rq_client_status(rq_client *c, rq_cluster_status *ret, rq_error *why)
+static rq_err ask_master(rq_client *c, rq_cluster_status *ret, rq_error *why)
 {
-    *ret = (rq_cluster_status){0};
     if (c->master == NULL &&
         rq__client_conn(c, &c->found.master, "MasterService", &c->master) != RQ_OK)
         return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
     RQ_TRY(rq__client_call(c, c->master, "GetClusterStatus", (rq_slice){0}, &ret->bytes, why));
-    rq_err rc = rq_cluster_status_parse(ret);
+    rq_err rc = rq__cluster_status_parse(ret);
+    return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "its status makes no sense");
+}
+
+rq_err rq_client_status(rq_client *c, rq_cluster_status *ret, rq_error *why)
+{
+    rq_error own = {.code = RQ_OK};
+    *ret = (rq_cluster_status){0};
+    rq_err rc = ask_master(c, ret, &own);
     return rc == RQ_OK
                ? RQ_OK
-               : rq_fail(why, rc, "the master's status makes no sense: %s", rq_err_text(rc));
+               : rq_fail(why, rc, "master %s: %s",
+                         RQ_HOST_PORT(c->found.master.host, c->found.master.port), own.message);
 }
 
 void rq_cluster_status_clear(rq_cluster_status *s)

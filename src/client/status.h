@@ -75,7 +75,7 @@ RQ_NODISCARD
 rq_err rq_client_status(struct rq_client *c, rq_cluster_status *ret, rq_error *why);
 /* Of ret->bytes, the packed GetClusterStatusResponse; the rest of *ret is empty. */
 RQ_NODISCARD
-rq_err rq_cluster_status_parse(rq_cluster_status *ret);
+rq_err rq__cluster_status_parse(rq_cluster_status *ret);
 void rq_cluster_status_clear(rq_cluster_status *s);
 /* "OPENING" …; "?" for an unknown number. */
 const char *rq_region_state_name(uint32_t state);
