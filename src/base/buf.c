@@ -13,8 +13,7 @@ rq_err rq_buf_reserve(rq_buf *b, size_t more)
         return RQ_OK;
     }
     if (more > SIZE_MAX / 2 - b->len) return RQ_E_NO_MEMORY;
-    size_t cap = b->cap < 64 ? 64 : b->cap * 2;
-    if (cap < b->len + more) cap = b->len + more;
+    size_t cap = rq_buf_cap_after(b, more);
     uint8_t *ptr = realloc(b->ptr, cap);
     if (ptr == NULL) return RQ_E_NO_MEMORY;
     size_t reserved = b->len + more;
@@ -22,6 +21,19 @@ rq_err rq_buf_reserve(rq_buf *b, size_t more)
     b->ptr = ptr;
     b->cap = cap;
     return RQ_OK;
+}
+
+void rq_buf_trim(rq_buf *b)
+{
+    if (b->len == b->cap) return;
+    if (b->len == 0) {
+        rq_buf_clear(b);
+        return;
+    }
+    uint8_t *ptr = realloc(b->ptr, b->len);
+    if (ptr == NULL) return;
+    b->ptr = ptr;
+    b->cap = b->len;
 }
 
 rq_err rq_buf_append(rq_buf *b, const void *bytes, size_t len)

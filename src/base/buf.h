@@ -41,6 +41,16 @@ static inline rq_slice rq_buf_slice(const rq_buf *b)
     return (rq_slice){b->ptr, b->len};
 }
 
+/* The capacity after rq_buf_reserve(b, more). */
+static inline size_t rq_buf_cap_after(const rq_buf *b, size_t more)
+{
+    if (b->cap - b->len >= more) return b->cap;
+    size_t cap = b->cap < 64 ? 64 : b->cap * 2;
+    return cap < b->len + more ? b->len + more : cap;
+}
+/* Gives the memory behind its last byte back. */
+void rq_buf_trim(rq_buf *b);
+
 /* Makes all allocated bytes writable, as rq_buf_reserve would. Returns the number of bytes
  * behind len. */
 static inline size_t rq_buf_take_room(rq_buf *b)

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Contract in adopt.h. What must be so before a folder of HBase's is taken over:
+/* Contract in adopt.h. Conditions for taking over a folder of HBase's:
  *
- *   - no log is in a server's folder of WALs/: a clean stop moves them to oldWALs/, a killed HBase
- *     leaves them. They are read to say what they hold, but one that seems to hold nothing is no
- *     proof: what was acknowledged may never have left that process's buffers
- *   - no log in MasterData/WALs/ or a recovered.edits/ holds an edit above what its family's files
- *     hold (the largest MAX_SEQ_ID_KEY): HBase would replay it, this server could not
- *   - no family has a recovered.hfiles/ with files: the same edits where HBase splits logs to
- * HFiles
- *   - no procedure in master:store is unfinished, but crashes of servers and what stands under them
- *   - every family keeps its files by the tracker DEFAULT or FILE
+ *  - No log is in a server's folder below WALs/: a clean stop moves logs to oldWALs/, a killed
+ *    HBase leaves them. They are read to describe their content in the error, but even a log that
+ *    seems empty is refused: acknowledged edits may never have left the buffers of that process.
+ *  - No log in MasterData/WALs/ or in a recovered.edits/ has an edit above its family's files (the
+ *    largest MAX_SEQ_ID_KEY): HBase would replay it, this server could not.
+ *  - No family has a recovered.hfiles/ with files: the same kind of edits, where HBase splits logs
+ *    to HFiles.
+ *  - No procedure in master:store is unfinished, except those for crashes of servers and their
+ *    children.
+ *  - Every family uses the store-file tracker DEFAULT or FILE.
  *
- * A log of a region or family whose folder is gone is of something dropped. HBASE: WALSplitter,
- * HRegion.replayRecoveredEditsIfAny, RegionProcedureStore.
- */
+ * A log of a region or family whose folder is gone belongs to something that was dropped. HBASE:
+ * WALSplitter, HRegion.replayRecoveredEditsIfAny, RegionProcedureStore. */
 #include "catalog/adopt.h"
 
 #include "base/checksum.h"
@@ -37,7 +36,7 @@ static const char *const log_dirs[] = {"WALs", "MasterData/WALs"};
 
 typedef rq_err (*log_visit)(void *ctx, const char *path, bool is_dir, rq_error *why);
 
-/* Servers' folders and the files in them; a folder after its files. */
+/* Visits servers' folders and the files in them; a folder after its files. */
 static rq_err each_log(rq_vfs *v, rq_arena *a, log_visit visit, void *ctx, rq_error *why)
 {
     for (size_t d = 0; d < RQ_ARRAY_LEN(log_dirs); d++) {
@@ -94,7 +93,7 @@ typedef struct check {
     rq_vfs *vfs;
     rq_arena arena;
     flushed *known;
-    bool clears; /* recovered.edits that hold nothing any more */
+    bool clears; /* recovered.edits without edits that are still needed */
 } check;
 
 static rq_err flushed_of_dir(check *k, const char *dir, flushed *f, rq_error *why)
@@ -109,7 +108,7 @@ static rq_err flushed_of_dir(check *k, const char *dir, flushed *f, rq_error *wh
         char *path = rq_arena_printf(&k->arena, "%s/%s", dir, files[i].name);
         if (path == NULL) return RQ_E_NO_MEMORY;
         rq_hfile_reader *reader;
-        /* References and links hold no number of their own. */
+        /* References and links have no number of their own. */
         if (rq_hfile_reader_open(k->vfs, path, NULL, false, &reader, NULL) != RQ_OK) continue;
         const rq_hfile_info *info = rq_hfile_reader_info(reader);
         if (info->has_max_seqid && info->max_seqid > f->seqid) f->seqid = info->max_seqid;
@@ -179,8 +178,8 @@ static rq_err count_edit(void *ctx, const rq__pwal_edit *e, rq_error *why)
 
 #define ADVICE "start HBase on the folder once more and stop it cleanly; nothing was touched"
 
-/* A server's folder holds files, which are visited themselves. What lies deeper is none of HBase's
- * logs, and would go with the folder unread. */
+/* A server's folder contains files, which are visited themselves. A deeper folder is not one of
+ * HBase's logs, and would be moved away unread. */
 static rq_err check_log_dir(check *k, const char *path, rq_error *why)
 {
     rq_dir_entry *entries;
@@ -226,7 +225,8 @@ static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
 
 /* --- regions and tables ----------------------------------------------------------------------- */
 
-/* A region that has any is not opened. All in it is in files: HBase would pass it over too. */
+/* A region that has any is not opened yet. All edits in it are in files: HBase would skip it
+ * too. */
 static rq_err put_recovered_away(check *k, const char *region, const char *name, const char *path,
                                  rq_error *why)
 {
@@ -234,8 +234,9 @@ static rq_err put_recovered_away(check *k, const char *region, const char *name,
     return to == NULL ? RQ_E_NO_MEMORY : rq_vfs_move(k->vfs, path, to, why);
 }
 
-/* Others say a sequence id, were still being written when a splitting died, or could not be read by
- * an HBase, which put them aside. HBASE: WALSplitUtil.getSplitEditFilesSorted. */
+/* Other names contain a sequence id, or belong to files that were being written when log splitting
+ * was interrupted, or that HBase could not read and moved aside. HBASE:
+ * WALSplitUtil.getSplitEditFilesSorted. */
 static bool is_recovered(const rq_dir_entry *e)
 {
     const char *digits = e->name + (e->name[0] == '-');
@@ -259,8 +260,8 @@ static rq_err check_recovered(check *k, const char *region, rq_error *why)
     return RQ_OK;
 }
 
-/* HBASE: HRegion.loadRecoveredHFilesIfAny, hbase.wal.split.to.hfile: moved into the family's folder
- * when the region opens, but for those of no bytes. */
+/* HBASE: HRegion.loadRecoveredHFilesIfAny, hbase.wal.split.to.hfile: when the region opens, all but
+ * empty files are moved into the family's folder. */
 static rq_err check_recovered_files(check *k, const char *family, rq_error *why)
 {
     rq_dir_entry *files;
@@ -301,7 +302,7 @@ static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_er
     rq_error own = {0};
     rq_err rc = rq__tableinfo_read(k->vfs, rq_slice_cstr(ns), rq_slice_cstr(qualifier), &s, &own);
     if (rc == RQ_E_NO_MEMORY) return rc;
-    if (rc == RQ_OK) { /* one that cannot be read is shown as broken by the start */
+    if (rc == RQ_OK) { /* the start reports one that cannot be read as broken */
         for (size_t i = 0; i < s->family_count && rc == RQ_OK; i++)
             if (rq__tracker_check_known(s, &s->families[i], &own) != RQ_OK)
                 rc = rq_fail(why, RQ_E_UNSUPPORTED, "table %s:%s: %s; nothing was touched", ns,
@@ -393,8 +394,8 @@ static rq_err take_old(void *ctx, const rq_cell *cells, size_t count, rq_error *
     return o->rows[o->count++].ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* Rows come in order, so the last has the highest id: it stays, without a value, for ids go on
- * rising over both systems (HBASE: RegionProcedureStore). */
+/* Rows are in order, so the last has the highest id: it stays, without a value, since ids keep
+ * increasing over both systems (HBASE: RegionProcedureStore). */
 static rq_err write_old(old_records *o, rq_region *store, rq_error *why)
 {
     rq__batch_init(&o->batch, &o->arena, rq__catalog_now_ms(o->catalog));

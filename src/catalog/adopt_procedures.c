@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The procedures that an HBase left in its master:store (adopt.h), read from the region's files:
- * unfinished ones would leave a table half changed, but for those of a server that crashed, whose
- * regions this server opens itself. HBASE: RegionProcedureStore, ServerCrashProcedure.
- */
+/* The procedures that HBase left in its master:store (adopt.h), read from the region's files. An
+ * unfinished one would leave a table half changed, except for procedures of a crashed server, whose
+ * regions this server opens itself. HBASE: RegionProcedureStore, ServerCrashProcedure. */
 #include "catalog/adopt.h"
 
 #include <stdlib.h>
@@ -24,7 +22,7 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* A cell of family proc, from whichever file. */
+/* A cell of family proc, from any of the files. */
 typedef struct record {
     rq_cell cell; /* bytes in the arena */
 } record;
@@ -79,8 +77,8 @@ static int by_key(const void *x, const void *y)
                            &((const record *)y)->cell);
 }
 
-/* The newest cell of each row that no marker hides stays, the others go. A compacted file that was
- * not archived yet brings its cells twice, which changes nothing. */
+/* Keeps the newest cell of each row that no marker hides. A compacted file that was not archived
+ * yet has the same cells again, which changes nothing. */
 static void keep_newest(records *r)
 {
     size_t n = 0;
@@ -126,7 +124,7 @@ static rq_err parse_procedure(look *k, const rq_cell *c, procedure *ret, rq_erro
     return RQ_OK;
 }
 
-/* Itself, or what it stands under, cares for a crashed server. */
+/* Whether the procedure, or an ancestor, handles a crashed server. */
 static bool is_of_a_crash(const procedure *list, size_t count, const procedure *p)
 {
     for (size_t depth = 0; p != NULL && depth <= count; depth++) {

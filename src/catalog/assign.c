@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opening and closing many regions side by side. The thread that wants it done works through the
- * list itself; tasks on RQ_POOL_WORK help as far as the pool has threads to spare. Nobody waits for
- * a helper that has not begun, so the pool may be as small as one thread and full of waiting
- * procedures without a deadlock.
- */
+/* Opens and closes many regions in parallel. The calling thread works through the list itself;
+ * tasks on RQ_POOL_WORK help while the pool has idle threads. It never waits for a helper that has
+ * not begun, so there is no deadlock even if the pool has one thread and is full of waiting
+ * procedures. */
 #include "catalog/catalog_priv.h"
 
 #include <stdlib.h>

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Every start, the first included.
+/* Every start, including the first.
  *
- *   1. the procedure store and hbase:meta are opened (created on a new root)
- *   2. meta is read: tables, their states, their regions; each table's descriptor is read
- *   3. procedures' records are read: tables with unfinished ones are left to those
- *   4. hbase:namespace is opened and read: a folder that is refused has been refused by now
- *   5. regions of enabled tables are opened side by side; what fails is reported and stays closed;
- *      meta learns where regions are now
- *   6. records in the log that belong to no known region are dropped
+ * 1. Open the procedure store and hbase:meta (create them on a new root).
+ * 2. Read meta: tables, their states, their regions; read each table's descriptor.
+ * 3. Read the procedures' records: tables with an unfinished procedure are left to it.
+ * 4. Open and read hbase:namespace: from here on the folder is not refused any more.
+ * 5. Open the regions of enabled tables in parallel; a failure is logged and the region stays
+ *    closed; write the regions' locations to meta.
+ * 6. Drop records in the log that belong to no known region.
  *
- * A start on a full disk comes as far as any other: what it cannot write is in memory (where
- * regions are), or written later (.rorqual/open, the log's first segment).
+ * On a full disk the start proceeds in the same way: data it cannot write is kept in memory (the
+ * locations of regions) or written later (.rorqual/open, the log's first segment).
  *
- * A new root is laid out without waiting for the disk where that is not needed: all writes go to
- * one log, the last one is waited for, and only then .rorqual/version says that the folder is
- * whole.
- */
+ * A new root is laid out with few syncs: all writes go to one log, only the last one is waited for,
+ * and only then .rorqual/version marks the folder as complete. */
 #include "catalog/ddl_priv.h"
 
 #include <stdio.h>
@@ -51,7 +48,7 @@ typedef struct boot {
 
 /* --- a new root ------------------------------------------------------------------------------- */
 
-/* What is laid out side by side: threads that sync at the same time share the disk's flushes. */
+/* Folders laid out in parallel: threads that sync at the same time share the disk's flushes. */
 typedef struct layout {
     rq_catalog *catalog;
     rq_region_info info[3]; /* by rq__system_table */
@@ -65,7 +62,7 @@ static rq_err lay_out_table(rq_catalog *c, rq__system_table which, const rq_regi
     rq_table_schema *schema;
     RQ_TRY(rq__system_schema(which, &schema, why));
     rq_err rc = rq__tableinfo_write(c->env->vfs, schema, why);
-    /* HBASE: MasterRegion.create takes the folder for whole only with this mark. */
+    /* HBASE: MasterRegion.create treats the folder as complete only with this mark. */
     if (rc == RQ_OK && which == RQ__STORE)
         rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/data/master/store/.initialized", why);
     if (rc == RQ_OK && which == RQ__STORE) rc = rq_vfs_mkdirs(c->env->vfs, "MasterData/WALs", why);
@@ -107,8 +104,8 @@ static rq_err lay_out(boot *b, rq_region_info *ret_namespace, rq_error *why)
 
 /* --- 1: the two regions everything else stands in --------------------------------------------- */
 
-/* The descriptor on disk, or the built-in one where it cannot be read or is not that table's (it is
- * written then). */
+/* The descriptor on disk, or the built-in one (which is then written) if it cannot be read or
+ * belongs to another table. */
 static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *ns, const char *q,
                             rq_table_schema **ret, rq_error *why)
 {
@@ -151,7 +148,7 @@ static rq_err open_meta(boot *b, rq_error *why)
     b->meta = (rq__opened){.info = info, .schema = b->meta_schema};
     RQ_TRY(rq__open_regions(c, &b->meta, 1, why));
     if (b->meta.rc != RQ_OK) return rq_fail(why, b->meta.rc, "hbase:meta: %s", b->meta.why.message);
-    /* In the view at once: everything that writes to meta finds it there. */
+    /* Published at once: code that writes to meta finds the region in the view. */
     rq__table_node *t = rq__table_node_new(b->meta_schema, RQ_TABLE_ENABLED, &b->meta.node, 1);
     rq__edit e;
     if (t == NULL) return RQ_E_NO_MEMORY;
@@ -175,7 +172,7 @@ static rq_err commit_meta(rq_catalog *c, const rq__batch *batch, rq_error *why)
     return rc;
 }
 
-/* A new root's hbase:namespace: one region, enabled, closed yet. */
+/* Adds a new root's hbase:namespace: one region, enabled, still closed. */
 static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error *why)
 {
     rq__batch batch;
@@ -189,7 +186,7 @@ static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error 
 
 #define COMPLAINTS_SHOWN 20
 
-/* Any client may write to hbase:meta, as many rows as it likes. */
+/* Any client may write any number of rows to hbase:meta: only the first ones are logged. */
 static void complain(boot *b, const char *what, rq_slice row, const char *consequence)
 {
     char name[256];
@@ -209,7 +206,7 @@ static void sum_up_complaints(const boot *b)
 
 static known_table *table_of(boot *b, rq_slice name)
 {
-    /* A table's rows stand together: its state first, then its regions. */
+    /* A table's rows are adjacent: its state first, then its regions. */
     if (b->table_count > 0 && rq_slice_eq(b->tables[b->table_count - 1].name, name))
         return &b->tables[b->table_count - 1];
     if (b->table_count == b->table_cap) {
@@ -262,14 +259,14 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
         t->state = row->table_state;
         return RQ_OK;
     }
-    /* A parent that was split serves nothing any more; its daughters have rows of their own. */
+    /* A split parent is not served any more; its daughters have rows of their own. */
     if (row->info.split || row->info.offline) return RQ_OK;
     rq__catalog_saw_ms(b->catalog, row->info.region_id);
     known_table *t = table_of(b, row->info.table);
     return t == NULL ? RQ_E_NO_MEMORY : add_region(b, t, row);
 }
 
-/* A table without a readable descriptor stays visible, so that nobody makes a new one over it; an
+/* A table without a readable descriptor stays visible, so that no new table is created over it; an
  * alter with the whole descriptor repairs it. */
 static rq_err broken_schema(boot *b, known_table *t, rq_slice ns, rq_slice qualifier,
                             const rq_error *reason, rq_error *why)
@@ -305,7 +302,8 @@ static bool exists(boot *b, const char *path)
     return path == NULL || rq_vfs_stat(b->catalog->env->vfs, path, &st, NULL) != RQ_E_NOT_FOUND;
 }
 
-/* A name in hbase:meta, and nothing on disk that a new table of that name could harm. */
+/* Whether the table is only a name in hbase:meta: nothing on disk that a new table of that name
+ * could damage. */
 static bool is_phantom(boot *b, rq_slice ns, rq_slice qualifier)
 {
     rq_arena a;
@@ -336,14 +334,14 @@ static bool overlaps(const rq__opened *list, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
         rq_slice end =
-            list[i - 1].info->end_key; /* where all before it end, as none overlaps yet */
+            list[i - 1].info->end_key; /* where all regions before it end; none overlaps so far */
         if (end.len == 0 || rq_slice_compare(end, list[i].info->start_key) > 0) return true;
     }
     return false;
 }
 
-/* Of regions that overlap, those without a folder are nobody's: opened, they would be made, and
- * stand before the ones that have the rows. */
+/* Leaves out overlapping regions without a folder: opening would create them, and lookups would
+ * find them instead of the regions that have the rows. */
 static void leave_out_intruders(boot *b, known_table *t)
 {
     size_t kept = 0;
@@ -415,7 +413,7 @@ static bool to_be_opened(rq_catalog *c, const known_table *t, size_t region)
            !rq__procedures_own(c, t->regions[region].info);
 }
 
-/* One list over all tables, so that they are opened side by side. */
+/* One list over all tables, so that all regions are opened in parallel. */
 static rq_err open_tables(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -571,7 +569,7 @@ static rq_region *namespace_region(rq_catalog *c)
     return r;
 }
 
-/* The names of a namespace whose row cannot be read because hbase:namespace is closed: from their
+/* If hbase:namespace is closed, its rows cannot be read: takes the namespaces' names from their
  * tables, so that those can be used. */
 static rq_err put_of_tables(rq__edit *e)
 {
@@ -610,8 +608,9 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     return rc;
 }
 
-/* Of a root that is not new: before anything is written, as a folder whose namespaces cannot be
- * read is refused. One whose hbase:namespace cannot even be opened is served without it. */
+/* Only for a root that is not new. Runs before anything is written, because a folder whose
+ * namespaces are unreadable is refused. If hbase:namespace cannot even be opened, the server starts
+ * without it. */
 static rq_err open_namespaces(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -630,8 +629,8 @@ static rq_err open_namespaces(boot *b, rq_error *why)
     return RQ_OK;
 }
 
-/* On a new root: the rows of the two namespaces every HBase has. The last write of all, and the one
- * that is waited for. */
+/* On a new root: writes the rows of HBase's two standard namespaces. The last write of all, and the
+ * only one that is waited for. */
 static rq_err write_namespaces(boot *b, rq_error *why)
 {
     static const uint8_t descriptors[2][9] = {"\x0a\x07"
@@ -671,8 +670,8 @@ static rq_err forget_server(void *ctx, const rq_cell *cells, size_t count, rq_er
     return row.ptr == NULL ? RQ_E_NO_MEMORY : rq__batch_delete_family(s->batch, row, "rs");
 }
 
-/* The servers that live, in the store's family rs: this one alone. An HBase that takes the folder
- * over finds in it whose regions it has to assign anew. HBASE: MasterRegionServerList. */
+/* Writes the list of live servers, only this one, to the store's family rs. An HBase that takes the
+ * folder over learns from it whose regions to assign again. HBASE: MasterRegionServerList. */
 static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
 {
     rq_catalog *c = b->catalog;
@@ -682,8 +681,8 @@ static rq_err put_servers(boot *b, rq__batch *batch, rq_error *why)
                          RQ_SLICE_LIT("ONLINE"));
 }
 
-/* Only an HBase that takes the folder over reads it. On a full disk, and with memory full of what
- * cannot be flushed, the start goes on without. */
+/* Only an HBase that takes the folder over reads it. On a full disk, with memory full of
+ * unflushable data, the start goes on without it. */
 static rq_err note_in_store(rq_catalog *c, const rq__batch *batch, rq_error *why)
 {
     rq_error own = {0};
@@ -695,14 +694,14 @@ static rq_err note_in_store(rq_catalog *c, const rq__batch *batch, rq_error *why
     return RQ_OK;
 }
 
-/* Where regions are from now on: this server, with this start code. */
+/* Writes the regions' new location: this server, with this start code. */
 static rq_err write_places(boot *b, rq_error *why)
 {
     rq_catalog *c = b->catalog;
     rq__batch batch;
     rq__batch_init(&batch, &b->arena, rq__catalog_now_ms(c));
     RQ_TRY(put_servers(b, &batch, why));
-    /* HBASE: the master's local region holds meta's own place. */
+    /* HBASE: the master's local region has the location of meta itself. */
     RQ_TRY(rq__meta_put_region(&batch, b->meta.info, RQ_REGION_OPEN, &c->server,
                                b->meta.node->pub.open_seqnum));
     RQ_TRY(note_in_store(c, &batch, why));
@@ -729,7 +728,7 @@ static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
     rq_epoch_unpin(c->env->epoch, &m);
     if (known) return RQ_LEFTOVER_KEEP;
     if (left->has_manifest) {
-        /* Its row in meta was lost, or a drop is about to be finished and takes them along. */
+        /* Its row in meta was lost, or an unfinished drop will remove the records too. */
         rq_log_warn(c->env->log, "catalog",
                     "region %s is not in hbase:meta: its %llu records stay in the log",
                     left->encoded, (unsigned long long)left->records);

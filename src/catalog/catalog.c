@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog's life, its lookups, and what its other files share. */
+/* Opening and closing the catalog, its lookups, and helpers for its other files. */
 #include "catalog/catalog_priv.h"
 #include "catalog/newest.h"
 
@@ -43,7 +43,7 @@ void rq_catalog_on_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx)
     pthread_mutex_unlock(&c->views.edit_lock);
 }
 
-/* HBASE: HRegionServer.getRegionByEncodedName; `shown` is what the client called the region. */
+/* HBASE: HRegionServer.getRegionByEncodedName; `shown` is the name the client sent. */
 static rq_err region_lookup(const rq_catalog *c, rq_slice encoded, rq_slice shown,
                             const rq_catalog_region **ret, rq_error *why)
 {
@@ -75,7 +75,7 @@ rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_re
     return RQ_OK;
 }
 
-/* Of hbase:meta and its replicas, whose names do not end in the encoded one. */
+/* hbase:meta or one of its replicas, whose names do not end with the encoded name. */
 static const rq_catalog_region *meta_region(const rq_catalog *c, rq_slice name)
 {
     const rq_catalog_table *t =
@@ -95,8 +95,8 @@ static const rq_catalog_region *meta_region(const rq_catalog *c, rq_slice name)
 rq_err rq_catalog_replica_by_name(const rq_catalog *c, rq_slice name, const rq_catalog_region **ret,
                                   rq_error *why)
 {
-    /* HBASE: RegionInfo.encodeRegionName: what stands between the last two dots; of the old form
-     * only hbase:meta,,1 is left. */
+    /* HBASE: RegionInfo.encodeRegionName: the part between the last two dots. Only hbase:meta,,1
+     * still has the old form without it. */
     rq_slice encoded = {NULL, 0};
     if (name.len > RQ_ENCODED_NAME_LEN + 1 && name.ptr[name.len - 1] == '.')
         encoded = rq_slice_of(name.ptr + name.len - RQ_ENCODED_NAME_LEN - 1, RQ_ENCODED_NAME_LEN);
@@ -160,7 +160,7 @@ static void add_online(const rq_catalog_table *t, const rq_catalog_region **list
     }
 }
 
-/* HBASE: a server's regions are listed with meta first. */
+/* HBASE: meta comes first in the list of a server's regions. */
 rq_err rq_catalog_online(const rq_catalog *c, rq_arena *arena, const rq_catalog_region ***ret,
                          size_t *ret_count)
 {
@@ -198,7 +198,7 @@ rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_u
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
     const rq_catalog_table *t = rq_catalog_table_find(c, table);
-    /* An alter of hbase:meta leaves its region open as it is. */
+    /* An alter of hbase:meta does not reopen its region. */
     if (t != NULL && t->state != RQ_TABLE_DISABLED && !t->schema->is_meta) {
         *ret_total = (uint32_t)t->region_count;
         for (size_t i = 0; i < t->region_count; i++) {
@@ -226,7 +226,9 @@ int64_t rq__catalog_now_ms(rq_catalog *c)
 
 void rq__catalog_saw_ms(rq_catalog *c, int64_t ms)
 {
-    if (ms > RQ__MS_CLOCK_MAX) return; /* nobody's clock, and nothing would be left above it */
+    if (ms > RQ__MS_CLOCK_MAX)
+        return; /* not from a clock, and no timestamps would be left above
+                                        * it */
     int64_t last = atomic_load(&c->last_ms);
     while (ms > last && !atomic_compare_exchange_weak(&c->last_ms, &last, ms))
         ;
@@ -378,7 +380,7 @@ rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_option
     return RQ_OK;
 }
 
-/* A close goes through the regions in these classes, in this order. */
+/* Regions are closed by class, in this order. */
 typedef enum close_class { CLOSE_USER, CLOSE_NAMESPACE, CLOSE_META } close_class;
 
 static bool in_class(const rq_table_schema *s, close_class class)
@@ -390,7 +392,7 @@ static bool in_class(const rq_table_schema *s, close_class class)
                       : class == CLOSE_USER;
 }
 
-/* References on nothing: no procedure runs any more, so the view stays as it is. */
+/* Takes no references: no procedure is running, so the view cannot change. */
 static size_t open_regions_of(const rq__view *v, close_class class, rq_region **list)
 {
     size_t n = 0;

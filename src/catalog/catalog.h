@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The catalog: which namespaces, tables and regions exist, which regions are open here, and the
- * durable procedures that change any of it. It is master and assignment of the one server.
+/* The catalog: which namespaces, tables and regions exist, which regions are open here, and the
+ * durable procedures that change them. It does the work of HBase's master, for this one server.
  *
- * On the way of a Put or Get it is the first stop: region name → open region, without a lock.
+ * A Put or Get comes here first: region name → open region, without a lock.
  *
- * Readers see a *view* of immutable nodes (catalog/view.h), replaced by publishing a pointer; the
- * old one is retired through the epoch. Whatever a lookup returns is valid until the end of the
- * caller's read section (a loop's iteration, or an rq_epoch_pin), unless it is referenced. Changes go through rq_catalog_submit; each is a procedure with a durable
+ * Readers see a *view* of immutable nodes (catalog/view.h). A change publishes a new view by
+ * swapping a pointer; the old one is retired through the epoch. Everything that a lookup returns is
+ * valid until the end of the caller's read section (a loop's iteration, or an rq_epoch_pin), unless
+ * a reference is taken. Changes go through rq_catalog_submit; each is a procedure with a durable
  * record, and a crash at any step leaves the old or the new state.
  *
- * A server starts with rq_root_open (catalog/root.h: lock, versions, cluster id), rq_engine_open,
- * rq_catalog_open; it ends with rq_catalog_close, rq_engine_close, rq_root_close.
- */
+ * Start: rq_root_open (catalog/root.h: lock, versions, cluster id), rq_engine_open,
+ * rq_catalog_open. Stop: rq_catalog_close, rq_engine_close, rq_root_close. */
 #ifndef RQ_CATALOG_CATALOG_H
 #define RQ_CATALOG_CATALOG_H
 
@@ -34,36 +33,31 @@ typedef struct rq_catalog_options {
     const struct rq_config *config; /* base/config.h; borrowed until close. NULL: defaults */
 } rq_catalog_options;
 
-/*
- * Blocking. On an empty root lays everything out; else reads meta, opens the regions of enabled
- * tables and resumes unfinished procedures. A region that cannot be opened is logged, stays closed
- * and answers NotServingRegionException; the rest is served.
- */
+/* Blocking. Lays out an empty root; otherwise reads meta, opens the regions of enabled tables and
+ * resumes unfinished procedures. A region that cannot be opened is logged, stays closed and answers
+ * NotServingRegionException; the other regions are served. */
 RQ_NODISCARD
 rq_err rq_catalog_open(rq_engine *engine, rq_root *root, const rq_catalog_options *options,
                        rq_catalog **ret, rq_error *why);
-/* Blocking. From now on no procedure is accepted; returns when no step runs and everybody who waits
- * for a procedure has been answered: before the ports are closed, which waits for calls. Regions
- * are served on. Followed by rq_catalog_close, which does the same where it was not done. */
+/* Blocking. Stops accepting procedures, and returns when no step runs and every client that waits
+ * for a procedure has its answer. Call it before closing the ports, which waits for calls. Regions
+ * are still served. rq_catalog_close must follow; it calls this if it was not called. */
 void rq_catalog_stop(rq_catalog *c);
-/* Blocking. New procedures are refused, running ones finish; closes every region with a flush, meta
- * and the procedure store last. `clean` false: as after a crash (tests): nothing is flushed. NULL
- * is fine. The catalog is freed in any case; the first error is returned. */
+/* Blocking. Refuses new procedures, waits for running ones, and closes every region with a flush,
+ * meta and the procedure store last. `clean` false: as after a crash (for tests): nothing is
+ * flushed. NULL is fine. The catalog is freed in any case; returns the first error. */
 rq_err rq_catalog_close(rq_catalog *c, bool clean, rq_error *why);
 
 const rq_server_name *rq_catalog_server(const rq_catalog *c);
 const rq_server_name *rq_catalog_master(const rq_catalog *c);
 rq_root *rq_catalog_root(const rq_catalog *c);
 rq_engine *rq_catalog_engine(const rq_catalog *c);
-/* For rq_engine_options.region_failed: closes the region with abort and opens it again. Any thread.
- */
+/* For rq_engine_options.region_failed: closes the region with abort and reopens it. Any thread. */
 void rq_catalog_region_failed(rq_catalog *c, rq_region *r, const rq_error *why);
 
-/*
- * Region replicas. This server is the only one, so a replica is a name and no copy: the region
- * itself answers under it, read-only, and says that its answer may be stale, as HBase's do. More
- * than this many are refused.
- */
+/* Region replicas. There is only this server, so a replica is a name and not a copy: the region
+ * itself answers under it, read-only, and marks its answers as possibly stale, as HBase's replicas
+ * do. Larger replications are refused. */
 #define RQ_REPLICATION_MAX 64
 /* REGION_REPLICATION, within 1 and that. */
 int rq_catalog_replication(const rq_table_schema *s);
@@ -76,9 +70,9 @@ typedef enum rq_region_state {
     RQ_REGION_OPEN,
     RQ_REGION_CLOSING,
     RQ_REGION_CLOSED,
-    RQ_REGION_FAILED_OPEN, /* `failure` says why; closed until an operator acts */
+    RQ_REGION_FAILED_OPEN, /* closed until an operator acts; `failure` has the reason */
     RQ_REGION_SPLITTING,
-    RQ_REGION_SPLIT, /* never in a view: daughters are in its place */
+    RQ_REGION_SPLIT, /* never in a view: its daughters replace it there */
     RQ_REGION_MERGING,
 } rq_region_state;
 
@@ -110,22 +104,21 @@ typedef struct rq_catalog_table {
 
 /* The i-th region, ascending by start key. REQUIRES: i below region_count. */
 const rq_catalog_region *rq_catalog_table_region(const rq_catalog_table *t, size_t i);
-/* Other names of the same regions, under REGION_REPLICATION: info has the replica's id and names,
- * all else is the region's own. By start key, then replica id. REQUIRES: i below replica_count. */
+/* The i-th replica, another name of a region, under REGION_REPLICATION: info has the replica's id
+ * and names, everything else is the region's. Ascending by start key, then replica id. REQUIRES: i
+ * below replica_count. */
 const rq_catalog_region *rq_catalog_table_replica(const rq_catalog_table *t, size_t i);
 
-/*
- * The open region of a RegionSpecifier of type REGION_NAME (binary region name; HBase looks at the
- * encoded part alone) or ENCODED_REGION_NAME. RQ_E_NOT_SERVING_REGION "… is not online on …",
- * RQ_E_REGION_OPENING, as HBase.
- */
+/* The open region of a RegionSpecifier of type REGION_NAME (binary region name; as in HBase only
+ * its encoded part counts) or ENCODED_REGION_NAME. RQ_E_NOT_SERVING_REGION "… is not online on …",
+ * RQ_E_REGION_OPENING, as in HBase. */
 RQ_NODISCARD
 rq_err rq_catalog_region_by_name(const rq_catalog *c, rq_slice region_name, rq_region **ret,
                                  rq_error *why);
 RQ_NODISCARD
 rq_err rq_catalog_region_by_encoded(const rq_catalog *c, rq_slice encoded, rq_region **ret,
                                     rq_error *why);
-/* The same, and what it is called: ->info->replica_id above 0 if a replica was named. ->region is
+/* The same, with the name used: ->info->replica_id is above 0 for a replica's name. ->region is
  * set. */
 RQ_NODISCARD
 rq_err rq_catalog_replica_by_name(const rq_catalog *c, rq_slice region_name,
@@ -133,25 +126,25 @@ rq_err rq_catalog_replica_by_name(const rq_catalog *c, rq_slice region_name,
 RQ_NODISCARD
 rq_err rq_catalog_replica_by_encoded(const rq_catalog *c, rq_slice encoded,
                                      const rq_catalog_region **ret, rq_error *why);
-/* Open or not, replicas too; NULL when the catalog knows none of that encoded name. */
+/* The region, open or not, or the replica, with that encoded name; NULL: unknown. */
 const rq_catalog_region *rq_catalog_region_find(const rq_catalog *c, rq_slice encoded);
-/* "ns:q" or "q". NULL: no such table. hbase:meta is a table; the procedure store is none. */
+/* "ns:q" or "q". NULL: no such table. hbase:meta counts as a table, the procedure store does
+ * not. */
 const rq_catalog_table *rq_catalog_table_find(const rq_catalog *c, rq_slice table);
 /* All tables, ascending by namespace, then qualifier. */
 void rq_catalog_tables(const rq_catalog *c, const rq_catalog_table *const **ret, size_t *ret_count);
-/* The region of the table that holds the row, open or not. RQ_E_TABLE_NOT_FOUND. */
+/* The region of the table that contains the row, open or not. RQ_E_TABLE_NOT_FOUND. */
 RQ_NODISCARD
 rq_err rq_catalog_locate(const rq_catalog *c, rq_slice table, rq_slice row,
                          const rq_catalog_region **ret, rq_error *why);
-/* All regions that are open, meta first, listed in the arena. */
+/* All open regions, meta first; the list is in the arena. */
 RQ_NODISCARD
 rq_err rq_catalog_online(const rq_catalog *c, rq_arena *arena, const rq_catalog_region ***ret,
                          size_t *ret_count);
-/* Grows with every published view: whoever caches something derived can tell. */
+/* Increases with every published view, so that caches of derived data can detect changes. */
 uint64_t rq_catalog_view_number(const rq_catalog *c);
-/* `changed` is called once for each later view, after it is published, by the thread that did it;
- * it must not block. NULL: no longer; when that returns, no call is under way. One listener at a
- * time. */
+/* Calls `changed` once for each later view, after it is published, on the publishing thread; it
+ * must not block. NULL: no more calls; on return, none is running. One listener at a time. */
 void rq_catalog_on_change(rq_catalog *c, void (*changed)(void *ctx), void *ctx);
 
 /* --- namespaces: read section ----------------------------------------------------------------- */
@@ -170,12 +163,12 @@ void rq_catalog_namespaces(const rq_catalog *c, const rq_namespace *const **ret,
  * texts. The parts point into `name` (or to "default"). */
 RQ_NODISCARD
 rq_err rq_table_name_parse(rq_slice name, rq_slice *ret_ns, rq_slice *ret_qualifier, rq_error *why);
-/* The two parts as they come in protobuf messages. */
+/* The two parts, as in protobuf messages. */
 RQ_NODISCARD
 rq_err rq_table_name_check(rq_slice ns, rq_slice qualifier, rq_error *why);
 RQ_NODISCARD
 rq_err rq_namespace_name_check(rq_slice ns, rq_error *why);
-/* "ns:q", or "q" in the default namespace. .ptr NULL when memory is out. */
+/* "ns:q", or "q" in the default namespace. .ptr is NULL when out of memory. */
 rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier);
 
 /* --- changes ---------------------------------------------------------------------------------- */
@@ -205,13 +198,11 @@ typedef enum rq_ddl_kind {
     RQ_DDL_FAMILY_TRACKER = 24,
 } rq_ddl_kind;
 
-/*
- * A change and, once submitted, what became of the submission. The caller fills the first part
- * (slices stay his until `submitted` has run) and may free the object in submitted().
- */
+/* A change and, once submitted, the outcome of the submission. The caller fills the first part
+ * (slices must stay valid until `submitted` has run) and may free the object in submitted(). */
 typedef struct rq_ddl {
     rq_ddl_kind kind;
-    rq_slice ns;        /* tables: of the table; namespaces: the name */
+    rq_slice ns;        /* of the table; or the name of a namespace */
     rq_slice qualifier; /* tables */
     /* CREATE_TABLE, MODIFY_TABLE: TableSchema. ADD/MODIFY_FAMILY: ColumnFamilySchema.
      * CREATE/MODIFY_NAMESPACE: NamespaceDescriptor. Serialized protobuf. TABLE/FAMILY_TRACKER: the
@@ -220,7 +211,7 @@ typedef struct rq_ddl {
     rq_slice family; /* DELETE_FAMILY, FAMILY_TRACKER; SPLIT/TRUNCATE/ASSIGN/UNASSIGN_REGION: the
                         encoded name */
     /* CREATE_TABLE: split keys, in any order. FLUSH_TABLE: families, none for all. SPLIT_REGION:
-     * the row, empty or none for the middle; behind it the region's name for messages.
+     * the row, empty or none for the middle, followed by the region's name for messages.
      * MERGE_REGIONS: encoded names. */
     const rq_slice *split_keys;
     size_t split_key_count;
@@ -229,10 +220,10 @@ typedef struct rq_ddl {
     bool forcible;               /* MERGE_REGIONS that do not touch */
     uint64_t nonce_group, nonce; /* nonce 0: none */
     rq_slice user;
-    /* When submitted() runs. Otherwise: as HBase's RPC returns, which is once the first checks have
-     * passed under the table's lock, and for alters once all is done. */
-    bool early; /* once accepted: TRUNCATE of clients since 2.0, ENABLE of those since 1.1 */
-    bool wait_finished; /* once all is done; rc is then the procedure's outcome */
+    /* When submitted() runs. By default when HBase's RPC returns: once the first checks have passed
+     * under the table's lock, for alters once everything is done. */
+    bool early; /* once accepted: TRUNCATE of clients since 2.0, ENABLE of clients since 1.1 */
+    bool wait_finished; /* once everything is done; rc is then the procedure's outcome */
 
     rq_lane *lane; /* where submitted() runs; NULL: any thread */
     void (*submitted)(struct rq_ddl *ddl);
@@ -247,26 +238,26 @@ typedef struct rq_ddl {
     struct rq_ddl *next; /* of those that wait for the same record */
 } rq_ddl;
 
-/* Any thread, never blocks. submitted() runs once, always. */
+/* Any thread, never blocks. submitted() runs exactly once, in any case. */
 void rq_catalog_submit(rq_catalog *c, rq_ddl *ddl);
-/* For pools, tools, tests: submits and waits until the procedure has *finished*. */
+/* For pools, tools and tests: submits, and waits until the procedure has *finished*. */
 RQ_NODISCARD
 rq_err rq_catalog_ddl_sync(rq_catalog *c, rq_ddl *ddl, rq_error *why);
 
 /* --- procedures ------------------------------------------------------------------------------- */
 typedef struct rq_procedure {
     uint64_t id;
-    rq_ddl_kind kind; /* 0: its record is of a kind that this version does not know, or garbage */
+    rq_ddl_kind kind; /* 0: the record is of a kind that this version does not know, or garbage */
     const char *java_class; /* as clients are shown it */
     rq_slice ns, qualifier;
     rq_slice user;
     uint64_t nonce_group, nonce;
     int64_t submitted_ms, updated_ms;
     bool finished;
-    bool waiting; /* for a lock, or without one for its next attempt */
-    bool parked;  /* its step failed for good: it waits for rq_catalog_procedure_abort */
+    bool waiting; /* for a lock; or for its next attempt, without holding a lock */
+    bool parked;  /* a step failed permanently: it waits for rq_catalog_procedure_abort */
     const char *step;
-    rq_err rc; /* finished: the outcome; else the error of the last attempt, if it failed */
+    rq_err rc; /* finished: the outcome; otherwise the error of the last attempt, if it failed */
     const char *message;
 } rq_procedure;
 
@@ -276,48 +267,50 @@ bool rq_catalog_procedure(rq_catalog *c, uint64_t proc_id, rq_arena *arena, rq_p
 /* All that are kept, ascending by id. */
 RQ_NODISCARD
 rq_err rq_catalog_procedures(rq_catalog *c, rq_arena *arena, rq_procedure **ret, size_t *ret_count);
-/* Drops the kept result sooner (HBase's client does so after it took it). */
+/* Drops a kept result early (HBase's client calls this after reading it). */
 void rq_catalog_procedure_forget(rq_catalog *c, uint64_t proc_id);
-/* Ends an unfinished procedure. Before its commit it is undone; behind it each remaining step is
- * tried once more, and what fails again is left out. False: it is unknown or finished, or it runs
- * and is behind its commit; with `if_running` false also when it has begun. Any thread, never
- * blocks. */
+/* Ends an unfinished procedure. Before its commit it is rolled back; after it each remaining step
+ * is tried once more, and steps that fail again are skipped. False: it is unknown or finished, or
+ * it is running and past its commit; with `if_running` false, also if it has begun. Any thread,
+ * never blocks. */
 bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running);
 /* HBase's "ConvertClassName"-style names: "org.apache.hadoop.hbase.master.procedure.…Procedure". */
 const char *rq_ddl_java_class(rq_ddl_kind kind);
-/* HBase's progress of an alter: regions that still have the old schema, and all. */
+/* HBase's progress of an alter: the number of regions that still have the old schema, and of
+ * all. */
 RQ_NODISCARD
 rq_err rq_catalog_alter_status(rq_catalog *c, rq_slice table, uint32_t *ret_to_update,
                                uint32_t *ret_total, rq_error *why);
 
-/* Opens a region that could not be opened (RQ_REGION_FAILED_OPEN) again, in the background, until
- * it succeeds. RQ_E_UNKNOWN_REGION; RQ_E_DO_NOT_RETRY when it is not in that state. Any thread. */
+/* Retries in the background to open a region that could not be opened (RQ_REGION_FAILED_OPEN),
+ * until it succeeds. RQ_E_UNKNOWN_REGION; RQ_E_DO_NOT_RETRY when it is not in that state. Any
+ * thread. */
 RQ_NODISCARD
 rq_err rq_catalog_assign(rq_catalog *c, rq_slice encoded, rq_error *why);
-/* Blocking: MOB files that nobody refers to go to the archive (region/mob_cleaner.h). */
+/* Blocking: archives MOB files without references (region/mob_cleaner.h). */
 RQ_NODISCARD
 rq_err rq_catalog_clean_mob(rq_catalog *c, size_t *ret_archived, rq_error *why);
-/* Asks for a compaction with MOB files of the open regions' MOB families: of one table
+/* Requests a compaction with MOB files for the MOB families of open regions: of one table
  * (table.len > 0) and family (family.len > 0), or of all. */
 RQ_NODISCARD
 rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq_error *why);
-/* A round of the archive's cleaner; *ret_ran false when it is switched off or at work already.
+/* Runs a round of the archive's cleaner; *ret_ran false if it is switched off or already running.
  * Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_clean_archive(rq_catalog *c, bool *ret_ran, rq_error *why);
 
-/* Archives regions that were split or merged and that nobody refers to any more; how many.
- * Blocking.
- */
+/* Archives split and merged regions to which no file refers any more; returns their number.
+ * Blocking. */
 RQ_NODISCARD
 rq_err rq_catalog_clean_parents(rq_catalog *c, uint64_t *ret_count, rq_error *why);
-/* By its table's policy, and having no references itself. HBASE: HRegion.isSplittable. */
+/* Whether its table's policy allows a split and it has no references itself. HBASE:
+ * HRegion.isSplittable. */
 bool rq_catalog_region_is_splittable(rq_catalog *c, rq_region *r);
-/* Where it would be split, in the arena; ret->len 0: nowhere. Blocking, may flush. */
+/* Its split row, in the arena; ret->len 0: it cannot be split. Blocking, may flush. */
 RQ_NODISCARD
 rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_slice *ret,
                               rq_error *why);
-/* For rq_engine_options.region_grown: splits the region when its table's policy says so. */
+/* For rq_engine_options.region_grown: splits the region if its table's policy asks for it. */
 void rq_catalog_region_grown(rq_catalog *c, rq_region *r);
 
 /* --- switches --------------------------------------------------------------------------------- */
@@ -330,12 +323,13 @@ typedef enum rq_switch {
     RQ_SWITCH_CLEANER,
     RQ_SWITCH_SNAPSHOT_CLEANUP,
     RQ_SWITCH_PEER_MODIFICATION,
-    RQ_SWITCH_COMPACTION, /* the region server's; like janitor's and cleaner's not kept */
+    RQ_SWITCH_COMPACTION, /* of the region server; like the janitor's and cleaner's switches it is
+                           * not stored */
     RQ_SWITCH_COUNT
 } rq_switch;
 
 bool rq_catalog_switch_get(const rq_catalog *c, rq_switch which);
-/* Blocking (durable when it returns, for those HBase remembers). */
+/* Blocking (durable on return, for switches that HBase stores). */
 RQ_NODISCARD
 rq_err rq_catalog_switch_set(rq_catalog *c, rq_switch which, bool on, bool *ret_before,
                              rq_error *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog's own struct and what its files share. */
+/* The catalog's struct, and functions shared by its files. */
 #ifndef RQ_CATALOG_PRIV_H
 #define RQ_CATALOG_PRIV_H
 
@@ -9,7 +9,7 @@
 #include "catalog/procedure.h"
 #include "catalog/view.h"
 
-/* A file of archive/ and since when it is known. */
+/* A file of archive/, and when it was first seen. */
 typedef struct rq__seen_file {
     uint64_t hash; /* of its path */
     int64_t first_ms;
@@ -21,7 +21,7 @@ typedef struct rq__cleaner {
     rq_task task;
     int64_t interval_ms, ttl_ms;
     _Atomic bool busy;
-    rq__seen_file *seen; /* ascending by hash; whoever is busy owns it */
+    rq__seen_file *seen; /* ascending by hash; owned by the thread that set `busy` */
     size_t count;
 } rq__cleaner;
 
@@ -57,8 +57,8 @@ struct rq_catalog {
     rq_server_name master;
     char *names; /* the bytes the two point to */
     rq__views views;
-    /* The procedure store: a region of the table master:store that no client sees. Replaced when it
-     * had to be given up; use rq__store_ref. */
+    /* The procedure store: a region of the table master:store, which is invisible to clients.
+     * Replaced when it had to be given up; use rq__store_ref. */
     pthread_mutex_t store_lock;
     rq_region *store RQ_GUARDED_BY(store_lock);
     rq__procedures procedures;
@@ -71,8 +71,8 @@ struct rq_catalog {
     _Atomic bool stopping;
 };
 
-/* Milliseconds, strictly rising: two changes of one row never share a timestamp, or a delete would
- * hide the put that follows it. */
+/* Milliseconds, strictly increasing: two changes of one row never have the same timestamp, because
+ * then a delete would hide the put that follows it. */
 int64_t rq__catalog_now_ms(rq_catalog *c);
 /* Later stamps are above `ms`. */
 void rq__catalog_saw_ms(rq_catalog *c, int64_t ms);
@@ -89,26 +89,27 @@ rq_err rq__store_each_row(rq_catalog *c,
                                              rq_error *why),
                           rq_error *why);
 
-/* A table as it is now, referenced; RQ_E_TABLE_NOT_FOUND with the name as message. */
+/* The current node of a table, referenced; RQ_E_TABLE_NOT_FOUND with the name as message. */
 RQ_NODISCARD
 rq_err rq__catalog_table_ref(rq_catalog *c, rq_slice ns, rq_slice qualifier, rq__table_node **ret,
                              rq_error *why);
 
 /* --- names.c ---------------------------------------------------------------------------------- */
-/* Of what everything else stands in: hbase:meta, and whatever lies where the procedure store does
- * (namespace master). No client makes such a table, and no row of hbase:meta is of one. */
+/* Whether this is hbase:meta, or a table in the procedure store's folder (namespace master).
+ * Clients cannot create such tables, and no row of hbase:meta belongs to one. */
 bool rq__table_is_internal(rq_slice ns, rq_slice qualifier);
-/* Of a region that is to be made: its name is a row of hbase:meta. RQ_E_ILLEGAL_ARGUMENT. */
+/* Checks the name of a region to be created, which becomes a row of hbase:meta.
+ * RQ_E_ILLEGAL_ARGUMENT. */
 RQ_NODISCARD
 rq_err rq__region_name_check(const rq_region_info *info, rq_error *why);
 
 /* --- assign.c: opening and closing many regions ----------------------------------------------- */
-/* Runs fn(ctx, i) for i < count: on this thread and, as far as it is free, on RQ_POOL_WORK.
- * Returns when all are done; never waits for a pool thread that has not begun; out of memory it
- * does all of it itself. */
+/* Runs fn(ctx, i) for i < count: on this thread and, as far as they are free, on threads of
+ * RQ_POOL_WORK. Returns when all are done. It never waits for a pool thread that has not begun, and
+ * does everything itself when out of memory. */
 void rq__parallel(rq_catalog *c, size_t count, void (*fn)(void *ctx, size_t i), void *ctx);
 
-/* What became of each region of an opening. */
+/* The outcome of opening one region. */
 typedef struct rq__opened {
     const rq_region_info *info;
     rq_table_schema *schema; /* borrowed */
@@ -117,28 +118,28 @@ typedef struct rq__opened {
     rq_error why;
 } rq__opened;
 
-/* Opens all; failures are noted in `list`, logged and leave FAILED_OPEN nodes. An error of its own
- * (memory) leaves no region open. */
+/* Opens all; failures are noted in `list`, logged and leave FAILED_OPEN nodes. If it fails itself
+ * (out of memory), no region stays open. */
 RQ_NODISCARD
 rq_err rq__open_regions(rq_catalog *c, rq__opened *list, size_t count, rq_error *why);
 /* Releases the nodes. */
 void rq__opened_clear(rq__opened *list, size_t count);
-/* Of regions that are in no view: gives them up and releases the nodes. */
+/* For regions that are in no view: closes them and releases the nodes. */
 void rq__opened_abandon(rq_catalog *c, rq__opened *list, size_t count);
-/* Closes with a flush; one that cannot be flushed is closed all the same, its records stay in the
- * log. `regions` are references of the caller's. Logs what goes wrong; the first error is returned.
- */
+/* Closes the regions with a flush; a region that cannot be flushed is closed all the same, and its
+ * records stay in the log. The caller keeps its references in `regions`. Logs errors; returns the
+ * first one. */
 rq_err rq__close_regions(rq_catalog *c, rq_region **regions, size_t count, bool abort,
                          rq_error *why);
 
-/* Closes without a flush: nothing worth keeping was written, or the log has it. */
+/* Closes without a flush: there is nothing to keep, or the log has it. */
 void rq__region_abandon(rq_catalog *c, rq_region *r);
 
 /* --- bootstrap.c: the first start and every start --------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__bootstrap(rq_catalog *c, rq_error *why);
-/* Brings the rows of hbase:namespace into the view. `r` is its region; NULL: it is closed, and the
- * tables name the namespaces as far as they go. */
+/* Reads the rows of hbase:namespace into the view. `r` is its region; NULL: it is closed, and
+ * namespaces are derived from the tables' names. */
 RQ_NODISCARD
 rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why);
 
@@ -147,7 +148,7 @@ void rq__cleaner_start(rq_catalog *c);
 void rq__cleaner_clear(rq_catalog *c);
 
 /* --- open_mark.c ------------------------------------------------------------------------------ */
-/* .rorqual/open; on a full disk it is tried again, from _start on. */
+/* Writes .rorqual/open; on a full disk this is retried, from _start on. */
 RQ_NODISCARD
 rq_err rq__open_mark_write(rq_catalog *c, rq_error *why);
 void rq__open_mark_start(rq_catalog *c);

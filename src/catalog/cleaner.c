@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The archive's cleaner: files of dropped tables and the inputs of compactions wait in archive/ for
- * a while (somebody may want one back) and are then removed, with the folders they leave empty.
- * HBASE: HFileCleaner, TimeToLiveHFileCleaner, HFileLinkCleaner, SnapshotHFileCleaner.
+/* The archive's cleaner: files of dropped tables and inputs of compactions stay in archive/ for a
+ * while (an operator may need one) and are then removed, with the folders that become empty. HBASE:
+ * HFileCleaner, TimeToLiveHFileCleaner, HFileLinkCleaner, SnapshotHFileCleaner.
  *
- * What a link of a cloned table stands for stays: beside it lies .links-<file>/ with an entry
- * <region>.<table> for each link, which counts while the link is there. What a snapshot of HBase's
- * names stays too (snapshots.h).
+ * The file behind a cloned table's link is kept: the folder .links-<file> beside it has an entry
+ * <region>.<table> for each link, which counts while the link exists. Files named by HBase's
+ * snapshots are kept too (snapshots.h).
  *
- * A file's own times say when it was written, not when it was archived. So a round notes the files
- * it sees, and one is removed when a round finds it noted longer ago than its time to live. What
- * was noted is forgotten with the server: after a restart the time begins anew.
- */
+ * A file's times tell when it was written, not when it was archived. So each round notes the files
+ * it sees, and removes a file that was first noted longer ago than the time to live. The notes are
+ * in memory: after a restart the time begins again. */
 #include "catalog/catalog_priv.h"
 #include "catalog/snapshots.h"
 #include "store/mob.h"
@@ -70,7 +68,7 @@ static rq_err note(round_state *r, uint64_t hash, int64_t first_ms)
 static bool is_there(rq_vfs *v, const char *path)
 {
     rq_stat st;
-    /* What cannot be looked at is taken to be there. */
+    /* If the check fails, the file counts as existing. */
     return rq_vfs_stat(v, path, &st, NULL) != RQ_E_NOT_FOUND;
 }
 
@@ -88,7 +86,7 @@ static bool split_path(char *path, char *parts[PARTS])
     return n == PARTS && strncmp(parts[PART_LINKS], LINKS, sizeof LINKS - 1) == 0;
 }
 
-/* Whether the link that an entry of .links-<file>/ tells of is there. HBASE: HFileLink.
+/* Whether the link for an entry of .links-<file>/ exists. HBASE: HFileLink.
  * getHFileFromBackReference: <region>.<table> or <region>.<ns>=<table>. */
 static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool *ret)
 {
@@ -119,7 +117,7 @@ static rq_err has_link(rq_vfs *v, const char *links_dir, const char *entry, bool
     return rc;
 }
 
-/* Somebody refers to the file, or it tells who does. */
+/* Whether something refers to the file, or the file is such a back reference. */
 static rq_err is_held(round_state *r, const char *dir, const char *name, bool *ret, rq_error *why)
 {
     rq_vfs *v = r->catalog->env->vfs;
@@ -135,7 +133,7 @@ static rq_err is_held(round_state *r, const char *dir, const char *name, bool *r
     return links == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* *ret_empty: nothing is left in the folder. */
+/* *ret_empty: the folder is empty now. */
 static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *ret_empty,
                         rq_error *why)
 {
@@ -153,7 +151,8 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
         } else if (entries[i].is_dir) {
             if (depth < DEPTH_MAX && !entries[i].is_link)
                 rc = clean_dir(r, path, depth + 1, &gone, why);
-            /* Somebody may be about to put a file into it: then it is not empty, and stays. */
+            /* Another thread may be adding a file to it: then the removal fails, and the folder
+             * stays. */
             if (rc == RQ_OK && gone) gone = rq_vfs_remove(v, path, NULL) == RQ_OK;
         } else {
             uint64_t hash = path_hash(path);
@@ -175,7 +174,7 @@ static rq_err clean_dir(round_state *r, const char *dir, unsigned depth, bool *r
     return rc;
 }
 
-/* One round at a time: `busy` is the caller's. */
+/* One round at a time: the caller has set `busy`. */
 static rq_err run_round(rq_catalog *c, rq_error *why)
 {
     rq__cleaner *cl = &c->cleaner;
@@ -218,9 +217,9 @@ static void arm(rq_catalog *c)
 {
     rq_executor *ex = c->env->executor;
     int64_t interval = c->cleaner.interval_ms;
-    /* A file's time begins when a round sees it: rounds no further apart than it lasts keep the
-     * archive, which under steady writes grows as fast as compactions write, as small as HBase's.
-     */
+    /* A file's time begins when a round first sees it. Rounds at least as often as the time to live
+     * keep the archive as small as HBase's; under steady writes it grows as fast as compactions
+     * write. */
     if (c->cleaner.ttl_ms >= ROUNDS_APART_MIN_MS && c->cleaner.ttl_ms < interval)
         interval = c->cleaner.ttl_ms;
     if (interval > 0)

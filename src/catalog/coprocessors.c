@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coprocessors that descriptors and settings name; contract in coprocessors.h. */
+/* The coprocessors in descriptors and settings; contract in coprocessors.h. */
 #include "catalog/coprocessors.h"
 
 #include <ctype.h>
@@ -34,7 +34,7 @@ static rq_slice trimmed(rq_slice s)
     return s;
 }
 
-/* Cuts what stands before the next bar off `rest`; false without a bar. */
+/* Cuts the part before the next bar off `rest`; false if there is no bar. */
 static bool cut(rq_slice *rest, rq_slice *ret)
 {
     const uint8_t *bar = rest->len == 0 ? NULL : memchr(rest->ptr, '|', rest->len);
@@ -51,8 +51,7 @@ static bool only_digits(rq_slice s)
     return true;
 }
 
-/* An attribute that names a coprocessor: `coprocessor$N`, and a value of the right form. HBase
- * passes over what does not match. */
+/* Parses an attribute `coprocessor$N` with a well-formed value. HBase ignores others. */
 static bool parse(const rq_attribute *a, rq_slice *ret_path, rq_slice *ret_class)
 {
     if (a->key.len <= KEY_LEN || strncasecmp((const char *)a->key.ptr, KEY, KEY_LEN) != 0 ||
@@ -95,7 +94,7 @@ rq_err rq__coprocessors_check(const rq_table_schema *s, rq_error *why)
     return RQ_OK;
 }
 
-/* A comma-separated list of classes; HBase takes `class|priority` there too. */
+/* A comma-separated list of classes; like HBase accepts `class|priority` too. */
 static rq_err parse_setting(const char *name, const char *text, unsigned *ret, rq_error *why)
 {
     *ret = 0;

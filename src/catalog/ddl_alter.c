@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Alter a table: the new descriptor file is the commit, then the regions are opened again with it,
- * a few at a time so that most of the table stays online. A region that is being reopened answers
- * RegionOpeningException; clients try again. HBASE: ModifyTableProcedure,
- * ReopenTableRegionsProcedure.
- */
+/* Alters a table: the new descriptor file is the commit; then the regions are reopened with it, a
+ * few at a time so that most of the table stays online. A region that is being reopened answers
+ * RegionOpeningException, and clients retry. HBASE: ModifyTableProcedure,
+ * ReopenTableRegionsProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -70,8 +68,8 @@ static bool same_attributes(const rq_attributes *a, const rq_attributes *b, cons
     return true;
 }
 
-/* Everything here stands on hbase:meta as it is: only how many replicas it has may change, which
- * its region need not know. */
+/* The catalog depends on hbase:meta as it is: only its number of replicas may change, which does
+ * not concern its region. */
 static rq_err check_meta(const rq__proc *p, const rq_table_schema *old, rq_error *why)
 {
     static const char free_one[] = "REGION_REPLICATION";
@@ -200,7 +198,7 @@ static rq_err reopen_some(rq_catalog *c, rq__proc *p, rq_region_info *infos, siz
     return rc;
 }
 
-/* Collects the columns of replicas that the table has no longer. */
+/* Collects the columns of replicas that the table no longer has. */
 typedef struct excess {
     rq_slice table;
     int copies;
@@ -236,7 +234,9 @@ static rq_err remove_excess_replicas(rq_catalog *c, const rq__proc *p, rq_error 
 rq_err rq__alter_reopen(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    if (p->schema->is_meta) return RQ_OK; /* nothing changed that its region would have to know */
+    if (p->schema->is_meta)
+        return RQ_OK; /* meta's region need not know of any change allowed
+                                           * here */
     rq__table_node *t;
     RQ_TRY(rq__catalog_table_ref(c, p->ns, p->qualifier, &t, why));
     bool enabled = t->pub.state == RQ_TABLE_ENABLED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the steps have in common: regions made and removed, the view and meta brought in line. */
+/* Shared by the steps: creating and removing regions, updating the view and meta. */
 #include "catalog/ddl_priv.h"
 
 #include <stdio.h>
@@ -149,7 +149,7 @@ static rq_err no_memory(rq_error *why)
     return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
 }
 
-/* Publishes, or drops the edit after an error; all errors of edits are missing memory. */
+/* Publishes the edit, or drops it after an error; edits only fail when out of memory. */
 static rq_err end_edit(rq__edit *e, rq_err rc, rq_error *why)
 {
     if (rc == RQ_OK) return rq__edit_commit(e) == RQ_OK ? RQ_OK : no_memory(why);
@@ -171,8 +171,8 @@ rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state 
     return end_edit(&e, rq__edit_put_table(&e, t), why);
 }
 
-/* Begins an edit of the procedure's table, as it is in the view by then: procedures of other
- * regions may have changed it since this one looked. */
+/* Begins an edit of the procedure's table in its current state: procedures of other regions may
+ * have changed the table since this one last looked. */
 static rq_err edit_table(rq_catalog *c, const rq__proc *p, rq__edit *e, const rq__table_node **ret,
                          rq_error *why)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Create a table: folders and descriptor, the regions opened, then one write to meta that makes it
- * a table, then the view. HBASE: HMaster.createTable, CreateTableProcedure.
- */
+/* Creates a table: folders and descriptor, opening the regions, then one write to meta that makes
+ * it a table, then the view. HBASE: HMaster.createTable, CreateTableProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -16,7 +14,7 @@ static int slice_order(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
-/* HBase's client sorts and checks the keys; its server trusts it. Ours does not. */
+/* HBase's server trusts its client to sort and check the keys. This one does not. */
 static rq_err sort_keys(rq__proc *p, rq_error *why)
 {
     if (p->of.create.count == 0) return RQ_OK;
@@ -68,7 +66,7 @@ static int64_t quota(const rq_namespace *ns, const char *key)
     return strtoll(text, NULL, 10); /* checked when the namespace was made */
 }
 
-/* HBASE: NamespaceStateManager.checkAndUpdateNamespaceTableCount; with hbase.quota.enabled only. */
+/* HBASE: NamespaceStateManager.checkAndUpdateNamespaceTableCount; only with hbase.quota.enabled. */
 static rq_err check_quota(rq_catalog *c, const rq__proc *p, rq_error *why)
 {
     if (c->config == NULL || rq_config_int(c->config, RQ_SET_QUOTA) == 0) return RQ_OK;
@@ -123,7 +121,7 @@ rq_err rq__create_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 rq_err rq__create_layout(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
-    /* Again after a restart: what is found might not be durable yet. */
+    /* Written again after a restart: an existing file might not be durable yet. */
     RQ_TRY(rq__tableinfo_write(c->env->vfs, p->schema, why));
     return rq__create_regions(c, p, why);
 }
@@ -170,8 +168,8 @@ rq__commit_state rq__create_seen(rq_catalog *c, const rq__proc *p)
     return RQ__COMMIT_YES;
 }
 
-/* Nothing was written to the regions; what cannot be removed is harmless: meta knows nothing of it.
- */
+/* Nothing was written to the regions; folders that cannot be removed are harmless, because meta
+ * does not name them. */
 void rq__create_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};

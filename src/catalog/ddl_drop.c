@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Delete and truncate a disabled table. Delete: one write to meta, then the folders. Truncate: new
- * region folders, one write to meta that swaps old rows for new ones, then the old folders, then
- * the new regions are opened. HBASE: DeleteTableProcedure, TruncateTableProcedure.
- */
+/* Deletes and truncates a disabled table. Delete: one write to meta, then the folders are removed.
+ * Truncate: new region folders, one write to meta that replaces the old rows, removal of the old
+ * folders, then the new regions are opened. HBASE: DeleteTableProcedure, TruncateTableProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -75,7 +73,8 @@ rq_err rq__delete_remove(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- truncate --------------------------------------------------------------------------------- */
 
-/* HBASE: preflightChecks(env, false), in the procedure's constructor: at once. */
+/* HBASE: preflightChecks(env, false) runs in the procedure's constructor: an error is reported at
+ * once. */
 rq_err rq__truncate_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
@@ -114,7 +113,7 @@ rq_err rq__truncate_layout(rq_catalog *c, rq__proc *p, rq_error *why)
     return rq__create_regions(c, p, why);
 }
 
-/* Publishes the new regions, opened ones as they are, others as OPENING. */
+/* Publishes the new regions: opened ones as they are, the others as OPENING. */
 static rq_err publish(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
@@ -173,7 +172,7 @@ rq_err rq__truncate_finish(rq_catalog *c, rq__proc *p, rq_error *why)
     return RQ_OK;
 }
 
-/* By the first of the new regions: the commit puts all of them in the old ones' place. */
+/* Looks for the first of the new regions: the commit replaces the old ones by all of them. */
 rq__commit_state rq__truncate_seen(rq_catalog *c, const rq__proc *p)
 {
     rq__table_node *t;

@@ -64,7 +64,8 @@ static rq_err check_descriptor(const rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* hbase:namespace's one region, referenced. HBase's client calls find it closed the same way. */
+/* hbase:namespace's only region, with a reference. If it is closed, the error is the one HBase's
+ * clients get. */
 static rq_err table_ref(rq_catalog *c, rq_region **ret, rq_error *why)
 {
     rq__table_node *t;
@@ -135,7 +136,7 @@ rq_err rq__ns_create_folder(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* The commit of create and modify, and the view after it. */
+/* The commit of create and modify, followed by the view. */
 rq_err rq__ns_put(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(write_row(c, p, true, why));
@@ -202,7 +203,7 @@ rq_err rq__ns_delete_row(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* The folder is empty: nothing could be made in it yet. */
+/* The folder is still empty: no table could be created in it yet. */
 void rq__ns_create_undo(rq_catalog *c, rq__proc *p)
 {
     rq_error why = {0};
@@ -210,7 +211,7 @@ void rq__ns_create_undo(rq_catalog *c, rq__proc *p)
         rq_log_warn(c->env->log, "catalog", "left over from a failed create: %s", why.message);
 }
 
-/* What somebody put into the folder by hand stays, and with it the folder. */
+/* Foreign files in the folder stay, and so does the folder. */
 rq_err rq__ns_delete_folder(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_arena a;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Regions that were split or merged (ddl_regions.c): found in meta, and archived, with what meta
- * says of them, once no file of the regions made of them refers to one of theirs. Folders go first:
- * while meta names the parents the next round finds them again. HBASE: CatalogJanitor,
- * GCRegionProcedure, GCMultipleMergedRegionsProcedure.
- */
+/* Split and merged regions (ddl_regions.c): finds them in meta, and archives them with their
+ * entries in meta once no file of their successors refers to their files. Folders are archived
+ * first: while meta names the parents, the next round finds them again. HBASE: CatalogJanitor,
+ * GCRegionProcedure, GCMultipleMergedRegionsProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -31,8 +29,8 @@ typedef struct search {
     size_t count, cap;
 } search;
 
-/* Any client may write such columns: a region that is served is nobody's parent, nor is another
- * table's. */
+/* Any client may write these columns: a region that is served, or that belongs to another table, is
+ * never a parent. */
 static bool may_be_parents(rq_catalog *c, const rq__meta_row *row, const rq_region_info *parents,
                            size_t count)
 {
@@ -100,7 +98,7 @@ static rq_err take_remains(void *ctx, const rq__meta_row *row, rq_error *why)
     return rc == RQ_OK ? RQ_OK : no_memory(why);
 }
 
-/* A merged region's parents have no rows any more: one that has was split, and its daughters may
+/* A merged region's parents have no rows: a parent with a row was split, and its daughters may
  * refer to it. */
 static bool was_split(const search *s, const rq_region_info *parent)
 {
@@ -174,7 +172,7 @@ rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[
 
 /* --- archived --------------------------------------------------------------------------------- */
 
-/* Whether a file of the region's still refers to its parents. */
+/* Whether a file of the region still refers to its parents. */
 static rq_err refers(rq_catalog *c, const rq_region_info *info, bool *ret, rq_error *why)
 {
     rq_epoch_member m = {0};

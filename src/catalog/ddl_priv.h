@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of each kind of procedure, named in kinds.c; and what they have in common. */
+/* The steps of each kind of procedure, as listed in kinds.c, and the functions they share. */
 #ifndef RQ_CATALOG_DDL_PRIV_H
 #define RQ_CATALOG_DDL_PRIV_H
 
@@ -35,9 +35,9 @@ rq__step_fn rq__truncate_region_prepare, rq__truncate_region_check, rq__truncate
     rq__truncate_region_remove, rq__truncate_region_open;
 /* ddl_parents.c */
 rq__step_fn rq__clean_prepare, rq__clean_run;
-/* Adds to p->old_regions what meta has of regions of the table that were split or merged. */
+/* Adds the split and merged regions of the table that meta still has to p->old_regions. */
 rq__step_fn rq__add_parents;
-/* The tables that have such regions: {namespace, qualifier}, in the arena. */
+/* The tables with such regions: {namespace, qualifier}, in the arena. */
 RQ_NODISCARD
 rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[2],
                                size_t *ret_count, rq_error *why);
@@ -51,7 +51,7 @@ rq__step_fn rq__ns_modify_precheck, rq__ns_modify_prepare;
 rq__step_fn rq__ns_delete_prepare, rq__ns_delete_row, rq__ns_delete_folder;
 
 /* --- common (ddl_common.c) -------------------------------------------------------------------- */
-/* p->schema, parsed from p->descriptor when a restart lost it. */
+/* p->schema; parses it from p->descriptor after a restart. */
 RQ_NODISCARD
 rq_err rq__need_schema(rq__proc *p, rq_error *why);
 /* "tableName=t, state=ENABLED", as Java prints a TableState. */
@@ -59,9 +59,9 @@ RQ_NODISCARD
 rq_err rq__fail_state(rq_err code, const char *prefix, const rq__proc *p, rq_table_state state,
                       rq_error *why);
 const char *rq__table_state_name(rq_table_state s);
-/* Where in the table the region of that encoded name stands; pub.region_count: nowhere. */
+/* Index of the region with that encoded name in the table; pub.region_count: not found. */
 size_t rq__table_find(rq_catalog *c, const rq__table_node *t, rq_slice encoded);
-/* A table or namespace whose folder would be the procedure store's. */
+/* Refuses a table or namespace whose folder would be the procedure store's. */
 RQ_NODISCARD
 rq_err rq__internal_check(const rq__proc *p, rq_error *why);
 /* Fails with the table's name as the message. */
@@ -71,7 +71,7 @@ rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why);
 /* One atomic, durable write to meta. */
 RQ_NODISCARD
 rq_err rq__meta_commit(rq_catalog *c, const rq__batch *b, bool synced, rq_error *why);
-/* The same as the procedure's commit, or behind it. */
+/* Part of the procedure's commit, or after it. */
 RQ_NODISCARD
 rq_err rq__proc_commit(rq_catalog *c, rq__proc *p, const rq__batch *b, rq_error *why);
 
@@ -90,48 +90,50 @@ RQ_NODISCARD
 rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret,
                       size_t *ret_count);
 
-/* The functions below change the view; what they are given is borrowed. Each looks at the table as
- * it is under the edit lock, so procedures on different regions of one table do not undo each
- * other's changes. RQ_E_TABLE_NOT_FOUND, RQ_E_NO_MEMORY. */
-/* Puts in the table, or replaces it with all its regions. */
+/* The functions below change the view; arguments are borrowed. Each works on the table's state
+ * under the edit lock, so procedures on different regions of one table do not undo each other's
+ * changes. RQ_E_TABLE_NOT_FOUND, RQ_E_NO_MEMORY. */
+/* Adds the table, or replaces it with all its regions. */
 RQ_NODISCARD
 rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state state,
                          rq__region_node *const *nodes, size_t count, rq_error *why);
-/* The procedure's table with its regions as they are; `schema` NULL: as it is, too. */
+/* Keeps the regions of the procedure's table; `schema` NULL: keeps the schema too. */
 RQ_NODISCARD
 rq_err rq__publish_state(rq_catalog *c, const rq__proc *p, rq_table_schema *schema,
                          rq_table_state state, rq_error *why);
 /* Takes regions of the table (`list`; NULL: all) out of service: the view shows them in `state`.
- * Those that were open are returned with a reference each, malloc'ed. */
+ * Returns references to those that were open, in a malloc'ed array. */
 RQ_NODISCARD
 rq_err rq__publish_closed(rq_catalog *c, const rq__proc *p, const rq_region_info *list,
                           size_t count, rq_region_state state, rq_region ***ret, size_t *ret_count,
                           rq_error *why);
 void rq__unref_regions(rq_region **regions, size_t count); /* frees the list as well */
-/* Replaces nodes of the same encoded names in the table; `enables`: and the table is ENABLED. */
+/* Replaces nodes of the same encoded names in the table; `enables`: also makes the table
+ * ENABLED. */
 RQ_NODISCARD
 rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *list, size_t count,
                          bool enables, rq_error *why);
-/* Puts nodes in the place of the regions `old`. */
+/* Replaces the regions `old` by the nodes. */
 RQ_NODISCARD
 rq_err rq__publish_swapped(rq_catalog *c, const rq__proc *p, const rq_region_info *old,
                            size_t old_count, rq__region_node *const *nodes, size_t count,
                            rq_error *why);
-/* Regions of the list that could not be opened are tried again, by procedures of their own, unless
- * the error is one that stays: broken bytes wait for an operator (rq_catalog_assign). */
+/* Retries the regions of the list that could not be opened, by procedures of their own, unless the
+ * error is permanent: damaged regions wait for an operator (rq_catalog_assign). */
 void rq__reopen_failed(rq_catalog *c, const rq__opened *list, size_t count);
 /* Rows of opened (or failed) regions. */
 RQ_NODISCARD
 rq_err rq__batch_opened(rq_catalog *c, rq__batch *b, const rq__opened *list, size_t count);
-/* Writes p's opened (or failed) regions to hbase:meta; `enables`: and that the table is enabled. */
+/* Writes p's opened (or failed) regions to hbase:meta; `enables`: also that the table is
+ * enabled. */
 RQ_NODISCARD
 rq_err rq__meta_put_opened(rq_catalog *c, rq__proc *p, bool enables, rq_error *why);
-/* The same of regions that were opened again, without waiting for the log: a start does as much. */
+/* The same for regions that were reopened, without waiting for the log: a start writes the same. */
 RQ_NODISCARD
 rq_err rq__meta_note_opened(rq_catalog *c, const rq__opened *list, size_t count, rq_error *why);
-/* They are written and published: tries failed ones again, lets go of the list. */
+/* After they are written and published: retries failed regions and frees the list. */
 void rq__opened_done(rq_catalog *c, rq__proc *p);
-/* An array over p->regions or others, malloc'ed. NULL: no memory. */
+/* A malloc'ed array for p->regions or other regions. NULL: out of memory. */
 rq__opened *rq__opened_new(const rq_region_info *list, size_t count, rq_table_schema *schema);
 
 #endif

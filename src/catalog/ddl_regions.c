@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Split a region, merge regions.
+/* Splits a region, merges regions.
  *
- *   check ─ parents closed (flushed) ─ new regions laid out: references to the parents' files ─
- *   meta (commit) ─ new regions opened ─ … their compactions … ─ parents archived (ddl_parents.c)
+ *    check ─ parents closed (flushed) ─ new regions laid out: references to the parents' files ─
+ *    meta (commit) ─ new regions opened ─ … their compactions … ─ parents archived (ddl_parents.c)
  *
- * In meta, as HBase writes it: the row of a split parent stays, offline and split, with
- * info:splitA and info:splitB; the rows of merged parents go, and the merged region's names them in
- * info:merge0000, …; both until no reference to the parents' files is left.
+ * In meta, as in HBase: the row of a split parent stays, offline and split, with info:splitA and
+ * info:splitB. The rows of merged parents are deleted, and the merged region's row names them in
+ * info:merge0000, … Both last until no reference to the parents' files is left.
  *
- * Whether the commit has happened is seen in the view: the parents are in it or not. A run after a
- * crash passes over the steps before the commit then, for the new regions may have been written to.
- * HBASE: SplitTableRegionProcedure, MergeTableRegionsProcedure.
- */
+ * The view shows whether the commit has happened: the parents are in it or not. In that case a run
+ * after a crash skips the steps before the commit, because the new regions may have been written
+ * to. HBASE: SplitTableRegionProcedure, MergeTableRegionsProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -86,7 +84,7 @@ static rq_err check_online(rq_catalog *c, const rq__table_node *t, rq_slice enco
 
 /* --- split ------------------------------------------------------------------------------------ */
 
-/* "T,start,id.encoded." would be the whole; HBase's log form is the encoded name. */
+/* The full name would be "T,start,id.encoded."; HBase's log form is the encoded name. */
 static rq_err check_split_row(const rq_region_info *info, rq_slice row, rq_error *why)
 {
     char text[256], name[512];
@@ -103,7 +101,7 @@ static rq_err check_split_row(const rq_region_info *info, rq_slice row, rq_error
                    "Split row is not inside region key range splitKey:%s region: %s", text, name);
 }
 
-/* The row as given, or where the region has its middle. HBASE: checkSplittable,
+/* The given row, or the middle of the region. HBASE: checkSplittable,
  * RSRpcServices.getRegionInfo. */
 static rq_err find_split_row(rq_catalog *c, rq__proc *p, rq_region *r, rq_slice *ret, rq_error *why)
 {
@@ -139,7 +137,7 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
     p->regions = rq_arena_calloc(&p->arena, 2, sizeof *p->regions);
     if (p->old_regions == NULL || p->regions == NULL) return no_memory(why);
     RQ_TRY(copy_info(p, r->info, &p->old_regions[0]));
-    /* Above the parent's: the daughters' rows stand behind its row in meta. */
+    /* Above the parent's id: the daughters' rows come after its row in meta. */
     int64_t id = rq__catalog_now_ms(c);
     if (id <= r->info->region_id) id = r->info->region_id + 1;
     RQ_TRY(rq_region_info_make(&p->arena, p->ns, p->qualifier, r->info->start_key, row, id, 0,
@@ -173,7 +171,7 @@ rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* What HBase finds out when the procedure runs. */
+/* Checks that HBase makes in the procedure. */
 rq_err rq__split_check(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     if (p->resumed) return RQ_OK;
@@ -325,7 +323,7 @@ static const char *short_names(rq__proc *p)
 
 typedef struct merged_rows {
     rq__proc *p;
-    const rq_region_info *found; /* a parent that was merged itself a short while ago */
+    const rq_region_info *found; /* a parent that was itself merged shortly before */
 } merged_rows;
 
 static rq_err look_for_merged(void *ctx, const rq__meta_row *row, rq_error *why)
@@ -383,13 +381,14 @@ rq_err rq__merge_check(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- both: the parents closed ----------------------------------------------------------------- */
 
-/* The old regions are in no view any more. */
+/* Whether the old regions have left the view. */
 static bool is_committed(const rq__table_node *t, const rq__proc *p)
 {
     return rq__table_index(t, &p->old_regions[0]) == t->pub.region_count;
 }
 
-/* Not open since the start, or since an attempt that failed: opened for what the log holds. */
+/* For a region that was not opened at the start, or whose opening failed: opens it for the records
+ * in the log. */
 static rq_err bring_into_files(rq_catalog *c, const rq_region_info *info, rq_table_schema *schema,
                                rq_error *why)
 {
@@ -412,7 +411,7 @@ static rq_err close_parent(rq_catalog *c, rq__proc *p, const rq_region_info *inf
                             : p->ops->kind == RQ_DDL_MERGE_REGIONS ? RQ_REGION_MERGING
                                                                    : RQ_REGION_CLOSING;
     rq_region *r = at < t->pub.region_count ? rq__table_region(t, at)->pub.region : NULL;
-    /* Most of the memstore is flushed while the region still serves. */
+    /* Flushes most of the memstore while the region still serves. */
     if (r != NULL) rc = rq_region_flush(r, (rq_slice){NULL, 0}, NULL, why);
     if (rc == RQ_OK && at < t->pub.region_count)
         rc = rq__publish_closed(c, p, info, 1, state, &open, &count, why);
@@ -474,7 +473,7 @@ static rq_err merge_rows(rq__batch *b, const rq__proc *p, const rq_server_name *
     return rq__meta_put_merge_parents(b, &p->regions[0], p->old_regions, p->old_region_count);
 }
 
-/* The view with the new regions in the old ones' place, not open yet. */
+/* Publishes the view with the new regions, not open yet, in place of the old ones. */
 static rq_err publish_replaced(rq_catalog *c, const rq__proc *p, rq_error *why)
 {
     rq__region_node **list = calloc(p->region_count + 1, sizeof(rq__region_node *));

@@ -29,7 +29,7 @@ static rq_err mark(rq_catalog *c, rq__proc *p, rq_table_state state, rq_error *w
     return rc == RQ_OK ? rq__publish_state(c, p, NULL, state, why) : rc;
 }
 
-/* Opens what of the table is not open: fills p->regions and p->opened. */
+/* Opens the regions of the table that are not open: fills p->regions and p->opened. */
 static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     if (p->opened != NULL) return RQ_OK; /* a repetition */
@@ -52,7 +52,7 @@ static rq_err open_table(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- enable ----------------------------------------------------------------------------------- */
 
-/* Under the lock ENABLING and DISABLING are what a procedure left that was aborted. */
+/* Under the lock, ENABLING and DISABLING are left over from an aborted procedure. */
 rq_err rq__enable_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_table_state state;
@@ -84,7 +84,8 @@ rq_err rq__enable_open(rq_catalog *c, rq__proc *p, rq_error *why)
 
 /* --- disable ---------------------------------------------------------------------------------- */
 
-/* HBASE: preflightChecks(env, true), in the procedure's constructor: at once. */
+/* HBASE: preflightChecks(env, true) runs in the procedure's constructor: an error is reported at
+ * once. */
 rq_err rq__disable_precheck(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq_table_state state;
@@ -114,8 +115,8 @@ rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     bool brought = p->opened_count > 0 && p->opened[0].node == NULL; /* this is a repetition */
     if (p->resumed && !brought) {
-        /* The crash left edits in the log. They are brought into files now, as the disabling would
-         * have done, so that the log does not keep them for ever. */
+        /* A crash left edits in the log. They are flushed to files now, as disabling would have
+         * done, so that the log does not keep them forever. */
         RQ_TRY(open_table(c, p, why));
         RQ_TRY(rq__publish_nodes(c, p, p->opened, p->opened_count, false, why));
         rq__opened_clear(p->opened, p->opened_count);
@@ -123,7 +124,7 @@ rq_err rq__disable_close(rq_catalog *c, rq__proc *p, rq_error *why)
     rq_region **open;
     size_t count;
     RQ_TRY(rq__publish_closed(c, p, NULL, 0, RQ_REGION_CLOSING, &open, &count, why));
-    /* A region whose flush failed was logged; it is closed, and its edits stay in the log. */
+    /* A failed flush was logged; the region is closed, and its edits stay in the log. */
     (void)rq__close_regions(c, open, count, false, NULL);
     rq__unref_regions(open, count);
     return RQ_OK;
@@ -159,7 +160,7 @@ static int slice_order(const void *a, const void *b)
     return rq_slice_compare(*(const rq_slice *)a, *(const rq_slice *)b);
 }
 
-/* Each family is flushed once, however often it was named. */
+/* Removes duplicates: each family is flushed once. */
 static void drop_doubles(rq__proc *p)
 {
     size_t count = p->of.flush.count;
@@ -293,7 +294,7 @@ rq_err rq__reopen_run(rq_catalog *c, rq__proc *p, rq_error *why)
         if (rc != RQ_OK) rq__opened_abandon(c, &o, 1);
     }
     if (rc == RQ_OK && !t->pub.schema->is_meta) rc = rq__meta_note_opened(c, &o, 1, why);
-    /* Broken bytes stay broken: the region waits for an operator (rq_catalog_assign). */
+    /* A damaged region waits for an operator (rq_catalog_assign). */
     if (rc == RQ_OK && o.rc != RQ_OK && !rq_err_do_not_retry(o.rc))
         rc = rq_fail(why, o.rc, "%s", o.why.message);
     rq__opened_clear(&o, 1);
@@ -355,7 +356,7 @@ static rq_err put_closed(rq_catalog *c, const rq_region_info *info, rq_error *wh
     return rc;
 }
 
-/* No record is kept: after a crash or a stop the start opens all regions of an enabled table. */
+/* No record is kept: after a crash or a stop, the start opens all regions of an enabled table. */
 rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
@@ -370,8 +371,8 @@ rq_err rq__unassign_run(rq_catalog *c, rq__proc *p, rq_error *why)
     const rq_region_info *info = &rq__table_region(t, at)->info;
     rq_err rc = rq__publish_closed(c, p, info, 1, RQ_REGION_CLOSING, &list, &count, why);
     if (rc == RQ_OK) {
-        /* As when a table is disabled: closed in any case, what could not be flushed is in the log.
-         */
+        /* As when a table is disabled: the regions are closed in any case; edits that could not be
+         * flushed are in the log. */
         (void)rq__close_regions(c, list, count, false, NULL);
         rq__unref_regions(list, count);
         rc = put_closed(c, info, why);

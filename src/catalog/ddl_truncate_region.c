@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Truncate a region: it keeps its name and its place, and has nothing any more.
+/* Truncates a region: it keeps its name and location, and loses all data.
  *
- *   checks ─ closed (flushed) ─ its families out of manifest and folder, one by one ─ opened ─ meta
+ *    checks ─ closed (flushed) ─ its families removed from manifest and folder, one by one ─ opened ─ meta
  *
- * What the log may still hold of a family that the manifest does not name is nobody's
- * (region/recover.c), and a family that is new in a region begins above every number given
- * (region/life.c). So nothing comes back, whenever the power goes. While some families are gone and
- * others are not the region is closed, and a start leaves it to this procedure.
+ * Records in the log for a family that the manifest does not name are ignored (region/recover.c),
+ * and a family that is new in a region starts above every number used so far (region/life.c). So no
+ * data comes back, at whatever point the power fails. While only some of the families are removed
+ * the region is closed, and a start leaves it to this procedure.
  *
- * A run after a crash must not do it twice, for the region may have been written to since. Before
- * it is seen again meta gets the number it was opened with, which is above the recorded one; and
- * what is durable of the log is a prefix: if a later edit is there, so is that number. HBASE:
- * TruncateRegionProcedure.
- */
+ * A run after a crash must not truncate twice, because the region may have been written to since.
+ * Before the region is published, meta gets the number it was opened with, which is above the
+ * recorded one. The durable part of the log is a prefix: if it has a later edit, it also has that
+ * number. HBASE: TruncateRegionProcedure. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -46,7 +44,7 @@ rq_err rq__truncate_region_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* What HBase finds out when the procedure runs. */
+/* Checks that HBase makes in the procedure. */
 rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     if (p->resumed) return RQ_OK;
@@ -72,7 +70,7 @@ rq_err rq__truncate_region_check(rq_catalog *c, rq__proc *p, rq_error *why)
     return rc;
 }
 
-/* It was opened after this procedure had begun: all is done. */
+/* Whether the region was opened after this procedure had begun: then everything is done. */
 static bool is_done(const rq__proc *p, const rq__table_node *t)
 {
     size_t at = rq__table_index(t, &p->old_regions[0]);
@@ -101,14 +99,14 @@ rq_err rq__truncate_region_remove(rq_catalog *c, rq__proc *p, rq_error *why)
     bool done;
     RQ_TRY(rq__need_schema(p, why));
     RQ_TRY(is_done_now(c, p, &done, why));
-    if (!done) p->committed = true; /* from the first family on there is no way back */
+    if (!done) p->committed = true; /* once the first family is removed there is no rollback */
     for (size_t i = 0; i < p->schema->family_count && !done; i++)
         RQ_TRY(rq_region_remove_family(c->engine, &p->old_regions[0], p->schema->families[i].name,
                                        why));
     return RQ_OK;
 }
 
-/* Also when all is done already: after a restart nobody else opens it. */
+/* Also when everything is done already: after a restart only this procedure opens the region. */
 rq_err rq__truncate_region_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edits are made on the protobuf form, so that attributes nobody here knows survive. */
+/* Edits work on the protobuf form, so that attributes unknown to this version survive. */
 #include "catalog/descriptor.h"
 
 #include "catalog/catalog.h"
@@ -47,7 +47,7 @@ rq_err rq__descriptor_from(const Pb__TableSchema *m, rq_table_schema **ret, rq_e
     rq_error parse = {0};
     rq_err rc = rq_table_schema_parse(rq_slice_of(pb, len), ret, &parse);
     free(pb);
-    /* HBASE: checkBloomFilterType hides the cause. */
+    /* HBASE: checkBloomFilterType does not report the cause. */
     if (rc == RQ_E_ILLEGAL_ARGUMENT && strstr(parse.message, ".regionserver.BloomType.") != NULL)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Failed to get bloom filter param" BYPASS);
     if (rc == RQ_E_ILLEGAL_ARGUMENT && strncmp(parse.message, "No enum constant", 16) == 0)
@@ -206,7 +206,7 @@ static rq_err check_sizes(const rq_table_schema *s, rq_error *why)
     return RQ_OK;
 }
 
-/* Split policies HBase brings along; others are Java classes we cannot load. */
+/* HBase's own split policies; others are Java classes that cannot be loaded. */
 static rq_err check_classes(const rq_table_schema *s, rq_error *why)
 {
     static const char *const policies[] = {
@@ -314,7 +314,8 @@ static rq_err check_family(const rq_family_schema *f, rq_error *why)
     return RQ_OK;
 }
 
-/* What we do not serve yet is refused whatever the sanity switch says: a table must not pretend. */
+/* Unsupported features are refused even with sanity checks off: a table must not pretend to have
+ * them. */
 static rq_err check_served(const rq_table_schema *s, rq_error *why)
 {
     if (s->region_replication > RQ_REPLICATION_MAX)
@@ -342,11 +343,11 @@ rq_err rq__descriptor_check(const rq_config *config, const rq_table_schema *s, r
         for (size_t i = 0; i < s->family_count; i++)
             RQ_TRY(check_family(&s->families[i], why));
     }
-    /* HBASE: prepareCreate, prepareModify: without the sanity checks still refused. */
+    /* HBASE: prepareCreate, prepareModify: refused even without sanity checks. */
     if (s->family_count == 0)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Table %.*s should have at least one column family.",
                        shown(s->name), (const char *)s->name.ptr);
     RQ_TRY(check_served(s, why));
-    /* HBASE: checkCompactionPolicy throws whatever the switch says. */
+    /* HBASE: checkCompactionPolicy ignores the switch. */
     return rq__descriptor_check_compaction(config, s, why);
 }

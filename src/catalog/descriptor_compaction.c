@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a descriptor says about compaction, checked when a table is made or altered. HBASE:
- * TableDescriptorChecker.checkCompactionPolicy; what names a class we do not have is refused, where
- * HBase would fail to open the regions.
- */
+/* Checks the compaction attributes of a descriptor when a table is created or altered. HBASE:
+ * TableDescriptorChecker.checkCompactionPolicy. An unknown class is refused, whereas HBase would
+ * fail to open the regions. */
 #include "catalog/descriptor.h"
 #include "store/compaction.h"
 
@@ -38,8 +36,8 @@ static int64_t blocking_files(const rq_config *config, const rq_table_schema *s,
     return config == NULL ? 16 : rq_config_int(config, RQ_SET_BLOCKING_FILES);
 }
 
-/* A FIFO store only ever drops files: without an end of their cells' life, or with versions that
- * outlive it, or with flushes that wait for compactions, it would grow for ever or stand still. */
+/* FIFO only ever drops whole files: if its cells do not expire, or versions outlive their expiry,
+ * the store would grow forever; if flushes wait for compactions, they would wait forever. */
 static rq_err check_fifo(const rq_config *config, const rq_table_schema *s,
                          const rq_family_schema *f, rq_error *why)
 {

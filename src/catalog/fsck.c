@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The order of a look through a folder: who wrote it, the log, the procedures, hbase:meta, then all
- * that lies on disk, held against meta. What cannot be read is told and passed, so that one run
- * finds everything. The contract is in fsck.h.
- */
+/* Checks a folder in this order: who wrote it, the log, the procedures, hbase:meta, then everything
+ * on disk, compared with meta. Unreadable parts are reported and skipped, so that one run finds
+ * everything. Contract in fsck.h. */
 #include "catalog/fsck_priv.h"
 
 #include <stdarg.h>
@@ -63,7 +61,7 @@ static bool is_known_target(void *ctx, const char *path)
     rq__fsck *k = ctx;
     for (const rq__fsck_path *p = k->targets; p != NULL; p = p->next)
         if (strcmp(p->path, path) == 0) return true;
-    /* Without memory the file is read once more. */
+    /* Out of memory: the file will be read once more. */
     rq_err rc = rq__fsck_note_path(k, &k->targets, path);
     (void)rc;
     return false;
@@ -98,7 +96,7 @@ static rq_err is_there(rq__fsck *k, const char *path, bool *ret, rq_error *why)
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
-/* What HBase left since the last adoption, and whether a start would take it over. */
+/* Checks what HBase left since the last adoption, and whether a start would take it over. */
 static rq_err look_at_hbase(rq__fsck *k, rq_error *why)
 {
     uint32_t stamp;
@@ -143,7 +141,7 @@ static rq_err look(rq__fsck *k, rq_error *why)
     return k->options->repair ? rq__fsck_repair(k, why) : RQ_OK;
 }
 
-/* Where the lock's file is missing the root folder's own lock counts, and no file is made. */
+/* If the lock's file is missing, the lock on the root folder counts, and no file is created. */
 static rq_err take_lock(rq__fsck *k, rq_file **ret, rq_error *why)
 {
     bool there;

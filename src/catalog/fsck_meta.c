@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The two regions everything else stands in, read without an engine: the cells of their files and,
- * of what the log holds, the edits above what was flushed; the newest of each column that no marker
- * hides counts. Both are small: all is held in memory.
- */
+/* The two regions that everything else depends on, read without an engine: the cells of their files
+ * and, from the log, the edits above the flushed number. The newest cell of each column counts,
+ * unless a marker hides it. Both are small enough to be held in memory. */
 #include "catalog/fsck_priv.h"
 
 #include "catalog/newest.h"
@@ -117,7 +115,8 @@ static rq_err read_file(rq__fsck *k, const char *dir, const char *name, rq__fsck
     if (rc == RQ_E_END || rc == RQ_OK) return RQ_OK;
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     k->meta_whole = false;
-    /* What opening it finds was told already; a look into the blocks would tell the rest. */
+    /* Problems that opening finds were reported before; checking the blocks would report the
+     * others. */
     if (!k->options->deep) rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s", own.message);
     return RQ_OK;
 }
@@ -132,7 +131,7 @@ static int order_meta(const void *a, const void *b)
     return rq_cell_compare(RQ_ORDER_META, a, b);
 }
 
-/* All cells of the region that count, markers among them, in order. */
+/* All valid cells of the region, including markers, in order. */
 static rq_err collect(rq__fsck *k, const rq_region_info *info, const rq__fsck_cells *log,
                       bool is_meta, rq__fsck_cells *ret, rq_error *why)
 {
@@ -157,7 +156,7 @@ static rq_err collect(rq__fsck *k, const rq_region_info *info, const rq__fsck_ce
     return RQ_OK;
 }
 
-/* `ignored`: the row has cells whose timestamps count for nothing. */
+/* `ignored`: the row has cells with invalid timestamps. */
 typedef rq_err (*row_call)(rq__fsck *k, const rq_cell *cells, size_t count, bool ignored,
                            rq_error *why);
 
@@ -226,7 +225,8 @@ static void tell_row(rq__fsck *k, const rq__meta_row *row, const char *what, con
     rq__fsck_tell(k, RQ_FINDING_PROBLEM, "hbase:meta", "row %s: %s is %s", text, what, how);
 }
 
-/* What the row still tells: a folder of that name, or of the region's parents, is no orphan. */
+/* Uses what can still be read of the row: the folder of that name, and those of the region's
+ * parents, are not orphans. */
 static rq_err claim(rq__fsck *k, const rq__meta_row *row)
 {
     rq_slice ns, qualifier, r = row->row;

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MOB files that no store file refers to: what a crash left between a value's file and the store
- * file that was to name it, what compactions made superfluous, what a dropped table left. They cost
- * space and nothing else, and the cleaner archives them in time (region/mob_cleaner.h), so each is
- * a note.
+/* MOB files without references: left by a crash between writing the values and the store file that
+ * was to refer to them, by compactions, or by a dropped table. They only take space, and the
+ * cleaner archives them in time (region/mob_cleaner.h), so each is reported as a note.
  *
- * Runs after all regions were looked at: what they refer to is among the targets by then.
- */
+ * Runs after all regions were checked, when their references are known. */
 #include "catalog/fsck_priv.h"
 
 #include <stdlib.h>
@@ -51,8 +48,8 @@ static rq_err look_at_file(mob_look *m, const char *path)
     return RQ_OK;
 }
 
-/* Links (HBASE: HFileLink, with '=' in their names) stand for files elsewhere; nothing is read
- * through those of a MOB folder. */
+/* Links (HBASE: HFileLink, with '=' in their names) refer to files elsewhere; no read follows those
+ * in a MOB folder. */
 static bool is_mob_file(const rq_dir_entry *e)
 {
     return !e->is_dir && e->name[0] != '.' && strchr(e->name, '=') == NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of fsck share. One thread, one arena for the whole run. */
+/* Shared by the files of fsck. One thread, one arena for the whole run. */
 #ifndef RQ_CATALOG_FSCK_PRIV_H
 #define RQ_CATALOG_FSCK_PRIV_H
 
@@ -7,17 +7,17 @@
 #include "catalog/meta.h"
 #include "wal/survey.h"
 
-/* Cells of one of the two regions that everything else stands in. */
+/* Cells of one of the two regions that all others depend on: hbase:meta and the procedure store. */
 typedef struct rq__fsck_cells {
     rq_cell *list; /* bytes in the arena */
     size_t count, cap;
-    bool is_meta; /* only what a start would read is kept: clients write there */
+    bool is_meta; /* keeps only cells that a start would read, because clients can write there */
 } rq__fsck_cells;
 
-/* What hbase:meta says, in the order of its rows. */
+/* The regions in hbase:meta, in the order of its rows. */
 typedef struct rq__fsck_region {
     rq_region_info info;
-    bool is_parent; /* it was split: no part of the chain any more */
+    bool is_parent; /* it was split, so it is not part of the chain */
     bool on_disk;
     const rq_region_info *merged; /* its parents, whose rows are gone */
     size_t merged_count;
@@ -44,20 +44,22 @@ typedef struct rq__fsck {
     bool ours;            /* .rorqual is there */
     bool was_open;        /* no clean stop: the log counts */
     bool foreign;         /* HBase ran last */
-    bool log_damaged;     /* what it held for the two regions below may be missing */
-    bool refused;         /* a start would refuse it: HBase's logs may know more than hbase:meta */
-    bool parents_unknown; /* a row does not say which regions were merged: they are no orphans */
-    bool meta_whole;      /* nothing of hbase:meta and the procedures is missing */
-    bool half_made;       /* what is told now is of a region that a procedure is making */
+    bool log_damaged;     /* records for the two regions below may be missing */
+    bool refused;         /* a start would refuse the folder: HBase's logs may have more than
+                           * hbase:meta */
+    bool parents_unknown; /* an unreadable row lists merged parents: regions that may be among them
+                           * are not orphans */
+    bool meta_whole;      /* hbase:meta and the procedures were read completely */
+    bool half_made;       /* current findings concern a region that a procedure is creating */
     uint64_t unfinished;  /* procedures */
     rq__fsck_cells meta_log, store_log; /* their edits in the log, with sequence ids */
     rq__fsck_region *regions;
     size_t region_count, region_cap;
     rq__fsck_table *tables;
     size_t table_count, table_cap;
-    rq__fsck_path *targets; /* files that references and links stand for */
+    rq__fsck_path *targets; /* targets of references and links */
     rq__fsck_path *orphans; /* what a repair moves */
-    rq__fsck_path *known;   /* encoded names of folders that meta has not */
+    rq__fsck_path *known;   /* encoded names of folders that are missing in meta */
     rq__fsck_path *claimed; /* encoded names in malformed rows of meta */
 } rq__fsck;
 
@@ -73,9 +75,9 @@ rq_err rq__fsck_list(rq__fsck *k, const char *dir, rq_dir_entry **ret, size_t *r
                      rq_error *why);
 RQ_NODISCARD
 rq_err rq__fsck_note_path(rq__fsck *k, rq__fsck_path **list, const char *path);
-/* Manifest, files; counts. `may_differ`: it is being made or cleared away, so its manifest need not
- * be its folder's. Of a disabled table (`closed`) HBase may have changed it before we took the
- * folder over. */
+/* Checks manifest, files and counts. `may_differ`: the region is being created or removed, so
+ * manifest and folder may differ. `closed`, of a disabled table: HBase may have changed the folder
+ * before it was adopted. */
 RQ_NODISCARD
 rq_err rq__fsck_look_at_region(rq__fsck *k, const rq_region_info *info,
                                const rq_table_schema *schema, bool may_differ, bool closed,

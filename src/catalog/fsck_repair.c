@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What no server reads is moved out of the way, to .rorqual/aside/<n>/ under the path it had: each
- * file gets its new name, durable, before the old one goes. When it may be done stands in fsck.h.
- */
+/* Moves files that no server reads to .rorqual/aside/<n>/, under their old paths: each file gets
+ * its new name, durably, before the old one is removed. fsck.h tells when this is allowed. */
 #include "catalog/fsck_priv.h"
 
 #define ASIDE ".rorqual/aside"
@@ -19,7 +17,7 @@ static const char *why_not(const rq__fsck *k)
     return NULL;
 }
 
-/* Another region's file refers to one in the folder. */
+/* Whether another region's file refers to a file in the folder. */
 static bool is_referred_to(const rq__fsck *k, const char *dir)
 {
     size_t n = strlen(dir);
@@ -81,7 +79,7 @@ static rq_err move(rq__fsck *k, const char *path, const char *to_root, rq_error 
     return RQ_OK;
 }
 
-/* A region's manifest goes with its folder. */
+/* A region's manifest is moved with its folder. */
 static rq_err move_manifest(rq__fsck *k, const char *path, const char *to_root, rq_error *why)
 {
     if (strncmp(path, "data/", 5) != 0) return RQ_OK;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * All that lies under data/, held against hbase:meta: tables and their descriptors, regions and
- * theirs, manifests; then the chain of each table's regions, which must cover every row once.
- */
+/* Compares everything below data/ with hbase:meta: tables and descriptors, regions and their infos,
+ * manifests; then checks each table's chain of regions, which must cover every row once. */
 #include "catalog/fsck_priv.h"
 
 #include <stdlib.h>
@@ -47,7 +45,7 @@ static bool was_merged(const rq__fsck *k, const char *encoded)
     return false;
 }
 
-/* The folder's own word; false when it has none that can be believed. */
+/* The .regioninfo in the folder; false if it is missing or not believable. */
 static rq_err read_info(table_look *t, const char *dir, const char *encoded, rq_region_info *ret,
                         bool *ret_read, rq_error *why)
 {
@@ -70,7 +68,7 @@ static rq_err read_info(table_look *t, const char *dir, const char *encoded, rq_
     return RQ_OK;
 }
 
-/* What hbase:meta says cannot be held against what lies there. */
+/* Whether hbase:meta is too incomplete to compare it with the folders. */
 static bool is_blind(const rq__fsck *k)
 {
     return k->refused || k->log_damaged || !k->meta_whole;
@@ -90,8 +88,8 @@ static rq_err tell_orphan(rq__fsck *k, const char *dir)
     return rq__fsck_note_path(k, &k->orphans, dir);
 }
 
-/* It has no checksum: what a writer would not have written is told. `info`: what it says, or what
- * it must say. */
+/* The file has no checksum: reports bytes that no writer would have written. `info`: the info it
+ * has, or should have. */
 static rq_err compare_info(rq__fsck *k, const char *dir, const rq_region_info *info, rq_error *why)
 {
     rq_slice bytes, wanted;
@@ -109,7 +107,7 @@ static rq_err compare_info(rq__fsck *k, const char *dir, const rq_region_info *i
     return RQ_OK;
 }
 
-/* Their folders are not read by name: what they say must be what is known of them. */
+/* These folders have fixed names; their infos must be the known ones. */
 static rq_err look_at_system_region(rq__fsck *k, const char *dir, const char *encoded,
                                     const rq_region_info *info, rq_error *why)
 {
@@ -118,7 +116,7 @@ static rq_err look_at_system_region(rq__fsck *k, const char *dir, const char *en
     return RQ_OK;
 }
 
-/* What the region's folder and meta say of it. *ret: by which it is looked at. */
+/* Compares the region's folder with meta. *ret: the info to check the region by. */
 static rq_err look_at_identity(table_look *t, const char *dir, const char *encoded,
                                rq__fsck_region *known, bool is_parent, rq_region_info *ret,
                                rq_error *why)
@@ -141,7 +139,7 @@ static rq_err look_at_identity(table_look *t, const char *dir, const char *encod
     RQ_TRY(rq__fsck_note_path(k, &k->known, encoded));
     if (!is_parent) RQ_TRY(tell_orphan(k, dir));
     if (read) return RQ_OK;
-    /* Where it lies is enough to look at it; keys that are not its own are not looked for. */
+    /* Its location is enough for a check; keys outside its range are not searched for. */
     *ret = (rq_region_info){0};
     ret->ns = rq_slice_cstr(t->ns);
     ret->qualifier = rq_slice_cstr(t->qualifier);
@@ -149,8 +147,8 @@ static rq_err look_at_identity(table_look *t, const char *dir, const char *encod
     return RQ_OK;
 }
 
-/* The janitor clears parents away file by file; what they still have to have is told by those who
- * refer to it. */
+/* The janitor removes parents file by file; files that must still exist are reported where they are
+ * referred to. */
 static rq_err look_at_region(table_look *t, const char *encoded, rq_error *why)
 {
     rq__fsck *k = t->k;
@@ -303,14 +301,14 @@ static void tell_gap(rq__fsck *k, const char *what, const rq_region_info *before
                   after != NULL ? after->encoded : "end");
 }
 
-/* `before` NULL: `r` is the table's first. */
+/* `before` NULL: `r` is the table's first region. */
 static void look_at_joint(rq__fsck *k, const rq_region_info *before, const rq_region_info *r)
 {
     if (before == NULL) {
         if (r->start_key.len > 0) tell_gap(k, "a hole", NULL, r);
         return;
     }
-    /* An empty end key is the end of the table: whatever follows stands inside. */
+    /* An empty end key is the end of the table: any region that follows overlaps. */
     int c = before->end_key.len == 0 ? 1 : rq_slice_compare(before->end_key, r->start_key);
     if (c < 0) tell_gap(k, "a hole", before, r);
     if (c > 0) tell_gap(k, "an overlap", before, r);
@@ -335,7 +333,7 @@ static void look_at_chain(rq__fsck *k)
             before = NULL;
         }
         look_at_joint(k, before, r);
-        /* One inside another must not hide a hole behind both. */
+        /* A region inside another one must not hide a hole behind both. */
         if (before == NULL || reaches_further(r, before)) before = r;
     }
     if (before != NULL && before->end_key.len > 0) tell_gap(k, "a hole", before, NULL);
@@ -352,7 +350,7 @@ static bool has_folder(rq__fsck *k, const char *encoded)
     return false;
 }
 
-/* <encoded>.0 and .1; those of regions that have a folder were looked at with them. */
+/* <encoded>.0 and .1; manifests of regions with a folder were checked with the region. */
 static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
 {
     rq_dir_entry *entries;
@@ -374,7 +372,7 @@ static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
     return RQ_OK;
 }
 
-/* Damage costs no more than that increments which are repeated may count twice. */
+/* Damage only means that repeated increments may count twice. */
 static rq_err look_at_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
 {
     rq__fsck *k = ctx;
@@ -422,6 +420,6 @@ rq_err rq__fsck_tables(rq__fsck *k, rq_error *why)
     }
     RQ_TRY(look_at_manifests(k, why));
     RQ_TRY(rq_nonces_survey(k->vfs, look_at_nonces, k, why));
-    if (!is_blind(k)) look_at_chain(k); /* last: it puts the regions in another order */
+    if (!is_blind(k)) look_at_chain(k); /* last, because it sorts the regions differently */
     return RQ_OK;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The janitor: regions that were split or merged stay on disk while the new ones refer to their
- * files. A round looks through meta for them and begins, for each table that has some, a procedure
- * that archives those nobody refers to any more (ddl_parents.c). HBASE: CatalogJanitor.
- */
+/* The janitor: split and merged regions stay on disk while the new regions refer to their files. A
+ * round searches meta for them and starts, for each table that has some, a procedure that archives
+ * those without references (ddl_parents.c). HBASE: CatalogJanitor. */
 #include "catalog/ddl_priv.h"
 
 #include <stdlib.h>
@@ -20,7 +18,7 @@ static void round_done(rq_ddl *d)
     free(r);
 }
 
-/* In the background; the next round finds what this one did not do. */
+/* In the background; the next round finds whatever remains. */
 static rq_err begin_clean(rq_catalog *c, const rq_slice table[2])
 {
     round_table *r = calloc(1, sizeof *r);
@@ -54,7 +52,8 @@ static rq_err run_round(rq_catalog *c, bool wait, rq_error *why)
         }
         rq_ddl d = {.kind = RQ_DDL_CLEAN_PARENTS, .ns = tables[i][0], .qualifier = tables[i][1]};
         rc = rq_catalog_ddl_sync(c, &d, why);
-        if (rc == RQ_E_TABLE_NOT_FOUND) { /* dropped meanwhile, and its parents with it */
+        if (rc == RQ_E_TABLE_NOT_FOUND) { /* dropped meanwhile, and its split and merged regions
+                                           * with it */
             if (why != NULL) why->code = RQ_OK;
             rc = RQ_OK;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of procedures, as data: a new one is an entry here and its steps. */
+/* The kinds of procedures, as a table: a new kind needs an entry here and its steps. */
 #include "catalog/ddl_priv.h"
 
 #define JAVA "org.apache.hadoop.hbase.master.procedure."

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing meta's rows; the layout stands in meta.h. */
+/* Reads and writes meta's rows; the layout is in meta.h. */
 #include "catalog/meta.h"
 
 #include <stdio.h>
@@ -133,11 +133,11 @@ static rq_slice arena_be64(rq_arena *a, uint64_t v)
     return rq_slice_of(p, 8);
 }
 
-/* The columns a region, or a replica of it, has of its own. */
+/* The columns that each region, or replica, has of its own. */
 static const char *const place_columns[] = {"server", "serverstartcode", "seqnumDuringOpen", "sn",
                                             "state"};
 
-/* "state", and "state_0001" of replica 1. HBASE: CatalogFamilyFormat. .ptr NULL: no memory. */
+/* "state", and "state_0001" of replica 1. HBASE: CatalogFamilyFormat. .ptr NULL: out of memory. */
 static rq_slice place_column(rq_arena *a, const char *column, int replica_id)
 {
     if (replica_id == 0) return rq_slice_cstr(column);
@@ -220,8 +220,8 @@ static rq_err put_info(rq__batch *b, rq_slice row, const char *qualifier,
     return rq__batch_put(b, row, "info", rq_slice_cstr(qualifier), bytes);
 }
 
-/* info:state stays CLOSED, as HBase leaves it (AssignmentManager.markRegionAsSplit): the flags in
- * info:regioninfo say more. */
+/* info:state stays CLOSED, as in HBase (AssignmentManager.markRegionAsSplit): the flags in
+ * info:regioninfo count. */
 rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent,
                                  const rq_region_info *a, const rq_region_info *z)
 {
@@ -432,7 +432,8 @@ static bool is_merge_column(rq_slice qualifier)
     return rq_slice_starts_with(qualifier, RQ_SLICE_LIT("merge")) && is_digits(qualifier, 5, 4);
 }
 
-/* Of "state_0001" and its like; 0: it is none, or none that this server could have made. */
+/* The replica id in "state_0001" and similar; 0: none, or one that this server could not have
+ * written. */
 static int replica_of(rq_slice qualifier)
 {
     int id = 0;
@@ -486,7 +487,8 @@ static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row
     rq_pb_arena memory;
     rq_pb_arena_init(&memory, s->arena);
     Pb__TableState *m = NULL;
-    if (c->value_len <= STATE_BYTES_MAX) /* as many fields as bytes would take much more */
+    if (c->value_len <= STATE_BYTES_MAX) /* a message with as many fields as bytes would take much
+                                          * more memory */
         m = pb__table_state__unpack(&memory.allocator, c->value_len, c->value);
     if (m == NULL && memory.exhausted) return RQ_E_NO_MEMORY;
     row->is_table = true;
@@ -497,7 +499,7 @@ static rq_err take_table_state(meta_scan *s, const rq_cell *c, rq__meta_row *row
     return RQ_OK;
 }
 
-#define FOLDER_NAME_MAX 255 /* NAME_MAX: a longer one was never a table's */
+#define FOLDER_NAME_MAX 255 /* NAME_MAX: no table can have a longer name */
 
 static bool is_table_of_meta(rq_slice name, rq_slice *ret_ns)
 {
@@ -507,9 +509,9 @@ static bool is_table_of_meta(rq_slice name, rq_slice *ret_ns)
            !rq__table_is_internal(*ret_ns, qualifier);
 }
 
-/* What no server could have written there, though it can be parsed. hbase:meta has no row of its
- * own region, which would be opened twice; nor has the region that holds the procedures, which
- * clients could write to then. */
+/* Whether the row could have been written by a server. hbase:meta has no row for its own region,
+ * which would be opened twice; nor for the procedure store's region, which clients could then write
+ * to. */
 static bool is_region_of_meta(const rq_region_info *info, rq_slice row)
 {
     rq_slice ns;
@@ -519,7 +521,8 @@ static bool is_region_of_meta(const rq_region_info *info, rq_slice row)
            is_table_of_meta(info->table, &ns) && rq_slice_eq(ns, info->ns);
 }
 
-/* Unknown fields, of which there may be as many as bytes, would take much more when unpacked. */
+/* A message may have as many unknown fields as bytes, which would take much more memory when
+ * unpacked. */
 static rq_err parse_info(meta_scan *s, const rq_cell *c, rq_region_info *ret)
 {
     if (c->value_len > REGION_INFO_BYTES_MAX) return RQ_E_CORRUPT;
@@ -534,7 +537,7 @@ static rq_err take_region_info(meta_scan *s, const rq_cell *c, rq__meta_row *row
     return RQ_OK;
 }
 
-/* A column that is not there for the region itself: a malformed one costs no more than itself. */
+/* A column about a related region: if it is malformed, only the column is ignored. */
 static rq_err take_relative(meta_scan *s, const rq_cell *c, rq__meta_row *row, rq_region_info *ret,
                             size_t *count)
 {
@@ -559,8 +562,8 @@ static rq_err take_merged(meta_scan *s, const rq_cell *c, rq__meta_row *row)
     return take_relative(s, c, row, &row->merged[n], &row->merged_count);
 }
 
-/* An unknown state (written by something newer or older) counts as closed: the region is opened
- * when its table is enabled. */
+/* An unknown state (of a newer or older version) counts as closed: the region is opened when its
+ * table is enabled. */
 static rq_region_state parse_region_state(rq_slice text)
 {
     for (size_t i = 0; i < RQ_ARRAY_LEN(state_names); i++)
@@ -594,7 +597,7 @@ static rq_err take_cell(meta_scan *s, const rq_cell *c, rq__meta_row *row, bool 
     return RQ_OK;
 }
 
-/* A row of a region has commas, a table's name has none: it is one or the other. */
+/* The row key of a region has commas, a table's name has none: the row is one or the other. */
 static void settle_kind(rq__meta_row *row, bool has_region)
 {
     rq_slice ns;

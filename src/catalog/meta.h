@@ -29,12 +29,13 @@ typedef struct rq__batch {
 } rq__batch;
 
 void rq__batch_init(rq__batch *b, rq_arena *arena, int64_t time_ms);
-/* One atomic operation. `synced` false: ordered before all that follows, but not waited for.
- * Blocking. An empty batch is fine. */
+/* One atomic operation. `synced` false: ordered before all later writes, but not waited for.
+ * Blocking. An empty batch is allowed. */
 RQ_NODISCARD
 rq_err rq__batch_commit(const rq__batch *b, rq_region *region, bool synced, rq_error *why);
-/* What every start and every opening writes anew, where regions are above all: on a full disk it is
- * in memory alone, so that it can be read and nobody has to wait for space. */
+/* For rows that every start and every opening writes again, such as the locations of regions: on
+ * a full disk they are kept in memory only, so that they can be read and no caller waits for
+ * space. */
 RQ_NODISCARD
 rq_err rq__batch_note(const rq__batch *b, rq_engine *e, rq_region *region, rq_error *why);
 
@@ -45,21 +46,22 @@ rq_err rq__batch_put(rq__batch *b, rq_slice row, const char *family, rq_slice qu
 RQ_NODISCARD
 rq_err rq__batch_delete_family(rq__batch *b, rq_slice row, const char *family);
 
-/* regioninfo, sn, state; with open_seqnum >= 0 also server, startcode and seqnum. `server` NULL:
- * regioninfo and state alone (a region that was never assigned). */
+/* Writes regioninfo, sn and state; with open_seqnum >= 0 also server, startcode and seqnum.
+ * `server` NULL: only regioninfo and state (a region that was never assigned). */
 RQ_NODISCARD
 rq_err rq__meta_put_region(rq__batch *b, const rq_region_info *info, rq_region_state state,
                            const rq_server_name *server, int64_t open_seqnum);
-/* Where the region's replicas are, which is where it is: ids from 1 below `copies`. */
+/* Writes the locations of the region's replicas, ids from 1 below `copies`, which are the region's
+ * own. */
 RQ_NODISCARD
 rq_err rq__meta_put_replicas(rq__batch *b, const rq_region_info *info, rq_region_state state,
                              const rq_server_name *server, int64_t open_seqnum, int copies);
-/* Replicas with the ids from, …, to are no more. */
+/* Removes the columns of replicas with ids from … to. */
 RQ_NODISCARD
 rq_err rq__meta_delete_replicas(rq__batch *b, const rq_region_info *info, int from, int to);
 RQ_NODISCARD
 rq_err rq__meta_delete_region(rq__batch *b, const rq_region_info *info);
-/* A parent's row at the commit of its split: offline, split, and its daughters. */
+/* Changes a parent's row at the commit of its split: offline, split, and its daughters. */
 RQ_NODISCARD
 rq_err rq__meta_put_split_parent(rq__batch *b, const rq_region_info *parent,
                                  const rq_region_info *a, const rq_region_info *z);
@@ -82,48 +84,50 @@ const char *rq__region_state_name(rq_region_state s);
 typedef struct rq__meta_row {
     rq_slice row;
     const char *malformed; /* what is; nothing below counts then */
-    const char *odd;       /* what is passed over, and costs no more than itself */
-    bool is_table;         /* then `row` is the table's name and `table_state` counts */
+    const char *odd;       /* description of a column that is ignored because it is malformed; or
+                            * NULL */
+    bool is_table;         /* `row` is a table's name, and `table_state` is valid */
     rq_table_state table_state;
     rq_region_info info;
     rq_region_state state;
     int64_t open_seqnum;
     int64_t newest_ms;           /* highest cell timestamp */
-    int last_replica;            /* highest id that has a state, within RQ_REPLICATION_MAX; or 0 */
+    int last_replica;            /* highest replica id with a state, at most RQ_REPLICATION_MAX; or
+                                  * 0 */
     rq_region_info daughters[2]; /* of a split parent */
     size_t daughter_count;
     rq_region_info *merged; /* the parents of a merged region */
     size_t merged_count;
 } rq__meta_row;
 
-/* Calls for each row, in order; what it is given is valid during the call. Rows that hold neither a
- * region nor a table state are passed over as HBase does. Any client may write to hbase:meta: a
- * malformed row is handed on as such, and no row takes more than some megabytes of memory. */
+/* Calls for each row, in order; arguments are valid during the call. Rows with neither a region nor
+ * a table state are skipped, as in HBase. Any client may write to hbase:meta: a malformed row is
+ * passed on as such, and no row takes more than some megabytes of memory. */
 RQ_NODISCARD
 rq_err rq__meta_scan(rq_region *meta,
                      rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                      void *ctx, rq_error *why);
 
-/* The same for one row whose cells that count (newest.h) were found in another way; slices live in
- * the arena. `ignored`: others have timestamps that count for nothing. */
+/* The same for one row whose valid cells (newest.h) were collected by the caller; slices are in the
+ * arena. `ignored`: it has cells with invalid timestamps. */
 RQ_NODISCARD
 rq_err rq__meta_row_read(const rq_cell *cells, size_t count, bool ignored, rq_arena *arena,
                          rq_err (*callback)(void *ctx, const rq__meta_row *row, rq_error *why),
                          void *ctx, rq_error *why);
 
-/* What is read of a row that clients may write. */
+/* How much of a cell is read from a row that clients may write. */
 typedef enum rq__keep { RQ__KEEP_NOT, RQ__KEEP_COLUMN /* without its value */, RQ__KEEP } rq__keep;
 /* Of hbase:meta's columns. */
 rq__keep rq__meta_keep(const rq_cell *c);
 #define RQ__META_VALUE_MAX ((uint32_t)256 * 1024) /* larger values are taken for empty ones */
-/* rq__meta_row.odd of a row whose splitA, splitB or merge… cannot be read. */
+/* rq__meta_row.odd of a row whose splitA, splitB or merge… columns cannot be read. */
 extern const char rq__meta_odd_relatives[];
 
-/* Every row of a small region: its newest cells. Cells are valid during the callback. Blocking.
- * `keep` NULL: all cells, as its scanner shows them. Else those that newest.h counts and keep()
- * names, none larger than RQ__META_VALUE_MAX; *ret_ignored (may be NULL) then says at each
- * call whether others of the row have timestamps that count for nothing. A row with none but such
- * is one cell without a family. */
+/* Calls for every row of a small region, with its newest cells, which are valid during the call.
+ * Blocking. `keep` NULL: all cells, as the region's scanner returns them. Otherwise only cells that
+ * are valid by newest.h and that keep() wants, none larger than RQ__META_VALUE_MAX; *ret_ignored
+ * (may be NULL) tells at each call whether the row has other cells, with invalid timestamps. A row
+ * with only such cells is passed as one cell without a family. */
 RQ_NODISCARD
 rq_err rq__region_each_row(rq_region *r, rq__keep (*keep)(const rq_cell *c), bool *ret_ignored,
                            rq_err (*callback)(void *ctx, const rq_cell *cells, size_t count,

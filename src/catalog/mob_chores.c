@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is done for MOB families from time to time: files nobody refers to are archived
- * (region/mob_cleaner.h), and MOB files are compacted, so that what was deleted or replaced goes
- * from them. HBASE: MobFileCleanerChore, MobFileCompactionChore.
- */
+/* Periodic work for MOB families: unreferenced files are archived (region/mob_cleaner.h), and MOB
+ * files are compacted, which removes deleted and replaced values. HBASE: MobFileCleanerChore,
+ * MobFileCompactionChore. */
 #include "catalog/catalog_priv.h"
 #include "region/mob_cleaner.h"
 
-/* A region that is split, merged or deleted while a round reads it makes the round begin anew. */
+/* A round starts again if a region is split, merged or deleted while it reads the region. */
 #define ROUNDS_MAX 3
 
-/* References on all tables' schemas, in the arena. */
+/* References to all tables' schemas, in the arena. */
 static rq_err all_schemas(rq_catalog *c, rq_arena *a, rq_table_schema ***ret, size_t *ret_count)
 {
     rq_epoch_member pin;
@@ -82,7 +80,7 @@ rq_err rq_catalog_compact_mob(rq_catalog *c, rq_slice table, rq_slice family, rq
     for (size_t i = 0; rc == RQ_OK && i < count; i++) {
         rq_table_schema *t = rq_region_schema(list[i]);
         rq_error own = {0};
-        /* One that is closing is compacted another time. */
+        /* A closing region is compacted another time. */
         if ((table.len == 0 || rq_slice_eq(t->name, table)) && !rq_region_is_closing(list[i]) &&
             compact_region(list[i], t, family, &own) != RQ_OK)
             rq_log_info(c->env->log, "catalog", "MOB files of %s are not compacted: %s",

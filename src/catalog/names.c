@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which names tables and namespaces may have. HBASE: TableName 2.6; the texts are what clients see.
- * HBase looks at the name as UTF-16: letters and digits of any script are fine. Positions in its
- * messages count UTF-16 units, so they do here.
- */
+/* Legal names of tables and namespaces. HBASE: TableName 2.6, with the texts that clients see.
+ * HBase treats the name as UTF-16: letters and digits of any script are legal. Positions in its
+ * messages count UTF-16 units, and so do they here. */
 #include "catalog/catalog_priv.h"
 
 #include <locale.h>
@@ -13,12 +11,13 @@
 
 typedef struct name_walk {
     rq_cursor bytes;
-    size_t index; /* of the current character, in UTF-16 units */
+    size_t index; /* index of the current character, in UTF-16 units */
     uint32_t c;
-    locale_t locale; /* of Unicode's character classes; made at the first character above ASCII */
+    locale_t locale; /* for Unicode's character classes; created at the first character above
+                      * ASCII */
 } name_walk;
 
-/* Decodes one UTF-8 character; a malformed byte counts as U+FFFD, as Java's decoder has it. */
+/* Decodes one UTF-8 character; a malformed byte becomes U+FFFD, as in Java's decoder. */
 static bool walk_next(name_walk *w)
 {
     if (rq_cursor_left(&w->bytes) == 0) return false;
@@ -43,13 +42,13 @@ static bool is_alphanumeric(name_walk *w)
     if (w->c < 0x80)
         return (w->c >= '0' && w->c <= '9') || (w->c >= 'a' && w->c <= 'z') ||
                (w->c >= 'A' && w->c <= 'Z');
-    /* HBase looks at UTF-16 units one by one: a surrogate is never a letter. */
+    /* HBase checks single UTF-16 units: a surrogate is never a letter. */
     if (w->c > 0xffff) return false;
     if (w->locale == (locale_t)0) w->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     return w->locale != (locale_t)0 && iswalnum_l((wint_t)w->c, w->locale) != 0;
 }
 
-/* The first character that is neither alphanumeric nor in `also`; false when there is none. */
+/* The first character that is neither alphanumeric nor in `also`; false if there is none. */
 static bool find_illegal(rq_slice name, const char *also, size_t *ret_index, uint32_t *ret_c)
 {
     name_walk w = {.bytes = rq_cursor_of(name)};
@@ -164,7 +163,7 @@ rq_slice rq_table_name_join(rq_arena *a, rq_slice ns, rq_slice qualifier)
     size_t len = ns.len + 1 + qualifier.len;
     uint8_t *p = rq_arena_alloc(a, len);
     if (p == NULL) return (rq_slice){NULL, 0};
-    /* A damaged record may bring either without bytes. */
+    /* A damaged record may have either part empty. */
     if (ns.len > 0) memcpy(p, ns.ptr, ns.len);
     p[ns.len] = ':';
     if (qualifier.len > 0) memcpy(p + ns.len + 1, qualifier.ptr, qualifier.len);
@@ -177,8 +176,8 @@ bool rq__table_is_internal(rq_slice ns, rq_slice qualifier)
            (rq_slice_eq(ns, RQ_SLICE_LIT("hbase")) && rq_slice_eq(qualifier, RQ_SLICE_LIT("meta")));
 }
 
-/* HBASE: Mutation.checkRow has the words; there the region's procedure fails when it writes meta.
- */
+/* HBASE: the text of Mutation.checkRow; in HBase the region's procedure fails when it writes
+ * meta. */
 rq_err rq__region_name_check(const rq_region_info *info, rq_error *why)
 {
     if (info->name.len <= RQ_ROW_LEN_MAX) return RQ_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over a row's cells in their order; see newest.h. Within a column newer cells come first,
- * and of one timestamp markers before puts; markers of a family come before its columns. */
+/* One pass over a row's cells in order; see newest.h. Within a column newer cells come first, and
+ * markers before puts of the same timestamp; markers of a family come before its columns. */
 #include "catalog/newest.h"
 
 void rq__newest_row(rq__newest *n)
@@ -49,7 +49,7 @@ static void take_marker(rq__newest *n, const rq_cell *c)
     case RQ_TYPE_DELETE_FAMILY:
         raise(&n->family_upto, c->timestamp);
         break;
-    case RQ_TYPE_DELETE_FAMILY_VERSION: /* nobody writes more of them to a row than are kept */
+    case RQ_TYPE_DELETE_FAMILY_VERSION: /* no server writes more of them to a row than are kept */
         if (n->family_at_count < RQ__NEWEST_VERSIONS)
             n->family_at[n->family_at_count++] = c->timestamp;
         break;

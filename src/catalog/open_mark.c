@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * .rorqual/open says that a server works on the folder. A server that was killed leaves it, and the
- * next start finds it there; one that stopped cleanly does not, and a full disk may have no space
- * for it. It is of use only when HBase works on the folder after a crash, so the start goes on
- * without it, and it is tried again every second. Until then, the log takes no records either,
- * unless space comes in between.
- */
+/* .rorqual/open exists while a server works on the folder. A killed server leaves it for the next
+ * start to find; a clean stop removes it. On a full disk there may be no space for it. It only
+ * matters if HBase works on the folder after a crash, so the start continues without it, and
+ * writing it is retried every second. Until then the log takes no records either, unless space
+ * becomes free in between. */
 #include "catalog/catalog_priv.h"
 #include "catalog/root_priv.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What only some kinds of procedures know (rq__payload), by kind: taken from the submission, and
- * written to and read from the record. What is needed only until prepare is in no record: a
- * procedure that has one is prepared, or needs nothing of the kind.
- */
+/* Data of some kinds of procedures only (rq__payload), by kind: taken from the submission, encoded
+ * and decoded. Data that is only needed until prepare is in no record: a procedure with a record is
+ * prepared, or needs no such data. */
 #include "catalog/proc_priv.h"
 
 #define FLAG_PRESERVE_SPLITS 1
@@ -130,7 +128,7 @@ static bool alter_decode(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret)
     return true;
 }
 
-/* A region that has lost some of its families, or has one that its table has not any more. */
+/* Regions that have lost some families, or have one that the table no longer has. */
 static bool alter_holds_closed(const rq__proc *p)
 {
     return p->of.alter.removed_count > 0;
@@ -244,7 +242,7 @@ static rq_err region_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq
     return each(ctx, p->of.region.name);
 }
 
-/* Only a truncation outlives a restart: some of the region's families may be gone. */
+/* Only a truncation outlives a restart: some of the region's families may already be removed. */
 static bool region_holds_closed(const rq__proc *p)
 {
     return p->ops->kind == RQ_DDL_TRUNCATE_REGION;

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What becomes of a procedure whose step has failed; the rules stand in procedure.h. Everything
- * turns on two questions: may the error pass, and has the commit happened?
+/* Handles a failed step; the rules are in procedure.h. Two questions decide: is the error
+ * temporary, and has the commit happened?
  *
- * The first is answered by the error's line in base/errors.def: what a client is told not to
- * repeat, a procedure does not repeat either. What may pass is repeated for about 24 minutes, and
- * missing memory or disk space as long as it is missing.
+ * The first is answered by the error's line in base/errors.def: a procedure does not retry errors
+ * that clients must not retry. Temporary errors are retried for about 24 minutes, and a lack of
+ * memory or disk space for as long as it lasts.
  *
- * The second is certain while no attempt of the commit's write was made that could have reached the
- * log. After a restart it is seen in the view, where the kind has a way to see it.
- */
+ * The second is certain as long as no attempt to write the commit could have reached the log. After
+ * a restart the view shows it, if the kind has a function for that. */
 #include "catalog/ddl_priv.h"
 #include "catalog/proc_priv.h"
 
-#define REPEATS_MAX 32 /* 102 s until the interval has grown to a minute, then a minute each */
+#define REPEATS_MAX 32 /* 102 s until the interval has grown to a minute, then one minute each */
 
 const char *rq__proc_step_name(const rq__proc *p, unsigned step)
 {
@@ -21,13 +19,13 @@ const char *rq__proc_step_name(const rq__proc *p, unsigned step)
     return name == NULL ? "" : name;
 }
 
-/* It ends when others give something back, which nobody can say when. */
+/* Ends when others free memory or space, at an unknown time. */
 static bool is_shortage(rq_err rc)
 {
     return rc == RQ_E_NO_MEMORY || rc == RQ_E_NO_SPACE || rc == RQ_E_REGION_TOO_BUSY;
 }
 
-/* Without these no change can be made at all. */
+/* Without these regions no change is possible at all. */
 static bool is_vital(const rq__proc *p)
 {
     return rq_slice_eq(p->ns, RQ_SLICE_LIT("master")) || rq_slice_eq(p->ns, RQ_SLICE_LIT("hbase"));
@@ -90,7 +88,7 @@ static void reopen_if_own(const rq__proc *p, const rq__region_node *n)
     if (own && n->pub.region == NULL) rq__procedures_reopen(p->catalog, &n->info);
 }
 
-/* After an abort that left steps out: regions that the procedure had closed are opened again. That
+/* After an abort that skipped steps: reopens the regions that the procedure had closed. Reopening
  * waits for the procedure's end. */
 void rq__proc_reopen_closed(rq__proc *p)
 {

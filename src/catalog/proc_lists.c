@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The two lists of procedures: `active`, in the order of arrival, and `finished`, the results, the
- * newest first; indexes of both by id and by nonce; and what others may know of either.
+/* The two lists of procedures: `active`, in order of arrival, and `finished`, the results, newest
+ * first; indexes of both by id and by nonce; and queries about them.
  *
- * Both are guarded by procedures.lock: the rq__procs_ functions require it, those declared in
- * procedure.h and catalog.h take it themselves.
- */
+ * procedures.lock guards both: rq__procs_ functions require it, functions declared in procedure.h
+ * and catalog.h take it themselves. */
 #include "catalog/proc_priv.h"
 
 #include <stdlib.h>
@@ -24,7 +22,7 @@ enum { BY_ID, BY_NONCE };
 
 static size_t bucket_of(const rq__procedures *ps, const rq__proc *p, int index)
 {
-    /* Those without a nonce are spread, too: they would all share a bucket. */
+    /* Those without a nonce are spread by id; otherwise they would all share a bucket. */
     uint64_t h = index == BY_ID || p->nonce == 0 ? p->id : p->nonce ^ (p->nonce_group << 1);
     h *= UINT64_C(0x9e3779b97f4a7c15);
     return (size_t)(h >> 32) & ps->index_mask;
@@ -50,7 +48,7 @@ static void index_put(rq__procedures *ps, rq__proc *p)
     }
 }
 
-/* Without memory for more buckets their lists grow. */
+/* If there is no memory for more buckets, the chains get longer. */
 static void index_grow(rq__procedures *ps)
 {
     size_t old = ps->index_mask + 1, count = old * 2;
@@ -152,8 +150,8 @@ void rq__procs_keep(rq__procedures *ps, rq__proc *p)
     index_add(ps, p);
 }
 
-/* Results are looked through when there are an eighth too many, and every so often: not at each
- * end of a procedure. */
+/* Results are checked when there are an eighth too many, and at intervals, not at each end of a
+ * procedure. */
 static bool eviction_is_due(const rq__procedures *ps, int64_t now_ms)
 {
     return ps->finished_count > KEEP_RESULTS_MAX + KEEP_RESULTS_MAX / 8 ||

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a parked procedure refuses, and which regions a procedure works on. Those that run, or wait
- * to be repeated, keep others waiting (proc_queue.c). One that is parked may stay so for days: what
- * it excludes is refused, and it excludes as little as it can. The table's other regions are still
- * split, merged, truncated and opened again, and the table is flushed; the namespace's other tables
- * are not concerned.
- */
+/* What a parked procedure blocks, and on which regions a procedure works. Running procedures, and
+ * those waiting for a retry, make others wait (proc_queue.c). A parked one may stay for days:
+ * operations that conflict with it are refused, and it conflicts with as little as possible. Other
+ * regions of the table can be split, merged, truncated and reopened, and the table flushed; other
+ * tables of the namespace are not affected. */
 #include "catalog/proc_priv.h"
 
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
@@ -74,8 +72,8 @@ bool rq__proc_parked_excludes(const rq__proc *parked, const rq__proc *p)
     }
 }
 
-/* While it is parked nobody else may open what it has half changed: a region that has lost some of
- * its families, or has one that its table has not any more. */
+/* While it is parked, nothing else may open the regions it has half changed: a region that has lost
+ * some of its families, or has one that its table no longer has. */
 bool rq__proc_holds_closed(const rq__proc *p)
 {
     return p->ops->payload->holds_closed != NULL && p->ops->payload->holds_closed(p);

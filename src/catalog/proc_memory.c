@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One procedure's memory: made from what was submitted, filled with what it needs, slimmed to a
- * result, freed. All of it hangs on the procedure's own arena, but for the regions it has opened
- * and its schema, which are references.
- */
+/* The memory of a procedure: created from a submission, filled with what it needs, reduced to a
+ * result, freed. Everything is in the procedure's own arena, except the regions it has opened and
+ * its schema, which are references. */
 #include "catalog/proc_priv.h"
 
 #include <stdlib.h>
@@ -33,7 +31,7 @@ void rq__proc_slim(rq__proc *p)
     for (size_t i = 0; i < RQ_ARRAY_LEN(kept); i++) {
         copies[i] = rq_arena_copy(&p->arena, *kept[i]);
         if (copies[i].ptr != NULL) continue;
-        rq_arena_clear(&p->arena); /* no memory for less memory: it stays as it is */
+        rq_arena_clear(&p->arena); /* out of memory for a smaller copy: keeps the large one */
         p->arena = old;
         return;
     }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the files of the procedures share: procedure.c runs them, proc_lists.c holds them,
- * proc_queue.c lets those wait that exclude each other, proc_locks.c says what a parked one refuses, proc_fail.c what becomes of one whose step has
- * failed, proc_store.c keeps their records, proc_memory.c makes and frees them.
- */
+/* Shared by the files of the procedures: procedure.c runs them, proc_lists.c holds the lists,
+ * proc_queue.c makes conflicting ones wait, proc_locks.c decides what a parked one blocks,
+ * proc_fail.c handles failed steps, proc_store.c keeps their records, proc_memory.c creates and
+ * frees them. */
 #ifndef RQ_CATALOG_PROC_PRIV_H
 #define RQ_CATALOG_PROC_PRIV_H
 
@@ -16,17 +15,17 @@ rq__proc *rq__proc_new(rq_catalog *c);
 void rq__proc_free(rq__proc *p);
 RQ_NODISCARD
 rq_err rq__proc_from_ddl(rq__proc *p, const rq_ddl *d);
-/* The internal change that opens a region anew. */
+/* The internal change that reopens a region. */
 RQ_NODISCARD
 rq_err rq__proc_to_reopen(rq__proc *p, const rq_region_info *info);
-/* Regions it opened that never came into a view: nobody wrote to them. */
+/* Closes regions that it opened but that never came into a view: no client wrote to them. */
 void rq__proc_abandon_opened(rq__proc *p);
-/* Frees what a result needs no more: region names, descriptors. REQUIRES: lock held. */
+/* Frees data that a result does not need: region names, descriptors. REQUIRES: lock held. */
 void rq__proc_slim(rq__proc *p);
 
 /* --- proc_locks.c; all REQUIRE: lock held ----------------------------------------------------- */
-/* Calls `each` for the regions it works on, by their encoded names; a name may come twice. Before
- * it is prepared: the regions it was asked for. */
+/* Calls `each` with the encoded names of the regions it works on; a name may come twice. Before it
+ * is prepared: the regions in the request. */
 RQ_NODISCARD
 rq_err rq__proc_each_region(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                             void *ctx);
@@ -41,26 +40,27 @@ bool rq__proc_holds_closed(const rq__proc *p);
 RQ_NODISCARD
 rq_err rq__lock_table_new(rq__lock_table **ret);
 void rq__lock_table_free(rq__lock_table *t);
-/* Makes the claims that the procedure has not yet: before it enters, and again when it knows more
- * regions. RQ_E_NO_MEMORY: those that were made stay. */
+/* Makes the procedure's missing claims: before it enters the queues, and again when it knows more
+ * regions. RQ_E_NO_MEMORY: claims made so far stay. */
 RQ_NODISCARD
 rq_err rq__claims_new(rq__proc *p);
-/* REQUIRES: they are in no queue, or nobody uses the queues any more. */
+/* REQUIRES: the claims are in no queue, or the queues are no longer used. */
 void rq__claims_free(rq__proc *p);
-/* Behind all others. When it has all its locks it is ready; not while it is `recording`. One that a
- * parked one excludes is `refused` and ready without locks. */
+/* Enters behind all others. With all its locks it becomes ready, unless it is still `recording`. If
+ * a parked procedure excludes it, it is `refused` and ready without locks. */
 void rq__queue_enter(rq__procedures *ps, rq__proc *p);
 /* It is no longer `recording`. */
 void rq__queue_recorded(rq__procedures *ps, rq__proc *p);
-/* Has the locks of claims that are in no queue at once, beside whoever has them. */
+/* Grants the locks of claims that are in no queue at once, in addition to the current holders. */
 void rq__queue_hold(rq__procedures *ps, rq__proc *p);
-/* Gives up all locks and places; those it kept waiting may become ready. */
+/* Gives up all locks and places in queues; procedures that waited for them may become ready. */
 void rq__queue_leave(rq__procedures *ps, rq__proc *p);
-/* Takes the next one that is ready; NULL: none. */
+/* Takes the next ready procedure; NULL: none. */
 rq__proc *rq__queue_ready(rq__procedures *ps);
 /* Ready without its locks. */
 void rq__queue_skip(rq__procedures *ps, rq__proc *p);
-/* What waits for a lock of `parked` and is excluded is `refused` and ready; others get the lock. */
+/* Procedures that wait for a lock of `parked` and are excluded by it become `refused` and ready;
+ * the others get the lock. */
 void rq__queue_park(rq__procedures *ps, rq__proc *parked);
 void rq__queue_add_parked(rq__procedures *ps, rq__proc *p);
 /* Nothing when it is not in the list. */
@@ -74,7 +74,7 @@ typedef enum rq__fail_action {
     RQ__FAIL_PARK,      /* until it is aborted */
     RQ__FAIL_LEAVE_OUT, /* it is aborted: on with the next step */
 } rq__fail_action;
-/* Of the step at hand, which has failed with `rc`. */
+/* Decides how to go on after the current step has failed with `rc`. */
 rq__fail_action rq__proc_judge(rq__proc *p, rq_err rc);
 rq__commit_state rq__proc_commit_state(rq__proc *p);
 void rq__proc_undo(rq__proc *p);
@@ -96,15 +96,15 @@ rq_err rq__procs_init(rq__procedures *ps);
 rq__proc *rq__procs_find(const rq__procedures *ps, uint64_t id);
 /* NULL: none is unfinished of that id. */
 rq__proc *rq__procs_active(rq__procedures *ps, uint64_t id);
-/* NULL: none; so for the nonce 0, which is no nonce. */
+/* NULL: none; also for the nonce 0, which means no nonce. */
 rq__proc *rq__procs_by_nonce(rq__procedures *ps, uint64_t group, uint64_t nonce);
-/* Takes what nobody will ask for any more out of the results. */
+/* Takes an expired result out of the list; NULL: none. */
 rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms);
 
 /* --- proc_store.c: blocking ------------------------------------------------------------------- */
 RQ_NODISCARD
 rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why);
-/* Deletes the records of a list of results and frees it. */
+/* Deletes the records of a list of results and frees the list. */
 void rq__proc_evict(rq_catalog *c, rq__proc *list);
 
 #endif

@@ -28,7 +28,7 @@
 
 typedef struct rq__lock_key rq__lock_key;
 
-/* Claims of one queue, in order of arrival. */
+/* Claims in one queue, in order of arrival. */
 typedef struct claim_list {
     rq__claim *first, *last;
 } claim_list;
@@ -57,8 +57,8 @@ struct rq__lock_table {
 
 /* --- claims made ------------------------------------------------------------------------------ */
 
-/* Names of any length have ids of one length; equal ids of different names would only make their
- * procedures wait for each other. */
+/* Ids have the same length whatever the names; if two names had the same id, their procedures would
+ * only wait for each other. */
 static rq_err add_claim(rq__proc *p, char type, rq_slice a, rq_slice b, bool exclusive)
 {
     rq_buf name = {0};
@@ -177,7 +177,7 @@ static rq__lock_key *key_find(rq__procedures *ps, const char *id)
     return k;
 }
 
-/* The key of the claim, which from now on has the claim's memory for a key. */
+/* The key of the claim, which takes over the claim's memory for a key. */
 static rq__lock_key *key_take(rq__procedures *ps, rq__claim *c)
 {
     rq__lock_key *k = key_find(ps, c->id), *mine = c->spare;
@@ -195,7 +195,7 @@ static rq__lock_key *key_take(rq__procedures *ps, rq__claim *c)
     return mine;
 }
 
-/* Memory for a key goes back to the claim: the key itself when nobody claims it any more. */
+/* Returns memory for a key to the claim: the key itself if it has no other claim. */
 static void key_give_back(rq__procedures *ps, rq__claim *c)
 {
     rq__lock_key *k = c->key;
@@ -272,7 +272,7 @@ void rq__queue_enter(rq__procedures *ps, rq__proc *p)
         return;
     }
     p->queued = true;
-    p->blocked = 1; /* so that it is not ready before it is in all queues */
+    p->blocked = 1; /* so that it does not become ready before it is in all queues */
     for (rq__claim *c = p->claims; c != NULL; c = c->next_of_proc) {
         ps->lock_steps++;
         c->key = key_take(ps, c);

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A procedure's record: HBase's Procedure message, so that tools can list it, with our own bytes as
- * its state_data:
+/* A procedure's record: HBase's Procedure message, so that HBase's tools can list it, with our own
+ * bytes as its state_data:
  *
- *   u8 format (1) | u8 kind | fields…       field = u8 tag | varint length | bytes
+ *    u8 format (1) | u8 kind | fields…       field = u8 tag | varint length | bytes
  *
- * A parked one has the state WAITING, its step as stack_id, and its error as exception; a version
- * that knows nothing of it goes on with the procedure.
+ * A parked procedure has the state WAITING, its step as stack_id, and its error as exception; a
+ * version that does not know parking continues the procedure.
  *
- * The tags are in procedure.h; what a kind has for itself is its payload's (payload.c). A field or
- * a kind that is unknown is not skipped, because that might do half of something: the record stays
- * as it is, and its procedure is parked (rq__proc_set_unreadable).
- */
+ * The tags are in procedure.h; fields of a kind are in its payload (payload.c). An unknown field or
+ * kind is not skipped, because that might do half of a change: the record stays as it is, and its
+ * procedure is parked (rq__proc_set_unreadable). */
 #include "catalog/procedure.h"
 
 #include <stdlib.h>
@@ -159,7 +157,7 @@ static rq_err take_own(rq__proc *p, uint8_t tag, rq_slice value, rq_error *why)
     const rq__payload_kind *payload = p->ops->payload;
     if (payload->decode != NULL && payload->decode(p, tag, value, &rc))
         return rc == RQ_E_CORRUPT ? bad(why, "a field of its kind") : rc;
-    /* Earlier versions wrote this one for all kinds. */
+    /* Earlier versions wrote this field for all kinds. */
     if (tag == RQ__TAG_NAME && value.len == 0) return RQ_OK;
     return bad(why, "unknown field");
 }
@@ -184,8 +182,8 @@ static rq_err take_field(rq__proc *p, uint8_t tag, rq_slice value, rq_error *why
     }
 }
 
-/* Of a kind that is not known only the names are read, which are the same for all kinds; more may
- * follow that is not. */
+/* Of an unknown kind only the names are read, which all kinds have in common; the fields that
+ * follow may be unknown. */
 static rq_err take_names(rq__proc *p, rq_cursor c)
 {
     uint8_t tag;
@@ -229,7 +227,8 @@ static rq_err take_state(rq__proc *p, rq_slice state, rq_error *why)
     return p->table.ptr == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
-/* The error of our table that has this Java class; what is not there was never written by us. */
+/* The error with this Java class in our table; classes outside of it were never written by this
+ * server. */
 static rq_err err_of_class(const char *java_class)
 {
     if (strcmp(java_class, "java.io.IOException") == 0) return RQ_E_IOEXCEPTION; /* many have it */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The procedures' records in the procedure store (master:store, family proc, row be64 id): written,
- * read at the start, and deleted when nobody will ask for the result any more. What a record says
- * is proc_record.c's. HBASE: RegionProcedureStore.
- */
+/* The procedures' records in the procedure store (master:store, family proc, row be64 id): written,
+ * read at start, and deleted when the result has expired. proc_record.c defines their format.
+ * HBASE: RegionProcedureStore. */
 #include "catalog/proc_priv.h"
 
 rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
@@ -28,7 +26,7 @@ rq_err rq__proc_write(rq__proc *p, bool synced, rq_error *why)
     return rc;
 }
 
-/* Deletes rows of the store; a failure leaves results longer than they need, no more. */
+/* Deletes rows of the store; a failure only keeps results longer than necessary. */
 static rq_err delete_records(rq_catalog *c, const uint64_t *ids, size_t count, rq_error *why)
 {
     rq_arena a;
@@ -69,8 +67,8 @@ void rq__proc_evict(rq_catalog *c, rq__proc *list)
     }
 }
 
-/* A record that is not understood costs its own procedure, not the start. It may be of a later
- * version, which will go on with it, so it stays as it is. */
+/* A record that cannot be decoded affects its own procedure, not the start. It may be of a later
+ * version, which can continue it, so it is not changed. */
 static rq_err read_record(rq__proc *p, rq_slice bytes, uint64_t id, rq_error *why)
 {
     rq_error bad = {0};

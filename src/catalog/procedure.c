@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Procedures run: accepting, steps, repetition, parking, abort, the end. The rules stand in
- * procedure.h; proc_priv.h says where the lists, the locks, the records and the memory are.
+/* Runs procedures: acceptance, steps, retries, parking, abort, end. The rules are in procedure.h;
+ * proc_priv.h tells where lists, locks, records and memory are handled.
  *
- * Threads: everything that blocks runs in tasks on RQ_POOL_WORK; `lock` guards the lists and the
- * fields said to be under it and is never held across I/O. A procedure that holds its lock
- * (`running`) is worked on by one task at a time, so its other fields need no lock.
- */
+ * Threads: all blocking work runs in tasks on RQ_POOL_WORK. `lock` guards the lists and the fields
+ * marked as guarded by it, and is never held across I/O. A procedure that holds its lock
+ * (`running`) is used by one task at a time, so its other fields need no lock. */
 #include "catalog/proc_priv.h"
 
 #include <stdio.h>
@@ -41,7 +39,7 @@ static void answer(rq_ddl *d, rq_err rc, const rq_error *why, uint64_t proc_id)
     rq_lane_post(d->lane, &d->task);
 }
 
-/* Answers the procedure's submitter, if that has not happened yet. */
+/* Answers the procedure's submitter, unless it was answered before. */
 static void answer_proc(rq__proc *p, rq_err rc, const rq_error *why)
 {
     rq__procedures *ps = &p->catalog->procedures;
@@ -54,7 +52,7 @@ static void answer_proc(rq__proc *p, rq_err rc, const rq_error *why)
 
 /* --- locks ------------------------------------------------------------------------------------ */
 
-/* The procedure's task, counted as under way. REQUIRES: lock held. */
+/* The procedure's task, counted as running. REQUIRES: lock held. */
 static rq_task *take(rq__procedures *ps, rq__proc *p)
 {
     p->running = true;
@@ -63,7 +61,8 @@ static rq_task *take(rq__procedures *ps, rq__proc *p)
     return &p->task;
 }
 
-/* Marks what is ready as running and returns it, linked by task.next. REQUIRES: lock held. */
+/* Marks ready procedures as running and returns their tasks, linked by task.next. REQUIRES: lock
+ * held. */
 static rq_task *take_startable(rq__procedures *ps)
 {
     rq_task *list = NULL, **end = &list;
@@ -93,7 +92,7 @@ static void schedule(rq_catalog *c)
     start_all(c, list);
 }
 
-/* A task is over. The catalog may be gone when this returns. */
+/* Ends a task. The catalog may be freed when this returns. */
 static void task_done(rq_catalog *c)
 {
     rq__procedures *ps = &c->procedures;
@@ -158,7 +157,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     p->ended = true;
     tell_end(p);
     if (p->recorded) {
-        /* Not waited for, but in the log before anybody hears of the end (rule 4). */
+        /* Not waited for, but in the log before a client learns of the end (rule 4). */
         rq_error record = {0};
         if (rq__proc_write(p, false, &record) != RQ_OK)
             rq_log_error(c->env->log, "catalog", "procedure %llu: its end cannot be recorded: %s",
@@ -174,8 +173,8 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     p->finished = true;
     rq_ddl *d = p->ddl;
     p->ddl = NULL;
-    /* One that failed its checks is kept as well when it has a nonce: a client that repeats the
-     * call is told the same end (HBASE: setFailureResultForNonce). */
+    /* A procedure that failed its checks is kept if it has a nonce: a client that repeats the call
+     * gets the same result (HBASE: setFailureResultForNonce). */
     bool keep = p->recorded || p->ops->transient || p->nonce != 0;
     uint64_t id = p->id;
     rq_error end = p->why;
@@ -192,7 +191,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
     rq__proc_evict(c, evicted);
 }
 
-/* Ends it with what an abort is answered with. */
+/* Ends an aborted procedure with the abort's result. */
 static void finish_aborted(rq__proc *p, rq_err rc, const rq_error *why)
 {
     rq_error end = {0};
@@ -226,7 +225,8 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
     pthread_mutex_lock(&ps->lock);
     rq_task *list = NULL;
     p->retrying = true;
-    if (p->ops->transient) { /* others need not wait for it: it repeats and has nothing half done */
+    if (p->ops->transient) { /* others need not wait for it: it only repeats, and has nothing half
+                              * done */
         p->sleeping = true;
         p->running = false;
         rq__queue_leave(ps, p);
@@ -240,7 +240,7 @@ static void retry_later(rq__proc *p, rq_err rc, const rq_error *why)
     start_all(c, list);
 }
 
-/* Its next attempt, with its locks. REQUIRES: lock held. */
+/* Starts its next attempt, with its locks. REQUIRES: lock held. */
 static rq_task *unpark(rq__procedures *ps, rq__proc *p)
 {
     p->parked = false;
@@ -249,16 +249,16 @@ static rq_task *unpark(rq__procedures *ps, rq__proc *p)
     return take(ps, p);
 }
 
-/* What waits for a procedure that is parked now is ended, or goes on if it is not excluded. Returns
- * what may start. REQUIRES: lock held. */
+/* Procedures that wait for one that is now parked are refused, or continue if they do not conflict.
+ * Returns the tasks to start. REQUIRES: lock held. */
 static rq_task *let_others_go(rq__procedures *ps, rq__proc *parked)
 {
     rq__queue_park(ps, parked);
     return take_startable(ps);
 }
 
-/* It runs no more, and excludes what proc_locks.c says. Whoever waits for its end, or for its lock,
- * is told. */
+/* Parks the procedure: it runs no more steps, and blocks what proc_locks.c says. Clients that wait
+ * for its end, or for its lock, get the error. */
 static void park(rq__proc *p, rq_err rc, const rq_error *why)
 {
     rq_catalog *c = p->catalog;
@@ -285,7 +285,7 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-/* Regions that it is going to make: once they are in the view, others may name them. */
+/* Locks the regions it is going to create: once they are in the view, others may name them. */
 static rq_err lock_new_regions(rq__proc *p)
 {
     rq__procedures *ps = &p->catalog->procedures;
@@ -297,7 +297,7 @@ static rq_err lock_new_regions(rq__proc *p)
     return RQ_OK;
 }
 
-/* Checks and record. On success the procedure will be carried out. */
+/* Runs the checks and writes the record. On success the procedure will be executed. */
 static rq_err begin(rq__proc *p, rq_error *why)
 {
     if (!p->prepared) {
@@ -317,7 +317,7 @@ static rq_err run_step(rq__proc *p, rq_error *why)
     return p->ops->steps[p->step].run(c, p, why);
 }
 
-/* Returns whether the next step is to be run. */
+/* Returns whether to run the next step. */
 static bool go_on(rq__proc *p, rq_err rc, const rq_error *why)
 {
     switch (rq__proc_judge(p, rc)) {
@@ -410,7 +410,7 @@ static void proc_run(rq_task *task)
     task_done(c);
 }
 
-/* The next attempt of one that waited for its timer. REQUIRES: lock held. */
+/* The next attempt of a procedure whose timer has fired. REQUIRES: lock held. */
 static rq_task *wake(rq__procedures *ps, rq__proc *p)
 {
     p->retrying = false;
@@ -449,7 +449,7 @@ static bool abort_one(rq__procedures *ps, rq__proc *p, bool if_running, rq_task 
         if (p->was_parked) p->step = 0; /* this run has done none of its steps */
         *list = unpark(ps, p);
     } else if (!p->running && !p->prepared) {
-        rq__queue_skip(ps, p); /* it has nothing to undo, and needs no lock */
+        rq__queue_skip(ps, p); /* it has nothing to roll back, and needs no lock */
         *list = take_startable(ps);
     }
     return true;
@@ -469,7 +469,7 @@ bool rq_catalog_procedure_abort(rq_catalog *c, uint64_t proc_id, bool if_running
 
 /* --- submission ------------------------------------------------------------------------------- */
 
-/* Enters the procedure, or finds the one that had its nonce before. */
+/* Enters the procedure, or finds an earlier one with the same nonce. */
 static rq__proc *enter(rq__proc *p, rq_ddl *d)
 {
     rq__procedures *ps = &p->catalog->procedures;
@@ -511,7 +511,7 @@ static void accept_early(rq__proc *p, rq_ddl *d)
         rq__procs_remove(ps, p);
     }
     pthread_mutex_unlock(&ps->lock);
-    /* From here on others may start it, and it may come to its end. */
+    /* From here on other threads may start it, and it may even end. */
     while (d != NULL) {
         rq_ddl *next = d->next; /* an answered one is its caller's */
         answer(d, rc, &why, rc == RQ_OK ? id : 0);
@@ -520,7 +520,7 @@ static void accept_early(rq__proc *p, rq_ddl *d)
     if (rc != RQ_OK) rq__proc_free(p);
 }
 
-/* Results, and their nonces, that are too old: also where no procedure ends any more. */
+/* Evicts expired results and their nonces, even if no procedure ends any more. */
 static void evict_old(rq_catalog *c)
 {
     rq__procedures *ps = &c->procedures;
@@ -657,13 +657,13 @@ void rq__procedures_stop(rq_catalog *c)
     if (c->mob_compactor.timer.task.run != NULL)
         (void)ex->timer_cancel(ex, &c->mob_compactor.timer);
     pthread_mutex_unlock(&ps->lock);
-    /* The rc is always RQ_OK: nobody opens it with another. */
+    /* The latch is always opened with RQ_OK. */
     if (wait) (void)ex->latch_wait(&idle);
     pthread_mutex_lock(&ps->lock);
     ps->idle = NULL;
     pthread_mutex_unlock(&ps->lock);
     ex->latch_destroy(&idle);
-    /* Nothing runs any more. Whoever still waits for an answer gets one. */
+    /* Nothing runs any more. Callers that still wait get an error. */
     rq_error why = {0};
     rq_err rc = rq_fail(&why, RQ_E_SERVER_STOPPED, "Master %s is stopping", c->master.text);
     for (rq__proc *p = ps->active; p != NULL; p = p->next)

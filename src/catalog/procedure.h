@@ -42,7 +42,7 @@ typedef struct rq__proc rq__proc;
 typedef struct rq__claim rq__claim;
 typedef struct rq__lock_table rq__lock_table;
 
-/* A step, given the procedure with its lock held. Idempotent. Blocking. */
+/* A step, called with the procedure whose lock is held. Idempotent. Blocking. */
 typedef rq_err (*rq__step)(rq_catalog *c, rq__proc *p, rq_error *why);
 
 #define RQ__STEPS_MAX 6
@@ -54,14 +54,14 @@ typedef enum rq__commit_state {
     RQ__COMMIT_YES,
 } rq__commit_state;
 
-/* What a procedure has for itself while it runs. */
+/* What a procedure locks exclusively while it runs. */
 typedef enum rq__lock_level {
     RQ__LOCK_TABLE,
-    RQ__LOCK_REGIONS, /* those it names; the table's others may change meanwhile */
+    RQ__LOCK_REGIONS, /* the regions it names; the table's other regions may change meanwhile */
     RQ__LOCK_NAMESPACE,
 } rq__lock_level;
 
-/* What only some kinds know: what was asked for, and what prepare has found out. */
+/* Data of some kinds only: the request's parameters, and the results of prepare. */
 typedef union rq__payload {
     struct {
         rq_slice *split_keys; /* only until prepare */
@@ -70,13 +70,14 @@ typedef union rq__payload {
     struct {
         bool preserve_splits;
     } truncate;
-    struct {             /* alters, and other trackers, which are alters, too */
-        rq_slice change; /* only until prepare: TableSchema, ColumnFamilySchema, tracker's name */
+    struct {             /* alters, including changes of the store-file tracker */
+        rq_slice change; /* only until prepare: TableSchema, ColumnFamilySchema or the tracker's
+                          * name */
         rq_slice family; /* DELETE_FAMILY, FAMILY_TRACKER */
         bool no_reopen;
         rq_slice *removed; /* families */
         size_t removed_count;
-        bool fewer_replicas; /* after a restart it may be false in error */
+        bool fewer_replicas; /* after a restart it may be false although there are fewer */
     } alter;
     struct {
         rq_slice *families; /* none: all */
@@ -94,17 +95,17 @@ typedef union rq__payload {
     } merge;
     struct {
         rq_slice name;       /* encoded */
-        int64_t open_seqnum; /* TRUNCATE_REGION: what it was opened with */
+        int64_t open_seqnum; /* TRUNCATE_REGION: the number the region was opened with */
     } region;
 } rq__payload;
 
-/* What is done with one member of rq__payload (payload.c). NULL: nothing is to be done. */
+/* Operations on one member of rq__payload (payload.c). NULL: nothing to do. */
 typedef struct rq__payload_kind {
-    rq_err (*take)(rq__proc *p, const rq_ddl *d); /* copies what was submitted into the arena */
+    rq_err (*take)(rq__proc *p, const rq_ddl *d); /* copies the submission's data into the arena */
     uint8_t (*flags)(const rq__proc *p);          /* bits of the record's flags */
     bool (*set_flags)(rq__proc *p, uint8_t flags);
     rq_err (*encode)(const rq__proc *p, rq_buf *b);
-    /* A field that the common part does not know; false: nor does this one. */
+    /* Decodes a field that the common part does not know; false: it is unknown here too. */
     bool (*decode)(rq__proc *p, uint8_t tag, rq_slice value, rq_err *ret);
     rq_err (*each_region)(const rq__proc *p, rq_err (*each)(void *ctx, rq_slice encoded),
                           void *ctx);
@@ -119,28 +120,30 @@ typedef struct rq__proc_kind {
     rq_ddl_kind kind;
     const char *java_class;
     const rq__payload_kind *payload;
-    /* Without the lock, before anything exists; may be NULL. HBase's RPC does these at once. */
+    /* Without the lock, before anything exists; may be NULL. For checks that HBase makes in the
+     * RPC. */
     rq__step precheck;
-    /* Under the lock, once, not after a restart. Fills what the record needs. */
+    /* Under the lock, once, not after a restart. Computes the data for the record. */
     rq__step prepare;
     struct {
         const char *name;
         rq__step run;
     } steps[RQ__STEPS_MAX];
     unsigned commit; /* index of the commit step */
-    /* Undoes the steps before the commit; may be NULL. */
+    /* Rolls back the steps before the commit; may be NULL. */
     void (*undo)(rq_catalog *c, rq__proc *p);
-    /* After a restart: as seen in the view, which was made from meta. May be NULL: unknown. */
+    /* After a restart: whether the commit shows in the view, which was made from meta. May be NULL:
+     * unknown. */
     rq__commit_state (*seen)(rq_catalog *c, const rq__proc *p);
     bool transient; /* not recorded: forgotten by a crash */
     rq__lock_level lock;
-    bool start_ends;    /* a start completes what is committed, if the procedure lets it */
+    bool start_ends;    /* a start completes it once committed, if it is not finished */
     bool answer_at_end; /* HBase's RPC returns when all is done */
 } rq__proc_kind;
 
 /* NULL: unknown. */
 const rq__proc_kind *rq__proc_kind_of(rq_ddl_kind kind);
-/* The kind of records that are not understood: locks its table and has no steps. */
+/* The kind of records that cannot be decoded: it locks its table and has no steps. */
 extern const rq__proc_kind rq__proc_kind_unknown;
 
 struct rq__proc {
@@ -148,7 +151,7 @@ struct rq__proc {
     rq__proc *index_next[2]; /* in the indexes by id and by nonce */
     rq_catalog *catalog;
     const rq__proc_kind *ops;
-    const char *java_class; /* of the kind; of an unknown one as its record has it */
+    const char *java_class; /* of the kind; for an unknown kind the one in its record */
     uint64_t id;
     rq_arena arena; /* everything below that points somewhere */
     /* --- as submitted, in the record */
@@ -157,7 +160,8 @@ struct rq__proc {
     uint64_t nonce_group, nonce;
     int64_t submitted_ms;
     /* --- filled by prepare, in the record */
-    rq_slice descriptor; /* the TableSchema of the table; a namespace's descriptor, as submitted */
+    rq_slice descriptor;     /* the TableSchema of the table, or a namespace's descriptor, as
+                          * submitted */
     rq_region_info *regions; /* to be made */
     size_t region_count;
     rq_region_info *old_regions; /* to be destroyed */
@@ -165,15 +169,15 @@ struct rq__proc {
     rq__payload of; /* the member that `ops->payload` says */
     /* --- of this run */
     rq_table_schema *schema;   /* what `descriptor` says; a reference */
-    struct rq__opened *opened; /* malloc'ed; regions opened and not yet in a view */
+    struct rq__opened *opened; /* malloc'ed; regions that are open and not yet in a view */
     size_t opened_count;
     unsigned attempts; /* of the current step */
     bool prepared, recorded, resumed;
     bool was_parked; /* before the restart: the start has opened its regions as meta has them */
-    bool committed;  /* the commit's write has succeeded in this run */
-    bool unsure;     /* it has failed in a way that may have left it written */
-    bool left_out;   /* aborted, and a step was left out: rc and why say which */
-    bool unreadable; /* its record is not understood: it can only be aborted; why says more */
+    bool committed;  /* the commit's write succeeded in this run */
+    bool unsure;     /* the commit's write failed, but may have been written */
+    bool left_out;   /* aborted with a step skipped: rc and why describe it */
+    bool unreadable; /* its record cannot be decoded: it can only be aborted; see why */
     bool ended;      /* rc and why are final */
     _Atomic unsigned step; /* others look at it while it runs */
     /* --- under the procedures' lock; rc, why and updated_ms are the run's until `finished` */
@@ -184,10 +188,10 @@ struct rq__proc {
     rq__proc *parked_next; /* in the list of parked ones */
     bool queued;           /* its claims are in their queues */
     bool running;          /* holds its lock */
-    bool parked;           /* and runs no step any more; rc and why say why */
+    bool parked;           /* and runs no step any more; rc and why have the reason */
     bool parking;          /* its record is being written */
-    bool refused;          /* a parked one holds its lock: to be ended with rc and why */
-    bool retrying;         /* waits for its timer; rc and why are those of the last attempt */
+    bool refused;          /* a parked one holds its lock: ends with rc and why */
+    bool retrying;         /* waits for its timer; rc and why are from the last attempt */
     bool sleeping;         /* the same, without its lock */
     _Atomic bool aborted;
     bool finished;
@@ -196,7 +200,7 @@ struct rq__proc {
     int64_t updated_ms, acknowledged_ms;
     rq_ddl *ddl;    /* to be answered; then NULL */
     bool recording; /* answered early, once its record is written */
-    rq_ddl *same;   /* calls with its nonce that came meanwhile; answered like the first */
+    rq_ddl *same;   /* calls with the same nonce that arrived meanwhile; they get the same answer */
     rq_task task;
     rq_timer timer;
 };
@@ -207,60 +211,61 @@ typedef struct rq__procedures {
     rq__proc *active, *active_last; /* in order of arrival */
     rq__proc *finished;             /* newest first */
     size_t finished_count;
-    int64_t evicted_ms;  /* when finished ones were last looked through */
-    rq__proc **index[2]; /* active and finished ones: buckets by id, by nonce */
+    int64_t evicted_ms;  /* when results were last checked for expiry */
+    rq__proc **index[2]; /* unfinished and finished procedures: buckets by id, by nonce */
     size_t index_mask, indexed;
     rq__lock_table *locks;
-    rq__proc *ready, **ready_end; /* have all their locks and are not started yet */
+    rq__proc *ready, **ready_end; /* have all their locks and have not been started yet */
     rq__proc *parked;
-    uint64_t lock_steps; /* tests: claims and keys that were looked at */
+    uint64_t lock_steps; /* for tests: claims and keys visited */
     unsigned busy;       /* tasks on their way */
     bool stopping;
-    rq_latch *idle; /* set by stop; opened when nothing is busy */
+    rq_latch *idle; /* set by stop; opened when no task is running */
     rq_lane *lane;  /* of retry timers */
-    /* Tests: called before each step; an error is the step's. NULL in a server. */
+    /* For tests: called before each step; an error counts as the step's. NULL in a server. */
     rq_err (*before_step)(void *ctx, const rq__proc *p, rq_error *why);
     void *before_step_ctx;
 } rq__procedures;
 
 RQ_NODISCARD
 rq_err rq__procedures_init(rq_catalog *c, rq_error *why);
-/* Reads the records: finished ones are kept as results, the others wait for _resume. */
+/* Reads the records: finished ones become results, the others wait for _resume. */
 RQ_NODISCARD
 rq_err rq__procedures_load(rq_catalog *c, rq_error *why);
-/* True when an unfinished procedure has begun to work on the region or its table: it is that
- * procedure's business. One that was only accepted may yet be refused; a parked one does nothing,
- * so its regions are opened unless they are between two states (rq__proc_holds_closed). */
+/* True if an unfinished procedure has begun to work on the region or its table and is responsible
+ * for opening it. One that was only accepted may still be refused. A parked one does nothing, so
+ * the start opens its regions unless they are half changed (rq__proc_holds_closed). */
 bool rq__procedures_own(rq_catalog *c, const rq_region_info *info);
-/* A split of the region was asked for and is not done. */
+/* Whether a split of the region was requested and is not finished. */
 bool rq__procedures_splitting(rq_catalog *c, const rq_region_info *info);
 void rq__procedures_resume(rq_catalog *c);
-/* Accepts nothing more and returns when no step runs. What waits, or waits to be repeated, stays as
- * recorded. */
+/* Accepts nothing more and returns when no step runs. Waiting procedures, and those that wait for a
+ * retry, stay as recorded. */
 void rq__procedures_stop(rq_catalog *c);
-/* After a clean stop: the finished records go (all but the newest id's), so that HBase finds none.
- */
+/* After a clean stop: removes finished records (all but the newest id's), so that HBase finds
+ * none. */
 RQ_NODISCARD
 rq_err rq__procedures_sweep(rq_catalog *c, rq_error *why);
 void rq__procedures_clear(rq_catalog *c);
 
-/* Other background work of the catalog: begun here it is waited for by _stop. False: stopping.
- * `again` is called unless it is stopping; the catalog may be gone when _end returns. */
+/* For other background work of the catalog: _stop waits for work begun here. False: stopping.
+ * `again` is called unless it is stopping; the catalog may be freed when _end returns. */
 bool rq__procedures_task_begin(rq_catalog *c);
 void rq__procedures_task_end(rq_catalog *c, void (*again)(rq_catalog *c));
 
-/* An internal change (a region to be reopened); fire and forget. */
+/* Submits an internal change (a region to be reopened) without waiting for it. */
 void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info);
 
 /* --- records (proc_record.c) ------------------------------------------------------------------ */
 /* A serialized pb Procedure. */
 RQ_NODISCARD
 rq_err rq__proc_encode(const rq__proc *p, rq_arena *arena, rq_slice *ret);
-/* Fills an empty procedure from untrusted bytes. RQ_E_CORRUPT: what could be read is filled in. */
+/* Fills an empty procedure from untrusted bytes. RQ_E_CORRUPT: fields up to the error are filled
+ * in. */
 RQ_NODISCARD
 rq_err rq__proc_decode(rq_slice bytes, rq__proc *p, rq_error *why);
-/* After RQ_E_CORRUPT: makes it one that keeps its record, refuses what its table's lock would
- * exclude, and can be aborted. */
+/* After RQ_E_CORRUPT: turns it into a procedure that keeps its record, blocks operations that its
+ * table's lock would exclude, and can be aborted. */
 RQ_NODISCARD
 rq_err rq__proc_set_unreadable(rq__proc *p, uint64_t id, const rq_error *why);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Format and contract in pwal.h. Nothing in the bytes is believed before it is looked at. */
+/* Format and contract in pwal.h. All bytes are untrusted. */
 #include "catalog/pwal.h"
 
 #include "base/arena.h"
@@ -25,7 +25,7 @@ static rq_err check_header(rq_slice pb, rq_arena *a, rq_error *why)
     return RQ_OK;
 }
 
-/* One entry. RQ_E_END: no whole one is left. */
+/* Reads one entry. RQ_E_END: no complete one is left. */
 static rq_err read_entry(rq_cursor *c, rq_arena *a,
                          rq_err (*callback)(void *ctx, const rq__pwal_edit *edit, rq_error *why),
                          void *ctx, rq_error *why)
@@ -56,7 +56,7 @@ static rq_err read_entry(rq_cursor *c, rq_arena *a,
     return RQ_OK;
 }
 
-/* Where the entries end; *ret_closed: the writer said so. */
+/* The offset at which entries end; *ret_closed: the writer closed the file. */
 static size_t end_of_entries(rq_slice bytes, bool *ret_closed)
 {
     *ret_closed = false;

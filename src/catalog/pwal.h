@@ -23,9 +23,9 @@ typedef struct rq__pwal_edit {
     const rq_cell *cell; /* not of HBase's own marks (family METAFAMILY) */
 } rq__pwal_edit;
 
-/* Calls for each cell, in the file's order; views into `bytes`. Stops at an error of the
- * callback's. RQ_E_CORRUPT: no such file, or a broken entry before the trailer. RQ_E_UNSUPPORTED:
- * compressed or encrypted. A file of no bytes is one whose writer had just begun. */
+/* Calls for each cell, in the file's order, with views into `bytes`. Stops when the callback
+ * returns an error. RQ_E_CORRUPT: not such a file, or a broken entry before the trailer.
+ * RQ_E_UNSUPPORTED: compressed or encrypted. An empty file is valid: its writer had just begun. */
 RQ_NODISCARD
 rq_err rq__pwal_read(rq_slice bytes,
                      rq_err (*callback)(void *ctx, const rq__pwal_edit *edit, rq_error *why),

@@ -14,13 +14,13 @@ struct rq__region_tree {
     unsigned height; /* 0: a leaf */
     unsigned count;  /* of regions or children */
     size_t total;    /* of regions below it */
-    /* followed by the regions of a leaf, or the branches of another node */
+    /* followed by the regions of a leaf, or the branches of an inner node */
 };
 
 typedef struct branch {
     rq__region_tree *child;
-    rq__region_node *first; /* of the child's regions; the child holds the reference */
-    size_t end;             /* regions of this child and those before it */
+    rq__region_node *first; /* first region below the child, which holds the reference */
+    size_t end;             /* number of regions in this child and those before it */
 } branch;
 
 static rq__region_node **regions_of(const rq__region_tree *t)
@@ -99,7 +99,7 @@ static void unref_all(rq__region_tree **list, size_t count)
 
 /* --- built from a list ------------------------------------------------------------------------ */
 
-/* Replaces `count` nodes of one level by those of the level above. */
+/* Replaces `count` nodes of one level by the nodes of the level above. */
 static rq_err build_level(rq__region_tree **list, size_t *count)
 {
     size_t made = 0;
@@ -144,13 +144,13 @@ rq_err rq__region_tree_build(rq__region_node *const *regions, size_t count, rq__
 
 /* --- changed ---------------------------------------------------------------------------------- */
 
-/* The region at an index removed, another put in front of that index, or both. */
+/* Remove the region at an index, insert one before that index, or both. */
 typedef struct change {
     rq__region_node *put; /* NULL: none */
     bool remove;
 } change;
 
-/* What a subtree has become: nothing, one node, or two where one was full. */
+/* The result of changing a subtree: no node, one, or two if the old one was full. */
 typedef struct pieces {
     rq__region_tree *list[2];
     size_t count;
@@ -186,7 +186,7 @@ static rq_err change_leaf(const rq__region_tree *t, size_t i, const change *c, p
     return make_pieces(list, n, true, ret);
 }
 
-/* The child that has the i-th region; the last one for the place behind all. */
+/* The child with the i-th region; the last child for the position behind all. */
 static size_t child_of(const rq__region_tree *t, size_t i)
 {
     size_t low = 0, high = t->count - 1;
@@ -218,7 +218,7 @@ static rq_err change_node(const rq__region_tree *t, size_t i, const change *c, p
             list[n++] = p.list[m];
     }
     rq_err rc = make_pieces(list, n, false, ret);
-    unref_all(p.list, p.count); /* the new nodes have references of their own */
+    unref_all(p.list, p.count); /* the new nodes have taken references of their own */
     return rc;
 }
 
@@ -290,7 +290,7 @@ static bool is_before(const rq__region_node *n, const place *p)
     return c < 0 || (c == 0 && p->also_equal);
 }
 
-/* Entries of one node that begin before the place. */
+/* Number of entries of one node that begin before the place. */
 static size_t entries_before(const rq__region_tree *t, const place *p)
 {
     size_t low = 0, high = t->count;

@@ -28,7 +28,7 @@ rq_err rq__region_tree_build(struct rq__region_node *const *regions, size_t coun
 RQ_NODISCARD
 rq_err rq__region_tree_replace(const rq__region_tree *t, size_t i, struct rq__region_node *region,
                                rq__region_tree **ret);
-/* In front of the i-th; i may be the number of regions. */
+/* Inserts before the i-th region; i may be the number of regions. */
 RQ_NODISCARD
 rq_err rq__region_tree_insert(const rq__region_tree *t, size_t i, struct rq__region_node *region,
                               rq__region_tree **ret);
@@ -40,8 +40,7 @@ void rq__region_tree_unref(rq__region_tree *t);
 size_t rq__region_tree_count(const rq__region_tree *t);
 /* REQUIRES: i below the count. */
 struct rq__region_node *rq__region_tree_at(const rq__region_tree *t, size_t i);
-/* How many regions stand before (start key, region id); with `also_equal` those that are equal are
- * counted as well. */
+/* The number of regions before (start key, region id); with `also_equal` including equal ones. */
 size_t rq__region_tree_rank(const rq__region_tree *t, rq_slice start_key, int64_t region_id,
                             bool also_equal);
 

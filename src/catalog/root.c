@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Who may use a data folder. The order matters: what can refuse the folder is read before anything
- * is written, the lock is taken before anything is believed.
+/* Decides who may use a data folder. The order matters: everything that may refuse the folder is
+ * read before anything is written, and the lock is taken before anything that was read is relied
+ * on.
  *
- *   .rorqual/version there, ours or older    go on (the lock decides who runs)
- *   .rorqual/version newer                   refused, untouched
- *   hbase.version there, no .rorqual         an HBase folder: taken over if nothing in it waits for
+ *   .rorqual/version exists, ours or older   go on (the lock decides who runs) .rorqual/version
+ *   newer                   refused, untouched hbase.version exists, no .rorqual        an HBase
+ *   folder: taken over if nothing in it waits for
  *                                            HBase (adopt.c), else refused, untouched
  *   neither, and the folder is empty         a new folder: laid out by the catalog, then _seal
- *   neither, but something else              refused, untouched
- *   traces in WALs/ or MasterData/WALs/      an HBase worked on it since: the same; but refused
- *                                            when this server had not stopped cleanly before
- *   .rorqual there without its version       an interrupted first start: what it left is removed,
- *                                            if and only if no table of a user can be in it
- */
+ *   neither, but something else              refused, untouched traces in WALs/ or MasterData/WALs/
+ *   HBase worked on it since: like an HBase folder; but
+ *                                            refused if this server had not stopped cleanly before
+ *   .rorqual exists without its version      an interrupted first start: its files are removed, if
+ *                                            and only if there can be no table of a user in the folder */
 #include "catalog/root_priv.h"
 
 #include "catalog/adopt.h"
@@ -40,7 +39,7 @@ struct rq_root {
     char cluster_id[37];
 };
 
-/* What cannot be looked at does not count as missing: on that a folder would be laid out anew. */
+/* An error does not mean that the file is missing: a folder would be laid out again. */
 static rq_err exists(rq_vfs *v, const char *path, bool *ret, rq_error *why)
 {
     rq_stat st;
@@ -50,7 +49,7 @@ static rq_err exists(rq_vfs *v, const char *path, bool *ret, rq_error *why)
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", reason.message);
 }
 
-/* RQ_OK with *ret = 0 when the file is not there. */
+/* RQ_OK with *ret = 0 if there is no file. */
 static rq_err read_format_version(rq_vfs *v, rq_arena *a, long *ret, rq_error *why)
 {
     rq_slice bytes;
@@ -61,8 +60,7 @@ static rq_err read_format_version(rq_vfs *v, rq_arena *a, long *ret, rq_error *w
         return RQ_OK;
     }
     RQ_TRY(rc);
-    /* The power went while a first start sealed the folder: its name is there, its bytes are not.
-     */
+    /* The power failed while a first start sealed the folder: the name exists, the bytes do not. */
     size_t zeros = 0;
     while (zeros < bytes.len && bytes.ptr[zeros] == 0)
         zeros++;
@@ -80,7 +78,7 @@ static rq_err read_format_version(rq_vfs *v, rq_arena *a, long *ret, rq_error *w
     return RQ_OK;
 }
 
-/* Strips "PBUF"; HBase writes it before every protobuf that stands alone in a file. */
+/* Strips "PBUF"; HBase writes it before every protobuf message that is a file of its own. */
 static bool strip_magic(rq_slice *s)
 {
     if (s->len < 4 || memcmp(s->ptr, "PBUF", 4) != 0) return false;
@@ -121,7 +119,7 @@ static rq_err read_cluster_id(rq_root *root, rq_arena *a, rq_error *why)
     return fits ? RQ_OK : rq_fail(why, RQ_E_CORRUPT, "hbase.id: not a cluster id");
 }
 
-/* A random UUID (version 4), as HBase's ClusterId makes one. */
+/* A random UUID (version 4), like HBase's ClusterId. */
 static void make_cluster_id(rq_root *root)
 {
     uint64_t hi = root->executor->random(root->executor);
@@ -133,13 +131,15 @@ static void make_cluster_id(rq_root *root)
              (unsigned)(lo >> 48), (unsigned long long)(lo & UINT64_C(0xffffffffffff)));
 }
 
-/* What a file system has in its top folder, and a server that begins beside this one has made. */
+/* Entries that a file system has in its top folder, or that a server starting at the same time has
+ * made. */
 static bool may_be_in_new_folder(const char *name)
 {
     return strcmp(name, "lost+found") == 0 || strcmp(name, DIR_NAME) == 0;
 }
 
-/* A new folder is empty: a home folder, or an HBase's without its hbase.version, is not taken over. */
+/* A new folder is empty: home folders, or an HBase's without its hbase.version, are not taken
+ * over. */
 static rq_err check_foreign(rq_vfs *v, rq_arena *a, rq_error *why)
 {
     rq_dir_entry *entries;
@@ -162,8 +162,8 @@ static rq_err check_foreign(rq_vfs *v, rq_arena *a, rq_error *why)
         names, others > 3 ? ", ..." : "", VERSION_NAME);
 }
 
-/* True when only what a first start lays out is below data/: then no user's table is lost by
- * removing it. */
+/* True if data/ has only folders that a first start creates: removing them loses no user's
+ * table. */
 static rq_err check_only_system(rq_vfs *v, rq_arena *a, rq_error *why)
 {
     static const char *const dirs[] = {"data", "data/hbase"};
@@ -230,9 +230,9 @@ static rq_err remove_interrupted(rq_vfs *v, rq_arena *a, rq_error *why)
     return rq_vfs_sync_dir(v, "", why);
 }
 
-/* .rorqual/open stands while a server works and after it died (a start that is refused before it
- * wrote anything leaves none). What it holds tells which traces of HBase's it had met: others mean
- * that an HBase ran on what our log still knew better. */
+/* .rorqual/open exists while a server works, and after a crash (a start that is refused before it
+ * writes anything leaves none). Its content identifies HBase's traces at that time: if they have
+ * changed, HBase ran while our log still had edits. */
 static rq_err check_open_mark(rq_vfs *v, rq_arena *a, uint32_t stamp, rq_error *why)
 {
     rq_slice bytes;
@@ -251,7 +251,7 @@ static rq_err check_open_mark(rq_vfs *v, rq_arena *a, uint32_t stamp, rq_error *
         DIR_NAME);
 }
 
-/* What HBase left, if it ran here last: looked at, nothing is written. */
+/* Checks what HBase left, if it ran last; writes nothing. */
 static rq_err look_at_traces(rq_root *root, rq_arena *a, bool is_hbases, rq_error *why)
 {
     RQ_TRY(check_hbase_version(root->vfs, a, why));
@@ -271,8 +271,8 @@ static rq_err check_newer(long version, rq_error *why)
                    version, RQ_ROOT_FORMAT_VERSION);
 }
 
-/* Creates the file with its bytes synced; its name is durable after the caller's sync_dir. One that
- * is there is written over in its place: a full disk need not have space for it. */
+/* Creates the file with its bytes synced; its name is durable after the caller's sync_dir. An
+ * existing file is overwritten in place: a full disk need not have space for a new one. */
 static rq_err write_file(rq_vfs *v, const char *path, rq_slice bytes, rq_error *why)
 {
     rq_file *f;
@@ -355,17 +355,17 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
             if (why != NULL) why->code = RQ_OK;
             rc = RQ_OK;
         }
-        /* Before anything else: what is found without it later is not ours. */
+        /* Before anything else, so that the listing shows what existed before. */
         if (rc == RQ_OK) rc = rq_vfs_sync_dir(v, "", why);
         if (rc != RQ_OK) goto out;
     }
     rc = rq_vfs_lock(v, LOCK_NAME, &root->lock, why);
     if (rc != RQ_OK) goto out;
-    /* Under the lock once more: a server that just stopped may have sealed the folder. */
+    /* Checked again under the lock: a server that just stopped may have sealed the folder. */
     rc = read_format_version(v, &a, &version, why);
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc == RQ_OK && version == 0 && ours && hbases) {
-        /* Ours, begun; or HBase's, whose taking over was begun: a first start leaves no traces. */
+        /* Ours, begun; or HBase's, whose adoption was begun: a first start leaves no traces. */
         rc = rq__adopt_look(v, &root->traces, why);
         hbases = root->traces != 0;
     }
@@ -374,7 +374,7 @@ rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why)
     if (root->is_new) {
         make_cluster_id(root);
         rc = remove_interrupted(v, &a, why);
-        /* Until it is sealed the folder is thrown away anyway. */
+        /* Until it is sealed, the folder is discarded after a crash anyway. */
         if (rc == RQ_OK) rc = rq_vfs_defer(v, true, why);
     } else {
         rc = look_at_traces(root, &a, version == 0, why);
@@ -412,9 +412,9 @@ rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why)
 void rq_root_close(rq_root *root)
 {
     if (root == NULL) return;
-    /* Given up before it was sealed: what was put off need not become durable any more. */
+    /* Given up before it was sealed: deferred syncs are not needed. */
     if (root->is_new && root->lock != NULL) (void)!rq_vfs_defer(root->vfs, false, NULL);
-    (void)rq_file_close(root->lock); /* only a lock: nothing written to it can be lost */
+    (void)rq_file_close(root->lock); /* the file is only a lock: no written data can be lost */
     free(root);
 }
 
@@ -442,7 +442,7 @@ rq_err rq__root_adopted(rq_root *root, rq_error *why)
 
 void rq_root_stopped_cleanly(rq_root *root)
 {
-    /* Should it stay, the next start only trusts HBase less. */
+    /* If it stays, the next start is merely stricter with HBase's traces. */
     rq_err rc = rq_vfs_remove(root->vfs, OPEN_NAME, NULL);
     (void)rc;
 }

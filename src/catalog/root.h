@@ -21,13 +21,10 @@
 
 typedef struct rq_root rq_root;
 
-/*
- * Takes the lock and looks at the versions, before anything else is touched. Blocking.
- * RQ_E_LOCKED: another server runs on it. RQ_E_VERSION: newer than we know. RQ_E_UNSUPPORTED: a
- * folder with foreign content. RQ_E_STATE: an HBase worked on it and left
- * edits in its logs, or an unfinished procedure. Each with one clear
- * line in `why`, the folder as it was.
- */
+/* Takes the lock and checks the versions, before anything else is touched. Blocking. RQ_E_LOCKED:
+ * another server runs on it. RQ_E_VERSION: newer than this version knows. RQ_E_UNSUPPORTED: a
+ * folder with foreign content. RQ_E_STATE: HBase worked on it and left edits in its logs, or an
+ * unfinished procedure. On an error `why` has one clear line, and the folder is unchanged. */
 RQ_NODISCARD
 rq_err rq_root_open(const rq_env *env, rq_root **ret, rq_error *why);
 /* Releases the lock. NULL is fine. */
@@ -41,17 +38,18 @@ typedef enum rq_root_state {
     RQ_ROOT_HBASES, /* to be taken over */
 } rq_root_state;
 
-/* What rq_root_open would find; nothing is written or locked. An error is what it would refuse. */
+/* What rq_root_open would find, without writing or locking anything. Returns the error with which
+ * it would refuse the folder. */
 RQ_NODISCARD
 rq_err rq_root_look(rq_vfs *v, rq_root_state *ret, rq_error *why);
 
-/* The catalog and the engine were closed cleanly: the log holds nothing, and HBase may use the
- * folder. Without it a folder on which HBase ran meanwhile is refused. Best effort. */
+/* Call after catalog and engine were closed cleanly: the log is empty, and HBase may use the
+ * folder. Without this mark, a folder on which HBase ran meanwhile is refused. Best effort. */
 void rq_root_stopped_cleanly(rq_root *root);
 
 /* True until the catalog has laid out a new folder. */
 bool rq_root_is_new(const rq_root *root);
-/* HBase's cluster id, a UUID in text form; made on a first start. Valid until close. */
+/* HBase's cluster id, a UUID as text, generated on the first start. Valid until close. */
 const char *rq_root_cluster_id(const rq_root *root);
 
 #endif

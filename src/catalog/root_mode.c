@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The modes of a data folder that others made: an older version, which left it open to everybody's
- * eyes, an HBase, or mkdir. What stands in the root is restricted, which closes all that is below;
- * so is the root itself when it holds nothing but a database (and not when somebody serves /tmp).
- * Modes are only ever narrowed: what the operator has closed further stays so.
- */
+/* The modes of an existing data folder, made by an older version that left it readable to everyone,
+ * by HBase, or by mkdir. The entries in the root are restricted, which protects everything below;
+ * so is the root itself if it contains nothing but a database (not if someone serves /tmp). Modes
+ * are only ever restricted: what the operator has closed further stays so. */
 #include "catalog/root_priv.h"
 
 #include <string.h>
@@ -53,7 +51,7 @@ static void restrict_one(rq_vfs *v, const rq_log *log, rq_log_level level, const
 void rq__root_restrict(rq_vfs *v, const rq_log *log, bool is_new)
 {
     bool dedicated = is_dedicated(v);
-    /* With the root closed the rest tells nobody anything. */
+    /* Once the root is closed, the other modes need no warning. */
     if (dedicated) restrict_one(v, log, is_new ? RQ_LOG_INFO : RQ_LOG_WARN, "");
     for (size_t i = 0; i < RQ_ARRAY_LEN(names); i++)
         restrict_one(v, log, dedicated ? RQ_LOG_INFO : RQ_LOG_WARN, names[i]);

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the catalog writes into a new root. */
+/* The files that the catalog writes into a new root. */
 #ifndef RQ_CATALOG_ROOT_PRIV_H
 #define RQ_CATALOG_ROOT_PRIV_H
 
 #include "catalog/root.h"
 
-/* hbase.version and hbase.id, durable (with every other name in the root folder). */
+/* Writes hbase.version and hbase.id and makes them durable (with every other name in the root
+ * folder). */
 RQ_NODISCARD
 rq_err rq__root_write_identity(rq_root *root, rq_error *why);
-/* .rorqual/version: from here on the folder is laid out. REQUIRES: all else is durable. */
+/* Writes .rorqual/version: from now on the folder counts as laid out. REQUIRES: everything else is
+ * durable. */
 RQ_NODISCARD
 rq_err rq__root_seal(rq_root *root, rq_error *why);
-/* .rorqual/open: before a start writes anything to a folder that was laid out. May be repeated. */
+/* Writes .rorqual/open, before a start writes anything else to a folder that was laid out. May be
+ * repeated. */
 RQ_NODISCARD
 rq_err rq__root_mark_open(rq_root *root, rq_error *why);
 
-/* Reads only: the versions and the id, for tools. `ours`: .rorqual is there. */
+/* Reads the versions and the id, for tools. `ours`: .rorqual exists. */
 RQ_NODISCARD
 rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why);
 
-/* Narrows the modes of what stands in the root to the storage's; says what it changed. */
+/* Restricts the modes of the entries in the root to those configured, and logs each change. */
 void rq__root_restrict(rq_vfs *v, const rq_log *log, bool is_new);
 
-/* An HBase ran on the folder last: the start puts in order what it left, then says so. */
+/* HBase was the last to run on the folder: the start cleans up after it, and calls this. */
 bool rq__root_adopts(const rq_root *root);
 RQ_NODISCARD
 rq_err rq__root_adopted(rq_root *root, rq_error *why);

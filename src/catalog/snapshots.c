@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What HBase's snapshots hold; form and contract in snapshots.h. */
+/* The files held by HBase's snapshots; format and contract in snapshots.h. */
 #include "catalog/snapshots.h"
 
 #include "base/pb.h"
@@ -33,7 +33,8 @@ static rq_err add(rq__snapshot_files *s, rq_slice name)
     return RQ_OK;
 }
 
-/* Itself, and what it stands for: "<file>.<region>", "<table>=<region>-<file>", or both. */
+/* Adds the file, and the file it refers to: "<file>.<region>", "<table>=<region>-<file>", or
+ * both. */
 static rq_err add_file(rq__snapshot_files *s, rq_slice name)
 {
     rq_store_name parts;
@@ -42,7 +43,7 @@ static rq_err add_file(rq__snapshot_files *s, rq_slice name)
     return parts.is_link || parts.is_reference ? add(s, parts.file) : RQ_OK;
 }
 
-/* The fields on the way from the manifest down to a file's name. */
+/* The path of fields from the manifest down to a file's name. */
 static const uint32_t way[] = {MANIFEST_REGION, REGION_FAMILY, FAMILY_FILE, FILE_NAME};
 
 static rq_err add_below(rq__snapshot_files *s, rq_slice message, size_t depth)
@@ -57,7 +58,7 @@ static rq_err add_below(rq__snapshot_files *s, rq_slice message, size_t depth)
     return rc == RQ_E_END ? RQ_OK : rq_err_of_storage(rc, NULL);
 }
 
-/* Every manifest has the table's descriptor: one of no bytes is one that was lost. */
+/* Every manifest has the table's descriptor: an empty one means that data was lost. */
 static rq_err check_schema(rq_slice manifest)
 {
     rq_cursor c = rq_cursor_of(manifest);
@@ -79,7 +80,8 @@ rq_err rq__snapshot_add_manifest(rq__snapshot_files *s, rq_slice manifest, rq_er
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* One that cannot be understood holds everything: it may be of HBase 0.96, which made folders. */
+/* If it cannot be understood, it holds every file: it may be of HBase 0.96, whose snapshots were
+ * folders. */
 static rq_err read_one(rq__snapshot_files *s, rq_vfs *v, const char *name, rq_error *why)
 {
     rq_slice bytes;

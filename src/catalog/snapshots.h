@@ -20,19 +20,19 @@
 typedef struct rq__snapshot_files {
     rq_arena arena;
     bool is_read;
-    bool all; /* a snapshot of a form that is not known here, or damaged: every file is held */
+    bool all; /* there is a snapshot of an unknown format, or a damaged one: every file counts as
+               * held */
     rq_slice *names; /* ascending */
     size_t count, cap;
 } rq__snapshot_files;
 
-/* Whether a snapshot names the file. The first call reads all of them. An error is one of reading.
- */
+/* Whether a snapshot names the file. The first call reads all snapshots. Returns I/O errors. */
 RQ_NODISCARD
 rq_err rq__snapshot_holds(rq__snapshot_files *s, rq_vfs *v, const char *name, bool *ret,
                           rq_error *why);
 void rq__snapshot_files_clear(rq__snapshot_files *s);
 
-/* Adds what a data.manifest names; slices point into it. Untrusted bytes; RQ_E_CORRUPT. */
+/* Adds the files in a data.manifest; slices point into it. Untrusted bytes; RQ_E_CORRUPT. */
 RQ_NODISCARD
 rq_err rq__snapshot_add_manifest(rq__snapshot_files *s, rq_slice manifest, rq_error *why);
 

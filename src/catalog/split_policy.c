@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policies of split_policy.h, and splits that the server begins by itself. */
+/* The policies of split_policy.h, and automatic splits. */
 #include "catalog/split_policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
-#define OVER_REGIONS 100 /* more of them: the third power says nothing any more */
+#define OVER_REGIONS 100 /* with more regions, the limit is the maximum anyway */
 
 typedef enum policy { STEPPING, INCREASING, CONSTANT, DISABLED, KEY_PREFIX, DELIMITED } policy;
 
@@ -23,7 +23,7 @@ static const struct {
     {"BusyRegionSplitPolicy", INCREASING}, /* by size alone */
 };
 
-/* The class's simple name decides. One nobody knows was accepted when checks were off. */
+/* The simple class name decides. An unknown one was accepted while checks were off. */
 static policy policy_of_name(rq_slice name)
 {
     size_t at = name.len;
@@ -69,7 +69,7 @@ static rq_slice cut(rq_slice row, size_t len)
     return len > 0 && len < row.len ? rq_slice_of(row.ptr, len) : row;
 }
 
-/* What stands before the delimiter; the whole row when it is not there. */
+/* The part before the delimiter; the whole row if it has none. */
 static rq_slice cut_before(const rq_table_schema *schema, const char *key, rq_slice row)
 {
     const rq_attribute *a = rq_attributes_find(&schema->attributes, key);
@@ -146,7 +146,7 @@ rq_err rq__split_point(rq_catalog *c, rq_region *r, bool flush, rq_arena *arena,
     rq_table_schema *schema = rq_region_schema(r);
     if (row.len > 0) row = rq__split_restrict(schema, by_policy(c, schema, row));
     rq_table_schema_unref(schema);
-    /* HBASE: HRegion.checkSplit takes no row that is not the region's. */
+    /* HBASE: HRegion.checkSplit rejects a row outside the region. */
     if (row.len > 0 && !rq_region_info_contains(rq_region_get_info(r), row))
         row = (rq_slice){NULL, 0};
     *ret = row;
@@ -161,7 +161,7 @@ rq_err rq_catalog_split_point(rq_catalog *c, rq_region *r, rq_arena *arena, rq_s
 
 /* --- when ------------------------------------------------------------------------------------- */
 
-/* Drawn from the region's name, so that it stays the same for the region's life. */
+/* Derived from the region's name, so that it never changes for the region. */
 static uint64_t with_jitter(const rq_catalog *c, const rq_region_info *info, uint64_t bytes)
 {
     double jitter = rq_config_real(c->config, RQ_SET_MAX_FILESIZE_JITTER);
@@ -200,7 +200,7 @@ static uint64_t size_to_check(const rq_catalog *c, const rq_table_schema *schema
     }
 }
 
-/* Regions of the table that are open; 0: the region is not what the view has. */
+/* The table's open regions; 0: the region is not the one in the view. */
 static uint64_t regions_of_table(rq_catalog *c, const rq_region *r, const rq_region_info *info)
 {
     uint64_t open = 0;
@@ -253,7 +253,7 @@ static void split_at(rq_catalog *c, const rq_region_info *info, rq_slice row)
         rq_catalog_submit(c, &s->ddl);
 }
 
-/* Once for as long as it is open: every flush asks again. */
+/* Logged once while the region is open, because every flush asks again. */
 static void tell_unsplittable(rq_catalog *c, const rq_region_info *info, const rq_error *why)
 {
     rq_epoch_member m = {0};
@@ -267,7 +267,7 @@ static void tell_unsplittable(rq_catalog *c, const rq_region_info *info, const r
                     info->encoded, why->message);
 }
 
-/* The name of the upper half must be a row of hbase:meta. */
+/* The name of the upper half must be a valid row of hbase:meta. */
 static rq_err check_name_above(rq_catalog *c, const rq_region_info *info, rq_slice row, rq_arena *a,
                                rq_error *why)
 {

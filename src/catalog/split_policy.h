@@ -20,12 +20,12 @@
 
 /* HBASE: RegionSplitPolicy.canSplit. */
 bool rq__region_is_splittable(rq_catalog *c, rq_region *r);
-/* Blocking. Where it would be divided; ret->len 0: nowhere. `flush`: when there is no file to
- * divide it is flushed and looked at again. */
+/* Blocking. The row at which it would be split; ret->len 0: none. `flush`: if there is no file to
+ * split, flushes the region and tries again. */
 RQ_NODISCARD
 rq_err rq__split_point(rq_catalog *c, rq_region *r, bool flush, rq_arena *arena, rq_slice *ret,
                        rq_error *why);
-/* A row as the table's restriction has it: a part of the slice given. */
+/* The row, cut as the table's restriction demands: a part of the given slice. */
 rq_slice rq__split_restrict(const rq_table_schema *schema, rq_slice row);
 /* SPLIT_ENABLED, MERGE_ENABLED: not "false". */
 bool rq__schema_allows(const rq_table_schema *schema, const char *attribute);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The master's switches. HBASE: MasterStateStore, BooleanStateStore: row <name>, state:d, "PBUF" +
- * a message whose field 1 is the flag (LoadBalancerState, RegionNormalizerState, SwitchState … are
- * all alike). What is not stored is on.
- */
+/* The master's switches. HBASE: MasterStateStore, BooleanStateStore: row <name>, state:d, "PBUF" +
+ * a message whose field 1 is the flag (LoadBalancerState, RegionNormalizerState, SwitchState … all
+ * have this form). A switch that is not stored is on. */
 #include "catalog/catalog_priv.h"
 
-/* Rows of the store; NULL: HBase forgets this one at a restart. */
+/* Rows of the store; NULL: HBase does not store this switch. */
 static const char *const rows[RQ_SWITCH_COUNT] = {
     [RQ_SWITCH_BALANCER] = "load_balancer_on",
     [RQ_SWITCH_NORMALIZER] = "region_normalizer_on",

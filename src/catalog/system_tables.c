@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors as data; the schema's parser adds the attributes a family has by default. */
+/* Descriptors as data; the schema's parser adds a family's default attributes. */
 #include "catalog/system_tables.h"
 
 #include "proto/hbase.pb-c.h"
@@ -71,7 +71,7 @@ static ProtobufCBinaryData bytes_of(const char *s)
     return (ProtobufCBinaryData){strlen(s), (uint8_t *)(uintptr_t)s};
 }
 
-/* Fills a message's attribute list; false when memory is out. */
+/* Fills a message's attribute list; false when out of memory. */
 static bool fill(rq_arena *a, const pair *pairs, size_t max, Pb__BytesBytesPair ***ret,
                  size_t *ret_count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables that exist before any user's: hbase:meta, hbase:namespace, and the procedure store,
- * with the descriptors HBase 2.6.1 gives them. */
+/* The tables that exist before any user table: hbase:meta, hbase:namespace, and the procedure
+ * store, with the descriptors of HBase 2.6.1. */
 #ifndef RQ_CATALOG_SYSTEM_TABLES_H
 #define RQ_CATALOG_SYSTEM_TABLES_H
 
@@ -15,8 +15,8 @@ typedef enum rq__system_table {
 /* A new reference. */
 RQ_NODISCARD
 rq_err rq__system_schema(rq__system_table which, rq_table_schema **ret, rq_error *why);
-/* Whether a descriptor that was read has the families the table lives by: RQ_E_CORRUPT, as one
- * flipped bit of a name is, which no checksum covers. */
+/* Checks that a descriptor read from disk has the families the table needs: RQ_E_CORRUPT, since a
+ * flipped bit in a name is not covered by a checksum. */
 RQ_NODISCARD
 rq_err rq__system_schema_check(rq__system_table which, const rq_table_schema *s, rq_error *why);
 

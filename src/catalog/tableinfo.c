@@ -17,7 +17,8 @@ char *rq__table_dir(rq_arena *a, rq_slice ns, rq_slice qualifier)
                            (int)qualifier.len, (const char *)qualifier.ptr);
 }
 
-/* ".tableinfo.0000000001.351" → 1, 351. Files of HBase before 0.98 have no length: it is 0 then. */
+/* ".tableinfo.0000000001.351" → 1, 351. In files of HBase before 0.98 there is no length: then it
+ * is 0. */
 static bool parse_name(const char *name, unsigned long *ret_number, unsigned long *ret_len)
 {
     size_t prefix = strlen(PREFIX);
@@ -69,7 +70,7 @@ rq_err rq__tableinfo_read(rq_vfs *v, rq_slice ns, rq_slice qualifier, rq_table_s
     rq_arena a;
     rq_arena_init(&a);
     found_files f;
-    rq_error first = {0}; /* what is wrong with the newest one, if none can be read */
+    rq_error first = {0}; /* the error of the newest one, if none can be read */
     rq_err rc = find_files(v, &a, ns, qualifier, &f, why);
     if (rc != RQ_OK) goto out;
     rc = RQ_E_NOT_FOUND;
@@ -105,8 +106,8 @@ out:
     return rc;
 }
 
-/* The .tabledesc folder. Where it is there already, so are those above it, and durable: whoever
- * made it synced them first. */
+/* Makes the .tabledesc folder. If it exists, it and the folders above are durable: they were synced
+ * when they were made. */
 static rq_err make_dir(rq_vfs *v, const char *table, const char *dir, rq_error *why)
 {
     rq_err rc = rq_vfs_mkdir(v, dir, NULL);
@@ -135,7 +136,8 @@ static rq_err write_next(rq_vfs *v, rq_arena *a, const rq_table_schema *s, rq_er
     if (path == NULL) return RQ_E_NO_MEMORY;
     RQ_TRY(rq_vfs_write_new_file(v, path, rq_slice_of(bytes, pb.len + 4), why));
 
-    /* From here on the new one counts; what cannot be removed now is removed with the next. */
+    /* From here on the new file counts; files that cannot be removed now are removed with the next
+     * one. */
     for (size_t i = 0; i < f.count; i++) {
         if (!parse_name(f.entries[i].name, &number, &len)) continue;
         char *old = rq_arena_printf(a, "%s/%s", dir, f.entries[i].name);

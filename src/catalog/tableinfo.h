@@ -13,14 +13,14 @@
 #include "store/schema.h"
 #include "vfs/vfs.h"
 
-/* data/<ns>/<qualifier>, or MasterData/data/master/store. NULL: no memory. */
+/* data/<ns>/<qualifier>, or MasterData/data/master/store. NULL: out of memory. */
 char *rq__table_dir(rq_arena *a, rq_slice ns, rq_slice qualifier);
 
 /* The newest descriptor; RQ_E_NOT_FOUND without one, RQ_E_CORRUPT when none can be read. */
 RQ_NODISCARD
 rq_err rq__tableinfo_read(rq_vfs *v, rq_slice ns, rq_slice qualifier, rq_table_schema **ret,
                           rq_error *why);
-/* Durable when it returns, the table's folder and those above it included. */
+/* Durable on return, including the table's folder and those above it. */
 RQ_NODISCARD
 rq_err rq__tableinfo_write(rq_vfs *v, const rq_table_schema *s, rq_error *why);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Changes of a store-file tracker. HBase goes from one to another in two alters, by MIGRATION, as
- * its new tracker has to be told what the old one knows. Here the region's manifest knows it, so
- * one alter does it; a client that goes by MIGRATION itself is held to HBase's rules.
- */
+/* Changes of a store-file tracker. HBase switches in two alters, by MIGRATION, to tell the new
+ * tracker which files the old one knows. Here the region's manifest has the files, so one alter is
+ * enough; a client that uses MIGRATION itself must follow HBase's rules. */
 #include "catalog/tracker.h"
 
 #include <stdlib.h>
@@ -86,7 +84,7 @@ static rq_err check_in_migration(rq_tracking was, rq_tracking is, bool enabled,
     return RQ_OK;
 }
 
-/* HBASE: StoreFileTrackerFactory.createForMigration, which a region's opening comes to. */
+/* HBASE: StoreFileTrackerFactory.createForMigration, called when a region opens. */
 static rq_err check_ends(rq_tracking t, rq_error *why)
 {
     if (t.from == RQ_TRACKER_NONE || t.to == RQ_TRACKER_NONE)
@@ -162,7 +160,7 @@ static bool is_of_trackers(rq_slice key)
            rq_slice_eq(key, RQ_SLICE_LIT(RQ_TRACKER_TO));
 }
 
-/* The message gets a list of its own for as long as it is packed: it frees the one it came with. */
+/* While it is packed, the message gets a list of its own, because it frees its original one. */
 static rq_err change_table(Pb__TableSchema *m, rq_slice name, rq_table_schema **ret, rq_error *why)
 {
     Pb__BytesBytesPair tracker = PB__BYTES_BYTES_PAIR__INIT;

@@ -96,7 +96,7 @@ static rq__region_node *replica_node(const rq_catalog_region *of, int32_t replic
     return n;
 }
 
-/* Nodes of the replicas of `regions`, in a tree. */
+/* The nodes of the replicas of `regions`, as a tree. */
 static rq_err make_replicas(const rq_table_schema *schema, const rq__region_tree *regions,
                             rq__region_tree **ret)
 {
@@ -120,7 +120,7 @@ static rq_err make_replicas(const rq_table_schema *schema, const rq__region_tree
     return rc;
 }
 
-/* Takes the references on the trees. NULL: no memory. */
+/* Takes the references on the trees. NULL: out of memory. */
 static rq__table_node *table_of(rq_table_schema *schema, rq_table_state state,
                                 rq__region_tree *regions, rq__region_tree *replicas)
 {
@@ -199,7 +199,7 @@ const rq_catalog_region *rq_catalog_table_replica(const rq_catalog_table *t, siz
 
 static int compare_names(rq_slice ns_a, rq_slice q_a, rq_slice ns_b, rq_slice q_b)
 {
-    /* As the joined "namespace:qualifier" would compare (HBASE: FSTableDescriptors.getAll). */
+    /* Compares like the joined "namespace:qualifier" (HBASE: FSTableDescriptors.getAll). */
     size_t n = ns_a.len < ns_b.len ? ns_a.len : ns_b.len;
     int c = n == 0 ? 0 : memcmp(ns_a.ptr, ns_b.ptr, n);
     if (c != 0) return c;
@@ -297,7 +297,7 @@ static void unref_namespaces(rq__pointers *l)
 
 /* --- views ------------------------------------------------------------------------------------ */
 
-/* In the place of a region that was removed: lookups go on behind it. */
+/* Replaces a removed region in its slot: lookups continue behind it. */
 static const rq_catalog_region removed_region;
 
 static void view_free(rq__view *v)
@@ -319,8 +319,8 @@ static void view_release(rq_epoch_node *node)
     atomic_fetch_sub_explicit(&owner->retired, 1, memory_order_release);
 }
 
-/* Encoded names are hex digits of an MD5, so any eight of them are well spread; short ones (meta's
- * decimal number) take what there is. */
+/* Encoded names are hex digits of an MD5, so any eight of them are well distributed; for short ones
+ * (meta's decimal number) all are used. */
 static uint64_t name_hash(const char *encoded, size_t len)
 {
     uint64_t h = 0;
@@ -352,9 +352,9 @@ static rq__view_slot *slot_find(rq__view_slot *slots, size_t mask, rq_slice enco
     }
 }
 
-/* A slot that is used again gets its hash before its region. A reader in between may compare the
- * region it has loaded with the other one's hash: it passes over it, or looks at its name and
- * passes over it then. Both regions are on their way in or out, so neither answer is wrong. */
+/* A reused slot gets its hash before its region. A reader in between may compare the region it has
+ * loaded with the other one's hash: then it skips the region, or compares its name and skips it.
+ * Both regions are being added or removed, so both results are correct. */
 static void slot_set(rq__view_slot *slot, uint64_t hash, const rq_catalog_region *r)
 {
     atomic_store_explicit(&slot->hash, hash, memory_order_relaxed);
@@ -417,7 +417,7 @@ const rq_catalog_region *rq__table_locate(const rq_catalog_table *t, rq_slice ro
     const rq__region_tree *tree = table_node_of(t)->regions;
     size_t behind = rq__region_tree_rank(tree, row, INT64_MAX, true);
     rq_slice start = {NULL, 0};
-    /* Usually the first one looked at; several only where regions overlap. */
+    /* Usually the first candidate matches; later ones only where regions overlap. */
     for (size_t i = behind; i-- > 0;) {
         const rq__region_node *n = rq__region_tree_at(tree, i);
         if (i + 1 == behind) start = n->info.start_key;
@@ -463,7 +463,7 @@ void rq__views_clear(rq__views *v)
         rq__namespace_node_unref(RQ_CONTAINER_OF(now->namespaces[i], rq__namespace_node, pub));
     free(now->slots);
     view_free(now);
-    /* Without readers one collection is enough, unless somebody else is at it right now. */
+    /* Without readers one collection is enough, unless another thread is collecting right now. */
     while (atomic_load_explicit(&v->retired, memory_order_acquire) > 0) {
         rq_epoch_collect(v->epoch);
         sched_yield();
@@ -494,7 +494,7 @@ rq_err rq__edit_begin(rq__views *views, rq__edit *e)
     return RQ_OK;
 }
 
-/* Frees the edit's own lists, not what they name. */
+/* Frees the edit's own lists, not the nodes in them. */
 static void edit_end(rq__edit *e)
 {
     void *lists[] = {e->put.items, e->removed.items, e->tables, e->namespaces};
@@ -514,14 +514,14 @@ void rq__edit_abort(rq__edit *e)
 
 /* --- edits: the hash -------------------------------------------------------------------------- */
 
-/* Slots for `live` regions at most half full; from 5/8 on they are made anew. So the copy is made
- * once for at least as many new regions as an eighth of the slots. */
+/* For `live` regions the table is at most half full; from 5/8 on it is copied. So it is copied once
+ * for at least as many new regions as an eighth of its slots. */
 static bool is_crowded(size_t used, size_t mask)
 {
     return used > (mask + 1) / 8 * 5;
 }
 
-/* A copy of the current slots with room for more, without the removed ones. NULL: no memory. */
+/* A copy of the current slots with room for more, without removed ones. NULL: out of memory. */
 static rq__view_slot *slots_copy(const rq__view *v, size_t live, size_t *ret_mask)
 {
     size_t count = SLOTS_MIN;
@@ -562,7 +562,7 @@ static void slot_put(rq__views *views, const rq__view *v, const rq_catalog_regio
     views->slots_live++;
 }
 
-/* Only where the name has not gone to another node meanwhile. */
+/* Unless the name now belongs to another node. */
 static void slot_remove(rq__views *views, const rq__view *v, const rq_catalog_region *r)
 {
     rq__view_slot *slot = slot_find(v->slots, v->slot_mask, rq_slice_cstr(r->info->encoded));
@@ -571,14 +571,14 @@ static void slot_remove(rq__views *views, const rq__view *v, const rq_catalog_re
     views->slots_live--;
 }
 
-/* The slots of the next view: those of the old one, or a copy with room for what the edit puts. */
+/* The slots of the next view: those of the old one, or a copy with room for the edit's regions. */
 static rq_err take_slots(rq__edit *e, const rq__view *old, rq__view *v)
 {
     rq__views *views = e->views;
     v->slots = old->slots;
     v->slot_mask = old->slot_mask;
     if (!is_crowded(views->slots_used + e->put.count, old->slot_mask)) return RQ_OK;
-    /* Replaced regions are in both numbers; they have slots already. */
+    /* Replaced regions count in both numbers; they have slots already. */
     size_t added = 0;
     for (size_t i = 0; i < e->put.count; i++) {
         const rq_catalog_region *r = e->put.items[i];
@@ -593,7 +593,7 @@ static rq_err take_slots(rq__edit *e, const rq__view *old, rq__view *v)
 
 /* --- edits: the commit ------------------------------------------------------------------------ */
 
-/* Every region of the edit is put before any is removed: a name that goes from one node to another
+/* All regions of the edit are put before any is removed: a name that moves from one node to another
  * is found at all times. */
 static void change_slots(const rq__edit *e, const rq__view *v)
 {
@@ -669,7 +669,7 @@ rq__table_node *rq__edit_table(const rq__edit *e, rq_slice ns, rq_slice qualifie
     return found ? e->tables[i] : NULL;
 }
 
-/* Enters the table in its place, and takes the reference, also on failure. */
+/* Enters the table at its place, and takes the reference, also on failure. */
 static rq_err enter_table(rq__edit *e, rq__table_node *t)
 {
     bool found;
@@ -709,7 +709,7 @@ static rq_err note_table(rq__pointers *l, const rq__table_node *t)
     return note_tree(l, t->replicas);
 }
 
-/* Regions whose very nodes are in the new table too keep their slots; replicas have new nodes. */
+/* Regions whose nodes are in the new table too keep their slots; replicas have new nodes. */
 static rq_err note_replaced(rq__edit *e, const rq__table_node *old, const rq__table_node *t)
 {
     for (size_t i = 0; i < old->pub.region_count; i++) {
@@ -774,12 +774,13 @@ static rq_err change_tree(rq__region_tree **at, tree_change *change, size_t i, r
     return RQ_OK;
 }
 
-/* Changes the i-th region and its replicas the same way. */
+/* Changes the i-th region and its replicas in the same way. */
 static rq_err change_region(trees *t, tree_change *change, size_t i, rq__region_node *n)
 {
     RQ_TRY(change_tree(&t->regions, change, i, n));
     for (size_t k = 0; k < t->others; k++) {
-        /* Each removal makes the next replica the first; else they are put one behind another. */
+        /* Each removal makes the next replica the first; otherwise they are added one behind
+         * another. */
         size_t at = i * t->others + (change == tree_remove ? 0 : k);
         rq__region_node *replica = n == NULL ? NULL : replica_node(&n->pub, (int32_t)k + 1);
         if (n != NULL && replica == NULL) return RQ_E_NO_MEMORY;
@@ -813,7 +814,8 @@ static rq_err enter_trees(trees *t, const rq__table_node *from, rq_table_state s
     return n == NULL ? RQ_E_NO_MEMORY : enter_table(t->edit, n);
 }
 
-/* From this part of a table's regions on, making the trees anew costs less than changing them. */
+/* From this fraction of a table's regions on, rebuilding the trees takes less time than changing
+ * them. */
 #define MANY_REGIONS_PART 8
 
 static rq_err replace_many(rq__edit *e, const rq__table_node *t, rq_table_state state,
@@ -887,7 +889,7 @@ rq_err rq__edit_remove_table(rq__edit *e, rq_slice ns, rq_slice qualifier)
 
 /* --- edits: namespaces ------------------------------------------------------------------------ */
 
-/* Of the first that is not before the name. */
+/* The index of the first namespace that is not before the name. */
 static size_t edit_namespace_at(const rq__edit *e, rq_slice name)
 {
     size_t lo = 0, hi = e->namespace_count;

@@ -36,7 +36,8 @@ typedef struct rq__region_node {
     rq_catalog_region pub; /* what lookups hand out */
     rq_region_info info;
     _Atomic unsigned refs;
-    _Atomic bool unsplittable_told; /* in the log, that it cannot be split by itself */
+    _Atomic bool unsplittable_told; /* the log has a message that it cannot be split
+                                     * automatically */
 } rq__region_node;
 
 typedef struct rq__table_node {
@@ -54,7 +55,8 @@ typedef struct rq__namespace_node {
 } rq__namespace_node;
 
 /* --- nodes ------------------------------------------------------------------------------------ */
-/* A new reference; `region` is referenced when not NULL. `failure` is copied. NULL: no memory. */
+/* A new reference; takes a reference on `region` unless NULL. Copies `failure`. NULL: out of
+ * memory. */
 rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state state,
                                      rq_region *region, int64_t open_seqnum, int64_t changed_ms,
                                      const char *failure);
@@ -62,7 +64,7 @@ rq__region_node *rq__region_node_ref(rq__region_node *n);
 void rq__region_node_unref(rq__region_node *n); /* NULL is fine */
 
 /* Takes its own references on schema and regions (sorted by start key), and makes the nodes of
- * their replicas. NULL: no memory. */
+ * their replicas. NULL: out of memory. */
 rq__table_node *rq__table_node_new(rq_table_schema *schema, rq_table_state state,
                                    rq__region_node *const *regions, size_t region_count);
 rq__table_node *rq__table_node_ref(rq__table_node *n);
@@ -72,7 +74,7 @@ static inline rq__region_node *rq__table_region(const rq__table_node *t, size_t 
 {
     return rq__region_tree_at(t->regions, i);
 }
-/* Where the region stands; pub.region_count: it is not one of the table's. */
+/* The index of the region; pub.region_count: it is not one of the table's. */
 size_t rq__table_index(const rq__table_node *t, const rq_region_info *info);
 
 /* Parses a NamespaceDescriptor. */
@@ -82,8 +84,8 @@ rq__namespace_node *rq__namespace_node_ref(rq__namespace_node *n);
 void rq__namespace_node_unref(rq__namespace_node *n);
 
 /* --- the view --------------------------------------------------------------------------------- */
-/* The hash is beside the region, so that a lookup that passes over other regions' slots does not
- * touch those regions: each would be a cache miss. */
+/* The hash is next to the pointer, so that a lookup can skip slots of other regions without a cache
+ * miss for each region. */
 typedef struct rq__view_slot {
     _Atomic uint64_t hash;
     _Atomic(const rq_catalog_region *) region; /* NULL: empty */
@@ -105,7 +107,7 @@ typedef struct rq__view {
     size_t namespace_count;
     rq__view_slot *slots; /* open addressing by the encoded name; shared by views */
     size_t slot_mask;
-    /* Once retired: what the next view has not, to be released with this one. */
+    /* Once retired: the tables and namespaces that the next view lacks, released with this view. */
     rq__pointers old_tables, old_namespaces;
     rq__view_slot *old_slots; /* NULL: the next view shares them */
 } rq__view;
@@ -113,17 +115,17 @@ typedef struct rq__view {
 typedef struct rq__views {
     rq_epoch *epoch;
     _Atomic(rq__view *) now;
-    pthread_mutex_t edit_lock; /* taken by one edit at a time; never held across I/O */
-    size_t slots_used;        /* under edit_lock: slots that are not empty, removed ones included */
-    size_t slots_live;        /* under edit_lock: slots with a region */
-    _Atomic unsigned retired; /* views that wait for the epoch */
+    pthread_mutex_t edit_lock;  /* one edit at a time; never held across I/O */
+    size_t slots_used;          /* under edit_lock: non-empty slots, including removed ones */
+    size_t slots_live;          /* under edit_lock: slots with a region */
+    _Atomic unsigned retired;   /* views that wait for the epoch */
     void (*changed)(void *ctx); /* NULL: nobody asks; under edit_lock */
     void *changed_ctx;
 } rq__views;
 
 RQ_NODISCARD
 rq_err rq__views_init(rq__views *v, rq_epoch *epoch);
-/* REQUIRES: no reader. Returns when the views that waited for the epoch are gone as well. */
+/* REQUIRES: no reader. Returns when the views waiting for the epoch are freed too. */
 void rq__views_clear(rq__views *v);
 static inline const rq__view *rq__views_now(const rq__views *v)
 {
@@ -160,25 +162,25 @@ rq_err rq__edit_commit(rq__edit *e);
 void rq__edit_abort(rq__edit *e);
 /* Borrowed; NULL when absent. */
 rq__table_node *rq__edit_table(const rq__edit *e, rq_slice ns, rq_slice qualifier);
-/* Inserts or replaces; takes the caller's reference, also on failure. Costs all regions of the
- * table. */
+/* Inserts or replaces; takes the caller's reference, also on failure. Time is proportional to all
+ * regions of the table. */
 RQ_NODISCARD
 rq_err rq__edit_put_table(rq__edit *e, rq__table_node *t);
-/* The functions below change a table of the edit. Its regions stay as they are; `schema` NULL: as
- * it is, too. */
+/* The functions below change a table within the edit. They keep its regions; `schema` NULL: the
+ * schema too. */
 RQ_NODISCARD
 rq_err rq__edit_set_table(rq__edit *e, const rq__table_node *t, rq_table_schema *schema,
                           rq_table_state state);
-/* Puts nodes in the place of those of the same names; a node that the table has not is passed
- * over. The nodes are borrowed. */
+/* Replaces nodes by those of the same names; a node whose name the table lacks is skipped. The
+ * nodes are borrowed. */
 RQ_NODISCARD
 rq_err rq__edit_replace_regions(rq__edit *e, const rq__table_node *t, rq_table_state state,
                                 rq__region_node *const *nodes, size_t count);
-/* Takes `old` out, as far as the table has them, and puts the nodes in (borrowed). */
+/* Removes `old`, as far as the table has them, and inserts the nodes (borrowed). */
 RQ_NODISCARD
 rq_err rq__edit_swap_regions(rq__edit *e, const rq__table_node *t, const rq_region_info *old,
                              size_t old_count, rq__region_node *const *nodes, size_t count);
-/* No later call of the same edit may put nodes of this table back. */
+/* Later calls of the same edit must not add nodes of this table again. */
 RQ_NODISCARD
 rq_err rq__edit_remove_table(rq__edit *e, rq_slice ns, rq_slice qualifier);
 RQ_NODISCARD

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define READ_MIN ((size_t)8 * 1024)   /* a read into less is not worth its system call */
+#define READ_PROMPT ((size_t)1024)    /* when the budget is used up, by those that need little */
 #define BIG_FIRST ((size_t)64 * 1024) /* what a growing frame starts with */
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -37,14 +38,19 @@ void rq_chunk_pool_clear(rq_chunk_pool *p)
     p->current = NULL;
 }
 
+static bool take(rq_budget *budget, size_t bytes, bool prompt)
+{
+    return prompt ? rq_budget_try_reserve(budget, bytes) : rq_budget_try(budget, bytes);
+}
+
 /* Makes room for `need` bytes behind what is in use of the shared chunk. */
-static rq_err pool_room(rq_chunk_pool *p, size_t need)
+static rq_err pool_room(rq_chunk_pool *p, size_t need, bool prompt)
 {
     if (p->current != NULL && p->current->refs == 1) p->current->used = 0;
     if (p->current != NULL && p->current->cap - p->current->used >= need) return RQ_OK;
     size_t cap = need > RQ_CHUNK_BYTES ? need : RQ_CHUNK_BYTES;
     size_t charged = p->current == NULL ? 0 : cap; /* the first is part of the loop */
-    if (charged > 0 && !rq_budget_try(p->budget, charged)) return RQ_E_AGAIN;
+    if (charged > 0 && !take(p->budget, charged, prompt)) return RQ_E_AGAIN;
     rq_chunk *c = chunk_alloc(p->budget, cap, charged);
     if (c == NULL) return RQ_E_NO_MEMORY;
     rq_chunk_unref(p->current);
@@ -61,9 +67,10 @@ static size_t front_want(const rq_input *in)
     return RQ_FRAME_HEAD + (size_t)rq_get_be32(in->chunk->bytes + in->pos);
 }
 
-static rq_err charge(rq_budget *budget, const rq_input *in, size_t bytes)
+/* A chunk for a frame of `want` bytes. */
+static rq_err charge(rq_budget *budget, const rq_input *in, size_t want, size_t bytes)
 {
-    if (rq_budget_try(budget, bytes)) return RQ_OK;
+    if (take(budget, bytes, in->prompt && want <= RQ_INPUT_PROMPT)) return RQ_OK;
     if (!rq_budget_overdraw(budget, in)) return RQ_E_AGAIN;
     rq_budget_force(budget, bytes);
     return RQ_OK;
@@ -75,7 +82,7 @@ static rq_err big_begin(rq_input *in, rq_budget *budget, size_t want)
     size_t have = in->end - in->pos;
     size_t cap = have * 2 > BIG_FIRST ? have * 2 : BIG_FIRST;
     if (cap > want) cap = want;
-    RQ_TRY(charge(budget, in, cap));
+    RQ_TRY(charge(budget, in, want, cap));
     rq_chunk *c = chunk_alloc(budget, cap, cap);
     if (c == NULL) return RQ_E_NO_MEMORY;
     memcpy(c->bytes, in->chunk->bytes + in->pos, have);
@@ -92,7 +99,7 @@ static rq_err big_grow(rq_input *in, rq_budget *budget)
 {
     size_t cap = in->big->cap > in->big_want / 2 ? in->big_want : in->big->cap * 2;
     size_t more = cap - in->big->cap;
-    RQ_TRY(charge(budget, in, more));
+    RQ_TRY(charge(budget, in, in->big_want, more));
     rq_chunk *c = realloc(in->big, sizeof *c + cap);
     if (c == NULL) {
         rq_budget_give(budget, more);
@@ -114,6 +121,16 @@ void rq_input_clear(rq_input *in, rq_budget *budget)
     *in = (rq_input){0};
 }
 
+/* A connection that is blocked keeps what it has read (stash), so reads get smaller as the budget is
+ * used up: of a thousand blocked connections each may keep a whole read. */
+static size_t read_most(const rq_input *in, const rq_budget *budget)
+{
+    size_t used = rq_budget_used(budget), max = rq_budget_max(budget);
+    if (RQ_LIKELY(used <= max / 2)) return RQ_CHUNK_BYTES;
+    if (used < max) return READ_MIN;
+    return in->prompt ? READ_PROMPT : 0;
+}
+
 void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err *ret_why)
 {
     *ret_why = RQ_OK;
@@ -128,8 +145,13 @@ void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err
         *ret_len = in->big->cap - in->big_len;
         return in->big->bytes + in->big_len;
     }
+    size_t most = read_most(in, pool->budget);
+    if (most == 0) {
+        *ret_why = RQ_E_AGAIN;
+        return NULL;
+    }
     size_t have = in->end - in->pos;
-    *ret_why = pool_room(pool, have + READ_MIN > want ? have + READ_MIN : want);
+    *ret_why = pool_room(pool, have + READ_MIN > want ? have + READ_MIN : want, in->prompt);
     if (*ret_why != RQ_OK) return NULL;
     rq_chunk *c = pool->current;
     RQ_UNPOISON(c->bytes + c->used, c->cap - c->used);
@@ -137,6 +159,7 @@ void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err
      * belongs to whoever reads first. */
     if (have > 0) memcpy(c->bytes + c->used, in->chunk->bytes + in->pos, have);
     *ret_len = c->cap - c->used - have;
+    if (*ret_len > most) *ret_len = most;
     return c->bytes + c->used + have;
 }
 

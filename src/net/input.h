@@ -21,6 +21,7 @@
 #define RQ_FRAME_HEAD 4 /* a frame is a be32 length and that many bytes */
 #define RQ_CHUNK_BYTES ((size_t)64 * 1024)
 #define RQ_INPUT_BIG ((size_t)16 * 1024)
+#define RQ_INPUT_PROMPT ((size_t)128 * 1024)
 
 typedef struct rq_chunk {
     unsigned refs;
@@ -50,6 +51,8 @@ typedef struct rq_input {
     size_t big_len;
     size_t big_want;
     bool never_big; /* set by the user: the first bytes are not a frame, or one to be refused */
+    bool prompt;    /* set by the user: it is read, in small pieces, when the budget is used up, and
+                     * frames up to RQ_INPUT_PROMPT may use the reserve */
 } rq_input;
 
 void rq_input_clear(rq_input *in, rq_budget *budget);

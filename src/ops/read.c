@@ -46,12 +46,15 @@ static rq_err ask_for_memory(rq_op_read *read)
 {
     rq_op *op = &read->op;
     if (op->caller == NULL) return RQ_OK;
-    size_t held = read->sink == NULL ? 0 : read->sink->bytes.len;
-    if (read->held != NULL) held += read->held->bytes.len;
+    size_t len = read->sink == NULL ? 0 : read->sink->bytes.len;
+    size_t other = read->held == NULL ? 0 : read->held->bytes.cap;
     size_t next = read->ctx.need.reader != NULL ? read->ctx.need.size : 0;
-    if (next < SLICE_BYTES && held > SLICE_BYTES) next = SLICE_BYTES;
+    if (next < SLICE_BYTES && len + other > SLICE_BYTES) next = SLICE_BYTES;
+    size_t cap = read->sink == NULL ? next : rq_buf_cap_after(&read->sink->bytes, next);
     read->task.run = run_wait;
-    return op->caller->may_grow(op, held, held + next, &read->task);
+    rq_err rc = op->caller->may_grow(op, len + other, cap + other, &read->task);
+    if (rc == RQ_E_AGAIN && read->sink != NULL) rq_buf_trim(&read->sink->bytes);
+    return rc;
 }
 
 static void defer(rq_op_read *read)

@@ -16,7 +16,7 @@ typedef struct rq_op_read {
     uint64_t fetch_ns; /* spent reading blocks */
     rq_task task;
     bool goes_on;             /* without a lane: step is to run again */
-    const rq_cellblock *sink; /* the cells gathered so far; may be NULL */
+    rq_cellblock *sink;       /* the cells gathered so far; may be NULL. May move during a wait */
     const rq_cellblock *held; /* others that the op gathers; may be NULL */
     void (*step)(struct rq_op_read *read);
     rq_op op;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Bulk load; contract in bulk_load.h. HBASE: HRegion.bulkLoadHFiles, HStore.assertBulkLoadHFileOk.
+/* Bulk load; contract in bulk_load.h. HBASE: HRegion.bulkLoadHFiles, HStore.assertBulkLoadHFileOk.
  *
- *   1. look at every file: regular, readable, its family's, in the region's key range; what it is
- *      (rq_file_id) is kept, and nothing else is taken in its place later
- *   2. mark the manifest IN_USE: a file it does not name is from here on a leftover
- *   3. take the number n, under the token
- *   4. link the files into the families' folders under their final names (where that cannot be
- *      done, or they are not the server's alone: copy), make bytes and names durable, open them
- *   5. commit the manifest with all of them: the point of no return
- *   6. publish the stores' versions, under the token, with one more number m as `visible_from`
- *   7. raise the read point to m once all that was staged before is durable: the load is visible
- *   8. remove the sources that were linked
+ * 1. Check every file: regular, readable, of an existing family, within the region's key range. Its
+ *    identity (rq_file_id) is noted, and later steps accept no other file under its name.
+ * 2. Mark the manifest IN_USE: from now on a file it does not name is a leftover.
+ * 3. Take the number n, under the token.
+ * 4. Link the files into the families' folders under their final names (or copy them, where linking
+ *    is not possible or the files are not the server's alone), make bytes and names durable, open
+ *    them.
+ * 5. Commit the manifest with all of them: the point of no return.
+ * 6. Publish the stores' versions, under the token, with one more number m as `visible_from`.
+ * 7. Raise the read point to m once everything staged before is durable: the load is visible.
+ * 8. Remove the sources that were linked.
  *
- * HBase flushes before step 3, so that the files' order by number is also the order of the cells in
- * them. Ours need not: cells keep the numbers they were written with, in files too, and a replay
- * starts from what the manifest says was flushed, never from a file's number. A crash before 5
- * leaves links that the next opening puts aside, and the sources; one after it leaves sources that
- * are loaded, as a crash of HBase's client would.
- */
+ * HBase flushes before step 3, so that the order of files by number is also the order of their
+ * cells. That is not needed here: cells keep the numbers they were written with, in files too, and
+ * a replay starts at the flushed numbers in the manifest, never at a file's number. A crash before
+ * step 5 leaves links, which the next opening moves aside, and the sources; a crash after it leaves
+ * sources that are loaded, as a crash of HBase's client would. */
 #include "region/bulk_load.h"
 
 #include "hfile/reader.h"
@@ -36,7 +35,7 @@ typedef struct part {
     rq__region_store *store;
     rq_store_file file; /* opened in its new place */
     char name[RQ_STORE_FILE_NAME_MAX + 1];
-    const char *path; /* of the new place; NULL: nothing is there yet */
+    const char *path; /* path in the store; NULL: not placed yet */
     bool linked, opened;
 } part;
 
@@ -85,7 +84,7 @@ static rq_err check_cell(const part *p, const rq_cell *c, rq_buf *last_row, rq_e
     return rq_buf_append(last_row, c->row, c->row_len);
 }
 
-/* The first block is read in any case: an encoding we do not know shows there. */
+/* The first block is read in any case: it shows whether its encoding is supported. */
 static rq_err check_cells(const part *p, rq_hfile_reader *reader, bool all, rq_error *why)
 {
     rq_hfile_scanner s;
@@ -110,7 +109,8 @@ static bool in_region(const rq_region_info *info, const rq_cell *first, const rq
     return info->end_key.len == 0 || rq_slice_compare(rq_cell_row(last), info->end_key) < 0;
 }
 
-/* The region's numbers go on above all that its files hold, and must not come to an end there. */
+/* Whether there are numbers left above those in the file: the region's next numbers are above all
+ * that its files hold. */
 static bool leaves_numbers(const rq_hfile_info *info)
 {
     return info->max_memstore_ts < RQ__SEQID_LIMIT && info->max_seqid < RQ__SEQID_LIMIT;
@@ -222,7 +222,7 @@ static rq_err copy_file(const loading *l, const part *p, rq_file *from, rq_error
     return rc == RQ_OK ? closed : rc;
 }
 
-/* The writer of the file need not have synced it. */
+/* The program that wrote the file need not have synced it. */
 static rq_err sync_linked(const loading *l, const part *p, rq_error *why)
 {
     rq_file *f;
@@ -238,9 +238,9 @@ static bool same_file(const rq_file_id *a, const rq_file_id *b)
            a->written_ns == b->written_ns && a->changed_ns == b->changed_ns;
 }
 
-/* What prevents a link (another file system, another owner, a second name) does not prevent a copy.
- * Whatever was opened here is what was looked at in step 1: no descriptor is kept in between, for a
- * call may name thousands of files. */
+/* Copies the file where a link is impossible (another file system, another owner, a second name).
+ * The file opened here is compared with the one checked in step 1; no descriptor is kept open in
+ * between, because a call may name thousands of files. */
 static rq_err link_or_copy(const loading *l, part *p, rq_error *why)
 {
     rq_file *from;
@@ -297,7 +297,7 @@ static rq_err bring_all(loading *l, rq_error *why)
     return RQ_OK;
 }
 
-/* Best effort: what stays is in no manifest. */
+/* Best effort: files that stay are in no manifest. */
 static void take_back(loading *l)
 {
     for (size_t i = 0; i < l->target_count; i++)
@@ -319,8 +319,8 @@ static void take_back(loading *l)
 static void publish(rq_region *r, void *arg)
 {
     loading *l = arg;
-    /* Without a number of their own the cells keep those they were written with, wherever that
-     * was; later writes are above them. */
+    /* Cells without numbers of this region keep the ones they were written with; later writes are
+     * above them. */
     for (size_t i = 0; i < l->what->file_count; i++) {
         const rq_store_file *f = &l->parts[i].file;
         uint64_t highest = rq_hfile_reader_info(f->reader)->max_memstore_ts;
@@ -374,7 +374,7 @@ static void remove_sources(const loading *l)
         const part *p = &l->parts[i];
         const rq_bulk_file *f = p->source;
         rq_error own = {0};
-        /* HBase, too, copies from another file system and leaves the source there. */
+        /* HBase, too, copies from another file system and leaves the source in place. */
         if (p->linked && rq_vfs_remove_file(f->source, f->path, &p->id, &own) != RQ_OK)
             rq_log_warn(l->region->env.log, "region", "%s: %s is loaded and stays: %s",
                         l->region->info.encoded, f->name, own.message);
@@ -386,7 +386,7 @@ static rq_err make_visible(const loading *l, rq_error *why)
     rq_region *r = l->region;
     if (l->lsn != 0) {
         rq_err rc;
-        do /* the files are loaded: to say that they are not would make the client come back */
+        do /* the files are loaded: an error now would make the client retry */
             rc = rq_wal_wait_blocking(r->engine->wal, l->lsn, true);
         while (rc == RQ_E_NO_SPACE && !rq_region_is_closing(r));
         if (rc != RQ_OK) return rq_fail(why, rc, "the log failed: %s", rq_err_text(rc));
@@ -412,8 +412,8 @@ static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
     }
     for (size_t i = 0; i < l->target_count && r->engine->bulk_compact; i++)
         rq__store_request_compaction(l->targets[i].store, RQ__WANT_MINOR);
-    /* A log that fails now takes the region with it. The files are loaded, and the sources stay:
-     * the client hears of a failure and may come back with them. */
+    /* If the log fails now, the region fails with it. The files are loaded and the sources stay:
+     * the client gets an error and may load them again. */
     RQ_TRY(make_visible(l, why));
     remove_sources(l);
     return RQ_OK;
@@ -422,7 +422,7 @@ static rq_err run(loading *l, bool *ret_loaded, rq_error *why)
 rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loaded, rq_error *why)
 {
     *ret_loaded = false;
-    if (r->schema->is_system) /* a file's cells pass none of the checks of writes */
+    if (r->schema->is_system) /* the cells of a file bypass the checks of writes */
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s takes no bulk load", (int)r->schema->name.len,
                        (const char *)r->schema->name.ptr);
     if (!rq__region_enter(r)) return rq__region_not_serving(r, why);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Commits a change of a region's files: the manifest is written anew and swapped as a whole
- * (vfs/cas.c). Flushes, compactions and bulk loads come here with finished files.
+/* Commits a change of a region's files: the manifest is rewritten and swapped as a whole
+ * (vfs/cas.c). Flushes, compactions and bulk loads call this with finished files.
  *
- * A swap that failed and could not be undone leaves the manifest in doubt: after a power cut it may
- * be the old or the new one. So while the doubt lasts the files in both must be kept: discarded new
+ * If a swap failed and could not be undone, the manifest is in doubt: after a power cut it may be
+ * the old or the new one. While the doubt lasts, the files of both must be kept: discarded new
  * files are removed only after the next successful swap, and a compaction's inputs only after its
- * own swap.
- */
+ * own swap. */
 #include "region/engine_priv.h"
 
 #include <stdio.h>
@@ -57,8 +55,8 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
     *m = (rq__manifest){.in_use = r->manifest.in_use, .next_seqid = rq_region_read_point(r) + 1};
     m->families = rq_arena_calloc(arena, r->store_count + 1, sizeof *m->families);
     if (m->families == NULL) return RQ_E_NO_MEMORY;
-    /* Files change under the commit gate alone, which is ours: the versions' file lists stand still
-     * while segments may come and go. */
+    /* Files only change under the commit gate, which this thread holds: the file lists of versions
+     * are stable, while segments may come and go. */
     rq_epoch_member pin;
     rq_epoch_pin(r->env.epoch, &pin);
     rq_err rc = RQ_OK;
@@ -76,7 +74,8 @@ static rq_err build_manifest(rq_region *r, rq_arena *arena, const rq__store_chan
 
 /* --- files that a commit in doubt may name ---------------------------------------------------- */
 
-/* The manifest is certain again and does not name them. Best effort: what stays is a leftover. */
+/* The manifest is certain again and does not name these files. Best effort: a file that stays is a
+ * leftover. */
 static void remove_unwanted(rq_region *r)
 {
     for (size_t i = 0; i < r->unwanted_count; i++) {
@@ -89,7 +88,7 @@ static void remove_unwanted(rq_region *r)
     r->unwanted_count = 0;
 }
 
-/* Without memory for its name the file is a leftover. */
+/* If there is no memory for its name, the file stays as a leftover. */
 static void note_unwanted(rq_region *r, const char *dir, const char *name)
 {
     size_t size = strlen(dir) + 1 + strlen(name) + 1;

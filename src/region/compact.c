@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Compactions of a region's stores: when, one at a time per store, and how the result takes the
- * inputs' place. The choice of files and the merge itself are the store room's (compaction.h).
+/* Compactions of a region's stores: scheduling, one at a time per store, and replacing the inputs
+ * by the result. Selecting files and merging are in the store room (compaction.h).
  *
- *   choose ─ write the new file ─ commit the manifest ─ publish ─ archive the inputs
+ *     choose ─ write the new file ─ commit the manifest ─ publish ─ archive the inputs
  *
- * Readers of older versions go on reading the inputs through their open files. A crash before the
- * commit leaves the new file over, one after it the inputs; either is put aside at the next open.
+ * Readers of older versions keep reading the inputs through their open files. A crash before the
+ * commit leaves the new file behind, a crash after it the inputs; the next open moves either aside.
  *
- * On a full disk flushes come first: they let writes go on and the log be freed. While one lacks
- * space no compaction begins, and what runs gives its space back and waits.
- */
+ * On a full disk flushes have priority: they let writes continue and free the log. While a flush
+ * lacks space no compaction begins, and a running one gives its space back and waits. */
 #include "region/engine_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What one round does: inputs go, files come in their place. */
+/* One round: inputs are replaced by files. */
 typedef struct compaction {
     rq__region_store *store;
-    rq_store_files all; /* of the store; once chosen, only the inputs are kept open */
+    rq_store_files all; /* of the store; after the selection only the inputs stay open */
     rq_compaction_choice choice;
     const rq_store_file *inputs; /* the choice's, of `all`; or `expired` */
     size_t input_count;
-    rq_store_file *expired; /* copies; their readers are those of `all` */
+    rq_store_file *expired; /* copies; `all` holds their readers */
     int64_t *boundaries;
     rq_store_file *files; /* new; the version's once published */
     size_t file_count;
@@ -198,7 +196,7 @@ static void note_done(const compaction *c, uint64_t bytes)
     atomic_fetch_add_explicit(&e->compacted_bytes, bytes, memory_order_relaxed);
 }
 
-/* With `drop` the inputs go without being read. */
+/* With `drop` the inputs are removed without being read. */
 static rq_err run(compaction *c, bool drop, int64_t now_ms, rq_error *why)
 {
     rq_region *r = c->store->region;
@@ -234,8 +232,8 @@ static void clear(compaction *c)
     free(c->files);
 }
 
-/* What a read that began before a bulk load may not see must stay in its own file, where that is
- * known (rq_store_file.visible_from). A later look finds those reads gone. */
+/* Whether every open read may see all inputs. A bulk-loaded file that some older reads must not see
+ * (rq_store_file.visible_from) is not merged with others until those reads have ended. */
 static bool all_see(const compaction *c)
 {
     uint64_t oldest = rq__region_smallest_read_point(c->store->region);
@@ -251,7 +249,7 @@ static void warn(const rq__region_store *s, rq_err rc, const rq_error *why)
                     s->region->info.encoded, rq_store_dir(s->store), why->message);
 }
 
-/* Before files are chosen. HBASE: HStore.removeUnneededFiles. */
+/* Runs before files are selected. HBASE: HStore.removeUnneededFiles. */
 static void drop_expired(rq__region_store *s)
 {
     compaction c = {.store = s};
@@ -277,8 +275,8 @@ typedef enum round_end {
     ROUND_LARGE /* it is for the other pool */
 } round_end;
 
-/* HBASE: OffPeakHours, HStore.requestCompaction: one compaction of a server at a time may be larger
- * in off-peak hours. */
+/* HBASE: OffPeakHours, HStore.requestCompaction: in off-peak hours one compaction of a server at a
+ * time may be larger. */
 static void choose(compaction *c, bool wants_major, int64_t now_ms)
 {
     rq__region_store *s = c->store;
@@ -291,7 +289,7 @@ static void choose(compaction *c, bool wants_major, int64_t now_ms)
     c->input_count = c->choice.count;
 }
 
-/* Of the word `compactions`; only the store's task changes what runs. */
+/* Changes bits of `compactions`; only the store's task changes the bits of running compactions. */
 static void change(rq__region_store *s, unsigned clear, unsigned set)
 {
     unsigned old = atomic_load(&s->compactions);
@@ -299,7 +297,7 @@ static void change(rq__region_store *s, unsigned clear, unsigned set)
         ;
 }
 
-/* What is wanted, which from here on counts as running: also while files are looked for. */
+/* Takes the requests; from now on, also while files are being selected, they count as running. */
 static unsigned take(rq__region_store *s)
 {
     unsigned old = atomic_load(&s->compactions);
@@ -317,8 +315,8 @@ static bool is_wanted(const rq__region_store *s)
     return (atomic_load(&s->compactions) & RQ__WANTS) != 0;
 }
 
-/* HBASE: HStore.forceMajor, SortedCompactionPolicy: a major compaction asked for that found nothing
- * to do is the store's next one. */
+/* HBASE: HStore.forceMajor, SortedCompactionPolicy: a requested major compaction that found nothing
+ * to do is carried over to the store's next one. */
 static bool is_owed(const compaction *c)
 {
     const rq__region_store *s = c->store;
@@ -326,7 +324,7 @@ static bool is_owed(const compaction *c)
            (c->asked || c->all.count < rq__compaction_of(s)->max_files);
 }
 
-/* Until a flush that lacks the disk's space has found it. */
+/* Waits until a flush that lacked disk space has succeeded. */
 static void wait_for_space(rq__region_store *s, unsigned wants)
 {
     rq_engine *e = s->region->engine;
@@ -374,10 +372,11 @@ static round_end compact_once(rq__region_store *s, unsigned *wants)
 
 /* --- whose turn it is ------------------------------------------------------------------------- */
 
-/* The lower, the sooner: what is left until flushes are held up; but what a client asked for comes
- * before all that are not held up yet. What a split or merge left behind keeps parents from going
- * and regions from splitting again: it comes first of all. HBASE: HStore.getCompactPriority,
- * PRIORITY_USER, SPLIT_REGION_COMPACTION_PRIORITY; CompactSplit's comparator. */
+/* Lower ranks run first: the number of files left until flushes are blocked. Requests of clients
+ * run before all stores that are not blocked yet. Leftovers of a split or merge run first of all,
+ * because they keep parents from being archived and regions from splitting again. HBASE:
+ * HStore.getCompactPriority, PRIORITY_USER, SPLIT_REGION_COMPACTION_PRIORITY; CompactSplit's
+ * comparator. */
 #define RANK_ASKED 1
 #define RANK_AFTER_SPLIT (INT32_MIN + 1000)
 
@@ -410,7 +409,7 @@ static void submit(rq__region_store *s, bool large)
     ex->submit_ranked(ex, pool_of(s), &s->task, rank);
 }
 
-/* It waits already, and there is more reason for it now: a file more, or a client's wish. */
+/* The task is queued already, and is now more urgent: one more file, or a client's request. */
 static void hurry(rq__region_store *s)
 {
     rq_executor *ex = s->region->env.executor;
@@ -420,19 +419,17 @@ static void hurry(rq__region_store *s)
     ex->raise(ex, pool_of(s), &s->task, rank);
 }
 
-/* Its turn has come, but there is less reason for it than when it was queued (another compaction
- * took files away): others may come first. HBASE: CompactionRunner.doCompaction. */
+/* At its turn the task is less urgent than when it was queued (another compaction took files away):
+ * others may run first. HBASE: CompactionRunner.doCompaction. */
 static bool is_overtaken(rq__region_store *s)
 {
     return is_wanted(s) && !atomic_load(&s->region->stop) && rank_of(s) > atomic_load(&s->rank);
 }
 
-/* True: the task is in a pool's queue again, in the place that it now deserves (a store that is
- * written to all the time has always more to do). Large compactions have a pool of their own, so
- * that small ones, of which reads profit most, do not wait behind them; what a large one leaves to
- * do is looked at from the small one's. HBASE: CompactSplit,
- * SortedCompactionPolicy.throttleCompaction.
- */
+/* True: the task is queued again, at the rank it has now (a store under constant writes never runs
+ * out of work). Large compactions have a pool of their own, so that small ones, which help reads
+ * most, do not wait behind them; work left after a large one is checked from the small pool. HBASE:
+ * CompactSplit, SortedCompactionPolicy.throttleCompaction. */
 static bool run_round(rq__region_store *s)
 {
     rq_region *r = s->region;
@@ -464,7 +461,7 @@ void rq__region_compact_task(rq_task *task)
     if (run_round(s)) return;
     atomic_fetch_sub_explicit(&r->engine->compaction_queue, 1, memory_order_relaxed);
     atomic_store(&s->compacting, false);
-    /* Wanted between the last look and the line above. */
+    /* requested between the last check and the line above */
     if (is_wanted(s)) rq__store_request_compaction(s, 0);
     rq__region_leave(r);
     rq_region_unref(r);

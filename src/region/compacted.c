@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Files that HBase compacted and did not archive before it stopped. The file a compaction wrote
- * names its inputs (COMPACTION_EVENT_KEY: "PBUF", CompactionEventTracker); inputs that still lie in
- * the folder hold cells which the compaction dropped, deleted ones among them. HBase passes them
- * over at an opening (HBASE: StoreEngine.refreshStoreFilesInternal,
- * HStoreFile.getCompactedStoreFiles); so do we where the folder is believed, and put them aside.
- */
+/* Files that HBase compacted but did not archive before it stopped. The output of a compaction
+ * names its inputs (COMPACTION_EVENT_KEY: "PBUF", CompactionEventTracker); inputs that are still in
+ * the folder contain cells that the compaction dropped, including deleted ones. HBase ignores them
+ * when it opens a region (HBASE: StoreEngine.refreshStoreFilesInternal,
+ * HStoreFile.getCompactedStoreFiles). We do the same if the folder determines the region's files,
+ * and move them aside. */
 #include "region/engine_priv.h"
 #include "store/reference.h"
 
@@ -34,7 +33,7 @@ static rq_err read_inputs(rq_slice event, const char *path, rq_arena *arena, rq_
     return RQ_OK;
 }
 
-/* Which of `names` any file of the folder replaced. */
+/* The files among `names` that some file in the folder replaced. */
 static rq_err find_replaced(rq_vfs *vfs, const char *dir, const char *const *names, size_t count,
                             rq_arena *arena, bool *replaced, rq_error *why)
 {
@@ -46,7 +45,7 @@ static rq_err find_replaced(rq_vfs *vfs, const char *dir, const char *const *nam
         size_t n = 0;
         rq_store_name parts;
         rq_store_name_parse(rq_slice_cstr(names[i]), &parts);
-        /* What they stand for was compacted in another region's folder, if ever. */
+        /* The file it refers to could only have been compacted in another region's folder. */
         if (parts.is_reference || parts.is_link) continue;
         if (path == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
         RQ_TRY(rq_hfile_reader_open(vfs, path, NULL, false, &reader, why));

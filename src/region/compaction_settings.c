@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The compaction settings of a store: what its family says, else its table, else the site. HBASE:
- * HStore's CompoundConfiguration, CompactionConfiguration, ExponentialCompactionWindowFactory.
- */
+/* The compaction settings of a store: from its family, else its table, else the site. HBASE:
+ * HStore's CompoundConfiguration, CompactionConfiguration, ExponentialCompactionWindowFactory. */
 #include "region/engine_priv.h"
 
 #include <stdio.h>
@@ -24,7 +22,7 @@ static void override_u32(const rq_table_schema *t, const rq_family_schema *f, co
     if (v > 0) *value = v;
 }
 
-/* A setting as a C string; false if there is none or it is longer than a number is. */
+/* A setting as a C string; false if it is absent, or longer than a number can be. */
 static bool setting_text(const rq_table_schema *t, const rq_family_schema *f, const char *property,
                          char text[static 24])
 {
@@ -93,8 +91,8 @@ static void set_tiers(const rq_table_schema *t, const rq_family_schema *f,
 #undef KEY
 }
 
-/* What we do not serve (stripes, somebody's own class) is refused when a table is made so; a folder
- * of HBase's may still come with it, and its files can be compacted by any policy. */
+/* Unsupported policies (stripes, user-defined classes) are refused when a table is created. A
+ * folder taken over from HBase may have one; its files can be compacted by any policy. */
 static void set_policy(const rq_region *r, const rq_family_schema *f, rq_compaction_settings *s)
 {
     rq_slice engine = rq_slice_cstr(r->engine->store_engine);
@@ -116,7 +114,7 @@ void rq__compaction_settings_of_store(const rq_region *r, const rq_family_schema
 {
     const rq_table_schema *t = r->schema;
     *s = atomic_load_explicit(&r->engine->compaction, memory_order_acquire)->settings;
-    /* The catalog's own tables are as HBase has them. */
+    /* The catalog's own tables are compacted as in HBase. */
     if (!r->schema->is_meta) set_policy(r, f, s);
     override_u32(t, f, "hbase.hstore.compactionThreshold", &s->min_files); /* its old name */
     override_u32(t, f, "hbase.hstore.compaction.min", &s->min_files);
@@ -134,7 +132,7 @@ void rq__compaction_settings_of_store(const rq_region *r, const rq_family_schema
     override_flag(t, f, "hbase.store.delete.expired.storefile", &s->drop_expired);
     set_tiers(t, f, s);
     if (s->min_files < 2)
-        s->min_files = 2; /* one file is no compaction; HBase has the same floor */
+        s->min_files = 2; /* a single file is no compaction; HBase has the same minimum */
     if (s->min_bytes == 0) s->min_bytes = r->flush_bytes;
     if (s->offpeak_max_bytes == 0) s->offpeak_max_bytes = s->max_bytes;
     if (s->throttle_bytes == 0) s->throttle_bytes = 2 * (uint64_t)s->max_files * r->flush_bytes;

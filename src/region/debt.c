@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Back-pressure by late answers; contract in debt.h. */
+/* Back-pressure by delayed responses; contract in debt.h. */
 #include "region/debt.h"
 
 #define SECOND_NS ((uint64_t)1000 * 1000 * 1000)
 #define DELAY_MAX_NS ((uint64_t)50 * 1000 * 1000)
-#define DELAY_MIN_NS ((uint64_t)50 * 1000) /* less waits for the next write to pay it too */
+#define DELAY_MIN_NS ((uint64_t)50 * 1000) /* shorter delays are added to that of the next write */
 #define DRAIN_MIN_NS 1000.0
 
 void rq__debt_init(rq__debt *d)
@@ -20,7 +20,7 @@ void rq__debt_clear(rq__debt *d)
 void rq__debt_drained(rq__debt *d, uint64_t bytes, uint64_t begun_ns, uint64_t now_ns)
 {
     pthread_mutex_lock(&d->lock);
-    /* Side by side they drain in the same time: from the end of the last one. */
+    /* Flushes in parallel take the same time to drain: count from the end of the last one. */
     uint64_t from = begun_ns > d->drained_until_ns ? begun_ns : d->drained_until_ns;
     double took = now_ns > from ? (double)(now_ns - from) : 0;
     double kept = (double)SECOND_NS / ((double)SECOND_NS + took);

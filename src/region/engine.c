@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The engine: start and stop, the memory ceilings, and the tick that looks after what nobody else
- * looks after (held writes, waiting flushes, periodic flushes and major compactions).
+/* The engine: start and stop, the memory limits, and a periodic tick for work that no other event
+ * triggers (held writes, waiting flushes, periodic flushes and major compactions).
  *
- * Locks: `lock` guards the list of regions and is held for walks of it that do nothing that waits.
- * Order: a region's `lock` is never taken with it; the log calls on_pressure with its own lock
- * held, and nothing here takes a lock there.
- */
+ * Locks: `lock` guards the list of regions and is held while walking it, without waiting. A
+ * region's `lock` is never taken while it is held. The log calls on_pressure with its own lock
+ * held, and nothing here takes a lock in that call. */
 #include "region/engine_priv.h"
 
 #include "base/machine.h"
@@ -19,16 +17,16 @@
 #include <unistd.h>
 
 #define TICK_NS ((uint64_t)100 * 1000 * 1000)
-/* Memory that memstores or cached blocks gave up serves the next ones: getting pages again costs
- * a good part of a put or get (docs/lab/requests.md). So each minute only an eighth of what
- * nobody used goes back to the system. */
+/* Memory freed by memstores or evicted blocks is reused for the next ones, since new pages from the
+ * kernel take a good part of the time of a put or get (docs/lab/requests.md). So each minute only
+ * an eighth of the unused memory is returned to the system. */
 #define TICKS_BETWEEN_TRIMS 600
 #define TRIM_SHARE 8
 #define RELIEF_INTERVAL_NS ((uint64_t)1000 * 1000)
 
 /* --- settings --------------------------------------------------------------------------------- */
 
-/* An eighth of the memory that the process can have, and little enough for what else runs there. */
+/* An eighth of the memory available to the process, so that enough is left for other programs. */
 static uint64_t default_budget(void)
 {
     uint64_t memory = rq_machine_memory();
@@ -152,17 +150,16 @@ void rq__engine_version_freed(void *engine)
     rq__engine_poke_held(engine);
 }
 
-/*
- * The largest regions first, until what is asked for would bring the sum under the low mark. Asking
- * twice costs nothing: a region whose flush is asked for already counts as asked.
- */
+/* Requests flushes, largest regions first, until the requested ones would bring the sum below
+ * the low mark. Repeating it is cheap: a region whose flush is already requested counts as
+ * requested. */
 void rq__engine_relieve(rq_engine *e)
 {
     uint64_t sum = atomic_load_explicit(&e->memstore_bytes, memory_order_relaxed);
     if (sum <= e->memstore_low) return;
     uint64_t now = e->env.executor->now_ns(e->env.executor);
     uint64_t before = atomic_load_explicit(&e->relieved_ns, memory_order_relaxed);
-    /* Every write asks; one look in a while is enough. */
+    /* Every write calls this; one check per interval is enough. */
     if (now - before < RELIEF_INTERVAL_NS ||
         !atomic_compare_exchange_strong(&e->relieved_ns, &before, now))
         return;
@@ -206,8 +203,8 @@ void rq__engine_add(rq_engine *e, rq_region *r)
     if (r->next != NULL) r->next->link = &r->next;
     r->link = &e->regions;
     e->regions = r;
-    /* The site's settings have changed since the stores were settled. Without memory for the new ones
-     * they keep those they have. */
+    /* The site's settings have changed since the stores' settings were computed. If there is no
+     * memory for the new ones, the stores keep the old ones. */
     rq_err rc = RQ_OK;
     if (r->compaction_site != atomic_load(&e->compaction)) rc = rq__compaction_resettle(r);
     (void)rc;
@@ -365,7 +362,7 @@ static void trim_mob_files(rq_engine *e)
     e->env.executor->submit(e->env.executor, RQ_POOL_WORK, &e->mob_trim);
 }
 
-/* True once: what waited for a full disk may go on. */
+/* True once after a full disk has space again: waiting compactions may continue. */
 static bool compactions_may_go_on(rq_engine *e)
 {
     return !rq__engine_lacks_space(e) && atomic_load(&e->compactions_wait) &&
@@ -380,7 +377,7 @@ static void run_tick(rq_task *task)
         return;
     }
     e->ticks++;
-    rq_epoch_collect(e->env.epoch); /* loops whose every client waits for memory do not */
+    rq_epoch_collect(e->env.epoch); /* loops all of whose clients wait for memory do not collect */
     rq__engine_poke_held(e);
     rq__engine_relieve(e);
     if (e->ticks % 10 == 0) resume_flushes(e);
@@ -401,7 +398,8 @@ static void run_tick(rq_task *task)
 
 /* --- the log's callbacks ---------------------------------------------------------------------- */
 
-/* Of a region's flush size: so little is flushed at once when that frees a segment of the log. */
+/* Share of a region's flush size; a memstore below it is flushed early when that frees a segment of
+ * the log. */
 #define LITTLE_SHARE 128
 
 static void on_pressure(void *ctx, rq_wal_region *holder, bool urgent)
@@ -426,7 +424,7 @@ static void on_failed(void *ctx, const rq_error *why)
     rq_arena arena = {0};
     rq_region **list;
     size_t count;
-    /* Without memory for the list the regions fail one by one, at their next write. */
+    /* Without memory for the list, each region fails at its next write. */
     if (rq_engine_regions(e, &arena, &list, &count) == RQ_OK) {
         for (size_t i = 0; i < count; i++) {
             rq__region_fail(list[i], why);
@@ -462,7 +460,7 @@ static rq_err open_log(rq_engine *e, const rq_config *c, rq_error *why)
     return rq_wal_open(&e->env, &o, &e->wal, why);
 }
 
-/* What is wrong with the cache's file is said, and costs no more than the file. */
+/* An error in the cache's file is logged, and disables only the second level. */
 static void open_cache_file(rq_engine *e, const rq_config *c)
 {
     const char *engine = rq_config_text(c, RQ_SET_BUCKET_ENGINE);
@@ -487,7 +485,7 @@ static void open_cache_file(rq_engine *e, const rq_config *c)
         .log = e->env.log,
     };
     rq_err rc = path == NULL ? rq_fail(&why, RQ_E_NO_MEMORY, "out of memory") : RQ_OK;
-    /* A path that is not absolute is one in the data folder. */
+    /* A relative path is relative to the data folder. */
     if (rc == RQ_OK && path[0] == '/') {
         *slash = '\0';
         rc = rq_vfs_posix_new(slash == path ? "/" : path, &e->cache_vfs, &why);
@@ -579,7 +577,8 @@ static void stop_tick(rq_engine *e)
     rq_executor *ex = e->env.executor;
     ex->latch_init(ex, &e->stopped);
     atomic_store(&e->stopping, true);
-    /* Cancelled in time it will not run; else it runs once more and opens the latch. */
+    /* If cancelled in time the tick does not run; otherwise it runs once more and opens the
+     * latch. */
     if (!ex->timer_cancel(ex, &e->tick)) (void)ex->latch_wait(&e->stopped);
     ex->latch_destroy(&e->stopped);
 }
@@ -596,8 +595,8 @@ static void run_round(rq_task *task)
     r->executor->latch_open(&r->latch, RQ_OK);
 }
 
-/* Retired versions hold readers, and those the cache. They are freed once every loop has passed and
- * RQ_POOL_WORK had its turn. */
+/* Retired versions hold readers, and readers hold the cache. They are freed once every loop has
+ * finished an iteration and RQ_POOL_WORK has run its tasks. */
 static void wait_for_versions(rq_engine *e)
 {
     rq_executor *ex = e->env.executor;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What reads and writes of many regions will look at, asked for from memory all at once. Hints
- * only: nothing waits for them, and an address noted here may be of something that is gone.
- */
+/* Prefetches the memory that reads and writes of many regions will touch, interleaved. These are
+ * hints: nothing waits for them, and an address noted here may belong to an object that no longer
+ * exists. */
 #include "hfile/ahead.h"
 #include "region/write_priv.h"
 
@@ -49,7 +48,7 @@ void rq__region_expect_list(rq_region *r, const rq_write *first)
     rq_segment_row rows[RQ_REGION_EXPECT_MAX];
     size_t count = 0;
     size_t n = 0;
-    /* They may lie in another core's cache, one line pointing to the next. */
+    /* The writes may be in another core's cache, and each points to the next. */
     for (const rq_write *w = first; w != NULL && count < RQ_REGION_EXPECT_MAX; w = w->next) {
         rq_prefetch_bytes(w->ops, sizeof *w->ops);
         rq_prefetch_bytes(w->state, sizeof(rq__batch));
@@ -75,7 +74,7 @@ static void expect_read(const rq_region *r)
     rq_prefetch_bytes(&r->info, sizeof r->info);
 }
 
-/* The row in the large files of a store, if there are any. */
+/* Looks the row up in the large files of a store; false if it has none. */
 static bool is_far(const rq_store_version *v, rq_slice row, rq_hfile_row *ret)
 {
     ret->row = row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes and the place of HBase's lists of files; what they mean stands in filelist.h. */
+/* Bytes and location of HBase's file lists; their meaning is described in filelist.h. */
 #include "region/filelist.h"
 
 #include "base/checksum.h"
@@ -28,7 +28,7 @@ static bool is_number(const rq_pb_field *f, uint32_t number)
     return f->number == number && f->wire == RQ_PB_VARINT;
 }
 
-/* Fields nobody knows mean a newer HBase, which would not be understood by halves. */
+/* Unknown fields mean a newer HBase, whose lists cannot be interpreted safely. */
 static rq_err decode_entry(rq_slice pb, rq__filelist_entry *ret, rq_error *why)
 {
     rq_cursor c = rq_cursor_of(pb);
@@ -115,8 +115,8 @@ rq_err rq__filelist_encode(const rq__filelist *list, rq_buf *out)
 
 /* --- its place -------------------------------------------------------------------------------- */
 
-/* "f1.<number>" or "f2.<number>", or without one, which is 0; others are passed over, as HBase
- * does. HBASE: StoreFileListFile.TRACK_FILE_PATTERN. */
+/* "f1.<number>" or "f2.<number>"; without a number it is 0. Other names are skipped, as in HBase.
+ * HBASE: StoreFileListFile.TRACK_FILE_PATTERN. */
 static bool parse_name(const rq_dir_entry *e, uint64_t *ret)
 {
     const char *s = e->name;
@@ -130,7 +130,7 @@ static bool parse_name(const rq_dir_entry *e, uint64_t *ret)
     return true;
 }
 
-/* RQ_E_END: it is being written; nothing of it counts. */
+/* RQ_E_END: the file is incomplete and does not count. */
 static rq_err read_one(rq_vfs *vfs, const char *path, rq_arena *arena, rq__filelist *ret,
                        rq_error *why)
 {
@@ -141,7 +141,7 @@ static rq_err read_one(rq_vfs *vfs, const char *path, rq_arena *arena, rq__filel
     return rc == RQ_OK || rc == RQ_E_END ? rc : rq_fail(why, rc, "%s: %s", path, inner.message);
 }
 
-/* The newest of those with this number. RQ_E_NOT_FOUND: none is whole. */
+/* The newest list with this number. RQ_E_NOT_FOUND: none is complete. */
 static rq_err read_of_number(rq_vfs *vfs, const char *dir, const rq_dir_entry *entries,
                              size_t count, uint64_t number, rq_arena *arena, rq__filelist *ret,
                              rq_error *why)
@@ -236,7 +236,7 @@ static rq_err write_new(rq_vfs *vfs, const char *dir, const rq__filelist *list, 
     return rc;
 }
 
-/* Those with a lower number; none is RQ_OK. */
+/* Removes lists with a lower number; RQ_OK if there are none. */
 static rq_err remove_older(rq_vfs *vfs, const char *dir, uint64_t number, rq_arena *arena,
                            rq_error *why)
 {
@@ -253,7 +253,7 @@ static rq_err remove_older(rq_vfs *vfs, const char *dir, uint64_t number, rq_are
     return RQ_OK;
 }
 
-/* The highest number any list has, those being written included. */
+/* The highest number of any list, including incomplete ones. */
 static rq_err highest_number(rq_vfs *vfs, const char *dir, rq_arena *arena, uint64_t *ret,
                              rq_error *why)
 {
@@ -280,7 +280,7 @@ static rq_err write_list(rq_vfs *vfs, const char *family_dir, const char *const 
     rq_err rc = rq__filelist_read(vfs, family_dir, arena, &old, why);
     if (rc == RQ_OK && names_exactly(&old, names, count)) return RQ_OK;
     if (rc == RQ_E_NOT_FOUND && count == 0) return RQ_OK;
-    /* One that cannot be read is replaced: what the region has is known better. */
+    /* An unreadable list is replaced: the region knows its files. */
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_CORRUPT) return rc;
     if (why != NULL) *why = (rq_error){0};
     const char *dir = rq_arena_printf(arena, "%s/" RQ__FILELIST_DIR, family_dir);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Flush: from memstore segments to HFiles. One at a time per region; blocking.
+/* Flush: from memstore segments to HFiles. One at a time per region; blocking.
  *
- *   1. Under commit gate and token: choose families; their active segments become snapshots. S is
- *      the last sequence id assigned: every cell of theirs up to S is in a snapshot or a file.
- *   2. Wait until the log has everything staged so far on disk, then S is visible. What is not
- *      durable is never flushed (else a record could survive in one family and not in another).
- *   3. Mark the manifest IN_USE, if it is not, before the first new file appears.
- *   4. Write one file per family, and one of the nonces that are in none yet (nonce_files.h).
- *   5. Commit the manifest: the new files, flushed = S. This is the point of no return.
- *   6. Under the token: publish versions with the file in place of the snapshots.
- *   7. Tell the log which records are not needed any more.
+ * 1. Under commit gate and token: choose families; their active segments become snapshots. S is the
+ *    last sequence id assigned: every cell of those families up to S is in a snapshot or a file.
+ * 2. Wait until everything staged in the log so far is durable; then S is visible. Cells that are
+ *    not durable are never flushed (else a record could survive in one family and not in another).
+ * 3. Mark the manifest IN_USE, if it is not, before the first new file appears.
+ * 4. Write one file per family, and one with the nonces that are in no file yet (nonce_files.h).
+ * 5. Commit the manifest: the new files, flushed = S. This is the point of no return.
+ * 6. Under the token: publish versions with the file in place of the snapshots.
+ * 7. Tell the log which records are no longer needed.
  *
- * A failure before step 5 keeps the snapshots; the next flush includes them.
- */
+ * A failure before step 5 keeps the snapshots; the next flush includes them. */
 #include "region/engine_priv.h"
 
 #include <stdlib.h>
@@ -54,8 +52,8 @@ static uint64_t store_bytes(const rq__region_store *s)
     return bytes;
 }
 
-/* HBASE: FlushAllLargeStoresPolicy: families of at least flush size / families, and not less than
- * the lower bound, and those that are old; when there is none, all. */
+/* HBASE: FlushAllLargeStoresPolicy: flushes families of at least flush size / number of families
+ * (and at least the lower bound), and families with old edits; if there are none, all families. */
 static uint64_t large_bytes(const rq_region *r)
 {
     uint64_t share = r->flush_bytes / (r->store_count == 0 ? 1 : r->store_count);
@@ -223,7 +221,7 @@ static void publish(rq_region *r, void *arg)
         p->next = NULL;
         p->has_file = false; /* the version's now */
     }
-    /* The lowest number that is still only in memory bounds what the log must keep. */
+    /* The log must keep records from the lowest number that is only in memory. */
     uint64_t needed_from = UINT64_MAX;
     for (size_t i = 0; i < r->store_count; i++) {
         const rq_store_version *v = rq_store_version_now(r->stores[i].store);
@@ -322,7 +320,8 @@ static rq_err run(flush *f, rq_error *why)
     rq_engine *e = r->engine;
     uint64_t bytes = 0, drained = 0;
     uint64_t begun_ns = r->env.executor->now_ns(r->env.executor);
-    /* With the gate: a version that a commit has prepared has room for the snapshots there are. */
+    /* Under the gate, because a version prepared by a commit only has room for the present
+     * snapshots. */
     rq__gate_enter(&r->commit_gate, r->env.executor);
     rq__region_with_token(r, begin, f);
     rq__gate_leave(&r->commit_gate, r->env.executor);
@@ -363,8 +362,8 @@ rq_err rq__region_note_flush(rq_region *r, rq_err rc)
     return before;
 }
 
-/* What failed is in memory and in the log, and would stay there until the next writes: it is tried
- * again every second, and said once, not each time. */
+/* The cells of a failed flush stay in memory and in the log. So the flush is repeated every second,
+ * without waiting for more writes; the error is logged once. */
 static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
 {
     rq_err before = rq__region_note_flush(r, rc);
@@ -394,7 +393,8 @@ rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool
     if (rc == RQ_OK && ret_flushed != NULL) *ret_flushed = f.count > 0;
     clear(&f);
     note_outcome(r, rc, &own);
-    rq_epoch_collect(r->env.epoch); /* writers who are held come to no end of a section */
+    rq_epoch_collect(r->env.epoch); /* held writers do not leave their read sections by
+                                     * themselves */
     if (rc == RQ_OK) rq__engine_poke_held(r->engine);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
@@ -454,9 +454,9 @@ static bool has_too_many_files(rq_region *r)
     return too_many;
 }
 
-/* HBASE: MemStoreFlusher.flushRegion: with too many store files a flush waits for a compaction, for
- * a while, so that writes meet their limit before reads have to merge hundreds of files. Not when
- * the log wants its space back, nor when memory is short as a whole. */
+/* HBASE: MemStoreFlusher.flushRegion: with too many store files, a flush waits for a compaction for
+ * a limited time, so that writes are throttled before reads have to merge hundreds of files. It
+ * does not wait if the log needs space, or if memory is short overall. */
 static bool must_wait_for_compaction(rq_region *r)
 {
     rq_engine *e = r->engine;
@@ -487,7 +487,7 @@ void rq__region_flush_task(rq_task *task)
 {
     rq_region *r = RQ_CONTAINER_OF(task, rq_region, flush_task);
     if (must_wait_for_compaction(r)) {
-        /* The end of a compaction, the engine's tick or a closing submits the task again. */
+        /* The end of a compaction, the engine's tick or closing submits the task again. */
         atomic_store(&r->flush_waits, true);
         if (rq__region_state_now(r) != RQ__REGION_OPEN) rq__region_resume_flush(r);
         return;
@@ -496,7 +496,7 @@ void rq__region_flush_task(rq_task *task)
     if (rq__region_state_now(r) == RQ__REGION_OPEN) flush_in_background(r);
     atomic_fetch_sub_explicit(&r->engine->flush_queue, 1, memory_order_relaxed);
     atomic_store(&r->flush_requested, false);
-    /* What was asked for meanwhile was not asked twice. */
+    /* A flush requested meanwhile did not submit the task a second time. */
     if (atomic_load(&r->flush_everything) || atomic_load(&r->active_bytes) > r->flush_bytes)
         rq__region_request_flush(r);
     rq__region_leave(r);

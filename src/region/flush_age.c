@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Flushes for the memstore's age, or for the many edits since the last one, so that a region that
- * is written to seldom does not hold the log for ever.
+/* Flushes triggered by the memstore's age, or by the number of edits since the last flush, so that
+ * a region with few writes does not hold the log forever.
  *
- *   every hbase.regionserver.flush.check.period   is_due? ─► noted, with a random delay
- *   every second                                  its time has come, and it is still due? ─► flush
+ *    every hbase.regionserver.flush.check.period   is_due? ─► noted, with a random delay
+ *    every second                                  delay over and still due? ─► flush
  *
- * The delay keeps regions that are written to alike from being flushed all at once. A flush for
- * another reason in between makes the memstore young, so nothing is left to do. Which families go
- * is the policy's (flush.c): the large ones and the old ones.
+ * The random delay keeps regions with similar write patterns from being flushed at the same time.
+ * If the region is flushed for another reason meanwhile, its memstore is young again and nothing is
+ * left to do. The policy in flush.c chooses the families: the large ones and those with old edits.
  *
  * HBASE: PeriodicMemStoreFlusher, HRegion.shouldFlush, HRegion.shouldFlushStore,
- * MemStoreFlusher.requestDelayedFlush.
- */
+ * MemStoreFlusher.requestDelayedFlush. */
 #include "region/engine_priv.h"
 
-/* HBASE: HRegion.SYSTEM_CACHE_FLUSH_INTERVAL, whatever is set. */
+/* HBASE: HRegion.SYSTEM_CACHE_FLUSH_INTERVAL, regardless of the setting. */
 #define SYSTEM_INTERVAL_MS ((int64_t)5 * 60 * 1000)
 
 void rq__flush_age_init(rq_region *r)
@@ -27,7 +25,7 @@ void rq__flush_age_init(rq_region *r)
     rq__setting_u64(r->schema, NULL, "hbase.regionserver.flush.per.changes", &r->flush_changes);
 }
 
-/* Any thread; the version's segments are all that is looked at. */
+/* Any thread; it only looks at the version's segments. */
 static bool holds_old_edits(const rq_store *s, int64_t interval_ms, int64_t now_ms)
 {
     const rq_store_version *v = rq_store_version_now(s);

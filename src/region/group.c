@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Ops of one batch that share a log record and a number: collected cell by cell, staged and linked
- * at once, or taken back. Under the token. Invariant 1 of write.c: nothing enters a memstore that
- * the log has not accepted.
- */
+/* Ops of one batch that share a log record and a sequence id: collected cell by cell, staged and
+ * linked together, or taken back. Under the token. Invariant 1 of write.c: cells enter a memstore
+ * only after the log has accepted them. */
 #include "region/engine_priv.h"
 
 #include <stdlib.h>
@@ -66,7 +64,7 @@ rq_err rq__group_add(rq_region *r, rq__region_store *s, const rq_cell *cell)
 void rq__group_rollback(rq_region *r, size_t count)
 {
     rq__group *g = r->group;
-    /* Last in, first out: each segment gives back from its end. */
+    /* Last in, first out: a segment can only take back its newest cell. */
     while (g->count > count) {
         g->count--;
         g->bytes -= g->slices[g->count].len;

@@ -41,7 +41,7 @@ static rq_err no_memory(rq_error *why)
 
 /* --- creating --------------------------------------------------------------------------------- */
 
-/* Whole and right, or written anew: a crash may have left a part of it. */
+/* Writes the file unless it is complete and correct: a crash may have left a part of it. */
 static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
                                 const rq_region_info *info, rq_error *why)
 {
@@ -73,8 +73,8 @@ static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info
     return rq__manifest_write(vfs, info->encoded, &m, &generation, NULL, why);
 }
 
-/* The region's folder, durable with its name. Those above it are there already, but for whoever
- * creates a region without a table. */
+/* Creates the region's folder and makes it and its name durable. The folders above exist, except
+ * for a region without a table. */
 static rq_err make_region_dir(rq_vfs *vfs, const char *dir, rq_error *why)
 {
     rq_err rc = rq_vfs_mkdir(vfs, dir, NULL);
@@ -94,7 +94,7 @@ rq_err rq__region_lay_out(rq_vfs *vfs, rq_arena *arena, const rq_region_info *in
         if (why != NULL) why->code = RQ_OK;
         rc = RQ_OK;
     }
-    /* Syncs the folder, and with it the families' names. */
+    /* Syncs the folder, which makes the families' names durable too. */
     return rc == RQ_OK ? write_region_info(vfs, arena, dir, info, why) : rc;
 }
 
@@ -258,7 +258,7 @@ static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, 
             RQ_TRY(archive_folder(vfs, info, rq_slice_cstr(entries[i].name), why));
     RQ_TRY(remove_folder(vfs, dir, why));
     RQ_TRY(rq__nonce_files_remove(vfs, info->encoded, why));
-    /* Last: without a manifest what the log still holds for the region is known to be garbage. */
+    /* Last, because a region without a manifest has no valid records in the log. */
     return rq__manifest_remove(vfs, info->encoded, why);
 }
 

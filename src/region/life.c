@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opening and closing a region.
+/* Opening and closing a region.
  *
  * Open: read the manifest, compare it with the folder, open the files, find the first free number,
- * take what the log's replay holds. Nothing is written but what a crash left behind is put aside;
- * an empty region is open after a few reads.
+ * take the records that the log's replay has collected. Opening writes nothing, except that
+ * leftovers of a crash are moved aside; an empty region opens after a few reads.
  *
- * Which is believed, manifest or folder (manifest.h, IN_USE):
- *   - no manifest: the folder (HBase made it)
- *   - IN_USE: the manifest; other files are leftovers of a crash: whole HFiles go to the archive,
- *     parts of one are removed
- *   - not IN_USE, the same: both
- *   - not IN_USE, different: the folder; somebody else worked on it after our clean close
+ * If manifest and folder differ, which one counts (manifest.h, IN_USE):
+ *  - no manifest: the folder (HBase made it)
+ *  - IN_USE: the manifest; other files are leftovers of a crash: complete HFiles go to the archive,
+ *    incomplete ones are removed
+ *  - not IN_USE, and equal: both
+ *  - not IN_USE, different: the folder; another program changed it after our clean close
+ *
  * Where the FILE tracker keeps a list (filelist.h), the list stands for the folder.
  *
- * The first number is above everything ever used: the manifest's, the files' largest sequence ids
- * and memstore timestamps, HBase's .seqid file, the log (the design's decision 4).
- */
+ * The first number is above every number ever used: the manifest's, the files' largest sequence ids
+ * and memstore timestamps, HBase's .seqid file, the log. */
 #include "region/engine_priv.h"
 #include "region/filelist.h"
 #include "region/tracking.h"
@@ -38,7 +37,7 @@ static rq_err no_memory(rq_error *why)
     return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
 }
 
-/* Regular files of the folder that could be store files, ascending. */
+/* Regular files in the folder whose names could be store files', ascending. */
 static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *ret, rq_error *why)
 {
     rq_dir_entry *entries;
@@ -50,7 +49,7 @@ static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *
     if (ret->items == NULL) return no_memory(why);
     for (size_t i = 0; i < count; i++) {
         if (entries[i].is_dir || entries[i].name[0] == '.') continue;
-        /* To pass one over would be to lose its cells. */
+        /* Skipping a file would lose its cells. */
         if (!rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
             return rq_fail(why, RQ_E_UNSUPPORTED, "%s/%s is no store file this version can read",
                            dir, entries[i].name);
@@ -73,8 +72,8 @@ static bool names_file(const rq__manifest_family *f, const char *name)
     return false;
 }
 
-/* A file of a crashed flush or compaction, or a compaction's input that was not archived in time.
- */
+/* A file of a crashed flush or compaction, or a compaction's input that was not archived in
+ * time. */
 static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const char *name,
                         rq_arena *arena, rq_error *why)
 {
@@ -114,14 +113,14 @@ static rq_err files_by_manifest(rq_region *r, const rq__manifest_family *f, rq_s
         rq_error own = {0};
         if (names_file(f, folder->items[i])) continue;
         rq_err rc = put_aside(r, family, dir, folder->items[i], arena, &own);
-        /* It is nobody's, and may lie there until a closing or an opening finds space for it. */
+        /* No manifest names it, so it may stay until a closing or opening has space to move it. */
         if (rc != RQ_OK && rc != RQ_E_NO_SPACE) return rq_fail(why, rc, "%s", own.message);
     }
     return RQ_OK;
 }
 
-/* Leaves what the FILE tracker's list names. Without a list a folder that only HBase knew has no
- * files (HBASE: FileBasedStoreFileTracker); one of ours has what it has. */
+/* Keeps only the files in the FILE tracker's list. Without a list, a folder written by HBase has no
+ * files (HBASE: FileBasedStoreFileTracker), and one of ours has all its files. */
 static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const char *dir,
                           bool has_manifest, rq_arena *arena, names *folder, rq_error *why)
 {
@@ -195,8 +194,8 @@ static rq_mob_options mob_options(const rq_region *r, const rq_family_schema *f)
     return o;
 }
 
-/* A family the manifest does not have was added by an alter. What the log holds under its name is
- * of a family of that name that was removed before, and is not replayed. */
+/* A family that is missing in the manifest was added by an alter. Records in the log under its name
+ * belong to a removed family of the same name, and are not replayed. */
 #define FLUSHED_OF_NEW_FAMILY UINT64_MAX
 
 static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has_manifest,
@@ -237,10 +236,10 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     return RQ_OK;
 }
 
-/* Where a family that the descriptor does not name has a folder, the descriptor is wrong (no
- * checksum covers its names), and without the family what the log has of it would be taken for
- * garbage. Or an alter was cut short: it takes the family out of the manifest before it opens the
- * region, and goes on by itself. Without the folder the family was removed by HBase. */
+/* If a family that the descriptor does not name has a folder, the descriptor is wrong (no checksum
+ * covers its names), and opening without the family would treat its records in the log as garbage.
+ * Or an alter was interrupted: it removes the family from the manifest before it opens the region,
+ * and continues by itself. Without a folder, the family was removed by HBase. */
 static rq_err check_families(const rq_region *r, const rq__manifest *m, rq_arena *arena,
                              rq_error *why)
 {
@@ -288,16 +287,17 @@ static rq_err find_first_number(rq_region *r, const rq__manifest *m, rq_error *w
 
 /* --- replay ----------------------------------------------------------------------------------- */
 
-/* A log holds cells in no order; a list of them is sorted and linked at a time, since an insert
- * into a large skip list costs most where its neighbours were not just looked at. */
-#define REPLAY_FIRST 1024 /* until the segment knows what its rows have in common */
+/* A log holds cells in no particular order. They are collected, sorted and linked list by list,
+ * because an insert into a large skip list is slow if its neighbours have not been touched
+ * recently. */
+#define REPLAY_FIRST 1024 /* until the segment knows the common prefix of its rows */
 #define REPLAY_LIST 131072
 
 typedef struct replay_list {
     rq_segment *segment;
-    rq_segment_fresh *fresh; /* NULL: no memory for it, cells are linked one by one */
+    rq_segment_fresh *fresh; /* NULL: no memory for it; cells are linked one by one */
     size_t count;
-    size_t full; /* linked when the count has reached it; 0: no cell was seen yet */
+    size_t full; /* the list is linked when it has this many cells; 0: no cell seen yet */
 } replay_list;
 
 typedef struct replay {
@@ -352,14 +352,14 @@ static rq_err replay_record(void *ctx, const rq_wal_record *rec)
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
         rq__region_store *s = rq__region_store_of(r, rq_cell_family(&cell), &hint);
-        /* Of a family that was removed: its files are gone too. */
+        /* Of a removed family, whose files are gone too. */
         if (s == NULL || rec->sequence_id <= s->flushed) continue;
         cell.seqid = rec->sequence_id;
         RQ_TRY(replay_cell(&p->lists[s - r->stores], &cell));
         p->cells++;
     }
     raise(&r->staged_seqid, rec->sequence_id);
-    /* Without a cell of it in memory its nonce is in a file. */
+    /* If none of its cells is only in memory, its nonce is in a file. */
     return p->cells > cells_before ? replay_nonce(r, rec) : RQ_OK;
 }
 
@@ -408,10 +408,10 @@ static rq_err log_scopes(rq_region *r)
     return RQ_OK;
 }
 
-/* How far the clocks of server and clients may be apart that write to a system table. */
+/* Largest difference between the clocks of server and clients that write to a system table. */
 #define SYSTEM_SLOP_MS ((int64_t)86400 * 1000)
 
-/* HBASE: HRegion reads its limits from the table's values laid over the server's settings. */
+/* HBASE: HRegion reads its limits from the table's values, which override the server's settings. */
 static void set_limits(rq_region *r)
 {
     int64_t cell_max = (int64_t)r->engine->cell_bytes_max;
@@ -420,7 +420,8 @@ static void set_limits(rq_region *r)
     r->timestamp_slop_ms = r->engine->timestamp_slop_ms;
     rq__setting_i64(r->schema, NULL, "hbase.hregion.keyvalue.timestamp.slop.millisecs",
                     &r->timestamp_slop_ms);
-    /* A later cell would hide, and a later marker delete, whatever the server writes there. */
+    /* A later cell would hide the cells that the server writes there, and a later marker would
+     * delete them. */
     if (r->schema->is_system && r->timestamp_slop_ms > SYSTEM_SLOP_MS)
         r->timestamp_slop_ms = SYSTEM_SLOP_MS;
 }
@@ -482,9 +483,9 @@ void rq__region_free(rq_region *r)
     free(r);
 }
 
-/* What the log holds fits into memory, where it was before; but for a server that was given less of
- * it. Flushes make room then, which a full disk does not let them: so the region stays closed for
- * now, as far as it is not one that everything else stands on. */
+/* Records in the log fit into memory, where they were before, unless the server has less memory
+ * now. Then flushes make room; on a full disk they cannot, and the region stays closed for the time
+ * being, except regions that all others depend on. */
 static rq_err check_room(const rq_region *r, rq_error *why)
 {
     const rq_engine *e = r->engine;
@@ -508,7 +509,7 @@ static rq_err load_nonces(rq_region *r, const rq__manifest *m, rq_error *why)
     return RQ_OK;
 }
 
-/* Opening makes folders of families, but no region out of a name. */
+/* Opening creates folders of families, but never a region's folder. */
 static rq_err check_folder(const rq_region *r, rq_error *why)
 {
     rq_stat st;
@@ -550,7 +551,7 @@ static void lower_below(const rq_segment *s, uint64_t *lowest)
     if (min <= max && min - 1 < *lowest) *lowest = min - 1;
 }
 
-/* Up to this number everything is in files. Nobody writes or flushes. */
+/* All cells up to this number are in files. REQUIRES: no thread writes or flushes. */
 static uint64_t flushed_of_all(const rq_region *r)
 {
     uint64_t lowest = r->staged_seqid;
@@ -563,8 +564,8 @@ static uint64_t flushed_of_all(const rq_region *r)
     return lowest;
 }
 
-/* New families enter the manifest before anything is written to them: later replays begin behind
- * the numbers that were used so far. */
+/* New families are added to the manifest before anything is written to them, so that later replays
+ * start behind the numbers used so far. */
 static rq_err enter_new_families(rq_region *r, rq_error *why)
 {
     bool any = false;
@@ -573,7 +574,7 @@ static rq_err enter_new_families(rq_region *r, rq_error *why)
         r->stores[i].flushed = r->staged_seqid;
         any = true;
     }
-    /* Nobody else has the region yet: the commit gate is ours. */
+    /* No other thread has the region yet: no need to enter the commit gate. */
     return any ? rq__region_commit(r, NULL, 0, why) : RQ_OK;
 }
 
@@ -588,7 +589,7 @@ static rq_err open_region(rq_region *r, rq_error *why)
     if (rc == RQ_OK)
         rc = rq_wal_region_open(r->engine->wal, r->info.encoded, r->info.table, r, &r->log);
     if (rc != RQ_OK) {
-        /* What was taken from the log must be there for the next attempt. */
+        /* Records taken from the log must be available to the next attempt. */
         rq__recovery_reread(r->engine, r->info.encoded);
         return rc;
     }
@@ -610,7 +611,7 @@ rq_err rq_region_open(rq_engine *e, const rq_region_info *info, rq_table_schema 
         if (rc != RQ_OK) rq_region_unref(r);
     }
     if (rc != RQ_OK) return rq_fail(why, rc, "%s: %s", info->encoded, rq_err_text(rc));
-    /* Replay may have filled memory as far as it goes; make room before the next region. */
+    /* Replay may have filled the memory: make room before the next region. */
     if (r->memstore_heap > r->flush_bytes || atomic_load(&e->memstore_bytes) > e->memstore_low) {
         rq_err later = rq__region_flush(r, RQ__FLUSH_ALL, (rq_slice){0}, NULL, NULL);
         (void)later; /* one that failed is said and tried again */
@@ -636,7 +637,7 @@ static void wait_until_idle(rq_region *r)
     rq_executor *ex = r->env.executor;
     rq_latch latch;
     ex->latch_init(ex, &latch);
-    /* Held for the time of looking: leave opens the latch when it falls to 0. */
+    /* Held during the check: leave opens the latch when the count falls to 0. */
     atomic_fetch_add(&r->inflight, 1);
     atomic_store(&r->idle, &latch);
     rq__region_with_token(r, fail_held, NULL);
@@ -646,8 +647,8 @@ static void wait_until_idle(rq_region *r)
     ex->latch_destroy(&latch);
 }
 
-/* After a clean stop a family's folder holds its live files and nothing else: what a failed flush
- * or compaction could not remove goes now. */
+/* After a clean stop a family's folder contains its live files only: removes files that failed
+ * flushes or compactions could not remove. */
 static rq_err sweep_family(rq_region *r, const rq__region_store *s, rq_arena *arena, rq_error *why)
 {
     names folder;
@@ -715,8 +716,8 @@ static rq_err save(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* What was done in memory alone is done no more; what the log has of it comes back with its replay.
- */
+/* Forgets the nonces: ops done in memory only did not happen; a replay of the log restores the
+ * nonces of the others. */
 static void forget_nonces(rq_region *r)
 {
     for (size_t i = 0; i < r->nonces.count; i++)

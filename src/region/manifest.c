@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest's bytes and its place on disk; format and meaning in manifest.h. */
+/* The manifest's bytes and location; format and meaning are described in manifest.h. */
 #include "region/manifest.h"
 
 #include <stdio.h>
@@ -70,7 +70,8 @@ static bool get_name(decoder *d, rq_slice *ret)
 static rq_err decode_files(decoder *d, rq__manifest_family *f)
 {
     uint64_t count;
-    /* Each file takes at least two bytes: a larger count is a lie that must not be allocated. */
+    /* Each file takes at least two bytes: a larger count is wrong and must not size an
+     * allocation. */
     if (!rq_cursor_varint(&d->c, &count) || count > rq_cursor_left(&d->c) / 2)
         return corrupt(d, "file count");
     f->files = rq_arena_calloc(d->arena, (size_t)count + 1, sizeof *f->files);

@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-/* A region whose manifest changes this often while it is read waits for the next round. */
+/* If a region's manifest changes this often while it is being read, the region waits for the next
+ * round. */
 #define TRIES_MAX 8
 
 static rq_err no_memory(rq_error *why)
@@ -27,7 +28,7 @@ static rq_err list_dir(rq_vfs *vfs, const char *dir, rq_arena *a, rq_dir_entry *
 
 /* --- archiving -------------------------------------------------------------------------------- */
 
-/* A link's name: a clone has them for HBase's bookkeeping, nothing is read through them. */
+/* The name of a link: a clone has links for HBase's bookkeeping; nothing is read through them. */
 static bool is_link(const char *name)
 {
     return strchr(name, '=') != NULL;
@@ -69,7 +70,7 @@ static rq_err archive_family(rq_vfs *vfs, const char *dir, const rq_region_info 
     }
     rq_arena_clear(&a);
     if (rc != RQ_OK || left > 0) return rc;
-    /* What came into it since it was listed is not ours to remove: then the folder stays too. */
+    /* Files that came after the listing stay, and so does the folder. */
     rq_error own = {0};
     rc = rq_vfs_remove(vfs, dir, &own);
     bool is_fine = rc == RQ_OK || rc == RQ_E_NOT_FOUND || rc == RQ_E_EXISTS;
@@ -136,7 +137,7 @@ static rq_err add_candidate(cleaning *c, const candidate *one)
     return RQ_OK;
 }
 
-/* HBASE: MobFileCleanerChore.handleOneTable: only where no expired version is kept. */
+/* HBASE: MobFileCleanerChore.handleOneTable: only if no expired version is kept. */
 static bool is_expired(const cleaning *c, const rq_family_schema *f, const char *name)
 {
     if (f->ttl_s == RQ_TTL_FOREVER || f->min_versions > 0) return false;
@@ -178,7 +179,7 @@ static rq_err list_candidates(cleaning *c, const rq_table_schema *t, rq_error *w
 
 /* --- who refers to what ----------------------------------------------------------------------- */
 
-/* A folder's store files, or what stands for the folder (region/filelist.h). */
+/* A folder's store files, or the list that stands for the folder (region/filelist.h). */
 static rq_err read_folder(cleaning *c, const rq_table_schema *t, const rq_family_schema *schema,
                           const char *dir, rq_arena *a, rq_error *why)
 {
@@ -203,9 +204,10 @@ static rq_err read_folder(cleaning *c, const rq_table_schema *t, const rq_family
     return RQ_OK;
 }
 
-/* What a closed region's manifest names and its folder has not may be on its way to the archive: a
- * split's parent goes file by file, and those made of it may be younger than the list of regions
- * that is being gone through. What is in neither was somebody else's doing. */
+/* A file that a closed region's manifest names but its folder lacks may be on its way to the
+ * archive: the files of a split's parent are archived one by one, and the daughters may be newer
+ * than the list of regions being processed. If it is in neither place, another program removed
+ * it. */
 static rq_err read_archived(cleaning *c, const rq__manifest_family *f, const char *dir, rq_arena *a,
                             rq_error *why)
 {
@@ -227,7 +229,7 @@ static rq_err read_archived(cleaning *c, const rq__manifest_family *f, const cha
     return RQ_OK;
 }
 
-/* While the region is in use its manifest alone counts. */
+/* While the region is in use, only its manifest counts. */
 static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_schema *t,
                           const rq_family_schema *schema, const char *dir, rq_arena *a,
                           rq_error *why)
@@ -246,8 +248,8 @@ static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_sch
     return RQ_OK;
 }
 
-/* Behind the commit gate: a manifest that is being written may yet fail to be durable, and reading
- * it would say that it is (vfs/cas.c, rule 4). */
+/* Under the commit gate: a manifest that is being written may still fail to become durable, but
+ * reading it would treat it as durable (vfs/cas.c, rule 4). */
 static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__manifest *m,
                             uint64_t *generation, rq_error *why)
 {
@@ -265,8 +267,9 @@ static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__m
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
-/* Without a folder it has gone since the regions were listed, and those it was made into may be in
- * no list. HBASE: MobFileCleanupUtil, "was deleted during MOB file cleaner chore". */
+/* If the folder is gone, the region was removed after the regions were listed, and the regions made
+ * from it may be in no list. HBASE: MobFileCleanupUtil, "was deleted during MOB file cleaner
+ * chore". */
 static rq_err check_there(cleaning *c, const char *dir, rq_error *why)
 {
     rq_stat st;
@@ -277,7 +280,7 @@ static rq_err check_there(cleaning *c, const char *dir, rq_error *why)
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
-/* *ret_changed: the region did meanwhile, what was read is not all. */
+/* *ret_changed: the region changed meanwhile, so the result is incomplete. */
 static rq_err read_region(cleaning *c, const rq_table_schema *t, const char *table_dir,
                           const char *region, bool *ret_changed, rq_error *why)
 {

@@ -133,7 +133,7 @@ static rq_err read_entries(const rq__nonce_place *at, const char *path, rq_arena
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s: %s", path, own.message);
 }
 
-/* Once more: what fails to be read may be read the next time. */
+/* Tries twice, since an I/O error may be temporary. */
 static rq_err read_file(const rq__nonce_place *at, const rq__nonce_file *file, rq_arena *arena,
                         rq__nonce_entries *ret, rq_error *why)
 {
@@ -154,7 +154,7 @@ static uint64_t ns_before(uint64_t now_ns, uint64_t ms)
     return ms < now_ns / MS_NS ? now_ns - ms * MS_NS : 0;
 }
 
-/* The youngest first: each goes before those that are in the table. */
+/* The youngest first: each entry is inserted in front of those in the table. */
 static rq_err take_entries(const rq__nonce_place *at, const rq__nonce_entries *e,
                            uint64_t *ret_youngest_ms)
 {
@@ -206,7 +206,7 @@ static rq_err note_name(rq__nonce_files *f, const rq__nonce_place *at, const cha
         !rq__nonce_file_name_parse(name, &file.seqid, &file.n))
         return RQ_OK;
     if (file.seqid > used) {
-        /* Of a flush that did not commit. Should it stay, the next opening finds it again. */
+        /* Of a flush that did not commit. If it stays, the next opening finds it again. */
         const char *path = path_of(arena, at->encoded, name);
         if (path == NULL) return RQ_E_NO_MEMORY;
         rq_err unimportant = rq_vfs_remove(at->vfs, path, NULL);
@@ -252,7 +252,7 @@ rq_err rq__nonce_files_load(rq__nonce_files *f, const rq__nonce_place *at, uint6
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* What the new file takes over of the one at `path`: what is alive. */
+/* Copies the live entries of the file at `path` into the new file. */
 static rq_err take_over(const rq__nonce_place *at, const rq__nonce_file *file, const char *path,
                         rq_buf *out)
 {
@@ -271,7 +271,7 @@ static rq_err take_over(const rq__nonce_place *at, const rq__nonce_file *file, c
     return rc;
 }
 
-/* The first of the files that the new one, of so many, takes over. */
+/* Index of the first file that the new file, of `count` entries, absorbs. */
 static size_t first_taken_over(const rq__nonce_files *f, size_t count)
 {
     size_t from = f->count;
@@ -298,7 +298,7 @@ static rq_err put_new(const rq__nonce_place *at, const rq__nonce_id *ids, size_t
     return RQ_OK;
 }
 
-/* The file at `path`, durable; what an attempt that failed has left there goes. */
+/* Writes the file at `path` and makes it durable; removes the remains of a failed attempt. */
 static rq_err put_file(rq__nonce_files *f, const rq__nonce_place *at, const char *dir,
                        const char *path, rq_slice bytes, rq_error *why)
 {
@@ -339,7 +339,7 @@ static rq_err write_file(rq__nonce_files *f, const rq__nonce_place *at, rq__nonc
     return rc;
 }
 
-/* After a replay a flush may have the number of one before it. */
+/* After a replay, a flush may get the number of an earlier one. */
 static void name_new(const rq__nonce_files *f, rq__nonce_file *file)
 {
     for (size_t i = 0; i < f->count; i++)
@@ -402,7 +402,7 @@ rq_err rq__nonce_files_remove(rq_vfs *vfs, const char *encoded, rq_error *why)
 
 /* --- split and merge -------------------------------------------------------------------------- */
 
-/* Parents of a merge may have files of the same number. */
+/* Parents of a merge may have files with the same number. */
 static rq_err link_file(rq_vfs *vfs, rq_arena *arena, const char *from, const char *dir,
                         uint64_t seqid, rq_error *why)
 {

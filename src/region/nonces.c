@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Shards by hash, each with a lock of its own. A shard is a queue of entries by age, in chunks that
- * never move, and a hash over them with chains through the entries. The hash grows by one chain at
- * a time (linear hashing), so no operation ever rebuilds it.
+/* Shards by hash, each with its own lock. A shard is a queue of entries by age, in chunks that
+ * never move, and a hash table with chains through the entries. The table grows by one chain at a
+ * time (linear hashing), so no operation ever rebuilds it.
  *
- *   id = shard (4 bits) | position (28 bits); positions count up as entries come in at the back,
- *   down as older ones come in at the front, and wrap.
+ *    id = shard (4 bits) | position (28 bits); positions count up as entries are added at the back,
+ *    down as older ones are added at the front, and wrap around.
  *
- *   entry 32 bytes + chain heads 2 to 2.5 (4 for two entries, a fifth of them unused) + chunks 0.5
- * + the id in the region's list 4 to 4.5: less than 40 bytes.
- */
+ * Memory: entry 32 bytes + chain heads 2 to 2.5 (4 for two entries, a fifth of them unused) +
+ * chunks 0.5 + the id in the region's list 4 to 4.5: less than 40 bytes per nonce. */
 #include "region/nonces.h"
 
 #include "base/bytes.h"
@@ -28,10 +26,10 @@
 #define CHUNK 64 /* entries */
 #define CHUNKS_FIRST 8
 #define HEADS_FIRST 16
-/* A unit of time is 2^26 ns, 67 ms: 32 bits of them are nine years. */
+/* The unit of time is 2^26 ns, 67 ms: 32 bits are enough for nine years. */
 #define UNIT_SHIFT 26
-/* Shards fill by chance: this much more than the share keeps every one of count_max. */
-#define SHARE_SLACK 24 /* a part of so many; 1/24 of 62,500 are ten standard deviations */
+/* Shards fill unevenly: with this slack, each of count_max nonces finds room. */
+#define SHARE_SLACK 24 /* 1/24 of a share; 1/24 of 62,500 is ten standard deviations */
 #define SHARE_MORE 64
 #define EXPIRE_PIECE 512
 
@@ -44,7 +42,7 @@ typedef struct entry {
 
 typedef struct shard {
     pthread_mutex_t lock;
-    entry **chunks; /* by position / CHUNK modulo chunk_room; NULL: not there */
+    entry **chunks; /* by position / CHUNK modulo chunk_room; NULL: not allocated */
     uint32_t chunk_room;
     uint32_t chunk_count;
     uint32_t first, count; /* positions of the queue */
@@ -57,17 +55,17 @@ struct rq__nonces {
     rq_executor *executor;
     uint64_t seed;
     uint64_t life_ms;
-    uint64_t origin_ns; /* a life before the table began, in the clock of time_now */
+    uint64_t origin_ns; /* one lifetime before the table was created, in the clock of time_now */
     uint32_t life;      /* units */
     uint32_t shard_max;
     _Atomic uint64_t dropped;
-    _Atomic uint32_t floor; /* units: what was dropped last was added then */
+    _Atomic uint32_t floor; /* in units: when the entry that was dropped last was added */
     shard shards[SHARDS];
 };
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* Ages may reach back before the table began. */
+/* The origin is early enough for ages that reach back before the table was created. */
 static uint32_t time_now(const rq__nonces *n)
 {
     uint64_t since = n->executor->now_ns(n->executor) - n->origin_ns;
@@ -138,7 +136,7 @@ static rq_err chunk_list_grow(shard *s)
     return RQ_OK;
 }
 
-/* So that there is a chunk for the position, which is next to the queue's. */
+/* Allocates the chunk of the position, which is next to the queue's end or beginning. */
 static rq_err chunk_need(shard *s, uint32_t position, uint32_t first)
 {
     if (s->chunk_room < chunks_spanned(first, s->count + 1)) RQ_TRY(chunk_list_grow(s));
@@ -171,7 +169,7 @@ static void chunks_clear(shard *s)
 
 /* --- chains ----------------------------------------------------------------------------------- */
 
-/* The largest power of two that is not above it. */
+/* The largest power of two that is at most v. */
 static uint32_t floor_power(uint32_t v)
 {
     return 1u << (31 - __builtin_clz(v));
@@ -195,7 +193,8 @@ static rq_err heads_need(shard *s)
     return RQ_OK;
 }
 
-/* One chain more, which takes its part of another. Without memory the chains only grow longer. */
+/* Adds a chain, which takes over its share of another one. Without memory the chains only get
+ * longer. */
 static void chains_split(const rq__nonces *n, shard *s)
 {
     if (s->buckets == s->head_room) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Buckets of records; contract in recover.h. In a bucket a record is
- *   be64 sequence id | be64 write time | be64 nonce group | be64 nonce | be32 length | payload
- * The bytes come from the log, which has checked them; the cells inside are parsed strictly.
- */
+/* Buckets of records; contract in recover.h. A record in a bucket:
+ *
+ *    be64 sequence id | be64 write time | be64 nonce group | be64 nonce | be32 length | payload
+ *
+ * The log has verified the bytes; the cells inside are parsed strictly. */
 #include "region/engine_priv.h"
 
 #include <stdlib.h>
@@ -68,9 +68,9 @@ static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__buc
         rq_error inner = {0};
         rc =
             rq__manifest_read(e->env.vfs, b->encoded, &b->arena, &b->manifest, &generation, &inner);
-        /* Destroyed: its records are only counted. Damaged: they are all needed until somebody
-         * mends the manifest; the region's opening says so, and the other regions do not suffer
-         * from it. */
+        /* Region destroyed: its records are only counted. Manifest damaged: all its records are
+         * needed until the manifest is repaired; the region's opening reports it, and other regions
+         * are not affected. */
         b->by_index = rc == RQ_E_NOT_FOUND || rc == RQ_E_CORRUPT;
         b->has_manifest = rc != RQ_E_NOT_FOUND;
         if (b->by_index) rc = RQ_OK;
@@ -86,7 +86,7 @@ static rq_err bucket_new(rq_engine *e, rq_slice encoded, rq_slice table, rq__buc
 
 /* --- reading the log at start ----------------------------------------------------------------- */
 
-/* Whether any cell of the record is in no file yet. */
+/* Whether some cell of the record is in no file yet. */
 static rq_err is_needed(const rq__bucket *b, const rq_wal_record *r, bool *ret, rq_error *why)
 {
     *ret = false;
@@ -97,7 +97,7 @@ static rq_err is_needed(const rq__bucket *b, const rq_wal_record *r, bool *ret, 
         if (rc == RQ_E_END) break;
         if (rc != RQ_OK) return rc;
         const rq__manifest_family *f = rq__manifest_family_of(&b->manifest, rq_cell_family(&cell));
-        /* Of a family the manifest does not have: it was removed after the record. */
+        /* A family missing in the manifest was removed after the record was written. */
         *ret = f == NULL ? !b->has_manifest : r->sequence_id > f->flushed;
     }
     return RQ_OK;
@@ -114,7 +114,7 @@ static rq_err append_record(rq_buf *out, const rq_wal_record *r)
     return rq_buf_append(out, r->payload.ptr, r->payload.len);
 }
 
-/* The region of the largest bucket will read the log itself. */
+/* Drops the records of the largest bucket; its region will read the log itself. */
 static void spill_largest(rq__recovery *v)
 {
     rq__bucket *largest = NULL;
@@ -132,8 +132,8 @@ typedef struct collector {
     rq_error *why;
 } collector;
 
-/* All of the log's, in the order in which they came; a region's replay says which of them stand in
- * the log alone. */
+/* Takes the nonces of all records, in log order; a region's replay determines which of them are in
+ * the log only. */
 static rq_err take_nonce(rq_engine *e, const rq_wal_record *r, rq_error *why)
 {
     rq__nonce_id id;
@@ -282,7 +282,7 @@ uint64_t rq_engine_recovered(rq_engine *e,
         rq_leftover left = {
             .table = rq_buf_slice(&b->table), .records = b->count, .has_manifest = b->has_manifest};
         memcpy(left.encoded, b->encoded, sizeof left.encoded - 1);
-        /* A bucket without a needed record holds nothing to lose: all of it is in files. */
+        /* All records of the region are in files, so the bucket can be dropped. */
         bool drop = b->count == 0 && !b->by_index;
         if (!drop && decide(context, &left) == RQ_LEFTOVER_DROP) {
             drop = true;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The region itself: what it is, who may see what, how it fails and goes. Opening and closing stand
- * in life.c, writing in write.c.
- */
+/* The region itself: identity, read points, failure and release. Opening and closing are in life.c,
+ * writing in write.c. */
 #include "region/engine_priv.h"
 #include "region/region_scanner.h"
 
@@ -111,15 +109,15 @@ void rq__region_raise_read_point(rq_region *r, uint64_t seqid)
         ;
 }
 
-/*
- * Read points beyond the slots: an array in order of number, with room at both ends. A number
- * between two others counts for the lower one: that keeps more cells than it must, and inserts
- * nothing. An entry without holders stays as a hole until half of them are holes. The first is never
- * a hole, and the last stays: as long as numbers are only added above it, the entry a number counts
- * for is found again. The cost is logarithmic, and that of moving the array spread over its use.
- */
+/* Read points beyond the slots: an array sorted by number, with room at both ends. A number between
+ * two entries counts for the lower one: that keeps more cells than necessary, but needs no
+ * insertion. An entry without holders stays as a hole until half of the entries are holes. The
+ * first entry is never a hole, and the last one stays: as long as numbers are only added above it,
+ * the entry that a number counts for is found again. An operation takes logarithmic time; moving
+ * the array is amortized over its use. */
 
-/* The last entry with at most that number; `from` when all are above. REQUIRES: lock, not empty. */
+/* The last entry with a number at most `number`; `from` if all are above. REQUIRES: lock, not
+ * empty. */
 static size_t list_find(const rq_region *r, uint64_t number)
 {
     size_t low = r->read_point_from, high = r->read_point_to;
@@ -133,14 +131,14 @@ static size_t list_find(const rq_region *r, uint64_t number)
     return low;
 }
 
-/* Into the middle of an array four times as large as what is used, without the holes but the last
- * entry. REQUIRES: lock. */
+/* Moves the entries, without holes except the last one, into the middle of an array four times as
+ * large. REQUIRES: lock. */
 static void list_move(rq_region *r)
 {
     size_t used = r->read_point_to - r->read_point_from - r->read_point_holes + 1;
     size_t room = used < 4 ? 16 : used * 4;
     rq__read_point *fresh = malloc(room * sizeof *fresh);
-    /* A read point that is not kept could lose cells under a reader: better stop. */
+    /* An unrecorded read point could lose cells under a reader: stop the process instead. */
     RQ_ASSERT(fresh != NULL);
     size_t from = (room - used) / 2, to = from;
     for (size_t i = r->read_point_from; i < r->read_point_to; i++)
@@ -318,9 +316,9 @@ void rq_region_evict_blocks(const rq_region *r, uint64_t *ret_blocks, uint64_t *
     }
 }
 
-/* What a client asked for counts from the request on, what the server decides once it has chosen.
- * HBASE: HRegion.reportCompactionRequestStart, which a client's request comes to before its answer.
- */
+/* A client's request counts from the request on, one of the server's own after its files are
+ * selected. HBASE: HRegion.reportCompactionRequestStart, which runs before a client's request is
+ * answered. */
 int rq_region_compaction_state(const rq_region *r)
 {
     bool minor = false;

@@ -30,8 +30,8 @@ typedef struct part {
     const rq_scan_family *family;
 } part;
 
-/* Whether the get is of the kind that row_get.h answers. What is refused here, or cannot be, gets
- * its error on the long way. */
+/* Whether row_get.h supports this kind of get. Invalid requests get their error on the ordinary
+ * path. */
 static bool is_plain(const rq_region *r, const rq_scan *scan)
 {
     return scan->filter == NULL && !scan->raw && !scan->read_uncommitted && scan->store_limit < 0 &&
@@ -39,7 +39,7 @@ static bool is_plain(const rq_region *r, const rq_scan *scan)
            rq_region_info_contains(&r->info, scan->start_row);
 }
 
-/* The stores that are asked, in the order of the answer; 0: the long way. */
+/* The stores to read, in the order of the answer; 0: take the ordinary path. */
 static size_t choose_parts(rq_region *r, const rq_scan *scan, part parts[FAMILIES_MAX])
 {
     size_t count = scan->family_count == 0 ? r->store_count : scan->family_count;

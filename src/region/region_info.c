@@ -35,7 +35,7 @@ static rq_err make_table_name(rq_arena *arena, rq_region_info *r)
     return RQ_OK;
 }
 
-/* table,start,id[_replica] and behind it .encoded. */
+/* Makes table,start,id[_replica] followed by .encoded. */
 static rq_err make_name(rq_arena *arena, rq_region_info *r)
 {
     char id[48];
@@ -55,7 +55,7 @@ static rq_err make_name(rq_arena *arena, rq_region_info *r)
     memcpy(p, id, (size_t)id_len);
     p += id_len;
     if (is_meta(r->ns, r->qualifier) && r->start_key.len == 0) {
-        /* Of the old format, without the encoded name behind it. HBASE: encodeRegionName. */
+        /* The old format, without the encoded name at the end. HBASE: encodeRegionName. */
         r->name = rq_slice_of(name, plain);
         int64_t hash = rq_jenkins_hash(r->name, 0);
         snprintf(r->encoded, sizeof r->encoded, "%lld", (long long)(hash < 0 ? -hash : hash));
@@ -151,7 +151,7 @@ static rq_slice from_pb(ProtobufCBinaryData b)
     return rq_slice_of(b.data, b.len);
 }
 
-/* Both become folders. A client can write into hbase:meta what no table was ever called. */
+/* Both become folder names. A client can write names into hbase:meta that no table ever had. */
 static bool may_be_folder(rq_slice name)
 {
     bool dots = rq_slice_eq(name, RQ_SLICE_LIT(".")) || rq_slice_eq(name, RQ_SLICE_LIT(".."));
@@ -202,7 +202,8 @@ rq_err rq_region_info_parse_delimited(rq_slice bytes, rq_arena *arena, rq_region
 
 bool rq_region_info_contains(const rq_region_info *r, rq_slice row)
 {
-    /* hbase:meta is one region: its bounds are empty and its row order does not matter here. */
+    /* hbase:meta is one region: its bounds are empty, and its own row order does not matter
+     * here. */
     return rq_slice_compare(row, r->start_key) >= 0 &&
            (r->end_key.len == 0 || rq_slice_compare(row, r->end_key) < 0);
 }

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The scanner of one region: reads row by row from its stores, asks the filter about rows, cuts at
+/* The scanner of one region: reads row by row from its stores, asks the filter about rows, stops at
  * limits (HBASE: RegionScannerImpl, ReversedRegionScannerImpl, ScannerContext).
  *
- * A row's way, as a machine whose every state can be entered again after RQ_E_AGAIN, and two of
- * which (READ, JOINED) are left and entered again when a limit cuts the row:
+ * The processing of a row is a state machine. Every state can be entered again after RQ_E_AGAIN,
+ * and READ and JOINED can also be left and entered again when a limit cuts the row:
  *
- *     BEGIN ── which row is next? stop row, row key filter ──► DONE
- *       │ ├── filtered ──► SKIP ──► BEGIN
- *       │ └── the only store passes over rows (store/row_pass.h) ──► BEGIN, READ or END
- *     READ ── the families the filter needs, one after another
- *       │
- *     DECIDE ── the filter looks at the row as a whole ── left out ──► SKIP
- *       │
- *     JOINED ── the other families (load on demand)
- *       │
- *     END ── is there a row behind it? ──► BEGIN or DONE
+ *      BEGIN ── which row is next? stop row, row key filter ──► DONE
+ *        │ ├── filtered ──► SKIP ──► BEGIN
+ *        │ └── the only store passes over rows (store/row_pass.h) ──► BEGIN, READ or END
+ *      READ ── the families the filter needs, one after another
+ *        │
+ *      DECIDE ── the filter looks at the row as a whole ── excluded ──► SKIP
+ *        │
+ *      JOINED ── the other families (load on demand)
+ *        │
+ *      END ── is there another row? ──► BEGIN or DONE
  *
  * Invariants:
- * 1. A row that was delivered completely is never looked at again; of one that was cut the stores
- *    know where they stand, and the filter is neither reset nor asked for the row key again.
- * 2. `mark` is where the row at hand, or its part since the last answer, begins in the result.
- *    A repeated call after RQ_E_AGAIN brings the same result and goes on appending to it.
- * 3. When the filter decides on whole rows nothing but RQ_E_AGAIN stops inside one.
- */
+ * 1. A row that was delivered completely is never looked at again. After a cut the stores know
+ *    their positions in the row, and the filter is neither reset nor asked for the row key again.
+ * 2. `mark` is the offset in the result where the current row, or its part in this answer, begins.
+ *    A repeated call after RQ_E_AGAIN gets the same result and continues to append to it.
+ * 3. If the filter decides on whole rows, only RQ_E_AGAIN stops inside a row. */
 #include "region/region_scanner_priv.h"
 
-/* Rows that go the ordinary way when passing has led nowhere again and again. */
+/* Largest number of rows that take the ordinary path after passing over rows has repeatedly
+ * failed. */
 #define PASS_PAUSE_MAX 31
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -51,7 +50,8 @@ static rq_err set_row(rq_region_scanner *s, rq_slice row)
     return RQ_OK;
 }
 
-/* The next row of the families the filter needs; valid until a store's next call. RQ_E_END. */
+/* The next row of the families that the filter needs; valid until the next call of a store.
+ * RQ_E_END. */
 static inline rq_err next_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_slice *ret, rq_error *why)
 {
     bool found = false;
@@ -79,7 +79,7 @@ static bool is_behind_stop(const rq_region_scanner *s, rq_slice row)
     return scan->reversed ? c < 0 : c > 0;
 }
 
-/* Whether the store stands in the row at hand. */
+/* Whether the store is at a cell of the current row. */
 static rq_err has_row(rq_region_scanner *s, size_t i, rq_read_ctx *ctx, bool *ret, rq_error *why)
 {
     rq_slice row;
@@ -100,7 +100,7 @@ static bool is_past(const rq_region_scanner *s, uint64_t when_ns)
     return when_ns != 0 && clock_ns(s) >= when_ns;
 }
 
-/* Has the time for the call ended, or the slice? */
+/* Whether the call's time or its slice is over. */
 static rq_err look_at_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
 {
     *ret_timed_out = false;
@@ -110,7 +110,7 @@ static rq_err look_at_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool
     return !*ret_timed_out && s->read.yield_ns != 0 && now >= s->read.yield_ns ? RQ_E_AGAIN : RQ_OK;
 }
 
-/* Every now and then: has the time for the call ended? */
+/* Checks now and then whether the call's time is over. */
 static bool has_timed_out(rq_region_scanner *s, uint64_t deadline_ns)
 {
     if (deadline_ns == 0 || --s->clock_left > 0) return false;
@@ -127,7 +127,7 @@ static rq_err look_at_clock(rq_region_scanner *s, uint64_t deadline_ns, bool *re
     return look_at_clock_now(s, deadline_ns, ret_timed_out);
 }
 
-/* Is a limit reached that may cut the row? Sets `cut`. */
+/* Whether a limit that may cut the row is reached. Sets `cut`. */
 static bool reached_limit(rq_region_scanner *s)
 {
     const rq_store_read *r = &s->read;
@@ -146,7 +146,7 @@ static uint32_t cells_of_row(const rq_region_scanner *s)
     return s->read.out->count - s->mark.count;
 }
 
-/* The row's cells as views on the result, and behind them `extra` bytes of room. */
+/* The row's cells as views on the result, followed by `extra` bytes of room. */
 static rq_err list_cells(rq_region_scanner *s, size_t extra, rq_cell **ret, void **ret_extra)
 {
     size_t count = cells_of_row(s);
@@ -162,7 +162,7 @@ static rq_err list_cells(rq_region_scanner *s, size_t extra, rq_cell **ret, void
     return RQ_OK;
 }
 
-/* Drops the cells of the row whose flag is down. */
+/* Drops the cells of the row whose `keep` is false. */
 static void drop_cells(rq_region_scanner *s, const bool *keep)
 {
     rq_cellblock *out = s->read.out;
@@ -205,7 +205,7 @@ static rq_err decide(rq_region_scanner *s, bool *ret_keep)
     return RQ_OK;
 }
 
-/* Puts families that were read on demand where they belong. Each family's cells lie together. */
+/* Sorts families that were read on demand into place. Each family's cells are adjacent. */
 static rq_err sort_families(rq_region_scanner *s)
 {
     uint32_t count = cells_of_row(s);
@@ -255,7 +255,7 @@ static bool filter_is_done(rq_region_scanner *s)
     return s->filter != NULL && rq_filter_all_remaining(s->filter);
 }
 
-/* The filter has left out the row at hand by its key. */
+/* The filter has excluded the current row by its key. */
 static void row_is_out_by_key(rq_region_scanner *s)
 {
     s->stats.rows_filtered++;
@@ -267,7 +267,7 @@ static void row_is_out_by_key(rq_region_scanner *s)
     }
 }
 
-/* Is it worth trying, at the row that next_row gave? */
+/* Whether passing over rows is worth trying at the row from next_row. */
 static bool passes_now(rq_region_scanner *s)
 {
     if (!s->may_pass) return false;
@@ -276,8 +276,8 @@ static bool passes_now(rq_region_scanner *s)
     return false;
 }
 
-/* From the row that next_row gave over those that the filter leaves out; *ret_passed false: it is
- * none of them, and nobody was asked about it. */
+/* From the row of next_row on, passes over rows that the filter excludes; *ret_passed false: that
+ * row cannot be passed over, and the filter was not asked about it. */
 static rq_err pass_rows(rq_region_scanner *s, bool *ret_passed, rq_error *why)
 {
     rq_store_pass *p = &s->pass;
@@ -327,7 +327,7 @@ static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     s->ahead.len = 0;
     if (rc != RQ_OK && rc != RQ_E_END) return rc;
     if (rc == RQ_E_END) {
-        /* HBase shows the filter an empty row at the end. */
+        /* HBase passes an empty row to the filter at the end. */
         if (s->has_filter_row) (void)rq_filter_row_done(s->filter, NULL, 0, NULL);
         s->phase = PHASE_DONE;
         return RQ_OK;
@@ -348,7 +348,7 @@ static rq_err do_begin(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
-/* After a part of the row was read, or all of the store's: is it the end of this answer? */
+/* After reading a part of the row, or the store's whole part: whether this answer ends here. */
 static bool is_cut(rq_region_scanner *s, rq_store_state state)
 {
     bool timed_out = state == RQ_STORE_TIME_REACHED || has_timed_out(s, s->read.deadline_ns);
@@ -356,7 +356,7 @@ static bool is_cut(rq_region_scanner *s, rq_store_state state)
     return reached_limit(s) || timed_out;
 }
 
-/* Reads the stores from `at` up to `end`. *ret_cut: a limit stopped it, s->cut says which. */
+/* Reads the stores from `at` up to `end`. *ret_cut: a limit stopped it, s->cut tells which. */
 static rq_err read_stores(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bool *ret_cut,
                           rq_error *why)
 {
@@ -383,8 +383,8 @@ static rq_err read_stores(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bo
     return RQ_OK;
 }
 
-/* The same where there is one store, which was just found to stand in the row. A limit that is
- * reached with the row's last cell cuts nothing. */
+/* The same for a single store that is known to be at the row. A limit that is reached with the
+ * row's last cell cuts nothing. */
 static rq_err read_only_store(rq_region_scanner *s, rq_read_ctx *ctx, bool *ret_cut, rq_error *why)
 {
     rq_store_state state;
@@ -396,7 +396,7 @@ static rq_err read_only_store(rq_region_scanner *s, rq_read_ctx *ctx, bool *ret_
     return RQ_OK;
 }
 
-/* After a limit: whether any store up to `end` has more of the row. */
+/* After a limit: whether any store up to `end` has more cells of the row. */
 static rq_err row_goes_on(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bool *ret,
                           rq_error *why)
 {
@@ -406,7 +406,7 @@ static rq_err row_goes_on(rq_region_scanner *s, size_t end, rq_read_ctx *ctx, bo
     return RQ_OK;
 }
 
-/* Brings the stores that are read on demand to the row at hand. */
+/* Moves the stores that are read on demand to the current row. */
 static rq_err seek_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     for (size_t i = s->at; i < s->store_count; i++) {
@@ -419,8 +419,8 @@ static rq_err seek_joined(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
-/* Behind a row that is left out: is it known where to go on? HBase looks at each row on the way,
- * which is seen in its counts of rows alone. */
+/* Behind an excluded row: whether the next row to look at is known. HBase visits each row in
+ * between, which only shows in its row counts. */
 static bool find_jump(rq_region_scanner *s, rq_slice *ret)
 {
     if (s->scan->counts_rows || !rq_filter_row_hint(s->filter, row_of(s), ret)) return false;
@@ -428,14 +428,14 @@ static bool find_jump(rq_region_scanner *s, rq_slice *ret)
     return true;
 }
 
-/* Leaves the row in the store, which stands in it (has_row) or behind it. */
+/* Leaves the row in the store, which is at the row (has_row) or behind it. */
 static rq_err leave_row(const rq_region_scanner *s, size_t i, bool has_row, bool jump, rq_slice to)
 {
     if (jump) return s->jumped_to_end ? RQ_OK : rq_store_scanner_seek_row(s->stores[i], to);
     return has_row ? rq_store_scanner_skip_row(s->stores[i]) : RQ_OK;
 }
 
-/* The only store, which stands in the row. */
+/* Leaves the row in the only store, which is at it. */
 static rq_err leave_row_or_jump(rq_region_scanner *s)
 {
     rq_slice to = {0};
@@ -443,7 +443,7 @@ static rq_err leave_row_or_jump(rq_region_scanner *s)
     return leave_row(s, 0, true, jump, to);
 }
 
-/* Reads one store's part of a row for the filter alone. */
+/* Reads one store's part of a row just to show it to the filter. */
 static rq_err show_store(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     for (;;) {
@@ -458,8 +458,8 @@ static rq_err show_store(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     }
 }
 
-/* The row is left out by its key, and one of its cells may end the scan; no limit counts what it
- * has. A reversed scan of HBase seeks the row before, as ours. HBASE: RegionScannerImpl.nextRow. */
+/* The row is excluded by its key, but one of its cells may end the scan. Its cells count for no
+ * limit. A reversed scan seeks the previous row, as in HBase. HBASE: RegionScannerImpl.nextRow. */
 static rq_err show_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     rq_store_read limited = s->read;
@@ -475,7 +475,8 @@ static rq_err show_row(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return rc;
 }
 
-/* Leaves the row. Of a row that was read (`at` is behind them) the stores have done so. */
+/* Leaves the row. If the row was read (`at` is behind the stores), the stores have left it
+ * already. */
 static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
 {
     if (s->shows_left_out) RQ_TRY(show_row(s, ctx, why));
@@ -493,7 +494,7 @@ static rq_err do_skip(rq_region_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
-/* The row is complete and delivered: is it the last one? */
+/* The row is complete and delivered: checks whether it is the last one. */
 static rq_err do_end(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
                      rq_scan_state *ret, rq_error *why)
 {
@@ -532,8 +533,8 @@ static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
     return RQ_OK;
 }
 
-/* The same for a row that the filter does not want by its key, where the only store was just found
- * to stand in it: nothing of it was read. */
+/* The same for a row that the filter excludes by its key, if the only store is known to be at it:
+ * none of it was read. */
 static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_scan_state *ret,
                        bool *ret_has_result)
 {
@@ -581,14 +582,14 @@ static rq_err do_read_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state 
     return RQ_OK;
 }
 
-/* The filter's searches in row keys and values have spent their slice: has the scan's ended? */
+/* Whether the filter's searches in row keys and values have used up the slice. */
 static bool is_tired(const rq_region_scanner *s)
 {
     return s->pace != NULL && s->pace->slice_left <= 0;
 }
 
-/* Runs until something is to be told: *ret is set and true returned in *ret_has_result. Most
- * rows go through all of it in one call. */
+/* Runs until there is a result: then sets *ret and *ret_has_result. Most rows take all steps in one
+ * call. */
 static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_ctx *ctx,
                    rq_scan_state *ret, bool *ret_has_result, rq_error *why)
 {
@@ -632,7 +633,7 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
             RQ_TRY(do_joined(s, ctx, why));
             if (s->phase != PHASE_JOINED) return RQ_OK;
         }
-        /* A filter may have dropped all there was, or a limit cut just before the end. */
+        /* The filter may have dropped all cells, or a limit cut just before the end. */
         if (cells_of_row(s) == 0) {
             s->phase = PHASE_SKIP;
             if (!s->was_cut) s->stats.rows_filtered++;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a region's scanner: which stores it reads and in which order, what is refused at once,
- * and the read point it holds until it is closed; and the read of a row by who has the writer
- * token. How it then reads stands in region_scanner.c.
+/* Opens a region's scanner: selects its stores and their order, refuses invalid scans, and takes
+ * the read point that is held until the scanner is closed. Also reads a row for the holder of the
+ * writer token. The reading itself is in region_scanner.c.
  *
- * Both know of the region what region.h says and no more: tests/model puts stores made by hand in
- * its place. */
+ * Both files use the region only through region.h: tests/model replaces it by hand-made stores. */
 #include "region/region_scanner_priv.h"
 
 #define SCRATCH_KEEP ((size_t)1 << 10) /* of a suspended scanner */
@@ -85,7 +84,7 @@ static rq_err open_stores(rq_region_scanner *s, int64_t now_ms, rq_error *why)
     if (count == 0) count = rq_region_store_count(s->region);
     s->stores = rq_arena_alloc(s->arena, (count + 1) * sizeof(rq_store_scanner *));
     if (s->stores == NULL) return RQ_E_NO_MEMORY;
-    /* A family that is not there is told of before anything else that is wrong. HBASE: HRegion. */
+    /* An unknown family is reported before any other error. HBASE: HRegion. */
     for (size_t i = 0; i < count; i++) {
         rq_store *store;
         const rq_scan_family *family;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Ops that read before they write: conditions, increments, appends, deletes of the newest version.
+/* Ops that read before they write: conditions, increments, appends, deletes of the newest version.
  *
- * An op runs whole under the writer token: it reads the newest staged state, adds its cells to the
- * group and commits the group as one record with one number, so that all of it or nothing happens
- * and nobody comes between reading and writing. Everything read is read before anything of the op
- * is linked: as in HBase, an increment inside RowMutations does not see the put beside it
- * (HBASE: MutationBatchOperation.prepareMiniBatchOperations). A missing block makes the op give up
- * and start from its beginning once the block is there.
- */
+ * An op runs as a whole under the writer token: it reads the newest staged state, adds its cells to
+ * the group and commits the group as one record with one number, so it is atomic and no other write
+ * comes between reading and writing. All reads happen before any cell of the op is linked: as in
+ * HBase, an increment inside RowMutations does not see a put of the same op (HBASE:
+ * MutationBatchOperation.prepareMiniBatchOperations). If a block is missing, the op is abandoned
+ * and starts again once the block is loaded. */
 #include "region/engine_priv.h"
 #include "region/region_scanner.h"
 
@@ -26,7 +24,7 @@ typedef struct run {
     int64_t now_ms;
     int64_t put_ms;        /* timestamp of puts without one */
     bool remembers;        /* the nonce is noted when the op is done */
-    uint64_t duplicate_of; /* the number under which this nonce was done already, or 0 */
+    uint64_t duplicate_of; /* the number of the earlier op with this nonce, or 0 */
     int64_t search_left;   /* see check_condition */
     rq_error *why;
 } run;
@@ -79,7 +77,7 @@ static rq_scan scan_of_row(rq_slice row, const rq_scan_family *families, size_t 
     };
 }
 
-/* The row's cells, as views on the region's scratch block: valid until the next read. */
+/* The row's cells as views on the region's scratch block: valid until the next read. */
 static rq_err read_row(run *u, const rq_scan *scan, rq_cell **ret, size_t *ret_count)
 {
     rq_cellblock *block = &u->region->scratch_cells;
@@ -144,7 +142,7 @@ static rq_err match_condition(run *u, const rq_condition *c, bool *ret)
     return RQ_OK;
 }
 
-/* The searches in texts of all conditions together have one allowance (filter/pace.h): the region's
+/* Text searches of all conditions together have one allowance (filter/pace.h), because the region's
  * token is held. */
 static rq_err check_condition(run *u, const rq_condition *c, bool *ret)
 {
@@ -205,7 +203,7 @@ static rq_err run_put(run *u, const rq_mutation *m)
 
 typedef struct delta {
     rq_cell cell;
-    size_t position; /* in the mutation: keeps equal columns in the order given */
+    size_t position; /* index in the mutation: keeps equal columns in the given order */
 } delta;
 
 static int compare_deltas(const void *a, const void *b)
@@ -230,7 +228,7 @@ static rq_err sort_deltas(run *u, const rq_mutation *m, delta **ret)
     return RQ_OK;
 }
 
-/* The columns of sorted deltas as what a read asks for. */
+/* The columns of sorted deltas, as the families of a scan. */
 static rq_err columns_of(run *u, const delta *list, size_t count, rq_scan_family **ret,
                          size_t *ret_count)
 {
@@ -363,15 +361,15 @@ static rq_err run_deltas(run *u, const rq_mutation *m)
         RQ_TRY(reckon(u, m, d, found ? &old[at] : NULL, &fresh));
         RQ_TRY(add_cell(u, m, fresh));
         if (!m->return_results) continue;
-        /* HBase shows the tags of a new column to nobody, not even to a codec with tags. */
+        /* HBase does not return the tags of a new column, not even to a codec with tags. */
         if (!found) fresh.tags_len = 0;
         RQ_TRY(rq_cellblock_append(&u->op->result, &fresh));
     }
     return RQ_OK;
 }
 
-/* Done already under this nonce: what it left behind, without doing it again. HBASE: a duplicate is
- * converted to a Get at the first one's number. */
+/* The op was done before under this nonce: returns its result without repeating it. HBASE: a
+ * duplicate is converted to a Get at the first one's number. */
 static rq_err answer_duplicate(run *u, const rq_mutation *m)
 {
     if (!m->return_results) return RQ_OK;
@@ -406,7 +404,7 @@ static int compare_column_deletes(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Columns, by how many versions of them are deleted. */
+/* Groups columns by the number of versions to delete. */
 static rq_err group_deletes(run *u, const delta *list, size_t count, column_deletes **ret,
                             size_t *ret_count)
 {
@@ -424,8 +422,8 @@ static rq_err group_deletes(run *u, const delta *list, size_t count, column_dele
     return RQ_OK;
 }
 
-/* Reads columns[0, count), of each of which as many versions are deleted, and sets the timestamps:
- * the n-th delete takes the n-th newest version, or the present. */
+/* Reads columns[0, count), which have the same number of deletes, and sets the timestamps: the n-th
+ * delete gets the timestamp of the n-th newest version, or the present. */
 static rq_err find_versions(run *u, const rq_mutation *m, const delta *list,
                             const column_deletes *columns, size_t count, int64_t *timestamps)
 {
@@ -454,9 +452,9 @@ static rq_err find_versions(run *u, const rq_mutation *m, const delta *list,
     return RQ_OK;
 }
 
-/* The timestamps that the mutation's deletes of the newest version get, by the cell's position.
- * HBASE: HRegion.prepareDeleteTimestamps. It reads for each delete; this reads once for all columns
- * with one delete, once for all with two, and so on. */
+/* The timestamps for the mutation's deletes of the newest version, by the cell's index. HBASE:
+ * HRegion.prepareDeleteTimestamps. HBase reads once for each delete; this reads once for all
+ * columns with one delete, once for all with two, and so on. */
 static rq_err find_newest(run *u, const rq_mutation *m, int64_t **ret)
 {
     delta *list = rq_arena_alloc(u->arena, (m->cell_count + 1) * sizeof *list);
@@ -525,8 +523,7 @@ static rq_err check_mutations(const run *u)
     return RQ_OK;
 }
 
-/* HBASE: HRegion.checkAndMutateInternal: what a mutation is made of is looked at when it is done.
- */
+/* HBASE: HRegion.checkAndMutateInternal: the mutations are only checked when they are applied. */
 static rq_err check_conditional_mutations(const run *u)
 {
     const rq_row_op *op = u->op;
@@ -548,8 +545,8 @@ static rq_err find_duplicate(run *u)
     return RQ_OK;
 }
 
-/* The group as one record with the op's nonce. It is noted before, while nothing has happened yet:
- * afterwards nothing may fail. */
+/* Commits the group as one record with the op's nonce. The nonce is noted before, while failure is
+ * still possible: after the commit nothing may fail. */
 static rq_err commit_with_nonce(run *u)
 {
     rq_region *r = u->region;
@@ -573,7 +570,7 @@ static rq_err run_op(run *u)
     rq_region *r = u->region;
     RQ_TRY(check_mutations(u));
     RQ_TRY(find_duplicate(u));
-    /* Under a nonce that is known the conditions were met. */
+    /* If the nonce is known, the conditions were met before. */
     if (u->duplicate_of == 0) RQ_TRY(check_conditions(u, &op->processed));
     if (!op->processed) return RQ_OK;
     RQ_TRY(check_conditional_mutations(u));

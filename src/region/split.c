@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Split and merge, as far as they are a region's business: where a region would be divided, and a
- * new region that consists of references to the files of closed ones (store/reference.h). When and
- * why, and what makes the new region the one that counts, is the catalog's.
+/* The region's part of split and merge: the split point, and a new region that consists of
+ * references to files of closed ones (store/reference.h). The catalog decides when, and makes the
+ * new region the valid one.
  *
- * A region made here starts above its parents' numbers: its manifest and HBase's seqid file say so.
- * Nothing of the parents is changed; their files stay theirs until no reference is left.
- */
+ * A region made here starts above its parents' numbers, as its manifest and HBase's seqid file
+ * record. The parents are not changed; they own their files until no reference is left. */
 #include "region/engine_priv.h"
 
 #include <stdlib.h>
@@ -68,7 +66,8 @@ static bool is_live(const rq_store_version *v, const char *name)
     return false;
 }
 
-/* An open region never gets new ones: what its version does not name was rewritten. */
+/* Drops references of an open region that its version no longer names: their cells were rewritten,
+ * and an open region never gets new references. */
 static rq_err drop_stale(rq_region *r, const rq_store *s, const rq_store_version *v,
                          rq_arena *arena, rq_error *why)
 {
@@ -100,7 +99,8 @@ rq_err rq_region_drop_stale_references(rq_region *r, rq_error *why)
     return rc;
 }
 
-/* The row in the middle of the largest file, if it divides. HBASE: StoreUtils.getSplitPoint. */
+/* The row in the middle of the largest file, if it can divide the region. HBASE:
+ * StoreUtils.getSplitPoint. */
 static rq_err point_of_store(const rq_store_version *v, rq_arena *arena, rq_slice *ret,
                              uint64_t *ret_bytes, rq_error *why)
 {
@@ -159,7 +159,7 @@ typedef struct making {
     rq_error *why;
 } making;
 
-/* Whether the half holds a cell of the file. HBASE: HRegionFileSystem.splitStoreFile. */
+/* Whether the file has a cell in this half. HBASE: HRegionFileSystem.splitStoreFile. */
 static rq_err holds_any(const making *m, const char *parent_dir, const char *name, bool *ret)
 {
     rq_hfile_reader *reader;
@@ -209,7 +209,7 @@ static rq_err refer(const making *m, rq_slice family, rq_slice file, rq__manifes
     return rc;
 }
 
-/* The parent's files of each family the table has, added to the manifest. */
+/* Adds the parent's files, for each family the table has, to the manifest. */
 static rq_err refer_all(const making *m, rq__manifest *to)
 {
     rq__manifest from;
@@ -242,7 +242,7 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
                    size_t parent_count)
 {
     rq_vfs *vfs = m->engine->env.vfs;
-    /* What an attempt before a crash has left; nobody has seen it. */
+    /* remains of an attempt before a crash, which are not visible yet */
     RQ_TRY(rq_region_destroy(m->engine, m->info, m->why));
     RQ_TRY(rq__region_lay_out(vfs, m->arena, m->info, schema, m->why));
     rq__manifest to = {.next_seqid = 1};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A region looked at by a tool; the contract is in survey.h. */
+/* Checks a region's files for a tool; contract in survey.h. */
 #include "region/survey.h"
 
 #include "hfile/check.h"
@@ -97,7 +97,7 @@ static void tell_file(const look *l, const rq_region_survey_family *f, rq_findin
     l->findings->tell(l->findings->ctx, level, place, text);
 }
 
-/* The names of `list` count; files of the folder that are not among them are told. */
+/* Takes the `count` names of `list`; reports files in the folder that are not among them. */
 static rq_err take_names(look *l, rq_region_survey_family *f, const rq_slice *names, size_t count,
                          const char *who, rq_finding others, const char *others_text, rq_error *why)
 {
@@ -120,7 +120,8 @@ static rq_err take_names(look *l, rq_region_survey_family *f, const rq_slice *na
     return RQ_OK;
 }
 
-/* What a clean close wrote must be what is there, unless somebody else worked on it since. */
+/* After a clean close manifest and folder must be equal, unless another program has changed the
+ * folder since. */
 static void compare_with_manifest(look *l, rq_region_survey_family *f, const rq__manifest_family *m)
 {
     rq_finding level = l->options->closed_long ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM;
@@ -208,8 +209,8 @@ static bool has_folder(const rq_dir_entry *entries, size_t count, rq_slice name)
     return false;
 }
 
-/* An opening refuses such a region (life.c, check_families), but for an alter that takes the family
- * out before it opens it. */
+/* Opening refuses such a region (life.c, check_families), unless an alter removes the family before
+ * it opens the region. */
 static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, size_t count,
                                     rq_error *why)
 {
@@ -277,7 +278,7 @@ typedef struct file_look {
     const rq_findings *findings;
 } file_look;
 
-/* Damage is told, other errors are returned: they say nothing about the folder. */
+/* Damage is reported; other errors are returned, because they say nothing about the folder. */
 static rq_err report_result(const file_look *l, const char *place, rq_err rc, const rq_error *own,
                             rq_error *why)
 {
@@ -289,7 +290,7 @@ static rq_err report_result(const file_look *l, const char *place, rq_err rc, co
     return RQ_OK;
 }
 
-/* Rows outside of its region are never read, and a reader of the region beside it misses them. */
+/* Rows outside the region's range are never read, and are missing in the region they belong to. */
 static void look_at_range(const file_look *l, const char *path, const rq_hfile_info *hi)
 {
     rq_cell first, last;
@@ -339,7 +340,7 @@ static rq_err read_mob_file(const file_look *l, const char *path, rq_error *why)
     return rc;
 }
 
-/* Where it lives, or in the archive; each is read once. */
+/* The file in its place, or in the archive; each file is read once. */
 static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_error *why)
 {
     const mob_look *m = ctx;
@@ -455,7 +456,7 @@ rq_err rq_region_survey_files(rq_vfs *vfs, const rq_region_info *info, const rq_
 
 /* --- nonces ----------------------------------------------------------------------------------- */
 
-/* What the region's manifest has not committed is above it. */
+/* Numbers above it are not committed by the region's manifest. */
 static uint64_t committed_number(rq_vfs *vfs, const char *region)
 {
     rq_arena arena = {0};

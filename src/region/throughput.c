@@ -5,8 +5,10 @@
 #include "region/engine_priv.h"
 
 #define SECOND_NS ((uint64_t)1000 * 1000 * 1000)
-#define SLICE_NS (SECOND_NS / 20) /* of a sleep: a region that closes waits no longer */
-#define LOOK_NS (SECOND_NS / 20)  /* of writing at the limit, between two looks */
+#define SLICE_NS                                                                                   \
+    (SECOND_NS / 20)             /* longest sleep at a time: delays the close of a region by no
+                                   * more than this */
+#define LOOK_NS (SECOND_NS / 20) /* time of writing at the limit between two checks */
 
 static uint64_t bytes_setting(const rq_config *c, rq_setting id)
 {
@@ -14,7 +16,7 @@ static uint64_t bytes_setting(const rq_config *c, rq_setting id)
     return v < 1 ? 1 : (uint64_t)v;
 }
 
-/* The bounds; the limit that is in force follows at the next look. */
+/* Sets the bounds; the effective limit follows at the next check. */
 void rq__throughput_set(rq__throughput *t, const rq_config *c)
 {
     static const char no_limit[] = "NoLimitThroughputController";
@@ -82,7 +84,7 @@ void rq__pacing_begin(rq__pacing *p, rq_region *r)
 {
     *p = (rq__pacing){.region = r, .since_ns = r->env.executor->now_ns(r->env.executor)};
     atomic_fetch_add(&r->engine->throughput.active, 1);
-    /* Pressure as it is now, not as it was a minute ago. */
+    /* with the current pressure, not that of a minute ago */
     if (r->engine->throughput.is_limited) rq__throughput_tune(r->engine);
 }
 
@@ -110,7 +112,7 @@ void rq__pacing_look(void *pacing, uint64_t bytes)
     rq_executor *ex = r->env.executor;
     uint64_t began = ex->now_ns(ex);
     for (uint64_t now = began; now - p->since_ns < due && !is_to_end(r); now = ex->now_ns(ex)) {
-        /* With more pressure there is more to be had. */
+        /* The limit has grown with the pressure. */
         if (atomic_load_explicit(&t->limit, memory_order_relaxed) > 2 * limit) break;
         uint64_t left = due - (now - p->since_ns);
         ex->sleep(ex, left < SLICE_NS ? left : SLICE_NS);

@@ -36,11 +36,11 @@ static void go_on(rq_task *task)
 {
     rq_region *r = RQ_CONTAINER_OF(task, rq_region, drain_task);
     drain(r);
-    rq_wal_push(r->engine->wal, NULL); /* a lane that is no loop does not push by itself */
+    rq_wal_push(r->engine->wal, NULL); /* a lane that is not a loop does not push by itself */
     rq_region_unref(r);
 }
 
-/* Leaves the token, and the list that is next, to the lane of the list's first. */
+/* Gives the token, and the next list, to the lane of the list's first work. */
 static void hand_over(rq_region *r, rq__work *w)
 {
     r->backlog = w;
@@ -49,7 +49,7 @@ static void hand_over(rq_region *r, rq__work *w)
     rq_lane_post(w->lane, &r->drain_task);
 }
 
-/* Runs the list in order; true: handed over with what is left. */
+/* Runs the list in order; true: the rest was handed over. */
 static bool run_list(rq_region *r, rq__work *w)
 {
     while (w != NULL) {
@@ -92,7 +92,7 @@ static void drain(rq_region *r)
 
 void rq__region_enqueue(rq_region *r, rq__work *work)
 {
-    /* Work may release what kept the region: the drain must not lose it under its feet. */
+    /* The work may release the last reference on the region, which must outlive the drain. */
     rq_region_ref(r);
     rq__work *old = atomic_load_explicit(&r->queue, memory_order_relaxed);
     do {
@@ -160,7 +160,7 @@ void rq__gate_enter(rq__gate *g, rq_executor *ex)
         g->first = &w;
     g->last = &w;
     pthread_mutex_unlock(&g->lock);
-    (void)ex->latch_wait(&w.latch); /* opened with RQ_OK only; the gate is ours then */
+    (void)ex->latch_wait(&w.latch); /* always opened with RQ_OK; then this thread holds the gate */
     ex->latch_destroy(&w.latch);
 }
 

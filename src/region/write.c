@@ -26,10 +26,10 @@
 #include <stdlib.h>
 
 #define GROUP_BYTES_MAX ((size_t)256 * 1024)
-/* What memstores grow by before they are looked at again, at most. */
+/* Most bytes by which memstores grow before they are accounted again. */
 #define ACCOUNT_BYTES ((size_t)64 * 1024)
-/* A full disk is waited for only so long that flushes could have freed log segments: a client waits
- * no longer than hbase.rpc.timeout, and would never be told why. */
+/* Longest wait on a full disk, enough for flushes to free log segments: a client gives up after
+ * hbase.rpc.timeout, and would never learn the reason. */
 #define NO_SPACE_WAIT_NS ((uint64_t)5 * 1000 * 1000 * 1000)
 
 /* A batch waiting for a block. */
@@ -43,8 +43,8 @@ struct rq__parked {
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* HBASE: HRegion.checkRow through batchMutate; a single put or delete reports it as a failed sanity
- * check, an atomic batch as it is. */
+/* HBASE: HRegion.checkRow through batchMutate: a single put or delete reports it as a failed sanity
+ * check, an atomic batch as WrongRegionException itself. */
 static rq_err wrong_row(const rq_region *r, rq_slice row, bool atomic, rq_error *why)
 {
     char name[512];
@@ -152,9 +152,8 @@ static bool over_limit(const rq_region *r)
            rq__engine_memstore_held(r->engine) > r->engine->memstore_high;
 }
 
-/* A client comes back after RegionTooBusyException, as after any exception that is none of
- * DoNotRetryIOException's, and does not ask meta where the region is. HBASE: ClientExceptionsUtil.
- */
+/* After RegionTooBusyException, as after every exception that is not a DoNotRetryIOException, a
+ * client retries without asking meta for the region's location. HBASE: ClientExceptionsUtil. */
 static rq_err too_busy(const rq_region *r, rq_error *why)
 {
     if (r->log_is_full)
@@ -183,8 +182,7 @@ static void hold(rq_region *r, rq__batch *b)
     r->held_last = w;
     atomic_fetch_add_explicit(&r->held, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&r->engine->held_writes, 1, memory_order_relaxed);
-    /* What is over may be flushed already and wait for its last reader: rq__engine_version_freed.
-     */
+    /* The excess may be flushed already and wait for its last reader: rq__engine_version_freed. */
     if (r->log_is_full || r->memstore_heap > r->blocking_bytes ||
         atomic_load_explicit(&r->engine->memstore_bytes, memory_order_relaxed) >
             r->engine->memstore_low)
@@ -240,16 +238,16 @@ static void unpark(rq__batch *b)
 
 /* --- running a batch -------------------------------------------------------------------------- */
 
-/* Whether the log may take the record a little later. */
+/* Whether the log may accept the record a little later. */
 static bool is_passing(rq_err rc)
 {
     return rc == RQ_E_REGION_TOO_BUSY || rc == RQ_E_NO_MEMORY || rc == RQ_E_NO_SPACE;
 }
 
-/* INTERRUPTED: the stretch is over, between two ops; what was done so far is committed. */
+/* INTERRUPTED: the time slice ended between two ops; the ops so far are committed. */
 typedef enum outcome { ENDED, HELD, PARKED, INTERRUPTED } outcome;
 
-/* Commits the plain ops collected, which are ops [first_op, end) without an error so far. */
+/* Commits the collected plain ops: ops [first_op, end) without an error so far. */
 static outcome commit_plain(rq_region *r, rq__batch *b, size_t end, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
@@ -298,7 +296,7 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
             b->next_op = i;
             return HELD;
         }
-        /* What it saw may not be acknowledged yet; its answer waits until it is. */
+        /* It may have read unacknowledged cells; its answer waits until they are acknowledged. */
         if (r->staged_seqid > b->last_seqid) b->last_seqid = r->staged_seqid;
     }
     if (p == NULL) rq_read_ctx_clear(ctx);
@@ -307,7 +305,7 @@ static outcome run_reading(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     return ENDED;
 }
 
-/* A batch whose lane nobody waits for (rq_region_write_sync) is done at a stretch. */
+/* A batch of rq_region_write_sync, whose lane has no other work, is not interrupted. */
 static bool must_stop(rq_region *r, const rq__batch *b)
 {
     if (RQ_LIKELY(!rq_meter_spent(&r->meter, r->env.executor, 1))) return false;
@@ -316,7 +314,8 @@ static bool must_stop(rq_region *r, const rq__batch *b)
     return false;
 }
 
-/* Ops stand each for itself, so a batch may be interrupted between two; an op is never. */
+/* The ops of a batch are independent, so it may be interrupted between two of them; a single op
+ * never is. */
 static outcome run_grouped(rq_region *r, rq__batch *b, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
@@ -388,7 +387,7 @@ static void end_batch(rq_region *r, rq__batch *b, rq__ended *ended)
     if (b->last_seqid > ended->last_seqid) ended->last_seqid = b->last_seqid;
 }
 
-/* `waited`: it comes from the held list and goes before the others in it. True: interrupted. */
+/* `waited`: the batch comes from the held list and goes to its front again. True: interrupted. */
 static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
 {
     rq_error why;
@@ -412,7 +411,7 @@ static bool run_batch(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, r
     return o == INTERRUPTED;
 }
 
-/* What is left of a list goes on first when the token's holder has its next stretch. */
+/* The rest of the list runs first when the token's holder gets its next time slice. */
 static void interrupt(rq_region *r, rq_write *w)
 {
     RQ_ASSERT(r->interrupted == NULL);
@@ -429,7 +428,7 @@ void rq__write_list_run(rq_region *r, rq__work *work)
         next = w->next; /* it may end, be held or parked */
         if (n++ % RQ_REGION_EXPECT_MAX == 0 && next != NULL) rq__region_expect_list(r, next);
         bool stopped = run_batch(r, rq__batch_of(w), false, now_ms, &ended);
-        /* A batch that was over as its stretch was leaves those behind it. */
+        /* The time slice ended together with the batch: the batches behind it wait. */
         if (!stopped && next != NULL && r->meter.over) {
             w = next;
             stopped = true;
@@ -470,8 +469,8 @@ void rq__region_retry_held(rq_region *r)
             fail_rest(w, rc, &why);
             end_batch(r, b, &ended);
         } else {
-            /* Once one is held again, those behind it are too. Memory that came back is used at
-             * once: one of them is done at a stretch. */
+            /* If one is held again, so are those behind it. Memory that was freed is used at once:
+             * one of them runs to its end. */
             while (run_batch(r, b, r->held_first == NULL, now_ms, &ended))
                 continue;
         }
@@ -559,7 +558,7 @@ static void run_poke(rq_region *r, rq__work *work)
 
 void rq__region_poke(rq_region *r)
 {
-    /* Without memory nothing is lost: the engine's next tick pokes again. */
+    /* Without memory nothing is lost: the engine's next tick tries again. */
     poke *p = malloc(sizeof *p);
     if (p == NULL) return;
     p->work = (rq__work){.run = run_poke};

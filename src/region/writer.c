@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* A list is handed over when it has so many: 100 to 200 us for who has the token. */
+/* A list of this size is handed over: 100 to 200 us of work for the token's holder. */
 #define LIST_WRITES 128
 #define LIST_OPS 256
 #define BUCKETS 64
@@ -22,7 +22,7 @@ struct rq_writer {
     rq_lane *lane;
     rq_wal_member *member;
     rq_epoch *epoch;
-    rq_epoch_member reader; /* of the epoch; lanes that are no loops have no other */
+    rq_epoch_member reader; /* member of the epoch, for lanes that are not loops */
     rq__write_list *first, **end;
     rq__write_list *buckets[BUCKETS]; /* by region */
     rq_task task;
@@ -40,8 +40,8 @@ static void raise_to(_Atomic uint64_t *mark, uint64_t value)
         ;
 }
 
-/* They may have been run on another core: what done() reads is asked for while those before it are
- * answered. */
+/* The batches may have run on another core: each batch's data for done() is prefetched while
+ * earlier ones are answered. */
 static void deliver(rq__batch *first)
 {
     rq_region *r = first->region;
@@ -53,7 +53,7 @@ static void deliver(rq__batch *first)
             rq_prefetch_bytes(next->ops, sizeof *next->ops);
             if (next->next != NULL) rq_prefetch_bytes(next->next, RQ_CACHE_LINE);
         }
-        w->done(w); /* the batch is its owner's again, and perhaps gone */
+        w->done(w); /* done() may free the batch */
     }
     rq__region_unref_many(r, count);
 }
@@ -63,7 +63,8 @@ static void deliver_late(rq_task *task)
     deliver(RQ_CONTAINER_OF(task, rq__batch, timer.task));
 }
 
-/* Debt: between the marks of the memstore ceiling answers come later, so writers slow down. */
+/* Back-pressure: between low and high mark of the memstore limit responses are delayed, so that
+ * writers slow down. */
 static void finish(rq__batch *first)
 {
     rq_engine *e = first->region->engine;
@@ -102,7 +103,7 @@ void rq__write_fail_unacknowledged(rq_write *w, rq_err rc)
         if (op->rc != RQ_OK) continue;
         rq_error why;
         rq_error_clear(&why);
-        /* It may count yet; a client comes back with the same op and nonce. */
+        /* The write may still succeed; the client retries with the same op and nonce. */
         rq_err own = rc == RQ_E_NO_SPACE
                          ? rq_fail(&why, RQ_E_REGION_TOO_BUSY,
                                    "no space left on the server's disk: the log waits for it")
@@ -215,7 +216,7 @@ static void hand_over(rq_writer *w)
     for (rq__write_list *l = list; l != NULL; l = l->next)
         *bucket_of(w, region_of(l)) = NULL;
     for (unsigned n = 0; list != NULL; n++) {
-        rq__write_list *next = list->next; /* the list is the token's when it is enqueued */
+        rq__write_list *next = list->next; /* the token owns the list once it is enqueued */
         rq_region *r = region_of(list);
         if (n % RQ_REGION_EXPECT_MAX == 0) expect(w, list);
         if (list->writes > 1) rq__region_ref_many(r, (unsigned)list->writes - 1);
@@ -246,7 +247,7 @@ void rq_region_write(rq_region *r, rq_write *write)
 {
     rq_writer *w = write->writer;
     rq__batch *b = rq__batch_of(write);
-    /* Each of a list may come back alone: after it waited for a block. */
+    /* A batch of a list may be delivered alone, after it waited for a block. */
     *b = (rq__batch){.region = r, .list.work = {.run = rq__write_list_run, .lane = w->lane}};
     write->next = NULL;
     rq__write_list **bucket = bucket_of(w, r);

@@ -586,6 +586,7 @@ RQ_COLD static void wait_for_room(rq_rpc_conn *conn)
     conn->blocked |= RQ_BLOCK_BUDGET;
     if (conn->waiting) return;
     conn->waiting = true;
+    conn->waiter.prompt = conn->input.prompt;
     conn->refs++;
     rq_budget_wait(server_of(conn)->options.budget, &conn->waiter);
 }
@@ -627,6 +628,8 @@ static void *on_buffer(rq_stream *s, size_t *ret_len)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
     rq_err why;
+    /* Connections with calls in flight hold the budget; another one must not wait for them. */
+    conn->input.prompt = conn->calls == 0;
     void *p = rq_input_buffer(&conn->input, &conn->worker->chunks, ret_len, &why);
     if (p != NULL) return p;
     if (why == RQ_E_AGAIN)

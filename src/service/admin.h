@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MasterService and AdminService: DDL, cluster status, switches, flushes and compactions. Handlers
- * run on the loop of the call's connection; what takes long runs on RQ_POOL_WORK and comes back.
- */
+/* MasterService and AdminService: DDL, cluster status, switches, flushes and compactions. Handlers
+ * run on the loop of the call's connection; long work runs on RQ_POOL_WORK, and the call is
+ * answered on its loop afterwards. */
 #ifndef RQ_SERVICE_ADMIN_H
 #define RQ_SERVICE_ADMIN_H
 
@@ -18,7 +17,7 @@ typedef struct rq_admin_services_options {
     rq_catalog *catalog;
     const rq_config *config;
     rq_loops *loops;
-    /* What UpdateConfiguration does; on RQ_POOL_WORK; NULL: nothing. */
+    /* Handles UpdateConfiguration, on RQ_POOL_WORK; NULL: the call does nothing. */
     rq_err (*reload)(void *ctx, rq_error *why);
     void *reload_ctx;
 } rq_admin_services_options;
@@ -33,7 +32,7 @@ void rq_admin_services_free(rq_admin_services *s);
  * server's. Valid as long as the services. */
 rq_rpc_service rq_master_service_methods(rq_admin_services *s);
 rq_rpc_service rq_admin_service_methods(rq_admin_services *s);
-/* What of AdminService the master has (admin_mob.c). */
+/* The methods of AdminService that the master serves (admin_mob.c). */
 rq_rpc_service rq_master_admin_service_methods(rq_admin_services *s);
 /* "HbckService" on the master's port (hbck.c). */
 rq_rpc_service rq_hbck_service_methods(rq_admin_services *s);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ClearRegionBlockCache: drops what the block cache holds of the regions asked for. A region that
- * is not here is one exception in the answer, not the end of the call.
- * HBASE: RSRpcServices.clearRegionBlockCache, HRegionServer.clearRegionBlockCache.
- */
+/* ClearRegionBlockCache: evicts the blocks of the given regions from the block cache. A region that
+ * is not on this server adds an exception to the answer; the call goes on. HBASE:
+ * RSRpcServices.clearRegionBlockCache, HRegionServer.clearRegionBlockCache. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
 

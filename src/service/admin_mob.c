@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * AdminService as the master has it: a compaction "of type MOB", and whether one is running, is
- * asked of the master under the name of a region that is not one (store/mob.h). HBASE:
+/* AdminService on the master's port: clients send compactions "of type MOB", and ask for their
+ * state, to the master, with the name of a pseudo region (store/mob.h). HBASE:
  * HBaseAdmin.majorCompact(…, CompactType.MOB), MasterRpcServices.compactRegion and getRegionInfo.
- * HBase 2.6 itself answers the first with NotServingRegionException since HBASE-23571.
- */
+ * HBase 2.6 itself answers the first with NotServingRegionException since HBASE-23571. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
 
 #include "proto/admin.pb-c.h"
 #include "store/mob.h"
 
-/* The table whose MOB region is meant; false: some other region is. */
+/* Whether `spec` names the MOB pseudo region of a table; that table in *ret_table. */
 static bool is_mob_region(const Pb__RegionSpecifier *spec, rq_slice *ret_table)
 {
     rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
@@ -53,7 +51,7 @@ static void compact_region(void *ctx, rq_call *call)
         rq_call_reply(call, &response.base);
 }
 
-/* MAJOR while any region of the table is being compacted so. */
+/* MAJOR while a MOB compaction of any region of the table runs. */
 static rq_err compaction_state(const rq_admin_services *s, rq_slice table, rq_arena *arena,
                                int *ret)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MasterService and AdminService share: the object, and work that leaves the loop. */
+/* Shared by MasterService and AdminService: the service object, and calls that leave the loop. */
 #ifndef RQ_SERVICE_ADMIN_PRIV_H
 #define RQ_SERVICE_ADMIN_PRIV_H
 
@@ -17,7 +17,7 @@ struct rq_admin_services {
     void *reload_ctx;
 };
 
-/* master_ddl.c: for AdminService, as clients of 1.x ask. */
+/* master_ddl.c: also a method of AdminService for clients of 1.x */
 void rq__split_region_1x(void *ctx, rq_call *call);
 
 /* audit.c: an rq_rpc_service's `ended`; ctx is the rq_admin_services. */
@@ -32,10 +32,8 @@ RQ_NODISCARD
 rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifier *spec,
                              rq_region **ret, rq_error *why);
 
-/*
- * A call that blocks: `work` runs on RQ_POOL_WORK and returns an error or RQ_OK, then `answer` runs
- * on the call's loop when there was none. Embedded in something in the call's arena.
- */
+/* A call that blocks: `work` runs on RQ_POOL_WORK. If it returns RQ_OK, `answer` runs on the call's
+ * loop; otherwise the call fails with the error. Embedded in a struct in the call's arena. */
 typedef struct rq__blocking {
     rq_admin_services *services;
     rq_call *call;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * AdminService: what clients and tools ask a region server: its regions, flush, compaction, load.
- * HBASE: RSRpcServices. Calls between HBase's own servers (open, close, replicate) are known and
- * not served: there is one server.
- */
+/* AdminService: calls of clients and tools to a region server: regions, flush, compaction, load.
+ * HBASE: RSRpcServices. Calls between HBase's own servers (open, close, replicate) are known but
+ * refused: there is only one server. */
 #include "service/admin_priv.h"
 #include "service/messages.h"
 
@@ -74,7 +72,7 @@ rq_err rq__admin_find_region(const rq_admin_services *s, const Pb__RegionSpecifi
     return RQ_OK;
 }
 
-/* `info` is the region's, or that of the replica it was asked for by. */
+/* `info` is the region's own, or that of the replica named in the request. */
 static rq_err reply_region_info(rq_admin_services *s, rq_call *call, rq_region *region,
                                 Pb__RegionInfo *info, rq_slice split_row)
 {
@@ -133,7 +131,7 @@ static void get_region_info(void *ctx, rq_call *call)
     rq_region_info own;
     rq_err rc = find_replica(ctx, request->region, &r, &why);
     bool on_pool = rc == RQ_OK && request->has_best_split_row && request->best_split_row;
-    /* The view's info ends with this iteration of the loop. */
+    /* The view's info is valid until the end of this iteration of the loop only. */
     if (on_pool) rc = rq_region_info_copy(&call->arena, r->info, &own);
     if (rc == RQ_OK) info = rq__region_info_message(&call->arena, on_pool ? &own : r->info);
     if (rc == RQ_OK && info == NULL) rc = RQ_E_NO_MEMORY;
@@ -151,7 +149,7 @@ static void get_region_info(void *ctx, rq_call *call)
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }
 
-/* The regions that are open, and behind them their replicas. NULL: no memory. */
+/* The open regions, followed by their replicas. NULL: out of memory. */
 static Pb__RegionInfo **online_infos(const rq_admin_services *s, rq_arena *arena, size_t *ret_count)
 {
     const rq_catalog_region **regions;
@@ -349,7 +347,8 @@ static void clear_compaction_queues(void *ctx, rq_call *call)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* Room for `more` paths; at least doubled, for there may be thousands of stores. */
+/* Room for `more` paths; the capacity at least doubles, because there may be thousands of
+ * stores. */
 static rq_err reserve_files(rq_call *call, Pb__GetStoreFileResponse *m, size_t more, size_t *cap)
 {
     if (m->n_store_file + more <= *cap) return RQ_OK;
@@ -441,7 +440,8 @@ static void get_server_info(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* HBase answers regions that hold the log back; ours are flushed by the log's own pressure. */
+/* HBase answers with the regions that hold back the log; here the log's own pressure flushes
+ * them. */
 static void roll_wal_writer(void *ctx, rq_call *call)
 {
     const rq_admin_services *s = ctx;
@@ -487,7 +487,7 @@ static void get_space_quota_snapshots(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* HBASE: the list belongs to prefetching, which is off unless a persistent cache is set up. */
+/* HBASE: the list belongs to prefetching, which is off unless a persistent cache is configured. */
 static void get_cached_files(void *ctx, rq_call *call)
 {
     (void)ctx;
@@ -507,8 +507,8 @@ static void answer_update(rq__blocking *b)
     rq_call_reply(b->call, &response.base);
 }
 
-/* HBASE: HRegionServer.updateConfiguration reads the settings again; those that change without a
- * restart are marked in settings.def. */
+/* Reloads the settings that can change without a restart (`reloads` in settings.def). HBASE:
+ * HRegionServer.updateConfiguration. */
 void rq__update_configuration(void *ctx, rq_call *call)
 {
     rq__blocking *b = rq_arena_calloc(&call->arena, 1, sizeof *b);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * AggregateService: counts, sums, extremes and what averages, deviations and medians are made of,
- * over one region; AggregationClient adds the regions up. HBASE: AggregateImplementation.
+/* AggregateService: count, sum, min and max, and the parts from which clients compute averages,
+ * deviations and medians, over one region; AggregationClient combines the regions. HBASE:
+ * AggregateImplementation.
  *
- * A scan like any other, but its rows stay here: one row at a time is collected, added up and
- * dropped. It yields its loop as a scan does. What HBase does that one may not expect is done here
- * too, because the clients' arithmetic is built on it:
- *   - a row count with columns looks at the family without its first column; with one column that
- * is the whole family;
- *   - the number of rows that an average divides by counts the last, empty step of a filtered scan;
- *   - a weighted median adds up both columns for the values and for the weights.
- */
+ * It scans like a Scan call, but returns no rows: it collects one row at a time, adds it up and
+ * drops it, and yields its loop as a scan does. Clients depend on some surprising results of HBase,
+ * so they are the same here:
+ *  - a row count with columns looks at the family without its first column; with one column, at the
+ *    whole family;
+ *  - the number of rows for an average includes the last, empty step of a filtered scan;
+ *  - a weighted median sums both columns for the values and for the weights. */
 #include "ops/read.h"
 #include "service/call_op.h"
 #include "service/endpoint.h"
@@ -26,14 +25,14 @@ enum { TAG_FIRST_PART = 0x0a, TAG_SECOND_PART = 0x12 };
 
 typedef struct aggregate aggregate;
 
-/* What one method does with a row, and with the end. */
+/* How one method handles a row, and the end of the scan. */
 typedef struct aggregate_kind {
     rq_err (*add_row)(aggregate *a);
     rq_err (*answer)(aggregate *a, rq_buf *out);
 } aggregate_kind;
 
 struct aggregate {
-    rq_op_read read; /* waits; the endpoint's call is counted, not this */
+    rq_op_read read; /* for waiting; the gate counts the endpoint's call, not this op */
     rq__endpoint *endpoint;
     const aggregate_kind *kind;
     rq__interpreter interpreter;
@@ -58,7 +57,7 @@ static rq_err next_value(aggregate *a, rq_cursor *cursor)
     return rq__number_read(a->interpreter, &cell, &a->value, &a->read.op.why);
 }
 
-/* The extreme value so far; `wanted` is the sign of value compared with it that replaces it. */
+/* Keeps the extreme value so far: `value` replaces it if their comparison has the sign `wanted`. */
 static rq_err keep_extreme(aggregate *a, int wanted)
 {
     rq_cursor cursor = rq_cursor_of(rq_buf_slice(&a->row.bytes));
@@ -94,7 +93,7 @@ static rq_err add_up_row(aggregate *a)
     return RQ_OK;
 }
 
-/* Cell by cell: the sum of doubles depends on the order. */
+/* Cell by cell, because the sum of doubles depends on the order. */
 static rq_err add_to_sum(aggregate *a)
 {
     rq_cursor cursor = rq_cursor_of(rq_buf_slice(&a->row.bytes));
@@ -189,7 +188,7 @@ static rq_err answer_deviation(aggregate *a, rq_buf *out)
 
 static rq_err answer_median(aggregate *a, rq_buf *out)
 {
-    /* HBase falls over its own null here too, and its client has no answer for a region without
+    /* HBase throws NullPointerException here too: its client cannot handle a region without
      * values. */
     if (!a->result.present)
         return rq_fail(
@@ -225,7 +224,7 @@ static uint64_t now_ns(const aggregate *a)
     return executor->now_ns(executor);
 }
 
-/* RQ_E_AGAIN: the slice is over, or a block is needed. */
+/* RQ_E_AGAIN: the time slice is over, or a block is needed. */
 static rq_err read_slice(aggregate *a)
 {
     rq_scan_limits limits = {.cells = a->scan.batch > 0 ? (uint32_t)a->scan.batch : 0,
@@ -277,7 +276,7 @@ static void release(void *thing)
     rq__number_clear(&a->scratch);
 }
 
-/* A row count's scan: without filter and columns one cell of each row is enough. */
+/* A row count without filter and columns needs only one cell of each row. */
 static rq_err prepare_count(aggregate *a)
 {
     rq_scan *s = &a->scan;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call as the caller of an op: what ops/op.h asks of callers, answered by the call's loop and its
+/* A call as the caller of an op: the callbacks of ops/op.h, implemented by the call's loop and
  * connection. */
 #ifndef RQ_SERVICE_CALL_OP_H
 #define RQ_SERVICE_CALL_OP_H
@@ -7,7 +7,7 @@
 #include "ops/gate.h"
 #include "rpc/call.h"
 
-/* rq_op_init with what the call knows. The op's `user` is the call. */
+/* rq_op_init with the parameters of the call. The op's `user` is the call. */
 void rq__op_of_call(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_call *call,
                     void (*done)(rq_op *op));
 

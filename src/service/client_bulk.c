@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * PrepareBulkLoad, BulkLoadHFile, CleanupBulkLoad: from messages to ops/bulk.h and back.
+/* PrepareBulkLoad, BulkLoadHFile, CleanupBulkLoad: translates messages to ops/bulk.h and back.
  *
- * With a token HBase answers every failure with loaded = false (the client then tries again a few
- * times); without one it answers the exception. So do we; the reason is in the log. A file outside
- * the listed folders is refused by an exception in either case: trying again does not help, and
- * the setting is named.
- */
+ * As in HBase, a request with a token is answered loaded = false on every failure (the client
+ * retries a few times), and one without a token with the exception. The log has the reason. A file
+ * outside the listed folders fails with an exception that names the setting in both cases, since a
+ * retry would not help. */
 #include "service/client_priv.h"
 
 #include "ops/bulk.h"
@@ -17,8 +15,8 @@ typedef struct bulk_job {
     rq_op_bulk bulk;
 } bulk_job;
 
-/* NULL: the call was answered. `spec` may be NULL: clients before 2.0 name no region when they clean
- * up. */
+/* NULL: the call was answered. `spec` may be NULL: in clean-up calls, clients before 2.0 send no
+ * region. */
 static bulk_job *begin(rq_client_service *s, rq_call *call, const Pb__RegionSpecifier *spec,
                        void (*done)(rq_op *op))
 {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Gets and Mutates that came together, before they are run one after another: what they will look
- * at in memory is asked for, of all of them side by side. A region that is one of many lies in no
- * cache, nor does a row of a large memstore; one by one each request would wait some thirty times,
- * together they wait as often as one.
+/* Prefetch for Gets and Mutates that arrived together: before they run one after another, the
+ * memory they will touch is requested for all of them in an interleaved way. With many regions, or
+ * a large memstore, none of it is in the processor's caches: run one by one, each request would
+ * wait for some thirty cache misses; interleaved, the misses of all requests overlap, and together
+ * they wait about as long as one.
  *
- * Of a Mutate it is the region alone: its row is asked for when it goes there (region/writer.c).
+ * For a Mutate only the region is prefetched here; its row follows in region/writer.c.
  *
- * Hints only: a request is read as far as it is of the usual form, and what is imprecise costs
- * time.
- */
+ * All of this is a hint: requests of unusual form are skipped, and a wrong guess costs only
+ * time. */
 #include "service/client_priv.h"
 
 #include "base/pb.h"
 
-/* The bytes of the message's next field, if that is `number`. */
+/* The next field of the message, if its number is `number`. */
 static bool next_bytes(rq_cursor *c, uint8_t number, rq_slice *ret)
 {
     if (rq_cursor_left(c) == 0 || *c->ptr != RQ_PB_TAG(number, RQ_PB_BYTES)) return false;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Multi: a request's region actions as the groups of a batch, its actions as their parts
+/* Multi: the request's region actions become the groups of a batch op, its actions their parts
  * (ops/batch.h). HBASE: RSRpcServices.multi.
  *
- * The kind of an action is decided once, when its region action is entered. Later code does not read
- * the request's Action, because a client may set any combination of its optional fields. Of a decoded
- * part, `request` is its get or service call, `cells` its mutation if the cells are in the cell block.
- */
+ * The kind of an action is determined once, when its region action is entered. Later code does not
+ * look at the request's Action, because a client may set any combination of its optional fields. In
+ * a decoded part, `request` is the get or service call, and `cells` the mutation's position if its
+ * cells are in the cell block. */
 #include "service/client_multi_priv.h"
 
 #include "service/endpoint.h"
@@ -24,7 +23,8 @@ static bool is_read_modify_write(const Pb__MutationProto *m)
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-/* A part that is OTHER without a `request` is none, with several. */
+/* Of the parts with kind OTHER, those without `request` are empty actions; those with it set
+ * several fields. */
 static const char several[] = "several";
 
 static rq_batch_part classify(const Pb__Action *a)
@@ -56,7 +56,7 @@ static rq_err classify_actions(rq__multi *m, const Pb__RegionAction *ra)
     return RQ_OK;
 }
 
-/* The cells of the action in the request's cell block are passed over. */
+/* Skips the action's cells in the request's cell block. */
 static void skip(rq_op_batch *b, const rq_batch_part *p)
 {
     if (p->cells != NULL) rq__skip_cells(p->cells, &rq__multi_of(b)->cells);
@@ -82,7 +82,7 @@ static rq_err enter(rq_op_batch *b)
         b->region = NULL;
         return rq__multi_group_failed(b, rc, &why);
     }
-    /* Before 2.4 the request had one condition, for its only region action. */
+    /* Clients before 2.4 send one condition per request, for its only region action. */
     m->condition = ra->condition != NULL ? ra->condition : request->condition;
     b->is_atomic = m->condition != NULL || (ra->has_atomic && ra->atomic);
     if (b->is_atomic && b->part_count == 0) {
@@ -122,7 +122,7 @@ static rq_err decode_write(rq_op_batch *b, const rq_batch_part *p, rq_mutation *
                                                b->read.op.arena, ret, ret_nonce, why);
     rq_call_decoding(call, false);
     if (rc == RQ_OK) return rc;
-    m->cells = before; /* whatever it took, the next action finds its cells */
+    m->cells = before; /* in any case the next action must find its own cells */
     skip(b, p);
     return rc;
 }
@@ -169,7 +169,7 @@ static rq_err decode_atomic(rq_op_batch *b, rq_row_op *ret, rq_error *why)
     rq_err rc = decode_mutations(b, m->cells, ret, why);
     if (rc == RQ_OK && m->condition != NULL) rc = decode_condition(m, ret, why);
     rq_call_decoding(call, false);
-    /* Whatever went wrong, the next region action finds its cells. */
+    /* In any case the next region action must find its own cells. */
     for (size_t i = 0; i < b->part_count; i++)
         skip(b, &b->parts[i]);
     ret->nonce_group = b->nonce_group;
@@ -278,7 +278,8 @@ static rq_err begin_multi(rq__multi *m, rq_call *call, rq_error *why)
     m->batch.nonce_group = request->has_noncegroup ? request->noncegroup : 0;
     m->batch.out = call->client->has_codec ? &call->cells : &m->get_cells;
     m->batch.with_tags = call->client->codec_with_tags;
-    /* For clients that retry at once. Of the answer's bytes there is a limit for all clients. */
+    /* Only for clients that retry such a part at once. The limit of the answer's bytes applies to
+     * all clients. */
     m->batch.stops_at_blocks = call->client->retry_immediately;
     return RQ_OK;
 }

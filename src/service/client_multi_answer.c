@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Multi's answer, part by part. The order of results in a region's answer is the order of execution;
- * `index` says whose a result is. Cells in the answer's cell block stand in that order too, so a
- * result with cells is encoded when it is there, before the next one.
- */
+/* Multi's answer, part by part. Results of a region are in order of execution; `index` identifies
+ * the action. Cells in the answer's cell block have the same order, so the result of a part is
+ * encoded before the next part runs. */
 #include "service/client_multi_priv.h"
 
 #include "service/encode.h"
 #include "service/multi_answer.h"
 
-/* A slot for one action's outcome; the list was sized for all actions. NULL: no memory. */
+/* A slot for the outcome of one action; the list has room for all actions. NULL: out of memory. */
 static Pb__ResultOrException *add_outcome(rq__multi *m, Pb__RegionActionResult *group,
                                           uint32_t index)
 {
@@ -60,7 +58,8 @@ rq_err rq__multi_failed(rq_op_batch *b, const rq_batch_part *p, rq_err rc, const
 {
     rq__multi *m = rq__multi_of(b);
     rq_call *call = rq__multi_call(m);
-    /* A client before 1.2 does not have that class. This one it retries, after a pause. */
+    /* Clients before 1.2 do not know MultiActionResultTooLarge; RegionTooBusyException they retry
+     * after a pause. */
     if (rc == RQ_E_RESULT_TOO_LARGE && !call->client->retry_immediately) rc = RQ_E_REGION_TOO_BUSY;
     Pb__ResultOrException *r = add_outcome(m, b->group, p->index);
     if (r == NULL) return RQ_E_NO_MEMORY;
@@ -86,12 +85,12 @@ rq_err rq__multi_add_service_result(rq__multi *m, uint32_t index, const char *re
     return RQ_OK;
 }
 
-/* Without a codec: the cells of a get go into its message. */
+/* Without a codec, the cells of a get go into its message. */
 static rq_err encode_get(rq_op_batch *b, uint32_t cells, Pb__Result *result)
 {
     rq_slice bytes =
         rq_slice_of(b->out->bytes.ptr + b->get_mark.len, b->out->bytes.len - b->get_mark.len);
-    /* The message's byte fields must not point into a buffer that grows with the next get. */
+    /* A copy: the message must not point into a buffer that grows with the next get. */
     rq_slice copy = rq_arena_copy(b->read.op.arena, bytes);
     if (copy.ptr == NULL) return RQ_E_NO_MEMORY;
     rq_cellblock_truncate(b->out, b->get_mark);
@@ -146,8 +145,8 @@ rq_err rq__multi_written(rq_op_batch *b, void *group, uint32_t index, const rq_r
     return rq__encode_result(rq__multi_call(m), &op->result, r->result);
 }
 
-/* All actions of a region action as one op: HBase puts the merged result into the first slot, in
- * the message (never in the cell block), and empty results into the others. */
+/* All actions of an atomic region action are one op. HBase puts the merged result into the first
+ * slot, in the message (never in the cell block), and empty results into the others. */
 rq_err rq__multi_atomic_written(rq_op_batch *b, void *group, const rq_row_op *op)
 {
     rq__multi *m = rq__multi_of(b);
@@ -176,7 +175,8 @@ void rq__multi_reply(rq__multi *m)
 {
     rq_call *call = rq__multi_call(m);
     rq_slice packed;
-    /* Without a codec the cells are in the message, which may be large: not twice then. */
+    /* Without a codec the cells are in the message, which may be large: avoid a second copy of
+     * them. */
     if (!call->client->has_codec) {
         rq_call_reply(call, &m->response.base);
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of Multi share: client_multi.c turns the request's region actions and actions into
- * groups and parts of a batch (ops/batch.h), client_multi_answer.c its results into the answer. */
+/* Shared by the files of Multi: client_multi.c turns the request's region actions and actions into
+ * groups and parts of a batch (ops/batch.h), client_multi_answer.c encodes their results. */
 #ifndef RQ_SERVICE_CLIENT_MULTI_PRIV_H
 #define RQ_SERVICE_CLIENT_MULTI_PRIV_H
 
@@ -31,7 +31,7 @@ static inline rq_call *rq__multi_call(const rq__multi *m)
 }
 
 /* --- client_multi_answer.c: rq_batch_caller ---------------------------------------------------- */
-/* Makes the answer of the group at hand, with room for all its parts. */
+/* Begins the answer of the current group, with room for all its parts. */
 RQ_NODISCARD
 rq_err rq__multi_new_group(rq__multi *m, size_t part_count);
 rq_err rq__multi_group_failed(rq_op_batch *b, rq_err rc, const rq_error *why);

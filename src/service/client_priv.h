@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of ClientService share: the service itself, and how a read waits for a block. */
+/* Shared by the files of ClientService: the service object, and how a read waits for a block. */
 #ifndef RQ_SERVICE_CLIENT_PRIV_H
 #define RQ_SERVICE_CLIENT_PRIV_H
 
@@ -36,8 +36,8 @@ static inline rq_writer *rq__writer(const rq_client_service *s, const rq_call *c
 RQ_NODISCARD
 rq_err rq__find_region(const rq_client_service *s, const Pb__RegionSpecifier *spec, rq_region **ret,
                        rq_error *why);
-/* The same for what only reads: a replica's name will do. *ret_stale: it was one, and Results say
- * so. rq__find_region refuses replicas. */
+/* The same for reads, which a replica's name may address too. *ret_stale: it was a replica's name,
+ * and Results say so. rq__find_region refuses replicas. */
 RQ_NODISCARD
 rq_err rq__find_region_to_read(const rq_client_service *s, const Pb__RegionSpecifier *spec,
                                rq_region **ret, bool *ret_stale, rq_error *why);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scan: messages to the op and its results to messages (ops/scan.h). HBASE: RSRpcServices.scan. */
+/* Scan: translates messages to ops and results to messages (ops/scan.h). HBASE:
+ * RSRpcServices.scan. */
 #include "service/client_priv.h"
 
 #include "ops/scan.h"
@@ -74,8 +75,8 @@ static rq_err add_metrics(rq_op_scan *s, Pb__ScanResponse *response)
         {"BLOCK_BYTES_SCANNED", ctx->block_bytes_used},
         {"BYTES_READ_FROM_FS", ctx->block_bytes_read},
         {"BLOCK_READ_OPS_COUNT", ctx->blocks_read},
-        /* In milliseconds begun: zero says that no file was read. What the page cache gives at once
-         * is read on the loop, and not measured. */
+        /* In milliseconds, rounded up: zero means that no file was read. Reads from the page cache
+         * happen on the loop and are not measured. */
         {"FS_READ_TIME", ctx->blocks_read == 0 ? 0 : s->read.fetch_ns / 1000000 + 1},
         {"RPC_SCAN_PROCESSING_TIME", (now - call->started_ns) / 1000000},
         {"RPC_SCAN_QUEUE_WAIT_TIME", (call->started_ns - call->received_ns) / 1000000},
@@ -141,8 +142,9 @@ static rq_err take(rq_op_scan *s)
                                                                           : RQ_OK;
 }
 
-/* After the sequence number was counted the scanner is closed, and the client is told to open
- * another one from the row it has seen. HBASE: the catch in RSRpcServices.scan. */
+/* The scanner's state is lost once the sequence number was counted: closes the scanner and makes
+ * the client open another one behind the last row it has. HBASE: the catch in
+ * RSRpcServices.scan. */
 static void fail_scan(const rq_op_scan *s, rq_call *call)
 {
     const rq_op *op = &s->read.op;
@@ -199,15 +201,16 @@ static void set_wishes(rq_op_scan *s, const Pb__ScanRequest *r, const rq_call *c
     s->counts_rows = r->has_track_scan_metrics && r->track_scan_metrics;
 }
 
-/*
- * The end of a region is told by itself, without results and without completing a partial one, to
- * clients that may suspend a scan when they get results (AsyncTableResultScanner of 2.0 and later).
- * Its resumePrefetch() calls resume() and then forgets the resumer. Where the suspended answer was
- * its region's last, resume() opens the next region's scanner; if the answer is there before its
- * listener is attached, onNext() runs within resume(), and when it suspends again, its resumer is
- * the one that is forgotten: the scan waits for ever. Within a region answers come on another
- * thread, which waits for the scanner's monitor.
- */
+/* Whether the end of a region must be reported in an answer of its own, without results and without
+ * completing a partial one. It must for clients that may suspend a scan when they receive results
+ * (AsyncTableResultScanner of 2.0 and later), because of a race in that client:
+ *  1. a scan is suspended with the last results of a region, and resumePrefetch() calls resume();
+ *  2. resume() opens the next region's scanner. If its answer arrives before a listener is
+ *     attached, onNext() runs inside resume(), suspends the scan again and stores a new resumer;
+ *  3. resumePrefetch() then sets the resumer to null, which loses the new one: the scan waits
+ *     forever.
+ * Within a region answers arrive on another thread, which waits for the scanner's monitor, so step
+ * 2 cannot happen. */
 static bool may_suspend(const rq_call *call)
 {
     return rq_rpc_client_at_least(call->client, 2, 0);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ClientService: its method table, its life, and Get. HBASE: RSRpcServices.
+/* ClientService: its method table, start and stop, and Get. HBASE: RSRpcServices.
  *
- * What comes once for all handlers stands here: finding the region, and leaving the loop for a
- * block. A Get is decoded into a scan of one row, read on the loop, and answered at once unless a
- * block has to be brought.
- */
+ * Code shared by all handlers is here: finding the region, and leaving the loop to read a block. A
+ * Get is decoded into a scan of one row, read on the loop, and answered at once unless it needs a
+ * block that is not in memory. */
 #include "service/client_priv.h"
 
 #include "catalog/coprocessors.h"
@@ -102,7 +100,7 @@ static void reply_get(get_job *g, rq_call *call)
 
 static void run_again(rq_task *task);
 
-/* A large row is made at a stretch. While there is no memory for it, it is given up, and read again
+/* A large row is read in one step. While there is no memory for it, it is dropped, and read again
  * when there is. */
 RQ_COLD static void wait_for_row(get_job *g, size_t bytes)
 {
@@ -157,7 +155,7 @@ static rq_err decode_get(rq_client_service *s, rq_call *call, get_job *g)
     rq_op *op = &g->get.read.op;
     RQ_TRY(rq__find_region_to_read(s, request->region, &op->region, &g->stale, &op->why));
     if (request->get->has_closest_row_before && request->get->closest_row_before)
-        /* asynchbase learns from exactly this exception that it must scan meta in reverse. */
+        /* With exactly this exception asynchbase recognizes that it must scan meta in reverse. */
         return rq_fail(&op->why, RQ_E_UNKNOWN_PROTOCOL,
                        "Is this a pre-hbase-1.0.0 or asynchbase client? Client is invoking "
                        "getClosestRowBefore removed in hbase-2.0.0 replaced by reverse Scan.");

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Mutate: one put, delete, append or increment, with or without a condition, from its message to the
- * op and back (ops/mutate.h). HBASE: RSRpcServices.mutate.
- */
+/* Mutate: one put, delete, append or increment, with or without a condition: translates its message
+ * to the op and back (ops/mutate.h). HBASE: RSRpcServices.mutate. */
 #include "service/client_priv.h"
 
 #include "ops/mutate.h"
@@ -20,7 +18,7 @@ static rq_err reply_cells(rq_call *call, const rq_row_op *row)
 {
     Pb__MutateResponse response = PB__MUTATE_RESPONSE__INIT;
     Pb__Result result = PB__RESULT__INIT;
-    /* HBASE: a plain append or increment answers its result and no `processed`. */
+    /* HBASE: the answer to an unconditional append or increment has a result and no `processed`. */
     response.has_processed = row->condition_count > 0;
     response.processed = row->processed;
     if (row->processed) {
@@ -38,7 +36,7 @@ static bool reads(const rq_row_op *row)
     return type == RQ_MUTATE_APPEND || type == RQ_MUTATE_INCREMENT;
 }
 
-/* Has results to release, which outlive the call. */
+/* For results that must be released; they live longer than the call. */
 static void reply_and_release(rq_call *call, rq_row_op row)
 {
     rq_err rc = row.rc;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * GetClusterStatus: what `status` of the shell, hbtop, split calculators and balancer tools read.
- * One server, which is master too. Only the parts that were asked for are filled, as HBase does.
- * HBASE: HMaster.getClusterMetricsWithoutCoprocessor.
- */
+/* GetClusterStatus, read by the shell's `status`, hbtop, split calculators and balancer tools.
+ * There is one server, which is also the master. As in HBase, only the requested parts are filled
+ * in. HBASE: HMaster.getClusterMetricsWithoutCoprocessor. */
 #include "service/master_priv.h"
 #include "service/messages.h"
 
@@ -13,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What we are compatible with: clients compare it. */
+/* The version we are compatible with; clients compare it. */
 #define HBASE_VERSION "2.6.1"
 
 static bool wants(const Pb__GetClusterStatusRequest *r, Pb__Option option)
@@ -158,7 +156,7 @@ static Pb__RegionInTransition *in_transition(rq_arena *arena, const rq_catalog_r
     return state->region_info == NULL ? NULL : m;
 }
 
-/* Regions that should be open and are not, and those on their way. */
+/* Regions that should be open but are not, and regions being opened or closed. */
 static rq_err add_transitions(const rq_admin_services *a, rq_arena *arena, Pb__ClusterStatus *m)
 {
     const rq_catalog_table *const *tables;

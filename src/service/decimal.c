@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers with two digits behind the point; contract in decimal.h. */
+/* Numbers with two decimal places; contract in decimal.h. */
 #include "service/decimal.h"
 
 #define UNSCALED_LEN_MAX 4096
@@ -89,8 +89,8 @@ static rq_err add_one(rq__decimal *d)
     return push(d, 1);
 }
 
-/* Divides the magnitude by 10^digits, half to even. All but the last digit that goes only say
- * whether anything lay below it. */
+/* Divides the magnitude by 10^digits, rounding half to even. Of the dropped digits, all but the
+ * highest only matter for whether they are all zero. */
 static rq_err drop_digits(rq__decimal *d, unsigned digits)
 {
     bool below = false;
@@ -134,8 +134,8 @@ rq_err rq__decimal_parse(rq_slice bytes, rq__decimal *ret)
 
 rq_err rq__decimal_write(const rq__decimal *d, rq_buf *out)
 {
-    /* Two's complement, big-endian, no longer than it must be: one more byte than the magnitude
-     * carries the sign, and goes when the next one carries it too. */
+    /* Shortest two's complement, big-endian: starts with one byte more than the magnitude, for the
+     * sign, and drops leading bytes while the next byte has the same sign bit. */
     size_t len = count_of(d) * 4 + 1;
     RQ_TRY(rq_buf_append_be32(out, SCALE));
     RQ_TRY(rq_buf_reserve(out, len));
@@ -189,7 +189,8 @@ static rq_err add_magnitude(rq__decimal *sum, const rq__decimal *d)
     return carry == 0 ? RQ_OK : push(sum, (uint32_t)carry);
 }
 
-/* ret = larger - smaller, where `ret` may be either and has room for the larger's limbs. */
+/* ret = larger - smaller, where `ret` may be either of them and has room for as many limbs as
+ * `larger`. */
 static void subtract_magnitudes(const rq__decimal *larger, const rq__decimal *smaller,
                                 rq__decimal *ret)
 {

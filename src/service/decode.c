@@ -67,7 +67,7 @@ static int compare_families(const void *a, const void *b)
                             ((const rq_scan_family *)b)->family);
 }
 
-/* Sorts and drops doubles; returns how many are left. */
+/* Sorts and removes duplicates; returns the number of entries left. */
 static size_t sort_unique(rq_slice *list, size_t count)
 {
     if (count < 2) return count;
@@ -97,8 +97,8 @@ static rq_err decode_column(const Pb__Column *c, rq_arena *arena, bool copy, rq_
     return RQ_OK;
 }
 
-/* list[0, count) are of one family: one with the qualifiers of all, or with none where one of them
- * means the whole family. */
+/* Merges list[0, count), entries of one family: the result has all their qualifiers, or none (the
+ * whole family) if one of them has none. */
 static rq_err merge_family(rq_scan_family *list, size_t count, rq_arena *arena)
 {
     size_t all = 0;
@@ -119,8 +119,8 @@ static rq_err merge_family(rq_scan_family *list, size_t count, rq_arena *arena)
     return RQ_OK;
 }
 
-/* A client's library names a family once; another request that repeats one means the union. `list`
- * is sorted by family. */
+/* Client libraries send a family once. If a request repeats one, the union is meant. `list` is
+ * sorted by family. */
 static rq_err merge_doubles(rq_scan_family *list, size_t *count, rq_arena *arena)
 {
     size_t kept = 0;
@@ -150,7 +150,7 @@ static rq_err decode_columns(Pb__Column *const *columns, size_t count, rq_arena 
     return RQ_OK;
 }
 
-/* Names all of the region's families in `ret`, in the arena. */
+/* Lists all families of the region in `ret`, in the arena. */
 static rq_err name_all_families(const rq_region *region, rq_arena *arena, rq_scan *ret)
 {
     rq_table_schema *schema = rq_region_schema(region);
@@ -166,7 +166,7 @@ static rq_err name_all_families(const rq_region *region, rq_arena *arena, rq_sca
     return rc;
 }
 
-/* The family of that name; NULL: the scan does not ask for it. */
+/* The entry of that family; NULL: the scan does not ask for it. */
 static rq_scan_family *find_family(const rq_scan *scan, rq_slice name)
 {
     rq_scan_family key = {.family = name};
@@ -288,8 +288,8 @@ rq_err rq__decode_scan(const Pb__Scan *s, const rq_region *region, rq_arena *are
     RQ_TRY(copy_row(&s->stop_row, s->has_stop_row, arena, &ret->stop_row));
     if (ret->start_row.len > RQ_ROW_LEN_MAX) return check_row(ret->start_row, why);
     if (ret->stop_row.len > RQ_ROW_LEN_MAX) return check_row(ret->stop_row, why);
-    /* HBASE: toScan: clients that do not say so mean a get (start = stop, both included) when the
-     * rows are equal. */
+    /* HBASE: toScan: if the client sets neither, equal start and stop rows mean a get (both
+     * included). */
     ret->include_stop = s->has_include_stop_row
                             ? s->include_stop_row
                             : ret->start_row.len > 0 && rq_slice_eq(ret->start_row, ret->stop_row);
@@ -327,14 +327,14 @@ static rq_err check_cell(const rq_cell *c, rq_slice row, uint64_t max, rq_error 
                        "The row in the mutation's cell, %s, doesn't match the original one %s",
                        cell_row, own_row);
     }
-    /* HBASE: RSRpcServices.checkCellSizeLimit counts the be32 in front of the KeyValue too. */
+    /* HBASE: RSRpcServices.checkCellSizeLimit includes the be32 in front of the KeyValue. */
     size_t size = rq_cell_serialized_len(c, true) + 4;
     if (max > 0 && size > max) return cell_too_large(c, size, max, why);
     return RQ_OK;
 }
 
-/* Takes all announced cells off the cursor before any of them is judged, so that the next mutation
- * finds its own. */
+/* Consumes all announced cells before any of them is checked, so that the next mutation finds its
+ * own. */
 static rq_err take_cells(rq_cursor *cells, size_t count, rq_cell *out, rq_error *why)
 {
     for (size_t i = 0; i < count; i++) {
@@ -459,7 +459,7 @@ static rq_err add_ttl(const Pb__NameBytesPair *ttl, rq_arena *arena, rq_mutation
     return RQ_OK;
 }
 
-/* HBASE: HRegion.prepareDelete: a Delete that names nothing is a marker for each family. */
+/* HBASE: HRegion.prepareDelete: a Delete without columns puts a marker into each family. */
 static rq_err delete_whole_row(const rq_region *region, int64_t timestamp, rq_arena *arena,
                                rq_mutation *m)
 {
@@ -481,7 +481,7 @@ out:
     return rc;
 }
 
-/* Numbers no enum knows count as absent, as in Java's protobuf; protobuf-c hands them on. */
+/* A number outside the enum counts as absent, as in Java's protobuf; protobuf-c passes it on. */
 static rq_durability durability_of(const Pb__MutationProto *m)
 {
     bool known = m->has_durability && (int)m->durability >= RQ_USE_DEFAULT &&
@@ -511,8 +511,8 @@ rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, 
                        ? (size_t)m->associated_cell_count
                        : 0;
     if (count > 0) {
-        /* Each cell takes at least its lengths: an announced count beyond that is a lie that must
-         * not size an allocation. */
+        /* Each cell has at least 8 bytes of lengths: an announced count beyond that is wrong and
+         * must not size an allocation. */
         if (count > rq_cursor_left(cells) / 8)
             return rq_fail(why, RQ_E_DO_NOT_RETRY, "Cell count of %zu but %s", count,
                            rq_cursor_left(cells) == 0 ? "no cellScanner" : "too few cells follow");
@@ -573,8 +573,8 @@ rq_err rq__decode_condition(const Pb__Condition *c, rq_arena *arena, rq_conditio
     if (c->filter != NULL) return decode_filter(c->filter, arena, &ret->filter, why);
     if (c->comparator == NULL)
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "a condition needs a comparator or a filter");
-    /* HBASE: toCheckAndMutate takes only the comparator's value and compares bytes with it,
-     * whatever class the client named. */
+    /* HBASE: toCheckAndMutate only uses the comparator's value and compares bytes, whatever class
+     * the client named. */
     rq_comparator *given;
     RQ_TRY(rq_comparator_parse(rq_slice_cstr(c->comparator->name),
                                rq__pb_slice(c->comparator->serialized_comparator), arena, &given,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From request messages to what the region understands. HBASE: ProtobufUtil.toGet, toScan, toPut,
- * toDelete, toAppend, toIncrement, toCheckAndMutate; where those throw, these return the error with
- * HBase's text. Results point into the message and the cell block unless said otherwise.
- */
+/* Translates request messages to scans and mutations of the region. HBASE: ProtobufUtil.toGet,
+ * toScan, toPut, toDelete, toAppend, toIncrement, toCheckAndMutate; where those throw, these
+ * functions return the error with HBase's text. Results point into the message and the cell block
+ * unless stated otherwise. */
 #ifndef RQ_SERVICE_DECODE_H
 #define RQ_SERVICE_DECODE_H
 
@@ -13,16 +12,16 @@
 
 #include "proto/client.pb-c.h"
 
-/* `region` is asked for its families where the request means all of them. */
+/* `region` provides the families where the request means all of them. */
 RQ_NODISCARD
 rq_err rq__decode_get(const Pb__Get *get, const rq_region *region, rq_arena *arena, rq_scan *ret,
                       rq_error *why);
-/* Everything is copied into the arena, which is the scanner's and outlives the request. */
+/* Copies everything into the arena, which belongs to the scanner and outlives the request. */
 RQ_NODISCARD
 rq_err rq__decode_scan(const Pb__Scan *scan, const rq_region *region, rq_arena *arena, rq_scan *ret,
                        rq_scan_extra *ret_extra, rq_error *why);
-/* Takes the mutation's cells from `cells` (the frame's cell block) when it says so; they are always
- * consumed, also on failure. ret_nonce 0: none. */
+/* Takes the mutation's cells from `cells` (the frame's cell block) if the message says so; they are
+ * consumed in any case, also on failure. ret_nonce 0: none. */
 RQ_NODISCARD
 rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, rq_cursor *cells,
                            uint64_t cell_max, rq_arena *arena, rq_mutation *ret,
@@ -33,7 +32,7 @@ RQ_NODISCARD
 rq_err rq__decode_condition(const Pb__Condition *c, rq_arena *arena, rq_condition *ret,
                             rq_error *why);
 
-/* The mutation behind a condition is on the condition's row. */
+/* Checks that the condition is on `row`, the row of its mutation. */
 RQ_NODISCARD
 rq_err rq__check_condition_row(const rq_condition *c, rq_slice row, rq_error *why);
 

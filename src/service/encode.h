@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From what a read returned to HBase's Result: with a codec the cells stay in the answer's cell
- * block and the Result says how many are its own; without one they go into the message.
- */
+/* Encodes the cells of a read as HBase's Result: with a codec the cells stay in the answer's cell
+ * block and the Result has their number; without one they go into the message. */
 #ifndef RQ_SERVICE_ENCODE_H
 #define RQ_SERVICE_ENCODE_H
 
@@ -10,7 +8,7 @@
 
 #include "proto/client.pb-c.h"
 
-/* Fills `ret` with the cells of `bytes` (as in a cellblock) as messages in the arena; their byte
+/* Fills `ret` with the cells of `bytes` (in cell block format) as messages in the arena; their byte
  * fields point into `bytes`. */
 RQ_NODISCARD
 rq_err rq__encode_cells(rq_slice bytes, uint32_t count, rq_arena *arena, Pb__Result *ret);
@@ -19,8 +17,8 @@ rq_err rq__encode_cells(rq_slice bytes, uint32_t count, rq_arena *arena, Pb__Res
 RQ_NODISCARD
 rq_err rq__encode_result(rq_call *call, const rq_cellblock *cells, Pb__Result *ret);
 
-/* The answers that nearly every get and put receives, packed without protobuf-c; the result points
- * into `out`. */
+/* The answers of nearly all gets and puts, encoded without protobuf-c; the result points into
+ * `out`. */
 #define RQ__COUNTED_RESULT_MAX (2 + 2 + RQ_VARINT_MAX + 2)
 #define RQ__PROCESSED_LEN 2
 /* GetResponse { result { associated_cell_count, stale = false } } */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which endpoint a call means, and ClientService's ExecService; see endpoint.h. */
+/* Finds the endpoint of a call, and implements ClientService's ExecService; see endpoint.h. */
 #include "service/endpoint.h"
 
 #include "catalog/coprocessors.h"
@@ -12,7 +12,8 @@ static void run_done(rq_task *task)
     e->done(e);
 }
 
-/* Posted, not called: a Multi of many service calls would go deeper with each. */
+/* Posted, not called directly: in a Multi with many service calls the stack would grow with
+ * each. */
 static void post_done(rq__endpoint *e)
 {
     e->task.run = run_done;
@@ -183,7 +184,7 @@ void rq__handle_exec_service(void *ctx, rq_call *call)
         rq__fail_call_of_op(op);
 }
 
-/* HBASE: HRegionServer.execRegionServerService: no endpoint of the server itself is known. */
+/* HBASE: HRegionServer.execRegionServerService: the server itself has no endpoints. */
 void rq__handle_exec_server_service(void *ctx, rq_call *call)
 {
     (void)ctx;

@@ -12,7 +12,7 @@
 #include "ops/gate.h"
 #include "service/client_priv.h"
 
-/* Lives in the call's arena, and stays until done() runs. */
+/* Lives in the call's arena, at least until done() runs. */
 typedef struct rq__endpoint {
     rq_client_service *service;
     rq_call *call;

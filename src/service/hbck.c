@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * HbckService, what HBCK2 talks to: of it, procedures that are to end (`bypass`). HBase marks them
- * so that they run no further step; ours are aborted, which undoes what is not committed and tries
- * the rest once more. HBASE: MasterRpcServices.bypassProcedure.
- */
+/* HbckService, the service that HBCK2 calls. Only `bypass` is implemented, which ends procedures.
+ * HBase marks them so that no further step runs; here they are aborted: an uncommitted change is
+ * rolled back, a committed one tries its remaining steps once more. HBASE:
+ * MasterRpcServices.bypassProcedure. */
 #include "service/master_priv.h"
 
 #include "proto/master.pb-c.h"

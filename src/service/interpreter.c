@@ -6,7 +6,7 @@
 
 #define PACKAGE "org.apache.hadoop.hbase.client.coprocessor."
 
-/* Tags of the messages' only field: number 1 as varint, fixed64, bytes. */
+/* Tag of the only field of each message: number 1 as varint, fixed64, bytes. */
 enum { TAG_VARINT = 0x08, TAG_FIXED64 = 0x09, TAG_BYTES = 0x0a };
 
 bool rq__interpreter_find(const char *java_class, rq__interpreter *ret)
@@ -165,7 +165,7 @@ rq_err rq__number_write(rq__interpreter i, const rq__number *n, rq_buf *out)
 
 rq_err rq__number_write_min(rq__interpreter i, rq_buf *out)
 {
-    /* Double.MIN_VALUE is the smallest positive one, and as a BigDecimal 49 / 10^325. */
+    /* Double.MIN_VALUE is the smallest positive number; as a BigDecimal it is 49 / 10^325. */
     static const uint8_t smallest[] = {0, 0, 1, 69, 49};
     if (i == RQ__INTERPRETER_LONG) return write_long(INT64_MIN, out);
     if (i == RQ__INTERPRETER_DOUBLE) return write_double(double_of(1), out);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How AggregateService reads and computes values: HBase's three column interpreters, chosen by the
- * class a request names. A number may be absent (Java's null): absent plus x is x, absent times x
- * is absent. HBASE: LongColumnInterpreter, DoubleColumnInterpreter, BigDecimalColumnInterpreter.
- */
+/* Reads and computes values for AggregateService: HBase's three column interpreters; a request
+ * names one by its class. A number may be absent (Java's null): absent plus x is x, absent times x
+ * is absent. HBASE: LongColumnInterpreter, DoubleColumnInterpreter, BigDecimalColumnInterpreter. */
 #ifndef RQ_SERVICE_INTERPRETER_H
 #define RQ_SERVICE_INTERPRETER_H
 
@@ -30,7 +28,7 @@ typedef struct rq__number {
 bool rq__interpreter_find(const char *java_class, rq__interpreter *ret);
 
 void rq__number_clear(rq__number *n);
-/* The value of a cell; absent where it is not eight bytes long (long and double). */
+/* The value of a cell; absent if it is not eight bytes long (long and double). */
 RQ_NODISCARD
 rq_err rq__number_read(rq__interpreter i, const rq_cell *cell, rq__number *ret, rq_error *why);
 RQ_NODISCARD

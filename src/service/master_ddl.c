@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MasterService: what changes tables and namespaces, and how clients follow it. Each change is a
+/* MasterService: changes of tables and namespaces, and how clients wait for them. Each change is a
  * procedure of the catalog; the answer is its id once it is accepted, and the client polls
- * getProcedureResult. HBASE: MasterRpcServices.
- */
+ * getProcedureResult. HBASE: MasterRpcServices. */
 #include "service/master_priv.h"
 #include "service/messages.h"
 
 #include "proto/admin.pb-c.h"
 #include "proto/master.pb-c.h"
 
-/* Every one of these answers is `optional uint64 proc_id = 1` alone, or nothing at all: one message
- * stands for all. */
+/* All these answers are either `optional uint64 proc_id = 1` or empty, so one message type encodes
+ * them all. */
 static void ddl_submitted(rq_ddl *ddl)
 {
     rq__ddl_job *j = RQ_CONTAINER_OF(ddl, rq__ddl_job, ddl);
@@ -61,8 +59,8 @@ static rq__ddl_job *table_ddl(rq_call *call, rq_ddl_kind kind, const Pb__TableNa
     return j;
 }
 
-/* Clients before 2.0 take the answer to a truncate or a namespace change for its end: they poll no
- * procedure for these. They get it when the procedure has finished. */
+/* Clients before 2.0 do not poll procedures for a truncate or a namespace change: they take the
+ * answer as its end. So they get the answer when the procedure has finished. */
 static bool takes_answer_for_end(const rq__ddl_job *j)
 {
     switch (j->ddl.kind) {
@@ -225,7 +223,7 @@ void rq__flush_table(void *ctx, rq_call *call)
 
 /* --- regions: split, merge -------------------------------------------------------------------- */
 
-/* HBASE: HMaster.splitRegion. The row may be empty: the region's middle. */
+/* HBASE: HMaster.splitRegion. An empty row means the middle of the region. */
 static void split_at(rq_admin_services *s, rq_call *call, const rq_region_info *info, rq_slice row,
                      uint64_t nonce_group, uint64_t nonce, void (*submitted)(rq_ddl *))
 {
@@ -247,8 +245,8 @@ static void split_at(rq_admin_services *s, rq_call *call, const rq_region_info *
     submit(s, j);
 }
 
-/* The region a request names by its RegionInfo; NULL when the call has been answered. `replica` is
- * what a replica is refused with. */
+/* The region that a request names by its RegionInfo; NULL when the call has been answered.
+ * `replica` is the error text for a replica. */
 static rq_region_info *take_region(rq_call *call, const Pb__RegionInfo *m, const char *replica)
 {
     rq_region_info *info = rq_arena_calloc(&call->arena, 1, sizeof *info);
@@ -333,7 +331,7 @@ void rq__merge_regions(void *ctx, rq_call *call)
     if (rc != RQ_OK) rq_call_fail_why(call, rc, &why);
 }
 
-/* Clients of 1.x are told nothing but that it has begun. */
+/* The answer to clients of 1.x only says that the change has begun. */
 static void begun(rq_ddl *ddl)
 {
     rq__ddl_job *j = RQ_CONTAINER_OF(ddl, rq__ddl_job, ddl);
@@ -409,8 +407,8 @@ void rq__delete_namespace(void *ctx, rq_call *call)
 }
 
 /* --- the old way to flush a table ------------------------------------------------------------- */
-/* HBASE: MasterFlushTableProcedureManager, "flush-table-proc": clients before 2.6 start it by
- * ExecProcedure and poll IsProcedureDone. Ours is done when ExecProcedure answers. */
+/* HBASE: MasterFlushTableProcedureManager, "flush-table-proc": clients before 2.6 start a flush by
+ * ExecProcedure and poll IsProcedureDone. Here the flush is done when ExecProcedure answers. */
 #define FLUSH_SIGNATURE "flush-table-proc"
 #define FLUSH_FAMILIES "family"
 #define EXPECTED_TIMEOUT_MS 60000
@@ -518,7 +516,7 @@ void rq__get_procedure_result(void *ctx, rq_call *call)
         rq_call_reply(call, &response.base);
         return;
     }
-    /* One that is parked gives its client its error: nobody knows when it will end. */
+    /* The client of a parked procedure gets its error at once: it may stay parked forever. */
     bool ended = p.finished || p.parked;
     response.state = ended ? PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__FINISHED
                            : PB__GET_PROCEDURE_RESULT_RESPONSE__STATE__RUNNING;
@@ -547,8 +545,7 @@ void rq__abort_procedure(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* HBase has no word for a procedure that is parked: FAILED is one that has failed and is not rolled
- * back yet. */
+/* HBase has no state for a parked procedure; FAILED there means failed and not yet rolled back. */
 static Pb__ProcedureState state_of(const rq_procedure *p)
 {
     if (p->finished)
@@ -579,7 +576,7 @@ static Pb__Procedure *procedure_message(rq_arena *arena, const rq_procedure *p)
     return m;
 }
 
-/* Also ListProcedures of 1.x: the same message. */
+/* Also used for ListProcedures of 1.x: the message is the same. */
 void rq__get_procedures(void *ctx, rq_call *call)
 {
     rq_admin_services *s = ctx;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MasterService: features of HBase this server does not have. What HBase itself answers while such
- * a feature is unused or switched off is answered here: empty lists, "there is none of that name",
- * "not loaded". What would begin to use one is refused in the method table.
- */
+/* MasterService: features of HBase that this server does not have. Queries get the answer of an
+ * HBase that does not use the feature: empty lists, "there is none of that name", "not loaded".
+ * Calls that would use a feature are refused in the method table. */
 #include "service/master_priv.h"
 
 #include "proto/hbase.pb-c.h"
@@ -26,8 +24,8 @@ static void throw_final(rq_call *call, const char *java_class, const char *messa
 }
 
 /* No server is decommissioned or dead, no snapshot, peer or quota exists: the lists are empty. Also
- * the answer to a switch that is off and stays off: a false in field 1 is what an empty message
- * means only where the field is optional, else see reply_false. */
+ * the answer for a switch that is off and stays off, if its field 1 is optional (an empty message
+ * means false); for a required field see reply_false. */
 void rq__reply_nothing(void *ctx, rq_call *call)
 {
     (void)ctx;
@@ -104,7 +102,7 @@ void rq__is_snapshot_done(void *ctx, rq_call *call)
 
 /* --- replication peers ------------------------------------------------------------------------ */
 
-/* Every request about one peer has its id as `required string peer_id = 1`. */
+/* Every request about a single peer has its id as `required string peer_id = 1`. */
 void rq__no_such_peer(void *ctx, rq_call *call)
 {
     (void)ctx;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MasterService: tables and namespaces as they are. Everything is read from the catalog's current
- * view on the loop; table schemas go out as the bytes they are kept as. HBASE: MasterRpcServices,
- * HMaster.listTableDescriptors.
- */
+/* MasterService: queries about tables and namespaces. Everything is read from the catalog's current
+ * view on the loop; table schemas are sent as the stored bytes. HBASE: MasterRpcServices,
+ * HMaster.listTableDescriptors. */
 #include "filter/regex.h"
 #include "service/master_priv.h"
 #include "service/messages.h"
 
 #include "proto/master.pb-c.h"
 
-#define PATTERN_BYTES_MAX ((size_t)4 << 20) /* what a pattern may be compiled to (filter/regex.h) */
+#define PATTERN_BYTES_MAX                                                                          \
+    ((size_t)4 << 20) /* largest size of a compiled pattern
+                                             * (filter/regex.h) */
 
 /* --- which tables ----------------------------------------------------------------------------- */
 
@@ -33,8 +33,8 @@ static rq_err matches(selection *s, rq_slice name, bool *ret, rq_error *why)
     return rq_regex_search(s->compiled, name, &s->pace, ret, why);
 }
 
-/* HBASE: HMaster.filterTablesByRegex: a table of the default namespace matches with and without
- * "default:" in front. */
+/* HBASE: HMaster.filterTablesByRegex: a table of the default namespace is matched with and without
+ * the prefix "default:". */
 static rq_err selected(selection *s, const rq_catalog_table *t, rq_arena *arena, bool *ret,
                        rq_error *why)
 {
@@ -53,7 +53,7 @@ static rq_err selected(selection *s, const rq_catalog_table *t, rq_arena *arena,
     return matches(s, rq_slice_cstr(full), ret, why);
 }
 
-/* One allowance for all names: the call has no place to pause. */
+/* One allowance for matching all names, because the call cannot pause. */
 static rq_err compile(selection *s, rq_arena *arena, rq_error *why)
 {
     size_t bytes_left = PATTERN_BYTES_MAX;
@@ -260,8 +260,8 @@ void rq__get_schema_alter_status(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* The oldest of its regions' last major compactions; 0: there was none for some region, or there is
- * no such table (HBASE: ClusterMetrics.getLastMajorCompactionTimestamp). */
+/* The oldest of the last major compactions of the table's regions; 0 if a region had none or there
+ * is no such table (HBASE: ClusterMetrics.getLastMajorCompactionTimestamp). */
 void rq__last_major_compaction(void *ctx, rq_call *call)
 {
     const rq_admin_services *a = ctx;
@@ -297,7 +297,7 @@ void rq__last_major_compaction_for_region(void *ctx, rq_call *call)
         rq_region_get_load(region, &load);
         response.compaction_timestamp = load.last_major_compaction_ms;
     }
-    /* HBase answers 0 for a region it has no load of. */
+    /* HBase answers 0 for a region without load. */
     rq_call_reply(call, &response.base);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MasterService's handlers, by file: changes (master_ddl.c), lists and states (master_info.c),
- * cluster and switches (master_service.c, which has the table). */
+/* MasterService's handlers by file: changes (master_ddl.c), lists and states (master_info.c),
+ * cluster and switches (master_service.c, with the method table). */
 #ifndef RQ_SERVICE_MASTER_PRIV_H
 #define RQ_SERVICE_MASTER_PRIV_H
 
@@ -9,14 +9,15 @@
 #include "proto/hbase.pb-c.h"
 
 /* master_ddl.c */
-/* A change on behalf of a call, which it answers; in the call's arena. */
+/* A change requested by a call, which is answered when it has been submitted; in the call's
+ * arena. */
 typedef struct rq__ddl_job {
     rq_ddl ddl;
     rq_call *call;
     bool silent; /* the answer does not name the procedure */
 } rq__ddl_job;
 
-/* NULL: memory is out and the call was answered. */
+/* NULL: out of memory; the call was answered. */
 rq__ddl_job *rq__ddl_job_new(rq_call *call, rq_ddl_kind kind, uint64_t nonce_group, uint64_t nonce);
 
 void rq__create_table(void *ctx, rq_call *call);
@@ -60,7 +61,7 @@ void rq__last_major_compaction(void *ctx, rq_call *call);
 void rq__last_major_compaction_for_region(void *ctx, rq_call *call);
 
 /* master_regions.c */
-/* The encoded name, whichever of a region's names the client sent; points into the message. */
+/* The encoded name, whichever kind of name the client sent; points into the message. */
 rq_slice rq__encoded_of(const Pb__RegionSpecifier *spec);
 void rq__move_region(void *ctx, rq_call *call);
 void rq__assign_region(void *ctx, rq_call *call);

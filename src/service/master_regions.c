@@ -11,7 +11,7 @@
 #include "proto/master.pb-c.h"
 #include "proto/procedure.pb-c.h"
 
-/* The encoded name of a specifier of either kind. */
+/* The encoded name in a specifier of either type. */
 rq_slice rq__encoded_of(const Pb__RegionSpecifier *spec)
 {
     rq_slice name = rq_slice_of(spec->value.data, spec->value.len);
@@ -28,8 +28,8 @@ static void unknown_region(rq_call *call, const Pb__RegionSpecifier *spec)
     rq_call_fail(call, RQ_E_UNKNOWN_REGION, "%s", name);
 }
 
-/* There is nowhere to move to: as in HBase with one server, the region stays and the call succeeds.
- * Another server's name is a mistake, and said to be one. */
+/* There is no other server: as in an HBase with one server, the region stays and the call succeeds.
+ * The name of another server is an error. */
 void rq__move_region(void *ctx, rq_call *call)
 {
     const rq_admin_services *a = ctx;
@@ -49,8 +49,8 @@ void rq__move_region(void *ctx, rq_call *call)
     rq_call_reply(call, &response.base);
 }
 
-/* HBASE: AssignmentManager.assign and unassign wait for the end of the procedure, and answer
- * nothing. */
+/* HBASE: AssignmentManager.assign and unassign wait for the procedure's end; the answer is
+ * empty. */
 static void submit_transit(rq_admin_services *a, rq_call *call, rq_ddl_kind kind,
                            const rq_region_info *info)
 {
@@ -122,7 +122,8 @@ static Pb__Procedure *brief(rq_arena *arena, const rq_procedure *p)
     return m->owner == NULL ? NULL : m;
 }
 
-/* The lock that procedure `at` holds, with those that wait for the same table or namespace. */
+/* The lock that procedure `at` holds, with the procedures that wait for the same table or
+ * namespace. */
 static Pb__LockedResource *resource(rq_arena *arena, const rq_procedure *list, size_t count,
                                     size_t at)
 {

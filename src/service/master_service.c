@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MasterService: its table, the switches, and what one server answers to questions about a cluster.
- * What is not served here yet is named with NULL: known, refused with a clear message.
- */
+/* MasterService: its method table, the switches, and answers of a single server to questions about
+ * a cluster. Methods without a handler (NULL) are known but not implemented; calls of them are
+ * refused with a clear message. */
 #include "service/master_priv.h"
 #include "service/messages.h"
 
@@ -34,7 +33,7 @@ static rq_err switch_work(rq__blocking *b)
     return RQ_OK;
 }
 
-/* The answers of all single switches are a bool in field 1: one message stands for them. */
+/* The answer of every single switch is a bool in field 1: one message type encodes them all. */
 static void switch_answer(rq__blocking *b)
 {
     switch_job *j = RQ_CONTAINER_OF(b, switch_job, blocking);
@@ -209,7 +208,7 @@ static void scan_answer(rq__blocking *b)
     rq_call_reply(b->call, &response.base);
 }
 
-/* HBASE: CatalogJanitor.scan: how many regions were cleared away. */
+/* HBASE: CatalogJanitor.scan: the number of regions that were removed. */
 static void run_catalog_scan(void *ctx, rq_call *call)
 {
     scan_job *j = rq_arena_calloc(&call->arena, 1, sizeof *j);

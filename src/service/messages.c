@@ -49,7 +49,7 @@ static uint32_t megabytes(uint64_t bytes)
     return (uint32_t)(bytes >> 20);
 }
 
-/* HBase rounds a store that holds something up to one MB: the clients' split sizes depend on it. */
+/* HBase rounds the size of a non-empty store up to one MB; clients compute split sizes from it. */
 static uint32_t megabytes_up(uint64_t bytes)
 {
     return bytes > 0 && bytes < 1 << 20 ? 1 : megabytes(bytes);
@@ -65,7 +65,7 @@ static Pb__RegionSpecifier *specifier(rq_arena *arena, rq_slice name)
     return s;
 }
 
-/* HBASE: RegionLoad as RSRpcServices.createRegionLoad fills it. */
+/* Filled as by HBASE: RSRpcServices.createRegionLoad. */
 static Pb__RegionLoad *region_load(rq_arena *arena, const rq_catalog_region *named)
 {
     const rq_region *r = named->region;
@@ -87,7 +87,7 @@ static Pb__RegionLoad *region_load(rq_arena *arena, const rq_catalog_region *nam
     m->has_read_requests_count = m->has_write_requests_count = 1;
     m->has_filtered_read_requests_count = 1;
     if (named->info->replica_id ==
-        0) { /* what came through a replica's name is counted there too */
+        0) { /* requests sent to the replica's name are counted under it */
         m->read_requests_count = load.read_requests;
         m->write_requests_count = load.write_requests;
         m->filtered_read_requests_count = load.filtered_read_requests;
@@ -106,7 +106,7 @@ static Pb__RegionLoad *region_load(rq_arena *arena, const rq_catalog_region *nam
     m->has_current_region_cached_ratio = 1;
     if (load.storefile_bytes > 0)
         m->current_region_cached_ratio = (float)load.cached_bytes / (float)load.storefile_bytes;
-    /* Blocks are larger in memory than in the file. */
+    /* Blocks are larger in memory than in the file, so the ratio may exceed 1. */
     if (m->current_region_cached_ratio > 1) m->current_region_cached_ratio = 1;
     return m;
 }

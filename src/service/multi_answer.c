@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See multi_answer.h. Field numbers as in proto/client.proto; what is rare goes to protobuf-c. */
+/* See multi_answer.h. Field numbers as in proto/client.proto; rare fields are encoded by
+ * protobuf-c. */
 #include "service/multi_answer.h"
 
 #include "base/pb.h"
 
 #define TAG(number, wire) ((uint8_t)((number) << 3 | (wire)))
-#define HEADER_MAX (1 + RQ_VARINT_MAX) /* of a message inside a message: tag and length */
-/* Of a frequent Result's fields: a count and three booleans. */
+#define HEADER_MAX (1 + RQ_VARINT_MAX) /* of an embedded message: tag and length */
+/* Largest encoding of a frequent Result: a count and three booleans. */
 #define RESULT_MAX (1 + RQ_VARINT_MAX + 3 * 2)
-/* Of an outcome with one, both lengths below 128. */
+/* Largest encoding of an outcome with such a Result; both lengths are below 128. */
 #define OUTCOME_MAX (2 + 1 + RQ_VARINT_MAX + 2 + RESULT_MAX)
 _Static_assert(OUTCOME_MAX < 128, "lengths are written as one byte");
 
@@ -44,7 +45,7 @@ static bool is_frequent(const Pb__ResultOrException *r)
 
 static uint8_t *put_result(uint8_t *p, const Pb__Result *r)
 {
-    if (r->has_associated_cell_count) /* as every int32: negative ones have ten bytes */
+    if (r->has_associated_cell_count) /* as for every int32, ten bytes if negative */
         p = put_number(p, 2, (uint64_t)(int64_t)r->associated_cell_count);
     if (r->has_exists) p = put_number(p, 3, r->exists != 0);
     if (r->has_stale) p = put_number(p, 4, r->stale != 0);
@@ -78,7 +79,7 @@ static size_t outcome_room(const Pb__ResultOrException *r)
 
 static uint8_t *put_region(uint8_t *p, const Pb__RegionActionResult *r)
 {
-    /* Its length is known when it stands there, and so how many bytes the length takes. */
+    /* The body is written first, behind room for the longest header; then its length is known. */
     uint8_t *body = p + HEADER_MAX;
     uint8_t *end = body;
     for (size_t i = 0; i < r->n_resultorexception; i++)

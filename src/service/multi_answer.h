@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A MultiResponse's bytes. A batch of fifty puts is answered by fifty messages of an index and an
- * empty result each, one of gets by fifty counts: protobuf-c's generic code goes through every
- * field of each of them twice, which was a fifth of all instructions of such a batch.
- */
+/* Encodes a MultiResponse. The answer to a batch of fifty puts has fifty messages of an index and
+ * an empty result, that of gets fifty counts. protobuf-c's generic code visits every field of each
+ * of them twice, which was a fifth of all instructions of such a batch. */
 #ifndef RQ_SERVICE_MULTI_ANSWER_H
 #define RQ_SERVICE_MULTI_ANSWER_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MultiRowMutationService: puts and deletes of several rows of one region, all or nothing, behind
- * conditions on any of its rows. One op of the region (`multi_row`), so nobody comes between the
- * conditions and the writes. HBASE: MultiRowMutationEndpoint.mutateRows.
- */
+/* MultiRowMutationService: puts and deletes of several rows of one region, all or nothing, with
+ * conditions on any of its rows. It is one op of the region (`multi_row`), so no other write comes
+ * between conditions and mutations. HBASE: MultiRowMutationEndpoint.mutateRows. */
 #include "service/endpoint.h"
 
 #include "proto/endpoints.pb-c.h"
@@ -47,8 +45,8 @@ static void release_result(void *thing)
     rq_row_op_clear(thing);
 }
 
-/* The first row may be outside because the region has changed: the client looks it up again. A
- * later one cannot come to lie in the same region. */
+/* If the first row is outside the region, the region may have changed: the client looks it up
+ * again. If a later row is outside, the rows are not in one region, and a retry would not help. */
 static rq_err check_rows(rq__endpoint *e, const rq_mutation *mutations, size_t count)
 {
     const rq_region_info *info = rq_region_get_info(e->region);

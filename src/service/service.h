@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The RPC services: each handler turns a decoded request into calls on region and catalog, and
- * their answers into messages. Handlers run on the loop of the call's connection and never block:
- * what needs a file goes to a pool and comes back, what waits for the log comes back on its lane.
- */
+/* The RPC services: each handler translates a decoded request into calls of ops, region and
+ * catalog, and their results into messages. Handlers run on the loop of the call's connection and
+ * never block: waiting for a file happens on a pool, waiting for the log ends with a task on the
+ * loop's lane. */
 #ifndef RQ_SERVICE_SERVICE_H
 #define RQ_SERVICE_SERVICE_H
 
@@ -25,14 +24,14 @@ typedef struct rq_client_service_options {
     rq_loops *loops; /* created, not started: each gets a seat */
 } rq_client_service_options;
 
-/* ClientService: get, mutate, multi, scan, endpoints and bulk load. Everything in the options
- * outlives it. */
+/* ClientService: get, mutate, multi, scan, endpoints and bulk load. Everything in the options must
+ * outlive it. */
 RQ_NODISCARD
 rq_err rq_client_service_new(const rq_client_service_options *o, rq_client_service **ret,
                              rq_error *why);
 /* REQUIRES: loops are stopped (no call is in flight). */
 void rq_client_service_free(rq_client_service *s);
-/* Takes over the settings that change without a restart. Any thread. */
+/* Applies the settings that change without a restart. Any thread. */
 void rq_client_service_reload(rq_client_service *s, const rq_config *config);
 /* The method table to register under "ClientService"; valid as long as the service. */
 rq_rpc_service rq_client_service_methods(rq_client_service *s);

@@ -6,7 +6,7 @@
 
 #include "proto/client.pb-c.h"
 
-/* Memory for a request's message, in pieces of the allocator's: a Get takes eight. */
+/* Memory for a request's message, taken from the allocator in pieces: a Get needs eight. */
 typedef struct unpacker {
     ProtobufCAllocator *allocator;
     uint8_t *next, *end;
@@ -26,7 +26,7 @@ static void *take_piece(unpacker *u, size_t size)
     return piece;
 }
 
-/* `size` is at most that of a message times the bytes of a request. */
+/* `size` is bounded: the size of a message struct times the bytes of a request. */
 RQ_INLINE void *take(unpacker *u, size_t size)
 {
     size = (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
@@ -38,8 +38,8 @@ RQ_INLINE void *take(unpacker *u, size_t size)
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-/* The tags of these messages are one byte each, so that number and wire type are compared at once;
- * any other byte is nothing we know. */
+/* All tags of these messages are single bytes, so number and wire type are compared at once; any
+ * other byte is an unknown field. */
 #define VARINT(number) RQ_PB_TAG(number, RQ_PB_VARINT)
 #define BYTES(number) RQ_PB_TAG(number, RQ_PB_BYTES)
 
@@ -65,7 +65,7 @@ RQ_INLINE bool boolean(rq_cursor *c, protobuf_c_boolean *ret_has, protobuf_c_boo
     return true;
 }
 
-/* An enum; protobuf-c judges what does not fit. */
+/* An enum; values out of range are left to protobuf-c. */
 RQ_INLINE bool choice(rq_cursor *c, protobuf_c_boolean *ret_has, uint32_t *ret)
 {
     uint64_t v;
@@ -74,7 +74,7 @@ RQ_INLINE bool choice(rq_cursor *c, protobuf_c_boolean *ret_has, uint32_t *ret)
     return v <= INT32_MAX;
 }
 
-/* As protobuf-c has them: no bytes are NULL. */
+/* As protobuf-c returns them: no bytes are NULL. */
 RQ_INLINE ProtobufCBinaryData pb_bytes(rq_slice bytes)
 {
     return (ProtobufCBinaryData){bytes.len, bytes.len == 0 ? NULL : (uint8_t *)bytes.ptr};
@@ -88,9 +88,9 @@ RQ_INLINE bool binary(rq_cursor *c, ProtobufCBinaryData *ret)
     return true;
 }
 
-/* A message inside a message, from its bytes, into *slot, which is NULL. */
+/* Decodes the embedded message in `bytes` into *slot, which is NULL before. */
 typedef bool part(unpacker *u, rq_slice bytes, void *slot);
-/* The field behind `tag` of the message `m`. */
+/* Decodes the field with `tag` of the message `m`. */
 typedef bool member(unpacker *u, uint8_t tag, rq_cursor *c, void *m);
 
 RQ_INLINE bool each(unpacker *u, rq_slice bytes, member *take_one, void *m)
@@ -103,7 +103,8 @@ RQ_INLINE bool each(unpacker *u, rq_slice bytes, member *take_one, void *m)
     return true;
 }
 
-/* One that comes once: twice would have to be merged. */
+/* A field that may appear once: a repeated one would have to be merged, which is left to
+ * protobuf-c. */
 RQ_INLINE bool inner(unpacker *u, rq_cursor *c, part *unpack, void *slot)
 {
     rq_slice bytes;
@@ -117,8 +118,8 @@ static bool generic(unpacker *u, rq_slice bytes, const ProtobufCMessageDescripto
     return message != NULL;
 }
 
-/* A member that may be repeated, while its message is gone through: mostly it comes once, and then
- * the message need not be gone through again. */
+/* State for a repeated field while its message is decoded. Most messages have it once, and then
+ * need no second pass. */
 typedef struct repeated {
     size_t count;
     rq_slice first;
@@ -132,8 +133,8 @@ RQ_INLINE bool note(repeated *r, rq_cursor *c)
     return true;
 }
 
-/* Calls take_one(ctx, n, bytes) for each but the first of the fields `number` of a message that
- * each() went through. */
+/* Calls take_one(ctx, n, bytes) for each occurrence of the field `number` after the first, in a
+ * message that each() has decoded. */
 RQ_INLINE bool each_further(rq_slice message, uint32_t number, const repeated *r,
                             bool (*take_one)(void *ctx, size_t n, rq_slice bytes), void *ctx)
 {
@@ -237,7 +238,7 @@ static bool region(unpacker *u, rq_slice bytes, void *slot)
     return m->type != 0 && m->value.len > 0;
 }
 
-/* A family (1), and what is of it (2): a Column's qualifiers, a ColumnValue's values. */
+/* A family (field 1) and its parts (field 2): a Column's qualifiers or a ColumnValue's values. */
 typedef struct family_parts {
     ProtobufCBinaryData *family;
     repeated members;

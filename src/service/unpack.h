@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The requests that come for every row, Get, Mutate and Multi, as messages, without protobuf-c's
- * generic decoder: that costs a quarter of a cached get's instructions (docs/lab/requests.md).
+/* Decodes the most frequent requests, Get, Mutate and Multi, without protobuf-c's generic decoder,
+ * which would take a quarter of the instructions of a cached get (docs/lab/requests.md).
  *
- * What is returned is what protobuf-c would have returned, only that bytes point into the request
- * instead of a copy. Rare parts (attributes, filters, time ranges of a family, conditions) are left
- * to protobuf-c, and so is the whole request when anything about it is unusual: a field that we do
- * not know, one of another type than ours, a message that comes twice, an empty row, bytes that end
- * early.
- */
+ * The result is the message protobuf-c would return, except that bytes point into the request
+ * instead of a copy. Rare parts (attributes, filters, time ranges of a family, conditions) are
+ * decoded by protobuf-c, and so is the whole request if anything about it is unusual: an unknown
+ * field, an unexpected wire type, a message field that appears twice, an empty row, truncated
+ * bytes. */
 #ifndef RQ_SERVICE_UNPACK_H
 #define RQ_SERVICE_UNPACK_H
 
@@ -16,8 +14,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* NULL: protobuf-c shall decode it, or say what is wrong. The message, of type GetRequest,
- * MutateRequest or MultiRequest, lives in the allocator and in `bytes`. */
+/* The message, of type GetRequest, MutateRequest or MultiRequest; it lives in the allocator and in
+ * `bytes`. NULL: let protobuf-c decode the request or report the error. */
 ProtobufCMessage *rq__unpack_request(const ProtobufCMessageDescriptor *type,
                                      ProtobufCAllocator *allocator, rq_slice bytes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HBase's properties of the block cache, as a table (cache_options.h). */
+/* HBase's block cache properties, as a table (cache_options.h). */
 #include "store/cache_options.h"
 
 #include "base/macros.h"
@@ -48,7 +48,8 @@ static bool take_bytes(rq_slice v, uint64_t *ret)
     return n <= INT64_MAX;
 }
 
-/* HBASE: Hadoop's Configuration.getBoolean: true and false in any case, all else is no value. */
+/* HBASE: Hadoop's Configuration.getBoolean: true and false in any case; other texts count as
+ * unset. */
 static bool take_bool(rq_slice v, bool *ret)
 {
     static const char *const words[] = {"false", "true"};
@@ -77,7 +78,7 @@ rq_cache_options rq_cache_options_of(const rq_cache_options *server, const rq_ta
     rq_cache_options o = *server;
     for (size_t i = 0; i < RQ_ARRAY_LEN(properties); i++) {
         rq_slice value;
-        /* A value that is none leaves the server's. */
+        /* An invalid value is ignored: the server's setting applies. */
         if (rq_schema_setting(t, f, properties[i].name, &value))
             (void)rq_cache_options_take(&o, properties[i].name, value);
     }
@@ -87,7 +88,7 @@ rq_cache_options rq_cache_options_of(const rq_cache_options *server, const rq_ta
     o.blooms_on_write = o.blooms_on_write || f->cache_blooms_on_write;
     o.evict_on_close = o.evict_on_close || f->evict_on_close;
     o.prefetch_on_open = o.prefetch_on_open || f->prefetch_on_open;
-    /* HBASE: shouldCacheBlockOnRead: what is prefetched must be allowed in. */
+    /* HBASE: shouldCacheBlockOnRead: prefetched blocks must be admitted to the cache. */
     o.data_on_read = o.data_on_read || o.prefetch_on_open;
     return o;
 }

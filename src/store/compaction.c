@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The choice of files for a compaction; contract in compaction.h.
+/* Selects the files of a compaction; contract in compaction.h.
  *
- * What all policies share is here (too large files, major compactions and their period, the limits
- * of a run), with the two that look at sizes only.
+ * This file has the part shared by all policies (too large files, major compactions and their
+ * period, the limits of a run), and the two policies that look at sizes only.
  *
- * Exploring: among all contiguous runs of min_files … max_files files whose sizes are "in ratio"
- * (no file larger than `ratio` times the sum of the others) the longest, of equally long ones the
- * smallest. When the store is at its blocking count and no run is in ratio, the smallest run is
- * taken all the same; with files in ratio the best files-per-byte wins. HBASE:
+ * Exploring: considers all contiguous runs of min_files … max_files files whose sizes are "in
+ * ratio" (no file is larger than `ratio` times the sum of the others), and selects the longest run,
+ * or the smallest of equally long ones. If the store has reached its blocking file count, the run
+ * with the most files per byte wins, and if no run is in ratio, the smallest run is taken. HBASE:
  * ExploringCompactionPolicy, RatioBasedCompactionPolicy, SortedCompactionPolicy.
  *
- * HBase also leaves out files whose info says EXCLUDE_FROM_MINOR_COMPACTION; what it takes need
- * then not be neighbours. We take them like others.
- */
+ * HBase also leaves out files with EXCLUDE_FROM_MINOR_COMPACTION in their file info, so that its
+ * inputs need not be adjacent. Here such files are compacted like others. */
 #include "store/compaction_priv.h"
 
 #include <math.h>
@@ -72,8 +70,8 @@ rq__run rq__compaction_explore(const rq_compaction_settings *s, const rq_store_f
     return best.count == 0 && at_limit ? smallest : best;
 }
 
-/* HBASE: RatioBasedCompactionPolicy.applyCompactionPolicy: each file is held against those that
- * would be compacted with it, which are at most max_files. */
+/* HBASE: RatioBasedCompactionPolicy.applyCompactionPolicy: each file is compared with the files
+ * that would be compacted with it, at most max_files. */
 rq__run rq__compaction_by_ratio(const rq_compaction_settings *s, const rq_store_file *files,
                                 size_t count, uint32_t min_files, bool offpeak)
 {
@@ -92,8 +90,8 @@ rq__run rq__compaction_by_ratio(const rq_compaction_settings *s, const rq_store_
 
 /* --- the period of major compactions ---------------------------------------------------------- */
 
-/* java.util.Random.nextDouble after setSeed: HBase draws the jitter so from the first file's name,
- * and a restart does not change it. */
+/* java.util.Random.nextDouble after setSeed: like HBase, derives the jitter from the first file's
+ * name, so that it is the same after a restart. */
 static double java_random(int32_t seed)
 {
     uint64_t mask = ((uint64_t)1 << 48) - 1;
@@ -139,8 +137,8 @@ static int64_t ttl_ms_of(const rq_family_schema *f)
     return f->ttl_s == RQ_TTL_FOREVER ? INT64_MAX : (int64_t)f->ttl_s * 1000;
 }
 
-/* HBASE: RatioBasedCompactionPolicy.shouldPerformMajorCompaction. A single file is worth it only
- * when something in it has expired. */
+/* HBASE: RatioBasedCompactionPolicy.shouldPerformMajorCompaction. A single file is compacted only
+ * if some of its cells have expired. */
 static bool sized_major_is_due(const rq_compaction_settings *s, const rq_family_schema *family,
                                const rq_store_file *files, size_t count, int64_t now_ms)
 {
@@ -161,8 +159,8 @@ static bool major_is_due(const rq_compaction_settings *s, const rq_family_schema
 
 /* --- the choice ------------------------------------------------------------------------------- */
 
-/* After a split or merge the store is written anew, so that the other regions' files can go.
- * HBASE: SortedCompactionPolicy.selectCompaction, isAfterSplit. */
+/* After a split or merge the store is rewritten, so that the parents' files can be removed. HBASE:
+ * SortedCompactionPolicy.selectCompaction, isAfterSplit. */
 static bool has_reference(const rq_store_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++)

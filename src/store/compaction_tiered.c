@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Date-tiered compaction: what was written about one time stands together.
+/* Date-tiered compaction: keeps cells of similar age in the same files.
  *
- * Time is cut into windows, the first of which holds now; going back, each windows_per_tier of them
- * are followed by windows that many times as long:
+ * Time is divided into windows; the first one contains the present. Going back in time,
+ * windows_per_tier windows of one length are followed by windows that many times as long:
  *
- *      … [      64 h      ) [ 16 h ) [ 16 h ) [4 h)[4 h)[4 h)[ now )
+ *     … [      64 h      ) [ 16 h ) [ 16 h ) [4 h)[4 h)[4 h)[ now )
  *
- * A file belongs to the window of its newest timestamp, or of an older file's newer one: so files
- * of a window are neighbours. A minor compaction merges files of one window, the newest first that
- * has enough of them; a major one writes a file for each window. HBASE: DateTieredCompactionPolicy,
- * ExponentialCompactionWindowFactory.
+ * A file belongs to the window of its newest timestamp, or to the newer window of an older file; so
+ * the files of a window are adjacent. A minor compaction merges the files of one window, the newest
+ * one that has enough files; a major one writes one file per window. HBASE:
+ * DateTieredCompactionPolicy, ExponentialCompactionWindowFactory.
  *
- * Where HBase's numbers would overflow and its loops not end, the search ends here.
- */
+ * Where HBase's arithmetic would overflow and its loops not end, the search stops. */
 #include "store/compaction_priv.h"
 
 #include <stdlib.h>
@@ -22,7 +20,7 @@
 
 typedef struct window {
     int64_t length, position; /* [position * length, (position + 1) * length) */
-    int64_t grows_from;       /* windows that begin before it keep their length */
+    int64_t grows_from;       /* windows that begin before this time do not grow */
 } window;
 
 static window window_of_now(const rq_tier_settings *t, int64_t now_ms)
@@ -37,22 +35,22 @@ static int64_t start_of(const window *w)
     return __builtin_mul_overflow(w->length, w->position, &r) ? INT64_MIN : r;
 }
 
-/* Of the window around the time, if all were as long as this one. */
+/* Position of the window of w's length that contains the time. */
 static int64_t position_of(const window *w, int64_t ts)
 {
     if (ts < 0) ts = rq__minus(ts, w->length - 1);
     return ts / w->length;
 }
 
-/* Less than, equal to or greater than 0: the window is before, around or behind the time. */
+/* Less than, equal to or greater than 0: the window is before, around or after the time. */
 static int compare_to(const window *w, int64_t ts)
 {
     int64_t at = position_of(w, ts);
     return (w->position > at) - (w->position < at);
 }
 
-/* To the window before, or over all that would only lead to the one at this position without
- * growing. False: there is none. */
+/* Steps back to the previous window. Skips windows up to the one at `position` as long as none of
+ * them grows. False: there is no earlier window. */
 static bool step_back_to(const rq_tier_settings *t, window *w, int64_t position)
 {
     int64_t per_tier = t->windows_per_tier;
@@ -64,7 +62,7 @@ static bool step_back_to(const rq_tier_settings *t, window *w, int64_t position)
         w->position = w->position / per_tier - 1;
         return true;
     }
-    /* One that does not grow here grows nowhere behind. */
+    /* once windows stop growing, no earlier one grows */
     int64_t stop = in_tier ? w->position - w->position % per_tier : INT64_MIN;
     w->position = position > stop ? position : stop;
     return !over || start_of(w) != INT64_MIN;
@@ -126,8 +124,8 @@ rq_err rq_compaction_boundaries(const rq_compaction_settings *s, const rq_compac
 
 /* --- major ------------------------------------------------------------------------------------ */
 
-/* HBASE: DateTieredCompactionPolicy.shouldPerformMajorCompaction: something has expired, is not
- * written by a major compaction, or is not alone in its window. */
+/* HBASE: DateTieredCompactionPolicy.shouldPerformMajorCompaction: some cells have expired, a file
+ * was not written by a major compaction, or a window has several files. */
 bool rq__tiered_major_is_due(const rq_compaction_settings *s, const rq_family_schema *family,
                              const rq_store_file *files, size_t count, int64_t now_ms)
 {
@@ -160,7 +158,7 @@ bool rq__tiered_major_is_due(const rq_compaction_settings *s, const rq_family_sc
 
 /* --- minor ------------------------------------------------------------------------------------ */
 
-/* Whether of these files, which are all of a window's, some are worth a compaction. */
+/* Whether some of these files, all files of one window, are worth a compaction. */
 static bool choose_within(const rq_compaction_settings *s, const rq_store_file *files, size_t first,
                           size_t count, uint32_t min_files, bool offpeak, bool at_limit,
                           const window *w, rq_compaction_choice *ret)
@@ -173,8 +171,9 @@ static bool choose_within(const rq_compaction_settings *s, const rq_store_file *
     if (r.count == 0) return false;
     ret->first = first + r.first;
     ret->count = r.count;
-    /* Of files of which some stay another window's cells would not come together; HBase does not
-     * notice that some stay when it looks at ratios only. */
+    /* If only a part of the files is compacted, splitting the output by windows would not bring
+     * the cells of another window together. HBase does not notice that when it selects by ratio
+     * only. */
     bool divide = r.count == count || s->tiered.within == RQ_COMPACT_RATIO;
     if (divide && !s->tiered.single_output) {
         ret->tiers = RQ_TIER_WINDOW;
@@ -203,7 +202,8 @@ void rq__tiered_choose_minor(const rq_compaction_settings *s, const rq_store_fil
     uint32_t min_files = s->tiered.incoming_min;
     for (size_t end = count; end > 0 && compare_to(&w, oldest) >= 0;) {
         if (compare_to(&w, newest[end - 1]) > 0) {
-            /* Not one by one: of a millisecond each there may be a million million. */
+            /* Skips empty windows at once: with windows of a millisecond there may be 10^12 of
+             * them. */
             if (!step_back_to(&s->tiered, &w, position_of(&w, newest[end - 1]))) break;
             min_files = s->min_files;
             continue;

@@ -25,7 +25,7 @@ static rq_err add_version(rq__delete_tracker *t, int64_t ts)
 
 rq_err rq__delete_tracker_add(rq__delete_tracker *t, const rq_cell *cell)
 {
-    /* What lies under the family marker is hidden anyway. */
+    /* Cells below the family marker are hidden in any case. */
     if (t->has_family && cell->timestamp <= t->family_ts) return RQ_OK;
     if (cell->type == RQ_TYPE_DELETE_FAMILY) {
         t->has_family = true;
@@ -66,7 +66,8 @@ rq__deleted rq__delete_tracker_check(rq__delete_tracker *t, const rq_cell *cell)
         if (t->column_type == RQ_TYPE_DELETE_COLUMN) return RQ__COLUMN_DELETED;
         if (cell->timestamp == t->column_ts) return RQ__VERSION_DELETED;
     }
-    /* Behind the marker's reach: the next column, or an older version than the deleted one. */
+    /* The marker does not reach this cell: it is in the next column, or older than the deleted
+     * version. */
     t->has_column = false;
     return RQ__NOT_DELETED;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An array with a B-tree's upper levels; contract in fences.h. */
+/* A sorted array with the upper levels of a B-tree; contract in fences.h. */
 #include "store/fences.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 16     /* ranks: two cache lines, fetched side by side */
+#define BLOCK 16     /* ranks: two cache lines, fetched at the same time */
 #define LEVELS_MAX 8 /* 16^8 nodes */
-/* In an entry's low bits; nodes are aligned. */
+/* flag in the low bits of an entry, which are free because nodes are aligned */
 #define FORGOTTEN ((uintptr_t)1)
 #define ABOVE_SHIFT 1
 #define ABOVE ((uintptr_t)RQ_FENCE_ABOVE_MAX << ABOVE_SHIFT)
@@ -18,7 +18,8 @@ struct rq_fences {
     size_t capacity;
     unsigned levels;
     size_t counts[LEVELS_MAX];
-    uint64_t *ranks[LEVELS_MAX]; /* [0]: of every entry, [k]: of the first in each block of [k-1] */
+    uint64_t *ranks[LEVELS_MAX]; /* [0]: of every entry; [k]: of the first entry in each block of
+                                  * [k-1] */
     _Atomic uintptr_t *nodes;
 };
 
@@ -27,7 +28,7 @@ static size_t whole_blocks(size_t n)
     return (n + BLOCK - 1) / BLOCK * BLOCK;
 }
 
-/* What is not used of a block is behind every rank that is looked for. */
+/* The unused end of a block gets ranks above every rank that is searched for. */
 static void clear_block(uint64_t *ranks)
 {
     memset(ranks, 0xff, BLOCK * sizeof *ranks);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HBase's properties of files, as a table (file_options.h). */
+/* HBase's properties of store files, as a table (file_options.h). */
 #include "store/file_options.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static bool take_count(rq_slice value, uint32_t min, uint32_t max, uint32_t *ret
 
 static bool checksum(rq_hfile_options *o, rq_slice v)
 {
-    /* HBASE: ChecksumType; its NULL writes checksums of zero that nobody looks at. */
+    /* HBASE: ChecksumType; NULL writes checksums of zero, which are not verified */
     if (rq_slice_eq(v, RQ_SLICE_LIT("CRC32C")))
         o->checksum = RQ_CHECKSUM_CRC32C;
     else if (rq_slice_eq(v, RQ_SLICE_LIT("CRC32")))
@@ -67,7 +67,7 @@ static bool bloom_error_rate(rq_hfile_options *o, rq_slice v)
 
 static bool zstd_codec(rq_hfile_options *o, rq_slice v)
 {
-    /* HBASE: Hadoop's native codec streams bare frames; all others are block codecs. */
+    /* HBASE: Hadoop's native codec writes bare frames, all others Hadoop's block framing. */
     o->zstd_bare = rq_slice_eq(v, RQ_SLICE_LIT("org.apache.hadoop.io.compress.ZStandardCodec"));
     return true;
 }
@@ -105,7 +105,8 @@ rq_hfile_options rq_file_options_of(const rq_hfile_options *server, const rq_tab
     rq_hfile_options o = *server;
     for (size_t i = 0; i < RQ_ARRAY_LEN(properties); i++) {
         rq_slice value;
-        /* A value that is none leaves the server's: the table must stay writable. */
+        /* An invalid value is ignored, and the server's setting applies: the table must stay
+         * writable. */
         if (rq_schema_setting(t, f, properties[i].name, &value))
             (void)properties[i].take(&o, value);
     }
@@ -116,6 +117,6 @@ rq_hfile_options rq_file_options_of(const rq_hfile_options *server, const rq_tab
     o.bloom = f->bloom;
     o.bloom_prefix_len = f->bloom_prefix_len;
     if (f->bloom == RQ_BLOOM_ROWPREFIX_FIXED_LENGTH && f->bloom_prefix_len == 0)
-        o.bloom = RQ_BLOOM_NONE; /* a table made with its checks switched off */
+        o.bloom = RQ_BLOOM_NONE; /* a table created with its checks switched off */
     return o;
 }

@@ -2,7 +2,7 @@
 /* See merge.h. */
 #include "store/merge.h"
 
-/* Behind every row there can be: rows have at most RQ_ROW_LEN_MAX bytes. */
+/* Greater than or equal to every row: rows have at most RQ_ROW_LEN_MAX bytes. */
 static const uint8_t last_row[RQ_ROW_LEN_MAX] = {[0 ... RQ_ROW_LEN_MAX - 1] = 0xff};
 
 void rq__merge_init(rq__merge *m, rq_arena *arena, rq_slice family, rq_cell_order order,
@@ -98,7 +98,7 @@ void rq__merge_add_file(rq__merge *m, const rq_store_file *file)
         if (rq_hfile_scanner_is_of(&s->file, &m->places[i])) s->place = m->places[i];
 }
 
-/* Notes where the files stand: what comes before was given, or passed over for good. */
+/* Saves the positions in the files: all cells before them were returned or skipped for good. */
 static void keep_places(rq__merge *m)
 {
     m->place_count = 0;
@@ -189,7 +189,7 @@ static rq_err source_next(rq__source *s, rq_read_ctx *ctx, rq_error *why)
     return rq_segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
 }
 
-/* Makes the cell it stands on its current one. */
+/* Loads the cell at the source's position as its current cell. */
 static void source_load(rq__source *s)
 {
     if (s->segment != NULL) {
@@ -199,14 +199,15 @@ static void source_load(rq__source *s)
     }
     s->cell = rq_hfile_scanner_cell(&s->file);
     if (s->meta->bulk_loaded) {
-        /* Its cells carry no number of this store's; they count as written when it was loaded. */
+        /* Its cells have no numbers of this store; they count as written when the file was
+         * loaded. */
         s->own = *s->cell;
         s->own.seqid = s->meta->max_seqid;
         s->cell = &s->own;
     }
 }
 
-/* Is the current cell there for this read? */
+/* Whether the current cell is visible to this read. */
 static bool source_shows(const rq__merge *m, rq__source *s)
 {
     if (s->check_seqid && s->cell->seqid > m->read_point) return false;
@@ -220,7 +221,8 @@ static bool source_shows(const rq__merge *m, rq__source *s)
     return true;
 }
 
-/* Carries out what is pending, up to a cell that exists. RQ_E_END: the source has no more. */
+/* Executes the pending move or seek, up to an existing cell. RQ_E_END: the source has no more
+ * cells. */
 static rq_err make_ready(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq_error *why)
 {
     while (s->state == RQ__SOURCE_SEEK || s->state == RQ__SOURCE_NEXT ||
@@ -240,8 +242,9 @@ static rq_err make_ready(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, rq
     return s->state == RQ__SOURCE_END ? RQ_E_END : RQ_OK;
 }
 
-/* Puts off a file's seek to the key. The lazy key is at or before the first cell the file can have
- * at or behind `key`, as no cell of the file is newer than meta->max_ts. */
+/* Defers a file's seek to the key. No cell of the file is newer than meta->max_ts, so its first
+ * cell at or behind `key` is at or behind the lazy key made from `key` and max_ts. The seek happens
+ * only when the lazy key reaches the top of the heap. */
 static bool make_lazy(const rq__merge *m, rq__source *s, const rq_cell *key)
 {
     if (!m->lazy || s->segment != NULL || m->source_count == 1 || key->family_len == 0 ||
@@ -286,7 +289,7 @@ static rq_err open_sources(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
     return RQ_OK;
 }
 
-/* The top of the heap, settled; RQ_E_END when the heap is empty. */
+/* The top of the heap, with its deferred seek executed; RQ_E_END when the heap is empty. */
 static rq_err heap_top(rq__merge *m, rq_read_ctx *ctx, rq__source **ret, rq_error *why)
 {
     while (m->heap_len > 0) {
@@ -327,7 +330,7 @@ static bool in_row(const rq__merge *m, const rq__source *s)
     return rq_slice_eq(rq_cell_row(s->cell), rq__kept_bytes_slice(&m->row));
 }
 
-/* Seeks the sources into the row at hand; those that do not have it look before it. */
+/* Seeks the sources to the current row; sources without it are positioned before it. */
 static rq_err open_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 {
     while (m->opened < m->source_count) {
@@ -371,7 +374,7 @@ static rq_err source_seek_before(const rq__merge *m, rq__source *s, rq_read_ctx 
     return rq_segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
 }
 
-/* The next row down; its cells may turn out not to exist at the read point. */
+/* Finds the next row downwards; possibly none of its cells is visible at the read point. */
 static rq_err find_row(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 {
     const rq__source *best = NULL;
@@ -423,7 +426,7 @@ static rq_err reversed_top(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
             return RQ_OK;
         }
         if (rc != RQ_OK && rc != RQ_E_END) return rc;
-        /* The top is the first of all that are left: none is in the row. */
+        /* The top is the first of all remaining cells, so no source has a cell in the row. */
         RQ_TRY(leave_row(m));
     }
 }
@@ -459,8 +462,8 @@ void rq__merge_resume(rq__merge *m)
     m->is_open = true;
 }
 
-/* Where to go on, when neither a seek nor the opening is under way: at the first cell that may
- * still have to be delivered, or just behind the one that was. */
+/* Saves the position to continue from, unless a seek or the opening is pending: the first cell that
+ * may still have to be returned, or just behind the one that was returned last. */
 static rq_err remember_place(rq__merge *m)
 {
     const rq__source *best = m->heap[0];
@@ -498,8 +501,8 @@ rq_err rq__merge_park(rq__merge *m)
     return rc;
 }
 
-/* heap_top where one source is left, as in most reads most of the time: there is nothing to order.
- * REQUIRES: its cell was taken, no seek is pending. */
+/* heap_top for a single remaining source, the most frequent case: there is nothing to order.
+ * REQUIRES: its current cell was taken, no seek is pending. */
 static rq_err next_of_only_source(rq__merge *m, rq_read_ctx *ctx, rq_error *why)
 {
     rq__source *s = m->heap[0];
@@ -556,8 +559,8 @@ void rq__merge_find_run(rq__merge *m)
     m->run = s;
 }
 
-/* The run's source has moved to a cell of another row, which is loaded: in order with the others.
- */
+/* The run's source has moved to a cell of another row, which is loaded: puts it back into the
+ * heap. */
 static void leave_run(rq__merge *m, rq__source *s)
 {
     m->run = NULL;
@@ -571,13 +574,14 @@ static void leave_run(rq__merge *m, rq__source *s)
     }
 }
 
-/* The run's source has moved so; for most moves inside a row there is nothing to do. */
+/* The run's source has moved; for most moves inside a row nothing needs to be done. */
 rq__merge_moved rq__merge_step_in_run(rq__merge *m, rq_hfile_move moved)
 {
     rq__source *s = m->run;
     for (;; moved = rq_hfile_scanner_next_here(&s->file)) {
         if (moved == RQ_HFILE_NOT_MOVED) {
-            /* Top goes on behind the cell the source stands on, be it one that was not there. */
+            /* The next top() continues behind the source's position, even if the cell there was not
+             * visible. */
             m->run = NULL;
             m->run_stopped = true;
             s->state = RQ__SOURCE_NEXT;
@@ -616,7 +620,7 @@ rq_err rq__merge_seek(rq__merge *m, const rq_cell *key)
     RQ_TRY(set_target(m, key));
     m->seeking = true;
     if (!m->lazy) return RQ_OK;
-    /* Lazy keys were made of the former target's bytes. */
+    /* Lazy keys point into the bytes of the former target. */
     bool any = false;
     for (uint32_t i = 0; i < m->heap_len; i++) {
         rq__source *s = m->heap[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names, references and lists of MOB files; the forms stand in mob.h. */
+/* Names, references and lists of MOB files; the formats are described in mob.h. */
 #include "store/mob.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* A path is made of it: one component, and no hidden one. */
+/* Whether `s` is a single path component and not hidden: a path is built from it. */
 static bool is_component(rq_slice s)
 {
     if (s.len == 0 || s.len > NAME_MAX_LEN || s.ptr[0] == '.') return false;
@@ -67,12 +67,13 @@ const char *rq_mob_family_dir(rq_arena *arena, rq_slice table, rq_slice family)
                : rq_arena_printf(arena, "%s/%.*s", dir, (int)family.len, (const char *)family.ptr);
 }
 
-/* yyyyMMdd in the machine's time zone, as HBase's files have it; behind year 9999 its last day. */
+/* yyyyMMdd in the machine's time zone, as in HBase's file names; the last day of 9999 for later
+ * dates. */
 static void put_date(int64_t ms, char ret[DATE_LEN + 1])
 {
     time_t s = (time_t)(ms / 1000 - (ms % 1000 < 0));
     struct tm tm;
-    /* What the calendar cannot hold is far from now in either direction. */
+    /* Times that the calendar cannot represent are far from now. */
     if (ms < 0 || localtime_r(&s, &tm) == NULL || tm.tm_year > 9999 - 1900)
         memcpy(ret, ms < 0 ? "19700101" : "99991231", DATE_LEN + 1);
     else
@@ -163,7 +164,7 @@ static uint64_t hash_of(rq_slice table, rq_slice file)
     return h;
 }
 
-/* Where it is, or where it would be. REQUIRES: room. */
+/* The slot of the entry, or the free one where it would be inserted. REQUIRES: there is room. */
 static struct rq_mob_ref *slot_of(const rq_mob_refs *r, rq_slice table, rq_slice file)
 {
     for (size_t i = hash_of(table, file) & (r->room - 1);; i = (i + 1) & (r->room - 1)) {
@@ -250,7 +251,7 @@ rq_err rq_mob_refs_each(const rq_mob_refs *r,
     return RQ_OK;
 }
 
-/* The bytes of `s` before the first `c` or pair of it; *s goes on behind. */
+/* Cuts the bytes of `s` before the first `c` (or pair of `c`) off; *s continues behind it. */
 static rq_slice cut(rq_slice *s, char c, bool pair)
 {
     size_t n = pair ? 2 : 1;

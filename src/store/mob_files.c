@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open MOB files and the reading of values; contract in mob_files.h. */
+/* Open MOB files, and reading values from them; contract in mob_files.h. */
 #include "store/mob_files.h"
 
 #include "store/reference.h"
@@ -129,7 +129,7 @@ static rq_hfile_reader *get_open(rq_mob_files *f, rq_slice key)
     return reader;
 }
 
-/* Best effort: a file that is not kept is opened again. */
+/* Best effort: a file that is not kept open is opened again when needed. */
 static void keep_open(rq_mob_files *f, rq_slice key, rq_hfile_reader *reader)
 {
     open_file *o = f->open_max == 0 ? NULL : malloc(sizeof *o + key.len);
@@ -223,7 +223,7 @@ static rq_slice key_of(const wanted *w)
     return rq_slice_of(w->key, w->key_len);
 }
 
-/* The names are checked: neither is longer than a file's name may be. */
+/* The names have been checked: neither is longer than a file name may be. */
 static void name_wanted(wanted *w, const rq_mob_reference *ref, rq_slice family)
 {
     int n = snprintf(w->key, sizeof w->key, "%.*s/%.*s/%.*s", (int)ref->table.len,
@@ -254,7 +254,7 @@ static rq_err open_wanted(rq_mob_files *f, const wanted *w, rq_hfile_reader **re
         own = (rq_error){0};
         rc = rq_hfile_reader_open(f->env.vfs, archived, f->cache, false, ret, &own);
     }
-    /* HBASE: HMobStore.readCell; opening the region anew would not bring it. */
+    /* HBASE: HMobStore.readCell. Reopening the region would not help. */
     if (rc == RQ_E_NOT_FOUND)
         rc = rq_fail(why, RQ_E_DO_NOT_RETRY,
                      "java.io.FileNotFoundException: File %s does not exist", archived);
@@ -345,16 +345,14 @@ static bool is_at(const rq_hfile_scanner *at, const rq_cell *key)
 static rq_err seek_key(rq_hfile_scanner *at, const rq_cell *key, rq_read_ctx *ctx, rq_error *why)
 {
     rq_err rc = rq_hfile_scanner_reseek(at, ctx, key, why);
-    /* It stands behind the key after a reference that did not ascend. */
+    /* The scanner is behind the key if references were not in ascending order. */
     if (rc == RQ_OK && !is_at(at, key)) rc = rq_hfile_scanner_seek(at, ctx, key, why);
     return rc;
 }
 
-/*
- * Of equal keys the one that is meant: the newest at or below `limit`. Two are in one file when a
- * reader of the older one was open while it was written. Should all be above it, because somebody
- * numbered the region anew, the oldest is.
- */
+/* Selects the wanted one of several cells with equal keys: the newest at or below `limit`. A file
+ * has two if a reader of the older one was open when the file was written. If all are above the
+ * limit, because the region was renumbered, takes the oldest. */
 static rq_err choose(rq_mob_read *r, const rq_cell *key, uint64_t limit, rq_read_ctx *ctx,
                      rq_error *why)
 {
@@ -445,7 +443,8 @@ static bool may_have_tags(const rq_hfile_reader *reader)
            !(longest.len == 4 && rq_get_be32(longest.ptr) == 0);
 }
 
-/* Values, made by a job for bulk load. HBASE: MobFileCleanupUtil, HStoreFile.BULKLOAD_TASK_KEY. */
+/* Whether the file was written by a bulk load job, whose files contain values instead of
+ * references. HBASE: MobFileCleanupUtil, HStoreFile.BULKLOAD_TASK_KEY. */
 static bool is_of_a_job(const rq_hfile_reader *reader)
 {
     rq_slice task;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells of MOB families on their way into files; contract in mob_rewrite.h. */
+/* Writes the cells of MOB families to files; contract in mob_rewrite.h. */
 #include "store/mob_rewrite.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@ struct rq_mob_written {
     char name[RQ_MOB_FILE_NAME_LEN + 1];
 };
 
-/* Best effort: what stays is referred to by nobody and goes with the next round of the cleaner. */
+/* Best effort: no store file refers to a file that stays, so the cleaner removes it in its next
+ * round. */
 static void remove_path(rq_vfs *vfs, const char *path)
 {
     rq_err rc = rq_vfs_remove(vfs, path, NULL);
@@ -85,7 +86,7 @@ static rq_err put_value(rq__mob_rewrite *m, const rq_cell *c, rq_error *why)
     if (m->mob_file == NULL) RQ_TRY(begin_file(m, why));
     rq_slice name = rq_slice_of(m->name, RQ_MOB_FILE_NAME_LEN);
     rq_err rc = rq_mob_reference_make(c, m->table, name, &m->reference, &reference);
-    /* Its tags leave no room: the value stays where it is. */
+    /* Its tags leave no room for a reference: the value stays in the store file. */
     if (rc == RQ_E_INVALID) return rq_hfile_writer_append(m->store_file, c, why);
     RQ_TRY(rc);
     RQ_TRY(rq_hfile_writer_append(m->mob_file, c, why));
@@ -98,7 +99,8 @@ static rq_err put_value(rq__mob_rewrite *m, const rq_cell *c, rq_error *why)
     return RQ_OK;
 }
 
-/* What names no file is nobody's to lose: it stays as it is. HBase's compactions fail on it. */
+/* A reference that names no file is kept as it is, since no data depends on it. HBase's compactions
+ * fail on it. */
 static rq_err keep_reference(rq__mob_rewrite *m, const rq_cell *c, rq_error *why)
 {
     rq_mob_reference ref;
@@ -171,7 +173,7 @@ void rq__mob_rewrite_init(rq__mob_rewrite *m, const rq_rewrite *what,
         .store_file = store_file,
         .ctx = {.may_block = true},
     };
-    /* HBASE: MobUtils.createWriter: they are never asked but for a cell that is there. */
+    /* HBASE: MobUtils.createWriter: no bloom filter, because only existing cells are looked up. */
     m->options.bloom = RQ_BLOOM_NONE;
     m->options.include_mvcc = true;
     m->options.include_tags = true;

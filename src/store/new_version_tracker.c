@@ -8,7 +8,7 @@ typedef struct seq_set {
     uint32_t cap;
 } seq_set;
 
-/* The puts counted before a version marker (or before the epoch's end: UINT64_MAX). */
+/* The puts counted before a version marker, or before the end of the epoch (UINT64_MAX). */
 typedef struct puts_before {
     uint64_t seqid;
     seq_set puts;
@@ -20,10 +20,10 @@ typedef struct version_marker {
 } version_marker;
 
 typedef struct epoch {
-    uint64_t seqid; /* of the range marker that ends it; UINT64_MAX: none */
+    uint64_t seqid; /* of the range marker that ends the epoch; UINT64_MAX: none */
     int64_t ts;     /* the marker covers this and older */
     version_marker *markers;
-    puts_before *counts; /* ascending by seqid; the last is UINT64_MAX's */
+    puts_before *counts; /* ascending by seqid; the last has seqid UINT64_MAX */
     uint32_t marker_count, marker_cap;
     uint32_t count_count, count_cap;
 } epoch;
@@ -49,7 +49,7 @@ struct rq__new_version_tracker {
     uint64_t last_seqid;
 };
 
-/* Room for one more item; what is there moves. */
+/* Makes room for one more item; the items may move. */
 static rq_err grow(rq_arena *arena, void **items, uint32_t count, uint32_t *cap, size_t size)
 {
     if (count < *cap) return RQ_OK;
@@ -75,7 +75,7 @@ static rq_err set_add(rq_arena *arena, seq_set *s, uint64_t seqid)
     return RQ_OK;
 }
 
-/* The index of the first with a sequence id at or above. */
+/* The index of the first epoch whose sequence id is at least `seqid`. */
 static uint32_t epoch_at(const epochs *e, uint64_t seqid)
 {
     uint32_t i = 0;
@@ -120,7 +120,7 @@ static rq_err add_version_marker(epochs *e, int64_t ts, uint64_t seqid)
     } else {
         return RQ_OK;
     }
-    /* The puts before the marker that were counted in the part it divides. */
+    /* The puts before the marker, of those counted in the part that the marker divides. */
     const seq_set *from = &p->counts[i + 1].puts;
     for (uint32_t k = 0; k < from->count && from->items[k] < seqid; k++)
         RQ_TRY(set_add(&e->arena, &p->counts[i].puts, from->items[k]));
@@ -179,8 +179,8 @@ static rq_err need_family(rq__new_version_tracker *t)
     return t->family.count > 0 ? RQ_OK : add_epoch(&t->family, UINT64_MAX, INT64_MIN);
 }
 
-/* Makes the cell's column the one at hand. *ret_replaced_at: the sequence id of the next newer
- * write of the same version; UINT64_MAX when there is none. */
+/* Makes the cell's column the current one. *ret_replaced_at: the sequence id of the next newer
+ * write of the same version, UINT64_MAX if there is none. */
 static rq_err enter_column(rq__new_version_tracker *t, const rq_cell *cell,
                            uint64_t *ret_replaced_at)
 {
@@ -214,7 +214,7 @@ rq_err rq__new_version_tracker_add(rq__new_version_tracker *t, const rq_cell *ma
         bool range = marker->type == RQ_TYPE_DELETE_FAMILY;
         RQ_TRY(need_family(t));
         RQ_TRY(add_to(&t->family, marker, range));
-        /* Puts of the empty qualifier lie between the family's markers. */
+        /* Puts of the empty qualifier are interleaved with the family's markers. */
         return t->has_column ? add_to(&t->column, marker, range) : RQ_OK;
     }
     uint64_t ignored;
@@ -222,7 +222,8 @@ rq_err rq__new_version_tracker_add(rq__new_version_tracker *t, const rq_cell *ma
     return add_to(&t->column, marker, marker->type == RQ_TYPE_DELETE_COLUMN);
 }
 
-/* The first marker at or after the put that names its timestamp, or UINT64_MAX. */
+/* The sequence id of the first marker for the put's timestamp that is at or after the put, or
+ * UINT64_MAX. */
 static uint64_t deleted_at(const epoch *p, const rq_cell *put)
 {
     uint64_t at = UINT64_MAX;

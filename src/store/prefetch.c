@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prefetching (prefetch.h): one task that submits itself again until the file is read. */
+/* Prefetching (prefetch.h): one task that resubmits itself until the file is read. */
 #include "store/prefetch.h"
 
 #include "base/macros.h"
@@ -38,7 +38,7 @@ static void run(rq_task *task)
         j->env.executor->submit(j->env.executor, RQ_POOL_WORK, &j->task);
         return;
     }
-    /* Whoever reads the block is told too; here nobody waits for it. */
+    /* An error is not reported here: a read that needs the block gets it too. */
     if (rc != RQ_E_END)
         rq_log_warn(j->env.log, "store", "prefetch of %s: %s %s", rq_hfile_reader_path(j->reader),
                     rq_err_text(rc), why.message);

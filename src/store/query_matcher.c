@@ -59,8 +59,8 @@ rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_fa
     };
     m->all_time = m->time_range.min == 0 && m->time_range.max == INT64_MAX;
     m->filter_may_end = m->filter != NULL && rq_filter_may_end(m->filter);
-    /* The tracker counts no fewer cells of a column than the filter lets through; only in raw scans
-     * it does not count markers. */
+    /* In a column the tracker counts at least the cells that pass the filter, except for markers in
+     * raw scans. */
     m->counts_filtered = m->raw || m->new_version_behavior || wanted < checked;
     m->is_simple =
         m->all_time && !has_columns && !m->raw && !m->new_version_behavior && !m->mob_refs_only;
@@ -106,8 +106,8 @@ static rq__match next_column(rq__query_matcher *m, const rq_cell *cell)
 
 static rq_err add_marker(rq__query_matcher *m, const rq_cell *cell)
 {
-    /* Without KEEP_DELETED_CELLS a marker newer than the range hides what lies in it, as if the
-     * range were looked at after all deletes were done. */
+    /* Without KEEP_DELETED_CELLS a marker newer than the time range still hides cells in it, as if
+     * the range were applied after all deletes. */
     if (!m->all_time) {
         if (cell->timestamp < m->time_range.min) return RQ_OK;
         if (m->keep_deleted && cell->timestamp >= m->time_range.max) return RQ_OK;
@@ -129,7 +129,7 @@ static rq_err count_filtered(rq__query_matcher *m, const rq_cell *cell)
     return RQ_OK;
 }
 
-/* HBASE: HMobStore.createScanner puts a MobReferenceOnlyFilter behind the scan's own. */
+/* HBASE: HMobStore.createScanner adds a MobReferenceOnlyFilter behind the scan's own filter. */
 static rq_filter_code without_values(rq_filter_code code, const rq_cell *cell)
 {
     if (rq_mob_is_reference(cell)) return code;
@@ -240,14 +240,14 @@ rq_err rq__query_matcher_filter_failed(rq__query_matcher *m, const rq_cell *cell
     return RQ_E_AGAIN;
 }
 
-/* Between two calls a compaction may have dropped the cell: then it is as good as not seen. */
+/* A compaction may have dropped the cell between two calls: then it is treated as not yet seen. */
 static bool is_paused_cell(const rq__query_matcher *m, const rq_cell *cell)
 {
     return cell->timestamp == m->paused_timestamp && cell->type == m->paused_type &&
            rq_slice_eq(rq_cell_qualifier(cell), rq__kept_bytes_slice(&m->paused_qualifier));
 }
 
-/* The cell at which the filter paused; or another one. */
+/* Matches the cell at which the filter paused; or the one that replaced it. */
 static rq_err match_paused(rq__query_matcher *m, const rq_cell *cell, rq__match *ret, rq_error *why)
 {
     m->has_code = m->filter_paused = false;

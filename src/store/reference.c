@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and bytes of references and links; the forms stand in reference.h. */
+/* Names and bytes of references and links; the formats are described in reference.h. */
 #include "store/reference.h"
 
 #include "cell/cell.h"
 
-/* A row's length, a key's other fields, and the message around it. */
+/* A row of the largest length, the other fields of a key, and the message around them. */
 #define REFERENCE_BYTES_MAX (RQ_ROW_LEN_MAX + 64)
 
 #define TAG_SPLIT_KEY (1 << 3 | 2)
@@ -43,7 +43,7 @@ static size_t find_last(rq_slice s, char c)
 void rq_store_name_parse(rq_slice name, rq_store_name *ret)
 {
     *ret = (rq_store_name){.file = name};
-    /* A table's name may hold '.' and '-', what stands behind its '=' neither but as marks. */
+    /* A table name may contain '.' and '-'; the part behind '=' has them only as separators. */
     size_t mark = find_last(name, '=');
     if (mark < name.len) {
         rq_slice where = before(name, mark), rest = behind(name, mark);
@@ -112,7 +112,7 @@ rq_err rq_reference_decode(rq_slice bytes, rq_hfile_half *ret, rq_error *why)
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Where the HFile is while its region lives; NULL: no memory. */
+/* The path of the HFile while its region exists; NULL: out of memory. */
 static char *place_of(rq_arena *a, const char *dir, const rq_store_name *name)
 {
     rq_slice d = rq_slice_cstr(dir);
@@ -161,7 +161,7 @@ static rq_err open_part(rq_vfs *vfs, const char *path, const rq_hfile_half *half
                         rq_error *why)
 {
     rq_hfile_reader_options o = *options;
-    /* From the empty row on it is the whole file: what a merge refers to. */
+    /* The half from the empty row on is the whole file: references of merged regions. */
     o.half = half == NULL || (half->top && half->row.len == 0) ? NULL : half;
     return rq_hfile_reader_open_with(vfs, path, &o, ret, why);
 }
@@ -187,7 +187,8 @@ rq_err rq__store_open_elsewhere(rq_vfs *vfs, const char *dir, const char *path,
         const rq_hfile_half *part = name->is_reference ? &half : NULL;
         rc = open_part(vfs, here, part, o, ret, &inner);
         if (rc == RQ_E_NOT_FOUND) rc = open_part(vfs, archived, part, o, ret, &inner);
-        /* For whoever opens the store it is damage: the folder says that the file is there. */
+        /* A missing file is damage to the caller, which opens the store: the folder says that it
+         * exists. */
         if (rc == RQ_E_NOT_FOUND) rc = RQ_E_CORRUPT;
     }
     if (rc != RQ_OK) (void)rq_fail(why, rc, "%s: %s", path, inner.message);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Writing a store file: the rewrite scanner says what survives, the HFile writer puts it on disk.
- * Flush and compaction differ only in their inputs. HBASE: DefaultStoreFlusher, DefaultCompactor.
- */
+/* Writes store files: the rewrite scanner selects the cells that survive, the HFile writer writes
+ * them. Flush and compaction differ only in their inputs. HBASE: DefaultStoreFlusher,
+ * DefaultCompactor. */
 #include "store/compaction.h"
 #include "store/file_options.h"
 #include "store/mob_rewrite.h"
@@ -22,7 +21,7 @@ static bool any_tags(const rq_rewrite_options *o)
     return false;
 }
 
-/* HBASE: includeMVCC is left out when no input has a number that still matters. */
+/* HBASE: the sequence ids of cells are omitted if no input has one that still matters. */
 static bool any_mvcc(const rq_rewrite_options *o)
 {
     if (o->segment_count > 0) return true;
@@ -110,7 +109,7 @@ static rq_err open_output(const outputs *o, output *out, rq_error *why)
     return rq_hfile_writer_open(rq_store_env(s)->vfs, out->path, &o->options, &out->writer, why);
 }
 
-/* The way to a MOB family's only output leads past its values' files. */
+/* Begins the only output of a MOB family, which needs files for values as well. */
 static rq_err begin_mob(outputs *o, rq_error *why)
 {
     o->is_mob = rq_store_mob(o->rewrite->scan.store) != NULL;
@@ -155,7 +154,8 @@ typedef struct copying {
     const rq_rewrite *rewrite;
     outputs *outputs;
     uint64_t written, told; /* cells */
-    uint64_t looked_at;     /* MOB bytes at the last look; the scanner sees references alone */
+    uint64_t looked_at;     /* MOB bytes at the last progress report; the scanner sees only
+                             * references */
 } copying;
 
 static bool is_stopped(const rq_rewrite *w)
@@ -203,7 +203,7 @@ static rq_err copy_cells(const rq_rewrite *w, outputs *o, rq_error *why)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* Best effort: what stays is in no manifest and put aside at the next open. */
+/* Best effort: a file that stays is in no manifest, and is moved aside at the next open. */
 static void remove_file(const rq_store *s, const char *path)
 {
     rq_err rc = rq_vfs_remove(rq_store_env(s)->vfs, path, NULL);
@@ -219,8 +219,8 @@ void rq_store_file_discard(const rq_store *s, rq_store_file *f)
     rq_arena_clear(&arena);
 }
 
-/* What the family wants cached as it is written. The file is ready; nobody reads it yet. Whoever
- * wants to stop has a finished file all the same, and blocks that are not cached. */
+/* Loads the blocks that the family wants cached on write. The file is complete and has no readers
+ * yet. If the task is asked to stop, the file is used nonetheless, with fewer blocks cached. */
 static rq_err warm(const rq_rewrite *w, rq_hfile_reader *reader, rq_error *why)
 {
     const rq_rewrite_options *o = &w->scan;
@@ -236,7 +236,7 @@ static rq_err warm(const rq_rewrite *w, rq_hfile_reader *reader, rq_error *why)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* The finished files are opened; if one cannot be, none stays. */
+/* Opens the finished files; if one cannot be opened, all are removed. */
 static rq_err open_files(const outputs *o, rq_store_file *ret, size_t *ret_count, rq_error *why)
 {
     const rq_store *s = o->rewrite->scan.store;
@@ -273,7 +273,7 @@ rq_err rq_store_rewrite(const rq_rewrite *w, rq_store_file *ret, size_t *ret_cou
         rc = open_files(&o, ret, ret_count, why);
     }
     for (size_t i = 0; i < o.count; i++) {
-        /* A writer removes what was not finished; of several some may be. */
+        /* The writer removes its unfinished file; finished ones are removed here. */
         if (!finished && o.list[i].writer != NULL) {
             rq_hfile_writer_close(o.list[i].writer);
             remove_file(w->scan.store, o.list[i].path);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a flush or compaction writes: the merge of its inputs without what no reader needs any more
- * (HBASE: StoreScanner with MinorCompactionScanQueryMatcher or MajorCompactionScanQueryMatcher of
- * 2.6.1, Compactor.performCompaction).
+/* The cells that a flush or compaction writes: the merge of its inputs without the cells that no
+ * reader needs any more (HBASE: StoreScanner with MinorCompactionScanQueryMatcher or
+ * MajorCompactionScanQueryMatcher of 2.6.1, Compactor.performCompaction).
  *
- *  1. A cell newer than the smallest open read point stays, counts as no version, and as a marker
- *     hides nothing yet.
- *  2. Expired cells go (family TTL unless MIN_VERSIONS keeps them, the cell's own TTL always).
- *  3. Puts hidden by a marker go, and versions above VERSIONS. With KEEP_DELETED_CELLS TRUE markers
- *     hide nothing here; with TTL only expired ones do.
- *  4. A flush or a compaction of some files keeps every marker it sees. One of all files drops it
- *     once hbase.hstore.time.to.purge.deletes has passed; with KEEP_DELETED_CELLS it is dropped
- *     with the versions it belongs to, or when no put of the inputs is older.
- *  5. Whatever ends a column ends it for markers too: behind the last version kept, older markers
- *     of the column go unseen, in a flush as well. That is HBase's doing and visible in raw scans.
- *  6. NEW_VERSION_BEHAVIOR: all stays, unless all files take part; sequence ids are never zeroed.
- */
+ * 1. A cell newer than the smallest open read point is kept. It does not count as a version, and a
+ *    marker newer than that hides nothing yet.
+ * 2. Expired cells are dropped (the family's TTL unless MIN_VERSIONS keeps them; the cell's own TTL
+ *    always).
+ * 3. Puts hidden by a marker are dropped, and versions above VERSIONS. With KEEP_DELETED_CELLS TRUE
+ *    markers hide nothing here; with TTL only expired ones do.
+ * 4. A flush, or a compaction of some of the files, keeps every marker it sees. A compaction of all
+ *    files drops a marker once hbase.hstore.time.to.purge.deletes has passed; with
+ *    KEEP_DELETED_CELLS it drops the marker with the versions it belongs to, or when no put of the
+ *    inputs is older.
+ * 5. The end of a column applies to markers too: behind the last version kept, older markers of the
+ *    column are dropped unseen, in a flush as well. That is HBase's behaviour, visible in raw
+ *    scans.
+ * 6. NEW_VERSION_BEHAVIOR: everything is kept unless all files take part; sequence ids are never
+ *    zeroed. */
 #include "store/store_scanner.h"
 
 #include "store/merge.h"
@@ -24,8 +26,8 @@
 #define SKIP_STEPS 8
 #define CELLS_BETWEEN_LOOKS 256
 #define BYTES_BETWEEN_LOOKS (1u << 20)
-/* Pages go by so much. They are allocated in runs of up to so many bytes, and a run goes only when
- * all of it is meant. */
+/* Pages are dropped in steps of this size. The page cache allocates them in runs of up to that many
+ * bytes, and a run is dropped only as a whole. */
 #define DROP_BYTES ((uint64_t)1 << 20)
 #define RUN_BYTES ((uint64_t)2 << 20)
 
@@ -54,7 +56,8 @@ struct rq_rewrite_scanner {
     void *look_context;
     uint32_t cells_unlooked, bytes_unlooked;
     size_t file_count;
-    uint64_t *dropped; /* of each file: how far its pages went; NULL: they stay */
+    uint64_t *dropped; /* of each file: offset up to which pages were dropped; NULL: pages are
+                        * kept */
 };
 
 /* HBASE: Compactor.getFileDetails. */
@@ -67,7 +70,7 @@ static void look_at_files(rq_rewrite_scanner *s, const rq_rewrite_options *o, bo
         rq_slice told;
         bool knows =
             rq_hfile_reader_file_info(o->files[i].reader, RQ_SLICE_LIT("EARLIEST_PUT_TS"), &told);
-        /* A file that does not tell (it was bulk-loaded) may hold puts of any age. */
+        /* A file without this information (it was bulk-loaded) may have puts of any age. */
         int64_t earliest = knows ? info->earliest_put_ts : INT64_MIN;
         if (earliest < s->earliest_put_ts) s->earliest_put_ts = earliest;
         if (zero && info->create_time_ms < old_before &&
@@ -141,7 +144,7 @@ void rq_rewrite_scanner_close(rq_rewrite_scanner *s)
     rq_arena_clear(&arena);
 }
 
-/* The next cell that is not in a column being passed over. */
+/* The next cell outside the column that is being skipped. */
 static rq_err top(rq_rewrite_scanner *s, const rq_cell **ret, rq_error *why)
 {
     for (;;) {
@@ -165,7 +168,7 @@ static rq_err top(rq_rewrite_scanner *s, const rq_cell **ret, rq_error *why)
 
 static rq_err skip_column(rq_rewrite_scanner *s, const rq_cell *cell)
 {
-    /* Family markers lie at the empty qualifier: nothing is passed over unseen there. */
+    /* Family markers are at the empty qualifier, so no cell there is skipped unseen. */
     if (cell->qualifier_len == 0) return RQ_OK;
     s->skipping = true;
     s->skip_left = SKIP_STEPS;
@@ -186,8 +189,8 @@ static rq_err track_marker(rq_rewrite_scanner *s, const rq_cell *cell)
                               : rq__delete_tracker_add(&s->deletes, cell);
 }
 
-/* HBASE: DropDeletesCompactionScanQueryMatcher.tryDropDelete. *ret_count: the marker goes with the
- * versions, *ret is not set. */
+/* HBASE: DropDeletesCompactionScanQueryMatcher.tryDropDelete. *ret_count: the marker is counted
+ * with the versions, *ret is not set. */
 static rq__match drop_marker(const rq_rewrite_scanner *s, const rq_cell *cell, bool *ret_count)
 {
     *ret_count = false;
@@ -258,9 +261,9 @@ static rq_err enter_row(rq_rewrite_scanner *s, const rq_cell *cell)
     return rq__kept_bytes_set(&s->row, &s->arena, cell->row, cell->row_len);
 }
 
-/* The inputs' pages are needed no more, and serve the output's at once: a file's data is in memory
- * once, and not a page has to be fetched anew. Readers of the inputs have the block cache. HBASE:
- * CacheConfig.shouldDropBehindCompaction. */
+/* Drops the pages of the inputs that have been read: the output reuses them at once, so a file's
+ * data is in memory once, and the kernel need not allocate new pages. Readers of the inputs use the
+ * block cache. HBASE: CacheConfig.shouldDropBehindCompaction. */
 static void drop_behind(rq_rewrite_scanner *s)
 {
     for (size_t i = 0; i < s->file_count; i++) {

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A get without a scanner; contract in row_get.h.
+/* A get without a scanner; contract in row_get.h.
  *
- *     active segment ─► snapshots ─► files, newest first
+ *    active segment ─► snapshots ─► files, newest first
  *
- * Segments are asked by their row filter first, files by times and blooms.
- * Each source that has the row becomes a *place*, a position in it, and the cells of all places are
- * shown to the query matcher in order. Mostly there is one place. Named columns, and rows of
- * sources that say which columns they have, are first read from the newest place alone: when
- * nothing in the rest could come before what was found, the rest is not touched (rest_is_older).
- * And of a row that was written over a thousand times one cell of each column is looked at
- * (columns_here).
+ * Segments are first checked with their row filter, files with time range and bloom. Each source
+ * that has the row becomes a *place*, a position in it, and the cells of all places are passed to
+ * the query matcher in order. Mostly there is one place. Two shortcuts:
+ *  - Named columns, and rows of sources that list their columns, are first read from the newest
+ *    place alone. If no cell in the other sources can be newer than the cells found, the others are
+ *    not read (rest_is_older).
+ *  - In a row with a thousand versions, only one cell of each column is looked at (columns_here).
  *
- * Invariant: what is appended is what the store scanner would append. The sources are those it
- * would choose, their cells come in the order of its merge (of equal cells that of the younger
- * source first), and the same matcher decides. The scanner passes over the rest of a column without
- * showing it to the matcher, here the matcher sees it. It says NEXT_COLUMN or SKIP then: a column
- * that is done is behind the explicit tracker's index, and the other tracker counts on. A marker it
- * sees there is of that column, and hides nothing of another one. Rows in which many cells must be
- * passed over are the scanner's, which seeks; so are those in many places.
- */
+ * Invariant: the result is the one of the store scanner. The sources are those the scanner would
+ * choose, their cells come in the order of its merge (of equal cells the younger source's first),
+ * and the same matcher decides. One difference remains: the scanner skips the rest of a column
+ * without passing it to the matcher, whereas here the matcher sees these cells. It then answers
+ * NEXT_COLUMN or SKIP: for the explicit tracker a finished column is behind its index, and the
+ * other tracker keeps counting. A marker seen there belongs to that column and hides nothing of
+ * another one. Rows with many cells to skip are left to the scanner, which can seek; so are rows in
+ * many places. */
 #include "store/row_get.h"
 
 #include "hfile/qualifiers.h"
 #include "store/query_matcher.h"
 #include "store/row_filter.h"
 
-/* Cells passed over in a row: from there on seeking pays. */
+/* Skipped cells in a row; beyond this many a seek is cheaper. */
 #define PASS_MAX 12
-/* Of one column in a memstore segment: its search is shorter than a scanner's beginning. */
+/* The same inside one column of a memstore segment, where a search is cheaper than opening a
+ * scanner. */
 #define PASS_IN_COLUMN 3
-/* Larger ones are the scanner's too: it knows the ceiling. */
+/* Larger rows are left to the scanner too, which limits their size. */
 #define ROW_BYTES_MAX ((size_t)64 << 20)
 #define PLACES_MAX 3
 
@@ -51,8 +51,8 @@ typedef struct row_get {
     bool gave_up;
     bool is_column_done; /* of the cell taken last */
     unsigned passed;
-    size_t columns_here; /* of the one place that is read; SIZE_MAX: not known, or it does not do */
-    int64_t oldest_seen; /* timestamp of a cell the matcher was shown */
+    size_t columns_here; /* of the only place that is read; SIZE_MAX: unknown, or not usable */
+    int64_t oldest_seen; /* smallest timestamp of the cells the matcher has seen */
 } row_get;
 
 /* --- one cell --------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
     if (cell->timestamp < g->oldest_seen) g->oldest_seen = cell->timestamp;
     rq__match match;
     RQ_TRY(rq__query_matcher_match(&g->matcher, cell, &match, why));
-    /* Among the puts without a qualifier stand the markers of the whole family. */
+    /* Puts without a qualifier are interleaved with the markers of the whole family. */
     g->is_column_done = match == RQ__MATCH_NEXT_COLUMN && cell->qualifier_len > 0;
     switch (match) {
     case RQ__MATCH_INCLUDE:
@@ -71,7 +71,7 @@ static rq_err take(row_get *g, const rq_cell *cell, rq_error *why)
     case RQ__MATCH_INCLUDE_AND_NEXT_ROW:
         RQ_TRY(rq_cellblock_append(g->out, cell));
         g->passed = 0;
-        /* One version of each: no two of those taken are of the same column. */
+        /* With one version of each column, no two included cells are of the same column. */
         g->is_done = match == RQ__MATCH_INCLUDE_AND_NEXT_ROW || g->scan->check_existence_only ||
                      g->out->count - g->mark.count == g->columns_here;
         g->gave_up = g->out->bytes.len - g->mark.len > ROW_BYTES_MAX;
@@ -97,16 +97,16 @@ static inline bool is_in_row(const row_get *g, const rq_cell *cell)
 }
 
 /* --- places ----------------------------------------------------------------------------------- */
-/* Stands on a cell of the row, or is done with it: no cell. */
+/* A position at a cell of the row, or behind the row: no cell. */
 typedef struct place {
     const rq_cell *cell;
     const rq_store_file *meta; /* NULL: a segment */
     rq_segment_cursor cursor;
-    rq_cell own; /* the current cell where it is no view of the file's */
+    rq_cell own; /* copy of the current cell, if it cannot be a view on the file's bytes */
     rq_hfile_scanner file;
 } place;
 
-/* The cell it moved to, if that is in the row. */
+/* Loads the cell at the new position if it is in the row. */
 static void load_segment_cell(const row_get *g, place *p)
 {
     p->cell = NULL;
@@ -142,7 +142,7 @@ static rq_err place_next(const row_get *g, place *p, rq_error *why)
     return rc == RQ_E_END ? RQ_OK : rc;
 }
 
-/* Past all versions of the column it stands in. REQUIRES: of a segment. */
+/* Moves past all versions of the current column. REQUIRES: a segment's place. */
 static void place_next_column(const row_get *g, place *p)
 {
     rq_cell behind = rq_cell_last_on_column(rq_cell_row(&p->own), rq_cell_family(&p->own),
@@ -174,7 +174,7 @@ static rq_err place_in_file(const row_get *g, const rq_store_file *f, place *p, 
     RQ_TRY(may_be_in_file(g, f, &may, why));
     if (!may) return RQ_OK;
     rq_slice row = g->scan->start_row;
-    /* Without family markers there is nothing of interest before the first column. */
+    /* Without family markers, nothing before the first wanted column matters. */
     bool at_column = g->has_columns && g->family->qualifiers[0].len > 0 &&
                      rq_hfile_reader_info(f->reader)->delete_family_count == 0;
     rq_cell key = at_column ? rq_cell_first_on_column(row, g->family_name, g->family->qualifiers[0])
@@ -193,7 +193,7 @@ static void place_clear(place *p)
     p->cell = NULL;
 }
 
-/* Shows the matcher the row's cells until it wants no more of them. `places`: younger first. */
+/* Passes the row's cells to the matcher until it wants no more. `places`: younger first. */
 static rq_err read_places(row_get *g, place *places, size_t count, rq_error *why)
 {
     for (;;) {
@@ -215,7 +215,7 @@ static rq_err read_places(row_get *g, place *places, size_t count, rq_error *why
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
-/* The sources of a version from the newest to the oldest: one number each. */
+/* Numbers the sources of a version from the newest to the oldest. */
 static inline size_t source_count(const rq_store_version *v)
 {
     return 1 + v->snapshot_count + v->file_count;
@@ -244,7 +244,7 @@ static rq_err place_in(const row_get *g, const rq_store_version *v, size_t i, pl
     return RQ_OK;
 }
 
-/* Whether all cells of the sources from `from` on are older than the timestamp. */
+/* Whether all cells in sources `from` and later are older than the timestamp. */
 static bool all_older(const rq_store_version *v, size_t from, int64_t timestamp)
 {
     for (size_t i = from; i < source_count(v); i++) {
@@ -261,7 +261,7 @@ static bool all_older(const rq_store_version *v, size_t from, int64_t timestamp)
     return true;
 }
 
-/* How many columns the source's puts have; SIZE_MAX: it does not say. */
+/* The number of columns of the source's puts; SIZE_MAX: unknown. */
 static size_t columns_of(const rq_store_version *v, size_t i)
 {
     const rq_segment *s = segment_at(v, i);
@@ -280,7 +280,7 @@ static bool rest_lists_columns(const rq_store_version *v, size_t from)
 typedef struct columns {
     rq_slice list[RQ_QUALIFIERS_MAX];
     size_t count;
-    size_t at; /* behind the one found last: mostly others come in the same order */
+    size_t at; /* behind the last match: columns mostly arrive in the same order */
 } columns;
 
 static bool has_column(columns *c, rq_slice qualifier)
@@ -311,7 +311,7 @@ static bool has_columns_of_file(columns *c, const rq_store_file *f)
     return true;
 }
 
-/* Whether a cell of every column of the rest was found. */
+/* Whether a cell was found for every column of the remaining sources. */
 static bool found_columns_of(const row_get *g, const rq_store_version *v, size_t from)
 {
     columns found = {.count = 0};
@@ -329,11 +329,9 @@ static bool found_columns_of(const row_get *g, const rq_store_version *v, size_t
     return true;
 }
 
-/*
- * Every wanted version of every column was found, and each cell that was looked at is newer than
- * all of the rest: there a column's cells come behind those found of it, and a marker reaches none
- * of them.
- */
+/* Whether the remaining sources can be skipped: every wanted version of every column was found, and
+ * each cell seen is newer than all cells in them. Cells of those columns there would come behind
+ * the ones found, and no marker there reaches the found ones. */
 static bool rest_is_older(const row_get *g, const rq_store_version *v, size_t from)
 {
     uint64_t found = g->out->count - g->mark.count;
@@ -361,7 +359,7 @@ static void start_over(row_get *g)
     g->columns_here = SIZE_MAX;
 }
 
-/* Reads the one place, which is in this source. */
+/* Reads only the place `p`, which is in this source. */
 static rq_err read_alone(row_get *g, const rq_store_version *v, size_t source, place *p,
                          rq_error *why)
 {
@@ -370,7 +368,7 @@ static rq_err read_alone(row_get *g, const rq_store_version *v, size_t source, p
     return read_places(g, p, 1, why);
 }
 
-/* `places`: PLACES_MAX of them. *ret_open: how many may hold a file. */
+/* `places`: room for PLACES_MAX. *ret_open: number of places that may hold a file. */
 static rq_err read_row(row_get *g, const rq_store_version *v, place *places, size_t *ret_open,
                        rq_error *why)
 {

@@ -4,11 +4,11 @@
 
 #include "hfile/walk.h"
 
-/* Included cells of a row before a filter of whole rows has decided; rows with more go the ordinary
- * way. */
+/* Limit of included cells of a row while a row filter has not decided; longer rows take the
+ * ordinary path. */
 #define KEPT_MAX 64
 
-/* What must be known of the cell before the one at hand, a put. */
+/* The previous cell, a put: its column. */
 typedef struct row_column {
     const uint8_t *qualifier;
     size_t qualifier_len; /* SIZE_MAX: there is none */
@@ -25,7 +25,7 @@ typedef struct row_pass {
     rq_cell_order order;
     int64_t oldest;
     bool judges_rows, resets, may_end;
-    bool decides_rows; /* a filter of whole rows: what it includes is collected */
+    bool decides_rows; /* the filter decides on whole rows: included cells are collected */
     bool has_bound;
     rq_slice bound; /* the first row another source has */
     int64_t work_left;
@@ -33,7 +33,7 @@ typedef struct row_pass {
     rq_hfile_walk walk;
     /* the row at hand */
     row_column last;
-    rq_filter_code code; /* of the cell at hand, if it was asked about */
+    rq_filter_code code; /* the filter's answer for the current cell, if it was asked */
     uint32_t kept_count;
     bool keep[KEPT_MAX];
     rq_cell kept[KEPT_MAX];
@@ -71,7 +71,7 @@ static void begin(row_pass *p, const rq__merge *m, rq__query_matcher *matcher, c
     rq_hfile_walk_begin(&p->walk, &m->run->file);
 }
 
-/* Is the row another source's too, or behind the scan's end? */
+/* Whether another source has the row too, or the row is behind the scan's end. */
 static bool is_out_of_reach(const row_pass *p, rq_slice row)
 {
     if (p->has_bound && rq_row_compare(p->order, row, p->bound) >= 0) return true;
@@ -84,9 +84,9 @@ static bool is_out_of_reach(const row_pass *p, rq_slice row)
 /* --- a row's cells ---------------------------------------------------------------------------- */
 typedef enum row_end {
     ROW_OVER, /* the walk stands at the next one */
-    UNASKED,  /* at a cell that the filter was not asked about */
+    UNASKED,  /* at a cell for which the filter was not asked */
     TOLD,     /* at one of which `code` is said */
-    PAUSED,   /* at one of which the filter goes on to decide */
+    PAUSED,   /* at a cell on which the filter is still working */
 } row_end;
 
 static bool is_of_last_column(const row_pass *p, const rq_cell *c)
@@ -103,7 +103,7 @@ static inline rq_hfile_move leave_cell(row_pass *p, bool kept, bool column_is_do
     return moved;
 }
 
-/* Behind the cell at hand, of which `code` is said. NOT_MOVED: what comes is not known here. */
+/* Moves behind the current cell as `code` says. NOT_MOVED: the next cell is not known here. */
 static rq_hfile_move move_on(row_pass *p)
 {
     const rq_cell *c = &p->walk.cell;
@@ -127,7 +127,7 @@ static rq_hfile_move move_on(row_pass *p)
     case RQ_FILTER_NEXT_ROW:
         return rq_hfile_walk_next_row(&p->walk) ? RQ_HFILE_NEW_ROW : RQ_HFILE_NOT_MOVED;
     }
-    /* Markers of the family lie at the empty qualifier: nothing is passed over there. */
+    /* Markers of the family are at the empty qualifier, so nothing is skipped there. */
     if (next_column && c->qualifier_len == 0) return RQ_HFILE_NOT_MOVED;
     if (kept) p->kept[p->kept_count] = *c;
     rq_hfile_move moved = leave_cell(p, kept, next_column);
@@ -146,7 +146,8 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
         if (RQ_UNLIKELY(c->type != RQ_TYPE_PUT || c->tags_len != 0 || c->timestamp < p->oldest))
             return RQ_OK;
         if (RQ_UNLIKELY(is_of_last_column(p, c))) {
-            /* Another version. Of a column that is done it is no more than one to pass over. */
+            /* Another version of the column; if the column is finished, just one more cell to
+             * skip. */
             p->code = RQ_FILTER_NEXT_COL;
             if (p->last.is_done) *ret = TOLD;
             return RQ_OK;
@@ -167,7 +168,8 @@ static rq_err read_cells(row_pass *p, row_end *ret, rq_error *why)
 }
 
 /* --- a row ------------------------------------------------------------------------------------ */
-/* The row is over: does the filter want it? As the region decides on rows it has read. */
+/* At the end of a row: asks the filter whether it wants the row, as the region does for rows it has
+ * read. */
 static bool decide(row_pass *p)
 {
     if (!p->decides_rows) return false; /* nothing of it was included */

@@ -4,7 +4,8 @@
 
 #include "base/simd.h"
 
-/* Bytes of the common part that still go into the rank: rows grow at their end ("0999", "1000"). */
+/* Bytes of the common prefix that are included in the rank, because later rows may be longer
+ * ("0999", "1000"). */
 #define SLACK 2
 #define SLACK_DIGITS 4
 #define DIGITS 15 /* of 4 bits */
@@ -18,7 +19,7 @@ static size_t common_length(rq_slice a, rq_slice b)
     return i;
 }
 
-/* Whether a rank of eight bytes would miss digits that two rows may differ in. */
+/* Whether a rank of eight bytes would omit digits in which two rows may differ. */
 static bool goes_on_in_digits(rq_slice row, size_t at)
 {
     size_t end = row.len < at + 9 ? row.len : at + 9;
@@ -52,8 +53,8 @@ static uint64_t eight_bytes(const uint8_t *p, size_t len)
     return v;
 }
 
-/* Four bits a byte: 0 the row's end or a byte before '0', 1 to 10 a digit, 11 a byte behind '9';
- * what follows one that is no digit does not count. */
+/* Four bits per byte: 0 for the row's end or a byte before '0', 1 to 10 for a digit, 11 for a byte
+ * behind '9'; bytes after the first non-digit are not used. */
 static uint64_t digits_rank(const uint8_t *p, size_t len)
 {
     uint8_t padded[16] = {0};

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Table descriptors from and to protobuf; contract in schema.h.
+/* Table descriptors from and to protobuf; contract in schema.h.
  *
- * HBase keeps a descriptor as a map of byte strings and reads numbers out of it when it needs them;
- * what a client wrote comes back to it as it was. So the maps are the truth here too, and the
- * parsed fields beside them are filled once. A family starts from HBase's defaults and is overlaid
- * with what the message says (HBASE: ColumnFamilyDescriptorBuilder,
- * ProtobufUtil.toColumnFamilyDescriptor); a table has no defaults, but its old `configuration` list
- * is folded into the attributes (HBASE: ProtobufUtil.toTableDescriptor).
+ * HBase stores a descriptor as a map of byte strings and parses numbers when it needs them, and a
+ * client reads back the strings it wrote. So here too the maps are authoritative, and the parsed
+ * fields beside them are filled once. A family starts with HBase's defaults, which the message
+ * overrides (HBASE: ColumnFamilyDescriptorBuilder, ProtobufUtil.toColumnFamilyDescriptor). A table
+ * has no defaults; its old `configuration` list is merged into the attributes (HBASE:
+ * ProtobufUtil.toTableDescriptor).
  *
- * The whole schema, protobuf form included, lives in one arena freed with the last reference.
- */
+ * The whole schema, including its protobuf form, is in one arena that is freed with the last
+ * reference. */
 #include "store/schema.h"
 
 #include "proto/hbase.pb-c.h"
@@ -49,7 +48,7 @@ static const struct {
 
 /* --- attribute maps --------------------------------------------------------------------------- */
 
-/* Index of the key, or where it would stand. */
+/* Index of the key, or where it would be inserted. */
 static size_t find_slot(const rq_attributes *a, rq_slice key, bool *found)
 {
     size_t lo = 0;
@@ -70,7 +69,7 @@ static size_t find_slot(const rq_attributes *a, rq_slice key, bool *found)
     return lo;
 }
 
-/* HBASE: setValue. An empty value removes. `items` has room for one more. */
+/* HBASE: setValue. An empty value removes the key. `items` has room for one more. */
 static void set_attribute(rq_attributes *a, rq_slice key, rq_slice value)
 {
     bool found;
@@ -168,11 +167,9 @@ static const unit *unit_named(rq_slice word, const unit *units, size_t count)
     return NULL;
 }
 
-/*
- * "1 DAY 2 HOURS", "64 KB": numbers each followed by a unit, separated by blanks. What HBase's
- * shell prints in parentheses behind the plain number ("86400 SECONDS (1 DAY)") is not needed twice
- * and ends the text. HBASE: PrettyPrinter.valueOf.
- */
+/* "1 DAY 2 HOURS", "64 KB": numbers, each followed by a unit, separated by blanks. The text ends at
+ * a parenthesis: HBase's shell prints the same value there once more ("86400 SECONDS (1 DAY)").
+ * HBASE: PrettyPrinter.valueOf. */
 static bool parse_with_units(rq_slice s, const unit *units, size_t unit_count, int64_t *ret)
 {
     int64_t total = 0;
@@ -414,8 +411,8 @@ static int compare_given(const void *a, const void *b)
     return c != 0 ? c : (x->position > y->position) - (x->position < y->position);
 }
 
-/* HBASE: setValue, one after another: the last value of a key stays, an empty one removes it.
- * `list` has room in `ret->items` too, and begins with what is there. */
+/* HBASE: setValue for each: the last value of a key counts, an empty one removes it. `list` has
+ * room in `ret->items` too, and begins with the present items. */
 static void set_given(rq_attributes *ret, given *list, size_t count)
 {
     qsort(list, count, sizeof *list, compare_given);
@@ -433,7 +430,7 @@ static void give(given *list, size_t *count, rq_slice key, rq_slice value)
     ++*count;
 }
 
-/* Slices point into the unpacked message, which lives in the arena. */
+/* The slices point into the unpacked message, which is in the arena. */
 static rq_err take_pairs(rq_arena *arena, rq_attributes *ret, Pb__BytesBytesPair **pairs,
                          size_t pair_count, Pb__NameStringPair **strings, size_t string_count)
 {

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A search of a large memstore is a chain of cache misses, each of which waits for the one before
- * it. The rows of a batch do not depend on each other: here they are looked for side by side, a
- * step of each in turn, and each step ends by asking for the line that the row's next step reads.
- * So as many misses as there are rows are under way at once. When the cells are linked afterwards,
- * their searches find everything in the cache.
+/* A search in a large memstore is a chain of cache misses, each of which waits for the previous
+ * one. The searches for the rows of a batch are independent of each other, so here they are
+ * interleaved: each in turn makes one step and ends it by prefetching the line that its next step
+ * reads. So there are as many cache misses in flight as there are rows. When the cells are linked
+ * afterwards, the lines they need are in the cache.
  *
- * Nothing is written and nothing is kept: what is found here is a hint, and may be imprecise. It is
- * enough to go by ranks, without a node's bytes, to the last node of a smaller rank. Behind it
- * stands what the memstore has of the row: its newest version and those before it. They were
- * mostly written as the row is written now, its cells one behind the other, so as many bytes of
- * each are asked for as the row has.
- */
+ * Nothing is written or stored. The result is a hint and may be imprecise: it is enough to descend
+ * by ranks, without a node's bytes, to the last node of a smaller rank. Behind it are the
+ * memstore's nodes of the row: its newest version and those before it. They were mostly written in
+ * the same way as the row is written now, cells one behind the other, so as many bytes of each are
+ * prefetched as the new row has. */
 #include "store/segment_ahead.h"
 
 #include "store/segment_list.h"
 
-#define ROWS 16      /* side by side: about as many misses as a core has under way */
+#define ROWS                                                                                       \
+    16               /* interleaved searches: about the number of cache misses a core can have in
+                      * flight */
 #define VERSIONS 4   /* of a row, that are asked for */
-#define SMALL_CELL 2 /* cache lines; of larger ones only the first is looked at */
+#define SMALL_CELL 2 /* cache lines; of larger cells only the first line is read */
 #define LINES_MAX 64 /* of a version */
-#define STEPS_MAX 48 /* of a search that does not end, for fences are few or old */
+#define STEPS_MAX 48 /* ends searches that take too long because fences are few or old */
 
 /* Where a row's search stands. */
 typedef struct row_search {
@@ -35,7 +35,7 @@ typedef struct row_search {
     bool at_fence;
 } row_search;
 
-/* Cells [0, n) of the list are of the first one's row. */
+/* Number of cells at the start of the list that are in the row of the first. */
 static size_t row_length(const rq_segment_pending *list, size_t count)
 {
     size_t n = 1;
@@ -94,7 +94,7 @@ static void fence_step(row_search *r)
     __builtin_prefetch(link_of(r->at, 0));
 }
 
-/* To the next node that has to be waited for. False: the search is over. */
+/* Steps to the next node that must be waited for. False: the search is finished. */
 static bool node_step(row_search *r)
 {
     const rq_segment_node *next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which qualifiers a memstore segment's puts have, where these are few and short: a get that has
- * found the newest version of each is done, however many older ones there are. */
+/* The qualifiers of a memstore segment's puts, if they are few and short: a get that has found the
+ * newest version of each is finished, however many older versions there are. */
 #include "store/segment_list.h"
 
 static bool is_column(const column *c, rq_slice qualifier)
@@ -10,7 +10,7 @@ static bool is_column(const column *c, rq_slice qualifier)
 
 static bool is_known(rq_segment *s, unsigned count, rq_slice qualifier)
 {
-    /* Mostly that of the cell before, or the one behind it. */
+    /* Mostly the column of the previous cell, or the one behind it. */
     for (unsigned tried = 0, at = s->column_at; tried < count; tried++, at++) {
         if (at == count) at = 0;
         if (!is_column(&s->columns[at], qualifier)) continue;

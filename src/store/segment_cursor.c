@@ -30,12 +30,12 @@ static void walk_from(rq_segment_cursor *c, const rq_segment_node *tall)
 void rq_segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key)
 {
     c->segment = s;
-    /* Many regions, most of them not written to: one line of memory each instead of six. */
+    /* For the many regions that have not been written to: reads one cache line instead of six. */
     c->node = next_of(head_of(s), 0);
     if (c->node == NULL) return;
     rq_segment_node *tall;
     c->node = next_of(rq__segment_search(s, key, &tall), 0);
-    /* A node that went in during the search may stand between. */
+    /* A node inserted during the search may be in between. */
     probe p = {.cell = key};
     while (c->node != NULL && node_compare(s->order, c->node, &p) < 0)
         c->node = next_of(c->node, 0);
@@ -70,7 +70,7 @@ static void prefetch_node(const rq_segment_node *n)
     if (n != NULL) rq_prefetch_bytes(link_of(n, 0), AHEAD_BYTES);
 }
 
-/* One more of the stretches that the scouts will go over next. */
+/* Adds the end of one more of the stretches that the scouts will walk next. */
 static void add_stop(rq_segment_cursor *c)
 {
     const rq_segment_node *last = c->stops[c->stop_count - 1];
@@ -79,7 +79,7 @@ static void add_stop(rq_segment_cursor *c)
     c->stops[c->stop_count++] = next;
 }
 
-/* The cursor is where the scouts set out from: they go over the next stretches. */
+/* The cursor is at the scouts' starting point: they walk the next stretches. */
 static void take_turn(rq_segment_cursor *c)
 {
     if (c->stops[0] == c->turn) c->stops[0] = next_of(c->turn, FENCE_LEVEL);
@@ -114,7 +114,7 @@ void rq_segment_cursor_next(rq_segment_cursor *c)
     if (c->node == c->turn) take_turn(c);
     prefetch_node(next_of(c->node, 0));
     if (c->steps < BEGIN) {
-        /* Not in walk_from: most walks end before. */
+        /* here and not in walk_from, because most walks end before */
         if (++c->steps == BEGIN) memset(c->scouts, 0, sizeof c->scouts);
         return;
     }

@@ -11,7 +11,8 @@
 
 static void begin(rq_segment *s, size_t cells)
 {
-    /* Twice what chance gives: there will be cells more, and a full array ends the making. */
+    /* Twice the expected number: cells will be added meanwhile, and the build ends when the array
+     * is full. */
     s->making = rq_fences_new(2 * cells / FENCE_EVERY,
                               atomic_load_explicit(&s->fences, memory_order_relaxed));
     s->fence = head_of(s);
@@ -28,8 +29,8 @@ static void end(rq_segment *s)
     s->making = NULL;
 }
 
-/* On how many levels above FENCE_LEVEL the node stands that comes next in the fences, or fewer: one
- * of its row that went in meanwhile may stand between. */
+/* Lower bound of the height above FENCE_LEVEL of the node that follows in the fences: a node of the
+ * same row that was inserted meanwhile may be in between. */
 static unsigned levels_above(rq_segment *s, rq_segment_node *n, uint64_t rank)
 {
     unsigned above = 0;

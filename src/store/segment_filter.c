@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter of a memstore's rows (row_filter.h), from some thousand cells on: for those who look
- * for a row that is not here. */
+/* The filter of a memstore's rows (row_filter.h), which exists from some thousand cells on: gets of
+ * rows that are not in the segment end there. */
 #include "store/segment_list.h"
 
 static rq_row_filter *filter_add_layer(rq_segment *s, rq_row_filter *older)
@@ -10,7 +10,7 @@ static rq_row_filter *filter_add_layer(rq_segment *s, rq_row_filter *older)
     return f;
 }
 
-/* With the rows of all cells so far; NULL: without memory there is none, and reads are slower. */
+/* With the rows of all cells so far; NULL: out of memory; reads are slower without it. */
 static rq_row_filter *filter_begin(rq_segment *s)
 {
     s->filter_at = 2 * rq_segment_cell_count(s);

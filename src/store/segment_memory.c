@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A memstore segment's memory: slabs that grow from 4 kB to 2 MiB, from whose end nodes are taken
- * and given back; from 16 kB on they are a pool's, or pieces of these. Under AddressSanitizer what
- * is not a node's is poisoned, with a red zone behind each. What the list is, segment.c says. */
+/* A memstore segment's memory: slabs that grow from 4 kB to 2 MiB, from whose end nodes are
+ * allocated and returned; from 16 kB on they come from a pool, or are pieces of its slabs. Under
+ * AddressSanitizer all bytes outside nodes are poisoned, with a red zone behind each node. The list
+ * itself is described in segment.c. */
 #include "store/segment_list.h"
 
 #include "base/asan.h"
@@ -10,8 +11,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define SLAB_MAPPED ((size_t)256 * 1024) /* without a pool from here on by mmap, else by malloc */
-/* Nodes of at least this size begin on a cache line; the lost bytes are under 6 %. */
+#define SLAB_MAPPED                                                                                \
+    ((size_t)256 * 1024) /* if there is no pool, slabs of at least this size are
+                                          * mapped, smaller ones come from malloc */
+/* Nodes of at least this size begin on a cache line; the padding is less than 6 %. */
 #define ALIGN_FROM ((size_t)512)
 
 static size_t round_up(size_t n, size_t to)
@@ -68,7 +71,7 @@ static bool add_slab(rq_segment *s, size_t need)
     return true;
 }
 
-/* Where `lead` bytes of links end and the node begins, in the newest slab; 0: no room. */
+/* Offset in the newest slab at which `lead` bytes of links end and the node begins; 0: no room. */
 static size_t place_in(const rq_segment *s, size_t lead, size_t size)
 {
     size_t at = round_up(s->used + lead, 8);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Searches of the memstore's skip list: down from the head, or from a fence.
+/* Searches of the memstore's skip list: down from the head, or from a fence.
  *
- * From some thousand cells on a search begins at a *fence* (fences.h): every eighth node, those
- * that reach FENCE_LEVEL, stands with its rank in an array too. What remains is a few steps instead
- * of a descent from the head, whose every step is a cache miss. What lies too far behind its fence,
- * or behind the last, is searched from the head.
- */
+ * From some thousand cells on, a search begins at a *fence* (fences.h): the nodes that reach
+ * FENCE_LEVEL, every eighth one, are also in an array with their ranks. From the fence it takes a
+ * few steps, instead of a descent from the head whose every step is a cache miss. If the key is too
+ * far behind its fence, or behind the last one, the search begins at the head. */
 #include "store/segment_search.h"
 
-#define FENCE_STEPS 12 /* along a level before a search turns to the head */
-#define FENCES_BACK 64 /* fences looked at for one that stands higher */
+#define FENCE_STEPS 12 /* steps along a level before a search gives up and starts at the head */
+#define FENCES_BACK 64 /* fences tried to find a higher node */
 
 rq_segment_node *rq__segment_descend(const rq_segment *s, rq_segment_node *at, unsigned level,
                                      rq_segment_node *behind, probe *key, rq_segment_node **path)
@@ -24,7 +22,7 @@ rq_segment_node *rq__segment_descend(const rq_segment *s, rq_segment_node *at, u
                 break;
             }
             at = next;
-            __builtin_prefetch(at); /* its lowest link; the others may stand a line before */
+            __builtin_prefetch(at); /* its lowest link; the others may be in the line before */
         }
         path[level] = at;
     }
@@ -48,7 +46,7 @@ size_t rq__segment_fence_at(const rq_segment *s, const rq_fences *f, const probe
 {
     size_t from = rq_fences_before(f, key->rank);
     size_t to = from;
-    /* Of a row's fences mostly the first: its newest cells are written next. */
+    /* Of the fences of a row mostly the first: new cells of the row are inserted there. */
     for (size_t step = 1; fence_is_before(s, f, to, key); step *= 2) {
         from = to + 1;
         to += step;
@@ -63,7 +61,7 @@ size_t rq__segment_fence_at(const rq_segment *s, const rq_fences *f, const probe
     return from;
 }
 
-/* The last node before the key on the level, by links from `at`; NULL: it is far. */
+/* The last node before the key on the level, following links from `at`; NULL: too far. */
 static rq_segment_node *walk(const rq_segment *s, rq_segment_node *at, unsigned level, probe *key,
                              rq_segment_node **ret_next)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buddies in slabs; contract in slab_pieces.h. Under AddressSanitizer everything is malloc's, so
- * that it sees a piece's end. */
+/* A buddy allocator inside slabs; contract in slab_pieces.h. Under AddressSanitizer all pieces come
+ * from malloc, so that it detects overruns. */
 #include "store/slab_pieces.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define UNITS (RQ_SLAB_BYTES / RQ_PIECE_MIN)
-#define ORDERS 7 /* of a piece: RQ_PIECE_MIN << order; the next is a whole slab */
+#define ORDERS 7 /* sizes of a piece: RQ_PIECE_MIN << order; the next size is a whole slab */
 _Static_assert(UNITS == 1u << ORDERS, "a slab is twice the largest piece");
 
 /* A free piece's first bytes. */
@@ -20,7 +20,7 @@ typedef struct free_piece {
 /* A slab that is cut. */
 typedef struct cut {
     uint8_t *base;
-    uint8_t free[UNITS]; /* order + 1 of the free piece that begins there; 0: none does */
+    uint8_t free[UNITS]; /* order + 1 of the free piece that begins there; 0: none */
 } cut;
 
 struct rq_slab_pieces {
@@ -60,7 +60,7 @@ static unsigned order_of(size_t size)
     return (unsigned)__builtin_ctzll(size / RQ_PIECE_MIN);
 }
 
-/* Where the slab of this base stands in `cuts`, or would. REQUIRES: lock. */
+/* Index of the slab with this base in `cuts`, or where it would be inserted. REQUIRES: lock. */
 static size_t find(const rq_slab_pieces *p, const uint8_t *base)
 {
     size_t low = 0;
@@ -130,7 +130,7 @@ static void remove_cut(rq_slab_pieces *p, const cut *c)
     memmove(p->cuts + at, p->cuts + at + 1, (p->count - at) * sizeof(cut *));
 }
 
-/* The piece of that order, cut from the smallest that is free; NULL: there is none. */
+/* A piece of that order, cut from the smallest free one that fits; NULL: there is none. */
 static void *take_free(rq_slab_pieces *p, unsigned order)
 {
     unsigned from = order;
@@ -146,8 +146,9 @@ static void *take_free(rq_slab_pieces *p, unsigned order)
     return piece;
 }
 
-/* The piece out of one more slab of the pool, which may ask the kernel, so without the lock.
- * Somebody may have come before with another: a slab that nobody takes from would never go back. */
+/* A piece of a new slab from the pool. Runs without the lock, since the pool may ask the kernel. If
+ * another thread has added a slab meanwhile, the new one is returned: an unused slab would never go
+ * back to the pool. */
 static void *take_of_new(rq_slab_pieces *p, unsigned order)
 {
     cut *c = calloc(1, sizeof *c);

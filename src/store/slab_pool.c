@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stack of free slabs under a mutex that is held for a few instructions; the kernel is asked
- * outside of it. Contract in slab_pool.h. */
+/* A stack of free slabs. Its mutex is held for a few instructions; system calls are made outside of
+ * it. Contract in slab_pool.h. */
 #include "store/slab_pool.h"
 
 #include "base/asan.h"

@@ -22,7 +22,7 @@ struct rq_store {
     char *dir;
     rq_hfile_options file_options;
     rq_cache_options caching;
-    rq_cache_family *counters; /* the cache's, of this family; NULL without a cache */
+    rq_cache_family *counters; /* the cache's counters for this family; NULL without a cache */
     rq_mob_options mob;        /* no files: not a MOB family */
     char *mob_dir;
     bool is_date_tiered;
@@ -69,7 +69,7 @@ const rq_store_version *rq_store_version_now(const rq_store *s)
     return atomic_load_explicit(&s->version, memory_order_acquire);
 }
 
-/* The count is the one thing about a version that changes. */
+/* The reference count is the only mutable part of a version. */
 static rq_store_version *writable(const rq_store_version *v)
 {
     return (rq_store_version *)(uintptr_t)v;
@@ -93,8 +93,8 @@ static void run_release(rq_task *task)
     rq_store_version_unref(RQ_CONTAINER_OF(task, rq_store_version, release));
 }
 
-/* On any thread, mostly a loop's: closing a file can take as long as the file system wants, a
- * removed one's most of all. */
+/* Runs on any thread, mostly a loop's, so files are closed by a task: closing may take long,
+ * especially for a removed file. */
 static void release(rq_store_version *v)
 {
     if (v->alive == NULL) {
@@ -268,11 +268,11 @@ rq_err rq_store_begin_flush(rq_store *s)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* "…_SeqId_<n>_": the number HBase gave a bulk-loaded file. HBASE: HStoreFile.open. */
+/* "…_SeqId_<n>_": the number HBase gave to a bulk-loaded file. HBASE: HStoreFile.open. */
 static bool seqid_of_name(const char *name, uint64_t *ret)
 {
     const char *mark = NULL;
-    /* The last: one that was loaded twice has two. */
+    /* The last one: a file that was loaded twice has two. */
     for (const char *p = name; (p = strstr(p, "_SeqId_")) != NULL; p++)
         mark = p;
     if (mark == NULL) return false;
@@ -321,8 +321,8 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
                                          .alive = s->versions_alive},
                           reader);
     if (parts.is_reference) {
-        /* HBASE: StoreFileInfo, StoreFileReader: half of the file, and never one of a major
-         * compaction. */
+        /* HBASE: StoreFileInfo, StoreFileReader: half of the file; it never counts as written by a
+         * major compaction. */
         f.is_reference = true;
         f.size_bytes /= 2;
         f.entry_count = (f.entry_count + 1) / 2;
@@ -331,9 +331,9 @@ rq_err rq_store_file_open(const rq_store *s, const char *name, rq_store_file *re
     uint64_t loaded_as;
     if (seqid_of_name(name, &loaded_as)) {
         f.bulk_loaded = true;
-        f.max_seqid = loaded_as; /* whatever it had elsewhere. HBASE: HStoreFile.open */
+        f.max_seqid = loaded_as; /* replaces the number it had elsewhere. HBASE: HStoreFile.open */
     }
-    /* HBASE: HStoreFile.open: a file of a MOB compaction; its cells keep their numbers. */
+    /* HBASE: HStoreFile.open: a file of a MOB compaction; its cells keep their sequence ids. */
     rq_slice keep;
     if (f.bulk_loaded &&
         rq_hfile_reader_file_info(reader, RQ_SLICE_LIT("SKIP_RESET_SEQ_ID"), &keep) &&

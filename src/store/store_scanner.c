@@ -29,7 +29,7 @@
 #define SKIP_STEPS 8
 /* Cells between two looks at the clock. */
 #define CLOCK_CELLS 128
-/* HBASE: hbase.table.max.rowsize; of one family's part of a row in one answer. */
+/* HBASE: hbase.table.max.rowsize; for one family's part of a row in one answer. */
 #define ROW_BYTES_MAX ((size_t)1 << 30)
 
 typedef enum skip_kind {
@@ -67,13 +67,13 @@ struct rq_store_scanner {
     rq_slice skip_to; /* a column of the scan's */
     rq__kept_bytes skip_column;
     uint32_t clock_left;
-    uint32_t clock_cells; /* CLOCK_CELLS, or fewer with a filter of many parts */
+    uint32_t clock_cells; /* CLOCK_CELLS, or fewer if the filter has many parts */
 
     struct mob_part *mob; /* NULL: values are where their keys are */
 };
 
-/* Of a MOB family: what stands for a value elsewhere is shown as that value. Its file may have to
- * be waited for after the matcher saw the cell, so what the matcher said is kept. */
+/* For a MOB family: a reference is returned as the value it refers to. Reading that value may have
+ * to wait after the matcher saw the cell, so the matcher's decision is stored. */
 typedef struct mob_part {
     rq_mob_read read;
     bool has_match;
@@ -83,11 +83,9 @@ typedef struct mob_part {
     uint8_t type;
 } mob_part;
 
-/*
- * The longest prefix all rows of the scan have. HBase takes what start and stop row share; when the
- * stop row is the first one behind a prefix of the start row ("ab" to "ac", as clients make a
- * prefix scan), that prefix holds for all rows in between as well.
- */
+/* The longest common prefix of all rows of the scan. HBase takes the common prefix of start and
+ * stop row. If the stop row is the first row behind a prefix of the start row ("ab" to "ac", as
+ * clients make prefix scans), that prefix is common to all rows in between as well. */
 static rq_slice shared_prefix(const rq_scan *scan)
 {
     rq_slice low = scan->reversed ? scan->stop_row : scan->start_row;
@@ -252,7 +250,7 @@ static inline bool same_row(const rq_store_scanner *s, const rq_cell *cell)
     return rq_short_eq(cell->row, cell->row_len, s->row.ptr, s->row.len);
 }
 
-/* Is the cell still part of what is being passed over? */
+/* Whether the cell belongs to the part being skipped. */
 static bool to_be_skipped(const rq_store_scanner *s, const rq_cell *cell)
 {
     if (!same_row(s, cell)) return false;
@@ -304,8 +302,8 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
             rq__merge_step(&s->merge);
         } else {
             RQ_TRY(seek_past(s));
-            /* Should the sought cell be one of those again, because the keys are equal, stepping
-             * leads out. */
+            /* If the seek ended at one of these cells again, because the keys are equal, step
+             * instead. */
             s->skip_left = UINT32_MAX;
         }
         if (yield_ns != 0 && --s->clock_left == 0) {
@@ -315,8 +313,8 @@ static rq_err look_for_top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *
     }
 }
 
-/* The next cell that is not passed over. Looked at again and again by region and store, until it is
- * taken: then it is the merge's current one, nothing is to be skipped. */
+/* The next cell that is not skipped. Region and store look at it repeatedly until it is taken;
+ * until then it is the merge's current cell, and nothing is to be skipped. */
 static inline rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
                          const rq_cell **ret, rq_error *why)
 {
@@ -326,8 +324,8 @@ static inline rq_err top(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ct
     return RQ_OK;
 }
 
-/* The row is over. A filter that wants no more ends the scan here, before it is reset for the next
- * row. HBASE: StoreScanner.next, which matches the next row's cell before it returns. */
+/* At the end of a row. A filter that is finished ends the scan here, before it is reset for the
+ * next row. HBASE: StoreScanner.next, which matches the next row's cell before it returns. */
 static void leave_row(rq_store_scanner *s)
 {
     s->in_row = false;
@@ -335,7 +333,7 @@ static void leave_row(rq_store_scanner *s)
         s->ended = true;
 }
 
-/* The rest of the row at hand, of which the merge stands on a cell or is on its way behind one. */
+/* Skips the rest of the current row; the merge is at a cell of it or moving behind one. */
 static rq_err skip_row(rq_store_scanner *s)
 {
     bool was_in_row = s->in_row;
@@ -356,7 +354,7 @@ static rq_err skip_row(rq_store_scanner *s)
     return RQ_OK;
 }
 
-/* Leaves the cell's column; the merge stands on the cell. */
+/* Skips the cell's column; the merge is at the cell. */
 static rq_err skip_column(rq_store_scanner *s, const rq_cell *cell)
 {
     if (cell->qualifier_len > 0) {
@@ -447,7 +445,7 @@ static rq_err append(rq_store_scanner *s, const rq_cell *cell, rq_cellblock *out
     rq_cell value;
     rq_err rc = rq_mob_read_cell(&s->mob->read, cell, ctx, &value, why);
     if (rc == RQ_OK) rc = rq_cellblock_append(out, &value);
-    /* Nothing is held once a value is copied; a repeated call finds the blocks in the ctx. */
+    /* Nothing is pinned once the value is copied; a repeated call finds the blocks in the ctx. */
     rq_mob_read_release(&s->mob->read);
     return rc;
 }
@@ -468,14 +466,14 @@ rq_err rq_store_scanner_pass_rows(rq_store_scanner *s, rq_store_read *read, rq_s
     RQ_TRY(rq__kept_bytes_set(&s->row, s->arena, pass->row.ptr, pass->row.len));
     s->shown = (int32_t)shown;
     s->in_row = true;
-    s->clock_left = s->clock_cells; /* what the matcher was told is of this very cell */
+    s->clock_left = s->clock_cells; /* the matcher's decision is for this very cell */
     rq__merge_find_run(&s->merge);
     return RQ_OK;
 }
 
-/* Appends the cell unless it falls under the row's offset. *ret_done: the row's limit is reached.
- * HBASE: the limit is looked at after a cell was added, so a limit of 0 shows one. RQ_E_AGAIN:
- * nothing happened. */
+/* Appends the cell unless the row's offset skips it. *ret_done: the row's limit is reached. HBASE:
+ * the limit is checked after a cell was added, so a limit of 0 returns one cell. RQ_E_AGAIN:
+ * nothing has changed. */
 static rq_err show(rq_store_scanner *s, const rq_cell *cell, rq_store_read *read, rq_read_ctx *ctx,
                    bool *ret_done, rq_error *why)
 {
@@ -511,7 +509,7 @@ static bool limit_reached(const rq_store_read *read, rq_store_state *ret)
     return false;
 }
 
-/* RQ_OK: go on; *ret_timed_out: the deadline has passed. */
+/* RQ_OK: continue; *ret_timed_out: the deadline has passed. */
 static rq_err look_at_clock(rq_store_scanner *s, const rq_store_read *read, bool *ret_timed_out)
 {
     s->clock_left = s->clock_cells;
@@ -521,7 +519,7 @@ static rq_err look_at_clock(rq_store_scanner *s, const rq_store_read *read, bool
     return !*ret_timed_out && read->yield_ns != 0 && now >= read->yield_ns ? RQ_E_AGAIN : RQ_OK;
 }
 
-/* Between two calls a compaction may have dropped the cell: then it is as good as not seen. */
+/* A compaction may have dropped the cell between two calls: then it is treated as not yet seen. */
 static bool was_matched(mob_part *m, const rq_cell *cell)
 {
     if (!m->has_match) return false;
@@ -541,7 +539,8 @@ static rq_err keep_match(rq_store_scanner *s, const rq_cell *cell, rq__match mat
     return RQ_OK;
 }
 
-/* The next cell of the row at hand, which is entered by its first one; *ret NULL: there is none. */
+/* The next cell of the current row, entering the row at its first cell; *ret NULL: there is
+ * none. */
 static rq_err find_cell_of_row(rq_store_scanner *s, uint64_t yield_ns, rq_read_ctx *ctx,
                                const rq_cell **ret, rq_error *why)
 {

@@ -214,6 +214,48 @@ static void a_spent_budget_stops_all_but_one(void **state)
     rq_budget_free(budget);
 }
 
+/* 1,000 blocked connections keep what they have read; another one is read all the same. */
+static void kept_reads_leave_room_for_others(void **state)
+{
+    (void)state;
+    enum { PEERS = 1000 };
+    rq_budget *budget;
+    size_t max = (size_t)8 << 20, room, most = 0;
+    assert_int_equal(rq_budget_new(max, &budget), RQ_OK);
+    rq_chunk_pool pool = {.budget = budget};
+    rq_input *peers = calloc(PEERS, sizeof *peers);
+    rq_err why;
+    assert_non_null(peers);
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < PEERS; i++) {
+            peers[i].prompt = round == 0; /* calls in flight from the second round on */
+            uint8_t *p = rq_input_buffer(&peers[i], &pool, &room, &why);
+            if (p == NULL) continue;
+            memset(p, 0, room); /* frames of no byte, none of which is taken */
+            rq_input_received(&peers[i], &pool, room);
+            assert_int_equal(rq_input_detach(&peers[i], &pool), RQ_OK);
+            if (rq_budget_used(budget) > most) most = rq_budget_used(budget);
+        }
+    assert_in_range(most, max, max * 5 / 4);
+    rq_input bystander = {0};
+    assert_null(rq_input_buffer(&bystander, &pool, &room, &why));
+    assert_int_equal(why, RQ_E_AGAIN);
+    bystander.prompt = true;
+    assert_non_null(rq_input_buffer(&bystander, &pool, &room, &why));
+    /* Calls that pin the shared chunk do not stop it either: a prompt one may use the reserve. */
+    rq_chunk *pinned = pool.current;
+    pinned->refs++;
+    pinned->used = pinned->cap;
+    assert_non_null(rq_input_buffer(&bystander, &pool, &room, &why));
+    rq_chunk_unref(pinned);
+    for (int i = 0; i < PEERS; i++)
+        rq_input_clear(&peers[i], budget);
+    free(peers);
+    rq_chunk_pool_clear(&pool);
+    assert_int_equal(rq_budget_used(budget), 0);
+    rq_budget_free(budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_frame_over_the_limit_is_told_at_once),
         cmocka_unit_test(memory_follows_what_was_sent),
         cmocka_unit_test(a_spent_budget_stops_all_but_one),
+        cmocka_unit_test(kept_reads_leave_room_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
