@@ -26,7 +26,7 @@ void rq_arena_init(rq_arena *a)
     *a = (rq_arena){0};
 }
 
-/* Without chunks and links; the meter stays. */
+/* Resets chunks and links; the meter stays. */
 static void make_empty(rq_arena *a)
 {
     *a = (rq_arena){.may_grow = a->may_grow, .grow_ctx = a->grow_ctx};
@@ -138,14 +138,14 @@ rq_err rq_arena_link(rq_arena *a, void (*release)(void *thing), void *thing)
 
 static void release_links(rq_arena *a)
 {
-    /* A release may not allocate from this arena; the list is taken off first all the same. */
+    /* A release must not allocate from this arena; in case it does, the list is detached first. */
     struct rq_arena_link *l = a->links;
     a->links = NULL;
     for (; l != NULL; l = l->next)
         l->release(l->thing);
 }
 
-/* Frees all chunks but the newest one that is small enough to keep. */
+/* Frees all chunks except the newest one that is small enough to keep. */
 void rq_arena_reset(rq_arena *a)
 {
     release_links(a);

@@ -41,7 +41,7 @@ bool rq_cursor_bytes(rq_cursor *c, size_t len, rq_slice *ret)
     return true;
 }
 
-/* The groups of seven bits of eight bytes side by side: pairs, then fours, then all. */
+/* Joins the 7-bit groups of eight bytes in parallel: pairs, then fours, then all. */
 static uint64_t join_groups(uint64_t v)
 {
     v = (v & 0x007f007f007f007fu) | (v & 0x7f007f007f007f00u) >> 1;
@@ -49,7 +49,7 @@ static uint64_t join_groups(uint64_t v)
     return (v & 0x000000000fffffffu) | (v & 0x0fffffff00000000u) >> 4;
 }
 
-/* Near the end of the bytes: one after the other. */
+/* Near the end of the bytes: one byte at a time. */
 static bool varint_at_end(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v = 0;
@@ -64,8 +64,8 @@ static bool varint_at_end(rq_cursor *c, uint64_t *ret)
     return false;
 }
 
-/* Most have two bytes, lengths; but timestamps that mean "latest" have nine, and requests are full
- * of them: eight bytes are taken at a time. */
+/* Lengths have one or two bytes, but timestamps that mean "latest" have nine, and requests have
+ * many of them: eight bytes are decoded at a time. */
 bool rq_cursor_varint_long(rq_cursor *c, uint64_t *ret)
 {
     uint64_t v;
@@ -159,7 +159,7 @@ size_t rq_put_vlong(uint8_t *out, int64_t v)
     return 1 + bytes;
 }
 
-/* HBASE: Bytes.toStringBinary shows ASCII from space to '~' except the backslash as it is. */
+/* HBASE: Bytes.toStringBinary: printable ASCII is shown unchanged, except the backslash. */
 size_t rq_bytes_to_string(rq_slice s, char *out, size_t size)
 {
     static const char hex[] = "0123456789ABCDEF";

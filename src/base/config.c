@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings: the table, the values, and what a text may be. Files of settings: config_file.c; sums of
- * several settings: config_check.c. */
+/* Settings: the table, the values, and parsing of a value. Files of settings: config_file.c; checks
+ * that concern several settings: config_check.c. */
 #include "base/config.h"
 
 #include "base/suggest.h"
@@ -26,24 +26,24 @@ static const char *const hbase_names[] = {
 #undef X
 };
 
-/* Hadoop's names, and ZooKeeper's behind their prefix: HBase passes them on unread. */
+/* Prefixes of Hadoop's names, and of ZooKeeper's names as HBase passes them on. */
 static const char *const hbase_prefixes[] = {
     "hbase.zookeeper.property.", "hadoop.", "dfs.", "fs.", "io.", "ipc.",
 };
 
-/* What a setting may have been, after it was changed while others read it. */
+/* A replaced value that concurrent readers may still use. */
 typedef struct retired {
     struct retired *next;
     char *text;
 } retired;
 
-/* Atomic: rq_config_take changes them while any thread reads. */
+/* Atomic: rq_config_take changes values while any thread may read them. */
 typedef struct value {
     char *_Atomic text;
     _Atomic int64_t integer;
     _Atomic double real;
     bool given;
-    bool by_older; /* by its older name: the newer name goes before it */
+    bool by_older; /* set by its older name: the newer name overrides it */
 } value;
 
 typedef struct unused {
@@ -253,8 +253,8 @@ static rq_err store_value(rq_config *c, rq_setting s, const char *text, bool giv
     return RQ_OK;
 }
 
-/* HBASE: CompactionConfiguration, MemorySizeUtil: the newer name is looked for first, wherever in the
- * files they stand. */
+/* HBASE: CompactionConfiguration, MemorySizeUtil: the newer name overrides the older one, whatever
+ * their order in the files. */
 static rq_err store_older(rq_config *c, rq_setting s, const char *text, rq_error *why)
 {
     value *v = &c->values[s];
@@ -316,7 +316,7 @@ static bool known_to_hbase(const char *name)
     return false;
 }
 
-/* The one of that name, or a new one without name and value. */
+/* The entry of that name, or a new one without name and value. */
 static unused *unused_of(rq_config *c, const char *name)
 {
     for (size_t i = 0; i < c->unused_count; i++)
@@ -381,7 +381,7 @@ static char *trimmed(const char *text, size_t len)
     return strndup(text, len);
 }
 
-/* Blanks around either are nobody's intention: hbase-site.xml often has line ends there. HBASE:
+/* Blanks around name and value are never intended: hbase-site.xml often has line ends there. HBASE:
  * Configuration.getTrimmed, loadResource. */
 static rq_err set_any(rq_config *c, const char *name, size_t name_len, const char *text,
                       rq_error *why)
@@ -442,7 +442,7 @@ bool rq_config_given_by_older(const rq_config *c, rq_setting s)
 
 /* --- changes while others read ---------------------------------------------------------------- */
 
-/* The text that was there stays until the end: others may hold it. */
+/* The previous text stays until the end: other threads may use it. */
 static rq_err replace_text(rq_config *c, value *v, const char *text)
 {
     char *copy = strdup(text);

@@ -8,8 +8,8 @@
 /* HBASE: HConstants.HBASE_CLUSTER_MINIMUM_MEMORY_THRESHOLD, as MemorySizeUtil compares. */
 #define SHARES_MAX_PERCENT 80
 
-/* HBASE: MemorySizeUtil.getGlobalMemStoreHeapLowerMark. The older name is a share of all memory, the
- * newer one a share of the memstores'. */
+/* HBASE: MemorySizeUtil.getGlobalMemStoreHeapLowerMark. The older name is a share of all memory,
+ * the newer one a share of the memstores' memory. */
 static rq_err settle_low_mark(rq_config *c, rq_error *why)
 {
     char text[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two forms of a file of settings: hbase-site.xml (through expat) and lines of name=value. */
+/* The two formats of settings files: hbase-site.xml (through expat) and lines of name=value. */
 #include "base/config.h"
 
 #include "base/buf.h"

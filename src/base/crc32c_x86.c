@@ -22,8 +22,8 @@
 #include <string.h>
 #include <wmmintrin.h>
 
-/* Lanes for blocks, and for a log's record. One lane over: x^(8 * lane - 33) mod P, reflected; two:
- * x^(16 * lane - 33). */
+/* Lane lengths for blocks, and for a log's record. Shifting by one lane: x^(8 * lane - 33) mod P,
+ * reflected; by two: x^(16 * lane - 33). */
 enum { LONG_LANE = 680, SHORT_LANE = 136 };
 #define OVER_ONE_LONG 0xe417f38a
 #define OVER_TWO_LONG 0x3f70cc6f
@@ -73,7 +73,7 @@ WIDE static inline __m512i moved(__m512i x, __m512i over, __m512i onto)
     return _mm512_ternarylogic_epi64(lo, hi, onto, 0x96); /* all three xored */
 }
 
-/* The sum over the first `len` bytes, a multiple of 256 and at least that many. */
+/* Folds the first `len` bytes, a positive multiple of 256. */
 WIDE static uint64_t folded(uint64_t c, const unsigned char *p, size_t len)
 {
     const __m512i far = _mm512_set4_epi64(HI_OVER_2048, LO_OVER_2048, HI_OVER_2048, LO_OVER_2048);

@@ -32,7 +32,7 @@ rq_err rq_epoch_new(rq_epoch **ret)
     return RQ_OK;
 }
 
-/* The nodes no member can see any more, oldest first. REQUIRES: lock held. */
+/* The nodes that no member can see any more, oldest first. REQUIRES: lock held. */
 static rq_epoch_node *take_free(rq_epoch *e)
 {
     uint64_t min = UINT64_MAX;
@@ -137,7 +137,7 @@ void rq_epoch_free(rq_epoch *e)
 {
     if (e == NULL) return;
     RQ_ASSERT(e->members.next == &e->members);
-    /* A release may retire more (a version its segments): until nothing is left. */
+    /* A release may retire more nodes (a version its segments): repeat until none is left. */
     while (e->oldest != NULL) {
         rq_epoch_node *list = e->oldest;
         e->oldest = e->newest = NULL;

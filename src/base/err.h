@@ -37,6 +37,8 @@ static inline void rq_error_clear(rq_error *why)
 /* Fills `why`, unless it is NULL or already filled, and returns `code`, so that callers can
  * write `return rq_fail(…)`. */
 RQ_COLD rq_err rq_fail(rq_error *why, rq_err code, const char *fmt, ...) RQ_PRINTF(3, 4);
+/* Fails with RQ_E_NO_MEMORY. */
+RQ_COLD rq_err rq_no_memory(rq_error *why);
 
 /* Translates a decoder's result for bytes read from storage: malformed bytes there are damage,
  * so RQ_E_MALFORMED becomes RQ_E_CORRUPT. Not for the bytes of a request, which are never

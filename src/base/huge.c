@@ -10,7 +10,7 @@
 
 #define PAGE_BYTES 4096
 
-/* Twice as much, and what is too much goes back. */
+/* Maps twice as much, to align it, and unmaps the excess. */
 void *rq_huge_map(void)
 {
     uint8_t *p =
@@ -58,7 +58,7 @@ static void run_refill(rq_task *task)
         if (!more) s->refilling = false;
         (void)pthread_mutex_unlock(s->lock);
         if (piece != NULL && !kept) rq_huge_unmap(piece);
-        /* The owner may be gone once somebody who waits has been told. */
+        /* The owner may be freed once a waiter has been notified. */
         if (!more && waiter != NULL) executor->latch_open(waiter, RQ_OK);
     }
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory limits; contract in machine.h. /proc/self/cgroup names the groups of the process, a line
- * each: "0::/path" of version 2, "N:memory:/path" of version 1. In a container the path is often not
- * to be seen and the mount's top is the container's own group: the top is looked at in any case.
- */
+/* Memory limits; contract in machine.h. /proc/self/cgroup lists the groups of the process, one
+ * per line: "0::/path" for version 2, "N:memory:/path" for version 1. In a container the path is
+ * often invisible and the top of the mount is the container's own group, so the top is read in
+ * any case. */
 #include "base/machine.h"
 
 #include <stdbool.h>
@@ -14,7 +13,7 @@
 
 #define PATH_SIZE 4096
 
-/* "max" in version 2, and a number near 2^63 in version 1, is no limit. */
+/* "max" in version 2, and a number near 2^63 in version 1, mean no limit. */
 static uint64_t read_limit(const char *path)
 {
     char text[32] = "";
@@ -27,7 +26,7 @@ static uint64_t read_limit(const char *path)
     return !got || end == text || v > (UINT64_C(1) << 60) ? UINT64_MAX : v;
 }
 
-/* The lowest limit of the group and of those above it. */
+/* The lowest limit of the group and its ancestors. */
 static uint64_t lowest_limit(const char *root, const char *mount, const char *group,
                              const char *file)
 {

@@ -11,7 +11,7 @@
 bool rq__meter_look(rq_meter *m, rq_executor *executor)
 {
     uint64_t now = executor->now_ns(executor);
-    /* Who was told to stop and counts on has a list that nobody interrupts. */
+    /* Code that was told to stop but keeps counting has a loop that cannot be interrupted. */
     RQ_ASSERT(!CHECKED || !m->over);
     if (m->until_ns == 0) m->until_ns = now + RQ_METER_STRETCH_NS;
     m->look_at = m->steps + RQ_METER_LOOK_STEPS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf fields; contract in pb.h. A nested message's length is written behind it in one byte and
- * moved up in the rare case that it needs more, so nothing is measured beforehand. */
+/* Protobuf fields; contract in pb.h. One byte is reserved for a nested message's length; if it
+ * needs more, the message is moved, which is rare. So nothing is measured in advance. */
 #include "base/pb.h"
 
 rq_err rq_pb_next(rq_cursor *message, rq_pb_field *ret)

@@ -16,6 +16,8 @@
  * a task runs, and none while another is taken but for the timers': a due task is posted under it.
  */
 #include "base/executor.h"
+
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/signals.h"
 
@@ -77,7 +79,8 @@ typedef struct thread_executor {
     pthread_t timer_thread;
     pthread_mutex_t timer_mutex;
     pthread_cond_t timer_wake;
-    rq_timer *timers; /* by due time; few enough for a list. By timer_mutex, as timer_stopping */
+    rq_timer *timers; /* by due time; few enough for a list. Guarded by timer_mutex, like
+                       * timer_stopping */
     bool timer_stopping;
 
     pthread_mutex_t random_mutex;
@@ -92,7 +95,7 @@ typedef struct latch_impl {
 _Static_assert(sizeof(latch_impl) <= sizeof(((rq_latch *)0)->impl), "rq_latch.impl is too small");
 _Static_assert(_Alignof(latch_impl) <= _Alignof(void *), "rq_latch.impl is aligned to pointers");
 
-/* pthread's own errors here are broken invariants (a mutex not held, memory overwritten). */
+/* An error of pthread here means a broken invariant (a mutex not held, memory overwritten). */
 static void lock(pthread_mutex_t *m)
 {
     int rc = pthread_mutex_lock(m);
@@ -179,8 +182,8 @@ static const char *pool_name(rq_pool kind)
     return "rq-pool";
 }
 
-/* REQUIRES: p->mutex. Starts a worker if all are taken and one more may be. A failure is not one as
- * long as the first worker lives: the task waits for it. */
+/* REQUIRES: p->mutex. Starts a worker if all are busy and the limit allows. A failure to start is
+ * tolerated as long as there is a worker: the task waits for it. */
 static bool pool_grow(pool *p)
 {
     if (p->started - p->waiting >= p->limit || p->started >= RQ_WORKERS_MAX) return false;
@@ -194,7 +197,7 @@ static void pool_wake(pool *p)
 {
     p->queued++;
     if (p->idle > 0) pthread_cond_signal(&p->wake);
-    if (p->queued > p->idle) (void)pool_grow(p); /* the idle ones are on their way to others */
+    if (p->queued > p->idle) (void)pool_grow(p); /* the idle ones have been woken for other tasks */
 }
 
 static void executor_submit(rq_executor *base, rq_pool kind, rq_task *task)
@@ -290,8 +293,8 @@ static void lane_post(rq_lane *base, rq_task *task)
     if (wake) atomic_fetch_add_explicit(&l->wakers, 1, memory_order_relaxed);
     unlock(&l->mutex);
     if (!wake) return;
-    /* Not under the mutex, which the woken thread takes first: on a busy core it would run, wait
-     * and run again. */
+    /* Outside the mutex, which the woken thread takes first: on a busy core it would run, wait and
+     * run again. */
     pthread_cond_signal(&l->wake);
     atomic_fetch_sub_explicit(&l->wakers, 1, memory_order_release);
 }
@@ -328,7 +331,7 @@ static void executor_lane_free(rq_executor *base, rq_lane *lane_base)
     pthread_cond_signal(&l->wake);
     unlock(&l->mutex);
     pthread_join(l->thread, NULL);
-    /* Whose task has run already may still be about to wake it. */
+    /* A thread whose task has already run may still be about to wake it. */
     while (atomic_load_explicit(&l->wakers, memory_order_acquire) > 0)
         sched_yield();
     pthread_cond_destroy(&l->wake);
@@ -342,18 +345,13 @@ static void executor_lane_free(rq_executor *base, rq_lane *lane_base)
 static uint64_t executor_now_ns(rq_executor *ex)
 {
     (void)ex;
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return rq_clock_ns(CLOCK_MONOTONIC);
 }
 
 static void executor_sleep(rq_executor *ex, uint64_t ns)
 {
     (void)ex;
-    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u),
-                            .tv_nsec = (long)(ns % 1000000000u)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
-        ;
+    rq_clock_sleep_ns(ns);
 }
 
 static void executor_yield(rq_executor *ex)
@@ -365,9 +363,7 @@ static void executor_yield(rq_executor *ex)
 static int64_t executor_now_ms(rq_executor *ex)
 {
     (void)ex;
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)(rq_clock_ns(CLOCK_REALTIME) / 1000000);
 }
 
 static void *timer_main(void *arg)
@@ -388,7 +384,7 @@ static void *timer_main(void *arg)
             ex->timers = first->next;
             first->next = NULL;
             first->armed = false;
-            /* Posted under the lock, so that who cancels and hears false finds the task posted. */
+            /* Posted under the lock, so that a cancel that returns false finds the task posted. */
             rq_lane_post(first->lane, &first->task);
         }
     }
@@ -400,7 +396,7 @@ static void executor_timer_arm(rq_executor *base, rq_timer *timer, rq_lane *on, 
 {
     thread_executor *ex = (thread_executor *)base;
     uint64_t now = executor_now_ns(base);
-    /* Far beyond any machine's life instead of an overflow of timespec. */
+    /* A very distant time instead of an overflow of timespec. */
     uint64_t due = delay_ns > (uint64_t)INT64_MAX - now ? (uint64_t)INT64_MAX : now + delay_ns;
     lock(&ex->timer_mutex);
     RQ_ASSERT(!timer->armed);
@@ -479,12 +475,12 @@ static void executor_latch_open(rq_latch *latch, rq_err rc)
     RQ_ASSERT(!latch->open);
     latch->rc = rc;
     latch->open = true;
-    /* Signalled inside: the waiter may destroy the latch as soon as it has the mutex. */
+    /* Signalled under the mutex: the waiter may destroy the latch as soon as it gets the mutex. */
     pthread_cond_broadcast(&impl->opened);
     unlock(&impl->mutex);
 }
 
-/* A worker that is going to wait hands its place to another one. */
+/* A worker that is about to wait hands its place to another one. */
 static void worker_begin_wait(pool *p)
 {
     lock(&p->mutex);
@@ -608,7 +604,7 @@ void rq_thread_executor_free(rq_executor *base)
     if (base == NULL) return;
     thread_executor *ex = (thread_executor *)base;
     timers_stop(ex);
-    /* Tasks may submit to other pools: all must be empty before the first one stops. */
+    /* Tasks may submit to other pools, so all must be empty before the first one stops. */
     lock(&ex->pending_mutex);
     while (atomic_load_explicit(&ex->pending, memory_order_acquire) != 0)
         pthread_cond_wait(&ex->pending_zero, &ex->pending_mutex);
@@ -635,8 +631,9 @@ void rq_thread_executor_report(rq_executor *ex, const rq_log *log)
         lock(&p->mutex);
         unsigned started = p->started, idle = p->idle, queued = p->queued, waiting = p->waiting;
         unlock(&p->mutex);
-        rq_log_info(log, "report",
-                    "pool %s: %u of %u threads busy, %u of them wait for others; %u tasks queued",
-                    names[i], started - idle, started, waiting, queued);
+        rq_log_info(
+            log, "report",
+            "pool %s: %u of %u threads busy, %u of them waiting for other tasks; %u tasks queued",
+            names[i], started - idle, started, waiting, queued);
     }
 }

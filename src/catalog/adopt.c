@@ -176,7 +176,7 @@ static rq_err count_edit(void *ctx, const rq__pwal_edit *e, rq_error *why)
     return RQ_OK;
 }
 
-#define ADVICE "start HBase on the folder once more and stop it cleanly; nothing was touched"
+#define ADVICE "start HBase on the folder once more and stop it cleanly; nothing was changed"
 
 /* A server's folder contains files, which are visited themselves. A deeper folder is not one of
  * HBase's logs, and would be moved away unread. */
@@ -189,8 +189,8 @@ static rq_err check_log_dir(check *k, const char *path, rq_error *why)
     RQ_TRY(rq_vfs_list_if_any(k->vfs, path, &k->arena, &entries, &count, why));
     if (count == 0) return RQ_OK;
     return rq_fail(why, RQ_E_UNSUPPORTED,
-                   "%s/%s lies where an Apache HBase has its logs, and is none: move it; nothing "
-                   "was touched",
+                   "%s/%s is not a log, but is in the folder of an Apache HBase's logs: move it "
+                   "away; nothing was changed",
                    path, entries[0].name);
 }
 
@@ -208,8 +208,8 @@ static rq_err check_log(void *ctx, const char *path, bool is_dir, rq_error *why)
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s: %s", path, own.message);
     if (rc != RQ_OK)
         return rq_fail(why, rc,
-                       "%s is a log of an Apache HBase that worked on this folder, and cannot be "
-                       "read (%s): " ADVICE,
+                       "%s is a log of an Apache HBase that used this folder, and cannot be read "
+                       "(%s): " ADVICE,
                        path, own.message[0] == '\0' ? rq_err_text(rc) : own.message);
     if (l.count > 0)
         return rq_fail(why, RQ_E_STATE,
@@ -305,7 +305,7 @@ static rq_err check_table(check *k, const char *ns, const char *qualifier, rq_er
     if (rc == RQ_OK) { /* the start reports one that cannot be read as broken */
         for (size_t i = 0; i < s->family_count && rc == RQ_OK; i++)
             if (rq__tracker_check_known(s, &s->families[i], &own) != RQ_OK)
-                rc = rq_fail(why, RQ_E_UNSUPPORTED, "table %s:%s: %s; nothing was touched", ns,
+                rc = rq_fail(why, RQ_E_UNSUPPORTED, "table %s:%s: %s; nothing was changed", ns,
                              qualifier, own.message);
         rq_table_schema_unref(s);
         RQ_TRY(rc);

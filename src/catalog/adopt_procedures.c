@@ -149,7 +149,7 @@ static rq_err check_records(look *k, const records *r, rq_error *why)
         if (!list[i].ended && !is_of_a_crash(list, n, &list[i]))
             return rq_fail(why, RQ_E_STATE,
                            "HBase's procedure %llu (%s) in MasterData is not finished: start HBase "
-                           "on the folder once more and let it finish; nothing was touched",
+                           "on the folder once more and let it finish; nothing was changed",
                            (unsigned long long)list[i].id, list[i].java_class);
     return RQ_OK;
 }

@@ -41,9 +41,9 @@ typedef struct boot {
     size_t table_count, table_cap;
     rq_table_schema *meta_schema;
     rq__opened meta;
-    bool namespaces_read; /* and in the view */
-    bool published;       /* the tables are in the view */
-    uint64_t complaints;  /* of what was passed over */
+    bool namespaces_read;   /* and in the view */
+    bool published;         /* the tables are in the view */
+    uint64_t rows_reported; /* rows and tables skipped or ignored */
 } boot;
 
 /* --- a new root ------------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ static rq_err system_schema(rq_catalog *c, rq__system_table which, const char *n
         rq_table_schema_unref(*ret);
     }
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", reason.message);
-    rq_log_warn(c->env->log, "catalog", "a new descriptor of %s:%s is written: %s", ns, q,
+    rq_log_warn(c->env->log, "catalog", "writing a new descriptor of %s:%s: %s", ns, q,
                 reason.message);
     RQ_TRY(rq__system_schema(which, ret, why));
     rc = rq__tableinfo_write(v, *ret, why);
@@ -184,24 +184,24 @@ static rq_err add_namespace_table(boot *b, const rq_region_info *info, rq_error 
 
 /* --- 2: what meta says ------------------------------------------------------------------------ */
 
-#define COMPLAINTS_SHOWN 20
+#define ROWS_LOGGED_MAX 20
 
 /* Any client may write any number of rows to hbase:meta: only the first ones are logged. */
-static void complain(boot *b, const char *what, rq_slice row, const char *consequence)
+static void report_row(boot *b, const char *what, rq_slice row, const char *consequence)
 {
     char name[256];
-    if (++b->complaints > COMPLAINTS_SHOWN) return;
+    if (++b->rows_reported > ROWS_LOGGED_MAX) return;
     rq_bytes_to_string(rq_slice_of(row.ptr, row.len > 60 ? 60 : row.len), name, sizeof name);
     rq_log_error(b->catalog->env->log, "catalog", "hbase:meta: %s in row %s, which %s", what, name,
                  consequence);
 }
 
-static void sum_up_complaints(const boot *b)
+static void report_rest(const boot *b)
 {
-    if (b->complaints > COMPLAINTS_SHOWN)
+    if (b->rows_reported > ROWS_LOGGED_MAX)
         rq_log_error(b->catalog->env->log, "catalog",
-                     "hbase:meta: %llu rows more were passed over, rorqual fsck names them",
-                     (unsigned long long)(b->complaints - COMPLAINTS_SHOWN));
+                     "hbase:meta: %llu more rows were skipped, rorqual fsck names them",
+                     (unsigned long long)(b->rows_reported - ROWS_LOGGED_MAX));
 }
 
 static known_table *table_of(boot *b, rq_slice name)
@@ -247,10 +247,10 @@ static rq_err take_row(void *ctx, const rq__meta_row *row, rq_error *why)
     if (row->malformed != NULL) {
         char what[80];
         snprintf(what, sizeof what, "malformed %s", row->malformed);
-        complain(b, what, row->row, "is passed over");
+        report_row(b, what, row->row, "is skipped");
         return RQ_OK;
     }
-    if (row->odd != NULL) complain(b, row->odd, row->row, "has no business there and is ignored");
+    if (row->odd != NULL) report_row(b, row->odd, row->row, "does not belong there and is ignored");
     if (rq_slice_eq(row->row, RQ_SLICE_LIT("hbase:meta"))) return RQ_OK; /* always enabled */
     if (row->is_table) {
         known_table *t = table_of(b, row->row);
@@ -352,8 +352,8 @@ static void leave_out_intruders(boot *b, known_table *t)
         if (has_folder(b, t->regions[i].info))
             t->regions[kept++] = t->regions[i];
         else
-            complain(b, "a region without a folder that overlaps others", t->regions[i].info->name,
-                     "is passed over");
+            report_row(b, "a region without a folder that overlaps others",
+                       t->regions[i].info->name, "is skipped");
     }
     t->region_count = kept;
 }
@@ -367,7 +367,7 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
     *ret = false;
     if (!t->has_state) t->state = RQ_TABLE_ENABLED; /* HBASE: TableStateManager.fixTableStates */
     if (rq_table_name_parse(t->name, &ns, &qualifier, &reason) != RQ_OK) {
-        complain(b, reason.message, t->name, "is passed over");
+        report_row(b, reason.message, t->name, "is skipped");
         return RQ_OK;
     }
     leave_out_intruders(b, t);
@@ -376,7 +376,7 @@ static rq_err read_descriptor(boot *b, known_table *t, bool *ret, rq_error *why)
                     : rq__tableinfo_read(c->env->vfs, ns, qualifier, &t->schema, &reason);
     if (rc == RQ_E_NO_MEMORY) return rc;
     if (rc == RQ_E_NOT_FOUND && is_phantom(b, ns, qualifier)) {
-        complain(b, "a table without a folder", t->name, "is passed over");
+        report_row(b, "a table without a folder", t->name, "is skipped");
         return RQ_OK;
     }
     *ret = true;
@@ -535,12 +535,12 @@ static rq_err take_namespace(void *ctx, const rq_cell *cells, size_t count, rq_e
             n->count++;
             continue;
         }
-        if (n->malformed++ >= COMPLAINTS_SHOWN) continue;
+        if (n->malformed++ >= ROWS_LOGGED_MAX) continue;
         rq_slice row = rq_cell_row(&cells[i]);
         char name[256];
         rq_bytes_to_string(rq_slice_of(row.ptr, row.len > 60 ? 60 : row.len), name, sizeof name);
         rq_log_error(n->catalog->env->log, "catalog",
-                     "hbase:namespace: malformed info:d in row %s, which is passed over", name);
+                     "hbase:namespace: malformed info:d in row %s, which is skipped", name);
     }
     return RQ_OK;
 }
@@ -594,10 +594,10 @@ rq_err rq__namespaces_read(rq_catalog *c, rq_region *r, rq_error *why)
     if (rc == RQ_OK)
         rc = r == NULL ? put_of_tables(&e)
                        : rq__region_each_row(r, keep_namespace, NULL, take_namespace, &n, why);
-    if (n.malformed > COMPLAINTS_SHOWN)
+    if (n.malformed > ROWS_LOGGED_MAX)
         rq_log_error(c->env->log, "catalog",
-                     "hbase:namespace: %llu malformed rows more were passed over",
-                     (unsigned long long)(n.malformed - COMPLAINTS_SHOWN));
+                     "hbase:namespace: %llu more malformed rows were skipped",
+                     (unsigned long long)(n.malformed - ROWS_LOGGED_MAX));
     for (size_t i = 0; i < n.count && rc == RQ_OK; i++)
         rc = rq__edit_put_namespace(&e, rq__namespace_node_ref(n.list[i]));
     for (size_t i = 0; i < n.count; i++)
@@ -689,7 +689,7 @@ static rq_err note_in_store(rq_catalog *c, const rq__batch *batch, rq_error *why
     rq_err rc = rq__batch_note(batch, c->engine, c->store, &own);
     if (rc == RQ_OK) return RQ_OK;
     if (rc != RQ_E_REGION_TOO_BUSY) return rq_fail(why, rc, "%s", own.message);
-    rq_log_warn(c->env->log, "catalog", "master:store does not say which server runs: %s",
+    rq_log_warn(c->env->log, "catalog", "cannot record in master:store which server is running: %s",
                 own.message);
     return RQ_OK;
 }
@@ -734,7 +734,7 @@ static rq_leftover_fate decide(void *ctx, const rq_leftover *left)
                     left->encoded, (unsigned long long)left->records);
         return RQ_LEFTOVER_KEEP;
     }
-    rq_log_info(c->env->log, "catalog", "%llu records of dropped region %s leave the log",
+    rq_log_info(c->env->log, "catalog", "removed %llu records of dropped region %s from the log",
                 (unsigned long long)left->records, left->encoded);
     return RQ_LEFTOVER_DROP;
 }
@@ -757,7 +757,7 @@ static rq_err run(boot *b, rq_error *why)
     rq_region_unref(meta);
     RQ_TRY(rc);
     RQ_TRY(read_descriptors(b, why));
-    sum_up_complaints(b);
+    report_rest(b);
     RQ_TRY(rq__procedures_load(c, why));
     RQ_TRY(rq__switches_load(c, why));
     if (!fresh) {
@@ -779,7 +779,7 @@ static rq_err run(boot *b, rq_error *why)
         rq__reopen_failed(c, b->tables[i].regions, b->tables[i].region_count);
     if (fresh) RQ_TRY(rq__root_seal(c->root, why));
     if (!rq__root_adopts(c->root)) return RQ_OK;
-    rq_log_info(c->env->log, "catalog", "a folder that Apache HBase used is taken over");
+    rq_log_info(c->env->log, "catalog", "taking over a folder used by Apache HBase");
     return rq__root_adopted(c->root, why);
 }
 

@@ -21,7 +21,7 @@
 typedef struct rq_catalog rq_catalog;
 
 typedef struct rq_server_name {
-    const char *host; /* what clients are told */
+    const char *host; /* sent to clients */
     uint16_t port;
     int64_t start_code; /* wall clock at start, ms */
     const char *text;   /* "host,port,startcode"; filled in by the catalog */

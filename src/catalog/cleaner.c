@@ -187,8 +187,8 @@ static rq_err run_round(rq_catalog *c, rq_error *why)
         rc = clean_dir(&r, ARCHIVE, 0, &empty, why);
     rq__snapshot_files_clear(&r.snapshots);
     if (r.removed > 0)
-        rq_log_info(c->env->log, "catalog", "%zu files left archive/, %zu remain", r.removed,
-                    r.count);
+        rq_log_info(c->env->log, "catalog", "%zu files removed from archive/, %zu remain",
+                    r.removed, r.count);
     if (rc != RQ_OK) {
         free(r.seen);
         return rc;

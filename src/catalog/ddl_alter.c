@@ -83,10 +83,10 @@ static rq_err check_meta(const rq__proc *p, const rq_table_schema *old, rq_error
         same = rq_slice_eq(s->families[i].name, old->families[i].name) &&
                same_attributes(x, y, NULL) && same_attributes(y, x, NULL);
     }
-    return same
-               ? RQ_OK
-               : rq_fail(why, RQ_E_DO_NOT_RETRY,
-                         "hbase:meta cannot be altered on this server, but for REGION_REPLICATION");
+    return same ? RQ_OK
+                : rq_fail(
+                      why, RQ_E_DO_NOT_RETRY,
+                      "hbase:meta cannot be altered on this server, except for REGION_REPLICATION");
 }
 
 rq_err rq__alter_prepare(rq_catalog *c, rq__proc *p, rq_error *why)

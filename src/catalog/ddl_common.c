@@ -27,7 +27,7 @@ rq_err rq__fail_table(rq_err code, const rq__proc *p, rq_error *why)
 rq_err rq__internal_check(const rq__proc *p, rq_error *why)
 {
     if (!rq_slice_eq(p->ns, RQ_SLICE_LIT("master"))) return RQ_OK;
-    return rq_fail(why, RQ_E_CONSTRAINT, "Namespace master is the server's own.");
+    return rq_fail(why, RQ_E_CONSTRAINT, "Namespace master is reserved for the server.");
 }
 
 rq_err rq__need_schema(rq__proc *p, rq_error *why)
@@ -144,29 +144,24 @@ rq_err rq__copy_infos(rq__proc *p, const rq__table_node *t, rq_region_info **ret
 
 /* --- the view --------------------------------------------------------------------------------- */
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* Publishes the edit, or drops it after an error; edits only fail when out of memory. */
 static rq_err end_edit(rq__edit *e, rq_err rc, rq_error *why)
 {
-    if (rc == RQ_OK) return rq__edit_commit(e) == RQ_OK ? RQ_OK : no_memory(why);
+    if (rc == RQ_OK) return rq__edit_commit(e) == RQ_OK ? RQ_OK : rq_no_memory(why);
     rq__edit_abort(e);
-    return no_memory(why);
+    return rq_no_memory(why);
 }
 
 rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state state,
                          rq__region_node *const *nodes, size_t count, rq_error *why)
 {
     rq__table_node *t = rq__table_node_new(schema, state, nodes, count);
-    if (t == NULL) return no_memory(why);
+    if (t == NULL) return rq_no_memory(why);
     rq__edit e;
     rq_err rc = rq__edit_begin(&c->views, &e);
     if (rc != RQ_OK) {
         rq__table_node_unref(t);
-        return no_memory(why);
+        return rq_no_memory(why);
     }
     return end_edit(&e, rq__edit_put_table(&e, t), why);
 }
@@ -176,7 +171,7 @@ rq_err rq__publish_table(rq_catalog *c, rq_table_schema *schema, rq_table_state 
 static rq_err edit_table(rq_catalog *c, const rq__proc *p, rq__edit *e, const rq__table_node **ret,
                          rq_error *why)
 {
-    if (rq__edit_begin(&c->views, e) != RQ_OK) return no_memory(why);
+    if (rq__edit_begin(&c->views, e) != RQ_OK) return rq_no_memory(why);
     *ret = rq__edit_table(e, p->ns, p->qualifier);
     if (*ret != NULL) return RQ_OK;
     rq__edit_abort(e);
@@ -254,7 +249,7 @@ rq_err rq__publish_nodes(rq_catalog *c, const rq__proc *p, const rq__opened *ope
     rq__edit e;
     const rq__table_node *t;
     rq__region_node **nodes = calloc(count + 1, sizeof(rq__region_node *));
-    if (nodes == NULL) return no_memory(why);
+    if (nodes == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++)
         nodes[i] = opened[i].node;
     rq_err rc = edit_table(c, p, &e, &t, why);

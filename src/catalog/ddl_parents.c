@@ -7,11 +7,6 @@
 
 #include <stdlib.h>
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* --- found in meta ---------------------------------------------------------------------------- */
 
 /* A split parent with its daughters, or a merged region with its parents. */
@@ -95,7 +90,7 @@ static rq_err take_remains(void *ctx, const rq__meta_row *row, rq_error *why)
     if (rc == RQ_OK && row->info.split && row->info.offline && are_daughters(row) &&
         may_be_parents(s->catalog, row, &row->info, 1))
         rc = add_remains(s, &row->info, 1, row->daughters, row->daughter_count, true);
-    return rc == RQ_OK ? RQ_OK : no_memory(why);
+    return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 /* A merged region's parents have no rows: a parent with a row was split, and its daughters may
@@ -140,7 +135,7 @@ rq_err rq__add_parents(rq_catalog *c, rq__proc *p, rq_error *why)
         more += s.list[i].parent_count;
     if (more == 0) return RQ_OK;
     rq_region_info *all = rq_arena_calloc(&p->arena, p->old_region_count + more, sizeof *all);
-    if (all == NULL) return no_memory(why);
+    if (all == NULL) return rq_no_memory(why);
     if (p->old_region_count > 0) memcpy(all, p->old_regions, p->old_region_count * sizeof *all);
     for (size_t i = 0; i < s.count; i++)
         for (size_t k = 0; k < s.list[i].parent_count; k++)
@@ -155,7 +150,7 @@ rq_err rq__tables_with_remains(rq_catalog *c, rq_arena *arena, rq_slice (**ret)[
     search s = {.arena = arena};
     RQ_TRY(find_remains(c, &s, why));
     rq_slice(*list)[2] = rq_arena_calloc(arena, s.count + 1, sizeof *list);
-    if (list == NULL) return no_memory(why);
+    if (list == NULL) return rq_no_memory(why);
     size_t n = 0;
     for (size_t i = 0; i < s.count; i++) {
         const rq_region_info *info = &s.list[i].parents[0];
@@ -204,7 +199,7 @@ static rq_err clean_one(rq_catalog *c, const remains *r, rq_error *why)
     if (rc != RQ_OK) return rc;
     atomic_fetch_add(&c->janitor.cleaned, r->split ? 1 : r->parent_count);
     for (size_t i = 0; i < r->parent_count; i++)
-        rq_log_info(c->env->log, "catalog", "region %s, which was %s, is archived",
+        rq_log_info(c->env->log, "catalog", "archived region %s, which was %s",
                     r->parents[i].encoded, r->split ? "split" : "merged");
     return RQ_OK;
 }

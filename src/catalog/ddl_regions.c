@@ -17,11 +17,6 @@
 
 #include "catalog/split_policy.h"
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 static rq_err copy_info(rq__proc *p, const rq_region_info *from, rq_region_info *ret)
 {
     return rq_region_info_make(&p->arena, from->ns, from->qualifier, from->start_key, from->end_key,
@@ -135,7 +130,7 @@ static rq_err split_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
     RQ_TRY(check_split_row(r->info, row, why));
     p->old_regions = rq_arena_calloc(&p->arena, 1, sizeof *p->old_regions);
     p->regions = rq_arena_calloc(&p->arena, 2, sizeof *p->regions);
-    if (p->old_regions == NULL || p->regions == NULL) return no_memory(why);
+    if (p->old_regions == NULL || p->regions == NULL) return rq_no_memory(why);
     RQ_TRY(copy_info(p, r->info, &p->old_regions[0]));
     /* Above the parent's id: the daughters' rows come after its row in meta. */
     int64_t id = rq__catalog_now_ms(c);
@@ -155,8 +150,8 @@ rq_err rq__split_prepare(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     rq__table_node *t;
     char name[512];
-    rq_bytes_to_string(p->of.split.told.len > 0 ? p->of.split.told : p->of.split.region, name,
-                       sizeof name);
+    rq_bytes_to_string(p->of.split.shown_name.len > 0 ? p->of.split.shown_name : p->of.split.region,
+                       name, sizeof name);
     if (!rq_catalog_switch_get(c, RQ_SWITCH_SPLIT))
         return rq_fail(why, RQ_E_DO_NOT_RETRY, "Split region %s failed due to split switch off",
                        name);
@@ -255,7 +250,7 @@ static rq_err merge_prepare(rq_catalog *c, rq__proc *p, const rq__table_node *t,
 {
     p->old_regions = rq_arena_calloc(&p->arena, p->of.merge.count + 1, sizeof *p->old_regions);
     p->regions = rq_arena_calloc(&p->arena, 1, sizeof *p->regions);
-    if (p->old_regions == NULL || p->regions == NULL) return no_memory(why);
+    if (p->old_regions == NULL || p->regions == NULL) return rq_no_memory(why);
     RQ_TRY(check_merge(c, p, t, why));
     RQ_TRY(check_table(p, t, why));
     RQ_TRY(take_schema(p, t));
@@ -477,13 +472,13 @@ static rq_err merge_rows(rq__batch *b, const rq__proc *p, const rq_server_name *
 static rq_err publish_replaced(rq_catalog *c, const rq__proc *p, rq_error *why)
 {
     rq__region_node **list = calloc(p->region_count + 1, sizeof(rq__region_node *));
-    if (list == NULL) return no_memory(why);
+    if (list == NULL) return rq_no_memory(why);
     size_t made = 0;
     int64_t now = c->env->executor->now_ms(c->env->executor);
     rq_err rc = RQ_OK;
     for (; made < p->region_count && rc == RQ_OK; made++) {
         list[made] = rq__region_node_new(&p->regions[made], RQ_REGION_OPENING, NULL, 1, now, NULL);
-        if (list[made] == NULL) rc = no_memory(why);
+        if (list[made] == NULL) rc = rq_no_memory(why);
     }
     if (rc == RQ_OK)
         rc = rq__publish_swapped(c, p, p->old_regions, p->old_region_count, list, made, why);
@@ -519,7 +514,7 @@ rq_err rq__regions_open(rq_catalog *c, rq__proc *p, rq_error *why)
 {
     RQ_TRY(rq__need_schema(p, why));
     if (p->opened == NULL) p->opened = rq__opened_new(p->regions, p->region_count, p->schema);
-    if (p->opened == NULL) return no_memory(why);
+    if (p->opened == NULL) return rq_no_memory(why);
     p->opened_count = p->region_count;
     if (p->opened[0].node == NULL) /* not when this is a repetition */
         RQ_TRY(rq__open_regions(c, p->opened, p->opened_count, why));
@@ -572,7 +567,7 @@ void rq__regions_undo(rq_catalog *c, rq__proc *p)
                     why.message);
     why = (rq_error){0};
     if (reopen_parents(c, p, &why) == RQ_OK) return;
-    rq_log_error(c->env->log, "catalog", "regions of %.*s are opened again later: %s",
+    rq_log_error(c->env->log, "catalog", "regions of %.*s will be reopened later: %s",
                  (int)p->table.len, (const char *)p->table.ptr, why.message);
     for (size_t i = 0; i < p->old_region_count; i++)
         rq__procedures_reopen(c, &p->old_regions[i]);

@@ -60,7 +60,7 @@ rq_err rq__descriptor_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
 {
     Pb__TableSchema *m = pb__table_schema__unpack(NULL, pb.len, pb.ptr);
     if (m == NULL)
-        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "table descriptor is no TableSchema message");
+        return rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "table descriptor is not a TableSchema message");
     Pb__BytesBytesPair extra[2] = {PB__BYTES_BYTES_PAIR__INIT, PB__BYTES_BYTES_PAIR__INIT};
     Pb__BytesBytesPair **given = m->attributes;
     size_t given_count = m->n_attributes, count = given_count;

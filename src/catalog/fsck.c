@@ -104,7 +104,7 @@ static rq_err look_at_hbase(rq__fsck *k, rq_error *why)
     RQ_TRY(rq__adopt_look(k->vfs, &stamp, why));
     k->foreign = stamp != 0 || !k->ours;
     if (!k->foreign) return RQ_OK;
-    rq__fsck_tell(k, RQ_FINDING_NOTE, "", "an Apache HBase used the folder last");
+    rq__fsck_tell(k, RQ_FINDING_NOTE, "", "Apache HBase was the last to use this folder");
     rq_err rc = rq__adopt_check(k->vfs, &own);
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     k->refused = rc != RQ_OK;
@@ -125,7 +125,7 @@ static rq_err look_at_root(rq__fsck *k, rq_error *why)
     RQ_TRY(is_there(k, ".rorqual/open", &k->was_open, why));
     if (k->was_open)
         rq__fsck_tell(k, RQ_FINDING_NOTE, ".rorqual/open",
-                      "the server was not stopped cleanly: the log counts");
+                      "the server was not stopped cleanly: the log is part of the data");
     return look_at_hbase(k, why);
 }
 

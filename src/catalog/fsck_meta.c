@@ -310,7 +310,7 @@ static rq_err procedure_row(rq__fsck *k, const rq_cell *cells, size_t count, boo
             continue;
         k->unfinished++;
         rq__fsck_tell(k, RQ_FINDING_NOTE, "master:store",
-                      "procedure %llu (%s) is not finished; the next start goes on with it",
+                      "procedure %llu (%s) is not finished; the next start will continue it",
                       (unsigned long long)m->proc_id, m->class_name);
     }
     return RQ_OK;

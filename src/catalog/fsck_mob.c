@@ -43,7 +43,7 @@ static rq_err look_at_file(mob_look *m, const char *path)
     rq_err rc = rq_vfs_stat(m->k->vfs, path, &st, NULL);
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
     rq__fsck_tell(m->k, RQ_FINDING_NOTE, path,
-                  "no store file that can be read refers to this MOB file (%llu bytes)",
+                  "no readable store file refers to this MOB file (%llu bytes)",
                   (unsigned long long)st.size);
     return RQ_OK;
 }

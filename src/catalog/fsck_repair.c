@@ -99,7 +99,7 @@ rq_err rq__fsck_repair(rq__fsck *k, rq_error *why)
     const char *reason = why_not(k);
     if (k->orphans == NULL) return RQ_OK;
     if (reason != NULL) {
-        rq__fsck_tell(k, RQ_FINDING_NOTE, "", "nothing is moved: %s", reason);
+        rq__fsck_tell(k, RQ_FINDING_NOTE, "", "nothing was moved: %s", reason);
         return RQ_OK;
     }
     RQ_TRY(find_place(k, &to_root, why));

@@ -64,7 +64,7 @@ static rq_err read_info(table_look *t, const char *dir, const char *encoded, rq_
     }
     *ret_read = strcmp(ret->encoded, encoded) == 0 && rq_slice_eq(ret->table, t->name);
     if (!*ret_read)
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "is of another region (%s)", ret->encoded);
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "belongs to another region (%s)", ret->encoded);
     return RQ_OK;
 }
 
@@ -103,7 +103,7 @@ static rq_err compare_info(rq__fsck *k, const char *dir, const rq_region_info *i
     if (rc == RQ_E_NO_MEMORY || rc == RQ_E_IO) return rq_fail(why, rc, "%s", own.message);
     if (rc != RQ_OK || !rq_slice_eq(bytes, wanted))
         rq__fsck_tell(k, RQ_FINDING_PROBLEM, path, "%s",
-                      rc != RQ_OK ? own.message : "is not what this region's would be");
+                      rc != RQ_OK ? own.message : "differs from the one this region should have");
     return RQ_OK;
 }
 
@@ -112,7 +112,7 @@ static rq_err look_at_system_region(rq__fsck *k, const char *dir, const char *en
                                     const rq_region_info *info, rq_error *why)
 {
     if (strcmp(encoded, info->encoded) == 0) return compare_info(k, dir, info, why);
-    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "there can be no such region");
+    rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir, "such a region cannot exist");
     return RQ_OK;
 }
 
@@ -130,7 +130,7 @@ static rq_err look_at_identity(table_look *t, const char *dir, const char *encod
         if (read && (!rq_slice_eq(ret->start_key, known->info.start_key) ||
                      !rq_slice_eq(ret->end_key, known->info.end_key)))
             rq__fsck_tell(k, RQ_FINDING_PROBLEM, dir,
-                          ".regioninfo and hbase:meta tell of different keys");
+                          ".regioninfo and hbase:meta have different keys");
         else if (read)
             RQ_TRY(compare_info(k, dir, &known->info, why));
         *ret = known->info;
@@ -366,7 +366,7 @@ static rq_err look_at_manifests(rq__fsck *k, rq_error *why)
         const rq__fsck_region *r = region_of(k, encoded);
         bool passing = k->unfinished > 0 || (r != NULL && r->is_parent) || was_merged(k, encoded);
         rq__fsck_tell(k, passing ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM, path,
-                      "the manifest of a region that has no folder");
+                      "the manifest of a region without a folder");
         if (r == NULL && !passing) RQ_TRY(rq__fsck_note_path(k, &k->orphans, path));
     }
     return RQ_OK;
@@ -378,12 +378,12 @@ static rq_err look_at_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
     rq__fsck *k = ctx;
     (void)why;
     if (f->unfinished)
-        rq__fsck_tell(k, RQ_FINDING_NOTE, f->path, "nonces of a flush that did not end");
+        rq__fsck_tell(k, RQ_FINDING_NOTE, f->path, "nonces of an unfinished flush");
     else if (f->damage != NULL)
-        rq__fsck_tell(k, RQ_FINDING_PROBLEM, f->path,
-                      "%s: increments that are repeated may count twice", f->damage);
+        rq__fsck_tell(k, RQ_FINDING_PROBLEM, f->path, "%s: retried increments may be applied twice",
+                      f->damage);
     if (!is_blind(k) && !has_folder(k, f->region))
-        rq__fsck_tell(k, RQ_FINDING_NOTE, f->path, "nonces of a region that has no folder");
+        rq__fsck_tell(k, RQ_FINDING_NOTE, f->path, "nonces of a region without a folder");
     return RQ_OK;
 }
 
@@ -414,7 +414,7 @@ rq_err rq__fsck_tables(rq__fsck *k, rq_error *why)
     RQ_TRY(look_at_data(k, why));
     if (is_blind(k)) {
         rq__fsck_tell(k, RQ_FINDING_NOTE, "hbase:meta",
-                      "cannot be read whole, so nothing is held against it");
+                      "cannot be read completely, so folders are not compared with it");
     } else {
         look_for_missing(k);
     }

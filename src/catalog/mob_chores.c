@@ -120,7 +120,8 @@ static void run_cleaner(rq_task *task)
     size_t archived;
     rq_error why = {0};
     if (rq_catalog_clean_mob(c, &archived, &why) != RQ_OK)
-        rq_log_warn(c->env->log, "catalog", "MOB files nobody refers to stay: %s", why.message);
+        rq_log_warn(c->env->log, "catalog", "cannot archive unreferenced MOB files: %s",
+                    why.message);
     rq__procedures_task_end(c, arm_cleaner);
 }
 

@@ -159,7 +159,7 @@ static rq_err split_take(rq__proc *p, const rq_ddl *d)
 {
     RQ_TRY(copy(p, d->family, &p->of.split.region));
     if (d->split_key_count > 0) RQ_TRY(copy(p, d->split_keys[0], &p->of.split.row));
-    return d->split_key_count > 1 ? copy(p, d->split_keys[1], &p->of.split.told) : RQ_OK;
+    return d->split_key_count > 1 ? copy(p, d->split_keys[1], &p->of.split.shown_name) : RQ_OK;
 }
 
 static rq_err split_encode(const rq__proc *p, rq_buf *b)

@@ -63,7 +63,8 @@ void rq__proc_evict(rq_catalog *c, rq__proc *list)
         }
         rq_error why = {0};
         if (n > 0 && delete_records(c, ids, n, &why) != RQ_OK)
-            rq_log_warn(c->env->log, "catalog", "old procedures' results stay: %s", why.message);
+            rq_log_warn(c->env->log, "catalog", "cannot remove old procedures' results: %s",
+                        why.message);
     }
 }
 
@@ -83,8 +84,7 @@ static rq_err read_record(rq__proc *p, rq_slice bytes, uint64_t id, rq_error *wh
     p->parked = !ended;
     if (!ended)
         rq_log_error(p->catalog->env->log, "catalog",
-                     "procedure %llu (%s of %.*s) is kept, and nothing is done about it until it "
-                     "is aborted: %s",
+                     "procedure %llu (%s of %.*s) stays parked until it is aborted: %s",
                      (unsigned long long)id, p->java_class, (int)p->table.len,
                      (const char *)p->table.ptr, bad.message);
     return RQ_OK;

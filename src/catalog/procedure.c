@@ -160,7 +160,7 @@ static void finish(rq__proc *p, rq_err rc, const rq_error *why)
         /* Not waited for, but in the log before a client learns of the end (rule 4). */
         rq_error record = {0};
         if (rq__proc_write(p, false, &record) != RQ_OK)
-            rq_log_error(c->env->log, "catalog", "procedure %llu: its end cannot be recorded: %s",
+            rq_log_error(c->env->log, "catalog", "procedure %llu: cannot record its end: %s",
                          (unsigned long long)p->id, record.message);
     }
     rq__proc_abandon_opened(p);
@@ -271,10 +271,10 @@ static void park(rq__proc *p, rq_err rc, const rq_error *why)
     rq__queue_add_parked(ps, p);
     pthread_mutex_unlock(&ps->lock);
     if (rq__proc_write(p, true, &record) != RQ_OK)
-        rq_log_error(c->env->log, "catalog",
-                     "procedure %llu: that it is parked cannot be recorded, a start would go on "
-                     "with it: %s",
-                     (unsigned long long)p->id, record.message);
+        rq_log_error(
+            c->env->log, "catalog",
+            "procedure %llu: cannot record that it is parked, so a restart would continue it: %s",
+            (unsigned long long)p->id, record.message);
     answer_proc(p, rc, why);
     pthread_mutex_lock(&ps->lock);
     p->parking = false;
@@ -618,7 +618,7 @@ void rq__procedures_reopen(rq_catalog *c, const rq_region_info *info)
     return;
 no_memory:
     rq__proc_free(p);
-    rq_log_error(c->env->log, "catalog", "no memory to reopen region %s", info->encoded);
+    rq_log_error(c->env->log, "catalog", "out of memory for reopening region %s", info->encoded);
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */

@@ -84,9 +84,9 @@ typedef union rq__payload {
         size_t count;
     } flush;
     struct {
-        rq_slice region; /* encoded name */
-        rq_slice row;    /* only until prepare; empty: the middle */
-        rq_slice told;   /* the region's name in messages; empty: the encoded one */
+        rq_slice region;     /* encoded name */
+        rq_slice row;        /* only until prepare; empty: the middle */
+        rq_slice shown_name; /* the region's name in messages; empty: the encoded one */
     } split;
     struct {
         rq_slice *regions; /* encoded names; only until prepare */

@@ -3,16 +3,16 @@
  * read before anything is written, and the lock is taken before anything that was read is relied
  * on.
  *
- *   .rorqual/version exists, ours or older   go on (the lock decides who runs) .rorqual/version
- *   newer                   refused, untouched hbase.version exists, no .rorqual        an HBase
- *   folder: taken over if nothing in it waits for
- *                                            HBase (adopt.c), else refused, untouched
+ *   .rorqual/version exists, ours or older   go on (the lock decides who runs)
+ *   .rorqual/version newer                   refused, untouched
+ *   hbase.version exists, no .rorqual        an HBase folder: taken over if nothing in it waits
+ *                                            for HBase (adopt.c), else refused, untouched
  *   neither, and the folder is empty         a new folder: laid out by the catalog, then _seal
- *   neither, but something else              refused, untouched traces in WALs/ or MasterData/WALs/
- *   HBase worked on it since: like an HBase folder; but
- *                                            refused if this server had not stopped cleanly before
+ *   neither, but something else              refused, untouched
+ *   traces in WALs/ or MasterData/WALs/      HBase worked on it since: like an HBase folder; but
+ *                                            refused if this server was not stopped cleanly before
  *   .rorqual exists without its version      an interrupted first start: its files are removed, if
- *                                            and only if there can be no table of a user in the folder */
+ *                                            and only if there can be no user table in the folder */
 #include "catalog/root_priv.h"
 
 #include "catalog/adopt.h"
@@ -154,12 +154,11 @@ static rq_err check_foreign(rq_vfs *v, rq_arena *a, rq_error *why)
                      entries[i].name);
     }
     if (others == 0) return RQ_OK;
-    return rq_fail(
-        why, RQ_E_UNSUPPORTED,
-        "the data folder is not empty (%s%s) and has neither %s nor hbase.version: it is no "
-        "data folder of this server or of HBase. Nothing was written; give an empty folder "
-        "or one that does not exist",
-        names, others > 3 ? ", ..." : "", VERSION_NAME);
+    return rq_fail(why, RQ_E_UNSUPPORTED,
+                   "the data folder is not empty (%s%s) and has neither %s nor hbase.version: it "
+                   "is not a data folder of this server or of HBase. Nothing was written; use an "
+                   "empty folder or one that does not exist",
+                   names, others > 3 ? ", ..." : "", VERSION_NAME);
 }
 
 /* True if data/ has only folders that a first start creates: removing them loses no user's
@@ -179,10 +178,10 @@ static rq_err check_only_system(rq_vfs *v, rq_arena *a, rq_error *why)
             for (size_t k = 0; k < RQ_ARRAY_LEN(allowed); k++)
                 known |= strcmp(entries[i].name, allowed[k]) == 0;
             if (!known)
-                return rq_fail(why, RQ_E_CORRUPT,
-                               "%s is missing, but %s/%s exists: the folder is damaged, nothing "
-                               "was touched",
-                               VERSION_NAME, dirs[d], entries[i].name);
+                return rq_fail(
+                    why, RQ_E_CORRUPT,
+                    "%s is missing, but %s/%s exists: the folder is damaged, nothing was changed",
+                    VERSION_NAME, dirs[d], entries[i].name);
         }
     }
     rq_dir_entry *entries;
@@ -191,10 +190,10 @@ static rq_err check_only_system(rq_vfs *v, rq_arena *a, rq_error *why)
     if (rc == RQ_E_NOT_FOUND) return RQ_OK;
     if (rc != RQ_OK) return rq_fail(why, rc, "data/default: cannot be listed");
     if (count > 0)
-        return rq_fail(why, RQ_E_CORRUPT,
-                       "%s is missing, but data/default/%s exists: the folder is damaged, nothing "
-                       "was touched",
-                       VERSION_NAME, entries[0].name);
+        return rq_fail(
+            why, RQ_E_CORRUPT,
+            "%s is missing, but data/default/%s exists: the folder is damaged, nothing was changed",
+            VERSION_NAME, entries[0].name);
     return RQ_OK;
 }
 
@@ -243,12 +242,10 @@ static rq_err check_open_mark(rq_vfs *v, rq_arena *a, uint32_t stamp, rq_error *
     char *text = rq_arena_cstr(a, bytes);
     if (text == NULL) return RQ_E_NO_MEMORY;
     if (strtoul(text, NULL, 16) == stamp) return RQ_OK;
-    return rq_fail(
-        why, RQ_E_STATE,
-        "an Apache HBase worked on this folder after this server had not stopped cleanly: "
-        "what its log (%s/wal) holds and what HBase wrote may contradict each other; "
-        "nothing was touched",
-        DIR_NAME);
+    return rq_fail(why, RQ_E_STATE,
+                   "an Apache HBase used this folder after this server had crashed: this server's "
+                   "log (%s/wal) and HBase's changes may conflict; nothing was changed",
+                   DIR_NAME);
 }
 
 /* Checks what HBase left, if it ran last; writes nothing. */
@@ -402,7 +399,8 @@ rq_err rq__root_look(rq_vfs *v, bool ours, rq_error *why)
     rq_err rc = ours ? read_format_version(v, &a, &version, why) : RQ_OK;
     if (rc == RQ_OK) rc = check_newer(version, why);
     if (rc == RQ_OK && ours && version == 0)
-        rc = rq_fail(why, RQ_E_CORRUPT, "%s is missing: a first start did not end", VERSION_NAME);
+        rc = rq_fail(why, RQ_E_CORRUPT, "%s is missing: the first start was interrupted",
+                     VERSION_NAME);
     if (rc == RQ_OK) rc = check_hbase_version(v, &a, why);
     if (rc == RQ_OK) rc = read_cluster_id(&id, &a, why);
     rq_arena_clear(&a);

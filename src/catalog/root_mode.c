@@ -43,8 +43,8 @@ static void restrict_one(rq_vfs *v, const rq_log *log, rq_log_level level, const
         rq_log_warn(log, "catalog", "%s", why.message);
     else if (was != 0)
         rq_log_write(log, level, "catalog",
-                     "the data folder's mode (%s) was %04o and is narrower now: rorqual.data.mode "
-                     "says what others may see",
+                     "restricted the data folder's mode (%s was %04o); rorqual.data.mode sets the "
+                     "access of other users",
                      shown, was);
 }
 

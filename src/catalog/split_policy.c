@@ -259,12 +259,14 @@ static void tell_unsplittable(rq_catalog *c, const rq_region_info *info, const r
     rq_epoch_member m = {0};
     rq_epoch_pin(c->env->epoch, &m);
     const rq_catalog_region *r = rq_catalog_region_find(c, rq_slice_cstr(info->encoded));
-    bool told = r == NULL ||
-                atomic_exchange(&RQ_CONTAINER_OF(r, rq__region_node, pub)->unsplittable_told, true);
+    bool logged =
+        r == NULL ||
+        atomic_exchange(&RQ_CONTAINER_OF(r, rq__region_node, pub)->unsplittable_logged, true);
     rq_epoch_unpin(c->env->epoch, &m);
-    if (!told)
-        rq_log_warn(c->env->log, "catalog", "region %s is not split, though it is large enough: %s",
-                    info->encoded, why->message);
+    if (!logged)
+        rq_log_warn(c->env->log, "catalog",
+                    "region %s is large enough for a split, but cannot be split: %s", info->encoded,
+                    why->message);
 }
 
 /* The name of the upper half must be a valid row of hbase:meta. */

@@ -133,7 +133,7 @@ rq_err rq__system_schema_check(rq__system_table which, const rq_table_schema *s,
     const table *t = &tables[which];
     for (size_t i = 0; i < RQ_ARRAY_LEN(t->families) && t->families[i].name != NULL; i++)
         if (rq_table_schema_family(s, rq_slice_cstr(t->families[i].name)) == NULL)
-            return rq_fail(why, RQ_E_CORRUPT, "its .tableinfo names no family %s",
+            return rq_fail(why, RQ_E_CORRUPT, "its .tableinfo has no family %s",
                            t->families[i].name);
     return RQ_OK;
 }

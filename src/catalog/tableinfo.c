@@ -99,7 +99,7 @@ rq_err rq__tableinfo_read(rq_vfs *v, rq_slice ns, rq_slice qualifier, rq_table_s
         if (first.code != RQ_OK)
             (void)rq_fail(why, rc, "%s", first.message);
         else
-            (void)rq_fail(why, rc, "%s: no table descriptor", f.dir);
+            (void)rq_fail(why, rc, "%s: no readable table descriptor", f.dir);
     }
 out:
     rq_arena_clear(&a);

@@ -45,7 +45,7 @@ rq__region_node *rq__region_node_new(const rq_region_info *info, rq_region_state
         .changed_ms = changed_ms,
     };
     atomic_init(&n->refs, 1);
-    atomic_init(&n->unsplittable_told, false);
+    atomic_init(&n->unsplittable_logged, false);
     return n;
 }
 
@@ -516,7 +516,7 @@ void rq__edit_abort(rq__edit *e)
 
 /* For `live` regions the table is at most half full; from 5/8 on it is copied. So it is copied once
  * for at least as many new regions as an eighth of its slots. */
-static bool is_crowded(size_t used, size_t mask)
+static bool needs_rehash(size_t used, size_t mask)
 {
     return used > (mask + 1) / 8 * 5;
 }
@@ -577,14 +577,14 @@ static rq_err take_slots(rq__edit *e, const rq__view *old, rq__view *v)
     rq__views *views = e->views;
     v->slots = old->slots;
     v->slot_mask = old->slot_mask;
-    if (!is_crowded(views->slots_used + e->put.count, old->slot_mask)) return RQ_OK;
+    if (!needs_rehash(views->slots_used + e->put.count, old->slot_mask)) return RQ_OK;
     /* Replaced regions count in both numbers; they have slots already. */
     size_t added = 0;
     for (size_t i = 0; i < e->put.count; i++) {
         const rq_catalog_region *r = e->put.items[i];
         added += slot_find(old->slots, old->slot_mask, rq_slice_cstr(r->info->encoded)) == NULL;
     }
-    if (!is_crowded(views->slots_used + added, old->slot_mask)) return RQ_OK;
+    if (!needs_rehash(views->slots_used + added, old->slot_mask)) return RQ_OK;
     v->slots = slots_copy(old, views->slots_live + added, &v->slot_mask);
     if (v->slots == NULL) return RQ_E_NO_MEMORY;
     views->slots_used = views->slots_live;

@@ -36,7 +36,7 @@ typedef struct rq__region_node {
     rq_catalog_region pub; /* what lookups hand out */
     rq_region_info info;
     _Atomic unsigned refs;
-    _Atomic bool unsplittable_told; /* the log has a message that it cannot be split
+    _Atomic bool unsplittable_logged; /* the log has a message that it cannot be split
                                      * automatically */
 } rq__region_node;
 

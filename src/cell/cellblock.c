@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cell blocks: each cell a be32 length and a KeyValue, nothing before, between or behind. HBASE:
- * KeyValueCodec, KeyValueCodecWithTags.
- */
+/* Cell blocks: each cell is a be32 length and a KeyValue; there are no headers or separators.
+ * HBASE: KeyValueCodec, KeyValueCodecWithTags. */
 #include "cell/cellblock.h"
 
 rq_err rq_cellblock_grow(rq_cellblock *b, size_t more)

@@ -20,12 +20,10 @@ typedef struct meta_row {
     bool has_start;
 } meta_row;
 
-/*
- * The start key may itself hold commas, the other two cannot, so the first and the last comma
- * divide. HBASE: MetaCellComparator.compareRows. A row with one comma only (somebody's scan prefix,
- * never a region) counts there as its own id; mirrored, because it decides what such a scan finds,
- * and harmless, because the order stays total.
- */
+/* The start key may contain commas, the other two cannot, so the first and the last comma separate.
+ * HBASE: MetaCellComparator.compareRows. There, a row with a single comma (a scan's prefix, never a
+ * region) is its own id as a whole. The same here, since it determines the results of such a scan;
+ * the order stays total. */
 static meta_row split_meta_row(rq_slice row)
 {
     meta_row m = {.table = row};
@@ -69,7 +67,7 @@ static inline bool is_last_on_row(const rq_cell *c)
 
 static inline int column_compare(const rq_cell *a, const rq_cell *b)
 {
-    /* Within a store the family is one and the same, often the same bytes. */
+    /* Within a store the family is always the same, often even the same bytes. */
     if (a->family != b->family || a->family_len != b->family_len) {
         int c = rq_short_compare(a->family, a->family_len, b->family, b->family_len);
         if (c != 0) return c;

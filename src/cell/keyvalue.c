@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The cell as bytes, the same on the wire, in the log and in an uncompressed block (the layout
- * stands in cell.h). Parsing believes no length: each part must lie inside the part around it and
- * nothing may be left over. What a cell *means* is not judged here: a negative timestamp or an
- * empty row is a legal key (block indexes hold such bounds), and the region refuses it in a
- * mutation.
- */
+/* The cell as bytes, in the same form on the wire, in the log and in an uncompressed block (layout
+ * in cell.h). Parsing trusts no length: each part must lie inside its enclosing part, and no byte
+ * may be left over. The *meaning* of a cell is not checked here: a negative timestamp or an empty
+ * row is a legal key (block indexes have such bounds); the region refuses it in a mutation. */
 #include "cell/cell.h"
 
 #include <inttypes.h>
@@ -40,8 +37,8 @@ void rq_cell_serialize_key(const rq_cell *c, uint8_t *out)
     (void)put_key(c, out);
 }
 
-/* Row, family, qualifier and value stand in memory as in a KeyValue: most cells were parsed from
- * one, and only their timestamp may be another. */
+/* Row, family, qualifier and value are adjacent in memory as in a KeyValue: most cells were parsed
+ * from one, and only their timestamp may have been changed. */
 static bool is_one_piece(const rq_cell *c)
 {
     return c->family == c->row + c->row_len + 1 && c->qualifier == c->family + c->family_len &&

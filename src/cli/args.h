@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands have in common when they read their arguments. One that makes no sense ends in
- * one line that says which and where to read on, and exit code 2. */
+/* Argument parsing shared by the commands. An invalid argument ends the command with one line that
+ * names it and refers to --help, and exit code 2. */
 #ifndef RQ_CLI_ARGS_H
 #define RQ_CLI_ARGS_H
 
@@ -12,11 +12,11 @@
 /* "rorqual COMMAND: … (rorqual COMMAND --help says more)". Returns 2. */
 int rq_refuse(const char *command, const char *fmt, ...) RQ_PRINTF(2, 3);
 
-/* After getopt_long, of an option string that begins with ":" (so that getopt itself prints
- * nothing), has returned '?' or ':'. */
+/* Reports an option after getopt_long has returned '?' or ':'. The option string must begin with
+ * ":", so that getopt itself prints nothing. */
 int rq_refuse_option(const char *command, int got, char **argv);
 
-/* A decimal number without a sign, as far as *end; what follows it is the caller's to judge. */
+/* Parses a decimal number without a sign, up to *end; the caller checks what follows. */
 bool rq_arg_number_prefix(const char *text, const char **end, uint64_t *ret);
 /* The whole text is one. */
 bool rq_arg_number(const char *text, uint64_t *ret);

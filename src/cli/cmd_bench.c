@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rorqual bench: a load on an HBase cluster, ours or a real one. This file reads the arguments and
- * writes the reports; the load is src/load, the protocol src/client.
+/* rorqual bench: puts a load on an HBase cluster, Rorqual or HBase. This file parses the arguments
+ * and writes the reports; the load is in src/load, the protocol in src/client.
  *
- * Exit code: 0 all well; 1 operations failed, values were wrong, or the run could not be made; 2
- * the arguments make no sense.
- */
+ * Exit code: 0 success; 1 operations failed, values were wrong, or the run was not possible; 2
+ * invalid arguments. */
 #include "cli/args.h"
 #include "cli/cli.h"
 
@@ -114,7 +112,7 @@ static void usage(FILE *out)
 
 static void bad_value(bench_args *a, const char *text)
 {
-    if (!a->bad) (void)rq_refuse("bench", "--%s %s makes no sense", a->option, text);
+    if (!a->bad) (void)rq_refuse("bench", "--%s %s: invalid value", a->option, text);
     a->bad = true;
 }
 
@@ -169,7 +167,7 @@ static int take_name(bench_args *a, const char *text, const char *const *names)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-/* X(name on the command line, takes a value, what it does with `text`) */
+/* X(name on the command line, takes a value, code that handles `text`) */
 #define OPTIONS                                                                                    \
     X("zk", 1, o->client.zookeeper = text)                                                         \
     X("bootstrap", 1, o->client.bootstrap = text)                                                  \
@@ -247,7 +245,7 @@ static int take_args(bench_args *a, int argc, char **argv)
 {
     int index;
     int c;
-    optind = 0; /* another subcommand may have used getopt before */
+    optind = 0; /* getopt may have been used before */
     rq_load_options_init(&a->o);
     while ((c = getopt_long(argc, argv, ":h", long_options, &index)) != -1) {
         if (c == 'h')
@@ -262,11 +260,12 @@ static int take_args(bench_args *a, int argc, char **argv)
         usage(stdout);
         return 0;
     }
-    if (optind != argc - 1) return rq_refuse("bench", "name one workload");
+    if (optind != argc - 1) return rq_refuse("bench", "expected one workload");
     a->o.workload = argv[optind];
     if (a->o.client.zookeeper != NULL && a->o.client.bootstrap != NULL)
-        return rq_refuse("bench", "--zk or --bootstrap, not both");
-    if (a->o.replace && a->o.reuse) return rq_refuse("bench", "--replace or --reuse, not both");
+        return rq_refuse("bench", "--zk and --bootstrap exclude each other");
+    if (a->o.replace && a->o.reuse)
+        return rq_refuse("bench", "--replace and --reuse exclude each other");
     if (a->o.client.bootstrap == NULL && a->o.client.zookeeper == NULL)
         a->o.client.zookeeper = "127.0.0.1:2181";
     return -1;
@@ -308,8 +307,8 @@ static bool is_stdout(const char *path)
     return path != NULL && strcmp(path, "-") == 0;
 }
 
-/* Set by Ctrl-C: the run ends and reports what it has. A second one kills. The only state of a
- * file's scope, as signals leave no other way. */
+/* Set by Ctrl-C: the run ends and reports its results so far. A second one kills the process.
+ * Signals need file-scope state. */
 static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int signal_number)

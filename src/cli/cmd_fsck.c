@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rorqual fsck: looks through a stopped data folder (catalog/fsck.h) and prints what it finds, a
- * line each: PROBLEM or note, where, what. Exit code 0: nothing is wrong; 1: problems; 2: it could
- * not look (a server runs on the folder, a disk's error, no such folder).
- */
+/* rorqual fsck: checks a stopped data folder (catalog/fsck.h) and prints its findings, one per
+ * line: PROBLEM or note, where, what. Exit code 0: no problems; 1: problems; 2: the check was not
+ * possible (a server runs on the folder, an I/O error, no such folder). */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -35,7 +33,7 @@ static void print_finding(void *ctx, rq_finding level, const char *place, const 
         puts("}");
     } else {
         printf("%s  ", problem ? "PROBLEM" : "note   ");
-        rq_print_bytes(rq_slice_cstr(place)); /* names out of a damaged folder may hold anything */
+        rq_print_bytes(rq_slice_cstr(place)); /* names in a damaged folder may contain any bytes */
         if (place[0] != '\0') printf(": ");
         rq_print_bytes(rq_slice_cstr(text));
         putchar('\n');
@@ -50,7 +48,7 @@ static void step(void *ctx, uint64_t bytes)
     rq_progress_step(&run->progress, run->done, run->total);
 }
 
-/* What a bar needs; what cannot be looked at counts as nothing. */
+/* The total for the progress bar; unreadable entries count as nothing. */
 static uint64_t bytes_below(rq_vfs *vfs, const char *dir, unsigned depth)
 {
     rq_arena arena = {0};
@@ -91,18 +89,18 @@ static void print_totals(const fsck_run *run, const char *folder, const rq_fsck_
         printf("nothing wrong\n");
     else
         printf("%" PRIu64 " problem%s\n", t->problems, t->problems == 1 ? "" : "s");
-    if (t->moved > 0) printf("%" PRIu64 " moved aside; look once more\n", t->moved);
+    if (t->moved > 0) printf("%" PRIu64 " moved aside; run fsck again\n", t->moved);
 }
 
 static void usage(FILE *out)
 {
     fprintf(out,
             "usage: rorqual fsck [OPTION ...] FOLDER\n\n"
-            "  --blocks   every block and cell of every file too\n"
-            "  --repair   moves aside (never deletes) what no server reads: folders and\n"
+            "  --blocks   check every block and cell of every file too\n"
+            "  --repair   move aside (never delete) files that no server reads: folders and\n"
             "             manifests of regions that hbase:meta does not know\n"
-            "  --quiet    problems alone\n"
-            "  --json     a JSON object a line, for machines\n\n"
+            "  --quiet    print problems only\n"
+            "  --json     print a JSON object per line\n\n"
             "The folder's server must be stopped. Exit code 0: nothing is wrong, 1: problems,\n"
             "2: it could not be looked at.\n");
 }
@@ -138,7 +136,7 @@ static int parse(int argc, char **argv, fsck_run *run, rq_fsck_options *options,
             return rq_refuse_option("fsck", option, argv);
         }
     }
-    if (argc - optind != 1) return rq_refuse("fsck", "name one data folder");
+    if (argc - optind != 1) return rq_refuse("fsck", "expected one data folder");
     *ret_folder = argv[optind];
     return -1;
 }

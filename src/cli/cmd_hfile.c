@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rorqual hfile: what stands in an HFile, ours or HBase's, for people and for the tests. `cells`
- * prints what HBase's HFilePrettyPrinter -p prints, so that the two can be compared line by line.
- * With --json every line is an object; bytes are strings, those that are no text as \xNN.
- */
+/* rorqual hfile: prints the contents of an HFile, Rorqual's or HBase's, for people and tests.
+ * `cells` has the output format of HBase's HFilePrettyPrinter -p, so that the two can be compared
+ * line by line. With --json every line is an object; bytes are strings, with \xNN for bytes that
+ * are not text. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -20,9 +19,9 @@
 
 typedef struct hfile_args {
     const char *verb;
-    const char *row; /* cells: of this row only */
+    const char *row; /* cells: this row only */
     uint64_t limit;  /* cells: at most so many */
-    bool values;     /* cells: values and tags too */
+    bool values;     /* cells: print values and tags too */
     bool json;
     char **files;
     int file_count;
@@ -240,7 +239,7 @@ static rq_err print_cells(rq_hfile_reader *r, const hfile_args *args, rq_error *
                                   : rq_hfile_scanner_seek_first(&s, &ctx, why);
     rq_progress progress;
     rq_progress_begin(&progress, "cells");
-    /* On a terminal the cells themselves are what moves. */
+    /* On a terminal the cells themselves show the progress. */
     if (isatty(STDOUT_FILENO)) progress.is_terminal = false;
     for (uint64_t n = 0; rc == RQ_OK && n < args->limit; n++) {
         if (n % 1024 == 0) rq_progress_step(&progress, n, rq_hfile_reader_info(r)->entry_count);
@@ -345,13 +344,13 @@ static void usage(FILE *out)
     fprintf(out, "usage: rorqual hfile VERB [OPTION ...] FILE...\n\n");
     for (size_t i = 0; i < RQ_ARRAY_LEN(verbs); i++)
         fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
-    fprintf(out, "\n  --json     a JSON object a line, for machines\n"
-                 "  --values   cells: values and tags too\n"
-                 "  --row ROW  cells: of this row only\n"
+    fprintf(out, "\n  --json     print a JSON object per line\n"
+                 "  --values   cells: print values and tags too\n"
+                 "  --row ROW  cells: this row only\n"
                  "  --limit N  cells: at most N\n");
 }
 
-/* The file's folder is the root of a vfs; files may stand anywhere. */
+/* The file's folder is the root of a vfs; the file may be anywhere. */
 static rq_err run_on_file(const char *path, const hfile_args *args,
                           rq_err (*run)(rq_hfile_reader *r, const hfile_args *args, rq_error *why),
                           rq_error *why)
@@ -404,14 +403,14 @@ static int parse(int argc, char **argv, hfile_args *args)
             return rq_refuse_option("hfile", option, argv);
         }
     }
-    if (optind == argc) return rq_refuse("hfile", "say what to do with which files");
+    if (optind == argc) return rq_refuse("hfile", "expected a verb and files");
     args->verb = argv[optind];
     args->files = argv + optind + 1;
     args->file_count = argc - optind - 1;
     return -1;
 }
 
-/* Does the message name the file already, as most do? */
+/* Whether the message names the file already, as most do. */
 static bool names(const char *text, const char *path)
 {
     size_t n = strlen(path);
@@ -456,8 +455,8 @@ int rq_cmd_hfile(int argc, char **argv)
     }
     for (size_t v = 0; v < RQ_ARRAY_LEN(verbs); v++) {
         if (strcmp(args.verb, verbs[v].name) != 0) continue;
-        if (args.file_count == 0) return rq_refuse("hfile", "%s of which file?", args.verb);
+        if (args.file_count == 0) return rq_refuse("hfile", "%s: expected a file", args.verb);
         return run_on_files(&args, verbs[v].run);
     }
-    return rq_refuse("hfile", "'%s' is not known here", args.verb);
+    return rq_refuse("hfile", "unknown verb or option '%s'", args.verb);
 }

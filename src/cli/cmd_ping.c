@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rorqual ping: asks a cluster's registry, master and region server each one thing. For health
- * checks of containers and load balancers. */
+/* rorqual ping: makes one request to a cluster's registry, master and region server each. For
+ * health checks of containers and load balancers. */
 #include "cli/args.h"
 #include "cli/cli.h"
 
@@ -79,9 +79,9 @@ static int parse(arguments *a, int argc, char **argv)
         int code = apply(a, option, optarg);
         if (code >= 0) return code;
     }
-    if (optind < argc) return rq_refuse("ping", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq_refuse("ping", "unknown argument '%s'", argv[optind]);
     if (a->client.zookeeper != NULL && a->client.bootstrap != NULL)
-        return rq_refuse("ping", "--zk or --bootstrap, not both");
+        return rq_refuse("ping", "--zk and --bootstrap exclude each other");
     if (a->client.bootstrap == NULL && a->client.zookeeper == NULL)
         a->client.zookeeper = "127.0.0.1:2181";
     return -1;

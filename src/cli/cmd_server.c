@@ -152,7 +152,7 @@ static int parse(arguments *a, int argc, char **argv)
             return 1;
         }
     }
-    if (optind < argc) return rq_refuse("server", "'%s' is no option", argv[optind]);
+    if (optind < argc) return rq_refuse("server", "unknown argument '%s'", argv[optind]);
     return -1;
 }
 
@@ -163,7 +163,7 @@ static rq_err reread(void *ctx, rq_config **ret, rq_error *why)
 
 static const int signals_taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT};
 
-/* Every thread inherits the mask: only this one takes the signals. */
+/* Every thread inherits the mask: only this thread takes the signals. */
 static void block_signals(sigset_t *set)
 {
     sigemptyset(set);
@@ -173,9 +173,8 @@ static void block_signals(sigset_t *set)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Each connection and each store file is an open file, and a login shell's soft limit is 1,024.
- * What the hard limit allows may be had for the asking; where even that is little, accepting waits.
- */
+/* Each connection and each store file needs a file descriptor, and a login shell's soft limit is
+ * 1,024. Raises it to the hard limit; if that is low too, accepting connections waits. */
 static void raise_open_files(void)
 {
     struct rlimit limit;
@@ -183,8 +182,8 @@ static void raise_open_files(void)
     rlim_t before = limit.rlim_cur;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        fprintf(stderr, "rorqual: no more than %llu open files: %s\n", (unsigned long long)before,
-                strerror(errno));
+        fprintf(stderr, "rorqual: cannot raise the limit of open files above %llu: %s\n",
+                (unsigned long long)before, strerror(errno));
 }
 
 static void print_hints(const rq_server *server)
@@ -192,7 +191,7 @@ static void print_hints(const rq_server *server)
     uint16_t zk, rs;
     const char *host = rq_server_host(server, &zk, &rs);
     bool defaults = strcmp(host, "127.0.0.1") == 0 && zk == 2181;
-    /* HBase's clients understand a bare IPv6 address in the quorum only with its port. */
+    /* HBase's clients only understand an IPv6 address in the quorum with its port. */
     const char *quorum = strchr(host, ':') != NULL ? RQ_HOST_PORT(host, zk) : host;
     printf("  HBase's shell       %s\n",
            defaults ? "hbase shell" : "hbase shell, with in hbase-site.xml:");
@@ -206,12 +205,12 @@ static void print_hints(const rq_server *server)
         "org.apache.hadoop.hbase.client.RpcConnectionRegistry\n"
         "                      hbase.client.bootstrap.servers=%s\n"
         "  a load              rorqual bench --zk %s get\n"
-        "  Ctrl-C              stops it in order\n",
+        "  Ctrl-C              stops the server cleanly\n",
         defaults ? "" : ", same settings", RQ_HOST_PORT(host, rs), RQ_HOST_PORT(host, zk));
 }
 
-/* What the setting gives, the umask of whoever started the process does not take; and whatever the
- * process should make without a thought of modes gets no more. */
+/* The umask must not remove permissions that the setting grants; and files that the process creates
+ * without an explicit mode must get no more. */
 static rq_err set_umask(const rq_config *config, rq_error *why)
 {
     unsigned mode;
@@ -234,7 +233,7 @@ static rq_err open_log(const char *path, int *fd, rq_error *why)
     int error = errno;
     close(opened);
     if (replaced >= 0) return RQ_OK;
-    return rq_fail(why, RQ_E_IO, "cannot open the log file %s again: %s", path, strerror(error));
+    return rq_fail(why, RQ_E_IO, "cannot reopen the log file %s: %s", path, strerror(error));
 }
 
 static void reopen_log(const arguments *a)
@@ -245,10 +244,10 @@ static void reopen_log(const arguments *a)
         fprintf(stderr, "rorqual: %s\n", why.message);
 }
 
-#define PULSES_PER_PERIOD 4 /* one pulse that comes late is no reason for a restart */
+#define PULSES_PER_PERIOD 4 /* several per period, so that a single late pulse causes no restart */
 
-/* The next signal. Meanwhile the service manager's watchdog is told that the server runs, as long as
- * its loops do. */
+/* The next signal. Meanwhile notifies the service manager's watchdog as long as the server's loops
+ * run. */
 static int next_signal(const sigset_t *signals, rq_server *server, const rq_notify *notify)
 {
     uint64_t ns = notify->watchdog_ns / PULSES_PER_PERIOD;
@@ -260,7 +259,7 @@ static int next_signal(const sigset_t *signals, rq_server *server, const rq_noti
     }
 }
 
-/* Until SIGTERM or SIGINT, which it returns. */
+/* Returns SIGTERM or SIGINT. */
 static int serve_signals(const arguments *a, rq_server *server, const sigset_t *signals,
                          const rq_notify *notify)
 {
@@ -291,11 +290,10 @@ static void count_unused(const rq_config *c)
     while (rq_config_unused(c, count) != NULL)
         count++;
     if (count > 0)
-        fprintf(
-            stderr,
-            "rorqual: %zu of the settings given are HBase's and have no effect here; --log debug "
-            "names them\n",
-            count);
+        fprintf(stderr,
+                "rorqual: %zu of the given settings are HBase's and have no effect; --log debug "
+                "names them\n",
+                count);
 }
 
 static int serve_until_signal(const arguments *a, rq_server *server, const sigset_t *signals,
@@ -356,7 +354,7 @@ static const char *default_advertise(const rq_config *config)
     return rq_config_text(config, RQ_SET_ADVERTISE);
 }
 
-/* Few arenas and an early return of large blocks: memory follows the load down again. */
+/* Few arenas, and large blocks are returned early: memory use follows the load down again. */
 static void set_allocator(void)
 {
     mallopt(M_ARENA_MAX, 2);

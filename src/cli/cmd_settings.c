@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `rorqual settings`: what settings there are, and what a configuration makes of them. From the table
+/* `rorqual settings`: lists the settings, and shows the effect of a configuration. From the table
  * settings.def, like docs/settings.md (tools/settings). */
 #include "cli/args.h"
 #include "cli/cli.h"
@@ -173,7 +173,8 @@ static int parse(settings_run *run, int argc, char **argv)
         }
     }
     if (argc - optind > 1)
-        return rq_refuse("settings", "one pattern, not '%s' too", argv[optind + 1]);
+        return rq_refuse("settings", "expected one pattern, unknown argument '%s'",
+                         argv[optind + 1]);
     run->pattern = optind < argc ? argv[optind] : NULL;
     return -1;
 }

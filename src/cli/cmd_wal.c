@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rorqual wal: what stands in the log of a data folder, or in one of its segments. Only reads, so
- * it may run beside a server; then the end it sees is a moment's.
+/* rorqual wal: prints the log of a data folder, or one of its segments. It only reads, so it may
+ * run beside a server; then it sees the log's end at that moment.
  *
  *   list     the live segments in order, oldest first
  *   dump     the records and their cells, by table, region, row and sequence id
- *   verify   every record read; exit code 1 when one is damaged
+ *   verify   reads every record; exit code 1 if one is damaged
  *
- * A folder's files of nonces (what increments were done, once the log need not say so any more) are
- * dumped and verified along with it.
+ * A folder's nonce files (nonces whose log records are gone) are dumped and verified too.
  *
- * Damage is told on the standard error with file and offset, and what stands behind it is still
- * read. A last record that was being written when the power went is no damage: it ends the log.
- */
+ * Damage is reported on standard error with file and offset, and the records behind it are still
+ * read. An incomplete last record, being written when the power failed, is not damage: it ends the
+ * log. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/print.h"
@@ -233,7 +231,7 @@ static rq_err show_nonces(void *ctx, const rq_nonce_survey *f, rq_error *why)
 
 /* --- list, verify ----------------------------------------------------------------------------- */
 
-/* Counts, and parses what only a replay would have parsed. */
+/* Counts, and parses the parts that otherwise only a replay parses. */
 static rq_err count_record(void *ctx, const rq_wal_survey_segment *s, const rq_wal_record *r,
                            uint64_t offset, rq_error *why)
 {
@@ -290,7 +288,7 @@ static const struct {
 } verbs[VERBS] = {
     [LIST] = {"list", "the segments in order, what they hold and where they end"},
     [DUMP] = {"dump", "the records and their cells; of a data folder the files of nonces too"},
-    [VERIFY] = {"verify", "read everything; damaged records are told with their offset"},
+    [VERIFY] = {"verify", "read every record; report damaged records with their offset"},
 };
 
 static void usage(FILE *out)
@@ -299,14 +297,14 @@ static void usage(FILE *out)
     for (int i = 0; i < VERBS; i++)
         fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
     fprintf(out, "\n  FOLDER           a data folder, or its .rorqual/wal\n"
-                 "  --json           a JSON object a line, for machines\n"
-                 "  --all            recycled segments too, with what they held before\n"
-                 "  --table NAME     dump: of this table only\n"
-                 "  --region NAME    dump: of this region only (its encoded name)\n"
+                 "  --json           print a JSON object per line\n"
+                 "  --all            include recycled segments, with their old records\n"
+                 "  --table NAME     dump: this table only\n"
+                 "  --region NAME    dump: this region only (encoded name)\n"
                  "  --row ROW        dump: records with cells of this row, and those cells\n"
-                 "  --sequence N[-M] dump: with these sequence ids\n"
+                 "  --sequence N[-M] dump: records with these sequence ids\n"
                  "  --limit N        dump: at most N records\n"
-                 "  --values         dump: the cells' values too\n");
+                 "  --values         dump: print values too\n");
 }
 
 static bool parse_range(const char *text, wal_args *a)
@@ -356,7 +354,7 @@ static int parse(int argc, char **argv, wal_args *a)
             break;
         case 's':
             if (!parse_range(optarg, a))
-                return rq_refuse("wal", "--sequence %s: neither N nor N-M", optarg);
+                return rq_refuse("wal", "--sequence %s: expected N or N-M", optarg);
             break;
         case 'l':
             if (!rq_arg_number(optarg, &a->limit))
@@ -369,14 +367,14 @@ static int parse(int argc, char **argv, wal_args *a)
             return rq_refuse_option("wal", option, argv);
         }
     }
-    if (optind == argc) return rq_refuse("wal", "say what to do with which folder");
+    if (optind == argc) return rq_refuse("wal", "expected a verb and a folder");
     a->verb = argv[optind];
-    if (argc - optind > 2) return rq_refuse("wal", "name one folder or segment");
+    if (argc - optind > 2) return rq_refuse("wal", "expected one folder or segment");
     a->place = argc - optind == 2 ? argv[optind + 1] : NULL;
     return -1;
 }
 
-/* The folder of segments, or one: *ret_file is NULL or its name in the folder. */
+/* Opens the folder of segments, or of a single one: *ret_file is NULL or its name in the folder. */
 static rq_err open_place(const char *place, rq_arena *arena, rq_vfs **ret, const char **ret_dir,
                          const char **ret_file, rq_error *why)
 {
@@ -474,8 +472,8 @@ int rq_cmd_wal(int argc, char **argv)
     for (int v = 0; v < VERBS; v++) {
         if (strcmp(args.verb, verbs[v].name) != 0) continue;
         if (args.place == NULL)
-            return rq_refuse("wal", "%s of which folder or segment?", args.verb);
+            return rq_refuse("wal", "%s: expected a folder or segment", args.verb);
         return run_command(&args, (verb)v);
     }
-    return rq_refuse("wal", "'%s' is not known here", args.verb);
+    return rq_refuse("wal", "unknown verb or option '%s'", args.verb);
 }

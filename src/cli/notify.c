@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A path, or a name of the abstract kind with '@' for the leading zero byte. */
+/* A path, or an abstract name with '@' for the leading zero byte. */
 static bool set_address(rq_notify *n, const char *text)
 {
     size_t len = strlen(text);

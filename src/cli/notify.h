@@ -16,12 +16,13 @@ typedef struct rq_notify {
     int fd; /* -1: there is no service manager to tell */
     struct sockaddr_un to;
     socklen_t to_len;
-    uint64_t watchdog_ns; /* WATCHDOG=1 is due at least this often; 0: never */
+    uint64_t watchdog_ns; /* WATCHDOG=1 must be sent at least this often; 0: never */
 } rq_notify;
 
-/* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. Without them sending does nothing. */
+/* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. If they are not set, sending does
+ * nothing. */
 void rq_notify_open(rq_notify *n);
-/* Never waits; a notification that cannot be sent is dropped. */
+/* Never blocks; a notification that cannot be sent is dropped. */
 void rq_notify_send(const rq_notify *n, const char *fmt, ...) RQ_PRINTF(2, 3);
 void rq_notify_close(rq_notify *n);
 

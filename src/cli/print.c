@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Escaped bytes can be four times as long as they were. */
+/* Escaped bytes can take four times their length. */
 void rq_print_bytes(rq_slice s)
 {
     char text[1024];
@@ -36,7 +36,7 @@ void rq_print_json_bytes(rq_slice s)
     putchar('"');
 }
 
-/* `before` opens the object or goes on in it: "{" or ",". */
+/* `before` is the text before the member: "{" or ",". */
 void rq_print_json_number(const char *before, const char *name, int64_t v)
 {
     printf("%s\"%s\":%" PRId64, before, name, v);

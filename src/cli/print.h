@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tools print in common: bytes as text, a cell's key as HBase's tools show it, and the
- * parts of JSON objects. To the standard output. */
+/* Output shared by the tools: bytes as text, a cell's key as HBase's tools show it, and parts of
+ * JSON objects. To standard output. */
 #ifndef RQ_CLI_PRINT_H
 #define RQ_CLI_PRINT_H
 
@@ -10,11 +10,11 @@
 void rq_print_bytes(rq_slice s);
 /* The same as a JSON string. */
 void rq_print_json_bytes(rq_slice s);
-/* `before` opens the object or goes on in it: "{" or ",". */
+/* `before` is the text before the member: "{" or ",". */
 void rq_print_json_number(const char *before, const char *name, int64_t v);
 void rq_print_json_text(const char *before, const char *name, rq_slice v);
 
-/* row/family:qualifier/timestamp/type, as HBase's HFilePrettyPrinter. */
+/* row/family:qualifier/timestamp/type, like HBase's HFilePrettyPrinter. */
 void rq_print_key(const rq_cell *c);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A bar on the standard error for what takes longer than a second; nothing when that is no
- * terminal. One thread. All zero bytes but the fields below are a fresh one.
- */
+/* A progress bar on standard error for work that takes longer than a second; nothing if that is not
+ * a terminal. One thread. Zero the struct and set the fields below. */
 #ifndef RQ_CLI_PROGRESS_H
 #define RQ_CLI_PROGRESS_H
 
@@ -17,7 +15,7 @@ typedef struct rq_progress {
 } rq_progress;
 
 void rq_progress_begin(rq_progress *p, const char *what);
-/* Often and cheap: draws at most ten times a second. */
+/* Cheap enough to be called often: draws at most ten times a second. */
 void rq_progress_step(rq_progress *p, uint64_t done, uint64_t total);
 /* Wipes the bar. */
 void rq_progress_end(rq_progress *p);

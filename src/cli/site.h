@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a command's settings come from: --config and -D in the order given, then options that stand for
- * a setting. Kept, so that they can be read again. */
+/* The sources of a command's settings: --config and -D in the given order, then options that stand
+ * for a setting. They are kept, so that they can be read again. */
 #ifndef RQ_CLI_SITE_H
 #define RQ_CLI_SITE_H
 
@@ -23,7 +23,7 @@ typedef struct rq_site {
 
 /* False: no memory. */
 bool rq_site_add(rq_site *s, rq_site_kind kind, rq_setting setting, const char *text);
-/* Reads all of them, and checks the settings against each other and the machine. */
+/* Reads all sources, and checks the settings against each other and the machine. */
 RQ_NODISCARD
 rq_err rq_site_read(const rq_site *s, rq_config **ret, rq_error *why);
 void rq_site_clear(rq_site *s);

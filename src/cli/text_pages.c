@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See text_pages.h. The segment of code begins on a boundary of huge pages because it is linked so;
- * a copy of it, in anonymous memory that the kernel was asked to make huge, is moved over it. */
+/* See text_pages.h. The linker places the code segment on a huge page boundary. A copy of it, in
+ * anonymous memory for which huge pages were requested, is moved over it. */
 #include "cli/text_pages.h"
 
 #include <link.h>
@@ -15,7 +15,7 @@ typedef struct text {
     uintptr_t begin, end;
 } text;
 
-/* The program comes first; its one executable segment. */
+/* The program is the first entry; it has one executable segment. */
 static int find_text(struct dl_phdr_info *info, size_t size, void *arg)
 {
     text *t = arg;
@@ -34,7 +34,7 @@ static uintptr_t round_up(uintptr_t n, uintptr_t to)
     return (n + to - 1) & ~(to - 1);
 }
 
-/* Whether nobody's memory lies between the code's last page and the boundary behind it. */
+/* Whether the memory between the code's last page and the next boundary is unused. */
 static bool rest_is_free(const text *t, uintptr_t end)
 {
     uintptr_t rest = round_up(t->end, 4096);

@@ -5,14 +5,12 @@
 
 #include <stdbool.h>
 
-/*
- * Moves the program's code into memory of huge pages, where the kernel has them. A request runs
- * through some fifty pages of code, and on a machine whose cores are shared with the clients each
- * costs a page walk again; one huge page costs one. (As HHVM and MySQL do.)
+/* Moves the program's code to huge pages, if the kernel has them. A request uses some fifty pages
+ * of code; on a core shared with the clients each of them costs a page walk again, one huge page
+ * costs one. (HHVM and MySQL do the same.)
  *
- * To be called before other threads are started. False: nothing was changed, which does no harm:
- * no huge page was to be had, or the program was not linked for it (src/cli/meson.build).
- */
+ * Call it before other threads are started. False: nothing was changed, which is harmless: no huge
+ * page was available, or the program was not linked for it (src/cli/meson.build). */
 bool rq_text_to_huge_pages(void);
 
 #endif

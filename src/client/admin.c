@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables made, dropped, flushed: a call to the master, then its procedure is asked after until it
- * is done. HBASE: RawAsyncHBaseAdmin. */
+/* Creates, drops and flushes tables: calls the master, then polls its procedure until it is
+ * finished. HBASE: RawAsyncHBaseAdmin. */
 #include "client/client_priv.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static rq_err put_table(rq_buf *b, uint32_t field, const char *name)
     return rq_pb_end(b, at);
 }
 
-/* A ForeignExceptionMessage's message, or nothing: { source 1, generic_exception 2 { class 1,
+/* The message in a ForeignExceptionMessage, or empty: { source 1, generic_exception 2 { class 1,
  * message 2 } } */
 static rq_slice exception_text(rq_slice foreign)
 {
@@ -70,7 +70,7 @@ static rq_err wait_procedure(rq_client *c, rq__conn *conn, uint64_t id, const ch
                          (int)(text.len > 600 ? 600 : text.len), (const char *)text.ptr);
         }
         if (rc != RQ_OK || state != PROCEDURE_RUNNING) break;
-        if (i == PROCEDURE_ATTEMPTS) rc = rq_fail(why, RQ_E_TIMEOUT, "%s takes too long", what);
+        if (i == PROCEDURE_ATTEMPTS) rc = rq_fail(why, RQ_E_TIMEOUT, "%s: timed out", what);
         struct timespec t = {0, PROCEDURE_PERIOD_NS};
         nanosleep(&t, NULL);
     }

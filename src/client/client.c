@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The client object: servers and connections, and the loop that every operation runs in. An
- * iteration waits for sockets, lets connections end their calls, begins attempts whose pause is
- * over, and writes what all of these queued.
- */
+/* The client object: servers and connections, and the loop that all operations run in. An iteration
+ * waits for sockets, lets connections end their calls, starts attempts whose pause is over, and
+ * writes everything these have queued. */
 #include "client/client_priv.h"
 
 #include "base/random.h"
@@ -243,7 +241,7 @@ rq_err rq_client_table_open(rq_client *c, const char *name, rq_client_table **re
         if (attempt >= 3)
             return rq_fail(why, rc, "table %s: %s", name,
                            t->refresh_err != RQ_OK ? t->refresh_text
-                                                   : "hbase:meta has no region of it");
+                                                   : "hbase:meta has no region of this table");
         struct timespec pause = {0, (long)c->options.pause_ms % 1000 * 1000000};
         nanosleep(&pause, NULL);
     }

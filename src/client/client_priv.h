@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the client share: servers with their connections, the registry's answer, the
+/* Shared by the files of the client: servers with their connections, the registry's answer, the
  * region map, the list of operations that wait for their next attempt. */
 #ifndef RQ_CLIENT_CLIENT_PRIV_H
 #define RQ_CLIENT_CLIENT_PRIV_H
@@ -65,7 +65,7 @@ struct rq_client {
     int epoll;
     int64_t timeout_ns;
     rq__registry_answer found;
-    bool meta_lost; /* the last look into meta failed: ask the registry first */
+    bool meta_lost; /* the last read of meta failed: ask the registry first */
     rq__conn *meta;
     rq__conn *master;
     rq__server *servers;
@@ -91,23 +91,23 @@ RQ_NODISCARD
 rq_err rq__client_conn(rq_client *c, const rq__address *at, const char *service, rq__conn **ret);
 RQ_NODISCARD
 rq_err rq__client_lane(rq_client *c, uint32_t server, unsigned lane, rq__conn **ret);
-/* The number of the server at the address, added when new. */
+/* The index of the server with this address; adds it if it is new. */
 RQ_NODISCARD
 rq_err rq__client_server(rq_client *c, const rq__address *at, uint32_t *ret);
-/* Blocking: one call; the answer's message is copied. */
+/* Blocking: one call; copies the response's message. */
 RQ_NODISCARD
 rq_err rq__client_call(rq_client *c, rq__conn *conn, const char *method, rq_slice message,
                        rq_buf *ret, rq_error *why);
 
 /* region_map.c */
 const rq__region *rq__map_locate(const rq_client_table *t, rq_slice row);
-/* The region in front of the one that begins with `start`; empty: the last one. */
+/* The region before the one that begins with `start`; if that is empty, the last one. */
 const rq__region *rq__map_locate_before(const rq_client_table *t, rq_slice start);
-/* Begins to read the map again, unless that is under way. */
+/* Starts to reload the map, unless it is being loaded. */
 void rq__map_refresh(rq_client_table *t);
 
 /* operation.c */
-/* Begins the next attempt of the operations whose pause is over; returns when the next one is due
+/* Starts the next attempt of operations whose pause is over; returns when the next one is due
  * (INT64_MAX: none). */
 int64_t rq__ops_wake(rq_client *c, int64_t now_ns);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A client's connection. A call's id is its place in the table of calls, so an answer finds it
- * without a search; a place is reused only after its answer came or the connection was lost.
- */
+/* A client's connection. A call's id is its index in the table of calls, so a response finds it
+ * without a search; an index is reused only after its response came or the connection was lost. */
 #include "client/conn.h"
 
 #include "client/request.h"
 
 #include "base/address.h"
+#include "base/clock.h"
 #include "base/macros.h"
 #include "base/pb.h"
 
@@ -19,7 +18,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CODEC "org.apache.hadoop.hbase.codec.KeyValueCodec"
@@ -65,9 +63,7 @@ struct rq__conn {
 
 int64_t rq_client_now_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (int64_t)rq_clock_ns(CLOCK_MONOTONIC);
 }
 
 rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret)
@@ -174,8 +170,8 @@ static void lose_errno(rq__conn *c, const char *what, int error)
 
 /* --- connecting ------------------------------------------------------------------------------- */
 
-/* HBASE: ConnectionHeader as RpcConnection sends it; a version tells the server what we understand.
- */
+/* HBASE: the ConnectionHeader of RpcConnection; the version tells the server which features the
+ * client knows. */
 static rq_err put_preamble(rq__conn *c)
 {
     static const uint8_t preamble[] = {'H', 'B', 'a', 's', 0, 0x50};
@@ -201,8 +197,8 @@ static rq_err put_preamble(rq__conn *c)
     return RQ_OK;
 }
 
-/* Begins to connect to the first of the host's addresses, `c->address` of them left out, that does
- * not refuse at once. */
+/* Starts connecting to the first address of the host that does not refuse at once, skipping the
+ * first `c->address` ones. */
 static rq_err open_socket(rq__conn *c)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -247,7 +243,7 @@ static rq_err begin_connect(rq__conn *c)
     return rc;
 }
 
-/* An address refused: the next one, with what is queued already. */
+/* An address refused: tries the next one, keeping the queued calls. */
 static void connect_failed(rq__conn *c, int error)
 {
     close(c->fd);
@@ -393,7 +389,7 @@ static bool take_frame(rq__conn *c, rq_slice frame)
         return false;
     }
     if (v.call_id >= c->call_cap) {
-        /* HBASE: id -1 is what a server says before it closes. */
+        /* HBASE: with id -1 a server gives the reason before it closes the connection. */
         snprintf(text, sizeof text, "%.*s",
                  (int)(v.exception.text.len < 250 ? v.exception.text.len : 250),
                  v.exception.text.len > 0 ? (const char *)v.exception.text.ptr : "");
@@ -419,7 +415,7 @@ static bool take_frame(rq__conn *c, rq_slice frame)
     return c->state == OPEN;
 }
 
-/* The frames that are whole. False: the connection is lost. */
+/* Handles the complete frames. False: the connection is lost. */
 static bool take_frames(rq__conn *c)
 {
     for (;;) {

@@ -20,22 +20,22 @@
 
 typedef struct rq__conn rq__conn;
 
-/* How a call ended. Everything it points to lives during the callback only. */
+/* The outcome of a call. Its pointers are valid during the callback only. */
 typedef struct rq_reply {
-    rq_err err;    /* RQ_OK: message and cells hold the answer */
+    rq_err err;    /* RQ_OK: message and cells hold the response */
     bool retry;    /* whether the failure may pass */
-    rq_slice kind; /* the failure's name: the Java class without its package, or ours */
+    rq_slice kind; /* the error's name: the Java class without its package, or ours */
     rq_slice text; /* what the server said */
     rq_slice message;
     rq_slice cells;
 } rq_reply;
 
-/* May make further calls, on this connection as well; must not close it. */
+/* May make further calls, also on this connection; must not close it. */
 typedef void (*rq_reply_fn)(void *ctx, const rq_reply *reply);
 
 typedef struct rq__conn_options {
-    int epoll;        /* events carry the connection as their pointer */
-    rq__conn **dirty; /* head of the list of those with something to write; the client's */
+    int epoll;        /* events have the connection as their pointer */
+    rq__conn **dirty; /* the client's list of connections with queued bytes */
     const char *host;
     uint16_t port;
     const char *service;
@@ -46,14 +46,14 @@ typedef struct rq__conn_options {
 /* Does not connect yet. The strings are copied. */
 RQ_NODISCARD
 rq_err rq__conn_new(const rq__conn_options *o, rq__conn **ret);
-/* Calls in flight are forgotten without a word. NULL is fine. */
+/* Drops calls in flight without calling back. NULL is fine. */
 void rq__conn_free(rq__conn *c);
 
-/* Queues a call. On an error nothing is queued and the callback will not come. */
+/* Queues a call. On an error nothing is queued and the callback will not run. */
 RQ_NODISCARD
 rq_err rq__conn_call(rq__conn *c, const char *method, uint32_t priority, rq_slice region_prefix,
                      rq_slice message, rq_slice cells, rq_reply_fn done, void *ctx);
-/* Writes what the connections of the list have queued, as far as their sockets take it. */
+/* Writes the queued bytes of the connections in the list, as far as their sockets accept them. */
 void rq__conn_flush_all(rq__conn **dirty);
 /* epoll's events; ends calls by their callbacks. */
 void rq__conn_ready(rq__conn *c, uint32_t events);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One operation from begin to done: the request's bytes without the region, the attempt (which
- * region, which server, which connection), what an answer means, the pause before the next attempt.
+/* An operation from start to done: the request's bytes without the region, the attempt (which
+ * region, server and connection), the interpretation of the response, the pause before the next
+ * attempt.
  *
- * A batch keeps its actions as bytes one behind the other and, for an attempt, an order of those
- * that are not done: by server, then region, then as they were given, so that actions of one row
- * stay in their order. Each server's part of the order is one Multi; answers say which action they
- * are for by the action's number.
- */
+ * A batch stores its actions as adjacent bytes and, for each attempt, the order of the unfinished
+ * ones: by server, then region, then as given, so that actions of one row stay in order. The part
+ * of each server is one Multi; results identify their action by its index. */
 #include "client/client_priv.h"
 
 #include "cell/cellblock.h"
@@ -28,8 +26,8 @@ typedef struct action {
     span row;                 /* in rows */
     span bytes;               /* in body */
     span cells;               /* in cells */
-    const rq__region *region; /* of this attempt, while it is planned and sent */
-    size_t group;             /* the same as a number, for when the map has changed */
+    const rq__region *region; /* of this attempt, while it is being planned and sent */
+    size_t group;             /* the same as a number, valid after the map has changed */
     bool done;
     bool answered;
 } action;
@@ -145,7 +143,7 @@ static bool map_is_wrong(rq_err err)
     }
 }
 
-/* Failures a scan outlives by a new scanner. */
+/* Errors after which a scan continues with a new scanner. */
 static bool scanner_is_gone(rq_err err)
 {
     return err == RQ_E_UNKNOWN_SCANNER || err == RQ_E_OUT_OF_ORDER_SCANNER ||
@@ -167,7 +165,7 @@ static void wait_until(rq_op *op, int64_t when_ns)
     op->client->waiting = op;
 }
 
-/* Plans the next attempt; false when there will be none. */
+/* Schedules the next attempt; false if there will be none. */
 static bool again(rq_op *op, rq_err err, bool retry, rq_slice kind)
 {
     rq_client *c = op->client;
@@ -347,7 +345,7 @@ static void note_failure(rq_op *op, rq_err *slot, rq_err err, rq_slice kind)
     op->kind_text[len] = 0;
 }
 
-/* An action's failure: kept for the next attempt, or told. */
+/* An action's failure: kept for the next attempt, or reported. */
 static void fail_action(rq_op *op, uint32_t index, rq_err err, bool retry, rq_slice kind,
                         rq_slice text)
 {
@@ -394,8 +392,8 @@ static void fail_exception(rq_op *op, uint32_t index, const rq_exception_view *e
                 simple_name(e->java_class), e->text);
 }
 
-/* One region's answers; the actions order[begin … end) were asked. Cells stand in the order of the
- * answers. */
+/* The results of one region, for the actions order[begin … end). Cells are in the order of the
+ * results. */
 static rq_err take_region(rq_op *op, const rq_region_result *region, size_t begin, size_t end,
                           rq_cursor *cells)
 {
@@ -489,7 +487,7 @@ static rq_err send_part(rq_op *op, part *p)
                          rq_buf_slice(&op->scratch_cells), take_part, p);
 }
 
-/* The order of this attempt, and its parts. */
+/* Computes the order of actions for this attempt, and its parts. */
 static rq_err plan_batch(rq_op *op, size_t *ret_parts)
 {
     size_t parts = 0;
@@ -527,7 +525,8 @@ static rq_err send_batch(rq_op *op)
     size_t parts = 0;
     op->retry_err = RQ_OK;
     RQ_TRY(plan_batch(op, &parts));
-    op->parts_out = parts + 1; /* one is this function, so that the end comes once */
+    op->parts_out = parts + 1; /* one counts for this function itself, so that the end is reported
+                                * once */
     for (size_t i = 0; i < parts; i++) {
         part *p = &op->parts[i];
         rq_err rc = send_part(op, p);
@@ -587,7 +586,7 @@ static void ignore_answer(void *ctx, const rq_reply *reply)
     (void)reply;
 }
 
-/* Where the scan goes on: in front of its row when it is reversed and has been there. */
+/* The region to continue in; for a reversed scan that has returned rows, the one before its row. */
 static const rq__region *scan_region(const rq_op *op)
 {
     rq_slice start = rq_buf_slice(&op->row);
@@ -619,7 +618,8 @@ static rq_err open_scanner(rq_op *op)
                          take_scan, op);
 }
 
-/* The next answer of the open scanner, or (close) its end, whose answer nobody waits for. */
+/* Requests the next response of the open scanner, or (close) ends it without waiting for the
+ * response. */
 static rq_err go_on(rq_op *op, bool close)
 {
     rq__conn *conn = NULL;
@@ -631,7 +631,7 @@ static rq_err go_on(rq_op *op, bool close)
                          close ? ignore_answer : take_scan, op);
 }
 
-/* Hands the rows on; keeps the last one's key, from which the scan can go on anywhere. */
+/* Passes the rows on; keeps the key of the last one, from which the scan can continue. */
 static rq_err take_rows(rq_op *op, const rq_scan_view *v, rq_slice block)
 {
     rq_cursor cells = rq_cursor_of(block);

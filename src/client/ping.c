@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a cluster answers: IsMasterRunning on the master, and a Get on hbase:meta, of a row that
- * need not exist, on the region server. */
+/* Checks whether a cluster answers: IsMasterRunning on the master, and on the region server a Get
+ * of a row of hbase:meta that need not exist. */
 #include "client/client_priv.h"
 
 static rq_err ping_master(rq_client *c, const rq__address *at, rq_buf *answer, rq_error *why)

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A table's regions, from hbase:meta. The map is an array by start key; it is read beside whatever
- * else goes on, by a scan of meta from `table,,` to `table ,,` (HBASE: MetaTableAccessor), and
- * takes the old one's place when it is whole. A reading that fails leaves the old one.
+/* A table's regions, from hbase:meta. The map is an array sorted by start key. It is read in the
+ * background, by a scan of meta from `table,,` to `table ,,` (HBASE: MetaTableAccessor), and
+ * replaces the old map when it is complete. If reading fails, the old one stays.
  *
- *   row <region name>: info:regioninfo = "PBUF" + RegionInfo, info:server = host:port
+ *    row <region name>: info:regioninfo = "PBUF" + RegionInfo, info:server = host:port
  *
- * Parents of a split and regions without a server are left out; a row that falls into such a gap
- * has no region for now, which is a reason to try again.
- */
+ * Parents of a split and regions without a server are left out. A row in such a gap has no region
+ * for the time being; the operation is retried. */
 #include "client/client_priv.h"
 
 #include "cell/cellblock.h"
@@ -20,7 +18,7 @@
 
 /* --- looking up ------------------------------------------------------------------------------- */
 
-/* The number of regions whose start is not behind the row. */
+/* The number of regions that start at or before the row. */
 static size_t regions_up_to(const rq_client_table *t, rq_slice row)
 {
     size_t low = 0;
@@ -218,7 +216,7 @@ static void ask(rq_client_table *t, bool open)
     if (rc != RQ_OK) end_refresh(t, rc, RQ_SLICE_LIT("cannot ask hbase:meta"));
 }
 
-/* Where meta is now. Blocks for a moment: without meta nothing goes on anyway. */
+/* Finds out where meta is. Blocks briefly: without meta no operation can continue anyway. */
 static rq_err find_meta(rq_client *c, rq_error *why)
 {
     rq__registry_answer found;

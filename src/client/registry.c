@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where are meta and master? Asked once at the start and again when meta is lost, with plain
- * blocking sockets: nothing else can go on meanwhile.
+/* Finds meta and master, at the start and again when meta is lost, with plain blocking sockets: no
+ * operation could continue meanwhile.
  *
- * By ZooKeeper's protocol: a session, getData of <root>/hbaseid, meta-region-server and master,
- * closing the session. The znodes hold 0xFF, be32 length, that many bytes of an id, "PBUF" and a
- * message. HBASE: ZKConnectionRegistry.
- * By RPC: the preamble "Regist" for the cluster's id, then ClientMetaService on an ordinary
- * connection. HBASE: RpcConnectionRegistry.
- */
+ * By ZooKeeper's protocol: opens a session, reads <root>/hbaseid, meta-region-server and master
+ * with getData, closes the session. The znodes contain 0xFF, be32 length and bytes of an id, "PBUF"
+ * and a message. HBASE: ZKConnectionRegistry. By RPC: the preamble "Regist" for the cluster's id,
+ * then ClientMetaService on an ordinary connection. HBASE: RpcConnectionRegistry. */
 #include "client/client_priv.h"
 
 #include "base/address.h"
@@ -121,14 +118,14 @@ static rq_err wire_read(wire *w, uint8_t *out, size_t len)
     return RQ_OK;
 }
 
-/* be32 length and that many bytes; they live until the next frame. */
+/* Reads be32 length and that many bytes; they are valid until the next frame. */
 static rq_err wire_frame(wire *w, rq_slice *ret)
 {
     uint8_t head[4];
     RQ_TRY(wire_read(w, head, sizeof head));
     uint32_t len = rq_get_be32(head);
     if (len > ANSWER_MAX)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s answers with %u bytes",
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s: invalid answer of %u bytes",
                        RQ_HOST_PORT(w->at.host, w->at.port), len);
     rq_buf_reset(&w->in);
     RQ_TRY(rq_buf_reserve(&w->in, len));
@@ -156,7 +153,7 @@ static rq_err parse_server_name(rq_slice bytes, rq__address *ret)
     return ret->host[0] != 0 && ret->port != 0 ? RQ_OK : RQ_E_MALFORMED;
 }
 
-/* The first message with the number, or nothing. */
+/* The first field with that number, or empty. */
 static rq_slice field_of(rq_slice message, uint32_t number)
 {
     rq_cursor c = rq_cursor_of(message);
@@ -209,11 +206,11 @@ static rq_err zk_get(wire *w, int32_t xid, const char *root, const char *name, r
     uint32_t number;
     uint64_t zxid;
     uint32_t err;
-    do { /* answers to nothing of ours (pings, watches) have negative numbers */
+    do { /* responses to pings and watch events have negative ids */
         RQ_TRY(wire_frame(w, &answer));
         rq_cursor c = rq_cursor_of(answer);
         if (!rq_cursor_be32(&c, &number) || !rq_cursor_be64(&c, &zxid) || !rq_cursor_be32(&c, &err))
-            return rq_fail(w->why, RQ_E_MALFORMED, "ZooKeeper's answer makes no sense");
+            return rq_fail(w->why, RQ_E_MALFORMED, "malformed answer from ZooKeeper");
         if (number != (uint32_t)xid) continue;
         if ((int32_t)err == ZK_NO_NODE)
             return rq_fail(w->why, RQ_E_NOT_FOUND, "there is no %s/%s in ZooKeeper: is HBase up?",
@@ -248,7 +245,7 @@ static rq_err zk_server(wire *w, int32_t xid, const char *root, const char *name
     RQ_TRY(zk_get(w, xid, root, name, &data));
     if (znode_message(data, &message) != RQ_OK ||
         parse_server_name(field_of(message, 1), ret) != RQ_OK)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s/%s in ZooKeeper makes no sense", root, name);
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s/%s in ZooKeeper is malformed", root, name);
     return RQ_OK;
 }
 
@@ -262,7 +259,7 @@ static rq_err ask_zookeeper(const rq_client_options *o, wire *w, rq__registry_an
     if (znode_message(data, &message) == RQ_OK) copy_id(field_of(message, 1), ret);
     RQ_TRY(zk_server(w, 2, root, "meta-region-server", &ret->meta));
     RQ_TRY(zk_server(w, 3, root, "master", &ret->master));
-    rq_buf b = {0}; /* a session that is not closed costs the ensemble its time-out */
+    rq_buf b = {0}; /* an unclosed session would occupy the ensemble until its time-out */
     rq_err rc = rq_buf_append_be32(&b, 8);
     if (rc == RQ_OK) rc = rq_buf_append_be32(&b, 4);
     if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)ZK_CLOSE);
@@ -273,7 +270,8 @@ static rq_err ask_zookeeper(const rq_client_options *o, wire *w, rq__registry_an
 
 /* --- RPC -------------------------------------------------------------------------------------- */
 
-/* The preamble "Regist" is answered with the cluster's id. Servers before 2.6 close instead. */
+/* Sends the preamble "Regist", which is answered with the cluster's id. Servers before 2.6 close
+ * the connection instead. */
 static void ask_cluster_id(const rq__address *at, int64_t timeout_ns, rq__registry_answer *ret)
 {
     rq_error ignored = {0};
@@ -289,7 +287,7 @@ static void ask_cluster_id(const rq__address *at, int64_t timeout_ns, rq__regist
     wire_close(&w);
 }
 
-/* A connection for ClientMetaService whose calls carry their method's number as id. */
+/* Opens a connection for ClientMetaService; its calls use the method's number as id. */
 static rq_err rpc_hello(wire *w, const char *user)
 {
     static const uint8_t preamble[] = {'H', 'B', 'a', 's', 0, 0x50};
@@ -316,7 +314,7 @@ static rq_err rpc_ask(wire *w, uint32_t id, const char *method, rq_slice *ret)
     rq_err rc = rq_pb_put_number(&head, 1, id);
     if (rc == RQ_OK) rc = rq_pb_put_bytes(&head, 3, rq_slice_cstr(method));
     if (rc == RQ_OK) rc = rq_pb_put_number(&head, 4, 1);
-    RQ_ASSERT(head.len < 120); /* lengths of one byte; the parameter is an empty message */
+    RQ_ASSERT(head.len < 120); /* lengths take one byte; the parameter is an empty message */
     if (rc == RQ_OK) rc = rq_buf_append_be32(&b, (uint32_t)(1 + head.len + 1));
     if (rc == RQ_OK) rc = rq_buf_append_u8(&b, (uint8_t)head.len);
     if (rc == RQ_OK) rc = rq_buf_append(&b, head.ptr, head.len);
@@ -329,7 +327,7 @@ static rq_err rpc_ask(wire *w, uint32_t id, const char *method, rq_slice *ret)
     rq_response_view v;
     RQ_TRY(wire_frame(w, &frame));
     if (rq_response_parse(frame, &v) != RQ_OK)
-        return rq_fail(w->why, RQ_E_MALFORMED, "%s: the answer to %s makes no sense",
+        return rq_fail(w->why, RQ_E_MALFORMED, "%s: malformed answer to %s",
                        RQ_HOST_PORT(w->at.host, w->at.port), method);
     if (v.exception.java_class.len > 0)
         return rq_fail(w->why, rq_err_of_class(v.exception.java_class), "%s: %.*s", method,

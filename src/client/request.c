@@ -149,7 +149,7 @@ rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool i
     RQ_TRY(rq_pb_put_number(out, 10,
                             scan->result_bytes > 0 ? scan->result_bytes : RESULT_BYTES_DEFAULT));
     if (scan->reversed) {
-        /* HBASE: 2.x refuses a reversed scan that loads families on demand with some filters. */
+        /* HBASE: with some filters 2.x refuses a reversed scan that loads families on demand. */
         RQ_TRY(rq_pb_put_number(out, 13, 0));
         RQ_TRY(rq_pb_put_number(out, 15, 1));
     }
@@ -158,7 +158,8 @@ rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool i
     RQ_TRY(rq_pb_end(out, at));
     RQ_TRY(rq_pb_put_number(out, 4, rows));
     RQ_TRY(rq_pb_put_number(out, 5, 0));
-    RQ_TRY(rq_pb_put_number(out, 8, 1)); /* heartbeats are understood, partial rows not wanted */
+    RQ_TRY(rq_pb_put_number(out, 8, 1)); /* the client understands heartbeats, and wants no partial
+                                          * rows */
     return limit == 0 ? RQ_OK : rq_pb_put_number(out, 11, limit);
 }
 

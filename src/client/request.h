@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parameter messages a client sends, written straight into a buffer: no message objects, no
- * allocation but the buffer's growth. Everything is without the region (field 1 of each request):
- * a request that goes out again after a region moved gets another region in front of the same
+/* The parameter messages of a client, encoded directly into a buffer: no message objects, and no
+ * allocation except the buffer's growth. Messages are made without the region (field 1 of each
+ * request), so that a retry after a region moved only needs another region in front of the same
  * bytes.
  *
- * Cells of a mutation do not stand in the message: they are appended to a cell block
- * (KeyValueCodec) and the message says how many they are. HBASE: RequestConverter, ProtobufUtil.
- */
+ * Cells of a mutation are not in the message: they are appended to a cell block (KeyValueCodec),
+ * and the message has their number. HBASE: RequestConverter, ProtobufUtil. */
 #ifndef RQ_CLIENT_REQUEST_H
 #define RQ_CLIENT_REQUEST_H
 
 #include "base/buf.h"
 #include "cell/cell.h"
 
-/* Borrowed slices; a zeroed one with a row reads the newest version of every column. */
+/* Borrowed slices; if only the row is set, reads the newest version of every column. */
 typedef struct rq_get {
     rq_slice row;
     rq_slice family;       /* empty: all */
@@ -35,10 +33,10 @@ typedef enum rq_mutate_kind {
 typedef struct rq_mutate {
     rq_mutate_kind kind;
     rq_slice row;
-    const rq_cell *cells; /* of that row; a delete's carry the type of the marker */
+    const rq_cell *cells; /* of that row; a delete's cells have the types of the markers */
     size_t cell_count;
-    uint64_t nonce; /* 0: none; a repeated increment or append with the same one acts once */
-    /* checkAndMutate: this column must hold exactly this value. */
+    uint64_t nonce; /* 0: none; a retried increment or append with the same nonce is applied once */
+    /* checkAndMutate: this column must have exactly this value. */
     bool has_condition;
     rq_slice condition_family, condition_qualifier, condition_value;
 } rq_mutate;
@@ -48,16 +46,16 @@ typedef struct rq_scan {
     rq_slice stop;  /* empty: to the end; exclusive */
     rq_slice family;
     uint64_t limit;        /* rows; 0: all */
-    uint32_t caching;      /* rows of an answer; 0: as many as fit result_bytes */
-    uint64_t result_bytes; /* of an answer; 0: 2 MiB, as HBase's client asks */
+    uint32_t caching;      /* rows per response; 0: as many as fit result_bytes */
+    uint64_t result_bytes; /* bytes per response; 0: 2 MiB, as HBase's client requests */
     bool reversed;
     bool no_cache_blocks;
 } rq_scan;
 
-/* The region in front: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */
+/* The region, at the front: field 1 of Get-, Mutate-, ScanRequest and RegionAction. */
 RQ_NODISCARD
 rq_err rq_put_region(rq_buf *out, rq_slice region_name);
-/* GetRequest, MutateRequest behind the region. */
+/* GetRequest and MutateRequest, behind the region. */
 RQ_NODISCARD
 rq_err rq_put_get_body(rq_buf *out, const rq_get *get);
 RQ_NODISCARD
@@ -67,12 +65,12 @@ RQ_NODISCARD
 rq_err rq_put_get_action(rq_buf *out, uint32_t index, const rq_get *get);
 RQ_NODISCARD
 rq_err rq_put_mutate_action(rq_buf *out, rq_buf *cells, uint32_t index, const rq_mutate *m);
-/* ScanRequest behind the region: opens a scanner at `start` and takes its first answer. */
+/* ScanRequest behind the region: opens a scanner at `start` and requests its first response. */
 RQ_NODISCARD
 rq_err rq_put_scan_open(rq_buf *out, const rq_scan *scan, rq_slice start, bool include_start,
                         uint32_t rows, uint32_t limit);
-/* The whole ScanRequest that goes on (or, `close`, ends). `sequence` counts from 0 behind the one
- * that opened the scanner. */
+/* The whole ScanRequest that continues (or, with `close`, ends) a scan. `sequence` counts from 0,
+ * starting behind the request that opened the scanner. */
 RQ_NODISCARD
 rq_err rq_put_scan_next(rq_buf *out, uint64_t scanner, uint64_t sequence, uint32_t rows,
                         uint32_t limit, bool close);

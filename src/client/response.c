@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers read in place. Fields we do not know are passed over, as protobuf wants it. */
+/* Responses, read in place. Unknown fields are skipped, as protobuf requires. */
 #include "client/response.h"
 
 #include "base/pb.h"
@@ -15,7 +15,7 @@ static bool is_number(const rq_pb_field *f, uint32_t number)
     return f->number == number && f->wire == RQ_PB_VARINT;
 }
 
-/* RQ_E_END is how every message ends well. */
+/* RQ_E_END is the regular end of every message. */
 static rq_err ended(rq_err rc)
 {
     return rc == RQ_E_END ? RQ_OK : rc;
@@ -35,7 +35,7 @@ static rq_err parse_exception(rq_slice bytes, rq_exception_view *ret)
     return ended(rc);
 }
 
-/* The exceptions inside a Multi are a class and a stack trace; whether to retry, the class says. */
+/* Exceptions inside a Multi are a class and a stack trace; the class tells whether to retry. */
 static rq_err parse_named_exception(rq_slice bytes, rq_exception_view *ret)
 {
     rq_cursor c = rq_cursor_of(bytes);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a server answers, read in place. Untrusted bytes: every reader checks and answers
- * RQ_E_MALFORMED; nothing is allocated and everything points into the given bytes.
- */
+/* A server's responses, read in place. Untrusted bytes: every function checks them and returns
+ * RQ_E_MALFORMED; nothing is allocated and all results point into the given bytes. */
 #ifndef RQ_CLIENT_RESPONSE_H
 #define RQ_CLIENT_RESPONSE_H
 
@@ -25,14 +23,14 @@ typedef struct rq_response_view {
     rq_slice cells; /* the cell block */
 } rq_response_view;
 
-/* The cells of a row: the first `count` of a cell block (advanced as they are read), and those that
- * stand in the message. */
+/* The cells of a row: the first `count` of a cell block (which advances as they are read), and
+ * those in the message. */
 typedef struct rq_result_view {
     bool present;
     bool exists;
     bool partial;
     uint32_t count;        /* in the block */
-    rq_slice inline_cells; /* the Result's bytes, whose field 1 they are */
+    rq_slice inline_cells; /* the Result's bytes; the cells are its field 1 */
 } rq_result_view;
 
 typedef struct rq_action_result {
@@ -63,7 +61,7 @@ RQ_NODISCARD
 rq_err rq_get_response_parse(rq_slice message, rq_result_view *ret);
 RQ_NODISCARD
 rq_err rq_mutate_response_parse(rq_slice message, rq_result_view *ret, bool *ret_processed);
-/* The next region's results; RQ_E_END after the last. They stand in the request's order. */
+/* The next region's results, in the request's order; RQ_E_END after the last. */
 RQ_NODISCARD
 rq_err rq_multi_response_next(rq_cursor *message, rq_region_result *ret);
 /* The next action's result; RQ_E_END after the last. */
@@ -71,7 +69,7 @@ RQ_NODISCARD
 rq_err rq_action_result_next(rq_cursor *actions, rq_action_result *ret);
 RQ_NODISCARD
 rq_err rq_scan_response_parse(rq_slice message, rq_scan_view *ret);
-/* The rows of a scan's answer: cells of the block for each, then the rows in the message. */
+/* The rows of a scan's response: first those with cells in the block, then those in the message. */
 typedef struct rq_scan_rows {
     rq_cursor message;
     rq_cursor packed;
@@ -80,12 +78,12 @@ void rq_scan_rows_begin(const rq_scan_view *v, rq_scan_rows *ret);
 RQ_NODISCARD
 rq_err rq_scan_rows_next(rq_scan_rows *r, rq_result_view *ret);
 
-/* The result's next cell, from the block or from the message; RQ_E_END after the last. A result
- * whose cells are not all read leaves the block's cursor in front of them. */
+/* The result's next cell, from the block or from the message; RQ_E_END after the last. The caller
+ * must read all cells of a result, to move the block's cursor behind them. */
 RQ_NODISCARD
 rq_err rq_result_next(rq_result_view *r, rq_cursor *block, rq_cell *ret);
 
-/* The error a Java class stands for; RQ_E_IOEXCEPTION for one we do not know. */
+/* The error for a Java class; RQ_E_IOEXCEPTION for an unknown class. */
 rq_err rq_err_of_class(rq_slice java_class);
 
 #endif

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See ascii_text.h. A search compares the needle's first and last byte with sixteen places at once
- * and looks closer where both fit, which in text is seldom anywhere but at a match.
+/* See ascii_text.h. A search compares the needle's first and last byte with sixteen positions at
+ * once, and compares further where both match, which in ordinary text is rare except at a match.
  *
- * The text is neither copied nor put into lower case for that: of the ASCII bytes only a letter's
- * upper case becomes the letter when bit 0x20 is set, and no byte above 0x7f becomes an ASCII one.
- * So a probe for a letter sets that bit in the text's bytes first, one for another byte sets none.
+ * Ignoring case needs no copy of the text in lower case: setting bit 0x20 turns the upper case of a
+ * letter into the letter, leaves lower case unchanged, maps no other ASCII byte to a letter, and no
+ * byte above 0x7f to ASCII. So if the compared byte of the needle is a letter, that bit is first
+ * set in the text's bytes; otherwise none is.
  *
- * Where both bytes fit at most places (a client may choose needle and values), that is the product
- * of both lengths. So closer looks are paid from an allowance that grows with the text; behind it
- * the search goes on with the C library's, which is linear.
+ * If both bytes match at most positions (a client may choose needle and values), the time would be
+ * the product of both lengths. So the further comparisons are paid from an allowance that grows
+ * with the text; when it is used up, the search continues with the C library's, which is linear.
  *
- * Few values are as long as two vectors. A text of less than one is put into a register by loads
- * that overlap inside it; where there are fewer than sixteen places, the last bytes are looked for
- * in the text's last sixteen and the answers are shifted to their places.
- */
+ * Few values are as long as two vectors. A text shorter than a vector is loaded into a register by
+ * overlapping loads inside it. For the last positions, fewer than sixteen, the text's last sixteen
+ * bytes are searched and the result is shifted into place. */
 #include "filter/ascii_text.h"
 
 #include "base/macros.h"
@@ -22,10 +21,10 @@
 
 #include <stdlib.h>
 
-#define CLOSE_LOOKS 8 /* bytes of needles that are compared for a byte of text */
+#define CLOSE_LOOKS 8 /* bytes of needles compared per byte of text */
 #define WINDOW_MIN ((size_t)4096)
 
-/* Less than sixteen bytes; zeros behind them. */
+/* Loads less than sixteen bytes, with zeros behind them. */
 static inline rq_v16 load_short(const uint8_t *p, size_t len)
 {
     uint64_t low = 0;
@@ -85,7 +84,7 @@ static bool find_by_all_looks(rq_slice text, rq_slice needle)
     return found;
 }
 
-/* Lower case of ASCII letters, in windows that overlap by a needle's length less one. */
+/* Searches in lower case, in windows that overlap by one byte less than the needle's length. */
 RQ_COLD static bool find_folded_linear(rq_slice text, rq_slice needle)
 {
     size_t window = 2 * needle.len > WINDOW_MIN ? 2 * needle.len : WINDOW_MIN;

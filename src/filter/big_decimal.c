@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * BigDecimalComparator: numbers as HBase's Bytes.toBytes(BigDecimal) writes them, be32 scale and a
- * two's complement unscaled integer, big-endian; the number is unscaled / 10^scale. HBASE:
+/* BigDecimalComparator: numbers in the format of HBase's Bytes.toBytes(BigDecimal): be32 scale and
+ * a two's complement unscaled integer, big-endian; the number is unscaled / 10^scale. HBASE:
  * BigDecimalComparator, Bytes.toBigDecimal; java.math.BigDecimal.compareTo (2.0 equals 2.00).
  *
- * Signs first; then the decimal exponents, bounded from the bit lengths, which decide unless they
- * are close; only then the number of smaller scale is multiplied up and the integers compared. So
- * scales of two thousand million cost nothing, and the multiplication is bounded by the digits
- * given.
- */
+ * Signs are compared first. Then the decimal exponents, bounded by the bit lengths, decide unless
+ * they are close. Only then the number of smaller scale is multiplied and the integers are
+ * compared. So a scale of two thousand million costs nothing, and the multiplication is bounded by
+ * the number of given digits. */
 #include "filter/filter_priv.h"
 
 #include "proto/comparator.pb-c.h"
 
-/* Quadratic work on untrusted bytes has a ceiling; HBase has none. */
+/* A limit, because comparing takes quadratic time on untrusted bytes; HBase has none. */
 #define UNSCALED_LEN_MAX 4096
 
 typedef struct decimal {
@@ -66,7 +64,7 @@ static rq_err decode(rq_slice bytes, rq_buf *memory, decimal *ret)
 static int64_t digits_at_least(const decimal *d)
 {
     int64_t bits = (int64_t)d->count * 32 - __builtin_clz(d->limbs[d->count - 1]); /* count > 0 */
-    /* log10(2) = 0.30102999566…; the product is short of the true one by less than 1. */
+    /* log10(2) = 0.30102999566…; the result is too small by less than 1. */
     return (bits - 1) * 30102999 / 100000000 + 1;
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Filters on column names and on how many columns of a row have gone by: ColumnCountGetFilter,
+/* Filters on column names and on the number of columns seen in a row: ColumnCountGetFilter,
  * ColumnPaginationFilter, ColumnPrefixFilter, MultipleColumnPrefixFilter, ColumnRangeFilter,
- * FirstKeyOnlyFilter, FirstKeyValueMatchingQualifiersFilter. HBASE: the classes of these names.
- */
+ * FirstKeyOnlyFilter, FirstKeyValueMatchingQualifiersFilter. HBASE: the classes of these names. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -97,7 +95,7 @@ static rq_err pagination_cell(rq_filter *f, const rq_cell *cell, rq_filter_code 
             *ret = RQ_FILTER_INCLUDE_AND_NEXT_COL, p->count++;
         return RQ_OK;
     }
-    /* HBase's sum is an int and wraps: a huge limit behind an offset includes nothing there. */
+    /* HBase's sum is an int and wraps: with an offset, a huge limit includes nothing. */
     if (p->count >= (int32_t)((uint32_t)p->offset + (uint32_t)p->limit)) {
         *ret = RQ_FILTER_NEXT_ROW;
         return RQ_OK;
@@ -200,7 +198,7 @@ static rq_slice *sorted_slices(rq__parse *p, const ProtobufCBinaryData *names, s
     return sorted;
 }
 
-/* How many of the sorted names are not behind `name`. */
+/* Number of sorted names at or before `name`. */
 static size_t count_up_to(const rq_slice *sorted, size_t count, rq_slice name)
 {
     size_t low = 0;
@@ -219,7 +217,7 @@ typedef struct multiple_prefix_filter {
     rq_filter base;
     rq_slice *prefixes; /* ascending, distinct */
     size_t count;
-    rq_slice next; /* the hint of the last SEEK_NEXT_USING_HINT */
+    rq_slice next; /* the hint for the last SEEK_NEXT_USING_HINT */
 } multiple_prefix_filter;
 
 static rq_err multiple_prefix_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret,
@@ -229,8 +227,8 @@ static rq_err multiple_prefix_cell(rq_filter *f, const rq_cell *cell, rq_filter_
     multiple_prefix_filter *m = (multiple_prefix_filter *)f;
     rq_slice qualifier = rq_cell_qualifier(cell);
     size_t n = count_up_to(m->prefixes, m->count, qualifier);
-    /* Only the last prefix that is not behind the qualifier is looked at: with "a" and "ab",
-     * "abz" is found by "ab", but "aa" behind "a" as well. */
+    /* Only the last prefix at or before the qualifier is checked, as in HBase: with prefixes "a"
+     * and "ab", "abz" matches "ab", but "aa" matches "a" as well. */
     if (m->count == 0 || (n > 0 && rq_slice_starts_with(qualifier, m->prefixes[n - 1]))) {
         *ret = RQ_FILTER_INCLUDE;
     } else if (n == m->count) {
@@ -328,7 +326,7 @@ rq_err rq__parse_column_range(rq__parse *p, rq_slice bytes, rq_filter **ret)
 /* --- FirstKeyOnlyFilter, FirstKeyValueMatchingQualifiersFilter -------------------------------- */
 typedef struct first_filter {
     rq_filter base;
-    rq_slice *qualifiers; /* ascending; NULL: any cell is the one looked for */
+    rq_slice *qualifiers; /* ascending; NULL: matches any cell */
     size_t count;
     bool found;
 } first_filter;

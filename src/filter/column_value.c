@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Filters that decide by one named column: SingleColumnValueFilter (the row, by its value),
- * SingleColumnValueExcludeFilter (the same, without the column), ColumnValueFilter (that column's
- * cells only), DependentColumnFilter (cells as old as that column's). HBASE: the classes of these
- * names.
- */
+/* Filters that decide by one named column: SingleColumnValueFilter (about the row, by the column's
+ * value), SingleColumnValueExcludeFilter (the same, without returning the column),
+ * ColumnValueFilter (that column's cells only), DependentColumnFilter (cells with the same
+ * timestamp as that column's). HBASE: the classes of these names. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -50,7 +48,8 @@ static rq_err single_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret
         return RQ_OK;
     }
     if (!is_column(&s->column, cell)) return RQ_OK;
-    if (RQ_UNLIKELY(s->op == RQ_NO_OP)) { /* unlike the comparing filters this one has no way */
+    if (RQ_UNLIKELY(s->op == RQ_NO_OP)) { /* unlike the comparing filters, this one cannot handle
+                                           * NO_OP */
         int c;
         RQ_TRY(rq_comparator_compare(s->comparator, rq_cell_value(cell), &c, why));
         return rq__filter_throw(why, "java.lang.RuntimeException: Unknown Compare op NO_OP");
@@ -141,7 +140,7 @@ typedef struct column_value_filter {
     column column;
     rq_compare_op op;
     rq_comparator *comparator;
-    bool found; /* the column has been there: the rest of the row holds nothing */
+    bool found; /* the column has passed: the rest of the row has no more of it */
 } column_value_filter;
 
 static void column_value_reset(rq_filter *f)
@@ -201,7 +200,8 @@ typedef struct dependent_filter {
     rq_comparator *comparator; /* NULL: any value */
     bool drop;                 /* the column itself is not returned */
     bool sorted;
-    rq_buf stamps; /* int64_t of this row's matching cells */
+    rq_arena *arena; /* of the filter: charged for … */
+    rq_buf stamps;   /* int64_t of this row's matching cells */
 } dependent_filter;
 
 static void dependent_reset(rq_filter *f)
@@ -222,6 +222,7 @@ static rq_err dependent_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *
             return RQ_OK;
         }
     }
+    RQ_TRY(rq__filter_reserve(d->arena, &d->stamps, sizeof cell->timestamp));
     RQ_TRY(rq_buf_append(&d->stamps, &cell->timestamp, sizeof cell->timestamp));
     d->sorted = false;
     if (d->drop) *ret = RQ_FILTER_SKIP;
@@ -271,6 +272,7 @@ rq_err rq__parse_dependent_column(rq__parse *p, rq_slice bytes, rq_filter **ret)
     f->column.family = rq__slice_of_pb(m->column_family);
     f->column.qualifier = rq__slice_of_pb(m->column_qualifier);
     f->drop = m->drop_dependent_column;
+    f->arena = p->arena;
     RQ_TRY(rq__parse_own_buf(p, &f->stamps));
     *ret = &f->base;
     return RQ_OK;

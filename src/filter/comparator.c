@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The comparators that look at plain bytes: Binary, BinaryPrefix, BinaryComponent, Bit, Null, Long.
- * HBASE: the classes of these names. (Substring and regular expressions: text_comparator.c;
- * BigDecimal: big_decimal.c.)
- */
+/* The comparators of plain bytes: Binary, BinaryPrefix, BinaryComponent, Bit, Null, Long. HBASE:
+ * the classes of these names. (Substring and regular expressions: text_comparator.c; BigDecimal:
+ * big_decimal.c.) */
 #include "filter/comparator.h"
 
 #include "filter/filter_priv.h"
@@ -106,8 +104,8 @@ typedef struct component_comparator {
     uint32_t offset;
 } component_comparator;
 
-/* Where the bytes end before the value does, HBase reads on behind them, into the rest of its
- * buffer. Here they end, and so are less. */
+/* If the bytes end before the value does, HBase reads on in the rest of its buffer. Here they
+ * compare as less. */
 static rq_err component_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why)
 {
     (void)why;
@@ -219,7 +217,7 @@ rq_err rq__parse_long(rq__parse *p, rq_slice bytes, rq_comparator **ret)
     const Pb__LongComparator *m = rq__parse_message(p, &pb__long_comparator__descriptor, bytes);
     if (m == NULL) return rq__parse_failed(p);
     rq_slice value = value_of(m->comparable);
-    if (value.len < 8) /* HBASE: Bytes.toLong, which ignores what follows */
+    if (value.len < 8) /* HBASE: Bytes.toLong ignores the bytes that follow */
         return rq__parse_illegal(p, "offset (0) + length (8) exceed the capacity of the array: %zu",
                                  value.len);
     value.len = 8;

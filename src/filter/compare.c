@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Filters that hold one part of the cell against a comparator: RowFilter, FamilyFilter,
- * QualifierFilter, ValueFilter. HBASE: CompareFilter and the classes of these names.
- */
+/* Filters that compare one part of the cell with a comparator: RowFilter, FamilyFilter,
+ * QualifierFilter, ValueFilter. HBASE: CompareFilter and the classes of these names. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -52,8 +50,8 @@ static rq_err row_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* Of a comparison with plain bytes: a row before them can only become greater, one behind them
- * never less or equal again. */
+/* For a comparison of rows with plain bytes: rows before them can only become greater in a scan,
+ * rows behind them never become less or equal again. */
 static bool row_hints(const compare_filter *c)
 {
     return c->comparator != NULL && c->comparator->is_binary && c->comparator->value.len > 0 &&

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The door of the room: the calls a scanner makes, with what HBase's FilterWrapper adds to the
- * client's filter at the top.
- */
+/* The entry points of this room: the calls a scanner makes, with the additions that HBase's
+ * FilterWrapper makes to the client's filter at the top. */
 #include "filter/filter.h"
 
 #include "filter/filter_priv.h"
@@ -13,7 +11,7 @@ void rq_filter_set_reversed(rq_filter *f, bool reversed)
     if (f->cls->set_reversed != NULL) f->cls->set_reversed(f, reversed);
 }
 
-/* So many parts cost what reading a cell does. */
+/* Evaluating this many parts takes about as long as reading a cell. */
 #define PARTS_OF_A_STEP 16
 
 uint32_t rq_filter_clock(const rq_filter *f, uint32_t steps)
@@ -67,7 +65,7 @@ bool rq_filter_ends_at_cells(const rq_filter *f)
     return f->ends_at_cells;
 }
 
-/* Rows are short, and those who ask about them cannot come again. */
+/* In one step: rows are short, and the callers cannot repeat the call. */
 static rq_err row_key_at_one_go(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
     bool paused = f->pace->may_pause;

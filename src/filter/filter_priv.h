@@ -203,6 +203,10 @@ static inline rq_slice rq__slice_of_pb(ProtobufCBinaryData b)
 rq_err rq__parse_pace(rq__parse *p, rq_pace **ret);
 /* Links a growable buffer to the arena, which then frees it. */
 rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b);
+/* As rq_buf_reserve, of a buffer that grows with what is read: its growth is charged to the filter's
+ * arena before. RQ_E_NO_MEMORY, too, where the arena may not grow. */
+RQ_NODISCARD
+rq_err rq__filter_reserve(rq_arena *arena, rq_buf *b, size_t more);
 
 #define X(java_class, parser) rq_err parser(rq__parse *p, rq_slice bytes, rq_filter **ret);
 #include "filter/filters.def"

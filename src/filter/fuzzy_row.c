@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * FuzzyRowFilter: rows that match one of several keys in which some positions are free. A row that
- * matches none is answered with a hint: the next row that could. HBASE: FuzzyRowFilter 2.6.1.
+/* FuzzyRowFilter: rows that match one of several keys in which some positions are free. For a row
+ * that matches none, the hint is the next row that could. HBASE: FuzzyRowFilter 2.6.1.
  *
- * Masks come in two encodings. A client writes 0 for a fixed position and 1 for a free one and
- * converts both before sending: fixed becomes -1 and free becomes 2 (`is_mask_v2`) or, with older
- * clients, 0. On the server both end up as -1 and 0 by a shift right by two before each comparison,
- * which keeps -1 and turns 2 and 0 into 0. That shift is done here as in HBase, at the same
- * moments, so that even masks that no client makes (5: free only from the second row on) behave
- * alike.
+ * Masks have two encodings. A client writes 0 for a fixed position and 1 for a free one and
+ * converts both before sending: fixed becomes -1, and free becomes 2 (`is_mask_v2`) or, with older
+ * clients, 0. The server turns both into -1 and 0 by a shift right by two before each comparison,
+ * which keeps -1 and turns 2 and 0 into 0. The shift is done here at the same moments as in HBase,
+ * so that even masks that no client makes (5: free only from the second row on) behave alike.
  *
- * next_row() of each key is kept until the scan has reached it. The smallest of them (the greatest
- * in a reversed scan) is the hint; when none is left the scan is over.
- */
+ * The next_row() of each key is kept until the scan has reached it. The smallest of them (the
+ * greatest in a reversed scan) is the hint; when there is none left the scan is over. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -28,21 +25,22 @@ typedef struct fuzzy_key {
     size_t len;
     uint8_t shifts; /* of the mask so far */
     bool has_next;
-    rq_buf next; /* the next row that could match, as of the last hint */
+    rq_buf next; /* the next row that could match, when the last hint was given */
 } fuzzy_key;
 
 typedef struct fuzzy_filter {
     rq_filter base;
     rq_pace *pace;
+    rq_arena *arena; /* of the filter: charged for the keys' `next` */
     fuzzy_key *keys;
     size_t count;
-    size_t last_found; /* tried first: neighbours mostly match the same key */
-    bool tracking;     /* the keys' `next` have been computed once */
+    size_t last_found; /* tried first: neighbouring rows mostly match the same key */
+    bool tracking;     /* `next` has been computed once for all keys */
     bool done;
     bool row_out;
 } fuzzy_filter;
 
-/* No byte changes by the fifth shift any more. */
+/* After five shifts no byte changes any more. */
 static void shift_mask(fuzzy_key *k)
 {
     if (k->shifts == 4) return;
@@ -57,7 +55,7 @@ static int64_t units_of(const fuzzy_key *k)
     return (int64_t)(1 + k->len / 8);
 }
 
-/* A row shorter than the key matches if it does so as far as it goes. */
+/* A row shorter than the key matches if all its bytes match. */
 static bool satisfies(const fuzzy_key *k, rq_slice row)
 {
     size_t len = row.len < k->len ? row.len : k->len;
@@ -110,12 +108,10 @@ static int scan_order(const fuzzy_filter *z, rq_slice a, rq_slice b)
     return z->base.reversed ? -c : c;
 }
 
-/*
- * The row to seek to: with the fixed positions of the key, and else as `row`, until that makes it
- * greater; or, if it cannot become greater so, with the last free position that can be increased
- * increased and all free ones behind it at their lowest. In a reversed scan everything the other
- * way round. False: no such row.
- */
+/* Computes the row to seek to: the smallest row greater than `row` that has the key's bytes in the
+ * fixed positions. If setting the fixed positions makes `row` smaller, the last free position that
+ * can be incremented is incremented, and all free positions behind it get their lowest value. In a
+ * reversed scan the same in the other direction. False: there is no such row. */
 static rq_err compute_next(const fuzzy_filter *z, fuzzy_key *k, rq_slice row)
 {
     bool reversed = z->base.reversed;
@@ -124,7 +120,7 @@ static rq_err compute_next(const fuzzy_filter *z, fuzzy_key *k, rq_slice row)
     size_t len = row.len > k->len ? row.len : k->len;
     k->has_next = false;
     rq_buf_reset(&k->next);
-    RQ_TRY(rq_buf_reserve(&k->next, len + 1));
+    RQ_TRY(rq__filter_reserve(z->arena, &k->next, len + 1));
     uint8_t *out = k->next.ptr;
     if (k->len > 0) memcpy(out, k->key, k->len);
     memset(out + k->len, lowest, len - k->len);
@@ -132,7 +128,7 @@ static rq_err compute_next(const fuzzy_filter *z, fuzzy_key *k, rq_slice row)
     bool increased = false;
     size_t to_inc = SIZE_MAX;
     for (size_t i = 0; i < len; i++) {
-        /* A mismatch ends the loop inside the row unless the mask is one that no client makes. */
+        /* A mismatch ends the loop inside the row, unless the mask is one that no client makes. */
         uint8_t have = i < row.len ? row.ptr[i] : 0;
         int8_t mask = i < k->len ? k->mask[i] : FREE;
         if (mask == FREE) {
@@ -150,7 +146,7 @@ static rq_err compute_next(const fuzzy_filter *z, fuzzy_key *k, rq_slice row)
             if (i >= k->len || k->mask[i] == FREE) out[i] = lowest;
     }
     if (!reversed) {
-        /* Free positions at the end are zero and need not be spelled out. */
+        /* Free positions at the end are zero and can be omitted. */
         size_t end = k->len < len ? k->len : len;
         while (end > 0 && k->mask[end - 1] == FREE)
             end--;
@@ -158,7 +154,8 @@ static rq_err compute_next(const fuzzy_filter *z, fuzzy_key *k, rq_slice row)
         len = end;
     }
     k->next.len = len;
-    /* HBase would come back to a row that is not ahead for ever; only odd masks lead to one. */
+    /* HBase would return forever to a row that is not ahead; only masks that no client makes lead
+     * to one. */
     k->has_next = scan_order(z, rq_buf_slice(&k->next), row) > 0;
     return RQ_OK;
 }
@@ -199,8 +196,8 @@ static const rq_filter_class fuzzy_class = {
 };
 
 /* --- Parsing ---------------------------------------------------------------------------------- */
-/* HBASE: FuzzyRowFilter.preprocessMask and preprocessSearchKey, on a platform that reads unaligned
- * words. A mask that consists of -1 and the free value only has been converted by the client. */
+/* HBASE: FuzzyRowFilter.preprocessMask and preprocessSearchKey, on a platform with unaligned reads.
+ * A mask that consists of -1 and the free value only has been converted by the client. */
 static void preprocess(fuzzy_key *k, int8_t free_value)
 {
     bool converted = true;
@@ -229,11 +226,12 @@ rq_err rq__parse_fuzzy_row(rq__parse *p, rq_slice bytes, rq_filter **ret)
     fuzzy_filter *f = (fuzzy_filter *)rq__parse_new_filter(p, sizeof *f, &fuzzy_class);
     if (f == NULL) return rq__parse_failed(p);
     RQ_TRY(rq__parse_pace(p, &f->pace));
+    f->arena = p->arena;
     f->count = m->n_fuzzy_keys_data;
     p->parts += (uint32_t)f->count;
     f->keys = rq__parse_calloc(p, f->count, sizeof *f->keys);
     if (f->keys == NULL) return rq__parse_failed(p);
-    /* HBase makes a PriorityQueue of this capacity. */
+    /* HBase creates a PriorityQueue of this capacity, which must not be 0. */
     if (f->count == 0)
         return rq_fail(&p->why, RQ_E_DO_NOT_RETRY, "java.lang.IllegalArgumentException");
     for (size_t i = 0; i < f->count; i++) {

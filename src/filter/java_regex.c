@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Java's regular expressions in PCRE2's language. Most of both languages is the same (Perl's) and
- * is copied; rewritten is what means something else or nothing in PCRE2:
+/* Translates Java's regular expressions to PCRE2's language. Most of both languages is the same
+ * (Perl's) and is copied. Rewritten are the parts that mean something else in PCRE2, or nothing:
  *
  *   . ^ $ \Z \b                      line ends and words are Java's, and depend on its flags
  *   \uXXXX \0ooo \cX \Q...\E \1      one character or group, without ambiguity
  *   \p{Alpha} \p{IsLatin} \p{sc=..}  POSIX names are ASCII in Java, Unicode in PCRE2
- *   [a[bc]] [a-z&&[^x]]             union and intersection of classes: alternatives, look-aheads
- *   blanks and comments             left out here, where COMMENTS is on
- *   characters above ASCII          shielded from case folding, which is ASCII's in Java
+ *   [a[bc]] [a-z&&[^x]]              union, intersection of classes: alternatives, look-aheads
+ *   blanks and comments              removed where COMMENTS is on
+ *   characters above ASCII           protected from case folding, which is ASCII's in Java
  *
- * So nearly all flags are spent here: flags inside the pattern are followed through its groups, and
- * PCRE2 is told of case folding only (its line ends are LF, its dot takes everything).
+ * So nearly all flags are resolved by the translation: it follows flags inside the pattern through
+ * its groups, and PCRE2 only gets the flag for case folding (its line ends are LF, its dot matches
+ * everything).
  *
- * Refused is what Java refuses and PCRE2 would take for something else: (*VERB), \C, \K, \g, an
- * escaped letter without meaning.
+ * Refused is what Java refuses and PCRE2 would interpret: (*VERB), \C, \K, \g, an escaped letter
+ * without meaning.
  *
- * Here is what stands outside of classes; java_regex_class.c has those, java_regex_char.c what a
- * single character may look like.
- */
+ * This file translates everything outside of classes; classes are in java_regex_class.c, the forms
+ * of a single character in java_regex_char.c. */
 #include "filter/java_regex_priv.h"
 
 #define LINE_ENDS "\\n\\r\\x{85}\\x{2028}\\x{2029}"
@@ -38,7 +37,7 @@ static rq_err put_dot(rq__regex *t)
                          rq__regex_has(t, RQ__REGEX_UNIX_LINES) ? "[^\\n]" : "[^" LINE_ENDS "]");
 }
 
-/* With MULTILINE behind any line end, but not at the end of the text, not even of an empty one. */
+/* With MULTILINE after any line end, but never at the end of the text, not even of an empty one. */
 static rq_err put_caret(rq__regex *t)
 {
     if (!rq__regex_has(t, RQ__REGEX_MULTILINE)) return rq__regex_put(t->out, "\\A");
@@ -47,8 +46,8 @@ static rq_err put_caret(rq__regex *t)
     return rq__regex_put(t->out, "(?:(?<![^" LINE_ENDS "])(?!(?<=\\r)\\n)(?!\\z))");
 }
 
-/* At the end of the text or before a line end: the last one, with `everywhere` any. Never between
- * CR and LF. */
+/* At the end of the text or before a line end: before the last one, with `everywhere` before any.
+ * Never between CR and LF. */
 static rq_err put_dollar(rq__regex *t, bool everywhere)
 {
     if (rq__regex_has(t, RQ__REGEX_UNIX_LINES))
@@ -59,7 +58,7 @@ static rq_err put_dollar(rq__regex *t, bool everywhere)
                          "(?:\\z|(?=(?:\\r\\n|(?<!\\r)\\n|[\\r\\x{85}\\x{2028}\\x{2029}])\\z))");
 }
 
-/* Words are of Unicode's letters and digits here (JDK 17), though \w is ASCII. */
+/* Words are letters and digits of Unicode here (JDK 17), although \w is ASCII. */
 static rq_err put_boundary(rq__regex *t, bool inside)
 {
     if (inside)
@@ -67,7 +66,7 @@ static rq_err put_boundary(rq__regex *t, bool inside)
     return rq__regex_put(t->out, "(?:(?<=" WORD ")(?!" WORD ")|(?<!" WORD ")(?=" WORD "))");
 }
 
-/* \N with as many digits as there are groups for. The first has been read. */
+/* \N with as many digits as name an existing group. The first digit has been read. */
 static rq_err put_reference(rq__regex *t, uint8_t digit)
 {
     unsigned group = digit - '0';
@@ -81,8 +80,9 @@ static rq_err put_reference(rq__regex *t, uint8_t digit)
     return rq_buf_printf(t->out, "\\g{%u}", group);
 }
 
-/* Java lets a number name a group that is not there, and never matches it; PCRE2 refuses the
- * pattern. So there are such groups, behind what always fails and need not match. */
+/* In Java a number may name a group that does not exist, and never matches; PCRE2 refuses such a
+ * pattern. So the missing groups are added, in an alternative that always fails and need not
+ * match. */
 static rq_err put_missing_groups(rq__regex *t)
 {
     if (t->reference <= t->captures) return RQ_OK;
@@ -128,7 +128,7 @@ static unsigned flag_of(uint8_t letter)
     }
 }
 
-/* Behind "(?", where letters or '-' follow: flags for the rest of the group or for a new one. */
+/* Behind "(?", before letters or '-': flags for the rest of the group or for a new one. */
 static rq_err translate_flags(rq__regex *t)
 {
     bool on = true;
@@ -188,7 +188,7 @@ static rq_err put_callout(rq__regex *t)
     return t->callouts ? rq__regex_put(t->out, "(?C)") : RQ_OK;
 }
 
-/* Before whatever is no quantifier or part of one. */
+/* Called before every item that is not a quantifier or part of one. */
 static rq_err begin_item(rq__regex *t)
 {
     bool due = t->after_quantifier || ++t->items > RQ__REGEX_CALLOUT_ITEMS;
@@ -251,7 +251,7 @@ static rq_err translate_escape(rq__regex *t)
         return translate_named_reference(t);
     case 'Z':
         return put_dollar(t, false);
-    case 'G': /* the end of the match before: there is none, and a search may begin further on */
+    case 'G': /* the end of the previous match: there is none, and a search may begin further on */
         return rq__regex_put(t->out, "\\A");
     case 'b':
         return rq__regex_next_is(t, "{") ? rq__regex_refuse(t, "unsupported boundary")
@@ -264,8 +264,8 @@ static rq_err translate_escape(rq__regex *t)
     }
 }
 
-/* Quantifiers are copied sign by sign. False: none is here. (What begins as one and does not go on
- * so PCRE2 takes as it stands.) */
+/* Copies a quantifier character by character. False: there is none. (If something begins like a
+ * quantifier but is none, PCRE2 takes it literally.) */
 static bool passes_quantifier(rq__regex *t)
 {
     uint8_t c = *t->ptr;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Single characters of a Java pattern: read, whether they stand there, behind a backslash as a
- * letter or as their number, and written so that PCRE2 takes them for nothing else.
- */
+/* Single characters of a Java pattern: reads a plain, escaped or numeric character, and writes it
+ * in a form that PCRE2 takes literally. */
 #include "filter/java_regex_priv.h"
 
 #include "filter/java_text.h"
@@ -90,7 +88,7 @@ static bool take_hex(rq__regex *t, size_t count, uint32_t *ret)
 
 /* --- escapes that are one character ----------------------------------------------------------- */
 
-/* Behind \u: two escapes may be one character's surrogates. */
+/* Behind \u: two escapes may be the surrogates of one character. */
 static rq_err take_unicode(rq__regex *t, uint32_t *ret)
 {
     if (!take_hex(t, 4, ret)) return rq__regex_refuse(t, "Illegal Unicode escape sequence");

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Character classes of a Java pattern, and properties, which are classes with a name.
+/* Character classes of a Java pattern, and properties, which are classes with a name.
  *
- * Java's classes have unions and intersections, [a[bc]] and [a-z&&[^x]], which PCRE2's have not. A
- * class in parts becomes a group that takes exactly one character: of a union any part takes it; of
- * an intersection the last part takes it and the others look ahead at it.
- */
+ * Java's classes have unions and intersections, [a[bc]] and [a-z&&[^x]], which PCRE2 lacks. A class
+ * of several parts becomes a group that matches exactly one character: for a union any part matches
+ * it; for an intersection the last part matches it, and the others are look-aheads. */
 #include "filter/java_regex_priv.h"
 
 #define CLASS_DEPTH_MAX 50
 
 /* --- properties ------------------------------------------------------------------------------- */
 
-/* Java's name, what it is in a PCRE2 class, and negated there. */
+/* Java's name, its equivalent in a PCRE2 class, and the negated one. */
 static const struct {
     const char *name, *in, *out;
 } properties[] = {
@@ -117,7 +115,7 @@ static rq_err put_operand(const operand *o, rq_buf *out)
     return rq__regex_put(out, ")");
 }
 
-/* Behind a backslash in a class. *is_char: it is a character that may begin a range. */
+/* Behind a backslash in a class. *is_char: it is a character, which may begin a range. */
 static rq_err take_class_escape(rq__regex *t, operand *o, uint32_t *ret, bool *is_char)
 {
     if (rq__regex_left(t) == 0) return rq__regex_refuse(t, "Illegal/unsupported escape sequence");
@@ -134,8 +132,8 @@ static rq_err take_class_escape(rq__regex *t, operand *o, uint32_t *ret, bool *i
     return rq__regex_refuse(t, "Illegal/unsupported escape sequence");
 }
 
-/* Characters from first to last into the operand. What PCRE2 would fold and Java not goes into a
- * class of its own. */
+/* Adds the characters from first to last to the operand. Those that PCRE2 would fold and Java would
+ * not go into a class of their own. */
 static rq_err put_range(const rq__regex *t, operand *o, uint32_t first, uint32_t last)
 {
     bool shielded = rq__regex_folds_too_much(t, last);
@@ -152,7 +150,7 @@ static rq_err put_range(const rq__regex *t, operand *o, uint32_t first, uint32_t
     return shielded ? rq__regex_put(out, "])") : RQ_OK;
 }
 
-/* Behind \Q: all but the last character, which may begin a range. *any: there is one. */
+/* Behind \Q: adds all but the last character, which may begin a range. *any: there is one. */
 static rq_err take_class_quoted(rq__regex *t, operand *o, uint32_t *ret_last, bool *any)
 {
     *any = false;
@@ -165,7 +163,7 @@ static rq_err take_class_quoted(rq__regex *t, operand *o, uint32_t *ret_last, bo
     return RQ_OK;
 }
 
-/* The character behind a range's '-', and what is quoted together with it. */
+/* The character behind a range's '-', and the characters quoted together with it. */
 static rq_err take_range_end(rq__regex *t, operand *o, uint32_t *ret)
 {
     if (rq__regex_left(t) == 0) return rq__regex_refuse(t, "Illegal character range");
@@ -192,7 +190,7 @@ static rq_err take_range_end(rq__regex *t, operand *o, uint32_t *ret)
     return is_char ? RQ_OK : rq__regex_refuse(t, "Illegal character range");
 }
 
-/* The item at t->ptr, which is neither the class's end nor "&&" nor a nested class. */
+/* The item at t->ptr, which is not the class's end, "&&" or a nested class. */
 static rq_err take_class_item(rq__regex *t, operand *o)
 {
     uint32_t first;
@@ -223,8 +221,8 @@ static bool is_empty(const operand *o)
     return o->items.len == 0 && o->nested.len == 0;
 }
 
-/* Items up to the class's end or "&&", neither of which is taken. A bracket that would close an
- * empty class stands for itself. */
+/* Items up to the class's end or "&&", which are not consumed. A bracket that would close an empty
+ * class is literal. */
 static rq_err take_operand(rq__regex *t, bool is_first, operand *o)
 {
     for (;;) {
@@ -242,13 +240,14 @@ static rq_err take_operand(rq__regex *t, bool is_first, operand *o)
     }
 }
 
-/* The operands of a class without its negation: look-aheads in `ahead`, the last one in *o. */
+/* The operands of a class without its negation: look-aheads go to `ahead`, the last operand to
+ * *o. */
 static rq_err take_operands(rq__regex *t, rq_buf *ahead, operand *o)
 {
     RQ_TRY(take_operand(t, true, o));
     while (rq__regex_next_is(t, "&&")) {
         t->ptr += 2;
-        /* Java takes some of these, for something or other. */
+        /* Java accepts some of these, with obscure meanings. */
         if (rq__regex_left(t) > 0 && (*t->ptr == '&' || *t->ptr == ']'))
             return rq__regex_refuse(t, "Bad class syntax");
         if (!is_empty(o)) { /* "&&x" alone is x */

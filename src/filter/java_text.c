@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Java's decoding and lower case. Comparators run on every cell, so plain ASCII passes without a
- * copy (decoding) or with one tight loop (lower case); the rest is exact where it is cheap:
+/* Java's decoding and lower case. Comparators run on every cell, so plain ASCII is decoded without
+ * a copy and lower-cased in one tight loop. The rest is exact where that is cheap:
  *
  * 1. Malformed UTF-8: the JDK replaces one to three bytes by one U+FFFD, by rules of its own (a
- *    surrogate spelt in three bytes is one, a broken four-byte form up to three).
+ *    surrogate encoded in three bytes is one, a broken four-byte form up to three).
  * 2. Lower case: the table of Character.toLowerCase, U+0130 as two characters, and the final sigma.
- *    Where a word ends is decided here by "letter or not", in Java by its BreakIterator.
- */
+ *    Whether a word ends is decided by "letter or not" here, by a BreakIterator in Java. */
 #include "filter/java_text.h"
 
 #include <strings.h>
@@ -50,7 +48,7 @@ static bool continues(uint8_t b)
     return (b & 0xc0) == 0x80;
 }
 
-/* May `second` follow the lead byte of a three- or four-byte form? */
+/* Whether `second` may follow the lead byte of a three- or four-byte form. */
 static bool fits_lead(uint8_t lead, uint8_t second)
 {
     if (!continues(second)) return false;
@@ -60,10 +58,8 @@ static bool fits_lead(uint8_t lead, uint8_t second)
     return true;
 }
 
-/*
- * One step of the JDK's decoder: the bytes it takes; *ok says whether they are a character. HBASE:
- * Bytes.toString, i.e. java.lang.String's decodeUTF8 (JDK 17).
- */
+/* One step of the JDK's decoder: returns the number of bytes consumed; *ok: they are a character.
+ * HBASE: Bytes.toString, i.e. java.lang.String's decodeUTF8 (JDK 17). */
 static size_t decode_step(rq_slice s, bool *ok)
 {
     uint8_t lead = s.ptr[0];
@@ -76,7 +72,7 @@ static size_t decode_step(rq_slice s, bool *ok)
         *ok = s.len >= 2 && continues(s.ptr[1]);
         return *ok ? 2 : 1;
     }
-    size_t good = 1; /* bytes that could be the beginning of a character */
+    size_t good = 1; /* bytes that form the beginning of a character */
     if (s.len > 1 && fits_lead(lead, s.ptr[1])) {
         good = 2;
         while (good < need && good < s.len && continues(s.ptr[good]))

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The filter language. HBASE: ParseFilter 2.6, followed step by step, its oddities included (what
- * is lost between parentheses, quotes that end nowhere): scripts depend on what is accepted.
+/* The filter language. HBASE: ParseFilter 2.6, followed step by step, including its oddities
+ * (filters lost between parentheses, unterminated quotes), because scripts may depend on them.
  *
- * Two stacks, operators and finished filters. A simple expression Name(arguments) becomes a filter
- * by the table of makers (language_make.c); an operator first finishes those of higher precedence
- * on the stack (SKIP, WHILE before AND before OR). A filter is its class name and its packed
- * message; wrapping packs again, bounded by the depth that parsing allows anyway.
- */
+ * Two stacks, of operators and finished filters. A simple expression Name(arguments) becomes a
+ * filter by the table of makers (language_make.c); an operator first completes operators of higher
+ * precedence on the stack (SKIP, WHILE before AND before OR). A filter is its class name and its
+ * packed message; wrapping packs the message again, which the limit of the nesting depth bounds. */
 #include "filter/language.h"
 
 #include "filter/filter_priv.h"
@@ -85,7 +83,8 @@ static bool ends_argument(uint8_t c)
     return c == ' ' || c == ',' || c == ')';
 }
 
-/* s[begin] and s[end] are the quotes; inside two are one. The result keeps its outer quotes. */
+/* s[begin] and s[end] are the quotes; two quotes inside stand for one. The result keeps its outer
+ * quotes. */
 static rq_err unescape(language *l, rq_slice s, size_t begin, size_t end, rq_slice *ret)
 {
     uint8_t *out = rq_arena_alloc(l->arena, end - begin + 1);
@@ -101,8 +100,8 @@ static rq_err unescape(language *l, rq_slice s, size_t begin, size_t end, rq_sli
     return RQ_OK;
 }
 
-/* The quoted argument that begins at *i; *i becomes where to go on. *ret stays empty when the quote
- * ends with the expression, where HBase finds nothing and no fault. */
+/* The quoted argument that begins at *i; *i becomes the position behind it. *ret stays empty if the
+ * quote ends with the expression, where HBase finds no argument and reports no error. */
 static rq_err quoted_argument(language *l, rq_slice s, size_t *i, rq_slice *ret)
 {
     for (size_t j = *i + 1; j < s.len; j++) {
@@ -186,7 +185,8 @@ static rq_err set_depth(language *l, node *n, unsigned inner)
     return RQ_OK;
 }
 
-/* As many operators of this kind as lie on top, with the filters between them, as one list. */
+/* Combines the operators of this kind on top of the stack, with the filters between them, into one
+ * list. */
 static rq_err reduce_list(language *l, operator op, const char *too_few)
 {
     size_t operands = 1;
@@ -268,7 +268,8 @@ static rq_err push_operator(language *l, operator op)
     return RQ_OK;
 }
 
-/* HBase takes an operator off without looking after each step; what that loses stays lost. */
+/* HBase removes an operator after each step without checking it; filters that are lost by this in
+ * HBase are lost here too. */
 static rq_err close_paren(language *l)
 {
     if (l->operator_count == 0) return illegal(l, "Mismatched parenthesis");
@@ -286,8 +287,8 @@ static rq_err close_paren(language *l)
 }
 
 /* --- The text --------------------------------------------------------------------------------- */
-/* The word at i with its surroundings: a blank or parenthesis on both sides. HBase lets SKIP and
- * WHILE begin the text and follow an opening parenthesis. */
+/* Whether the word is at i, with a blank or parenthesis on both sides. HBase allows SKIP and WHILE
+ * at the beginning of the text and after an opening parenthesis. */
 static bool word_at(rq_slice s, size_t i, const char *word, bool wraps)
 {
     size_t n = strlen(word);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From the arguments of a simple expression to the message a client would send. HBASE:
+/* Makes the message that a client would send from the arguments of a simple expression. HBASE:
  * createFilterFromArguments of each filter, ParseFilter's conversions, and toByteArray.
  *
- * A failed conversion has no text of its own: HBase then says which expression it was, so the
- * caller does.
- */
+ * A failed conversion has no text of its own: HBase reports the expression, and so does the
+ * caller. */
 #include "filter/language_make.h"
 
 #include "filter/filter_priv.h"
@@ -56,7 +54,7 @@ static rq_err take_bytes(const arguments *a, size_t i, ProtobufCBinaryData *ret)
     return RQ_OK;
 }
 
-/* HBASE: ParseFilter.convertByteArrayToLong; the sum wraps as Java's does. */
+/* HBASE: ParseFilter.convertByteArrayToLong; the sum wraps as in Java. */
 static rq_err take_long(const arguments *a, size_t i, int64_t *ret)
 {
     rq_slice s = a->arg[i];
@@ -130,7 +128,7 @@ static rq_err pack_plain(const arguments *a, bool prefix, rq_slice value, rq_sli
     return rq__language_pack(a->arena, &m.base, ret);
 }
 
-/* Bytes as Java's text, perhaps in lower case, in the arena. */
+/* Decodes bytes as Java does, optionally to lower case, in the arena. */
 static rq_err java_text(const arguments *a, rq_slice bytes, bool lower, rq_slice *ret)
 {
     rq_buf decoded = {0};
@@ -172,7 +170,7 @@ static rq_err pack_substring(const arguments *a, rq_slice value, rq_slice *ret)
     return rq__language_pack(a->arena, &m.base, ret);
 }
 
-/* A pattern that cannot be compiled is refused here, not by the server. */
+/* An invalid pattern is refused here, as by HBase's parser, and not later by the server. */
 static rq_err check_comparator(const Pb__Comparator *m)
 {
     rq_arena scratch = {0};
@@ -183,7 +181,7 @@ static rq_err check_comparator(const Pb__Comparator *m)
     return rc == RQ_OK || rc == RQ_E_NO_MEMORY ? rc : BAD_ARGUMENT;
 }
 
-/* *is_text: one that says equal or not, and goes with those two operators only. */
+/* *is_text: its result is only equal or not, so it requires one of those two operators. */
 static rq_err take_comparator(const arguments *a, size_t i, Pb__Comparator **ret, bool *is_text)
 {
     static char binary_class[] = PACKAGE "BinaryComparator";

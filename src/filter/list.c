@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * FilterList: what AND (list_all.c) and OR (list_one.c) have in common. HBASE: FilterListBase.
- */
+/* FilterList: the part common to AND (list_all.c) and OR (list_one.c). HBASE: FilterListBase. */
 #include "filter/list.h"
 
 #include "proto/filter.pb-c.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * FilterList with MUST_PASS_ALL: each child sees a cell only while those before it include it, and
- * the widest step of the answers is taken. HBASE: FilterListWithAND 2.6.1.
+/* FilterList with MUST_PASS_ALL: a child sees a cell only while the children before it include it,
+ * and the widest step of the answers is taken. HBASE: FilterListWithAND 2.6.1.
  *
- * Hinting children (rq_filter_class.hinting) behind one that said no are asked all the same: a hint
- * of theirs may save much more than the no. Of several hints the farthest counts, for all of them
- * must pass.
- */
+ * Children that give hints (rq_filter_class.hinting) are asked even behind one that has excluded
+ * the cell: a hint may skip much more. Of several hints the farthest counts, because all children
+ * must pass. */
 #include "filter/list.h"
 
 #include "proto/filter.pb-c.h"
@@ -15,11 +13,14 @@ typedef struct all_list {
     rq__list list;
     bool *hinted; /* children that answered the last cell with SEEK_NEXT_USING_HINT */
     bool any_hinted;
-    bool paused; /* at child `paused_at`, when those before it had made `paused_code` */
+    bool paused; /* at child `paused_at`, when the children before it had resulted in
+                  * `paused_code` */
     rq_filter_code paused_code;
     size_t paused_at;
-    bool any_hinting;       /* a child may be worth asking although the cell is out already */
-    rq_filter *plain_first; /* if it never ends the scan and its SKIP is the list's; else NULL */
+    bool any_hinting;       /* some child may be worth asking although the cell is excluded
+                             * already */
+    rq_filter *plain_first; /* the first child, if it never ends the scan and its SKIP is the
+                             * list's; else NULL */
 } all_list;
 
 static bool skips_versions(rq_filter_code c)
@@ -32,11 +33,9 @@ static bool skips_row(rq_filter_code c)
     return c == RQ_FILTER_INCLUDE_AND_SEEK_NEXT_ROW || c == RQ_FILTER_NEXT_ROW;
 }
 
-/*
- * HBASE: FilterListWithAND.mergeReturnCode is a table of 49 entries; it says: a hint beats
+/* HBASE: FilterListWithAND.mergeReturnCode is a table of 49 entries, with these rules: a hint beats
  * everything; the cell is included if both include it; the step is the wider of both (next cell,
- * next column, next row).
- */
+ * next column, next row). */
 static rq_filter_code merge(rq_filter_code a, rq_filter_code b)
 {
     if (a == RQ_FILTER_SEEK_NEXT_USING_HINT || b == RQ_FILTER_SEEK_NEXT_USING_HINT)
@@ -77,8 +76,9 @@ static bool all_all_remaining(rq_filter *f)
     return false;
 }
 
-/* Every child is asked even after one said no: some keep the row in mind (PrefixFilter). A hinting
- * child that lets the row pass saves it, or its hint would never be heard. */
+/* Every child is asked even after one has excluded the row: some keep state about it
+ * (PrefixFilter). If a hinting child accepts the row, the row is not excluded by its key, or the
+ * hint would never be asked for. */
 static rq_err all_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
 {
     const rq__list *l = (const rq__list *)f;
@@ -102,8 +102,8 @@ static rq_err all_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* A row must please all, and so be at or behind the farthest. (None of the children is a hinting
- * one: those remember rows.) */
+/* A row must pass all children, so it is at or behind the farthest hint. (No hinting child takes
+ * part, because those keep state about rows.) */
 static bool all_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
 {
     const rq__list *l = (const rq__list *)f;
@@ -130,8 +130,8 @@ static rq_err ask_hinting_from(all_list *l, size_t from, const rq_cell *cell, rq
     return RQ_OK;
 }
 
-/* What the children say that are asked although the cell is out. None of them pauses, for those
- * before them are done. */
+/* The answers of children that are asked although the cell is excluded. None of them pauses, since
+ * those before them are finished. */
 static rq_err ask_hinting(all_list *l, size_t from, const rq_cell *cell, rq_error *why)
 {
     rq_pace *pace = l->list.base.pace;
@@ -150,8 +150,8 @@ static void pause_at(all_list *l, size_t i, rq_filter_code code)
     l->paused_code = code;
 }
 
-/* All children from `i` on, after `code`. `first`: what the first child has said already;
- * RQ__FILTER_NO_CODE: it was not asked. */
+/* Asks all children from `i` on, after `code`. `first`: the answer that the first child has already
+ * given; RQ__FILTER_NO_CODE: it was not asked. */
 static rq_err ask_from(all_list *l, size_t i, rq_filter_code code, rq_filter_code first,
                        const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
@@ -169,7 +169,7 @@ static rq_err ask_from(all_list *l, size_t i, rq_filter_code code, rq_filter_cod
         }
         if (own == RQ_FILTER_INCLUDE) continue;
         if (own == RQ_FILTER_SKIP && code == RQ_FILTER_INCLUDE) {
-            code = RQ_FILTER_SKIP; /* what merge would say, and most children do */
+            code = RQ_FILTER_SKIP; /* what merge would return; most children answer so */
             break;
         }
         if (own == RQ__FILTER_NO_CODE) return rq__filter_throw(why, RQ__NULL_POINTER);
@@ -189,7 +189,7 @@ static rq_err ask_children(all_list *l, rq_filter_code first, const rq_cell *cel
     return ask_from(l, 0, RQ_FILTER_INCLUDE, first, cell, ret, why);
 }
 
-/* Most cells are out by the first child, which is often one that only compares. */
+/* Most cells are excluded by the first child, often one that only compares. */
 static rq_err all_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, rq_error *why)
 {
     all_list *l = (all_list *)f;
@@ -213,8 +213,8 @@ static bool all_row(rq_filter *f)
     return false;
 }
 
-/* A child without a hint (an exhausted FuzzyRowFilter) has no say; HBase fails with a
- * NullPointerException there unless it comes first. */
+/* A child without a hint (an exhausted FuzzyRowFilter) is ignored; HBase throws
+ * NullPointerException there unless it is the first. */
 static rq_err all_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has)
 {
     const all_list *l = (const all_list *)f;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * FilterList with MUST_PASS_ONE: every child is asked and the narrowest step of the answers is
- * taken, so that nobody misses a cell. HBASE: FilterListWithOR 2.6.1.
+/* FilterList with MUST_PASS_ONE: every child is asked, and the narrowest step of the answers is
+ * taken, so that no child misses a cell. HBASE: FilterListWithOR 2.6.1.
  *
- * A child whose wide step was not taken (it said NEXT_COL, another one SKIP) must not see the cells
- * it meant to jump over, or its counters go wrong: what it said last and to which cell is kept, and
- * as long as the current cell is still inside that step the answer is repeated without asking.
- * Cells are views that die with the call, so the kept one is a copy of its key.
- */
+ * If a child's wide step was not taken (it answered NEXT_COL, another child SKIP), the child
+ * must not see the cells it meant to skip, or its counters would be wrong. So its last answer
+ * and cell are kept, and while the current cell is inside that step the answer is repeated
+ * without asking the child. Cells are views that are valid during the call, so the kept one is a
+ * copy of its key. */
 #include "filter/list.h"
 
 #include "proto/filter.pb-c.h"
@@ -24,8 +23,10 @@ typedef struct child_state {
 
 typedef struct one_list {
     rq__list list;
+    rq_arena *arena; /* of the filter: charged for what the states keep */
     child_state *states;
-    bool paused; /* at child `paused_at`, when those before it had made `paused_code` */
+    bool paused; /* at child `paused_at`, when the children before it had resulted in
+                  * `paused_code` */
     rq_filter_code paused_code;
     size_t paused_at;
 } one_list;
@@ -35,7 +36,7 @@ static bool includes(rq_filter_code c)
     return rq__filter_code_includes(c);
 }
 
-/* How far a code lets the scanner jump: 0 next cell, 1 next column, 2 next row. */
+/* How far a code moves the scanner: 0 next cell, 1 next column, 2 next row. */
 static int step_of(rq_filter_code c)
 {
     switch (c) {
@@ -53,8 +54,8 @@ static int step_of(rq_filter_code c)
     return 0;
 }
 
-/* HBASE: FilterListWithOR.mergeReturnCode: the cell is included if either includes it, the step is
- * the narrower one; a hint survives only if both give one. */
+/* HBASE: FilterListWithOR.mergeReturnCode: the cell is included if either includes it; the step is
+ * the narrower one; a hint remains only if both give one. */
 static rq_filter_code merge(rq_filter_code a, rq_filter_code b)
 {
     if (a == RQ_FILTER_SEEK_NEXT_USING_HINT && b == a) return a;
@@ -70,11 +71,12 @@ static rq_filter_code merge(rq_filter_code a, rq_filter_code b)
     }
 }
 
-static rq_err keep_cell(child_state *s, const rq_cell *cell)
+static rq_err keep_cell(rq_arena *arena, child_state *s, const rq_cell *cell)
 {
+    s->has_cell = false;
     rq_buf_reset(&s->key);
     size_t len = (size_t)cell->row_len + cell->family_len + cell->qualifier_len;
-    RQ_TRY(rq_buf_reserve(&s->key, len + 1)); /* + 1: never NULL */
+    RQ_TRY(rq__filter_reserve(arena, &s->key, len + 1)); /* + 1: never NULL */
     uint8_t *out = s->key.ptr;
     s->cell = *cell;
     s->cell.value = NULL;
@@ -92,7 +94,7 @@ static rq_err keep_cell(child_state *s, const rq_cell *cell)
     return RQ_OK;
 }
 
-/* Is `cell` still inside the step the child asked for last? Then *ret is that step. */
+/* Whether `cell` is still inside the step that the child asked for last; *ret is that step. */
 static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, rq_filter_code *ret,
                              bool *skipping)
 {
@@ -127,7 +129,8 @@ static rq_err still_skipping(const one_list *l, size_t i, const rq_cell *cell, r
     return RQ_OK;
 }
 
-static rq_err remember(child_state *s, const rq_cell *cell, rq_filter_code code, bool repeated)
+static rq_err remember(rq_arena *arena, child_state *s, const rq_cell *cell, rq_filter_code code,
+                       bool repeated)
 {
     s->has_code = code != RQ__FILTER_NO_CODE;
     s->code = code;
@@ -135,9 +138,9 @@ static rq_err remember(child_state *s, const rq_cell *cell, rq_filter_code code,
         s->has_cell = false;
         return RQ_OK;
     }
-    /* A repeated column or row step compares by column or family, and those are the kept ones. */
+    /* Repeated column or row steps compare by column or family, which are unchanged. */
     if (repeated && code != RQ_FILTER_SEEK_NEXT_USING_HINT) return RQ_OK;
-    return keep_cell(s, cell);
+    return keep_cell(arena, s, cell);
 }
 
 static void one_reset(rq_filter *f)
@@ -174,8 +177,8 @@ static rq_err one_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *why)
     return RQ_OK;
 }
 
-/* A row that pleases one may come with the nearest; of a child that has ended, or wants no row any
- * more, none does. */
+/* A row may pass any child, so the nearest hint counts. A child that has ended, or wants no more
+ * rows, has none. */
 static bool one_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
 {
     const rq__list *l = (const rq__list *)f;
@@ -213,7 +216,7 @@ static rq_err one_cell(rq_filter *f, const rq_cell *cell, rq_filter_code *ret, r
             l->paused_code = code;
         }
         RQ_TRY(rc);
-        RQ_TRY(remember(&l->states[i], cell, own, repeated));
+        RQ_TRY(remember(l->arena, &l->states[i], cell, own, repeated));
         if (code == RQ__FILTER_NO_CODE)
             code = own;
         else if (own == RQ__FILTER_NO_CODE)
@@ -237,7 +240,7 @@ static bool one_row(rq_filter *f)
     return l->count > 0;
 }
 
-/* The nearest hint, and none at all if a child has none: it may want any cell. */
+/* The nearest hint; none at all if one child has none, since that child may want any cell. */
 static rq_err one_hint(rq_filter *f, const rq_cell *cell, rq_cell *ret, bool *has)
 {
     const rq__list *l = (const rq__list *)f;
@@ -287,6 +290,7 @@ rq_err rq__list_new_one(rq__parse *p, const Pb__FilterList *m, rq_filter **ret)
     RQ_TRY(rq__list_init(p, &l->list, m));
     for (size_t i = 0; i < l->list.count; i++)
         l->list.base.hints_rows &= l->list.children[i]->hints_rows;
+    l->arena = p->arena;
     l->states = rq__parse_calloc(p, l->list.count, sizeof *l->states);
     if (l->states == NULL) return rq__parse_failed(p);
     RQ_TRY(rq_arena_link(p->arena, release_states, l));

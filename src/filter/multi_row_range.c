@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * MultiRowRangeFilter: rows of several ranges; between two ranges the hint is the start of the
+/* MultiRowRangeFilter: rows of several ranges; between two ranges the hint is the start of the
  * next. HBASE: MultiRowRangeFilter 2.6.1.
  *
- * The ranges are sorted by start row and merged once, at parsing. A reversed scan walks the same
- * ranges from the last to the first and compares by stop rows; the search below then runs over the
- * ranges in that order.
- */
+ * The ranges are sorted by start row and merged once, when the filter is parsed. A reversed scan
+ * visits the same ranges from the last to the first and compares stop rows; the search below then
+ * uses the ranges in that order. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -24,14 +22,16 @@ typedef struct multi_range_filter {
     row_range *ranges; /* sorted and merged; in scan order once `started` */
     size_t count;
     row_range current; /* the range the last row was in or before */
-    size_t near;       /* where it is; the next row's is mostly this one or the one behind it */
-    bool distinct;     /* no two have the same border: all searches find the same */
+    size_t near;       /* index of the current range; the next row is mostly in this one or the
+                        * next */
+    bool distinct;     /* no two ranges have the same border, so every search algorithm finds the
+                        * same one */
     bool has_current;
     bool started;
     bool found_first;
     bool exclusive; /* the last search hit the excluded border of a range */
     bool done;
-    rq_filter_code code; /* for all cells of the row; none before the first row key */
+    rq_filter_code code; /* the answer for all cells of the row; none before the first row key */
 } multi_range_filter;
 
 /* --- Ranges ----------------------------------------------------------------------------------- */
@@ -59,18 +59,16 @@ static int by_start(const void *a, const void *b)
     return c != 0 ? c : (x->position > y->position) - (x->position < y->position);
 }
 
-/* Does a range that ends at `last` reach the start of `next`? */
+/* Whether a range that ends at `last` reaches the start of `next`. */
 static bool touches(const row_range *last, const row_range *next)
 {
     int c = rq_slice_compare(last->stop, next->start);
     return c > 0 || (c == 0 && (last->stop_inclusive || next->start_inclusive));
 }
 
-/*
- * HBASE: MultiRowRangeFilter.sortAndMerge, step by step: its odd corners (a range added twice
- * before an open one) decide which row a scan seeks to, so they are kept. `out` has room for four
- * times the input.
- */
+/* HBASE: MultiRowRangeFilter.sortAndMerge, step by step: its special cases (a range added twice
+ * before an open one) determine which row a scan seeks to, so they are kept. `out` has room for
+ * four times the input. */
 static size_t merge_ranges(row_range *in, size_t count, row_range *out)
 {
     size_t n = 0;
@@ -148,16 +146,17 @@ static bool border_inclusive(const multi_range_filter *m, const row_range *r)
 
 #define BEFORE_FIRST SIZE_MAX
 
-/* The i-th border against the row, in scan order. */
+/* Compares the i-th border with the row, in scan order. */
 static int compare_border(const multi_range_filter *m, size_t i, rq_slice row)
 {
     int c = rq_slice_compare(border_of(m, &m->ranges[i]), row);
     return m->base.reversed ? -c : c;
 }
 
-/* The borders before *low are before the row, those from *high on are not. The steps of the search
- * are those of Java's Collections.binarySearch, which matters where two ranges have the same
- * border: elsewhere it begins where the last one ended. True: the border at *low is the row. */
+/* Finds *low such that the borders before *low are before the row and those behind are not. If two
+ * ranges have the same border, the steps must be those of Java's Collections.binarySearch, because
+ * they determine which one is found; otherwise the search starts where the last one ended. True:
+ * the border at *low equals the row. */
 static bool find_border(const multi_range_filter *m, rq_slice row, size_t *low)
 {
     size_t high = m->count;

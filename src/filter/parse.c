@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From the wire to filters and comparators: class name and protobuf bytes, found in the two tables.
+/* Makes filters and comparators from class names and protobuf bytes, with the two tables.
  *
  * Messages are decoded into the filter's own arena and stay there, so a filter borrows its prefixes
- * and values from its message. The price of a hostile request is bounded by a budget of arena bytes
- * over all levels and by a depth (nesting goes through bytes: each level decodes the next).
+ * and values from its message. Hostile requests are bounded by a limit of arena bytes over all
+ * levels, and a limit of depth (nested messages are bytes fields: each level decodes the next).
  *
- * Errors read as HBase's do. ProtobufUtil.toFilter wraps what the class throws into a
+ * Errors have HBase's texts. ProtobufUtil.toFilter wraps the class's exception into a
  * DoNotRetryIOException, toComparator into an IOException, and a filter that parses another one
- * wraps that into a DeserializationException; each wrapping puts the inner toString() behind the
- * outer class name.
- */
+ * wraps that exception into a DeserializationException; each wrapping puts the inner toString()
+ * behind the outer class name. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -160,7 +158,18 @@ rq_err rq__parse_own_buf(rq__parse *p, rq_buf *b)
     return rq_arena_link(p->arena, release_buf, b);
 }
 
-/* Puts `prefix` before the message of an error that another level reported. */
+rq_err rq__filter_reserve(rq_arena *arena, rq_buf *b, size_t more)
+{
+    size_t cap = b->cap;
+    if (RQ_UNLIKELY(cap - b->len < more)) {
+        size_t doubled = cap < 64 ? 64 : 2 * cap;
+        size_t grown = b->len + more > doubled ? b->len + more : doubled;
+        RQ_TRY(rq_arena_account(arena, grown - cap));
+    }
+    return rq_buf_reserve(b, more);
+}
+
+/* Puts `prefix` in front of an error message from another level. */
 static rq_err wrap(rq__parse *p, rq_err rc, const char *prefix)
 {
     if (rc == RQ_OK || p->why.code == RQ_OK || p->at_ceiling) return rc;
@@ -172,7 +181,7 @@ static rq_err wrap(rq__parse *p, rq_err rc, const char *prefix)
 }
 
 /* --- Filters ---------------------------------------------------------------------------------- */
-/* The name behind the package, or an empty slice. */
+/* The class name behind the package, or an empty slice. */
 static rq_slice class_in_package(rq_slice name)
 {
     if (!rq_slice_starts_with(name, RQ_SLICE_LIT(PACKAGE))) return (rq_slice){0};

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Searches with limits (regex.h). PCRE2's own limits count from each start of a match, and the
- * bytes that a repeat runs over not at all, so that a million starts may take a million times the
- * limit. Here the translated pattern has callouts (java_regex.c says where), and all is counted in
- * these:
+/* Searches with limits (regex.h). PCRE2's own limits restart at each start of a match, and do not
+ * count bytes consumed by a repeat at all, so a million starts could take a million times the
+ * limit. Therefore the translated pattern has callouts (java_regex.c tells where), and these count
+ * the work:
  *
- *  1. A callout is one unit, and one more for each 32 bytes from where the last one was. What lies
- *     between two callouts may still take long (65,535 times a class, a long back reference): so
- * CPU time counts too, 32 ns are at least one unit.
- *  2. A search that may pause ends at the slice's end, by an error of the callout, and goes on from
- * the start that was tried then: all before it are known to fail. If the slice did not suffice for
- * one start, that start alone may take RQ_PACE_WHOLE in one go.
- *  3. All of a text may take UNITS_PER_TEXT and UNITS_PER_BYTE for each of its bytes. The ceiling
- * is of one text, never of a scan.
+ * 1. A callout is one unit, and one more for each 32 bytes since the previous one. The code between
+ *    two callouts may still take long (65,535 times a class, a long back reference), so CPU time
+ *    counts too: 32 ns are at least one unit.
+ * 2. A search that may pause ends when the time slice does, by an error from the callout, and later
+ *    continues with the start it was trying: all starts before it are known to fail. If a whole
+ *    slice was not enough for one start, that start alone may take RQ_PACE_WHOLE in one step.
+ * 3. A text may take UNITS_PER_TEXT, and UNITS_PER_BYTE for each of its bytes. The limit applies to
+ *    one text, never to a whole scan.
  *
- * Machine code is made once a pattern was searched for often, or in a long text: making it takes as
- * long as some hundred searches without.
- */
+ * Machine code is generated once a pattern was searched for often, or in a long text: generating it
+ * takes as long as some hundred searches without it. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "filter/regex.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "filter/java_regex.h"
 #include "filter/java_text.h"
 
@@ -33,18 +32,19 @@
 #define BYTES_PER_UNIT 32
 
 #define LONG_TEXT 4096
-/* Units between two looks at the clock. In a short text nothing between two callouts is long. */
+/* Units between two clock checks. In a short text the code between two callouts never takes
+ * long. */
 #define LOOK_SHORT 1024
 #define LOOK_LONG 128
 
-/* No search ends by these; they are behind the limits above. */
+/* Never reached: the limits above end a search first. */
 #define MATCH_LIMIT 100000000
 #define HEAP_LIMIT_KIB 4096
 
-/* A pattern that is longer would be compiled to more than PCRE2 can. */
+/* A longer pattern would exceed PCRE2's limit when compiled. */
 #define TRANSLATED_MAX ((size_t)512 * 1024)
-/* What a pattern takes beside its code, and each byte of code with its machine code and the time
- * that compiling takes. */
+/* Memory charged for a pattern besides its code, and for each byte of code, to account for machine
+ * code and the time of compilation. */
 #define BYTES_PER_PATTERN ((size_t)32 * 1024)
 #define BYTES_PER_CODE_BYTE 32
 
@@ -62,7 +62,7 @@ struct rq_regex {
     bool has_references;
     /* A search that paused. */
     bool paused;
-    bool at_one_go; /* the start `from` did not end within a slice */
+    bool at_one_go; /* the start at `from` did not end within a slice */
     size_t from;
     size_t text_len;
     uint64_t spent;
@@ -92,7 +92,7 @@ static rq_err syntax_error(rq_error *why, const char *what, size_t where, rq_sli
                    (int)(pattern.len < 300 ? pattern.len : 300), (const char *)pattern.ptr);
 }
 
-/* One way of saying the pattern: with callouts or without. */
+/* Compiles one variant of the pattern: with callouts or without. */
 static rq_err compile_as(rq_slice pattern, unsigned flags, rq_regex_kind kind, bool callouts,
                          pcre2_code **ret, rq_error *why)
 {
@@ -128,7 +128,7 @@ static rq_err compile_as(rq_slice pattern, unsigned flags, rq_regex_kind kind, b
     return rc;
 }
 
-/* What is wrong with a pattern is told by the place where it is without callouts. */
+/* Errors are reported by their position in the variant without callouts. */
 static rq_err compile(rq_regex *r, rq_slice pattern, unsigned flags, rq_regex_kind kind,
                       rq_error *why)
 {
@@ -170,13 +170,13 @@ rq_err rq_regex_new(rq_slice pattern, unsigned flags, rq_regex_kind kind, rq_are
     pcre2_set_match_limit(r->context, MATCH_LIMIT);
     pcre2_set_heap_limit(r->context, HEAP_LIMIT_KIB);
     *ret = r;
-    /* A few bytes of a pattern can be a large program; machine code is about as large again. */
+    /* A short pattern may compile to a large program; machine code is about as large again. */
     RQ_TRY(rq_arena_account(arena, 2 * r->code_len));
     return take_bytes(bytes_left, r->code_len * BYTES_PER_CODE_BYTE, why);
 }
 
-/* Without machine code (the pattern is long, or no memory may be executed) all is slower, not
- * wrong. */
+/* Without machine code (a long pattern, or executable memory is forbidden) searches are slower but
+ * correct. */
 static rq_err make_machine_code(rq_regex *r, rq_pace *pace)
 {
     r->wants_none = r->code_len > MACHINE_CODE_MAX;
@@ -197,15 +197,13 @@ typedef struct search {
     int64_t look_step;
     int64_t limit;          /* of the search */
     int64_t first_limit;    /* as long as the first start is tried */
-    size_t from, start, at; /* the first start, this one, the last callout's place */
+    size_t from, start, at; /* the first start, the current one, the last callout's position */
     uint64_t begun_ns;      /* 0: the clock was not looked at */
 } search;
 
 static uint64_t cpu_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    return rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static int look_at_limits(search *s)
@@ -236,10 +234,10 @@ static int run(rq_regex *r, rq_slice text, search *s)
     const uint8_t *subject = text.len == 0 ? (const uint8_t *)"" : text.ptr;
     int rc = PCRE2_ERROR_JIT_STACKLIMIT;
     pcre2_set_callout(r->context, count_callout, s);
-    if (r->has_machine_code) /* nothing else that pcre2_match would look at first */
+    if (r->has_machine_code) /* the other cases that pcre2_match would check first do not occur */
         rc = pcre2_jit_match(r->code, subject, text.len, s->from, 0, r->match, r->context);
     if (rc != PCRE2_ERROR_JIT_STACKLIMIT) return rc;
-    /* Match data keep the memory that a search took, up to the heap's limit. */
+    /* Match data keep the memory used by a search, up to the heap limit. */
     pcre2_match_data *match = pcre2_match_data_create(1, NULL);
     if (match == NULL) return PCRE2_ERROR_NOMEMORY;
     s->start = s->from;
@@ -258,7 +256,7 @@ static rq_err took_too_long(size_t bytes, rq_error *why)
         bytes);
 }
 
-/* The search ended at a limit, and may go on. */
+/* The search stopped at a limit, and may continue later. */
 static rq_err pause_search(rq_regex *r, rq_slice text, const search *s, rq_error *why)
 {
     bool moved_on = s->start > s->from;

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * See required_text.h. A search for such a string costs a fraction of what the machine of the
- * regular expression does, and most values of a scan are out by it.
+/* See required_text.h. Searching for such a string takes a fraction of the time of the regular
+ * expression, and excludes most values of a scan.
  *
- * The pattern is walked once, outside its groups and classes: literals that follow each other are a
- * run, everything else ends it. A literal that may be missing (* ? {) leaves the run first. No
- * string is given where an alternative stands outside groups, where letters may be of another case
- * or blanks do not count, where flags change inside, and for spellings that are rare (\Q, \x41,
- * classes within classes). Characters beyond ASCII end runs, so that a string stands in the bytes
- * as it does in their decoded text, whatever the charset.
- */
+ * The pattern is scanned once, outside its groups and classes: consecutive literals form a run,
+ * anything else ends it. An optional literal (* ? {) is removed from the run. No string is returned
+ * for patterns with top-level alternatives, with case folding, with COMMENTS, or with flag changes
+ * inside, nor for rare syntax (\Q, \x41, classes within classes). Characters beyond ASCII end runs,
+ * so that the string's bytes are the same before and after decoding, whatever the charset. */
 #include "filter/required_text.h"
 
 #include "base/macros.h"
@@ -44,7 +41,7 @@ static bool at_end(walk *w)
     return w->hard;
 }
 
-/* Behind the backslash: the character it stands for; 0: something else, of one character. */
+/* Behind a backslash: the character it stands for; 0: anything else, of one character. */
 static uint8_t take_escape(walk *w)
 {
     if (at_end(w)) return 0;

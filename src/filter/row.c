@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Filters that look at rows as a whole: PrefixFilter, InclusiveStopFilter, PageFilter,
- * RandomRowFilter, FilterAllFilter. HBASE: the classes of these names.
- */
+/* Filters on whole rows: PrefixFilter, InclusiveStopFilter, PageFilter, RandomRowFilter,
+ * FilterAllFilter. HBASE: the classes of these names. */
 #include "base/random.h"
 #include "filter/filter_priv.h"
 
@@ -39,7 +37,7 @@ static rq_err prefix_row_key(rq_filter *f, rq_slice row, bool *ret, rq_error *wh
     return RQ_OK;
 }
 
-/* Rows before the prefix are before all that have it. */
+/* Rows before the prefix are before all rows that have it. */
 static bool prefix_row_hint(const rq_filter *f, rq_slice row, rq_slice *ret)
 {
     (void)row;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * SubstringComparator and RegexStringComparator: bytes decoded to text as Java does and searched.
- * Both answer 0 for "found" and 1 for "not". HBASE: the classes of these names.
+/* SubstringComparator and RegexStringComparator: decode bytes to text as Java does, and search it.
+ * Both return 0 for "found" and 1 for "not found". HBASE: the classes of these names.
  *
- * Regular expressions (regex.h) are searched for in texts that contain what every match must
- * (required_text.c). Java would go on for minutes where ours pauses or fails (pace.h). Both engines
- * of HBase (JAVA and JONI) are this one.
- */
+ * A regular expression (regex.h) is only evaluated on texts that contain its required string
+ * (required_text.c). Where Java would run for minutes, this pauses or fails (pace.h). Both engines
+ * of HBase (JAVA and JONI) are this one. */
 #include "filter/ascii_text.h"
 #include "filter/filter_priv.h"
 #include "filter/java_regex.h"
@@ -16,7 +14,7 @@
 
 #include "proto/comparator.pb-c.h"
 
-/* What looking for a string takes, and decoding: about a nanosecond a byte. */
+/* Time of a string search, and of decoding: about a nanosecond per byte. */
 static inline void spend(rq_pace *pace, rq_slice bytes)
 {
     pace->slice_left -= (int64_t)(bytes.len / 8);
@@ -24,7 +22,7 @@ static inline void spend(rq_pace *pace, rq_slice bytes)
 
 #define TEXT_KEEP ((size_t)64 << 10)
 
-/* The text of a large value is not kept: the filter's scanner may rest for long. */
+/* The text of a large value is freed, because the filter's scanner may be idle for long. */
 static void drop_large(rq_buf *b)
 {
     if (RQ_UNLIKELY(b->cap > TEXT_KEEP)) rq_buf_clear(b);
@@ -36,11 +34,12 @@ typedef struct substring_comparator {
     rq_pace *pace;
     rq_buf needle, decoded, lower;
     bool is_ascii;   /* the needle */
-    bool has_i_or_k; /* which are lower case of U+0130 and U+212A too; no other ASCII is */
+    bool has_i_or_k; /* which are also the lower case of U+0130 and U+212A; no other ASCII letter
+                      * is */
 } substring_comparator;
 
-/* Decoding and lower case of other characters neither add ASCII to a text nor take some away,
- * except for those two: an ASCII needle is searched for in the bytes. */
+/* Decoding and lower case of other characters neither add ASCII to a text nor remove any, except
+ * for those two: an ASCII needle is searched for in the undecoded bytes. */
 static rq_err substring_compare(rq_comparator *c, rq_slice bytes, int *ret, rq_error *why)
 {
     (void)why;
@@ -89,11 +88,11 @@ typedef struct regex_comparator {
     rq__charset charset;
     rq_pace *pace;
     rq_regex *regex;
-    bool as_it_is; /* of the search at hand: the bytes are the text, else it is in `decoded` */
+    bool as_it_is; /* in the current search the bytes are the text; otherwise it is in `decoded` */
     rq_buf decoded, required; /* required: see required_text.h */
 } regex_comparator;
 
-/* *ret NULL: what every match contains is not there. */
+/* *ret NULL: the required string is missing, so there is no match. */
 static rq_err text_to_search(regex_comparator *r, rq_slice bytes, rq_slice *ret)
 {
     *ret = (rq_slice){0};

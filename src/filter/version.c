@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Filters on single versions: TimestampsFilter picks them, KeyOnlyFilter takes their value away.
- * HBASE: the classes of these names.
- */
+/* Filters on single versions: TimestampsFilter selects them, KeyOnlyFilter removes their value.
+ * HBASE: the classes of these names. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -40,7 +38,7 @@ static rq_err timestamps_cell(rq_filter *f, const rq_cell *cell, rq_filter_code 
     if (below < t->count && t->timestamps[below] == cell->timestamp)
         *ret = RQ_FILTER_INCLUDE;
     else if (cell->timestamp < min)
-        *ret = RQ_FILTER_NEXT_COL; /* what is left of the column is older still */
+        *ret = RQ_FILTER_NEXT_COL; /* the rest of the column is older still */
     else
         *ret = t->can_hint ? RQ_FILTER_SEEK_NEXT_USING_HINT : RQ_FILTER_SKIP;
     return RQ_OK;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Filters around one other filter: SkipFilter, WhileMatchFilter and FilterWrapper (the server's own
- * wrapper, which is a filter like any other on the wire). HBASE: the classes of these names.
+/* Filters around one other filter: SkipFilter, WhileMatchFilter and FilterWrapper (the server's own
+ * wrapper, which is a normal filter on the wire). HBASE: the classes of these names.
  *
- * What they do not pass on is as much part of them as what they do: SkipFilter never shows its
- * filter the row key, neither of the first two forwards hints, filterRowCells or the reversed flag.
- */
+ * What they do not forward matters too: SkipFilter never passes the row key to its filter, and
+ * neither of the first two forwards hints, filterRowCells or the reversed flag. */
 #include "filter/filter_priv.h"
 
 #include "proto/filter.pb-c.h"
@@ -13,7 +11,7 @@
 typedef struct wrapping {
     rq_filter base;
     rq_filter *inner;
-    bool tripped; /* Skip: leave the row out; While: the scan is over */
+    bool tripped; /* Skip: exclude the row; While: the scan is over */
 } wrapping;
 
 static rq_filter *inner_of(const rq_filter *f)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A get from a large file is a chain of cache misses: the bloom's bits, the block, its sidecar, the
- * cell, each known only when the one before it is there. The rows of a batch do not depend on each
- * other: here they are looked for side by side, each of them a step in every round, and each step
- * ends by asking for what the row's next step reads. When the gets are run afterwards, they find it
- * in the processor's caches.
+/* A get from a large file is a chain of cache misses: the bloom's bits, the block, its sidecar, the
+ * cell; each address is known only when the previous data has arrived. The rows of a batch are
+ * independent of each other, so here their searches are interleaved: in every round each row makes
+ * one step, which ends by prefetching the data of its next step. When the gets run afterwards, they
+ * find everything in the processor's caches.
  *
- * Hints only. What is not at hand or not in the block cache is left to the get; nothing is read,
- * counted or kept. Between two rounds a row has a reference to its block.
- */
+ * This is a hint. Blocks that the reader does not hold and that are not in the block cache are left
+ * to the get; nothing is read, counted or kept. Between two rounds a row holds a reference to its
+ * block. */
 #include "hfile/ahead.h"
 
 #include "hfile/bloom.h"
 #include "hfile/reader_priv.h"
 
-#define ROWS 16       /* side by side: about as many misses as a core has under way */
-#define FIRST_BITS 3u /* most that a bloom denies it denies by these */
+#define ROWS                                                                                       \
+    16                /* interleaved searches: about the number of cache misses a core can have in
+                       * flight */
+#define FIRST_BITS 3u /* most absent keys are detected by these first bits */
 
 /* Where a row's search stands. */
 typedef struct row_search {
@@ -37,8 +38,7 @@ static const rq_hfile_reader *reader_of(const row_search *s)
     return s->row->files[s->at];
 }
 
-/* Whether the file is of the kind that is looked into; a row bloom's chunk is found, and its bits
- * are asked for. */
+/* Whether the file can be searched; if so, finds the row bloom's chunk and prefetches its bits. */
 static bool begin_file(row_search *s)
 {
     const rq_hfile_reader *r = reader_of(s);
@@ -81,8 +81,8 @@ static uint32_t entry_at_or_before(const rq_hfile_block *b, const rq_cell *key)
     return at < 0 ? 0 : (uint32_t)at;
 }
 
-/* The data block of the first file that may have the row is found by the index, and its head is
- * asked for. */
+/* Finds the data block of the first file that may have the row, by the index, and prefetches its
+ * head. */
 static bool find_block(row_search *s)
 {
     if (bloom_denies(s)) return next_file(s);
@@ -122,7 +122,7 @@ static bool find_cell(row_search *s)
     return false;
 }
 
-/* A step of each in turn, until all are over. */
+/* Makes one step of each search in turn, until all are finished. */
 static void run(row_search *rows, size_t open)
 {
     while (open > 0) {

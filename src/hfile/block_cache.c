@@ -42,7 +42,7 @@ rq_err rq__block_new(rq_block_cache *c, size_t len, rq_hfile_block **ret)
 void rq_hfile_block_unref(rq_hfile_block *b)
 {
     if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
-    /* Out of the table for good: the cache's own reference is gone. */
+    /* Removed for good: the cache's own reference is dropped. */
     if (b->cache != NULL)
         atomic_fetch_sub_explicit(&b->cache->pinned, b->node.charge, memory_order_relaxed);
     rq__sidecar_free(b->slab, atomic_load_explicit(&b->sidecar, memory_order_relaxed));
@@ -51,13 +51,13 @@ void rq_hfile_block_unref(rq_hfile_block *b)
 
 /* --- shards ---------------------------------------------------------------------------------- */
 
-/* Shards take the top bits, tables the bottom ones. */
+/* Shards use the top bits of the hash, tables the bottom ones. */
 static inline unsigned shard_of(const rq_block_cache *c, uint64_t hash)
 {
     return (unsigned)(hash >> 56) & (c->shard_count - 1);
 }
 
-/* The block's slot, or the empty one where it would go. */
+/* The block's slot, or the empty one where it would be inserted. */
 static slot *table_slot(shard *s, uint64_t hash, uint64_t file_id, uint64_t offset)
 {
     for (size_t i = hash & s->table_mask;; i = (i + 1) & s->table_mask) {
@@ -68,7 +68,7 @@ static slot *table_slot(shard *s, uint64_t hash, uint64_t file_id, uint64_t offs
     }
 }
 
-/* Empties the slot and moves those behind it up, so that no search stops early. */
+/* Empties the slot and moves the following ones up, so that no search stops early. */
 static void table_remove(shard *s, slot *at)
 {
     size_t hole = (size_t)(at - s->table);
@@ -82,7 +82,7 @@ static void table_remove(shard *s, slot *at)
     s->table[hole].block = NULL;
 }
 
-/* Keeps the table at most half full; false without memory for that. */
+/* Keeps the table at most half full; false when out of memory. */
 static bool table_grow(shard *s)
 {
     if ((s->blocks + 1) * 2 <= s->table_mask + 1) return true;
@@ -135,7 +135,7 @@ static void dequeue(shard *s, rq_hfile_block *b)
         rq__s3_fifo_remove(&s->data, &b->node);
 }
 
-/* Takes out the oldest that was not used since it came round last. */
+/* Removes the oldest block that was not used since its last pass through the queue. */
 static rq_hfile_block *evict_oldest(rq__cache_queue *q)
 {
     rq__cache_node *n;
@@ -148,7 +148,7 @@ static rq_hfile_block *evict_oldest(rq__cache_queue *q)
     return n == NULL ? NULL : block_of(n);
 }
 
-/* Takes the block to give up next out of its queue; the order stands in block_cache.h. */
+/* Removes the next block to evict from its queue; the order is described in block_cache.h. */
 static rq_hfile_block *evict_next(shard *s)
 {
     if (s->meta.bytes > s->capacity / 2) return evict_oldest(&s->meta);
@@ -165,8 +165,8 @@ static rq__family_counters *counters_of(const rq_block_cache *c, const shard *s,
     return f->family == NULL ? NULL : &f->family->shards[s - c->shards];
 }
 
-/* Takes out the block, which is in no queue any more; its reference goes to `victims` (through
- * `older`), because freeing wants no lock. */
+/* Removes the block, which has left its queue. Its reference is added to `victims` (linked through
+ * `older`), so that it is freed without the lock. */
 static void remove_block(rq_block_cache *c, shard *s, rq_hfile_block *b, rq_hfile_block **victims)
 {
     slot *at = table_slot(s, b->node.hash, b->file_id, b->offset);
@@ -188,7 +188,7 @@ static void remove_block(rq_block_cache *c, shard *s, rq_hfile_block *b, rq_hfil
     *victims = b;
 }
 
-/* Those that went for room alone are offered to the second level. */
+/* Blocks evicted only to make room are offered to the second level. */
 static void release_victims(rq_block_cache *c, rq_hfile_block *victims, bool for_room)
 {
     while (victims != NULL) {
@@ -203,7 +203,7 @@ static void release_victims(rq_block_cache *c, rq_hfile_block *victims, bool for
     }
 }
 
-/* Makes room until `used` is at most `limit`. */
+/* Evicts until `used` is at most `limit`. */
 static void evict_to(rq_block_cache *c, shard *s, uint64_t limit, rq_hfile_block **victims)
 {
     while (s->used > limit) {
@@ -218,8 +218,8 @@ static void evict_to(rq_block_cache *c, shard *s, uint64_t limit, rq_hfile_block
 
 /* --- the cache -------------------------------------------------------------------------------- */
 
-/* Held for some hundred nanoseconds: who finds it taken looks again a few times before he sleeps,
- * which costs a hundred times as much. */
+/* The lock is held for some hundred nanoseconds: a thread that finds it taken spins for a while
+ * before it sleeps, which takes a hundred times as long. */
 static void init_lock(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t kind;
@@ -307,8 +307,8 @@ static uint64_t capacity_of(rq_block_cache *c)
     return reserved < capacity ? capacity - reserved : 0;
 }
 
-/* The numbers are read under each shard's lock: of several who change them at the same time the one
- * who comes last sees what all have set. */
+/* The numbers are read under each shard's lock, so that of several threads changing them at the
+ * same time the last one sees all changes. */
 static void divide_capacity(rq_block_cache *c)
 {
     for (unsigned i = 0; i < c->shard_count; i++) {
@@ -451,7 +451,7 @@ bool rq__cache_prefetch(rq__cache_file *f, uint64_t offset)
     uint64_t hash = rq__cache_hash(atomic_load_explicit(&f->id, memory_order_relaxed), offset);
     shard *s = &c->shards[shard_of(c, hash)];
     (void)pthread_mutex_lock(&s->lock);
-    /* By the hash alone: whether it is this block is seen when its head has come. */
+    /* By the hash alone: the comparison with the block waits until its head has been fetched. */
     size_t i = hash & s->table_mask;
     while (s->table[i].block != NULL && s->table[i].hash != hash)
         i = (i + 1) & s->table_mask;
@@ -480,7 +480,7 @@ static void add_block(rq_block_cache *c, unsigned which, rq__cache_file *f, rq_h
     b->cache = c;
     b->resident = true;
     b->file = rq__cache_file_ref(f);
-    /* Not the slot that was found: the table may have changed. */
+    /* Searches the slot again: the table may have changed. */
     *table_slot(s, b->node.hash, b->file_id, b->offset) = (slot){b->node.hash, rq__block_ref(b)};
     b->file_next = f->blocks[which];
     b->file_link = &f->blocks[which];
@@ -523,13 +523,13 @@ rq__cache_evicted rq__cache_evict_file(rq__cache_file *f)
 {
     rq_block_cache *c = f->cache;
     rq__cache_evicted sum = {0};
-    /* Under another number nothing of it is found in the second level. */
+    /* With a new number, its records in the second level are no longer found. */
     atomic_store_explicit(&f->id,
                           atomic_fetch_add_explicit(&c->next_file_id, 1, memory_order_relaxed),
                           memory_order_relaxed);
     for (unsigned i = 0; i < c->shard_count; i++) {
         shard *s = &c->shards[i];
-        /* A large file's blocks in steps, so that others get the lock in between. */
+        /* In steps, so that other threads get the lock while a large file's blocks are removed. */
         for (bool more = true; more;) {
             rq_hfile_block *victims = NULL;
             (void)pthread_mutex_lock(&s->lock);

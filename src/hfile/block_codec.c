@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block's bytes on disk (layout in format.h): what every read passes before it is believed. */
+/* A block's bytes on disk (layout in format.h): the checks that every block passes when it is
+ * read. */
 #include "hfile/block_codec.h"
 
 #include "base/checksum.h"
 
 #include <inttypes.h>
 
-/*
- * The most a compressed byte can stand for: deflate's 258-byte match in two bits, lz4's length
- * bytes of 255, snappy's 64-byte copy in three bytes, zstd's 128 KiB run-length block in four,
- * lzo's length bytes of 255, bzip2's 46 MB of one byte in a block of some forty.
- */
+/* The most bytes that one compressed byte can stand for: deflate's 258-byte match in two bits,
+ * lz4's length bytes of 255, snappy's 64-byte copy in three bytes, zstd's 128 KiB run-length block
+ * in four, lzo's length bytes of 255, bzip2's 46 MB of one byte in a block of some forty. */
 static uint64_t ratio_max(rq_compression c)
 {
     switch (c) {
@@ -77,8 +76,8 @@ rq_err rq__block_verify(rq_slice block, rq_compression compression, const char *
 {
     if (block.len < RQ_HFILE_HEADER_LEN)
         return rq_fail(why, RQ_E_CORRUPT,
-                       "%s: block at offset %" PRIu64 ": %zu bytes are no header", path, offset,
-                       block.len);
+                       "%s: block at offset %" PRIu64 ": %zu bytes are too few for a header", path,
+                       offset, block.len);
     rq__block_header h;
     RQ_TRY(rq__block_header_parse(block.ptr, compression, path, offset, &h, why));
     if (h.on_disk_len != block.len)
@@ -127,7 +126,7 @@ rq_err rq__block_seal(rq_buf *out, size_t start, rq_block_kind kind, uint32_t ra
     uint8_t *sums = out->ptr + out->len;
     for (size_t at = 0; at < data_len; at += bytes_per_checksum, sums += 4) {
         size_t len = data_len - at < bytes_per_checksum ? data_len - at : bytes_per_checksum;
-        uint32_t sum = 0; /* RQ_CHECKSUM_NONE keeps the room. HBASE: HFileBlock.Writer */
+        uint32_t sum = 0; /* with RQ_CHECKSUM_NONE the room stays. HBASE: HFileBlock.Writer */
         if (type == RQ_CHECKSUM_CRC32C)
             sum = rq_crc32c(0, b + at, len);
         else if (type == RQ_CHECKSUM_CRC32)

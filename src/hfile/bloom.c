@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The three hashes HBase's blooms use, and one chunk of bits. Everything here is disk format: the
- * sizes, the rounding (float where HBase has float) and the signed arithmetic decide where bits
- * stand. HBASE: MurmurHash, JenkinsHash, MurmurHash3, BloomFilterUtil, BloomFilterChunk 2.6.
- */
+/* The three hashes of HBase's blooms, and one chunk of bits. All of this is disk format: the sizes,
+ * the rounding (float where HBase uses float) and the signed arithmetic determine the positions of
+ * bits. HBASE: MurmurHash, JenkinsHash, MurmurHash3, BloomFilterUtil, BloomFilterChunk 2.6. */
 #include "hfile/bloom.h"
 
 #include <math.h>
@@ -15,7 +13,7 @@ static inline uint32_t le32(const uint8_t *p)
     return v;
 }
 
-/* MurmurHash2 as HBase has it: the last bytes are added with their sign. */
+/* MurmurHash2 as in HBase: the last bytes are added as signed numbers. */
 static int32_t murmur(rq_slice key, int32_t seed)
 {
     const uint32_t m = 0x5bd1e995;
@@ -121,7 +119,7 @@ int32_t rq__bloom_hash(rq__hash_type type, rq_slice key, int32_t seed)
     }
 }
 
-/* A key's bits, one after another: double hashing. HBASE: BloomFilterUtil. */
+/* A key's bits, one after another, by double hashing. HBASE: BloomFilterUtil. */
 typedef struct probes {
     uint32_t hash, step;
     uint64_t bits;
@@ -159,7 +157,7 @@ void rq__bloom_prefetch(rq_slice bits, rq__hash_type type, uint32_t hash_count, 
         __builtin_prefetch(bits.ptr + (next_bit(&p) >> 3));
 }
 
-/* Chunks are sized so that they can be folded this often. HBASE: io.storefile.bloom.max.fold. */
+/* Chunk sizes allow this number of foldings. HBASE: io.storefile.bloom.max.fold. */
 #define FOLDS_MAX 7
 
 rq__bloom_chunk rq__bloom_chunk_shape(uint32_t bytes_hint, float error_rate)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cutting a file before it is touched: key range first (in memory), then the bloom, whose meta and
- * chunk come through the cache. HBASE: StoreFileReader.passesGeneralBloomFilter,
- * passesDeleteFamilyBloomFilter, CompoundBloomFilter 2.6.
- */
+/* Skips a file without reading its data: by the key range (in memory), then by the bloom, whose
+ * meta and chunk come from the cache. HBASE: StoreFileReader.passesGeneralBloomFilter,
+ * passesDeleteFamilyBloomFilter, CompoundBloomFilter 2.6. */
 #include "hfile/bloom.h"
 #include "hfile/reader_priv.h"
 
-/* A key as the bloom hashes it, and as its chunk is found. */
+/* A key as it is hashed, and as its chunk is found. */
 typedef struct bloom_key {
     rq_slice bytes;
     const rq_cell *cell; /* ROWCOL: the same as a cell */
@@ -20,7 +18,7 @@ static rq_err look_up(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block of, b
     rq__bloom_meta m;
     memcpy(&m, meta->payload, sizeof(m));
     rq__index_view chunks = rq__bloom_meta_index(meta);
-    /* Chunks are found by plain byte order, which is not how hbase:meta is sorted. */
+    /* Chunks are found by plain byte order, which is not the order of hbase:meta. */
     if (r->info.order == RQ_ORDER_META && chunks.count > 1) {
         *ret = true;
         return RQ_OK;
@@ -52,7 +50,8 @@ static rq_err meta_block(rq_hfile_reader *r, rq_read_ctx *ctx, rq_block_kind kin
                               at.size, kind, ret, why);
 }
 
-/* Of the rest of the file nothing is known to be wrong: whoever asked is told, and goes on. */
+/* Only the bloom is known to be damaged: the error is logged, and the read goes on without the
+ * bloom. */
 static rq_err noted(rq_hfile_reader *r, rq_err rc)
 {
     if (RQ_UNLIKELY(rc == RQ_E_CORRUPT)) atomic_store(&r->bloom_damaged, true);
@@ -116,7 +115,7 @@ rq_err rq_hfile_may_contain_prefix(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slic
     return contains_row(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, prefix, ret, why);
 }
 
-/* Keys of up to this many bytes are serialized on the stack. */
+/* Longest key that is serialized on the stack. */
 #define KEY_BYTES_INLINE 512
 
 static rq_err contains_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq__lent_block meta,
@@ -147,7 +146,7 @@ rq_err rq_hfile_may_contain_column(rq_hfile_reader *r, rq_read_ctx *ctx, rq_slic
     rq_err rc = meta_block(r, ctx, RQ_BLOCK_GENERAL_BLOOM_META, &meta, why);
     if (rc != RQ_OK) return noted(r, rc);
     rc = contains_column(r, ctx, meta, row, qualifier, ret, why);
-    /* A delete of the row or family stands as the column without a name. */
+    /* A delete of the row or family is stored as the column without a name. */
     if (rc == RQ_OK && !*ret && qualifier.len > 0)
         rc = contains_column(r, ctx, meta, row, (rq_slice){0}, ret, why);
     rq__lent_return(meta);

@@ -39,7 +39,7 @@ void rq__bloom_writer_clear(rq__bloom_writer *w)
     *w = (rq__bloom_writer){0};
 }
 
-/* Moves the chunk being filled to the ready ones. */
+/* Moves the current chunk to the list of finished ones. */
 static rq_err finish_chunk(rq__bloom_writer *w)
 {
     ready_chunk *r = malloc(sizeof(*r));

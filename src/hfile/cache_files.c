@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The files and families the block cache knows. A file's entry lives as long as a reader or a
- * resident block of it, so that who opens the file again finds the blocks that were left.
+/* The files and families known to the block cache. A file's entry lives as long as it has a reader
+ * or a resident block, so that a later reader of the file finds its blocks.
  *
- * Lock: files_lock, for a search of a short list; no other is taken with it. The last reference is
- * dropped under it, so that a search never finds what is about to be freed.
- */
+ * Lock: files_lock, held for a search of a short list; no other lock is taken under it. The last
+ * reference is dropped under it, so that a search never finds an entry that is being freed. */
 #include "hfile/cache_priv.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `rorqual hfile check` and the tests' judge: does the file hold what it says (check.h). */
+/* Checks that a file's contents match its metadata (check.h); used by `rorqual hfile check` and the
+ * tests. */
 #include "hfile/check.h"
 
 #include "hfile/block_codec.h"
@@ -9,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* Checks the block's structure too, where it is known: not the meta index's. */
+/* Checks the block's structure too, if its kind is known (not the meta index). */
 static rq_err load_any(rq_hfile_reader *r, rq_buf *scratch, uint64_t offset,
                        const rq__block_header *h, rq_error *why)
 {
@@ -58,7 +59,7 @@ rq_err rq_hfile_walk_blocks(rq_hfile_reader *r,
 
 /* --- the check -------------------------------------------------------------------------------- */
 
-/* The blocks are the first half of the way, the cells the second. */
+/* Reading the blocks is the first half of the progress, reading the cells the second. */
 static void tell(const rq_hfile_watch *w, int half, uint64_t done, uint64_t total)
 {
     if (w != NULL) w->step(w->arg, half == 0 ? done : total + done, 2 * total);
@@ -90,17 +91,17 @@ static rq_err check_block(void *arg, const rq_hfile_block_line *line)
         if (p->first_data == UINT64_MAX) p->first_data = line->offset;
         p->last_data = line->offset;
     }
-    /* HBase's total leaves out the data index above its leaves. */
+    /* HBase's total does not include the data index above its leaves. */
     if (line->kind != RQ_BLOCK_INTERMEDIATE_INDEX && line->offset != p->r->root.offset)
         p->uncompressed_len += line->raw_len + (uint64_t)RQ_HFILE_HEADER_LEN;
     return RQ_OK;
 }
 
-static rq_err differs(const rq_hfile_reader *r, const char *what, int64_t told, int64_t found,
+static rq_err differs(const rq_hfile_reader *r, const char *what, int64_t stated, int64_t found,
                       rq_error *why)
 {
     return rq_fail(why, RQ_E_CORRUPT, "%s: %s: the file says %" PRId64 ", it is %" PRId64, r->path,
-                   what, told, found);
+                   what, stated, found);
 }
 
 static rq_err check_blocks(rq_hfile_reader *r, const rq_hfile_watch *watch, rq_hfile_report *report,
@@ -116,7 +117,7 @@ static rq_err check_blocks(rq_hfile_reader *r, const rq_hfile_watch *watch, rq_h
     for (int i = 0; i < RQ_BLOCK_KIND_COUNT; i++)
         p.prev_offset[i] = UINT64_MAX;
     RQ_TRY(rq_hfile_walk_blocks(r, check_block, &p, why));
-    /* A file without data has 0 or -1 here, by version. */
+    /* In a file without data it is 0 or -1, depending on the version. */
     if (p.first_data != UINT64_MAX) {
         if (t->first_data_offset != p.first_data)
             return differs(r, "offset of the first data block", (int64_t)t->first_data_offset,
@@ -154,7 +155,8 @@ static rq_err bad_place(const cell_pass *p, const char *text)
                    p->r->path, b->offset, p->scanner.pos, text);
 }
 
-/* A new block: its index key is behind the cell before, and not behind its first cell. */
+/* At a new block: its index key must be behind the previous cell, and at or before its first
+ * cell. */
 static rq_err check_index_key(cell_pass *p, const rq_cell *cell, const rq_cell *last)
 {
     uint32_t at = p->scanner.path[p->r->info.data_index_levels - 1];

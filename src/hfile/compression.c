@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The codecs, each under the framing HBase's own codec streams give a block (compression.h).
+/* The codecs, each with the framing that HBase's own codec streams give a block (compression.h).
  *
- * Hadoop block framing cuts the input at a size the reader's buffer surely holds: Hadoop's codecs
- * default to 256 KiB less an overhead (snappy's is the largest, a sixth and 32 bytes), so CHUNK
- * below that is read by every one of them. HBASE: BlockCompressorStream, BlockDecompressorStream.
- */
+ * Hadoop block framing divides the input into pieces that fit into the reader's buffer. Hadoop's
+ * codecs default to 256 KiB less an overhead (snappy's is the largest: a sixth and 32 bytes), so
+ * all of them can read pieces of CHUNK, which is below that. HBASE: BlockCompressorStream,
+ * BlockDecompressorStream. */
 #include "hfile/compression.h"
 
 #include <bzlib.h>
@@ -20,7 +19,7 @@
 /* aircompressor's LzoCodec holds 64 KiB. */
 #define LZO_CHUNK (48 * 1024)
 
-/* A bare zstd frame starts with this; as a raw length it would be 683 MB. */
+/* A bare zstd frame begins with this; as a raw length it would be 683 MB. */
 static const uint8_t zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
 
 struct rq_codec {
@@ -40,7 +39,7 @@ struct rq_codec {
 rq_err rq_codec_new(rq_compression c, int level, rq_codec **ret)
 {
     if (!rq_compression_is_supported(c)) return RQ_E_UNSUPPORTED;
-    /* Checks that the library was built as the header says; keeps nothing. */
+    /* Only checks that the library's ABI matches the header. */
     if (c == RQ_COMPRESSION_LZO && lzo_init() != LZO_E_OK) return RQ_E_UNSUPPORTED;
     rq_codec *codec = calloc(1, sizeof(*codec));
     if (codec == NULL) return RQ_E_NO_MEMORY;
@@ -123,10 +122,10 @@ static rq_err gz_decompress(rq_codec *c, rq_slice packed, uint8_t *out, size_t r
 static rq_err bzip2_compress(rq_slice raw, rq_buf *out)
 {
     if (raw.len > INT32_MAX) return RQ_E_INVALID;
-    /* The library's own bound: a hundredth more and 600 bytes. */
+    /* The library's own bound: one percent more, and 600 bytes. */
     size_t bound = raw.len + raw.len / 100 + 1000;
     RQ_TRY(rq_buf_reserve(out, bound));
-    /* A block no larger than what goes in spares both sides memory. */
+    /* A block size no larger than the input saves memory on both sides. */
     size_t blocks = (raw.len + BZIP2_BLOCK_BYTES - 1) / BZIP2_BLOCK_BYTES;
     int size = blocks < 1 ? 1 : blocks > 9 ? 9 : (int)blocks;
     unsigned len = (unsigned)bound;
@@ -152,8 +151,8 @@ static rq_err bzip2_decompress(rq_slice packed, uint8_t *out, size_t raw_len)
     s.next_out = raw_len == 0 ? &nothing : (char *)out;
     s.avail_out = (unsigned)raw_len;
     rc = BZ2_bzDecompress(&s);
-    /* Whole, and nothing behind it: the end comes in the same call as the last byte or, when that
-     * filled the room, in the next. */
+    /* The stream must end here: the end is reported with the last byte or, if that filled the
+     * output, by the next call. */
     if (rc == BZ_OK && s.avail_out == 0) rc = BZ2_bzDecompress(&s);
     bool exact = rc == BZ_STREAM_END && s.avail_out == 0 && s.avail_in == 0;
     (void)BZ2_bzDecompressEnd(&s);

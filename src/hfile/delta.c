@@ -40,8 +40,8 @@ static size_t shared_be64(uint64_t a, uint64_t b)
     return a == b ? 8 : (size_t)__builtin_clzll(a ^ b) / 8;
 }
 
-/* Bytes the two flat keys have in common at their beginning, timestamp and type only if asked. One
- * file has one family: it is not compared. */
+/* Number of bytes that two flat keys have in common at their beginning, timestamp and type only if
+ * requested. A file has one family, which is not compared. */
 static size_t shared_key(const rq_cell *a, const rq_cell *b, bool with_time)
 {
     if (a->row_len != b->row_len) return a->row_len >> 8 == b->row_len >> 8 ? 1 : 0;
@@ -269,7 +269,7 @@ static inline bool take_value(rq__delta *d, rq_cursor *c, size_t len)
     return true;
 }
 
-/* d->key holds a whole key of d->key_len bytes that nobody has looked at. */
+/* d->key holds a whole key of d->key_len bytes that has not been checked yet. */
 static bool adopt_key(rq__delta *d)
 {
     size_t len = d->key_len;
@@ -300,7 +300,7 @@ static rq_err next_prefix(rq__delta *d, rq_cursor *c)
     return adopt_key(d) && take_value(d, c, value_len) ? RQ_OK : RQ_E_CORRUPT;
 }
 
-/* What DIFF and FAST_DIFF do alike: row, family and qualifier of a key of `key_len` bytes. */
+/* Common to DIFF and FAST_DIFF: row, family and qualifier of a key of `key_len` bytes. */
 static rq_err take_row_and_qualifier(rq__delta *d, rq_cursor *c, const uint8_t *family,
                                      size_t key_len, size_t shared)
 {
@@ -320,8 +320,8 @@ static rq_err take_row_and_qualifier(rq__delta *d, rq_cursor *c, const uint8_t *
         if (!take_bytes(c, d->key + shared, end - shared)) return RQ_E_CORRUPT;
     } else {
         if (d->key_len == 0 && shared != 0) return RQ_E_CORRUPT;
-        /* The key is as long as what is read and what was there, so no length is believed
-         * without bytes behind it. */
+        /* The key cannot be longer than the bytes left and the previous key: this bounds the
+         * length. */
         if (key_len > left + d->key_len + RQ_KEY_FIXED_LEN + family_len) return RQ_E_CORRUPT;
         RQ_TRY(grow(d, key_len));
         if (shared < ROW_LEN_LEN) {
@@ -517,7 +517,7 @@ rq_err rq__delta_unpack_tags(rq__delta_shape shape, rq_slice payload, rq_buf *ou
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
-/* What a checkpoint is, in front of its key's bytes. */
+/* A checkpoint's header, in front of its key's bytes. */
 typedef struct checkpoint {
     uint64_t seqid;
     uint32_t pos, next_pos;
@@ -527,7 +527,7 @@ typedef struct checkpoint {
     uint32_t tags_len;
 } checkpoint;
 
-/* words: of each checkpoint where it begins behind them, in words; then the checkpoints. */
+/* The words are the checkpoints' offsets behind them, in words; then come the checkpoints. */
 static inline const uint8_t *record_of(const rq__sidecar *s, uint32_t i)
 {
     return (const uint8_t *)(s->words + s->count + s->words[i]);
@@ -586,7 +586,7 @@ rq_err rq__delta_checkpoints(rq__slab *slab, rq__delta_shape shape, rq_slice pay
     return rc;
 }
 
-/* The key of a checkpoint: it was checked when it was made. */
+/* The key of a checkpoint; it was checked when it was made. */
 static rq_cell key_of(const uint8_t *record)
 {
     checkpoint p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data block encodings (encoding.h). HBASE: RowIndexCodecV1, RowIndexEncoderV1 2.6; hbase:meta and
- * the master's store are written so. */
+/* Data block encodings (encoding.h). HBASE: RowIndexCodecV1, RowIndexEncoderV1 2.6; HBase writes
+ * hbase:meta and the master's store with it. */
 #include "hfile/encoding.h"
 
 #include "hfile/delta.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One half of a file. A region that is split leaves its files where they are; each daughter reads
- * the part of them that lies in its rows, until a compaction has written that part anew.
+/* One half of a file. When a region is split its files stay in place; each daughter reads the part
+ * of them in its own rows, until a compaction has rewritten that part.
  *
- * The scanner is the whole file's (scanner.c): a seek is first brought into the half, and where a
- * move ends outside of it, there is no cell. Halves are divided between rows, so in the order of
- * keys each is one piece.
- */
+ * The scanner is the whole file's (scanner.c): a seek is first moved into the half, and a move that
+ * ends outside of it finds no cell. Halves are divided between rows, so each is contiguous in key
+ * order. */
 #include "hfile/reader_priv.h"
 
 #include <stdlib.h>

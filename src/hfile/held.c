@@ -47,7 +47,7 @@ void rq__reader_held_clear(rq_hfile_reader *r)
     free(r->held);
 }
 
-/* Keeps the block, which the caller has a reference to and goes on having. */
+/* Keeps the block; the caller retains its own reference. */
 static void keep(rq_hfile_reader *r, size_t slot, rq_hfile_block *b)
 {
     rq_hfile_block *none = NULL;

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Moves of a scanner inside its block, for the reader of many cells: no I/O, no search, and the
- * answer says what comparing neighbours has shown of their rows. Only plain cells of whole files:
- * everything else is left to rq_hfile_scanner_next, which also tells what is wrong with a cell that
- * is not sound.
- */
+/* Moves of a scanner inside its block, for code that reads many cells: no I/O, no search, and the
+ * result tells what the move has shown about the rows of the two cells. Only for plain cells of
+ * whole files: all other cases are left to rq_hfile_scanner_next, which also reports malformed
+ * cells. */
 #include "hfile/plain.h"
 #include "hfile/reader.h"
 #include "hfile/reader_priv.h"
 #include "hfile/walk.h"
 
-/* Cells of a row that are passed over one by one; a seek would cost as much. */
+/* Cells of a row that are skipped one by one; beyond that a seek is as fast. */
 #define PASS_MAX 64
 
 bool rq_hfile_reader_is_plain(const rq_hfile_reader *r)
@@ -31,7 +29,7 @@ static inline bool took(rq_hfile_scanner *s, size_t pos, size_t len)
     return true;
 }
 
-/* Takes the sound cell at `pos` as the scanner's. */
+/* Makes the valid cell at `pos` the scanner's current one. */
 static bool stand_at(rq_hfile_scanner *s, size_t pos)
 {
     const rq_hfile_block *b = s->block;
@@ -40,7 +38,7 @@ static bool stand_at(rq_hfile_scanner *s, size_t pos)
         rq__plain_parse(b->payload + pos, b->payload_len - pos, shape_of(s->reader), &s->cell));
 }
 
-/* The same for most cells; false: it may be any. */
+/* The same for most cells; false: this form does not apply, the cell may still be valid. */
 static inline bool stand_at_alike(rq_hfile_scanner *s, size_t pos)
 {
     const rq_hfile_block *b = s->block;
@@ -73,7 +71,7 @@ bool rq_hfile_scanner_skip_row_here(rq_hfile_scanner *s)
     size_t pos = s->next_pos;
     for (unsigned i = 0; i < PASS_MAX && pos < end; i++) {
         size_t len = rq__plain_len_in_row(payload + pos, end - pos, shape, row, row_len);
-        /* What can be parsed there is of another row. */
+        /* If the cell there is valid, it is in another row. */
         if (len == 0) return stand_at_alike(s, pos) || stand_at(s, pos);
         pos += len;
     }

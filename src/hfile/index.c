@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The block index: one chunk of it being built, and the search in one block of it (index.h). */
+/* The block index: building one chunk of it, and searching one block of it (index.h). */
 #include "hfile/index.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static inline void trusted_key(rq_slice key, rq_cell *ret)
     ret->type = tail[8];
 }
 
-/* How many leading entries sort before `key`, or at it too. */
+/* Number of leading entries that sort before `key`, or also at it. */
 static inline uint32_t count_up_to(rq__index_view v, const rq__sidecar *marks, rq_cell_order order,
                                    const rq_cell *key, int at_most)
 {
@@ -137,8 +137,8 @@ int64_t rq__index_floor_bytes(rq__index_view v, rq_slice key)
 
 rq_err rq__index_from_root(rq_cursor *root, uint32_t count, rq_buf *out)
 {
-    /* Offset, size and an empty key's length take 13 bytes: a count that lies is found before
-     * memory is reserved for it. */
+    /* Offset, size and an empty key's length take 13 bytes: a wrong count is found before memory is
+     * allocated for it. */
     if (count > rq_cursor_left(root) / (ENTRY_HEAD_LEN + 1)) return RQ_E_CORRUPT;
     size_t start = out->len;
     size_t head_len = 4 * ((size_t)count + 2);
@@ -279,10 +279,8 @@ rq_err rq__index_chunk_write_mid_key(const rq__index_chunk *c, rq_buf *out)
 
 /* --- short keys ------------------------------------------------------------------------------ */
 
-/*
- * The shortest bytes m, left < m <= right, that follow from the first difference; false when the
- * two are equal. A left that is a prefix gets one zero byte more.
- */
+/* The shortest bytes m with left < m <= right that result from the first difference; false if the
+ * two are equal. If left is a prefix of right, one zero byte is appended to it. */
 static bool shorten(rq_slice left, rq_slice right, uint8_t *out, size_t *ret_len)
 {
     size_t n = left.len < right.len ? left.len : right.len;
@@ -313,7 +311,7 @@ static rq_err serialize_key(const rq_cell *key, rq_buf *out)
 rq_err rq__index_key_between(rq_cell_order order, const rq_cell *left, const rq_cell *right,
                              rq_buf *out)
 {
-    /* Rows of hbase:meta are not plain bytes; nothing may be made up between two of them. */
+    /* Rows of hbase:meta are not plain bytes: no key between two of them may be invented. */
     if (left == NULL || order == RQ_ORDER_META) return serialize_key(right, out);
     size_t room = (size_t)right->row_len + right->family_len + right->qualifier_len + 1;
     uint8_t *bytes = malloc(room);

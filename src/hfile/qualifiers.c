@@ -9,8 +9,8 @@ static bool is_at(const rq__qualifiers *q, size_t at, rq_slice qualifier)
     return at < q->len && rq_slice_eq(rq_slice_of(q->bytes + at + 1, q->bytes[at]), qualifier);
 }
 
-/* Rows of one shape follow each other: mostly it is the one behind the last, the first again, or
- * another version of the last. */
+/* Consecutive rows mostly have the same columns: tries the one behind the last, the first again, or
+ * the last again (another version). */
 void rq__qualifiers_add(rq__qualifiers *q, rq_slice qualifier)
 {
     if (q->too_many) return;

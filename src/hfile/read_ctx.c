@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way back from RQ_E_AGAIN: the needed block is read on a pool and pinned (read_ctx.h). */
+/* Resolves RQ_E_AGAIN: reads the needed block on a pool and pins it (read_ctx.h). */
 #include "hfile/read_ctx.h"
 
 #include "hfile/reader_priv.h"
@@ -33,7 +33,7 @@ rq_err rq_read_ctx_fulfil(rq_read_ctx *ctx, rq_error *why)
     rq_err rc = rq__reader_block(need.reader, ctx, need.offset, need.size, need.kind, &b, why);
     ctx->may_block = may_block;
     if (rc == RQ_OK) {
-        /* The repeated call uses it; here it was only brought. */
+        /* Only loaded here; the repeated call uses it. */
         if (need.kind == RQ_BLOCK_DATA) {
             ctx->blocks_used--;
             ctx->block_bytes_used -= b->payload_len;

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An open HFile: its trailer and load-on-open section, and the way a block takes from the file to a
- * reader's hands.
+/* An open HFile: its trailer and load-on-open section, and how blocks are loaded.
  *
- *   pins of the ctx ─ block cache ─ page cache (try_read) ─ device (only if the ctx may block)
+ *    pins of the ctx ─ block cache ─ page cache (try_read) ─ device (only if the ctx may block)
  *
- * Whatever is read from the file passes, in this order: place and size within the file; header;
- * checksum; decompression into exactly the announced size; the structure its kind must have. Only
- * then is it offered to the cache, so a cached block is a checked one.
- */
+ * Everything read from the file is checked in this order: position and size within the file;
+ * header; checksum; decompression into exactly the announced size; the structure of its kind. Only
+ * then is it offered to the cache, so a cached block is a checked one. */
 #include "hfile/reader.h"
 
 #include "base/checksum.h"
@@ -21,7 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* One read at open usually fetches trailer, file info and a small file's root index. */
+/* One read at open usually covers the trailer, file info and a small file's root index. */
 #define OPEN_READ_BYTES (32 * 1024)
 
 /* --- loading a block -------------------------------------------------------------------------- */
@@ -77,7 +74,8 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
     if (rc == RQ_OK)
         rc = rq__block_verify(rq_slice_of(raw, size), r->trailer.compression, r->path, offset, &h,
                               why);
-    /* One bit of the type would switch the verification off: all blocks of a file agree on it. */
+    /* All blocks of a file must have the same type: one flipped bit in it would switch the
+     * verification off. */
     if (rc == RQ_OK && h.checksum_type != r->checksum_type)
         rc =
             rq_fail(why, RQ_E_CORRUPT,
@@ -120,7 +118,7 @@ rq_err rq__reader_load_raw(rq_hfile_reader *r, rq_buf *scratch, bool may_block, 
     return RQ_OK;
 }
 
-/* A block of the same place and kind with another payload. */
+/* A block of the same position and kind with another payload. */
 static rq_err with_payload(rq_block_cache *cache, const rq_hfile_block *old, rq_slice payload,
                            rq_hfile_block **ret)
 {
@@ -138,7 +136,7 @@ static rq_err with_payload(rq_block_cache *cache, const rq_hfile_block *old, rq_
     return RQ_OK;
 }
 
-/* Turns a data index root into the form all index blocks have in memory. */
+/* Converts a data index root to the in-memory form of all index blocks. */
 static rq_err form_root(rq_hfile_reader *r, const rq_hfile_block *raw, rq_buf *out, rq_error *why)
 {
     rq_cursor c = rq_cursor_of(rq_slice_of(raw->payload, raw->payload_len));
@@ -159,7 +157,7 @@ static rq_err form_bloom_meta(rq_hfile_reader *r, const rq_hfile_block *raw, rq_
 {
     rq_cursor c = rq_cursor_of(rq_slice_of(raw->payload, raw->payload_len));
     rq__bloom_meta m;
-    memset(&m, 0, sizeof(m)); /* padding too: the struct is copied into the payload */
+    memset(&m, 0, sizeof(m)); /* including padding: the struct is copied into the payload */
     uint32_t version;
     int64_t name_len;
     rq_slice name;
@@ -184,8 +182,8 @@ static rq_err form_bloom_meta(rq_hfile_reader *r, const rq_hfile_block *raw, rq_
     return RQ_OK;
 }
 
-/* From here on it is a block of cells alone, plain ones or (delta.h) differences; `form` gets them
- * when they do not stand so in the file. */
+/* Converts the block to one that only has cells, plain ones or deltas (delta.h); `form` receives
+ * them if they differ from the file's bytes. */
 static rq_err decode_cells(rq_hfile_reader *r, rq_hfile_block *b, rq_buf *form, rq_error *why)
 {
     rq_slice cells;
@@ -258,8 +256,8 @@ static rq_hfile_block *find_pin(const rq_read_ctx *ctx, uint64_t file_id, uint64
     return NULL;
 }
 
-/* A block that is not in memory: from the cache's file, else from the file itself. What would have
- * to wait for the one may be in the page cache of the other. */
+/* Loads a block that is not in memory: from the second level, otherwise from the HFile. If one of
+ * them would have to wait for the device, the other may be in the page cache. */
 static rq_err fetch(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, uint32_t size,
                     rq_block_kind kind, rq_hfile_block **ret, rq_error *why)
 {
@@ -291,7 +289,7 @@ rq_err rq__reader_block(rq_hfile_reader *r, rq_read_ctx *ctx, uint64_t offset, u
     else if (r->cached != NULL)
         b = rq__cache_get(r->cached, offset, kind);
     if (b == NULL) RQ_TRY(fetch(r, ctx, offset, size, kind, &b, why));
-    /* The same place may be named twice with different kinds by a file that lies. */
+    /* A damaged file may refer to the same position with different kinds. */
     if (b->kind != kind) {
         rq_err rc = rq__fail_block(why, r, b, "named as a block of another kind");
         rq_hfile_block_unref(b);
@@ -321,7 +319,7 @@ static bool info_be64(const rq_hfile_reader *r, rq_slice key, uint64_t *ret)
     return true;
 }
 
-/* Java's numbers have a sign: one below zero is no number, and below all others. */
+/* Java's numbers are signed: a negative one counts as missing, being below all others. */
 static bool info_number(const rq_hfile_reader *r, rq_slice key, uint64_t *ret)
 {
     uint64_t v;
@@ -440,13 +438,12 @@ static rq_err fill_info(rq_hfile_reader *r, uint64_t file_len, rq_error *why)
                        r->path, t->file_info_offset, bad);
     if (rq__file_info_get(&r->file_info, RQ__INFO_INDEX_BLOCK_ENCODING, &v) &&
         !rq_slice_eq(v, RQ_SLICE_LIT("NONE")))
-        return rq_fail(why, RQ_E_UNSUPPORTED,
-                       "%s: INDEX_BLOCK_ENCODING %.*s: nobody has its algorithm", r->path,
-                       (int)(v.len > 100 ? 100 : v.len), (const char *)v.ptr);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "%s: INDEX_BLOCK_ENCODING %.*s: unknown algorithm",
+                       r->path, (int)(v.len > 100 ? 100 : v.len), (const char *)v.ptr);
     return RQ_OK;
 }
 
-/* The file's first key: down the left edge of the index. */
+/* The file's first key, found along the left edge of the index. */
 static rq_err fill_first_key(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
 {
     rq__lent_block root;
@@ -463,7 +460,7 @@ static rq_err fill_first_key(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why
     return rc;
 }
 
-/* Takes a load-on-open block's place, or its content. */
+/* Records a load-on-open block's position, or its content. */
 static rq_err take_block(rq_hfile_reader *r, unsigned nth, const rq__block_header *h,
                          uint64_t offset, rq_read_ctx *ctx, rq_error *why)
 {
@@ -497,7 +494,7 @@ static rq_err take_block(rq_hfile_reader *r, unsigned nth, const rq__block_heade
     return RQ_OK;
 }
 
-/* Reads the whole section once and checks every block of it; contents are kept by the cache. */
+/* Reads the whole section once and checks every block of it; the cache keeps the contents. */
 static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail_offset,
                                 rq_read_ctx *ctx, rq_error *why)
 {
@@ -524,8 +521,9 @@ static rq_err walk_load_on_open(rq_hfile_reader *r, rq_slice tail, uint64_t tail
     return RQ_OK;
 }
 
-/* What the blooms and the index say is looked at once, so that a bad file shows when it is opened
- * and not at some later read. Also leaves them in the cache, and makes room to hold them. */
+/* Reads the metadata of blooms and index once, so that a damaged file is detected when it is
+ * opened and not at some later read. Also loads them into the cache, and allocates the slots to
+ * hold them. */
 static rq_err touch_roots(rq_hfile_reader *r, rq_read_ctx *ctx, rq_error *why)
 {
     const struct {

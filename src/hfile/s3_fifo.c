@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* S3-FIFO; the drawing stands in s3_fifo.h. Each step of an eviction takes a use away or a node
- * out, so it ends. */
+/* S3-FIFO; see the drawing in s3_fifo.h. Each step of an eviction decrements a use count or removes
+ * a node, so it terminates. */
 #include "hfile/s3_fifo.h"
 
 #include "base/macros.h"

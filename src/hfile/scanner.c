@@ -24,8 +24,8 @@
 
 /* --- a place in a block ----------------------------------------------------------------------- */
 
-/* Where a move ends. The blocks are references of the target's until it is taken or dropped, but
- * for an index block that the reader has at hand. */
+/* The destination of a move. Its blocks are references owned by the target until it is taken or
+ * dropped, except an index block that the reader holds. */
 typedef struct target {
     rq__lent_block leaf;
     rq_hfile_block *block;
@@ -77,7 +77,7 @@ static rq_err parse_for_sidecar(void *arg, uint32_t at, rq_cell *ret)
     return cell_at(p->s, p->b, at, ret, &next, p->why);
 }
 
-/* The places of all cells, or RQ_E_NO_MEMORY. */
+/* The offsets of all cells, or RQ_E_NO_MEMORY. */
 static rq_err list_cells(const rq_hfile_scanner *s, const rq_hfile_block *b, uint32_t **ret,
                          uint32_t *ret_count, rq_error *why)
 {
@@ -131,7 +131,7 @@ static inline bool is_delta(const rq_hfile_scanner *s)
     return rq__encoding_is_delta(s->reader->info.encoding);
 }
 
-/* Builds and publishes the block's sidecar; without memory there is none, which is no error. */
+/* Builds and publishes the block's sidecar. Out of memory there is none, which is not an error. */
 static rq_err build_sidecar(const rq_hfile_scanner *s, rq_hfile_block *b, rq__sidecar **ret,
                             rq_error *why)
 {
@@ -162,7 +162,7 @@ static rq_err build_sidecar(const rq_hfile_scanner *s, rq_hfile_block *b, rq__si
     return RQ_OK;
 }
 
-/* The sidecar if the block has one or has earned it by a second search. */
+/* The sidecar, if the block has one or this is its second search. */
 static rq_err sidecar_of(const rq_hfile_scanner *s, rq_hfile_block *b, bool wanted,
                          rq__sidecar **ret, rq_error *why)
 {
@@ -177,7 +177,8 @@ static rq_err sidecar_of(const rq_hfile_scanner *s, rq_hfile_block *b, bool want
     return wanted || searches >= 1 ? build_sidecar(s, b, ret, why) : RQ_OK;
 }
 
-/* The first cell of the block that is not before the key, by its sidecar; count when all are. */
+/* Index of the first cell of the block that is not before the key, by its sidecar; `count` if all
+ * are. */
 static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const rq__sidecar *side,
                      const rq_cell *key, uint32_t *ret, rq_error *why)
 {
@@ -188,8 +189,8 @@ static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const r
     rq__sidecar_narrow(side, key, &low, &high);
     const uint32_t *at = rq__sidecar_at(side);
     if (low < high) rq__sidecar_prefetch_cell(side, low, b->payload);
-    /* A key at the beginning of its row is answered by the first of these mostly, which is looked
-     * at in any case: halving would touch others of the row. */
+    /* For a key at the beginning of its row the first candidate is mostly the result, and it is
+     * read in any case: a binary search would touch other cells of the row. */
     bool at_low = key->qualifier_len == 0;
     while (low < high) {
         uint32_t mid = at_low ? low : low + (high - low) / 2;
@@ -205,10 +206,8 @@ static rq_err search(const rq_hfile_scanner *s, const rq_hfile_block *b, const r
 }
 
 /* --- the same over differences ---------------------------------------------------------------- */
-/*
- * Where a move of a delta-encoded file ends is in `spare`, key and all; `walk` stays what the
- * scanner's cell points into until the move is settled, and the two change places.
- */
+/* In a delta-encoded file a move ends in `spare`, which holds the whole key; the scanner's cell
+ * points into `walk` until the move is complete, and then the two are exchanged. */
 
 static rq_err delta_ready(rq_hfile_scanner *s)
 {
@@ -227,7 +226,7 @@ static rq_err delta_next(const rq_hfile_scanner *s, const rq_hfile_block *b, rq_
     return RQ_UNLIKELY(rc == RQ_E_CORRUPT) ? bad_cell(s, b, d->pos, why) : rc;
 }
 
-/* The target's cell is where the spare stands. */
+/* Sets the target's cell from the spare. */
 static void delta_arrive(const rq_hfile_scanner *s, target *t)
 {
     t->pos = s->spare->pos;
@@ -244,7 +243,7 @@ static rq_err delta_first(rq_hfile_scanner *s, target *t, rq_error *why)
     return RQ_OK;
 }
 
-/* With `from_here` the block is the scanner's own and no cell up to its current one matters. */
+/* With `from_here` the block is the scanner's own, and cells up to the current one are skipped. */
 static rq_err delta_find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here,
                                       const rq_cell *key, bool *ret_found, rq_error *why)
 {
@@ -282,7 +281,8 @@ static rq_err delta_find_last_before(rq_hfile_scanner *s, target *t, const rq_ce
     if (key != NULL) at = rq__delta_checkpoint_before(side, s->reader->info.order, key);
     *ret_found = at >= 0;
     if (at < 0) return RQ_OK;
-    /* Once to see how far it goes, and once to go there: a place cannot step back. */
+    /* Walks once to find the position and once more to get there, because a walk cannot step
+     * back. */
     RQ_TRY(rq__delta_restore(s->spare, side, (uint32_t)at, payload_of(b)));
     uint32_t steps = 0;
     for (; s->spare->next_pos < b->payload_len; steps++) {
@@ -320,9 +320,9 @@ static inline bool is_row_before(const uint8_t *a, size_t a_len, const uint8_t *
     return a_len < b_len;
 }
 
-/* Where the first cell at or behind `pos` begins that is not in a row before the key's. Half of a
- * block is walked through here when it is searched for the first time, so a cell costs its lengths
- * and its row; one that is not sound ends the walk, and is found so by who parses it. */
+/* The offset of the first cell at or behind `pos` whose row is not before the key's. The first
+ * search of a block walks through half of it here, so only a cell's lengths and row are read; a
+ * malformed cell ends the walk, and is reported by the code that parses it. */
 static size_t skip_rows_before(const rq_hfile_scanner *s, const rq_hfile_block *b, size_t pos,
                                const rq_cell *key)
 {
@@ -335,7 +335,8 @@ static size_t skip_rows_before(const rq_hfile_scanner *s, const rq_hfile_block *
     return pos;
 }
 
-/* Moves the target to the first plain cell of its block that is not before `pos` nor the key. */
+/* Moves the target to the first plain cell of its block that is neither before `pos` nor before the
+ * key. */
 static rq_err find_from(const rq_hfile_scanner *s, target *t, size_t pos, const rq_cell *key,
                         bool *ret_found, rq_error *why)
 {
@@ -352,7 +353,8 @@ static rq_err find_from(const rq_hfile_scanner *s, target *t, size_t pos, const 
 }
 
 /* Moves the target to the first cell of its block at or behind the key; with `from_here` the block
- * is the scanner's own and its cell is before the key. *ret_found is false when there is none. */
+ * is the scanner's own and its current cell is before the key. *ret_found is false if there is
+ * none. */
 static rq_err find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here, const rq_cell *key,
                                 bool *ret_found, rq_error *why)
 {
@@ -373,7 +375,8 @@ static rq_err find_at_or_behind(rq_hfile_scanner *s, target *t, bool from_here, 
     return find_from(s, t, pos, key, ret_found, why);
 }
 
-/* Moves the target to the last cell of its block before the key, or at all when key is NULL. */
+/* Moves the target to the last cell of its block that is before the key, or to the last one if key
+ * is NULL. */
 static rq_err find_last_before(rq_hfile_scanner *s, target *t, const rq_cell *key, bool *ret_found,
                                rq_error *why)
 {
@@ -400,7 +403,7 @@ static rq_block_kind kind_of_level(const rq_hfile_reader *r, uint32_t level)
                                                   : RQ_BLOCK_INTERMEDIATE_INDEX;
 }
 
-/* Loads the child that path[level] of `parent` names: the index block of the next level. */
+/* Loads the child at path[level] of `parent`: the index block of the next level. */
 static rq_err child(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block parent, uint32_t entry,
                     uint32_t level, rq__lent_block *ret, rq_error *why)
 {
@@ -410,7 +413,7 @@ static rq_err child(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block parent
                               kind_of_level(s->reader, level), ret, why);
 }
 
-/* How a descent chooses among the entries of an index block. */
+/* How a descent chooses an entry of an index block. */
 typedef struct choice {
     const rq_cell *key; /* NULL: by edge */
     bool before;        /* strictly before the key */
@@ -446,7 +449,7 @@ static rq_err load_data(rq_hfile_scanner *s, rq_read_ctx *ctx, target *t, rq_err
     return rq__reader_block(s->reader, ctx, e.offset, e.size, RQ_BLOCK_DATA, &t->block, why);
 }
 
-/* From index block `b` of `level` (whose reference is taken) down to a data block. */
+/* Descends from index block `b` of `level` (whose reference it takes over) to a data block. */
 static rq_err descend(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block b, uint32_t level,
                       choice c, target *t, rq_error *why)
 {
@@ -484,7 +487,7 @@ static inline rq__lent_block leaf_of(const rq_hfile_scanner *s)
     return (rq__lent_block){s->leaf, s->owns_leaf};
 }
 
-/* To the data block beside the one (leaf, path) stands for; RQ_E_END at the file's edge. */
+/* Moves to the data block next to that of (leaf, path); RQ_E_END at the file's edge. */
 static rq_err step(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block leaf, const uint32_t *path,
                    edge side, target *t, rq_error *why)
 {
@@ -498,7 +501,7 @@ static rq_err step(rq_hfile_scanner *s, rq_read_ctx *ctx, rq__lent_block leaf, c
         t->leaf = lend_again(leaf);
         return load_data(s, ctx, t, why);
     }
-    /* Down the path again to the lowest level that has a neighbour. */
+    /* Goes down the path again to the lowest level that has a neighbour. */
     rq__lent_block turn = {0};
     uint32_t turn_level = 0;
     rq__lent_block b;
@@ -553,7 +556,7 @@ void rq_hfile_scanner_release(rq_hfile_scanner *s)
     s->leaf = s->block = NULL;
 }
 
-/* The end of a move: the scanner takes the target, or stays, or is nowhere. */
+/* Ends a move: the scanner takes over the target, stays where it was, or becomes invalid. */
 static rq_err finish_move(rq_hfile_scanner *s, target *t, rq_err rc)
 {
     if (rc == RQ_E_AGAIN) {
@@ -573,7 +576,7 @@ static rq_err finish_move(rq_hfile_scanner *s, target *t, rq_err rc)
     return RQ_UNLIKELY(s->reader->half != NULL) ? rq__half_check(s) : RQ_OK;
 }
 
-/* The key to seek in a half: none before its first row, when going forward, and none behind its
+/* Restricts a seek key to the half: going forward not before its first row, and never behind its
  * last. */
 static inline const rq_cell *within_half(const rq_hfile_reader *r, const rq_cell *key, bool forward)
 {
@@ -583,7 +586,7 @@ static inline const rq_cell *within_half(const rq_hfile_reader *r, const rq_cell
     return (forward ? c < 0 : c > 0) ? &h->key : key;
 }
 
-/* The block beside the target's, in its place. */
+/* Replaces the target's block by its neighbour. */
 static rq_err step_target(rq_hfile_scanner *s, rq_read_ctx *ctx, edge side, target *t,
                           rq_error *why)
 {
@@ -672,7 +675,7 @@ rq_err rq_hfile_scanner_seek_from(rq_hfile_scanner *s, rq_read_ctx *ctx, const r
         rc = is_in_place(s, t.block, place) ? find_from(s, &t, place->pos, key, &found, why)
                                             : find_at_or_behind(s, &t, false, key, &found, why);
     if (rc == RQ_OK && !found) {
-        /* The next block's first cell: its index key, and so the cell, is behind the key. */
+        /* The next block's first cell: its index key is behind the key, so the cell is too. */
         rc = step_target(s, ctx, EDGE_FIRST, &t, why);
         if (rc == RQ_OK) rc = find_first(s, &t, why);
     }
@@ -685,7 +688,7 @@ rq_err rq_hfile_scanner_reseek(rq_hfile_scanner *s, rq_read_ctx *ctx, const rq_c
     if (s->block == NULL) return rq_hfile_scanner_seek(s, ctx, key, why);
     rq_cell_order order = s->reader->info.order;
     if (rq_cell_compare_key(order, &s->cell, key) >= 0) return RQ_OK;
-    /* In this block, if its successor in the leaf begins behind the key. */
+    /* In this block, if the next entry in the leaf begins behind the key. */
     uint32_t at = s->path[s->reader->info.data_index_levels - 1];
     rq__index_view v = rq__index_view_of(s->leaf->payload);
     if (at + 1 < v.count) {
@@ -717,7 +720,8 @@ rq_err rq_hfile_scanner_seek_before(rq_hfile_scanner *s, rq_read_ctx *ctx, const
     rq_err rc = descend_from_root(s, ctx, (choice){.key = key, .before = true}, &t, why);
     if (rc == RQ_OK) rc = find_last_before(s, &t, key, &found, why);
     if (rc == RQ_OK && !found) {
-        /* The index key may be shorter than the first cell's: the key lies between them. */
+        /* The index key may be shorter than the first cell's key, and the key may lie between
+         * them. */
         rc = step_target(s, ctx, EDGE_LAST, &t, why);
         if (rc == RQ_OK) rc = find_last_before(s, &t, NULL, &found, why);
     }
@@ -732,7 +736,7 @@ static rq_err next_block(rq_hfile_scanner *s, rq_read_ctx *ctx, rq_error *why)
     return finish_move(s, &t, rc);
 }
 
-/* In place: nothing can be missing, and the cell before is not needed any more. */
+/* In place: no block can be missing, and the previous cell is no longer needed. */
 static rq_err next_delta(rq_hfile_scanner *s, rq_error *why)
 {
     rq_err rc = delta_next(s, s->block, s->walk, why);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The second level; rules and drawing in second_level.h.
+/* The second level; rules and drawing in second_level.h.
  *
- * A record: "RQL2", CRC-32C of all behind it, the run's nonce, file id, offset in the HFile,
- * lengths of the payload in memory and of the block in the HFile, kind, rank; then the payload. It
- * never crosses the end of a segment.
+ * A record: "RQL2", CRC-32C of everything behind it, the run's nonce, file id, offset in the HFile,
+ * lengths of the payload in memory and of the block in the HFile, kind, rank; then the payload. A
+ * record never crosses the end of a segment.
  *
- * Locks: the queue's, and one a stripe of the index; leaves, never held across I/O.
- */
+ * Locks: one for the queue and one per stripe of the index; leaves, never held across I/O. */
 #include "hfile/second_level.h"
 
 #include "base/buf.h"
@@ -28,7 +26,9 @@
 #define SLOTS_MIN 64
 #define INDEX_SHARE 8   /* of the cache's capacity */
 #define QUEUE_BLOCKS 64 /* HBASE: hbase.bucketcache.writer.queuelength */
-#define QUEUE_SHARE 16  /* of the cache's capacity, at most so many bytes wait */
+#define QUEUE_SHARE                                                                                \
+    16 /* divisor of the cache's capacity: limit of bytes that wait for the
+                         * writer */
 #define HEADER_BYTES 48
 #define MAGIC 0x52514c32u
 
@@ -36,7 +36,8 @@ typedef struct entry {
     uint64_t file_id, offset;
     uint32_t segment, at; /* where the record begins */
     uint32_t len;         /* of the record; 0: an empty slot */
-    uint32_t generation;  /* the segment's when it was written; another: void */
+    uint32_t generation;  /* the segment's when the record was written; if it has changed, the entry
+                           * is void */
 } entry;
 
 typedef struct stripe {
@@ -75,8 +76,8 @@ struct rq__second_level {
     rq_buf record;
 };
 
-/* What the level takes of the cache's capacity: its index, and the blocks that wait for the writer,
- * which are evicted but still in memory. */
+/* Reserves the level's part of the cache's capacity: its index, and the evicted blocks that wait in
+ * memory for the writer. */
 static void reserve(rq__second_level *s)
 {
     rq__cache_reserve(s->cache, atomic_load(&s->index_bytes) + s->queue_bytes_max);
@@ -92,7 +93,7 @@ static void count(_Atomic uint64_t *n)
     atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
 }
 
-/* The writer's task, unless it is on its way. */
+/* Submits the writer's task, unless it is pending. */
 static void wake_writer(rq__second_level *s)
 {
     (void)pthread_mutex_lock(&s->queue_lock);
@@ -102,11 +103,12 @@ static void wake_writer(rq__second_level *s)
     if (post) rq_lane_post(s->lane, &s->task);
 }
 
-/* For good: one line, the index's memory goes back, and by the writer the disk's. */
+/* Disables the level permanently: logs one line, frees the index, and lets the writer free the disk
+ * space. */
 static void turn_off(rq__second_level *s, const char *what, const rq_error *why)
 {
     if (atomic_exchange(&s->off, true)) return;
-    rq_log_warn(s->log, "hfile", "block cache file %s: %s%s%s; there is no second level any more",
+    rq_log_warn(s->log, "hfile", "block cache file %s: %s%s%s; the second level is disabled",
                 s->path, what, why == NULL ? "" : ": ", why == NULL ? "" : why->message);
     for (int i = 0; i < STRIPES; i++) {
         stripe *p = &s->stripes[i];
@@ -134,8 +136,8 @@ static bool is_void(const rq__second_level *s, const entry *e)
     return atomic_load_explicit(&s->generations[e->segment], memory_order_acquire) != e->generation;
 }
 
-/* The key's slot, or the empty one behind its chain. The stripe's lock is held, there is a table.
- */
+/* The key's slot, or the empty one behind its chain. REQUIRES: the stripe's lock; there is a
+ * table. */
 static entry *find(const stripe *p, uint64_t hash, uint64_t file_id, uint64_t offset)
 {
     for (size_t i = hash & (p->slots - 1);; i = (i + 1) & (p->slots - 1)) {
@@ -159,8 +161,7 @@ static bool look_up(rq__second_level *s, uint64_t file_id, uint64_t offset, entr
     return found;
 }
 
-/* A new table of the entries that are good, with room for one more; false when there may be none.
- */
+/* Makes a new table of the valid entries, with room for one more; false if the limit forbids it. */
 static bool rebuild(rq__second_level *s, stripe *p)
 {
     size_t good = 1, slots = SLOTS_MIN;
@@ -234,7 +235,7 @@ static rq_err make_record(rq__second_level *s, const rq_hfile_block *b)
     return RQ_OK;
 }
 
-/* Whether it is there, and not in the part that is overwritten soon. */
+/* Whether the block is stored, outside the part that will soon be overwritten. */
 static bool is_written(rq__second_level *s, const rq_hfile_block *b)
 {
     entry e;
@@ -264,7 +265,8 @@ static void write_block(rq__second_level *s, const rq_hfile_block *b)
         return;
     }
     s->at += e.len;
-    /* The oldest segments go until there is room in the index; at last the block's own would. */
+    /* Drops the oldest segments until there is room in the index; in the end the block's own would
+     * be dropped. */
     bool in = insert(s, &e);
     for (uint32_t n = 1; !in && n < s->segment_count; n++) {
         begin_next_segment(s);
@@ -296,7 +298,7 @@ static void run_writer(rq_task *task)
         if (!is_off(s)) write_block(s, b);
         rq_hfile_block_unref(b);
     }
-    /* A disk that is full may be so because of it. Best effort: the stop removes the file. */
+    /* If the disk is full, this file may be the reason. Best effort: the stop removes the file. */
     if (is_off(s)) (void)!rq_file_truncate(s->file, 0, NULL);
 }
 
@@ -453,7 +455,7 @@ void rq__second_level_free(rq__second_level *s)
     }
     if (s->file != NULL) {
         (void)rq_file_close(s->file);
-        /* Best effort: the next start empties what stays. */
+        /* Best effort: the next start truncates a file that stays. */
         if (rq_vfs_remove(s->vfs, s->path, NULL) != RQ_OK)
             rq_log_debug(s->log, "hfile", "block cache file %s stays", s->path);
     }

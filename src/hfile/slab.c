@@ -24,8 +24,8 @@
 
 #define USE_CHUNKS !RQ_ASAN
 
-#define READY_FROM 4 /* chunks in use: a small cache pays for none that it may not need */
-/* Of what is in use; at least and at most so many. */
+#define READY_FROM 4 /* chunks in use: a small cache does not pay for one it may never need */
+/* Chunks made ready, as a share of those in use; at least and at most this many. */
 #define READY_SHARE 8
 #define READY_MIN 2
 #define READY_MAX 16
@@ -40,7 +40,8 @@ typedef struct chunk {
 struct rq__slab {
     pthread_mutex_t lock;
     chunk **chunks RQ_GUARDED_BY(lock); /* ascending by address */
-    uint32_t *longest;                  /* of each: no free run is longer, in units */
+    uint32_t *longest;                  /* per chunk: upper bound of the longest free run, in
+                                         * units */
     size_t count, cap;
     size_t empty;  /* chunks nothing is cut from */
     size_t lowest; /* of empty, since the last trim */
@@ -78,7 +79,7 @@ void rq__slab_free(rq__slab *s)
     free(s);
 }
 
-/* The first unit at or behind `from` whose bit is `value`; UNITS when none. */
+/* The first unit at or behind `from` whose bit is `value`; UNITS if there is none. */
 static size_t next_bit(const chunk *c, size_t from, bool value)
 {
     while (from < UNITS) {
@@ -138,12 +139,10 @@ static uint32_t run_around(const chunk *c, size_t unit)
     return (uint32_t)(next_bit(c, unit, true) - from);
 }
 
-/*
- * Of a chunk that was not made ready: asks for a huge page once it is nearly full and so mostly
- * touched: the kernel then collects it in the background, some megabytes a second. Asked before the
- * first touch it would do so within the page fault, on the loop that reads a block: up to a
- * millisecond when memory is fragmented.
- */
+/* For a chunk that was not made ready: asks for a huge page once the chunk is nearly full, and so
+ * mostly touched. The kernel then merges the pages in the background, some megabytes per second. If
+ * asked before the first touch, it would do so in the page fault, on the loop that reads a block:
+ * up to a millisecond with fragmented memory. */
 static void advise(chunk *c)
 {
     if (c->advised || c->used < UNITS / 8 * 7) return;
@@ -151,7 +150,7 @@ static void advise(chunk *c)
     rq_huge_advise(c->base);
 }
 
-/* Where the chunk of this base stands, or would. */
+/* Index of the chunk with this base, or where it would be inserted. */
 static size_t find(const rq__slab *s, const uint8_t *base)
 {
     size_t low = 0;
@@ -219,7 +218,7 @@ static void remove_chunk(rq__slab *s, size_t at)
     memmove(s->longest + at, s->longest + at + 1, (s->count - at) * sizeof(s->longest[0]));
 }
 
-/* The first with room that something is cut from already, else the first empty one. */
+/* The first used chunk with room, else the first empty one. */
 static size_t with_room(const rq__slab *s, uint32_t units)
 {
     size_t empty = s->count;
@@ -231,7 +230,7 @@ static size_t with_room(const rq__slab *s, uint32_t units)
     return empty;
 }
 
-/* A chunk with that long a run, which may be a new one, and where the run begins. */
+/* Finds a chunk with a run that long, perhaps a new one, and where the run begins. */
 static bool find_room(rq__slab *s, uint32_t units, size_t *ret_at, size_t *ret_unit)
 {
     for (;;) {
@@ -303,7 +302,8 @@ void *rq__slab_take(rq__slab *s, size_t size, size_t *ret_charge)
 {
     if (!is_in_chunks(s, size)) {
         void *p = malloc(size);
-        /* malloc's own word counts; never a size that give would look for in the chunks. */
+        /* Includes malloc's own word; odd, so that it never equals the size of a piece of a
+         * chunk. */
         if (p != NULL) *ret_charge = (malloc_usable_size(p) + sizeof(size_t)) | 1;
         return p;
     }
@@ -348,7 +348,7 @@ void rq__slab_give(rq__slab *s, void *piece, size_t charge)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-/* One at a time, so that nobody waits for the kernel. */
+/* One at a time, so that no thread waits for the kernel. */
 static chunk *take_empty(rq__slab *s)
 {
     chunk *c = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tags of a block, each written once (tag_dictionary.h). A block has few different tags, so a slot
- * is found by looking at all of them, the newest first. */
+/* The tags of a block, each written once (tag_dictionary.h). A block has few different tags, so a
+ * tag is found by comparing it with all of them, the newest first. */
 #include "hfile/tag_dictionary.h"
 
 #define NONE RQ__TAG_SLOTS

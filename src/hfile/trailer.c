@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trailer and the file info (trailer.h): the first bytes of a file that are read, and judged.
- */
+/* The trailer and the file info (trailer.h): the first parts of a file that are read and
+ * checked. */
 #include "hfile/trailer.h"
 
 #include "base/checksum.h"
@@ -12,7 +12,7 @@
 #define SEAL_LEN 12
 static const uint8_t seal_magic[8] = "RQTRAILR";
 
-/* The names HBase 1.x knows; 2.x still writes them and reads its own too. HBASE:
+/* The names known to HBase 1.x; 2.x still writes them, and reads its own names too. HBASE:
  * FixedFileTrailer.getHBase1CompatibleName, getComparatorClass. */
 typedef struct comparator_row {
     const char *name;
@@ -55,7 +55,7 @@ uint32_t rq__trailer_len(uint32_t major)
     return major == 3 ? RQ_HFILE_TRAILER_LEN : major == 2 ? RQ_HFILE_TRAILER_V2_LEN : 0;
 }
 
-/* Over the trailer but for the checksum itself, which the version follows. */
+/* Covers the trailer, including the version behind the checksum, but not the checksum itself. */
 static uint32_t seal_sum(const uint8_t *trailer, const uint8_t *seal)
 {
     uint32_t sum = rq_crc32c(0, trailer, (size_t)(seal + 8 - trailer));
@@ -207,7 +207,7 @@ rq_err rq__trailer_parse(rq_slice bytes, uint64_t file_len, const char *path, rq
     if (memcmp(b, rq_block_kind_magic(RQ_BLOCK_TRAILER), 8) != 0)
         return rq_fail(why, RQ_E_CORRUPT, "%s: trailer at offset %" PRIu64 ": wrong magic", path,
                        start);
-    /* Behind the magic: a torn file may end in any version. */
+    /* After the magic was checked: a torn file may end in any version number. */
     if (t.major == 2 && t.minor < 3)
         return rq_fail(why, RQ_E_UNSUPPORTED, "%s: HFile version 2.%u is older than 2.3", path,
                        t.minor);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A file and the block cache as wholes: bringing its blocks in before anybody asks (what HBase does
- * as it writes a file or opens it, CACHE_…_ON_WRITE and PREFETCH_BLOCKS_ON_OPEN), and taking them
- * out.
+/* Whole files and the block cache: loading a file's blocks ahead of their use (as HBase does when
+ * it writes or opens a file, CACHE_…_ON_WRITE and PREFETCH_BLOCKS_ON_OPEN), and evicting them.
  *
- * A new file's blocks are read back, from the page cache, rather than handed over by the writer:
- * they pass the checks every block passes, in the form in memory that the reader makes.
- */
+ * A new file's blocks are read back, from the page cache, instead of being passed on by the writer:
+ * so they pass the checks of every block, and have the in-memory form that the reader makes. */
 #include "hfile/reader_priv.h"
 
 static unsigned warms(rq_block_kind kind)
@@ -20,7 +17,7 @@ static unsigned warms(rq_block_kind kind)
     case RQ_BLOCK_BLOOM_CHUNK:
         return RQ_WARM_BLOOMS;
     default:
-        return 0; /* load-on-open blocks came with the opening */
+        return 0; /* load-on-open blocks were loaded when the file was opened */
     }
 }
 

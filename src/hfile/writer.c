@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The HFile writer: the end of a flush or compaction.
+/* The HFile writer, used by flushes and compactions.
  *
- * Cells collect in `block` until it is full; then the block is compressed, sealed and appended to
- * `out`, its index entry is made, and what the index and the blooms have ready goes in between
- * ("inline" blocks). `out` is handed to the file in large pieces. What stands behind the data is
- * written in the end (writer_end.c, writer_info.c).
+ * Cells are collected in `block` until it is full. Then the block is compressed, sealed and
+ * appended to `out`, its index entry is made, and finished chunks of index and blooms are appended
+ * ("inline" blocks). `out` is written to the file in large pieces. The sections behind the data are
+ * written at the end (writer_end.c, writer_info.c).
  *
  * Invariants:
- * 1. A block ends only between two different keys: cells that differ in nothing but their sequence
- *    id share a block, so that a seek by key finds the first of them.
- * 2. What goes into the file depends on the cells and options alone; HBase 2.6 given the same
- *    writes the same bytes (but for the seal in the trailer's padding).
- * 3. After an error the writer only closes. HBASE: HFileWriterImpl, StoreFileWriter.
- */
+ * 1. A block ends only between two different keys: cells that differ only in their sequence id
+ *    share a block, so that a seek by key finds the first of them.
+ * 2. The file's bytes depend on the cells and options alone; HBase 2.6 writes the same bytes for
+ *    the same input (except for the seal in the trailer's padding).
+ * 3. After an error the writer can only be closed. HBASE: HFileWriterImpl, StoreFileWriter. */
 #include "hfile/writer_priv.h"
 
 #include "hfile/block_codec.h"
@@ -22,7 +20,7 @@
 
 #include <stdlib.h>
 
-#define OUT_BYTES (1u << 20) /* handed to the file when this much is collected */
+#define OUT_BYTES (1u << 20) /* written to the file when this many bytes are collected */
 
 rq_hfile_options rq_hfile_options_default(void)
 {
@@ -47,9 +45,9 @@ rq_hfile_options rq_hfile_options_default(void)
 static rq_err check_options(const rq_hfile_options *o, rq_error *why)
 {
     if (rq__encoding_name(o->encoding) == NULL)
-        return rq_fail(why, RQ_E_UNSUPPORTED, "data block encoding %d is not written", o->encoding);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "cannot write data block encoding %d", o->encoding);
     if (!rq_compression_is_supported(o->compression))
-        return rq_fail(why, RQ_E_UNSUPPORTED, "compression %d is not written", o->compression);
+        return rq_fail(why, RQ_E_UNSUPPORTED, "cannot write compression %d", o->compression);
     if (o->block_bytes == 0 || o->block_bytes > RQ_HFILE_BLOCK_LEN_MAX / 2 ||
         o->bytes_per_checksum < RQ_HFILE_HEADER_LEN || o->bytes_per_checksum > INT32_MAX ||
         o->checksum > RQ_CHECKSUM_CRC32C || o->index_chunk_bytes == 0 ||
@@ -78,7 +76,7 @@ rq_err rq_hfile_writer_open(rq_vfs *vfs, const char *path, const rq_hfile_option
         w->prev_offset[i] = UINT64_MAX;
     float error_rate = (float)o->bloom_error_rate;
     rq__bloom_writer_init(&w->delete_bloom, false, o->bloom_chunk_bytes, error_rate);
-    /* A lookup in a ROWCOL bloom is two lookups. HBASE: BloomFilterFactory. */
+    /* A lookup in a ROWCOL bloom takes two lookups. HBASE: BloomFilterFactory. */
     if (o->bloom == RQ_BLOOM_ROWCOL)
         error_rate = (float)(1 - __builtin_sqrt((double)(1 - error_rate)));
     rq__bloom_writer_init(&w->bloom, o->bloom == RQ_BLOOM_ROWCOL, o->bloom_chunk_bytes, error_rate);
@@ -129,7 +127,7 @@ rq_err rq__writer_put_block(rq_hfile_writer *w, rq_block_kind kind, rq_slice pay
     RQ_TRY(rq__block_seal(&w->out, start, kind, (uint32_t)payload.len, w->prev_offset[kind],
                           w->options.checksum, w->options.bytes_per_checksum));
     w->prev_offset[kind] = offset;
-    /* HBase's total leaves out the data index above its leaves. */
+    /* HBase's total does not include the data index above its leaves. */
     if (kind != RQ_BLOCK_INTERMEDIATE_INDEX)
         w->uncompressed_len += payload.len + RQ_HFILE_HEADER_LEN;
     *ret_offset = offset;
@@ -261,7 +259,7 @@ static rq_err add_to_blooms(rq_hfile_writer *w, const rq_cell *cell)
     if (cell->type != RQ_TYPE_DELETE_FAMILY && cell->type != RQ_TYPE_DELETE_FAMILY_VERSION)
         return RQ_OK;
     w->delete_family_count++;
-    /* A ROWCOL bloom holds family deletes as keys without a qualifier. HBASE: StoreFileWriter. */
+    /* A ROWCOL bloom has family deletes as keys without a qualifier. HBASE: StoreFileWriter. */
     if (w->options.bloom == RQ_BLOOM_ROWCOL ||
         (w->has_delete_row && rq_slice_eq(row, rq_buf_slice(&w->delete_row))))
         return RQ_OK;
@@ -285,8 +283,8 @@ static inline uint8_t *put_bytes(uint8_t *out, const void *bytes, size_t len)
     return out + len;
 }
 
-/* Appends the cell to the encoded block that is written in the end; `block` is still filled, as
- * what `last` looks at and what the block's size is judged by. */
+/* Appends the cell to the encoded block, which is what is written. `block` is filled as well:
+ * `last` points into it, and it determines the block's size. */
 static rq_err put_difference(rq_hfile_writer *w, const rq_cell *cell)
 {
     bool first = w->block.len == 0;
@@ -344,7 +342,7 @@ static rq_err count_cell(rq_hfile_writer *w, const rq_cell *cell)
     }
     if (cell->timestamp < w->min_ts) w->min_ts = cell->timestamp;
     if (cell->timestamp > w->max_ts) w->max_ts = cell->timestamp;
-    /* These reach back to all older cells. HBASE: TimeRangeTracker.includeTimestamp. */
+    /* These markers apply to all older cells. HBASE: TimeRangeTracker.includeTimestamp. */
     if ((cell->type == RQ_TYPE_DELETE_COLUMN || cell->type == RQ_TYPE_DELETE_FAMILY) &&
         w->min_ts > 0)
         w->min_ts = 0;
@@ -436,7 +434,7 @@ void rq_hfile_writer_close(rq_hfile_writer *w)
     if (w == NULL) return;
     bool created = w->file != NULL || w->out_offset > 0;
     (void)rq_file_close(w->file);
-    /* Best effort: a file that stays is one nobody knows of, found by the store's clean-up. */
+    /* Best effort: a file that stays is unreferenced, and the store's clean-up finds it. */
     if (created && !w->finished && rq_vfs_remove(w->vfs, w->path, NULL) != RQ_OK)
         w->failed = RQ_E_IO;
     rq_codec_free(w->codec);

@@ -6,7 +6,7 @@
  */
 #include "hfile/writer_priv.h"
 
-/* Turns the root into blocks of an intermediate level and a smaller root above them. */
+/* Divides the root into blocks of an intermediate level and makes a smaller root above them. */
 static rq_err put_intermediate_level(rq_hfile_writer *w, rq_error *why)
 {
     rq__index_chunk parent = {0};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The file info of a new HFile: what the store says of it, and what the writer has counted. HBASE:
- * HFileInfo, StoreFileWriter.
- */
+/* The file info of a new HFile: entries from the store, and the writer's own counts. HBASE:
+ * HFileInfo, StoreFileWriter. */
 #include "hfile/writer_priv.h"
 
 #include "hfile/encoding.h"

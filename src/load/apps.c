@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The applications' own mixes: a micro blog and events by time.
+/* Mixes of operations of two applications: a micro blog, and events by time.
  *
- * Micro blog, three tables. User u (eight digits) is followed by the `followers` users behind him,
- * round the circle; he has published posts 0 … posts-1.
- *   content    row <uid>_<millis>   cf:content = the post
- *   relations  row <uid>            fans:<fan> = fan
- *   mailbox    row <fan>            cf:<publisher> at the post's millis = the row in content
- * Publishing: put content, get the fans, one batch into their mailboxes. A timeline: get the
- * mailbox with five versions, then one batch of gets in content.
+ * Micro blog, three tables. User u (eight digits) is followed by the next `followers` users, modulo
+ * the number of users; he has published posts 0 … posts-1.
  *
- * Events, two schemes. Time runs backwards in the key (Long.MAX_VALUE - millis), so the newest
- * stands first.
- *   rows     row <uid><time>   cf:        the newest N: a scan from uid on, limit N
- *   columns  row <uid>         cf:<time>  the newest N: a get with ColumnCountGetFilter(N)
- */
+ *    content    row <uid>_<millis>   cf:content = the post
+ *    relations  row <uid>            fans:<fan> = fan
+ *    mailbox    row <fan>            cf:<publisher> at the post's millis = the row in content
+ *
+ * Publishing: put content, get the fans, one batch into their mailboxes. Reading a timeline: get
+ * the mailbox with five versions, then one batch of gets in content.
+ *
+ * Events, two schemas. The key has Long.MAX_VALUE - millis, so the newest event comes first.
+ *
+ *    rows     row <uid><time>   cf:        the newest N: a scan from uid on, limit N
+ *    columns  row <uid>         cf:<time>  the newest N: a get with ColumnCountGetFilter(N) */
 #include "load/load_priv.h"
 
 #include <inttypes.h>
@@ -106,7 +106,7 @@ static void wrong_if(rq__slot *s, bool wrong, const char *what)
 
 /* --- posts ------------------------------------------------------------------------------------ */
 
-/* The post's cell; the value goes to the slot's buffer, the row to `row`. */
+/* Makes the post's cell; the value is in the slot's buffer, the row in `row`. */
 static rq_err make_post(rq__slot *s, uint64_t user, uint64_t number, char row[POST_ROW_LEN + 1],
                         rq_cell *ret)
 {
@@ -166,7 +166,7 @@ static void take_fans(rq_op *op, void *ctx, const rq_op_result *r)
         done(op, ctx, r);
         return;
     }
-    /* The fans' names are kept: the answer ends with this call. */
+    /* Copies the fans' names, which are valid during this call only. */
     rq_buf_reset(&s->keep);
     while (rc == RQ_OK && rq_result_next(&copy.row, &copy.cells, &c) == RQ_OK) {
         if (c.qualifier_len != UID_LEN) continue;
@@ -242,7 +242,7 @@ static void take_post(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
         rq__note_wrong(b, s->key, "a post is not what was published");
 }
 
-/* What the mailbox must hold: up to five posts of everybody the user follows. */
+/* The number of posts the mailbox must have: up to five of everybody the user follows. */
 static uint64_t posts_expected(const rq__slot *s)
 {
     const rq__bench *b = s->bench;
@@ -314,7 +314,7 @@ static void put_time(char out[TIME_LEN + 1], uint64_t number)
              INT64_MAX - (EPOCH_MS + (int64_t)number * EVENT_STEP_MS));
 }
 
-/* The n-th newest, as it came: is it the one it must be? */
+/* Checks the n-th newest event in order of arrival. */
 static void take_event(rq__slot *s, rq_slice time, const rq_cell *c)
 {
     rq__bench *b = s->bench;
@@ -442,7 +442,7 @@ static void load_mailboxes(rq_op *op, void *ctx, const rq_op_result *r)
     if (rc != RQ_OK) rq__slot_broken(s, rc);
 }
 
-/* Second: who follows the users whose first post is among the items. */
+/* Second: the followers of users whose first post is among the items. */
 static void load_relations(rq_op *op, void *ctx, const rq_op_result *r)
 {
     rq__slot *s = ctx;

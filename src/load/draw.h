@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Chance: which key the next operation takes, and how long a value is.
+/* Randomness: the key of the next operation, and the length of a value.
  *
  * Keys are numbers 0 … n-1. Zipfian draws rank k with a probability proportional to 1/k^theta by
- * rejection from the inverted integral (W. Hörmann, G. Derflinger, 1996): exact, no tables, and n
- * may grow. `zipfian` scatters the ranks over the key space by a hash (YCSB's scrambled zipfian);
- * `latest` counts the ranks back from the newest key; `hot` sends most draws to few keys.
- */
+ * rejection from the inverted integral (W. Hörmann, G. Derflinger, 1996): exact, without tables,
+ * and n may grow. `zipfian` scatters the ranks over the key space by a hash (YCSB's scrambled
+ * zipfian); `latest` counts the ranks back from the newest key; `hot` sends most draws to few
+ * keys. */
 #ifndef RQ_LOAD_DRAW_H
 #define RQ_LOAD_DRAW_H
 
@@ -16,14 +15,14 @@
 #include <stdint.h>
 
 double rq_random_unit(rq_random *r); /* 0 ≤ x < 1 */
-/* A bijection of 64 bits whose results look random, and its inverse. */
+/* A bijection of 64-bit numbers whose results look random, and its inverse. */
 uint64_t rq_mix64(uint64_t x);
 uint64_t rq_unmix64(uint64_t x);
 
 typedef struct rq_zipf {
     uint64_t n;
     double theta;
-    double low; /* the integral in front of rank 1, and behind rank n */
+    double low; /* the integral below rank 1, and above rank n */
     double high;
     double squeeze;
 } rq_zipf;
@@ -39,7 +38,7 @@ typedef enum rq_key_draw {
     RQ_KEYS_ZIPFIAN,
     RQ_KEYS_LATEST,
     RQ_KEYS_SEQUENTIAL,
-    RQ_KEYS_HOT, /* 99 of 100 draws to one of a hundredth of the keys, at most 16 */
+    RQ_KEYS_HOT, /* 99 of 100 draws go to one of a hundredth of the keys, at most 16 keys */
 } rq_key_draw;
 
 typedef struct rq_keys {
@@ -49,7 +48,7 @@ typedef struct rq_keys {
 } rq_keys;
 
 void rq_keys_init(rq_keys *k, rq_key_draw kind, uint64_t n, double theta);
-/* One of n keys, n ≥ 1. With zipfian, of the first n that were named at the start. */
+/* One of n keys, n ≥ 1. With zipfian, of the n given at the start. */
 uint64_t rq_keys_draw(rq_keys *k, uint64_t n, rq_random *r);
 
 /* A length in bytes: "100", "50-200" (uniform), "exp:100" (exponential, at most 10 times the mean).
@@ -61,7 +60,7 @@ typedef struct rq_sizes {
 } rq_sizes;
 
 bool rq_sizes_parse(const char *text, rq_sizes *ret);
-/* The length that the hash stands for: the same for the same hash. */
+/* The length for this hash; always the same for the same hash. */
 uint32_t rq_sizes_of(const rq_sizes *s, uint64_t hash);
 uint32_t rq_sizes_max(const rq_sizes *s);
 double rq_sizes_mean(const rq_sizes *s);

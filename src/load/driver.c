@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A run from the table's making to the last check. The loop: give every free place its next
- * operation as far as they are due, then let the client work until the next one is.
+/* A run from creating the table to the last check. The loop starts due operations in free slots,
+ * then lets the client work until the next one is due.
  *
- * With a rate, operation k is due at a time that only the rate and the ramp say; when all places
- * are taken it waits, and its latency counts the waiting. Ramp-up without a rate opens the places
- * one after the other.
- */
+ * With a rate, the time at which operation k is due depends only on the rate and the ramp; if all
+ * slots are taken it waits, and the waiting counts as latency. Ramp-up without a rate opens the
+ * slots one after the other. */
 #include "load/load_priv.h"
 
 #include "base/macros.h"
@@ -106,7 +104,7 @@ static rq_load_error *error_of(rq_load_report *r, rq_slice kind)
 {
     for (size_t i = 0; i < r->error_count; i++)
         if (rq_slice_eq(kind, rq_slice_cstr(r->errors[i].kind))) return &r->errors[i];
-    /* The last line takes what no longer has one of its own. */
+    /* The last line counts all kinds that have no line of their own. */
     if (r->error_count == RQ_LOAD_ERROR_KINDS) return &r->errors[RQ_LOAD_ERROR_KINDS - 1];
     rq_load_error *e = &r->errors[r->error_count++];
     size_t len = kind.len < sizeof e->kind ? kind.len : sizeof e->kind - 1;
@@ -212,7 +210,7 @@ static void begin_step(rq__bench *b, int64_t due_ns)
         rq__slot_broken(s, rc);
         return;
     }
-    /* Every key it looked at is being written to: a moment later. */
+    /* All keys it tried are being written to: try again a little later. */
     b->busy--;
     s->not_before_ns = rq_client_now_ns() + BUSY_KEYS_PAUSE_NS;
     s->next_free = b->free_slots;
@@ -243,7 +241,7 @@ static bool gives_up(rq__bench *b, int64_t now)
     return up;
 }
 
-/* Runs `begin` over [0, count) in parts; false: it was broken off. */
+/* Runs `begin` over [0, count) in parts; false: it was interrupted. */
 static bool run_range(rq__bench *b, const char *what, uint64_t count, uint64_t part,
                       rq_err (*begin)(rq__slot *s, uint64_t first, uint64_t count))
 {
@@ -324,7 +322,7 @@ typedef struct schedule {
     uint64_t next;
 } schedule;
 
-/* When operation k is due. During the ramp the rate grows evenly, so k = rate t^2 / (2 ramp). */
+/* When operation k is due. During the ramp the rate grows linearly, so k = rate t^2 / (2 ramp). */
 static int64_t due_at(const schedule *s, uint64_t k)
 {
     double in_ramp = s->rate * s->ramp_s / 2;
@@ -333,7 +331,7 @@ static int64_t due_at(const schedule *s, uint64_t k)
     return s->start_ns + (int64_t)(t * SECOND_NS);
 }
 
-/* Places that may be used now: all, or what the ramp has opened. */
+/* Slots that may be used now: all, or those the ramp has opened. */
 static size_t places_open(const rq__bench *b, const schedule *s, int64_t now)
 {
     double share = (double)(now - s->start_ns) / (s->ramp_s * SECOND_NS);
@@ -341,7 +339,7 @@ static size_t places_open(const rq__bench *b, const schedule *s, int64_t now)
     return 1 + (size_t)(share * (double)(b->slot_count - 1));
 }
 
-/* Begins what is due; returns how long the client may wait. */
+/* Starts operations that are due; returns how long the client may wait. */
 static int64_t begin_due(rq__bench *b, schedule *s)
 {
     int64_t now = rq_client_now_ns();
@@ -411,7 +409,7 @@ static void measure(rq__bench *b)
     if (b->interval.total > 0) add_point(b, now);
     rq__process_memory(o->server_pid, &r->server_rss, &r->server_peak_rss);
     r->stopped = o->stop != NULL && *o->stop != 0;
-    /* What is under way still ends, and is not counted any more. */
+    /* Operations in progress still finish, but are not counted. */
     b->end_ns = now < b->end_ns ? now : b->end_ns;
     for (size_t i = 0; i < b->slot_count; i++)
         b->slots[i].counts = false;
@@ -492,7 +490,7 @@ static void close_bench(rq__bench *b)
 
 /* --- a run ------------------------------------------------------------------------------------ */
 
-/* The first error that ended operations, for people. */
+/* The first error that failed operations, for the user. */
 static const char *first_failure(const rq_load_report *r)
 {
     for (size_t i = 0; i < r->error_count; i++)
@@ -570,25 +568,25 @@ static rq_err check_options(const rq_load_options *o, const rq__workload *w, rq_
         return rq_fail(why, RQ_E_INVALID,
                        "families: 1 to 16; columns: at least as many, at most %d", RQ_COLUMNS_MAX);
     if (o->regions == 0 || o->regions > 100000 || o->depth == 0 || o->batch == 0)
-        return rq_fail(why, RQ_E_INVALID, "regions, depth and batch begin at 1");
-    if (o->idle > IDLE_MAX) return rq_fail(why, RQ_E_INVALID, "idle: up to %d", IDLE_MAX);
+        return rq_fail(why, RQ_E_INVALID, "regions, depth and batch must be at least 1");
+    if (o->idle > IDLE_MAX) return rq_fail(why, RQ_E_INVALID, "idle: at most %d", IDLE_MAX);
     if (o->key_len.low < RQ_ROW_DIGITS || rq_sizes_max(&o->key_len) > RQ_ROW_LEN_MAX)
         return rq_fail(why, RQ_E_INVALID, "keys: %d to %d bytes", RQ_ROW_DIGITS, RQ_ROW_LEN_MAX);
     if (o->verify && (o->value_len.kind == RQ_SIZES_EXPONENTIAL || o->value_len.low < 8))
-        return rq_fail(why, RQ_E_INVALID, "verified values have 8 bytes at least");
+        return rq_fail(why, RQ_E_INVALID, "verified values need at least 8 bytes");
     if (w->kind == RQ__LOAD_TIMELINE &&
         (o->followers == 0 || o->followers >= o->records || o->posts == 0))
         return rq_fail(why, RQ_E_INVALID,
-                       "followers: 1 to the number of users less one; posts: from 1");
+                       "followers: 1 to the number of users minus one; posts: at least 1");
     if (w->kind >= RQ__LOAD_TIMELINE && (o->records > 99999999 || o->events == 0 || o->newest == 0))
-        return rq_fail(why, RQ_E_INVALID, "users: up to 99999999; events and newest: from 1");
+        return rq_fail(why, RQ_E_INVALID, "users: at most 99999999; events and newest: at least 1");
     if (o->reuse && (o->verify || w->shares[0].step == RQ_LOAD_CHECK_AND_PUT ||
                      w->shares[0].step == RQ_LOAD_PUBLISH))
         for (int i = 0; i < RQ__SHARES_MAX; i++)
             if (w->shares[i].percent > 0 && w->shares[i].step != RQ_LOAD_GET &&
                 w->shares[i].step != RQ_LOAD_MULTI_GET && w->shares[i].step != RQ_LOAD_SCAN_LONG)
                 return rq_fail(why, RQ_E_INVALID,
-                               "this workload must know its rows: not with --reuse");
+                               "this workload must load its own rows: --reuse is not possible");
     return RQ_OK;
 }
 

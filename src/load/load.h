@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A load on a cluster: what to do, how fast, for how long; and what came out of it. One thread, any
- * number of connections, `depth` operations in flight on each.
+/* Runs a load against a cluster: operations, rate and duration are options, the result is a report.
+ * One thread, any number of connections, `depth` operations in flight on each.
  *
- *   create the table ──► load its rows ──► [flush] ──► ramp-up ──► warm-up ──► measure ──► verify
+ *    create the table ──► load its rows ──► [flush] ──► ramp-up ──► warm-up ──► measure ──► verify
  *
- * With a rate, operations have times at which they are due, evenly spaced, and their latency counts
- * from then, whether or not the generator or the server could keep up (no coordinated omission).
- * Without one each place in flight begins its next operation when its last one is done.
- */
+ * With a rate, operations are due at evenly spaced times, and their latency counts from then,
+ * whether or not the generator or the server could keep up (no coordinated omission). Without a
+ * rate, each slot starts its next operation when its last one is done. */
 #ifndef RQ_LOAD_LOAD_H
 #define RQ_LOAD_LOAD_H
 
@@ -20,7 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* What one operation of a workload does; each has latencies of its own in the report. */
+/* The kinds of operations; the report has latencies for each. */
 typedef enum rq_load_step {
 #define X(id, name, start) RQ_LOAD_##id,
 #include "load/steps.def"
@@ -29,12 +27,13 @@ typedef enum rq_load_step {
 } rq_load_step;
 
 typedef struct rq_load_options {
-    rq_client_options client; /* lanes: connections; on_retry is set here */
+    rq_client_options client; /* lanes: number of connections; on_retry is set by the run */
     const char *workload;     /* of rq_load_workloads */
     const char *table;
     bool reuse;   /* take the table and its rows as they are */
-    bool replace; /* drop a table of this name first; without either an existing one is an error */
-    bool keep;    /* do not drop the table that this run created */
+    bool replace; /* drop a table of this name first; if neither is set, an existing table is an
+                   * error */
+    bool keep;    /* do not drop the table created by this run */
     bool flush;   /* after loading */
     bool verify;
     /* the table */
@@ -49,12 +48,12 @@ typedef struct rq_load_options {
     unsigned block_bytes;
     rq_sizes key_len;
     rq_sizes value_len;
-    int sorted; /* 1 keys in order, 0 hashed, -1 as the workload wants */
+    int sorted; /* 1 sorted keys, 0 hashed keys, -1 the workload's default */
     /* operations */
     int draw; /* rq_key_draw, -1: as the workload wants */
     double theta;
     unsigned depth;
-    unsigned idle; /* connections that are open and do nothing */
+    unsigned idle; /* connections that are open and idle */
     unsigned batch;
     rq_sizes scan_rows;
     unsigned caching;
@@ -65,19 +64,20 @@ typedef struct rq_load_options {
     unsigned newest;
     /* time */
     double rate; /* operations per second; 0: as fast as possible */
-    /* Looks again and again instead of sleeping until an operation is due or an answer comes: its
-     * own waking up is then in no latency. Takes a processor. */
+    /* Polls instead of sleeping until an operation is due or a response comes, so that no latency
+     * includes the generator's own wake-up. Uses a whole core. */
     bool awake;
     double ramp_s;
     double warm_s;
     double seconds;
     uint64_t operations; /* 0: time alone ends it */
-    double interval_s;   /* of the series; 0: a sixtieth of the time */
+    double interval_s;   /* interval of the time series; 0: a sixtieth of the time */
     double give_up_s;    /* no operation succeeds for so long: end */
     uint64_t seed;
     int server_pid; /* 0: not on this machine */
     FILE *live;     /* a terminal, or NULL */
-    FILE *notices;  /* for lines that a user should see before the run changes anything, or NULL */
+    FILE *notices;  /* stream for lines that a user should see before the run changes anything, or
+                     * NULL */
     const volatile sig_atomic_t *stop;
 } rq_load_options;
 
@@ -90,9 +90,9 @@ typedef struct rq_load_error {
     char text[200];   /* of the first */
 } rq_load_error;
 
-/* One interval of the run, ramp-up and warm-up included. */
+/* One interval of the run; the run includes ramp-up and warm-up. */
 typedef struct rq_load_point {
-    double at_s; /* its end, from the begin of the measurement (before it: negative) */
+    double at_s; /* its end, relative to the start of the measurement (negative before it) */
     double rate;
     uint64_t p50_ns, p99_ns, p999_ns, max_ns;
     uint64_t errors;
@@ -137,8 +137,8 @@ const rq_load_workload_line *rq_load_workloads(void);
 const char *rq_load_step_name(rq_load_step step);
 
 void rq_load_options_init(rq_load_options *o);
-/* An error: the run could not be made (the report is empty). Operations that failed or values that
- * were wrong are in the report of a run that was. */
+/* Returns an error if the run was not possible (the report is empty). Failed operations and wrong
+ * values of a completed run are in the report. */
 RQ_NODISCARD
 rq_err rq_load_run(const rq_load_options *o, rq_load_report *ret, rq_error *why);
 void rq_load_report_clear(rq_load_report *r);

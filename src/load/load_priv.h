@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the generator share: a run, its places in flight, and what they count. */
+/* Shared by the files of the load generator: a run, its slots, and its counters. */
 #ifndef RQ_LOAD_LOAD_PRIV_H
 #define RQ_LOAD_LOAD_PRIV_H
 
@@ -37,7 +37,7 @@ typedef struct rq__batch_row {
     rq_row_bounds bounds;
 } rq__batch_row;
 
-/* A place in flight: one operation after the other. */
+/* A slot: one operation at a time. */
 typedef struct rq__slot {
     rq__bench *bench;
     rq_op *op;
@@ -77,7 +77,7 @@ struct rq__bench {
     rq_random random;
     uint64_t inserted; /* keys 0 … inserted-1 are there */
     uint64_t issued;   /* keys handed to inserts */
-    uint64_t version;  /* of the next value when no history is kept */
+    uint64_t version;  /* version of the next value if there is no history */
     rq__slot *slots;
     size_t slot_count;
     rq__slot *free_slots;
@@ -85,14 +85,14 @@ struct rq__bench {
     bool loading;
     bool sweeping;
     bool fatal;         /* out of memory: the run ends */
-    uint32_t *counters; /* increments and appends acknowledged, by key */
+    uint32_t *counters; /* acknowledged increments and appends, by key */
     uint32_t *counters_sent;
-    uint32_t *posts; /* by user, how many were published and acknowledged */
+    uint32_t *posts; /* number of posts published and acknowledged, by user */
     uint32_t *posts_sent;
     int64_t begin_ns; /* of the measurement */
     int64_t end_ns;
     int64_t last_success_ns;
-    uint64_t done_total; /* operations that ended well, measured or not */
+    uint64_t done_total; /* operations that succeeded, measured or not */
     uint64_t failures_total;
     rq_histogram interval;
     uint64_t interval_errors;
@@ -101,14 +101,14 @@ struct rq__bench {
 };
 
 /* driver.c */
-/* Ends the slot's operation. An error counts by its kind. */
+/* Ends the slot's operation. An error is counted by its kind. */
 void rq__slot_end(rq__slot *s, rq_err err, rq_slice kind, rq_slice text);
 void rq__slot_end_result(rq__slot *s, const rq_op_result *r);
 void rq__note_wrong(rq__bench *b, uint64_t key, const char *what);
-/* Something that only missing memory explains: the run ends. */
+/* Ends the run after an error that can only mean lack of memory. */
 void rq__slot_broken(rq__slot *s, rq_err err);
 
-/* Whether the rows are an application's, not ours. */
+/* Whether the rows belong to an application mix. */
 static inline bool rq__is_app(const rq__bench *b)
 {
     return b->workload->kind >= RQ__LOAD_TIMELINE;
@@ -118,39 +118,39 @@ static inline bool rq__is_app(const rq__bench *b)
 RQ_NODISCARD
 rq_err rq__open_places(rq__bench *b);
 void rq__close_places(rq__bench *b);
-/* Blocking: opens the connections that will do nothing. */
+/* Blocking: opens the idle connections. */
 RQ_NODISCARD
 rq_err rq__open_idle(rq__bench *b, rq_error *why);
 
 /* tables.c */
-/* The tables' names: the second and third are the application's. */
+/* The tables' names: the second and third are for the application mixes. */
 typedef struct rq__table_names {
     char name[3][256];
     int count;
 } rq__table_names;
 
 rq__table_names rq__table_names_of(const rq__bench *b);
-/* Creates the tables (with `reuse`: not) and opens them. */
+/* Creates the tables (not with `reuse`) and opens them. */
 RQ_NODISCARD
 rq_err rq__make_tables(rq__bench *b, rq_error *why);
 /* Drops the tables that this run created. */
 RQ_NODISCARD
 rq_err rq__drop_tables(rq__bench *b, rq_error *why);
 
-/* steps.c, apps.c: begin an operation; the error is one of preparing it. */
+/* steps.c, apps.c: start an operation; returns errors of preparing it. */
 #define X(id, name, start) rq_err start(rq__slot *s);
 #include "load/steps.def"
 #undef X
 
 /* steps.c */
-/* A batch of new or known rows, as loading does it. False: nothing is left. */
+/* A batch of new or known rows, for loading. False: nothing is left. */
 RQ_NODISCARD
 rq_err rq__begin_load_rows(rq__slot *s, uint64_t first, uint64_t count);
 /* Reads keys and checks them, after the run. */
 RQ_NODISCARD
 rq_err rq__begin_sweep(rq__slot *s, uint64_t first, uint64_t count);
 
-/* apps.c: the items of the applications' data, to be loaded from 0 on in batches. */
+/* apps.c: the items of the applications' data, loaded from 0 on in batches. */
 uint64_t rq__app_items(const rq__bench *b);
 RQ_NODISCARD
 rq_err rq__begin_load_app(rq__slot *s, uint64_t first, uint64_t count);

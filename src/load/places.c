@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The places in flight: `depth` of them on each connection; and connections that are only open. An
- * idle one has done one get, so that the server has all that a client's connection costs it.
- */
+/* The slots: `depth` on each connection; and idle connections. An idle connection has done one get,
+ * so that the server has all the state of a client's connection. */
 #include "load/load_priv.h"
 
 #include <stdlib.h>

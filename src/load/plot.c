@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A run as a picture (SVG): above, latency over percentiles, where each further nine has the same
- * width; below, over time, latency on the left and operations per second on the right. Latencies
- * are on a logarithmic scale of whole decades.
- */
+/* A run as a chart (SVG). Top: latency by percentile, on an axis where each further nine has the
+ * same width. Bottom: over time, latency on the left axis and operations per second on the right.
+ * Latencies are on a logarithmic scale of whole decades. */
 #include "load/load.h"
 
 #include "base/macros.h"
@@ -197,7 +195,7 @@ static void time_panel(FILE *out, const rq_load_report *r)
         snprintf(label, sizeof label, "%.1f s", first + span * i / 5);
         text(out, LEFT + (RIGHT - LEFT) * i / 5.0, LOWER_BOTTOM + 18, "middle", label);
     }
-    /* A line where measuring begins, when something went before. */
+    /* A line marks the start of the measurement, if something came before it. */
     if (first < 0) {
         double x = LEFT - first / span * (RIGHT - LEFT);
         line(out, x, LOWER_TOP, x, LOWER_BOTTOM, "#444444");
@@ -215,7 +213,7 @@ void rq_load_plot(const rq_load_options *o, const rq_load_report *r, FILE *out)
             "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
             WIDTH, HEIGHT, WIDTH, HEIGHT);
-    /* The workload's name is one of ours: nothing to escape. */
+    /* The workload's name is a fixed one: nothing to escape. */
     fprintf(out,
             "<text x=\"%d\" y=\"30\" font-size=\"16\">%s, %u × %u in flight: %.0f "
             "operations/s</text>\n",

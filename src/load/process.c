@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What another process of this machine costs: its CPU clock, which counts nanoseconds over all its
- * threads, and its memory as the kernel lists it. */
+/* The cost of another process on this machine: its CPU clock, in nanoseconds over all its threads,
+ * and its memory as listed by the kernel. */
 #include "load/load_priv.h"
 
 #include <sys/types.h>

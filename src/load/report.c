@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came out of a run, for people, for programs, and as a series. */
+/* The results of a run, for people, for programs, and as a time series. */
 #include "load/load.h"
 
 #include "base/macros.h"
@@ -76,7 +76,7 @@ static void print_process(const rq_load_options *o, const rq_load_report *r, FIL
     double ops = (double)r->operations;
     if (o->server_pid == 0) return;
     if (r->server_cpu_s < 0) {
-        fprintf(out, "server: no process %d here\n", o->server_pid);
+        fprintf(out, "server: there is no process %d on this machine\n", o->server_pid);
         return;
     }
     fprintf(out,

@@ -36,7 +36,7 @@ typedef struct rq_rows {
     rq_sizes key_len;
     rq_sizes value_len;
     unsigned families;
-    unsigned columns;        /* of a row: column j is in family j % families */
+    unsigned columns;        /* per row: column j is in family j % families */
     uint64_t base;           /* version 0's timestamp */
     rq_row_history *history; /* NULL: not kept */
     uint64_t history_cap;
@@ -44,13 +44,13 @@ typedef struct rq_rows {
     char qualifier_names[RQ_COLUMNS_MAX][8];
 } rq_rows;
 
-/* What a read may find, taken when it begins. */
+/* The versions a read may return, computed when it begins. */
 typedef struct rq_row_bounds {
     uint32_t put_acked;
     uint32_t delete_acked;
 } rq_row_bounds;
 
-/* families 1 … 16, columns 1 … RQ_COLUMNS_MAX, both set; names them. */
+/* Sets the columns' names. REQUIRES: families is 1 … 16, columns 1 … RQ_COLUMNS_MAX. */
 void rq_rows_name(rq_rows *r);
 RQ_NODISCARD
 rq_err rq_rows_history(rq_rows *r, uint64_t keys); /* grows it; new keys have none */
@@ -67,13 +67,13 @@ bool rq_rows_number(const rq_rows *r, rq_slice row, uint64_t *ret);
 RQ_NODISCARD
 rq_err rq_rows_value(const rq_rows *r, uint64_t key, uint32_t column, uint64_t version,
                      rq_buf *out);
-/* Whether it is the value of that key and column; says of which version. False: it is not. */
+/* Whether it is a value of that key and column, and of which version. */
 bool rq_rows_value_check(const rq_rows *r, uint64_t key, uint32_t column, rq_slice value,
                          uint64_t *ret_version);
 
 rq_row_bounds rq_rows_bounds(const rq_rows *r, uint64_t key);
-/* Reads a row's cells and says what is wrong with them, or NULL: a static text. Without a history
- * only what values say of themselves is held against them. */
+/* Reads a row's cells and returns the error found as a static text, or NULL. Without a history it
+ * only checks that values are consistent with themselves. */
 const char *rq_rows_check(const rq_rows *r, uint64_t key, rq_row_bounds bounds, rq_op_result *row,
                           uint64_t *ret_cells, uint64_t *ret_bytes);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What operations on rows do. Each step begins with rq__begin_…, goes on in the callbacks of its
+/* The operations on rows. Each step begins in rq__begin_…, continues in the callbacks of its
  * requests, and ends with rq__slot_end. With a history, versions are timestamps and every row read
- * is checked; without, cells are counted.
- */
+ * is checked; without one, cells are only counted. */
 #include "load/load_priv.h"
 
 #include "base/macros.h"
@@ -12,7 +10,7 @@
 
 #define COUNTER_QUALIFIER "n"
 #define APPEND_QUALIFIER "a"
-#define LOOK_FOR_QUIET 64 /* keys looked at for one nobody else is writing to */
+#define LOOK_FOR_QUIET 64 /* keys tried to find one that is not being written to */
 
 /* --- keys and versions ------------------------------------------------------------------------ */
 
@@ -51,7 +49,7 @@ static int64_t timestamp_of(const rq__bench *b, uint32_t version)
     return b->rows.history != NULL ? (int64_t)(b->rows.base + version) : RQ_TIMESTAMP_LATEST;
 }
 
-/* The row's bytes replace what the slot had. */
+/* The row's bytes replace those in the slot. */
 static rq_err set_row(rq__slot *s, uint64_t key)
 {
     rq_buf_reset(&s->row);
@@ -97,7 +95,7 @@ static rq_err make_put(rq__slot *s, uint64_t key, uint32_t version, rq_mutate *r
     return RQ_OK;
 }
 
-/* Counts what a row read holds, and checks it when that is wanted. True: it holds something. */
+/* Counts the cells of a row read, and checks them if requested. True: the row exists. */
 static bool take_row(rq__slot *s, uint64_t key, rq_row_bounds bounds, rq_op_result *r)
 {
     rq__bench *b = s->bench;
@@ -179,7 +177,8 @@ static bool makes_rows(const rq__slot *s)
     return s->step == RQ_LOAD_INSERT || s->step == RQ_LOAD_INGEST;
 }
 
-/* Keys below the lowest that is still being inserted are there. `ended`: this slot's is. */
+/* All keys below the lowest one that is still being inserted exist. `ended`: the slot whose insert
+ * has just ended. */
 static void move_inserted(rq__bench *b, const rq__slot *ended)
 {
     uint64_t lowest = b->issued;
@@ -322,7 +321,7 @@ static const char *check_order(const rq__slot *s, uint64_t key)
     if (s->rows_got == 0) return NULL;
     uint64_t last = place_of(b, s->last_key);
     if (back ? place >= last : place <= last) return "a row out of order";
-    /* Sorted keys that were there when the scan began follow each other. */
+    /* Sorted keys that existed when the scan began must be adjacent. */
     if (!b->rows.hashed && key < s->key && place != (back ? last - 1 : last + 1))
         return "a scan left out a row";
     return NULL;
@@ -349,7 +348,7 @@ static void scanned_row(rq_op *op, void *ctx, uint32_t index, rq_op_result *r)
     }
     const char *wrong = check_order(s, key);
     if (wrong != NULL) rq__note_wrong(b, key, wrong);
-    /* The scan began before what was acknowledged since: only the oldest version is sure. */
+    /* The scan began before later acknowledged writes: only the oldest version is certain. */
     rq_row_bounds bounds = rq_rows_bounds(&b->rows, key);
     if (bounds.put_acked > 1) bounds.put_acked = 1;
     bounds.delete_acked = 0;
@@ -367,7 +366,7 @@ static void scan_done(rq_op *op, void *ctx, const rq_op_result *r)
     rq__slot_end_result(s, r);
 }
 
-/* key of the slot: keys below it were there when the scan began. */
+/* The slot's key: keys below it existed when the scan began. */
 static rq_err scan(rq__slot *s, const rq_scan *what)
 {
     s->key = s->bench->inserted;
@@ -434,8 +433,7 @@ static rq_err change_counter(rq__slot *s, uint64_t key, rq_mutate_kind kind, con
     return rq_op_mutate(s->op, b->table, &m, done);
 }
 
-/* The count an answer tells must have counted what was acknowledged before, and no more than was
- * sent. */
+/* The returned count must include everything acknowledged before, and no more than was sent. */
 static void check_count(rq__slot *s, uint64_t count)
 {
     rq__bench *b = s->bench;
@@ -506,8 +504,8 @@ static void checked_and_put(rq_op *op, void *ctx, const rq_op_result *r)
         acked(s->bench, s->key, s->version, false);
     else if (r->err == RQ_OK && r->attempts == 0)
         rq__note_wrong(s->bench, s->key, "a condition that held was refused");
-    /* After a repeated attempt a refusal may be the first one's success: the key stays unquiet and
-     * is left alone from then on. */
+    /* After a retry, a refusal may mean that the first attempt succeeded: the key's value is
+     * uncertain, and it is not used any more. */
     rq__slot_end_result(s, r);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables a workload needs: their names, how they are split, made and dropped. */
+/* The tables of a workload: their names, splits, creation and removal. */
 #include "load/load_priv.h"
 
 #include "base/address.h"
@@ -20,7 +20,7 @@ rq__table_names rq__table_names_of(const rq__bench *b)
     return n;
 }
 
-/* Where region i of n begins: even parts of what the keys cover. */
+/* Where region i of n begins: equal parts of the key range. */
 static void split_key(const rq__bench *b, unsigned i, unsigned n, char out[RQ_ROW_DIGITS + 1])
 {
     rq_rows plain = {.hashed = false};
@@ -84,8 +84,8 @@ static bool is_loopback(const char *host)
     return local;
 }
 
-/* A mistyped address must not go unnoticed: before a run changes anything on another machine, one
- * line names the cluster and the tables. */
+/* A mistyped address must be noticed: before a run changes anything on another machine, one line
+ * names the cluster and the tables. */
 static void announce(const rq__bench *b, const rq__table_names *n)
 {
     uint16_t port;
@@ -103,7 +103,7 @@ static void announce(const rq__bench *b, const rq__table_names *n)
     fflush(out);
 }
 
-/* Drops a table of this name if the options say so; else its existence is the error. */
+/* Drops a table of this name if the options allow it; otherwise its existence is an error. */
 static rq_err make_way(rq__bench *b, const char *name, rq_error *why)
 {
     bool exists = false;
@@ -111,8 +111,8 @@ static rq_err make_way(rq__bench *b, const char *name, rq_error *why)
     if (!exists) return RQ_OK;
     if (b->o->replace) return rq_client_drop_table(b->client, name, why);
     return rq_fail(why, RQ_E_TABLE_EXISTS,
-                   "table %s exists: --replace drops it, --reuse takes it with its rows, "
-                   "--table NAME names another",
+                   "table %s exists: use --replace to drop it, --reuse to use it with its rows, or "
+                   "--table NAME for another name",
                    name);
 }
 
@@ -121,7 +121,7 @@ rq_err rq__make_tables(rq__bench *b, rq_error *why)
     rq_client_table **tables[] = {&b->table, &b->content, &b->relations};
     rq__table_names n = rq__table_names_of(b);
     announce(b, &n);
-    /* All names are looked at before the first table is created: a refused run changes nothing. */
+    /* All names are checked before the first table is created: a refused run changes nothing. */
     for (int i = 0; !b->o->reuse && i < n.count; i++)
         RQ_TRY(make_way(b, n.name[i], why));
     for (int i = 0; i < n.count; i++) {

@@ -14,7 +14,7 @@
  */
 #include "net/loop_priv.h"
 
-#include <time.h>
+#include "base/clock.h"
 
 #define WINDOW_NS 100000000ull
 /* Shares of a window, in thousandths. */
@@ -26,9 +26,7 @@
 
 static uint64_t thread_cpu_ns(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+    return rq_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* What is known of a loop's load; any thread. `now` may be another loop's. */
@@ -58,7 +56,7 @@ rq_loop *rq__loop_for_stream(rq_loops *loops)
     return best;
 }
 
-/* The one that has least to do, but `loop`. */
+/* The loop with the least load, other than `loop`. */
 static rq_loop *idlest(rq_loop *loop, unsigned *ret_load)
 {
     rq_loop *best = NULL;
@@ -73,7 +71,7 @@ static rq_loop *idlest(rq_loop *loop, unsigned *ret_load)
     return best;
 }
 
-/* Of an idle stream nobody has reset the count of an earlier window. */
+/* For an idle stream the count may be from an earlier window. */
 static unsigned work_of(const rq_stream *s)
 {
     return s->work_window == s->loop->load.window ? s->work : 0;
@@ -87,8 +85,8 @@ void rq__stream_worked(rq_stream *s, unsigned work)
     l->work += work;
 }
 
-/* Sends streams with about `share` thousandths of the loop's work; the last may be half too much.
- */
+/* Sends streams with about `share` thousandths of the loop's work; the last one may exceed the
+ * share by half. */
 static void send_share(rq_loop *loop, rq_loop *to, unsigned share)
 {
     uint64_t all = loop->load.work;
@@ -112,7 +110,7 @@ static void send_all(rq_loop *loop, rq_loop *to)
     }
 }
 
-/* The first loop that can do this one's work beside its own; NULL: none. */
+/* The first loop that can take over this one's work; NULL: none. */
 static rq_loop *gatherer(rq_loop *loop, unsigned load)
 {
     for (unsigned i = 0; i < loop->index; i++) {

@@ -232,27 +232,27 @@ bool rq_budget_contended(const rq_budget *b)
     return atomic_load(&b->waiting) > 0;
 }
 
-bool rq_budget_overdraw(rq_budget *b, const void *who)
+bool rq_budget_overdraw(rq_budget *b, const void *holder)
 {
-    const void *nobody = NULL;
-    return atomic_compare_exchange_strong(&b->overdrawer, &nobody, who) || nobody == who;
+    const void *none = NULL;
+    return atomic_compare_exchange_strong(&b->overdrawer, &none, holder) || none == holder;
 }
 
-bool rq_budget_overdraws(const rq_budget *b, const void *who)
+bool rq_budget_overdraws(const rq_budget *b, const void *holder)
 {
-    return atomic_load_explicit(&b->overdrawer, memory_order_relaxed) == who;
+    return atomic_load_explicit(&b->overdrawer, memory_order_relaxed) == holder;
 }
 
-void rq_budget_pass_overdraft(rq_budget *b, const void *who, const void *to)
+void rq_budget_pass_overdraft(rq_budget *b, const void *holder, const void *to)
 {
-    const void *me = who;
+    const void *me = holder;
     (void)atomic_compare_exchange_strong(&b->overdrawer, &me, to);
 }
 
-void rq_budget_end_overdraft(rq_budget *b, const void *who)
+void rq_budget_end_overdraft(rq_budget *b, const void *holder)
 {
-    const void *me = who;
-    if (atomic_load_explicit(&b->overdrawer, memory_order_relaxed) != who) return;
+    const void *me = holder;
+    if (atomic_load_explicit(&b->overdrawer, memory_order_relaxed) != holder) return;
     atomic_store(&b->overdrawn, 0);
     atomic_compare_exchange_strong(&b->overdrawer, &me, NULL);
     if (atomic_load(&b->waiting) > 0) wake_overdrawer(b);

@@ -43,7 +43,7 @@ static bool take(rq_budget *budget, size_t bytes, bool prompt)
     return prompt ? rq_budget_try_reserve(budget, bytes) : rq_budget_try(budget, bytes);
 }
 
-/* Makes room for `need` bytes behind what is in use of the shared chunk. */
+/* Makes room for `need` bytes behind the used part of the shared chunk. */
 static rq_err pool_room(rq_chunk_pool *p, size_t need, bool prompt)
 {
     if (p->current != NULL && p->current->refs == 1) p->current->used = 0;
@@ -60,7 +60,7 @@ static rq_err pool_room(rq_chunk_pool *p, size_t need, bool prompt)
 
 /* ---- frames that grow ------------------------------------------------------------------------ */
 
-/* The length of the frame at the front with its head, or 0 when that is not there yet. */
+/* The length of the front frame including its header, or 0 while the header is incomplete. */
 static size_t front_want(const rq_input *in)
 {
     if (in->end - in->pos < RQ_FRAME_HEAD) return 0;
@@ -76,7 +76,7 @@ static rq_err charge(rq_budget *budget, const rq_input *in, size_t want, size_t 
     return RQ_OK;
 }
 
-/* Moves the front, a big frame's beginning, to a chunk of its own. */
+/* Moves the front bytes, the beginning of a big frame, to a chunk of their own. */
 static rq_err big_begin(rq_input *in, rq_budget *budget, size_t want)
 {
     size_t have = in->end - in->pos;
@@ -155,8 +155,8 @@ void *rq_input_buffer(rq_input *in, rq_chunk_pool *pool, size_t *ret_len, rq_err
     if (*ret_why != RQ_OK) return NULL;
     rq_chunk *c = pool->current;
     RQ_UNPOISON(c->bytes + c->used, c->cap - c->used);
-    /* What we have goes in front. It is kept until bytes have really come: until then the place
-     * belongs to whoever reads first. */
+    /* The bytes we have are placed in front, but count only once new bytes have arrived: until then
+     * the room belongs to whichever connection reads first. */
     if (have > 0) memcpy(c->bytes + c->used, in->chunk->bytes + in->pos, have);
     *ret_len = c->cap - c->used - have;
     if (*ret_len > most) *ret_len = most;
@@ -202,11 +202,9 @@ void rq_input_consume(rq_input *in, size_t len)
     in->pos += len;
 }
 
-/*
- * Frames lie behind one another, and so an overflow of one would be the next one's bytes: under
- * AddressSanitizer whoever works on a frame of the shared chunk gets a copy with an end of its own.
- * Not one that came in a chunk of its own, which has that already.
- */
+/* Adjacent frames hide overruns: one frame's overrun would only read the next one. So under
+ * AddressSanitizer each frame of the shared chunk is passed on as a copy with redzones. A frame in
+ * a chunk of its own already ends there. */
 static void copy_for_asan(rq_slice *frame, rq_chunk **owner)
 {
     if (!RQ_ASAN || (*owner)->used == 0) return;
@@ -239,8 +237,8 @@ rq_frame rq_input_frame(rq_input *in, size_t bytes_max, rq_slice *ret, rq_chunk 
     return RQ_FRAME_WHOLE;
 }
 
-/* Copies the rest of the shared chunk to one of our own. It is charged in any case: it is no more
- * than one read, and refusing would lose bytes. */
+/* Copies the rest of the shared chunk to an own one. It is charged in any case: it is at most one
+ * read, and refusing it would lose bytes. */
 static rq_err stash(rq_input *in, rq_budget *budget)
 {
     size_t have = in->end - in->pos;

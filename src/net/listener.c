@@ -6,6 +6,7 @@
 #include "net/socket.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,22 +15,51 @@
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
+/* What carries a connection's bytes: a socket, or memory. */
+struct carrier {
+    int fd; /* -1 with: */
+    rq_memory_peer *memory;
+};
+
+static void refuse(rq_listener *l, struct carrier c)
+{
+    if (c.memory != NULL)
+        rq__memory_detach(c.memory);
+    else
+        close(c.fd);
+    rq__listener_release(l);
+}
+
+static rq_err set_transform(rq_listener *l, rq_stream *s)
+{
+    rq_transform *t;
+    if (l->transform.make == NULL) return RQ_OK;
+    RQ_TRY(l->transform.make(l->transform.ctx, &t));
+    rq_err rc = rq_stream_set_transform(s, t, l->transform.budget);
+    if (rc != RQ_OK) t->calls->free(t);
+    return rc;
+}
+
 /* A new connection, on the loop that is to own it. The counter was raised by whoever accepted. */
-static void stream_open(rq_loop *loop, rq_listener *l, int fd)
+static void stream_open(rq_loop *loop, rq_listener *l, struct carrier c)
 {
     rq_stream *s = calloc(1, sizeof *s);
     if (s == NULL) {
-        close(fd);
-        rq__listener_release(l);
+        refuse(l, c);
         return;
     }
     s->loop = loop;
     s->listener = l;
     s->events = l->events;
-    s->fd = fd;
-    rq_socket_accepted(fd, &s->peer);
+    s->fd = c.fd;
+    s->memory = c.memory;
+    if (c.memory != NULL)
+        snprintf(s->peer.host, sizeof s->peer.host, "127.0.0.1");
+    else
+        rq_socket_accepted(c.fd, &s->peer);
     if (!rq__stream_attach(s)) return;
-    rq_err rc = atomic_load(&loop->stopping) ? RQ_E_CANCELLED : s->events->on_open(l->ctx, s);
+    rq_err rc = atomic_load(&loop->stopping) ? RQ_E_CANCELLED : set_transform(l, s);
+    if (rc == RQ_OK) rc = s->events->on_open(l->ctx, s);
     if (rc != RQ_OK) {
         rq_stream_close(s, rc);
         return;
@@ -42,35 +72,34 @@ struct handover {
     rq_task task;
     rq_loop *loop;
     rq_listener *listener;
-    int fd;
+    struct carrier carrier;
 };
 
 static void run_handover(rq_task *task)
 {
     struct handover *h = RQ_CONTAINER_OF(task, struct handover, task);
-    stream_open(h->loop, h->listener, h->fd);
+    stream_open(h->loop, h->listener, h->carrier);
     free(h);
 }
 
-static void accepted(rq_listener *l, int fd)
+static void accepted(rq_listener *l, struct carrier c)
 {
-    if (l->connections_max > 0 && atomic_load(&l->connections) >= l->connections_max) {
-        close(fd);
+    unsigned before = atomic_fetch_add(&l->connections, 1);
+    if (l->connections_max > 0 && before >= l->connections_max) {
+        refuse(l, c);
         return;
     }
     rq_loop *loop = rq__loop_for_stream(l->loops);
-    atomic_fetch_add(&l->connections, 1);
     if (rq_loop_is_current(loop)) {
-        stream_open(loop, l, fd);
+        stream_open(loop, l, c);
         return;
     }
     struct handover *h = malloc(sizeof *h);
     if (h == NULL) {
-        close(fd);
-        rq__listener_release(l);
+        refuse(l, c);
         return;
     }
-    *h = (struct handover){{NULL, run_handover}, loop, l, fd};
+    *h = (struct handover){{NULL, run_handover}, loop, l, c};
     rq_lane_post(&loop->lane, &h->task);
 }
 
@@ -92,7 +121,7 @@ static void on_acceptable(uv_poll_t *h, int status, int events)
     for (int i = 0; i < ACCEPT_BATCH; i++) {
         int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            accepted(l, fd);
+            accepted(l, (struct carrier){.fd = fd});
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* The connection stays in the backlog and the socket readable: do not spin on it. */
             if (l->loops->log != NULL)
@@ -124,6 +153,38 @@ static void task_done(rq_listener *l)
     l->tasks--;
     pthread_cond_broadcast(&l->changed);
     pthread_mutex_unlock(&l->lock);
+}
+
+struct arrival {
+    rq_task task;
+    rq_listener *listener;
+    rq_memory_peer *peer;
+};
+
+/* On loop 0, which chooses the loop. */
+static void run_arrival(rq_task *task)
+{
+    struct arrival *a = RQ_CONTAINER_OF(task, struct arrival, task);
+    accepted(a->listener, (struct carrier){.fd = -1, .memory = a->peer});
+    task_done(a->listener);
+    free(a);
+}
+
+rq_err rq__listener_connect(rq_listener *l, rq_memory_peer *peer)
+{
+    struct arrival *a = malloc(sizeof *a);
+    if (a == NULL) return RQ_E_NO_MEMORY;
+    *a = (struct arrival){{NULL, run_arrival}, l, peer};
+    bool live = rq__loops_live(l->loops);
+    pthread_mutex_lock(&l->lock);
+    live = live && !l->stopped;
+    if (live) l->tasks++; /* a stop waits for it */
+    pthread_mutex_unlock(&l->lock);
+    if (live)
+        rq_lane_post(&l->loops->loop[0].lane, &a->task);
+    else
+        free(a);
+    return live ? RQ_OK : RQ_E_CANCELLED;
 }
 
 static void run_listener_start(rq_task *task)
@@ -183,6 +244,7 @@ rq_err rq_listener_open(rq_loops *loops, const rq_listener_options *options, rq_
     l->events = options->events;
     l->ctx = options->ctx;
     l->connections_max = options->connections_max;
+    if (options->transform != NULL) l->transform = *options->transform;
     l->start_task.run = run_listener_start;
     l->stop_task.run = run_listener_stop;
     l->retry.run = on_accept_retry;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event loops on libuv: threads, tasks from everywhere, timers, and what runs at the end of each
+/* Event loops on libuv: threads, tasks from other threads, timers, and the work at the end of each
  * iteration. Contracts in loop.h, invariants in loop_priv.h. */
 #include "net/loop_priv.h"
 
+#include "base/clock.h"
 #include "base/signals.h"
 
 #include <errno.h>
@@ -10,15 +11,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* ---- time and sections ---------------------------------------------------------------------- */
 
 uint64_t rq_loop_clock_ns(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+    return rq_clock_ns(CLOCK_MONOTONIC);
 }
 
 void rq__loop_enter(rq_loop *loop)
@@ -90,11 +88,12 @@ static void loop_post(rq_lane *lane, rq_task *task)
         uv_async_send(&loop->wake);
 }
 
-/* Moves what other threads posted behind our own tasks, oldest first. */
+/* Appends tasks posted by other threads to our own, oldest first. */
 static void take_inbox(rq_loop *loop)
 {
     if (!atomic_load_explicit(&loop->signalled, memory_order_relaxed)) return;
-    atomic_store(&loop->signalled, false); /* before the exchange: a later post wakes us again */
+    atomic_store(&loop->signalled, false); /* before the exchange: a later post must wake the loop
+                                            * again */
     rq_task *newest = atomic_exchange_explicit(&loop->inbox, NULL, memory_order_acquire);
     rq_task *oldest = NULL;
     while (newest != NULL) {
@@ -110,7 +109,7 @@ static void take_inbox(rq_loop *loop)
     }
 }
 
-/* Runs what stands in the queue now; what these tasks post waits for the next round. */
+/* Runs the tasks that are queued now; tasks posted by them wait for the next round. */
 static void run_tasks(rq_loop *loop)
 {
     take_inbox(loop);
@@ -136,7 +135,7 @@ bool rq_loop_turn_is_over(const rq_loop *loop, uint64_t now_ns)
     return now_ns > loop->now_ns + RQ_TURN_NS;
 }
 
-/* Of what stood in the queue when it began, as much as there is time for, and at least one. */
+/* Runs the deferred tasks that are queued now while there is time, at least one. */
 RQ_COLD static void run_deferred(rq_loop *loop)
 {
     uint64_t end = rq_loop_clock_ns() + RQ_TURN_NS;
@@ -160,7 +159,8 @@ RQ_COLD static void stop_step(rq_loop *loop);
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* being active keeps the loop from sleeping; the work is done in iteration_end */
+    (void)idle; /* an active idle handle keeps the loop from sleeping; the work is done in
+                 * iteration_end */
 }
 
 static void iteration_end(rq_loop *loop)
@@ -171,7 +171,7 @@ static void iteration_end(rq_loop *loop)
         rq__loop_enter(loop);
     }
     run_tasks(loop);
-    if (loop->tasks != NULL) run_tasks(loop); /* what ended in the first round is answered */
+    if (loop->tasks != NULL) run_tasks(loop); /* sends what the first round completed */
     if (RQ_UNLIKELY(loop->deferred != NULL)) run_deferred(loop);
     rq__loop_flush(loop);
     rq__loop_balance(loop);
@@ -179,7 +179,7 @@ static void iteration_end(rq_loop *loop)
     leave(loop);
 }
 
-/* Behind this the loop waits for its sockets, with something to do only as long as for a look. */
+/* After this the loop waits for its sockets; if it has tasks, it only polls them. */
 static void on_prepare(uv_prepare_t *h)
 {
     rq_loop *loop = RQ_CONTAINER_OF(h, rq_loop, prepare);
@@ -213,7 +213,7 @@ static void on_wake(uv_async_t *h)
 
 static void on_clock(uv_timer_t *h);
 
-/* Sets libuv's timer to the soonest of ours. */
+/* Sets libuv's timer to our next timer. */
 static void clock_set(rq_loop *loop)
 {
     if (!loop->handles_open) return;
@@ -240,7 +240,7 @@ void rq_loop_timer_arm(rq_loop *loop, rq_loop_timer *timer, uint64_t delay_ns)
 {
     if (timer->armed) timer_unlink(timer);
     timer->due_ns = rq_loop_clock_ns() + delay_ns;
-    /* From the far end: most timers have about the same delay, so this is where they belong. */
+    /* Searches from the end: most timers have similar delays, so new ones belong there. */
     rq_loop_timer *before = loop->timers.prev;
     while (before != &loop->timers && before->due_ns > timer->due_ns)
         before = before->prev;
@@ -312,8 +312,8 @@ static rq_err loop_init(rq_loops *loops, unsigned index)
     return RQ_OK;
 }
 
-/* The processors that this process may run on: fewer than there are in a container, or by taskset.
- */
+/* The processors this process may run on; in a container or under taskset, fewer than the machine
+ * has. */
 static unsigned processors(void)
 {
     cpu_set_t set;
@@ -362,7 +362,8 @@ static void *loop_main(void *arg)
 
 rq_err rq_loops_start(rq_loops *loops)
 {
-    /* The loops take no signals: the main thread does, and SIGPIPE nobody (writes return EPIPE). */
+    /* Loop threads block all signals: the main thread handles them, and SIGPIPE is never wanted
+     * (writes return EPIPE). */
     sigset_t all, before;
     rq_thread_signals(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -388,8 +389,8 @@ rq_err rq_loops_start(rq_loops *loops)
     return RQ_OK;
 }
 
-/* One step of the way out, at the end of an iteration: close what is open; once nothing is left and
- * nothing is posted, the loop's own handles, and uv_run returns. */
+/* One step of the shutdown, at the end of an iteration: closes open streams; once there are none
+ * and nothing is posted, closes the loop's own handles, and uv_run returns. */
 RQ_COLD static void stop_step(rq_loop *loop)
 {
     if (!loop->handles_open) return;
@@ -412,7 +413,7 @@ static void run_nothing(rq_task *task)
 void rq_loops_stop(rq_loops *loops)
 {
     if (loops->stopped) return;
-    /* Listeners first: afterwards no loop hands a connection to another that has ended. */
+    /* Listeners first: afterwards no loop passes a connection to a loop that has ended. */
     for (rq_listener *l = loops->listeners; l != NULL; l = l->next)
         rq_listener_stop(l, false);
     pthread_mutex_lock(&loops->lock);

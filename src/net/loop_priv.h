@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by loop.c (loops, tasks, timers), stream.c (a connection's bytes), listener.c (accepting),
- * move.c (moving a stream to another loop) and balance.c (which stream, and when). Only these files
- * use libuv. Contracts: loop.h and stream.h.
+ * Shared by loop.c (loops, tasks, timers), stream.c (a connection's bytes), transformed.c (a
+ * transform below them), memory.c (a connection without a socket), listener.c (accepting), move.c
+ * (moving a stream to another loop) and balance.c (which stream, and when). Only these files use
+ * libuv. Contracts: loop.h, stream.h, transform.h, memory.h.
  *
  * Invariants
  *  (1) Every libuv callback begins with rq__loop_enter, which begins the epoch's read section and
@@ -25,7 +26,9 @@
 
 #include "net/stream.h"
 
+#include "net/memory.h"
 #include "net/out_queue.h"
+#include "net/transform.h"
 
 #include <pthread.h>
 #include <uv.h>
@@ -108,6 +111,7 @@ struct rq_listener {
     rq_listener *next; /* in loops->listeners */
     const rq_stream_events *events;
     void *ctx;
+    rq_transform_kind transform; /* `make` NULL: streams are plain */
     unsigned connections_max;
     _Atomic unsigned connections;
     int fd;
@@ -125,10 +129,13 @@ struct rq_listener {
     _Atomic bool close_all; /* … or close, including one that is just arriving on its loop */
 };
 
+typedef struct rq__transformed rq__transformed;
+
 struct rq_stream {
-    uv_poll_t poll; /* first */
-    int fd;
-    int watched; /* events that `poll` waits for: UV_READABLE, UV_WRITABLE */
+    uv_poll_t poll;         /* first */
+    int fd;                 /* -1 with: */
+    rq_memory_peer *memory; /* instead of a socket; NULL: a socket */
+    int watched;            /* events that `poll` waits for: UV_READABLE, UV_WRITABLE */
     rq_loop *loop;
     rq_listener *listener;
     const rq_stream_events *events;
@@ -136,8 +143,10 @@ struct rq_stream {
     rq_stream *next, *prev; /* loop->streams */
     rq_stream *next_dirty;
     rq_out_queue out;
-    rq_buf sink; /* used when memory for a queue buffer is exhausted */
-    rq_buf in;   /* on_data: unconsumed bytes */
+    rq__transformed *transformed; /* the transform below it; NULL: it is plain */
+    size_t wire_plain;            /* protocol bytes that left `out` and wait as wire bytes */
+    rq_buf sink;                  /* used when memory for a queue buffer is exhausted */
+    rq_buf in;                    /* on_data: unconsumed bytes */
     uint64_t deadline_ns;
     uint64_t progress_ns; /* when output was last taken, or began to wait */
     uint64_t taken;       /* bytes of output taken by the kernel */
@@ -145,11 +154,11 @@ struct rq_stream {
     rq_err why;
     rq_loop *to;             /* target of its move; it is in loop->leaving, or moving */
     rq_stream *next_leaving; /* loop->leaving */
-    rq_task arrive;
-    rq_task turn;         /* deferred read */
-    unsigned work;        /* reads and pages … */
-    unsigned work_window; /* … in this window of its loop */
-    bool opened;          /* on_open succeeded, so on_close must be called */
+    rq_task arrive;          /* after a move; of a stream in memory: its end */
+    rq_task turn;            /* deferred read */
+    unsigned work;           /* reads and pages … */
+    unsigned work_window;    /* … in this window of its loop */
+    bool opened;             /* on_open succeeded, so on_close must be called */
     bool reading;
     bool paused;
     bool is_dirty;
@@ -172,6 +181,43 @@ void rq__loop_flush(rq_loop *loop);
 void rq__loop_sweep(rq_loop_timer *t);
 void rq__stream_read_start(rq_stream *s);
 
+void rq__stream_mark_dirty(rq_stream *s);
+/* Reads in a later task, whether or not the socket has input. */
+void rq__stream_read_later(rq_stream *s);
+/* The socket, or what stands for it, is ready for these events of those that are watched. */
+void rq__stream_ready(rq_stream *s, int events);
+/* recv() on the socket, or what stands for it. */
+ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len);
+/* Whether no output waits, and what rq_stream_finish adds is out, too. */
+bool rq__stream_is_out(const rq_stream *s);
+
+/* ---- a stream with a transform (transformed.c) */
+
+/* The queue whose bytes go to the socket next; NULL: the stream was closed for an error. */
+rq_out_queue *rq__transformed_output(rq_stream *s);
+/* `sent` bytes of that queue are about to be consumed; returns how many protocol bytes they stand
+ * for. */
+size_t rq__transformed_sent(rq_stream *s, size_t sent);
+bool rq__transformed_is_out(const rq_stream *s);
+/* Memory of its wire bytes. */
+size_t rq__transformed_held(const rq_stream *s);
+/* As rq__stream_receive, of protocol bytes. */
+ssize_t rq__transformed_receive(rq_stream *s, void *bytes, size_t len);
+/* Charges what the transform holds now. */
+void rq__transformed_charge(rq_stream *s);
+void rq__transformed_free(rq_stream *s);
+
+/* ---- a stream in memory (memory.c); its loop's thread */
+
+void rq__memory_attach(rq_memory_peer *p, rq_stream *s);
+/* The stream is closed; releases its reference. */
+void rq__memory_detach(rq_memory_peer *p);
+void rq__memory_watch(rq_memory_peer *p, int events);
+/* As recv() and sendmsg() on a socket that does not wait. */
+ssize_t rq__memory_receive(rq_memory_peer *p, void *bytes, size_t len);
+ssize_t rq__memory_send(rq_memory_peer *p, const struct iovec *iov, unsigned n);
+void rq__memory_shut(rq_memory_peer *p);
+
 /* Opens a new or arriving stream on its loop, using s->fd. False: it is freed. */
 bool rq__stream_attach(rq_stream *s);
 /* Removes it from its loop's list. */
@@ -191,6 +237,10 @@ void rq__loop_balance(rq_loop *loop);
 /* Chooses the loop of a new stream. */
 rq_loop *rq__loop_for_stream(rq_loops *loops);
 
+/* Accepts a connection in memory, on any thread; takes over one reference. Errors as
+ * rq_memory_connect. */
+RQ_NODISCARD
+rq_err rq__listener_connect(rq_listener *l, rq_memory_peer *peer);
 /* Called when a stream of the listener is freed. */
 void rq__listener_release(rq_listener *l);
 

@@ -72,7 +72,7 @@ static bool depart(rq_stream *s)
 
 static bool output_is_out(const rq_stream *s)
 {
-    return s->out.pending == 0 && !s->is_dirty && !s->writing;
+    return rq__stream_is_out(s) && !s->is_dirty && !s->writing && !s->deferred;
 }
 
 void rq__loop_send_leaving(rq_loop *loop)
@@ -96,7 +96,7 @@ static void on_move_timer(rq_loop_timer *t)
 
 void rq__stream_send(rq_stream *s, rq_loop *to)
 {
-    bool may = s->opened && s->to == NULL && !rq_stream_closing(s);
+    bool may = s->opened && s->to == NULL && s->memory == NULL && !rq_stream_closing(s);
     if (!may || s->events->on_leave == NULL || to == s->loop) return;
     rq_loop *loop = s->loop;
     s->to = to;

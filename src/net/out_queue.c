@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #define KEEP_BYTES ((size_t)64 * 1024) /* larger buffers are spares, not pooled */
-/* From here on nothing is appended to a buffer: an answer that is copied still fits. */
+/* A buffer with more than this is not appended to; a response that is copied still fits into
+ * one. */
 #define FULL_BYTES ((size_t)40 * 1024)
 #define POOL_MAX 32
 
@@ -100,7 +101,7 @@ rq_buf *rq_out_queue_tail(rq_out_queue *q, rq_out_pool *p)
     if (q->tail == NULL || q->tail->sealed || q->tail->buf.len >= FULL_BYTES) {
         struct rq_out_segment *g = segment_new(p);
         if (g == NULL) return NULL;
-        rq_out_queue_count(q); /* an answer may have begun in the buffer before */
+        rq_out_queue_count(q); /* a response may have begun in the previous buffer */
         append(q, g);
     }
     return &q->tail->buf;
@@ -150,7 +151,7 @@ void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
         size_t left = g->buf.len - g->sent;
         if (len < left) {
             g->sent += len;
-            g->sealed = g->sent > 0; /* else it would grow for as long as the peer is slow */
+            g->sealed = g->sent > 0; /* otherwise it would grow as long as the peer is slow */
             return;
         }
         len -= left;
@@ -163,7 +164,7 @@ void rq_out_queue_consume(rq_out_queue *q, rq_out_pool *p, size_t len)
 size_t rq_out_queue_held(const rq_out_queue *q)
 {
     size_t held = 0;
-    /* A buffer that is too large for a spare is fresh memory: behind its bytes it is not
+    /* A buffer too large to be kept as a spare is fresh memory: behind its bytes it is not
      * resident. */
     for (const struct rq_out_segment *g = q->head; g != NULL; g = g->next)
         held += sizeof *g + (g->buf.cap > RQ_OUT_SPARE_BYTES ? g->buf.len : g->buf.cap);

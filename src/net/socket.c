@@ -56,7 +56,7 @@ rq_err rq_socket_listen(const char *address, uint16_t port, bool only_v6, int *r
     int fd = socket(ss.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return bind_error(errno, address, port, why);
     int on = 1;
-    /* Past connections in TIME_WAIT must not keep a restarted server from its port. */
+    /* Earlier connections in TIME_WAIT must not block a restarted server's port. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (only_v6 && ss.ss_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);

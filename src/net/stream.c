@@ -22,7 +22,7 @@
 
 /* ---- the write side of a stream -------------------------------------------------------------- */
 
-static void mark_dirty(rq_stream *s)
+void rq__stream_mark_dirty(rq_stream *s)
 {
     if (s->is_dirty || s->closing) return;
     s->is_dirty = true;
@@ -44,7 +44,7 @@ static void push(rq_stream *s);
 /* Something was appended, and an answer is whole. */
 static void queued(rq_stream *s)
 {
-    mark_dirty(s);
+    rq__stream_mark_dirty(s);
     if (RQ_UNLIKELY(s->out.pending >= PUSH_FROM)) push(s);
 }
 
@@ -84,7 +84,12 @@ void rq_stream_keep_spare(rq_stream *s, rq_buf *b)
 
 size_t rq_stream_out_pending(const rq_stream *s)
 {
-    return s->out.pending;
+    return s->out.pending + s->wire_plain;
+}
+
+bool rq__stream_is_out(const rq_stream *s)
+{
+    return s->out.pending == 0 && (s->transformed == NULL || rq__transformed_is_out(s));
 }
 
 bool rq_stream_stalled(const rq_stream *s)
@@ -94,7 +99,8 @@ bool rq_stream_stalled(const rq_stream *s)
 
 size_t rq_stream_out_held(const rq_stream *s)
 {
-    return rq_out_queue_held(&s->out);
+    size_t wire = s->transformed != NULL ? rq__transformed_held(s) : 0;
+    return rq_out_queue_held(&s->out) + wire;
 }
 
 uint64_t rq_stream_out_taken(const rq_stream *s)
@@ -107,12 +113,20 @@ static void sweep_arm(rq_loop *loop);
 
 static void on_ready(uv_poll_t *h, int status, int events);
 
+static int watch_carrier(rq_stream *s, int events)
+{
+    if (s->memory == NULL)
+        return events == 0 ? uv_poll_stop(&s->poll) : uv_poll_start(&s->poll, events, on_ready);
+    rq__memory_watch(s->memory, events);
+    return 0;
+}
+
 /* Has libuv wait for what the stream waits for. */
 static void watch(rq_stream *s)
 {
     int events = (s->reading ? UV_READABLE : 0) | (s->writing ? UV_WRITABLE : 0);
     if (s->closing || events == s->watched) return;
-    int rc = events == 0 ? uv_poll_stop(&s->poll) : uv_poll_start(&s->poll, events, on_ready);
+    int rc = watch_carrier(s, events);
     s->watched = events;
     if (rc != 0) rq_stream_close(s, RQ_E_IO);
 }
@@ -120,9 +134,11 @@ static void watch(rq_stream *s)
 /* Everything is written: what finish asked for. */
 static void shut_if_finished(rq_stream *s)
 {
-    if (!s->finishing || s->shut || s->out.pending > 0) return;
+    if (!s->finishing || s->shut || s->closing || !rq__stream_is_out(s)) return;
     s->shut = true;
-    if (shutdown(s->fd, SHUT_WR) != 0) {
+    if (s->memory != NULL) {
+        rq__memory_shut(s->memory);
+    } else if (shutdown(s->fd, SHUT_WR) != 0) {
         rq_stream_close(s, s->why);
         return;
     }
@@ -130,9 +146,11 @@ static void shut_if_finished(rq_stream *s)
 }
 
 /* How many bytes the kernel took, 0 when it takes none now, or -1. */
-static ssize_t send_some(int fd, struct iovec *iov, unsigned n)
+static ssize_t send_some(rq_stream *s, struct iovec *iov, unsigned n)
 {
+    int fd = s->fd;
     ssize_t sent;
+    if (RQ_UNLIKELY(s->memory != NULL)) return rq__memory_send(s->memory, iov, n);
     do {
         struct msghdr message = {.msg_iov = iov, .msg_iovlen = n};
         sent = n == 1 ? send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
@@ -141,23 +159,35 @@ static ssize_t send_some(int fd, struct iovec *iov, unsigned n)
     return sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : sent;
 }
 
+static rq_out_queue *outgoing(rq_stream *s)
+{
+    return RQ_LIKELY(s->transformed == NULL) ? &s->out : rq__transformed_output(s);
+}
+
+static void count_taken(rq_stream *s, size_t sent)
+{
+    s->taken += RQ_LIKELY(s->transformed == NULL) ? sent : rq__transformed_sent(s, sent);
+    if (sent >= PAGE) rq__stream_worked(s, (unsigned)(sent / PAGE));
+}
+
 /* Gives the kernel what it takes. It stays dirty: what follows from that is seen to at the end of
  * the iteration, for who appends stands in the middle of something. */
 static void push(rq_stream *s)
 {
     if (s->closing || s->writing) return;
-    while (s->out.pending > 0) {
+    for (;;) {
+        rq_out_queue *out = outgoing(s);
         struct iovec iov[IOV_MAX_OUT];
         size_t asked;
-        unsigned n = rq_out_queue_gather(&s->out, iov, IOV_MAX_OUT, &asked);
-        ssize_t sent = send_some(s->fd, iov, n);
+        if (out == NULL || out->pending == 0) break;
+        unsigned n = rq_out_queue_gather(out, iov, IOV_MAX_OUT, &asked);
+        ssize_t sent = send_some(s, iov, n);
         if (sent < 0) {
             rq_stream_close(s, RQ_E_IO);
             return;
         }
-        s->taken += (uint64_t)sent;
-        if (sent >= PAGE) rq__stream_worked(s, (unsigned)sent / PAGE);
-        if (sent > 0) rq_out_queue_consume(&s->out, &s->loop->pool, (size_t)sent);
+        count_taken(s, (size_t)sent);
+        if (sent > 0) rq_out_queue_consume(out, &s->loop->pool, (size_t)sent);
         if ((size_t)sent < asked) { /* the rest when the socket is ready */
             s->writing = true;
             if (sent > 0 || (s->watched & UV_WRITABLE) == 0) s->progress_ns = s->loop->now_ns;
@@ -243,13 +273,22 @@ static size_t room_for_input(rq_stream *s, void **ret)
     return 0;
 }
 
-static ssize_t receive_some(int fd, void *bytes, size_t len)
+ssize_t rq__stream_receive(rq_stream *s, void *bytes, size_t len)
 {
     ssize_t got;
+    if (RQ_UNLIKELY(s->memory != NULL)) return rq__memory_receive(s->memory, bytes, len);
     do
-        got = recv(fd, bytes, len, 0);
+        got = recv(s->fd, bytes, len, 0);
     while (got < 0 && errno == EINTR);
     return got;
+}
+
+/* What comes while it finishes is discarded and needs no transform. */
+static ssize_t receive_some(rq_stream *s, void *bytes, size_t len)
+{
+    return RQ_LIKELY(s->transformed == NULL) || s->finishing
+               ? rq__stream_receive(s, bytes, len)
+               : rq__transformed_receive(s, bytes, len);
 }
 
 /* The peer has said all it will say, or the connection is broken. */
@@ -257,6 +296,12 @@ static void input_ends(rq_stream *s, rq_err why)
 {
     if (!s->finishing) flush(s); /* answers that are ready still go out */
     rq_stream_close(s, why);
+}
+
+/* Whether another read may yield something now. */
+static bool has_more(const rq_stream *s, size_t len, size_t room)
+{
+    return RQ_LIKELY(s->transformed == NULL) ? len == room : len > 0;
 }
 
 static void read_ready(rq_stream *s)
@@ -267,7 +312,7 @@ static void read_ready(rq_stream *s)
         void *bytes;
         room = room_for_input(s, &bytes);
         if (room == 0) return;
-        ssize_t got = receive_some(s->fd, bytes, room);
+        ssize_t got = receive_some(s, bytes, room);
         bool none = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
         if (got == 0 || (got < 0 && !none)) {
             input_ends(s, got == 0 ? s->why : RQ_E_IO);
@@ -281,7 +326,9 @@ static void read_ready(rq_stream *s)
             else if (len > 0)
                 deliver_data(s, bytes, len);
         }
-    } while (len == room && ++reads < reads_max && s->reading && !s->closing);
+    } while (has_more(s, len, room) && ++reads < reads_max && s->reading && !s->closing);
+    /* The transform may hold more of which no event of the socket tells. */
+    if (RQ_UNLIKELY(s->transformed != NULL) && len > 0) rq__stream_read_later(s);
 }
 
 static void stream_end(rq_stream *s);
@@ -296,18 +343,23 @@ static void run_turn(rq_task *task)
         read_ready(s);
 }
 
+void rq__stream_read_later(rq_stream *s)
+{
+    if (s->deferred || !s->reading || s->closing) return;
+    s->deferred = true;
+    s->turn.run = run_turn;
+    rq_loop_defer(s->loop, &s->turn);
+}
+
 /* An on_data user works its requests off while they are read: the iteration's length is seen to
  * here. (An on_buffer user sees to it itself.) */
 static void read_in_turn(rq_stream *s)
 {
     if (s->deferred) return;
-    if (!rq_loop_turn_is_over(s->loop, rq_loop_clock_ns())) {
+    if (!rq_loop_turn_is_over(s->loop, rq_loop_clock_ns()))
         read_ready(s);
-        return;
-    }
-    s->deferred = true;
-    s->turn.run = run_turn;
-    rq_loop_defer(s->loop, &s->turn);
+    else
+        rq__stream_read_later(s);
 }
 
 static void on_ready(uv_poll_t *h, int status, int events)
@@ -321,6 +373,11 @@ static void on_ready(uv_poll_t *h, int status, int events)
         input_ends(s, RQ_E_IO);
         return;
     }
+    rq__stream_ready(s, events);
+}
+
+void rq__stream_ready(rq_stream *s, int events)
+{
     if ((events & UV_WRITABLE) != 0 && s->writing) {
         s->writing = false;
         flush(s);
@@ -337,6 +394,7 @@ void rq__stream_read_start(rq_stream *s)
     if (s->reading || s->closing) return;
     s->reading = true;
     watch(s);
+    if (RQ_UNLIKELY(s->transformed != NULL)) rq__stream_read_later(s);
 }
 
 void rq_stream_pause(rq_stream *s)
@@ -363,6 +421,7 @@ bool rq_stream_paused(const rq_stream *s)
 static void stream_free(rq_stream *s)
 {
     rq_out_queue_drop(&s->out, &s->loop->pool);
+    if (s->transformed != NULL) rq__transformed_free(s);
     rq_buf_clear(&s->in);
     rq_buf_clear(&s->sink);
     rq__listener_release(s->listener);
@@ -381,7 +440,9 @@ bool rq__stream_attach(rq_stream *s)
     rq_loop *loop = s->loop;
     s->work = 0;
     s->watched = 0;
-    if (uv_poll_init(&loop->uv, &s->poll, s->fd) != 0) {
+    if (s->memory != NULL) {
+        rq__memory_attach(s->memory, s);
+    } else if (uv_poll_init(&loop->uv, &s->poll, s->fd) != 0) {
         close(s->fd);
         s->why = RQ_E_IO;
         stream_end(s);
@@ -403,15 +464,38 @@ void rq__stream_unlink(rq_stream *s)
     s->next = s->prev = NULL;
 }
 
-static void on_closed(uv_handle_t *h)
+static void closed(rq_stream *s)
 {
-    rq_stream *s = (rq_stream *)h;
-    rq__loop_enter(s->loop);
     rq__stream_unlink(s);
     if (s->deferred)
         s->ended = true;
     else
         stream_end(s);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    rq_stream *s = (rq_stream *)h;
+    rq__loop_enter(s->loop);
+    closed(s);
+}
+
+static void run_closed(rq_task *task)
+{
+    closed(RQ_CONTAINER_OF(task, rq_stream, arrive));
+}
+
+/* It watches no more from now on. */
+static void close_carrier(rq_stream *s)
+{
+    if (s->memory != NULL) {
+        rq__memory_detach(s->memory);
+        s->arrive.run = run_closed;
+        rq_lane_post(&s->loop->lane, &s->arrive);
+    } else {
+        uv_close((uv_handle_t *)&s->poll, on_closed);
+        close(s->fd);
+    }
 }
 
 void rq_stream_close(rq_stream *s, rq_err why)
@@ -428,8 +512,7 @@ void rq_stream_close(rq_stream *s, rq_err why)
         s->is_dirty = false;
     }
     if (s->to != NULL) rq__stream_stay(s);
-    uv_close((uv_handle_t *)&s->poll, on_closed); /* watches no more from now on */
-    close(s->fd);
+    close_carrier(s);
 }
 
 void rq_stream_finish(rq_stream *s)
@@ -439,7 +522,7 @@ void rq_stream_finish(rq_stream *s)
     if (s->to != NULL) rq__stream_stay(s);
     rq__stream_read_start(s); /* to discard, and to see the peer's end-of-file */
     rq_stream_set_deadline(s, s->loop->now_ns + LINGER_NS); /* for a peer that does not read */
-    mark_dirty(s);
+    rq__stream_mark_dirty(s);
 }
 
 bool rq_stream_closing(const rq_stream *s)

@@ -5,6 +5,9 @@
  * thread, and all rq_stream_ functions must be called there. If its user allows it (on_leave) it
  * moves between loops with their load: little work is gathered on few loops, much is spread.
  *
+ * Below a stream there may be a transform (transform.h), and memory instead of a socket (memory.h);
+ * its user does not notice.
+ *
  * Output is collected and written once per iteration of the loop. What the kernel does not take
  * stays queued; a user that sees rq_stream_out_pending grow should pause reading.
  */
@@ -15,6 +18,7 @@
 #include "base/bytes.h"
 #include "base/macros.h"
 #include "net/loop.h"
+#include "net/transform.h"
 
 typedef struct rq_listener rq_listener;
 typedef struct rq_stream rq_stream;
@@ -55,7 +59,8 @@ typedef struct rq_listener_options {
     uint16_t port;                  /* 0: any free one */
     const rq_stream_events *events; /* must live as long as the listener's streams */
     void *ctx;
-    unsigned connections_max; /* further ones are closed at once; 0: no limit */
+    unsigned connections_max;           /* further ones are closed at once; 0: no limit */
+    const rq_transform_kind *transform; /* below every stream; copied; NULL: none */
 } rq_listener_options;
 
 /* Binds, listens and accepts from then on (while the loops run). RQ_E_EXISTS: the port is in
@@ -109,7 +114,8 @@ size_t rq_stream_out_pending(const rq_stream *s);
 
 /* Whether the kernel took less than it was offered, so that pending output waits for the peer. */
 bool rq_stream_stalled(const rq_stream *s);
-/* Memory of the output's buffers, which is more than its bytes. O(number of buffers). */
+/* Memory of the output's buffers, wire bytes of a transform included; it is more than its bytes.
+ * O(number of buffers). */
 size_t rq_stream_out_held(const rq_stream *s);
 /* Bytes of output that the kernel has taken since the stream was opened. */
 uint64_t rq_stream_out_taken(const rq_stream *s);

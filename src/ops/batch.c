@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk through a batch; see batch.h. HBASE: RSRpcServices.multi, doNonAtomicRegionMutation. */
+/* Iterates over the groups and parts of a batch; see batch.h. HBASE: RSRpcServices.multi,
+ * doNonAtomicRegionMutation. */
 #include "ops/batch_priv.h"
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -34,7 +35,8 @@ static rq_err enter_group(rq_op_batch *b)
 
 /* --- single parts ----------------------------------------------------------------------------- */
 
-/* The result is long while results' memory is short: what is missing is asked for again. */
+/* While memory for results is scarce, a result longer than this ends the batch: the client asks for
+ * the rest. */
 #define LONG_WHEN_SCARCE ((size_t)64 * 1024)
 
 /* HBASE: RSRpcServices.doNonAtomicRegionMutation. */
@@ -98,7 +100,7 @@ static rq_err work_other(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
     return RQ_OK;
 }
 
-/* Works off one part. *ret_wait: something was begun that must be done before the next. */
+/* Executes one part. *ret_wait: it began something that must end before the next part. */
 static rq_err work_part(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait)
 {
     if (RQ_UNLIKELY(too_much(b))) return refuse_more(b, p);
@@ -177,7 +179,7 @@ void rq__batch_walk(rq_op_batch *b)
         rq_op_read_wait(&b->read);
         return;
     }
-    /* Runs under way still tell the caller: the op ends with the last of them. */
+    /* Runs in progress still report to the caller: the op ends with the last of them. */
     if (rc != RQ_OK) rq__batch_fail(b, rc);
     b->walked = true;
     rq__batch_end_if_done(b);

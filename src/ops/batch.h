@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A batch: gets and writes of several regions as one op. It goes through groups, each of one region,
- * and through their parts, and asks its caller for each when it gets there: so a large request is
- * decoded in slices, as it is worked off.
+/* A batch: gets and writes of several regions as one op. It iterates over groups, each of one
+ * region, and over their parts, and asks its caller for each one when it gets there, so that a
+ * large request is decoded in slices while it is executed.
  *
- * A group is worked off in one of two ways:
- *   atomic      one write of all its parts, perhaps behind a condition
- *   otherwise   each part for itself, in order, except that puts and deletes are collected: they go
- *               to the region as one run when an append or an increment comes (it must see them, and
- *               what follows must see it), and at the end
- * A run is waited for only before the next part; the last run of each group is under way while the
- * next group is worked on. The op ends when all runs are durable.
+ * A group is executed in one of two ways:
+ *  - atomic: one write of all its parts, perhaps with a condition.
+ *  - otherwise: each part on its own, in order, except that puts and deletes are collected. They
+ *    are submitted to the region as one run when an append or an increment comes (which must see
+ *    them, and must be seen by later parts), and at the end of the group. The batch waits for such
+ *    a run before the next part; the last run of a group is in progress while the next group is
+ *    executed.
  *
- * Results come in the order in which the parts were executed, and the cells in the sink stand in
- * that order too.
- */
+ * The op ends when all runs are durable. Results are reported in the order in which the parts were
+ * executed, and the cells in the sink have the same order. */
 #ifndef RQ_OPS_BATCH_H
 #define RQ_OPS_BATCH_H
 
@@ -24,14 +22,14 @@
 
 typedef enum rq_batch_part_kind {
     RQ_PART_GET,
-    RQ_PART_COLLECTED, /* a put or delete: goes to the region together with others */
-    RQ_PART_ALONE,     /* an append or increment: ends the run that it is in */
+    RQ_PART_COLLECTED, /* a put or delete: submitted to the region together with others */
+    RQ_PART_ALONE,     /* an append or increment: the last of its run */
     RQ_PART_OTHER,     /* the caller's business */
 } rq_batch_part_kind;
 
 typedef struct rq_batch_part {
     rq_batch_part_kind kind;
-    uint32_t index;      /* the caller's number of it: of no use here */
+    uint32_t index;      /* the caller's index for the part; not used here */
     rq_slice row;        /* of a get */
     const void *request; /* the caller's */
     const void *cells;   /* the caller's */
@@ -44,27 +42,27 @@ static inline bool rq_batch_part_writes(const rq_batch_part *p)
 
 typedef struct rq_op_batch rq_op_batch;
 
-/* What a batch asks its caller, and tells it. An error ends the whole batch, where nothing else is
- * said. */
+/* The batch's callbacks. An error ends the whole batch, unless stated otherwise. */
 typedef struct rq_batch_caller {
-    /* Sets region, parts, part_count, is_atomic, with_tags and group for the group at group_at.
-     * Without a region the group is passed over. */
+    /* Sets region, parts, part_count, is_atomic, with_tags and group for the group at group_at. A
+     * group without a region is skipped. */
     rq_err (*enter)(rq_op_batch *b);
-    /* Decodes; an error is the part's. Whatever a write's cells are taken from is behind them
-     * afterwards, also on an error. *ret_nonce stays where the part has none. */
+    /* Decode a part; an error fails only the part. They consume the write's cells from their source
+     * in any case. *ret_nonce is left unchanged if the part has none. */
     rq_err (*get)(rq_op_batch *b, const rq_batch_part *p, rq_scan *ret, rq_error *why);
     rq_err (*write)(rq_op_batch *b, const rq_batch_part *p, rq_mutation *ret, uint64_t *ret_nonce,
                     rq_error *why);
-    /* The whole group; an error is the group's. */
+    /* Decodes the whole group; an error fails only the group. */
     rq_err (*atomic)(rq_op_batch *b, rq_row_op *ret, rq_error *why);
     /* The part is not executed. */
     void (*skip)(rq_op_batch *b, const rq_batch_part *p);
-    /* Begins a part that is the caller's business, who calls rq_op_batch_go_on when it has ended. An
-     * error is the part's. */
+    /* Begins a part that the caller executes; it calls rq_op_batch_go_on when the part has ended.
+     * An error fails only the part. */
     rq_err (*other)(rq_op_batch *b, const rq_batch_part *p, rq_error *why);
-    /* A get's cells stand behind b->get_mark in the sink; the caller may truncate it to there. */
+    /* A get has ended: its cells are behind b->get_mark in the sink, where the caller may truncate
+     * it. */
     rq_err (*got)(rq_op_batch *b, const rq_batch_part *p, uint32_t cells);
-    /* A write has ended, with an error if rc says so; `why` may be NULL. */
+    /* A write has ended, with the error rc if there is one; `why` may be NULL. */
     rq_err (*written)(rq_op_batch *b, void *group, uint32_t index, const rq_row_op *op, rq_err rc,
                       const rq_error *why);
     rq_err (*atomic_written)(rq_op_batch *b, void *group, const rq_row_op *op);
@@ -79,7 +77,8 @@ struct rq_op_batch {
     uint64_t nonce_group;
     rq_cellblock *out;    /* gets' cells */
     bool with_tags;       /* writes return tags */
-    bool stops_at_blocks; /* beyond the limit of block bytes parts fail, as beyond the result's */
+    bool stops_at_blocks; /* parts beyond the limit of block bytes fail, like those beyond the
+                           * result's limit */
     /* Of the group at hand, set by enter(). */
     rq_region *region;
     const rq_batch_part *parts;
@@ -108,7 +107,7 @@ struct rq_op_batch {
 
 /* The caller's fields are set, the others are zero. */
 void rq_op_batch_start(rq_op_batch *b);
-/* After other(), never before that has returned. */
+/* Continues after other(); must not be called before other() has returned. */
 void rq_op_batch_go_on(rq_op_batch *b, rq_err rc);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The gets of a batch, one at a time; what the next ones look at is prefetched. Most are answered at
- * once; one that needs a block which is not in memory has a scanner, and the walk comes back to it
- * when the block is there. Cells go behind those of the results before it.
- */
+/* The gets of a batch, one at a time, with a prefetch for the next ones. Most complete at once; a
+ * get that needs a block which is not in memory opens a scanner, and the batch continues with it
+ * when the block is loaded. Its cells are appended behind earlier results. */
 #include "ops/batch_priv.h"
 
-/* What the next gets look at is prefetched. (Puts have that when they are linked.) */
+/* Prefetches the memory that the next gets will touch. (Puts are prefetched when they are
+ * linked.) */
 static void expect_gets(rq_op_batch *b)
 {
     rq_region_expected list[RQ_REGION_EXPECT_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the batch share: batch.c walks through groups and parts, batch_write.c does the
- * writes, batch_get.c the gets. All of it runs on the op's thread. */
+/* Shared by the files of the batch: batch.c iterates over groups and parts, batch_write.c executes
+ * writes, batch_get.c gets. Everything runs on the op's thread. */
 #ifndef RQ_OPS_BATCH_PRIV_H
 #define RQ_OPS_BATCH_PRIV_H
 
@@ -10,31 +10,31 @@
 /* --- batch.c ---------------------------------------------------------------------------------- */
 /* Goes on with the next part. */
 void rq__batch_walk(rq_op_batch *b);
-/* The batch will end with this error, if not with one before. */
+/* The batch will end with this error, unless an earlier one is set. */
 void rq__batch_fail(rq_op_batch *b, rq_err rc);
-/* Ends the op when all is walked through and no run is under way. */
+/* Ends the op when the iteration is finished and no run is in progress. */
 void rq__batch_end_if_done(rq_op_batch *b);
 
 /* --- batch_write.c ---------------------------------------------------------------------------- */
 /* All parts of the group as one write. */
 RQ_NODISCARD
 rq_err rq__batch_begin_atomic(rq_op_batch *b);
-/* Puts one write to those of its group that are collected. *ret_wait: they must go, and be waited
- * for, before the next part. */
+/* Adds a write to the collected ones of its group. *ret_wait: they must be submitted and finished
+ * before the next part. */
 RQ_NODISCARD
 rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait, rq_error *why);
-/* Hands what is collected to the region. `awaited`: the walk goes on when it is done. True: it is
- * under way. */
+/* Submits the collected writes to the region. `awaited`: the iteration continues when they are
+ * done. True: they are in progress. */
 bool rq__batch_submit(rq_op_batch *b, bool awaited);
 
 /* --- batch_get.c ------------------------------------------------------------------------------ */
-/* Answered at once, or get_running; RQ_E_AGAIN: running, and it waits for a block. */
+/* Completes at once, or sets get_running; RQ_E_AGAIN: the get is running and waits for a block. */
 RQ_NODISCARD
 rq_err rq__batch_begin_get(rq_op_batch *b, const rq_batch_part *p, rq_error *why);
-/* Tells the caller of a get that was answered at once. */
+/* Reports a get that completed at once to the caller. */
 RQ_NODISCARD
 rq_err rq__batch_answer_get(rq_op_batch *b, const rq_batch_part *p);
-/* RQ_E_AGAIN: a block must be brought first. */
+/* RQ_E_AGAIN: a block must be loaded first. */
 RQ_NODISCARD
 rq_err rq__batch_go_on_get(rq_op_batch *b, const rq_batch_part *p);
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The writes of a batch, as runs that a region takes whole: all of an atomic group in one op of the
- * region, others collected, one op each, until an append or an increment comes or the group ends.
- * HBASE: RSRpcServices.doAtomicBatchOp, doNonAtomicBatchOp.
+/* The writes of a batch, grouped into runs that are passed to a region as a whole. An atomic group
+ * is one op of the region. Otherwise writes are collected, one op each, until an append or
+ * increment comes or the group ends. HBASE: RSRpcServices.doAtomicBatchOp, doNonAtomicBatchOp.
  *
- * A run lies in the op's arena. The caller is told of its results when it is done.
- */
+ * A run lives in the op's arena. The caller learns its results when it is done. */
 #include "ops/batch_priv.h"
 
 #include "ops/mutate.h"
@@ -21,8 +19,8 @@ typedef struct rq__batch_run {
     size_t cap; /* of the arrays */
     bool atomic;
     bool awaited; /* the walk goes on when it is done */
-    /* A put or delete that cannot be decoded fails all that are collected with it. HBASE:
-     * doNonAtomicBatchOp decodes the whole batch in one go. */
+    /* Error of a put or delete that could not be decoded: it fails all writes collected with it.
+     * HBASE: doNonAtomicBatchOp decodes the whole batch in one step. */
     rq_err refused;
     rq_error *refused_why; /* in the arena; NULL: no memory */
     void *group;           /* the caller's */
@@ -53,7 +51,7 @@ static run *run_alloc(rq_op_batch *b, size_t cap, bool atomic)
     return r->mutations == NULL || r->indexes == NULL ? NULL : r;
 }
 
-/* Of small parts it takes many times their bytes. */
+/* For small parts it takes many times their bytes. */
 static run *run_new(rq_op_batch *b, size_t cap, bool atomic)
 {
     rq_op *op = &b->read.op;
@@ -112,7 +110,7 @@ static rq_err answer_atomic(run *r)
 
 static void go_on_answering(rq_task *task);
 
-/* RQ_E_AGAIN: the stretch is over, a task goes on. */
+/* RQ_E_AGAIN: the time slice is over, and a task continues. */
 static rq_err answer_singles(run *r)
 {
     const rq_ops_seat *seat = r->batch->read.op.seat;
@@ -161,7 +159,7 @@ static void written(rq_write *w)
     end_run(RQ_CONTAINER_OF(w, run, write));
 }
 
-/* Outside the read section: as a single write (mutate.c). */
+/* Runs outside the read section, like a single write (mutate.c). */
 RQ_COLD static void write_on_thread(run *r)
 {
     rq_op_batch *b = r->batch;
@@ -176,7 +174,7 @@ RQ_COLD static void write_on_thread(run *r)
     (void)answer_run(r);
 }
 
-/* True: it is under way, or has ended and the walk has gone on. */
+/* True: it is in progress, or has ended and the batch has continued. */
 static bool submit(rq_op_batch *b, run *r, bool awaited)
 {
     rq_ops_seat *seat = b->read.op.seat;
@@ -216,8 +214,8 @@ rq_err rq__batch_begin_atomic(rq_op_batch *b)
 
 /* --- each for itself -------------------------------------------------------------------------- */
 
-/* How many writes a run that begins with the present part takes: those up to the next append or
- * increment, after which it is handed over. */
+/* The number of writes in a run that begins with the current part: up to and including the next
+ * append or increment, after which the run is submitted. */
 static size_t run_length(const rq_op_batch *b)
 {
     size_t count = 0;
@@ -255,8 +253,8 @@ rq_err rq__batch_collect(rq_op_batch *b, const rq_batch_part *p, bool *ret_wait,
     uint64_t nonce = 0;
     bool reads = p->kind == RQ_PART_ALONE;
     rq_err rc = b->table->write(b, p, &mutation, &nonce, why);
-    /* What refuses puts and deletes leaves the next append or increment alone; one of those that is
-     * refused itself goes nowhere, but what was collected before it does. */
+    /* An append or increment runs alone if the puts and deletes collected before it are refused. If
+     * it is refused itself, the collected ones are submitted without it. */
     if (reads && b->collecting != NULL && (rc != RQ_OK || b->collecting->refused != RQ_OK))
         rq__batch_submit(b, false);
     if (rc != RQ_OK && reads) return rc;

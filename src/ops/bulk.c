@@ -63,7 +63,7 @@ static void run(rq_op *op)
     rq_op_bulk *b = RQ_CONTAINER_OF(op, rq_op_bulk, op);
     op->has_waited = true;
     b->work_rc = ops_of(b)->intake == NULL
-                     ? rq_fail(&op->why, RQ_E_UNSUPPORTED, "bulk load is not served")
+                     ? rq_fail(&op->why, RQ_E_UNSUPPORTED, "bulk load is disabled")
                      : pin_region(op);
     if (b->work_rc != RQ_OK) {
         end(b);
@@ -86,7 +86,8 @@ static void start(rq_op_bulk *b, rq_op_kind kind, rq_err (*work)(rq_op_bulk *b))
 
 /* --- the staging folder ----------------------------------------------------------------------- */
 
-/* A part of a folder's name: what could be a path or hidden becomes '_'. */
+/* Makes a text safe as a part of a folder's name: characters that could form a path or hide the
+ * folder become '_'. */
 static char *harmless(rq_arena *a, rq_slice text)
 {
     char *out = rq_arena_cstr(a, text);
@@ -130,7 +131,7 @@ static const char *local_path(const char *said)
     return said[0] == '/' ? said : NULL;
 }
 
-/* What is behind the data folder's path, or NULL when `path` is not below it. */
+/* The part of `path` below the data folder; NULL if it is elsewhere. */
 static const char *below_root(const rq_ops *ops, const char *path)
 {
     size_t len = strlen(ops->data_path);
@@ -161,7 +162,7 @@ static rq_err find_source(rq_op_bulk *b, rq_intake_visit *visit, const char *sai
     const char *path = local_path(said);
     if (path == NULL)
         return rq_fail(&b->op.why, RQ_E_IOEXCEPTION,
-                       "%s: only files of the server's own machine can be loaded", said);
+                       "%s: only files on the server's machine can be loaded", said);
     rq_err rc = rq_intake_find(visit, path, &ret->source, &ret->path, &b->op.why);
     b->is_refused = rc == RQ_E_DO_NOT_RETRY;
     return rc;
@@ -192,7 +193,7 @@ static rq_err load_files(rq_op_bulk *b)
     return rc;
 }
 
-/* HBASE: RSRpcServices.bulkLoadHFile: what came around by replication is here already. */
+/* HBASE: RSRpcServices.bulkLoadHFile: files that replication has sent around are already here. */
 static bool was_here(const rq_op_bulk *b)
 {
     const char *self = rq_root_cluster_id(rq_catalog_root(ops_of(b)->catalog));

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Bulk load as HBase's tools drive it (HBASE: RSRpcServices, SecureBulkLoadManager):
+/* Bulk load as HBase's tools use it (HBASE: RSRpcServices, SecureBulkLoadManager):
  *
- *   prepare ─► a folder of its own below ROOT/staging; its path is the token
- *   load    ─► per region one op with all its files (region/bulk_load.h)
- *   cleanup ─► the folder goes
+ *    prepare ─► creates a folder below ROOT/staging; its path is the token
+ *    load    ─► one op per region with all its files (region/bulk_load.h)
+ *    cleanup ─► removes the folder
  *
- * HBase moves the files through the staging folder, because there they belong to the server's user.
- * Ours are linked straight into the families' folders; the staging folder holds what a client puts
- * there itself. Paths are those of the server's machine, which is where the tools run: a file: URL
- * or a plain absolute path. Files are taken from the staging folder and from the folders that
- * rorqual.bulkload.folders lists (vfs/intake.h), from nowhere else: a client could name any file
- * that the server's user can read.
+ * HBase moves the files through the staging folder to change their owner to the server's user. Here
+ * they are linked into the families' folders directly, and the staging folder only has files that a
+ * client uploads there. Paths are those of the server's machine, where the tools run: a file: URL
+ * or a plain absolute path. Files are taken only from the staging folder and the folders in
+ * rorqual.bulkload.folders (vfs/intake.h): otherwise a client could load any file that the server's
+ * user can read.
  *
- * All of it touches files: it runs on RQ_POOL_WORK, or on the calling thread without a lane.
- */
+ * All ops access files: they run on RQ_POOL_WORK, or on the calling thread if there is no lane. */
 #ifndef RQ_OPS_BULK_H
 #define RQ_OPS_BULK_H
 
@@ -31,9 +29,10 @@ typedef struct rq_op_bulk {
     size_t file_count;
     bool assign_seqid;
     bool copy;                      /* the files stay */
-    const char *const *cluster_ids; /* load: through which the files came by replication */
+    const char *const *cluster_ids; /* load: clusters that the files have passed through in
+                                     * replication */
     size_t cluster_id_count;
-    const char *token; /* cleanup; prepare's result, in the op's arena */
+    const char *token; /* cleanup: the argument; prepare: the result, in the op's arena */
     /* load's results. */
     bool loaded;
     bool is_refused; /* a file lies where none is taken from */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Get: one row. Read in one go where it lies in one place, else through a scanner. */
+/* Get: reads one row, by the fast path if the row is in one place, otherwise with a scanner. */
 #ifndef RQ_OPS_GET_H
 #define RQ_OPS_GET_H
 

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The scanners between their calls: a table by id, a list by age. A request takes its scanner out
- * and gives it back with a new lease; what is not asked for is closed when its lease ends.
+/* Scanners between their calls: a table by id, a list by age. A request takes its scanner out of
+ * the table and returns it with a new lease; a scanner that no request takes is closed when its
+ * lease ends.
  *
- * A scanner that ended by itself is remembered for a while: old clients close it once more, and a
- * retry of its last call must be told from a mistake. HBASE: RSRpcServices.closedScanners.
+ * A scanner that reached its end is remembered for a while: old clients close it once more, and a
+ * retry of its last call must be distinguished from an error. HBASE: RSRpcServices.closedScanners.
  *
- * Memory. A scanner is charged, with its filter and columns, from its opening until it is freed: to
- * the sum of all, and to the connection of its last call (clients change connections). Of the room
- * that is left
+ * Memory. A scanner with its filter and columns is charged from its opening until it is freed, to
+ * the sum of all scanners and to the connection of its last call (clients change connections). Of
+ * the free memory
  *
- *   - a connection with up to SMALL_BYTES takes what it needs,
- *   - another takes no more than leaves a third of what it then has, and an eighth of the whole.
+ *  - a connection with up to SMALL_BYTES takes what it needs,
+ *  - any other may only take as much as leaves a third of its own total free, and an eighth of the
+ *    limit.
  *
- * So a connection alone may have three quarters, one that comes later a share of the rest, and those
- * that have few scanners always find room. Only an opening is refused. What an open scanner grows
- * by, a row's key, is charged without being refused.
+ * So a single connection may use three quarters, a later one a share of the rest, and connections
+ * with few scanners always find room. Only opening a scanner is refused. The growth of an open
+ * scanner, for a row's key, is charged but never refused.
  *
- * Scanners of a connection that has closed are orphans. They end after RQ__ORPHAN_NS, and before
- * that when an opening finds no room: a few at once, so that no opening takes long, the others by
- * the timer.
+ * Scanners of a closed connection are orphans. They are closed after RQ__ORPHAN_NS, or earlier when
+ * an opening finds no room: a few at once, so that no opening takes long, the others by the timer.
  *
  * One mutex guards the table; it is never held while a scanner is opened, read or closed. The table
- * grows by one bucket at a time (linear hashing), and no step looks at more than the scanners of a
- * bucket or at CLOSED_AT_ONCE.
- */
+ * grows by one bucket at a time (linear hashing), and a step visits at most the scanners of one
+ * bucket or CLOSED_AT_ONCE. */
 #include "ops/leases.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SEGMENT 4096      /* buckets that are allocated at once, and at first */
+#define SEGMENT 4096      /* buckets allocated at a time, and at first */
 #define SEGMENTS_MAX 4096 /* beyond, chains grow */
 #define CLOSED 4096       /* remembered; a ring by id */
 
-/* Of a holder with the first bytes of its arena: enough for a scan of one family and short rows. */
+/* Size of a holder with the beginning of its arena: enough for a scan of one family and short
+ * rows. */
 #define HOLDER_BYTES ((size_t)2304)
 #define HOLDER_CHARGE (HOLDER_BYTES + 16 + sizeof(void *)) /* with malloc's head and a bucket */
 #define SMALL_BYTES ((size_t)64 << 10)
@@ -93,7 +93,7 @@ static rq__scan_holder **bucket_of(rq__leases *t, uint64_t id)
     return bucket_at(t, i);
 }
 
-/* Divides the next bucket in turn. Without memory for a segment chains grow. */
+/* Splits the next bucket. Without memory for a segment the chains get longer. */
 static void add_bucket(rq__leases *t)
 {
     size_t added = t->bucket_count;
@@ -276,7 +276,7 @@ static void arm_tick(rq__leases *t)
     arm(t, quarter < TICK_NS ? quarter : TICK_NS);
 }
 
-/* Out of the table; the caller frees it. It is not busy. */
+/* Removes it from the table; the caller frees it. REQUIRES: it is not busy. */
 static void detach(rq__leases *t, rq__scan_holder *h)
 {
     unlink_age(t, h);
@@ -286,8 +286,8 @@ static void detach(rq__leases *t, rq__scan_holder *h)
     leave_owner(h);
 }
 
-/* Detaches orphans until there is room, no more than CLOSED_AT_ONCE: a chain by hash_next. When
- * that is not enough, the timer ends the others soon. */
+/* Detaches orphans until there is room, at most CLOSED_AT_ONCE; returns a chain by hash_next. If
+ * that is not enough, the timer closes the others soon. */
 static rq__scan_holder *reclaim(rq__leases *t, const rq_scan_owner *o, size_t bytes)
 {
     rq__scan_holder *chain = NULL;
@@ -324,7 +324,8 @@ static void free_chain(rq__scan_holder *chain)
     }
 }
 
-/* The next to end: its lease is over, or its connection has been gone for long. REQUIRES: lock. */
+/* The next scanner to close: its lease is over, or its connection closed long ago. REQUIRES:
+ * lock. */
 static rq__scan_holder *overdue(rq__leases *t, uint64_t now)
 {
     const rq_scan_owner *o = t->oldest_gone;
@@ -366,8 +367,8 @@ rq_err rq__leases_new(const rq_env *env, uint64_t lease_ms, size_t bytes_max, rq
     t->lease_ns = lease_ms * 1000000;
     t->bytes_max = bytes_max;
     t->timer.task.run = expire;
-    /* As HBase's ScannerIdGenerator: the upper half differs from start to start, so that an id of a
-     * former life of the server is unknown and not somebody else's. */
+    /* Like HBase's ScannerIdGenerator: the upper half differs from start to start, so that an id
+     * from before a restart is unknown instead of another client's. */
     t->next_id = env->executor->random(env->executor) << 32 & INT64_MAX;
     pthread_mutex_init(&t->lock, NULL);
     t->bucket_mask = SEGMENT - 1;

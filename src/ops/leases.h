@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scanners between their calls: by id, with a lease, charged with their memory (leases.c). */
+/* Scanners between their calls: found by id, with a lease, charged with their memory (leases.c). */
 #ifndef RQ_OPS_LEASES_H
 #define RQ_OPS_LEASES_H
 
@@ -10,24 +10,25 @@ typedef struct rq__leases rq__leases;
 
 typedef struct rq__scan_holder {
     uint64_t id;
-    rq_arena arena; /* of scan, filter and scanner; each growth is charged */
+    rq_arena arena; /* of scan, filter and scanner; its growth is charged */
     rq_scan scan;
     rq_scan_extra extra;
     rq_region_scanner *scanner;
     rq_region *region; /* a reference */
     bool stale;        /* it was named as a replica */
-    bool at_border;    /* the region holds nothing more, and the client is to be told by itself */
+    bool at_border;    /* the region is exhausted, and the client must be told by an answer of its
+                        * own */
     uint64_t next_call_seq;
-    rq_slice partial_row; /* row of the last result when that was partial; own memory */
+    rq_slice partial_row; /* row of the last result if that was partial; own memory */
     rq_buf partial_row_bytes;
     /* the table's */
     rq__leases *leases;
     uint64_t expires_ns;
     bool busy;
-    bool opened;  /* what it grows by from now on is charged, but not refused */
+    bool opened;  /* from now on growth is charged, but never refused */
     bool refused; /* its opening: there was no room */
     rq_scan_owner *owner;
-    size_t charged; /* to the owner: this block, the arena, the row's bytes */
+    size_t charged; /* charged to the owner: this block, the arena, the row's bytes */
     size_t row_charged;
     struct rq__scan_holder *hash_next;
     struct rq__scan_holder *newer, *older;           /* by lease, while not busy */
@@ -44,19 +45,21 @@ void rq__leases_free(rq__leases *t);
 /* As rq_scan_owner_gone. */
 void rq__lease_owner_gone(rq__leases *t, rq_scan_owner *owner);
 #define RQ__ORPHAN_NS (10 * 1000000000ull)
-/* A holder with an id, busy; the caller fills it and then sets `opened`. RQ_E_CALL_QUEUE_TOO_BIG:
- * the owner has its share, or there is no room; later, when the arena grows, `refused` says so. */
+/* Creates a holder with an id, busy; the caller fills it and then sets `opened`.
+ * RQ_E_CALL_QUEUE_TOO_BIG: the owner has used its share, or there is no room. Later, when the arena
+ * grows, `refused` reports that. */
 RQ_NODISCARD
 rq_err rq__lease_new(rq__leases *t, rq_scan_owner *owner, rq__scan_holder **ret);
-/* Takes it out for a request, to whose connection it belongs from now on. RQ_E_UNKNOWN_SCANNER;
- * RQ_E_LEASE while another request has it; RQ_E_END when it was closed because it was exhausted,
- * with *ret_last_seq. */
+/* Takes a scanner out for a request; from now on it belongs to that request's connection.
+ * RQ_E_UNKNOWN_SCANNER; RQ_E_LEASE while another request has it; RQ_E_END if it was closed because
+ * it was exhausted, with *ret_last_seq. */
 RQ_NODISCARD
 rq_err rq__lease_take(rq__leases *t, uint64_t id, rq_scan_owner *owner, rq__scan_holder **ret,
                       uint64_t *ret_last_seq);
 /* Back with a new lease time. */
 void rq__lease_give_back(rq__leases *t, rq__scan_holder *h);
-/* Closes and frees it; `remember` that it ended well, for a client that closes it once more. */
+/* Closes and frees it. `remember` that it ended without error, for a client that closes it once
+ * more. */
 void rq__lease_close(rq__leases *t, rq__scan_holder *h, bool remember);
 size_t rq__leases_count(rq__leases *t);
 size_t rq__leases_charged(rq__leases *t); /* bytes */

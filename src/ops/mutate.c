@@ -21,7 +21,8 @@ static void written(rq_write *w)
     end(RQ_CONTAINER_OF(w, rq_op_mutate, write));
 }
 
-/* The read section is left meanwhile: what a write waits for may be memory that it would hold. */
+/* Leaves the read section meanwhile: the write may wait for memory that the section keeps from
+ * being freed. */
 RQ_COLD static void write_on_thread(rq_op_mutate *m)
 {
     rq_op *op = &m->op;

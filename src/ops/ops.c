@@ -16,7 +16,7 @@ const char *rq_op_kind_text(rq_op_kind kind)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* HBase's limit is 100 MB, whatever memory there is. */
+/* HBase's limit is 100 MB, independent of the available memory. */
 static void take_result_limits(rq_ops *ops, const rq_config *c)
 {
     uint64_t hbase = (uint64_t)100 << 20;
@@ -163,7 +163,7 @@ void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret)
     pthread_mutex_unlock(&ops->lock);
 }
 
-/* Where the bucket behind this one begins (gate.c, bucket_of). */
+/* The beginning of the bucket behind this one (gate.c, bucket_of). */
 static uint64_t bucket_end(size_t i)
 {
     if (i < 4) return i + 1;

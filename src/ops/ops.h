@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The operations of a server: what ops share (engine, settings, open scanners), and the seats of
- * those who start them. See op.h for the life of an op.
- */
+/* The operations of a server: the state that ops share (engine, settings, open scanners), and the
+ * seats of threads that start them. op.h describes an op's life. */
 #ifndef RQ_OPS_OPS_H
 #define RQ_OPS_OPS_H
 
@@ -20,9 +18,9 @@ typedef struct rq_ops_options {
     rq_catalog *catalog;
     const rq_config *config;
     const rq_gate_policy *policy; /* NULL: every op passes */
-    rq_lane *lane;                /* runs the timer that ends scanners' leases */
-    /* For bulk loads: where files may be taken from, and the data folder's path, absolute and
-     * without symbolic links. NULL: bulk load is not served. */
+    rq_lane *lane;                /* runs the timer of the scanners' leases */
+    /* For bulk loads: the folders that files may be taken from, and the data folder's path,
+     * absolute and without symbolic links. NULL: bulk load is disabled. */
     const rq_intake *intake;
     const char *data_path;
 } rq_ops_options;
@@ -30,26 +28,26 @@ typedef struct rq_ops_options {
 /* Everything in the options outlives it. */
 RQ_NODISCARD
 rq_err rq_ops_new(const rq_ops_options *o, rq_ops **ret, rq_error *why);
-/* REQUIRES: no op is running, and every seat was given back. Closes the scanners that are left.
- * NULL is fine. */
+/* REQUIRES: no op is running, and every seat was freed. Closes remaining scanners. NULL is fine. */
 void rq_ops_free(rq_ops *ops);
-/* Takes over the settings that change without a restart. Any thread. */
+/* Applies the settings that change without a restart. Any thread. */
 void rq_ops_reload(rq_ops *ops, const rq_config *c);
 
-/* `lane`: ops are started on it and complete on it. NULL: by one thread at a time, which is a
+/* `lane`: ops are started on it and complete on it. NULL: one thread at a time starts ops; it is a
  * member of the epoch as `section` and inside a read section whenever it starts an op. */
 RQ_NODISCARD
 rq_err rq_ops_seat_new(rq_ops *ops, rq_lane *lane, rq_epoch_member *section, rq_ops_seat **ret);
-/* REQUIRES: no op of the seat is running. Its counts stay in those of `ops`. NULL is fine. */
+/* REQUIRES: no op of the seat is running. Its counts are added to those of `ops`. NULL is fine. */
 void rq_ops_seat_free(rq_ops_seat *seat);
 
-/* Sums over all seats, not a consistent snapshot. Any thread. */
+/* Sums over all seats; not a consistent snapshot. Any thread. */
 typedef struct rq_op_stats {
     uint64_t ops, failed, rows, cells, bytes_in, bytes_out, parts, ns;
     uint64_t times[RQ_GATE_BUCKETS];
 } rq_op_stats;
 void rq_ops_stats(rq_ops *ops, rq_op_kind kind, rq_op_stats *ret);
-/* The upper bound of the bucket that holds the op at `percent`, within a fifth; 0: none was timed. */
+/* The upper bound of the bucket that contains this percentile, exact within a fifth; 0: no op was
+ * timed. */
 uint64_t rq_op_stats_percentile_ns(const rq_op_stats *s, double percent);
 
 #endif

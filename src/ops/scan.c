@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Scan; see scan.h. HBASE: RSRpcServices.scan.
+/* Scan; see scan.h. HBASE: RSRpcServices.scan.
  *
- * One op reads rows until one of its limits is reached: rows asked for, limit of rows of the whole
- * scan, bytes, time. It does so in slices: after RQ_METER_STRETCH_NS the scanner is suspended and
- * the op posts itself, so that other ops of the lane get their turn. A slice may end inside a row;
- * the row's next cells then still belong to the same result. A result is partial only where the
- * op's own limits cut it.
- */
+ * An op reads rows until one of its limits is reached: requested rows, row limit of the whole scan,
+ * bytes, time. It does so in time slices: after RQ_METER_STRETCH_NS the scanner is suspended and
+ * the op posts itself, so that other ops of the lane can run. A slice may end inside a row; the
+ * row's next cells then still belong to the same result. Only the op's own limits make a result
+ * partial. */
 #include "ops/scan.h"
 
 #include "ops/leases.h"
@@ -15,7 +13,7 @@
 
 /* HBASE: hbase.region.server.scan.time.limit… minimumScanTimeLimitDelta */
 #define TIME_LIMIT_MIN_MS 10
-/* Rows and bytes of a result between two readings of the clock: a few microseconds. */
+/* Rows and bytes appended between clock checks: a few microseconds. */
 #define CLOCK_ROWS 16
 #define CLOCK_BYTES ((size_t)64 << 10)
 
@@ -33,7 +31,7 @@ static void finish_holder(rq_op_scan *s, bool close, bool well)
     if (close) {
         rq__lease_close(leases, s->holder, well);
     } else {
-        /* Memory that only a call at work needs is the call's. */
+        /* Memory needed only during a call is charged to the call. */
         rq_region_scanner_lend(s->holder->scanner, NULL);
         rq__lease_give_back(leases, s->holder);
     }
@@ -64,9 +62,9 @@ static void end_idle(rq_op_scan *s)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* The row of a result that the client will see continued: complete rows are counted by the change
- * of row after it. An empty answer ends that row in the client, but not when nothing was read or
- * when it is a heartbeat. */
+/* Remembers the row of a result that the client will see continued; complete rows are counted when
+ * the row changes. An empty answer ends that row in the client, unless nothing was read or it is a
+ * heartbeat. */
 static rq_err remember_partial_row(rq_op_scan *s, bool more)
 {
     rq__scan_holder *h = s->holder;
@@ -95,7 +93,8 @@ static bool goes_on_behind(const rq__scan_holder *h)
     return h->scan.reversed ? c > 0 : c < 0 || (c == 0 && h->scan.include_stop);
 }
 
-/* The region is at its end, and its end is to be told by itself (tells_border_apart). */
+/* Whether the region is at its end, and the end must be reported by a call of its own
+ * (tells_border_apart). */
 static bool keeps_the_border_back(const rq_op_scan *s)
 {
     const rq__scan_holder *h = s->holder;
@@ -121,8 +120,8 @@ static void count_stats(rq_op_scan *s)
 static rq_err conclude(rq_op_scan *s)
 {
     rq__scan_holder *h = s->holder;
-    /* Only without results, for clients that drop the results of such an answer. Not at a border
-     * that was kept back: there the answer before would have ended the region, and no more. */
+    /* Only without results, because clients drop the results of such an answer. Not after an end of
+     * region that was held back: there the previous answer would only have ended the region. */
     bool filter_done = h->scan.filter != NULL && s->result_count == 0 && s->rows_max > 0 &&
                        !h->at_border && rq_filter_all_remaining(h->scan.filter);
     s->stale = h->stale;
@@ -170,7 +169,7 @@ static void count_row(rq_op_scan *s)
     if (s->complete_rows >= s->limit_of_rows) s->row_limit_reached = true;
 }
 
-/* A result begins: did the partial one before it end its row after all? */
+/* At the begin of a result: checks whether the partial result before it was the end of its row. */
 static rq_err count_ended_partial(rq_op_scan *s)
 {
     rq_slice row, before = {0};
@@ -231,8 +230,8 @@ static bool is_bytes(rq_scan_state state)
     return state == RQ_SCAN_BYTES_REACHED || state == RQ_SCAN_BYTES_REACHED_MID_ROW;
 }
 
-/* HBASE-21206: nothing follows, so a last result that was partial is whole after all. The client
- * counts its row then, and so do we: HBase does not, and its clients go on with a limit of 0. */
+/* HBASE-21206: nothing follows, so a last partial result is complete. The client counts its row
+ * then, and so does this server; HBase does not, and its clients continue with a limit of 0. */
 static void end_last_partial(rq_op_scan *s)
 {
     bool ends_row = s->holder->partial_row.len > 0;
@@ -244,7 +243,7 @@ static void end_last_partial(rq_op_scan *s)
     if (ends_row && s->limit_of_rows > 0) count_row(s);
 }
 
-/* What one next() brought. *ret_done: the answer is complete. */
+/* Handles the state after one next(). *ret_done: the answer is complete. */
 static rq_err take_in(rq_op_scan *s, rq_scan_state state, bool *ret_done)
 {
     if (s->out->count > s->begun.count)
@@ -284,7 +283,7 @@ static rq_err read_slice(rq_op_scan *s)
         RQ_TRY(rq_region_scanner_next(s->holder->scanner, &limits, &s->read.ctx, s->out, &state,
                                       &s->read.op.why));
         RQ_TRY(take_in(s, state, &done));
-        /* next() itself yields only where it delivers nothing for long. */
+        /* next() itself yields only when it delivers nothing for a long time. */
         if (done || (--rows_left > 0 && s->out->bytes.len < bytes_to)) continue;
         if (limits.yield_ns != 0 && now_ns(s) >= limits.yield_ns) return RQ_E_AGAIN;
         rows_left = CLOCK_ROWS;
@@ -318,8 +317,8 @@ static void step(rq_op_read *read)
 RQ_COLD static rq_err no_room(rq_error *why)
 {
     return rq_fail(why, RQ_E_CALL_QUEUE_TOO_BIG,
-                   "open scanners with their filters fill the memory that rorqual.scanners.memory "
-                   "allows them, or this connection's share of it");
+                   "open scanners use all memory allowed by rorqual.scanners.memory, or this "
+                   "connection's share of it");
 }
 
 static rq_err fill_holder(rq_op_scan *s, rq_error *why)
@@ -372,7 +371,7 @@ static rq_err closed_scanner(const rq_op_scan *s, uint64_t last_seq, rq_error *w
                    (unsigned long long)s->scanner_id);
 }
 
-/* RQ_E_END: it was closed by itself and the client may believe it open: an empty answer. */
+/* RQ_E_END: the scanner has ended while the client may believe it open: the answer is empty. */
 static rq_err take_scanner(rq_op_scan *s, rq_error *why)
 {
     uint64_t last_seq = 0;
@@ -408,7 +407,7 @@ static rq_err check_sequence(rq_op_scan *s, rq_error *why)
                    (unsigned long long)h->id, name);
 }
 
-/* HBASE: RSRpcServices.getTimeLimit: half of the tighter of lease and call timeout. */
+/* HBASE: RSRpcServices.getTimeLimit: half of the smaller of lease and call timeout. */
 static void set_time_limit(rq_op_scan *s)
 {
     const rq_ops *ops = ops_of(s);

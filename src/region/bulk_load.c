@@ -59,11 +59,6 @@ typedef struct loading {
     rq_lsn lsn;
 } loading;
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* --- 1: what may be loaded -------------------------------------------------------------------- */
 
 static rq_err family_differs(const part *p, rq_slice found, rq_error *why)
@@ -79,7 +74,7 @@ static rq_err check_cell(const part *p, const rq_cell *c, rq_buf *last_row, rq_e
     rq_slice family = rq_store_schema(p->store->store)->name;
     if (!rq_slice_eq(rq_cell_family(c), family)) return family_differs(p, rq_cell_family(c), why);
     if (rq_slice_compare(rq_buf_slice(last_row), rq_cell_row(c)) > 0)
-        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its rows do not rise", p->source->name);
+        return rq_fail(why, RQ_E_INVALID_HFILE, "%s: its rows are not ascending", p->source->name);
     rq_buf_reset(last_row);
     return rq_buf_append(last_row, c->row, c->row_len);
 }
@@ -211,7 +206,7 @@ static rq_err copy_file(const loading *l, const part *p, rq_file *from, rq_error
 {
     rq_file *to = NULL;
     uint8_t *buf = malloc(COPY_BYTES);
-    rq_err rc = buf == NULL ? no_memory(why) : RQ_OK;
+    rq_err rc = buf == NULL ? rq_no_memory(why) : RQ_OK;
     if (rc == RQ_OK)
         rc = rq_vfs_open(l->region->env.vfs, p->path, RQ_OPEN_WRITE | RQ_OPEN_CREATE | RQ_OPEN_EXCL,
                          &to, why);
@@ -265,7 +260,7 @@ static rq_err bring(loading *l, part *p, rq_error *why)
         snprintf(p->name + len, sizeof p->name - len, "_SeqId_%llu_",
                  (unsigned long long)l->number);
     p->path = rq_arena_printf(&l->arena, "%s/%s", rq_store_dir(s), p->name);
-    if (p->path == NULL) return no_memory(why);
+    if (p->path == NULL) return rq_no_memory(why);
     RQ_TRY(link_or_copy(l, p, why));
     RQ_TRY(rq_store_file_open(s, p->name, &p->file, why));
     p->opened = true;
@@ -289,7 +284,7 @@ static rq_err bring_all(loading *l, rq_error *why)
         RQ_TRY(bring(l, p, why));
         target *t = target_of(l, p->store);
         if (t->files == NULL) t->files = rq_arena_calloc(&l->arena, n, sizeof *t->files);
-        if (t->files == NULL) return no_memory(why);
+        if (t->files == NULL) return rq_no_memory(why);
         t->files[t->count++] = p->file;
     }
     for (size_t i = 0; i < l->target_count; i++)
@@ -355,7 +350,7 @@ static rq_err commit(loading *l, rq_error *why)
     rq_region *r = l->region;
     size_t n = l->what->file_count;
     rq__store_change *changes = rq_arena_calloc(&l->arena, n, sizeof *changes);
-    if (changes == NULL) return no_memory(why);
+    if (changes == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < n; i++)
         changes[i] = (rq__store_change){.store = l->parts[i].store, .added = &l->parts[i].file};
     rq__gate_enter(&r->commit_gate, r->env.executor);
@@ -376,7 +371,8 @@ static void remove_sources(const loading *l)
         rq_error own = {0};
         /* HBase, too, copies from another file system and leaves the source in place. */
         if (p->linked && rq_vfs_remove_file(f->source, f->path, &p->id, &own) != RQ_OK)
-            rq_log_warn(l->region->env.log, "region", "%s: %s is loaded and stays: %s",
+            rq_log_warn(l->region->env.log, "region",
+                        "%s: %s was loaded, but its source cannot be removed: %s",
                         l->region->info.encoded, f->name, own.message);
     }
 }
@@ -423,13 +419,13 @@ rq_err rq_region_bulk_load(rq_region *r, const rq_bulk_load *what, bool *ret_loa
 {
     *ret_loaded = false;
     if (r->schema->is_system) /* the cells of a file bypass the checks of writes */
-        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s takes no bulk load", (int)r->schema->name.len,
-                       (const char *)r->schema->name.ptr);
+        return rq_fail(why, RQ_E_DO_NOT_RETRY, "%.*s does not accept bulk loads",
+                       (int)r->schema->name.len, (const char *)r->schema->name.ptr);
     if (!rq__region_enter(r)) return rq__region_not_serving(r, why);
     loading l = {.region = r, .what = what};
     l.parts = rq_arena_calloc(&l.arena, what->file_count + 1, sizeof *l.parts);
     l.targets = rq_arena_calloc(&l.arena, what->file_count + 1, sizeof *l.targets);
-    rq_err rc = l.parts == NULL || l.targets == NULL ? no_memory(why) : RQ_OK;
+    rq_err rc = l.parts == NULL || l.targets == NULL ? rq_no_memory(why) : RQ_OK;
     for (size_t i = 0; i < what->file_count && rc == RQ_OK; i++)
         l.parts[i].source = &what->files[i];
     if (rc == RQ_OK) rc = run(&l, ret_loaded, why);

@@ -146,8 +146,8 @@ static void archive_inputs(const compaction *c)
         rq_error why = {0};
         const char *name = c->inputs[i].name;
         if (rq__archive_file(r->env.vfs, &r->info, family, name, &why) == RQ_OK) continue;
-        rq_log_warn(r->env.log, "region", "%s: %s is archived later: %s", r->info.encoded, name,
-                    why.message);
+        rq_log_warn(r->env.log, "region", "%s: %s cannot be archived now and will be later: %s",
+                    r->info.encoded, name, why.message);
         note_unarchived(c->store, name);
     }
 }
@@ -410,7 +410,7 @@ static void submit(rq__region_store *s, bool large)
 }
 
 /* The task is queued already, and is now more urgent: one more file, or a client's request. */
-static void hurry(rq__region_store *s)
+static void raise_rank(rq__region_store *s)
 {
     rq_executor *ex = s->region->env.executor;
     int32_t rank = rank_of(s);
@@ -507,7 +507,7 @@ void rq__store_request_compaction(rq__region_store *s, unsigned wants)
     change(s, 0, wants);
     if (!is_wanted(s)) return;
     if (atomic_exchange(&s->compacting, true)) {
-        hurry(s);
+        raise_rank(s);
         return;
     }
     rq_region_ref(r);

@@ -112,7 +112,7 @@ static void take_settings(rq_engine *e, const rq_config *c)
         const char *text = rq_config_by_name(c, rq_file_property(i));
         if (text != NULL && text[0] != '\0' &&
             !rq_file_options_take(&e->files, rq_file_property(i), rq_slice_cstr(text)))
-            rq_log_warn(e->env.log, "region", "%s cannot be '%s': the default is taken",
+            rq_log_warn(e->env.log, "region", "%s cannot be '%s': using the default",
                         rq_file_property(i), text);
     }
     e->caching = rq_cache_options_default();
@@ -324,11 +324,11 @@ static void look_at_nonces(rq_engine *e)
     rq__nonces_get_stats(e->nonces, &s);
     if (s.dropped == 0) return;
     e->nonces_dropped_told = true;
-    rq_log_warn(e->env.log, "region",
-                "there are more than %" PRIu64 " increments and appends within %" PRIu64
-                " s (rorqual.nonces.max): the oldest nonces go, and what is repeated so late may "
-                "count twice",
-                s.count, rq__nonces_life_ms(e->nonces) / 1000);
+    rq_log_warn(
+        e->env.log, "region",
+        "there are more than %" PRIu64 " increments and appends within %" PRIu64
+        " s (rorqual.nonces.max): the oldest nonces go, and late retries may be applied twice",
+        s.count, rq__nonces_life_ms(e->nonces) / 1000);
 }
 
 static void resume_flushes(rq_engine *e)
@@ -470,7 +470,7 @@ static void open_cache_file(rq_engine *e, const rq_config *c)
     if (strncmp(engine, "file:", 5) != 0 || size <= 0) {
         rq_log_warn(e->env.log, "region",
                     "hbase.bucketcache.ioengine is '%s', hbase.bucketcache.size %g: only file:PATH "
-                    "with a size is served; there is no second level",
+                    "with a size is supported; the block cache has no second level",
                     engine, size);
         return;
     }
@@ -497,8 +497,9 @@ static void open_cache_file(rq_engine *e, const rq_config *c)
         rq_log_info(e->env.log, "region", "block cache file %s, %" PRIu64 " MB", engine + 5,
                     o.bytes >> 20);
     else
-        rq_log_warn(e->env.log, "region", "block cache file %s: %s; there is no second level",
-                    engine + 5, why.message);
+        rq_log_warn(e->env.log, "region",
+                    "block cache file %s: %s; the block cache has no second level", engine + 5,
+                    why.message);
     free(path);
 }
 
@@ -607,7 +608,7 @@ static void wait_for_versions(rq_engine *e)
         ex->submit(ex, RQ_POOL_WORK, &r.task);
         (void)ex->latch_wait(&r.latch);
         ex->latch_destroy(&r.latch);
-        if (atomic_load(&e->versions_alive) > 0) usleep(100); /* a loop is in its read section */
+        if (atomic_load(&e->versions_alive) > 0) ex->sleep(ex, 100000); /* a loop is in its read section */
     }
 }
 

@@ -79,14 +79,14 @@ static rq_err decode_message(rq_slice pb, rq_arena *arena, rq__filelist *ret, rq
 
 rq_err rq__filelist_decode(rq_slice bytes, rq_arena *arena, rq__filelist *ret, rq_error *why)
 {
-    if (bytes.len < 4) return rq_fail(why, RQ_E_END, "list of files: cut short");
+    if (bytes.len < 4) return rq_fail(why, RQ_E_END, "list of files: truncated");
     uint32_t len = rq_get_be32(bytes.ptr);
     if (len == 0 || len > BYTES_MAX)
         return rq_fail(why, RQ_E_CORRUPT, "list of files: a length of %u bytes", len);
-    if (bytes.len - 4 < (size_t)len + 4) return rq_fail(why, RQ_E_END, "list of files: cut short");
+    if (bytes.len - 4 < (size_t)len + 4) return rq_fail(why, RQ_E_END, "list of files: truncated");
     rq_slice pb = rq_slice_of(bytes.ptr + 4, len);
     if (rq_crc32(0, pb.ptr, pb.len) != rq_get_be32(pb.ptr + len))
-        return rq_fail(why, RQ_E_CORRUPT, "list of files: its checksum is another");
+        return rq_fail(why, RQ_E_CORRUPT, "list of files: wrong checksum");
     return decode_message(pb, arena, ret, why);
 }
 

@@ -369,10 +369,11 @@ static void note_outcome(rq_region *r, rq_err rc, const rq_error *why)
     rq_err before = rq__region_note_flush(r, rc);
     atomic_store(&r->flush_again, rc != RQ_OK);
     if (rc != RQ_OK && rc != before)
-        rq_log_warn(r->env.log, "region", "%s: flush failed, and is tried again: %s",
+        rq_log_warn(r->env.log, "region", "%s: flush failed and will be repeated: %s",
                     r->info.encoded, why->message);
     if (rc == RQ_OK && before != RQ_OK)
-        rq_log_info(r->env.log, "region", "%s: flushed after all", r->info.encoded);
+        rq_log_info(r->env.log, "region", "%s: flush succeeded after earlier failures",
+                    r->info.encoded);
 }
 
 rq_err rq__region_flush(rq_region *r, rq__flush_what what, rq_slice family, bool *ret_flushed,

@@ -34,11 +34,6 @@ const char *rq__family_dir(rq_arena *arena, const rq_region_info *info, rq_slice
     return rq_arena_printf(arena, "%s/%.*s", dir, (int)family.len, (const char *)family.ptr);
 }
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* --- creating --------------------------------------------------------------------------------- */
 
 /* Writes the file unless it is complete and correct: a crash may have left a part of it. */
@@ -48,7 +43,7 @@ static rq_err write_region_info(rq_vfs *vfs, rq_arena *arena, const char *dir,
     const char *path = rq_arena_printf(arena, "%s/.regioninfo", dir);
     rq_slice bytes;
     if (path == NULL || rq_region_info_serialize_delimited(info, arena, &bytes) != RQ_OK)
-        return no_memory(why);
+        return rq_no_memory(why);
     rq_slice old;
     rq_err rc = rq_vfs_read_file(vfs, path, REGION_INFO_MAX, arena, &old, NULL);
     if (rc == RQ_OK && rq_slice_eq(old, bytes)) return rq_vfs_sync_dir(vfs, dir, why);
@@ -66,7 +61,7 @@ static rq_err create_manifest(rq_vfs *vfs, rq_arena *arena, const rq_region_info
     if (why != NULL) why->code = RQ_OK;
     rq__manifest m = {.next_seqid = 1};
     m.families = rq_arena_calloc(arena, schema->family_count + 1, sizeof *m.families);
-    if (m.families == NULL) return no_memory(why);
+    if (m.families == NULL) return rq_no_memory(why);
     for (; m.family_count < schema->family_count; m.family_count++)
         m.families[m.family_count].name = schema->families[m.family_count].name;
     generation = 0;
@@ -86,10 +81,10 @@ rq_err rq__region_lay_out(rq_vfs *vfs, rq_arena *arena, const rq_region_info *in
                           const rq_table_schema *schema, rq_error *why)
 {
     const char *dir = rq__region_dir(arena, info);
-    rq_err rc = dir == NULL ? no_memory(why) : make_region_dir(vfs, dir, why);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : make_region_dir(vfs, dir, why);
     for (size_t i = 0; i < schema->family_count && rc == RQ_OK; i++) {
         const char *family = rq__family_dir(arena, info, schema->families[i].name);
-        rc = family == NULL ? no_memory(why) : rq_vfs_mkdir(vfs, family, why);
+        rc = family == NULL ? rq_no_memory(why) : rq_vfs_mkdir(vfs, family, why);
         if (rc != RQ_E_EXISTS) continue;
         if (why != NULL) why->code = RQ_OK;
         rc = RQ_OK;
@@ -194,7 +189,7 @@ rq_err rq__archive_move(rq_vfs *vfs, const char *dir, const char *to_dir, const 
     rq_arena arena = {0};
     const char *from = rq_arena_printf(&arena, "%s/%s", dir, name);
     const char *to = rq_arena_printf(&arena, "%s/%s", to_dir, name);
-    rq_err rc = from == NULL || to == NULL ? no_memory(why) : rq_vfs_move(vfs, from, to, why);
+    rq_err rc = from == NULL || to == NULL ? rq_no_memory(why) : rq_vfs_move(vfs, from, to, why);
     rq_arena_clear(&arena);
     return rc;
 }
@@ -208,12 +203,12 @@ rq_err rq__archive_file(rq_vfs *vfs, const rq_region_info *info, rq_slice family
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     if (parts.is_reference || parts.is_link) { /* only says where a file is */
-        rq_err gone = from == NULL ? no_memory(why) : rq_vfs_remove(vfs, from, why);
+        rq_err gone = from == NULL ? rq_no_memory(why) : rq_vfs_remove(vfs, from, why);
         rq_arena_clear(&arena);
         return gone;
     }
     const char *to_dir = dir == NULL ? NULL : rq_arena_printf(&arena, "archive/%s", dir);
-    rq_err rc = to_dir == NULL ? no_memory(why) : rq__archive_move(vfs, dir, to_dir, name, why);
+    rq_err rc = to_dir == NULL ? rq_no_memory(why) : rq__archive_move(vfs, dir, to_dir, name, why);
     rq_arena_clear(&arena);
     return rc;
 }
@@ -225,7 +220,7 @@ static rq_err archive_folder(rq_vfs *vfs, const rq_region_info *info, rq_slice f
     rq_dir_entry *entries;
     size_t count;
     const char *dir = rq__family_dir(&arena, info, family);
-    rq_err rc = dir == NULL ? no_memory(why) : rq_vfs_list(vfs, dir, &arena, &entries, &count, why);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_list(vfs, dir, &arena, &entries, &count, why);
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         if (!entries[i].is_dir && rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
             rc = rq__archive_file(vfs, info, family, entries[i].name, why);
@@ -247,7 +242,7 @@ static rq_err remove_folder(rq_vfs *vfs, const char *dir, rq_error *why)
 static rq_err destroy(rq_vfs *vfs, rq_arena *arena, const rq_region_info *info, rq_error *why)
 {
     const char *dir = rq__region_dir(arena, info);
-    if (dir == NULL) return no_memory(why);
+    if (dir == NULL) return rq_no_memory(why);
     rq_dir_entry *entries = NULL;
     size_t count = 0;
     rq_err rc = rq_vfs_list(vfs, dir, arena, &entries, &count, NULL);
@@ -286,7 +281,7 @@ static rq_err remove_family(rq_vfs *vfs, rq_arena *arena, const rq_region_info *
         RQ_TRY(rq__manifest_write(vfs, info->encoded, &m, &generation, NULL, why));
     }
     const char *dir = rq__family_dir(arena, info, family);
-    if (dir == NULL) return no_memory(why);
+    if (dir == NULL) return rq_no_memory(why);
     rq_stat st;
     if (rq_vfs_stat(vfs, dir, &st, NULL) == RQ_E_NOT_FOUND) return RQ_OK;
     RQ_TRY(archive_folder(vfs, info, family, why));

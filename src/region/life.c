@@ -32,11 +32,6 @@ typedef struct names {
     size_t count;
 } names;
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* Regular files in the folder whose names could be store files', ascending. */
 static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *ret, rq_error *why)
 {
@@ -46,13 +41,14 @@ static rq_err list_folder(rq_vfs *vfs, const char *dir, rq_arena *arena, names *
     rq_err rc = rq_vfs_list(vfs, dir, arena, &entries, &count, why);
     if (rc != RQ_OK) return rc;
     ret->items = rq_arena_calloc(arena, count + 1, sizeof *ret->items);
-    if (ret->items == NULL) return no_memory(why);
+    if (ret->items == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
         if (entries[i].is_dir || entries[i].name[0] == '.') continue;
         /* Skipping a file would lose its cells. */
         if (!rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
-            return rq_fail(why, RQ_E_UNSUPPORTED, "%s/%s is no store file this version can read",
-                           dir, entries[i].name);
+            return rq_fail(why, RQ_E_UNSUPPORTED,
+                           "%s/%s is not a store file that this version can read", dir,
+                           entries[i].name);
         ret->items[ret->count++] = entries[i].name;
     }
     return RQ_OK;
@@ -78,7 +74,7 @@ static rq_err put_aside(rq_region *r, rq_slice family, const char *dir, const ch
                         rq_arena *arena, rq_error *why)
 {
     const char *path = rq_arena_printf(arena, "%s/%s", dir, name);
-    if (path == NULL) return no_memory(why);
+    if (path == NULL) return rq_no_memory(why);
     rq_store_name parts;
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     if (parts.is_reference || parts.is_link) { /* what it stood for was rewritten */
@@ -107,7 +103,7 @@ static rq_err files_by_manifest(rq_region *r, const rq__manifest_family *f, rq_s
             return rq_fail(why, RQ_E_CORRUPT, "%s/%.*s is in the manifest but not in the folder",
                            dir, (int)f->files[i].len, (const char *)f->files[i].ptr);
         ret->items[ret->count] = rq_arena_cstr(arena, f->files[i]);
-        if (ret->items[ret->count++] == NULL) return no_memory(why);
+        if (ret->items[ret->count++] == NULL) return rq_no_memory(why);
     }
     for (size_t i = 0; i < folder->count; i++) {
         rq_error own = {0};
@@ -130,7 +126,7 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
     if (rc == RQ_E_NOT_FOUND && has_manifest) return RQ_OK;
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rc;
     names listed = {rq_arena_calloc(arena, list.count + 1, sizeof *listed.items), 0};
-    if (listed.items == NULL) return no_memory(why);
+    if (listed.items == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < list.count; i++) {
         rq_slice name = list.files[i].name;
         if (!has(folder, name))
@@ -138,7 +134,7 @@ static rq_err by_filelist(rq_region *r, const rq_family_schema *schema, const ch
                            "%s/%.*s is in the list of files but not in the folder", dir,
                            (int)name.len, (const char *)name.ptr);
         listed.items[listed.count] = rq_arena_cstr(arena, name);
-        if (listed.items[listed.count++] == NULL) return no_memory(why);
+        if (listed.items[listed.count++] == NULL) return rq_no_memory(why);
     }
     *folder = listed;
     return RQ_OK;
@@ -151,7 +147,7 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     rq_slice family = schema->name;
     const char *dir = rq__family_dir(arena, &r->info, family);
     names folder = {0};
-    if (dir == NULL) return no_memory(why);
+    if (dir == NULL) return rq_no_memory(why);
     /* A family added by an alter has no folder yet. */
     rq_stat st;
     rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
@@ -161,7 +157,7 @@ static rq_err files_of_family(rq_region *r, const rq__manifest *m, bool has_mani
     *ret = (names){0};
     ret->items = rq_arena_calloc(arena, folder.count + (f == NULL ? 0 : f->file_count) + 1,
                                  sizeof *ret->items);
-    if (ret->items == NULL) return no_memory(why);
+    if (ret->items == NULL) return rq_no_memory(why);
     static const rq__manifest_family none;
     if (has_manifest && m->in_use)
         return files_by_manifest(r, f == NULL ? &none : f, family, dir, &folder, arena, ret, why);
@@ -209,7 +205,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
     rq_compaction_settings compaction = {0};
     r->compaction_site = atomic_load(&r->engine->compaction);
     rq__compaction_settings_of_store(r, f, &compaction);
-    if (rq__compaction_publish(&s->compaction, &compaction) != RQ_OK) return no_memory(why);
+    if (rq__compaction_publish(&s->compaction, &compaction) != RQ_OK) return rq_no_memory(why);
     rq_store_options o = {
         .env = &r->env,
         .cache = r->engine->cache,
@@ -225,7 +221,7 @@ static rq_err open_store(rq_region *r, size_t i, const rq__manifest *m, bool has
         .version_freed_context = r->engine,
         .mob = &mob,
     };
-    if (o.dir == NULL) return no_memory(why);
+    if (o.dir == NULL) return rq_no_memory(why);
     RQ_TRY(rq_store_open(&o, files.items, files.count, &s->store, why));
     s->family = rq_store_schema(s->store)->name;
     r->store_count = i + 1;
@@ -248,7 +244,7 @@ static rq_err check_families(const rq_region *r, const rq__manifest *m, rq_arena
         if (rq_table_schema_family(r->schema, family) != NULL) continue;
         rq_stat st;
         const char *dir = rq__family_dir(arena, &r->info, family);
-        if (dir == NULL) return no_memory(why);
+        if (dir == NULL) return rq_no_memory(why);
         rq_err rc = rq_vfs_stat(r->env.vfs, dir, &st, NULL);
         if (rc == RQ_OK)
             return rq_fail(
@@ -493,11 +489,11 @@ static rq_err check_room(const rq_region *r, rq_error *why)
                      rq_slice_eq(r->info.ns, RQ_SLICE_LIT("master"));
     if (is_system || !rq__engine_lacks_space(e) || rq__engine_memstore_held(e) <= e->memstore_high)
         return RQ_OK;
-    return rq_fail(why, RQ_E_NO_SPACE,
-                   "no space left on the server's disk: memstores hold %" PRIu64
-                   " MB and cannot be flushed, there is no memory for what the log has of this "
-                   "region",
-                   rq__engine_memstore_held(e) >> 20);
+    return rq_fail(
+        why, RQ_E_NO_SPACE,
+        "no space left on the server's disk: memstores hold %" PRIu64
+        " MB and cannot be flushed, there is no memory for this region's records in the log",
+        rq__engine_memstore_held(e) >> 20);
 }
 
 static rq_err load_nonces(rq_region *r, const rq__manifest *m, rq_error *why)
@@ -688,7 +684,7 @@ static rq_err write_filelists(rq_region *r, rq_error *why)
         }
         const rq_store_version *v = rq_store_version_now(s); /* nobody publishes any more */
         const char **live = rq_arena_calloc(&arena, v->file_count + 1, sizeof *live);
-        if (live == NULL) rc = no_memory(why);
+        if (live == NULL) rc = rq_no_memory(why);
         for (size_t k = 0; k < v->file_count && rc == RQ_OK; k++)
             live[k] = v->files[k].name;
         if (rc == RQ_OK)

@@ -13,17 +13,12 @@
  * round. */
 #define TRIES_MAX 8
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* An absent folder has no entries. */
 static rq_err list_dir(rq_vfs *vfs, const char *dir, rq_arena *a, rq_dir_entry **ret,
                        size_t *ret_count, rq_error *why)
 {
     *ret_count = 0;
-    return dir == NULL ? no_memory(why) : rq_vfs_list_if_any(vfs, dir, a, ret, ret_count, why);
+    return dir == NULL ? rq_no_memory(why) : rq_vfs_list_if_any(vfs, dir, a, ret, ret_count, why);
 }
 
 /* --- archiving -------------------------------------------------------------------------------- */
@@ -39,7 +34,7 @@ static rq_err archive_one(rq_vfs *vfs, const char *dir, const char *name, rq_err
     rq_arena a = {0};
     const char *from = rq_arena_printf(&a, "%s/%s", dir, name);
     const char *to = rq_arena_printf(&a, "archive%s", dir + sizeof RQ_MOB_DIR - 1);
-    rq_err rc = from == NULL || to == NULL ? no_memory(why)
+    rq_err rc = from == NULL || to == NULL ? rq_no_memory(why)
                 : is_link(name)            ? rq_vfs_remove(vfs, from, why)
                                            : rq__archive_move(vfs, dir, to, name, why);
     rq_arena_clear(&a);
@@ -100,7 +95,7 @@ rq_err rq_mob_archive(rq_engine *e, rq_slice table, rq_slice family, const rq_re
         if (!entries[i].is_dir) continue;
         if (family.len > 0 && !rq_slice_eq(family, rq_slice_cstr(entries[i].name))) continue;
         const char *path = rq_arena_printf(&a, "%s/%s", dir, entries[i].name);
-        rc = path == NULL ? no_memory(why) : archive_family(vfs, path, keep, keep_count, why);
+        rc = path == NULL ? rq_no_memory(why) : archive_family(vfs, path, keep, keep_count, why);
     }
     if (rc == RQ_OK && count > 0) remove_empty(vfs, &a, dir);
     rq_arena_clear(&a);
@@ -150,7 +145,7 @@ static rq_err look_at_file(cleaning *c, const rq_table_schema *t, const rq_famil
     candidate one = {t->name, dir, name, is_expired(c, f, name)};
     if (is_link(name) || name[0] == '.') return RQ_OK;
     const char *path = rq_arena_printf(&c->arena, "%s/%s", dir, name);
-    if (path == NULL) return no_memory(why);
+    if (path == NULL) return rq_no_memory(why);
     rq_stat st;
     rq_error own = {0};
     rq_err rc = rq_vfs_stat(c->engine->env.vfs, path, &st, &own);
@@ -159,7 +154,7 @@ static rq_err look_at_file(cleaning *c, const rq_table_schema *t, const rq_famil
     if (st.mtime_ms > c->what->now_ms - c->what->min_age_ms ||
         rq_mob_files_is_being_written(c->engine->mob_files, name))
         return RQ_OK;
-    return add_candidate(c, &one) == RQ_OK ? RQ_OK : no_memory(why);
+    return add_candidate(c, &one) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
 static rq_err list_candidates(cleaning *c, const rq_table_schema *t, rq_error *why)
@@ -190,7 +185,7 @@ static rq_err read_folder(cleaning *c, const rq_table_schema *t, const rq_family
         rq_err rc = rq__filelist_read(vfs, dir, a, &list, &own);
         for (size_t i = 0; rc == RQ_OK && i < list.count; i++) {
             const char *name = rq_arena_cstr(a, list.files[i].name);
-            if (name == NULL) return no_memory(why);
+            if (name == NULL) return rq_no_memory(why);
             RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, name, &c->refs, why));
         }
         if (rc != RQ_E_NOT_FOUND) return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
@@ -213,13 +208,13 @@ static rq_err read_archived(cleaning *c, const rq__manifest_family *f, const cha
 {
     rq_vfs *vfs = c->engine->env.vfs;
     const char *archive = rq_arena_printf(a, "archive/%s", dir);
-    if (archive == NULL) return no_memory(why);
+    if (archive == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < f->file_count; i++) {
         rq_stat st;
         rq_error own = {0};
         const char *name = rq_arena_cstr(a, f->files[i]);
         const char *path = name == NULL ? NULL : rq_arena_printf(a, "%s/%s", dir, name);
-        if (path == NULL) return no_memory(why);
+        if (path == NULL) return rq_no_memory(why);
         rq_err rc = rq_vfs_stat(vfs, path, &st, &own);
         if (rc == RQ_OK) continue; /* it was read with the folder */
         if (rc == RQ_E_NOT_FOUND)
@@ -242,7 +237,7 @@ static rq_err read_family(cleaning *c, const rq__manifest *m, const rq_table_sch
     }
     for (size_t i = 0; f != NULL && i < f->file_count; i++) {
         const char *name = rq_arena_cstr(a, f->files[i]);
-        if (name == NULL) return no_memory(why);
+        if (name == NULL) return rq_no_memory(why);
         RQ_TRY(rq_mob_refs_of_store_file(vfs, dir, name, &c->refs, why));
     }
     return RQ_OK;
@@ -259,9 +254,10 @@ static rq_err read_manifest(cleaning *c, const char *encoded, rq_arena *a, rq__m
     if (strlen(encoded) > RQ_ENCODED_NAME_LEN) return RQ_OK;
     rq_region *open = rq__engine_find(c->engine, encoded);
     if (open != NULL) rq__gate_enter(&open->commit_gate, open->env.executor);
-    rq_err rc = open != NULL && open->manifest.in_doubt
-                    ? rq_fail(&own, RQ_E_STATE, "the manifest of %s is in doubt", encoded)
-                    : rq__manifest_read(c->engine->env.vfs, encoded, a, m, generation, &own);
+    rq_err rc =
+        open != NULL && open->manifest.in_doubt
+            ? rq_fail(&own, RQ_E_STATE, "the state of the manifest of %s is unknown", encoded)
+            : rq__manifest_read(c->engine->env.vfs, encoded, a, m, generation, &own);
     if (open != NULL) rq__gate_leave(&open->commit_gate, open->env.executor);
     rq_region_unref(open);
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", own.message);
@@ -274,9 +270,9 @@ static rq_err check_there(cleaning *c, const char *dir, rq_error *why)
 {
     rq_stat st;
     rq_error own = {0};
-    rq_err rc = dir == NULL ? no_memory(&own) : rq_vfs_stat(c->engine->env.vfs, dir, &st, &own);
+    rq_err rc = dir == NULL ? rq_no_memory(&own) : rq_vfs_stat(c->engine->env.vfs, dir, &st, &own);
     if (rc == RQ_E_NOT_FOUND)
-        return rq_fail(why, RQ_E_STATE, "region %s went while MOB files were looked for", dir);
+        return rq_fail(why, RQ_E_STATE, "region %s was removed while searching for MOB files", dir);
     return rc == RQ_OK ? RQ_OK : rq_fail(why, rc, "%s", own.message);
 }
 
@@ -295,7 +291,7 @@ static rq_err read_region(cleaning *c, const rq_table_schema *t, const char *tab
         rq_slice family = t->families[i].name;
         const char *dir = rq_arena_printf(&a, "%s/%s/%.*s", table_dir, region, (int)family.len,
                                           (const char *)family.ptr);
-        rc = dir == NULL ? no_memory(&own) : read_family(c, &m, t, &t->families[i], dir, &a, &own);
+        rc = dir == NULL ? rq_no_memory(&own) : read_family(c, &m, t, &t->families[i], dir, &a, &own);
     }
     rq_err again = read_manifest(c, region, &a, &then, &after, why);
     if (again == RQ_OK && after == 0)
@@ -319,7 +315,7 @@ static rq_err read_table(cleaning *c, const rq_table_schema *t, rq_error *why)
         bool changed = true;
         for (int tries = 0; changed; tries++) {
             if (tries == TRIES_MAX)
-                return rq_fail(why, RQ_E_STATE, "region %s changes all the time", entries[i].name);
+                return rq_fail(why, RQ_E_STATE, "region %s keeps changing", entries[i].name);
             RQ_TRY(read_region(c, t, dir, entries[i].name, &changed, why));
         }
     }

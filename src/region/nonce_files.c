@@ -14,11 +14,6 @@
 #define ENTRY_LEN 28
 #define MS_NS UINT64_C(1000000)
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* --- the bytes -------------------------------------------------------------------------------- */
 
 rq_err rq__nonce_file_encode(uint64_t seqid, int64_t written_ms, rq_slice entries, rq_buf *out)
@@ -138,7 +133,7 @@ static rq_err read_file(const rq__nonce_place *at, const rq__nonce_file *file, r
                         rq__nonce_entries *ret, rq_error *why)
 {
     const char *path = path_of(arena, at->encoded, file->name);
-    if (path == NULL) return no_memory(why);
+    if (path == NULL) return rq_no_memory(why);
     rq_err rc = read_entries(at, path, arena, ret, why);
     if (rc == RQ_E_IO) {
         *why = (rq_error){0};
@@ -180,12 +175,11 @@ static rq_err load_file(const rq__nonce_place *at, rq__nonce_file *file, rq_erro
     file->ages_as_of_ns = now;
     file->youngest_at_ns = ns_before(now, youngest_ms);
     rq_arena_clear(&arena);
-    if (rc == RQ_E_NO_MEMORY) return no_memory(why);
+    if (rc == RQ_E_NO_MEMORY) return rq_no_memory(why);
     if (rc == RQ_OK) return RQ_OK;
     file->damaged = true;
     rq_log_warn(at->log, "region",
-                "%s: increments that were done before this start may count twice when they are "
-                "repeated",
+                "%s: retries of increments from before this start may be applied twice",
                 own.message);
     return RQ_OK;
 }
@@ -227,14 +221,12 @@ rq_err rq__nonce_files_load(rq__nonce_files *f, const rq__nonce_place *at, uint6
     size_t count = 0;
     const char *dir = folder_of(&arena, at->encoded);
     rq_err rc =
-        dir == NULL ? no_memory(why) : rq_vfs_list(at->vfs, dir, &arena, &entries, &count, NULL);
+        dir == NULL ? rq_no_memory(why) : rq_vfs_list(at->vfs, dir, &arena, &entries, &count, NULL);
     if (rc == RQ_E_IO) rc = rq_vfs_list(at->vfs, dir, &arena, &entries, &count, NULL);
     f->has_folder = rc == RQ_OK;
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND && rc != RQ_E_NO_MEMORY)
         rq_log_warn(at->log, "region",
-                    "%s cannot be listed: increments that are repeated may "
-                    "count twice",
-                    dir);
+                    "%s cannot be listed: retried increments may be applied twice", dir);
     if (rc != RQ_E_NO_MEMORY) rc = RQ_OK;
     for (size_t i = 0; i < count && rc == RQ_OK; i++)
         rc = note_name(f, at, entries[i].name, used, &arena);
@@ -318,11 +310,11 @@ static rq_err write_file(rq__nonce_files *f, const rq__nonce_place *at, rq__nonc
     rq_buf bytes = {0};
     const char *dir = folder_of(&arena, at->encoded);
     const char *path = path_of(&arena, at->encoded, file->name);
-    rq_err rc = dir == NULL || path == NULL ? no_memory(why) : RQ_OK;
+    rq_err rc = dir == NULL || path == NULL ? rq_no_memory(why) : RQ_OK;
     for (size_t i = from; i < f->count && rc == RQ_OK; i++) {
         const char *old = path_of(&arena, at->encoded, f->list[i].name);
         if (f->list[i].replaced) continue;
-        rc = old == NULL ? no_memory(why) : take_over(at, &f->list[i], old, &entries);
+        rc = old == NULL ? rq_no_memory(why) : take_over(at, &f->list[i], old, &entries);
         if (rc == RQ_OK || rc == RQ_E_NO_MEMORY) continue;
         f->list[i].damaged = true; /* it stays until its time is over */
         rc = RQ_OK;
@@ -391,7 +383,7 @@ rq_err rq__nonce_files_remove(rq_vfs *vfs, const char *encoded, rq_error *why)
     rq_arena arena = {0};
     rq_stat st;
     const char *dir = folder_of(&arena, encoded);
-    rq_err rc = dir == NULL ? no_memory(why) : rq_vfs_stat(vfs, dir, &st, NULL);
+    rq_err rc = dir == NULL ? rq_no_memory(why) : rq_vfs_stat(vfs, dir, &st, NULL);
     bool there = rc == RQ_OK;
     if (rc == RQ_E_NOT_FOUND) rc = RQ_OK;
     if (there) rc = rq_vfs_remove_tree(vfs, dir, why);
@@ -423,7 +415,7 @@ rq_err rq__nonce_files_link(rq_vfs *vfs, const char *from_encoded, const char *t
     const char *from = folder_of(&arena, from_encoded);
     const char *to = folder_of(&arena, to_encoded);
     rq_err rc = from == NULL || to == NULL
-                    ? no_memory(why)
+                    ? rq_no_memory(why)
                     : rq_vfs_list_if_any(vfs, from, &arena, &entries, &count, why);
     if (rc == RQ_OK && count > 0) rc = rq_vfs_mkdirs(vfs, to, why);
     for (size_t i = 0; i < count && rc == RQ_OK; i++) {
@@ -431,7 +423,7 @@ rq_err rq__nonce_files_link(rq_vfs *vfs, const char *from_encoded, const char *t
         unsigned n;
         if (!rq__nonce_file_name_parse(entries[i].name, &seqid, &n)) continue;
         const char *path = path_of(&arena, from_encoded, entries[i].name);
-        rc = path == NULL ? no_memory(why) : link_file(vfs, &arena, path, to, seqid, why);
+        rc = path == NULL ? rq_no_memory(why) : link_file(vfs, &arena, path, to, seqid, why);
     }
     if (rc == RQ_OK && count > 0) rc = rq_vfs_sync_dir(vfs, to, why);
     rq_arena_clear(&arena);

@@ -101,7 +101,7 @@ static bool is_past(const rq_region_scanner *s, uint64_t when_ns)
 }
 
 /* Whether the call's time or its slice is over. */
-static rq_err look_at_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
+static rq_err check_clock_now(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
 {
     *ret_timed_out = false;
     if (deadline_ns == 0 && s->read.yield_ns == 0) return RQ_OK;
@@ -119,12 +119,12 @@ static bool has_timed_out(rq_region_scanner *s, uint64_t deadline_ns)
 }
 
 /* The same, and has the slice? */
-static rq_err look_at_clock(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
+static rq_err check_clock(rq_region_scanner *s, uint64_t deadline_ns, bool *ret_timed_out)
 {
     *ret_timed_out = false;
     if (--s->clock_left > 0) return RQ_OK;
     s->clock_left = s->clock_steps;
-    return look_at_clock_now(s, deadline_ns, ret_timed_out);
+    return check_clock_now(s, deadline_ns, ret_timed_out);
 }
 
 /* Whether a limit that may cut the row is reached. Sets `cut`. */
@@ -527,7 +527,7 @@ static rq_err skip(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
 {
     RQ_TRY(do_skip(s, ctx, why));
     if (s->phase == PHASE_BEGIN) {
-        RQ_TRY(look_at_clock(s, limits->deadline_ns, ret_has_result));
+        RQ_TRY(check_clock(s, limits->deadline_ns, ret_has_result));
         *ret = RQ_SCAN_TIME_REACHED;
     }
     return RQ_OK;
@@ -543,7 +543,7 @@ static rq_err pass_row(rq_region_scanner *s, const rq_scan_limits *limits, rq_sc
     reset_filter(s);
     s->phase = PHASE_BEGIN;
     *ret = RQ_SCAN_TIME_REACHED;
-    return look_at_clock(s, limits->deadline_ns, ret_has_result);
+    return check_clock(s, limits->deadline_ns, ret_has_result);
 }
 
 /* The families that are read on demand. */
@@ -583,7 +583,7 @@ static rq_err do_read_cut(rq_region_scanner *s, rq_read_ctx *ctx, rq_scan_state 
 }
 
 /* Whether the filter's searches in row keys and values have used up the slice. */
-static bool is_tired(const rq_region_scanner *s)
+static bool slice_is_spent(const rq_region_scanner *s)
 {
     return s->pace != NULL && s->pace->slice_left <= 0;
 }
@@ -597,11 +597,11 @@ static rq_err step(rq_region_scanner *s, const rq_scan_limits *limits, rq_read_c
     bool stands_there = false;
     switch (s->phase) {
     case PHASE_BEGIN:
-        if (s->pass.work_left == 0 || RQ_UNLIKELY(is_tired(s))) {
+        if (s->pass.work_left == 0 || RQ_UNLIKELY(slice_is_spent(s))) {
             s->pass.work_left = rq_filter_clock(s->filter, CLOCK_PASSED);
             if (s->pace != NULL) s->pace->slice_left = RQ_PACE_SLICE;
             *ret = RQ_SCAN_TIME_REACHED;
-            RQ_TRY(look_at_clock_now(s, limits->deadline_ns, ret_has_result));
+            RQ_TRY(check_clock_now(s, limits->deadline_ns, ret_has_result));
             if (*ret_has_result) return RQ_OK;
         }
         RQ_TRY(do_begin(s, ctx, why));
@@ -682,10 +682,10 @@ rq_err rq_region_scanner_next(rq_region_scanner *s, const rq_scan_limits *limits
     set_limits(s, limits, out);
     uint64_t block_bytes = ctx->block_bytes_used;
     rq_err rc = RQ_OK;
-    bool told = false;
+    bool has_result = false;
     rq_scan_state state = RQ_SCAN_DONE;
-    while (rc == RQ_OK && !told)
-        rc = step(s, limits, ctx, &state, &told, why);
+    while (rc == RQ_OK && !has_result)
+        rc = step(s, limits, ctx, &state, &has_result, why);
     s->stats.block_bytes += ctx->block_bytes_used - block_bytes;
     if (rc == RQ_OK) {
         *ret_state = state;

@@ -11,11 +11,6 @@
 
 #include "store/reference.h"
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* --- where a region is divided ---------------------------------------------------------------- */
 
 static const rq_store_version *referenced_version(rq_region *r, size_t i)
@@ -123,7 +118,7 @@ static rq_err point_of_store(const rq_store_version *v, rq_arena *arena, rq_slic
     if (rc == RQ_OK && !rq_slice_eq(rq_cell_row(&middle), rq_cell_row(&first)) &&
         !rq_slice_eq(rq_cell_row(&middle), rq_cell_row(&last))) {
         *ret = rq_arena_copy(arena, rq_cell_row(&middle));
-        if (ret->ptr == NULL) rc = no_memory(why);
+        if (ret->ptr == NULL) rc = rq_no_memory(why);
     }
     rq_buf_clear(&key);
     rq_read_ctx_clear(&ctx);
@@ -165,7 +160,7 @@ static rq_err holds_any(const making *m, const char *parent_dir, const char *nam
     rq_hfile_reader *reader;
     rq_store_name parts;
     const char *path = rq_arena_printf(m->arena, "%s/%s", parent_dir, name);
-    if (path == NULL) return no_memory(m->why);
+    if (path == NULL) return rq_no_memory(m->why);
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     rq_vfs *vfs = m->engine->env.vfs;
     rq_hfile_reader_options plain = {0};
@@ -193,7 +188,7 @@ static rq_err refer(const making *m, rq_slice family, rq_slice file, rq__manifes
     char *name = rq_arena_printf(m->arena, "%.*s.%s", (int)file.len, (const char *)file.ptr,
                                  m->parent->encoded);
     char *path = dir == NULL || name == NULL ? NULL : rq_arena_printf(m->arena, "%s/%s", dir, name);
-    if (parent_dir == NULL || old == NULL || path == NULL) return no_memory(m->why);
+    if (parent_dir == NULL || old == NULL || path == NULL) return rq_no_memory(m->why);
     bool any = false;
     RQ_TRY(holds_any(m, parent_dir, old, &any));
     if (!any) return RQ_OK;
@@ -224,7 +219,7 @@ static rq_err refer_all(const making *m, rq__manifest *to)
         const rq__manifest_family *old = rq__manifest_family_of(&from, f->name);
         if (old == NULL || old->file_count == 0) continue;
         rq_slice *files = rq_arena_calloc(m->arena, f->file_count + old->file_count, sizeof *files);
-        if (files == NULL) return no_memory(m->why);
+        if (files == NULL) return rq_no_memory(m->why);
         if (f->file_count > 0) memcpy(files, f->files, f->file_count * sizeof *files);
         f->files = files;
         for (size_t k = 0; k < old->file_count; k++)
@@ -247,7 +242,7 @@ static rq_err make(making *m, const rq_table_schema *schema, const rq_region_inf
     RQ_TRY(rq__region_lay_out(vfs, m->arena, m->info, schema, m->why));
     rq__manifest to = {.next_seqid = 1};
     to.families = rq_arena_calloc(m->arena, schema->family_count + 1, sizeof *to.families);
-    if (to.families == NULL) return no_memory(m->why);
+    if (to.families == NULL) return rq_no_memory(m->why);
     for (; to.family_count < schema->family_count; to.family_count++)
         to.families[to.family_count].name = schema->families[to.family_count].name;
     for (size_t i = 0; i < parent_count; i++) {
@@ -294,7 +289,7 @@ static rq_err look_for_references(rq_vfs *vfs, rq_arena *arena, const char *dir,
         rq_dir_entry *files;
         size_t n;
         const char *family = rq_arena_printf(arena, "%s/%s", dir, families[i].name);
-        if (family == NULL) return no_memory(why);
+        if (family == NULL) return rq_no_memory(why);
         RQ_TRY(rq_vfs_list(vfs, family, arena, &files, &n, why));
         for (size_t k = 0; k < n && !*ret; k++) {
             rq_store_name parts;
@@ -312,7 +307,7 @@ rq_err rq_region_folder_has_references(rq_engine *e, const rq_region_info *info,
     const char *dir = rq__region_dir(&arena, info);
     *ret = false;
     rq_err rc =
-        dir == NULL ? no_memory(why) : look_for_references(e->env.vfs, &arena, dir, ret, why);
+        dir == NULL ? rq_no_memory(why) : look_for_references(e->env.vfs, &arena, dir, ret, why);
     rq_arena_clear(&arena);
     return rc;
 }

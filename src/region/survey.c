@@ -26,11 +26,6 @@ void rq_findings_tell(const rq_findings *f, rq_finding level, const char *place,
     f->tell(f->ctx, level, place, text);
 }
 
-static rq_err no_memory(rq_error *why)
-{
-    return rq_fail(why, RQ_E_NO_MEMORY, "out of memory");
-}
-
 /* --- manifest and folder ---------------------------------------------------------------------- */
 
 typedef struct look {
@@ -48,7 +43,7 @@ static rq_err read_manifest(look *l, rq_error *why)
     rq_error own = {0};
     const char *other = NULL;
     const char *place = rq_arena_printf(l->arena, RQ__MANIFEST_DIR "/%s", l->info->encoded);
-    if (place == NULL) return no_memory(why);
+    if (place == NULL) return rq_no_memory(why);
     rq_err rc = rq__manifest_peek(l->vfs, l->info->encoded, l->arena, &l->manifest, &other, &own);
     l->out->has_manifest = rc == RQ_OK;
     if (rc == RQ_OK) {
@@ -69,13 +64,13 @@ static rq_err look_at_edits(look *l, const char *dir, rq_error *why)
     rq_dir_entry *entries;
     size_t count;
     const char *edits = rq_arena_printf(l->arena, "%s/" EDITS, dir);
-    if (edits == NULL) return no_memory(why);
+    if (edits == NULL) return rq_no_memory(why);
     RQ_TRY(rq_vfs_list_if_any(l->vfs, edits, l->arena, &entries, &count, why));
     for (size_t i = 0; i < count; i++) {
         const char *name = entries[i].name;
         if (name[strspn(name, "0123456789")] != '\0') continue;
         const char *place = rq_arena_printf(l->arena, "%s/%s", edits, name);
-        if (place == NULL) return no_memory(why);
+        if (place == NULL) return rq_no_memory(why);
         rq_findings_tell(l->findings, RQ_FINDING_PROBLEM, place,
                          "edits that HBase has not replayed");
     }
@@ -105,14 +100,14 @@ static rq_err take_names(look *l, rq_region_survey_family *f, const rq_slice *na
     size_t folder_count = f->file_count;
     f->file_count = 0;
     f->files = rq_arena_calloc(l->arena, count + 1, sizeof *f->files);
-    if (f->files == NULL) return no_memory(why);
+    if (f->files == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
         if (!is_among(folder, folder_count, names[i])) {
             tell_file(l, f, RQ_FINDING_PROBLEM, names[i], who);
             continue;
         }
         f->files[f->file_count] = rq_arena_cstr(l->arena, names[i]);
-        if (f->files[f->file_count++] == NULL) return no_memory(why);
+        if (f->files[f->file_count++] == NULL) return rq_no_memory(why);
     }
     for (size_t i = 0; i < folder_count; i++)
         if (!is_among(f->files, f->file_count, rq_slice_cstr(folder[i])))
@@ -153,7 +148,7 @@ static rq_err look_at_list(look *l, rq_region_survey_family *f, bool *ret_listed
     }
     if (rc != RQ_OK && rc != RQ_E_NOT_FOUND) return rq_fail(why, rc, "%s", own.message);
     rq_slice *names = rq_arena_calloc(l->arena, fl.count + 1, sizeof *names);
-    if (names == NULL) return no_memory(why);
+    if (names == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < fl.count; i++)
         names[i] = fl.files[i].name;
     *ret_listed = true;
@@ -166,10 +161,10 @@ static rq_err look_at_family(look *l, rq_region_survey_family *f, rq_error *why)
     rq_dir_entry *entries;
     size_t count;
     f->dir = rq__family_dir(l->arena, l->info, f->name);
-    if (f->dir == NULL) return no_memory(why);
+    if (f->dir == NULL) return rq_no_memory(why);
     RQ_TRY(rq_vfs_list_if_any(l->vfs, f->dir, l->arena, &entries, &count, why));
     f->files = rq_arena_calloc(l->arena, count + 1, sizeof *f->files);
-    if (f->files == NULL) return no_memory(why);
+    if (f->files == NULL) return rq_no_memory(why);
     for (size_t i = 0; i < count; i++) {
         if (entries[i].is_dir || entries[i].name[0] == '.') continue;
         if (rq__store_file_name_ok(rq_slice_cstr(entries[i].name)))
@@ -220,7 +215,7 @@ static rq_err find_unnamed_families(const look *l, const rq_dir_entry *entries, 
         if (rq_table_schema_family(schema, family) != NULL || !has_folder(entries, count, family))
             continue;
         const char *place = rq__family_dir(l->arena, l->info, family);
-        if (place == NULL) return no_memory(why);
+        if (place == NULL) return rq_no_memory(why);
         rq_findings_tell(l->findings, l->options->in_change ? RQ_FINDING_NOTE : RQ_FINDING_PROBLEM,
                          place,
                          "is of a family that the table's descriptor (.tableinfo) does not name; "
@@ -237,7 +232,7 @@ static rq_err look_at_families(look *l, const char *dir, rq_error *why)
     RQ_TRY(rq_vfs_list_if_any(l->vfs, dir, l->arena, &entries, &count, why));
     l->out->families =
         rq_arena_calloc(l->arena, count + l->manifest.family_count + 1, sizeof *l->out->families);
-    if (l->out->families == NULL) return no_memory(why);
+    if (l->out->families == NULL) return rq_no_memory(why);
     RQ_TRY(find_unnamed_families(l, entries, count, why));
     for (size_t i = 0; i < count; i++)
         if (entries[i].is_dir && entries[i].name[0] != '.' && strcmp(entries[i].name, EDITS) != 0)
@@ -261,7 +256,7 @@ rq_err rq_region_survey_read(rq_vfs *vfs, const rq_region_info *info,
               .out = ret};
     *ret = (rq_region_survey){0};
     const char *dir = rq__region_dir(arena, info);
-    if (dir == NULL) return no_memory(why);
+    if (dir == NULL) return rq_no_memory(why);
     RQ_TRY(read_manifest(&l, why));
     RQ_TRY(look_at_edits(&l, dir, why));
     return look_at_families(&l, dir, why);
@@ -353,7 +348,7 @@ static rq_err look_at_mob_file(void *ctx, rq_slice table, rq_slice file, rq_erro
                     : rq_arena_printf(&a, "%s/%.*s", dir, (int)file.len, (const char *)file.ptr);
     const char *archived =
         place == NULL ? NULL : rq_arena_printf(&a, "archive%s", place + sizeof RQ_MOB_DIR - 1);
-    rq_err rc = archived == NULL ? no_memory(&inner) : rq_vfs_stat(m->l->vfs, place, &st, &inner);
+    rq_err rc = archived == NULL ? rq_no_memory(&inner) : rq_vfs_stat(m->l->vfs, place, &st, &inner);
     if (rc == RQ_E_NOT_FOUND) {
         inner = (rq_error){0};
         rc = rq_vfs_stat(m->l->vfs, archived, &st, &inner);
@@ -428,7 +423,7 @@ static rq_err look_at_file(const file_look *l, const rq_region_survey_family *f,
     rq_error own = {0};
     const char *target;
     const char *path = rq_arena_printf(arena, "%s/%s", dir, name);
-    if (path == NULL) return no_memory(why);
+    if (path == NULL) return rq_no_memory(why);
     rq_store_name_parse(rq_slice_cstr(name), &parts);
     if (parts.is_reference) RQ_TRY(look_at_reference(l, path, arena, why));
     rq_err rc = rq_store_file_locate(l->vfs, dir, name, arena, &target, &own);
@@ -493,7 +488,7 @@ static rq_err look_at_nonces(rq_vfs *vfs, const char *region, uint64_t committed
     f.written_ms = e.written_ms;
     f.count = e.count;
     f.entries = e.bytes;
-    rc = rc == RQ_E_NO_MEMORY ? no_memory(why) : callback(ctx, &f, why);
+    rc = rc == RQ_E_NO_MEMORY ? rq_no_memory(why) : callback(ctx, &f, why);
     rq_arena_clear(&arena);
     return rc;
 }
@@ -510,12 +505,12 @@ rq_err rq_nonces_survey(rq_vfs *vfs,
         rq_dir_entry *files;
         size_t n = 0;
         const char *dir = rq_arena_printf(&arena, RQ__NONCE_DIR "/%s", regions[i].name);
-        if (dir == NULL) rc = no_memory(why);
+        if (dir == NULL) rc = rq_no_memory(why);
         if (rc == RQ_OK && regions[i].is_dir) rc = rq_vfs_list(vfs, dir, &arena, &files, &n, why);
         uint64_t committed = n == 0 ? 0 : committed_number(vfs, regions[i].name);
         for (size_t k = 0; k < n && rc == RQ_OK; k++) {
             const char *path = rq_arena_printf(&arena, "%s/%s", dir, files[k].name);
-            rc = path == NULL ? no_memory(why)
+            rc = path == NULL ? rq_no_memory(why)
                               : look_at_nonces(vfs, regions[i].name, committed, path, files[k].name,
                                                callback, ctx, why);
         }

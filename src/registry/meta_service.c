@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ClientMetaService: the registry over RPC, which newer clients prefer to ZooKeeper. Served on the
- * master's and on the region server's port, as in HBase. HBASE: HBaseRpcServicesBase.
- */
+/* ClientMetaService: the registry over RPC, which newer clients prefer to ZooKeeper. Served on the
+ * ports of both master and region server, as in HBase. HBASE: HBaseRpcServicesBase. */
 #include "registry/registry.h"
 #include "registry/znodes.h"
 
@@ -36,7 +34,7 @@ static void get_masters(void *ctx, rq_call *call)
     rq_call_reply(call, &r.base);
 }
 
-/* hbase:meta is one region, and it is here, as its replicas are. */
+/* hbase:meta is one region on this server, and so are its replicas. */
 static void get_meta_locations(void *ctx, rq_call *call)
 {
     Pb__GetMetaRegionLocationsResponse r = PB__GET_META_REGION_LOCATIONS_RESPONSE__INIT;

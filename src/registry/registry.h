@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a client asks first: where are meta and master? Two doors to the same answers, which come
- * from the catalog: ZooKeeper's wire protocol (zookeeper.c) with HBase's znodes (znodes.c), and
- * ClientMetaService over RPC (meta_service.c). There is no ZooKeeper behind it: the tree is
- * computed, read-only, and changes only when tables do.
- */
+/* Where clients find meta and master. Two protocols give the same answers, computed from the
+ * catalog: ZooKeeper's wire protocol (zookeeper.c) with HBase's znodes (znodes.c), and
+ * ClientMetaService over RPC (meta_service.c). There is no ZooKeeper behind it: the znodes are
+ * read-only, and change only when tables do. */
 #ifndef RQ_REGISTRY_REGISTRY_H
 #define RQ_REGISTRY_REGISTRY_H
 
@@ -21,21 +19,25 @@ typedef struct rq_registry_options {
     rq_catalog *catalog;
     const char *const *addresses; /* numeric; read during open */
     unsigned address_count;       /* 0: 127.0.0.1 alone */
-    uint16_t zk_port;             /* on all of them; 0: any free one, of one address */
+    uint16_t zk_port;             /* on all of them; 0: any port free on all addresses */
     const char *zk_root;          /* NULL: "/hbase" (HBASE: zookeeper.znode.parent) */
-    size_t memory_max;            /* of watches and unfinished requests; 0: 1 MiB */
-    /* Of answers that clients do not read; shared with others, outlives it, may be NULL. */
+    size_t memory_max;            /* limit for watches and unfinished requests; 0: 1 MiB */
+    /* Budget for answers that clients have not read; shared with others, must outlive the registry,
+     * may be NULL. */
     rq_budget *unread;
+    const rq_transform_kind *transform; /* below every connection (net/transform.h); NULL: none */
 } rq_registry_options;
 
-/* Listens for ZooKeeper clients. Everything in the options outlives it. */
+/* Listens for ZooKeeper clients. Everything in the options must outlive it. */
 RQ_NODISCARD
 rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_error *why);
 uint16_t rq_registry_port(const rq_registry *r);
-/* REQUIRES: the loops run or never ran. NULL is fine. */
+/* One of its listeners, for connections in memory (net/memory.h); valid until the registry closes. */
+rq_listener *rq_registry_listener(rq_registry *r);
+/* REQUIRES: the loops run, or never ran. NULL is fine. */
 void rq_registry_close(rq_registry *r);
 
-/* ClientMetaService, for both RPC ports; `catalog` outlives the servers. */
+/* ClientMetaService, for both RPC ports; `catalog` must outlive the servers. */
 rq_rpc_service rq_meta_service_methods(rq_catalog *catalog);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the files of the ZooKeeper registry share: zookeeper.c has its connections and sessions,
- * zk_requests.c answers what they ask, zk_watches.c tells them what has changed.
+/* Shared by the files of the ZooKeeper registry: zookeeper.c has connections and sessions,
+ * zk_requests.c answers requests, zk_watches.c sends events.
  *
- * Everything of a connection is used on its loop's thread only.
- */
+ * A connection's data is used on its loop's thread only. */
 #ifndef RQ_REGISTRY_ZK_PRIV_H
 #define RQ_REGISTRY_ZK_PRIV_H
 
@@ -15,7 +13,8 @@
 #include "net/stream.h"
 #include "net/unread.h"
 
-/* Connections of one loop that wait for a change; all but `posted` and `count` is the loop's. */
+/* Connections of one loop that have watches; only the loop uses the fields other than `posted` and
+ * `count`. */
 typedef struct rq__zk_watchers {
     rq_task task;
     rq_lane *lane;
@@ -34,7 +33,7 @@ struct rq_registry {
     char *root;
     int64_t zxid_start;
     rq__zk_watchers *watchers; /* one per loop */
-    rq_budget *unread;         /* answers that clients do not read; may be NULL */
+    rq_budget *unread;         /* budget for answers that clients have not read; may be NULL */
     size_t memory_max;         /* of watches and unfinished requests */
     _Atomic size_t memory_used;
 };
@@ -52,18 +51,17 @@ typedef struct rq__zk_connection {
     void *watch_tree;             /* the same, by kind and path */
     size_t memory;                /* of the registry's: its part */
     size_t input;                 /* of that, for an unfinished request */
-    uint64_t expires_ns;          /* nothing was heard until then: the session ends */
+    uint64_t expires_ns;          /* without a request until then the session ends */
     rq_unread unread;
-    uint64_t view_seen; /* what the watches were compared with, and the answer at hand is of */
+    uint64_t view_seen; /* the view that watches were compared with, and that the current answer
+                         * shows */
     bool watching;      /* is in its loop's list */
     struct rq__zk_connection *next_watching, *previous_watching;
 } rq__zk_connection;
 
-/*
- * Zxids: start time in ms << 16, plus the number of the catalog's view. Nodes under table/ and
- * namespace/ change with the view; all others were made at the start. They grow over restarts, so a
- * watch set again after one fires.
- */
+/* Zxids: start time in ms << 16, plus the number of the catalog's view. Nodes below table/ and
+ * namespace/ change with the view; all others are as old as the start. Zxids increase over
+ * restarts, so a watch set again after one fires. */
 static inline int64_t rq__zk_zxid_of(const rq_registry *r, uint64_t view)
 {
     return r->zxid_start + (int64_t)view;
@@ -75,33 +73,33 @@ static inline int64_t rq__zk_zxid_now(const rq_registry *r)
 }
 
 /* --- zk_requests.c ---------------------------------------------------------------------------- */
-/* Answers one request of a connection that has its session. An error ends the connection. */
+/* Answers one request of a connection with a session. An error closes the connection. */
 RQ_NODISCARD
 rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame);
 
 /* --- zookeeper.c ------------------------------------------------------------------------------ */
-/* Charges the connection's memory. False: there is no room. A connection gets no more than it leaves
- * free for others, so that one of many takes a half, two a third each, and so on. */
+/* Charges the connection's memory. False: there is no room. A connection gets at most as much as it
+ * leaves free: a single one half of the limit, two a third each, and so on. */
 bool rq__zk_charge(rq__zk_connection *c, size_t bytes);
 void rq__zk_give(rq__zk_connection *c, size_t bytes);
 
 /* --- zk_watches.c ----------------------------------------------------------------------------- */
 bool rq__zk_is_watched(const rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path);
-/* `node` as it is now; NULL: it is not there. One of its kind and path is enough. RQ_E_NO_MEMORY:
- * there is no room for another. */
+/* Adds a watch on the node at its current state; `node` NULL: it does not exist. A second watch of
+ * the same kind and path changes nothing. RQ_E_NO_MEMORY: there is no room for another one. */
 RQ_NODISCARD
 rq_err rq__zk_watch_add(rq__zk_connection *c, rq__zk_watch_kind kind, rq_slice path,
                         const rq__znode *node);
 RQ_NODISCARD
 rq_err rq__zk_send_event(rq__zk_connection *c, enum rq__zk_event event, rq_slice path);
-/* Compares when something may have changed since the last time. */
+/* Compares the watches if something may have changed since the last time. */
 RQ_NODISCARD
 rq_err rq__zk_watches_look(rq__zk_connection *c);
 /* At the connection's end. */
 void rq__zk_watches_clear(rq__zk_connection *c);
 /* The task of a loop's rq__zk_watchers. */
 void rq__zk_watchers_run(rq_task *task);
-/* Of the catalog: its view changed; any thread. ctx: the registry. */
+/* Called by the catalog when its view has changed; any thread. ctx: the registry. */
 void rq__zk_on_change(void *ctx);
 
 #endif

@@ -64,7 +64,7 @@ typedef struct rq__zk_stat {
     int64_t pzxid;
 } rq__zk_stat;
 
-/* Cursor readers: false at the end or for a length that does not fit. */
+/* Cursor readers: false at the end, or for a length that does not fit. */
 bool rq__zk_read_i32(rq_cursor *c, int32_t *ret);
 bool rq__zk_read_i64(rq_cursor *c, int64_t *ret);
 bool rq__zk_read_bool(rq_cursor *c, bool *ret);
@@ -75,7 +75,7 @@ RQ_NODISCARD
 rq_err rq__zk_write_buffer(rq_buf *b, rq_slice bytes);
 RQ_NODISCARD
 rq_err rq__zk_write_stat(rq_buf *b, const rq__zk_stat *s);
-/* Begins a frame: room for its length. Returns where it begins. */
+/* Begins a frame: leaves room for its length. Returns its offset. */
 RQ_NODISCARD
 rq_err rq__zk_frame_begin(rq_buf *b, size_t *ret_at);
 void rq__zk_frame_end(rq_buf *b, size_t at);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The requests of ZooKeeper's protocol, on the computed tree (znodes.h): reads are answered, writes
- * refused. Adding one means its function and a line in `requests`.
- */
+/* The requests of ZooKeeper's protocol on computed znodes (znodes.h): reads are answered, writes
+ * refused. To add one, write its function and add a line to `requests`. */
 #include "registry/zk_priv.h"
 
-/* RQ_E_NOT_FOUND, or the node with its stat. */
+/* The node with its stat, or RQ_E_NOT_FOUND. */
 static rq_err read_node(rq__zk_connection *c, rq_slice path, rq__znode *ret, rq__zk_stat *ret_stat)
 {
     const rq_registry *r = c->registry;
@@ -31,8 +29,8 @@ static rq_err read_node(rq__zk_connection *c, rq_slice path, rq__znode *ret, rq_
 /* Body of the reply, behind its header; *err is ZooKeeper's. */
 typedef rq_err request_fn(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int32_t *err);
 
-/* Reads the path and, with `watched`, the flag behind it, and looks the node up. *err: what the
- * client is told; the node is there when it is OK. */
+/* Reads the path and, with `watched`, the flag behind it, and looks up the node. *err: the error
+ * for the client; the node is valid if it is OK. */
 static rq_err take_node(rq__zk_connection *c, rq_cursor *in, rq_slice *path, bool *watched,
                         rq__znode *node, rq__zk_stat *stat, int32_t *err)
 {
@@ -140,11 +138,12 @@ static rq_err refuse_write(rq__zk_connection *c, rq_cursor *in, rq_buf *out, int
     return RQ_OK;
 }
 
-/* The three lists of setWatches, in their order. `exist` holds what was not there. */
+/* The three lists of setWatches, in order. `exist` has nodes that did not exist. */
 typedef enum watch_list { LIST_DATA, LIST_EXIST, LIST_CHILD } watch_list;
 
-/* One list: `since` is the last zxid the client has seen; what changed after it fires at once, the
- * rest is watched again. A node of a table counts as changed when any table has. */
+/* Handles one list: `since` is the last zxid the client has seen. Watches on nodes that changed
+ * later fire at once, the others are set again. A node of a table counts as changed when any table
+ * has changed. */
 static rq_err set_watches_of(rq__zk_connection *c, rq_cursor *in, watch_list list, int64_t since,
                              int32_t *err)
 {
@@ -252,8 +251,9 @@ rq_err rq__zk_handle_request(rq__zk_connection *c, rq_slice frame)
         err = RQ__ZK_UNIMPLEMENTED;
     else
         rc = run(c, &in, &body, &err);
-    /* No room for a watch: of ZooKeeper's errors the one that every client retries after a pause. To
-     * setWatches clients do not look at the answer: the connection ends, and they begin anew. */
+    /* No room for a watch: answers with the one error of ZooKeeper that every client retries after
+     * a pause. Clients ignore the answer to setWatches, so that connection is closed, and they
+     * start again. */
     if (rc == RQ_E_NO_MEMORY && run != do_set_watches) {
         rc = RQ_OK;
         err = RQ__ZK_OPERATION_TIMEOUT;

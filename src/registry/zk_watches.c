@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Watches: each connection keeps its own with what the node looked like (a hash of data and
- * children). They are compared when the catalog's view number has moved: before a request is
- * answered, so that nobody sees a new state before the event that tells of it, and by a task that
- * each change posts to the loops with watching connections. As in a real server, exists and getData
- * make the same kind of watch, and who watches data and children of a node learns of its end once.
- */
+/* Watches: each connection keeps its own, with a hash of the node's data and children. They are
+ * compared when the catalog's view number has changed: before a request is answered, so that no
+ * client sees a new state before the event about it, and by a task that each change posts to loops
+ * with watching connections. As in a real server, exists and getData set the same kind of watch,
+ * and a client that watches both data and children of a node gets one event when it is deleted. */
 #include "registry/zk_priv.h"
 
 #include "base/checksum.h"
@@ -13,7 +11,7 @@
 #include <search.h>
 #include <stdlib.h>
 
-#define NODE_BYTES 64 /* what the tree and the allocator add to a watch */
+#define NODE_BYTES 64 /* memory of the tree and the allocator per watch */
 
 typedef struct rq__zk_watch {
     struct rq__zk_watch *next, *previous;
@@ -73,7 +71,7 @@ static void begin_watching(rq__zk_connection *c)
     if (all->first != NULL) all->first->previous_watching = c;
     all->first = c;
     atomic_fetch_add(&all->count, 1);
-    /* A change between the look that the watch is about and this line passed the loop over. */
+    /* A change between the lookup for this watch and this line did not post to the loop. */
     if (!atomic_exchange(&all->posted, true)) rq_lane_post(all->lane, &all->task);
 }
 
@@ -135,7 +133,7 @@ rq_err rq__zk_send_event(rq__zk_connection *c, enum rq__zk_event event, rq_slice
     return RQ_OK;
 }
 
-/* What the watch has to say of the node as it is now; 0: nothing. */
+/* The event the watch must fire for the node's current state; 0: none. */
 static int event_of(const watch *w, const rq__znode *node)
 {
     if (node == NULL) return w->existed ? RQ__ZK_NODE_DELETED : 0;
@@ -158,8 +156,8 @@ static void drop_watch(rq__zk_connection *c, watch *w)
     free(w);
 }
 
-/* Fires the watch if it has something to say; then it is gone, and with a node that is gone so is
- * the watch of the other kind; *next is the one behind. */
+/* Fires and removes the watch if there is an event for it; for a deleted node the watch of the
+ * other kind too. *next is the following watch. */
 static rq_err fire(rq__zk_connection *c, watch *w, watch **next)
 {
     rq__znode node;
@@ -210,7 +208,7 @@ void rq__zk_watches_clear(rq__zk_connection *c)
 void rq__zk_watchers_run(rq_task *task)
 {
     rq__zk_watchers *all = RQ_CONTAINER_OF(task, rq__zk_watchers, task);
-    atomic_store(&all->posted, false); /* before the look: what changes from here on posts again */
+    atomic_store(&all->posted, false); /* before the comparison: later changes post again */
     rq__zk_connection *next;
     for (rq__zk_connection *c = all->first; c != NULL; c = next) {
         next = c->next_watching;
@@ -222,7 +220,8 @@ void rq__zk_watchers_run(rq_task *task)
 void rq__zk_on_change(void *ctx)
 {
     rq_registry *r = ctx;
-    atomic_thread_fence(memory_order_seq_cst); /* the view is out before the counts are read */
+    atomic_thread_fence(memory_order_seq_cst); /* the view is published before the counts are
+                                                * read */
     for (unsigned i = 0; i < rq_loops_count(r->loops); i++) {
         rq__zk_watchers *all = &r->watchers[i];
         if (atomic_load(&all->count) > 0 && !atomic_exchange(&all->posted, true))

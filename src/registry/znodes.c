@@ -13,7 +13,8 @@
 /* HBASE: HConstants.RPC_CURRENT_VERSION in znodes */
 #define RPC_VERSION 0
 
-/* The message behind HBase's header; `magic` as ProtobufUtil.prependPBMagic, which not all have. */
+/* The message behind HBase's header; `magic`: with "PBUF" as by ProtobufUtil.prependPBMagic, which
+ * not all nodes have. */
 static rq_err wrap(const ProtobufCMessage *message, bool magic, const rq_server_name *id,
                    rq_arena *arena, rq_slice *ret)
 {
@@ -166,7 +167,7 @@ static rq_err list_namespaces(const rq__znodes *z, rq_arena *arena, rq__znode *r
 typedef rq_err value_fn(const rq__znodes *z, rq_slice name, rq_arena *arena, rq__znode *ret);
 typedef rq_err list_fn(const rq__znodes *z, rq_arena *arena, rq__znode *ret);
 
-/* What lies below the root: a node's own value, its children's names and values. */
+/* The nodes below the root: their values, and names and values of their children. */
 static const struct {
     const char *name;
     value_fn *value;
@@ -196,7 +197,7 @@ static int meta_copies(const rq__znodes *z)
     return meta == NULL ? 1 : rq_catalog_replication(meta->schema);
 }
 
-/* The replica such a node is for; 0: it is no such node. */
+/* The replica id of such a node; 0: another node. */
 static int meta_replica(rq_slice name)
 {
     int id = 0;

@@ -26,10 +26,10 @@ typedef struct rq__znode {
     rq_slice *children; /* names; only when asked for */
     size_t child_count;
     bool ephemeral;
-    bool changes; /* with the catalog's view; the others are as they were at the start */
+    bool changes; /* it changes with the catalog's view; other nodes are as old as the start */
 } rq__znode;
 
-/* The protobuf form of a server's name; its strings are s's. */
+/* The protobuf form of a server's name; points to the strings of s. */
 static inline Pb__ServerName rq__server_message(const rq_server_name *s)
 {
     Pb__ServerName m = PB__SERVER_NAME__INIT;

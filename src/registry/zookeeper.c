@@ -295,7 +295,8 @@ static rq_err listen_on(rq_registry *r, const rq_registry_options *o, rq_error *
                                       .only_v6 = count > 1,
                                       .port = o->zk_port,
                                       .events = &events,
-                                      .ctx = r};
+                                      .ctx = r,
+                                      .transform = o->transform};
         RQ_TRY(rq_listener_open(o->loops, &listen, &r->listeners[r->listener_count], why));
     }
     return RQ_OK;
@@ -334,6 +335,11 @@ rq_err rq_registry_open(const rq_registry_options *o, rq_registry **ret, rq_erro
 uint16_t rq_registry_port(const rq_registry *r)
 {
     return rq_listener_port(r->listeners[0]);
+}
+
+rq_listener *rq_registry_listener(rq_registry *r)
+{
+    return r->listeners[0];
 }
 
 void rq_registry_close(rq_registry *r)

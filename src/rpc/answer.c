@@ -22,7 +22,7 @@
  */
 #include "rpc/rpc_priv.h"
 
-/* A connection whose calls make no more than this may take from the reserve. */
+/* A connection whose calls make no more than this may use the reserve. */
 #define NEEDS_LITTLE ((size_t)128 * 1024)
 
 static rq_call_private *private_of(rq_call *call)
@@ -50,7 +50,7 @@ static size_t own_bytes(const rq_call_private *p)
     return sizeof *p + (arena > p->arena_charged ? arena - p->arena_charged : 0);
 }
 
-/* Whether it holds an overdraft, so that others wait for it. */
+/* Whether it holds an overdraft, for which others wait. */
 static bool must_not_wait(const rq_call_private *p)
 {
     const rq_rpc_server_options *o = &server_of(p)->options;
@@ -125,8 +125,7 @@ static void wake(rq_call_private *p)
     rq_lane_post(rq_loop_lane(p->call.loop), &p->answer_waiter.task);
 }
 
-/* The exempt call goes first: another that is woken in its place finds no room, waits again, and
- * wakes nobody. */
+/* The exempt call goes first: any other call would find no room, wait again, and wake nobody. */
 void rq__answers_wake_one(rq_rpc_conn *conn)
 {
     rq_call_private *exempt = conn->exempt;

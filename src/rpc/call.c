@@ -358,7 +358,7 @@ void rq_call_alarm(const rq_call *call, rq_err code, const rq_error *why)
     const rq_log *log = w->server->options.log;
     if (code != RQ_E_CORRUPT || why == NULL || log == NULL || call->method == NULL) return;
     if (!rq_worker_may_log(w)) return;
-    rq_log_error(log, "rpc", "%s from %s met damage: %s", call->method->name,
+    rq_log_error(log, "rpc", "%s from %s failed on damaged data: %s", call->method->name,
                  RQ_HOST_PORT(call->client->host, call->client->port), why->message);
 }
 
@@ -907,6 +907,7 @@ bool rq_call_run(rq_rpc_conn *conn, rq_slice bytes, rq_chunk *frame)
     p->head = head.bytes;
     call->id = head.call_id;
     call->priority = head.priority;
+    call->trace_id = RQ_UNLIKELY(head.trace.len > 0) ? rq__request_trace_id(head.trace) : 0;
     call->request_bytes = (uint32_t)bytes.len;
     set_times(call, &head, conn->worker);
     rq_count(&conn->worker->counters.calls, 1);

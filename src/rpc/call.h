@@ -65,6 +65,7 @@ struct rq_call {
     uint64_t received_ns; /* monotonic */
     uint64_t started_ns;
     uint64_t deadline_ns; /* UINT64_MAX: none */
+    uint64_t trace_id;    /* of the client's trace; 0: the request is not traced */
     uint32_t id;
     uint32_t timeout_ms;    /* 0: none */
     uint32_t priority;      /* 0 when the client set none */

@@ -8,7 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* What one block holds before compression. Java's decompressors have buffers of 64 kB and more. */
+/* Bytes in one block before compression. Java's decompressors have buffers of 64 kB and more. */
 #define BLOCK_RAW ((size_t)64 * 1024)
 #define STREAM_STEP ((size_t)16 * 1024)
 
@@ -19,8 +19,8 @@ struct rq_compressor {
     int window; /* zlib's windowBits */
     rq_err (*pack)(const rq_compressor *c, rq_slice raw, rq_buf *out);
     rq_err (*unpack)(const rq_compressor *c, rq_slice packed, size_t raw_max, rq_buf *out);
-    /* One block of the blocked form; pack_block returns 0 on failure, unpack_block what it wrote
-     * or SIZE_MAX. */
+    /* For one block of the blocked form; pack_block returns 0 on failure, unpack_block the number
+     * of bytes or SIZE_MAX. */
     size_t (*bound)(size_t raw_len);
     size_t (*pack_block)(const uint8_t *raw, size_t len, uint8_t *out, size_t out_len);
     size_t (*unpack_block)(const uint8_t *packed, size_t len, uint8_t *out, size_t out_len);
@@ -48,14 +48,14 @@ static rq_err zlib_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
     return rc;
 }
 
-/* Room for a step more, but never for more than raw_max behind `start`. */
+/* Reserves room for one more step, but never for more than raw_max bytes behind `start`. */
 static rq_err step_room(rq_buf *out, size_t start, size_t raw_max, size_t *ret)
 {
     size_t have = out->len - start;
     if (have > raw_max) return RQ_E_RESULT_TOO_LARGE;
     RQ_TRY(rq_buf_reserve(out, STREAM_STEP));
     size_t room = rq_buf_take_room(out);
-    size_t left = raw_max - have + 1; /* one more: then it is known to be too much */
+    size_t left = raw_max - have + 1; /* one more byte than allowed, to detect too much output */
     *ret = room < left ? room : left;
     if (*ret > INT32_MAX) *ret = INT32_MAX;
     return RQ_OK;
@@ -99,7 +99,7 @@ static rq_err bzip2_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
 {
     (void)c;
     if (raw.len > INT32_MAX) return RQ_E_RESULT_TOO_LARGE;
-    /* The library's own bound for what does not shrink. */
+    /* The library's own bound for incompressible data. */
     size_t bound = raw.len + raw.len / 100 + 600;
     RQ_TRY(rq_buf_reserve(out, bound));
     unsigned len = (unsigned)bound;
@@ -125,7 +125,7 @@ static rq_err bunzip(bz_stream *z, size_t raw_max, rq_buf *out)
         out->len += made;
         if (rc == BZ_MEM_ERROR) return RQ_E_NO_MEMORY;
         if (rc != BZ_OK && rc != BZ_STREAM_END) return RQ_E_MALFORMED;
-        /* Cut off: nothing goes in, nothing comes out. */
+        /* Truncated input: no byte consumed, none produced. */
         if (rc == BZ_OK && made == 0 && z->avail_in == in_before) return RQ_E_MALFORMED;
     }
     if (z->avail_in > 0) return RQ_E_MALFORMED;
@@ -198,7 +198,7 @@ static rq_err blocks_pack(const rq_compressor *c, rq_slice raw, rq_buf *out)
     return RQ_OK;
 }
 
-/* The chunks of one block, which together are raw_len bytes. */
+/* Unpacks the chunks of one block, together raw_len bytes. */
 static rq_err block_unpack(const rq_compressor *c, rq_cursor *in, size_t raw_len, rq_buf *out)
 {
     size_t end = out->len + raw_len;
@@ -335,7 +335,7 @@ rq_err rq_compressor_unpack(const rq_compressor *c, rq_slice packed, size_t raw_
     rq_err rc =
         packed.len > UINT32_MAX ? RQ_E_RESULT_TOO_LARGE : c->unpack(c, packed, raw_max, out);
     if (rc == RQ_E_MALFORMED)
-        return rq_fail(why, rc, "cell block of %zu bytes is no output of %s", packed.len,
+        return rq_fail(why, rc, "cell block of %zu bytes was not written by %s", packed.len,
                        c->java_class);
     if (rc == RQ_E_RESULT_TOO_LARGE)
         return rq_fail(why, rc, "cell block of %zu bytes is larger than %zu when uncompressed",

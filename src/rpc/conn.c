@@ -29,18 +29,20 @@
 /* Nobody is known yet who sends it. */
 #define HEADER_BYTES_MAX ((size_t)64 * 1024)
 #define HEADER_ARENA_MAX ((size_t)1024 * 1024)
-/* Names of users and version that a connection keeps; what is longer than STRINGS_FREE is
- * charged to the budget of requests. Names that systems give are below 300 bytes. */
+/* Limit of the names and version that a connection keeps; beyond STRINGS_FREE they are charged to
+ * the budget of requests. Usual names are shorter than 300 bytes. */
 #define STRINGS_MAX ((size_t)16 * 1024)
 #define STRINGS_FREE ((size_t)512)
-/* A frame that got no byte for this long is given up, if others wait for the memory it holds. */
+/* A frame that has received no byte for this long is dropped, if others wait for its memory. */
 #define STALL_NS (60 * 1000000000ull)
-#define STOP_SLOW_NS (2 * 1000000000ull) /* a stop waits no longer for a peer that reads slowly */
-/* How long a connection counts as heavy after a long call, or a large answer. */
+#define STOP_SLOW_NS                                                                               \
+    (2 * 1000000000ull) /* when stopping, longest wait for a peer that reads
+                                          * slowly */
+/* How long a connection counts as heavy after a long call or a large response. */
 #define HEAVY_NS 1000000000ull
 #define LONG_CALL_NS 100000 /* several times what a get or a put takes */
 #define LOG_LINES_PER_SECOND 5
-#define AHEAD_MAX 16 /* frames of one read that the service is told of at once */
+#define AHEAD_MAX 16                     /* frames of one read that the service learns of at once */
 #define SWITCH_TO_SIMPLE ((uint32_t)-88) /* HBASE: SaslUtil.SWITCH_TO_SIMPLE_AUTH */
 
 static const rq_rpc_server *server_of(const rq_rpc_conn *conn)
@@ -120,8 +122,8 @@ RQ_COLD static void answer_registry(rq_rpc_conn *conn)
     rq_stream_finish(conn->stream);
 }
 
-/* A client that wants SASL of a server without security: told to go on without. Its first token,
- * a frame, is skipped. HBASE: ServerRpcConnection.processPreamble. */
+/* A client that wants SASL from a server without security is told to continue without. Its first
+ * token, a frame, is skipped. HBASE: ServerRpcConnection.processPreamble. */
 RQ_COLD static void switch_to_simple(rq_rpc_conn *conn)
 {
     uint8_t reply[8];
@@ -179,8 +181,8 @@ RQ_COLD static bool step_preamble(rq_rpc_conn *conn)
 
 /* --- connection header ------------------------------------------------------------------------ */
 
-/* Major and minor of "2.6.1" or "3.0.0-beta-1"; 0, 0 when it does not begin so. HBASE:
- * VersionInfoUtil, for clients that send the text only. */
+/* Parses major and minor of "2.6.1" or "3.0.0-beta-1"; 0, 0 for other texts. HBASE:
+ * VersionInfoUtil, for clients that send only the text. */
 RQ_COLD static void parse_version(const char *text, rq_rpc_client *c)
 {
     unsigned major = 0, minor = 0;
@@ -221,7 +223,7 @@ RQ_COLD static rq_err refuse_names(rq_rpc_conn *conn, size_t bytes)
     return RQ_E_REQUEST_TOO_BIG;
 }
 
-/* Copies what stays of the header: the connection keeps no arena. */
+/* Copies the parts of the header that are needed later: the connection keeps no arena. */
 RQ_COLD static rq_err keep_client(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
 {
     rq_rpc_client *c = &conn->client;
@@ -270,7 +272,7 @@ RQ_COLD static void open_with(rq_rpc_conn *conn, const Pb__ConnectionHeader *h)
             fatal(conn, HB "ipc.UnsupportedCellCodecException", codec);
             return;
         }
-        /* Without a codec the compressor is not looked at. */
+        /* Without a codec the compressor is ignored. */
         conn->compressor = compressor != NULL ? rq_compressor_find(compressor) : NULL;
         if (compressor != NULL && conn->compressor == NULL) {
             fatal(conn, HB "ipc.UnsupportedCompressionCodecException", compressor);
@@ -315,8 +317,8 @@ RQ_COLD static void frame_header(rq_rpc_conn *conn, rq_slice bytes)
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-/* The answer to a frame over the limit needs its call id: read on until the header is there.
- * HBASE: NettyRpcFrameDecoder.handleTooBigRequest. */
+/* The answer to a frame above the limit needs its call id: continues reading until the header is
+ * there. HBASE: NettyRpcFrameDecoder.handleTooBigRequest. */
 RQ_COLD static bool too_big(rq_rpc_conn *conn, rq_slice front, size_t len)
 {
     char text[320];
@@ -400,8 +402,8 @@ static void account_output(rq_rpc_conn *conn)
     if (RQ_UNLIKELY(look_ns != conn->unread.look_ns)) watch_for_stall(conn);
 }
 
-/* What the connection may leave unread, and have its calls make: little while all that is unread
- * fills its budget. */
+/* The bytes of responses that the connection may leave unread, or have in the making: few while
+ * unread responses fill their budget. */
 static size_t share_of(const rq_rpc_conn *conn)
 {
     const rq_budget *unread = server_of(conn)->options.unread;
@@ -424,7 +426,7 @@ static bool blocked(rq_rpc_conn *conn)
     return conn->blocked != 0;
 }
 
-/* What was read with the next frame is told to the service before the first of it is run. */
+/* Tells the service about all frames of one read before the first of them runs. */
 static void look_ahead(rq_rpc_conn *conn)
 {
     rq_slice messages[AHEAD_MAX];
@@ -451,8 +453,8 @@ static void run_turn(rq_task *task)
     rq_conn_unref(conn);
 }
 
-/* In an iteration that is long already: a call that took long on the loop makes its connection wait
- * for its turn from now on. `begun_ns`: when the call before it began. */
+/* In an iteration that is already long: if a call took long on the loop, its connection must wait
+ * for its turn from now on. `begun_ns`: when the previous call began. */
 RQ_COLD static void judge_call(rq_rpc_conn *conn, uint64_t begun_ns)
 {
     uint64_t last_ns = conn->worker->begun_ns;
@@ -461,7 +463,8 @@ RQ_COLD static void judge_call(rq_rpc_conn *conn, uint64_t begun_ns)
     if (now > last_ns + LONG_CALL_NS) conn->heavy_ns = now;
 }
 
-/* The iteration is long. A connection whose recent calls were short goes on all the same. */
+/* Whether the connection must wait for its turn in a long iteration. A connection whose recent
+ * calls were short need not. */
 RQ_COLD static bool wait_for_turn(rq_rpc_conn *conn)
 {
     uint64_t now = rq_loop_now_ns(conn->worker->loop);
@@ -475,8 +478,8 @@ RQ_COLD static bool wait_for_turn(rq_rpc_conn *conn)
     return true;
 }
 
-/* Works off what was read, until it is spent, the connection is blocked, or the iteration is long
- * enough. `in_turn`: it has waited for that before. */
+/* Handles the received frames until there are no more, the connection is blocked, or the iteration
+ * is long enough. `in_turn`: it has waited for its turn. */
 static void run(rq_rpc_conn *conn, bool in_turn)
 {
     if (conn->running) return;
@@ -513,7 +516,7 @@ static void unblock(rq_rpc_conn *conn, unsigned reason, bool in_turn)
     if (conn->blocked == 0 && alive(conn)) run(conn, in_turn);
 }
 
-/* Of the reasons that a call's end may remove, those that it has removed. */
+/* The blocking reasons that no longer hold; a call's end may have removed them. */
 static unsigned removed_reasons(const rq_rpc_conn *conn)
 {
     unsigned gone = 0;
@@ -535,7 +538,7 @@ void rq_conn_call_ended(rq_rpc_conn *conn)
     if (RQ_LIKELY((conn->blocked & (RQ_BLOCK_CALLS | RQ_BLOCK_OUTPUT)) == 0) || conn->resuming ||
         conn->stream == NULL || removed_reasons(conn) == 0)
         return;
-    /* Not from here: the caller may stand in a handler that run() called. */
+    /* Not directly: the caller may be a handler that run() has called. */
     conn->resuming = true;
     conn->refs++;
     rq_lane_post(rq_loop_lane(conn->worker->loop), &conn->resume);
@@ -593,7 +596,7 @@ RQ_COLD static void wait_for_room(rq_rpc_conn *conn)
 
 /* --- the stream's events ---------------------------------------------------------------------- */
 
-/* Everything of the connection that belongs to the loop it is on. */
+/* Sets everything in the connection that depends on its current loop. */
 static void take_loop(rq_rpc_conn *conn, rq_rpc_server *server)
 {
     rq_loop *loop = rq_stream_loop(conn->stream);
@@ -619,7 +622,7 @@ static rq_err on_open(void *ctx, rq_stream *s)
     conn->resume.run = run_resume;
     conn->turn.run = run_turn;
     conn->waiter.task.run = run_room;
-    conn->input.never_big = true; /* a preamble is no frame, whatever its bytes look like */
+    conn->input.never_big = true; /* a preamble is not a frame, whatever its bytes are */
     rq_stream_set_user(s, conn);
     return RQ_OK;
 }
@@ -648,7 +651,7 @@ static void on_read(rq_stream *s, size_t len)
     run(conn, false);
 }
 
-/* Calls, waiters and posted tasks are the loop's, and each holds a reference. */
+/* Calls, waiters and posted tasks belong to the loop, and each of them holds a reference. */
 static bool on_leave(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
@@ -660,12 +663,12 @@ static bool on_leave(rq_stream *s)
 static void on_move_end(rq_stream *s)
 {
     rq_rpc_conn *conn = rq_stream_user(s);
-    /* One that stays may be queued in a budget, whose other users read its lane. */
+    /* A connection that stays may be queued in a budget, where other threads read its lane. */
     if (conn->worker->loop != rq_stream_loop(s)) take_loop(conn, conn->worker->server);
     unblock(conn, RQ_BLOCK_MOVE, false);
 }
 
-/* Others wait for memory that the connection's answers, or the requests behind them, hold. */
+/* Whether others wait for memory held by the connection's responses or its queued requests. */
 static bool memory_is_needed(const rq_rpc_server_options *o)
 {
     return rq_budget_contended(o->unread) || rq_budget_contended(o->budget) ||
@@ -719,7 +722,7 @@ static void on_close(rq_stream *s, rq_err why)
     tell_service(conn);
     if (conn->waiting && rq_budget_forget(budget, &conn->waiter)) {
         conn->waiting = false;
-        conn->refs--; /* not the last: the stream's is still held */
+        conn->refs--; /* not the last one: the stream still has a reference */
     }
     rq_conn_unref(conn);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Work of a call that would hold its event loop for long: decoding a large message, unpacking a cell
- * block, compressing a large answer. It runs on a pool of its own, RQ_POOL_CODEC, so that clients
- * who ask for slow compression wait for each other and for nobody else.
- */
+/* Work of a call that would block its event loop for long: decoding a large message, unpacking a
+ * cell block, compressing a large response. It runs on a pool of its own, RQ_POOL_CODEC, so that
+ * clients with slow compression only wait for each other. */
 #include "rpc/rpc_priv.h"
 
 static void run_done(rq_task *task)

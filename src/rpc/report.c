@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calls are in flight, for the operator. Calls belong to their loops' threads: each loop is asked by
- * a task to log its own, and the thread that asks waits for them, but not for ever. */
+/* Reports the calls in flight to the operator. Calls belong to their loops' threads: a task on each
+ * loop logs that loop's calls, and the requesting thread waits for the tasks, with a time limit. */
 #include "rpc/rpc_priv.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct ask ask;
 
@@ -71,9 +72,8 @@ void rq_rpc_server_report(rq_rpc_server *s, const char *name, const rq_log *log,
         a->tasks[i] = (ask_task){.task = {.run = run_ask}, .ask = a, .worker = &s->workers[i]};
         rq_lane_post(rq_loop_lane(s->workers[i].loop), &a->tasks[i].task);
     }
-    struct timespec ms = {.tv_nsec = 1000000};
     for (unsigned waited = 0; waited < wait_ms && !all_done(a, count); waited++)
-        nanosleep(&ms, NULL);
+        rq_clock_sleep_ns(1000000);
     for (unsigned i = 0; i < count; i++)
         if (!atomic_load(&a->tasks[i].done))
             rq_log_warn(log, "report", "%s, loop %u: has not answered for %u ms", name, i, wait_ms);

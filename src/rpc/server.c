@@ -2,9 +2,10 @@
 /* The server object: services, workers, start and end. Contract in server.h. */
 #include "rpc/rpc_priv.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define OUT_BYTES_MAX ((size_t)4 << 20)
 
@@ -80,7 +81,7 @@ static void defaults(rq_rpc_server_options *o)
     if (o->out_bytes_max == 0) o->out_bytes_max = OUT_BYTES_MAX;
 }
 
-/* Four connections that read nothing do not fill the budget. */
+/* Four connections that read nothing must not fill the budget. */
 static size_t share_of(const rq_rpc_server_options *o)
 {
     size_t part = o->unread == NULL ? o->out_bytes_max : rq_budget_max(o->unread) / 5;
@@ -126,6 +127,7 @@ static rq_err listen_on(rq_rpc_server *s, const rq_rpc_server_options *options, 
             .events = &rq_conn_events,
             .ctx = s,
             .connections_max = options->connections_max,
+            .transform = options->transform,
         };
         RQ_TRY(rq_listener_open(options->loops, &l, &s->listeners[s->listener_count], why));
     }
@@ -174,6 +176,11 @@ uint16_t rq_rpc_server_port(const rq_rpc_server *s)
     return rq_listener_port(s->listeners[0]);
 }
 
+rq_listener *rq_rpc_server_listener(rq_rpc_server *s)
+{
+    return s->listeners[0];
+}
+
 /* --- end -------------------------------------------------------------------------------------- */
 
 static uint64_t calls_in_flight(const rq_rpc_server *s)
@@ -184,13 +191,12 @@ static uint64_t calls_in_flight(const rq_rpc_server *s)
     return n;
 }
 
-static void sleep_ms(unsigned ms)
+static void sleep_1_ms(void)
 {
-    struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
-    nanosleep(&ts, NULL);
+    rq_clock_sleep_ns(1000000);
 }
 
-/* What waits for memory now shall not wait for it any more. */
+/* Makes responses that wait for memory stop waiting. */
 static void wake_waiting_answers(rq_rpc_server *s)
 {
     if (s->options.answers != NULL) rq_budget_wake_all(s->options.answers);
@@ -204,12 +210,12 @@ bool rq_rpc_server_drain(rq_rpc_server *s, unsigned timeout_ms)
     unsigned waited = 0;
     for (; calls_in_flight(s) > 0 && waited < timeout_ms; waited++) {
         if (waited % 100 == 0) wake_waiting_answers(s); /* one may have begun to wait just before */
-        sleep_ms(1);
+        sleep_1_ms();
     }
     if (calls_in_flight(s) > 0) return false; /* their answers need the connections */
     stop_listeners(s, true);
     for (; connections(s) > 0 && waited < timeout_ms; waited++)
-        sleep_ms(1);
+        sleep_1_ms();
     return connections(s) == 0;
 }
 
@@ -219,7 +225,7 @@ void rq_rpc_server_close(rq_rpc_server *s)
     atomic_store(&s->draining, true);
     close_listeners(s);
     while (calls_in_flight(s) > 0)
-        sleep_ms(1);
+        sleep_1_ms();
     rq_loops_sync(s->options.loops); /* the last call's loop may still be leaving it */
     server_free(s);
 }

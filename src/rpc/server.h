@@ -13,6 +13,7 @@
 
 #include "net/budget.h"
 #include "net/loop.h"
+#include "net/stream.h"
 #include "rpc/call.h"
 
 typedef struct rq_rpc_server rq_rpc_server;
@@ -63,13 +64,16 @@ typedef struct rq_rpc_server_options {
     uint32_t min_timeout_ms;  /* RQ_RPC_MIN_TIMEOUT_MS */
     size_t out_bytes_max;     /* unread bytes at which a connection is not read: 4 MiB */
     unsigned connections_max; /* 0: no limit */
-    const rq_log *log;        /* may be NULL */
+    const rq_transform_kind *transform; /* below every connection (net/transform.h); NULL: none */
+    const rq_log *log;                  /* may be NULL */
 } rq_rpc_server_options;
 
 /* Opens the server, which listens from now on. Errors as rq_listener_open. */
 RQ_NODISCARD
 rq_err rq_rpc_server_open(const rq_rpc_server_options *options, rq_rpc_server **ret, rq_error *why);
 uint16_t rq_rpc_server_port(const rq_rpc_server *s);
+/* One of its listeners, for connections in memory (net/memory.h); valid until the server closes. */
+rq_listener *rq_rpc_server_listener(rq_rpc_server *s);
 
 /* Accepts no more connections; new calls get RegionServerStoppedException. Returns true when no
  * call is in flight and all responses were taken by the kernel, false after `timeout_ms`. Not

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Request and response heads; layouts in wire.h. The request header's fields are read by hand
- * because protobuf-c would allocate for each of them, for every call. */
+/* Request and response heads; layouts in wire.h. The request header's fields are decoded by hand,
+ * because protobuf-c would allocate memory for each of them in every call. */
 #include "rpc/wire.h"
 
 #include "base/pb.h"
 
 #include "proto/rpc.pb-c.h"
 
-/* RequestHeader's fields that we use (proto/rpc.proto). */
+/* RequestHeader's fields used here (proto/rpc.proto). */
 enum {
     CALL_ID = RQ_PB_TAG(1, RQ_PB_VARINT),
+    TRACE_INFO = RQ_PB_TAG(2, RQ_PB_BYTES),
     METHOD_NAME = RQ_PB_TAG(3, RQ_PB_BYTES),
     REQUEST_PARAM = RQ_PB_TAG(4, RQ_PB_VARINT),
     CELL_BLOCK_META = RQ_PB_TAG(5, RQ_PB_BYTES),
@@ -37,11 +38,11 @@ RQ_INLINE bool number32(rq_cursor *c, uint32_t *ret)
     return true;
 }
 
-/* Trace, attributes, and what the future brings; not a field of ours as another type. */
+/* Attributes, and unknown fields; but not a known field with an unexpected type. */
 static bool other_field(rq_cursor *c)
 {
     rq_pb_field f;
-    return rq_pb_field_read(c, &f) && (f.number == 2 || f.number > 7);
+    return rq_pb_field_read(c, &f) && f.number > 7;
 }
 
 RQ_INLINE bool head_field(rq_cursor *c, rq_request_head *h)
@@ -51,6 +52,8 @@ RQ_INLINE bool head_field(rq_cursor *c, rq_request_head *h)
     switch (*c->ptr++) {
     case CALL_ID:
         return number32(c, &h->call_id);
+    case TRACE_INFO:
+        return rq_pb_delimited(c, &h->trace);
     case METHOD_NAME:
         return rq_pb_delimited(c, &h->method);
     case REQUEST_PARAM:
@@ -68,6 +71,50 @@ RQ_INLINE bool head_field(rq_cursor *c, rq_request_head *h)
         c->ptr--;
         return other_field(c);
     }
+}
+
+static bool hex_digit(uint8_t c, uint64_t *id)
+{
+    unsigned digit = 16;
+    if (c >= '0' && c <= '9') digit = c - '0';
+    if (c >= 'a' && c <= 'f') digit = c - 'a' + 10u;
+    *id = *id << 4 | digit;
+    return digit < 16;
+}
+
+/* "00-", 32 hexadecimal digits of the trace, "-", 16 of the span, "-", flags. W3C Trace Context. */
+static uint64_t traceparent_id(rq_slice value)
+{
+    enum { BEFORE = 3, DIGITS = 32, LEAST = 55 };
+    uint64_t id = 0;
+    if (value.len < LEAST || value.ptr[2] != '-' || value.ptr[BEFORE + DIGITS] != '-') return 0;
+    for (size_t i = BEFORE; i < BEFORE + DIGITS; i++)
+        if (!hex_digit(value.ptr[i], &id)) return 0;
+    return id;
+}
+
+static uint64_t header_id(rq_slice entry)
+{
+    rq_cursor c = rq_cursor_of(entry);
+    rq_slice key = {0}, value = {0};
+    rq_pb_field f;
+    while (rq_cursor_left(&c) > 0 && rq_pb_field_read(&c, &f)) {
+        if (f.number == 1) key = f.bytes;
+        if (f.number == 2) value = f.bytes;
+    }
+    return rq_slice_eq(key, RQ_SLICE_LIT("traceparent")) ? traceparent_id(value) : 0;
+}
+
+uint64_t rq__request_trace_id(rq_slice trace)
+{
+    rq_cursor c = rq_cursor_of(trace);
+    rq_pb_field f;
+    uint64_t id = 0;
+    while (id == 0 && rq_cursor_left(&c) > 0 && rq_pb_field_read(&c, &f)) {
+        if (f.number == 1 && f.wire == RQ_PB_VARINT) id = f.value;
+        if (f.number == 3) id = header_id(f.bytes);
+    }
+    return id;
 }
 
 bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret)

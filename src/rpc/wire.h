@@ -31,6 +31,7 @@
 typedef struct rq_request_head {
     rq_slice bytes;  /* the whole header */
     rq_slice method; /* in the frame; empty when absent */
+    rq_slice trace;  /* the RPCTInfo, not decoded; empty when absent */
     uint32_t call_id;
     uint32_t priority;
     uint32_t timeout_ms;
@@ -42,6 +43,10 @@ typedef struct rq_request_head {
 /* Parses the delimited header at the front of a frame and advances the cursor past it. False:
  * malformed. */
 bool rq_request_head_parse(rq_cursor *frame, rq_request_head *ret);
+
+/* The trace that an RPCTInfo names: its trace_id (HTrace), or the low 64 bits of the trace id in its
+ * header `traceparent` (OpenTelemetry). 0: none, or malformed. */
+RQ_COLD uint64_t rq__request_trace_id(rq_slice trace);
 
 /* Appends length, header and the message's length of a successful response. The caller must then
  * append message_len bytes of message and block_len bytes of cell block. Reserves room for the

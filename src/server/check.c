@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server would do with a configuration, without doing any of it. Nothing is written; ports are
- * bound for a moment, to see whether they are free. */
+/* Shows what a server would do with a configuration, without doing it. Nothing is written; ports
+ * are bound briefly to see whether they are free. */
 #include "server/server.h"
 
 #include "base/machine.h"
@@ -42,7 +42,7 @@ static void problem(check *c, rq_err rc, const rq_error *why)
     if (c->first == RQ_OK) c->first = rc;
 }
 
-/* A port in use is no fault of the configuration: the server that it is for may be running. */
+/* A port in use is not an error of the configuration: the server it belongs to may be running. */
 static void check_listening(check *c)
 {
     const rq_config *config = c->o->config;
@@ -61,7 +61,7 @@ static void check_listening(check *c)
         say(c, "listen", "%s: zookeeper %u, master %u, regionserver %u", l.address[i], p.zk,
             p.master, p.rs);
     rq_listen_host(&l, c->o->advertise, host);
-    say(c, "clients", "are told %s", host);
+    say(c, "clients", "connect to %s", host);
     if (rq_listen_try(&l, &p, &why) != RQ_OK) say(c, "note", "now: %s", why.message);
 }
 

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Of a port that is free on one address: another is tried where it is not on the others. */
+/* A port that is free on one address may be in use on another: number of ports tried. */
 #define FREE_PORT_TRIES 50
 
 /* --- addresses -------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static rq_err add(rq_listen *l, const char *address, rq_error *why)
     return RQ_OK;
 }
 
-/* The name may have addresses that this machine cannot bind: ::1 of localhost without IPv6. */
+/* A name may have addresses that this machine cannot bind, e.g. localhost's ::1 without IPv6. */
 static bool can_bind(const char *address)
 {
     int fd = -1;
@@ -79,7 +79,7 @@ static rq_err add_entry(rq_listen *l, char *entry, rq_error *why)
         entry[len - 1] = '\0';
         entry++;
         if (strchr(entry, ':') == NULL)
-            return rq_fail(why, RQ_E_CONFIG, "--listen: [%s] is no IPv6 address", entry);
+            return rq_fail(why, RQ_E_CONFIG, "--listen: [%s] is not an IPv6 address", entry);
     }
     if (l->first[0] == '\0') snprintf(l->first, sizeof l->first, "%s", entry);
     return is_numeric(entry) ? add(l, entry, why) : add_name(l, entry, why);
@@ -124,7 +124,7 @@ static void release(held *h, unsigned from)
         close(h->fd[--h->count]);
 }
 
-/* Binds one port on all addresses; 0 becomes the one that the first address gave. */
+/* Binds one port on all addresses; port 0 becomes the one chosen for the first address. */
 static rq_err try_once(const rq_listen *l, uint16_t *port, held *h, rq_error *why)
 {
     unsigned before = h->count;
@@ -157,7 +157,7 @@ static rq_err try_port(const rq_listen *l, const char *option, uint16_t *port, h
 
 rq_err rq_listen_try(const rq_listen *l, rq_ports *ports, rq_error *why)
 {
-    held h = {.count = 0}; /* all at once, so that two zeros do not become the same port */
+    held h = {.count = 0}; /* all at once, so that two ports given as 0 do not become the same */
     rq_err rc = try_port(l, "--zk-port", &ports->zk, &h, why);
     if (rc == RQ_OK) rc = try_port(l, "--master-port", &ports->master, &h, why);
     if (rc == RQ_OK) rc = try_port(l, "--rs-port", &ports->rs, &h, why);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a server listens: from the text of --listen to numeric addresses, and free ports on them. */
+/* The addresses a server listens on: parses --listen into numeric addresses, and finds free ports
+ * on them. */
 #ifndef RQ_SERVER_LISTEN_H
 #define RQ_SERVER_LISTEN_H
 
@@ -14,22 +15,22 @@
 typedef struct rq_listen {
     unsigned count;
     char address[RQ_LISTEN_MAX][46]; /* numeric, without brackets */
-    char first[RQ_HOST_SIZE];        /* the first entry as it was given, without brackets */
+    char first[RQ_HOST_SIZE];        /* the first entry as given, without brackets */
 } rq_listen;
 
 typedef struct rq_ports {
     uint16_t zk, master, rs;
 } rq_ports;
 
-/* "ADDRESS[,ADDRESS]...": IPv4 and IPv6 addresses (in brackets or without), host names. A name stands
- * for all of its addresses that this machine has. */
+/* "ADDRESS[,ADDRESS]...": IPv4 and IPv6 addresses (with or without brackets) and host names. A name
+ * stands for all of its addresses that this machine has. */
 RQ_NODISCARD
 rq_err rq_listen_resolve(const char *text, rq_listen *ret, rq_error *why);
-/* Binds every port on every address for a moment; a port 0 becomes one that is free on all of them. */
+/* Binds every port on every address briefly; a port 0 becomes one that is free on all of them. */
 RQ_NODISCARD
 rq_err rq_listen_try(const rq_listen *l, rq_ports *ports, rq_error *why);
-/* The host that clients are told: `advertise`; without it (NULL or empty) the first entry, or this
- * host's name where all addresses of the machine are listened on. */
+/* The host name sent to clients: `advertise`; if that is NULL or empty the first entry, or this
+ * host's name if the server listens on all addresses of the machine. */
 void rq_listen_host(const rq_listen *l, const char *advertise, char ret[RQ_HOST_SIZE]);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * After a burst of requests or answers their memory is free in the allocator but still resident:
- * free blocks below its mmap threshold lie between blocks in use. A pool thread then calls the
- * process's `trim`, at most once a second, because trimming walks all free blocks.
- */
+/* After a burst of requests or responses their memory is free in the allocator but still resident:
+ * free blocks below its mmap threshold are interleaved with used ones. A pool thread then calls the
+ * process's `trim`, at most once a second, because trimming walks all free blocks. */
 #include "server/relief.h"
 
 #include "base/macros.h"

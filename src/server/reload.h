@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings that change without a restart: read again, taken over, and told to the rooms that keep
- * copies of them. */
+/* Settings that change without a restart: reads them again, applies them, and notifies the rooms
+ * that keep copies. */
 #ifndef RQ_SERVER_RELOAD_H
 #define RQ_SERVER_RELOAD_H
 
@@ -30,7 +30,7 @@ typedef struct rq_reload {
 void rq__log_settle(rq_log *log, const rq_config *c);
 /* Above it a write or sync is slow. */
 uint64_t rq__slow_ns_of(const rq_config *c);
-/* On an error nothing has changed. It waits for files: not on a loop. */
+/* On an error nothing has changed. Reads files: do not call it on a loop. */
 RQ_NODISCARD
 rq_err rq_reload_run(rq_reload *r, rq_error *why);
 

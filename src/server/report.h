@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server is doing, written to the log for the operator (SIGQUIT). */
+/* Logs what a server is doing, for the operator (SIGQUIT). */
 #ifndef RQ_SERVER_REPORT_H
 #define RQ_SERVER_REPORT_H
 
@@ -15,7 +15,7 @@ typedef struct rq_report_sources {
     rq_catalog *catalog;
 } rq_report_sources;
 
-/* At whatever level the log has. Not on a loop. */
+/* Logged whatever the log's level is. Do not call it on a loop. */
 void rq_report_write(const rq_report_sources *from);
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Security settings that cannot be met; contract in security.h. Other settings of HBase's without
- * effect are listed and passed over: an hbase-site.xml can be used as it is. These are not, because
- * the operator relies on something being kept out. A coprocessor of the master or region server is
- * one of them: access controllers are (HBase's AccessController, Ranger's).
+/* Security settings that are not implemented; contract in security.h. Other HBase settings without
+ * effect are listed and ignored, so that an hbase-site.xml can be used as it is. These are refused,
+ * because the operator relies on them to keep others out. They include coprocessors of the master
+ * or region server, since access controllers are such (HBase's AccessController, Ranger's).
  *
  * HBASE: User.isHBaseSecurityEnabled, SaslUtil.initSaslProperties, ServiceAuthorizationManager,
- * X509Util, AbstractFSWAL encryption, CoprocessorHost.
- */
+ * X509Util, AbstractFSWAL encryption, CoprocessorHost. */
 #include "server/security.h"
 
 #include "base/bytes.h"
@@ -22,8 +20,9 @@
 typedef enum asks_when { NOT, IS, GIVEN } asks_when;
 
 static const struct {
-    const char *name; /* with '*' at the end: every name that begins so */
-    asks_when when; /* it asks for something: the value is not `value`, is `value`, is not empty */
+    const char *name; /* a name ending in '*' matches every name with that prefix */
+    asks_when when; /* when it asks for protection: the value is not `value`, is `value`, or is not
+                     * empty */
     const char *value;
 } table[] = {
     {"hbase.security.authentication", NOT, "simple"},
@@ -69,7 +68,7 @@ static bool asks(const char *name, const char *value)
     return false;
 }
 
-/* The next name of a list with commas; an empty one is nothing. */
+/* The next name of a comma-separated list, skipping empty ones. */
 static bool next_name(const char **list, rq_slice *ret)
 {
     while (**list != '\0') {
@@ -143,8 +142,7 @@ rq_err rq_security_check(const rq_config *c, const rq_log *log, rq_error *why)
     if (ignored.len > 0)
         rq_log_warn(log, "server",
                     "%s has no effect, as " IGNORED
-                    " says: whoever can connect may read, write and "
-                    "drop every table",
+                    " says: anyone who can connect may read, write and drop every table",
                     ignored.text);
     return RQ_OK;
 }
@@ -162,7 +160,7 @@ void rq_security_warn_listening(const rq_log *log, const char *address)
 {
     if (is_loopback(address)) return;
     rq_log_warn(log, "server",
-                "listening on %s without authentication: whoever can connect may read, write and "
-                "drop every table; a firewall, or --listen 127.0.0.1, keeps others out",
+                "listening on %s without authentication: anyone who can connect may read, write "
+                "and drop every table; use a firewall, or --listen 127.0.0.1",
                 address);
 }

@@ -51,12 +51,13 @@ struct rq_server {
     rq_root *root;
     rq_engine *engine;
     rq_catalog *catalog;
-    _Atomic bool has_catalog; /* what compactions, begun while it opens, may look at */
+    _Atomic bool has_catalog; /* for compactions that begin before the catalog is open */
     rq_loops *loops;
     rq_budget *budget;
     rq_budget *answers;
     rq_budget *unread;
     rq_relief relief;
+    rq_transform_kind transform; /* `make` NULL: none */
     rq_ops *ops;
     rq_reload reload;
     rq_client_service *client;
@@ -66,7 +67,7 @@ struct rq_server {
     rq_registry *registry;
     bool folder_is_new; /* it was empty or missing */
     bool loops_running;
-    char host[RQ_HOST_SIZE]; /* that clients are told */
+    char host[RQ_HOST_SIZE]; /* sent to clients */
     uint16_t zk_port, rs_port;
     char address[3 * RQ_HOST_PORT_MAX + 4096 + 64];
 };
@@ -187,6 +188,8 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
     if (rc == RQ_OK) rc = rq_budget_new(answers, &s->answers);
     if (rc == RQ_OK) rc = rq_budget_new(answers / 2, &s->unread);
     if (rc != RQ_OK) return rq_fail(why, rc, "out of memory");
+    if (o->transform != NULL) s->transform = *o->transform;
+    if (s->transform.budget == NULL) s->transform.budget = s->budget;
     if (o->trim != NULL) {
         rq_relief_init(&s->relief, s->executor, o->trim);
         rq_budget_on_relief(s->budget, rq_relief_begin, &s->relief);
@@ -197,6 +200,7 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                           .engine = s->engine,
                           .catalog = s->catalog,
                           .config = o->config,
+                          .policy = o->policy,
                           .lane = rq_loop_lane(rq_loops_get(s->loops, 0)),
                           .intake = s->intake,
                           .data_path = s->data_path};
@@ -219,6 +223,11 @@ static rq_err open_services(rq_server *s, const rq_server_options *o, rq_error *
                                        .reload_ctx = s,
                                        .loops = s->loops};
     return rq_admin_services_new(&admin, &s->admin, why);
+}
+
+static const rq_transform_kind *transform_of(const rq_server *s)
+{
+    return s->transform.make != NULL ? &s->transform : NULL;
 }
 
 static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server **ret,
@@ -249,6 +258,7 @@ static rq_err listen_rpc(rq_server *s, uint16_t port, bool master, rq_rpc_server
         .cluster_id = rq_root_cluster_id(s->root),
         .request_bytes_max = (size_t)rq_config_int(s->config, RQ_SET_REQUEST_MAX),
         .log = s->log,
+        .transform = transform_of(s),
     };
     return rq_rpc_server_open(&options, ret, why);
 }
@@ -263,7 +273,8 @@ static rq_err open_listeners(rq_server *s, const rq_ports *p, rq_error *why)
                                     .zk_port = p->zk,
                                     .zk_root = rq_config_text(s->config, RQ_SET_ZNODE_PARENT),
                                     .memory_max = (size_t)rq_engine_memory_budget(s->config) / 32,
-                                    .unread = s->unread};
+                                    .unread = s->unread,
+                                    .transform = transform_of(s)};
     RQ_TRY(listen_rpc(s, p->master, true, &s->master, why));
     RQ_TRY(listen_rpc(s, p->rs, false, &s->rs, why));
     RQ_TRY(rq_registry_open(&registry, &s->registry, why));
@@ -350,6 +361,13 @@ const char *rq_server_host(const rq_server *s, uint16_t *ret_zk_port, uint16_t *
     *ret_zk_port = s->zk_port;
     *ret_rs_port = s->rs_port;
     return s->host;
+}
+
+rq_err rq_server_connect(rq_server *s, rq_server_port port, rq_memory_peer **ret)
+{
+    if (port == RQ_PORT_ZOOKEEPER) return rq_memory_connect(rq_registry_listener(s->registry), ret);
+    rq_rpc_server *rpc = port == RQ_PORT_MASTER ? s->master : s->rs;
+    return rq_memory_connect(rq_rpc_server_listener(rpc), ret);
 }
 
 rq_err rq_server_reload(rq_server *s, rq_error *why)

@@ -1,45 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A server as an object: everything that `rorqual server` runs, on one data folder. A process may
- * hold several, on different folders and ports.
- */
+/* A server as an object: everything that `rorqual server` runs, on one data folder. A process may
+ * have several, on different folders and ports. */
 #ifndef RQ_SERVER_H
 #define RQ_SERVER_H
 
 #include "base/config.h"
+#include "net/memory.h"
+
 #include <stdint.h>
+
+struct rq_gate_policy;
 
 typedef struct rq_server rq_server;
 
 typedef struct rq_server_options {
     const char *data;      /* the folder; created when missing */
-    const char *listen;    /* addresses and names, with commas between them (listen.h) */
-    const char *advertise; /* what clients are told; NULL: from the listening address */
-    rq_config *config;     /* checked; outlives the server, which changes it when it reloads */
+    const char *listen;    /* comma-separated addresses and names (listen.h) */
+    const char *advertise; /* the host sent to clients; NULL: derived from the listening address */
+    rq_config *config;     /* checked; must outlive the server, which changes it on reload */
     struct rq_log *log;    /* NULL: none; outlives the server, which sets its level and format from
                             * the configuration, again when it reloads */
     const char *version;   /* for the log: "0.1.0 (commit abc)" */
-    /* Makes the configuration anew from its sources, checked; NULL: there are none. */
+    /* Reads the configuration from its sources again and checks it; NULL: no reload. */
     rq_err (*reread)(void *ctx, rq_config **ret, rq_error *why);
     void *reread_ctx;
     void (*trim)(
         void); /* returns the allocator's free memory to the system; NULL: none. Any thread */
+    /* May refuse and delay operations (ops/gate.h); outlives the server. NULL: all pass. */
+    const struct rq_gate_policy *policy;
+    /* Below every connection (net/transform.h); copied. NULL: connections are plain. Where its budget
+     * is NULL, what it holds is charged to the requests' budget. */
+    const rq_transform_kind *transform;
 } rq_server_options;
 
-/* The mode of folders that the server makes, from rorqual.data.mode. */
+/* The mode of folders that the server creates, from rorqual.data.mode. */
 RQ_NODISCARD
 rq_err rq_server_folder_mode(const rq_config *config, unsigned *ret, rq_error *why);
 
-/* A line of what rq_server_check finds: "listen", "clients", "data", "memory", "setting", "no effect",
- * "note", "PROBLEM". */
+/* Receives a line of rq_server_check: "listen", "clients", "data", "memory", "setting", "no
+ * effect", "note", "PROBLEM". */
 typedef void (*rq_server_line)(void *ctx, const char *subject, const char *text);
-/* Says what a server with these options would do, and does none of it. The first problem is returned:
- * what would refuse the start. A port that is in use is a note. */
+/* Reports what a server with these options would do, without doing it. Returns the first problem
+ * that would prevent the start. A port in use is only a note. */
 RQ_NODISCARD
 rq_err rq_server_check(const rq_server_options *o, rq_server_line line, void *ctx);
 
-/* Opens everything and serves. On failure one clear line is in `why`, and unless the failure came
- * from the data itself nothing on disk was touched. */
+/* Opens everything and serves. On failure `why` has one clear line and, unless the failure came
+ * from the data itself, nothing on disk was touched. */
 RQ_NODISCARD
 rq_err rq_server_open(const rq_server_options *o, rq_server **ret, rq_error *why);
 /* "zookeeper HOST:PORT, master HOST:PORT, regionserver HOST:PORT, data DIR" */
@@ -48,17 +55,27 @@ const char *rq_server_ready_text(const rq_server *s);
 bool rq_server_folder_is_new(const rq_server *s);
 /* The absolute path of the data folder. */
 const char *rq_server_folder(const rq_server *s);
-/* The host that clients are told, and the ports in use. */
+/* The host sent to clients, and the ports in use. */
 const char *rq_server_host(const rq_server *s, uint16_t *ret_zk_port, uint16_t *ret_rs_port);
-/* Reads the configuration again and takes over the settings that change without a restart
- * (rq_setting_info.reloads); the log names them, and those that need a restart. Not on a loop. */
+typedef enum rq_server_port {
+    RQ_PORT_ZOOKEEPER,
+    RQ_PORT_MASTER,
+    RQ_PORT_REGION_SERVER
+} rq_server_port;
+/* Opens a connection in memory, which is served as one to that port. Any thread but a loop's. Errors
+ * as rq_memory_connect. */
+RQ_NODISCARD
+rq_err rq_server_connect(rq_server *s, rq_server_port port, rq_memory_peer **ret);
+/* Reads the configuration again and applies the settings that change without a restart
+ * (rq_setting_info.reloads); logs them, and those that need a restart. Do not call it on a loop. */
 rq_err rq_server_reload(rq_server *s, rq_error *why);
-/* Logs what the server is doing: its loops, connections, calls in flight, procedures and queues. Waits
- * for the loops for some seconds at most. Not on a loop. */
+/* Logs what the server is doing: its loops, connections, calls in flight, procedures and queues.
+ * Waits for the loops for at most some seconds. Do not call it on a loop. */
 void rq_server_report(rq_server *s);
-/* True when every event loop has run a task since the previous call. Never waits; one thread. */
+/* True if every event loop has run a task since the previous call. Never blocks; one thread. */
 bool rq_server_pulse(rq_server *s);
-/* Finishes what runs, flushes, leaves an empty log. Always frees; the first error is returned. */
+/* Finishes running calls, flushes, and leaves an empty log. Always frees; returns the first
+ * error. */
 rq_err rq_server_close(rq_server *s, rq_error *why);
 
 #endif

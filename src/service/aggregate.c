@@ -191,9 +191,8 @@ static rq_err answer_median(aggregate *a, rq_buf *out)
     /* HBase throws NullPointerException here too: its client cannot handle a region without
      * values. */
     if (!a->result.present)
-        return rq_fail(
-            &a->read.op.why, RQ_E_NULL_POINTER,
-            "java.lang.NullPointerException: the region has no value to find a median of");
+        return rq_fail(&a->read.op.why, RQ_E_NULL_POINTER,
+                       "java.lang.NullPointerException: the region has no values for a median");
     RQ_TRY(append_number(a, &a->result, out));
     return a->other.present ? append_number(a, &a->other, out) : append_smallest(a, out);
 }

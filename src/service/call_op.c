@@ -43,6 +43,7 @@ void rq__op_of_call(rq_op *op, rq_op_kind kind, rq_ops_seat *seat, rq_call *call
     op->started_ns = call->started_ns;
     op->deadline_ns = call->deadline_ns;
     op->priority = call->priority;
+    op->trace_id = call->trace_id;
     op->cost.bytes_in = call->request_bytes;
 }
 

@@ -63,13 +63,14 @@ static void loaded(rq_op *op)
     rq_call *call = rq__call_of_op(op);
     const Pb__BulkLoadHFileRequest *request = (const Pb__BulkLoadHFileRequest *)call->param;
     Pb__BulkLoadHFileResponse response = PB__BULK_LOAD_HFILE_RESPONSE__INIT;
-    bool is_told = op->region == NULL || request->bulk_token == NULL || job->bulk.is_refused;
-    if (op->rc != RQ_OK && is_told) {
+    bool is_answered_with_error =
+        op->region == NULL || request->bulk_token == NULL || job->bulk.is_refused;
+    if (op->rc != RQ_OK && is_answered_with_error) {
         rq__fail_call_of_op(op);
         return;
     }
     if (op->rc != RQ_OK)
-        rq_log_warn(job->service->env.log, "bulk", "nothing was loaded into %s: %s",
+        rq_log_warn(job->service->env.log, "bulk", "bulk load into %s failed: %s",
                     rq_region_get_info(op->region)->encoded,
                     op->why.message[0] == '\0' ? rq_err_text(op->rc) : op->why.message);
     response.loaded = op->rc == RQ_OK && job->bulk.loaded;

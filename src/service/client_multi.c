@@ -17,8 +17,8 @@ static const Pb__MultiRequest *request_of(const rq__multi *m)
 
 static bool is_read_modify_write(const Pb__MutationProto *m)
 {
-    return m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__APPEND ||
-           m->mutate_type == PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT;
+    rq_mutation_type type = rq__mutation_type(m);
+    return type == RQ_MUTATE_APPEND || type == RQ_MUTATE_INCREMENT;
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */

@@ -424,17 +424,17 @@ static rq_err decode_values(const Pb__MutationProto *m, rq_slice row, rq_arena *
     return RQ_OK;
 }
 
-static rq_mutation_type mutation_type(Pb__MutationProto__MutationType t)
+rq_mutation_type rq__mutation_type(const Pb__MutationProto *m)
 {
-    switch (t) {
-    case PB__MUTATION_PROTO__MUTATION_TYPE__APPEND:
-        return RQ_MUTATE_APPEND;
+    switch (m->mutate_type) {
+    case PB__MUTATION_PROTO__MUTATION_TYPE__PUT:
+        return RQ_MUTATE_PUT;
     case PB__MUTATION_PROTO__MUTATION_TYPE__INCREMENT:
         return RQ_MUTATE_INCREMENT;
     case PB__MUTATION_PROTO__MUTATION_TYPE__DELETE:
         return RQ_MUTATE_DELETE;
     default:
-        return RQ_MUTATE_PUT;
+        return RQ_MUTATE_APPEND;
     }
 }
 
@@ -501,7 +501,7 @@ rq_err rq__decode_mutation(const Pb__MutationProto *m, const rq_region *region, 
                            uint64_t *ret_nonce, rq_error *why)
 {
     *ret = (rq_mutation){
-        .type = mutation_type(m->mutate_type),
+        .type = rq__mutation_type(m),
         .durability = durability_of(m),
         .time_range = RQ_TIME_RANGE_ALL,
     };

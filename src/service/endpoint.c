@@ -110,7 +110,7 @@ void rq__endpoint_start(rq__endpoint *e, const Pb__CoprocessorServiceCall *c)
     else if (memory.exhausted)
         rq__endpoint_fail(e, RQ_E_NO_MEMORY);
     else
-        rq__endpoint_fail(e, rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is no %s",
+        rq__endpoint_fail(e, rq_fail(&e->why, RQ_E_DO_NOT_RETRY, "the request of %s.%s is not a %s",
                                      c->service_name, c->method_name, method->request->short_name));
     rq_call_decoding(e->call, false); /* it ends in another task */
 }

@@ -60,9 +60,9 @@ rq_err rq__number_read(rq__interpreter i, const rq_cell *cell, rq__number *ret, 
         rq_err rc = rq__decimal_parse(rq_cell_value(cell), &ret->decimal);
         ret->present = rc == RQ_OK;
         if (rc == RQ_E_NULL_POINTER)
-            return rq_fail(why, rc,
-                           "java.lang.NullPointerException: a value of %u bytes is no BigDecimal",
-                           cell->value_len);
+            return rq_fail(
+                why, rc, "java.lang.NullPointerException: a value of %u bytes is not a BigDecimal",
+                cell->value_len);
         if (rc == RQ_E_UNSUPPORTED)
             return rq_fail(why, rc, "a BigDecimal is too large to be added up");
         return rc;

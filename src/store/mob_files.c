@@ -365,7 +365,7 @@ static rq_err choose(rq_mob_read *r, const rq_cell *key, uint64_t limit, rq_read
     }
     if (rc != RQ_OK && rc != RQ_E_END) return rc;
     if (passed == 0)
-        return rq_fail(why, RQ_E_CORRUPT, "%s: the value a reference stands for is not there",
+        return rq_fail(why, RQ_E_CORRUPT, "%s: the referenced value is missing",
                        rq_hfile_reader_path(at->reader));
     RQ_TRY(rq_hfile_scanner_seek(at, ctx, key, why));
     while (--passed > 0)
@@ -461,7 +461,7 @@ rq_err rq_mob_refs_of_store_file(rq_vfs *vfs, const char *dir, const char *name,
     if (rq_hfile_reader_file_info(reader, RQ_SLICE_LIT(RQ_MOB_INFO_REFS), &value))
         rc = rq_mob_refs_add_encoded(refs, value, why);
     else if (may_have_tags(reader) && !is_of_a_job(reader)) /* no reference is without tags */
-        rc = rq_fail(why, RQ_E_STATE, "%s/%s does not say which MOB files it refers to", dir, name);
+        rc = rq_fail(why, RQ_E_STATE, "%s/%s does not list the MOB files it refers to", dir, name);
     rq_hfile_reader_unref(reader);
     return rc;
 }

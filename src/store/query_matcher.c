@@ -55,6 +55,7 @@ rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_fa
                 .max_versions = checked,
                 .min_versions = schema->min_versions,
                 .oldest = scan->raw ? 0 : rq__oldest_unexpired(schema, now_ms),
+                .last_ts = INT64_MAX,
             },
     };
     m->all_time = m->time_range.min == 0 && m->time_range.max == INT64_MAX;
@@ -67,7 +68,6 @@ rq_err rq__query_matcher_init(rq__query_matcher *m, rq_arena *arena, const rq_fa
     if (m->new_version_behavior)
         RQ_TRY(rq__new_version_tracker_new(arena, &m->columns, schema->max_versions, wanted,
                                            &m->tracker));
-    rq__query_matcher_reset(m);
     return RQ_OK;
 }
 
@@ -314,8 +314,8 @@ rq_err rq__query_matcher_enter_behind(rq__query_matcher *m, const rq_cell *last,
     return included && m->counts_filtered ? count_filtered(m, last) : RQ_OK;
 }
 
-rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
-                                    rq_error *why)
+rq_err rq__query_matcher_match_given(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                                     rq_error *why)
 {
     if (m->filter_paused) return match_paused(m, cell, ret, why);
     m->has_code = false;

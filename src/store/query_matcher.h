@@ -101,15 +101,15 @@ static inline void rq__query_matcher_tell(rq__query_matcher *m, rq_filter_code c
  * resumed. */
 RQ_COLD RQ_NODISCARD rq_err rq__query_matcher_pause(rq__query_matcher *m, const rq_cell *cell);
 RQ_NODISCARD
-rq_err rq__query_matcher_match_told(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
-                                    rq_error *why);
+rq_err rq__query_matcher_match_given(rq__query_matcher *m, const rq_cell *cell, rq__match *ret,
+                                     rq_error *why);
 
 /* Decides on a cell. Inline: the common case, a put without tags in a row without markers. */
 RQ_NODISCARD
 static inline rq_err rq__query_matcher_match(rq__query_matcher *m, const rq_cell *cell,
                                              rq__match *ret, rq_error *why)
 {
-    if (RQ_UNLIKELY(m->has_code)) return rq__query_matcher_match_told(m, cell, ret, why);
+    if (RQ_UNLIKELY(m->has_code)) return rq__query_matcher_match_given(m, cell, ret, why);
     if (m->filter_may_end && rq_filter_all_remaining(m->filter)) {
         *ret = RQ__MATCH_SCAN_DONE;
         return RQ_OK;

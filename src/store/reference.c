@@ -87,16 +87,16 @@ rq_err rq_reference_decode(rq_slice bytes, rq_hfile_half *ret, rq_error *why)
     uint64_t range = UINT64_MAX;
     rq_cell cell;
     if (bytes.len < 4 || memcmp(bytes.ptr, "PBUF", 4) != 0)
-        return rq_fail(why, RQ_E_CORRUPT, "no reference to a store file");
+        return rq_fail(why, RQ_E_CORRUPT, "not a reference to a store file");
     rq_cursor c = rq_cursor_of(rq_slice_of(bytes.ptr + 4, bytes.len - 4));
     while (rq_cursor_left(&c) > 0) {
         uint64_t tag;
         uint64_t n;
         if (!rq_cursor_varint(&c, &tag) || !rq_cursor_varint(&c, &n))
-            return rq_fail(why, RQ_E_CORRUPT, "reference: cut short");
+            return rq_fail(why, RQ_E_CORRUPT, "reference: truncated");
         if (tag == TAG_SPLIT_KEY) {
             if (n > rq_cursor_left(&c) || !rq_cursor_bytes(&c, (size_t)n, &key))
-                return rq_fail(why, RQ_E_CORRUPT, "reference: cut short");
+                return rq_fail(why, RQ_E_CORRUPT, "reference: truncated");
         } else if (tag == TAG_RANGE) {
             range = n;
         } else {

@@ -153,8 +153,8 @@ static rq_err finish(outputs *o, rq_error *why)
 typedef struct copying {
     const rq_rewrite *rewrite;
     outputs *outputs;
-    uint64_t written, told; /* cells */
-    uint64_t looked_at;     /* MOB bytes at the last progress report; the scanner sees only
+    uint64_t written, reported; /* cells */
+    uint64_t looked_at;         /* MOB bytes at the last progress report; the scanner sees only
                              * references */
 } copying;
 
@@ -173,8 +173,8 @@ static rq_err look_around(void *context, rq_error *why)
     copying *c = context;
     const rq_rewrite *w = c->rewrite;
     if (w->cells_done != NULL)
-        atomic_fetch_add_explicit(w->cells_done, c->written - c->told, memory_order_relaxed);
-    c->told = c->written;
+        atomic_fetch_add_explicit(w->cells_done, c->written - c->reported, memory_order_relaxed);
+    c->reported = c->written;
     c->looked_at = c->outputs->mob.value_bytes;
     rq_executor *ex = rq_store_env(w->scan.store)->executor;
     ex->yield(ex);

@@ -67,9 +67,9 @@ static void look_at_files(rq_rewrite_scanner *s, const rq_rewrite_options *o, bo
     int64_t old_before = o->now_ms - o->keep_seqid_period_ms;
     for (size_t i = 0; i < o->file_count; i++) {
         const rq_hfile_info *info = rq_hfile_reader_info(o->files[i].reader);
-        rq_slice told;
+        rq_slice value;
         bool knows =
-            rq_hfile_reader_file_info(o->files[i].reader, RQ_SLICE_LIT("EARLIEST_PUT_TS"), &told);
+            rq_hfile_reader_file_info(o->files[i].reader, RQ_SLICE_LIT("EARLIEST_PUT_TS"), &value);
         /* A file without this information (it was bulk-loaded) may have puts of any age. */
         int64_t earliest = knows ? info->earliest_put_ts : INT64_MIN;
         if (earliest < s->earliest_put_ts) s->earliest_put_ts = earliest;

@@ -609,7 +609,7 @@ rq_err rq_table_schema_parse(rq_slice pb, rq_table_schema **ret, rq_error *why)
     if (m == NULL && memory.exhausted)
         rc = RQ_E_NO_MEMORY;
     else if (m == NULL)
-        rc = rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "table descriptor is no TableSchema message");
+        rc = rq_fail(why, RQ_E_ILLEGAL_ARGUMENT, "table descriptor is not a TableSchema message");
     else
         rc = take_table(&h->arena, m, &h->schema, why);
     if (rc == RQ_OK) rc = to_protobuf(&h->arena, &h->schema, &h->pb);

@@ -26,7 +26,7 @@ static void free_slab(rq_segment *s, slab *b)
 {
     RQ_UNPOISON(b, b->size);
     if (b->size == RQ_SLAB_BYTES)
-        rq_slab_give(s->pool, b);
+        rq_slab_pool_give(s->pool, b);
     else if (s->pool != NULL && rq_slab_is_piece(b->size))
         rq_slab_piece_give(rq_slab_pool_pieces(s->pool), b, b->size);
     else if (b->size >= SLAB_MAPPED)
@@ -37,7 +37,7 @@ static void free_slab(rq_segment *s, slab *b)
 
 static void *get_slab(rq_segment *s, size_t size)
 {
-    if (size == RQ_SLAB_BYTES) return rq_slab_take(s->pool);
+    if (size == RQ_SLAB_BYTES) return rq_slab_pool_take(s->pool);
     if (s->pool != NULL && rq_slab_is_piece(size))
         return rq_slab_piece_take(rq_slab_pool_pieces(s->pool), size);
     if (size < SLAB_MAPPED) return malloc(size);

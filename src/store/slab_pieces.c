@@ -152,14 +152,14 @@ static void *take_free(rq_slab_pieces *p, unsigned order)
 static void *take_of_new(rq_slab_pieces *p, unsigned order)
 {
     cut *c = calloc(1, sizeof *c);
-    void *slab = c == NULL ? NULL : rq_slab_take(p->pool);
+    void *slab = c == NULL ? NULL : rq_slab_pool_take(p->pool);
     pthread_mutex_lock(&p->lock);
     void *piece = take_free(p, order);
     bool cuts = piece == NULL && slab != NULL && add_cut(p, slab, c);
     if (cuts) piece = take_free(p, order);
     pthread_mutex_unlock(&p->lock);
     if (cuts) return piece;
-    if (slab != NULL) rq_slab_give(p->pool, slab);
+    if (slab != NULL) rq_slab_pool_give(p->pool, slab);
     free(c);
     return piece;
 }
@@ -197,6 +197,6 @@ void rq_slab_piece_give(rq_slab_pieces *p, void *piece, size_t size)
         insert_free(p, c, unit, order);
     pthread_mutex_unlock(&p->lock);
     if (!whole) return;
-    rq_slab_give(p->pool, c->base);
+    rq_slab_pool_give(p->pool, c->base);
     free(c);
 }

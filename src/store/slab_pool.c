@@ -103,7 +103,7 @@ void rq_slab_pool_free(rq_slab_pool *p)
     free(p);
 }
 
-void *rq_slab_take(rq_slab_pool *p)
+void *rq_slab_pool_take(rq_slab_pool *p)
 {
     if (p == NULL) return map_slab();
     pthread_mutex_lock(&p->lock);
@@ -129,7 +129,7 @@ void *rq_slab_take(rq_slab_pool *p)
     return fresh;
 }
 
-void rq_slab_give(rq_slab_pool *p, void *slab)
+void rq_slab_pool_give(rq_slab_pool *p, void *slab)
 {
     if (p != NULL) {
         pthread_mutex_lock(&p->lock);

@@ -26,8 +26,8 @@ rq_err rq_slab_pool_new(rq_executor *executor, size_t slabs_max, rq_slab_pool **
 void rq_slab_pool_free(rq_slab_pool *p);
 /* Takes a slab; not zeroed. NULL when memory is exhausted. `p` NULL: maps memory from the
  * kernel. */
-void *rq_slab_take(rq_slab_pool *p);
-void rq_slab_give(rq_slab_pool *p, void *slab);
+void *rq_slab_pool_take(rq_slab_pool *p);
+void rq_slab_pool_give(rq_slab_pool *p, void *slab);
 /* Counts that a segment has grown or shrunk by `bytes`, from slabs or other memory. NULL is
  * allowed. */
 void rq_slab_pool_count(rq_slab_pool *p, int64_t bytes);

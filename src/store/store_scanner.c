@@ -510,7 +510,7 @@ static bool limit_reached(const rq_store_read *read, rq_store_state *ret)
 }
 
 /* RQ_OK: continue; *ret_timed_out: the deadline has passed. */
-static rq_err look_at_clock(rq_store_scanner *s, const rq_store_read *read, bool *ret_timed_out)
+static rq_err check_clock(rq_store_scanner *s, const rq_store_read *read, bool *ret_timed_out)
 {
     s->clock_left = s->clock_cells;
     if (read->deadline_ns == 0 && read->yield_ns == 0) return RQ_OK;
@@ -580,7 +580,7 @@ rq_err rq_store_scanner_next(rq_store_scanner *s, rq_store_read *read, rq_read_c
 
         if (RQ_UNLIKELY(--s->clock_left == 0)) {
             bool timed_out = false;
-            RQ_TRY(look_at_clock(s, read, &timed_out));
+            RQ_TRY(check_clock(s, read, &timed_out));
             if (timed_out) {
                 *ret = RQ_STORE_TIME_REACHED;
                 return RQ_OK;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A small object replaced as a whole (a region's manifest, for one), without rename.
+/* A small object replaced as a whole (for example a region's manifest), without rename.
  *
  * An object NAME is kept in the slots NAME.0 and NAME.1. A slot:
  *
@@ -10,28 +9,28 @@
  *    24     4  CRC-32C of the bytes
  *    28     4  CRC-32C of the 28 before   1024      the bytes
  *
- * All integers are big-endian. Header, mark and bytes stand in sectors of their own.
+ * All integers are big-endian. Header, mark and bytes are in separate sectors.
  *
- *  1. The valid slot with the higher generation counts. Only the other one is ever written.
- *  2. A write puts header and bytes and syncs them; from then on the generation is committed.
- *  3. Then the mark of that generation is written, and not synced: it may come or go with a power
- *     cut, but where it stands the slot has been durable. So a broken slot is a torn write if no
- *     mark speaks of it, and corruption if its mark names a generation above what is left: falling
- *     back to the older one would silently forget a committed object.
- *  4. What is read without its mark may live in the operating system's memory only (a server was
- *     killed between write and sync, or behind a sync that failed: then another sync alone would do
- *     nothing). It is written again, synced and marked before anybody acts on it.
- *  5. A failed write is undone: its header is overwritten with zeros and synced. If this fails,
- *     too, a power cut may leave either generation, and the caller is told of the doubt. The next
- *     write goes to the same slot, whatever it contains by then.
- *  6. A slot without a valid object may hold, on the disk alone, one that was undone in vain before
- *     the process died. It is undone again before anybody acts on the other slot. One that is too
- *     short for an object is no such slot, for none was ever cut: what a full disk leaves need not
- *     be touched, and could not be.
- *  7. Removal takes the older slot first and syncs, so that no older generation ever comes back.
+ * 1. The valid slot with the higher generation counts. Only the other one is ever written.
+ * 2. A write puts header and bytes and syncs them; from then on the generation is committed.
+ * 3. Then the mark of that generation is written, without a sync: after a power cut it may exist or
+ *    not, but if it exists the slot was durable. So a broken slot without a mark is a torn write; a
+ *    broken slot whose mark names a generation above the other slot's is corruption: falling back
+ *    to the older generation would silently forget a committed object.
+ * 4. An object without its mark may exist only in the page cache (the server was killed between
+ *    write and sync, or after a failed sync, which another sync alone would not repair). It is
+ *    written again, synced and marked before it is used.
+ * 5. A failed write is undone: its header is overwritten with zeros and synced. If this fails too,
+ *    a power cut may leave either generation, and the caller learns that the outcome is in doubt.
+ *    The next write goes to the same slot, whatever it contains by then.
+ * 6. A slot without a valid object may still have one on disk, if undoing it failed before the
+ *    process died. It is undone again before the other slot is used. A file too short for an object
+ *    is never such a slot, because slots are never truncated: files that a full disk left short
+ *    need not be touched, and could not be.
+ * 7. Removal takes the older slot first and syncs, so that no older generation ever comes back.
  *
- * One writer per name at a time (the caller's business); readers beside a writer may see either.
- */
+ * One writer per name at a time (the caller must ensure this); a concurrent reader may see either
+ * generation. */
 #include "vfs/vfs.h"
 
 #include <stdio.h>
@@ -46,7 +45,7 @@
 #define MARK_AT 512
 #define MARK_LEN 20
 #define BYTES_AT 1024
-#define BYTES_MAX (256u << 20) /* what a reader believes; far above any manifest */
+#define BYTES_MAX (256u << 20) /* largest object a reader accepts; far above any manifest */
 
 typedef struct slot {
     char path[RQ_PATH_MAX];
@@ -55,7 +54,7 @@ typedef struct slot {
     bool valid;
     uint64_t generation; /* if valid */
     rq_slice bytes;      /* if valid */
-    uint64_t marked;     /* generation that was durable here, 0: none known */
+    uint64_t marked;     /* generation that was durable in this slot, 0: none known */
 } slot;
 
 static rq_err slot_path(const char *name, int i, slot *s, rq_error *why)
@@ -86,7 +85,7 @@ static void slot_parse(slot *s, rq_slice all)
     s->bytes = rq_slice_of(all.ptr + BYTES_AT, (size_t)len);
 }
 
-/* Reads both slots and finds the one that counts: *ret_newest is 0, 1, or -1 for none. */
+/* Reads both slots and determines the valid one: *ret_newest is 0, 1, or -1 for none. */
 static rq_err slots_read(rq_vfs *v, const char *name, rq_arena *arena, slot slots[2],
                          int *ret_newest, rq_error *why)
 {
@@ -117,7 +116,7 @@ static rq_err slots_read(rq_vfs *v, const char *name, rq_arena *arena, slot slot
     return RQ_OK;
 }
 
-/* Writes the mark. What may go wrong here takes nothing back: the slot is durable already. */
+/* Writes the mark. Errors do not matter: the slot is durable already. */
 static void slot_mark(rq_file *f, uint64_t generation)
 {
     uint8_t mark[MARK_LEN];
@@ -149,12 +148,12 @@ static rq_err slot_put(rq_file *f, uint64_t generation, rq_slice bytes, rq_error
     RQ_TRY(rq_file_size(f, &size, why));
     RQ_TRY(rq_file_write(f, bytes.ptr, bytes.len, BYTES_AT, why));
     RQ_TRY(rq_file_write(f, header, sizeof header, 0, why));
-    /* An object without bytes still has its whole head. */
+    /* An empty object still has its whole header. */
     if (bytes.len == 0 && size < BYTES_AT) RQ_TRY(rq_file_truncate(f, BYTES_AT, why));
     return rq_file_sync(f, why);
 }
 
-/* The other slot's name is made durable too: both stand in the same folder. */
+/* Makes the other slot's name durable too: both are in the same folder. */
 static rq_err slot_write(rq_vfs *v, const slot *s, bool names_durable, uint64_t generation,
                          rq_slice bytes, bool *in_doubt, rq_error *why)
 {
@@ -172,7 +171,7 @@ static rq_err slot_write(rq_vfs *v, const slot *s, bool names_durable, uint64_t 
     return rc;
 }
 
-/* Rules 4 and 6. A folder that may only be read is believed as it is. */
+/* Rules 4 and 6. In a read-only folder the slots are taken as they are. */
 static rq_err slot_make_durable(rq_vfs *v, const slot *s, rq_error *why)
 {
     rq_file *f;
@@ -203,7 +202,7 @@ rq_err rq_vfs_cas(rq_vfs *v, const char *name, uint64_t expected, rq_slice bytes
     slot slots[2];
     int newest;
     rq_err rc = slots_read(v, name, &arena, slots, &newest, why);
-    /* What an earlier call could not undo is what this one replaces. */
+    /* The generation that an earlier call could not undo is replaced by this one. */
     if (rc == RQ_OK && *in_doubt && newest >= 0 && slots[newest].generation == expected + 1) {
         slots[newest].valid = false;
         newest = slots[1 - newest].valid ? 1 - newest : -1;
@@ -215,7 +214,7 @@ rq_err rq_vfs_cas(rq_vfs *v, const char *name, uint64_t expected, rq_slice bytes
                          (unsigned long long)found, (unsigned long long)expected);
     }
     if (rc == RQ_OK) {
-        /* A mark is written behind the name's sync, and stays when its slot is written anew. */
+        /* A mark is written after the sync of the name, and stays when its slot is rewritten. */
         bool names_durable = slots[0].marked != 0 && slots[1].marked != 0;
         rc = slot_write(v, &slots[newest == 0 ? 1 : 0], names_durable, expected + 1, bytes,
                         in_doubt, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders from which files are taken in; rules in intake.h. */
+/* Folders that clients' files are taken from; rules in intake.h. */
 #include "vfs/intake.h"
 
 #include <ctype.h>
@@ -27,8 +27,8 @@ typedef struct rq_intake_place {
 
 /* --- paths ------------------------------------------------------------------------------------ */
 
-/* The absolute path without empty and "." parts and without a slash at its end ("/" is ""); NULL
- * when it is not absolute, too long or has a "..". */
+/* The absolute path without empty and "." components and without a trailing slash ("/" is ""); NULL
+ * if it is not absolute, too long or has a "..". */
 static char *plain_path(rq_arena *a, rq_slice text)
 {
     char *path = rq_arena_cstr(a, text);
@@ -49,7 +49,7 @@ static char *plain_path(rq_arena *a, rq_slice text)
     return path;
 }
 
-/* What is behind the folder's path and a slash; NULL when the path does not lie below it. */
+/* The part of the path behind the folder and a slash; NULL if the path is not below the folder. */
 static const char *below(const char *folder, const char *path)
 {
     size_t len = strlen(folder);
@@ -63,7 +63,7 @@ static bool is_in(const char *folder, const char *path)
     return strcmp(folder, path) == 0 || below(folder, path) != NULL;
 }
 
-/* Without symbolic links; NULL: it cannot be resolved. */
+/* The path without symbolic links; NULL: it cannot be resolved. */
 static const char *resolve(rq_arena *a, const char *path)
 {
     char *real = realpath(path[0] == '\0' ? "/" : path, NULL);
@@ -74,7 +74,7 @@ static const char *resolve(rq_arena *a, const char *path)
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-/* A listed folder in the data folder would let a client have a table's own files moved. */
+/* If a folder inside the data folder were listed, a client could have a table's own files moved. */
 static rq_err check_folder(rq_intake *t, const char *folder, rq_error *why)
 {
     char staging[RQ_PATH_MAX];
@@ -82,7 +82,8 @@ static rq_err check_folder(rq_intake *t, const char *folder, rq_error *why)
     if (real == NULL) real = folder;
     snprintf(staging, sizeof staging, "%s/%s", t->own_path, RQ_INTAKE_STAGING);
     if (is_in(t->own_path, real) && !is_in(staging, real))
-        return rq_fail(why, RQ_E_CONFIG, "setting %s: %s lies in the data folder", SETTING, folder);
+        return rq_fail(why, RQ_E_CONFIG, "setting %s: %s is inside the data folder", SETTING,
+                       folder);
     return RQ_OK;
 }
 
@@ -159,11 +160,11 @@ void rq_intake_end(rq_intake_visit *v)
 static rq_err refuse(const char *said, rq_error *why)
 {
     return rq_fail(why, RQ_E_DO_NOT_RETRY,
-                   "%s lists no folder of the server's machine that this file lies in: %s", SETTING,
-                   said);
+                   "%s lists no folder of the server's machine that contains this file: %s",
+                   SETTING, said);
 }
 
-/* Clients may name a listed folder by the path that was listed, or without its symbolic links. */
+/* Clients may name a listed folder as it is listed, or by its path without symbolic links. */
 static const char *below_place(rq_intake_visit *v, size_t i, const char *path)
 {
     rq_intake_place *place = &v->places[i];
@@ -182,7 +183,7 @@ static bool is_there(rq_vfs *vfs, const char *path)
     return rc != RQ_E_NOT_FOUND;
 }
 
-/* A server's data folder, or what cannot be looked at. */
+/* Whether this is a server's data folder, or a folder that cannot be checked. */
 static bool is_data_folder(rq_vfs *vfs, const char *dir)
 {
     static const char *const names[] = {".rorqual", "hbase.version"};
@@ -207,7 +208,7 @@ static bool in_data_folder(rq_vfs *vfs, const char *path)
     return false;
 }
 
-/* The innermost of the listed folders that the path lies below. */
+/* The innermost listed folder that contains the path. */
 static bool find_place(rq_intake_visit *v, const char *path, size_t *ret, const char **ret_inside)
 {
     *ret_inside = NULL;

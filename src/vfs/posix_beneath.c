@@ -16,7 +16,7 @@
 
 #include "vfs/vfs_priv.h"
 
-/* openat2 gives up with EAGAIN when names change while it looks. */
+/* openat2 fails with EAGAIN when names change during the lookup. */
 #define TRIES_MAX 16
 
 static int by_openat2(int folder, const char *path, int flags, mode_t mode)

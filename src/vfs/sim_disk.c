@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The simulated disk's calls: the file system's functions (vfs.h), each of which is numbered, may
- * be the one at which the power goes or an injected failure comes, and then is done in part or not
- * at all.
+/* The simulated disk's calls: the functions of the file system (vfs.h). Each call is numbered; at
+ * each, the power may fail or an error be injected, and then the call is done partly or not at all.
  *
- * A failed sync is modelled on Linux: its sectors reach the disk or do not, and count as clean
- * afterwards. A second sync of the same file succeeds and makes nothing of that durable.
- */
+ * A failed sync behaves as on Linux: its sectors may or may not reach the disk, and count as clean
+ * afterwards. A second sync of the same file succeeds and makes none of them durable. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,11 +25,11 @@ rq_vfs *rq__sim_disk_vfs(sim_disk *d)
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-/* How a call goes: as it should, or not, perhaps having done a part. */
+/* The outcome of a call: complete, or failed, perhaps partly done. */
 typedef enum fate {
     FATE_RUN,
     FATE_FAIL,        /* nothing happens */
-    FATE_FAIL_PARTLY, /* what it does is done in part, or done and not told */
+    FATE_FAIL_PARTLY, /* partly done, or done but reported as failed */
 } fate;
 
 static rq_err no_power(rq_error *why, const char *verb, const char *path)
@@ -40,7 +37,8 @@ static rq_err no_power(rq_error *why, const char *verb, const char *path)
     return rq_fail(why, RQ_E_IO, "cannot %s %s: the power is off", verb, path);
 }
 
-/* Numbers the call and decides. `changes`: it creates, writes or syncs. *ret_rc is the error. */
+/* Numbers the call and decides its fate. `changes`: it creates, writes or syncs. *ret_rc is the
+ * error. */
 static fate call_begin(sim_disk *d, const char *verb, const char *path, bool changes,
                        rq_err *ret_rc, rq_error *why)
 {
@@ -63,7 +61,7 @@ static fate call_begin(sim_disk *d, const char *verb, const char *path, bool cha
         *ret_rc = rq_fail(why, d->fails[i].rc, "cannot %s %s: injected failure", verb, path);
         return rq__sim_chance(d, 50) ? FATE_FAIL_PARTLY : FATE_FAIL;
     }
-    /* What is written has its place: a full disk does not keep it from being synced. */
+    /* Written bytes have their space: a full disk does not prevent their sync. */
     bool spares = d->fail_writes == RQ_E_NO_SPACE && strncmp(verb, "sync", 4) == 0;
     if (changes && d->fail_writes != RQ_OK && !spares) {
         *ret_rc = rq_fail(why, d->fail_writes, "cannot %s %s: injected failure", verb, path);
@@ -78,7 +76,7 @@ static sim_disk *disk_of(rq_vfs *v)
     return (sim_disk *)v;
 }
 
-/* The open file, unless it is of before a restart. */
+/* The open file's inode, unless it was opened before a restart. */
 static inode *node_of(const sim_file *f)
 {
     return f->life == disk_of(f->base.vfs)->life ? f->node : NULL;
@@ -162,7 +160,7 @@ static rq_err disk_close(rq_file *base)
     return RQ_OK;
 }
 
-/* What every call on an open file begins with. */
+/* Called first by every call on an open file. */
 static fate file_begin(sim_file *f, const char *verb, bool changes, inode **ret, rq_err *ret_rc,
                        rq_error *why)
 {
@@ -242,7 +240,7 @@ static rq_err disk_sync(rq_file *base, rq_error *why)
     fate how = file_begin((sim_file *)base, "sync", true, &n, &rc, why);
     if (d->sim->options.ignore_sync) return rc;
     if (how == FATE_RUN) rq__inode_sync(d, n);
-    /* With the power gone the sectors are left to restart; else the kernel forgets them. */
+    /* After a power cut, restart decides about the sectors; otherwise the kernel forgets them. */
     if (how != FATE_RUN && n != NULL && !d->cut) rq__inode_sync_failed(d, n);
     return rc;
 }

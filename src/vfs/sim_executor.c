@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The simulated executor: every task on one thread, in an order drawn from the seed.
+/* The simulated executor: every task on one thread, in an order drawn from the seed.
  *
- * Each task runs on a fiber (a stack of its own), so that it may wait on a latch while others run
- * and go on as soon as the latch is open, not when some other task's stack has unwound. What can
- * run in a step: the first task of each idle lane, any of the lowest rank of each pool, any fiber
- * whose wait is over. Time passes a little with each step and file call, and jumps when nothing can
- * run.
- */
+ * Each task runs on a fiber (with its own stack), so that it can wait for a latch while others run
+ * and continue as soon as the latch is open, independent of other tasks' stacks. Each step chooses
+ * among: the first task of each idle lane, any task of the lowest rank of each pool, any fiber
+ * whose wait is over. Time advances a little with each step and file call, and jumps when nothing
+ * can run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -27,7 +25,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-/* The fiber itself stands at the end of its stack: allocations that are made to fail are others. */
+/* The fiber struct is at the end of its stack block, so that tests of failing allocations do not
+ * see a separate allocation. */
 #define FIBER_USABLE (FIBER_STACK - (sizeof(fiber) + 63) / 64 * 64)
 #define CLOCK_START_MS 1767225600000 /* 2026-01-01 */
 
@@ -86,7 +85,7 @@ void rq__sim_executor_tick(sim_executor *ex, uint64_t ns)
 
 /* --- queues ------------------------------------------------------------------------------- */
 
-/* How many of the lowest rank: any of them may be next. */
+/* Number of tasks of the lowest rank: any of them may be next. */
 static size_t queue_ready(const rq_task_queue *q)
 {
     size_t count = 0;
@@ -98,7 +97,7 @@ static size_t queue_ready(const rq_task_queue *q)
 
 /* --- fibers ------------------------------------------------------------------------------- */
 
-/* The sanitizers are told of each change of stacks. */
+/* Sanitizers must be told of each change of stacks. */
 static void switch_begin(void **fake_stack, const void *bottom, size_t len, void *tsan)
 {
 #if RQ_ASAN
@@ -135,7 +134,7 @@ static void fiber_leave(fiber *f, bool for_ever)
     switch_end(f->fake_stack, &ex->main_stack, &ex->main_stack_len);
 }
 
-/* A fiber runs tasks for ever; between two it is a spare. */
+/* A fiber runs tasks forever; between two tasks it is a spare. */
 static void fiber_main(unsigned high, unsigned low)
 {
     fiber *f = (fiber *)(((uintptr_t)high << 32) | (uintptr_t)low);
@@ -296,7 +295,8 @@ static bool step(sim_executor *ex)
     return true;
 }
 
-/* Runs something, letting time jump if need be. Somebody waits: nothing at all is a deadlock. */
+/* Runs one step, letting time jump if necessary. Since a task waits, it is a deadlock if nothing
+ * can run. */
 static void step_or_jump(sim_executor *ex)
 {
     if (step(ex)) return;
@@ -395,7 +395,7 @@ rq_err rq_sim_lane_new(rq_sim *sim, rq_lane **ret)
     return sim_lane_new(&sim->executor->base, "test", ret);
 }
 
-/* Lets others run until what the current task waits for has come. */
+/* Runs others until the condition that the current task waits for holds. */
 static void fiber_wait(sim_executor *ex, rq_latch *latch, sim_lane *lane)
 {
     fiber *f = ex->current;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The simulated disk's files and folders: their bytes, sectors, names and space; sim_disk_priv.h
- * says what each holds. No call fails here but for want of memory: that is sim_disk.c's to decide.
- */
+/* The simulated disk's files and folders: bytes, sectors, names and space; described in
+ * sim_disk_priv.h. Functions here only fail when out of memory; injected failures are decided in
+ * sim_disk.c. */
 #include <stdlib.h>
 
 #include "vfs/sim_disk_priv.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a test does to the simulated disk: takes its power and gives it back, makes calls fail,
- * fills it, flips bits, and looks at what is there. Contracts in sim.h. */
+/* A test's control over the simulated disk: power off and on, failing calls, filling the disk,
+ * flipping bits, inspecting files. Contracts in sim.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 /* --- the power ---------------------------------------------------------------------------- */
 
-/* How much of what was not synced survives in one file: all, nothing, or something in between. */
+/* Share of a file's unsynced data that survives: all, nothing, or something in between. */
 static unsigned survival(sim_disk *d)
 {
     static const unsigned percents[] = {0, 0, 20, 50, 80, 100, 100};

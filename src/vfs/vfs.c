@@ -11,7 +11,7 @@
 
 #include "vfs/vfs_priv.h"
 
-/* Relative, no empty, "." or ".." part. The root itself is "" where a folder may be meant. */
+/* Relative, without empty, "." or ".." components. "" is the root, where a folder is allowed. */
 static rq_err path_check(const char *path, bool may_be_root, rq_error *why)
 {
     if (path == NULL) return rq_fail(why, RQ_E_INVALID, "no path");
@@ -150,10 +150,10 @@ static rq_err mkdir_durable(rq_vfs *v, const char *path, bool *ret_made, rq_erro
     rq_err rc = v->mkdir(v, path, &detail);
     *ret_made = rc == RQ_OK;
     if (rc == RQ_E_EXISTS) {
-        /* Whoever made it may have had no time to sync its name. */
+        /* Its creator may have crashed before syncing its name. */
         rq_stat st;
         RQ_TRY(v->stat(v, path, &st, why));
-        if (!st.is_dir) return rq_fail(why, RQ_E_EXISTS, "%s is no folder", path);
+        if (!st.is_dir) return rq_fail(why, RQ_E_EXISTS, "%s is not a folder", path);
     } else if (rc != RQ_OK) {
         return rq_fail(why, rc, "%s", detail.message);
     }
@@ -164,20 +164,20 @@ static rq_err sync_name_above(rq_vfs *v, const char *path, rq_error *why)
 {
     char parent[RQ_PATH_MAX];
     path_parent(path, parent);
-    if (parent[0] == '\0') return RQ_OK; /* the root has its name from somebody else */
+    if (parent[0] == '\0') return RQ_OK; /* the root's own name is not our concern */
     return rq_vfs_sync_parent(v, parent, why);
 }
 
-/* Names are made from the top and each is synced before anything is put below it. So of a path that
- * exists only the last name can be unsynced, after a crash or a sync that failed, and only that is
- * synced again: before anything is put below it, or as the whole of the path. */
+/* Folders are created from the top, and each name is synced before anything is put below it. So in
+ * an existing path only the last name can be unsynced, after a crash or a failed sync; only that
+ * name is synced again, before anything is put below it or as the end of the path. */
 rq_err rq_vfs_mkdirs(rq_vfs *v, const char *path, rq_error *why)
 {
     RQ_TRY(path_check(path, false, why));
     char sub[RQ_PATH_MAX];
     size_t len = strlen(path), total = len;
     memcpy(sub, path, len + 1);
-    for (;;) { /* up, until a name can be made or is there */
+    for (;;) { /* upwards, until a folder can be created or exists */
         rq_error detail = {0};
         bool made;
         rq_err rc = mkdir_durable(v, sub, &made, &detail);
@@ -209,8 +209,8 @@ rq_err rq_vfs_remove_file(rq_vfs *v, const char *path, const rq_file_id *id, rq_
     return v->remove_file(v, path, id, why);
 }
 
-/* What can be removed as it is, is: a file, an empty folder, and a symbolic link, whose end is
- * somebody else's. Only a folder that is not empty is gone into, and `remove` tells which are. */
+/* Removes files, empty folders and symbolic links (never their targets) directly; only enters
+ * folders that are not empty, which `remove` reports. */
 static rq_err remove_tree(rq_vfs *v, const char *path, unsigned depth, rq_error *why)
 {
     rq_error detail = {0};
@@ -244,7 +244,7 @@ rq_err rq_vfs_link(rq_vfs *v, const char *from, const char *to, rq_error *why)
     return v->link(v, from, to, why);
 }
 
-/* Somebody may remove the new folder between its making and its first name. */
+/* Another thread may remove the new folder before its first name is created. */
 #define LINK_TRIES_MAX 16
 
 static rq_err link_in_folder(rq_vfs *v, const char *from, const char *dir, const char *to,
@@ -320,7 +320,7 @@ rq_err rq_vfs_read_file(rq_vfs *v, const char *path, size_t max_len, rq_arena *a
     uint8_t *buf = NULL;
     rq_err rc = rq_file_size(f, &size, why);
     if (rc == RQ_OK && size > max_len)
-        rc = rq_fail(why, RQ_E_INVALID, "%s has %llu bytes, at most %zu are expected", path,
+        rc = rq_fail(why, RQ_E_INVALID, "%s has %llu bytes, more than the allowed %zu", path,
                      (unsigned long long)size, max_len);
     if (rc == RQ_OK) {
         buf = rq_arena_alloc(arena, (size_t)size);

@@ -17,7 +17,7 @@
 #include "base/checksum.h"
 #include "wal/wal_priv.h"
 
-#define PAGE_BYTES 4096 /* what the operating system reads and keeps at least */
+#define PAGE_BYTES 4096 /* the smallest unit that the operating system reads and caches */
 
 rq_err rq__wal_ring_init(rq_wal *wal)
 {
@@ -96,7 +96,7 @@ void rq__wal_ring_shrink(rq_wal *wal)
     wal->ring_from = wal->staged;
 }
 
-/* The bytes of the ring from there on that stand in one piece. */
+/* The ring's contiguous bytes from that position on. */
 static size_t piece_at(size_t cap, rq_lsn from, rq_lsn to)
 {
     size_t len = cap - (size_t)(from & (cap - 1));
@@ -115,8 +115,8 @@ rq_err rq__wal_ring_write(const uint8_t *ring, size_t cap, const segment *s, con
     return RQ_OK;
 }
 
-/* Where the page begins that [from, to) is the first to write into and does not fill; `to` when
- * there is none, or the file, of so many bytes, has no such page yet. */
+/* The start of the page that a write to [from, to) is the first to touch and does not fill; `to` if
+ * there is none, or if the file, of file_bytes, does not reach that page. */
 static rq_lsn page_begun(const segment *s, uint64_t file_bytes, rq_lsn from, rq_lsn to)
 {
     uint64_t inside = rq__wal_offset(s, to) % PAGE_BYTES;
@@ -124,16 +124,16 @@ static rq_lsn page_begun(const segment *s, uint64_t file_bytes, rq_lsn from, rq_
     return begun && rq__wal_offset(s, to) - inside + PAGE_BYTES <= file_bytes ? to - inside : to;
 }
 
-/* The same in a file that is written over: the operating system may have let its pages go, and to
- * write a part of one it would have to read it first, with a loop waiting. So the first write into
- * a page fills it, with zeros behind the end: what was there is no frame of this segment. */
+/* Writes into a recycled file. Its pages may no longer be in the page cache, and writing a part of
+ * a page would read it from the device first, with a loop waiting. So the first write into a page
+ * fills it, with zeros behind the end: the old bytes there are no frames of this segment. */
 static rq_err write_over(const uint8_t *ring, size_t cap, const segment *s, uint64_t file_bytes,
                          rq_lsn from, rq_lsn to)
 {
     uint8_t bytes[2 * PAGE_BYTES];
     rq_lsn page = page_begun(s, file_bytes, from, to);
     if (page == to) return rq__wal_ring_write(ring, cap, s, s->slot, from, to, NULL);
-    /* In one call with what stands before it, if that is little. */
+    /* In one call with the bytes before it, if they are few. */
     if (page - from > PAGE_BYTES) {
         RQ_TRY(rq__wal_ring_write(ring, cap, s, s->slot, from, page, NULL));
         from = page;
@@ -152,8 +152,8 @@ static rq_err write_over(const uint8_t *ring, size_t cap, const segment *s, uint
 
 /* --- stage -------------------------------------------------------------------------------- */
 
-/* With a full disk only what was prewritten is left, and its last part is for the kinds that do not
- * hold segments (they help to get rid of some). */
+/* On a full disk only prewritten space is left. Its last part is reserved for kinds that do not
+ * hold segments (they help to free some). */
 static bool fits_full_disk(const rq_wal *wal, uint64_t len, rq_wal_kind kind)
 {
     if (wal->newest->slot == NULL) return false; /* the lane waits for space for a new file */
@@ -185,7 +185,7 @@ static rq_lsn ring_put_all(rq_wal *wal, rq_lsn at, const rq_slice *pieces, size_
     return at;
 }
 
-/* False when they are more than `max` bytes together. */
+/* Adds the lengths; false if they exceed `max` bytes together. */
 static bool len_add(uint64_t *len, const rq_slice *pieces, size_t count, uint64_t max)
 {
     for (size_t i = 0; i < count; i++) {
@@ -282,10 +282,10 @@ void rq__wal_write_staged(rq_wal *wal)
     rq_lsn from = wal->written;
     rq_lsn to = wal->staged;
     uint32_t crc = wal->staged_crc;
-    RQ_ASSERT(wal->newest == s); /* else the lane is rolling and has the pen */
+    RQ_ASSERT(wal->newest == s); /* otherwise the lane is rolling and has the pen */
     uint64_t end = rq__wal_offset(s, to);
     if (wal->prewriting && end > s->slot->prewritten) {
-        wal->push_wanted = true; /* the lane writes it when it is through with the zeros */
+        wal->push_wanted = true; /* the lane writes it when it has finished writing zeros */
         return;
     }
     wal->push_wanted = false;
@@ -304,7 +304,7 @@ void rq__wal_write_staged(rq_wal *wal)
         if (end > s->slot->prewritten) s->slot->prewritten = end;
         atomic_store_explicit(&wal->written_mark, to, memory_order_release);
     } else if (rc == RQ_E_NO_SPACE) {
-        /* Nothing is lost: the same bytes go to the same place once there is space. */
+        /* Nothing is lost: the same bytes are written to the same place once there is space. */
         wal->no_space = true;
         wal->push_wanted = true;
     } else if (wal->broken == RQ_OK) {
@@ -320,8 +320,8 @@ static bool sync_is_due(const rq_wal *wal)
            wal->written - wal->synced >= RQ_WAL_BACKGROUND_SYNC_BYTES;
 }
 
-/* REQUIRES: mutex. Called by a push that has written, or that found the pen taken. True: as for
- * rq__wal_lane_claim. */
+/* REQUIRES: mutex. Called by a push that has written, or that found the pen taken. True: the lane
+ * must run, as for rq__wal_lane_claim. */
 static bool after_write(rq_wal *wal)
 {
     const segment *s = wal->write_segment;
@@ -344,7 +344,8 @@ void rq_wal_push(rq_wal *wal, rq_wal_member *self)
             wal->push_wanted = true;
         } else if (wal->staged > wal->written) {
             wal->pen = PEN_LOOP;
-            /* Once more for who came meanwhile; then the lane goes on, not this loop. */
+            /* Writes once more for records staged meanwhile; after that the lane continues, not
+             * this loop. */
             for (int round = 0; round < 2; round++) {
                 rq__wal_write_staged(wal);
                 wrote = true;

@@ -136,7 +136,7 @@ void rq__wal_note(rq_wal_region *r, segment *s, uint64_t chunk_width, rq_lsn lsn
     }
 }
 
-/* The oldest notes that hold nothing go, but for those the index still needs. */
+/* Removes the oldest notes that hold nothing, except those the index still needs. */
 static void notes_trim(rq_wal_region *r)
 {
     size_t n = 0;
@@ -151,7 +151,7 @@ rq_err rq__wal_notes_inherit(rq_wal *wal, const segment *from, segment *to)
 {
     for (size_t b = 0; b < RQ_WAL_BUCKETS; b++) {
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
-            /* from's note is the last or, when `to` has one already, the one before. */
+            /* from's note is the last one or, if `to` has one already, the one before. */
             for (size_t i = r->note_count; i > 0; i--) {
                 if (r->notes[i - 1].segment != from) continue;
                 if (r->notes[r->note_count - 1].segment != to) RQ_TRY(rq__wal_note_reserve(r));
@@ -169,7 +169,7 @@ rq_err rq__wal_notes_inherit(rq_wal *wal, const segment *from, segment *to)
     return RQ_OK;
 }
 
-/* No region keeps a pointer to a segment that is going. */
+/* Removes all pointers to a segment that is being recycled. */
 static void notes_forget(rq_wal *wal, const segment *s)
 {
     for (size_t b = 0; b < RQ_WAL_BUCKETS; b++)
@@ -199,9 +199,9 @@ uint64_t rq__wal_live_bytes(const rq_wal *wal)
     return wal->staged - wal->oldest->first_lsn;
 }
 
-/* Of one table's flushes the log would need two or three segments. What makes it longer is mostly a
- * region that is hardly written to, hbase:meta above all: one cell of it holds the oldest segment,
- * and that every later one. */
+/* With the flushes of one table the log would need two or three segments. It gets longer mostly
+ * because of regions with few writes, above all hbase:meta: one of its cells holds the oldest
+ * segment, and thereby all later ones. */
 #define GENTLE_SHARE 8
 #define FEW_HOLDERS 4
 
@@ -285,7 +285,7 @@ rq_err rq_wal_region_open(rq_wal *wal, const char *encoded, rq_slice table, void
         pthread_mutex_lock(&wal->mutex);
         r->open = true;
         r->owner = owner;
-        wal->pressed_oldest = 0; /* it may have been asked for while it had no owner */
+        wal->pressed_oldest = 0; /* it may have been asked to flush while it had no owner */
         pthread_mutex_unlock(&wal->mutex);
         *ret = r;
     }
@@ -342,7 +342,7 @@ static void region_forget(rq_wal_region *r)
 {
     pthread_mutex_lock(&r->wal->mutex);
     flushed_upto(r, UINT64_MAX);
-    r->flushed = 0; /* the name may come back: a failed creation tried again */
+    r->flushed = 0; /* the name may be used again, after a failed creation */
     pthread_mutex_unlock(&r->wal->mutex);
     region_drop_if_idle(r);
 }

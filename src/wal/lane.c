@@ -110,7 +110,7 @@ static void marks_set(rq_wal *wal, rq_lsn written, rq_lsn synced)
     atomic_store_explicit(&wal->synced_mark, synced, memory_order_release);
 }
 
-/* What is written when it begins is durable when it returns, or the log is broken. */
+/* Bytes written before it begins are durable when it returns, or the log is broken. */
 static void sync_written(rq_wal *wal)
 {
     rq_lsn target = wal->written;
@@ -141,7 +141,7 @@ static bool sync_due(const rq_wal *wal)
             wal->written - wal->synced >= RQ_WAL_BACKGROUND_SYNC_BYTES);
 }
 
-/* Written bytes that are more than a mark. */
+/* Whether bytes other than a mark were written. */
 static bool sync_worthwhile(const rq_wal *wal)
 {
     return wal->written > wal->synced && wal->written > wal->mark_end;
@@ -174,7 +174,7 @@ static uint64_t prewrite_step(const rq_wal *wal)
     return step > PREWRITE_STEP ? PREWRITE_STEP : step;
 }
 
-/* How far ahead of the writers the zeros are, and whether more are wanted. */
+/* How far the zeros reach beyond the written bytes, and whether more are needed. */
 static bool prewrite_due(rq_wal *wal, uint64_t least_ahead)
 {
     const slot *s = wal->write_segment->slot;
@@ -195,7 +195,7 @@ static rq_err zeros_write(rq_file *f, uint64_t from, uint64_t to)
     return RQ_OK;
 }
 
-/* Leaders that would write behind `prewritten` meanwhile leave it to the lane. */
+/* Writers that would pass `prewritten` meanwhile leave their bytes to the lane. */
 static void prewrite(rq_wal *wal)
 {
     if (wal->pen == PEN_LOOP) {
@@ -229,8 +229,8 @@ static void prewrite(rq_wal *wal)
 
 /* --- files -------------------------------------------------------------------------------- */
 
-/* Frees files nobody needs, above a small stock. A file may go only once a durable header says that
- * what stands in it is not needed. */
+/* Removes unneeded files, except for a small stock. A file may be removed only once a durable
+ * header says that its records are not needed. */
 static void slots_trim(rq_wal *wal, uint64_t oldest_needed)
 {
     slot *gone = NULL;
@@ -254,7 +254,7 @@ static void slots_trim(rq_wal *wal, uint64_t oldest_needed)
         char path[RQ_WAL_PATH_MAX];
         rq__wal_slot_path(wal, s->id, path);
         rq__wal_slot_free(s);
-        /* A file that stays is found as free by the next open. */
+        /* The next open finds a file that stays, and treats it as free. */
         rq_err unimportant = rq_vfs_remove(wal->env.vfs, path, NULL);
         (void)unimportant;
     }
@@ -292,37 +292,6 @@ rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why)
     return RQ_OK;
 }
 
-static segment *segment_new(rq_lsn first_lsn)
-{
-    segment *s = calloc(1, sizeof *s);
-    if (s == NULL) return NULL;
-    s->first_lsn = first_lsn;
-    s->indexed = true;
-    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
-    return s;
-}
-
-/* REQUIRES: mutex. What the header of a segment begun now says. */
-static rq_wal_segment_info info_of(rq_wal *wal, const segment *s, uint32_t prev_crc)
-{
-    return (rq_wal_segment_info){
-        .number = s->number,
-        .epoch = wal->epoch,
-        .first_lsn = s->first_lsn,
-        .oldest_number = wal->oldest == s ? s->number : wal->oldest->number,
-        .prev_number = s->prev_number,
-        .created_ms = wal->env.executor->now_ms(wal->env.executor),
-        .prev_crc = prev_crc,
-    };
-}
-
-/* A header begun: whatever becomes of it, the file may carry that number from now on. */
-static rq_err header_put(slot *to, const rq_wal_segment_info *info, rq_error *why)
-{
-    to->number = info->number;
-    return rq__wal_header_write(to->file, info, to->older, why);
-}
-
 /* --- roll --------------------------------------------------------------------------------- */
 
 static bool roll_due(rq_wal *wal)
@@ -333,14 +302,14 @@ static bool roll_due(rq_wal *wal)
            !wal->closing && may_retry(wal);
 }
 
-/* Everything up to the cut is in `old` and durable, and its index behind it. */
+/* Makes everything up to the cut durable in `old`, and writes its index behind it. */
 static rq_err roll_seal(const rq_wal *wal, const uint8_t *ring, size_t cap, const segment *old,
                         rq_lsn cut, const rq_buf *index, bool *ret_sync_failed)
 {
     *ret_sync_failed = false;
     RQ_TRY(rq__wal_ring_write(ring, cap, old, old->slot, wal->written, cut, NULL));
     if (index->len > 0) {
-        /* Readers do without it; whether the file is sound the sync tells. */
+        /* Readers can do without the index; the sync shows whether the file is sound. */
         rq_err unimportant =
             rq_file_write(old->slot->file, index->ptr, index->len, rq__wal_offset(old, cut), NULL);
         (void)unimportant;
@@ -352,7 +321,7 @@ static rq_err roll_seal(const rq_wal *wal, const uint8_t *ring, size_t cap, cons
 
 static void roll(rq_wal *wal)
 {
-    /* Most bytes become durable while writers still write. */
+    /* Makes most bytes durable while writers still write. */
     if (sync_worthwhile(wal)) {
         sync_written(wal);
         complete(wal);
@@ -366,9 +335,9 @@ static void roll(rq_wal *wal)
     }
     if (wal->broken != RQ_OK || !pen_take(wal)) return;
     segment *old = wal->write_segment;
-    segment *next = rc == RQ_OK ? segment_new(wal->staged) : NULL;
+    segment *next = rc == RQ_OK ? rq__wal_segment_new(wal->staged) : NULL;
     if (next == NULL) {
-        /* The old segment grows until there is a file for the next. */
+        /* The old segment grows until there is a file for the next one. */
         retry_later(wal);
         rq__wal_pen_release(wal);
         return;
@@ -401,14 +370,14 @@ static void roll(rq_wal *wal)
     }
     wal->written_crc = wal->synced_crc = crc;
     marks_set(wal, cut, cut);
-    rq_wal_segment_info info = info_of(wal, next, crc);
+    rq_wal_segment_info info = rq__wal_info_of(wal, next, crc);
     pthread_mutex_unlock(&wal->mutex);
-    rc = header_put(next->slot, &info, NULL);
+    rc = rq__wal_header_put(next->slot, &info, NULL);
     pthread_mutex_lock(&wal->mutex);
     if (rc != RQ_OK) {
         next->slot->bad = true;
         wal->broken = rc;
-        wal->broken_by_sync = true; /* nothing can be saved in the old one: it is whole */
+        wal->broken_by_sync = true; /* nothing can be recovered from the old one: it is complete */
         return;
     }
     next->slot->older = 1 - next->slot->older;
@@ -434,9 +403,9 @@ static rq_err repair_into(rq_wal *wal, segment *to, slot *file, rq_error *why)
     const uint8_t *ring = wal->ring;
     size_t cap = wal->ring_cap;
     to->number = wal->next_number++;
-    rq_wal_segment_info info = info_of(wal, to, wal->synced_crc);
+    rq_wal_segment_info info = rq__wal_info_of(wal, to, wal->synced_crc);
     pthread_mutex_unlock(&wal->mutex);
-    rq_err rc = header_put(file, &info, why);
+    rq_err rc = rq__wal_header_put(file, &info, why);
     if (rc == RQ_OK) rc = rq__wal_ring_write(ring, cap, to, file, from, cut, why);
     if (rc == RQ_OK) rc = rq_file_sync(file->file, why);
     pthread_mutex_lock(&wal->mutex);
@@ -456,12 +425,12 @@ static void slot_give_back(rq_wal *wal, slot *s)
     wal->free_slots = s;
 }
 
-/* The segment that takes over from `old` at the last durable frame. */
+/* The segment that replaces `old` from the last durable frame on. */
 static segment *repair_segment(rq_wal *wal, segment *old)
 {
     segment *to = wal->newest;
     if (to == old) {
-        to = segment_new(wal->synced);
+        to = rq__wal_segment_new(wal->synced);
         if (to == NULL) return NULL;
         old->next = to;
         wal->newest = to;
@@ -471,7 +440,7 @@ static segment *repair_segment(rq_wal *wal, segment *old)
     to->slot = NULL;
     to->first_lsn = wal->synced;
     to->prev_number = old->number;
-    if (old->sealed) return to; /* the log's first segment: nothing was staged for it yet */
+    if (old->sealed) return to; /* the log's first segment: nothing has been staged for it yet */
     to->indexed = false;
     return rq__wal_notes_inherit(wal, old, to) == RQ_OK ? to : NULL;
 }
@@ -483,13 +452,13 @@ static void repair(rq_wal *wal)
     segment *old = wal->write_segment;
     rq_err cause = wal->broken;
     if (!wal->broken_by_sync && wal->written > wal->synced) {
-        /* What came before the failed write can still become durable where it is. */
+        /* Bytes written before the failed write can still become durable in their place. */
         sync_written(wal);
         complete(wal);
     }
     wal->broken = cause; /* also after that sync has failed */
     if (!rq__wal_ring_holds(wal, wal->synced)) {
-        /* HANDOVER, and the ring has forgotten what the operating system lost. */
+        /* HANDOVER, and the bytes that the operating system lost are no longer in the ring. */
         log_fail(wal, cause, &why);
         return;
     }
@@ -560,12 +529,12 @@ static bool drain(rq_wal *wal)
     return true;
 }
 
-/* One thing, the most urgent; false when there is nothing to do. REQUIRES: mutex. */
+/* Does the most urgent piece of work; false if there is none. REQUIRES: mutex. */
 static bool lane_step(rq_wal *wal)
 {
     if (rq__wal_has_failed(wal)) return false;
     if (wal->broken != RQ_OK) {
-        /* A log that ends needs no segment for what will not come. */
+        /* A log that is being closed needs no segment if nothing more is staged. */
         if (wal->broken == RQ_E_NO_SPACE && wal->closing && wal->staged == wal->synced)
             return false;
         if (!may_retry(wal) || !pen_take(wal)) return false;
@@ -607,11 +576,9 @@ static bool lane_step(rq_wal *wal)
     return false;
 }
 
-/*
- * Bytes that were staged before the disk was found full stay in the ring and are written some day.
- * Who waits for them is told after a while that this may take time: a client comes back, and a
- * closing need not wait for somebody to make room. True: waiters are to be looked through.
- */
+/* Bytes that were staged before the disk was found full stay in the ring and will be written when
+ * there is space. Their waiters get an error after a while, so that clients can retry and a close
+ * need not wait for free space. True: the waiters must be checked. */
 static bool patience_is_over(rq_wal *wal)
 {
     bool full = !rq__wal_has_failed(wal) && (wal->no_space || wal->broken == RQ_E_NO_SPACE);

@@ -24,12 +24,12 @@ struct rq_wal_reader {
     char *path;
     rq_wal_segment_info info;
     uint64_t file_size;
-    uint64_t end_lsn; /* told by the successor, or UNKNOWN_END */
+    uint64_t end_lsn; /* from the successor's header, or UNKNOWN_END */
 
     uint64_t lsn;        /* of the next frame */
     uint64_t record_lsn; /* of the last record */
     uint32_t prev_crc;
-    bool chained; /* prev_crc is known: not after a skip or a seek */
+    bool chained; /* prev_crc is known, i.e. the reader has not skipped or sought */
     bool corrupt; /* the last next() said so */
 
     uint8_t *window;
@@ -43,8 +43,8 @@ static uint64_t offset_of(const rq_wal_reader *r, uint64_t lsn)
     return RQ_WAL_FRAMES_AT + (lsn - r->info.first_lsn);
 }
 
-/* The file's bytes [off, off + len) as far as they exist; *ret_len may be shorter at the end. Valid
- * until the next call. */
+/* The file's bytes [off, off + len); *ret_len is smaller at the end of the file. Valid until the
+ * next call. */
 static rq_err window_get(rq_wal_reader *r, uint64_t off, size_t len, const uint8_t **ret,
                          size_t *ret_len, rq_error *why)
 {
@@ -65,7 +65,7 @@ static rq_err window_get(rq_wal_reader *r, uint64_t off, size_t len, const uint8
         r->window_len = 0;
         RQ_TRY(rq_file_read(r->file, r->window, want, off, &r->window_len, why));
         if (r->window_len < len)
-            return rq_fail(why, RQ_E_IO, "%s: shrank while it was read", r->path);
+            return rq_fail(why, RQ_E_IO, "%s: shrank while being read", r->path);
     }
     *ret = r->window + (off - r->window_off);
     return RQ_OK;
@@ -147,13 +147,13 @@ uint32_t rq_wal_reader_prev_crc(const rq_wal_reader *r)
     return r->prev_crc;
 }
 
-/* A frame header that belongs to this segment at this place. */
+/* Whether this is a frame header of this segment and position. */
 static bool frame_here(const rq_wal_reader *r, const uint8_t *p, uint64_t lsn, rq__wal_frame *ret)
 {
     return rq__wal_frame_decode(p, ret) && ret->epoch == (uint32_t)r->info.epoch && ret->lsn == lsn;
 }
 
-/* The whole frame at `lsn`: RQ_OK, or RQ_E_END when there is no valid one (or an error of reading).
+/* Loads the whole frame at `lsn`: RQ_OK, RQ_E_END if there is no valid one, or an I/O error.
  * *ret_body is in the window. */
 static rq_err frame_load(rq_wal_reader *r, uint64_t lsn, rq__wal_frame *ret, rq_slice *ret_body,
                          rq_error *why)
@@ -172,8 +172,8 @@ static rq_err frame_load(rq_wal_reader *r, uint64_t lsn, rq__wal_frame *ret, rq_
     return rq_crc32c(0, ret_body->ptr, ret_body->len) == ret->body_crc ? RQ_OK : RQ_E_END;
 }
 
-/* Looks behind a bad place for the next frame header that belongs here; RQ_E_END: none. With
- * `durable_above`, only one that proves what stands at the bad place to have been durable. */
+/* Searches behind a bad position for the next frame header that belongs there; RQ_E_END: none. With
+ * `durable_above`, only for one that proves the bad position to have been durable. */
 static rq_err frame_search(rq_wal_reader *r, uint64_t from, bool whole, uint64_t durable_above,
                            uint64_t *ret_lsn, rq_error *why)
 {
@@ -250,7 +250,7 @@ rq_err rq_wal_reader_next(rq_wal_reader *r, rq_wal_record *ret, rq_error *why)
         }
         rc = rq__wal_record_decode(body, ret);
         if (rc != RQ_OK) {
-            /* The checksums hold: whoever wrote this meant it. */
+            /* The checksums are right, so a writer has written this intentionally. */
             r->corrupt = true;
             return rq_fail(why, rc, "%s: offset %llu: %s", r->path,
                            (unsigned long long)offset_of(r, r->lsn),
@@ -286,7 +286,7 @@ rq_err rq_wal_reader_skip(rq_wal_reader *r, rq_error *why)
 
 /* --- the index ---------------------------------------------------------------------------- */
 
-/* RQ_E_NOT_FOUND: no valid one. *ret_body is in the window. */
+/* RQ_E_NOT_FOUND: there is no valid index. *ret_body is in the window. */
 static rq_err index_load(rq_wal_reader *r, rq_slice *ret_body, rq_error *why)
 {
     RQ_ASSERT(r->end_lsn != UNKNOWN_END);

@@ -23,7 +23,7 @@ static void header_encode(const rq_wal_segment_info *i, uint8_t out[static RQ_WA
     rq_put_be32(out + 92, rq_crc32c(0, out, 92));
 }
 
-/* RQ_OK, RQ_E_CORRUPT, or RQ_E_VERSION for a whole header of a later version. */
+/* RQ_OK, RQ_E_CORRUPT, or RQ_E_VERSION for a valid header of a later version. */
 static rq_err header_decode(const uint8_t *in, rq_wal_segment_info *ret)
 {
     if (memcmp(in, RQ_WAL_SEGMENT_MAGIC, 8) != 0 || rq_get_be32(in + 92) != rq_crc32c(0, in, 92))
@@ -75,7 +75,7 @@ rq_err rq__wal_header_read(rq_file *f, const char *path, rq_wal_segment_info *re
         return rq_fail(why, RQ_E_VERSION, "%s: written by a newer version", path);
     /* The second copy is written only once the first is durable. */
     if (all_zero(bytes + RQ_WAL_HEADER_COPY_AT, RQ_WAL_HEADER_LEN))
-        return rq_fail(why, RQ_E_NOT_FOUND, "%s: no segment was begun in it", path);
+        return rq_fail(why, RQ_E_NOT_FOUND, "%s: contains no segment", path);
     return rq_fail(why, RQ_E_CORRUPT, "%s: offset 0: both copies of the header are damaged", path);
 }
 
@@ -89,9 +89,10 @@ rq_err rq__wal_header_check(rq_file *f, const char *path, rq_error *why)
         const uint8_t *copy = bytes + copy_at[i];
         if (i == 1 && all_zero(copy, RQ_WAL_HEADER_LEN)) continue; /* not written yet */
         if (header_decode(copy, &ignored) == RQ_E_CORRUPT)
-            return rq_fail(why, RQ_E_CORRUPT,
-                           "%s: offset %llu: this copy of the header is damaged, the other serves",
-                           path, (unsigned long long)copy_at[i]);
+            return rq_fail(
+                why, RQ_E_CORRUPT,
+                "%s: offset %llu: this copy of the header is damaged, the other one is used", path,
+                (unsigned long long)copy_at[i]);
     }
     return RQ_OK;
 }

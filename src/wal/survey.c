@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at a log without opening it: the contract is in survey.h, the rules in format.h. */
+/* Examines a log without opening it: contract in survey.h, rules in format.h. */
 #include "wal/survey.h"
 
 #include "wal/segment.h"
@@ -31,7 +31,7 @@ static rq_err check_copies(rq_vfs *vfs, const char *path, const rq_wal_survey_ca
     return RQ_OK;
 }
 
-/* *ret_used: the file was ever begun, and its header can be read. */
+/* *ret_used: the file was begun, and its header can be read. */
 static rq_err look_at(rq_vfs *vfs, const char *path, const rq_wal_survey_calls *calls,
                       rq_wal_survey_segment *ret, bool *ret_used, rq_error *why)
 {

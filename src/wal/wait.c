@@ -11,7 +11,7 @@
 
 #include "wal/wal_priv.h"
 
-/* The mark that counts for a list, and what its waiters are told above it: RQ_OK means wait on. */
+/* The log position that acknowledges this list. */
 static rq_lsn mark_of(const rq_wal *wal, int synced)
 {
     return atomic_load_explicit(synced ? &wal->synced_mark : &wal->written_mark,
@@ -23,8 +23,8 @@ static rq_err failed_of(const rq_wal *wal)
     return (rq_err)atomic_load_explicit(&wal->failed, memory_order_acquire);
 }
 
-/* What a waiter of that level is told if it is given up; RQ_OK: it is not. The failure is looked at
- * first: what was acknowledged before it is still acknowledged. */
+/* Error to deliver to this waiter, or RQ_OK to keep waiting. The log's failure is checked first:
+ * records acknowledged before it stay acknowledged. */
 static rq_err verdict_of(const rq_wal *wal, int level, const rq_wal_waiter *w)
 {
     rq_err failed = failed_of(wal);
@@ -97,14 +97,14 @@ static bool anything_done(const rq_wal_member *m)
     for (int i = 0; i < 2; i++) {
         const rq_wal_waiter *w = m->waiting[i].head;
         if (w == NULL) continue;
-        /* The last one is the first whom a full disk keeps waiting. */
+        /* The last waiter is the first one that a full disk fails. */
         if (w->upto <= mark_of(m->wal, i) || verdict_of(m->wal, i, m->waiting[i].last) != RQ_OK)
             return true;
     }
     return false;
 }
 
-/* REQUIRES: m->mutex. Takes what is acknowledged from the list's head … */
+/* REQUIRES: m->mutex. Removes acknowledged waiters from the list's head … */
 static rq_wal_waiter **take_acknowledged(rq_wal_member *m, int level, rq_wal_waiter **tail,
                                          uint32_t *taken)
 {
@@ -130,7 +130,7 @@ static rq_wal_waiter **take_given_up(rq_wal_member *m, int level, rq_wal_waiter 
     if (list->last == NULL) return tail;
     rq_err verdict = verdict_of(m->wal, level, list->last);
     if (verdict == RQ_OK) return tail;
-    /* It may be taken back meanwhile: who is behind one that is given up is so too. */
+    /* A waiter may be cancelled meanwhile. If one is failed, so are all behind it. */
     rq_wal_waiter *before = NULL;
     rq_wal_waiter **at = &list->head;
     while (*at != list->last && verdict_of(m->wal, level, *at) == RQ_OK) {
@@ -185,7 +185,7 @@ static void member_task(rq_task *task)
         rq__wal_member_run_done(m);
 }
 
-/* Wakes the member's lane if it has something to run. */
+/* Wakes the member's lane if there is something to run. */
 static void member_wake(rq_wal_member *m)
 {
     if (m->lane == NULL) {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The log's life: open finds the live chain among the files, replay reads it through and begins a
- * segment of a new epoch behind it, close leaves it whole or empty.
+/* Opening and closing the log: open finds the live chain among the files, replay reads it and
+ * begins a segment of a new epoch behind it, close leaves the log complete or empty.
  *
- * After a crash nothing is written into the old segments: the new one's header says where the last
- * one ended. That one is synced first: its bytes may have outlived a killed server in the operating
- * system's memory only, and what replay shows must not vanish with the next power cut.
- */
+ * After a crash nothing is written into the old segments: the new one's header records where the
+ * last one ended. That one is synced first: after a kill its bytes may exist only in the page
+ * cache, and records that replay delivers must not vanish in the next power cut. */
 #include "wal/wal.h"
 
 #include <stdio.h>
@@ -80,7 +78,7 @@ static void report_corrupt(const rq_wal *wal, const rq_error *why)
     if (wal->options.on_corrupt != NULL) wal->options.on_corrupt(wal->options.ctx, why);
 }
 
-/* Opens one file and judges its header. What was never begun becomes a free slot. */
+/* Opens one file and checks its header. A file that was never begun becomes a free slot. */
 static rq_err file_found(rq_wal *wal, unsigned id, found_list *list, rq_error *why)
 {
     char path[RQ_WAL_PATH_MAX];
@@ -128,14 +126,11 @@ static rq_err missing(const rq_wal *wal, const found *f, rq_error *why)
 
 static rq_err segment_prepend(rq_wal *wal, found *f)
 {
-    segment *s = calloc(1, sizeof *s);
+    segment *s = rq__wal_segment_new(f->info.first_lsn);
     if (s == NULL) return RQ_E_NO_MEMORY;
-    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
     s->slot = f->slot;
     s->number = f->info.number;
     s->prev_number = f->info.prev_number;
-    s->first_lsn = f->info.first_lsn;
-    s->indexed = true;
     s->next = wal->oldest;
     if (s->next != NULL) {
         s->sealed = true;
@@ -265,7 +260,8 @@ rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **re
     wal->next_number = 1;
     wal->next_slot = 1;
     pthread_mutex_init(&wal->regions_mutex, NULL);
-    pthread_mutexattr_t spins; /* a moment: it is held for a copy, and asked for by every loop */
+    pthread_mutexattr_t spins; /* spinning: held only for the time of a copy, and taken by every
+                                * loop */
     pthread_mutexattr_init(&spins);
     pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&wal->mutex, &spins);
@@ -317,7 +313,7 @@ static rq_err note_found(rq_wal *wal, segment *s, const rq_wal_record *r, rq_lsn
     return RQ_OK;
 }
 
-/* Passes a corrupt place in salvage mode: RQ_OK goes on, RQ_E_END is the segment's end. */
+/* In salvage mode, skips a corrupt place: RQ_OK continues, RQ_E_END means the segment's end. */
 static rq_err pass_corrupt(replay *p, rq_wal_reader *reader, rq_err rc, const rq_error *detail,
                            rq_error *why)
 {
@@ -378,8 +374,9 @@ static rq_err segment_replay(replay *p, segment *s, rq_error *why)
     return rc;
 }
 
-/* No space for the first segment: the log is as one whose last write failed so. Nothing is staged
- * until the lane has found space (repair in lane.c); what is there can be read meanwhile. */
+/* No space for the first segment: the log behaves like one whose last write failed for lack of
+ * space. Nothing is staged until the lane has found space (repair in lane.c); existing records can
+ * be read meanwhile. */
 static void begin_later(rq_wal *wal, segment *old, segment *s)
 {
     pthread_mutex_lock(&wal->mutex);
@@ -394,20 +391,17 @@ static void begin_later(rq_wal *wal, segment *old, segment *s)
     pthread_mutex_unlock(&wal->mutex);
 }
 
-/* Begins the first segment of this epoch behind what was found. */
+/* Begins the first segment of this epoch, behind the end of the existing ones. */
 static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
 {
     if (wal->newest != NULL)
         RQ_TRY(rq_file_sync(wal->newest->slot->file, why));
     else
         RQ_TRY(rq_vfs_mkdirs(wal->env.vfs, wal->dir, why));
-    /* A file found unused may have a name that is not durable: its maker died just then. */
+    /* The name of a file found unused may not be durable, if its creator crashed just then. */
     RQ_TRY(rq_vfs_sync_dir(wal->env.vfs, wal->dir, why));
-    segment *s = calloc(1, sizeof *s);
+    segment *s = rq__wal_segment_new(end);
     if (s == NULL) return rq_fail(why, RQ_E_NO_MEMORY, "%s: out of memory", wal->dir);
-    memset(s->chunk_first, 0xff, sizeof s->chunk_first);
-    s->indexed = true;
-    s->first_lsn = end;
     s->number = wal->next_number++;
     segment *old = wal->newest;
     pthread_mutex_lock(&wal->mutex);
@@ -427,22 +421,11 @@ static rq_err log_begin(rq_wal *wal, rq_lsn end, uint32_t crc, rq_error *why)
     atomic_store(&wal->written_mark, end);
     atomic_store(&wal->synced_mark, end);
     rq__wal_recycle(wal);
-    rq_wal_segment_info info = {
-        .number = s->number,
-        .epoch = wal->epoch,
-        .first_lsn = end,
-        .oldest_number = wal->oldest->number,
-        .prev_number = s->prev_number,
-        .created_ms = wal->env.executor->now_ms(wal->env.executor),
-        .prev_crc = crc,
-    };
+    rq_wal_segment_info info = rq__wal_info_of(wal, s, crc);
     pthread_mutex_unlock(&wal->mutex);
     rq_error own = {0};
     rq_err rc = rq__wal_slot_take(wal, &s->slot, &own);
-    if (rc == RQ_OK) {
-        s->slot->number = s->number;
-        rc = rq__wal_header_write(s->slot->file, &info, s->slot->older, &own);
-    }
+    if (rc == RQ_OK) rc = rq__wal_header_put(s->slot, &info, &own);
     if (rc == RQ_OK) {
         s->slot->older = 1 - s->slot->older;
         return RQ_OK;
@@ -472,7 +455,7 @@ rq_err rq_wal_replay(rq_wal *wal, rq_err (*callback)(void *ctx, const rq_wal_rec
 
 /* --- one region alone --------------------------------------------------------------------- */
 
-/* What has to be read of one segment for one region. */
+/* The part of one segment that must be read for one region. */
 typedef struct part {
     uint64_t number;
     unsigned slot_id;
@@ -497,7 +480,7 @@ static rq_err parts_get(rq_wal *wal, const char *encoded, part **ret, size_t *re
     }
     for (size_t i = 0; i < n && rc == RQ_OK; i++) {
         const segment *s = r->notes[i].segment;
-        /* What the lane is just rolling or repairing into has nothing of its own yet. */
+        /* The segment that the lane is rolling or repairing into has no records of its own yet. */
         if (!r->notes[i].holds || (!s->sealed && s != wal->write_segment)) continue;
         part *p = &parts[count++];
         p->number = s->number;
@@ -544,7 +527,7 @@ static rq_err part_replay(const region_replay *p, const part *from, rq_error *wh
     const rq_wal_segment_info *info = rq_wal_reader_info(reader);
     rq_err rc = RQ_OK;
     if (info->number != from->number)
-        rc = rq_fail(why, RQ_E_STATE, "%s: was recycled while it was read", path);
+        rc = rq_fail(why, RQ_E_STATE, "%s: recycled while being read", path);
     rq_wal_reader_set_end(reader, from->end);
     if (rc == RQ_OK && !from->indexed) rc = part_run(p, reader, from->end, why);
     for (unsigned c = 0; c < RQ_WAL_CHUNKS && rc == RQ_OK && from->indexed; c++) {
@@ -580,7 +563,8 @@ rq_err rq_wal_replay_region(rq_wal *wal, const char *encoded,
 
 /* --- close -------------------------------------------------------------------------------- */
 
-/* The last segment's file becomes an empty segment that says so; the other files go. */
+/* Turns the last segment's file into an empty segment that marks a clean stop; removes the other
+ * files. */
 static rq_err leave_empty(rq_wal *wal, rq_error *why)
 {
     for (const segment *s = wal->oldest; s != NULL; s = s->next) {
@@ -590,17 +574,13 @@ static rq_err leave_empty(rq_wal *wal, rq_error *why)
                        holder == NULL ? "(unknown)" : holder->encoded);
     }
     slot *last = wal->write_segment->slot;
-    rq_wal_segment_info info = {
-        .number = wal->next_number++,
-        .epoch = wal->epoch,
-        .first_lsn = wal->staged,
-        .prev_number = wal->write_segment->number,
-        .created_ms = wal->env.executor->now_ms(wal->env.executor),
-        .prev_crc = wal->staged_crc,
-        .clean = true,
-    };
+    const segment empty = {.number = wal->next_number++,
+                           .first_lsn = wal->staged,
+                           .prev_number = wal->write_segment->number};
+    rq_wal_segment_info info = rq__wal_info_of(wal, &empty, wal->staged_crc);
     info.oldest_number = info.number;
-    RQ_TRY(rq__wal_header_write(last->file, &info, last->older, why));
+    info.clean = true;
+    RQ_TRY(rq__wal_header_put(last, &info, why));
     RQ_TRY(rq_file_sync(last->file, why));
     rq_arena arena = {0};
     rq_dir_entry *entries;

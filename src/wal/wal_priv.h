@@ -201,6 +201,13 @@ void rq__wal_lane_wake(rq_wal *wal);
 bool rq__wal_lane_claim(rq_wal *wal);
 /* REQUIRES: mutex. Releases the pen, or passes it to the lane. */
 void rq__wal_pen_release(rq_wal *wal);
+/* A segment that is not in the log yet. NULL: no memory. */
+segment *rq__wal_segment_new(rq_lsn first_lsn);
+/* REQUIRES: mutex. What the header of a segment says that begins now; prev_crc: of the record before
+ * it. */
+rq_wal_segment_info rq__wal_info_of(rq_wal *wal, const segment *s, uint32_t prev_crc);
+/* Writes the header. Whatever becomes of it, the file may carry the segment's number from now on. */
+RQ_NODISCARD rq_err rq__wal_header_put(slot *to, const rq_wal_segment_info *info, rq_error *why);
 /* Takes a free file or makes a new one, whose name is durable. No lock held. On the lane, or
  * before the lane starts. */
 RQ_NODISCARD rq_err rq__wal_slot_take(rq_wal *wal, slot **ret, rq_error *why);

@@ -281,7 +281,7 @@ def files_that_change_meanwhile(w):
 
 def settings_that_make_no_sense(w):
     for folders, words in (("relative/folder", "not an absolute path"), (f"/tmp,{w.folder}/../x", "not an absolute path"),
-                           (f"{w.data}/data", "lies in the data folder"), (str(w.data), "lies in the data folder")):
+                           (f"{w.data}/data", "is inside the data folder"), (str(w.data), "is inside the data folder")):
         try:
             rorqual.Server(w.data, w.folder / "bad-log", "-D", f"{SETTING}={folders}").kill()
         except RuntimeError as e:

@@ -88,16 +88,16 @@ static void slabs(void)
 {
     rq_slab_pool *pool;
     must(rq_slab_pool_new(NULL, 4, &pool) == RQ_OK);
-    uint8_t *whole = rq_slab_take(pool);
+    uint8_t *whole = rq_slab_pool_take(pool);
     uint8_t *piece = rq_slab_piece_take(rq_slab_pool_pieces(pool), RQ_PIECE_MIN);
     must(whole != NULL && piece != NULL);
     touch("none", whole + RQ_SLAB_BYTES - 1);
     touch("piece-behind", piece + RQ_PIECE_MIN);
-    rq_slab_give(pool, whole);
+    rq_slab_pool_give(pool, whole);
     touch("slab-after-give", whole + 4096);
-    whole = rq_slab_take(pool);
+    whole = rq_slab_pool_take(pool);
     touch("none", whole + 4096);
-    rq_slab_give(pool, whole);
+    rq_slab_pool_give(pool, whole);
     rq_slab_piece_give(rq_slab_pool_pieces(pool), piece, RQ_PIECE_MIN);
     touch("piece-after-give", piece + 64);
     rq_slab_pool_free(pool);

@@ -316,7 +316,7 @@ static void what_hbase_did_after_a_crash_of_ours_is_not_mixed_with_the_log(void 
     assert_int_equal(world_open(w), RQ_OK);
     assert_int_equal(world_close(w, false), RQ_OK);
     put_log(w, "MasterData/WALs/h,1,2/x", "0123456789abcdef0123456789abcdef", 7, false);
-    refused(w, RQ_E_STATE, "had not stopped cleanly");
+    refused(w, RQ_E_STATE, "had crashed");
     end(w);
 }
 

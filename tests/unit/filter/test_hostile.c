@@ -285,9 +285,71 @@ static void many_keys_and_long_lists_keep_to_the_pace(void **state)
     rq_arena_clear(&arena);
 }
 
+#define LONG_NAME 30000
+
+static bool up_to_limit(void *ctx, size_t bytes)
+{
+    size_t *left = ctx;
+    if (bytes > *left) return false;
+    *left -= bytes;
+    return true;
+}
+
+/* What filters keep of the cells they saw is charged to their arena, and may be refused there. */
+static void what_filters_keep_is_charged(void **state)
+{
+    (void)state;
+    enum { COUNT = 100 };
+    uint8_t *name = repeated("z", LONG_NAME);
+    const rq_cell cell = {.row = name,
+                          .row_len = LONG_NAME,
+                          .family = (const uint8_t *)"f",
+                          .family_len = 1,
+                          .qualifier = name,
+                          .qualifier_len = LONG_NAME,
+                          .type = RQ_TYPE_PUT};
+    Pb__ColumnPrefixFilter prefix = PB__COLUMN_PREFIX_FILTER__INIT;
+    prefix.prefix = data_of(RQ_SLICE_LIT("a")); /* the cell is behind it: next row */
+    for (int refuses = 0; refuses <= 1; refuses++) {
+        rq_arena messages = {0}, arena = {0};
+        size_t left = refuses ? COUNT * (size_t)LONG_NAME : SIZE_MAX;
+        rq_arena_meter(&arena, up_to_limit, &left);
+        Pb__Filter child = PB__FILTER__INIT;
+        child.name = (char *)(uintptr_t)PACKAGE "ColumnPrefixFilter";
+        child.has_serialized_filter = true;
+        child.serialized_filter = data_of(packed(&messages, &prefix.base));
+        Pb__Filter *children[COUNT];
+        for (size_t i = 0; i < COUNT; i++)
+            children[i] = &child;
+        Pb__FilterList list = PB__FILTER_LIST__INIT;
+        list.operator_ = PB__FILTER_LIST__OPERATOR__MUST_PASS_ONE;
+        list.n_filters = COUNT;
+        list.filters = children;
+        rq_filter *f;
+        bool out;
+        rq_filter_code code;
+        assert_int_equal(rq_filter_parse(RQ_SLICE_LIT(PACKAGE "FilterList"),
+                                         packed(&messages, &list.base), &arena, &f, NULL),
+                         RQ_OK);
+        assert_int_equal(rq_filter_row_key(f, rq_cell_row(&cell), &out, NULL), RQ_OK);
+        size_t before = arena.total_bytes;
+        rq_err rc = rq_filter_cell(f, &cell, &code, NULL);
+        if (refuses) {
+            assert_int_equal(rc, RQ_E_NO_MEMORY);
+        } else {
+            assert_int_equal(rc, RQ_OK);
+            assert_true(arena.total_bytes - before >= COUNT * 2 * (size_t)LONG_NAME);
+        }
+        rq_arena_clear(&arena);
+        rq_arena_clear(&messages);
+    }
+    free(name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_filters_keep_is_charged),
         cmocka_unit_test(compiling_is_paid_for),
         cmocka_unit_test(many_keys_and_long_lists_keep_to_the_pace),
         cmocka_unit_test(a_substring_is_looked_for_in_linear_time),

@@ -9,6 +9,9 @@
 #include <stdint.h>
 
 int peer_connect(uint16_t port);
+/* What peer_connect calls: a socket, or relay.h's. */
+extern int (*peer_connect_by)(uint16_t port);
+int peer_connect_plain(uint16_t port);
 void peer_send(int fd, const void *bytes, size_t len);
 /* False when the other end has closed. */
 bool peer_try_send(int fd, const void *bytes, size_t len);

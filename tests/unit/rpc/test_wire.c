@@ -57,11 +57,50 @@ static void request_head_is_read_as_protobuf_reads_it(void **state)
     assert_int_equal(head.cell_block_len, 70000);
     assert_int_equal(head.priority, 200);
     assert_int_equal(head.timeout_ms, 59999);
+    assert_int_equal(rq__request_trace_id(head.trace), UINT64_MAX);
     /* Every cut is refused, none is read past. */
     for (size_t n = 0; n < len; n++) {
         c = rq_cursor_of(rq_slice_of(bytes, n));
         assert_false(rq_request_head_parse(&c, &head));
     }
+}
+
+static uint64_t trace_of(const char *key, const char *value)
+{
+    Pb__RPCTInfo__HeadersEntry entry = PB__RPCTINFO__HEADERS_ENTRY__INIT;
+    Pb__RPCTInfo__HeadersEntry other = PB__RPCTINFO__HEADERS_ENTRY__INIT;
+    Pb__RPCTInfo__HeadersEntry *entries[] = {&other, &entry};
+    Pb__RPCTInfo trace = PB__RPCTINFO__INIT;
+    uint8_t bytes[256];
+    other.key = other.value = "x";
+    entry.key = (char *)key;
+    entry.value = (char *)value;
+    trace.n_headers = 2;
+    trace.headers = entries;
+    return rq__request_trace_id(rq_slice_of(bytes, pb__rpctinfo__pack(&trace, bytes)));
+}
+
+static void a_trace_is_named_by_its_context(void **state)
+{
+    (void)state;
+    static const char good[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    assert_int_equal(trace_of("traceparent", good), 0xa3ce929d0e0e4736u);
+    assert_int_equal(trace_of("tracestate", good), 0);
+    assert_int_equal(trace_of("traceparent", ""), 0);
+    char bad[sizeof good];
+    for (size_t i = 0; i + 1 < sizeof good; i++) { /* cut off */
+        memcpy(bad, good, i);
+        bad[i] = '\0';
+        assert_int_equal(trace_of("traceparent", bad), 0);
+    }
+    for (size_t i = 2; i < 36; i++) { /* no digit, or no dash */
+        memcpy(bad, good, sizeof good);
+        bad[i] = 'g';
+        assert_int_equal(trace_of("traceparent", bad), 0);
+    }
+    assert_int_equal(rq__request_trace_id((rq_slice){0}), 0);
+    assert_int_equal(rq__request_trace_id(RQ_SLICE_LIT("\x08")), 0);
+    assert_int_equal(rq__request_trace_id(RQ_SLICE_LIT("\x1a\x7f")), 0);
 }
 
 static void malformed_heads_are_refused(void **state)
@@ -148,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_head_is_read_as_protobuf_reads_it),
+        cmocka_unit_test(a_trace_is_named_by_its_context),
         cmocka_unit_test(malformed_heads_are_refused),
         cmocka_unit_test(response_head_is_protobuf),
         cmocka_unit_test(every_method_is_listed_once_and_has_messages),

@@ -2,6 +2,8 @@
 /* The tests' ClientService; see toy_service.h. */
 #include "toy_service.h"
 
+#include "../net/frames.h"
+#include "../net/relay.h"
 #include "proto/client.pb-c.h"
 #include "../base/unit.h"
 
@@ -226,7 +228,15 @@ void toy_start(toy *t, const toy_options *o)
         .request_bytes_max = o->request_bytes_max,
         .out_bytes_max = o->out_bytes_max,
     };
+    const char *below = getenv("TOY_BELOW");
+    rq_transform_kind frames = {.make = frames_make, .budget = t->budget};
+    bool framed = below != NULL && strstr(below, "frames") != NULL;
+    if (framed) so.transform = &frames;
     assert_int_equal(rq_rpc_server_open(&so, &t->server, NULL), RQ_OK);
+    relay_options relay = {.frames = framed};
+    if (below != NULL && strstr(below, "memory") != NULL)
+        relay.listener = rq_rpc_server_listener(t->server);
+    if (below != NULL) relay_begin(&relay);
     t->port = rq_rpc_server_port(t->server);
     assert_int_equal(pthread_create(&t->late_thread, NULL, late_main, t), 0);
 }
@@ -246,6 +256,7 @@ void toy_stop(toy *t)
 {
     toy_release(t);
     rq_rpc_server_close(t->server);
+    relay_end();
     pthread_mutex_lock(&t->lock);
     atomic_store(&t->closing, true);
     pthread_cond_signal(&t->late_changed);

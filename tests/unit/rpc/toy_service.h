@@ -5,6 +5,8 @@
  *   "later"   from another thread, after 20 ms   "never"   the call is dropped
  *   "big:N"   a cell block of at least N bytes   "hold"    kept until toy_release
  *   "grow:N"  the same in slices of 50 kB, asking for memory between them, as a scan does
+ * The environment's TOY_BELOW puts something below its connections (net/relay.h): "frames",
+ * "memory", "frames,memory".
  * Multi sends its cell block's cells back. "Mutate" is in the table without a handler.
  */
 #ifndef RQ_TEST_RPC_TOY_SERVICE_H

@@ -223,6 +223,16 @@ static void enum_numbers_nobody_knows_count_as_absent(void **state)
         assert_int_equal(rq__decode_condition(&c, &m.arena, &condition, &m.why), RQ_OK);
         assert_int_equal(condition.op, RQ_LESS);
     }
+    /* Protobuf's default of the type is APPEND. */
+    for (size_t i = 0; i < RQ_ARRAY_LEN(numbers); i++) {
+        m.cells = rq_cursor_of(rq_buf_slice(&m.block.bytes));
+        p.mutate_type = (Pb__MutationProto__MutationType)numbers[i];
+        assert_int_equal(rq__mutation_type(&p), RQ_MUTATE_APPEND);
+        assert_int_equal(
+            rq__decode_mutation(&p, NULL, &m.cells, 0, &m.arena, &m.mutation, &nonce, &m.why),
+            RQ_OK);
+        assert_int_equal(m.mutation.type, RQ_MUTATE_APPEND);
+    }
     clear(&m);
 }
 

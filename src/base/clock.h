@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system's clocks, read in one place. The engine and the catalog do not use this: their time is
+ * their executor's (base/executor.h), which is simulated in tests. Event loops, the executor of
+ * threads and clients do.
+ */
+#ifndef RQ_BASE_CLOCK_H
+#define RQ_BASE_CLOCK_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <time.h>
+
+/* CLOCK_MONOTONIC: time since the machine's start; CLOCK_THREAD_CPUTIME_ID: processor time of the
+ * calling thread; CLOCK_REALTIME: since 1970. Nanoseconds. */
+static inline uint64_t rq_clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The calling thread sleeps, also when a signal comes. */
+static inline void rq_clock_sleep_ns(uint64_t ns)
+{
+    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u),
+                            .tv_nsec = (long)(ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+        ;
+}
+
+#endif

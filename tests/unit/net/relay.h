@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Puts something below the connections that peer_connect opens, so that tests written for sockets
+ * try a server's streams with a transform (frames.h), in memory, or both: a thread for each
+ * direction stands between the test's socket and the server.
+ */
+#ifndef RQ_TEST_NET_RELAY_H
+#define RQ_TEST_NET_RELAY_H
+
+#include "net/stream.h"
+
+typedef struct relay_options {
+    bool frames;           /* the server's streams have the transform of frames.h */
+    rq_listener *listener; /* connections in memory to it; NULL: sockets */
+} relay_options;
+
+/* From now on, for peer_connect on all threads. */
+void relay_begin(const relay_options *o);
+/* REQUIRES: the server has closed. Waits for the threads. */
+void relay_end(void);
+
+#endif

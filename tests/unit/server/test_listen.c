@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a server listens: what --listen means, which host clients are told, which ports are free. */
+#include "server/listen.h"
+
+#include "net/socket.h"
+#include "../base/unit.h"
+
+#include <unistd.h>
+
+static rq_listen resolved(const char *text)
+{
+    rq_listen l;
+    rq_error why = {0};
+    if (rq_listen_resolve(text, &l, &why) != RQ_OK) fail_msg("%s: %s", text, why.message);
+    return l;
+}
+
+static void addresses_and_names_are_resolved(void **state)
+{
+    (void)state;
+    rq_listen l = resolved("127.0.0.1");
+    assert_int_equal(l.count, 1);
+    assert_string_equal(l.address[0], "127.0.0.1");
+    assert_string_equal(l.first, "127.0.0.1");
+    l = resolved("[::1] ,\t127.0.0.1");
+    assert_int_equal(l.count, 2);
+    assert_string_equal(l.address[0], "::1");
+    assert_string_equal(l.address[1], "127.0.0.1");
+    assert_string_equal(l.first, "::1");
+    l = resolved("127.0.0.1,127.0.0.1"); /* one is meant */
+    assert_int_equal(l.count, 1);
+    l = resolved("localhost");
+    assert_in_range(l.count, 1, 2); /* with ::1 where the machine has it */
+    assert_string_equal(l.first, "localhost");
+}
+
+static void wrong_addresses_are_refused(void **state)
+{
+    (void)state;
+    char many[RQ_LISTEN_MAX * 16 + 32] = "127.0.0.1", longest[RQ_LISTEN_MAX * RQ_HOST_SIZE + 1];
+    for (unsigned i = 2; i <= RQ_LISTEN_MAX + 1; i++)
+        sprintf(many + strlen(many), ",127.0.0.%u", i);
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    char host[RQ_HOST_SIZE + 1];
+    memset(host, 'a', sizeof host - 1);
+    host[sizeof host - 1] = '\0';
+    const char *const wrong[] = {"",   ",",     "127.0.0.1,", "[127.0.0.1]",         "[abc]",
+                                 many, longest, host,         "no.such.name.invalid"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        rq_listen l;
+        rq_error why = {0};
+        assert_int_equal(rq_listen_resolve(wrong[i], &l, &why), RQ_E_CONFIG);
+        assert_non_null(strstr(why.message, "--listen"));
+    }
+}
+
+static void clients_are_told_a_host_they_can_reach(void **state)
+{
+    (void)state;
+    char host[RQ_HOST_SIZE], own[RQ_HOST_SIZE];
+    rq_listen l = resolved("127.0.0.1,127.0.0.2");
+    rq_listen_host(&l, NULL, host);
+    assert_string_equal(host, "127.0.0.1");
+    rq_listen_host(&l, "", host);
+    assert_string_equal(host, "127.0.0.1");
+    rq_listen_host(&l, "example.org", host);
+    assert_string_equal(host, "example.org");
+    assert_int_equal(gethostname(own, sizeof own), 0);
+    l = resolved("0.0.0.0"); /* no address that a client could use */
+    rq_listen_host(&l, NULL, host);
+    assert_string_equal(host, own);
+}
+
+static void zeros_become_ports_that_differ(void **state)
+{
+    (void)state;
+    rq_listen l = resolved("127.0.0.1,127.0.0.2");
+    rq_error why = {0};
+    rq_ports p = {0};
+    assert_int_equal(rq_listen_try(&l, &p, &why), RQ_OK);
+    assert_true(p.zk != 0 && p.master != 0 && p.rs != 0);
+    assert_true(p.zk != p.master && p.master != p.rs && p.rs != p.zk);
+    /* They are free on every address: it holds none of them. */
+    for (unsigned i = 0; i < l.count; i++) {
+        uint16_t bound;
+        int fd;
+        assert_int_equal(rq_socket_listen(l.address[i], p.rs, false, &fd, &bound, &why), RQ_OK);
+        assert_int_equal(bound, p.rs);
+        close(fd);
+    }
+}
+
+static void a_port_in_use_is_named(void **state)
+{
+    (void)state;
+    rq_listen l = resolved("127.0.0.1,127.0.0.2");
+    rq_error why = {0};
+    uint16_t taken;
+    int fd;
+    assert_int_equal(rq_socket_listen("127.0.0.2", 0, false, &fd, &taken, &why), RQ_OK);
+    rq_ports p = {.master = taken};
+    assert_int_equal(rq_listen_try(&l, &p, &why), RQ_E_CONFIG);
+    assert_non_null(strstr(why.message, "--master-port"));
+    assert_non_null(strstr(why.message, "127.0.0.2"));
+    close(fd);
+    rq_error_clear(&why);
+    assert_int_equal(rq_listen_try(&l, &p, &why), RQ_OK);
+    assert_int_equal(p.master, taken);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_and_names_are_resolved),
+        cmocka_unit_test(wrong_addresses_are_refused),
+        cmocka_unit_test(clients_are_told_a_host_they_can_reach),
+        cmocka_unit_test(zeros_become_ports_that_differ),
+        cmocka_unit_test(a_port_in_use_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
